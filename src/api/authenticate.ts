@@ -1,0 +1,82 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
+import { PaymentError } from '../payments/payment-error.ts';
+import { INVALID_CREDENTIALS_MESSAGE } from '../payments/prepare-payment.ts';
+
+/** Reads a header (gRPC: metadata) of the call by its lower-case name. */
+export type ReadHeader = (name: string) => string | undefined;
+
+/** The account whose keys a call carries. */
+export type Credentials = { readonly accountId: string; readonly secretPresented: boolean };
+
+/** What is known of a public key. */
+export type KnownKeys = {
+  readonly accountId: string;
+  readonly secretAlways: boolean;
+  readonly secretHashes: readonly Uint8Array[];
+};
+
+/**
+ * Tells whose call it is.
+ *
+ * @throws PaymentError INVALID_CREDENTIALS, the same for a missing or unknown public key and a wrong secret.
+ */
+export type Authenticate = (header: ReadHeader) => Promise<Credentials>;
+
+/** For how long keys are taken from memory: a revoked key stops everywhere within this time. */
+const CACHE_MS = 5_000;
+const MAX_CACHED = 10_000;
+const MAX_KEY_LENGTH = 255;
+const NO_HASH = Buffer.alloc(32);
+
+/**
+ * Makes the check of the key headers.
+ *
+ * @param find looks up a public key in the database.
+ */
+export function createAuthenticate(
+  find: (publicKey: string) => Promise<KnownKeys | undefined>,
+): Authenticate {
+  const cache = new Map<string, { keys: KnownKeys; until: number }>();
+
+  return async function authenticate(header) {
+    const publicKey = header('public-api-key') ?? '';
+    const secret = header('private-secret-key') || undefined;
+    if (publicKey.length > MAX_KEY_LENGTH || (secret?.length ?? 0) > MAX_KEY_LENGTH)
+      throw invalidCredentials();
+
+    const cached = cache.get(publicKey);
+    if (cached && cached.until > performance.now()) {
+      const credentials = check(cached.keys, secret);
+      if (credentials) return credentials;
+    }
+    // Every refusal has read the database once, for an unknown key as for a wrong secret, so that the time it takes
+    // tells them not apart; and a secret that was just issued works at once.
+    const keys = await find(publicKey);
+    if (keys) {
+      if (cache.size >= MAX_CACHED) cache.clear();
+      cache.set(publicKey, { keys, until: performance.now() + CACHE_MS });
+    }
+    const credentials = check(keys, secret);
+    if (!credentials) throw invalidCredentials();
+    return credentials;
+  };
+}
+
+/** Compares in constant time, and always: an unknown key has one hash that nothing hashes to. */
+function check(keys: KnownKeys | undefined, secret: string | undefined): Credentials | undefined {
+  const presented = createHash('sha256')
+    .update(secret ?? '')
+    .digest();
+  let matches = false;
+  for (const hash of keys?.secretHashes ?? [NO_HASH]) {
+    if (timingSafeEqual(presented, hash)) matches = true;
+  }
+  if (!keys) return undefined;
+  if (secret === undefined)
+    return keys.secretAlways ? undefined : { accountId: keys.accountId, secretPresented: false };
+  return matches ? { accountId: keys.accountId, secretPresented: true } : undefined;
+}
+
+function invalidCredentials(): PaymentError {
+  return new PaymentError('INVALID_CREDENTIALS', INVALID_CREDENTIALS_MESSAGE);
+}

@@ -1,0 +1,126 @@
+import { Code, ConnectError } from '@connectrpc/connect';
+import type { FastifyError } from 'fastify';
+import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from '../../gen/google/rpc/error_details_pb.js';
+import { type FieldError, PaymentError, REASONS, type Reason } from '../payments/payment-error.ts';
+
+/** The domain of google.rpc.ErrorInfo: what the reasons are unique in. */
+export const ERROR_DOMAIN = 'payments.v1';
+
+/** An error as REST answers it: RFC 9457, with what merchants' code looks at. */
+export type Problem = {
+  readonly type: 'about:blank';
+  readonly title: string;
+  readonly status: number;
+  readonly detail: string;
+  readonly code: Reason;
+  readonly messages: readonly string[];
+  readonly errors: readonly FieldError[];
+  readonly request_id: string;
+};
+
+/** Renders an error for REST. */
+export function toProblem(error: PaymentError, requestId: string): Problem {
+  const { status, title } = REASONS[error.reason];
+  const messages = error.fields.map(({ field, message }) => `${field}: ${message}`);
+  return {
+    type: 'about:blank',
+    title,
+    status,
+    detail: error.message,
+    code: error.reason,
+    messages: messages.length > 0 ? messages : [error.message],
+    errors: error.fields,
+    request_id: requestId,
+  };
+}
+
+/** Renders an error for Connect, gRPC and gRPC-Web, with google.rpc details. */
+export function toConnectError(error: PaymentError): ConnectError {
+  const { rpc } = REASONS[error.reason];
+  const rendered = new ConnectError(error.message, Code[rpc]);
+  addDetails(rendered, error);
+  return rendered;
+}
+
+/**
+ * Rewrites, in place, an error that Connect itself made (of a body it could not read, say) as one of ours: such a
+ * message may quote what it could not read. Errors that carry our details are left alone.
+ */
+export function rewriteConnectError(error: ConnectError): void {
+  if (error.details.length > 0) return;
+  const known = foreignRpcError(error);
+  const code = Code[REASONS[known.reason].rpc];
+  Object.assign(error, { code, rawMessage: known.message, message: known.message, cause: undefined });
+  addDetails(error, known);
+}
+
+function addDetails(target: ConnectError, error: PaymentError): void {
+  target.details.push({ desc: ErrorInfoSchema, value: { reason: error.reason, domain: ERROR_DOMAIN } });
+  if (error.fields.length > 0) {
+    const fieldViolations = error.fields.map(({ field, code, message }) => ({
+      field,
+      reason: code,
+      description: message,
+    }));
+    target.details.push({ desc: BadRequestSchema, value: { fieldViolations } });
+  }
+  if (error.retryAfterS !== undefined) {
+    target.details.push({
+      desc: RetryInfoSchema,
+      value: { retryDelay: { seconds: BigInt(error.retryAfterS) } },
+    });
+    target.metadata.set('retry-after', String(error.retryAfterS));
+  }
+}
+
+/** What Connect's own errors mean here. Its parser of binary messages blames itself; it is the caller's message. */
+function foreignRpcError(error: ConnectError): PaymentError {
+  const parsing = error.rawMessage.startsWith('parse binary');
+  switch (error.code) {
+    case Code.ResourceExhausted:
+      return new PaymentError('REQUEST_TOO_LARGE', 'the message is too large');
+    case Code.InvalidArgument:
+      return new PaymentError('INVALID_REQUEST', 'the message cannot be read');
+    case Code.Unimplemented:
+      return new PaymentError('NOT_FOUND', 'there is no such rpc, or not in this form');
+    case Code.Unavailable:
+    case Code.Canceled:
+    case Code.DeadlineExceeded:
+    case Code.Aborted:
+      return new PaymentError('SERVICE_UNAVAILABLE', 'the call ended before its answer');
+    default:
+      return parsing
+        ? new PaymentError('INVALID_REQUEST', 'the message cannot be read')
+        : new PaymentError('INTERNAL_ERROR', INTERNAL_MESSAGE);
+  }
+}
+
+const INTERNAL_MESSAGE = 'an error on our side; nothing is known to be wrong with the request';
+
+/** Any error as one of the catalogue: what is not ours keeps nothing of its text. */
+export function toPaymentError(error: unknown): PaymentError {
+  if (error instanceof PaymentError) return error;
+  const { code = '', statusCode } = (error ?? {}) as Partial<FastifyError>;
+  if (code === 'FST_ERR_CTP_BODY_TOO_LARGE')
+    return new PaymentError('REQUEST_TOO_LARGE', 'the body is too large');
+  if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') {
+    return new PaymentError('UNSUPPORTED_MEDIA_TYPE', 'the body must be application/json');
+  }
+  if (code.startsWith('FST_') && statusCode === 400) {
+    return new PaymentError('INVALID_REQUEST', 'the request cannot be read');
+  }
+  return new PaymentError('INTERNAL_ERROR', INTERNAL_MESSAGE, { cause: error });
+}
+
+/** What may be logged of any error: where it arose and what kind it is. Never its message, which may quote a value. */
+export function describeError(error: unknown): Record<string, unknown> {
+  if (!(error instanceof Error)) return { name: typeof error };
+  const code = 'code' in error ? String(error.code).slice(0, 64) : undefined;
+  const frames = error.stack?.split('\n').filter((line) => /^\s+at /.test(line));
+  return {
+    name: error.name,
+    ...(code && { code }),
+    stack: frames?.slice(0, 10).map((frame) => frame.trim()),
+    ...(error.cause !== undefined && { cause: describeError(error.cause) }),
+  };
+}

@@ -1,0 +1,114 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { DescService } from '@bufbuild/protobuf';
+import { Code, ConnectError, type ConnectRouter, type HandlerContext } from '@connectrpc/connect';
+import type { FastifyInstance, FastifyReply } from 'fastify';
+import {
+  Health,
+  type HealthCheckRequest,
+  HealthCheckResponse_ServingStatus as Status,
+} from '../../gen/grpc/health/v1/health_pb.js';
+
+export type HealthOptions = {
+  readonly readiness: {
+    /** Whether a payment could be taken now: the database answers, its migrations are done. A rejection means no. */
+    check(): Promise<boolean>;
+  };
+  /** The services that gRPC clients may ask about by name. */
+  readonly services: readonly DescService[];
+  /** Aborted when the process begins to drain: from then on nothing is ready, and every Watch ends. */
+  readonly draining: AbortSignal;
+};
+
+/** For how long an answer of `check` is given again, so that a flood of probes is no flood of queries. */
+const FRESH_MS = 500;
+/** A check that takes longer means no: a payment would have to wait for the same database. */
+const CHECK_TIMEOUT_MS = 2_000;
+/** How often a Watch looks for a change. */
+const WATCH_INTERVAL_MS = 1_000;
+/** Watches at once. Clients hold one for each connection; what is beyond that is a leak or an attack. */
+const MAX_WATCHES = 256;
+
+/** Health for load balancers and orchestrators: `httpRoutes` is a Fastify plugin, `rpcRoutes` goes on a ConnectRouter. */
+export function createHealth(options: HealthOptions) {
+  const { draining } = options;
+  const isCheckedReady = remember(() => inTime(() => options.readiness.check()));
+  const isReady = async () => !draining.aborted && (await isCheckedReady()) && !draining.aborted;
+  const servingStatus = async () => ((await isReady()) ? Status.SERVING : Status.NOT_SERVING);
+  const names = new Set(['', ...options.services.map((service) => service.typeName)]);
+  let watches = 0;
+
+  /**
+   * `GET /healthz`: 200 while the process lives. `GET /readyz`: 200 when a payment could be taken, else 503. The body is
+   * `{"status": "ok" | "ready" | "unavailable"}`.
+   */
+  async function httpRoutes(app: FastifyInstance): Promise<void> {
+    const answer = (reply: FastifyReply, code: number, status: string) =>
+      reply.code(code).header('cache-control', 'no-store').send({ status });
+    app.get('/healthz', (_request, reply) => answer(reply, 200, 'ok'));
+    app.get('/readyz', async (_request, reply) =>
+      (await isReady()) ? answer(reply, 200, 'ready') : answer(reply, 503, 'unavailable'),
+    );
+  }
+
+  async function check({ service }: HealthCheckRequest) {
+    if (!names.has(service)) throw new ConnectError('no such service', Code.NotFound);
+    return { status: await servingStatus() };
+  }
+
+  async function* watch({ service }: HealthCheckRequest, context: HandlerContext) {
+    if (watches >= MAX_WATCHES) throw new ConnectError('too many watches', Code.ResourceExhausted);
+    watches++;
+    try {
+      const gone = AbortSignal.any([context.signal, draining]);
+      const current = names.has(service) ? servingStatus : async () => Status.SERVICE_UNKNOWN;
+      let told: Status | undefined;
+      while (!context.signal.aborted) {
+        const status = await current();
+        if (status !== told) yield { status };
+        told = status;
+        if (draining.aborted) return;
+        await sleep(WATCH_INTERVAL_MS, undefined, { signal: gone }).catch(() => {});
+      }
+    } finally {
+      watches--;
+    }
+  }
+
+  /** The gRPC health checking protocol, `grpc.health.v1.Health`. */
+  function rpcRoutes(router: ConnectRouter): void {
+    router.service(Health, { check, watch });
+  }
+
+  return { httpRoutes, rpcRoutes };
+}
+
+/** One call at a time, shared by all who ask meanwhile, and its answer kept for `FRESH_MS`. */
+function remember(check: () => Promise<boolean>): () => Promise<boolean> {
+  let answer: Promise<boolean> | undefined;
+  let staleAtMs = 0;
+  return () => {
+    if (answer && performance.now() < staleAtMs) return answer;
+    const asked = check();
+    answer = asked;
+    staleAtMs = Number.POSITIVE_INFINITY;
+    void asked.then(() => {
+      staleAtMs = performance.now() + FRESH_MS;
+    });
+    return asked;
+  };
+}
+
+/** The check's answer, or false when it fails or takes too long. Never rejects. */
+async function inTime(check: () => Promise<boolean>): Promise<boolean> {
+  const answered = new AbortController();
+  const tooLate = sleep(CHECK_TIMEOUT_MS, false, { signal: answered.signal, ref: false });
+  // Aborting it below is a rejection that nobody waits for.
+  tooLate.catch(() => {});
+  try {
+    return await Promise.race([check(), tooLate]);
+  } catch {
+    return false;
+  } finally {
+    answered.abort();
+  }
+}

@@ -1,0 +1,68 @@
+import { type DescField, type DescMessage, type DescMethod, getOption, hasOption } from '@bufbuild/protobuf';
+import { http } from '../../gen/google/api/annotations_pb.js';
+import type { HttpRule } from '../../gen/google/api/http_pb.js';
+
+/** A way to call an rpc by HTTP. */
+export type HttpBinding = {
+  readonly verb: 'GET' | 'PUT' | 'POST' | 'DELETE' | 'PATCH';
+  /** The path as Fastify takes it. Its variables are named p0, p1 and so on, so that equal paths are equal texts. */
+  readonly url: string;
+  /** What each variable of the path sets: a field of the request, as the fields that lead to it. */
+  readonly variables: readonly FieldPath[];
+  /** What the body is: '*' for the request, the name of a field of it, or '' for none. */
+  readonly body: string;
+};
+
+/** A field of a message or of the messages within, as the fields from the outermost to itself. */
+export type FieldPath = readonly DescField[];
+
+/**
+ * The bindings that an rpc is annotated with (google.api.http), none when it is not. Of path templates there are literals
+ * and `{field_path}`, each a whole segment.
+ *
+ * @throws Error for an annotation that goes beyond that, or names what is not in the request.
+ */
+export function httpBindings(method: DescMethod): HttpBinding[] {
+  if (!hasOption(method, http)) return [];
+  if (method.methodKind !== 'unary')
+    throw new Error(`${method}: google.api.http on a stream is not supported`);
+  const rule = getOption(method, http);
+  return [rule, ...rule.additionalBindings].map((binding) => readRule(binding, method));
+}
+
+const VERBS = { get: 'GET', put: 'PUT', post: 'POST', delete: 'DELETE', patch: 'PATCH' } as const;
+
+function readRule({ pattern, body, responseBody }: HttpRule, method: DescMethod): HttpBinding {
+  if (pattern.case === undefined || pattern.case === 'custom' || responseBody !== '') {
+    throw new Error(`${method}: this kind of google.api.http rule is not supported`);
+  }
+  if (body !== '' && body !== '*' && fieldPath(method.input, body)?.length !== 1) {
+    throw new Error(`${method}: the request has no field "${body}" to be the body`);
+  }
+  const variables: FieldPath[] = [];
+  const segments = pattern.value.split('/').map((segment, i) => {
+    if (i === 0 ? segment === '' : /^[\w.~-]+$/.test(segment)) return segment;
+    const path = /^\{([\w.]+)\}$/.exec(segment)?.[1];
+    if (path === undefined) throw new Error(`${method}: path "${pattern.value}" is not supported`);
+    const variable = fieldPath(method.input, path);
+    const kind = variable?.at(-1)?.fieldKind;
+    if (!variable || (kind !== 'scalar' && kind !== 'enum')) {
+      throw new Error(`${method}: the request has no scalar field "${path}" for path "${pattern.value}"`);
+    }
+    return `:p${variables.push(variable) - 1}`;
+  });
+  return { verb: VERBS[pattern.case], url: segments.join('/'), variables, body };
+}
+
+/** Finds a field by its dotted path of .proto names; undefined when there is none. */
+export function fieldPath(desc: DescMessage, path: string): FieldPath | undefined {
+  const fields: DescField[] = [];
+  let within: DescMessage | undefined = desc;
+  for (const name of path.split('.')) {
+    const field: DescField | undefined = within?.fields.find((candidate) => candidate.name === name);
+    if (!field) return undefined;
+    fields.push(field);
+    within = field.fieldKind === 'message' ? field.message : undefined;
+  }
+  return fields;
+}

@@ -1,0 +1,33 @@
+/** What a client may take. Every limit holds for both protocols unless it names one. */
+export const LISTENER_LIMITS = {
+  /** Connections at once; one more is closed on arrival. Each costs a file descriptor and some 20 KB. */
+  maxConnections: 4096,
+  /** From connecting to the first bytes, and for a TLS handshake: a client that says nothing holds nothing. */
+  sniffTimeoutMs: 5_000,
+  /** HTTP/1.1: from a request's first byte to the end of its headers. */
+  headersTimeoutMs: 10_000,
+  /** From a request's start to its body's last byte: a slow body ends here. The answer may take longer. */
+  receiveTimeoutMs: 30_000,
+  /** A connection on which nothing moves. Longer than the 60 s of common load balancers, so that they let go first. */
+  idleTimeoutMs: 72_000,
+  /** Bytes of all headers of a request; Node's own default for HTTP/1.1. */
+  maxHeaderBytes: 16_384,
+  /** Header fields of a request. More are refused, since Node would drop them silently from HTTP/1.1 requests. */
+  maxHeaderFields: 100,
+  /** HTTP/2: open streams of one connection. Node's default is 4,294,967,295. */
+  maxConcurrentStreams: 256,
+  /**
+   * HTTP/2: streams that a client may reset at once, and each second after that; beyond it the connection is closed
+   * (CVE-2023-44487, rapid reset). The burst lets a client give up all its open calls.
+   */
+  streamResetBurst: 256,
+  streamResetRatePerS: 32,
+  /** HTTP/2: megabytes that one connection may make us hold, beyond which its new streams are refused. */
+  maxSessionMegabytes: 10,
+  /** HTTP/2: invalid frames before the connection is closed. */
+  maxInvalidFrames: 100,
+  /** From `close` until what is still open is cut. */
+  drainTimeoutMs: 25_000,
+};
+
+export type ListenerLimits = typeof LISTENER_LIMITS;

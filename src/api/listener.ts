@@ -1,0 +1,290 @@
+import http, { type ServerResponse } from 'node:http';
+import http2, { type Http2Server, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2';
+import https from 'node:https';
+import type { Socket } from 'node:net';
+import type { TLSSocket } from 'node:tls';
+import type { FastifyServerFactory, FastifyServerOptions } from 'fastify';
+import { LISTENER_LIMITS, type ListenerLimits } from './listener-limits.ts';
+
+export type ListenerOptions = {
+  /** PEM certificate chain and private key. Without them, cleartext. */
+  readonly tls?: { readonly cert: string | Buffer; readonly key: string | Buffer };
+  readonly limits?: Partial<ListenerLimits>;
+};
+
+/** What Fastify is given: `Fastify({ ...createListener(options) })`. */
+export type Listener = Required<Pick<FastifyServerOptions, 'serverFactory' | 'clientErrorHandler'>>;
+
+type Handler = Parameters<FastifyServerFactory>[0];
+
+/** An open connection. One whose protocol is still undecided has neither. */
+type Connection = {
+  /** HTTP/2. */
+  session: ServerHttp2Session | undefined;
+  /** HTTP/1.1: the latest response, finished or not. */
+  response: ServerResponse | undefined;
+};
+type Connections = Map<Socket, Connection>;
+
+/**
+ * One address that answers HTTP/1.1 (RFC 9112) and HTTP/2 (RFC 9113). In cleartext they are told apart by the
+ * connection's first bytes, as HTTP/2 with prior knowledge begins with a fixed preface; over TLS by ALPN (RFC 7301).
+ *
+ * `app.close()` drains: no further connection is accepted, idle ones are closed, busy HTTP/1.1 ones are answered with
+ * `Connection: close`, HTTP/2 ones get GOAWAY and finish their streams, and what is left after `drainTimeoutMs` is cut.
+ *
+ * The server is Node's own `http.Server` with one difference: who gets a new connection. Once that is decided the
+ * socket's native handle is Node's, so no byte passes through here.
+ */
+export function createListener(options: ListenerOptions = {}): Listener {
+  const limits = { ...LISTENER_LIMITS, ...options.limits };
+  const connections: Connections = new Map();
+
+  function serverFactory(handler: Handler): http.Server {
+    const admitted = admit(handler, limits);
+    const server = createHttp1Server(noteResponses(admitted, connections), options, limits);
+    const http2Server = createHttp2Server(admitted, limits);
+    routeConnections(server, http2Server, connections, limits, options.tls !== undefined);
+    endSilentConnections(server, connections);
+    makeCloseDrain(server, connections, limits.drainTimeoutMs);
+    return server;
+  }
+
+  return {
+    serverFactory,
+    clientErrorHandler: (error, socket) =>
+      refuseMalformed(error.code ?? '', socket, connections.get(socket)?.response),
+  };
+}
+
+function createHttp1Server(handler: Handler, options: ListenerOptions, limits: ListenerLimits): http.Server {
+  const settings: http.ServerOptions = {
+    headersTimeout: Math.min(limits.headersTimeoutMs, limits.receiveTimeoutMs),
+    requestTimeout: limits.receiveTimeoutMs,
+    keepAliveTimeout: limits.idleTimeoutMs,
+    // How often Node looks for requests past their deadline.
+    connectionsCheckingInterval: Math.min(1_000, limits.headersTimeoutMs),
+    maxHeaderSize: limits.maxHeaderBytes,
+    // TCP keep-alive finds peers that are gone while an answer is due.
+    keepAlive: true,
+    keepAliveInitialDelay: 30_000,
+    // There is nothing to upgrade to; RFC 9110 lets a server ignore the wish and answer in HTTP/1.1.
+    shouldUpgradeCallback: () => false,
+  };
+  const server = options.tls
+    ? https.createServer(
+        {
+          ...settings,
+          ...options.tls,
+          ALPNProtocols: ['h2', 'http/1.1'],
+          handshakeTimeout: limits.sniffTimeoutMs,
+        },
+        handler,
+      )
+    : http.createServer(settings, handler);
+  // One more than allowed, so that it shows.
+  server.maxHeadersCount = limits.maxHeaderFields + 1;
+  server.maxConnections = limits.maxConnections;
+  server.setTimeout(limits.idleTimeoutMs);
+  // An accept that fails costs that one connection, not the process. Failures to listen reach Fastify's own listener.
+  server.on('error', () => {});
+  return server;
+}
+
+function createHttp2Server(handler: Handler, limits: ListenerLimits): Http2Server {
+  return http2.createServer(
+    {
+      settings: {
+        maxConcurrentStreams: limits.maxConcurrentStreams,
+        maxHeaderListSize: limits.maxHeaderBytes,
+        enablePush: false,
+      },
+      maxHeaderListPairs: limits.maxHeaderFields,
+      streamResetBurst: limits.streamResetBurst,
+      streamResetRate: limits.streamResetRatePerS,
+      maxSessionMemory: limits.maxSessionMegabytes,
+      // Node's own limits hold for SETTINGS entries (32), refused streams (100) and unread answers to pings (1,000).
+      maxSessionInvalidFrames: limits.maxInvalidFrames,
+    },
+    // Fastify serves Node's HTTP/2 compatibility API with the same handler; only its types keep the two apart.
+    handler as unknown as Parameters<typeof http2.createServer>[1],
+  );
+}
+
+/** Holds an HTTP/2 connection to what Node's HTTP/1.1 server does by itself: bodies end in time, idle peers go. */
+function superviseSession(session: ServerHttp2Session, limits: ListenerLimits): void {
+  const streams = new Set<ServerHttp2Stream>();
+  session.on('stream', (stream) => {
+    const deadline = stream.endAfterHeaders ? undefined : receiveDeadline(stream, limits.receiveTimeoutMs);
+    streams.add(stream);
+    stream.once('close', () => {
+      streams.delete(stream);
+      clearTimeout(deadline);
+    });
+  });
+  session.setTimeout(limits.idleTimeoutMs, () => {
+    // An open stream on which nothing is due is a quiet subscription. One whose answer is not taken is a stalled peer.
+    const isStalled = (stream: ServerHttp2Stream) => stream.writableLength > 0 || stream.writableEnded;
+    if (streams.size === 0 || [...streams].some(isStalled)) session.destroy();
+  });
+}
+
+function receiveDeadline(stream: ServerHttp2Stream, timeoutMs: number): NodeJS.Timeout {
+  const deadline = setTimeout(() => stream.close(http2.constants.NGHTTP2_CANCEL), timeoutMs);
+  stream.once('end', () => clearTimeout(deadline));
+  return deadline.unref();
+}
+
+/** Takes new connections from Node's HTTP/1.1 listener, and gives each to the protocol that it speaks. */
+function routeConnections(
+  server: http.Server,
+  http2Server: Http2Server,
+  connections: Connections,
+  limits: ListenerLimits,
+  tls: boolean,
+): void {
+  const event = tls ? 'secureConnection' : 'connection';
+  const serveHttp1 = server.listeners(event);
+  server.removeAllListeners(event);
+  const serve = (socket: Socket, connection: Connection, isHttp2: boolean) => {
+    if (!isHttp2) {
+      for (const listener of serveHttp1) listener.call(server, socket);
+      return;
+    }
+    // HTTP/1.1 leaves ending a half-closed connection to its parser; an HTTP/2 session expects the socket to do it.
+    socket.allowHalfOpen = false;
+    http2Server.once('session', (session) => {
+      connection.session = session;
+      superviseSession(session, limits);
+    });
+    http2Server.emit('connection', socket);
+  };
+  server.on(event, (socket: Socket | TLSSocket) => {
+    const connection: Connection = { session: undefined, response: undefined };
+    connections.set(socket, connection);
+    socket.once('close', () => connections.delete(socket));
+    // Whoever serves it hears of its errors too; this keeps one that comes in between from ending the process.
+    socket.on('error', () => {});
+    // A TLS handshake may end after the drain has begun.
+    if (!server.listening) socket.destroy();
+    else if (tls) serve(socket, connection, (socket as TLSSocket).alpnProtocol === 'h2');
+    else sniff(socket, limits.sniffTimeoutMs, (isHttp2) => serve(socket, connection, isHttp2));
+  });
+}
+
+/** No HTTP/1.1 method begins so: the preface was chosen to be refused by servers that know HTTP/1.1 only. */
+const HTTP2_PREFACE_START = Buffer.from('PRI');
+
+/** Waits for the bytes that tell the protocol and puts them back; closes a connection that never says. */
+function sniff(socket: Socket, timeoutMs: number, decided: (isHttp2: boolean) => void): void {
+  let seen: Buffer = Buffer.alloc(0);
+  const giveUp = () => socket.destroy();
+  const deadline = setTimeout(giveUp, timeoutMs).unref();
+  const forget = () => clearTimeout(deadline);
+  const onData = (chunk: Buffer) => {
+    seen = seen.length === 0 ? chunk : Buffer.concat([seen, chunk]);
+    const start = seen.subarray(0, HTTP2_PREFACE_START.length);
+    const mayBeHttp2 = HTTP2_PREFACE_START.subarray(0, start.length).equals(start);
+    if (mayBeHttp2 && start.length < HTTP2_PREFACE_START.length) return;
+    forget();
+    socket.off('data', onData).off('end', giveUp).off('close', forget);
+    socket.pause();
+    socket.unshift(seen);
+    decided(mayBeHttp2);
+    // The HTTP/1.1 listener takes what was put back as it flows; an HTTP/2 session reads it itself.
+    if (!mayBeHttp2) socket.resume();
+  };
+  socket.on('data', onData).once('end', giveUp).once('close', forget);
+}
+
+/** Refuses what Node lets through though it must not reach a handler. */
+function admit(handler: Handler, limits: ListenerLimits): Handler {
+  return (request, response) => {
+    // RFC 9112, section 3.2: HTTP/1.0 may come without a Host; an invalid one must be refused, and whoever builds a URL
+    // of it would throw. HTTP/2 names it ":authority".
+    if (request.httpVersion === '1.0') request.headers.host ??= 'localhost';
+    const authority = request.headers[':authority'] ?? request.headers.host;
+    // Names and values alternate in rawHeaders.
+    if (request.rawHeaders.length > 2 * limits.maxHeaderFields) refuse(response, 431);
+    else if (authority === undefined || !URL.canParse(`http://${authority}`)) refuse(response, 400);
+    else handler(request, response);
+  };
+}
+
+function refuse(response: ServerResponse, status: number): void {
+  response.writeHead(status, { 'content-length': '0' }).end();
+}
+
+/** Remembers the latest response of each HTTP/1.1 connection: whether it is finished is asked only when it matters. */
+function noteResponses(handler: Handler, connections: Connections): Handler {
+  return (request, response) => {
+    const connection = connections.get(request.socket);
+    if (connection) connection.response = response;
+    handler(request, response);
+  };
+}
+
+function isOwed(response: ServerResponse | undefined): response is ServerResponse {
+  return response !== undefined && !response.writableFinished;
+}
+
+/** Lets silent HTTP/1.1 connections time out unless they wait for us. */
+function endSilentConnections(server: http.Server, connections: Connections): void {
+  server.on('timeout', (socket) => {
+    // While an answer is due and the peer takes what we send, the silence is ours: a slow provider, a quiet stream.
+    const waitsForUs = isOwed(connections.get(socket)?.response) && socket.writableLength === 0;
+    if (!waitsForUs) socket.destroy();
+  });
+}
+
+/** Makes `server.close`, which is what `app.close()` calls, end the connections of both protocols in order. */
+function makeCloseDrain(server: http.Server, connections: Connections, timeoutMs: number): void {
+  // Node's own takes a connection for idle whose answer is written but not sent, with pipelined ones behind it.
+  server.closeIdleConnections = () => {
+    for (const [socket, { session, response }] of connections) {
+      if (!session && !isOwed(response)) socket.destroy();
+    }
+  };
+  const close = server.close.bind(server);
+  server.close = (callback) => {
+    // Begins by closing idle connections.
+    close(callback);
+    for (const [socket, { session, response }] of connections) {
+      session?.close();
+      if (!isOwed(response)) continue;
+      // This is the last of pipelined answers: were the end announced sooner, it would be lost.
+      response.shouldKeepAlive = false;
+      // Headers that are out already have promised to keep the connection.
+      response.once('close', () => socket.destroySoon());
+    }
+    const cut = setTimeout(() => {
+      for (const socket of connections.keys()) socket.destroy();
+    }, timeoutMs).unref();
+    server.once('close', () => clearTimeout(cut));
+    return server;
+  };
+}
+
+/**
+ * Answers what is not HTTP/1.1, or comes too slowly, with a bare 4xx, and closes. Nothing is logged: the error carries
+ * the bytes received, and those may hold a card.
+ */
+function refuseMalformed(code: string, socket: Socket, response: ServerResponse | undefined): void {
+  const status = refusalStatus(code);
+  if (status === undefined || !socket.writable || (isOwed(response) && response.headersSent)) {
+    socket.destroy();
+    return;
+  }
+  socket.write(
+    `HTTP/1.1 ${status} ${http.STATUS_CODES[status]}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`,
+  );
+  socket.destroySoon();
+}
+
+/** Undefined when the peer or its TLS failed, so that there is nobody to answer. */
+function refusalStatus(code: string): number | undefined {
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 408;
+  if (code === 'HPE_CHUNK_EXTENSIONS_OVERFLOW') return 413;
+  if (code === 'HPE_HEADER_OVERFLOW') return 431;
+  return code.startsWith('HPE_') ? 400 : undefined;
+}

@@ -1,0 +1,37 @@
+import {
+  type CreatePaymentRequest,
+  CreatePaymentRequestSchema,
+  type PaymentService,
+} from '../../gen/payments/v1/payment_service_pb.js';
+import { checkRequest } from '../payments/check-request.ts';
+import { type Caller, createPayment, type PaymentParts } from '../payments/create-payment.ts';
+import { type FieldError, invalidParameters } from '../payments/payment-error.ts';
+import type { ServiceHandlers } from './rest.ts';
+import { validate } from './validate.ts';
+
+const checkRules = validate(CreatePaymentRequestSchema);
+
+export type PaymentHandlers = ServiceHandlers<typeof PaymentService, Caller>;
+
+/** The handlers of payments.v1.PaymentService, the same for every protocol. */
+export function paymentService(parts: PaymentParts): PaymentHandlers {
+  return {
+    async createPayment(request, caller) {
+      requireValid(request);
+      const { record, body, replayed } = await createPayment(parts, request, caller);
+      return {
+        message: record,
+        json: body,
+        created: `/v1/payments/${record.id}`,
+        ...(replayed && { headers: { 'idempotent-replayed': 'true' } }),
+      };
+    },
+  };
+}
+
+/** Where both the .proto's rule and our own refuse a field, our own says it in plainer words. */
+function requireValid(request: CreatePaymentRequest): void {
+  const byField = new Map<string, FieldError>();
+  for (const error of [...checkRules(request), ...checkRequest(request)]) byField.set(error.field, error);
+  if (byField.size > 0) throw invalidParameters([...byField.values()]);
+}

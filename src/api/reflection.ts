@@ -1,0 +1,138 @@
+import type { DescExtension, DescFile, DescMessage, DescService } from '@bufbuild/protobuf';
+import { toBinary } from '@bufbuild/protobuf';
+import { nestedTypes } from '@bufbuild/protobuf/reflect';
+import { FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt';
+import { Code, ConnectError, type ConnectRouter } from '@connectrpc/connect';
+import {
+  ServerReflection,
+  type ServerReflectionRequest,
+} from '../../gen/grpc/reflection/v1/reflection_pb.js';
+import {
+  type ServerReflectionRequest as ServerReflectionRequestV1Alpha,
+  ServerReflection as ServerReflectionV1Alpha,
+} from '../../gen/grpc/reflection/v1alpha/reflection_pb.js';
+
+/** Questions of one stream. A client that describes everything asks one a symbol; how long it may take is the listener's limit. */
+const MAX_QUESTIONS = 1_000;
+
+/**
+ * The gRPC server reflection protocol, v1 and v1alpha, which differ in their names only: tools such as `grpcurl` and
+ * `buf curl` learn from it what the server serves, without having its .proto files.
+ *
+ * @param services what is listed; everything in their files and in what those import can be asked for.
+ */
+export function reflectionRoutes(services: readonly DescService[]): (router: ConnectRouter) => void {
+  const answer = createAnswerer(services);
+
+  async function* serverReflectionInfo<R extends ServerReflectionRequest | ServerReflectionRequestV1Alpha>(
+    requests: AsyncIterable<R>,
+  ) {
+    let questions = 0;
+    for await (const request of requests) {
+      if (++questions > MAX_QUESTIONS) throw new ConnectError('too many questions', Code.ResourceExhausted);
+      yield {
+        validHost: request.host,
+        originalRequest: request,
+        messageResponse: answer(request.messageRequest),
+      };
+    }
+  }
+
+  return (router) => {
+    router.service(ServerReflection, { serverReflectionInfo });
+    router.service(ServerReflectionV1Alpha, { serverReflectionInfo });
+  };
+}
+
+type Question = (ServerReflectionRequest | ServerReflectionRequestV1Alpha)['messageRequest'];
+
+function createAnswerer(services: readonly DescService[]) {
+  const index = indexFiles(services.map((service) => service.file));
+  const listed = services
+    .map((service) => ({ name: service.typeName }))
+    .sort((a, b) => (a.name < b.name ? -1 : 1));
+
+  return (question: Question) => {
+    switch (question.case) {
+      case 'listServices':
+        return { case: 'listServicesResponse', value: { service: listed } } as const;
+      case 'fileByFilename':
+        return files(index.byName.get(question.value));
+      case 'fileContainingSymbol':
+        return files(index.bySymbol.get(question.value));
+      case 'fileContainingExtension': {
+        const { containingType, extensionNumber } = question.value;
+        return files(index.extensions.get(containingType)?.get(extensionNumber)?.file);
+      }
+      case 'allExtensionNumbersOfType': {
+        const known = index.extensions.get(question.value);
+        if (!known) return notFound();
+        const value = {
+          baseTypeName: question.value,
+          extensionNumber: [...known.keys()].sort((a, b) => a - b),
+        };
+        return { case: 'allExtensionNumbersResponse', value } as const;
+      }
+      case undefined:
+        throw new ConnectError('the request asks nothing', Code.InvalidArgument);
+    }
+  };
+}
+
+function files(file: DescFile | undefined) {
+  if (!file) return notFound();
+  const fileDescriptorProto = withImports([file]).map(({ proto }) =>
+    toBinary(FileDescriptorProtoSchema, proto),
+  );
+  return { case: 'fileDescriptorResponse', value: { fileDescriptorProto } } as const;
+}
+
+function notFound() {
+  return { case: 'errorResponse', value: { errorCode: Code.NotFound, errorMessage: 'not found' } } as const;
+}
+
+/** Files and all that they import, each once, the given ones first. */
+function withImports(roots: readonly DescFile[]): DescFile[] {
+  const all = new Set(roots);
+  // A Set is walked in the order of insertion, and what is added on the way is still reached.
+  for (const file of all) for (const imported of file.dependencies) all.add(imported);
+  return [...all];
+}
+
+function indexFiles(roots: readonly DescFile[]) {
+  const byName = new Map<string, DescFile>();
+  const bySymbol = new Map<string, DescFile>();
+  /** By the message that is extended, then by field number. Every known message is here, extended or not. */
+  const extensions = new Map<string, Map<number, DescExtension>>();
+  for (const file of withImports(roots)) {
+    byName.set(file.proto.name, file);
+    for (const type of nestedTypes(file)) {
+      bySymbol.set(type.typeName, file);
+      switch (type.kind) {
+        case 'message':
+          if (!extensions.has(type.typeName)) extensions.set(type.typeName, new Map());
+          for (const name of memberNames(type)) bySymbol.set(`${type.typeName}.${name}`, file);
+          break;
+        case 'enum': {
+          // An enum's values are siblings of the enum, not its members (descriptor.proto).
+          const scope = type.typeName.slice(0, -type.name.length);
+          for (const value of type.values) bySymbol.set(scope + value.name, file);
+          break;
+        }
+        case 'service':
+          for (const method of type.methods) bySymbol.set(`${type.typeName}.${method.name}`, file);
+          break;
+        case 'extension': {
+          const ofType = extensions.get(type.extendee.typeName) ?? new Map<number, DescExtension>();
+          extensions.set(type.extendee.typeName, ofType.set(type.number, type));
+          break;
+        }
+      }
+    }
+  }
+  return { byName, bySymbol, extensions };
+}
+
+function memberNames(message: DescMessage): string[] {
+  return [...message.fields, ...message.oneofs].map((member) => member.name);
+}

@@ -1,0 +1,67 @@
+import { type DescField, type DescMessage, ScalarType } from '@bufbuild/protobuf';
+import type { FastifyRequest } from 'fastify';
+import { PaymentError } from '../payments/payment-error.ts';
+import { type FieldPath, fieldPath, type HttpBinding } from './http-rule.ts';
+import { isJsonObject, RawNumber } from './parse-json.ts';
+
+/**
+ * The request message of a call as REST JSON, put together from body, path and query string as google.api.http has it:
+ * the body is the message or a field of it; variables of the path win over both; without a body for all, what the query
+ * string names (`page_size=2`, `filter.country=CO`) is set, and what it names wrongly ignored.
+ *
+ * @throws PaymentError UNSUPPORTED_MEDIA_TYPE when a body is needed and none was sent.
+ */
+export function requestJson(request: FastifyRequest, binding: HttpBinding, input: DescMessage): unknown {
+  const { body, variables } = binding;
+  if (body !== '' && request.body === undefined) {
+    throw new PaymentError('UNSUPPORTED_MEDIA_TYPE', 'The body must be application/json in UTF-8.');
+  }
+  if (body === '*' && (variables.length === 0 || !isJsonObject(request.body))) return request.body;
+  const json: JsonMembers = body === '*' ? { ...(request.body as JsonMembers) } : queryJson(request, input);
+  if (body !== '' && body !== '*') json[body] = request.body;
+  const params = request.params as Record<string, string>;
+  for (const [i, path] of variables.entries()) setField(json, path, params[`p${i}`] ?? '');
+  return json;
+}
+
+type JsonMembers = Record<string, unknown>;
+
+function queryJson(request: FastifyRequest, input: DescMessage): JsonMembers {
+  const json: JsonMembers = {};
+  for (const [name, value] of Object.entries(request.query as Record<string, string | string[]>)) {
+    const path = fieldPath(input, name);
+    if (path) setField(json, path, value);
+  }
+  return json;
+}
+
+function setField(json: JsonMembers, path: FieldPath, value: string | readonly string[]): void {
+  let within = json;
+  for (const { name } of path.slice(0, -1)) {
+    const inner = within[name];
+    const copy: JsonMembers = isJsonObject(inner) ? { ...inner } : {};
+    within[name] = copy;
+    within = copy;
+  }
+  const field = path.at(-1) as DescField;
+  const values = [value].flat();
+  const read = values.map((text) => textToJson(field, text));
+  // Several values for one that is no list stay an array, which the decoder then refuses.
+  within[field.name] = field.fieldKind === 'list' || read.length !== 1 ? read : read[0];
+}
+
+const NUMBER = /^-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
+
+/** What a text in a path or a query string is in JSON; left a text when it is not of the field's type. */
+function textToJson(field: DescField, text: string): unknown {
+  switch (field.fieldKind === 'map' ? undefined : field.scalar) {
+    case undefined:
+    case ScalarType.STRING:
+    case ScalarType.BYTES:
+      return text;
+    case ScalarType.BOOL:
+      return text === 'true' ? true : text === 'false' ? false : text;
+    default:
+      return NUMBER.test(text) ? new RawNumber(text) : text;
+  }
+}

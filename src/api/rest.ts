@@ -1,0 +1,164 @@
+import { promisify } from 'node:util';
+import { brotliDecompress, gunzip } from 'node:zlib';
+import type { DescMessage, DescService, MessageShape } from '@bufbuild/protobuf';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { PaymentError } from '../payments/payment-error.ts';
+import { type HttpBinding, httpBindings } from './http-rule.ts';
+import { parseJson } from './parse-json.ts';
+import { requestJson } from './rest-request.ts';
+import { jsonDecoder } from './wire-json-decode.ts';
+import { jsonEncoder } from './wire-json-encode.ts';
+
+/** The size that a body may have, expanded. */
+export const BODY_LIMIT_BYTES = 256 * 1024;
+
+/** What a handler answers, whatever the protocol. */
+export type Answer<M> = {
+  readonly message: M;
+  /** The body in REST JSON, as it was sent before; the message is then not encoded. */
+  readonly json?: Uint8Array;
+  /** Headers of the answer (gRPC: metadata). */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** The path of what was created: REST answers 201 with it as Location. */
+  readonly created?: string;
+};
+
+/** A handler for each rpc of a service. `Call` is what it is told of the call beside the message: headers, who calls. */
+export type ServiceHandlers<Service extends DescService, Call> = {
+  readonly [Rpc in keyof Service['method']]: (
+    message: MessageShape<Service['method'][Rpc]['input']>,
+    call: Call,
+  ) => Promise<Answer<MessageShape<Service['method'][Rpc]['output']>>>;
+};
+
+/**
+ * A Fastify plugin with a route for every rpc of a service that is annotated with google.api.http. It is the annotation
+ * alone that says how HTTP becomes the request message; errors are thrown, as PaymentError or as Fastify makes them.
+ *
+ * @param options.openCall is asked before the body is read, so that who may not call is refused by then.
+ * @throws Error when registered, for an annotation that is not supported.
+ */
+export function restRoutes<Service extends DescService, Call>(options: {
+  readonly service: Service;
+  readonly handlers: ServiceHandlers<Service, Call>;
+  readonly openCall: (request: FastifyRequest) => Promise<Call>;
+}): (app: FastifyInstance) => Promise<void> {
+  return async (app) => {
+    acceptJsonOnly(app);
+    const verbs = new Map<string, Set<string>>();
+    for (const method of options.service.methods) {
+      const handle = options.handlers[method.localName] as unknown as Handle<Call>;
+      for (const binding of httpBindings(method)) {
+        const route = {
+          binding,
+          input: method.input,
+          output: method.output,
+          handle,
+          openCall: options.openCall,
+        };
+        addRoute(app, route);
+        const allowed = verbs.get(binding.url) ?? new Set();
+        verbs.set(binding.url, allowed.add(binding.verb));
+      }
+    }
+    for (const [url, allowed] of verbs) refuseOtherMethods(app, url, allowed);
+  };
+}
+
+type Handle<Call> = (
+  message: MessageShape<DescMessage>,
+  call: Call,
+) => Promise<Answer<MessageShape<DescMessage>>>;
+
+function addRoute<Call>(
+  app: FastifyInstance,
+  route: {
+    readonly binding: HttpBinding;
+    readonly input: DescMessage;
+    readonly output: DescMessage;
+    readonly handle: Handle<Call>;
+    readonly openCall: (request: FastifyRequest) => Promise<Call>;
+  },
+): void {
+  const { binding, input, handle, openCall } = route;
+  const decode = jsonDecoder(input);
+  const encode = jsonEncoder(route.output);
+  const calls = new WeakMap<FastifyRequest, Call>();
+  app.route({
+    method: binding.verb,
+    url: binding.url,
+    onRequest: async (request) => {
+      calls.set(request, await openCall(request));
+    },
+    handler: async (request, reply) => {
+      const message = decode(requestJson(request, binding, input));
+      const answer = await handle(message, calls.get(request) as Call);
+      reply.headers({ ...answer.headers, 'content-type': 'application/json' });
+      if (answer.created !== undefined) reply.code(201).header('location', answer.created);
+      // As bytes, since Fastify gives the media type of a text a charset, which JSON's has not (RFC 8259).
+      return reply.send(Buffer.from(answer.json ?? encode(answer.message)));
+    },
+  });
+}
+
+/** A path that we know answers every other method with 405 and what it allows (RFC 9110). */
+function refuseOtherMethods(app: FastifyInstance, url: string, allowed: ReadonlySet<string>): void {
+  // Fastify answers HEAD wherever it answers GET.
+  const names = allowed.has('GET') ? [...allowed, 'HEAD'] : [...allowed];
+  const refuse = async (): Promise<never> => {
+    throw new PaymentError('METHOD_NOT_ALLOWED', `This path allows ${names.join(', ')} only.`);
+  };
+  app.route({
+    method: app.supportedMethods.filter((method) => !names.includes(method)),
+    url,
+    exposeHeadRoute: false,
+    onRequest: async (_request, reply) => {
+      reply.header('allow', names.join(', '));
+      await refuse();
+    },
+    handler: refuse,
+  });
+}
+
+/** JSON bodies are read, up to the limit, and what else is sent is refused unread. */
+function acceptJsonOnly(app: FastifyInstance): void {
+  app.removeAllContentTypeParsers();
+  const parser = { parseAs: 'buffer', bodyLimit: BODY_LIMIT_BYTES } as const;
+  app.addContentTypeParser('application/json', parser, async (request: FastifyRequest, body: Buffer) => {
+    if (!isUtf8Type(request.headers['content-type'])) throw unsupportedMediaType();
+    if (body.length === 0) throw new PaymentError('INVALID_REQUEST', 'The body is empty.');
+    return parseJson(await expand(body, request.headers['content-encoding']));
+  });
+  app.addContentTypeParser('*', (_request, _body, done) => done(unsupportedMediaType(), undefined));
+}
+
+/** JSON is UTF-8 (RFC 8259); other parameters say nothing. */
+function isUtf8Type(contentType = ''): boolean {
+  const charset = /;\s*charset\s*=\s*"?([^";\s]*)/i.exec(contentType)?.[1];
+  return charset === undefined || /^utf-?8$/i.test(charset);
+}
+
+function unsupportedMediaType(): PaymentError {
+  return new PaymentError('UNSUPPORTED_MEDIA_TYPE', 'The body must be application/json in UTF-8.');
+}
+
+const EXPANDERS = { gzip: promisify(gunzip), br: promisify(brotliDecompress) };
+
+async function expand(body: Buffer, encoding = 'identity'): Promise<Uint8Array> {
+  const name = encoding.trim().toLowerCase();
+  if (name === 'identity') return body;
+  if (name !== 'gzip' && name !== 'br') {
+    throw new PaymentError('UNSUPPORTED_MEDIA_TYPE', 'The body may be compressed with gzip or br only.');
+  }
+  try {
+    return await EXPANDERS[name](body, { maxOutputLength: BODY_LIMIT_BYTES });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') {
+      throw new PaymentError(
+        'REQUEST_TOO_LARGE',
+        `The body is larger than ${BODY_LIMIT_BYTES} bytes when expanded.`,
+      );
+    }
+    throw new PaymentError('INVALID_REQUEST', 'The body cannot be decompressed.');
+  }
+}

@@ -1,0 +1,125 @@
+import { type DescEnum, ScalarType } from '@bufbuild/protobuf';
+import { base64Decode } from '@bufbuild/protobuf/wire';
+import { RawNumber } from './parse-json.ts';
+import { type Faults, noteFault, type Read } from './wire-json-faults.ts';
+
+/**
+ * The reader of a Protobuf scalar from JSON, checked for type and range.
+ *
+ * @param options.lenient also takes numbers as strings and the names of the special floats, as ProtoJSON does.
+ * @param options.longAsString gives 64-bit integers as strings instead of as bigint.
+ */
+export function scalarReader(
+  scalar: ScalarType,
+  options: { readonly lenient: boolean; readonly longAsString: boolean },
+): Read {
+  switch (scalar) {
+    case ScalarType.STRING:
+      return readString;
+    case ScalarType.BOOL:
+      return readBool;
+    case ScalarType.BYTES:
+      return readBytes;
+    case ScalarType.DOUBLE:
+    case ScalarType.FLOAT:
+      return floatReader(
+        scalar === ScalarType.FLOAT ? 3.4028234663852886e38 : Number.MAX_VALUE,
+        options.lenient,
+      );
+    case ScalarType.INT32:
+    case ScalarType.SINT32:
+    case ScalarType.SFIXED32:
+      return integerReader(-(2 ** 31), 2 ** 31 - 1, options.lenient);
+    case ScalarType.UINT32:
+    case ScalarType.FIXED32:
+      return integerReader(0, 2 ** 32 - 1, options.lenient);
+    case ScalarType.UINT64:
+    case ScalarType.FIXED64:
+      return longReader(0n, 2n ** 64n - 1n, options.longAsString);
+    default:
+      return longReader(-(2n ** 63n), 2n ** 63n - 1n, options.longAsString);
+  }
+}
+
+/**
+ * The reader of an enum: the name of a value other than the first, which is the one for "unspecified".
+ *
+ * @param lenient takes every name, and numbers, as ProtoJSON does.
+ */
+export function enumReader(desc: DescEnum, lenient: boolean): Read {
+  const values = desc.values.filter((value) => lenient || value.number !== 0);
+  const numbers = new Map(values.map((value) => [value.name, value.number]));
+  const expected = `must be one of ${[...numbers.keys()].join(', ')}`;
+  const readNumber = scalarReader(ScalarType.INT32, { lenient: false, longAsString: false });
+  return (json, faults) => {
+    if (typeof json === 'string') return numbers.get(json) ?? noteFault(faults, 'NOT_ALLOWED', expected);
+    return lenient ? readNumber(json, faults) : noteFault(faults, 'INVALID_TYPE', 'must be a string');
+  };
+}
+
+function readString(json: unknown, faults: Faults): string | undefined {
+  if (typeof json !== 'string') return noteFault(faults, 'INVALID_TYPE', 'must be a string');
+  return json.isWellFormed() ? json : noteFault(faults, 'INVALID_FORMAT', 'must be well-formed Unicode');
+}
+
+function readBool(json: unknown, faults: Faults): boolean | undefined {
+  return typeof json === 'boolean' ? json : noteFault(faults, 'INVALID_TYPE', 'must be true or false');
+}
+
+function readBytes(json: unknown, faults: Faults): Uint8Array | undefined {
+  if (typeof json !== 'string') return noteFault(faults, 'INVALID_TYPE', 'must be a string');
+  try {
+    return base64Decode(json);
+  } catch {
+    return noteFault(faults, 'INVALID_FORMAT', 'must be base64');
+  }
+}
+
+const SPECIAL_FLOATS = new Map([
+  ['NaN', Number.NaN],
+  ['Infinity', Number.POSITIVE_INFINITY],
+  ['-Infinity', Number.NEGATIVE_INFINITY],
+]);
+const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
+
+function floatReader(max: number, lenient: boolean): Read {
+  return (json, faults) => {
+    if (lenient && typeof json === 'string' && SPECIAL_FLOATS.has(json)) return SPECIAL_FLOATS.get(json);
+    let number = json;
+    if (json instanceof RawNumber) number = Number(json.source);
+    else if (lenient && typeof json === 'string' && NUMBER.test(json)) number = Number(json);
+    if (typeof number !== 'number') return noteFault(faults, 'INVALID_TYPE', 'must be a number');
+    return Math.abs(number) <= max ? number : noteFault(faults, 'OUT_OF_RANGE', 'is too large');
+  };
+}
+
+function integerReader(min: number, max: number, lenient: boolean): Read {
+  const range = `must be from ${min} to ${max}`;
+  return (json, faults) => {
+    const number = typeof json === 'number' ? json : Number(wholeNumber(json, lenient) ?? Number.NaN);
+    if (!Number.isInteger(number)) return noteFault(faults, 'INVALID_TYPE', 'must be an integer');
+    // Minus zero is zero.
+    return number >= min && number <= max ? number || 0 : noteFault(faults, 'OUT_OF_RANGE', range);
+  };
+}
+
+/** 64-bit integers are strings in ProtoJSON, and numbers are taken too, as long as they are exact. */
+function longReader(min: bigint, max: bigint, longAsString: boolean): Read {
+  const range = `must be from ${min} to ${max}`;
+  return (json, faults) => {
+    const digits = Number.isSafeInteger(json) ? String(json || 0) : wholeNumber(json, true);
+    if (digits === undefined) return noteFault(faults, 'INVALID_TYPE', 'must be an integer');
+    // Longer ones are out of range, and not worth a big number.
+    const value = digits.length <= 64 ? BigInt(digits) : max + 1n;
+    if (value < min || value > max) return noteFault(faults, 'OUT_OF_RANGE', range);
+    return longAsString ? String(value) : value;
+  };
+}
+
+const WHOLE_NUMBER = /^(-?\d+)(?:\.0+)?$/;
+
+/** The digits of a number literal that is whole, or of a string if `text` is allowed: "6.000" is 6. */
+function wholeNumber(json: unknown, text: boolean): string | undefined {
+  const source = json instanceof RawNumber ? json.source : text && typeof json === 'string' ? json : '';
+  return WHOLE_NUMBER.exec(source)?.[1];
+}

@@ -1,0 +1,145 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** Everything that the environment says; the only reader of process.env. */
+export type Config = {
+  readonly host: string;
+  readonly port: number;
+  readonly tls: { readonly cert: Buffer; readonly key: Buffer } | undefined;
+  /** undefined: the service starts its own PostgreSQL. */
+  readonly databaseUrl: string | undefined;
+  readonly databaseMaxConnections: number;
+  /** Takes a database that acknowledges commits which a crash can undo. */
+  readonly allowUnsafeDatabase: boolean;
+  readonly dataDir: string | undefined;
+  readonly catalogueFile: string;
+  /** The vault's keys by id, the current one first; undefined: the embedded database's own, made at its first start. */
+  readonly vaultKeys: ReadonlyMap<string, Uint8Array> | undefined;
+  /** What fingerprints and requests are hashed with. */
+  readonly hashKey: Uint8Array | undefined;
+  /** Mounts the sandbox provider. */
+  readonly sandbox: boolean;
+  /** Where payers reach the sandbox's pages, when not at the address listened on. */
+  readonly sandboxPublicUrl: string | undefined;
+  readonly logLevel: string;
+  /** How long a repeat waits for the first answer before it is told that it is in progress. */
+  readonly inProgressWaitMs: number;
+  /** How long a shutdown waits for what is in flight. */
+  readonly drainTimeoutMs: number;
+  /** OpenTelemetry's OTLP/HTTP endpoint; no traces without it. */
+  readonly otlpEndpoint: string | undefined;
+  /** What the catalogue's secrets_from_environment names. */
+  readonly environment: (name: string) => string | undefined;
+};
+
+/** Every setting that is wrong, by name. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError';
+}
+
+/** The checkout's root: what relative defaults start from. */
+export const CHECKOUT_DIR = join(import.meta.dirname, '..');
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/**
+ * Reads the configuration.
+ *
+ * @throws ConfigError that names every variable at fault, and no value.
+ */
+export function readConfig(environment: Environment = process.env): Config {
+  const problems: string[] = [];
+  const text = (name: string) => environment[name] || undefined;
+  const integer = (name: string, fallback: number, min: number, max: number) => {
+    const value = text(name);
+    const number = value === undefined ? fallback : Number(value);
+    if (Number.isInteger(number) && number >= min && number <= max) return number;
+    problems.push(`${name} must be an integer from ${min} to ${max}`);
+    return fallback;
+  };
+  const flag = (name: string, fallback: boolean) => {
+    const value = text(name) ?? (fallback ? 'on' : 'off');
+    if (value !== 'on' && value !== 'off') problems.push(`${name} must be on or off`);
+    return value === 'on';
+  };
+  const oneOf = (name: string, values: readonly string[], fallback: string) => {
+    const value = text(name) ?? fallback;
+    if (!values.includes(value)) problems.push(`${name} must be one of ${values.join(', ')}`);
+    return value;
+  };
+
+  const databaseUrl = text('DATABASE_URL');
+  const config: Config = {
+    host: text('HOST') ?? '127.0.0.1',
+    port: integer('PORT', 8080, 0, 65_535),
+    tls: readTls(text('TLS_CERT_FILE'), text('TLS_KEY_FILE'), problems),
+    databaseUrl,
+    databaseMaxConnections: integer('DATABASE_MAX_CONNECTIONS', 16, 1, 1_000),
+    allowUnsafeDatabase: flag('ALLOW_UNSAFE_DATABASE', false),
+    dataDir: text('DATA_DIR'),
+    catalogueFile: text('CATALOGUE_FILE') ?? join(CHECKOUT_DIR, 'config/sandbox-catalogue.yaml'),
+    vaultKeys: readVaultKeys(text('VAULT_KEYS'), problems),
+    hashKey: readKey('HASH_KEY', text('HASH_KEY'), problems),
+    sandbox: flag('SANDBOX', true),
+    sandboxPublicUrl: text('SANDBOX_PUBLIC_URL')?.replace(/\/+$/, ''),
+    logLevel: oneOf('LOG_LEVEL', ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'], 'info'),
+    inProgressWaitMs: integer('IN_PROGRESS_WAIT_MS', 5_000, 0, 60_000),
+    drainTimeoutMs: integer('DRAIN_TIMEOUT_MS', 25_000, 0, 600_000),
+    otlpEndpoint: text('OTEL_EXPORTER_OTLP_ENDPOINT'),
+    environment: text,
+  };
+  if (databaseUrl && !config.vaultKeys) problems.push('VAULT_KEYS is required with DATABASE_URL');
+  if (databaseUrl && !config.hashKey) problems.push('HASH_KEY is required with DATABASE_URL');
+  if (problems.length > 0) throw new ConfigError(problems.join('; '));
+  return config;
+}
+
+function readTls(
+  certFile: string | undefined,
+  keyFile: string | undefined,
+  problems: string[],
+): Config['tls'] {
+  if (!certFile && !keyFile) return undefined;
+  if (!certFile || !keyFile) {
+    problems.push('TLS_CERT_FILE and TLS_KEY_FILE go together');
+    return undefined;
+  }
+  const read = (name: string, file: string) => {
+    try {
+      return readFileSync(file);
+    } catch (error) {
+      problems.push(`${name} cannot be read (${(error as NodeJS.ErrnoException).code})`);
+      return undefined;
+    }
+  };
+  const cert = read('TLS_CERT_FILE', certFile);
+  const key = read('TLS_KEY_FILE', keyFile);
+  return cert && key && { cert, key };
+}
+
+const KEY_BYTES = 32;
+const VAULT_KEY = /^([A-Za-z0-9_-]{1,64}):(.+)$/;
+
+/** `id:key,id:key`, the current key first. */
+function readVaultKeys(value: string | undefined, problems: string[]): Config['vaultKeys'] {
+  if (value === undefined) return undefined;
+  const keys = new Map<string, Uint8Array>();
+  for (const entry of value.split(',')) {
+    const [, id, encoded] = VAULT_KEY.exec(entry.trim()) ?? [];
+    const key = id && !keys.has(id) ? readKey('VAULT_KEYS', encoded, problems) : undefined;
+    if (!id || !key) {
+      problems.push('VAULT_KEYS must be id:key[,id:key…] with different ids');
+      return undefined;
+    }
+    keys.set(id, key);
+  }
+  return keys;
+}
+
+function readKey(name: string, encoded: string | undefined, problems: string[]): Uint8Array | undefined {
+  if (encoded === undefined) return undefined;
+  const key = Buffer.from(encoded, 'base64');
+  if (key.length === KEY_BYTES) return key;
+  problems.push(`${name} must hold keys of ${KEY_BYTES} bytes in base64`);
+  return undefined;
+}

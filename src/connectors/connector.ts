@@ -1,0 +1,108 @@
+import type { JsonObject } from '@bufbuild/protobuf';
+import type { AdditionalData } from '../../gen/payments/v1/additional_data_pb.js';
+import type { CustomerPayer } from '../../gen/payments/v1/customer_payer_pb.js';
+import type { ProviderData } from '../../gen/payments/v1/payment_pb.js';
+import type { Money } from '../money.ts';
+import type { Secret } from '../secret.ts';
+
+/** How one kind of provider is spoken to. One folder under connectors/, one line in registry.ts. */
+export type Connector = {
+  /** The name that a catalogue's connection gives in `connector`. */
+  readonly name: string;
+  /**
+   * Opens a connection (an account's credentials at the provider).
+   *
+   * @throws Error naming the setting, when `settings` are not what the connector takes; never holding a secret.
+   */
+  connect(settings: JsonObject, context: ConnectContext): Connection;
+};
+
+export type ConnectContext = {
+  /** Shown in the record's provider_id and provider_data.id. */
+  readonly providerId: string;
+  /** What the catalogue's secrets_from_environment names, resolved. */
+  readonly secrets: Readonly<Record<string, Secret>>;
+};
+
+/** An open connection at a provider. */
+export type Connection = {
+  /**
+   * Sends one attempt, once. Never throws and always ends by the connection's deadline: what could not be learned is an
+   * outcome too.
+   */
+  pay(attempt: PaymentAttempt): Promise<Outcome>;
+  /** Waits for calls in flight, then lets go of sockets. */
+  close(): Promise<void>;
+};
+
+/** What a provider is asked to do. */
+export type PaymentAttempt = {
+  /** Our transaction's id (UUID): the provider's idempotency key, and what an outcome is looked up by. */
+  readonly transactionId: string;
+  readonly paymentId: string;
+  readonly money: Money;
+  readonly description: string;
+  readonly merchantOrderId: string;
+  readonly merchantReference: string;
+  /** ISO 3166-1 alpha-2. */
+  readonly country: string;
+  readonly callbackUrl: string | undefined;
+  readonly customerPayer: CustomerPayer;
+  readonly additionalData: AdditionalData | undefined;
+  readonly method: AttemptMethod;
+};
+
+export type AttemptMethod =
+  | {
+      readonly kind: 'card';
+      readonly card: AttemptCard;
+      /** false: authorization only. */
+      readonly capture: boolean;
+      readonly installments: number;
+      readonly threeDSecureSetupId: string | undefined;
+    }
+  | { readonly kind: 'wallet_redirect'; readonly type: string }
+  | {
+      readonly kind: 'wallet_enrollment';
+      readonly type: string;
+      /** The provider's token of what the payer enrolled earlier, when one was given. */
+      readonly token: string | undefined;
+      readonly cardType: string | undefined;
+    };
+
+export type AttemptCard = {
+  readonly number: Secret;
+  /** undefined for a vaulted card. */
+  readonly securityCode: Secret | undefined;
+  readonly holderName: string;
+  /** 1 to 12. */
+  readonly expirationMonth: number;
+  /** Two digits. */
+  readonly expirationYear: number;
+};
+
+/** What is KNOWN of an attempt after the call. A `switch` over it ends in `assertNever`. */
+export type Outcome =
+  | {
+      readonly kind: 'approved';
+      readonly providerData: ProviderData;
+      readonly authorizationCode: string;
+      readonly retrievalReferenceNumber: string;
+    }
+  | { readonly kind: 'redirect'; readonly providerData: ProviderData; readonly redirectUrl: string }
+  | { readonly kind: 'pending'; readonly providerData: ProviderData }
+  | {
+      readonly kind: 'declined';
+      readonly providerData: ProviderData;
+      /** ISO 8583 response code (field 39) that the provider's own code amounts to. */
+      readonly iso8583Code: string;
+    }
+  /** Surely nothing happened at the provider (refused, DNS, TLS): the attempt may be made elsewhere. */
+  | { readonly kind: 'not_sent'; readonly detail: string }
+  /** It may have happened (timeout, reset, 5xx, unreadable answer): never resent, never sent elsewhere, never "failed". */
+  | { readonly kind: 'unknown'; readonly detail: string; readonly providerData: ProviderData | undefined };
+
+/** The compiler's word that every outcome is handled. */
+export function assertNever(outcome: never): never {
+  throw new Error(`unhandled: ${(outcome as { kind?: string }).kind}`);
+}

@@ -1,0 +1,171 @@
+import { type Dispatcher, Pool } from 'undici';
+
+/** Outbound HTTP/1.1 to one provider. It never repeats a request, follows no redirect and asks for no compression. */
+export type HttpClient = {
+  /** Sends one request, once. Never throws and always ends within `timeoutMs`. */
+  request(request: HttpRequest): Promise<HttpResult>;
+  /** Waits for the requests in flight, then closes every socket. Requests made after it are `not_sent`. */
+  close(): Promise<void>;
+};
+
+export type HttpClientOptions = {
+  /** Scheme, host and port: `https://api.provider.example`. */
+  readonly origin: string;
+  /** One deadline over everything: waiting for a socket, connecting, sending, the answer's last byte. */
+  readonly timeoutMs: number;
+  readonly maxResponseBytes: number;
+  /** Sockets open at once. Sixteen times as many requests may be under way; what exceeds that is `not_sent`. */
+  readonly maxConnections: number;
+};
+
+export type HttpRequest = {
+  readonly method: 'GET' | 'POST';
+  /** Begins with a slash. */
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string | undefined;
+};
+
+/**
+ * What is known of a request. `detail` is a phase and an error code ("awaiting the answer: UND_ERR_SOCKET"): never a
+ * body, a header or an address.
+ */
+export type HttpResult =
+  | { readonly kind: 'answer'; readonly status: number; readonly body: Uint8Array }
+  /** Surely not a byte of the request was written to a socket. */
+  | { readonly kind: 'not_sent'; readonly detail: string }
+  /** Some of the request may have reached the provider. */
+  | { readonly kind: 'unknown'; readonly detail: string };
+
+const REQUESTS_PER_CONNECTION = 16;
+const KEEP_ALIVE_MS = 4_000;
+const MAX_KEEP_ALIVE_MS = 30_000;
+const ERROR_CODE = /^[A-Z][A-Z0-9_]{0,63}$/;
+
+/** Thrown or handed to undici to end a request whose result is settled already; nobody gets to see it. */
+const ABANDONED = new Error('abandoned');
+
+/**
+ * The only way out to a provider.
+ *
+ * @throws Error when the origin is no http(s) origin.
+ */
+export function createHttpClient(options: HttpClientOptions): HttpClient {
+  const pool = new Pool(options.origin, {
+    connections: options.maxConnections,
+    pipelining: 1,
+    allowH2: false,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    keepAliveMaxTimeout: MAX_KEEP_ALIVE_MS,
+    connectTimeout: options.timeoutMs,
+    // The deadline below covers both, to the millisecond and without a gap between them.
+    headersTimeout: 0,
+    bodyTimeout: 0,
+  });
+  const maxInFlight = options.maxConnections * REQUESTS_PER_CONNECTION;
+  let inFlight = 0;
+  let whenIdle: (() => void) | undefined;
+  let closed: Promise<void> | undefined;
+
+  async function request(httpRequest: HttpRequest): Promise<HttpResult> {
+    if (closed) return { kind: 'not_sent', detail: 'before sending: CLOSED' };
+    if (inFlight >= maxInFlight) return { kind: 'not_sent', detail: 'before sending: TOO_MANY_WAITING' };
+    inFlight += 1;
+    const result = await exchange(pool, httpRequest, options);
+    inFlight -= 1;
+    if (inFlight === 0) whenIdle?.();
+    return result;
+  }
+
+  async function closePool(): Promise<void> {
+    const idle = Promise.withResolvers<void>();
+    whenIdle = idle.resolve;
+    if (inFlight > 0) await idle.promise;
+    await pool.destroy();
+  }
+
+  function close(): Promise<void> {
+    closed ??= closePool();
+    return closed;
+  }
+
+  return { request, close };
+}
+
+/**
+ * One request. What makes `not_sent` certain: undici calls `onRequestStart` in the same turn in which it writes the
+ * first byte, right before it (writeH1 in undici's client-h1.js), and only once the socket is connected and TLS agreed.
+ * So as long as it was not called, or threw, nothing was written; once it returned, everything may have been.
+ *
+ * undici puts a request back in its queue when a socket closes for a reason of undici's own. A second
+ * `onRequestStart` is how that would show, and it is refused before a byte is written a second time.
+ */
+function exchange(pool: Pool, request: HttpRequest, options: HttpClientOptions): Promise<HttpResult> {
+  return new Promise((resolve) => {
+    let controller: Dispatcher.DispatchController | undefined;
+    let settled = false;
+    let status = 0;
+    let size = 0;
+    const chunks: Buffer[] = [];
+
+    function settle(result: HttpResult): void {
+      if (settled) return;
+      settled = true;
+      clearTimeout(deadline);
+      resolve(result);
+    }
+
+    function fail(code: string): void {
+      if (controller === undefined) settle({ kind: 'not_sent', detail: `before sending: ${code}` });
+      else if (status === 0) settle({ kind: 'unknown', detail: `awaiting the answer: ${code}` });
+      else settle({ kind: 'unknown', detail: `reading the answer: ${code}` });
+    }
+
+    const deadline = setTimeout(() => {
+      fail('DEADLINE');
+      // Destroys the socket. A request that still waits for one has no controller and is refused when its turn comes.
+      controller?.abort(ABANDONED);
+    }, options.timeoutMs);
+
+    pool.dispatch(
+      { method: request.method, path: request.path, headers: request.headers, body: request.body ?? null },
+      {
+        onRequestStart(started) {
+          if (controller !== undefined) fail('RESEND_REFUSED');
+          // Thrown rather than aborted: aborting would destroy a healthy socket that others wait for.
+          if (settled) throw ABANDONED;
+          controller = started;
+        },
+        onResponseStart(_controller, statusCode) {
+          // 1xx answers announce the real one.
+          if (statusCode >= 200) status = statusCode;
+        },
+        onResponseData(current, chunk) {
+          size += chunk.length;
+          if (size <= options.maxResponseBytes) {
+            chunks.push(chunk);
+            return;
+          }
+          fail('ANSWER_TOO_LARGE');
+          current.abort(ABANDONED);
+        },
+        onResponseEnd() {
+          settle({
+            kind: 'answer',
+            status,
+            body: (chunks.length === 1 && chunks[0]) || Buffer.concat(chunks),
+          });
+        },
+        onResponseError(_controller, error) {
+          fail(codeOf(error));
+        },
+      },
+    );
+  });
+}
+
+/** An error's code, when it looks like one. Messages are not used: they hold addresses, and what a parser choked on. */
+function codeOf(error: Error): string {
+  const code = (error as { code?: unknown }).code;
+  return typeof code === 'string' && ERROR_CODE.test(code) ? code : 'UNKNOWN_ERROR';
+}

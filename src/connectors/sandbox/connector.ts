@@ -1,0 +1,47 @@
+import type { JsonObject } from '@bufbuild/protobuf';
+import type { ConnectContext, Connection, Connector, Outcome, PaymentAttempt } from '../connector.ts';
+import { createHttpClient } from '../http-client.ts';
+import { fromProvider } from './from-provider.ts';
+import { readSettings } from './settings.ts';
+import { toProvider } from './to-provider.ts';
+
+/** Speaks HTTP to the simulated provider. Its settings: see settings.ts. */
+export const sandboxConnector: Connector = { name: 'sandbox', connect };
+
+/** With this card number the connector goes to an address where nothing listens, and really tries to connect. */
+export const CONNECTION_REFUSED_CARD = '4000000000005001';
+
+const REFUSING_ORIGIN = 'http://127.0.0.1:1';
+const MAX_RESPONSE_BYTES = 256 * 1024;
+const MAX_CONNECTIONS = 64;
+
+function connect(settings: JsonObject, context: ConnectContext): Connection {
+  const sandbox = readSettings(settings, context.secrets);
+  const limits = {
+    timeoutMs: sandbox.timeoutMs,
+    maxResponseBytes: MAX_RESPONSE_BYTES,
+    maxConnections: MAX_CONNECTIONS,
+  };
+  const provider = createHttpClient({ origin: sandbox.origin, ...limits });
+  const refusing = createHttpClient({ origin: REFUSING_ORIGIN, ...limits });
+
+  async function pay(attempt: PaymentAttempt): Promise<Outcome> {
+    // The provider's JSON numbers cannot tell such an amount exactly.
+    if (attempt.money.minorUnits > BigInt(Number.MAX_SAFE_INTEGER)) {
+      return { kind: 'not_sent', detail: 'the amount is above what the provider takes' };
+    }
+    const client = isConnectionRefusedCard(attempt) ? refusing : provider;
+    const result = await client.request(toProvider(attempt, sandbox));
+    return fromProvider(result, attempt, context.providerId);
+  }
+
+  async function close(): Promise<void> {
+    await Promise.all([provider.close(), refusing.close()]);
+  }
+
+  return { pay, close };
+}
+
+function isConnectionRefusedCard(attempt: PaymentAttempt): boolean {
+  return attempt.method.kind === 'card' && attempt.method.card.number.reveal() === CONNECTION_REFUSED_CARD;
+}

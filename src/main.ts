@@ -1,0 +1,115 @@
+import { join } from 'node:path';
+import { pino } from 'pino';
+import { LOG_SERIALIZERS } from './api/error-handler.ts';
+import { describeError } from './api/errors.ts';
+import { CatalogueError, readCatalogue } from './catalogue.ts';
+import { CHECKOUT_DIR, type Config, ConfigError, readConfig } from './config.ts';
+import { createBinTable } from './payments/bin-table.ts';
+import { addSandboxFixtures } from './sandbox-fixtures.ts';
+import { createServer, hashKeys } from './server.ts';
+import { resolveDataDir } from './store/data-dir.ts';
+import { type Database, openDatabase } from './store/database.ts';
+import { startEmbeddedPostgres } from './store/embedded-postgres.ts';
+import { EmbeddedPostgresError } from './store/embedded-postgres-error.ts';
+import { MigrationError, migrate } from './store/migrate.ts';
+import { cardVault } from './vault/card-vault.ts';
+import { embeddedKeys, type InstallationKeys } from './vault/key-file.ts';
+
+/** What the process undoes when it ends, the last first. */
+const ending: (() => Promise<void>)[] = [];
+
+try {
+  await serve(readConfig());
+} catch (error) {
+  console.error(explain(error));
+  await end(1);
+}
+
+/** Starts everything and returns; signals end it. */
+async function serve(config: Config): Promise<void> {
+  const log = pino({ level: config.logLevel, serializers: LOG_SERIALIZERS, base: null });
+  const catalogue = readCatalogue(config.catalogueFile);
+  onSignals(log);
+
+  const storage = await openStorage(config, log);
+  const { keys, databaseUrl } = storage;
+  const database = openDatabase({ url: databaseUrl, maxConnections: config.databaseMaxConnections, log });
+  ending.push(() => database.close());
+  await database.assertDurable(config.allowUnsafeDatabase);
+  await migrate(database, join(import.meta.dirname, 'store/migrations'));
+  if (storage.dataDir) await addFixtures(database, keys, createBinTable(catalogue.bins));
+
+  const server = await createServer({ config, catalogue, keys, database, databaseUrl, log });
+  ending.push(() => server.close());
+  const address = await server.listen();
+  console.error(`Payments service: ${address} (REST at /v1/payments, Connect, gRPC, gRPC-Web)`);
+  console.error(`Catalogue: ${config.catalogueFile}`);
+  console.error(`Data: ${storage.dataDir ?? 'the database that DATABASE_URL names'}`);
+  if (config.sandbox) console.error(`Sandbox provider: ${address}/sandbox (no real money moves)`);
+}
+
+type Storage = { readonly databaseUrl: string; readonly keys: InstallationKeys; readonly dataDir?: string };
+
+/** The database that is given, with its keys; or one of our own, with what a newcomer needs. */
+async function openStorage(config: Config, log: pino.Logger): Promise<Storage> {
+  const { databaseUrl, vaultKeys, hashKey } = config;
+  if (databaseUrl && vaultKeys && hashKey) return { databaseUrl, keys: { vaultKeys, hashKey } };
+  const dataDir = resolveDataDir({ explicit: config.dataDir, checkoutDir: CHECKOUT_DIR });
+  const postgres = await startEmbeddedPostgres({ dataDir, log });
+  ending.push(() => postgres.stop());
+  const keys = embeddedKeys(postgres.dataDir);
+  return {
+    databaseUrl: postgres.url,
+    dataDir: postgres.dataDir,
+    keys: { vaultKeys: vaultKeys ?? keys.vaultKeys, hashKey: hashKey ?? keys.hashKey },
+  };
+}
+
+async function addFixtures(
+  database: Database,
+  keys: InstallationKeys,
+  bins: ReturnType<typeof createBinTable>,
+): Promise<void> {
+  const { fingerprintKey } = hashKeys(keys.hashKey);
+  await addSandboxFixtures(database, { vault: cardVault(keys.vaultKeys), fingerprintKey, bins });
+}
+
+function onSignals(log: pino.Logger): void {
+  let asked = false;
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    process.on(signal, () => {
+      if (asked) return;
+      asked = true;
+      log.info({ signal }, 'draining');
+      void end(0);
+    });
+  }
+  process.on('unhandledRejection', (error) => {
+    log.fatal({ err: error }, 'unhandled rejection');
+    void end(1);
+  });
+  process.on('uncaughtException', (error) => {
+    log.fatal({ err: error }, 'uncaught exception');
+    void end(1);
+  });
+}
+
+async function end(code: number): Promise<never> {
+  let exitCode = code;
+  for (const undo of ending.splice(0).reverse()) {
+    try {
+      await undo();
+    } catch (error) {
+      console.error(JSON.stringify(describeError(error)));
+      exitCode = 1;
+    }
+  }
+  process.exit(exitCode);
+}
+
+/** What is for the operator to mend is told in its own words; anything else by where it arose. */
+function explain(error: unknown): string {
+  const known = [ConfigError, CatalogueError, MigrationError, EmbeddedPostgresError];
+  if (known.some((type) => error instanceof type)) return `Cannot start: ${(error as Error).message}`;
+  return `Cannot start: ${error instanceof Error ? error.message : ''}\n${JSON.stringify(describeError(error))}`;
+}

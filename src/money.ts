@@ -1,0 +1,53 @@
+import { create } from '@bufbuild/protobuf';
+import currencyCodes from 'currency-codes';
+import { type Decimal, DecimalSchema } from '../gen/google/type/decimal_pb.js';
+
+/** An amount of money: an integer of the currency's minor units (ISO 4217), never a float. */
+export type Money = { readonly minorUnits: bigint; readonly currency: string };
+
+const DIGITS = new Map(currencyCodes.data.map((entry) => [entry.code, entry.digits]));
+const DECIMAL = /^(-?)(\d+)(?:\.(\d+))?$/;
+const MAX_DECIMAL_LENGTH = 64;
+
+/** The number of decimals that ISO 4217 gives a currency; undefined when there is no such currency. */
+export function currencyDigits(currency: string): number | undefined {
+  return DIGITS.get(currency);
+}
+
+/** Whether a text is a decimal as the wire has it: `-?digits[.digits]`, no exponent, no spaces, no plus sign. */
+export function isDecimal(text: string): boolean {
+  return text.length <= MAX_DECIMAL_LENGTH && DECIMAL.test(text);
+}
+
+/**
+ * Reads a decimal as money.
+ *
+ * @returns undefined when the text is no decimal, the currency is unknown, or the decimals given (trailing zeros aside)
+ *   are more than the currency has: money is never rounded.
+ */
+export function parseMoney(text: string, currency: string): Money | undefined {
+  const digits = currencyDigits(currency);
+  if (digits === undefined || text.length > MAX_DECIMAL_LENGTH) return undefined;
+  const match = DECIMAL.exec(text);
+  if (!match) return undefined;
+  const [, sign = '', whole = '', given = ''] = match;
+  const fraction = given.replace(/0+$/, '');
+  if (fraction.length > digits) return undefined;
+  const minorUnits = BigInt(whole + fraction.padEnd(digits, '0'));
+  return { minorUnits: sign === '-' ? -minorUnits : minorUnits, currency };
+}
+
+/** Money as a decimal with the currency's digits, never fewer than one: "3000.00" (USD), "1200.0" (JPY). */
+export function formatMoney(money: Money): string {
+  const digits = currencyDigits(money.currency) ?? 0;
+  const negative = money.minorUnits < 0n;
+  const text = (negative ? -money.minorUnits : money.minorUnits).toString().padStart(digits + 1, '0');
+  const whole = text.slice(0, text.length - digits);
+  const fraction = text.slice(text.length - digits) || '0';
+  return `${negative ? '-' : ''}${whole}.${fraction}`;
+}
+
+/** Money as the wire's Decimal message. */
+export function toDecimal(money: Money): Decimal {
+  return create(DecimalSchema, { value: formatMoney(money) });
+}

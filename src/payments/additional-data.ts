@@ -1,0 +1,72 @@
+import { create } from '@bufbuild/protobuf';
+import type { Decimal } from '../../gen/google/type/decimal_pb.js';
+import {
+  type AdditionalData,
+  AdditionalDataSchema,
+  type Airline,
+  AirlineLegSchema,
+  AirlineSchema,
+  type AirlineTicket,
+  AirlineTicketSchema,
+  type Order,
+  OrderItemSchema,
+  OrderSchema,
+} from '../../gen/payments/v1/additional_data_pb.js';
+import { parseMoney, toDecimal } from '../money.ts';
+
+/** The additional data as the record has it: echoed, with every amount written in its currency's digits; pure. */
+export function recordedAdditionalData(
+  sent: AdditionalData | undefined,
+  currency: string,
+): AdditionalData | undefined {
+  if (!sent) return undefined;
+  return create(AdditionalDataSchema, {
+    airline: sent.airline && recordedAirline(sent.airline, currency),
+    order: sent.order && recordedOrder(sent.order, currency),
+  });
+}
+
+function recordedOrder(sent: Order, currency: string): Order {
+  // Listed, not spread: the rest of an order is for the service to fill, and is ignored when sent (AIP-203).
+  return create(OrderSchema, {
+    feeAmount: inDigitsOf(currency, sent.feeAmount),
+    shippingAmount: inDigitsOf(currency, sent.shippingAmount),
+    items: sent.items.map((item) =>
+      create(OrderItemSchema, { ...item, unitAmount: inDigitsOf(currency, item.unitAmount) }),
+    ),
+  });
+}
+
+/** One ticket becomes `ticket`; of several `ticket` is the first and `tickets` all of them, so that none is lost. */
+function recordedAirline(sent: Airline, currency: string): Airline {
+  const tickets = (sent.tickets.length === 0 && sent.ticket ? [sent.ticket] : sent.tickets).map((ticket) =>
+    recordedTicket(ticket, currency),
+  );
+  return create(AirlineSchema, {
+    pnr: sent.pnr,
+    legs: sent.legs.map((leg) =>
+      create(AirlineLegSchema, {
+        ...leg,
+        baseFare: inDigitsOf(leg.baseFareCurrency ?? currency, leg.baseFare),
+      }),
+    ),
+    passengers: sent.passengers,
+    tickets: tickets.length > 1 ? tickets : [],
+    ticket: tickets[0],
+  });
+}
+
+function recordedTicket(sent: AirlineTicket, currency: string): AirlineTicket {
+  return create(AirlineTicketSchema, {
+    ...sent,
+    totalFareAmount: inDigitsOf(currency, sent.totalFareAmount),
+    totalTaxAmount: inDigitsOf(currency, sent.totalTaxAmount),
+    totalFeeAmount: inDigitsOf(currency, sent.totalFeeAmount),
+  });
+}
+
+/** The request was checked: its decimals fit their currency. */
+function inDigitsOf(currency: string, decimal: Decimal | undefined): Decimal | undefined {
+  const money = decimal && parseMoney(decimal.value, currency);
+  return money && toDecimal(money);
+}

@@ -1,0 +1,19 @@
+import type { Bin } from '../../gen/payments/config/catalogue_pb.js';
+
+/** What is known of the issuer of a card, by the longest prefix of its number; undefined when nothing is. */
+export type BinTable = (cardNumber: string) => Bin | undefined;
+
+const LONGEST_PREFIX = 8;
+const SHORTEST_PREFIX = 4;
+
+/** Makes the catalogue's BIN entries ready for look-up. */
+export function createBinTable(bins: readonly Bin[]): BinTable {
+  const byPrefix = new Map(bins.map((bin) => [bin.prefix, bin]));
+  return (cardNumber) => {
+    for (let length = LONGEST_PREFIX; length >= SHORTEST_PREFIX; length--) {
+      const bin = byPrefix.get(cardNumber.slice(0, length));
+      if (bin) return bin;
+    }
+    return undefined;
+  };
+}

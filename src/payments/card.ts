@@ -1,0 +1,79 @@
+import { createHmac } from 'node:crypto';
+import { create } from '@bufbuild/protobuf';
+import creditCardType from 'credit-card-type';
+import type { Bin } from '../../gen/payments/config/catalogue_pb.js';
+import {
+  type CardData,
+  type CardDataInput,
+  CardDataSchema,
+  ThreeDSecureSchema,
+} from '../../gen/payments/v1/payment_method_pb.js';
+
+/**
+ * What may be told of a card, as the record has it.
+ *
+ * @param bin what the catalogue knows of its issuer.
+ */
+export function cardData(card: CardDataInput, bin: Bin | undefined, fingerprint: string): CardData {
+  return create(CardDataSchema, {
+    holderName: card.holderName,
+    iin: card.number.slice(0, iinLength(card.number)),
+    lfd: card.number.slice(-4),
+    numberLength: card.number.length,
+    securityCodeLength: card.securityCode.length,
+    brand: cardBrand(card.number),
+    issuerName: bin?.issuerName || undefined,
+    issuerCode: bin?.issuerCode || undefined,
+    countryCode: bin?.countryCode || undefined,
+    category: bin?.category || undefined,
+    type: bin?.type || undefined,
+    threeDSecure: create(ThreeDSecureSchema),
+    fingerprint,
+    expirationMonth: card.expirationMonth,
+    expirationYear: (card.expirationYear ?? 0) % 100,
+  });
+}
+
+/** 8 digits for numbers of 16 or more (ISO/IEC 7812-1:2017), 6 for shorter ones: PCI DSS's truncation limits. */
+function iinLength(number: string): number {
+  return number.length < 16 ? 6 : 8;
+}
+
+/** The Luhn check of a card number (ISO/IEC 7812-1 annex B). */
+export function passesLuhn(digits: string): boolean {
+  let sum = 0;
+  for (let i = 0; i < digits.length; i++) {
+    const digit = digits.charCodeAt(digits.length - 1 - i) - 48;
+    const doubled = i % 2 === 1 ? digit * 2 : digit;
+    sum += doubled > 9 ? doubled - 9 : doubled;
+  }
+  return sum % 10 === 0;
+}
+
+const BRANDS = new Map<string, string>();
+const MAX_BRANDS = 10_000;
+
+/** A card's brand in capitals (VISA, AMERICAN_EXPRESS); "" when unknown. */
+export function cardBrand(number: string): string {
+  // The library looks through its whole table; no brand's range is told by more than eight digits.
+  const prefix = number.slice(0, 8);
+  let brand = BRANDS.get(prefix);
+  if (brand === undefined) {
+    brand =
+      creditCardType(prefix)[0]
+        ?.niceType.toUpperCase()
+        .replace(/[^A-Z0-9]+/g, '_') ?? '';
+    if (BRANDS.size >= MAX_BRANDS) BRANDS.clear();
+    BRANDS.set(prefix, brand);
+  }
+  return brand;
+}
+
+/**
+ * A keyed hash of a card number in the form of a UUID: stable within an account, different between accounts, and
+ * useless for finding the number without the key (PCI DSS 3.5.1.1).
+ */
+export function cardFingerprint(key: Uint8Array, accountId: string, cardNumber: string): string {
+  const hex = createHmac('sha256', key).update(`${accountId}:${cardNumber}`).digest('hex');
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20, 32)}`;
+}

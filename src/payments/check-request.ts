@@ -1,0 +1,154 @@
+import countryCodes from 'i18n-iso-countries/codes.json' with { type: 'json' };
+import type { Decimal } from '../../gen/google/type/decimal_pb.js';
+import type { Airline, Order } from '../../gen/payments/v1/additional_data_pb.js';
+import type { Address, CustomerPayer } from '../../gen/payments/v1/customer_payer_pb.js';
+import type { PaymentMethodInput } from '../../gen/payments/v1/payment_method_pb.js';
+import type { CreatePaymentRequest } from '../../gen/payments/v1/payment_service_pb.js';
+import { currencyDigits, isDecimal, parseMoney } from '../money.ts';
+import { passesLuhn } from './card.ts';
+import type { FieldCode, FieldError } from './payment-error.ts';
+
+const COUNTRIES = new Set((countryCodes as [string, ...unknown[]][]).map(([alpha2]) => alpha2));
+const MAX_MAJOR_UNITS = 10n ** 12n;
+
+/** Takes a field at fault. */
+type Report = (field: string, code: FieldCode, message: string) => void;
+
+/**
+ * Checks what the rules in the .proto cannot say: code lists, check digits, calendars, and money against its currency.
+ * Fields that those rules refuse already may be reported here again.
+ */
+export function checkRequest(request: CreatePaymentRequest): FieldError[] {
+  const errors: FieldError[] = [];
+  const report: Report = (field, code, message) => errors.push({ field, code, message });
+  checkCountry(report, 'country', request.country);
+  checkAmount(report, request);
+  checkCallbackUrl(report, request.callbackUrl);
+  if (request.customerPayer) checkPayer(report, request.customerPayer);
+  if (request.paymentMethod) checkMethod(report, request.paymentMethod);
+  const currency = request.amount?.currency ?? '';
+  if (request.additionalData?.order) checkOrder(report, request.additionalData.order, currency);
+  if (request.additionalData?.airline) checkAirline(report, request.additionalData.airline, currency);
+  return errors;
+}
+
+function checkAmount(report: Report, { amount }: CreatePaymentRequest): void {
+  if (!amount) return;
+  if (amount.currency && currencyDigits(amount.currency) === undefined) {
+    report('amount.currency', 'INVALID_FORMAT', 'must be an ISO 4217 currency code');
+  }
+  checkMoney(report, 'amount.value', amount.value, amount.currency);
+  const money = parseMoney(amount.value?.value ?? '', amount.currency);
+  if (money && money.minorUnits <= 0n) report('amount.value', 'OUT_OF_RANGE', 'must be above zero');
+}
+
+/** Any amount of money: a decimal that its currency can hold, at most 10^12 either way. */
+function checkMoney(report: Report, field: string, decimal: Decimal | undefined, currency: string): void {
+  if (!decimal) return;
+  if (!isDecimal(decimal.value)) {
+    report(field, 'INVALID_FORMAT', 'must be a decimal number without exponent');
+    return;
+  }
+  const digits = currencyDigits(currency);
+  if (digits === undefined) return;
+  const money = parseMoney(decimal.value, currency);
+  if (!money) {
+    report(field, 'INVALID_FORMAT', `must have at most ${digits} decimals in this currency`);
+    return;
+  }
+  const limit = MAX_MAJOR_UNITS * 10n ** BigInt(digits);
+  if (money.minorUnits > limit || money.minorUnits < -limit) {
+    report(field, 'OUT_OF_RANGE', 'must be at most 1000000000000');
+  }
+}
+
+function checkCountry(report: Report, field: string, country: string | undefined): void {
+  if (country === undefined || COUNTRIES.has(country)) return;
+  report(field, 'INVALID_FORMAT', 'must be an ISO 3166-1 alpha-2 country code');
+}
+
+/** The form YYYY-MM-DD is the .proto's to check; whether the month has such a day is checked here. */
+function checkDate(report: Report, field: string, date: string | undefined): void {
+  if (date === undefined) return;
+  const parsed = new Date(`${date}T00:00:00Z`);
+  if (Number.isNaN(parsed.getTime()) || parsed.toISOString().slice(0, 10) !== date) {
+    report(field, 'INVALID_FORMAT', 'must be a date as YYYY-MM-DD');
+  }
+}
+
+// A bare name without a dot could be a scheme (javascript:1/…), so a host is dotted, or localhost.
+const HOST_PORT_PATH = /^(?:localhost|[a-z0-9-]+(?:\.[a-z0-9-]+)+)(?::\d{1,5})?(?:[/?#].*)?$/i;
+const UNSAFE_IN_URL = /[\s\\<>"'`{}|^\p{Cc}]/u;
+
+/** A host with optional port and path, as the interface shows it, or an http(s) URL. It is echoed and never fetched. */
+function checkCallbackUrl(report: Report, callbackUrl: string | undefined): void {
+  if (callbackUrl === undefined) return;
+  const url = /^https?:\/\//i.test(callbackUrl) ? callbackUrl : `https://${callbackUrl}`;
+  const fits = url === callbackUrl || HOST_PORT_PATH.test(callbackUrl);
+  if (fits && !UNSAFE_IN_URL.test(callbackUrl) && URL.canParse(url)) return;
+  report('callback_url', 'INVALID_FORMAT', 'must be a host with optional port and path, or an http(s) URL');
+}
+
+function checkPayer(report: Report, payer: CustomerPayer): void {
+  checkDate(report, 'customer_payer.date_of_birth', payer.dateOfBirth);
+  checkCountry(report, 'customer_payer.nationality', payer.nationality);
+  checkCountry(report, 'customer_payer.country', payer.country);
+  checkAddress(report, 'customer_payer.billing_address', payer.billingAddress);
+  checkAddress(report, 'customer_payer.shipping_address', payer.shippingAddress);
+}
+
+function checkAddress(report: Report, field: string, address: Address | undefined): void {
+  checkCountry(report, `${field}.country`, address?.country);
+}
+
+function checkMethod(report: Report, method: PaymentMethodInput): void {
+  const kind = method.detail?.kind;
+  const card = kind?.case === 'card' ? kind.value.cardData : undefined;
+  if (!card) return;
+  const field = 'payment_method.detail.card.card_data';
+  if (card.number && !passesLuhn(card.number)) {
+    report(`${field}.number`, 'INVALID_FORMAT', 'must pass the Luhn check');
+  }
+  const year = card.expirationYear;
+  if (year !== undefined && year > 99 && year < 2000) {
+    report(`${field}.expiration_year`, 'OUT_OF_RANGE', 'must be two digits, or four from 2000 to 2099');
+  }
+}
+
+function checkOrder(report: Report, order: Order, currency: string): void {
+  const field = 'additional_data.order';
+  checkMoney(report, `${field}.fee_amount`, order.feeAmount, currency);
+  checkMoney(report, `${field}.shipping_amount`, order.shippingAmount, currency);
+  for (const [i, item] of order.items.entries()) {
+    checkMoney(report, `${field}.items[${i}].unit_amount`, item.unitAmount, currency);
+  }
+}
+
+function checkAirline(report: Report, airline: Airline, currency: string): void {
+  const field = 'additional_data.airline';
+  for (const [i, leg] of airline.legs.entries()) {
+    const at = `${field}.legs[${i}]`;
+    const fareCurrency = leg.baseFareCurrency ?? currency;
+    if (leg.baseFareCurrency !== undefined && currencyDigits(leg.baseFareCurrency) === undefined) {
+      report(`${at}.base_fare_currency`, 'INVALID_FORMAT', 'must be an ISO 4217 currency code');
+    }
+    checkMoney(report, `${at}.base_fare`, leg.baseFare, fareCurrency);
+    checkCountry(report, `${at}.departure_airport_country`, leg.departureAirportCountry);
+    checkCountry(report, `${at}.arrival_airport_country`, leg.arrivalAirportCountry);
+  }
+  for (const [i, passenger] of airline.passengers.entries()) {
+    const at = `${field}.passengers[${i}]`;
+    checkDate(report, `${at}.date_of_birth`, passenger.dateOfBirth);
+    checkCountry(report, `${at}.nationality`, passenger.nationality);
+    checkCountry(report, `${at}.country`, passenger.country);
+    checkCountry(report, `${at}.document.country`, passenger.document?.country);
+  }
+  const tickets = airline.tickets.map((ticket, i) => ({ ticket, at: `${field}.tickets[${i}]` }));
+  if (airline.ticket) tickets.push({ ticket: airline.ticket, at: `${field}.ticket` });
+  for (const { ticket, at } of tickets) {
+    checkMoney(report, `${at}.total_fare_amount`, ticket.totalFareAmount, currency);
+    checkMoney(report, `${at}.total_tax_amount`, ticket.totalTaxAmount, currency);
+    checkMoney(report, `${at}.total_fee_amount`, ticket.totalFeeAmount, currency);
+    checkCountry(report, `${at}.issue.country`, ticket.issue?.country);
+  }
+}

@@ -1,0 +1,24 @@
+import { create } from '@bufbuild/protobuf';
+import { type Timestamp, TimestampSchema } from '@bufbuild/protobuf/wkt';
+
+/** Tells the time of records, in microseconds, as a Timestamp. */
+export type Clock = () => Timestamp;
+
+/** How far the steady clock may run from the wall's before it is set again. */
+const MAX_DRIFT_MS = 20;
+
+/** The wall clock, with the steady clock's microseconds: later reads are later, unless the wall clock is set back. */
+export function systemClock(): Clock {
+  let originMs = Date.now() - performance.now();
+  return () => {
+    const wallMs = Date.now();
+    let nowMs = originMs + performance.now();
+    if (Math.abs(nowMs - wallMs) > MAX_DRIFT_MS) {
+      originMs += wallMs - nowMs;
+      nowMs = wallMs;
+    }
+    const micros = Math.floor(nowMs * 1000);
+    const seconds = Math.floor(micros / 1e6);
+    return create(TimestampSchema, { seconds: BigInt(seconds), nanos: (micros - seconds * 1e6) * 1000 });
+  };
+}

@@ -1,0 +1,223 @@
+import { create } from '@bufbuild/protobuf';
+import type { Timestamp } from '@bufbuild/protobuf/wkt';
+import {
+  BrowserInfoSchema,
+  type CustomerPayer,
+  CustomerPayerSchema,
+} from '../../gen/payments/v1/customer_payer_pb.js';
+import {
+  type CardData,
+  CardDataSchema,
+  CardSchema,
+  type PaymentMethodDetail,
+  PaymentMethodDetailSchema,
+  PaymentMethodSchema,
+  StoredCredentialsSchema,
+  ThreeDSecureSchema,
+  TransactionPaymentMethodSchema,
+  WalletSchema,
+} from '../../gen/payments/v1/payment_method_pb.js';
+import {
+  AmountSchema,
+  CheckoutSchema,
+  ConnectionDataSchema,
+  type Payment,
+  Payment_Workflow,
+  PaymentSchema,
+  type ProviderData,
+  ProviderDataSchema,
+  RoutingRulesSchema,
+  type Transaction,
+  Transaction_Category,
+  Transaction_Type,
+  TransactionSchema,
+} from '../../gen/payments/v1/payment_pb.js';
+import type { CreatePaymentRequest } from '../../gen/payments/v1/payment_service_pb.js';
+
+import type { Outcome } from '../connectors/connector.ts';
+import { type Money, toDecimal } from '../money.ts';
+import { recordedAdditionalData } from './additional-data.ts';
+import type { ChosenMethod } from './payment-method.ts';
+import { type States, statesOf, WAITING } from './payment-status.ts';
+import type { ChosenRoute } from './routing.ts';
+
+/** Everything that is known of a payment before its provider is called. */
+export type PaymentFacts = {
+  readonly paymentId: string;
+  readonly transactionId: string;
+  readonly request: CreatePaymentRequest;
+  readonly money: Money;
+  readonly method: ChosenMethod;
+  /** The stored customer, if any, whose data fills what the request leaves out. */
+  readonly storedCustomer: { readonly id: string; readonly payer: CustomerPayer } | undefined;
+  /** What may be told of the card, sent or vaulted. */
+  readonly cardData: CardData | undefined;
+  /** A UUID-shaped keyed hash of the wallet's token, for enrollments. */
+  readonly walletFingerprint: string;
+  readonly merchantReference: string;
+  readonly chosen: ChosenRoute;
+  readonly createdAt: Timestamp;
+};
+
+/** The record of a payment that is about to be sent: complete, and waiting for its outcome. */
+export function newRecord(facts: PaymentFacts): Payment {
+  const { request, money, method, chosen } = facts;
+  const customerPayer = recordedPayer(request.customerPayer, facts.storedCustomer);
+  const detail = recordedDetail(facts);
+  const methodFields = {
+    type: method.type,
+    vaultedToken: request.paymentMethod?.vaultedToken ?? '',
+    vaultOnSuccess: request.paymentMethod?.vaultOnSuccess ?? false,
+  };
+  const transaction = create(TransactionSchema, {
+    id: facts.transactionId,
+    type: Transaction_Type.PURCHASE,
+    category: method.kind === 'wallet' ? Transaction_Category.WALLET : Transaction_Category.CARD,
+    amount: toDecimal(money),
+    providerId: chosen.connection.providerId,
+    paymentMethod: create(TransactionPaymentMethodSchema, { ...methodFields, detail }),
+    description: request.description,
+    merchantReference: facts.merchantReference,
+    providerData: noProviderData(chosen.connection.providerId),
+    connectionData: create(ConnectionDataSchema, {
+      id: chosen.connection.id,
+      name: chosen.connection.name || undefined,
+    }),
+    deviceFingerprint: customerPayer.deviceFingerprint,
+    createdAt: facts.createdAt,
+  });
+  const record = create(PaymentSchema, {
+    id: facts.paymentId,
+    accountId: request.accountId,
+    description: request.description,
+    country: request.country,
+    merchantOrderId: request.merchantOrderId,
+    createdAt: facts.createdAt,
+    amount: create(AmountSchema, {
+      captured: toDecimal({ minorUnits: 0n, currency: money.currency }),
+      currency: money.currency,
+      refunded: toDecimal({ minorUnits: 0n, currency: money.currency }),
+      value: toDecimal(money),
+    }),
+    checkout: create(CheckoutSchema, {
+      session: request.checkout?.session ?? '',
+      sdkActionRequired: method.workflow === Payment_Workflow.REDIRECT,
+    }),
+    paymentMethod: create(PaymentMethodSchema, { ...methodFields, paymentMethodDetail: detail }),
+    customerPayer,
+    additionalData: recordedAdditionalData(request.additionalData, money.currency),
+    workflow: method.workflow,
+    callbackUrl: request.callbackUrl,
+    routingRules: create(RoutingRulesSchema, {
+      condition: {
+        id: chosen.route.id,
+        name: chosen.route.name || undefined,
+        description: chosen.route.description || undefined,
+      },
+    }),
+  });
+  setStates(record, transaction, WAITING, facts.createdAt);
+  return record;
+}
+
+/**
+ * Writes an outcome into a record.
+ *
+ * @param vaultedToken the token under which the card is kept, when it is.
+ * @returns the states that the outcome makes.
+ */
+export function recordOutcome(
+  record: Payment,
+  outcome: Outcome,
+  vaultedToken: string | undefined,
+  at: Timestamp,
+): States {
+  const transaction = record.transactions;
+  const detail = transaction?.paymentMethod?.detail;
+  if (!transaction?.paymentMethod || !detail || !record.paymentMethod)
+    throw new Error('the record has no transaction');
+  if (outcome.kind !== 'not_sent' && outcome.providerData) transaction.providerData = outcome.providerData;
+  if (outcome.kind === 'redirect' && detail.kind.case === 'wallet')
+    detail.kind.value.redirectUrl = outcome.redirectUrl;
+  if (outcome.kind === 'approved' && detail.kind.case === 'card') {
+    detail.kind.value.authorizationCode = outcome.authorizationCode;
+    detail.kind.value.retrievalReferenceNumber = outcome.retrievalReferenceNumber;
+  }
+  if (outcome.kind === 'approved' && vaultedToken) {
+    transaction.paymentMethod.vaultedToken = vaultedToken;
+    record.paymentMethod.vaultedToken = vaultedToken;
+  }
+  // A record that was read back holds copies where a new one holds the same detail twice.
+  record.paymentMethod.paymentMethodDetail = detail;
+  const states = statesOf(outcome);
+  setStates(record, transaction, states, at);
+  return states;
+}
+
+function setStates(record: Payment, transaction: Transaction, states: States, at: Timestamp): void {
+  transaction.status = states.transaction;
+  transaction.responseCode = states.responseCode;
+  transaction.responseMessage = states.responseMessage;
+  transaction.updatedAt = at;
+  record.status = states.payment;
+  record.subStatus = states.subStatus;
+  record.updatedAt = at;
+  record.transactions = transaction;
+  record.transactionsHistory = [
+    ...record.transactionsHistory.filter(({ id }) => id !== transaction.id),
+    transaction,
+  ];
+}
+
+/** What the request says wins, field by field; a document or an address is one thing, never half of each. */
+function recordedPayer(
+  sent: CustomerPayer | undefined,
+  stored: { readonly id: string; readonly payer: CustomerPayer } | undefined,
+): CustomerPayer {
+  return create(CustomerPayerSchema, {
+    ...stored?.payer,
+    ...sent,
+    id: stored?.id,
+    deviceFingerprints: sent?.deviceFingerprints ?? [],
+    browserInfo: sent?.browserInfo ?? create(BrowserInfoSchema),
+  });
+}
+
+function recordedDetail(facts: PaymentFacts): PaymentMethodDetail {
+  const { method } = facts;
+  if (method.kind === 'wallet') {
+    const enrollment = method.workflow === Payment_Workflow.DIRECT;
+    const value = create(WalletSchema, {
+      installments: 1,
+      installmentsType: 'MERCHANT',
+      cardData: enrollment ? enrolledCard(method.cardType, facts.walletFingerprint) : undefined,
+    });
+    return create(PaymentMethodDetailSchema, { kind: { case: 'wallet', value } });
+  }
+  const value = create(CardSchema, {
+    // As the interface shows it, whatever was asked for; what was asked for is kept with the transaction.
+    capture: true,
+    installments: method.options.installments,
+    installmentsType: 'MERCHANT',
+    cardData: facts.cardData,
+    storedCredentials: create(StoredCredentialsSchema),
+  });
+  return create(PaymentMethodDetailSchema, { kind: { case: 'card', value } });
+}
+
+/** Of an enrolled wallet only the card's type is known; the interface shows the rest as empty, not as null. */
+function enrolledCard(cardType: string | undefined, fingerprint: string): CardData {
+  return create(CardDataSchema, {
+    issuerName: '',
+    issuerCode: '',
+    countryCode: '',
+    category: '',
+    type: cardType ?? '',
+    threeDSecure: create(ThreeDSecureSchema),
+    fingerprint,
+  });
+}
+
+function noProviderData(providerId: string): ProviderData {
+  return create(ProviderDataSchema, { id: providerId, rawResponse: {} });
+}

@@ -1,0 +1,260 @@
+import { randomUUID } from 'node:crypto';
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
+import type { Timestamp } from '@bufbuild/protobuf/wkt';
+import { CustomerPayerSchema } from '../../gen/payments/v1/customer_payer_pb.js';
+import { type CardData, CardDataSchema } from '../../gen/payments/v1/payment_method_pb.js';
+import {
+  type Payment,
+  Payment_Status,
+  Payment_Workflow,
+  PaymentSchema,
+  Transaction_Status,
+} from '../../gen/payments/v1/payment_pb.js';
+import type { CreatePaymentRequest } from '../../gen/payments/v1/payment_service_pb.js';
+import type { AttemptCard, AttemptMethod, Connection, PaymentAttempt } from '../connectors/connector.ts';
+import { type Money, parseMoney } from '../money.ts';
+import { Secret } from '../secret.ts';
+import type { Database } from '../store/database.ts';
+import type { Claim } from '../store/payments.ts';
+import { findStoredObjects, type StoredObjects, type VaultedToken } from '../store/stored-objects.ts';
+import type { CardVault } from '../vault/card-vault.ts';
+import type { BinTable } from './bin-table.ts';
+import { cardData, cardFingerprint } from './card.ts';
+import { PaymentError, type Reason } from './payment-error.ts';
+import { type ChosenMethod, chooseMethod, type MethodTypes } from './payment-method.ts';
+import { newRecord, type PaymentFacts } from './payment-record.ts';
+import { WAITING } from './payment-status.ts';
+import type { ChosenRoute, Router } from './routing.ts';
+
+/** What preparing a payment needs. */
+export type PrepareParts = {
+  readonly database: Database;
+  readonly vault: CardVault;
+  readonly fingerprintKey: Uint8Array;
+  /** The catalogue in force; a payment goes by one and the same to its end. */
+  readonly catalogue: () => OpenCatalogue;
+  readonly now: () => Timestamp;
+};
+
+/** A catalogue made ready for use, its connections open. */
+export type OpenCatalogue = {
+  readonly types: MethodTypes;
+  readonly route: Router;
+  readonly bins: BinTable;
+  readonly connections: ReadonlyMap<string, Connection>;
+};
+
+/** A payment that needs only its key claimed to be sent. */
+export type PreparedPayment = {
+  /** The record as it stands while the outcome is waited for. */
+  readonly record: Payment;
+  readonly claim: Omit<Claim, 'accountId' | 'idempotencyKey' | 'requestHash'>;
+  readonly attempt: PaymentAttempt;
+  readonly connection: Connection;
+};
+
+/**
+ * Resolves what is stored, narrows the payment method, chooses the route and builds the record and the attempt.
+ * Writes nothing and sends nothing.
+ *
+ * @throws PaymentError when the request cannot be met.
+ */
+export async function preparePayment(
+  parts: PrepareParts,
+  request: CreatePaymentRequest,
+  caller: { readonly accountId: string; readonly secretPresented: boolean },
+): Promise<PreparedPayment> {
+  const catalogue = parts.catalogue();
+  const method = chooseMethod(request, catalogue.types);
+  if (!caller.secretPresented) requireNothingStored(request, method);
+  const stored = await findReferences(parts.database, request, method, caller.accountId);
+  const money = requireMoney(request);
+  const chosen = requireRoute(catalogue, {
+    type: method.type,
+    country: request.country,
+    currency: money.currency,
+  });
+  const connection = catalogue.connections.get(chosen.connection.id);
+  if (!connection) throw new Error(`connection ${chosen.connection.id} is not open`);
+
+  const card = await readCard(parts, catalogue, method, stored?.vaultedToken, caller.accountId);
+  const facts: PaymentFacts = {
+    paymentId: randomUUID(),
+    transactionId: randomUUID(),
+    request,
+    money,
+    method,
+    storedCustomer: stored?.customer && {
+      id: stored.customer.id,
+      payer: fromBinary(CustomerPayerSchema, stored.customer.payer),
+    },
+    cardData: card?.data,
+    walletFingerprint: walletFingerprint(parts, method, caller.accountId),
+    merchantReference: request.merchantReference || `reference-${randomUUID()}`,
+    chosen,
+    createdAt: parts.now(),
+  };
+  const record = newRecord(facts);
+  return {
+    record,
+    claim: {
+      paymentId: facts.paymentId,
+      status: Payment_Status[WAITING.payment],
+      record: toBinary(PaymentSchema, record),
+      transactionId: facts.transactionId,
+      transactionStatus: Transaction_Status[WAITING.transaction],
+      connectionId: chosen.connection.id,
+      minorUnits: money.minorUnits,
+      currency: money.currency,
+      capture: method.kind === 'wallet' || method.options.capture,
+      vault: await sealForVault(parts, method, card),
+    },
+    attempt: attemptOf(facts, record, attemptMethod(method, card?.attempt, stored?.vaultedToken)),
+    connection,
+  };
+}
+
+/** The public key alone may only begin a redirect that uses nothing stored: anybody may read that key in a page. */
+function requireNothingStored(request: CreatePaymentRequest, method: ChosenMethod): void {
+  const usesStored =
+    request.paymentMethod?.vaultedToken || request.customerPayer?.id || request.checkout?.session;
+  if (method.workflow === Payment_Workflow.REDIRECT && method.kind === 'wallet' && !usesStored) return;
+  throw new PaymentError('INVALID_CREDENTIALS', INVALID_CREDENTIALS_MESSAGE);
+}
+
+/** One text for every way in which credentials are wrong: which one it was is nobody's business. */
+export const INVALID_CREDENTIALS_MESSAGE = 'public-api-key or private-secret-key is missing or wrong';
+
+async function findReferences(
+  database: Database,
+  request: CreatePaymentRequest,
+  method: ChosenMethod,
+  accountId: string,
+): Promise<StoredObjects | undefined> {
+  const customerId = request.customerPayer?.id || undefined;
+  const checkoutSession = request.checkout?.session || undefined;
+  const vaultedToken = request.paymentMethod?.vaultedToken || undefined;
+  if (!customerId && !checkoutSession && !vaultedToken) return undefined;
+  const found = await findStoredObjects(database, accountId, { customerId, checkoutSession, vaultedToken });
+  if (customerId && !found.customer) throw notFound('CUSTOMER_NOT_FOUND', 'customer_payer.id');
+  if (checkoutSession && !found.checkoutSessionFound)
+    throw notFound('CHECKOUT_SESSION_NOT_FOUND', 'checkout.session');
+  if (vaultedToken && found.vaultedToken?.type !== method.type) {
+    throw notFound('VAULTED_TOKEN_NOT_FOUND', 'payment_method.vaulted_token');
+  }
+  return found;
+}
+
+function notFound(reason: Reason, field: string): PaymentError {
+  const message = 'is not known in this account';
+  return new PaymentError(reason, `${field}: ${message}`, {
+    fields: [{ field, code: 'NOT_ALLOWED', message }],
+  });
+}
+
+function requireMoney({ amount }: CreatePaymentRequest): Money {
+  const money = amount && parseMoney(amount.value?.value ?? '', amount.currency);
+  if (!money) throw new Error('the amount was checked before');
+  return money;
+}
+
+function requireRoute(catalogue: OpenCatalogue, query: Parameters<Router>[0]): ChosenRoute {
+  const chosen = catalogue.route(query);
+  if (chosen) return chosen;
+  const message = 'no route takes this type, country and currency';
+  throw new PaymentError('PAYMENT_METHOD_NOT_AVAILABLE', `payment_method.type: ${message}`, {
+    fields: [{ field: 'payment_method.type', code: 'NOT_ALLOWED', message }],
+  });
+}
+
+/** A card in its two forms: what may be told of it, and what the provider must be told. */
+type ReadCard = { readonly data: CardData; readonly attempt: AttemptCard };
+
+async function readCard(
+  parts: PrepareParts,
+  catalogue: OpenCatalogue,
+  method: ChosenMethod,
+  vaulted: VaultedToken | undefined,
+  accountId: string,
+): Promise<ReadCard | undefined> {
+  if (method.kind === 'card') {
+    const { card } = method;
+    const fingerprint = cardFingerprint(parts.fingerprintKey, accountId, card.number);
+    const data = cardData(card, catalogue.bins(card.number), fingerprint);
+    return { data, attempt: attemptCard(data, new Secret(card.number), card.securityCode) };
+  }
+  if (method.kind !== 'vaulted_card') return undefined;
+  if (!vaulted?.card) throw new Error(`vaulted token ${method.token} holds no card`);
+  const data = create(CardDataSchema, {
+    ...fromBinary(CardDataSchema, vaulted.card.data),
+    securityCodeLength: 0,
+  });
+  return { data, attempt: attemptCard(data, await parts.vault.open(vaulted.card.number, vaulted.id), '') };
+}
+
+function attemptCard(data: CardData, number: Secret, securityCode: string): AttemptCard {
+  return {
+    number,
+    securityCode: securityCode ? new Secret(securityCode) : undefined,
+    holderName: data.holderName,
+    expirationMonth: data.expirationMonth,
+    expirationYear: data.expirationYear,
+  };
+}
+
+function walletFingerprint(parts: PrepareParts, method: ChosenMethod, accountId: string): string {
+  const enrollment = method.kind === 'wallet' && method.workflow === Payment_Workflow.DIRECT;
+  return enrollment ? cardFingerprint(parts.fingerprintKey, accountId, method.token ?? randomUUID()) : '';
+}
+
+/** The card is sealed before the payment, so that an approval learned late still finds it. */
+async function sealForVault(
+  parts: PrepareParts,
+  method: ChosenMethod,
+  card: ReadCard | undefined,
+): Promise<Claim['vault']> {
+  if (method.kind !== 'card' || !method.options.vaultOnSuccess || !card) return undefined;
+  const token = randomUUID();
+  return {
+    token,
+    type: method.type,
+    card: toBinary(CardDataSchema, { ...card.data, securityCodeLength: 0 }),
+    cardNumber: await parts.vault.seal(card.attempt.number, token),
+  };
+}
+
+function attemptMethod(
+  method: ChosenMethod,
+  card: AttemptCard | undefined,
+  vaulted: VaultedToken | undefined,
+): AttemptMethod {
+  if (method.kind === 'wallet') {
+    if (method.workflow === Payment_Workflow.REDIRECT) return { kind: 'wallet_redirect', type: method.type };
+    return {
+      kind: 'wallet_enrollment',
+      type: method.type,
+      token: vaulted?.providerToken,
+      cardType: method.cardType,
+    };
+  }
+  if (!card) throw new Error('a card payment has a card');
+  const { capture, installments, threeDSecureSetupId } = method.options;
+  return { kind: 'card', card, capture, installments, threeDSecureSetupId };
+}
+
+function attemptOf(facts: PaymentFacts, record: Payment, method: AttemptMethod): PaymentAttempt {
+  if (!record.customerPayer) throw new Error('the record has a payer always');
+  return {
+    transactionId: facts.transactionId,
+    paymentId: facts.paymentId,
+    money: facts.money,
+    description: facts.request.description,
+    merchantOrderId: facts.request.merchantOrderId,
+    merchantReference: facts.merchantReference,
+    country: facts.request.country,
+    callbackUrl: facts.request.callbackUrl,
+    customerPayer: record.customerPayer,
+    additionalData: facts.request.additionalData,
+    method,
+  };
+}

@@ -1,0 +1,108 @@
+/** What the simulated provider does with a card. Everything but a decline is recorded as an approval. */
+export type CardBehaviour =
+  | { readonly kind: 'approve' }
+  /** Declined with an ISO 8583 response code. */
+  | { readonly kind: 'decline'; readonly responseCode: string }
+  /** Declined at acquirer ONE, approved at acquirer TWO. */
+  | { readonly kind: 'decline_at_acquirer_one'; readonly responseCode: string }
+  /** The charge is recorded and answered only after a while. */
+  | { readonly kind: 'delay'; readonly delayMs: number }
+  /** The charge is recorded, and no answer is ever given. */
+  | { readonly kind: 'hang' }
+  /** The charge is recorded, then the connection is reset. */
+  | { readonly kind: 'reset' }
+  /** The charge is recorded, then the answer is a 500. */
+  | { readonly kind: 'server_error' }
+  /** The charge is recorded, then the answer is a 200 with an HTML page. */
+  | { readonly kind: 'unreadable' };
+
+/** A card number with a meaning. `name` is a short word for tables and tests. */
+export type MagicCard = {
+  readonly number: string;
+  readonly name: string;
+  readonly behaviour: CardBehaviour;
+  readonly description: string;
+};
+
+/** Every card number with a meaning. Any other number that passes Luhn's check is approved, whatever its expiry. */
+export const MAGIC_CARDS: readonly MagicCard[] = [
+  decline('4000000000000002', 'DO_NOT_HONOR', '05'),
+  decline('4000000000009995', 'INSUFFICIENT_FUNDS', '51'),
+  decline('4000000000009987', 'REPORTED_LOST', '41'),
+  decline('4000000000009979', 'REPORTED_STOLEN', '43'),
+  decline('4000000000000069', 'EXPIRED_CARD', '54'),
+  decline('4000000000000127', 'INVALID_SECURITY_CODE', '82'),
+  decline('4000000000000119', 'ACQUIRER_CONTINGENCY', '91'),
+  {
+    number: '4000000000001000',
+    name: 'NO_ANSWER',
+    behaviour: { kind: 'hang' },
+    description: 'Approved and recorded, but no answer is ever given.',
+  },
+  {
+    number: '4000000000002008',
+    name: 'RESET_AFTER_CHARGE',
+    behaviour: { kind: 'reset' },
+    description: 'Approved and recorded, then the connection is reset.',
+  },
+  {
+    number: '4000000000003006',
+    name: 'ERROR_AFTER_CHARGE',
+    behaviour: { kind: 'server_error' },
+    description: 'Approved and recorded, then the answer is a 500.',
+  },
+  {
+    number: '4000000000004004',
+    name: 'UNREADABLE_ANSWER',
+    behaviour: { kind: 'unreadable' },
+    description: 'Approved and recorded, then the answer is an HTML page.',
+  },
+  {
+    number: '4000000000005001',
+    name: 'CONNECTION_REFUSED',
+    behaviour: { kind: 'approve' },
+    description:
+      'The sandbox connector goes to a port where nothing listens: the provider never hears of it.',
+  },
+  {
+    number: '4000000000006009',
+    name: 'DECLINED_AT_ACQUIRER_ONE',
+    behaviour: { kind: 'decline_at_acquirer_one', responseCode: '05' },
+    description: 'Declined (soft, 05) at acquirer ONE, approved at acquirer TWO.',
+  },
+  {
+    number: '4000000000007007',
+    name: 'APPROVED_AFTER_DELAY',
+    behaviour: { kind: 'delay', delayMs: 3_000 },
+    description: 'Approved, recorded and answered, all of it only after 3 seconds.',
+  },
+];
+
+const BEHAVIOURS = new Map(MAGIC_CARDS.map((card) => [card.number, card.behaviour]));
+const APPROVE: CardBehaviour = { kind: 'approve' };
+const NO_SUCH_CARD: CardBehaviour = { kind: 'decline', responseCode: '14' };
+
+/** What becomes of a card number; one that fails Luhn's check (ISO/IEC 7812-1) is declined with 14. */
+export function behaviourOf(number: string): CardBehaviour {
+  return BEHAVIOURS.get(number) ?? (passesLuhn(number) ? APPROVE : NO_SUCH_CARD);
+}
+
+/** Luhn's check of a string of digits (ISO/IEC 7812-1, annex B). */
+export function passesLuhn(number: string): boolean {
+  let sum = 0;
+  for (let i = 0; i < number.length; i++) {
+    const digit = number.charCodeAt(number.length - 1 - i) - 48;
+    const weighted = i % 2 === 0 ? digit : digit * 2;
+    sum += weighted > 9 ? weighted - 9 : weighted;
+  }
+  return sum % 10 === 0;
+}
+
+function decline(number: string, name: string, responseCode: string): MagicCard {
+  return {
+    number,
+    name,
+    behaviour: { kind: 'decline', responseCode },
+    description: `Declined with ISO 8583 response code ${responseCode}.`,
+  };
+}

@@ -1,0 +1,101 @@
+import { ApiError } from './api-error.ts';
+
+/** A JSON object whose strings, arrays and depth are within the provider's limits. */
+export type JsonRecord = Readonly<Record<string, unknown>>;
+
+const MAX_DEPTH = 16;
+const MAX_TEXT_LENGTH = 1_024;
+const MAX_MEMBERS = 200;
+
+/**
+ * Parses a request's body.
+ *
+ * @throws ApiError 400 that does not repeat the body, as the engine's own complaint would.
+ */
+export function parseBody(text: string): JsonRecord {
+  let body: unknown;
+  try {
+    body = JSON.parse(text);
+  } catch {
+    throw new ApiError(400, 'invalid_request', 'the body is not JSON');
+  }
+  if (!isRecord(body)) throw new ApiError(400, 'invalid_request', 'the body is not a JSON object');
+  checkLimits(body, 1);
+  return body;
+}
+
+/** The object at a path. Paths are for messages; the last name of one is the key looked up. */
+export function object(parent: JsonRecord, path: string): JsonRecord {
+  const value = parent[keyOf(path)];
+  if (!isRecord(value)) throw invalid(path, 'an object is required');
+  return value;
+}
+
+export function optionalObject(parent: JsonRecord, path: string): JsonRecord | undefined {
+  return isAbsent(parent[keyOf(path)]) ? undefined : object(parent, path);
+}
+
+/** The objects of a list; none when the list is absent. */
+export function objects(parent: JsonRecord, path: string): readonly JsonRecord[] {
+  const value = parent[keyOf(path)];
+  if (isAbsent(value)) return [];
+  if (!Array.isArray(value) || !value.every(isRecord)) throw invalid(path, 'a list of objects is required');
+  return value;
+}
+
+export function text(parent: JsonRecord, path: string, pattern: RegExp): string {
+  const value = parent[keyOf(path)];
+  if (typeof value !== 'string' || !pattern.test(value)) throw invalid(path, 'the form is not right');
+  return value;
+}
+
+export function optionalText(parent: JsonRecord, path: string, pattern = /(?:)/): string | undefined {
+  return isAbsent(parent[keyOf(path)]) ? undefined : text(parent, path, pattern);
+}
+
+export function integer(parent: JsonRecord, path: string, range: { min: number; max: number }): number {
+  const value = parent[keyOf(path)];
+  if (!Number.isSafeInteger(value) || (value as number) < range.min || (value as number) > range.max) {
+    throw invalid(path, `an integer from ${range.min} to ${range.max} is required`);
+  }
+  return value as number;
+}
+
+export function optionalInteger(parent: JsonRecord, path: string, range: { min: number; max: number }) {
+  return isAbsent(parent[keyOf(path)]) ? undefined : integer(parent, path, range);
+}
+
+export function boolean(parent: JsonRecord, path: string): boolean {
+  const value = parent[keyOf(path)];
+  if (typeof value !== 'boolean') throw invalid(path, 'true or false is required');
+  return value;
+}
+
+function checkLimits(value: unknown, depth: number): void {
+  if (typeof value === 'string' && value.length > MAX_TEXT_LENGTH) {
+    throw new ApiError(400, 'invalid_request', `a text is longer than ${MAX_TEXT_LENGTH}`);
+  }
+  if (typeof value !== 'object' || value === null) return;
+  if (depth > MAX_DEPTH) throw new ApiError(400, 'invalid_request', `nested deeper than ${MAX_DEPTH}`);
+  const members = Object.values(value);
+  if (members.length > MAX_MEMBERS) {
+    throw new ApiError(400, 'invalid_request', `a list or object has more than ${MAX_MEMBERS} members`);
+  }
+  for (const member of members) checkLimits(member, depth + 1);
+}
+
+function invalid(path: string, message: string): ApiError {
+  return new ApiError(422, 'invalid_request', message, path);
+}
+
+function keyOf(path: string): string {
+  return path.slice(path.lastIndexOf('.') + 1);
+}
+
+function isAbsent(value: unknown): boolean {
+  return value === undefined || value === null;
+}
+
+function isRecord(value: unknown): value is JsonRecord {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,29 @@
+import { inspect } from 'node:util';
+
+/**
+ * A value that must not be seen: a card number, a security code, a key. However it is printed (template string,
+ * JSON, console, inspect) it reads "[secret]"; only `reveal` gives it, so that a search for `reveal(` finds every use.
+ */
+export class Secret {
+  readonly #value: string;
+
+  constructor(value: string) {
+    this.#value = value;
+  }
+
+  reveal(): string {
+    return this.#value;
+  }
+
+  toString(): string {
+    return '[secret]';
+  }
+
+  toJSON(): string {
+    return '[secret]';
+  }
+
+  [inspect.custom](): string {
+    return '[secret]';
+  }
+}

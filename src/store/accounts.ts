@@ -1,0 +1,109 @@
+import type { Database } from './database.ts';
+
+/** An account as its public key finds it. */
+export type AccountKeys = {
+  readonly accountId: string;
+  /** The secret is demanded of every call. */
+  readonly secretAlways: boolean;
+  /** SHA-256 of each secret that is not revoked. */
+  readonly secretHashes: readonly Uint8Array[];
+};
+
+type KeysRow = { account_id: string; secret_always: boolean; secret_hashes: Buffer[] };
+type SecretRow = { id: string; created_at: Date; revoked_at: Date | null };
+
+const FIND_KEYS = {
+  name: 'find_account_keys',
+  text: `
+    SELECT a.id AS account_id, a.secret_always,
+      array(SELECT s.secret_hash FROM secret_key s WHERE s.account_id = a.id AND s.revoked_at IS NULL) AS secret_hashes
+    FROM public_key p JOIN account a ON a.id = p.account_id
+    WHERE p.public_key = $1 AND p.revoked_at IS NULL`,
+};
+
+/** The account that a public key speaks for, with what its secrets hash to; undefined for an unknown or revoked key. */
+export async function findAccountKeys(
+  database: Database,
+  publicKey: string,
+): Promise<AccountKeys | undefined> {
+  const { rows } = await database.query<KeysRow>(FIND_KEYS, [publicKey]);
+  const row = rows[0];
+  return (
+    row && { accountId: row.account_id, secretAlways: row.secret_always, secretHashes: row.secret_hashes }
+  );
+}
+
+const INSERT_ACCOUNT = {
+  name: 'insert_account',
+  text: 'INSERT INTO account (id, name, secret_always) VALUES ($1, $2, $3) ON CONFLICT (id) DO NOTHING',
+};
+const INSERT_PUBLIC_KEY = {
+  name: 'insert_public_key',
+  text: 'INSERT INTO public_key (public_key, account_id) VALUES ($1, $2) ON CONFLICT (public_key) DO NOTHING',
+};
+const INSERT_SECRET_KEY = {
+  name: 'insert_secret_key',
+  text: 'INSERT INTO secret_key (id, account_id, secret_hash) VALUES ($1, $2, $3) ON CONFLICT (id) DO NOTHING',
+};
+
+/** Adds an account; one that is there stays as it is. */
+export async function insertAccount(
+  database: Database,
+  account: { id: string; name: string; secretAlways: boolean },
+): Promise<void> {
+  await database.query(INSERT_ACCOUNT, [account.id, account.name, account.secretAlways]);
+}
+
+/** Adds a public key to an account. */
+export async function insertPublicKey(
+  database: Database,
+  publicKey: string,
+  accountId: string,
+): Promise<void> {
+  await database.query(INSERT_PUBLIC_KEY, [publicKey, accountId]);
+}
+
+/** Adds a secret, as its hash, to an account. */
+export async function insertSecretKey(
+  database: Database,
+  secret: { id: string; accountId: string; hash: Uint8Array },
+): Promise<void> {
+  await database.query(INSERT_SECRET_KEY, [secret.id, secret.accountId, secret.hash]);
+}
+
+const LIST_SECRETS = {
+  name: 'list_secrets',
+  text: 'SELECT id, created_at, revoked_at FROM secret_key WHERE account_id = $1 ORDER BY created_at, id',
+};
+const LIST_PUBLIC_KEYS = {
+  name: 'list_public_keys',
+  text: 'SELECT public_key AS id, created_at, revoked_at FROM public_key WHERE account_id = $1 ORDER BY created_at, public_key',
+};
+const REVOKE_SECRET = {
+  name: 'revoke_secret',
+  text: 'UPDATE secret_key SET revoked_at = now() WHERE id = $1 AND revoked_at IS NULL RETURNING id',
+};
+const REVOKE_PUBLIC_KEY = {
+  name: 'revoke_public_key',
+  text: 'UPDATE public_key SET revoked_at = now() WHERE public_key = $1 AND revoked_at IS NULL RETURNING public_key AS id',
+};
+
+/** A key as the operator sees it: a public key by its text, a secret by its id. */
+export type KeyListing = { readonly id: string; readonly createdAt: Date; readonly revokedAt: Date | null };
+
+/** An account's keys, oldest first. */
+export async function listKeys(
+  database: Database,
+  accountId: string,
+): Promise<{ publicKeys: KeyListing[]; secrets: KeyListing[] }> {
+  const publicKeys = await database.query<SecretRow>(LIST_PUBLIC_KEYS, [accountId]);
+  const secrets = await database.query<SecretRow>(LIST_SECRETS, [accountId]);
+  const listing = (row: SecretRow) => ({ id: row.id, createdAt: row.created_at, revokedAt: row.revoked_at });
+  return { publicKeys: publicKeys.rows.map(listing), secrets: secrets.rows.map(listing) };
+}
+
+/** Revokes a key; false when there is none that still holds. */
+export async function revokeKey(database: Database, kind: 'public' | 'secret', id: string): Promise<boolean> {
+  const { rows } = await database.query(kind === 'public' ? REVOKE_PUBLIC_KEY : REVOKE_SECRET, [id]);
+  return rows.length === 1;
+}

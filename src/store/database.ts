@@ -1,0 +1,203 @@
+import pg from 'pg';
+import type { Logger } from 'pino';
+
+/** A statement that is prepared once a connection, under its name. A name stands for one text. */
+export type Statement = { readonly name: string; readonly text: string };
+
+/** Runs SQL in an open transaction; without values it may be several statements. */
+export type Run = <Row extends pg.QueryResultRow>(
+  text: string,
+  values?: readonly unknown[],
+) => Promise<pg.QueryResult<Row>>;
+
+export type DatabaseOptions = {
+  /** `postgres://…`, with all that node-postgres reads of it (`sslmode`, …). */
+  readonly url: string;
+  readonly maxConnections: number;
+  readonly log: Pick<Logger, 'warn'>;
+  /** How long a connection is waited for, whether the pool is exhausted or the database is silent. Default 2000. */
+  readonly connectTimeoutMs?: number;
+  /** How long a statement may take. Default 5000. */
+  readonly statementTimeoutMs?: number;
+};
+
+/**
+ * A PostgreSQL database behind a pool of connections. `bigint` columns are read as bigint, `bytea` as Buffer and
+ * `timestamptz` as Date. Bytes are passed as Buffer or Uint8Array and go over the wire as they are.
+ */
+export type Database = {
+  /** Runs one statement in a transaction of its own. Rejects with what `isUnavailable` tells apart. */
+  query<Row extends pg.QueryResultRow>(
+    statement: Statement,
+    values?: readonly unknown[],
+  ): Promise<pg.QueryResult<Row>>;
+  /**
+   * Commits what `work` ran when it resolves, and rolls it back when it rejects. Not for the main path, which has no
+   * transaction of several statements.
+   *
+   * @param timeoutMs how long each statement may take; by default as long as for `query`.
+   */
+  transaction<T>(work: (run: Run) => Promise<T>, timeoutMs?: number): Promise<T>;
+  /** Resolves when the database answers. */
+  check(): Promise<void>;
+  /**
+   * Refuses a database that acknowledges a commit before it is on the disk.
+   *
+   * @param allowUnsafe takes it all the same.
+   */
+  assertDurable(allowUnsafe: boolean): Promise<void>;
+  /** Waits for what is running, then closes the connections. */
+  close(): Promise<void>;
+};
+
+/** No connection could be had, so that nothing was run: refused, silent, shutting down, or all in use for too long. */
+export class DatabaseUnavailableError extends Error {
+  override readonly name = 'DatabaseUnavailableError';
+
+  constructor(cause: unknown) {
+    super(`no connection to the database: ${(cause as Error).message}`, { cause });
+  }
+}
+
+const IDLE_IN_TRANSACTION_TIMEOUT_MS = 10_000;
+const IDLE_TIMEOUT_MS = 60_000;
+const KEEP_ALIVE_DELAY_MS = 10_000;
+/** How much later than the database the client gives up on a statement: it is for a database that went silent. */
+const CLIENT_TIMEOUT_MARGIN_MS = 1_000;
+
+const INT8_OID = 20;
+
+const CHECK: Statement = { name: 'check', text: 'SELECT 1' };
+// A setting that another engine with PostgreSQL's protocol does not have reads as null.
+const DURABILITY: Statement = {
+  name: 'durability',
+  text: `SELECT name, current_setting(name, true) AS value FROM unnest(ARRAY['fsync', 'full_page_writes', 'synchronous_commit']) AS name`,
+};
+
+/** Opens the pool; connections are made as they are needed, and made anew when they break. */
+export function openDatabase(options: DatabaseOptions): Database {
+  const { connectTimeoutMs = 2_000, statementTimeoutMs = 5_000 } = options;
+  const pool = new pg.Pool({
+    connectionString: options.url,
+    max: options.maxConnections,
+    connectionTimeoutMillis: connectTimeoutMs,
+    idleTimeoutMillis: IDLE_TIMEOUT_MS,
+    statement_timeout: statementTimeoutMs,
+    query_timeout: statementTimeoutMs + CLIENT_TIMEOUT_MARGIN_MS,
+    idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
+    application_name: 'payments-service',
+    keepAlive: true,
+    keepAliveInitialDelayMillis: KEEP_ALIVE_DELAY_MS,
+    types: { getTypeParser },
+  });
+  // A connection that breaks while idle leaves the pool by itself; the next query makes a new one.
+  pool.on('error', (error) => options.log.warn({ code: codeOf(error) }, 'a database connection broke'));
+  // While lent out it would have no listener, and an 'error' event without one ends the process.
+  pool.on('connect', (client) => client.on('error', () => {}));
+
+  const connect = () =>
+    pool.connect().catch((cause) => {
+      throw new DatabaseUnavailableError(cause);
+    });
+
+  const query: Database['query'] = async (statement, values) => {
+    const client = await connect();
+    try {
+      const result = await client.query({
+        name: statement.name,
+        text: statement.text,
+        values: values as unknown[],
+      });
+      client.release();
+      return result;
+    } catch (error) {
+      client.release(!leavesConnectionSound(error));
+      throw error;
+    }
+  };
+
+  return {
+    query,
+    transaction: async (work, timeoutMs = statementTimeoutMs) => {
+      const client = await connect();
+      try {
+        const result = await inTransaction(client, work, timeoutMs);
+        client.release();
+        return result;
+      } catch (error) {
+        // Closing the connection rolls back, whatever state it is in.
+        client.release(true);
+        throw error;
+      }
+    },
+    check: async () => void (await query(CHECK)),
+    assertDurable: async (allowUnsafe) => {
+      const { rows } = await query<{ name: string; value: string | null }>(DURABILITY);
+      const off = rows.filter((row) => row.value === 'off').map((row) => row.name);
+      if (off.length > 0 && !allowUnsafe) throw new Error(`${UNSAFE}: ${off.join(', ')} off`);
+    },
+    close: () => pool.end(),
+  };
+}
+
+const UNSAFE = 'the database acknowledges commits that a crash can undo, which no payment may rest on';
+
+async function inTransaction<T>(
+  client: pg.PoolClient,
+  work: (run: Run) => Promise<T>,
+  timeoutMs: number,
+): Promise<T> {
+  // node-postgres reads query_timeout from a query too; its types do not say so.
+  const clientTimeout = { query_timeout: timeoutMs + CLIENT_TIMEOUT_MARGIN_MS };
+  const run: Run = (text, values) =>
+    client.query({ text, ...(values && { values: [...values] }), ...clientTimeout });
+  await run(`BEGIN; SET LOCAL statement_timeout = ${timeoutMs}`);
+  const result = await work(run);
+  const { command } = await run('COMMIT');
+  if (command !== 'COMMIT')
+    throw new Error('the transaction was rolled back, because a statement in it had failed');
+  return result;
+}
+
+/**
+ * Whether a rejection of the database says that it is not at hand (unreachable, refusing, shutting down, read-only after
+ * a failover, out of connections, memory or disk, too slow, or in a conflict that a retry resolves) rather than that we have a bug. What was being run may have been
+ * committed all the same, unless it is a DatabaseUnavailableError.
+ */
+export function isUnavailable(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  if (error instanceof DatabaseUnavailableError) return true;
+  const code = codeOf(error);
+  if (error instanceof pg.DatabaseError) return code !== undefined && UNAVAILABLE_SQLSTATE.test(code);
+  return (code !== undefined && NETWORK_CODES.has(code)) || BROKEN_CONNECTION.test(error.message);
+}
+
+/**
+ * SQLSTATE (PostgreSQL, appendix A): 08 connection, 53 resources, 57P0x shutdown, 57014 statement timeout, 25006
+ * read-only, 25P03 and 25P04 transaction timeouts, 40001 serialization, 40P01 deadlock, 55P03 lock timeout, 58 disk.
+ */
+const UNAVAILABLE_SQLSTATE = /^(08|53|58|57P0|57014$|25006$|25P0[34]$|40001$|40P01$|55P03$)/;
+
+const NETWORK_CODES = new Set([
+  ...['ECONNREFUSED', 'ECONNRESET', 'ECONNABORTED', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EAI_AGAIN'],
+  ...['EHOSTUNREACH', 'EHOSTDOWN', 'ENETUNREACH', 'ENETDOWN', 'ENOENT', 'EACCES', 'EMFILE', 'ENFILE'],
+]);
+
+/** node-postgres gives these no code. */
+const BROKEN_CONNECTION = /^(Connection terminated|Query read timeout|Client (has encountered|was closed))/;
+
+/** After an ordinary SQL error PostgreSQL goes on with the connection; node-postgres' own pool would throw it away. */
+function leavesConnectionSound(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && error.severity === 'ERROR';
+}
+
+function codeOf(error: Error): string | undefined {
+  const { code } = error as { code?: unknown };
+  return typeof code === 'string' ? code : undefined;
+}
+
+// Only for this pool: pg.types is the whole process's. int8 does not fit a double, so node-postgres leaves it a string.
+function getTypeParser(oid: number, format?: 'text' | 'binary'): (value: string) => unknown {
+  if (oid === INT8_OID && format !== 'binary') return BigInt;
+  return pg.types.getTypeParser(oid, format as 'text');
+}

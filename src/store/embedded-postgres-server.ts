@@ -1,0 +1,212 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { closeSync, existsSync, openSync, readFileSync, unlinkSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Logger } from 'pino';
+import { EmbeddedPostgresError } from './embedded-postgres-error.ts';
+import type { SystemUser } from './embedded-postgres-user.ts';
+
+const START_TIMEOUT_MS = 120_000;
+const STOP_TIMEOUT_MS = 30_000;
+const POLL_MS = 20;
+const ATTEMPTS = 7;
+/** What passes by itself: another process took the port, or sessions of a killed PostgreSQL are still ending. */
+const PASSING = /Address already in use|pre-existing shared memory block/;
+
+const SETTINGS: Readonly<Record<string, string>> = {
+  listen_addresses: '127.0.0.1',
+  unix_socket_directories: '',
+  max_connections: '100',
+  shared_buffers: '128MB',
+  fsync: 'on',
+  full_page_writes: 'on',
+  synchronous_commit: 'on',
+  // Only starts, stops and recoveries are logged. The service sees and reports errors itself; PostgreSQL's own words
+  // for them repeat values (`Key (…)=(…) already exists`).
+  logging_collector: 'off',
+  log_min_messages: 'log',
+  log_min_error_statement: 'panic',
+  log_error_verbosity: 'terse',
+  log_statement: 'none',
+  log_checkpoints: 'off',
+  log_parameter_max_length: '0',
+  log_parameter_max_length_on_error: '0',
+};
+const UNSAFE_SETTINGS = { fsync: 'off', full_page_writes: 'off', synchronous_commit: 'off' };
+
+export type ServerOptions = {
+  /** The program. */
+  readonly postgres: string;
+  /** As whom it runs; undefined: as ourselves. */
+  readonly user: SystemUser | undefined;
+  /** The cluster's directory (PGDATA). */
+  readonly data: string;
+  readonly logFile: string;
+  readonly log: Pick<Logger, 'info' | 'warn' | 'error'>;
+  readonly unsafeForTests: boolean;
+};
+
+/**
+ * Starts a PostgreSQL server on a free port of the loopback and waits until it takes connections.
+ *
+ * @throws EmbeddedPostgresError with the last lines of its log.
+ */
+export async function startServer(options: ServerOptions): Promise<{ port: number; stop(): Promise<void> }> {
+  for (let attempt = 1; ; attempt++) {
+    const port = await freePort();
+    const child = spawnServer(options, port);
+    const failure = await untilReady(child, options.data);
+    if (!failure) return { port, stop: supervise(child, options) };
+    const logTail = tail(options.logFile);
+    if (attempt === ATTEMPTS || !PASSING.test(logTail)) {
+      throw new EmbeddedPostgresError(`PostgreSQL did not start on ${options.data}: ${failure}.`, {
+        logTail,
+      });
+    }
+    await sleep(attempt * 500);
+  }
+}
+
+function spawnServer(options: ServerOptions, port: number): ChildProcess {
+  const settings = { ...SETTINGS, ...(options.unsafeForTests && UNSAFE_SETTINGS), port: String(port) };
+  const flags = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
+  const output = openSync(options.logFile, 'a', 0o600);
+  try {
+    return spawn(options.postgres, ['-D', options.data, ...flags], {
+      ...(options.user && { uid: options.user.uid, gid: options.user.gid }),
+      cwd: '/',
+      env: { PATH: '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' },
+      stdio: ['ignore', output, output],
+      // In a session of its own, so that a Ctrl-C in the terminal does not end it before the service has drained.
+      detached: true,
+    });
+  } finally {
+    closeSync(output);
+  }
+}
+
+/** Waits for the word "ready" in postmaster.pid, as pg_ctl does. @returns why it did not come, or undefined. */
+async function untilReady(child: ChildProcess, data: string): Promise<string | undefined> {
+  let failure: string | undefined;
+  child.once('error', (error) => {
+    failure = error.message;
+  });
+  child.once('exit', (code, signal) => {
+    failure ??= `it ended with ${signal ?? `status ${code}`}`;
+  });
+  const deadline = Date.now() + START_TIMEOUT_MS;
+  while (Date.now() < deadline) {
+    if (failure) return failure;
+    const { pid, status } = readPidFile(data);
+    if (pid !== undefined && pid === child.pid && status === 'ready') return undefined;
+    await sleep(POLL_MS);
+  }
+  child.kill('SIGKILL');
+  return `it was not ready within ${START_TIMEOUT_MS / 1000} s`;
+}
+
+/** Says when it ends unasked, and ends it with this process. @returns the stop, which may be called repeatedly. */
+function supervise(child: ChildProcess, options: ServerOptions): () => Promise<void> {
+  const interrupt = () => void child.kill('SIGINT');
+  process.once('exit', interrupt);
+  let stopped: Promise<void> | undefined;
+  const ended = new Promise<void>((resolve) => {
+    child.once('exit', (code, signal) => {
+      process.off('exit', interrupt);
+      if (!stopped) options.log.error({ code, signal, logFile: options.logFile }, 'PostgreSQL ended unasked');
+      resolve();
+    });
+  });
+  // SIGINT ends sessions and shuts down in order; SIGQUIT does not wait, and the next start recovers from the log.
+  const stop = async () => {
+    child.kill('SIGINT');
+    const quit = setTimeout(() => child.kill('SIGQUIT'), STOP_TIMEOUT_MS);
+    await ended;
+    clearTimeout(quit);
+  };
+  return () => {
+    if (child.exitCode !== null || child.signalCode !== null) return ended;
+    stopped ??= stop();
+    return stopped;
+  };
+}
+
+/**
+ * Ends a server that runs on the cluster although its service is gone (the caller holds the service's lock), so that
+ * every server is its service's own child. A pid in postmaster.pid that is by now another program's is forgotten, for
+ * PostgreSQL would refuse to start because of it.
+ *
+ * @throws EmbeddedPostgresError when it does not end.
+ */
+export async function endOrphan(data: string, log: Pick<Logger, 'warn'>): Promise<void> {
+  const { pid } = readPidFile(data);
+  if (pid === undefined || !isAlive(pid)) return;
+  if (!isServerOn(pid, data)) {
+    unlinkSync(join(data, 'postmaster.pid'));
+    return;
+  }
+  log.warn({ pid }, 'ending the PostgreSQL that a killed service left running');
+  for (const signal of ['SIGINT', 'SIGQUIT'] as const) {
+    process.kill(pid, signal);
+    const deadline = Date.now() + STOP_TIMEOUT_MS;
+    while (Date.now() < deadline) {
+      if (!isServerOn(pid, data)) return;
+      await sleep(POLL_MS);
+    }
+  }
+  throw new EmbeddedPostgresError(
+    `The PostgreSQL that a killed service left running on ${data} does not end. Kill its process, ${pid}, and start again.`,
+  );
+}
+
+function readPidFile(data: string): { pid?: number; status?: string } {
+  const path = join(data, 'postmaster.pid');
+  if (!existsSync(path)) return {};
+  // The lines are PostgreSQL's, see miscadmin.h: the pid is the first, the status the eighth.
+  const lines = readFileSync(path, 'utf8').split('\n');
+  const pid = Number.parseInt(lines[0] ?? '', 10);
+  return Number.isSafeInteger(pid) && pid > 0 ? { pid, status: (lines[7] ?? '').trim() } : {};
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}
+
+/** Goes by the command line, because a pid may be another program's by now. A zombie has none. */
+function isServerOn(pid: number, data: string): boolean {
+  return commandLine(pid).includes(`-D ${data} `);
+}
+
+function commandLine(pid: number): string {
+  if (process.platform !== 'linux') {
+    return spawnSync('ps', ['-ww', '-o', 'command=', '-p', String(pid)], { encoding: 'utf8' }).stdout;
+  }
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ');
+  } catch {
+    return '';
+  }
+}
+
+/** A port that is free now. Another process may take it before the server does; the start is tried again then. */
+async function freePort(): Promise<number> {
+  const probe = createServer();
+  await new Promise<void>((resolve, reject) => {
+    probe.once('error', reject);
+    probe.listen(0, '127.0.0.1', resolve);
+  });
+  const address = probe.address();
+  await new Promise((resolve) => probe.close(resolve));
+  if (address === null || typeof address === 'string') throw new Error('the loopback has no free port');
+  return address.port;
+}
+
+function tail(logFile: string): string {
+  return readFileSync(logFile, 'utf8').trimEnd().split('\n').slice(-12).join('\n');
+}

@@ -1,0 +1,179 @@
+import { execFile } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import {
+  chownSync,
+  closeSync,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import type { Logger } from 'pino';
+import { findBinaries, makePassable, type PostgresBinaries } from './embedded-postgres-binaries.ts';
+import { EmbeddedPostgresError } from './embedded-postgres-error.ts';
+import { endOrphan, startServer } from './embedded-postgres-server.ts';
+import { postgresUser, type SystemUser } from './embedded-postgres-user.ts';
+import { holdLock } from './process-lock.ts';
+
+export type EmbeddedPostgresOptions = {
+  /** An absolute path, see `resolveDataDir`. Created when missing. */
+  readonly dataDir: string;
+  readonly log: Pick<Logger, 'info' | 'warn' | 'error'>;
+  /** Does not wait for the disk: a crash loses what was committed. For tests, whose data nobody misses. */
+  readonly unsafeForTests?: boolean;
+};
+
+export type EmbeddedPostgres = {
+  /** Holds the password: not for a log. */
+  readonly url: string;
+  readonly dataDir: string;
+  /** Ends PostgreSQL, its sessions included, and lets go of the data directory. */
+  stop(): Promise<void>;
+};
+
+const INITDB_TIMEOUT_MS = 120_000;
+
+/**
+ * Starts the service's own PostgreSQL on a data directory, which it sets up when it is empty. One service at a time: a
+ * lock that ends with the process keeps a second one off, and a PostgreSQL whose service died is ended first.
+ *
+ * Below `dataDir` lie `postgres/` (the cluster and its password), `postgres.log` (of this start; of the last one in
+ * `postgres.log.1`) and `service.lock`.
+ *
+ * @throws EmbeddedPostgresError saying why it cannot be had, and what to do instead.
+ */
+export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
+  const { dataDir, log, unsafeForTests = false } = options;
+  const user = postgresUser();
+  const binaries = findBinaries(user);
+  const release = takeDataDir(dataDir, user);
+  try {
+    const cluster = join(dataDir, 'postgres');
+    removeUnfinished(dataDir);
+    if (!existsSync(cluster)) await createCluster({ cluster, binaries, user, unsafeForTests });
+    refuseForeign(cluster, user);
+    const data = join(cluster, 'data');
+    await endOrphan(data, log);
+    const logFile = freshLogFile(dataDir);
+    const server = await startServer({
+      postgres: binaries.postgres,
+      user,
+      data,
+      logFile,
+      log,
+      unsafeForTests,
+    });
+    const password = readFileSync(join(cluster, 'password'), 'utf8').trim();
+    return {
+      url: `postgres://postgres:${password}@127.0.0.1:${server.port}/postgres`,
+      dataDir,
+      stop: () => server.stop().finally(release),
+    };
+  } catch (error) {
+    release();
+    throw error;
+  }
+}
+
+/** Creates the data directory when missing and takes its lock. */
+function takeDataDir(dataDir: string, user: SystemUser | undefined): () => void {
+  let release: (() => void) | undefined;
+  try {
+    if (user) makePassable(dataDir);
+    else mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+    release = holdLock(join(dataDir, 'service.lock'));
+  } catch (cause) {
+    const who = user ? 'root' : `the user with uid ${process.geteuid?.()}`;
+    throw new EmbeddedPostgresError(
+      `The data directory ${dataDir} cannot be used: ${who} cannot write there (${(cause as Error).message}). Set DATA_DIR to a directory that can be written to.`,
+      { cause },
+    );
+  }
+  if (release) return release;
+  throw new EmbeddedPostgresError(
+    `The data directory ${dataDir} is in use by another process of the service. Stop that one, or set DATA_DIR to a directory of its own for this one.`,
+  );
+}
+
+/** What a first start left behind that was killed half-way. An initdb of it may still be writing, then it fails. */
+function removeUnfinished(dataDir: string): void {
+  for (const name of readdirSync(dataDir)) {
+    if (name.startsWith(UNFINISHED))
+      rmSync(join(dataDir, name), { recursive: true, force: true, maxRetries: 5 });
+  }
+}
+
+const UNFINISHED = 'postgres.new-';
+
+/** Sets the cluster up under another name and renames it once it is whole and on the disk. */
+async function createCluster(options: {
+  cluster: string;
+  binaries: PostgresBinaries;
+  user: SystemUser | undefined;
+  unsafeForTests: boolean;
+}): Promise<void> {
+  const { cluster, binaries, user } = options;
+  const dataDir = join(cluster, '..');
+  const unfinished = mkdtempSync(join(dataDir, UNFINISHED));
+  const passwordFile = join(unfinished, 'password');
+  writeFileSync(passwordFile, `${randomBytes(32).toString('hex')}\n`, { mode: 0o600, flush: true });
+  if (user) for (const path of [passwordFile, unfinished]) chownSync(path, user.uid, user.gid);
+  const args = [
+    `--pgdata=${join(unfinished, 'data')}`,
+    '--username=postgres',
+    `--pwfile=${passwordFile}`,
+    '--auth=scram-sha-256',
+    '--encoding=UTF8',
+    '--locale=C',
+    ...(options.unsafeForTests ? ['--no-sync'] : []),
+  ];
+  try {
+    await promisify(execFile)(binaries.initdb, args, {
+      ...(user && { uid: user.uid, gid: user.gid }),
+      cwd: '/',
+      env: { PATH: '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' },
+      timeout: INITDB_TIMEOUT_MS,
+      killSignal: 'SIGKILL',
+    });
+  } catch (cause) {
+    const { stderr, message } = cause as Error & { stderr?: string };
+    throw new EmbeddedPostgresError(
+      `PostgreSQL could not set up its data in ${dataDir}: ${stderr || message}`,
+      { cause },
+    );
+  }
+  renameSync(unfinished, cluster);
+  syncDirectory(dataDir);
+}
+
+function syncDirectory(directory: string): void {
+  const handle = openSync(directory, 'r');
+  fsyncSync(handle);
+  closeSync(handle);
+}
+
+/** PostgreSQL opens only what its own user owns. Said here, because its own complaint names neither user nor way out. */
+function refuseForeign(cluster: string, user: SystemUser | undefined): void {
+  const owner = statSync(cluster).uid;
+  const ours = user?.uid ?? process.geteuid?.();
+  if (owner === ours) return;
+  throw new EmbeddedPostgresError(
+    `The data in ${cluster} belongs to the user with uid ${owner}, but PostgreSQL would run as the one with uid ${ours}. Start the service as the user who started it first, or set DATA_DIR to another directory.`,
+  );
+}
+
+/** An empty log for this start; the last start's is kept as `.1`, so that the two together stay small. */
+function freshLogFile(dataDir: string): string {
+  const logFile = join(dataDir, 'postgres.log');
+  if (existsSync(logFile)) renameSync(logFile, `${logFile}.1`);
+  return logFile;
+}

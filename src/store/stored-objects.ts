@@ -1,0 +1,131 @@
+import type { Database } from './database.ts';
+
+/** What a request refers to by identifier. */
+export type References = {
+  readonly customerId: string | undefined;
+  readonly checkoutSession: string | undefined;
+  readonly vaultedToken: string | undefined;
+};
+
+/** What of it the account has. Messages come encoded. */
+export type StoredObjects = {
+  /** The customer named, else the checkout session's; an encoded CustomerPayer. */
+  readonly customer: { readonly id: string; readonly payer: Uint8Array } | undefined;
+  readonly checkoutSessionFound: boolean;
+  readonly vaultedToken: VaultedToken | undefined;
+};
+
+export type VaultedToken = {
+  readonly id: string;
+  readonly type: string;
+  /** For cards: an encoded CardData and the number's JWE. */
+  readonly card: { readonly data: Uint8Array; readonly number: string } | undefined;
+  /** For wallets: the provider's own token. */
+  readonly providerToken: string | undefined;
+};
+
+type Row = {
+  customer_id: string | null;
+  payer: Buffer | null;
+  session_id: string | null;
+  token_id: string | null;
+  type: string | null;
+  card: Buffer | null;
+  card_number: string | null;
+  provider_token: string | null;
+};
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+
+// One row always: the left joins tell what is there. A customer named in the request wins over the session's.
+const FIND = {
+  name: 'find_stored_objects',
+  text: `
+    SELECT c.id AS customer_id, c.payer, s.id AS session_id, t.id AS token_id, t.type, t.card, t.card_number, t.provider_token
+    FROM (VALUES ($1::uuid)) AS a (account_id)
+    LEFT JOIN checkout_session s ON s.id = $3::uuid AND s.account_id = a.account_id
+    LEFT JOIN customer c ON c.id = coalesce($2::uuid, s.customer_id) AND c.account_id = a.account_id
+    LEFT JOIN vaulted_token t ON t.id = $4::uuid AND t.account_id = a.account_id AND t.active`,
+};
+
+/** Finds what a request refers to, among the account's own. What is no UUID is not found. */
+export async function findStoredObjects(
+  database: Database,
+  accountId: string,
+  references: References,
+): Promise<StoredObjects> {
+  const { customerId, checkoutSession, vaultedToken } = references;
+  const { rows } = await database.query<Row>(FIND, [
+    accountId,
+    customerId === undefined ? null : uuidOrNil(customerId),
+    checkoutSession === undefined ? null : uuidOrNil(checkoutSession),
+    vaultedToken === undefined ? null : uuidOrNil(vaultedToken),
+  ]);
+  const row = rows[0];
+  if (!row) throw new Error('the statement gives one row always');
+  return {
+    customer: row.customer_id && row.payer ? { id: row.customer_id, payer: row.payer } : undefined,
+    checkoutSessionFound: row.session_id !== null,
+    vaultedToken:
+      row.token_id && row.type
+        ? {
+            id: row.token_id,
+            type: row.type,
+            card: row.card && row.card_number ? { data: row.card, number: row.card_number } : undefined,
+            providerToken: row.provider_token ?? undefined,
+          }
+        : undefined,
+  };
+}
+
+/** Nothing has the nil UUID, so what is no UUID finds nothing. */
+function uuidOrNil(text: string): string {
+  return UUID.test(text) ? text : '00000000-0000-0000-0000-000000000000';
+}
+
+const INSERT_CUSTOMER = {
+  name: 'insert_customer',
+  text: 'INSERT INTO customer (id, account_id, payer) VALUES ($1, $2, $3) ON CONFLICT (id) DO NOTHING',
+};
+const INSERT_CHECKOUT_SESSION = {
+  name: 'insert_checkout_session',
+  text: 'INSERT INTO checkout_session (id, account_id, customer_id) VALUES ($1, $2, $3) ON CONFLICT (id) DO NOTHING',
+};
+const INSERT_VAULTED_TOKEN = {
+  name: 'insert_vaulted_token',
+  text: `
+    INSERT INTO vaulted_token (id, account_id, type, card, card_number, provider_token, active)
+    VALUES ($1, $2, $3, $4, $5, $6, true) ON CONFLICT (id) DO NOTHING`,
+};
+
+/** Adds a customer, an encoded CustomerPayer; one that is there stays as it is. */
+export async function insertCustomer(
+  database: Database,
+  customer: { readonly id: string; readonly accountId: string; readonly payer: Uint8Array },
+): Promise<void> {
+  await database.query(INSERT_CUSTOMER, [customer.id, customer.accountId, customer.payer]);
+}
+
+/** Adds a checkout session; one that is there stays as it is. */
+export async function insertCheckoutSession(
+  database: Database,
+  session: { readonly id: string; readonly accountId: string; readonly customerId: string | undefined },
+): Promise<void> {
+  await database.query(INSERT_CHECKOUT_SESSION, [session.id, session.accountId, session.customerId ?? null]);
+}
+
+/** Adds a token that can be used at once, of a card (an encoded CardData and the number's JWE) or of a wallet. */
+export async function insertVaultedToken(
+  database: Database,
+  token: {
+    readonly id: string;
+    readonly accountId: string;
+    readonly type: string;
+    readonly card?: Uint8Array;
+    readonly cardNumber?: string;
+    readonly providerToken?: string;
+  },
+): Promise<void> {
+  const { id, accountId, type, card = null, cardNumber = null, providerToken = null } = token;
+  await database.query(INSERT_VAULTED_TOKEN, [id, accountId, type, card, cardNumber, providerToken]);
+}

@@ -1,0 +1,47 @@
+import { randomBytes } from 'node:crypto';
+import { readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** The keys of an installation: what the vault encrypts with, and what fingerprints and requests are hashed with. */
+export type InstallationKeys = {
+  readonly vaultKeys: ReadonlyMap<string, Uint8Array>;
+  readonly hashKey: Uint8Array;
+};
+
+const KEY_BYTES = 32;
+
+/**
+ * The keys beside an embedded database, in `keys.json` (mode 0600), made at its first start. Whoever runs the service on
+ * a database of their own gives it keys of their own instead.
+ */
+export function embeddedKeys(dataDir: string): InstallationKeys {
+  const file = join(dataDir, 'keys.json');
+  const stored = readStored(file) ?? createStored(file);
+  return {
+    vaultKeys: new Map(stored.vault.map(({ id, key }) => [id, Buffer.from(key, 'base64')])),
+    hashKey: Buffer.from(stored.hash, 'base64'),
+  };
+}
+
+type StoredKeys = {
+  readonly vault: readonly { readonly id: string; readonly key: string }[];
+  readonly hash: string;
+};
+
+function readStored(file: string): StoredKeys | undefined {
+  try {
+    return JSON.parse(readFileSync(file, 'utf8')) as StoredKeys;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw new Error(`${file} cannot be read`);
+  }
+}
+
+function createStored(file: string): StoredKeys {
+  const key = () => randomBytes(KEY_BYTES).toString('base64');
+  const stored: StoredKeys = { vault: [{ id: 'embedded-1', key: key() }], hash: key() };
+  // Whole or not at all: half a key file would lock away every stored card.
+  writeFileSync(`${file}.new`, JSON.stringify(stored), { mode: 0o600, flush: true });
+  renameSync(`${file}.new`, file);
+  return stored;
+}

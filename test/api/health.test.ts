@@ -1,0 +1,181 @@
+import http from 'node:http';
+import { Code, ConnectError, createClient, type Transport } from '@connectrpc/connect';
+import { fastifyConnectPlugin } from '@connectrpc/connect-fastify';
+import {
+  createConnectTransport,
+  createGrpcTransport,
+  createGrpcWebTransport,
+} from '@connectrpc/connect-node';
+import Fastify, { type FastifyInstance } from 'fastify';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { Health, HealthCheckResponse_ServingStatus as Status } from '../../gen/grpc/health/v1/health_pb.js';
+import { createHealth } from '../../src/api/health.ts';
+import { createListener } from '../../src/api/listener.ts';
+
+let app: FastifyInstance;
+let baseUrl: string;
+let draining: AbortController;
+let check: () => Promise<boolean>;
+const callers: AbortController[] = [];
+
+afterEach(async () => {
+  for (const caller of callers.splice(0)) caller.abort();
+  draining.abort();
+  await app.close();
+  vi.restoreAllMocks();
+});
+
+async function start(): Promise<void> {
+  check = vi.fn(async () => true);
+  draining = new AbortController();
+  const health = createHealth({
+    readiness: { check: () => check() },
+    services: [Health],
+    draining: draining.signal,
+  });
+  app = Fastify(
+    createListener({ limits: { receiveTimeoutMs: 500, idleTimeoutMs: 500, drainTimeoutMs: 5_000 } }),
+  );
+  await app.register(health.httpRoutes);
+  await app.register(fastifyConnectPlugin, { routes: health.rpcRoutes });
+  baseUrl = await app.listen({ port: 0, host: '127.0.0.1' });
+}
+
+const transports: [string, () => Transport][] = [
+  ['gRPC', () => createGrpcTransport({ baseUrl })],
+  ['gRPC-Web over HTTP/1.1', () => createGrpcWebTransport({ baseUrl, httpVersion: '1.1' })],
+  ['gRPC-Web over HTTP/2', () => createGrpcWebTransport({ baseUrl, httpVersion: '2' })],
+  ['Connect over HTTP/1.1', () => createConnectTransport({ baseUrl, httpVersion: '1.1' })],
+  ['Connect over HTTP/2', () => createConnectTransport({ baseUrl, httpVersion: '2' })],
+];
+
+const get = async (path: string) => {
+  const answer = await fetch(baseUrl + path);
+  return [answer.status, await answer.json()];
+};
+
+/** What a Watch has told so far. */
+function watch(transport: Transport, service = '') {
+  const caller = new AbortController();
+  callers.push(caller);
+  const told: Status[] = [];
+  const ended = (async () => {
+    for await (const { status } of createClient(Health, transport).watch(
+      { service },
+      { signal: caller.signal },
+    )) {
+      told.push(status);
+    }
+    return 'ended';
+  })().catch((error) => ConnectError.from(error).code);
+  return { told, ended, leave: () => caller.abort() };
+}
+
+describe('over HTTP', () => {
+  it('is healthy while it lives, and ready while a payment could be taken', async () => {
+    await start();
+    expect(await get('/healthz')).toEqual([200, { status: 'ok' }]);
+    expect(await get('/readyz')).toEqual([200, { status: 'ready' }]);
+    check = async () => false;
+    await vi.waitFor(
+      async () => expect(await get('/readyz')).toEqual([503, { status: 'unavailable' }]),
+      3_000,
+    );
+    expect(await get('/healthz')).toEqual([200, { status: 'ok' }]);
+    check = async () => true;
+    await vi.waitFor(async () => expect(await get('/readyz')).toEqual([200, { status: 'ready' }]), 3_000);
+  });
+
+  it('is not ready when the check fails, hangs, or throws at once', async () => {
+    for (const broken of [
+      () => Promise.reject(new Error('no database')),
+      () => new Promise<boolean>(() => {}),
+      () => {
+        throw new Error('no pool');
+      },
+    ]) {
+      await start();
+      check = broken;
+      expect(await get('/readyz')).toEqual([503, { status: 'unavailable' }]);
+      await app.close();
+    }
+  });
+
+  it('is not ready from the moment it drains, though still healthy', async () => {
+    await start();
+    expect(await get('/readyz')).toEqual([200, { status: 'ready' }]);
+    draining.abort();
+    expect(await get('/readyz')).toEqual([503, { status: 'unavailable' }]);
+    expect(await get('/healthz')).toEqual([200, { status: 'ok' }]);
+  });
+
+  it('asks the database once for a flood of probes', async () => {
+    await start();
+    const agent = new http.Agent({ keepAlive: true, maxSockets: 10 });
+    const probe = () =>
+      new Promise<number | undefined>((resolve, reject) => {
+        http
+          .get(`${baseUrl}/readyz`, { agent }, (answer) => {
+            answer.resume().on('end', () => resolve(answer.statusCode));
+          })
+          .on('error', reject);
+      });
+    expect(new Set(await Promise.all(Array.from({ length: 100 }, probe)))).toEqual(new Set([200]));
+    expect(vi.mocked(check).mock.calls.length).toBeLessThanOrEqual(2);
+    agent.destroy();
+  });
+});
+
+describe.each(transports)('over %s', (_name, transport) => {
+  it('answers Check for the server, for its services, and NOT_FOUND for others', async () => {
+    await start();
+    const client = createClient(Health, transport());
+    expect(await client.check({})).toMatchObject({ status: Status.SERVING });
+    expect(await client.check({ service: 'grpc.health.v1.Health' })).toMatchObject({
+      status: Status.SERVING,
+    });
+    await expect(client.check({ service: 'no.such.Service' })).rejects.toMatchObject({ code: Code.NotFound });
+    draining.abort();
+    expect(await client.check({})).toMatchObject({ status: Status.NOT_SERVING });
+  });
+
+  it('tells a Watch the status now and on each change, outliving the limits on receiving and silence', async () => {
+    await start();
+    const { told } = watch(transport());
+    await vi.waitFor(() => expect(told).toEqual([Status.SERVING]));
+    // Longer than the listener of this test lets a request's body or a silent connection last.
+    await new Promise((resolve) => setTimeout(resolve, 1_200));
+    check = async () => false;
+    await vi.waitFor(() => expect(told).toEqual([Status.SERVING, Status.NOT_SERVING]), 5_000);
+  });
+
+  it('ends a Watch with NOT_SERVING when the server drains, so that closing does not wait for it', async () => {
+    await start();
+    const known = watch(transport(), 'grpc.health.v1.Health');
+    const unknown = watch(transport(), 'no.such.Service');
+    await vi.waitFor(() =>
+      expect(known.told.concat(unknown.told)).toEqual([Status.SERVING, Status.SERVICE_UNKNOWN]),
+    );
+    draining.abort();
+    const begun = performance.now();
+    await app.close();
+    expect(performance.now() - begun).toBeLessThan(2_000);
+    expect([await known.ended, await unknown.ended]).toEqual(['ended', 'ended']);
+    expect(known.told).toEqual([Status.SERVING, Status.NOT_SERVING]);
+    expect(unknown.told).toEqual([Status.SERVICE_UNKNOWN]);
+  });
+});
+
+it('refuses Watches over the limit, and takes new ones when clients go', async () => {
+  await start();
+  const transport = createGrpcTransport({ baseUrl });
+  const other = createGrpcTransport({ baseUrl });
+  const all = Array.from({ length: 256 }, () => watch(transport));
+  await vi.waitFor(() => expect(all.every(({ told }) => told.length === 1)).toBe(true), 10_000);
+  expect(await watch(other).ended).toBe(Code.ResourceExhausted);
+  for (const { leave } of all.slice(0, 10)) leave();
+  await vi.waitFor(async () => {
+    const again = watch(other);
+    await vi.waitFor(() => expect(again.told).toEqual([Status.SERVING]), 500);
+  }, 5_000);
+});

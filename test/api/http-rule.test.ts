@@ -1,0 +1,185 @@
+import {
+  create,
+  createFileRegistry,
+  type DescService,
+  type MessageInitShape,
+  setExtension,
+} from '@bufbuild/protobuf';
+import {
+  FieldDescriptorProto_Label,
+  FieldDescriptorProto_Type,
+  FileDescriptorProtoSchema,
+  MethodOptionsSchema,
+} from '@bufbuild/protobuf/wkt';
+import Fastify, { type FastifyInstance } from 'fastify';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { http } from '../../gen/google/api/annotations_pb.js';
+import { HttpRuleSchema } from '../../gen/google/api/http_pb.js';
+import { toPaymentError } from '../../src/api/errors.ts';
+import { restRoutes } from '../../src/api/rest.ts';
+import { REASONS } from '../../src/payments/payment-error.ts';
+
+type Rule = MessageInitShape<typeof HttpRuleSchema>;
+
+/** A service of books that no code knows, annotated as told. */
+function libraryService(rules: Readonly<Record<string, Rule>>): DescService {
+  const { STRING, INT32, BOOL, MESSAGE } = FieldDescriptorProto_Type;
+  const { OPTIONAL, REPEATED } = FieldDescriptorProto_Label;
+  const method = Object.entries(rules).map(([name, rule]) => {
+    const options = create(MethodOptionsSchema);
+    setExtension(options, http, create(HttpRuleSchema, rule));
+    return { name, inputType: '.library.Book', outputType: '.library.Book', options };
+  });
+  const file = create(FileDescriptorProtoSchema, {
+    name: 'library.proto',
+    package: 'library',
+    syntax: 'proto3',
+    messageType: [
+      {
+        name: 'Book',
+        field: [
+          { name: 'id', number: 1, type: STRING, label: OPTIONAL },
+          { name: 'page_count', number: 2, type: INT32, label: OPTIONAL },
+          { name: 'lent', number: 3, type: BOOL, label: OPTIONAL },
+          { name: 'tags', number: 4, type: STRING, label: REPEATED },
+          { name: 'shelf', number: 5, type: MESSAGE, typeName: '.library.Shelf', label: OPTIONAL },
+        ],
+      },
+      {
+        name: 'Shelf',
+        field: [
+          { name: 'room', number: 1, type: STRING, label: OPTIONAL },
+          { name: 'number', number: 2, type: INT32, label: OPTIONAL },
+        ],
+      },
+    ],
+    service: [{ name: 'Library', method }],
+  });
+  return createFileRegistry(file, () => undefined).getService('library.Library') as DescService;
+}
+
+const echo = async (message: object) => ({ message: message as never });
+
+/** An application with the routes of a service, each of which answers with its request. */
+function appOf(service: DescService): FastifyInstance {
+  const handlers = Object.fromEntries(service.methods.map((method) => [method.localName, echo]));
+  const app = Fastify();
+  app.setErrorHandler(renderError);
+  app.register(restRoutes({ service, handlers, openCall: async () => undefined }));
+  return app;
+}
+
+const renderError: Parameters<FastifyInstance['setErrorHandler']>[0] = (error, _request, reply) => {
+  const { reason, message, fields } = toPaymentError(error);
+  return reply.code(REASONS[reason].status).send({ code: reason, message, fields });
+};
+
+describe('restRoutes for other annotations', () => {
+  const service = libraryService({
+    GetBook: { pattern: { case: 'get', value: '/v1/books/{id}' } },
+    MoveBook: { pattern: { case: 'put', value: '/v1/shelves/{shelf.number}/books/{id}' }, body: '*' },
+    PlaceBook: {
+      pattern: { case: 'patch', value: '/v1/books/{id}' },
+      body: 'shelf',
+      additionalBindings: [{ pattern: { case: 'post', value: '/v1/books' }, body: '*' }],
+    },
+    DropBook: { pattern: { case: 'delete', value: '/v1/books/{id}' } },
+  });
+  let app: FastifyInstance;
+
+  beforeAll(async () => {
+    app = appOf(service);
+    await app.ready();
+  });
+  afterAll(() => app.close());
+
+  const call = async (
+    method: 'GET' | 'PUT' | 'PATCH' | 'DELETE' | 'POST' | 'HEAD',
+    url: string,
+    payload?: object,
+  ) => {
+    const response = await app.inject({ method, url, ...(payload && { payload }) });
+    return {
+      status: response.statusCode,
+      headers: response.headers,
+      body: response.body ? response.json() : undefined,
+    };
+  };
+  const book = (members: object) => ({
+    id: '',
+    page_count: 0,
+    lent: false,
+    tags: [],
+    shelf: null,
+    ...members,
+  });
+
+  it('reads fields from the path and the query string, by their types', async () => {
+    const { status, body } = await call(
+      'GET',
+      '/v1/books/a%2Fb?page_count=3&lent=true&tags=x&shelf.number=7&other=1',
+    );
+    expect(status).toBe(200);
+    expect(body).toEqual(
+      book({ id: 'a/b', page_count: 3, lent: true, tags: ['x'], shelf: { room: '', number: 7 } }),
+    );
+    expect((await call('GET', '/v1/books/1?tags=x&tags=y')).body.tags).toEqual(['x', 'y']);
+  });
+
+  it('refuses a query string whose values do not fit', async () => {
+    const { status, body } = await call('GET', '/v1/books/1?page_count=x&lent=1&shelf.number=1.5&shelf=2');
+    expect(status).toBe(400);
+    expect(body.fields.map((f: { field: string }) => f.field)).toEqual(['page_count', 'lent', 'shelf']);
+    expect((await call('GET', '/v1/books/1?page_count=1&page_count=2')).status).toBe(400);
+  });
+
+  it('is not led astray by a query string that names what all objects have', async () => {
+    const { status, body } = await call('GET', '/v1/books/1?__proto__.id=x&constructor=y&shelf.__proto__=z');
+    expect([status, body]).toEqual([200, book({ id: '1' })]);
+  });
+
+  it('lets the path win over the body, also within a message', async () => {
+    const { body } = await call('PUT', '/v1/shelves/9/books/b1', {
+      id: 'x',
+      shelf: { room: 'r', number: 1 },
+      lent: true,
+    });
+    expect(body).toEqual(book({ id: 'b1', lent: true, shelf: { room: 'r', number: 9 } }));
+  });
+
+  it('reads the body as the one field that the annotation names, and the rest from the query string', async () => {
+    const { body } = await call('PATCH', '/v1/books/b1?page_count=2&shelf.number=5', { room: 'r' });
+    expect(body).toEqual(book({ id: 'b1', page_count: 2, shelf: { room: 'r', number: 0 } }));
+    const wrong = await call('PATCH', '/v1/books/b1', { room: 1 });
+    expect(wrong.body.fields).toMatchObject([{ field: 'shelf.room', code: 'INVALID_TYPE' }]);
+  });
+
+  it('makes a route of each binding of an rpc, and of DELETE without a body', async () => {
+    expect((await call('POST', '/v1/books', { id: 'n' })).body).toEqual(book({ id: 'n' }));
+    expect((await call('DELETE', '/v1/books/d')).body).toEqual(book({ id: 'd' }));
+  });
+
+  it('allows on a path what all its rpcs allow, and HEAD with GET', async () => {
+    const { status, headers } = await call('POST', '/v1/books/1');
+    expect([status, headers.allow]).toEqual([405, 'GET, PATCH, DELETE, HEAD']);
+    expect((await call('HEAD', '/v1/books/1')).status).toBe(200);
+  });
+
+  it.each<[string, Rule]>([
+    ['a pattern within a variable', { pattern: { case: 'get', value: '/v1/{id=books/*}' } }],
+    ['a wildcard', { pattern: { case: 'get', value: '/v1/books/*' } }],
+    ['a verb after a colon', { pattern: { case: 'post', value: '/v1/books/{id}:lend' }, body: '*' }],
+    ['a variable that is no field', { pattern: { case: 'get', value: '/v1/books/{isbn}' } }],
+    ['a variable that is a message', { pattern: { case: 'get', value: '/v1/books/{shelf}' } }],
+    ['a variable that is a list', { pattern: { case: 'get', value: '/v1/books/{tags}' } }],
+    ['a path without a slash at its start', { pattern: { case: 'get', value: 'v1/books' } }],
+    ['a body that is no field', { pattern: { case: 'post', value: '/v1/books' }, body: 'isbn' }],
+    ['a field as response body', { pattern: { case: 'get', value: '/v1/books' }, responseBody: 'tags' }],
+    ['a verb of its own', { pattern: { case: 'custom', value: { kind: 'LEND', path: '/v1' } } }],
+    ['no pattern', {}],
+  ])('refuses to start with %s, naming the rpc', async (_name, rule) => {
+    const broken = appOf(libraryService({ LendBook: rule }));
+    await expect(broken.ready()).rejects.toThrow('LendBook');
+    await broken.close();
+  });
+});

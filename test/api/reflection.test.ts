@@ -1,0 +1,250 @@
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
+import { FileDescriptorProtoSchema, FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt';
+import { Code, ConnectError, createClient } from '@connectrpc/connect';
+import { fastifyConnectPlugin } from '@connectrpc/connect-fastify';
+import { createGrpcTransport } from '@connectrpc/connect-node';
+import * as grpc from '@grpc/grpc-js';
+import * as protoLoader from '@grpc/proto-loader';
+import Fastify, { type FastifyInstance } from 'fastify';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { Health } from '../../gen/grpc/health/v1/health_pb.js';
+import {
+  ServerReflection,
+  type ServerReflectionRequest,
+} from '../../gen/grpc/reflection/v1/reflection_pb.js';
+import { ServerReflection as ServerReflectionV1Alpha } from '../../gen/grpc/reflection/v1alpha/reflection_pb.js';
+import { PaymentService } from '../../gen/payments/v1/payment_service_pb.js';
+import { createHealth } from '../../src/api/health.ts';
+import { createListener } from '../../src/api/listener.ts';
+import { reflectionRoutes } from '../../src/api/reflection.ts';
+
+const run = promisify(execFile);
+const BUF = fileURLToPath(new URL('../../node_modules/.bin/buf', import.meta.url));
+const SERVICES = [PaymentService, Health, ServerReflection, ServerReflectionV1Alpha];
+const NAMES = [
+  'grpc.health.v1.Health',
+  'grpc.reflection.v1.ServerReflection',
+  'grpc.reflection.v1alpha.ServerReflection',
+  'payments.v1.PaymentService',
+];
+
+let app: FastifyInstance;
+let baseUrl: string;
+
+beforeAll(async () => {
+  const health = createHealth({
+    readiness: { check: async () => true },
+    services: SERVICES,
+    draining: new AbortController().signal,
+  });
+  app = Fastify(createListener());
+  await app.register(fastifyConnectPlugin, {
+    routes(router) {
+      health.rpcRoutes(router);
+      reflectionRoutes(SERVICES)(router);
+    },
+  });
+  baseUrl = await app.listen({ port: 0, host: '127.0.0.1' });
+});
+
+afterAll(() => app.close());
+
+type Question = ServerReflectionRequest['messageRequest'];
+
+async function ask(
+  service: typeof ServerReflection | typeof ServerReflectionV1Alpha,
+  ...questions: Question[]
+) {
+  // The two versions differ in their names only; the types are told that they are one.
+  const client = createClient(service as typeof ServerReflection, createGrpcTransport({ baseUrl }));
+  const answers = client.serverReflectionInfo(
+    (async function* () {
+      for (const messageRequest of questions) yield { host: 'here', messageRequest };
+    })(),
+  );
+  return await Array.fromAsync(answers);
+}
+
+/** The names of the files in the answer, which must make up a whole: nothing imported may be missing. */
+async function filesOf(messageRequest: Question): Promise<string[]> {
+  const [answer] = await ask(ServerReflection, messageRequest);
+  if (answer?.messageResponse.case !== 'fileDescriptorResponse')
+    throw new Error(`${answer?.messageResponse.case}`);
+  const file = answer.messageResponse.value.fileDescriptorProto.map((bytes) =>
+    fromBinary(FileDescriptorProtoSchema, bytes),
+  );
+  const names = file.map(({ name }) => name);
+  for (const { dependency } of file) expect(names).toEqual(expect.arrayContaining(dependency));
+  expect(new Set(names).size).toBe(names.length);
+  return names;
+}
+
+describe.each([
+  ['v1', ServerReflection],
+  ['v1alpha', ServerReflectionV1Alpha],
+])('%s', (_version, service) => {
+  it('lists the services', async () => {
+    const question: Question = { case: 'listServices', value: '' };
+    const [answer] = await ask(service, question);
+    expect(answer).toMatchObject({
+      validHost: 'here',
+      originalRequest: { host: 'here', messageRequest: question },
+    });
+    const listed = answer?.messageResponse;
+    if (listed?.case !== 'listServicesResponse') throw new Error(`${listed?.case}`);
+    expect(listed.value.service.map(({ name }) => name)).toEqual(NAMES);
+  });
+
+  it('answers several questions on one stream, in order', async () => {
+    const answers = await ask(
+      service,
+      { case: 'fileByFilename', value: 'payments/v1/payment.proto' },
+      { case: 'fileByFilename', value: 'no/such.proto' },
+      { case: 'listServices', value: '' },
+    );
+    expect(answers.map(({ messageResponse }) => messageResponse.case)).toEqual([
+      'fileDescriptorResponse',
+      'errorResponse',
+      'listServicesResponse',
+    ]);
+    expect(answers[1]?.messageResponse.value).toMatchObject({ errorCode: grpc.status.NOT_FOUND });
+  });
+});
+
+describe('files', () => {
+  it('come with all that they import, the file asked for first', async () => {
+    const names = await filesOf({ case: 'fileByFilename', value: 'payments/v1/payment_service.proto' });
+    expect(names[0]).toBe('payments/v1/payment_service.proto');
+    expect(names).toEqual(
+      expect.arrayContaining(['google/api/http.proto', 'google/protobuf/descriptor.proto']),
+    );
+  });
+
+  it.each([
+    ['a service', 'payments.v1.PaymentService', 'payments/v1/payment_service.proto'],
+    ['a method', 'payments.v1.PaymentService.CreatePayment', 'payments/v1/payment_service.proto'],
+    ['a message', 'payments.v1.Payment', 'payments/v1/payment.proto'],
+    ['a nested enum', 'grpc.health.v1.HealthCheckResponse.ServingStatus', 'grpc/health/v1/health.proto'],
+    ['a value of a nested enum', 'grpc.health.v1.HealthCheckResponse.SERVING', 'grpc/health/v1/health.proto'],
+    ['a field', 'payments.v1.Payment.status', 'payments/v1/payment.proto'],
+    [
+      'a oneof',
+      'grpc.reflection.v1.ServerReflectionRequest.message_request',
+      'grpc/reflection/v1/reflection.proto',
+    ],
+    ['a message that is only imported', 'google.type.Decimal', 'google/type/decimal.proto'],
+    ['an extension', 'payments.v1.null_when_empty', 'payments/v1/json_options.proto'],
+  ])('are found by %s', async (_kind, symbol, file) => {
+    expect((await filesOf({ case: 'fileContainingSymbol', value: symbol }))[0]).toBe(file);
+  });
+
+  it('are found by an extension', async () => {
+    const value = { containingType: 'google.protobuf.MethodOptions', extensionNumber: 72295728 };
+    const question = { case: 'fileContainingExtension', value } as Question;
+    expect((await filesOf(question))[0]).toBe('google/api/annotations.proto');
+  });
+});
+
+describe('extensions of a type', () => {
+  it('are listed by number', async () => {
+    const [some, none, unknown] = await ask(
+      ServerReflection,
+      { case: 'allExtensionNumbersOfType', value: 'google.protobuf.FieldOptions' },
+      { case: 'allExtensionNumbersOfType', value: 'payments.v1.Payment' },
+      { case: 'allExtensionNumbersOfType', value: 'no.such.Type' },
+    );
+    expect(some?.messageResponse.value).toMatchObject({
+      baseTypeName: 'google.protobuf.FieldOptions',
+      extensionNumber: expect.arrayContaining([50001]),
+    });
+    expect(none?.messageResponse.value).toMatchObject({ extensionNumber: [] });
+    expect(unknown?.messageResponse.case).toBe('errorResponse');
+  });
+});
+
+describe('what is not found', () => {
+  it.each<Question>([
+    { case: 'fileByFilename', value: '../../etc/passwd' },
+    { case: 'fileContainingSymbol', value: '__proto__' },
+    { case: 'fileContainingSymbol', value: '' },
+    {
+      case: 'fileContainingExtension',
+      value: { containingType: 'payments.v1.Payment', extensionNumber: 1 } as never,
+    },
+  ])('is an error response, and the stream goes on: %j', async (question) => {
+    const [answer] = await ask(ServerReflection, question);
+    expect(answer?.messageResponse).toMatchObject({ case: 'errorResponse', value: { errorCode: 5 } });
+  });
+});
+
+describe('limits', () => {
+  const code = (answers: Promise<unknown>) => answers.catch((error) => ConnectError.from(error).code);
+
+  it('refuses a question that asks nothing', async () => {
+    expect(await code(ask(ServerReflection, { case: undefined }))).toBe(Code.InvalidArgument);
+  });
+
+  it('ends a stream of too many questions', async () => {
+    const question: Question = { case: 'fileByFilename', value: 'x' };
+    expect(await code(ask(ServerReflection, ...Array.from({ length: 1_001 }, () => question)))).toBe(
+      Code.ResourceExhausted,
+    );
+  });
+});
+
+describe('tools without .proto files', () => {
+  const curl = async (...args: string[]) => (await run(BUF, ['curl', ...args], { timeout: 20_000 })).stdout;
+
+  it.each([
+    ['grpc', ['--http2-prior-knowledge']],
+    ['grpcweb', []],
+    ['grpcweb', ['--http2-prior-knowledge']],
+    ['connect', []],
+    ['connect', ['--http2-prior-knowledge']],
+  ])('buf curl calls a method over %s %j', async (protocol, flags) => {
+    const answer = await curl(
+      '--protocol',
+      protocol,
+      ...flags,
+      '-d',
+      '{}',
+      `${baseUrl}/grpc.health.v1.Health/Check`,
+    );
+    expect(JSON.parse(answer)).toEqual({ status: 'SERVING' });
+  });
+
+  it.each(['grpc-v1', 'grpc-v1alpha'])('buf curl lists services and methods over %s', async (version) => {
+    const flags = ['--protocol', 'grpc', '--http2-prior-knowledge', '--reflect-protocol', version];
+    expect((await curl(...flags, '--list-services', baseUrl)).trim().split('\n').sort()).toEqual(NAMES);
+    expect(await curl(...flags, '--list-methods', baseUrl)).toContain(
+      'payments.v1.PaymentService/CreatePayment',
+    );
+  });
+
+  it('grpc-js calls a method with what reflection told it', async () => {
+    const [answer] = await ask(ServerReflection, { case: 'fileContainingSymbol', value: Health.typeName });
+    if (answer?.messageResponse.case !== 'fileDescriptorResponse') throw new Error('no files');
+    const file = answer.messageResponse.value.fileDescriptorProto.map((bytes) =>
+      fromBinary(FileDescriptorProtoSchema, bytes),
+    );
+    const loaded = protoLoader.loadFileDescriptorSetFromBuffer(
+      Buffer.from(toBinary(FileDescriptorSetSchema, create(FileDescriptorSetSchema, { file }))),
+      { enums: String },
+    );
+    const Client = grpc.makeClientConstructor(
+      loaded[Health.typeName] as grpc.ServiceDefinition,
+      Health.typeName,
+    );
+    const client = new Client(new URL(baseUrl).host, grpc.credentials.createInsecure());
+    const checked = await new Promise((resolve, reject) => {
+      client.Check?.({ service: '' }, (error: Error | null, response: unknown) =>
+        error ? reject(error) : resolve(response),
+      );
+    });
+    client.close();
+    expect(checked).toEqual({ status: 'SERVING' });
+  });
+});

@@ -1,0 +1,239 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { JsonObject } from '@bufbuild/protobuf';
+import { afterEach, describe, expect, it } from 'vitest';
+import type { Connection, Connector, Outcome, PaymentAttempt } from '../../src/connectors/connector.ts';
+import type { Secret } from '../../src/secret.ts';
+import {
+  closedPort,
+  httpAnswer,
+  type Script,
+  type ScriptedServer,
+  startScriptedServer,
+} from './scripted-server.ts';
+
+/** What a connector's test tells the suite of its provider. */
+export type ConformingConnector = {
+  readonly connector: Connector;
+  /** The connection's settings for a provider at `baseUrl`. */
+  settings(baseUrl: string, timeoutMs: number): JsonObject;
+  readonly secrets: Readonly<Record<string, Secret>>;
+  /** A fresh attempt by card. Its card number and security code are searched for in every outcome. */
+  attempt(): PaymentAttempt;
+  /** The provider's approval of an attempt, as it is sent. */
+  approval(attempt: PaymentAttempt): { status: number; body: JsonObject };
+  /** Answers of the provider, and the kind of outcome that each must become. */
+  readonly answers: readonly ConformingAnswer[];
+};
+
+export type ConformingAnswer = {
+  readonly name: string;
+  readonly outcome: Outcome['kind'];
+  /** By card when absent. */
+  attempt?(): PaymentAttempt;
+  /** The answer; by default the approval, changed. */
+  answer(attempt: PaymentAttempt, approval: JsonObject): { status: number; body: JsonObject };
+};
+
+const TIMEOUT_MS = 300;
+/** How much later than its deadline a call may end on a busy machine. */
+const SLACK_MS = 1_000;
+const PROVIDER_ID = 'PROVIDER_UNDER_TEST';
+const TLS_DIRECTORY = join(import.meta.dirname, '../support/tls');
+/** Longer than a DNS label may be: the resolver refuses it without asking anybody. */
+const UNRESOLVABLE_HOST = `${'a'.repeat(64)}.invalid`;
+
+/**
+ * What every connector must report, whatever its provider: not_sent only when surely nothing was sent, unknown when it
+ * may have been, each attempt sent at most once, every call ended by its deadline, no secret in an outcome. It runs
+ * against real sockets.
+ */
+export function describeConformance(subject: ConformingConnector): void {
+  describe(`the connector ${subject.connector.name} conforms`, () => {
+    const suite = createSuite(subject);
+    afterEach(() => suite.cleanUp());
+
+    describe('not_sent: surely nothing happened', () => {
+      it('when the connection is refused', async () => {
+        await suite.expectNotSent(`http://127.0.0.1:${await closedPort()}`);
+      });
+      it('when the name does not resolve', async () => {
+        await suite.expectNotSent(`http://${UNRESOLVABLE_HOST}`);
+      });
+      it('when the port does not speak TLS', async () => {
+        const server = await suite.serve((socket) => socket.end('no TLS here'));
+        await suite.expectNotSent(`https://127.0.0.1:${server.port}`);
+        expect(server.requests).toEqual([]);
+      });
+      it('when the certificate is not to be trusted', async () => {
+        const tls = {
+          cert: readFileSync(join(TLS_DIRECTORY, 'cert.pem')),
+          key: readFileSync(join(TLS_DIRECTORY, 'key.pem')),
+        };
+        const server = await suite.serve(() => {}, tls);
+        await suite.expectNotSent(`https://127.0.0.1:${server.port}`);
+        expect(server.requests).toEqual([]);
+      });
+    });
+
+    describe('unknown: it may have happened', () => {
+      for (const [name, script] of Object.entries(brokenAnswers(subject))) {
+        it(name, () => suite.expectUnknown(script));
+      }
+      it('a kept connection that the provider resets under the next attempt', async () => {
+        let isFirst = true;
+        const server = await suite.serve((socket, text) => {
+          if (isFirst) socket.write(suite.approvalOf(text));
+          else socket.resetAndDestroy();
+          isFirst = false;
+        });
+        const connection = suite.connect(`http://127.0.0.1:${server.port}`);
+        expect(await suite.pay(connection)).toMatchObject({ kind: 'approved' });
+        expect(await suite.pay(connection)).toMatchObject({ kind: 'unknown' });
+        expect(server.requests).toHaveLength(2);
+      });
+    });
+
+    describe('the provider answered', () => {
+      for (const row of subject.answers) {
+        it(`${row.outcome}: ${row.name}`, async () => {
+          const attempt = row.attempt?.() ?? subject.attempt();
+          const { status, body } = row.answer(attempt, subject.approval(attempt).body);
+          const server = await suite.serve((socket) =>
+            socket.write(httpAnswer(status, JSON.stringify(body))),
+          );
+          const connection = suite.connect(`http://127.0.0.1:${server.port}`);
+          expect(await suite.pay(connection, attempt)).toMatchObject({ kind: row.outcome });
+          expect(server.requests).toHaveLength(1);
+        });
+      }
+    });
+
+    it('gives the provider our transaction id, and keeps sockets only until close', async () => {
+      const server = await suite.serve((socket, text) => socket.write(suite.approvalOf(text)));
+      const connection = suite.connect(`http://127.0.0.1:${server.port}`);
+      const attempt = subject.attempt();
+      expect(await suite.pay(connection, attempt)).toMatchObject({
+        kind: 'approved',
+        providerData: { id: PROVIDER_ID },
+      });
+      expect(server.requests[0]).toContain(attempt.transactionId);
+      await connection.close();
+      await expect.poll(() => server.openSockets()).toBe(0);
+    });
+
+    it('waits, at close, for a call in flight', async () => {
+      const server = await suite.serve((socket, text) => {
+        setTimeout(() => socket.write(suite.approvalOf(text)), TIMEOUT_MS / 2);
+      });
+      const connection = suite.connect(`http://127.0.0.1:${server.port}`);
+      const outcome = suite.pay(connection);
+      await expect.poll(() => server.requests.length).toBe(1);
+      await connection.close();
+      expect(await outcome).toMatchObject({ kind: 'approved' });
+    });
+  });
+}
+
+/** Every way of not answering properly. */
+function brokenAnswers(subject: ConformingConnector): Record<string, Script> {
+  const head = (length: number) =>
+    `HTTP/1.1 201 Created\r\ncontent-type: application/json\r\ncontent-length: ${length}\r\n\r\n`;
+  const html = '<!doctype html><h1>It works!</h1>';
+  const rows: Record<string, Script> = {
+    'no answer at all': () => {},
+    'closed before the answer': (socket) => socket.end(),
+    'reset before the answer': (socket) => socket.resetAndDestroy(),
+    "reset after the answer's head": (socket) => socket.write(head(500), () => socket.resetAndDestroy()),
+    'a body cut off': (socket) => socket.end(`${head(500)}{"id":`),
+    'a body of unknown length cut off': (socket) => socket.end('HTTP/1.1 201 Created\r\n\r\n{"id":'),
+    'a body that drips beyond the deadline': (socket) => {
+      socket.write(head(500));
+      const drip = setInterval(() => socket.write(' '), 20);
+      socket.once('close', () => clearInterval(drip));
+    },
+    'a body of 10 MB': (socket) => socket.write(httpAnswer(201, ' '.repeat(10_000_000))),
+    'an HTML page': (socket) => socket.write(httpAnswer(200, html, { 'content-type': 'text/html' })),
+    'an HTML page with 403': (socket) => socket.write(httpAnswer(403, html, { 'content-type': 'text/html' })),
+    'no HTTP': (socket) => socket.end('220 mail.example ESMTP\r\n\r\n'),
+    'an empty body': (socket) => socket.write(httpAnswer(201, '')),
+    'a JSON list': (socket) => socket.write(httpAnswer(201, '[]')),
+    'JSON nested 30,000 deep': (socket) =>
+      socket.write(httpAnswer(201, `{"a":${'['.repeat(30_000)}${']'.repeat(30_000)}}`)),
+    'a body that is not UTF-8': (socket) => {
+      socket.write(head(9));
+      socket.write(Buffer.from([0x7b, 0x22, 0x61, 0x22, 0x3a, 0x22, 0xff, 0x22, 0x7d]));
+    },
+    'a redirect': (socket) => socket.write(httpAnswer(307, '', { location: '/elsewhere' })),
+  };
+  for (const status of [500, 502, 503]) {
+    rows[`an approval with status ${status}`] = (socket) => {
+      socket.write(httpAnswer(status, JSON.stringify(subject.approval(subject.attempt()).body)));
+    };
+  }
+  return rows;
+}
+
+function createSuite(subject: ConformingConnector) {
+  const opened: { close(): Promise<void> }[] = [];
+  const attempts = new Map<string, PaymentAttempt>();
+
+  async function serve(script: Script, tls?: { cert: Buffer; key: Buffer }): Promise<ScriptedServer> {
+    const server = await startScriptedServer(script, tls ? { tls } : {});
+    opened.push(server);
+    return server;
+  }
+
+  function connect(baseUrl: string): Connection {
+    const context = { providerId: PROVIDER_ID, secrets: subject.secrets };
+    const connection = subject.connector.connect(subject.settings(baseUrl, TIMEOUT_MS), context);
+    opened.push(connection);
+    return connection;
+  }
+
+  /** Pays, and checks what holds of every outcome: it came in time, and holds no secret. */
+  async function pay(connection: Connection, attempt = subject.attempt()): Promise<Outcome> {
+    attempts.set(attempt.transactionId, attempt);
+    const startedMs = performance.now();
+    const outcome = await connection.pay(attempt);
+    expect(performance.now() - startedMs).toBeLessThan(TIMEOUT_MS + SLACK_MS);
+    for (const secret of secretsOf(attempt, subject.secrets)) {
+      // On its own: the digits of a security code occur within identifiers and times.
+      expect(JSON.stringify(outcome)).not.toMatch(new RegExp(`(?<![0-9a-f.])${secret}(?![0-9a-f])`));
+    }
+    return outcome;
+  }
+
+  async function expectNotSent(baseUrl: string): Promise<void> {
+    expect(await pay(connect(baseUrl))).toMatchObject({ kind: 'not_sent' });
+  }
+
+  async function expectUnknown(script: Script): Promise<void> {
+    const server = await serve(script);
+    expect(await pay(connect(`http://127.0.0.1:${server.port}`))).toMatchObject({ kind: 'unknown' });
+    expect(server.requests).toHaveLength(1);
+  }
+
+  /** The approval of the attempt whose id a request carries. */
+  function approvalOf(request: string): string {
+    const attempt = [...attempts.values()].find(({ transactionId }) => request.includes(transactionId));
+    if (!attempt) throw new Error('the request does not carry our transaction id');
+    const { status, body } = subject.approval(attempt);
+    return httpAnswer(status, JSON.stringify(body));
+  }
+
+  async function cleanUp(): Promise<void> {
+    for (const it of opened.splice(0).reverse()) await it.close();
+  }
+
+  return { serve, connect, pay, expectNotSent, expectUnknown, approvalOf, cleanUp };
+}
+
+function secretsOf(attempt: PaymentAttempt, secrets: Readonly<Record<string, Secret>>): string[] {
+  const all = Object.values(secrets);
+  if (attempt.method.kind === 'card') {
+    const { number, securityCode } = attempt.method.card;
+    all.push(number, ...(securityCode ? [securityCode] : []));
+  }
+  return all.map((secret) => secret.reveal());
+}

@@ -1,0 +1,62 @@
+import type { JsonObject } from '@bufbuild/protobuf';
+import type { PaymentAttempt } from '../../../src/connectors/connector.ts';
+
+const ID = '3f0e5a52-0f39-4a5b-9d7b-5f5d1c9c2a11';
+
+/** The sandbox provider's approval of an attempt by card. */
+export function chargeAnswer(attempt: PaymentAttempt): JsonObject {
+  return {
+    ...answerTo(attempt, 'charge', `ch_${ID}`),
+    status: 'approved',
+    response_code: '00',
+    response_message: 'Approved',
+    authorization_code: 'A1B2C3',
+    retrieval_reference_number: '612345678901',
+    captured: true,
+    installments: 1,
+    card_iin: '41111111',
+    card_last_four: '1111',
+  };
+}
+
+/** Its decline of one. */
+export function declinedAnswer(attempt: PaymentAttempt, responseCode: string): JsonObject {
+  return {
+    ...chargeAnswer(attempt),
+    status: 'declined',
+    response_code: responseCode,
+    response_message: 'Declined',
+    authorization_code: null,
+    captured: false,
+  };
+}
+
+export function orderAnswer(attempt: PaymentAttempt): JsonObject {
+  return {
+    ...answerTo(attempt, 'wallet_order', `wo_${ID}`),
+    status: 'created',
+    wallet: 'WALLET_B',
+    checkout_url: `https://provider.example/checkout/wo_${ID}`,
+  };
+}
+
+export function enrollmentAnswer(attempt: PaymentAttempt): JsonObject {
+  return {
+    ...answerTo(attempt, 'wallet_enrollment', `we_${ID}`),
+    status: 'pending',
+    wallet: 'WALLET_C_ENROLLMENT',
+  };
+}
+
+function answerTo(attempt: PaymentAttempt, object: string, id: string): JsonObject {
+  return {
+    object,
+    id,
+    idempotency_key: attempt.transactionId,
+    account: 'acct_sandbox',
+    acquirer: 'ONE',
+    amount: Number(attempt.money.minorUnits),
+    currency: attempt.money.currency,
+    created_at: '2026-11-21T10:00:00.000Z',
+  };
+}

@@ -1,0 +1,263 @@
+import Fastify, { type FastifyInstance } from 'fastify';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Connection, Outcome, PaymentAttempt } from '../../../src/connectors/connector.ts';
+import { CONNECTION_REFUSED_CARD, sandboxConnector } from '../../../src/connectors/sandbox/connector.ts';
+import { MAGIC_CARDS } from '../../../src/sandbox/magic-cards.ts';
+import { sandboxProvider } from '../../../src/sandbox/sandbox-provider.ts';
+import { Secret } from '../../../src/secret.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import {
+  additionalData,
+  cardAttempt,
+  enrollmentAttempt,
+  redirectAttempt,
+  SECURITY_CODE,
+} from '../attempts.ts';
+import { type ConformingAnswer, describeConformance } from '../conformance.ts';
+import { chargeAnswer, declinedAnswer, enrollmentAnswer, orderAnswer } from './answers.ts';
+
+const API_KEY = 'sandbox_test_key';
+const secrets = { api_key: new Secret(API_KEY) };
+
+describeConformance({
+  connector: sandboxConnector,
+  settings: (baseUrl, timeoutMs) => ({ base_url: baseUrl, timeout_ms: timeoutMs }),
+  secrets,
+  attempt: cardAttempt,
+  approval: (attempt) => ({ status: 201, body: chargeAnswer(attempt) }),
+  answers: [
+    row('approved', 'a charge', (_, approval) => ({ status: 201, body: approval })),
+    row('approved', 'a repeated charge', (_, approval) => ({ status: 200, body: approval })),
+    row('declined', 'a decline with 402', (attempt) => ({
+      status: 402,
+      body: declinedAnswer(attempt, '51'),
+    })),
+    row('declined', 'a decline with 201', (attempt) => ({
+      status: 201,
+      body: declinedAnswer(attempt, '05'),
+    })),
+    {
+      ...row('redirect', 'a wallet order', (a) => ({ status: 201, body: orderAnswer(a) })),
+      attempt: redirectAttempt,
+    },
+    {
+      ...row('pending', 'a wallet enrollment', (a) => ({ status: 201, body: enrollmentAnswer(a) })),
+      attempt: enrollmentAttempt,
+    },
+    ...[400, 401, 403, 404, 422, 429].map((status) =>
+      row('not_sent', `a refusal with ${status}`, () => ({
+        status,
+        body: { error: { type: 'invalid_request', message: 'no' } },
+      })),
+    ),
+    row('unknown', 'a refusal with 409', () => ({
+      status: 409,
+      body: { error: { type: 'x', message: 'y' } },
+    })),
+    row('unknown', 'a refusal not in its own form', () => ({
+      status: 403,
+      body: { message: 'proxy says no' },
+    })),
+    row('unknown', 'an approval with 402', (_, approval) => ({ status: 402, body: approval })),
+    ...Object.entries({
+      amount: 1,
+      currency: 'EUR',
+      idempotency_key: '00000000-0000-4000-8000-000000000000',
+      object: 'refund',
+      id: '',
+      status: 'processing',
+      response_code: '51',
+      authorization_code: null,
+      retrieval_reference_number: '12',
+      captured: false,
+    }).map(([field, value]) =>
+      row('unknown', `an approval whose ${field} is not right`, (_, approval) => ({
+        status: 201,
+        body: { ...approval, [field]: value },
+      })),
+    ),
+    {
+      ...row('unknown', 'a wallet order whose address is no web address', (a) => ({
+        status: 201,
+        body: { ...orderAnswer(a), checkout_url: 'javascript:alert(1)' },
+      })),
+      attempt: redirectAttempt,
+    },
+  ],
+});
+
+describe('the sandbox connector with the sandbox provider', () => {
+  let database: TestDatabase;
+  let app: FastifyInstance;
+  let baseUrl: string;
+  const connections: Connection[] = [];
+
+  beforeAll(async () => {
+    database = await createTestDatabase({ empty: true });
+    app = Fastify();
+    const options = {
+      databaseUrl: database.url,
+      publicUrl: () => 'http://shop.example/sandbox',
+      apiKeys: [API_KEY],
+    };
+    await app.register(sandboxProvider, { prefix: '/sandbox', ...options });
+    baseUrl = `${await app.listen({ host: '127.0.0.1', port: 0 })}/sandbox`;
+  });
+  afterAll(async () => {
+    for (const connection of connections) await connection.close();
+    await app.close();
+    await database.drop();
+  });
+
+  function pay(attempt: PaymentAttempt, settings: object = {}): Promise<Outcome> {
+    const connection = sandboxConnector.connect(
+      { base_url: baseUrl, timeout_ms: 1_000, ...settings },
+      { providerId: 'SANDBOX_ONE', secrets },
+    );
+    connections.push(connection);
+    return connection.pay(attempt);
+  }
+
+  it('approves any other card, and tells what provider_data needs without card number or security code', async () => {
+    const attempt = cardAttempt();
+    const outcome = await pay(attempt, { account_id: 'acct_7' });
+    expect(outcome).toMatchObject({
+      kind: 'approved',
+      authorizationCode: expect.stringMatching(/^[A-Z0-9]{6}$/),
+      retrievalReferenceNumber: expect.stringMatching(/^\d{12}$/),
+      providerData: {
+        id: 'SANDBOX_ONE',
+        transactionId: expect.stringMatching(/^ch_/),
+        accountId: 'acct_7',
+        status: 'approved',
+        subStatus: 'captured',
+        responseCode: '00',
+        responseMessage: 'Approved',
+        iso8583ResponseCode: '00',
+        iso8583ResponseMessage: 'Approved',
+        rawResponse: { idempotency_key: attempt.transactionId, amount: 300_000, card_iin: '41111111' },
+      },
+    });
+    expect(JSON.stringify(outcome)).not.toMatch(new RegExp(`4111111111111111|"${SECURITY_CODE}"`));
+  });
+
+  it('only authorizes when told so', async () => {
+    const attempt = cardAttempt();
+    if (attempt.method.kind !== 'card') throw new Error('not a card');
+    const outcome = await pay({ ...attempt, method: { ...attempt.method, capture: false } });
+    expect(outcome).toMatchObject({ kind: 'approved', providerData: { subStatus: 'authorized' } });
+  });
+
+  it('passes on order and airline data', async () => {
+    const outcome = await pay(
+      cardAttempt(undefined, {
+        additionalData: additionalData({
+          order: { items: [{ name: 'Mug', quantity: 2, unitAmount: { value: '7.50' } }] },
+          airline: { pnr: 'ABC123', legs: [{ departureAirport: 'BOG' }, { departureAirport: 'MDE' }] },
+        }),
+      }),
+    );
+    expect(outcome).toMatchObject({
+      providerData: { rawResponse: { order_item_count: 1, airline_leg_count: 2 } },
+    });
+  });
+
+  it('gives a wallet order the address of its checkout page, and no card codes', async () => {
+    const outcome = await pay(redirectAttempt());
+    expect(outcome).toMatchObject({
+      kind: 'redirect',
+      redirectUrl: expect.stringMatching(/^http:\/\/shop\.example\/sandbox\/checkout\/wo_[0-9a-f-]{36}$/),
+      providerData: { status: 'created' },
+    });
+    expect(JSON.stringify(outcome)).not.toContain('iso8583');
+  });
+
+  it('leaves a wallet enrollment pending', async () => {
+    expect(await pay(enrollmentAttempt())).toMatchObject({
+      kind: 'pending',
+      providerData: { status: 'pending' },
+    });
+  });
+
+  it('is not_sent with a wrong API key', async () => {
+    const connection = sandboxConnector.connect(
+      { base_url: baseUrl },
+      { providerId: 'SANDBOX_ONE', secrets: { api_key: new Secret('wrong') } },
+    );
+    connections.push(connection);
+    expect(await connection.pay(cardAttempt())).toEqual({
+      kind: 'not_sent',
+      detail: 'the provider refused the request: 401',
+    });
+  });
+
+  it('is not_sent for an amount that JSON cannot tell', async () => {
+    expect(
+      await pay(cardAttempt(undefined, { money: { minorUnits: 2n ** 53n, currency: 'CLF' } })),
+    ).toMatchObject({
+      kind: 'not_sent',
+    });
+  });
+
+  for (const card of MAGIC_CARDS.filter(({ behaviour }) => behaviour.kind === 'decline')) {
+    it(`is declined with ${card.number}, ${card.name}`, async () => {
+      const code = card.behaviour.kind === 'decline' && card.behaviour.responseCode;
+      expect(await pay(cardAttempt(card.number))).toMatchObject({
+        kind: 'declined',
+        iso8583Code: code,
+        providerData: { status: 'declined', iso8583ResponseCode: code },
+      });
+    });
+  }
+
+  for (const name of ['NO_ANSWER', 'RESET_AFTER_CHARGE', 'ERROR_AFTER_CHARGE', 'UNREADABLE_ANSWER']) {
+    it(`is unknown with ${name}, and the provider has the charge`, async () => {
+      const attempt = cardAttempt(magic(name));
+      expect(await pay(attempt, { timeout_ms: 300 })).toMatchObject({ kind: 'unknown' });
+      expect(await recorded(attempt)).toMatchObject({ status: 'approved', amount: 300_000 });
+    });
+  }
+
+  it('is not_sent with CONNECTION_REFUSED, and the provider never heard of it', async () => {
+    expect(magic('CONNECTION_REFUSED')).toBe(CONNECTION_REFUSED_CARD);
+    const attempt = cardAttempt(CONNECTION_REFUSED_CARD);
+    expect(await pay(attempt)).toEqual({ kind: 'not_sent', detail: 'before sending: ECONNREFUSED' });
+    expect(await recorded(attempt)).toBeUndefined();
+  });
+
+  it('is declined at acquirer ONE and approved at TWO with DECLINED_AT_ACQUIRER_ONE', async () => {
+    const number = magic('DECLINED_AT_ACQUIRER_ONE');
+    expect(await pay(cardAttempt(number))).toMatchObject({ kind: 'declined', iso8583Code: '05' });
+    expect(await pay(cardAttempt(number), { acquirer: 'TWO' })).toMatchObject({ kind: 'approved' });
+  });
+
+  it('is approved after a delay with APPROVED_AFTER_DELAY, or unknown to who cannot wait', async () => {
+    const number = magic('APPROVED_AFTER_DELAY');
+    const impatient = cardAttempt(number);
+    const [patientOutcome, impatientOutcome] = await Promise.all([
+      pay(cardAttempt(number), { timeout_ms: 10_000 }),
+      pay(impatient, { timeout_ms: 500 }),
+    ]);
+    expect(patientOutcome).toMatchObject({ kind: 'approved' });
+    expect(impatientOutcome).toMatchObject({ kind: 'unknown' });
+    await expect.poll(() => recorded(impatient)).toMatchObject({ status: 'approved' });
+  });
+
+  async function recorded(attempt: PaymentAttempt): Promise<unknown> {
+    const response = await fetch(`${baseUrl}/v1/by-idempotency-key/${attempt.transactionId}`, {
+      headers: { authorization: `Bearer ${API_KEY}` },
+    });
+    const body: unknown = await response.json();
+    return response.status === 404 ? undefined : body;
+  }
+});
+
+function magic(name: string): string {
+  const card = MAGIC_CARDS.find((it) => it.name === name);
+  if (!card) throw new Error(`no magic card ${name}`);
+  return card.number;
+}
+
+function row(outcome: Outcome['kind'], name: string, answer: ConformingAnswer['answer']): ConformingAnswer {
+  return { outcome, name, answer };
+}

@@ -1,0 +1,52 @@
+import { expect, it } from 'vitest';
+import { fromProvider } from '../../../src/connectors/sandbox/from-provider.ts';
+import { cardAttempt } from '../attempts.ts';
+import { chargeAnswer } from './answers.ts';
+
+function read(attempt: ReturnType<typeof cardAttempt>, answer: object) {
+  const result = { kind: 'answer', status: 201, body: Buffer.from(JSON.stringify(answer)) } as const;
+  return fromProvider(result, attempt, 'SANDBOX_ONE');
+}
+
+it('drops fields that it does not know from raw_response', () => {
+  const attempt = cardAttempt();
+  const outcome = read(attempt, {
+    ...chargeAnswer(attempt),
+    cvc: '987',
+    card: { number: '4111111111111111' },
+  });
+  expect(outcome).toMatchObject({ kind: 'approved', providerData: { rawResponse: chargeAnswer(attempt) } });
+  expect(JSON.stringify(outcome)).not.toMatch(/cvc|4111111111111111/);
+});
+
+it('removes what may be a card number from the texts that it knows', () => {
+  const attempt = cardAttempt();
+  const outcome = read(attempt, {
+    ...chargeAnswer(attempt),
+    response_message: 'Approved for 4111111111111111',
+    account: '4111111111111111',
+  });
+  expect(outcome).toMatchObject({
+    kind: 'approved',
+    providerData: {
+      accountId: '[removed]',
+      responseMessage: 'Approved for [removed]',
+      iso8583ResponseMessage: 'Approved for [removed]',
+      rawResponse: { response_message: 'Approved for [removed]' },
+    },
+  });
+});
+
+it('shows no object where a text belongs, and cuts long texts', () => {
+  const attempt = cardAttempt();
+  const outcome = read(attempt, {
+    ...chargeAnswer(attempt),
+    response_message: 'x'.repeat(5_000),
+    account: { a: 1 },
+  });
+  expect(outcome).toMatchObject({
+    kind: 'approved',
+    providerData: { accountId: '', responseMessage: 'x'.repeat(1_024) },
+  });
+  expect(outcome).not.toHaveProperty('providerData.rawResponse.account');
+});

@@ -1,0 +1,84 @@
+import { createServer, type Server, type Socket } from 'node:net';
+import { createServer as createTlsServer } from 'node:tls';
+
+/** What a scripted server does with a complete request; `text` is all of it, head and body. */
+export type Script = (socket: Socket, text: string) => void;
+
+/** A server of bare sockets that misbehaves as it is told, and counts. */
+export type ScriptedServer = {
+  readonly port: number;
+  readonly requests: readonly string[];
+  /** Sockets open now. */
+  openSockets(): number;
+  close(): Promise<void>;
+};
+
+/** Starts a scripted server on a free loopback port; with `tls`, behind that certificate. */
+export async function startScriptedServer(
+  script: Script,
+  options: { tls?: { cert: Buffer; key: Buffer }; onConnection?: (socket: Socket) => void } = {},
+): Promise<ScriptedServer> {
+  const requests: string[] = [];
+  const sockets = new Set<Socket>();
+  const serve = (socket: Socket) => {
+    socket.on('error', () => {});
+    options.onConnection?.(socket);
+    readRequests(socket, (text) => {
+      requests.push(text);
+      script(socket, text);
+    });
+  };
+  const server: Server = options.tls ? createTlsServer(options.tls, serve) : createServer(serve);
+  server.on('connection', (socket: Socket) => {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+  });
+  server.on('tlsClientError', () => {});
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+
+  return {
+    port: (server.address() as { port: number }).port,
+    requests,
+    openSockets: () => sockets.size,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        for (const socket of sockets) socket.destroy();
+      }),
+  };
+}
+
+/** A port on which nothing listens. */
+export async function closedPort(): Promise<number> {
+  const server = await startScriptedServer(() => {});
+  await server.close();
+  return server.port;
+}
+
+/** An HTTP/1.1 answer with a JSON body and, unless `headers` say otherwise, its length. */
+export function httpAnswer(
+  status: number,
+  body: string,
+  headers: Record<string, string | number> = {},
+): string {
+  const all = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body), ...headers };
+  const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
+  return `HTTP/1.1 ${status} Scripted\r\n${lines.join('')}\r\n${body}`;
+}
+
+function readRequests(socket: Socket, onRequest: (text: string) => void): void {
+  let received = '';
+  socket.on('data', (chunk) => {
+    received += chunk.toString('latin1');
+    for (;;) {
+      const headEnd = received.indexOf('\r\n\r\n');
+      if (headEnd < 0) return;
+      const length = Number(/\r\ncontent-length: (\d+)/i.exec(received)?.[1] ?? 0);
+      const end = headEnd + 4 + length;
+      if (received.length < end) return;
+      const text = received.slice(0, end);
+      received = received.slice(end);
+      onRequest(text);
+    }
+  });
+}

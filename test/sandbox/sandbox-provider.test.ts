@@ -1,0 +1,275 @@
+import { randomUUID } from 'node:crypto';
+import { createConnection } from 'node:net';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { MAGIC_CARDS } from '../../src/sandbox/magic-cards.ts';
+import { createTestDatabase } from '../support/database.ts';
+import {
+  API_KEY,
+  CARD,
+  CHARGE,
+  type ProviderUnderTest,
+  startApp,
+  startProvider,
+} from './provider-under-test.ts';
+
+let provider: ProviderUnderTest;
+beforeAll(async () => {
+  provider = await startProvider();
+});
+afterAll(() => provider.close());
+
+function magic(name: string): typeof CARD {
+  const number = MAGIC_CARDS.find((card) => card.name === name)?.number ?? '';
+  return { ...CARD, number };
+}
+
+describe('a charge', () => {
+  it('is approved, and on disk when it is answered', async () => {
+    const response = await provider.post('/v1/charges', CHARGE, { 'idempotency-key': 'on-disk' });
+    expect(response.status).toBe(201);
+    const charge = await jsonOf(response);
+    expect(charge).toMatchObject({
+      object: 'charge',
+      id: expect.stringMatching(/^ch_/),
+      idempotency_key: 'on-disk',
+      status: 'approved',
+      response_code: '00',
+      authorization_code: expect.stringMatching(/^[A-Z0-9]{6}$/),
+      retrieval_reference_number: expect.stringMatching(/^\d{12}$/),
+      amount: 5575,
+      currency: 'USD',
+      captured: true,
+    });
+    const rows = await provider.query("SELECT * FROM sandbox.ledger WHERE idempotency_key = 'on-disk'");
+    expect(rows).toMatchObject([{ id: charge.id, status: 'approved', amount: '5575', currency: 'USD' }]);
+  });
+
+  it('that is declined is a 402 with the reason, and is not captured', async () => {
+    const response = await provider.post('/v1/charges', { ...CHARGE, card: magic('INSUFFICIENT_FUNDS') });
+    expect(response.status).toBe(402);
+    expect(await response.json()).toMatchObject({
+      status: 'declined',
+      response_code: '51',
+      response_message: 'Insufficient funds',
+      authorization_code: null,
+      captured: false,
+    });
+  });
+
+  it('leaves neither card number nor security code in the ledger', async () => {
+    const card = { ...CARD, number: '5555555555554444', cvc: '7531' };
+    await provider.post('/v1/charges', { ...CHARGE, card }, { 'idempotency-key': 'no-card' });
+    const rows = await provider.query("SELECT * FROM sandbox.ledger WHERE idempotency_key = 'no-card'");
+    expect(rows).toMatchObject([{ card_iin: '55555555', card_last_four: '4444' }]);
+    expect(JSON.stringify(rows)).not.toMatch(/5555555555554444|"7531"/);
+  });
+});
+
+describe('an idempotency key', () => {
+  it('used by 50 at once makes one charge, and all get the same bytes', async () => {
+    const key = randomUUID();
+    const call = () => provider.post('/v1/charges', CHARGE, { 'idempotency-key': key });
+    const responses = await Promise.all(Array.from({ length: 50 }, call));
+    expect(new Set(await Promise.all(responses.map((response) => response.text()))).size).toBe(1);
+    expect(responses.filter((response) => !response.headers.has('idempotent-replayed'))).toHaveLength(1);
+    const rows = await provider.query(`SELECT 1 FROM sandbox.ledger WHERE idempotency_key = '${key}'`);
+    expect(rows).toHaveLength(1);
+  });
+
+  it('used again after a decline gives the decline again', async () => {
+    const key = randomUUID();
+    const charge = { ...CHARGE, card: magic('DO_NOT_HONOR') };
+    const first = await provider.post('/v1/charges', charge, { 'idempotency-key': key });
+    const second = await provider.post('/v1/charges', charge, { 'idempotency-key': key });
+    expect([first.status, second.status]).toEqual([402, 402]);
+    expect(await second.text()).toBe(await first.text());
+  });
+
+  it('used for another amount or kind is a 409', async () => {
+    const headers = { 'idempotency-key': randomUUID() };
+    await provider.post('/v1/charges', CHARGE, headers);
+    const other = await provider.post('/v1/charges', { ...CHARGE, amount: 1 }, headers);
+    const order = await provider.post('/v1/wallet-orders', { ...CHARGE, wallet: 'WALLET_B' }, headers);
+    expect([other.status, order.status]).toEqual([409, 409]);
+  });
+
+  it('tells what became of it, also of a charge that got no proper answer', async () => {
+    const key = randomUUID();
+    const charge = { ...CHARGE, card: magic('ERROR_AFTER_CHARGE') };
+    expect((await provider.post('/v1/charges', charge, { 'idempotency-key': key })).status).toBe(500);
+    const found = await provider.get(`/v1/by-idempotency-key/${key}`);
+    expect(found.status).toBe(200);
+    const answer = await found.text();
+    expect(JSON.parse(answer)).toMatchObject({ object: 'charge', status: 'approved', amount: 5575 });
+    const repeated = await provider.post('/v1/charges', charge, { 'idempotency-key': key });
+    expect([repeated.status, await repeated.text()]).toEqual([201, answer]);
+  });
+
+  it('that was never used is a 404', async () => {
+    expect((await provider.get(`/v1/by-idempotency-key/${randomUUID()}`)).status).toBe(404);
+  });
+});
+
+describe('a wallet', () => {
+  it('enrollment is pending', async () => {
+    const body = { wallet: 'WALLET_C_ENROLLMENT', amount: 100, currency: 'USD', card_type: 'CREDIT' };
+    const response = await provider.post('/v1/wallet-enrollments', body);
+    expect(response.status).toBe(201);
+    expect(await response.json()).toMatchObject({
+      object: 'wallet_enrollment',
+      status: 'pending',
+      card_type: 'CREDIT',
+    });
+  });
+
+  it('order is created, with a checkout page that shows what is to be paid, escaped, and runs nothing', async () => {
+    const response = await provider.post('/v1/wallet-orders', {
+      wallet: 'WALLET_B',
+      amount: 300_000_050,
+      currency: 'USD',
+      reference: '<script>alert(1)</script>',
+      description: `Mugs "big" & 'small'`,
+      order: { items: [{ name: '<img src=x>', quantity: 2, unit_amount: 1250 }] },
+    });
+    expect(response.status).toBe(201);
+    const order = await jsonOf(response);
+    expect(order).toMatchObject({
+      status: 'created',
+      checkout_url: `http://shop.example/checkout/${order.id}`,
+    });
+
+    const page = await fetch(`${provider.origin}/checkout/${order.id}`);
+    expect(page.status).toBe(200);
+    expect(page.headers.get('content-type')).toBe('text/html; charset=utf-8');
+    expect(page.headers.get('content-security-policy')).toMatch(
+      /^default-src 'none'; style-src 'sha256-[^']+';/,
+    );
+    const html = await page.text();
+    expect(html).toContain('USD 3,000,000.50');
+    expect(html).toContain('USD 12.50');
+    expect(html).toContain('&#60;script&#62;');
+    expect(html).toContain('Mugs &#34;big&#34; &#38; &#39;small&#39;');
+    expect(html).not.toMatch(/<script|<img/);
+    expect(html).toContain('Paying by button is not built yet');
+  });
+
+  it('order shows yen without decimals that there are not', async () => {
+    const body = { wallet: 'WALLET_B', amount: 1200, currency: 'JPY' };
+    const order = await jsonOf(await provider.post('/v1/wallet-orders', body));
+    expect(await (await fetch(`${provider.origin}/checkout/${order.id}`)).text()).toContain('JPY 1,200<');
+  });
+
+  it('order that does not exist has a page that says so', async () => {
+    const charge = await jsonOf(await provider.post('/v1/charges', CHARGE));
+    for (const id of ['wo_00000000-0000-4000-8000-000000000000', charge.id, '%00', '<script>']) {
+      const page = await fetch(`${provider.origin}/checkout/${id}`);
+      expect(page.status).toBe(404);
+      expect(await page.text()).toContain('There is no such order.');
+    }
+  });
+});
+
+describe('a call is refused, and nothing recorded or repeated,', () => {
+  const deep = `${'['.repeat(30_000)}${']'.repeat(30_000)}`;
+  const rows: [string, number, unknown, Record<string, string>?][] = [
+    ['without the API key', 401, CHARGE, { authorization: '' }],
+    ['with a wrong API key', 401, CHARGE, { authorization: `Bearer ${API_KEY}x` }],
+    ['with an empty idempotency key', 400, CHARGE, { 'idempotency-key': '' }],
+    ['with an idempotency key over 255 characters', 400, CHARGE, { 'idempotency-key': 'k'.repeat(256) }],
+    ['for an acquirer that does not exist', 400, CHARGE, { 'sandbox-acquirer': 'THREE' }],
+    ['with what is not JSON', 400, `{"card":4111111111111111x`],
+    ['with a list', 400, '[]'],
+    ['without a body', 400, ''],
+    ['nested 30,000 deep', 400, `{"a":${deep}}`],
+    ['with a text of 1,025 characters', 400, { ...CHARGE, description: 'd'.repeat(1_025) }],
+    ['with 201 items', 400, { ...CHARGE, order: { items: Array.from({ length: 201 }, () => ({})) } }],
+    ['over 256 KiB', 413, `"${' '.repeat(256 * 1024)}"`],
+    ['that is no JSON by its type', 415, 'a=b', { 'content-type': 'text/plain' }],
+    ['with an amount of zero', 422, { ...CHARGE, amount: 0 }],
+    ['with an amount with decimals', 422, { ...CHARGE, amount: 1.5 }],
+    ['with an amount in a text', 422, { ...CHARGE, amount: '4111111111111111' }],
+    ['with a currency in lower case', 422, { ...CHARGE, currency: 'usd' }],
+    ['without a card', 422, { ...CHARGE, card: null }],
+    ['with a card number in a number', 422, { ...CHARGE, card: { ...CARD, number: 4111111111111111 } }],
+    ['with a card hidden in __proto__', 422, `{"amount":1,"currency":"USD","__proto__":{"card":{}}}`],
+  ];
+  for (const [name, status, body, headers] of rows) {
+    it(name, async () => {
+      const [before] = await provider.query('SELECT count(*) FROM sandbox.ledger');
+      const response = await provider.post('/v1/charges', body, headers);
+      const text = await response.text();
+      expect([response.status, text]).toEqual([status, expect.stringContaining('"error"')]);
+      expect(text).not.toMatch(/4111|987/);
+      expect(await provider.query('SELECT count(*) FROM sandbox.ledger')).toEqual([before]);
+    });
+  }
+
+  it('at an address that there is not', async () => {
+    expect((await provider.get('/v2/charges')).status).toBe(404);
+  });
+
+  it('and names the field', async () => {
+    const response = await provider.post('/v1/charges', { ...CHARGE, card: { ...CARD, exp_month: 13 } });
+    expect(await response.json()).toMatchObject({
+      error: { type: 'invalid_request', param: 'card.exp_month' },
+    });
+  });
+});
+
+describe('starting and closing', () => {
+  it('can be done by four at once on an empty database, and keeps what is there', async () => {
+    const database = await createTestDatabase({ empty: true });
+    const started = await Promise.all(Array.from({ length: 4 }, () => startApp(database.url)));
+    const headers = {
+      authorization: `Bearer ${API_KEY}`,
+      'content-type': 'application/json',
+      'idempotency-key': 'kept',
+    };
+    const request = { method: 'POST', headers, body: JSON.stringify(CHARGE) };
+    const first = await fetch(`${started[0]?.origin}/v1/charges`, request);
+    for (const { app } of started) await app.close();
+    const again = await startApp(database.url);
+    const second = await fetch(`${again.origin}/v1/charges`, request);
+    expect(await second.text()).toBe(await first.text());
+    await again.app.close();
+    await database.drop();
+  });
+
+  it('lets go of a call that it does not answer when the client leaves', async () => {
+    const own = await startProvider();
+    const body = JSON.stringify({ ...CHARGE, card: magic('NO_ANSWER') });
+    const socket = createConnection(Number(new URL(own.origin).port), '127.0.0.1');
+    socket.write(
+      `POST /v1/charges HTTP/1.1\r\nhost: provider\r\nauthorization: Bearer ${API_KEY}\r\nidempotency-key: leaves\r\n` +
+        `content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
+    );
+    await expect.poll(() => own.query('SELECT 1 FROM sandbox.ledger')).toHaveLength(1);
+    expect(await openConnections(own)).toBe(1);
+    socket.end();
+    await expect.poll(() => openConnections(own)).toBe(0);
+    await own.close();
+  });
+
+  it('closes while calls hang and wait, and a charge that waited is not made', async () => {
+    const own = await startProvider();
+    const hanging = own.post('/v1/charges', { ...CHARGE, card: magic('NO_ANSWER') });
+    const waiting = own.post('/v1/charges', { ...CHARGE, card: magic('APPROVED_AFTER_DELAY') });
+    const failed = expect(hanging).rejects.toThrow();
+    await expect.poll(() => own.query('SELECT 1 FROM sandbox.ledger')).toHaveLength(1);
+    await own.app.close();
+    await failed;
+    expect((await waiting).status).toBe(503);
+    expect(await own.query('SELECT 1 FROM sandbox.ledger')).toHaveLength(1);
+    await own.close();
+  });
+});
+
+async function jsonOf(response: Response): Promise<{ id: string }> {
+  return (await response.json()) as { id: string };
+}
+
+function openConnections(under: ProviderUnderTest): Promise<number> {
+  return new Promise((resolve, reject) =>
+    under.app.server.getConnections((error, count) => (error ? reject(error) : resolve(count))),
+  );
+}

@@ -1,0 +1,103 @@
+import { randomUUID } from 'node:crypto';
+import { type DescMessage, getOption } from '@bufbuild/protobuf';
+import { type ReflectMessage, reflect } from '@bufbuild/protobuf/reflect';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { FieldBehavior, field_behavior } from '../gen/google/api/field_behavior_pb.js';
+import { CreatePaymentRequestSchema } from '../gen/payments/v1/payment_service_pb.js';
+import { differences } from './support/match-record.ts';
+import { type Clients, createClients, loadScenarios, requestMessage } from './support/scenario.ts';
+import { startTestServer } from './support/server.ts';
+
+const scenarios = loadScenarios();
+let server: Awaited<ReturnType<typeof startTestServer>>;
+let clients: Clients;
+
+beforeAll(async () => {
+  server = await startTestServer();
+  clients = createClients(server.url);
+});
+
+afterAll(async () => {
+  clients?.close();
+  await server?.close();
+});
+
+describe.each(scenarios)('$name', (scenario) => {
+  it.each(['rest', 'connect', 'grpc', 'grpcWeb'] as const)(
+    'is answered with the record over %s',
+    async (protocol) => {
+      const idempotencyKey = randomUUID();
+      const first = await clients[protocol](scenario, idempotencyKey);
+      expect(differences(scenario.response, first.record)).toEqual([]);
+      expect(first.headers.get('idempotent-replayed')).toBeNull();
+
+      const replay = await clients[protocol](scenario, idempotencyKey);
+      expect(replay.record).toBe(first.record);
+      expect(replay.headers.get('idempotent-replayed')).toBe('true');
+      expect(replay.status).toBe(first.status);
+    },
+  );
+
+  it('is answered over REST with 201, JSON, and where the payment is', async () => {
+    const { record, headers, status } = await clients.rest(scenario, randomUUID());
+    expect(status).toBe(201);
+    expect(headers.get('content-type')).toMatch(/^application\/json\b/);
+    expect(headers.get('location')).toBe(`/v1/payments/${JSON.parse(record).id}`);
+  });
+
+  it('is answered with one transaction, shown alike in every place', async () => {
+    const payment = JSON.parse((await clients.rest(scenario, randomUUID())).record);
+    expect(payment.transactions_history).toEqual([payment.transactions]);
+    expect(payment.transactions.id).not.toBe(payment.id);
+    // Our transaction's id, not the merchant's key, is what the provider is given.
+    expect(payment.transactions.provider_data.raw_response.idempotency_key).toBe(payment.transactions.id);
+    const { payment_method_detail, ...method } = payment.payment_method;
+    expect(payment.transactions.payment_method).toEqual({ ...method, detail: payment_method_detail });
+  });
+});
+
+describe('the scenarios', () => {
+  it('are the eleven that the interface shows', () => {
+    expect(scenarios.map(({ name }) => name.slice(0, 2))).toEqual(
+      Array.from({ length: 11 }, (_, i) => String(i + 1).padStart(2, '0')),
+    );
+  });
+
+  it('send every field that a request may have', () => {
+    const sent = new Set(
+      scenarios.flatMap((scenario) =>
+        fieldsSet(reflect(CreatePaymentRequestSchema, requestMessage(scenario))),
+      ),
+    );
+    // In requests, tickets are a list; `ticket` is how the record shows one.
+    sent.add('field payments.v1.Airline.ticket');
+    expect([...requestFields(CreatePaymentRequestSchema)].filter((field) => !sent.has(field))).toEqual([]);
+  });
+});
+
+function requestFields(message: DescMessage): Set<string> {
+  const fields = message.fields.filter(
+    (field) => !getOption(field, field_behavior).includes(FieldBehavior.OUTPUT_ONLY),
+  );
+  return new Set(
+    fields.flatMap((field) => [
+      String(field),
+      ...(isOurs(field.message) ? requestFields(field.message) : []),
+    ]),
+  );
+}
+
+function fieldsSet(message: ReflectMessage): string[] {
+  return message.fields
+    .filter((field) => message.isSet(field))
+    .flatMap((field) => {
+      if (!isOurs(field.message)) return [String(field)];
+      const messages = field.fieldKind === 'list' ? [...message.get(field)] : [message.get(field)];
+      return [String(field), ...messages.flatMap((inner) => fieldsSet(inner as ReflectMessage))];
+    });
+}
+
+/** google.type.Decimal and the like are values to us. */
+function isOurs(message: DescMessage | undefined): message is DescMessage {
+  return message?.file.proto.package === 'payments.v1';
+}

@@ -1,0 +1,109 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pino } from 'pino';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { type Database, openDatabase } from '../../src/store/database.ts';
+import { MigrationError, migrate } from '../../src/store/migrate.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+
+let test: TestDatabase;
+let database: Database;
+let directory: string;
+
+beforeEach(async () => {
+  test = await createTestDatabase({ empty: true });
+  database = openDatabase({ url: test.url, maxConnections: 4, log: pino({ level: 'silent' }) });
+  directory = mkdtempSync(join(tmpdir(), 'migrations-'));
+});
+
+afterEach(async () => {
+  await database.close();
+  await test.drop();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+it('runs each file once, in order, with several statements in one', async () => {
+  write('0001_first.sql', 'CREATE TABLE item (id int); INSERT INTO item VALUES (1);');
+  write('0002_second.sql', 'INSERT INTO item SELECT id + 1 FROM item');
+  expect(await migrate(database, directory)).toEqual(['0001_first.sql', '0002_second.sql']);
+  expect(await migrate(database, directory)).toEqual([]);
+  write('0003_third.sql', 'INSERT INTO item VALUES (3)');
+  expect(await migrate(database, directory)).toEqual(['0003_third.sql']);
+  expect(await select('SELECT id FROM item ORDER BY id')).toEqual([{ id: 1 }, { id: 2 }, { id: 3 }]);
+  expect(await select('SELECT version, name FROM schema_migration ORDER BY version')).toEqual([
+    { version: 1, name: 'first' },
+    { version: 2, name: 'second' },
+    { version: 3, name: 'third' },
+  ]);
+});
+
+it('runs each file once when replicas start together', async () => {
+  write('0001_first.sql', 'CREATE TABLE item (id int); SELECT pg_sleep(0.2)');
+  write('0002_second.sql', 'INSERT INTO item VALUES (1)');
+  const done = await Promise.all([1, 2, 3, 4].map(() => migrate(database, directory)));
+  expect(done.flat().sort()).toEqual(['0001_first.sql', '0002_second.sql']);
+  expect(await select('SELECT id FROM item')).toEqual([{ id: 1 }]);
+});
+
+it('leaves nothing of a file that fails, names it, and goes on from there once it is mended', async () => {
+  write('0001_first.sql', 'CREATE TABLE item (id int PRIMARY KEY)');
+  write('0002_second.sql', 'INSERT INTO item VALUES (1); INSERT INTO item VALUES (1)');
+  await expect(migrate(database, directory)).rejects.toThrow(/0002_second\.sql failed/);
+  expect(await select('SELECT id FROM item')).toEqual([]);
+  write('0002_second.sql', 'INSERT INTO item VALUES (1)');
+  expect(await migrate(database, directory)).toEqual(['0002_second.sql']);
+});
+
+it('refuses when a file was changed after it had been run, and runs nothing', async () => {
+  write('0001_first.sql', 'CREATE TABLE item (id int)');
+  await migrate(database, directory);
+  write('0001_first.sql', 'CREATE TABLE item (id bigint)');
+  write('0002_second.sql', 'INSERT INTO item VALUES (1)');
+  await expectRefusal(/0001_first\.sql was changed/);
+  expect(await select('SELECT id FROM item')).toEqual([]);
+});
+
+it('refuses a database that is newer than the files', async () => {
+  write('0001_first.sql', 'SELECT 1');
+  write('0002_second.sql', 'SELECT 1');
+  await migrate(database, directory);
+  rmSync(join(directory, '0002_second.sql'));
+  await expectRefusal(/0002_second\.sql, which this release does not/);
+});
+
+it.each([
+  ['a number that is missing', ['0001_a.sql', '0003_c.sql'], /0003_c\.sql does not follow/],
+  ['a number given twice', ['0001_a.sql', '0001_b.sql'], /0001_b\.sql does not follow/],
+  ['a name of another form', ['1-a.sql'], /1-a\.sql is not named like/],
+])('refuses %s', async (_case, files, message) => {
+  for (const file of files) write(file, 'SELECT 1');
+  await expectRefusal(message);
+});
+
+it('gives up on a table that someone else holds, instead of having all others wait behind it', async () => {
+  write('0001_first.sql', 'CREATE TABLE item (id int)');
+  await migrate(database, directory);
+  write('0002_second.sql', 'ALTER TABLE item ADD name text');
+  await database.transaction(async (run) => {
+    await run('SELECT id FROM item');
+    const holding = setInterval(() => void run('SELECT 1').catch(() => {}), 1000);
+    await expect(migrate(database, directory)).rejects.toThrow(/0002_second\.sql failed.*lock timeout/);
+    clearInterval(holding);
+  }, 20_000);
+  expect(await migrate(database, directory)).toEqual(['0002_second.sql']);
+});
+
+function write(name: string, text: string): void {
+  writeFileSync(join(directory, name), text);
+}
+
+async function select(text: string): Promise<unknown[]> {
+  return (await database.query({ name: text, text })).rows;
+}
+
+async function expectRefusal(message: RegExp): Promise<void> {
+  const error = await migrate(database, directory).catch((caught: unknown) => caught);
+  expect(error).toBeInstanceOf(MigrationError);
+  expect((error as Error).message).toMatch(message);
+}

@@ -1,0 +1,93 @@
+import { randomBytes } from 'node:crypto';
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pg from 'pg';
+import { pino } from 'pino';
+import { resolveDataDir } from '../../src/store/data-dir.ts';
+import { openDatabase } from '../../src/store/database.ts';
+import { startEmbeddedPostgres } from '../../src/store/embedded-postgres.ts';
+import { migrate } from '../../src/store/migrate.ts';
+
+const CLUSTER_URL = 'TEST_CLUSTER_URL';
+const TEMPLATE = 'template_payments';
+const MIGRATIONS = join(import.meta.dirname, '../../src/store/migrations');
+
+/** A database of a test's own. */
+export type TestDatabase = {
+  readonly url: string;
+  /** Drops it, whoever is still connected. */
+  drop(): Promise<void>;
+};
+
+/**
+ * Creates a database with the payments schema, cloned from a migrated template, in the PostgreSQL of this test run.
+ *
+ * @param options.empty creates it without any schema.
+ */
+export async function createTestDatabase(options: { empty?: boolean } = {}): Promise<TestDatabase> {
+  const clusterUrl = process.env[CLUSTER_URL];
+  if (!clusterUrl)
+    throw new Error(`${CLUSTER_URL} is not set: vitest.config.ts names this file as globalSetup`);
+  const name = `test_${randomBytes(8).toString('hex')}`;
+  await runIn(clusterUrl, `CREATE DATABASE ${name} TEMPLATE ${options.empty ? 'template0' : TEMPLATE}`);
+  return {
+    url: databaseUrl(clusterUrl, name),
+    drop: () => runIn(clusterUrl, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`),
+  };
+}
+
+/** Vitest's global setup: one PostgreSQL for the whole run. Its address goes to the workers in the environment. */
+export default async function setup(): Promise<() => Promise<void>> {
+  const home = mkdtempSync(join(tmpdir(), 'payments-test-'));
+  // As root, PostgreSQL runs as a user who has to pass through.
+  chmodSync(home, 0o711);
+  const dataDir = resolveDataDir({ explicit: undefined, checkoutDir: home });
+  const postgres = await startEmbeddedPostgres({
+    dataDir,
+    log: pino({ level: 'error' }),
+    unsafeForTests: true,
+  });
+  const teardown = async () => {
+    await postgres.stop();
+    for (const directory of [dataDir, home]) rmSync(directory, { recursive: true, force: true });
+  };
+  try {
+    await createTemplate(postgres.url);
+  } catch (error) {
+    await teardown();
+    throw error;
+  }
+  process.env[CLUSTER_URL] = postgres.url;
+  return teardown;
+}
+
+async function createTemplate(clusterUrl: string): Promise<void> {
+  await runIn(clusterUrl, `CREATE DATABASE ${TEMPLATE} TEMPLATE template0`);
+  const database = openDatabase({
+    url: databaseUrl(clusterUrl, TEMPLATE),
+    maxConnections: 1,
+    log: pino({ level: 'error' }),
+  });
+  try {
+    await migrate(database, MIGRATIONS);
+  } finally {
+    await database.close();
+  }
+}
+
+async function runIn(url: string, sql: string): Promise<void> {
+  const client = new pg.Client(url);
+  await client.connect();
+  try {
+    await client.query(sql);
+  } finally {
+    await client.end();
+  }
+}
+
+function databaseUrl(clusterUrl: string, name: string): string {
+  const url = new URL(clusterUrl);
+  url.pathname = `/${name}`;
+  return url.href;
+}

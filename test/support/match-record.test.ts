@@ -1,0 +1,55 @@
+import { describe, expect, it } from 'vitest';
+import { differences } from './match-record.ts';
+
+describe('differences', () => {
+  it('finds none between equal records, whatever the order of their fields', () => {
+    expect(differences('{"a": 1, "b": [true, null, "x"]}', '{"b":[true,null,"x"],"a":1}')).toEqual([]);
+  });
+
+  it.each([
+    ['a missing field', '{"a": {"b": null}}', '{"a": {}}', 'a.b: missing'],
+    ['a field too many', '{"a": {}}', '{"a": {"b": null}}', 'a.b: not expected, got null'],
+    ['another text', '{"a": "x"}', '{"a": "y"}', 'a: expected "x", got "y"'],
+    ['a number for a string', '{"a": "1"}', '{"a": 1}', 'a: expected "1", got 1'],
+    ['null for an empty string', '{"a": ""}', '{"a": null}', 'a: expected "", got null'],
+    [
+      'a list for an object',
+      '{"a": {}}',
+      '{"a": []}',
+      'a: expected an object with no fields, got a list of 0',
+    ],
+    ['an object for a number', '{"a": 1}', '{"a": {"text": "1"}}', 'a: expected 1, got an object with text'],
+    ['a shorter list', '{"a": [1, 2]}', '{"a": [1]}', 'a: expected 2 elements, got 1'],
+    ['a difference in a list', '[{"a": 1}, {"a": 2}]', '[{"a": 1}, {"a": 3}]', '[1].a: expected 2, got 3'],
+    ['a number written otherwise', '{"a": 3000.00}', '{"a": 3000}', 'a: expected 3000.00, got 3000'],
+    ['a decimal for an integer', '{"a": 1}', '{"a": 1.0}', 'a: expected 1, got 1.0'],
+    ['a placeholder in the actual record', '{"a": "x"}', '{"a": "<uuid>"}', 'a: expected "x", got "<uuid>"'],
+  ])('reports %s with its path', (_what, expected, actual, line) => {
+    expect(differences(expected, actual)).toEqual([line]);
+  });
+
+  it('reports every difference', () => {
+    expect(differences('{"a": 1, "b": 2, "c": 3}', '{"a": 1, "b": 3}')).toHaveLength(2);
+  });
+
+  it.each([
+    ['<uuid>', '"5e550000-0000-4000-8000-000000000001"', '"5e550000-0000-4000-8000-00000000000"'],
+    ['<timestamp>', '"2026-01-31T09:08:07.123456Z"', '"2026-01-31T09:08:07.123Z"'],
+    ['<6 letters or digits>', '"0A2345"', '"0a2345"'],
+    ['<12 digits>', '"012345678901"', '"0123456789012"'],
+    ['a-<uuid>', '"a-5e550000-0000-4000-8000-000000000001"', '"b-5e550000-0000-4000-8000-000000000001"'],
+    ['http://<host>/a.b', '"http://127.0.0.1:8080/a.b"', '"http://127.0.0.1:8080/aXb"'],
+    ['<provider timestamp>', '"2026-01-31T09:08:07.123Z"', '"2026-01-31T09:08:07.123456Z"'],
+  ])('takes %s by its form', (placeholder, good, bad) => {
+    const expected = JSON.stringify({ a: placeholder });
+    expect(differences(expected, `{"a": ${good}}`)).toEqual([]);
+    for (const wrong of [bad, '""', 'null', '[]', '123456789012']) {
+      expect(differences(expected, `{"a": ${wrong}}`), wrong).toHaveLength(1);
+    }
+    expect(differences(expected, '{}')).toEqual(['a: missing']);
+  });
+
+  it('refuses a placeholder that is not known', () => {
+    expect(() => differences('{"a": "<anything>"}', '{"a": "x"}')).toThrow('<anything> is no placeholder');
+  });
+});

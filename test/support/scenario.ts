@@ -1,0 +1,112 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { createClient, type Transport } from '@connectrpc/connect';
+import {
+  createConnectTransport,
+  createGrpcTransport,
+  createGrpcWebTransport,
+  Http2SessionManager,
+} from '@connectrpc/connect-node';
+import { PaymentSchema } from '../../gen/payments/v1/payment_pb.js';
+import {
+  type CreatePaymentRequest,
+  CreatePaymentRequestSchema,
+  PaymentService,
+} from '../../gen/payments/v1/payment_service_pb.js';
+import { parseJson } from '../../src/api/parse-json.ts';
+import { jsonDecoder } from '../../src/api/wire-json-decode.ts';
+import { jsonEncoder } from '../../src/api/wire-json-encode.ts';
+
+/** One of the request shapes that the interface shows, and the whole record that is to answer it. */
+export type Scenario = {
+  /** The directory below test/scenarios. */
+  readonly name: string;
+  /** The body of the request, as a merchant would send it. */
+  readonly request: string;
+  /** The record, with placeholders for what is made up on the way; see `differences`. */
+  readonly response: string;
+  /** The keys that are sent: headers.json, or both keys of account one. */
+  readonly keys: Readonly<Record<string, string>>;
+};
+
+const DIRECTORY = fileURLToPath(new URL('../scenarios/', import.meta.url));
+const BOTH_KEYS = { 'public-api-key': 'pk_sandbox_one', 'private-secret-key': 'sk_sandbox_one' };
+
+/** Every scenario, in the order of their numbers. */
+export function loadScenarios(): Scenario[] {
+  return readdirSync(DIRECTORY)
+    .sort()
+    .map((name) => {
+      const read = (file: string) => readFileSync(`${DIRECTORY}${name}/${file}`, 'utf8');
+      return {
+        name,
+        request: read('request.json'),
+        response: read('response.json'),
+        keys: existsSync(`${DIRECTORY}${name}/headers.json`) ? JSON.parse(read('headers.json')) : BOTH_KEYS,
+      };
+    });
+}
+
+const decode = jsonDecoder(CreatePaymentRequestSchema);
+const encode = jsonEncoder(PaymentSchema);
+
+/** A scenario's request as the message that an rpc client would send. */
+export function requestMessage(scenario: Scenario): CreatePaymentRequest {
+  return decode(parseJson(Buffer.from(scenario.request)));
+}
+
+/** What answered: the record as REST JSON, whatever the protocol was. `status` is 200 for every rpc. */
+export type Answer = { readonly record: string; readonly headers: Headers; readonly status: number };
+
+/** Sends a scenario's request under an idempotency key. Throws when an rpc is refused; REST gives the status. */
+export type Send = (scenario: Scenario, idempotencyKey: string) => Promise<Answer>;
+
+/** Every protocol that the service speaks, over sockets of their own. */
+export type Clients = {
+  readonly rest: Send;
+  readonly connect: Send;
+  readonly grpc: Send;
+  readonly grpcWeb: Send;
+  /** Lets go of the sockets that are kept open. */
+  close(): void;
+};
+
+/** Clients of the service at `url`. Connect is spoken in JSON, gRPC and gRPC-Web in binary, as is usual for each. */
+export function createClients(url: string): Clients {
+  const sessionManager = new Http2SessionManager(url);
+  return {
+    rest: (scenario, idempotencyKey) => sendRest(url, scenario, idempotencyKey),
+    connect: sendRpc(createConnectTransport({ baseUrl: url, httpVersion: '1.1', useBinaryFormat: false })),
+    grpc: sendRpc(createGrpcTransport({ baseUrl: url, sessionManager })),
+    grpcWeb: sendRpc(createGrpcWebTransport({ baseUrl: url, httpVersion: '1.1' })),
+    close: () => sessionManager.abort(),
+  };
+}
+
+async function sendRest(url: string, scenario: Scenario, idempotencyKey: string): Promise<Answer> {
+  const response = await fetch(`${url}/v1/payments`, {
+    method: 'POST',
+    headers: {
+      'content-type': 'application/json',
+      accept: 'application/json',
+      'X-Idempotency-Key': idempotencyKey,
+      ...scenario.keys,
+    },
+    body: scenario.request,
+  });
+  return { record: await response.text(), headers: response.headers, status: response.status };
+}
+
+function sendRpc(transport: Transport): Send {
+  const client = createClient(PaymentService, transport);
+  return async (scenario, idempotencyKey) => {
+    let headers = new Headers();
+    const payment = await client.createPayment(requestMessage(scenario), {
+      headers: { 'x-idempotency-key': idempotencyKey, ...scenario.keys },
+      onHeader: (received) => {
+        headers = received;
+      },
+    });
+    return { record: encode(payment), headers, status: 200 };
+  };
+}

@@ -1,0 +1,66 @@
+import { randomBytes } from 'node:crypto';
+import { join } from 'node:path';
+import { type Logger, pino } from 'pino';
+import { LOG_SERIALIZERS } from '../../src/api/error-handler.ts';
+import { parseCatalogue, readCatalogue } from '../../src/catalogue.ts';
+import { type Config, readConfig } from '../../src/config.ts';
+import { createBinTable } from '../../src/payments/bin-table.ts';
+import { addSandboxFixtures } from '../../src/sandbox-fixtures.ts';
+import { createServer, hashKeys } from '../../src/server.ts';
+import { openDatabase } from '../../src/store/database.ts';
+import { cardVault } from '../../src/vault/card-vault.ts';
+import type { InstallationKeys } from '../../src/vault/key-file.ts';
+import { createTestDatabase } from './database.ts';
+
+/** A whole service on a real socket and a real database, with the sandbox's fixtures. */
+export type TestServer = {
+  readonly url: string;
+  readonly databaseUrl: string;
+  readonly keys: InstallationKeys;
+  /** Every line that the service logged, as it would stand in a file. */
+  readonly logLines: readonly string[];
+  close(): Promise<void>;
+};
+
+/**
+ * Starts the service.
+ *
+ * @param options.catalogue replaces the sandbox's catalogue by the text of another.
+ */
+export async function startTestServer(
+  options: { config?: Partial<Config>; catalogue?: string; keys?: InstallationKeys; databaseUrl?: string } = {},
+): Promise<TestServer> {
+  const owned = options.databaseUrl ? undefined : await createTestDatabase();
+  const databaseUrl = options.databaseUrl ?? owned?.url ?? '';
+  const config: Config = {
+    ...readConfig({ PORT: '0', IN_PROGRESS_WAIT_MS: '2000', DRAIN_TIMEOUT_MS: '5000' }),
+    ...options.config,
+  };
+  const keys = options.keys ?? { vaultKeys: new Map([['test-1', randomBytes(32)]]), hashKey: randomBytes(32) };
+  const logLines: string[] = [];
+  const log: Logger = pino(
+    { level: 'trace', serializers: LOG_SERIALIZERS, base: null },
+    { write: (line: string) => logLines.push(line) },
+  );
+  const catalogue = options.catalogue
+    ? parseCatalogue(options.catalogue, 'catalogue')
+    : readCatalogue(join(import.meta.dirname, '../../config/sandbox-catalogue.yaml'));
+  const database = openDatabase({ url: databaseUrl, maxConnections: 8, log });
+  await addSandboxFixtures(database, {
+    vault: cardVault(keys.vaultKeys),
+    fingerprintKey: hashKeys(keys.hashKey).fingerprintKey,
+    bins: createBinTable(catalogue.bins),
+  });
+  const server = await createServer({ config, catalogue, keys, database, databaseUrl, log });
+  return {
+    url: await server.listen(),
+    databaseUrl,
+    keys,
+    logLines,
+    async close() {
+      await server.close();
+      await database.close();
+      await owned?.drop();
+    },
+  };
+}
