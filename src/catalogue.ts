@@ -30,7 +30,8 @@ export function readCatalogue(file: string): Catalogue {
   try {
     text = readFileSync(file, 'utf8');
   } catch (error) {
-    throw new CatalogueError(`${file} cannot be read (${(error as NodeJS.ErrnoException).code})`);
+    const { code } = error as NodeJS.ErrnoException;
+    throw new CatalogueError(`the catalogue ${file}, which CATALOGUE_FILE names, cannot be read (${code})`);
   }
   return parseCatalogue(text, file);
 }

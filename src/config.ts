@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { createSecureContext } from 'node:tls';
 
 /** Everything that the environment says; the only reader of process.env. */
 export type Config = {
@@ -24,6 +25,8 @@ export type Config = {
   readonly logLevel: string;
   /** How long a repeat waits for the first answer before it is told that it is in progress. */
   readonly inProgressWaitMs: number;
+  /** How often unknown outcomes that are due are searched for. */
+  readonly recoveryIntervalMs: number;
   /** How long a shutdown waits for what is in flight. */
   readonly drainTimeoutMs: number;
   /** OpenTelemetry's OTLP/HTTP endpoint; no traces without it. */
@@ -67,8 +70,15 @@ export function readConfig(environment: Environment = process.env): Config {
     if (!values.includes(value)) problems.push(`${name} must be one of ${values.join(', ')}`);
     return value;
   };
+  const httpUrl = (name: string) => {
+    const value = text(name);
+    if (value !== undefined && !isUrlOf(value, ['http:', 'https:'])) {
+      problems.push(`${name} must be an http or https URL`);
+    }
+    return value;
+  };
 
-  const databaseUrl = text('DATABASE_URL');
+  const { databaseUrl, dataDir } = readData(environment, problems);
   const config: Config = {
     host: text('HOST') ?? '127.0.0.1',
     port: integer('PORT', 8080, 0, 65_535),
@@ -76,22 +86,49 @@ export function readConfig(environment: Environment = process.env): Config {
     databaseUrl,
     databaseMaxConnections: integer('DATABASE_MAX_CONNECTIONS', 16, 1, 1_000),
     allowUnsafeDatabase: flag('ALLOW_UNSAFE_DATABASE', false),
-    dataDir: text('DATA_DIR'),
+    dataDir,
     catalogueFile: text('CATALOGUE_FILE') ?? join(CHECKOUT_DIR, 'config/sandbox-catalogue.yaml'),
     vaultKeys: readVaultKeys(text('VAULT_KEYS'), problems),
     hashKey: readKey('HASH_KEY', text('HASH_KEY'), problems),
     sandbox: flag('SANDBOX', true),
-    sandboxPublicUrl: text('SANDBOX_PUBLIC_URL')?.replace(/\/+$/, ''),
+    sandboxPublicUrl: httpUrl('SANDBOX_PUBLIC_URL')?.replace(/\/+$/, ''),
     logLevel: oneOf('LOG_LEVEL', ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'], 'info'),
     inProgressWaitMs: integer('IN_PROGRESS_WAIT_MS', 5_000, 0, 60_000),
+    recoveryIntervalMs: integer('RECOVERY_INTERVAL_MS', 1_000, 10, 600_000),
     drainTimeoutMs: integer('DRAIN_TIMEOUT_MS', 25_000, 0, 600_000),
-    otlpEndpoint: text('OTEL_EXPORTER_OTLP_ENDPOINT'),
+    otlpEndpoint: httpUrl('OTEL_EXPORTER_OTLP_ENDPOINT'),
     environment: text,
   };
   if (databaseUrl && !config.vaultKeys) problems.push('VAULT_KEYS is required with DATABASE_URL');
   if (databaseUrl && !config.hashKey) problems.push('HASH_KEY is required with DATABASE_URL');
   if (problems.length > 0) throw new ConfigError(problems.join('; '));
   return config;
+}
+
+/**
+ * Where the data is: all that a command on accounts needs to know.
+ *
+ * @throws ConfigError.
+ */
+export function readDataConfig(environment: Environment = process.env): DataConfig {
+  const problems: string[] = [];
+  const data = readData(environment, problems);
+  if (problems.length > 0) throw new ConfigError(problems.join('; '));
+  return data;
+}
+
+type DataConfig = Pick<Config, 'databaseUrl' | 'dataDir'>;
+
+function readData(environment: Environment, problems: string[]): DataConfig {
+  const databaseUrl = environment.DATABASE_URL || undefined;
+  if (databaseUrl !== undefined && !isUrlOf(databaseUrl, ['postgres:', 'postgresql:'])) {
+    problems.push('DATABASE_URL must be like postgres://user:password@host:5432/database');
+  }
+  return { databaseUrl, dataDir: environment.DATA_DIR || undefined };
+}
+
+function isUrlOf(value: string, protocols: readonly string[]): boolean {
+  return URL.canParse(value) && protocols.includes(new URL(value).protocol);
 }
 
 function readTls(
@@ -114,7 +151,13 @@ function readTls(
   };
   const cert = read('TLS_CERT_FILE', certFile);
   const key = read('TLS_KEY_FILE', keyFile);
-  return cert && key && { cert, key };
+  if (!cert || !key) return undefined;
+  try {
+    createSecureContext({ cert, key });
+  } catch {
+    problems.push('TLS_CERT_FILE and TLS_KEY_FILE must hold a certificate and its key, in PEM');
+  }
+  return { cert, key };
 }
 
 const KEY_BYTES = 32;

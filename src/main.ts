@@ -2,16 +2,16 @@ import { join } from 'node:path';
 import { pino } from 'pino';
 import { LOG_SERIALIZERS } from './api/error-handler.ts';
 import { describeError } from './api/errors.ts';
-import { CatalogueError, readCatalogue } from './catalogue.ts';
-import { CHECKOUT_DIR, type Config, ConfigError, readConfig } from './config.ts';
+import { readCatalogue } from './catalogue.ts';
+import { CHECKOUT_DIR, type Config, readConfig } from './config.ts';
+import { explainFailure } from './explain-failure.ts';
 import { createBinTable } from './payments/bin-table.ts';
-import { addSandboxFixtures } from './sandbox-fixtures.ts';
+import { addSandboxFixtures, SANDBOX_ACCOUNT } from './sandbox-fixtures.ts';
 import { createServer, hashKeys } from './server.ts';
 import { resolveDataDir } from './store/data-dir.ts';
 import { type Database, openDatabase } from './store/database.ts';
 import { startEmbeddedPostgres } from './store/embedded-postgres.ts';
-import { EmbeddedPostgresError } from './store/embedded-postgres-error.ts';
-import { MigrationError, migrate } from './store/migrate.ts';
+import { migrate } from './store/migrate.ts';
 import { cardVault } from './vault/card-vault.ts';
 import { embeddedKeys, type InstallationKeys } from './vault/key-file.ts';
 
@@ -21,7 +21,7 @@ const ending: (() => Promise<void>)[] = [];
 try {
   await serve(readConfig());
 } catch (error) {
-  console.error(explain(error));
+  console.error(`Cannot start: ${explainFailure(error)}`);
   await end(1);
 }
 
@@ -37,7 +37,8 @@ async function serve(config: Config): Promise<void> {
   ending.push(() => database.close());
   await database.assertDurable(config.allowUnsafeDatabase);
   await migrate(database, join(import.meta.dirname, 'store/migrations'));
-  if (storage.dataDir) await addFixtures(database, keys, createBinTable(catalogue.bins));
+  const withFixtures = config.sandbox && storage.dataDir !== undefined;
+  if (withFixtures) await addFixtures(database, keys, createBinTable(catalogue.bins));
 
   const server = await createServer({ config, catalogue, keys, database, databaseUrl, log });
   ending.push(() => server.close());
@@ -46,6 +47,7 @@ async function serve(config: Config): Promise<void> {
   console.error(`Catalogue: ${config.catalogueFile}`);
   console.error(`Data: ${storage.dataDir ?? 'the database that DATABASE_URL names'}`);
   if (config.sandbox) console.error(`Sandbox provider: ${address}/sandbox (no real money moves)`);
+  if (withFixtures) console.error(`Sandbox account: ${SANDBOX_ACCOUNT.id}, keys ${SANDBOX_ACCOUNT.keys}`);
 }
 
 type Storage = { readonly databaseUrl: string; readonly keys: InstallationKeys; readonly dataDir?: string };
@@ -105,11 +107,4 @@ async function end(code: number): Promise<never> {
     }
   }
   process.exit(exitCode);
-}
-
-/** What is for the operator to mend is told in its own words; anything else by where it arose. */
-function explain(error: unknown): string {
-  const known = [ConfigError, CatalogueError, MigrationError, EmbeddedPostgresError];
-  if (known.some((type) => error instanceof type)) return `Cannot start: ${(error as Error).message}`;
-  return `Cannot start: ${error instanceof Error ? error.message : ''}\n${JSON.stringify(describeError(error))}`;
 }

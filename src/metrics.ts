@@ -27,6 +27,22 @@ export function createMetrics() {
     help: 'Tries to write a known outcome that failed; each is tried again.',
     registers,
   });
+  const lookUps = new Counter({
+    name: 'payment_look_ups_total',
+    help: 'Look-ups of unknown outcomes, by connection and what was learned.',
+    labelNames: ['connection', 'result'] as const,
+    registers,
+  });
+  const openOutcomes = new Gauge({
+    name: 'payment_open_outcomes',
+    help: 'Attempts whose outcome is not known, those of requests under way included.',
+    registers,
+  });
+  const oldestOpenOutcome = new Gauge({
+    name: 'payment_open_outcome_oldest_seconds',
+    help: 'For how long the oldest open outcome has been open. Alert when it grows beyond minutes.',
+    registers,
+  });
   const providerCalls = new Histogram({
     name: 'provider_call_seconds',
     help: 'Provider calls, by connection and what was learned.',
@@ -54,5 +70,17 @@ export function createMetrics() {
     registers,
   });
 
-  return { registry, payments, replays, finishFailures, providerCalls, queries, requests, inFlight };
+  return {
+    registry,
+    payments,
+    replays,
+    finishFailures,
+    lookUps,
+    openOutcomes,
+    oldestOpenOutcome,
+    providerCalls,
+    queries,
+    requests,
+    inFlight,
+  };
 }

@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 import { Payment_Status, Transaction_Category } from '../gen/payments/v1/payment_pb.js';
 import type { Metrics } from './metrics.ts';
 import type { PaymentObserver } from './payments/create-payment.ts';
+import type { RecoveryObserver } from './payments/recover-payments.ts';
 import type { Database } from './store/database.ts';
 import type { Tracing } from './tracing.ts';
 
@@ -32,6 +33,26 @@ export function observePayments(metrics: Metrics, tracing: Tracing, log: Logger)
     finishFailed(paymentId, error) {
       metrics.finishFailures.inc();
       log.error({ payment_id: paymentId, err: error }, 'the outcome of a payment could not be written yet');
+    },
+  };
+}
+
+/** Counts what recovery learns, and shows what it has not learned yet. */
+export function observeRecovery(metrics: Metrics, log: Logger): RecoveryObserver {
+  return {
+    lookedUp({ transactionId, connectionId, lookUps }, result) {
+      metrics.lookUps.inc({ connection: connectionId, result });
+      log.info(
+        { transaction_id: transactionId, connection: connectionId, look_ups: lookUps, result },
+        'outcome looked up',
+      );
+    },
+    open({ open, oldestS }) {
+      metrics.openOutcomes.set(open);
+      metrics.oldestOpenOutcome.set(oldestS);
+    },
+    failed(error) {
+      log.error({ err: error }, 'recovery failed; it goes on');
     },
   };
 }

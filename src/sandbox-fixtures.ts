@@ -11,6 +11,10 @@ import { insertCheckoutSession, insertCustomer, insertVaultedToken } from './sto
 import type { CardVault } from './vault/card-vault.ts';
 
 const ACCOUNT_ONE = '11111111-1111-4111-8111-111111111111';
+
+/** What a newcomer needs for a first request. These keys are for everybody to know. */
+export const SANDBOX_ACCOUNT = { id: ACCOUNT_ONE, keys: 'pk_sandbox_one and sk_sandbox_one' };
+
 const ACCOUNT_TWO = '22222222-2222-4222-8222-222222222222';
 const CUSTOMER = 'c0000000-0000-4000-8000-000000000001';
 const CHECKOUT_SESSION = '5e550000-0000-4000-8000-000000000001';

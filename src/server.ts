@@ -24,11 +24,12 @@ import { openCatalogue } from './catalogue.ts';
 import type { Config } from './config.ts';
 import { CONNECTORS } from './connectors/registry.ts';
 import { createMetrics } from './metrics.ts';
-import { observeDatabase, observePayments, observeRequests } from './observe.ts';
+import { observeDatabase, observePayments, observeRecovery, observeRequests } from './observe.ts';
 import { systemClock } from './payments/clock.ts';
 import type { Caller, PaymentParts } from './payments/create-payment.ts';
 import { PaymentError } from './payments/payment-error.ts';
 import type { OpenCatalogue } from './payments/prepare-payment.ts';
+import { startRecovery } from './payments/recover-payments.ts';
 import { sandboxProvider } from './sandbox/sandbox-provider.ts';
 import { findAccountKeys } from './store/accounts.ts';
 import { type Database, isUnavailable } from './store/database.ts';
@@ -36,6 +37,7 @@ import { createTracing, NO_TRACING } from './tracing.ts';
 import { cardVault } from './vault/card-vault.ts';
 import type { InstallationKeys } from './vault/key-file.ts';
 
+/** The parts that the process has made ready. */
 export type ServerOptions = {
   readonly config: Config;
   readonly catalogue: Catalogue;
@@ -46,6 +48,7 @@ export type ServerOptions = {
   readonly log: Logger;
 };
 
+/** A whole service, put together. */
 export type Server = {
   /** Starts to listen and opens the catalogue's connections. @returns the address, such as http://127.0.0.1:8080. */
   listen(): Promise<string>;
@@ -74,14 +77,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     observer: observePayments(metrics, tracing, log),
   };
 
-  const sandboxKey = config.environment('SANDBOX_API_KEY') ?? randomBytes(16).toString('hex');
   let address = '';
-  const sandbox = {
-    databaseUrl: options.databaseUrl,
-    publicUrl: () => config.sandboxPublicUrl ?? `${address}${SANDBOX_PREFIX}`,
-    apiKeys: [sandboxKey],
-  };
-
   const app = Fastify({
     ...createListener({
       ...(config.tls && { tls: config.tls }),
@@ -105,32 +101,70 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     ready: () => open !== undefined,
     inFlight,
   });
-  if (config.sandbox) await app.register(sandboxProvider, { prefix: SANDBOX_PREFIX, ...sandbox });
-
-  // Over TLS the connector would have to trust our own certificate: it is given a door of its own, on loopback.
-  const sandboxDoor = config.sandbox && config.tls ? Fastify({ logger: false }) : undefined;
-  await sandboxDoor?.register(sandboxProvider, { prefix: SANDBOX_PREFIX, ...sandbox });
+  const sandbox = config.sandbox ? await mountSandbox(app, options, () => address) : undefined;
+  let stopRecovery: (() => Promise<void>) | undefined;
 
   return {
     async listen() {
       address = reachable(await app.listen({ host: config.host, port: config.port }));
-      const door = sandboxDoor ? await sandboxDoor.listen({ host: '127.0.0.1', port: 0 }) : address;
+      const sandboxUrl = await sandbox?.listen();
       open = openCatalogue(options.catalogue, {
         connectors: CONNECTORS,
-        environment: (name) =>
-          config.environment(name) ?? (name === 'SANDBOX_API_KEY' ? sandboxKey : undefined),
-        variables: { SANDBOX_URL: `${door}${SANDBOX_PREFIX}` },
+        environment: (name) => config.environment(name) ?? sandbox?.environment[name],
+        variables: sandboxUrl === undefined ? {} : { SANDBOX_URL: sandboxUrl },
       });
+      const { connections } = open;
+      const recovery = observeRecovery(metrics, log);
+      stopRecovery = startRecovery(
+        { ...parts, recovery, connections: () => connections },
+        { intervalMs: config.recoveryIntervalMs },
+      );
       return address;
     },
     async close() {
       await app.close();
       // Who left before the answer is not waited for by the listener, but what was begun for them is finished.
       await Promise.allSettled(inFlight);
+      await stopRecovery?.();
       await open?.close();
-      await sandboxDoor?.close();
+      await sandbox?.close();
       await tracing.shutdown();
     },
+  };
+}
+
+type Sandbox = {
+  /** @returns the provider's address for connectors. */
+  listen(): Promise<string>;
+  /** What its connections find in the environment when nobody set it. */
+  readonly environment: Readonly<Record<string, string>>;
+  close(): Promise<void>;
+};
+
+/**
+ * Mounts the sandbox provider: its pages at our own address, for payers, and all of it at a door on loopback, for
+ * connectors. That door needs no certificate, and is still open for payments in flight while ours drains.
+ */
+async function mountSandbox(
+  app: FastifyInstance,
+  options: ServerOptions,
+  address: () => string,
+): Promise<Sandbox> {
+  const { config, databaseUrl } = options;
+  const apiKey = config.environment('SANDBOX_API_KEY') ?? randomBytes(16).toString('hex');
+  const provider = {
+    prefix: SANDBOX_PREFIX,
+    databaseUrl,
+    publicUrl: () => config.sandboxPublicUrl ?? `${address()}${SANDBOX_PREFIX}`,
+    apiKeys: [apiKey],
+  };
+  const door = Fastify({ logger: false });
+  await app.register(sandboxProvider, provider);
+  await door.register(sandboxProvider, provider);
+  return {
+    listen: async () => `${await door.listen({ host: '127.0.0.1', port: 0 })}${SANDBOX_PREFIX}`,
+    environment: { SANDBOX_API_KEY: apiKey },
+    close: () => door.close(),
   };
 }
 
@@ -156,6 +190,7 @@ function mountApi(app: FastifyInstance, api: Api): void {
   });
   const service = paymentService(parts);
   const handlers: PaymentHandlers = {
+    ...service,
     createPayment: (request, caller) => tracked(api.inFlight, service.createPayment(request, caller)),
   };
   const services = [PaymentService, Health];

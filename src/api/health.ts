@@ -8,6 +8,7 @@ import {
   HealthCheckResponse_ServingStatus as Status,
 } from '../../gen/grpc/health/v1/health_pb.js';
 
+/** What health is told by. */
 export type HealthOptions = {
   readonly readiness: {
     /** Whether a payment could be taken now: the database answers, its migrations are done. A rejection means no. */

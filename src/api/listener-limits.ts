@@ -30,4 +30,5 @@ export const LISTENER_LIMITS = {
   drainTimeoutMs: 25_000,
 };
 
+/** A limit each, all of them set. */
 export type ListenerLimits = typeof LISTENER_LIMITS;

@@ -6,6 +6,7 @@ import type { TLSSocket } from 'node:tls';
 import type { FastifyServerFactory, FastifyServerOptions } from 'fastify';
 import { LISTENER_LIMITS, type ListenerLimits } from './listener-limits.ts';
 
+/** What a listener is made with. */
 export type ListenerOptions = {
   /** PEM certificate chain and private key. Without them, cleartext. */
   readonly tls?: { readonly cert: string | Buffer; readonly key: string | Buffer };

@@ -5,12 +5,14 @@ import {
 } from '../../gen/payments/v1/payment_service_pb.js';
 import { checkRequest } from '../payments/check-request.ts';
 import { type Caller, createPayment, type PaymentParts } from '../payments/create-payment.ts';
+import { getPayment } from '../payments/get-payment.ts';
 import { type FieldError, invalidParameters } from '../payments/payment-error.ts';
 import type { ServiceHandlers } from './rest.ts';
 import { validate } from './validate.ts';
 
 const checkRules = validate(CreatePaymentRequestSchema);
 
+/** The handlers of the service's rpcs, by name. */
 export type PaymentHandlers = ServiceHandlers<typeof PaymentService, Caller>;
 
 /** The handlers of payments.v1.PaymentService, the same for every protocol. */
@@ -25,6 +27,9 @@ export function paymentService(parts: PaymentParts): PaymentHandlers {
         created: `/v1/payments/${record.id}`,
         ...(replayed && { headers: { 'idempotent-replayed': 'true' } }),
       };
+    },
+    async getPayment({ id }, caller) {
+      return { message: await getPayment(parts, id, caller) };
     },
   };
 }

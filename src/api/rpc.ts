@@ -29,6 +29,7 @@ export const RPC_OPTIONS = {
   jsonOptions: { useProtoFieldName: true, alwaysEmitImplicit: true },
 } satisfies ConnectRouterOptions;
 
+/** What the rpc protocols are served with. */
 export type RpcOptions<Service extends DescService, Call> = {
   readonly service: Service;
   readonly handlers: ServiceHandlers<Service, Call>;

@@ -17,6 +17,7 @@ export type Connector = {
   connect(settings: JsonObject, context: ConnectContext): Connection;
 };
 
+/** What a connection is made with, beside its settings. */
 export type ConnectContext = {
   /** Shown in the record's provider_id and provider_data.id. */
   readonly providerId: string;
@@ -31,8 +32,27 @@ export type Connection = {
    * outcome too.
    */
   pay(attempt: PaymentAttempt): Promise<Outcome>;
+  /** By when `pay` and `lookUp` have ended, whatever happens. */
+  readonly deadlineMs: number;
+  /**
+   * Learns what became of an attempt whose outcome is not known; undefined for a provider that offers no look-up. Like
+   * `pay` it never throws. `not_sent` is the provider's word that it did not happen and never will; that it has not
+   * heard of it yet is `unknown`.
+   */
+  readonly lookUp: ((query: LookUp) => Promise<Outcome>) | undefined;
   /** Waits for calls in flight, then lets go of sockets. */
   close(): Promise<void>;
+};
+
+/** Which attempt is looked up, and what the provider's word of it is checked against. */
+export type LookUp = {
+  readonly transactionId: string;
+  readonly money: Money;
+  readonly method:
+    | { readonly kind: 'card'; readonly capture: boolean }
+    | { readonly kind: 'wallet_redirect' | 'wallet_enrollment' };
+  /** Has the provider close an attempt that it has not heard of, so that one still under way will never happen. */
+  readonly closeIfAbsent: boolean;
 };
 
 /** What a provider is asked to do. */
@@ -52,6 +72,7 @@ export type PaymentAttempt = {
   readonly method: AttemptMethod;
 };
 
+/** How it is paid. */
 export type AttemptMethod =
   | {
       readonly kind: 'card';
@@ -70,6 +91,7 @@ export type AttemptMethod =
       readonly cardType: string | undefined;
     };
 
+/** A card as the provider needs it. */
 export type AttemptCard = {
   readonly number: Secret;
   /** undefined for a vaulted card. */
@@ -97,7 +119,10 @@ export type Outcome =
       /** ISO 8583 response code (field 39) that the provider's own code amounts to. */
       readonly iso8583Code: string;
     }
-  /** Surely nothing happened at the provider (refused, DNS, TLS): the attempt may be made elsewhere. */
+  /**
+   * Surely nothing happened at the provider (refused, DNS, TLS, or turned away by the provider before it did anything):
+   * the attempt may be made elsewhere.
+   */
   | { readonly kind: 'not_sent'; readonly detail: string }
   /** It may have happened (timeout, reset, 5xx, unreadable answer): never resent, never sent elsewhere, never "failed". */
   | { readonly kind: 'unknown'; readonly detail: string; readonly providerData: ProviderData | undefined };

@@ -8,6 +8,7 @@ export type HttpClient = {
   close(): Promise<void>;
 };
 
+/** Where a provider is, and what may be waited for. */
 export type HttpClientOptions = {
   /** Scheme, host and port: `https://api.provider.example`. */
   readonly origin: string;
@@ -18,6 +19,7 @@ export type HttpClientOptions = {
   readonly maxConnections: number;
 };
 
+/** One call. */
 export type HttpRequest = {
   readonly method: 'GET' | 'POST';
   /** Begins with a slash. */

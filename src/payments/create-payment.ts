@@ -1,21 +1,10 @@
-import { fromBinary, toBinary } from '@bufbuild/protobuf';
-import {
-  type Payment,
-  Payment_Status,
-  PaymentSchema,
-  Transaction_Status,
-} from '../../gen/payments/v1/payment_pb.js';
+import { fromBinary } from '@bufbuild/protobuf';
+import { type Payment, PaymentSchema } from '../../gen/payments/v1/payment_pb.js';
 import type { CreatePaymentRequest } from '../../gen/payments/v1/payment_service_pb.js';
 import type { Outcome } from '../connectors/connector.ts';
 import { type Database, isUnavailable } from '../store/database.ts';
-import {
-  type Claim,
-  claimPayment,
-  type Finish,
-  findByKey,
-  finishPayment,
-  type Held,
-} from '../store/payments.ts';
+import { type Claim, claimPayment, findByKey, type Held } from '../store/payments.ts';
+import { type FinishObserver, type FinishParts, finishOf, within, writeFinish } from './finish-payment.ts';
 import {
   awaitAnswer,
   hashRequest,
@@ -24,28 +13,28 @@ import {
   requireSameRequest,
 } from './idempotency.ts';
 import { PaymentError } from './payment-error.ts';
-import { recordOutcome } from './payment-record.ts';
-import { type PreparedPayment, type PrepareParts, preparePayment } from './prepare-payment.ts';
+import {
+  LEASE_MARGIN_S,
+  type PreparedPayment,
+  type PrepareParts,
+  preparePayment,
+} from './prepare-payment.ts';
 
 /** What creating a payment needs. */
-export type PaymentParts = PrepareParts & {
-  readonly database: Database;
-  /** What requests are hashed with, to tell a retry from another request. */
-  readonly requestHashKey: Uint8Array;
-  /** Renders the record as the body that REST answers, which is kept for replay. */
-  readonly encodeAnswer: (record: Payment) => Uint8Array;
-  readonly patience: Patience;
-  readonly observer: PaymentObserver;
-};
+export type PaymentParts = PrepareParts &
+  FinishParts & {
+    /** What requests are hashed with, to tell a retry from another request. */
+    readonly requestHashKey: Uint8Array;
+    readonly patience: Patience;
+    readonly observer: PaymentObserver;
+  };
 
 /** Is told what happens, for metrics, traces and logs. */
-export type PaymentObserver = {
+export type PaymentObserver = FinishObserver & {
   /** Runs a provider call, and sees its outcome. */
   providerCall(connectionId: string, call: () => Promise<Outcome>): Promise<Outcome>;
   answered(record: Payment): void;
   replayed(): void;
-  /** The outcome is known and cannot be written; it is tried again. */
-  finishFailed(paymentId: string, error: unknown): void;
 };
 
 /** Who calls, and under which key. */
@@ -96,21 +85,32 @@ export async function createPayment(
   }
 
   // 3. Commit 1: the key is claimed and the payment stands, before anything is sent.
+  const preparedMs = performance.now();
   const claim: Claim = { ...prepared.claim, accountId, idempotencyKey, requestHash };
   const holder = await orUnavailable(claimOrFindHolder(parts.database, claim, read));
   if (holder) return replay(parts, holder, requestHash, read);
 
-  // 4. The provider is called, once.
-  const { attempt, connection } = prepared;
+  // 4. The provider is called, once; by who was held up until the lease ran out, not at all.
+  const { attempt, connection, record } = prepared;
+  if (performance.now() - preparedMs > START_WITHIN_MS) throw inProgress(parts.patience.retryAfterS);
   const outcome = await parts.observer.providerCall(claim.connectionId, () => connection.pay(attempt));
 
   // 5. Commit 2: what is known of it now, and the answer.
-  const { record, finish } = finishOf(parts, prepared, outcome);
-  const written = writeFinish(parts, finish);
-  if (!(await within(written, parts.patience.waitMs))) throw inProgress(parts.patience.retryAfterS);
+  const taken = { ...claim, fence: 0, lookUps: 0, vaultedToken: claim.vault?.token };
+  const finish = finishOf(parts, taken, record, outcome);
+  const written = await within(writeFinish(parts, finish), parts.patience.waitMs);
+  if (written === undefined) throw inProgress(parts.patience.retryAfterS);
+  if (!written) {
+    // Somebody else wrote first, or our own acknowledgement was lost: what stands written is the answer.
+    const held = await orUnavailable(awaitAnswer(undefined, read, parts.patience));
+    return { record: fromBinary(PaymentSchema, held.record), body: held.answer, replayed: false };
+  }
   parts.observer.answered(record);
   return { record, body: finish.answer, replayed: false };
 }
+
+/** How long after the claim the provider is still called; the rest of the lease is for its answer. */
+const START_WITHIN_MS = LEASE_MARGIN_S * 500;
 
 /** Objects and payments belong to accounts: a key speaks for its own only. */
 function requireOwnAccount(request: CreatePaymentRequest, caller: Caller): void {
@@ -150,65 +150,6 @@ async function replay(
   const { record, answer } = await orUnavailable(awaitAnswer(held, read, parts.patience));
   parts.observer.replayed();
   return { record: fromBinary(PaymentSchema, record), body: answer, replayed: true };
-}
-
-function finishOf(
-  parts: PaymentParts,
-  prepared: PreparedPayment,
-  outcome: Outcome,
-): { record: Payment; finish: Finish } {
-  const { record, claim } = prepared;
-  const states = recordOutcome(record, outcome, claim.vault?.token, parts.now());
-  const open = states.payment === Payment_Status.PENDING;
-  const kept = outcome.kind === 'approved' ? 'keep' : 'drop';
-  const finish: Finish = {
-    paymentId: claim.paymentId,
-    status: Payment_Status[states.payment],
-    record: toBinary(PaymentSchema, record),
-    answer: parts.encodeAnswer(record),
-    transactionId: claim.transactionId,
-    transactionStatus: Transaction_Status[states.transaction],
-    vault: claim.vault && { token: claim.vault.token, fate: open ? 'wait' : kept },
-  };
-  return { record, finish };
-}
-
-const FIRST_PAUSE_MS = 20;
-const LONGEST_PAUSE_MS = 2_000;
-const FINISH_TRIES = 60;
-
-/** Writes what became of the payment, again and again while the database is away: it must not be lost for an outage. */
-async function writeFinish(parts: PaymentParts, finish: Finish): Promise<void> {
-  for (
-    let tries = 1, pauseMs = FIRST_PAUSE_MS;
-    ;
-    tries++, pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)
-  ) {
-    try {
-      // Finished before can only mean that the acknowledgement of an earlier try was lost: nobody else finishes it.
-      await finishPayment(parts.database, finish);
-      return;
-    } catch (error) {
-      parts.observer.finishFailed(finish.paymentId, error);
-      if (!isUnavailable(error) || tries === FINISH_TRIES) throw error;
-      await new Promise((resolve) => setTimeout(resolve, pauseMs));
-    }
-  }
-}
-
-/** Whether a promise is fulfilled in time; a failure in time is thrown, one after it was reported by its maker. */
-async function within(promise: Promise<void>, timeoutMs: number): Promise<boolean> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<boolean>((resolve) => {
-    timer = setTimeout(() => resolve(false), timeoutMs);
-  });
-  const done = promise.then(() => true);
-  try {
-    return await Promise.race([done, late]);
-  } finally {
-    clearTimeout(timer);
-    done.catch(() => {});
-  }
 }
 
 function inProgress(retryAfterS: number): PaymentError {

@@ -76,16 +76,17 @@ const LONGEST_PAUSE_MS = 250;
 /**
  * Waits until the payment that holds a key has its answer.
  *
+ * @param first the holder, when it was read already.
  * @param read reads the holder again.
  * @throws PaymentError REQUEST_IN_PROGRESS when it has none by then.
  */
 export async function awaitAnswer(
-  first: Held,
+  first: Held | undefined,
   read: () => Promise<Held | undefined>,
   patience: Patience,
 ): Promise<Held & { answer: Uint8Array }> {
   const deadline = performance.now() + patience.waitMs;
-  let held: Held | undefined = first;
+  let held = first ?? (await read());
   for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
     const answer = held?.answer;
     if (held && answer) return { ...held, answer };

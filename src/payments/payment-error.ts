@@ -16,6 +16,7 @@ export const REASONS = {
   VAULTED_TOKEN_NOT_FOUND: { status: 400, rpc: 'InvalidArgument', title: 'Vaulted token not found' },
   INVALID_CREDENTIALS: { status: 401, rpc: 'Unauthenticated', title: 'Invalid credentials' },
   AUTHORIZATION_REQUIRED: { status: 403, rpc: 'PermissionDenied', title: 'Authorization required' },
+  PAYMENT_NOT_FOUND: { status: 404, rpc: 'NotFound', title: 'Payment not found' },
   NOT_FOUND: { status: 404, rpc: 'Unimplemented', title: 'Not found' },
   METHOD_NOT_ALLOWED: { status: 405, rpc: 'Unimplemented', title: 'Method not allowed' },
   REQUEST_IN_PROGRESS: { status: 409, rpc: 'Aborted', title: 'Request in progress' },
@@ -27,6 +28,7 @@ export const REASONS = {
   INTERNAL_ERROR: { status: 500, rpc: 'Internal', title: 'Internal error' },
 } as const;
 
+/** Why a payment was refused: a code of the closed list. */
 export type Reason = keyof typeof REASONS;
 
 /** Why a field is refused. */

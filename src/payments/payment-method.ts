@@ -14,6 +14,7 @@ export type ChosenMethod = {
   | { readonly kind: 'wallet'; readonly token: string | undefined; readonly cardType: string | undefined }
 );
 
+/** What a card payment may ask for, beside the card. */
 export type CardOptions = {
   /** false: authorization only. */
   readonly capture: boolean;

@@ -44,6 +44,9 @@ export type OpenCatalogue = {
   readonly connections: ReadonlyMap<string, Connection>;
 };
 
+/** How much longer than the provider may take a claim is left alone: for what is done before and after the call. */
+export const LEASE_MARGIN_S = 10;
+
 /** A payment that needs only its key claimed to be sent. */
 export type PreparedPayment = {
   /** The record as it stands while the outcome is waited for. */
@@ -107,6 +110,7 @@ export async function preparePayment(
       minorUnits: money.minorUnits,
       currency: money.currency,
       capture: method.kind === 'wallet' || method.options.capture,
+      leaseS: connection.deadlineMs / 1000 + LEASE_MARGIN_S,
       vault: await sealForVault(parts, method, card),
     },
     attempt: attemptOf(facts, record, attemptMethod(method, card?.attempt, stored?.vaultedToken)),

@@ -5,7 +5,8 @@ export type LedgerEntry = {
   /** The provider's own identifier: ch_…, wo_… or we_… and a UUID. */
   readonly id: string;
   readonly idempotencyKey: string;
-  readonly kind: 'charge' | 'wallet_order' | 'wallet_enrollment';
+  /** `closed`: nothing was done, and nothing will be. */
+  readonly kind: 'charge' | 'wallet_order' | 'wallet_enrollment' | 'closed';
   readonly acquirer: string;
   readonly status: string;
   /** ISO 8583 response code; undefined for wallets. */

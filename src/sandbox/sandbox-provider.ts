@@ -1,4 +1,4 @@
-import { createHash, timingSafeEqual } from 'node:crypto';
+import { createHash, randomUUID, timingSafeEqual } from 'node:crypto';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { ApiError, errorBody } from './api-error.ts';
 import { type Call, decideCharge } from './charges.ts';
@@ -9,6 +9,7 @@ import { createMisbehaviour, type Misbehaviour } from './misbehaviour.ts';
 import { type JsonRecord, parseBody } from './request-body.ts';
 import { decideWalletEnrollment, decideWalletOrder, type OrderDetails } from './wallets.ts';
 
+/** What the simulated provider is started with. */
 export type SandboxProviderOptions = {
   /** PostgreSQL, in which the provider keeps a schema `sandbox` of its own. */
   readonly databaseUrl: string;
@@ -74,12 +75,40 @@ function registerApi(
     return answer(reply, await record(ledger, entry));
   });
 
+  // What was not done under a key by now will never be: a call with it that is still under way finds it taken.
+  api.post<{ Params: { key: string } }>('/v1/by-idempotency-key/:key/close', async (request, reply) => {
+    const { key } = request.params;
+    if (!IDEMPOTENCY_KEY.test(key))
+      throw new ApiError(400, 'invalid_request', '1 to 255 printable ASCII', 'key');
+    const { entry } = await ledger.record(closedEntry(key));
+    return reply.code(entry.answerStatus).type('application/json').send(entry.answer);
+  });
+
   api.get<{ Params: { key: string } }>('/v1/by-idempotency-key/:key', async (request, reply) => {
     const { key } = request.params;
     const entry = IDEMPOTENCY_KEY.test(key) ? await ledger.findByKey(key) : undefined;
     if (!entry) throw new ApiError(404, 'not_found', 'nothing was recorded under this idempotency key');
     return reply.code(200).type('application/json').send(entry.answer);
   });
+}
+
+function closedEntry(idempotencyKey: string): LedgerEntry {
+  const id = `cl_${randomUUID()}`;
+  return {
+    id,
+    idempotencyKey,
+    kind: 'closed',
+    acquirer: '',
+    status: 'closed',
+    responseCode: undefined,
+    amount: 0,
+    currency: '',
+    cardIin: undefined,
+    cardLastFour: undefined,
+    answerStatus: 200,
+    answer: JSON.stringify({ object: 'closed', id, idempotency_key: idempotencyKey }),
+    details: undefined,
+  };
 }
 
 function registerCheckout(app: FastifyInstance, ledger: Ledger): void {

@@ -10,6 +10,7 @@ export type AccountKeys = {
 };
 
 type KeysRow = { account_id: string; secret_always: boolean; secret_hashes: Buffer[] };
+type AccountRow = { id: string; name: string; secret_always: boolean; created_at: Date };
 type SecretRow = { id: string; created_at: Date; revoked_at: Date | null };
 
 const FIND_KEYS = {
@@ -69,6 +70,73 @@ export async function insertSecretKey(
   secret: { id: string; accountId: string; hash: Uint8Array },
 ): Promise<void> {
   await database.query(INSERT_SECRET_KEY, [secret.id, secret.accountId, secret.hash]);
+}
+
+const CREATE_ACCOUNT = {
+  name: 'create_account',
+  text: `
+    WITH created AS (INSERT INTO account (id, name, secret_always) VALUES ($1, $2, $3) RETURNING id),
+      public AS (INSERT INTO public_key (public_key, account_id) SELECT $4, id FROM created)
+    INSERT INTO secret_key (id, account_id, secret_hash) SELECT $5, id, $6 FROM created`,
+};
+
+/** Adds an account with its first keys, all of it or nothing. */
+export async function createAccount(
+  database: Database,
+  account: { id: string; name: string; secretAlways: boolean },
+  keys: { publicKey: string; secretId: string; secretHash: Uint8Array },
+): Promise<void> {
+  const { id, name, secretAlways } = account;
+  await database.query(CREATE_ACCOUNT, [
+    id,
+    name,
+    secretAlways,
+    keys.publicKey,
+    keys.secretId,
+    keys.secretHash,
+  ]);
+}
+
+const LIST_ACCOUNTS = {
+  name: 'list_accounts',
+  text: 'SELECT id, name, secret_always, created_at FROM account ORDER BY created_at, id',
+};
+const FIND_ACCOUNT = {
+  name: 'find_account',
+  text: 'SELECT id, name, secret_always, created_at FROM account WHERE id = $1',
+};
+const SET_SECRET_ALWAYS = {
+  name: 'set_secret_always',
+  text: 'UPDATE account SET secret_always = $2 WHERE id = $1',
+};
+
+/** An account as the operator sees it. */
+export type Account = {
+  readonly id: string;
+  readonly name: string;
+  readonly secretAlways: boolean;
+  readonly createdAt: Date;
+};
+
+/** Every account, oldest first. */
+export async function listAccounts(database: Database): Promise<Account[]> {
+  const { rows } = await database.query<AccountRow>(LIST_ACCOUNTS);
+  return rows.map(toAccount);
+}
+
+/** An account, if there is one of this id (a UUID). */
+export async function findAccount(database: Database, id: string): Promise<Account | undefined> {
+  const { rows } = await database.query<AccountRow>(FIND_ACCOUNT, [id]);
+  return rows[0] && toAccount(rows[0]);
+}
+
+/** Sets whether the secret is demanded of every call. */
+export async function setSecretAlways(database: Database, id: string, secretAlways: boolean): Promise<void> {
+  await database.query(SET_SECRET_ALWAYS, [id, secretAlways]);
+}
+
+function toAccount(row: AccountRow): Account {
+  return { id: row.id, name: row.name, secretAlways: row.secret_always, createdAt: row.created_at };
 }
 
 const LIST_SECRETS = {

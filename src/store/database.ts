@@ -10,6 +10,7 @@ export type Run = <Row extends pg.QueryResultRow>(
   values?: readonly unknown[],
 ) => Promise<pg.QueryResult<Row>>;
 
+/** How the database is reached, and how long it may take. */
 export type DatabaseOptions = {
   /** `postgres://…`, with all that node-postgres reads of it (`sslmode`, …). */
   readonly url: string;
@@ -44,6 +45,7 @@ export type Database = {
    * Refuses a database that acknowledges a commit before it is on the disk.
    *
    * @param allowUnsafe takes it all the same.
+   * @throws UnsafeDatabaseError that names the settings at fault.
    */
   assertDurable(allowUnsafe: boolean): Promise<void>;
   /** Waits for what is running, then closes the connections. */
@@ -57,6 +59,11 @@ export class DatabaseUnavailableError extends Error {
   constructor(cause: unknown) {
     super(`no connection to the database: ${(cause as Error).message}`, { cause });
   }
+}
+
+/** The database acknowledges commits that a crash can undo. */
+export class UnsafeDatabaseError extends Error {
+  override readonly name = 'UnsafeDatabaseError';
 }
 
 const IDLE_IN_TRANSACTION_TIMEOUT_MS = 10_000;
@@ -134,7 +141,7 @@ export function openDatabase(options: DatabaseOptions): Database {
     assertDurable: async (allowUnsafe) => {
       const { rows } = await query<{ name: string; value: string | null }>(DURABILITY);
       const off = rows.filter((row) => row.value === 'off').map((row) => row.name);
-      if (off.length > 0 && !allowUnsafe) throw new Error(`${UNSAFE}: ${off.join(', ')} off`);
+      if (off.length > 0 && !allowUnsafe) throw new UnsafeDatabaseError(`${UNSAFE}: ${off.join(', ')} off`);
     },
     close: () => pool.end(),
   };

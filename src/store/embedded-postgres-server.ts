@@ -35,6 +35,7 @@ const SETTINGS: Readonly<Record<string, string>> = {
 };
 const UNSAFE_SETTINGS = { fsync: 'off', full_page_writes: 'off', synchronous_commit: 'off' };
 
+/** What a server is started with. */
 export type ServerOptions = {
   /** The program. */
   readonly postgres: string;
@@ -160,13 +161,21 @@ export async function endOrphan(data: string, log: Pick<Logger, 'warn'>): Promis
   );
 }
 
-function readPidFile(data: string): { pid?: number; status?: string } {
+/** The port of the server that runs on a cluster and takes connections; undefined when none does. */
+export function runningPort(data: string): number | undefined {
+  const { pid, port, status } = readPidFile(data);
+  return pid !== undefined && status === 'ready' && isServerOn(pid, data) ? port : undefined;
+}
+
+function readPidFile(data: string): { pid?: number; port?: number; status?: string } {
   const path = join(data, 'postmaster.pid');
   if (!existsSync(path)) return {};
-  // The lines are PostgreSQL's, see miscadmin.h: the pid is the first, the status the eighth.
+  // The lines are PostgreSQL's, see miscadmin.h: the pid is the first, the port the fourth, the status the eighth.
   const lines = readFileSync(path, 'utf8').split('\n');
   const pid = Number.parseInt(lines[0] ?? '', 10);
-  return Number.isSafeInteger(pid) && pid > 0 ? { pid, status: (lines[7] ?? '').trim() } : {};
+  return Number.isSafeInteger(pid) && pid > 0
+    ? { pid, port: Number(lines[3]), status: (lines[7] ?? '').trim() }
+    : {};
 }
 
 function isAlive(pid: number): boolean {

@@ -20,10 +20,11 @@ import { promisify } from 'node:util';
 import type { Logger } from 'pino';
 import { findBinaries, makePassable, type PostgresBinaries } from './embedded-postgres-binaries.ts';
 import { EmbeddedPostgresError } from './embedded-postgres-error.ts';
-import { endOrphan, startServer } from './embedded-postgres-server.ts';
+import { endOrphan, runningPort, startServer } from './embedded-postgres-server.ts';
 import { postgresUser, type SystemUser } from './embedded-postgres-user.ts';
 import { holdLock } from './process-lock.ts';
 
+/** Where the data lies, and how it is kept. */
 export type EmbeddedPostgresOptions = {
   /** An absolute path, see `resolveDataDir`. Created when missing. */
   readonly dataDir: string;
@@ -32,6 +33,7 @@ export type EmbeddedPostgresOptions = {
   readonly unsafeForTests?: boolean;
 };
 
+/** A PostgreSQL that runs for this process. */
 export type EmbeddedPostgres = {
   /** Holds the password: not for a log. */
   readonly url: string;
@@ -72,9 +74,8 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
       log,
       unsafeForTests,
     });
-    const password = readFileSync(join(cluster, 'password'), 'utf8').trim();
     return {
-      url: `postgres://postgres:${password}@127.0.0.1:${server.port}/postgres`,
+      url: clusterUrl(cluster, server.port),
       dataDir,
       stop: () => server.stop().finally(release),
     };
@@ -82,6 +83,30 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
     release();
     throw error;
   }
+}
+
+/**
+ * The address of the PostgreSQL that a running service has started on a data directory; undefined when none runs. It
+ * holds the password: not for a log.
+ *
+ * @throws EmbeddedPostgresError when it runs for another user.
+ */
+export function runningEmbeddedPostgres(dataDir: string): string | undefined {
+  const cluster = join(dataDir, 'postgres');
+  try {
+    const port = runningPort(join(cluster, 'data'));
+    return port === undefined ? undefined : clusterUrl(cluster, port);
+  } catch (cause) {
+    throw new EmbeddedPostgresError(
+      `The data in ${dataDir} is not yours to read (${(cause as Error).message}). Run this as the user who starts the service.`,
+      { cause },
+    );
+  }
+}
+
+function clusterUrl(cluster: string, port: number): string {
+  const password = readFileSync(join(cluster, 'password'), 'utf8').trim();
+  return `postgres://postgres:${password}@127.0.0.1:${port}/postgres`;
 }
 
 /** Creates the data directory when missing and takes its lock. */

@@ -14,6 +14,8 @@ export type Claim = {
   readonly minorUnits: bigint;
   readonly currency: string;
   readonly capture: boolean;
+  /** For how long nobody else looks after this attempt. */
+  readonly leaseS: number;
   /** A card to be kept if the payment succeeds; it waits, inactive, for the outcome. */
   readonly vault:
     | {
@@ -33,6 +35,10 @@ export type Finish = {
   readonly answer: Uint8Array;
   readonly transactionId: string;
   readonly transactionStatus: string;
+  /** How many took the attempt before who writes this: 0 for who claimed it. */
+  readonly fence: number;
+  /** In how many seconds the outcome is looked up again; undefined once it is known. */
+  readonly lookUpInS: number | undefined;
   /** What becomes of the card that waits: kept, dropped, or waiting on while the outcome is open. */
   readonly vault: { readonly token: string; readonly fate: 'keep' | 'drop' | 'wait' } | undefined;
 };
@@ -54,13 +60,14 @@ const CLAIM_PAYMENT = `
     ON CONFLICT (account_id, idempotency_key) DO NOTHING
     RETURNING id
   ), attempt AS (
-    INSERT INTO transaction (id, payment_id, connection_id, status, amount_minor_units, currency, capture)
-    SELECT $7, id, $8, $9, $10, $11, $12 FROM claimed
+    INSERT INTO transaction
+      (id, payment_id, connection_id, status, amount_minor_units, currency, capture, look_up_at, vaulted_token)
+    SELECT $7, id, $8, $9, $10, $11, $12, now() + make_interval(secs => $13), $14::uuid FROM claimed
   )`;
 
 const CLAIM_CARD = `, waiting_card AS (
     INSERT INTO vaulted_token (id, account_id, type, card, card_number, active)
-    SELECT $13, $2, $14, $15, $16, false FROM claimed
+    SELECT $14::uuid, $2, $15, $16, $17, false FROM claimed
   )`;
 
 const CLAIM = { name: 'claim', text: `WITH ${CLAIM_PAYMENT} SELECT id FROM claimed` };
@@ -71,30 +78,38 @@ const CLAIM_WITH_CARD = {
 
 const FIND_BY_KEY = {
   name: 'find_by_key',
-  text: 'SELECT id, request_hash, record, answer FROM payment WHERE account_id = $1 AND idempotency_key = $2',
+  text: `
+    SELECT id, request_hash, coalesce(answered_record, record) AS record, answer
+    FROM payment WHERE account_id = $1 AND idempotency_key = $2`,
 };
 
-// The answer is set once: a second finish of the same payment changes nothing and says so.
+// The attempt is the lock: only who holds its fence writes, and only while its outcome is open. The answer is set once;
+// a record that moves on from what was answered leaves it behind.
 const FINISH_PAYMENT = `
-  finished AS (
-    UPDATE payment SET status = $2, record = $3, answer = $4, updated_at = now()
-    WHERE id = $1 AND answer IS NULL
+  attempt AS (
+    UPDATE transaction
+    SET status = $6, look_up_at = now() + make_interval(secs => $8), updated_at = now()
+    WHERE id = $5 AND fence = $7 AND look_up_at IS NOT NULL
+    RETURNING payment_id
+  ), finished AS (
+    UPDATE payment
+    SET status = $2, record = $3, answer = coalesce(answer, $4), updated_at = now(),
+      answered_record = CASE WHEN answer IS NOT NULL THEN coalesce(answered_record, record) END
+    FROM attempt WHERE payment.id = $1 AND attempt.payment_id = $1
     RETURNING id
-  ), attempt AS (
-    UPDATE transaction SET status = $6, updated_at = now() FROM finished WHERE transaction.id = $5
   )`;
 
 const FINISH = { name: 'finish', text: `WITH ${FINISH_PAYMENT} SELECT id FROM finished` };
 const FINISH_KEEPING_CARD = {
   name: 'finish_keeping_card',
   text: `WITH ${FINISH_PAYMENT}, card AS (
-    UPDATE vaulted_token SET active = true FROM finished WHERE vaulted_token.id = $7
+    UPDATE vaulted_token SET active = true FROM finished WHERE vaulted_token.id = $9
   ) SELECT id FROM finished`,
 };
 const FINISH_DROPPING_CARD = {
   name: 'finish_dropping_card',
   text: `WITH ${FINISH_PAYMENT}, card AS (
-    DELETE FROM vaulted_token USING finished WHERE vaulted_token.id = $7 AND NOT active
+    DELETE FROM vaulted_token USING finished WHERE vaulted_token.id = $9 AND NOT active
   ) SELECT id FROM finished`,
 };
 
@@ -118,9 +133,11 @@ export async function claimPayment(database: Database, claim: Claim): Promise<bo
     claim.minorUnits.toString(),
     claim.currency,
     claim.capture,
+    claim.leaseS,
+    claim.vault?.token ?? null,
   ];
   const { vault } = claim;
-  if (vault) values.push(vault.token, vault.type, vault.card, vault.cardNumber);
+  if (vault) values.push(vault.type, vault.card, vault.cardNumber);
   const { rows } = await database.query(vault ? CLAIM_WITH_CARD : CLAIM, values);
   return rows.length === 1;
 }
@@ -145,7 +162,7 @@ export async function findByKey(
 /**
  * Finishes the payment, its transaction and the card that waits: one statement, one commit, one round trip.
  *
- * @returns false when it had been finished before; then nothing was changed.
+ * @returns false when its outcome was known before, or somebody else took it since; then nothing was changed.
  */
 export async function finishPayment(database: Database, finish: Finish): Promise<boolean> {
   const values: unknown[] = [
@@ -155,6 +172,8 @@ export async function finishPayment(database: Database, finish: Finish): Promise
     finish.answer,
     finish.transactionId,
     finish.transactionStatus,
+    finish.fence,
+    finish.lookUpInS ?? null,
   ];
   let statement = FINISH;
   if (finish.vault && finish.vault.fate !== 'wait') {
@@ -163,4 +182,19 @@ export async function finishPayment(database: Database, finish: Finish): Promise
   }
   const { rows } = await database.query(statement, values);
   return rows.length === 1;
+}
+
+const GET_PAYMENT = {
+  name: 'get_payment',
+  text: 'SELECT record FROM payment WHERE id = $1 AND account_id = $2',
+};
+
+/** A payment of an account as it stands, an encoded Payment. @param paymentId a UUID. */
+export async function getPaymentRecord(
+  database: Database,
+  paymentId: string,
+  accountId: string,
+): Promise<Uint8Array | undefined> {
+  const { rows } = await database.query<{ record: Buffer }>(GET_PAYMENT, [paymentId, accountId]);
+  return rows[0]?.record;
 }

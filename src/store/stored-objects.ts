@@ -15,6 +15,7 @@ export type StoredObjects = {
   readonly vaultedToken: VaultedToken | undefined;
 };
 
+/** A stored payment method. */
 export type VaultedToken = {
   readonly id: string;
   readonly type: string;
@@ -34,6 +35,11 @@ type Row = {
   card_number: string | null;
   provider_token: string | null;
 };
+
+/** Whether a text can be compared with a uuid column. */
+export function isUuid(text: string): boolean {
+  return UUID.test(text);
+}
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
@@ -80,7 +86,7 @@ export async function findStoredObjects(
 
 /** Nothing has the nil UUID, so what is no UUID finds nothing. */
 function uuidOrNil(text: string): string {
-  return UUID.test(text) ? text : '00000000-0000-0000-0000-000000000000';
+  return isUuid(text) ? text : '00000000-0000-0000-0000-000000000000';
 }
 
 const INSERT_CUSTOMER = {

@@ -24,7 +24,7 @@ describe('restRoutes', () => {
     app = Fastify();
     app.setErrorHandler(renderError);
     app.register(
-      restRoutes({
+      restRoutes<typeof PaymentService, { key: unknown }>({
         service: PaymentService,
         openCall: async (request) => {
           const key = request.headers['public-api-key'];
@@ -42,6 +42,7 @@ describe('restRoutes', () => {
               ...(json ? { json } : { created: '/v1/payments/p1' }),
             };
           },
+          getPayment: async ({ id }) => ({ message: create(PaymentSchema, { id }) }),
         },
       }),
     );

@@ -22,7 +22,7 @@ import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/store/em
 const MODULE = JSON.stringify(join(import.meta.dirname, '../../src/store/embedded-postgres.ts'));
 const log = pino({ level: 'silent' });
 
-// Below the checkout's own kind of place: every user can pass through, also the one that root runs PostgreSQL as.
+// Every user can pass through, also the one that root runs PostgreSQL as.
 const home = mkdtempSync(join(tmpdir(), 'embedded-postgres-'));
 chmodSync(home, 0o711);
 const dataDir = join(home, 'data');
@@ -83,7 +83,7 @@ describe('a start', () => {
     await expect(run("SELECT 'value-4242', pg_sleep(9), kept.id FROM kept", killBackend)).rejects.toThrow(
       /terminated/,
     );
-    await untilRecovered();
+    while (!(await run('SELECT 1').catch(() => undefined))) await sleep(20);
     await expect(run("INSERT INTO kept VALUES (1), (2), (3) RETURNING 'value-4242'")).rejects.toMatchObject({
       code: '23505',
     });
@@ -297,8 +297,4 @@ async function run(sql: string, meanwhile?: (client: pg.Client) => Promise<void>
 async function killBackend(client: pg.Client): Promise<void> {
   await sleep(100);
   process.kill((client as unknown as { processID: number }).processID, 'SIGKILL');
-}
-
-async function untilRecovered(): Promise<void> {
-  while (!(await run('SELECT 1').catch(() => undefined))) await sleep(20);
 }

@@ -19,6 +19,24 @@ import type { Decimal } from "../../google/type/decimal_pb.js";
 export declare const file_payments_v1_payment_service: GenFile;
 
 /**
+ * @generated from message payments.v1.GetPaymentRequest
+ */
+export declare type GetPaymentRequest = Message<"payments.v1.GetPaymentRequest"> & {
+  /**
+   * UUID, the payment's id.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+};
+
+/**
+ * Describes the message payments.v1.GetPaymentRequest.
+ * Use `create(GetPaymentRequestSchema)` to create a new message.
+ */
+export declare const GetPaymentRequestSchema: GenMessage<GetPaymentRequest>;
+
+/**
  * @generated from message payments.v1.CreatePaymentRequest
  */
 export declare type CreatePaymentRequest = Message<"payments.v1.CreatePaymentRequest"> & {
@@ -150,6 +168,17 @@ export declare const PaymentService: GenService<{
   createPayment: {
     methodKind: "unary";
     input: typeof CreatePaymentRequestSchema;
+    output: typeof PaymentSchema;
+  },
+  /**
+   * Reads a payment of the caller's account as it stands now. An outcome that was unknown when the payment was created
+   * shows here once it is learned; what CreatePayment answered stays as it was under its key.
+   *
+   * @generated from rpc payments.v1.PaymentService.GetPayment
+   */
+  getPayment: {
+    methodKind: "unary";
+    input: typeof GetPaymentRequestSchema;
     output: typeof PaymentSchema;
   },
 }>;

@@ -1,9 +1,9 @@
 import type { JsonObject } from '@bufbuild/protobuf';
-import type { ConnectContext, Connection, Connector, Outcome, PaymentAttempt } from '../connector.ts';
+import type { ConnectContext, Connection, Connector, LookUp, Outcome, PaymentAttempt } from '../connector.ts';
 import { createHttpClient } from '../http-client.ts';
-import { fromProvider } from './from-provider.ts';
+import { fromLookUp, fromProvider } from './from-provider.ts';
 import { readSettings } from './settings.ts';
-import { toProvider } from './to-provider.ts';
+import { lookUpRequest, toProvider } from './to-provider.ts';
 
 /** Speaks HTTP to the simulated provider. Its settings: see settings.ts. */
 export const sandboxConnector: Connector = { name: 'sandbox', connect };
@@ -35,11 +35,16 @@ function connect(settings: JsonObject, context: ConnectContext): Connection {
     return fromProvider(result, attempt, context.providerId);
   }
 
+  async function lookUp(query: LookUp): Promise<Outcome> {
+    const result = await provider.request(lookUpRequest(query, sandbox));
+    return fromLookUp(result, query, context.providerId);
+  }
+
   async function close(): Promise<void> {
     await Promise.all([provider.close(), refusing.close()]);
   }
 
-  return { pay, close };
+  return { pay, lookUp, close, deadlineMs: sandbox.timeoutMs };
 }
 
 function isConnectionRefusedCard(attempt: PaymentAttempt): boolean {

@@ -1,6 +1,6 @@
 import { create, type JsonObject, type JsonValue } from '@bufbuild/protobuf';
 import { type ProviderData, ProviderDataSchema } from '../../../gen/payments/v1/payment_pb.js';
-import { type AttemptMethod, assertNever, type Outcome, type PaymentAttempt } from '../connector.ts';
+import { type AttemptMethod, assertNever, type LookUp, type Outcome } from '../connector.ts';
 import type { HttpResult } from '../http-client.ts';
 
 /**
@@ -58,9 +58,39 @@ const OBJECTS: Readonly<Record<AttemptMethod['kind'], string>> = {
  * the request up, so nothing happened and the attempt may be made elsewhere. The same status without that body, from a
  * proxy in between say, is `unknown`. So is a 409: something else happened under our key.
  */
-export function fromProvider(result: HttpResult, attempt: PaymentAttempt, providerId: string): Outcome {
+export function fromProvider(result: HttpResult, attempt: AskedAttempt, providerId: string): Outcome {
   if (result.kind === 'not_sent') return result;
   if (result.kind === 'unknown') return { ...result, providerData: undefined };
+  return fromAnswer(result, attempt, providerId);
+}
+
+/** What an answer is read against; a PaymentAttempt is one. */
+export type AskedAttempt = Pick<LookUp, 'transactionId' | 'money' | 'method'>;
+
+/**
+ * What the result of a look-up says of an attempt. Only an answer says anything: that the provider could not be asked is
+ * not its word.
+ */
+export function fromLookUp(result: HttpResult, attempt: AskedAttempt, providerId: string): Outcome {
+  if (result.kind !== 'answer') return unknown(result.detail);
+  const answer = parseObject(result.body);
+  if (result.status === 404 && answer && isErrorBody(answer))
+    return unknown('the provider has not heard of it');
+  if (isClosed(result.status, answer, attempt))
+    return { kind: 'not_sent', detail: 'the provider closed it unheard' };
+  const outcome = fromAnswer(result, attempt, providerId);
+  return outcome.kind === 'not_sent' ? unknown(outcome.detail) : outcome;
+}
+
+function isClosed(status: number, answer: JsonObject | undefined, attempt: AskedAttempt): boolean {
+  return status === 200 && answer?.object === 'closed' && answer.idempotency_key === attempt.transactionId;
+}
+
+function fromAnswer(
+  result: Extract<HttpResult, { kind: 'answer' }>,
+  attempt: AskedAttempt,
+  providerId: string,
+): Outcome {
   const { status } = result;
   const answer = parseObject(result.body);
   if (!answer) return unknown(`the answer cannot be read: ${status}`);
@@ -81,7 +111,7 @@ export function fromProvider(result: HttpResult, attempt: PaymentAttempt, provid
 function readOutcome(
   answer: JsonObject,
   httpStatus: number,
-  method: AttemptMethod,
+  method: AskedAttempt['method'],
   providerData: ProviderData,
 ): Outcome | undefined {
   switch (method.kind) {
@@ -131,7 +161,7 @@ function readCharge(
 }
 
 /** The first field that is not this attempt's. */
-function mismatchOf(answer: JsonObject, attempt: PaymentAttempt): string | undefined {
+function mismatchOf(answer: JsonObject, attempt: AskedAttempt): string | undefined {
   if (answer.object !== OBJECTS[attempt.method.kind]) return 'object';
   if (!matches(answer.id, /^[a-z]{2}_[0-9a-f-]{36}$/)) return 'id';
   if (answer.idempotency_key !== attempt.transactionId) return 'idempotency_key';

@@ -2,7 +2,7 @@ import type { Decimal } from '../../../gen/google/type/decimal_pb.js';
 import type { Airline, Order } from '../../../gen/payments/v1/additional_data_pb.js';
 import type { CustomerPayer } from '../../../gen/payments/v1/customer_payer_pb.js';
 import { parseMoney } from '../../money.ts';
-import { type AttemptCard, assertNever, type PaymentAttempt } from '../connector.ts';
+import { type AttemptCard, assertNever, type LookUp, type PaymentAttempt } from '../connector.ts';
 import type { HttpRequest } from '../http-client.ts';
 import type { SandboxSettings } from './settings.ts';
 
@@ -34,6 +34,19 @@ export function toProvider(attempt: PaymentAttempt, settings: SandboxSettings): 
     default:
       return assertNever(method);
   }
+}
+
+/** The request that asks what became of an attempt; or has it closed when the provider has not heard of it. */
+export function lookUpRequest(query: LookUp, settings: SandboxSettings): HttpRequest {
+  const path = `${settings.basePath}/v1/by-idempotency-key/${encodeURIComponent(query.transactionId)}`;
+  const headers = { authorization: `Bearer ${settings.apiKey.reveal()}` };
+  if (!query.closeIfAbsent) return { method: 'GET', path, headers, body: undefined };
+  return {
+    method: 'POST',
+    path: `${path}/close`,
+    headers: { ...headers, 'content-type': 'application/json' },
+    body: '{}',
+  };
 }
 
 function post(

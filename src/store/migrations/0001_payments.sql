@@ -71,6 +71,8 @@ CREATE TABLE payment (
   record bytea NOT NULL,
   -- The body that REST answered, byte for byte; null until there is an answer. Once given it never changes.
   answer bytea,
+  -- The record as it was answered, once the record has moved on from it.
+  answered_record bytea,
   created_at timestamptz NOT NULL DEFAULT now(),
   updated_at timestamptz NOT NULL DEFAULT now(),
   UNIQUE (account_id, idempotency_key)
@@ -87,6 +89,15 @@ CREATE TABLE transaction (
   currency text NOT NULL,
   -- The flag that was asked for; the record shows another (see the interface), and a later capture goes by this one.
   capture boolean NOT NULL,
+  -- The card that waits for the outcome, if the payment asked to keep one.
+  vaulted_token uuid,
+  -- When what became of it is looked up next; null once that is known. Until the claim's own deadline this is the lease
+  -- of who claimed it, after that of the recovery that took it.
+  look_up_at timestamptz,
+  look_ups integer NOT NULL DEFAULT 0,
+  -- Counts the takers: who took it writes its outcome only while nobody took it since.
+  fence integer NOT NULL DEFAULT 0,
   created_at timestamptz NOT NULL DEFAULT now(),
   updated_at timestamptz NOT NULL DEFAULT now()
 ) WITH (fillfactor = 80);
+CREATE INDEX transaction_look_up ON transaction (look_up_at) WHERE look_up_at IS NOT NULL;

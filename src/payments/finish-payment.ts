@@ -1,0 +1,110 @@
+import { toBinary } from '@bufbuild/protobuf';
+import type { Timestamp } from '@bufbuild/protobuf/wkt';
+import {
+  type Payment,
+  Payment_Status,
+  PaymentSchema,
+  Transaction_Status,
+} from '../../gen/payments/v1/payment_pb.js';
+import type { Outcome } from '../connectors/connector.ts';
+import { type Database, isUnavailable } from '../store/database.ts';
+import { type Finish, finishPayment } from '../store/payments.ts';
+import { recordOutcome } from './payment-record.ts';
+
+/** What finishing a payment needs. */
+export type FinishParts = {
+  readonly database: Database;
+  readonly now: () => Timestamp;
+  /** Renders the record as the body that REST answers, which is kept for replay. */
+  readonly encodeAnswer: (record: Payment) => Uint8Array;
+  readonly observer: FinishObserver;
+};
+
+export type FinishObserver = {
+  /** The outcome is known and cannot be written; it is tried again. */
+  finishFailed(paymentId: string, error: unknown): void;
+};
+
+/** The attempt that is finished, and by which right. */
+export type TakenAttempt = {
+  readonly paymentId: string;
+  readonly transactionId: string;
+  readonly fence: number;
+  /** How often its outcome was looked up before. */
+  readonly lookUps: number;
+  readonly vaultedToken: string | undefined;
+};
+
+/** Writes an outcome into a record, and says what is to be written of it; an unknown one is to be looked up. */
+export function finishOf(
+  parts: FinishParts,
+  attempt: TakenAttempt,
+  record: Payment,
+  outcome: Outcome,
+): Finish {
+  const { vaultedToken } = attempt;
+  const states = recordOutcome(record, outcome, vaultedToken, parts.now());
+  const kept = outcome.kind === 'approved' ? 'keep' : 'drop';
+  const open = states.payment === Payment_Status.PENDING;
+  return {
+    paymentId: attempt.paymentId,
+    status: Payment_Status[states.payment],
+    record: toBinary(PaymentSchema, record),
+    answer: parts.encodeAnswer(record),
+    transactionId: attempt.transactionId,
+    transactionStatus: Transaction_Status[states.transaction],
+    fence: attempt.fence,
+    lookUpInS: outcome.kind === 'unknown' ? lookUpPauseS(attempt.lookUps) : undefined,
+    vault: vaultedToken === undefined ? undefined : { token: vaultedToken, fate: open ? 'wait' : kept },
+  };
+}
+
+const FIRST_LOOK_UP_S = 5;
+const LONGEST_LOOK_UP_S = 86_400;
+const JITTER = 0.2;
+
+/** The pause before an outcome is looked up (again): 5 s, doubling to a day, a fifth more or less. */
+export function lookUpPauseS(lookUps: number): number {
+  const pauseS = Math.min(FIRST_LOOK_UP_S * 2 ** Math.min(lookUps, 30), LONGEST_LOOK_UP_S);
+  return pauseS * (1 + JITTER * (2 * Math.random() - 1));
+}
+
+const FIRST_PAUSE_MS = 20;
+const LONGEST_PAUSE_MS = 2_000;
+const FINISH_TRIES = 60;
+
+/**
+ * Writes what became of a payment, again and again while the database is away: it must not be lost for an outage.
+ *
+ * @returns false when the outcome stood written already, or somebody else took the attempt since.
+ */
+export async function writeFinish(parts: FinishParts, finish: Finish): Promise<boolean> {
+  let pauseMs = FIRST_PAUSE_MS;
+  for (let tries = 1; ; tries++) {
+    try {
+      return await finishPayment(parts.database, finish);
+    } catch (error) {
+      parts.observer.finishFailed(finish.paymentId, error);
+      if (!isUnavailable(error) || tries === FINISH_TRIES) throw error;
+      await new Promise((resolve) => setTimeout(resolve, pauseMs));
+      pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS);
+    }
+  }
+}
+
+/**
+ * What a promise gives within a time; undefined when it takes longer. A failure within it is thrown, one after it was
+ * reported by its maker.
+ */
+export async function within<T>(promise: Promise<T>, timeoutMs: number): Promise<T | undefined> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<undefined>((resolve) => {
+    timer = setTimeout(() => resolve(undefined), timeoutMs);
+  });
+  try {
+    return await Promise.race([promise, late]);
+  } finally {
+    clearTimeout(timer);
+    promise.catch(() => {});
+  }
+}

@@ -1,0 +1,28 @@
+import { fromBinary } from '@bufbuild/protobuf';
+import { type Payment, PaymentSchema } from '../../gen/payments/v1/payment_pb.js';
+import type { Database } from '../store/database.ts';
+import { getPaymentRecord } from '../store/payments.ts';
+import { isUuid } from '../store/stored-objects.ts';
+import { PaymentError } from './payment-error.ts';
+import { INVALID_CREDENTIALS_MESSAGE } from './prepare-payment.ts';
+
+/**
+ * A payment as it stands now, which may have moved on from what its creation was answered.
+ *
+ * @throws PaymentError PAYMENT_NOT_FOUND also for another account's; INVALID_CREDENTIALS for the public key alone.
+ */
+export async function getPayment(
+  parts: { readonly database: Database },
+  paymentId: string,
+  caller: { readonly accountId: string; readonly secretPresented: boolean },
+): Promise<Payment> {
+  if (!caller.secretPresented) throw new PaymentError('INVALID_CREDENTIALS', INVALID_CREDENTIALS_MESSAGE);
+  const record = isUuid(paymentId)
+    ? await getPaymentRecord(parts.database, paymentId, caller.accountId)
+    : undefined;
+  if (record) return fromBinary(PaymentSchema, record);
+  const message = 'is not known in this account';
+  throw new PaymentError('PAYMENT_NOT_FOUND', `id: ${message}`, {
+    fields: [{ field: 'id', code: 'NOT_ALLOWED', message }],
+  });
+}

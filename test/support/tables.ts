@@ -1,0 +1,37 @@
+import pg from 'pg';
+
+/** A look into a database behind the service's back. */
+export type Tables = {
+  query(sql: string, values?: readonly unknown[]): Promise<Record<string, unknown>[]>;
+  /** How many rows there are of what a payment writes, the sandbox provider's ledger included. */
+  counts(): Promise<Counts>;
+  close(): Promise<void>;
+};
+
+export type Counts = {
+  readonly payments: number;
+  readonly transactions: number;
+  readonly tokens: number;
+  readonly charges: number;
+};
+
+/** Opens it, on one connection. */
+export async function openTables(databaseUrl: string): Promise<Tables> {
+  const client = new pg.Client(databaseUrl);
+  // The test that drops its database drops this connection too.
+  client.on('error', () => {});
+  await client.connect();
+  const query: Tables['query'] = async (sql, values) => (await client.query(sql, values as unknown[])).rows;
+  return {
+    query,
+    async counts() {
+      const [row] = await query(`SELECT
+        (SELECT count(*)::int FROM payment) AS payments,
+        (SELECT count(*)::int FROM transaction) AS transactions,
+        (SELECT count(*)::int FROM vaulted_token) AS tokens,
+        (SELECT count(*)::int FROM sandbox.ledger) AS charges`);
+      return row as Counts;
+    },
+    close: () => client.end(),
+  };
+}
