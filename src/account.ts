@@ -1,8 +1,7 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
-import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { pino } from 'pino';
-import { CHECKOUT_DIR, readDataConfig } from './config.ts';
+import { withDatabase } from './command-database.ts';
+import { readDataConfig } from './config.ts';
 import { explainFailure } from './explain-failure.ts';
 import {
   type Account,
@@ -16,10 +15,7 @@ import {
   revokeKey,
   setSecretAlways,
 } from './store/accounts.ts';
-import { resolveDataDir } from './store/data-dir.ts';
-import { type Database, openDatabase } from './store/database.ts';
-import { runningEmbeddedPostgres, startEmbeddedPostgres } from './store/embedded-postgres.ts';
-import { migrate } from './store/migrate.ts';
+import type { Database } from './store/database.ts';
 
 const USAGE = `Usage: npm run account -- <command>
 
@@ -45,21 +41,22 @@ class NotFoundError extends Error {}
 type Arguments = { readonly operands: readonly string[]; readonly options: Options };
 type Options = { readonly name?: string | undefined; readonly 'secret-always'?: boolean | undefined };
 
-/** Does what a command says. @returns what is printed. */
-type Command = (database: Database, operands: readonly string[], options: Options) => Promise<string>;
+/** Checks its command line, then does what it says. @returns what is printed. */
+type Command = (operands: readonly string[], options: Options) => Work;
+type Work = (database: Database) => Promise<string>;
 
 /** By name: what a command has to be given, and what it does. */
 const COMMANDS: Readonly<Record<string, { operands: readonly string[]; run: Command }>> = {
   create: { operands: [], run: create },
-  list: { operands: [], run: async (database) => table((await listAccounts(database)).map(accountRow)) },
+  list: {
+    operands: [],
+    run: () => async (database) => table((await listAccounts(database)).map(accountRow)),
+  },
   keys: { operands: ['<account id>'], run: keys },
   'add-public-key': { operands: ['<account id>'], run: addPublicKey },
   'add-secret': { operands: ['<account id>'], run: addSecret },
-  'revoke-public-key': { operands: ['<public key>'], run: (database, [key = '']) => revoke(database, 'public', key) },
-  'revoke-secret': {
-    operands: ['<secret id>'],
-    run: (database, [id = '']) => revoke(database, 'secret', asId(id, 'secret')),
-  },
+  'revoke-public-key': { operands: ['<public key>'], run: ([key = '']) => revoke('public', key) },
+  'revoke-secret': { operands: ['<secret id>'], run: ([id]) => revoke('secret', asId(id)) },
   'secret-always': { operands: ['<account id>', 'on|off'], run: demandSecret },
 };
 
@@ -76,7 +73,8 @@ async function main(): Promise<void> {
   if (operands.length !== command.operands.length) {
     throw new UsageError(`"${name}" takes ${command.operands.join(' ') || 'no operands'}.`);
   }
-  console.log(await withDatabase((database) => command.run(database, operands, options)));
+  const work = command.run(operands, options);
+  console.log(await withDatabase(readDataConfig(), ({ database }) => work(database)));
 }
 
 function readArguments(name: string, args: string[]): Arguments {
@@ -93,91 +91,83 @@ function readArguments(name: string, args: string[]): Arguments {
 
 const CREATE_OPTIONS = { name: { type: 'string' }, 'secret-always': { type: 'boolean' } } as const;
 
-/** Opens the database, brought up to date; the service's own is started when the service does not run. */
-async function withDatabase<T>(work: (database: Database) => Promise<T>): Promise<T> {
-  const { databaseUrl, dataDir: explicit } = readDataConfig();
-  const log = pino({ level: 'error' }, pino.destination(2));
-  const dataDir = databaseUrl ? '' : resolveDataDir({ explicit, checkoutDir: CHECKOUT_DIR });
-  const url = databaseUrl ?? runningEmbeddedPostgres(dataDir);
-  const started = url ? undefined : await startEmbeddedPostgres({ dataDir, log });
-  const database = openDatabase({ url: url ?? started?.url ?? '', maxConnections: 1, log });
-  try {
-    await migrate(database, join(import.meta.dirname, 'store/migrations'));
-    return await work(database);
-  } finally {
-    await database.close();
-    await started?.stop();
-  }
-}
-
 const NAME = /^[^\p{Cc}]{1,255}$/u;
 
-async function create(database: Database, _operands: readonly string[], options: Options): Promise<string> {
-  const { name = '' } = options;
+function create(_operands: readonly string[], options: Options): Work {
+  const { name = '', 'secret-always': secretAlways = false } = options;
   if (!NAME.test(name)) throw new UsageError('--name is needed: 1 to 255 characters.');
-  const account = { id: randomUUID(), name, secretAlways: options['secret-always'] ?? false };
-  const publicKey = newPublicKey();
-  const { id, secret, hash } = newSecret();
-  await createAccount(database, account, { publicKey, secretId: id, secretHash: hash });
-  return [
-    `account id   ${account.id}`,
-    `public key   ${publicKey}`,
-    `secret       ${secret}`,
-    `secret id    ${id}`,
-    SHOWN_ONCE,
-  ].join('\n');
+  return async (database) => {
+    const account = { id: randomUUID(), name, secretAlways };
+    const publicKey = newPublicKey();
+    const { id, secret, hash } = newSecret();
+    await createAccount(database, account, { publicKey, secretId: id, secretHash: hash });
+    return `account id   ${account.id}\npublic key   ${publicKey}\n${showSecret(secret, id)}`;
+  };
 }
 
-const SHOWN_ONCE = '\nKeep the secret now: it is not shown again, and cannot be had from the database.';
-
-async function keys(database: Database, [id = '']: readonly string[]): Promise<string> {
-  const account = await requireAccount(database, id);
-  const { publicKeys, secrets } = await listKeys(database, account.id);
-  return table([
-    ...publicKeys.map((key) => keyRow('public key', key)),
-    ...secrets.map((key) => keyRow('secret id', key)),
-  ]);
+function keys([id]: readonly string[]): Work {
+  return withAccount(id, async (database, account) => {
+    const { publicKeys, secrets } = await listKeys(database, account.id);
+    return table([
+      ...publicKeys.map((key) => keyRow('public key', key)),
+      ...secrets.map((key) => keyRow('secret id', key)),
+    ]);
+  });
 }
 
-async function addPublicKey(database: Database, [id = '']: readonly string[]): Promise<string> {
-  const account = await requireAccount(database, id);
-  const publicKey = newPublicKey();
-  await insertPublicKey(database, publicKey, account.id);
-  return `public key   ${publicKey}`;
+function addPublicKey([id]: readonly string[]): Work {
+  return withAccount(id, async (database, account) => {
+    const publicKey = newPublicKey();
+    await insertPublicKey(database, publicKey, account.id);
+    return `public key   ${publicKey}`;
+  });
 }
 
-async function addSecret(database: Database, [id = '']: readonly string[]): Promise<string> {
-  const account = await requireAccount(database, id);
-  const { id: secretId, secret, hash } = newSecret();
-  await insertSecretKey(database, { id: secretId, accountId: account.id, hash });
-  return `secret       ${secret}\nsecret id    ${secretId}\n${SHOWN_ONCE}`;
+function addSecret([id]: readonly string[]): Work {
+  return withAccount(id, async (database, account) => {
+    const { id: secretId, secret, hash } = newSecret();
+    await insertSecretKey(database, { id: secretId, accountId: account.id, hash });
+    return showSecret(secret, secretId);
+  });
 }
 
-async function revoke(database: Database, kind: 'public' | 'secret', id: string): Promise<string> {
-  if (await revokeKey(database, kind, id)) return 'revoked';
-  throw new NotFoundError(
-    `There is no such ${kind === 'public' ? 'public key' : 'secret'}, or it is revoked already.`,
-  );
+function revoke(kind: 'public' | 'secret', id: string): Work {
+  return async (database) => {
+    if (await revokeKey(database, kind, id)) return 'revoked';
+    const what = kind === 'public' ? 'public key' : 'secret';
+    throw new NotFoundError(`There is no such ${what}, or it is revoked already.`);
+  };
 }
 
-async function demandSecret(database: Database, [id = '', value = '']: readonly string[]): Promise<string> {
+function demandSecret([id, value]: readonly string[]): Work {
   if (value !== 'on' && value !== 'off') throw new UsageError('"secret-always" is on or off.');
-  const account = await requireAccount(database, id);
-  await setSecretAlways(database, account.id, value === 'on');
-  return `secret-always ${value}`;
+  return withAccount(id, async (database, account) => {
+    await setSecretAlways(database, account.id, value === 'on');
+    return `secret-always ${value}`;
+  });
 }
 
-async function requireAccount(database: Database, id: string): Promise<Account> {
-  const account = await findAccount(database, asId(id, 'account'));
-  if (!account) throw new NotFoundError(`There is no account ${id}.`);
-  return account;
+function withAccount(
+  text: string | undefined,
+  work: (database: Database, account: Account) => Promise<string>,
+): Work {
+  const id = asId(text);
+  return async (database) => {
+    const account = await findAccount(database, id);
+    if (!account) throw new NotFoundError(`There is no account ${id}.`);
+    return work(database, account);
+  };
 }
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
-function asId(text: string, what: string): string {
-  if (!UUID.test(text)) throw new UsageError(`"${text}" is no ${what} id.`);
+function asId(text = ''): string {
+  if (!UUID.test(text)) throw new UsageError(`"${text}" is no id: these are UUIDs.`);
   return text;
+}
+
+function showSecret(secret: string, id: string): string {
+  return `secret       ${secret}\nsecret id    ${id}\n\nKeep the secret now: it is not shown again, and cannot be had from the database.`;
 }
 
 const PUBLIC_KEY_BYTES = 16;

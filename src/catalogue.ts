@@ -30,8 +30,7 @@ export function readCatalogue(file: string): Catalogue {
   try {
     text = readFileSync(file, 'utf8');
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    throw new CatalogueError(`the catalogue ${file}, which CATALOGUE_FILE names, cannot be read (${code})`);
+    throw new CatalogueError(`${file} cannot be read (${(error as NodeJS.ErrnoException).code})`);
   }
   return parseCatalogue(text, file);
 }
@@ -47,8 +46,9 @@ export function parseCatalogue(text: string, file: string): Catalogue {
   try {
     catalogue = decode(document.toJS({ maxAliasCount: 100 }));
   } catch (error) {
-    if (error instanceof PaymentError) throw new CatalogueError(`${file}: ${error.message}`);
-    throw error;
+    // The yaml package throws a ReferenceError for aliases that would grow without end.
+    const isOfTheFile = error instanceof PaymentError || error instanceof ReferenceError;
+    throw isOfTheFile ? new CatalogueError(`${file}: ${error.message}`) : error;
   }
   const faults = [...check(catalogue), ...crossCheck(catalogue)];
   if (faults.length === 0) return catalogue;

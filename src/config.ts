@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createSecureContext } from 'node:tls';
+import type { LookUpSchedule } from './payments/finish-payment.ts';
 
 /** Everything that the environment says; the only reader of process.env. */
 export type Config = {
@@ -25,6 +26,14 @@ export type Config = {
   readonly logLevel: string;
   /** How long a repeat waits for the first answer before it is told that it is in progress. */
   readonly inProgressWaitMs: number;
+  /** Calls from their headers to the end of their work, in one replica; one more is refused. */
+  readonly maxInFlight: number;
+  /** Of those, the ones that wait neither for their body nor for a provider. */
+  readonly maxAtWork: number;
+  /** Calls of one account, in one replica: on average, and at once after a pause. */
+  readonly rateLimitPerS: number;
+  readonly rateLimitBurst: number;
+  readonly lookUpSchedule: LookUpSchedule;
   /** How often unknown outcomes that are due are searched for. */
   readonly recoveryIntervalMs: number;
   /** How long a shutdown waits for what is in flight. */
@@ -94,6 +103,15 @@ export function readConfig(environment: Environment = process.env): Config {
     sandboxPublicUrl: httpUrl('SANDBOX_PUBLIC_URL')?.replace(/\/+$/, ''),
     logLevel: oneOf('LOG_LEVEL', ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'], 'info'),
     inProgressWaitMs: integer('IN_PROGRESS_WAIT_MS', 5_000, 0, 60_000),
+    maxInFlight: integer('MAX_IN_FLIGHT', 1_000, 1, 100_000),
+    maxAtWork: integer('MAX_AT_WORK', 128, 1, 100_000),
+    rateLimitPerS: integer('RATE_LIMIT_PER_S', 1_000, 1, 1_000_000),
+    rateLimitBurst: integer('RATE_LIMIT_BURST', 2_000, 1, 1_000_000),
+    lookUpSchedule: {
+      leaseMarginMs: integer('LEASE_MARGIN_MS', 10_000, 100, 600_000),
+      firstLookUpMs: integer('LOOK_UP_FIRST_MS', 5_000, 10, 600_000),
+      lookUpsBeforeClosing: integer('LOOK_UPS_BEFORE_CLOSING', 3, 0, 1_000),
+    },
     recoveryIntervalMs: integer('RECOVERY_INTERVAL_MS', 1_000, 10, 600_000),
     drainTimeoutMs: integer('DRAIN_TIMEOUT_MS', 25_000, 0, 600_000),
     otlpEndpoint: httpUrl('OTEL_EXPORTER_OTLP_ENDPOINT'),

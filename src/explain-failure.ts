@@ -9,6 +9,7 @@ import { MigrationError } from './store/migrate.ts';
 export function explainFailure(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (IN_THEIR_OWN_WORDS.some((type) => error instanceof type)) return error.message;
+  if (error instanceof CatalogueError) return `the catalogue (CATALOGUE_FILE): ${error.message}`;
   if (error instanceof DatabaseUnavailableError) return `${error.message} (see DATABASE_URL)`;
   if (error instanceof UnsafeDatabaseError) {
     return `${error.message}. Switch them on, or take it all the same with ALLOW_UNSAFE_DATABASE=on`;
@@ -16,7 +17,7 @@ export function explainFailure(error: unknown): string {
   return explainListening(error) ?? `${error.message}\n${JSON.stringify(describeError(error))}`;
 }
 
-const IN_THEIR_OWN_WORDS = [ConfigError, CatalogueError, MigrationError, EmbeddedPostgresError];
+const IN_THEIR_OWN_WORDS = [ConfigError, MigrationError, EmbeddedPostgresError];
 
 /** The operating system's refusals to listen. */
 function explainListening(

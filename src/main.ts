@@ -7,22 +7,32 @@ import { CHECKOUT_DIR, type Config, readConfig } from './config.ts';
 import { explainFailure } from './explain-failure.ts';
 import { createBinTable } from './payments/bin-table.ts';
 import { addSandboxFixtures, SANDBOX_ACCOUNT } from './sandbox-fixtures.ts';
-import { createServer, hashKeys } from './server.ts';
+import { createServer } from './server.ts';
 import { resolveDataDir } from './store/data-dir.ts';
 import { type Database, openDatabase } from './store/database.ts';
 import { startEmbeddedPostgres } from './store/embedded-postgres.ts';
 import { migrate } from './store/migrate.ts';
 import { cardVault } from './vault/card-vault.ts';
-import { embeddedKeys, type InstallationKeys } from './vault/key-file.ts';
+import { embeddedKeys, hashKeys, type InstallationKeys } from './vault/key-file.ts';
+
+/** How much longer than the drain everything else may take to end, such as a database that does not answer. */
+const END_MARGIN_MS = 15_000;
 
 /** What the process undoes when it ends, the last first. */
 const ending: (() => Promise<void>)[] = [];
 
-try {
-  await serve(readConfig());
-} catch (error) {
-  console.error(`Cannot start: ${explainFailure(error)}`);
-  await end(1);
+let config: Config | undefined;
+let ended: Promise<never> | undefined;
+const starting = start();
+
+async function start(): Promise<void> {
+  try {
+    config = readConfig();
+    await serve(config);
+  } catch (error) {
+    console.error(`Cannot start: ${explainFailure(error)}`);
+    await end(1);
+  }
 }
 
 /** Starts everything and returns; signals end it. */
@@ -83,7 +93,8 @@ function onSignals(log: pino.Logger): void {
       if (asked) return;
       asked = true;
       log.info({ signal }, 'draining');
-      void end(0);
+      // A start is not left half-way: what it began would be left behind.
+      void starting.then(() => end(0));
     });
   }
   process.on('unhandledRejection', (error) => {
@@ -96,8 +107,19 @@ function onSignals(log: pino.Logger): void {
   });
 }
 
-async function end(code: number): Promise<never> {
+/** Undoes what was begun and exits; the first call counts. */
+function end(code: number): Promise<never> {
+  ended ??= undoAll(code);
+  return ended;
+}
+
+async function undoAll(code: number): Promise<never> {
   let exitCode = code;
+  const giveUp = () => {
+    console.error('The shutdown took too long and was cut short; the next start recovers.');
+    process.exit(1);
+  };
+  setTimeout(giveUp, (config?.drainTimeoutMs ?? 0) + END_MARGIN_MS).unref();
   for (const undo of ending.splice(0).reverse()) {
     try {
       await undo();

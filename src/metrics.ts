@@ -64,6 +64,22 @@ export function createMetrics() {
     buckets: SECONDS,
     registers,
   });
+  const refusals = new Counter({
+    name: 'calls_refused_total',
+    help: 'Calls that were not accepted, by the limit that refused them. Nothing was sent for them.',
+    labelNames: ['limit'] as const,
+    registers,
+  });
+  const callsInFlight = new Gauge({
+    name: 'calls_in_flight',
+    help: 'Calls that were accepted and whose work has not ended, whoever waits for it still.',
+    registers,
+  });
+  const callsAtWork = new Gauge({
+    name: 'calls_at_work',
+    help: 'Of the calls in flight, those that wait neither for their body nor for a provider.',
+    registers,
+  });
   const inFlight = new Gauge({
     name: 'requests_in_flight',
     help: 'Requests that have no answer yet.',
@@ -81,6 +97,9 @@ export function createMetrics() {
     providerCalls,
     queries,
     requests,
+    refusals,
+    callsInFlight,
+    callsAtWork,
     inFlight,
   };
 }

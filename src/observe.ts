@@ -1,11 +1,18 @@
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import { Payment_Status, Transaction_Category } from '../gen/payments/v1/payment_pb.js';
+import {
+  type Authenticate,
+  type Credentials,
+  InvalidCredentialsError,
+  type ReadHeader,
+} from './api/authenticate.ts';
 import type { Metrics } from './metrics.ts';
 import type { PaymentObserver } from './payments/create-payment.ts';
 import type { RecoveryObserver } from './payments/recover-payments.ts';
 import type { Database } from './store/database.ts';
 import type { Tracing } from './tracing.ts';
+import type { CardVault } from './vault/card-vault.ts';
 
 /** Counts and times what becomes of payments, and logs what an operator must hear of. */
 export function observePayments(metrics: Metrics, tracing: Tracing, log: Logger): PaymentObserver {
@@ -25,7 +32,9 @@ export function observePayments(metrics: Metrics, tracing: Tracing, log: Logger)
     },
     answered(record) {
       const category = Transaction_Category[record.transactions?.category ?? 0] ?? '';
-      metrics.payments.inc({ category, status: Payment_Status[record.status] ?? '' });
+      const status = Payment_Status[record.status] ?? '';
+      metrics.payments.inc({ category, status });
+      log.info({ payment_id: record.id, account_id: record.accountId, status }, 'payment made');
     },
     replayed() {
       metrics.replays.inc();
@@ -37,15 +46,54 @@ export function observePayments(metrics: Metrics, tracing: Tracing, log: Logger)
   };
 }
 
+/**
+ * A vault whose uses are logged, by the token that a number belongs to (PCI DSS 10.2.1.1). Why a number could not be
+ * opened is told by who needed it.
+ */
+export function observeVault(vault: CardVault, log: Logger): CardVault {
+  const logged = async <T>(event: string, token: string, use: Promise<T>): Promise<T> => {
+    const result = await use.catch((error) => {
+      log.warn({ token }, `${event} failed`);
+      throw error;
+    });
+    log.info({ token }, event);
+    return result;
+  };
+  return {
+    seal: (number, token) => logged('card number sealed', token, vault.seal(number, token)),
+    open: (sealed, token) => logged('card number opened', token, vault.open(sealed, token)),
+    reseal: (sealed, token) => logged('card number resealed', token, vault.reseal(sealed, token)),
+  };
+}
+
+/**
+ * An authentication whose failures are logged (PCI DSS 10.2.1.4). The keys that were sent are not, not even the public
+ * one: somebody may have put the secret in its place.
+ */
+export function observeAuthentication(authenticate: Authenticate) {
+  return async (request: FastifyRequest, header: ReadHeader): Promise<Credentials> => {
+    try {
+      return await authenticate(header);
+    } catch (error) {
+      if (error instanceof InvalidCredentialsError) {
+        request.log.warn(
+          { account_id: error.accountId, remote_address: request.ip },
+          'authentication failed',
+        );
+      }
+      throw error;
+    }
+  };
+}
+
 /** Counts what recovery learns, and shows what it has not learned yet. */
 export function observeRecovery(metrics: Metrics, log: Logger): RecoveryObserver {
   return {
     lookedUp({ transactionId, connectionId, lookUps }, result) {
       metrics.lookUps.inc({ connection: connectionId, result });
-      log.info(
-        { transaction_id: transactionId, connection: connectionId, look_ups: lookUps, result },
-        'outcome looked up',
-      );
+      const line = { transaction_id: transactionId, connection: connectionId, look_ups: lookUps, result };
+      if (result === 'no_look_up') log.warn(line, 'an outcome is open, and there is nobody to ask');
+      else log.info(line, 'outcome looked up');
     },
     open({ open, oldestS }) {
       metrics.openOutcomes.set(open);
@@ -83,22 +131,35 @@ export function observeRequests(app: FastifyInstance, metrics: Metrics, tracing:
   tracing.traceRequests(app);
   app.addHook('onRequest', (request, reply, done) => {
     metrics.inFlight.inc();
-    reply.header('x-request-id', request.id);
+    // Answers hold personal data: nobody on the way keeps them, and no browser guesses what they are.
+    reply.headers({ 'x-request-id': request.id, ...ANSWER_HEADERS });
+    const remoteAddress = request.ip;
     // On the raw response: it closes also for who left before the answer, and for the rpc protocols.
     reply.raw.once('close', () => {
       const route = request.routeOptions.url ?? 'unknown';
-      const status = reply.raw.statusCode;
+      const status = reply.raw.writableFinished ? reply.raw.statusCode : CLIENT_LEFT;
       metrics.inFlight.dec();
       metrics.requests.observe({ route, status }, reply.elapsedTime / 1000);
       if (QUIET_ROUTES.has(route)) return;
       request.log.info(
-        { method: request.method, route, status, ms: Math.round(reply.elapsedTime) },
+        {
+          method: request.method,
+          route,
+          status,
+          remote_address: remoteAddress,
+          ms: Math.round(reply.elapsedTime),
+        },
         'request',
       );
     });
     done();
   });
 }
+
+/** Who left before the answer was out, by the number that proxies give it. */
+const CLIENT_LEFT = 499;
+
+const ANSWER_HEADERS = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' };
 
 /** What is asked for every few seconds by machines. */
 const QUIET_ROUTES: ReadonlySet<string> = new Set(['/healthz', '/readyz', '/metrics']);

@@ -19,7 +19,7 @@ export type Tracing = {
   readonly traceRequests: (app: FastifyInstance) => void;
   /** Runs work in a span, the child of the request's. */
   span<T>(name: string, attributes: Attributes, work: () => Promise<T>): Promise<T>;
-  /** Sends what is not sent yet. */
+  /** Sends what is not sent yet, if it can; never rejects. */
   shutdown(): Promise<void>;
 };
 
@@ -30,9 +30,13 @@ export const NO_TRACING: Tracing = {
   shutdown: async () => {},
 };
 
+/** How long a batch is tried to be sent, and so how long a collector that is down can hold up the end. */
+const EXPORT_TIMEOUT_MS = 3_000;
+
 /** Sends spans to an OTLP/HTTP endpoint (OpenTelemetry), such as http://127.0.0.1:4318. */
 export function createTracing(otlpEndpoint: string): Tracing {
-  const exporter = new OTLPTraceExporter({ url: `${otlpEndpoint.replace(/\/+$/, '')}/v1/traces` });
+  const url = `${otlpEndpoint.replace(/\/+$/, '')}/v1/traces`;
+  const exporter = new OTLPTraceExporter({ url, timeoutMillis: EXPORT_TIMEOUT_MS });
   const provider = new TracerProvider({
     resource: resourceFromAttributes({ 'service.name': 'payments-service' }),
     spanProcessors: [new BatchSpanProcessor({ exporter })],
@@ -70,7 +74,8 @@ export function createTracing(otlpEndpoint: string): Tracing {
         }
       });
     },
-    shutdown: () => provider.shutdown(),
+    // Spans that the collector does not take are lost, and that is no reason not to end in order.
+    shutdown: () => provider.shutdown().catch(() => {}),
   };
 }
 

@@ -15,10 +15,20 @@ export type KnownKeys = {
   readonly secretHashes: readonly Uint8Array[];
 };
 
+/** The refusal of a call: the same to its caller, whatever was wrong. The log may be told the account, if there is one. */
+export class InvalidCredentialsError extends PaymentError {
+  readonly accountId: string | undefined;
+
+  constructor(accountId: string | undefined) {
+    super('INVALID_CREDENTIALS', INVALID_CREDENTIALS_MESSAGE);
+    this.accountId = accountId;
+  }
+}
+
 /**
  * Tells whose call it is.
  *
- * @throws PaymentError INVALID_CREDENTIALS, the same for a missing or unknown public key and a wrong secret.
+ * @throws InvalidCredentialsError, the same for a missing or unknown public key and a wrong secret.
  */
 export type Authenticate = (header: ReadHeader) => Promise<Credentials>;
 
@@ -42,7 +52,7 @@ export function createAuthenticate(
     const publicKey = header('public-api-key') ?? '';
     const secret = header('private-secret-key') || undefined;
     if (publicKey.length > MAX_KEY_LENGTH || (secret?.length ?? 0) > MAX_KEY_LENGTH)
-      throw invalidCredentials();
+      throw new InvalidCredentialsError(undefined);
 
     const cached = cache.get(publicKey);
     if (cached && cached.until > performance.now()) {
@@ -57,7 +67,7 @@ export function createAuthenticate(
       cache.set(publicKey, { keys, until: performance.now() + CACHE_MS });
     }
     const credentials = check(keys, secret);
-    if (!credentials) throw invalidCredentials();
+    if (!credentials) throw new InvalidCredentialsError(keys?.accountId);
     return credentials;
   };
 }
@@ -75,8 +85,4 @@ function check(keys: KnownKeys | undefined, secret: string | undefined): Credent
   if (secret === undefined)
     return keys.secretAlways ? undefined : { accountId: keys.accountId, secretPresented: false };
   return matches ? { accountId: keys.accountId, secretPresented: true } : undefined;
-}
-
-function invalidCredentials(): PaymentError {
-  return new PaymentError('INVALID_CREDENTIALS', INVALID_CREDENTIALS_MESSAGE);
 }

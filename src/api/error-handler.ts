@@ -4,11 +4,7 @@ import { describeError, toPaymentError, toProblem } from './errors.ts';
 
 /** Answers every error of an application as application/problem+json (RFC 9457), and unknown paths in the caller's protocol. */
 export function answerErrors(app: FastifyInstance): void {
-  app.setErrorHandler((error, request, reply) => {
-    const known = toPaymentError(error);
-    if (OURS.has(known.reason)) request.log.error({ err: error }, 'a request failed');
-    return answerProblem(known, request, reply);
-  });
+  app.setErrorHandler(answerError);
   app.setNotFoundHandler((request, reply) => {
     if (request.headers['content-type']?.startsWith('application/grpc'))
       return answerUnimplemented(request, reply);
@@ -16,12 +12,30 @@ export function answerErrors(app: FastifyInstance): void {
   });
 }
 
+/** Answers one error. Fastify itself has those of requests that it cannot route, such as a path that is no URL. */
+export function answerError(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const known = toPaymentError(error);
+  // A body that broke off is its sender's doing, and nobody is left to read the answer.
+  const brokeOff = request.raw.errored !== null && request.raw.errored === error;
+  if (OURS.has(known.reason) && !brokeOff) request.log.error({ err: error }, 'a request failed');
+  // No hook sees a request that cannot be routed.
+  reply.header('x-request-id', request.id);
+  return answerProblem(known, request, reply);
+}
+
 /** Errors that are not the caller's. */
 const OURS: ReadonlySet<Reason> = new Set(['INTERNAL_ERROR', 'SERVICE_UNAVAILABLE']);
 
-function answerProblem(error: PaymentError, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+/** Answers an error as application/problem+json. */
+export function answerProblem(
+  error: PaymentError,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): FastifyReply {
   const problem = toProblem(error, request.id);
   if (error.retryAfterS !== undefined) reply.header('retry-after', error.retryAfterS);
+  // Fastify closes after a body that it cannot parse; HTTP/2 knows no such header, and Node would print a warning.
+  if (request.raw.httpVersionMajor === 2) reply.removeHeader('connection');
   // As bytes, since Fastify gives the media type of a text a charset, which JSON's has not (RFC 8259).
   return reply
     .code(problem.status)
@@ -31,16 +45,15 @@ function answerProblem(error: PaymentError, request: FastifyRequest, reply: Fast
 
 const GRPC_UNIMPLEMENTED = '12';
 
-/** An rpc that is not there, as gRPC says it: with headers only. */
+/** An rpc that is not there, as gRPC says it: in the trailers, which gRPC-Web takes from the headers of an empty answer. */
 function answerUnimplemented(request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  return reply
-    .code(200)
-    .headers({
-      'content-type': request.headers['content-type'],
-      'grpc-status': GRPC_UNIMPLEMENTED,
-      'grpc-message': 'there is no such rpc',
-    })
-    .send();
+  const contentType = request.headers['content-type'];
+  const status = { 'grpc-status': GRPC_UNIMPLEMENTED, 'grpc-message': 'there is no such rpc' };
+  // Headers count as trailers only if nothing at all follows them, and Node's HTTP/2 ends with an empty frame.
+  const inTrailers = request.raw.httpVersionMajor === 2 && !contentType?.startsWith('application/grpc-web');
+  if (inTrailers) reply.raw.addTrailers(status);
+  else reply.headers(status);
+  return reply.code(200).header('content-type', contentType).send();
 }
 
 /** What pino may print: identifiers and kinds of ours, and of an error only where it arose. */

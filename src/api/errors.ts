@@ -49,7 +49,8 @@ export function toConnectError(error: PaymentError): ConnectError {
 export function rewriteConnectError(error: ConnectError): void {
   if (error.details.length > 0) return;
   const known = foreignRpcError(error);
-  const code = Code[REASONS[known.reason].rpc];
+  const ended = error.code === Code.DeadlineExceeded || error.code === Code.Canceled;
+  const code = ended ? error.code : Code[REASONS[known.reason].rpc];
   Object.assign(error, { code, rawMessage: known.message, message: known.message, cause: undefined });
   addDetails(error, known);
 }
@@ -83,9 +84,17 @@ function foreignRpcError(error: ConnectError): PaymentError {
       return new PaymentError('INVALID_REQUEST', 'the message cannot be read');
     case Code.Unimplemented:
       return new PaymentError('NOT_FOUND', 'there is no such rpc, or not in this form');
-    case Code.Unavailable:
     case Code.Canceled:
     case Code.DeadlineExceeded:
+      // What was begun goes on.
+      return new PaymentError(
+        'REQUEST_IN_PROGRESS',
+        'the call ended before its answer; repeat it to get it',
+        {
+          retryAfterS: 1,
+        },
+      );
+    case Code.Unavailable:
     case Code.Aborted:
       return new PaymentError('SERVICE_UNAVAILABLE', 'the call ended before its answer');
     default:
@@ -106,7 +115,11 @@ export function toPaymentError(error: unknown): PaymentError {
   if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') {
     return new PaymentError('UNSUPPORTED_MEDIA_TYPE', 'the body must be application/json');
   }
-  if (code.startsWith('FST_') && statusCode === 400) {
+  // A path with a part too long for any identifier, or a method that nobody knows.
+  if (code === 'FST_ERR_MAX_PARAM_LENGTH' || code === 'FST_ERR_NOT_FOUND')
+    return new PaymentError('NOT_FOUND', 'there is nothing at this path');
+  // FST_…: Fastify refuses it. ECONNRESET: the caller left in the middle of it.
+  if ((code.startsWith('FST_') && statusCode === 400) || code === 'ECONNRESET') {
     return new PaymentError('INVALID_REQUEST', 'the request cannot be read');
   }
   return new PaymentError('INTERNAL_ERROR', INTERNAL_MESSAGE, { cause: error });

@@ -1,10 +1,11 @@
-import http, { type ServerResponse } from 'node:http';
+import http, { type IncomingMessage, type ServerResponse } from 'node:http';
 import http2, { type Http2Server, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2';
 import https from 'node:https';
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import type { FastifyServerFactory, FastifyServerOptions } from 'fastify';
 import { LISTENER_LIMITS, type ListenerLimits } from './listener-limits.ts';
+import { sniff } from './sniff.ts';
 
 /** What a listener is made with. */
 export type ListenerOptions = {
@@ -133,6 +134,10 @@ function superviseSession(session: ServerHttp2Session, limits: ListenerLimits): 
 function receiveDeadline(stream: ServerHttp2Stream, timeoutMs: number): NodeJS.Timeout {
   const deadline = setTimeout(() => stream.close(http2.constants.NGHTTP2_CANCEL), timeoutMs);
   stream.once('end', () => clearTimeout(deadline));
+  // What was answered unread is skipped: kept, it would fill the connection's memory until its new streams are refused.
+  stream.once('finish', () => {
+    if (!stream.readableEnded) stream.removeAllListeners('data').resume();
+  });
   return deadline.unref();
 }
 
@@ -173,31 +178,6 @@ function routeConnections(
   });
 }
 
-/** No HTTP/1.1 method begins so: the preface was chosen to be refused by servers that know HTTP/1.1 only. */
-const HTTP2_PREFACE_START = Buffer.from('PRI');
-
-/** Waits for the bytes that tell the protocol and puts them back; closes a connection that never says. */
-function sniff(socket: Socket, timeoutMs: number, decided: (isHttp2: boolean) => void): void {
-  let seen: Buffer = Buffer.alloc(0);
-  const giveUp = () => socket.destroy();
-  const deadline = setTimeout(giveUp, timeoutMs).unref();
-  const forget = () => clearTimeout(deadline);
-  const onData = (chunk: Buffer) => {
-    seen = seen.length === 0 ? chunk : Buffer.concat([seen, chunk]);
-    const start = seen.subarray(0, HTTP2_PREFACE_START.length);
-    const mayBeHttp2 = HTTP2_PREFACE_START.subarray(0, start.length).equals(start);
-    if (mayBeHttp2 && start.length < HTTP2_PREFACE_START.length) return;
-    forget();
-    socket.off('data', onData).off('end', giveUp).off('close', forget);
-    socket.pause();
-    socket.unshift(seen);
-    decided(mayBeHttp2);
-    // The HTTP/1.1 listener takes what was put back as it flows; an HTTP/2 session reads it itself.
-    if (!mayBeHttp2) socket.resume();
-  };
-  socket.on('data', onData).once('end', giveUp).once('close', forget);
-}
-
 /** Refuses what Node lets through though it must not reach a handler. */
 function admit(handler: Handler, limits: ListenerLimits): Handler {
   return (request, response) => {
@@ -208,9 +188,13 @@ function admit(handler: Handler, limits: ListenerLimits): Handler {
     // Names and values alternate in rawHeaders.
     if (request.rawHeaders.length > 2 * limits.maxHeaderFields) refuse(response, 431);
     else if (authority === undefined || !URL.canParse(`http://${authority}`)) refuse(response, 400);
+    // HTTP/2 lets through any word for a method; HTTP/1.1's parser refuses those that nobody knows.
+    else if (!METHODS.has(request.method ?? '')) refuse(response, 400);
     else handler(request, response);
   };
 }
+
+const METHODS: ReadonlySet<string> = new Set(http.METHODS);
 
 function refuse(response: ServerResponse, status: number): void {
   response.writeHead(status, { 'content-length': '0' }).end();
@@ -221,8 +205,17 @@ function noteResponses(handler: Handler, connections: Connections): Handler {
   return (request, response) => {
     const connection = connections.get(request.socket);
     if (connection) connection.response = response;
+    finishReading(request, response);
     handler(request, response);
   };
+}
+
+/** Connect stops reading a body that is too large: the rest is skipped, since the connection's next request lies behind. */
+function finishReading(request: IncomingMessage, response: ServerResponse): void {
+  request[Symbol.asyncIterator] = () => request.iterator({ destroyOnReturn: false });
+  response.once('finish', () => {
+    if (!request.complete) request.removeAllListeners('readable').resume();
+  });
 }
 
 function isOwed(response: ServerResponse | undefined): response is ServerResponse {
@@ -271,6 +264,12 @@ function makeCloseDrain(server: http.Server, connections: Connections, timeoutMs
  * the bytes received, and those may hold a card.
  */
 function refuseMalformed(code: string, socket: Socket, response: ServerResponse | undefined): void {
+  if (isOwed(response) && response.req.complete) {
+    // What cannot be read follows a request that was read in full: that one is still answered, and with its own answer.
+    response.shouldKeepAlive = false;
+    response.once('close', () => socket.destroySoon());
+    return;
+  }
   const status = refusalStatus(code);
   if (status === undefined || !socket.writable || (isOwed(response) && response.headersSent)) {
     socket.destroy();

@@ -8,7 +8,7 @@ import { type Caller, createPayment, type PaymentParts } from '../payments/creat
 import { getPayment } from '../payments/get-payment.ts';
 import { type FieldError, invalidParameters } from '../payments/payment-error.ts';
 import type { ServiceHandlers } from './rest.ts';
-import { validate } from './validate.ts';
+import { MAX_FIELD_ERRORS, validate } from './validate.ts';
 
 const checkRules = validate(CreatePaymentRequestSchema);
 
@@ -38,5 +38,6 @@ export function paymentService(parts: PaymentParts): PaymentHandlers {
 function requireValid(request: CreatePaymentRequest): void {
   const byField = new Map<string, FieldError>();
   for (const error of [...checkRules(request), ...checkRequest(request)]) byField.set(error.field, error);
-  if (byField.size > 0) throw invalidParameters([...byField.values()]);
+  // Of hundreds of faults a few do, and all of them would not fit into the trailers that gRPC puts them in.
+  if (byField.size > 0) throw invalidParameters([...byField.values()].slice(0, MAX_FIELD_ERRORS));
 }

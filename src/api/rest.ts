@@ -3,6 +3,7 @@ import { brotliDecompress, gunzip } from 'node:zlib';
 import type { DescMessage, DescService, MessageShape } from '@bufbuild/protobuf';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { PaymentError } from '../payments/payment-error.ts';
+import { canonicalize } from './canonical-message.ts';
 import { type HttpBinding, httpBindings } from './http-rule.ts';
 import { parseJson } from './parse-json.ts';
 import { requestJson } from './rest-request.ts';
@@ -92,6 +93,7 @@ function addRoute<Call>(
     },
     handler: async (request, reply) => {
       const message = decode(requestJson(request, binding, input));
+      canonicalize(input, message);
       const answer = await handle(message, calls.get(request) as Call);
       reply.headers({ ...answer.headers, 'content-type': 'application/json' });
       if (answer.created !== undefined) reply.code(201).header('location', answer.created);

@@ -6,35 +6,43 @@ import {
   toJsonString,
 } from '@bufbuild/protobuf';
 import {
+  Code,
   ConnectError,
   type ConnectRouter,
   type ConnectRouterOptions,
   createContextKey,
+  createContextValues,
   type HandlerContext,
 } from '@connectrpc/connect';
 import { compressionBrotli, compressionGzip } from '@connectrpc/connect-node';
-import { canonicalizeDecimals } from './canonical-decimal.ts';
+import type { FastifyRequest } from 'fastify';
+import { canonicalize } from './canonical-message.ts';
 import { rewriteConnectError, toConnectError, toPaymentError } from './errors.ts';
 import { NESTING_LIMIT, parseJson } from './parse-json.ts';
 import { type Answer, BODY_LIMIT_BYTES, type ServiceHandlers } from './rest.ts';
 import { jsonDecoder } from './wire-json-decode.ts';
 
+const requestKey = createContextKey<FastifyRequest | undefined>(undefined);
+
 /** The limits and the form of messages of every rpc, for fastifyConnectPlugin. */
 export const RPC_OPTIONS = {
   readMaxBytes: BODY_LIMIT_BYTES,
-  maxTimeoutMs: 300_000,
+  // What a timer can hold; a payment is bounded by its own deadlines, whatever the client's.
+  maxTimeoutMs: 2_147_483_647,
   acceptCompression: [compressionGzip, compressionBrotli],
   binaryOptions: { recursionLimit: NESTING_LIMIT, readUnknownFields: false },
   // Connect's JSON has the wire's own names, and says every field.
   jsonOptions: { useProtoFieldName: true, alwaysEmitImplicit: true },
-} satisfies ConnectRouterOptions;
+  requestGate: (context: HandlerContext) => rewriteErrors(context, UNREADABLE),
+  contextValues: (request: FastifyRequest) => createContextValues().set(requestKey, request),
+} satisfies ConnectRouterOptions & { contextValues: unknown };
 
 /** What the rpc protocols are served with. */
 export type RpcOptions<Service extends DescService, Call> = {
   readonly service: Service;
   readonly handlers: ServiceHandlers<Service, Call>;
-  /** Authenticates a call from its headers, before its body is read. */
-  readonly openCall: (header: (name: string) => string | undefined) => Promise<Call>;
+  /** Is asked before the body is read, so that who may not call is refused by then. */
+  readonly openCall: (request: FastifyRequest) => Promise<Call>;
   /** Is told of every error that is not the caller's. */
   readonly onError: (error: unknown) => void;
 };
@@ -46,16 +54,11 @@ export function rpcRoutes<Service extends DescService, Call>(
   const callKey = createContextKey<Call | undefined>(undefined);
 
   async function requestGate(context: HandlerContext): Promise<void> {
-    // Connect aborts a call's signal with the error before it writes that error, whichever protocol it is. It is the one
-    // place where the errors that Connect makes itself can be seen before the caller sees them.
-    context.signal.addEventListener('abort', () => {
-      if (context.signal.reason instanceof ConnectError) rewriteConnectError(context.signal.reason);
-    });
+    rewriteErrors(context);
+    const request = context.values.get(requestKey);
+    if (!request) throw new Error('RPC_OPTIONS were not given to the plugin');
     try {
-      context.values.set(
-        callKey,
-        await options.openCall((name) => context.requestHeader.get(name) ?? undefined),
-      );
+      context.values.set(callKey, await options.openCall(request));
     } catch (error) {
       throw refusal(error, options.onError);
     }
@@ -68,7 +71,12 @@ export function rpcRoutes<Service extends DescService, Call>(
       const implementation = async (request: Message, context: HandlerContext) => {
         const call = context.values.get(callKey);
         if (call === undefined) throw new Error('the request gate did not run');
-        return answer(method.input, handler, request, call, context, options.onError);
+        const { signal } = context;
+        signal.throwIfAborted();
+        return Promise.race([
+          answer(method.input, handler, request, call, context, options.onError),
+          ended(signal),
+        ]);
       };
       router.rpc(method as DescMethodUnary, implementation, {
         requestGate,
@@ -76,6 +84,20 @@ export function rpcRoutes<Service extends DescService, Call>(
       });
     }
   };
+}
+
+/** What Connect makes of messages that it cannot read. */
+const UNREADABLE: readonly Code[] = [Code.InvalidArgument, Code.Internal];
+
+/**
+ * Connect aborts a call's signal with the error before it writes that error, whichever protocol it is. It is the one place
+ * where the errors that Connect makes itself can be seen before the caller sees them.
+ */
+function rewriteErrors({ signal }: HandlerContext, codes?: readonly Code[]): void {
+  signal.addEventListener('abort', () => {
+    const { reason } = signal;
+    if (reason instanceof ConnectError && (codes?.includes(reason.code) ?? true)) rewriteConnectError(reason);
+  });
 }
 
 type Handle<Call> = (message: Message, call: Call) => Promise<Answer<Message>>;
@@ -89,13 +111,20 @@ async function answer<Call>(
   onError: (error: unknown) => void,
 ): Promise<Message> {
   try {
-    canonicalizeDecimals(input, request);
+    canonicalize(input, request);
     const { message, headers } = await handler(request, call);
     for (const [name, value] of Object.entries(headers ?? {})) context.responseHeader.set(name, value);
     return message;
   } catch (error) {
     throw refusal(error, onError);
   }
+}
+
+/** Rejects when the caller's deadline passes, or the caller leaves. The work goes on, and a repeat finds its answer. */
+function ended(signal: AbortSignal): Promise<never> {
+  return new Promise((_resolve, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+  });
 }
 
 function refusal(error: unknown, onError: (error: unknown) => void): ConnectError {

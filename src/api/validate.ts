@@ -5,7 +5,8 @@ import type { FieldCode, FieldError } from '../payments/payment-error.ts';
 /** Checks a message against the rules in its .proto (buf.validate); knows no payment. */
 export type Validate<M> = (message: M) => FieldError[];
 
-const MAX_FIELD_ERRORS = 20;
+/** More faults than these are not told of. */
+export const MAX_FIELD_ERRORS = 20;
 
 const validator = createValidator({
   // The patterns are our own and linear, so the platform's engine serves, and serves faster than RE2 in JavaScript.

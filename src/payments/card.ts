@@ -34,9 +34,12 @@ export function cardData(card: CardDataInput, bin: Bin | undefined, fingerprint:
   });
 }
 
-/** 8 digits for numbers of 16 or more (ISO/IEC 7812-1:2017), 6 for shorter ones: PCI DSS's truncation limits. */
+/**
+ * PCI DSS's limits of truncation: 8 digits for numbers of 16 or more (ISO/IEC 7812-1:2017), 6 for shorter ones, and
+ * fewer where these and the last four would leave less than four digits untold.
+ */
 function iinLength(number: string): number {
-  return number.length < 16 ? 6 : 8;
+  return number.length < 16 ? Math.min(6, number.length - 8) : 8;
 }
 
 /** The Luhn check of a card number (ISO/IEC 7812-1 annex B). */

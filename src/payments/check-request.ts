@@ -3,16 +3,20 @@ import type { Decimal } from '../../gen/google/type/decimal_pb.js';
 import type { Airline, Order } from '../../gen/payments/v1/additional_data_pb.js';
 import type { Address, CustomerPayer } from '../../gen/payments/v1/customer_payer_pb.js';
 import type { PaymentMethodInput } from '../../gen/payments/v1/payment_method_pb.js';
-import type { CreatePaymentRequest } from '../../gen/payments/v1/payment_service_pb.js';
+import {
+  type CreatePaymentRequest,
+  CreatePaymentRequestSchema,
+} from '../../gen/payments/v1/payment_service_pb.js';
 import { currencyDigits, isDecimal, parseMoney } from '../money.ts';
 import { passesLuhn } from './card.ts';
-import type { FieldCode, FieldError } from './payment-error.ts';
+import { checkValues, type Report } from './check-values.ts';
+import type { FieldError } from './payment-error.ts';
 
-const COUNTRIES = new Set((countryCodes as [string, ...unknown[]][]).map(([alpha2]) => alpha2));
+// The list has Kosovo's user-assigned code too, which is not ISO's.
+const COUNTRIES = new Set(
+  (countryCodes as [string, ...unknown[]][]).map(([alpha2]) => alpha2).filter((code) => code !== 'XK'),
+);
 const MAX_MAJOR_UNITS = 10n ** 12n;
-
-/** Takes a field at fault. */
-type Report = (field: string, code: FieldCode, message: string) => void;
 
 /**
  * Checks what the rules in the .proto cannot say: code lists, check digits, calendars, and money against its currency.
@@ -21,6 +25,7 @@ type Report = (field: string, code: FieldCode, message: string) => void;
 export function checkRequest(request: CreatePaymentRequest): FieldError[] {
   const errors: FieldError[] = [];
   const report: Report = (field, code, message) => errors.push({ field, code, message });
+  checkValues(CreatePaymentRequestSchema, request, report);
   checkCountry(report, 'country', request.country);
   checkAmount(report, request);
   checkCallbackUrl(report, request.callbackUrl);
@@ -63,7 +68,7 @@ function checkMoney(report: Report, field: string, decimal: Decimal | undefined,
 }
 
 function checkCountry(report: Report, field: string, country: string | undefined): void {
-  if (country === undefined || COUNTRIES.has(country)) return;
+  if (!country || COUNTRIES.has(country)) return;
   report(field, 'INVALID_FORMAT', 'must be an ISO 3166-1 alpha-2 country code');
 }
 

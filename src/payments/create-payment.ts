@@ -2,7 +2,7 @@ import { fromBinary } from '@bufbuild/protobuf';
 import { type Payment, PaymentSchema } from '../../gen/payments/v1/payment_pb.js';
 import type { CreatePaymentRequest } from '../../gen/payments/v1/payment_service_pb.js';
 import type { Outcome } from '../connectors/connector.ts';
-import { type Database, isUnavailable } from '../store/database.ts';
+import { isSurelyNotCommitted, isUnavailable } from '../store/database.ts';
 import { type Claim, claimPayment, findByKey, type Held } from '../store/payments.ts';
 import { type FinishObserver, type FinishParts, finishOf, within, writeFinish } from './finish-payment.ts';
 import {
@@ -13,12 +13,8 @@ import {
   requireSameRequest,
 } from './idempotency.ts';
 import { PaymentError } from './payment-error.ts';
-import {
-  LEASE_MARGIN_S,
-  type PreparedPayment,
-  type PrepareParts,
-  preparePayment,
-} from './prepare-payment.ts';
+import { type PreparedPayment, type PrepareParts, preparePayment } from './prepare-payment.ts';
+import { orUnavailable } from './unavailable.ts';
 
 /** What creating a payment needs. */
 export type PaymentParts = PrepareParts &
@@ -58,7 +54,8 @@ export type CreatedPayment = {
  * transaction is open while the provider is called.
  *
  * @param request satisfies the rules of its .proto and checkRequest.
- * @throws PaymentError when the payment was refused; then nothing was sent to a provider.
+ * @throws PaymentError when the payment was refused; REQUEST_IN_PROGRESS when it may stand, and its answer is still to
+ *   come under the same key; for every other reason nothing was claimed and nothing was sent.
  */
 export async function createPayment(
   parts: PaymentParts,
@@ -85,32 +82,34 @@ export async function createPayment(
   }
 
   // 3. Commit 1: the key is claimed and the payment stands, before anything is sent.
-  const preparedMs = performance.now();
+  const claimBeforeMs = performance.now() + parts.schedule.leaseMarginMs / 2;
   const claim: Claim = { ...prepared.claim, accountId, idempotencyKey, requestHash };
-  const holder = await orUnavailable(claimOrFindHolder(parts.database, claim, read));
+  const holder = await claimKey(parts, claim, read, claimBeforeMs);
   if (holder) return replay(parts, holder, requestHash, read);
 
-  // 4. The provider is called, once; by who was held up until the lease ran out, not at all.
+  // 4. The provider is called, once. Who was held up is near the end of the lease, and does not begin.
   const { attempt, connection, record } = prepared;
-  if (performance.now() - preparedMs > START_WITHIN_MS) throw inProgress(parts.patience.retryAfterS);
-  const outcome = await parts.observer.providerCall(claim.connectionId, () => connection.pay(attempt));
+  const outcome: Outcome =
+    performance.now() > claimBeforeMs
+      ? { kind: 'not_sent', detail: 'held up after the claim' }
+      : await parts.observer.providerCall(claim.connectionId, () => connection.pay(attempt));
 
   // 5. Commit 2: what is known of it now, and the answer.
   const taken = { ...claim, fence: 0, lookUps: 0, vaultedToken: claim.vault?.token };
   const finish = finishOf(parts, taken, record, outcome);
-  const written = await within(writeFinish(parts, finish), parts.patience.waitMs);
-  if (written === undefined) throw inProgress(parts.patience.retryAfterS);
+  const written = await within(writeFinish(parts, finish), FINISH_WAIT_MS);
+  if (written === undefined) throw inProgress(parts.patience);
   if (!written) {
-    // Somebody else wrote first, or our own acknowledgement was lost: what stands written is the answer.
-    const held = await orUnavailable(awaitAnswer(undefined, read, parts.patience));
+    // Recovery wrote first, or our own acknowledgement was lost: what stands written is the answer.
+    const held = await orInProgress(parts.patience, awaitAnswer(undefined, read, parts.patience));
     return { record: fromBinary(PaymentSchema, held.record), body: held.answer, replayed: false };
   }
   parts.observer.answered(record);
   return { record, body: finish.answer, replayed: false };
 }
 
-/** How long after the claim the provider is still called; the rest of the lease is for its answer. */
-const START_WITHIN_MS = LEASE_MARGIN_S * 500;
+/** How long the caller waits for commit 2 while the database is away; it is tried for longer. */
+const FINISH_WAIT_MS = 5_000;
 
 /** Objects and payments belong to accounts: a key speaks for its own only. */
 function requireOwnAccount(request: CreatePaymentRequest, caller: Caller): void {
@@ -121,23 +120,34 @@ function requireOwnAccount(request: CreatePaymentRequest, caller: Caller): void 
   });
 }
 
-/** @returns who holds the key, when it is not this payment. */
-async function claimOrFindHolder(
-  database: Database,
+const CLAIM_PAUSE_MS = 50;
+
+/**
+ * Claims the key. Once a claim may have been committed although its acknowledgement was lost, only the database can tell
+ * whether it was: it is asked until `beforeMs`, and the caller is told "in progress" rather than "nothing was accepted".
+ *
+ * @returns who holds the key, when it is not this payment.
+ */
+async function claimKey(
+  parts: PaymentParts,
   claim: Claim,
   read: () => Promise<Held | undefined>,
+  beforeMs: number,
 ): Promise<Held | undefined> {
-  let claimed: boolean;
-  try {
-    claimed = await claimPayment(database, claim);
-  } catch (error) {
-    if (!isUnavailable(error)) throw error;
-    // The commit may stand although its acknowledgement was lost: the same claim again tells.
-    claimed = await claimPayment(database, claim);
+  let mayBeClaimed = false;
+  for (;;) {
+    try {
+      if (await claimPayment(parts.database, claim)) return undefined;
+      const holder = await read();
+      if (!holder) throw new Error('the key is held, and nobody holds it');
+      return holder.paymentId === claim.paymentId ? undefined : holder;
+    } catch (error) {
+      mayBeClaimed ||= !isSurelyNotCommitted(error);
+      if (!mayBeClaimed) return orUnavailable(Promise.reject(error));
+      if (!isUnavailable(error) || performance.now() > beforeMs) throw inProgress(parts.patience, error);
+      await new Promise((resolve) => setTimeout(resolve, CLAIM_PAUSE_MS));
+    }
   }
-  if (claimed) return undefined;
-  const holder = await read();
-  return holder?.paymentId === claim.paymentId ? undefined : holder;
 }
 
 async function replay(
@@ -147,32 +157,22 @@ async function replay(
   read: () => Promise<Held | undefined>,
 ): Promise<CreatedPayment> {
   requireSameRequest(held, requestHash);
-  const { record, answer } = await orUnavailable(awaitAnswer(held, read, parts.patience));
+  const waited = awaitAnswer(held, read, parts.patience);
+  const { record, answer } = await orInProgress(parts.patience, waited);
   parts.observer.replayed();
   return { record: fromBinary(PaymentSchema, record), body: answer, replayed: true };
 }
 
-function inProgress(retryAfterS: number): PaymentError {
-  return new PaymentError('REQUEST_IN_PROGRESS', 'the payment was sent; its outcome is being recorded', {
-    retryAfterS,
-  });
-}
-
-const UNAVAILABLE_RETRY_AFTER_S = 1;
-
-/** Before anything is sent, a database that cannot be reached refuses the payment. */
-async function orUnavailable<T>(promise: Promise<T>): Promise<T> {
+/** Once a payment stands, a database that cannot be reached refuses nothing: the answer is there to be asked for. */
+async function orInProgress<T>(patience: Patience, promise: Promise<T>): Promise<T> {
   try {
     return await promise;
   } catch (error) {
-    if (!isUnavailable(error)) throw error;
-    throw new PaymentError(
-      'SERVICE_UNAVAILABLE',
-      'the payment was not accepted and nothing was sent; try again',
-      {
-        retryAfterS: UNAVAILABLE_RETRY_AFTER_S,
-        cause: error,
-      },
-    );
+    throw isUnavailable(error) ? inProgress(patience, error) : error;
   }
+}
+
+function inProgress({ retryAfterS }: Patience, cause?: unknown): PaymentError {
+  const message = 'the payment was taken, or is being taken; its answer comes under the same key';
+  return new PaymentError('REQUEST_IN_PROGRESS', message, { retryAfterS, cause });
 }

@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises';
 import { toBinary } from '@bufbuild/protobuf';
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import {
@@ -18,8 +19,20 @@ export type FinishParts = {
   /** Renders the record as the body that REST answers, which is kept for replay. */
   readonly encodeAnswer: (record: Payment) => Uint8Array;
   readonly observer: FinishObserver;
+  readonly schedule: LookUpSchedule;
 };
 
+/** When an outcome that nobody knows is looked up. */
+export type LookUpSchedule = {
+  /** How much longer than the provider may take an attempt is left to who took it: for what is done around the call. */
+  readonly leaseMarginMs: number;
+  /** From an outcome that was not learned to its first look-up; each later pause is twice as long, up to a day. */
+  readonly firstLookUpMs: number;
+  /** After so many look-ups the provider is asked to close what it has not heard of. */
+  readonly lookUpsBeforeClosing: number;
+};
+
+/** Is told what becomes of finishing a payment. */
 export type FinishObserver = {
   /** The outcome is known and cannot be written; it is tried again. */
   finishFailed(paymentId: string, error: unknown): void;
@@ -54,18 +67,18 @@ export function finishOf(
     transactionId: attempt.transactionId,
     transactionStatus: Transaction_Status[states.transaction],
     fence: attempt.fence,
-    lookUpInS: outcome.kind === 'unknown' ? lookUpPauseS(attempt.lookUps) : undefined,
+    lookUpInS: outcome.kind === 'unknown' ? lookUpPauseS(parts.schedule, attempt.lookUps) : undefined,
     vault: vaultedToken === undefined ? undefined : { token: vaultedToken, fate: open ? 'wait' : kept },
   };
 }
 
-const FIRST_LOOK_UP_S = 5;
 const LONGEST_LOOK_UP_S = 86_400;
 const JITTER = 0.2;
 
-/** The pause before an outcome is looked up (again): 5 s, doubling to a day, a fifth more or less. */
-export function lookUpPauseS(lookUps: number): number {
-  const pauseS = Math.min(FIRST_LOOK_UP_S * 2 ** Math.min(lookUps, 30), LONGEST_LOOK_UP_S);
+/** The pause before an outcome is looked up (again): doubling to a day, a fifth more or less. */
+export function lookUpPauseS(schedule: LookUpSchedule, lookUps: number): number {
+  const firstS = schedule.firstLookUpMs / 1000;
+  const pauseS = Math.min(firstS * 2 ** Math.min(lookUps, 30), LONGEST_LOOK_UP_S);
   return pauseS * (1 + JITTER * (2 * Math.random() - 1));
 }
 
@@ -76,17 +89,18 @@ const FINISH_TRIES = 60;
 /**
  * Writes what became of a payment, again and again while the database is away: it must not be lost for an outage.
  *
+ * @param stop ends the tries; what was not written is learned again by recovery.
  * @returns false when the outcome stood written already, or somebody else took the attempt since.
  */
-export async function writeFinish(parts: FinishParts, finish: Finish): Promise<boolean> {
+export async function writeFinish(parts: FinishParts, finish: Finish, stop?: AbortSignal): Promise<boolean> {
   let pauseMs = FIRST_PAUSE_MS;
   for (let tries = 1; ; tries++) {
     try {
       return await finishPayment(parts.database, finish);
     } catch (error) {
       parts.observer.finishFailed(finish.paymentId, error);
-      if (!isUnavailable(error) || tries === FINISH_TRIES) throw error;
-      await new Promise((resolve) => setTimeout(resolve, pauseMs));
+      if (!isUnavailable(error) || tries === FINISH_TRIES || stop?.aborted) throw error;
+      await setTimeout(pauseMs, undefined, stop && { signal: stop }).catch(() => {});
       pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS);
     }
   }
@@ -97,14 +111,13 @@ export async function writeFinish(parts: FinishParts, finish: Finish): Promise<b
  * reported by its maker.
  */
 export async function within<T>(promise: Promise<T>, timeoutMs: number): Promise<T | undefined> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<undefined>((resolve) => {
-    timer = setTimeout(() => resolve(undefined), timeoutMs);
-  });
+  const timer = new AbortController();
+  const late = setTimeout(timeoutMs, undefined, { signal: timer.signal });
+  late.catch(() => {});
   try {
     return await Promise.race([promise, late]);
   } finally {
-    clearTimeout(timer);
+    timer.abort();
     promise.catch(() => {});
   }
 }

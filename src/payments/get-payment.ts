@@ -5,6 +5,7 @@ import { getPaymentRecord } from '../store/payments.ts';
 import { isUuid } from '../store/stored-objects.ts';
 import { PaymentError } from './payment-error.ts';
 import { INVALID_CREDENTIALS_MESSAGE } from './prepare-payment.ts';
+import { orUnavailable } from './unavailable.ts';
 
 /**
  * A payment as it stands now, which may have moved on from what its creation was answered.
@@ -18,7 +19,7 @@ export async function getPayment(
 ): Promise<Payment> {
   if (!caller.secretPresented) throw new PaymentError('INVALID_CREDENTIALS', INVALID_CREDENTIALS_MESSAGE);
   const record = isUuid(paymentId)
-    ? await getPaymentRecord(parts.database, paymentId, caller.accountId)
+    ? await orUnavailable(getPaymentRecord(parts.database, paymentId, caller.accountId))
     : undefined;
   if (record) return fromBinary(PaymentSchema, record);
   const message = 'is not known in this account';

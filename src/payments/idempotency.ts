@@ -1,5 +1,6 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { toBinary } from '@bufbuild/protobuf';
+import type { Value } from '@bufbuild/protobuf/wkt';
 import type {
   CardDataInput,
   CardInput,
@@ -34,7 +35,7 @@ export function requireIdempotencyKey(header: string | undefined): string {
  * security code. Field order, white space, number or string, and the protocol used make no difference to it.
  */
 export function hashRequest(key: Uint8Array, request: CreatePaymentRequest): Buffer {
-  const bytes = toBinary(CreatePaymentRequestSchema, withoutSecurityCode(request), {
+  const bytes = toBinary(CreatePaymentRequestSchema, withOrderedMembers(withoutSecurityCode(request)), {
     writeUnknownFields: false,
   });
   return createHmac('sha256', key).update(bytes).digest();
@@ -53,6 +54,26 @@ function withoutSecurityCode(request: CreatePaymentRequest): CreatePaymentReques
   return { ...request, paymentMethod: method };
 }
 
+/** Protobuf writes a map in the order in which it was read: that of free JSON's members means nothing. */
+function withOrderedMembers(request: CreatePaymentRequest): CreatePaymentRequest {
+  const { customerPayer } = request;
+  if (!customerPayer || customerPayer.deviceFingerprints.length === 0) return request;
+  const deviceFingerprints = customerPayer.deviceFingerprints.map(orderedMembers);
+  return { ...request, customerPayer: { ...customerPayer, deviceFingerprints } };
+}
+
+function orderedMembers(value: Value): Value {
+  const { kind } = value;
+  if (kind.case === 'listValue') {
+    const list = { ...kind.value, values: kind.value.values.map(orderedMembers) };
+    return { ...value, kind: { case: 'listValue', value: list } };
+  }
+  if (kind.case !== 'structValue') return value;
+  const members = Object.entries(kind.value.fields).sort(([a], [b]) => (a < b ? -1 : 1));
+  const fields = Object.fromEntries(members.map(([name, member]) => [name, orderedMembers(member)]));
+  return { ...value, kind: { case: 'structValue', value: { ...kind.value, fields } } };
+}
+
 /** @throws PaymentError IDEMPOTENCY_KEY_REUSED when the key is held by another request. */
 export function requireSameRequest(held: Held, requestHash: Uint8Array): void {
   if (timingSafeEqual(held.requestHash, requestHash)) return;
@@ -68,7 +89,11 @@ export function requireSameRequest(held: Held, requestHash: Uint8Array): void {
 }
 
 /** How a held key is waited for: by reading again, with growing pauses, up to a bound. */
-export type Patience = { readonly waitMs: number; readonly retryAfterS: number };
+export type Patience = {
+  readonly waitMs: number;
+  readonly retryAfterS: number;
+  readonly pause: (ms: number) => Promise<unknown>;
+};
 
 const FIRST_PAUSE_MS = 10;
 const LONGEST_PAUSE_MS = 250;
@@ -95,7 +120,7 @@ export async function awaitAnswer(
         retryAfterS: patience.retryAfterS,
       });
     }
-    await new Promise((resolve) => setTimeout(resolve, pauseMs));
+    await patience.pause(pauseMs);
     held = await read();
   }
 }

@@ -45,7 +45,7 @@ export type FieldCode =
 export type FieldError = { readonly field: string; readonly code: FieldCode; readonly message: string };
 
 /**
- * A call is refused, and nothing was sent to a provider. `message` is shown to the caller: it names fields and limits,
+ * A call is refused. But for REQUEST_IN_PROGRESS and INTERNAL_ERROR nothing was sent to a provider. `message` is shown to the caller: it names fields and limits,
  * never a value.
  */
 export class PaymentError extends Error {

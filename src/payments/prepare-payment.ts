@@ -17,9 +17,10 @@ import { Secret } from '../secret.ts';
 import type { Database } from '../store/database.ts';
 import type { Claim } from '../store/payments.ts';
 import { findStoredObjects, type StoredObjects, type VaultedToken } from '../store/stored-objects.ts';
-import type { CardVault } from '../vault/card-vault.ts';
+import { type CardVault, VaultKeyMissingError } from '../vault/card-vault.ts';
 import type { BinTable } from './bin-table.ts';
 import { cardData, cardFingerprint } from './card.ts';
+import type { LookUpSchedule } from './finish-payment.ts';
 import { PaymentError, type Reason } from './payment-error.ts';
 import { type ChosenMethod, chooseMethod, type MethodTypes } from './payment-method.ts';
 import { newRecord, type PaymentFacts } from './payment-record.ts';
@@ -34,6 +35,7 @@ export type PrepareParts = {
   /** The catalogue in force; a payment goes by one and the same to its end. */
   readonly catalogue: () => OpenCatalogue;
   readonly now: () => Timestamp;
+  readonly schedule: LookUpSchedule;
 };
 
 /** A catalogue made ready for use, its connections open. */
@@ -43,9 +45,6 @@ export type OpenCatalogue = {
   readonly bins: BinTable;
   readonly connections: ReadonlyMap<string, Connection>;
 };
-
-/** How much longer than the provider may take a claim is left alone: for what is done before and after the call. */
-export const LEASE_MARGIN_S = 10;
 
 /** A payment that needs only its key claimed to be sent. */
 export type PreparedPayment = {
@@ -110,7 +109,7 @@ export async function preparePayment(
       minorUnits: money.minorUnits,
       currency: money.currency,
       capture: method.kind === 'wallet' || method.options.capture,
-      leaseS: connection.deadlineMs / 1000 + LEASE_MARGIN_S,
+      leaseS: (connection.deadlineMs + parts.schedule.leaseMarginMs) / 1000,
       vault: await sealForVault(parts, method, card),
     },
     attempt: attemptOf(facts, record, attemptMethod(method, card?.attempt, stored?.vaultedToken)),
@@ -193,7 +192,19 @@ async function readCard(
     ...fromBinary(CardDataSchema, vaulted.card.data),
     securityCodeLength: 0,
   });
-  return { data, attempt: attemptCard(data, await parts.vault.open(vaulted.card.number, vaulted.id), '') };
+  const number = await openStored(parts.vault, vaulted.card.number, vaulted.id);
+  return { data, attempt: attemptCard(data, number, '') };
+}
+
+/** A key that was taken away too early is for the operator to bring back; until then nothing is sent. */
+async function openStored(vault: CardVault, sealed: string, token: string): Promise<Secret> {
+  try {
+    return await vault.open(sealed, token);
+  } catch (error) {
+    if (!(error instanceof VaultKeyMissingError)) throw error;
+    const message = 'the stored card cannot be read at present; nothing was sent';
+    throw new PaymentError('SERVICE_UNAVAILABLE', message, { cause: error });
+  }
 }
 
 function attemptCard(data: CardData, number: Secret, securityCode: string): AttemptCard {

@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises';
 import { fromBinary } from '@bufbuild/protobuf';
 import {
   type Payment,
@@ -23,12 +24,7 @@ export type RecoveryObserver = {
   failed(error: unknown): void;
 };
 
-/** After so many look-ups the provider is asked to close what it has not heard of: half a minute, by their schedule. */
-const LOOK_UPS_BEFORE_CLOSING = 3;
 const BATCH = 20;
-/** Of a taken attempt: longer than a look-up may take. */
-const LEASE_MARGIN_S = 30;
-const MAX_DEADLINE_S = 60;
 
 /**
  * Looks up the outcomes that nobody knows: of payments whose process died, and of those whose provider did not answer.
@@ -42,66 +38,66 @@ export function startRecovery(
   parts: RecoveryParts,
   options: { readonly intervalMs: number },
 ): () => Promise<void> {
-  let stopped = false;
-  let wake: (() => void) | undefined;
-  const pause = () =>
-    new Promise<void>((resolve) => {
-      // Jittered, so that replicas that started together do not search together.
-      const timer = setTimeout(resolve, options.intervalMs * (0.75 + Math.random() / 2));
-      wake = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-    });
-
+  const stop = new AbortController();
   const running = (async () => {
-    while (!stopped) {
+    while (!stop.signal.aborted) {
       try {
-        const taken = await recoverDue(parts);
+        const taken = await recoverDue(parts, stop.signal);
         if (taken === BATCH) continue;
         parts.recovery.open(await countOpenAttempts(parts.database));
       } catch (error) {
         parts.recovery.failed(error);
       }
-      if (!stopped) await pause();
+      // Jittered, so that replicas that started together do not search together.
+      const pauseMs = options.intervalMs * (0.75 + Math.random() / 2);
+      await setTimeout(pauseMs, undefined, { signal: stop.signal }).catch(() => {});
     }
   })();
 
   return async () => {
-    stopped = true;
-    wake?.();
+    stop.abort();
     await running;
   };
 }
 
 /** Takes what is due and looks it up. @returns how many attempts were taken. */
-export async function recoverDue(parts: RecoveryParts): Promise<number> {
-  const due = await takeDueAttempts(parts.database, BATCH, MAX_DEADLINE_S + LEASE_MARGIN_S);
+export async function recoverDue(parts: RecoveryParts, stop?: AbortSignal): Promise<number> {
+  const deadlinesMs = [...parts.connections().values()].map(({ deadlineMs }) => deadlineMs);
+  const leaseS = (Math.max(0, ...deadlinesMs) + parts.schedule.leaseMarginMs) / 1000;
+  const due = await takeDueAttempts(parts.database, BATCH, leaseS);
   await Promise.all(
-    due.map((attempt) => recoverOne(parts, attempt).catch((error) => parts.recovery.failed(error))),
+    due.map((attempt) => recoverOne(parts, attempt, stop).catch((error) => parts.recovery.failed(error))),
   );
   return due.length;
 }
 
-async function recoverOne(parts: RecoveryParts, attempt: DueAttempt): Promise<void> {
+async function recoverOne(
+  parts: RecoveryParts,
+  attempt: DueAttempt,
+  stop: AbortSignal | undefined,
+): Promise<void> {
   const record = fromBinary(PaymentSchema, attempt.record);
-  const connection = parts.connections().get(attempt.connectionId);
-  const outcome = await connection?.lookUp?.(lookUpOf(attempt, record));
+  const lookUp = parts.connections().get(attempt.connectionId)?.lookUp;
+  const outcome = await lookUp?.(lookUpOf(parts, attempt, record));
   parts.recovery.lookedUp(attempt, outcome?.kind ?? 'no_look_up');
-  if (!outcome || outcome.kind === 'unknown') {
-    // Whose process died is answered by its retry only once something is known; its key is in progress till then.
-    await postponeLookUp(parts.database, attempt, lookUpPauseS(attempt.lookUps));
-    return;
+  // Whose process died is answered by its retry once something is known; till then its key is in progress. Where there
+  // is nobody to ask, that would be for ever: PENDING is then the true answer.
+  const learned = outcome !== undefined && outcome.kind !== 'unknown';
+  if (learned || (!lookUp && !attempt.answered)) {
+    await writeFinish(parts, finishOf(parts, attempt, record, outcome ?? NOBODY_KNOWS), stop);
+  } else {
+    await postponeLookUp(parts.database, attempt, lookUpPauseS(parts.schedule, attempt.lookUps));
   }
-  await writeFinish(parts, finishOf(parts, attempt, record, outcome));
 }
 
-function lookUpOf(attempt: DueAttempt, record: Payment): LookUp {
+const NOBODY_KNOWS: Outcome = { kind: 'unknown', detail: 'there is no look-up', providerData: undefined };
+
+function lookUpOf(parts: RecoveryParts, attempt: DueAttempt, record: Payment): LookUp {
   return {
     transactionId: attempt.transactionId,
     money: { minorUnits: attempt.minorUnits, currency: attempt.currency },
     method: methodOf(attempt, record),
-    closeIfAbsent: attempt.lookUps > LOOK_UPS_BEFORE_CLOSING,
+    closeIfAbsent: attempt.lookUps > parts.schedule.lookUpsBeforeClosing,
   };
 }
 

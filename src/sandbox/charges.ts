@@ -1,6 +1,7 @@
 import { randomInt, randomUUID } from 'node:crypto';
+import { type Behaviour, orderedBehaviour } from './behaviour.ts';
 import type { LedgerEntry } from './ledger.ts';
-import { behaviourOf, type CardBehaviour } from './magic-cards.ts';
+import { behaviourOf } from './magic-cards.ts';
 import {
   boolean,
   integer,
@@ -42,13 +43,14 @@ const RESPONSE_MESSAGES: Readonly<Record<string, string>> = {
  *
  * @throws ApiError naming the field at fault.
  */
-export function decideCharge(body: JsonRecord, call: Call): { entry: LedgerEntry; behaviour: CardBehaviour } {
+export function decideCharge(body: JsonRecord, call: Call): { entry: LedgerEntry; behaviour: Behaviour } {
   const amount = integer(body, 'amount', { min: 1, max: Number.MAX_SAFE_INTEGER });
   const currency = text(body, 'currency', /^[A-Z]{3}$/);
   const capture = boolean(body, 'capture');
   const installments = integer(body, 'installments', { min: 1, max: MAX_INSTALLMENTS });
   const card = readCard(object(body, 'card'));
-  const behaviour = behaviourOf(card.number);
+  const description = optionalText(body, 'description');
+  const behaviour = orderedBehaviour(description) ?? behaviourOf(card.number);
   const responseCode = responseCodeOf(behaviour, call.acquirer);
   const approved = responseCode === '00';
   const id = `ch_${randomUUID()}`;
@@ -63,7 +65,7 @@ export function decideCharge(body: JsonRecord, call: Call): { entry: LedgerEntry
     acquirer: call.acquirer,
     status,
     response_code: responseCode,
-    response_message: RESPONSE_MESSAGES[responseCode],
+    response_message: RESPONSE_MESSAGES[responseCode] ?? 'Declined',
     authorization_code: approved ? randomAuthorizationCode() : null,
     retrieval_reference_number: randomRetrievalReferenceNumber(),
     amount,
@@ -73,7 +75,7 @@ export function decideCharge(body: JsonRecord, call: Call): { entry: LedgerEntry
     card_iin: cardIin,
     card_last_four: cardLastFour,
     reference: optionalText(body, 'reference') ?? null,
-    description: optionalText(body, 'description') ?? null,
+    description: description ?? null,
     three_d_secure_setup_id: optionalText(body, 'three_d_secure_setup_id') ?? null,
     ...countSold(body),
     created_at: new Date().toISOString(),
@@ -115,7 +117,7 @@ function countSold(body: JsonRecord): { order_item_count: number; airline_leg_co
   };
 }
 
-function responseCodeOf(behaviour: CardBehaviour, acquirer: Call['acquirer']): string {
+function responseCodeOf(behaviour: Behaviour, acquirer: Call['acquirer']): string {
   if (behaviour.kind === 'decline') return behaviour.responseCode;
   if (behaviour.kind === 'decline_at_acquirer_one' && acquirer === 'ONE') return behaviour.responseCode;
   return '00';

@@ -1,26 +1,10 @@
-/** What the simulated provider does with a card. Everything but a decline is recorded as an approval. */
-export type CardBehaviour =
-  | { readonly kind: 'approve' }
-  /** Declined with an ISO 8583 response code. */
-  | { readonly kind: 'decline'; readonly responseCode: string }
-  /** Declined at acquirer ONE, approved at acquirer TWO. */
-  | { readonly kind: 'decline_at_acquirer_one'; readonly responseCode: string }
-  /** The charge is recorded and answered only after a while. */
-  | { readonly kind: 'delay'; readonly delayMs: number }
-  /** The charge is recorded, and no answer is ever given. */
-  | { readonly kind: 'hang' }
-  /** The charge is recorded, then the connection is reset. */
-  | { readonly kind: 'reset' }
-  /** The charge is recorded, then the answer is a 500. */
-  | { readonly kind: 'server_error' }
-  /** The charge is recorded, then the answer is a 200 with an HTML page. */
-  | { readonly kind: 'unreadable' };
+import type { Behaviour } from './behaviour.ts';
 
 /** A card number with a meaning. `name` is a short word for tables and tests. */
 export type MagicCard = {
   readonly number: string;
   readonly name: string;
-  readonly behaviour: CardBehaviour;
+  readonly behaviour: Behaviour;
   readonly description: string;
 };
 
@@ -36,25 +20,25 @@ export const MAGIC_CARDS: readonly MagicCard[] = [
   {
     number: '4000000000001000',
     name: 'NO_ANSWER',
-    behaviour: { kind: 'hang' },
+    behaviour: { kind: 'hang_after' },
     description: 'Approved and recorded, but no answer is ever given.',
   },
   {
     number: '4000000000002008',
     name: 'RESET_AFTER_CHARGE',
-    behaviour: { kind: 'reset' },
+    behaviour: { kind: 'reset_after' },
     description: 'Approved and recorded, then the connection is reset.',
   },
   {
     number: '4000000000003006',
     name: 'ERROR_AFTER_CHARGE',
-    behaviour: { kind: 'server_error' },
+    behaviour: { kind: 'error_after' },
     description: 'Approved and recorded, then the answer is a 500.',
   },
   {
     number: '4000000000004004',
     name: 'UNREADABLE_ANSWER',
-    behaviour: { kind: 'unreadable' },
+    behaviour: { kind: 'html' },
     description: 'Approved and recorded, then the answer is an HTML page.',
   },
   {
@@ -79,11 +63,11 @@ export const MAGIC_CARDS: readonly MagicCard[] = [
 ];
 
 const BEHAVIOURS = new Map(MAGIC_CARDS.map((card) => [card.number, card.behaviour]));
-const APPROVE: CardBehaviour = { kind: 'approve' };
-const NO_SUCH_CARD: CardBehaviour = { kind: 'decline', responseCode: '14' };
+const APPROVE: Behaviour = { kind: 'approve' };
+const NO_SUCH_CARD: Behaviour = { kind: 'decline', responseCode: '14' };
 
 /** What becomes of a card number; one that fails Luhn's check (ISO/IEC 7812-1) is declined with 14. */
-export function behaviourOf(number: string): CardBehaviour {
+export function behaviourOf(number: string): Behaviour {
   return BEHAVIOURS.get(number) ?? (passesLuhn(number) ? APPROVE : NO_SUCH_CARD);
 }
 

@@ -1,15 +1,17 @@
 import { parseArgs } from 'node:util';
 import Fastify from 'fastify';
-import { sandboxProvider } from './sandbox-provider.ts';
+import { type LedgerPlace, sandboxProvider } from './sandbox-provider.ts';
 
-const USAGE = `usage: node src/sandbox/main.ts --database-url postgres://… [--port 8090] [--host 127.0.0.1]
-  [--public-url http://127.0.0.1:8090] [--api-key sandbox_api_key]…`;
+const USAGE = `usage: node src/sandbox/main.ts (--database-url postgres://… | --ledger-file path) [--port 8090]
+  [--host 127.0.0.1] [--public-url http://127.0.0.1:8090] [--api-key sandbox_api_key]…
+Port 0 takes any that is free.`;
 
 /** The simulated provider as a process of its own. */
 async function main(): Promise<void> {
   const { values } = parseArgs({
     options: {
       'database-url': { type: 'string' },
+      'ledger-file': { type: 'string' },
       host: { type: 'string', default: '127.0.0.1' },
       port: { type: 'string', default: '8090' },
       'public-url': { type: 'string' },
@@ -18,20 +20,22 @@ async function main(): Promise<void> {
   });
   const { host } = values;
   const port = Number(values.port);
-  const databaseUrl = values['database-url'];
-  if (databaseUrl === undefined) throw new Error('--database-url is missing');
-  if (!Number.isInteger(port) || port < 1 || port > 65_535) throw new Error('--port is no port');
+  const place = readPlace(values['database-url'], values['ledger-file']);
+  if (!Number.isInteger(port) || port < 0 || port > 65_535) throw new Error('--port is no port');
 
-  const publicUrl = values['public-url'] ?? `http://${host}:${port}`;
+  let address = '';
+  const publicUrl = () => values['public-url'] ?? address;
   const app = Fastify({ forceCloseConnections: 'idle' });
-  await app.register(sandboxProvider, {
-    databaseUrl,
-    publicUrl: () => publicUrl,
-    apiKeys: values['api-key'],
-  });
-  await app.listen({ host, port });
-  console.log(`sandbox provider: ${publicUrl}`);
+  await app.register(sandboxProvider, { ...place, publicUrl, apiKeys: values['api-key'] });
+  address = await app.listen({ host, port });
+  console.log(`sandbox provider: ${publicUrl()}`);
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void app.close());
+}
+
+function readPlace(databaseUrl: string | undefined, ledgerFile: string | undefined): LedgerPlace {
+  if (databaseUrl !== undefined && ledgerFile === undefined) return { databaseUrl };
+  if (ledgerFile !== undefined && databaseUrl === undefined) return { ledgerFile };
+  throw new Error('one of --database-url and --ledger-file is needed');
 }
 
 main().catch((error: Error) => {

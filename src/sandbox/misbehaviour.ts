@@ -1,12 +1,18 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { ApiError } from './api-error.ts';
+import { ApiError, errorBody } from './api-error.ts';
+import type { Behaviour, BehaviourAfter } from './behaviour.ts';
+import type { LedgerEntry } from './ledger.ts';
 
-/** The calls that the simulated provider leaves waiting. */
+/** Answers calls as no provider should, and keeps those that it leaves waiting. */
 export type Misbehaviour = {
-  /** Never answers. The socket is let go when the client leaves, after two minutes, or at `release`. */
-  hang(request: FastifyRequest, reply: FastifyReply): void;
-  /** Resets the connection instead of answering. */
-  reset(request: FastifyRequest, reply: FastifyReply): void;
+  /**
+   * Misbehaves before anything is recorded, if the behaviour is such a one.
+   *
+   * @returns whether the call is dealt with.
+   */
+  before(behaviour: Behaviour, call: Exchange): boolean;
+  /** Misbehaves in the answer to what was recorded, if the behaviour is such a one. @returns whether it did. */
+  after(behaviour: Behaviour, call: Exchange, entry: LedgerEntry): boolean;
   /**
    * Waits, whether the client stays or leaves.
    *
@@ -17,14 +23,21 @@ export type Misbehaviour = {
   release(): void;
 };
 
+/** A call and its answer. */
+export type Exchange = { readonly request: FastifyRequest; readonly reply: FastifyReply };
+
 const HANG_MS = 120_000;
 const MAX_WAITING = 1_000;
+const DRIP_MS = 100;
+const HUGE_BYTES = 10 * 1024 * 1024;
 
+/** Makes the keeper of an application's waiting calls. */
 export function createMisbehaviour(): Misbehaviour {
   const waiting = new Set<() => void>();
   let released = false;
 
-  function hang(request: FastifyRequest, reply: FastifyReply): void {
+  /** Keeps the socket until the client leaves, for two minutes, or until `release`. */
+  function hang({ request, reply }: Exchange): void {
     reply.hijack();
     const { socket } = request.raw;
     if (released || waiting.size >= MAX_WAITING) {
@@ -40,12 +53,62 @@ export function createMisbehaviour(): Misbehaviour {
     });
   }
 
-  function reset(request: FastifyRequest, reply: FastifyReply): void {
+  function reset({ request, reply }: Exchange): void {
     reply.hijack();
     const { socket } = request.raw;
     // TLS and HTTP/2 sockets know no reset; breaking off is what comes closest.
     if (request.raw.httpVersionMajor === 1 && !('encrypted' in socket)) socket.resetAndDestroy();
     else socket.destroy();
+  }
+
+  function drip(call: Exchange, entry: LedgerEntry): void {
+    const { raw } = call.reply;
+    hang(call);
+    raw.writeHead(entry.answerStatus, headersOf(entry));
+    const bytes = Buffer.from(entry.answer);
+    let sent = 0;
+    const timer = setInterval(() => {
+      if (sent < bytes.length) raw.write(bytes.subarray(sent, ++sent));
+      else raw.end();
+    }, DRIP_MS);
+    raw.once('close', () => clearInterval(timer));
+  }
+
+  function before(behaviour: Behaviour, call: Exchange): boolean {
+    if (behaviour.kind === 'hang_before') hang(call);
+    else if (behaviour.kind === 'reset_before') reset(call);
+    else if (behaviour.kind === 'error_before') fail(call);
+    else return false;
+    return true;
+  }
+
+  const AFTER: Record<BehaviourAfter, (call: Exchange, entry: LedgerEntry) => void> = {
+    hang_after: hang,
+    reset_after: reset,
+    error_after: fail,
+    html: ({ reply }) => {
+      reply.code(200).type('text/html').send('<!doctype html><title>Welcome</title><h1>It works!</h1>');
+    },
+    truncated: (call, entry) =>
+      writeRaw(call, messageOf(entry).slice(0, -Math.ceil(entry.answer.length / 2))),
+    huge: ({ reply }, entry) => {
+      const padded = { ...JSON.parse(entry.answer), padding: 'x'.repeat(HUGE_BYTES) };
+      reply.code(entry.answerStatus).send(padded);
+    },
+    slow_drip: drip,
+    wrong_amount: ({ reply }, entry) => {
+      reply.code(entry.answerStatus).send({ ...JSON.parse(entry.answer), amount: entry.amount + 1 });
+    },
+    wrong_currency: ({ reply }, entry) => {
+      reply.code(entry.answerStatus).send({ ...JSON.parse(entry.answer), currency: 'XTS' });
+    },
+    duplicate_approval: (call, entry) => writeRaw(call, messageOf(entry).repeat(2)),
+  };
+
+  function after(behaviour: Behaviour, call: Exchange, entry: LedgerEntry): boolean {
+    if (!Object.hasOwn(AFTER, behaviour.kind)) return false;
+    AFTER[behaviour.kind as BehaviourAfter](call, entry);
+    return true;
   }
 
   function delay(delayMs: number): Promise<void> {
@@ -69,5 +132,29 @@ export function createMisbehaviour(): Misbehaviour {
     for (const letGo of [...waiting]) letGo();
   }
 
-  return { hang, reset, delay, release };
+  return { before, after, delay, release };
+}
+
+function fail({ reply }: Exchange): void {
+  reply.code(500).send(errorBody('internal', 'something went wrong'));
+}
+
+function headersOf(entry: LedgerEntry): Record<string, string> {
+  return {
+    'content-type': 'application/json',
+    'content-length': String(Buffer.byteLength(entry.answer)),
+  };
+}
+
+/** An answer as HTTP/1.1 has it on the wire. */
+function messageOf(entry: LedgerEntry): string {
+  const headers = Object.entries(headersOf(entry)).map(([name, value]) => `${name}: ${value}\r\n`);
+  return `HTTP/1.1 ${entry.answerStatus} Answer\r\n${headers.join('')}\r\n${entry.answer}`;
+}
+
+/** Writes what no HTTP library would; HTTP/2 has no such thing, and is broken off. */
+function writeRaw({ request, reply }: Exchange, message: string): void {
+  reply.hijack();
+  if (request.raw.httpVersionMajor === 1) request.raw.socket.end(message);
+  else request.raw.socket.destroy();
 }

@@ -31,6 +31,7 @@ export function object(parent: JsonRecord, path: string): JsonRecord {
   return value;
 }
 
+/** The same, or undefined when it is absent or null. */
 export function optionalObject(parent: JsonRecord, path: string): JsonRecord | undefined {
   return isAbsent(parent[keyOf(path)]) ? undefined : object(parent, path);
 }
@@ -43,16 +44,19 @@ export function objects(parent: JsonRecord, path: string): readonly JsonRecord[]
   return value;
 }
 
+/** The text at a path, which has to match. */
 export function text(parent: JsonRecord, path: string, pattern: RegExp): string {
   const value = parent[keyOf(path)];
   if (typeof value !== 'string' || !pattern.test(value)) throw invalid(path, 'the form is not right');
   return value;
 }
 
+/** The same, or undefined when it is absent or null. */
 export function optionalText(parent: JsonRecord, path: string, pattern = /(?:)/): string | undefined {
   return isAbsent(parent[keyOf(path)]) ? undefined : text(parent, path, pattern);
 }
 
+/** The integer at a path, within a range. */
 export function integer(parent: JsonRecord, path: string, range: { min: number; max: number }): number {
   const value = parent[keyOf(path)];
   if (!Number.isSafeInteger(value) || (value as number) < range.min || (value as number) > range.max) {
@@ -61,10 +65,12 @@ export function integer(parent: JsonRecord, path: string, range: { min: number; 
   return value as number;
 }
 
+/** The same, or undefined when it is absent or null. */
 export function optionalInteger(parent: JsonRecord, path: string, range: { min: number; max: number }) {
   return isAbsent(parent[keyOf(path)]) ? undefined : integer(parent, path, range);
 }
 
+/** The boolean at a path. */
 export function boolean(parent: JsonRecord, path: string): boolean {
   const value = parent[keyOf(path)];
   if (typeof value !== 'boolean') throw invalid(path, 'true or false is required');

@@ -1,18 +1,18 @@
 import { createHash, randomUUID, timingSafeEqual } from 'node:crypto';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { ApiError, errorBody } from './api-error.ts';
+import { type Behaviour, isBefore, orderedBehaviour } from './behaviour.ts';
 import { type Call, decideCharge } from './charges.ts';
 import { checkoutPage, notFoundPage, PAGE_HEADERS } from './checkout-page.ts';
-import { type Ledger, type LedgerEntry, openLedger } from './ledger.ts';
-import type { CardBehaviour } from './magic-cards.ts';
-import { createMisbehaviour, type Misbehaviour } from './misbehaviour.ts';
-import { type JsonRecord, parseBody } from './request-body.ts';
+import { fileLedger } from './file-ledger.ts';
+import { LEDGER_PAGE, type Ledger, type LedgerEntry } from './ledger.ts';
+import { createMisbehaviour, type Exchange, type Misbehaviour } from './misbehaviour.ts';
+import { postgresLedger } from './postgres-ledger.ts';
+import { type JsonRecord, optionalText, parseBody } from './request-body.ts';
 import { decideWalletEnrollment, decideWalletOrder, type OrderDetails } from './wallets.ts';
 
 /** What the simulated provider is started with. */
 export type SandboxProviderOptions = {
-  /** PostgreSQL, in which the provider keeps a schema `sandbox` of its own. */
-  readonly databaseUrl: string;
   /**
    * Where payers reach the application, its prefix included and without a slash at the end. A function, since an
    * application that listens on any free port learns its address last.
@@ -20,7 +20,10 @@ export type SandboxProviderOptions = {
   readonly publicUrl: () => string;
   /** Any of them opens the API. */
   readonly apiKeys: readonly string[];
-};
+} & LedgerPlace;
+
+/** Where the ledger lies: in a schema `sandbox` of a PostgreSQL database, or in a file. */
+export type LedgerPlace = { readonly databaseUrl: string } | { readonly ledgerFile: string };
 
 const BODY_LIMIT_BYTES = 256 * 1024;
 const IDEMPOTENCY_KEY = /^[\x21-\x7e]{1,255}$/;
@@ -32,7 +35,8 @@ const DEFAULT_ACCOUNT = 'acct_sandbox';
  * What it did is on disk before it answers, and a repeat of an idempotency key gets the first answer.
  */
 export async function sandboxProvider(app: FastifyInstance, options: SandboxProviderOptions): Promise<void> {
-  const ledger = openLedger(options.databaseUrl);
+  const ledger =
+    'ledgerFile' in options ? fileLedger(options.ledgerFile) : postgresLedger(options.databaseUrl);
   const misbehaviour = createMisbehaviour();
   app.addHook('preClose', async () => misbehaviour.release());
   app.addHook('onClose', () => ledger.close());
@@ -45,36 +49,53 @@ export async function sandboxProvider(app: FastifyInstance, options: SandboxProv
   );
   await app.register(async (api) => {
     api.addHook('onRequest', authenticator(options.apiKeys));
-    registerApi(api, ledger, misbehaviour, options.publicUrl);
+    registerCreating(api, ledger, misbehaviour, options.publicUrl);
+    registerReading(api, ledger);
   });
   registerCheckout(app, ledger);
 }
 
-function registerApi(
+function registerCreating(
   api: FastifyInstance,
   ledger: Ledger,
   misbehaviour: Misbehaviour,
   publicUrl: () => string,
 ): void {
-  api.post('/v1/charges', async (request, reply) => {
-    const { entry, behaviour } = decideCharge(readBody(request), readCall(request));
+  async function create(decided: Decided, exchange: Exchange): Promise<FastifyReply> {
+    const { entry, behaviour } = decided;
+    const { reply } = exchange;
+    // Only the first call meets the misbehaviour: a repeat learns what was recorded.
+    const first = !isBefore(behaviour) || !(await ledger.findByKey(entry.idempotencyKey));
+    if (first && misbehaviour.before(behaviour, exchange)) return reply;
     if (behaviour.kind === 'delay') await misbehaviour.delay(behaviour.delayMs);
     const recorded = await record(ledger, entry);
-    // Only the first call meets the misbehaviour: a repeat learns what was recorded.
-    if (recorded.isNew && misbehave(behaviour, misbehaviour, request, reply)) return reply;
+    if (recorded.isNew && misbehaviour.after(behaviour, exchange, entry)) return reply;
     return answer(reply, recorded);
-  });
+  }
 
-  api.post('/v1/wallet-orders', async (request, reply) => {
+  api.post('/v1/charges', (request, reply) =>
+    create(decideCharge(readBody(request), readCall(request)), { request, reply }),
+  );
+  api.post('/v1/wallet-orders', (request, reply) => {
     const entry = decideWalletOrder(readBody(request), readCall(request), publicUrl());
-    return answer(reply, await record(ledger, entry));
+    return create({ entry, behaviour: walletBehaviour(request) }, { request, reply });
   });
-
-  api.post('/v1/wallet-enrollments', async (request, reply) => {
+  api.post('/v1/wallet-enrollments', (request, reply) => {
     const entry = decideWalletEnrollment(readBody(request), readCall(request));
-    return answer(reply, await record(ledger, entry));
+    return create({ entry, behaviour: walletBehaviour(request) }, { request, reply });
   });
+}
 
+type Decided = { readonly entry: LedgerEntry; readonly behaviour: Behaviour };
+
+/** Wallets cannot be declined at once: the payer has not been asked yet. */
+function walletBehaviour(request: FastifyRequest): Behaviour {
+  const ordered = orderedBehaviour(optionalText(readBody(request), 'description')) ?? { kind: 'approve' };
+  if (ordered.kind !== 'decline') return ordered;
+  throw new ApiError(400, 'invalid_request', 'only charges are declined', 'description');
+}
+
+function registerReading(api: FastifyInstance, ledger: Ledger): void {
   // What was not done under a key by now will never be: a call with it that is still under way finds it taken.
   api.post<{ Params: { key: string } }>('/v1/by-idempotency-key/:key/close', async (request, reply) => {
     const { key } = request.params;
@@ -90,6 +111,31 @@ function registerApi(
     if (!entry) throw new ApiError(404, 'not_found', 'nothing was recorded under this idempotency key');
     return reply.code(200).type('application/json').send(entry.answer);
   });
+
+  // Everything that was done, for who judges the caller by it. What was answered is not repeated.
+  api.get<{ Querystring: { after?: string | string[] } }>('/v1/ledger', async (request) => {
+    const { after = '' } = request.query;
+    const entries = await ledger.entriesAfter(String(after));
+    return {
+      object: 'ledger',
+      entries: entries.map(shownEntry),
+      next: entries.length === LEDGER_PAGE ? entries.at(-1)?.id : null,
+    };
+  });
+}
+
+function shownEntry(entry: LedgerEntry): object {
+  return {
+    id: entry.id,
+    idempotency_key: entry.idempotencyKey,
+    kind: entry.kind,
+    acquirer: entry.acquirer,
+    status: entry.status,
+    response_code: entry.responseCode ?? null,
+    amount: entry.amount,
+    currency: entry.currency,
+    reference: (JSON.parse(entry.answer) as { reference?: string | null }).reference ?? null,
+  };
 }
 
 function closedEntry(idempotencyKey: string): LedgerEntry {
@@ -134,34 +180,6 @@ async function record(ledger: Ledger, entry: LedgerEntry): Promise<{ entry: Ledg
 function answer(reply: FastifyReply, recorded: { entry: LedgerEntry; isNew: boolean }): FastifyReply {
   if (!recorded.isNew) reply.header('idempotent-replayed', 'true');
   return reply.code(recorded.entry.answerStatus).type('application/json').send(recorded.entry.answer);
-}
-
-/** Whether the call was answered, or left unanswered, in a way of its own. */
-function misbehave(
-  behaviour: CardBehaviour,
-  misbehaviour: Misbehaviour,
-  request: FastifyRequest,
-  reply: FastifyReply,
-): boolean {
-  switch (behaviour.kind) {
-    case 'hang':
-      misbehaviour.hang(request, reply);
-      return true;
-    case 'reset':
-      misbehaviour.reset(request, reply);
-      return true;
-    case 'server_error':
-      reply.code(500).send(errorBody('internal', 'something went wrong'));
-      return true;
-    case 'unreadable':
-      reply.code(200).type('text/html').send('<!doctype html><title>Welcome</title><h1>It works!</h1>');
-      return true;
-    case 'approve':
-    case 'decline':
-    case 'decline_at_acquirer_one':
-    case 'delay':
-      return false;
-  }
 }
 
 function readBody(request: FastifyRequest): JsonRecord {
@@ -212,13 +230,16 @@ function answerError(
   request: FastifyRequest,
   reply: FastifyReply,
 ) {
+  // Fastify closes after a body that it cannot parse; HTTP/2 knows no such header, and Node would print a warning.
+  if (request.raw.httpVersionMajor === 2) reply.removeHeader('connection');
   if (error instanceof ApiError) {
     return reply.code(error.status).send(errorBody(error.type, error.message, error.param));
   }
   const status = error.statusCode ?? 500;
   if (status < 500)
     return reply.code(status).send(errorBody('invalid_request', 'the request cannot be read'));
-  request.log.error({ code: error.code }, 'the sandbox provider failed');
+  // A body that broke off is its sender's doing.
+  if (request.raw.errored !== error) request.log.error({ code: error.code }, 'the sandbox provider failed');
   return reply.code(500).send(errorBody('internal', 'something went wrong'));
 }
 

@@ -167,6 +167,14 @@ async function inTransaction<T>(
 }
 
 /**
+ * Whether a rejected statement surely changed nothing: it was never run, or the database itself said that it failed. A
+ * connection that broke while it ran tells neither.
+ */
+export function isSurelyNotCommitted(error: unknown): boolean {
+  return error instanceof DatabaseUnavailableError || error instanceof pg.DatabaseError;
+}
+
+/**
  * Whether a rejection of the database says that it is not at hand (unreachable, refusing, shutting down, read-only after
  * a failover, out of connections, memory or disk, too slow, or in a conflict that a retry resolves) rather than that we have a bug. What was being run may have been
  * committed all the same, unless it is a DatabaseUnavailableError.

@@ -15,6 +15,8 @@ export type DueAttempt = {
   readonly lookUps: number;
   /** An encoded Payment: the record as it stands. */
   readonly record: Uint8Array;
+  /** Whether its creation was answered; until then its key is in progress. */
+  readonly answered: boolean;
 };
 
 type DueRow = {
@@ -28,6 +30,7 @@ type DueRow = {
   fence: number;
   look_ups: number;
   record: Buffer;
+  answered: boolean;
 };
 
 // Leases go by the database's clock, so that no replica's own matters; locked rows are another replica's, and skipped.
@@ -43,7 +46,7 @@ const TAKE = {
     FROM due, payment p
     WHERE t.id = due.id AND p.id = t.payment_id
     RETURNING t.id, t.payment_id, t.connection_id, t.amount_minor_units, t.currency, t.capture, t.vaulted_token,
-      t.fence, t.look_ups, p.record`,
+      t.fence, t.look_ups, p.record, p.answer IS NOT NULL AS answered`,
 };
 
 /** Takes up to `limit` attempts that are due, each for `leaseS` seconds, the longest due first. */
@@ -64,6 +67,7 @@ export async function takeDueAttempts(
     fence: row.fence,
     lookUps: row.look_ups,
     record: row.record,
+    answered: row.answered,
   }));
 }
 

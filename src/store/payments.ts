@@ -83,13 +83,14 @@ const FIND_BY_KEY = {
     FROM payment WHERE account_id = $1 AND idempotency_key = $2`,
 };
 
-// The attempt is the lock: only who holds its fence writes, and only while its outcome is open. The answer is set once;
-// a record that moves on from what was answered leaves it behind.
+// The attempt is the lock: it is written only while its outcome is open. An outcome that is known ($8 is null) is the
+// provider's word, and true whoever brings it; that it is still unknown is for who holds the fence to say. The answer is
+// set once; a record that moves on from what was answered leaves it behind.
 const FINISH_PAYMENT = `
   attempt AS (
     UPDATE transaction
-    SET status = $6, look_up_at = now() + make_interval(secs => $8), updated_at = now()
-    WHERE id = $5 AND fence = $7 AND look_up_at IS NOT NULL
+    SET status = $6, look_up_at = now() + make_interval(secs => $8::float8), updated_at = now()
+    WHERE id = $5 AND look_up_at IS NOT NULL AND (fence = $7 OR $8::float8 IS NULL)
     RETURNING payment_id
   ), finished AS (
     UPDATE payment

@@ -1,4 +1,4 @@
-import { CompactEncrypt, compactDecrypt } from 'jose';
+import { CompactEncrypt, compactDecrypt, decodeProtectedHeader } from 'jose';
 import { Secret } from '../secret.ts';
 
 /** Keys of the vault by id (`kid`): the first encrypts, all decrypt. Each is 256 random bits. */
@@ -8,9 +8,24 @@ export type VaultKeys = ReadonlyMap<string, Uint8Array>;
 export type CardVault = {
   /** @returns the number as a compact JWE (RFC 7516), whose additional authenticated header names the key and the token. */
   seal(cardNumber: Secret, token: string): Promise<string>;
-  /** @throws Error when the key is unknown, or the ciphertext is not of this token or was altered. */
+  /** @throws VaultKeyMissingError, or Error when the ciphertext is not of this token or was altered. */
   open(sealed: string, token: string): Promise<Secret>;
+  /**
+   * The same number under the current key; undefined when it is under that already.
+   *
+   * @throws as `open`.
+   */
+  reseal(sealed: string, token: string): Promise<string | undefined>;
 };
+
+/** A number is sealed under a key that the vault does not have (any more). */
+export class VaultKeyMissingError extends Error {
+  override readonly name = 'VaultKeyMissingError';
+
+  constructor(keyId: string) {
+    super(`the vault has no key "${keyId}"`);
+  }
+}
 
 const ALGORITHM = 'A256GCMKW';
 const ENCRYPTION = 'A256GCM';
@@ -27,24 +42,32 @@ export function cardVault(keys: VaultKeys): CardVault {
   const encoder = new TextEncoder();
   const decoder = new TextDecoder();
 
+  const seal: CardVault['seal'] = (cardNumber, token) =>
+    new CompactEncrypt(encoder.encode(cardNumber.reveal()))
+      .setProtectedHeader({ alg: ALGORITHM, enc: ENCRYPTION, kid: currentId, sub: token })
+      .encrypt(currentKey);
+
+  const open: CardVault['open'] = async (sealed, token) => {
+    const { plaintext, protectedHeader } = await compactDecrypt(sealed, keyOf, {
+      keyManagementAlgorithms: [ALGORITHM],
+      contentEncryptionAlgorithms: [ENCRYPTION],
+    });
+    if (protectedHeader.sub !== token) throw new Error('the sealed card is not of this token');
+    return new Secret(decoder.decode(plaintext));
+  };
+
+  function keyOf({ kid = '' }: { kid?: string }): Uint8Array {
+    const key = keys.get(kid);
+    if (!key) throw new VaultKeyMissingError(kid);
+    return key;
+  }
+
   return {
-    seal(cardNumber, token) {
-      return new CompactEncrypt(encoder.encode(cardNumber.reveal()))
-        .setProtectedHeader({ alg: ALGORITHM, enc: ENCRYPTION, kid: currentId, sub: token })
-        .encrypt(currentKey);
-    },
-    async open(sealed, token) {
-      const { plaintext, protectedHeader } = await compactDecrypt(
-        sealed,
-        (header) => {
-          const key = keys.get(header.kid ?? '');
-          if (!key) throw new Error(`the vault has no key "${header.kid}"`);
-          return key;
-        },
-        { keyManagementAlgorithms: [ALGORITHM], contentEncryptionAlgorithms: [ENCRYPTION] },
-      );
-      if (protectedHeader.sub !== token) throw new Error('the sealed card is not of this token');
-      return new Secret(decoder.decode(plaintext));
+    seal,
+    open,
+    async reseal(sealed, token) {
+      if (decodeProtectedHeader(sealed).kid === currentId) return undefined;
+      return seal(await open(sealed, token), token);
     },
   };
 }

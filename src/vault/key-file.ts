@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { hkdfSync, randomBytes } from 'node:crypto';
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -44,4 +44,10 @@ function createStored(file: string): StoredKeys {
   writeFileSync(`${file}.new`, JSON.stringify(stored), { mode: 0o600, flush: true });
   renameSync(`${file}.new`, file);
   return stored;
+}
+
+/** One key makes two, so that what one hash tells helps nobody with the other (HKDF, RFC 5869). */
+export function hashKeys(key: Uint8Array): { requestHashKey: Uint8Array; fingerprintKey: Uint8Array } {
+  const derive = (purpose: string) => new Uint8Array(hkdfSync('sha256', key, '', purpose, 32));
+  return { requestHashKey: derive('request hash'), fingerprintKey: derive('card fingerprint') };
 }

@@ -36,7 +36,7 @@ it('says what is missing', async () => {
   const child = run(['--port', '18790']);
   const message = firstOutput(child, 'stderr');
   expect(await once(child, 'exit')).toEqual([1, null]);
-  expect(await message).toMatch(/^--database-url is missing\nusage: /);
+  expect(await message).toMatch(/^one of --database-url and --ledger-file is needed\nusage: /);
 });
 
 function run(args: string[]) {

@@ -1,14 +1,11 @@
 import http2 from 'node:http2';
+import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { fromBinary, fromJson, type JsonValue, toBinary } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
 import { errorFromJson } from '@connectrpc/connect/protocol-connect';
 import { findTrailerError } from '@connectrpc/connect/protocol-grpc';
 import { trailerFlag, trailerParse } from '@connectrpc/connect/protocol-grpc-web';
-import {
-  BadRequestSchema,
-  ErrorInfoSchema,
-  RetryInfoSchema,
-} from '../../gen/google/rpc/error_details_pb.js';
+import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from '../../gen/google/rpc/error_details_pb.js';
 import { PaymentSchema } from '../../gen/payments/v1/payment_pb.js';
 import { CreatePaymentRequestSchema } from '../../gen/payments/v1/payment_service_pb.js';
 import { parseJson } from '../../src/api/parse-json.ts';
@@ -129,7 +126,12 @@ async function sendConnect(
 }
 
 async function sendGrpcWeb(url: string, body: Uint8Array, headers: KeyHeaders): Promise<Reply> {
-  const response = await post(url + RPC_PATH, 'application/grpc-web+proto', enveloped(body, headers), headers);
+  const response = await post(
+    url + RPC_PATH,
+    'application/grpc-web+proto',
+    enveloped(body, headers),
+    headers,
+  );
   const bytes = Buffer.from(await response.arrayBuffer());
   const received = new Headers(response.headers);
   const frames = split(bytes);
@@ -146,7 +148,7 @@ function sendGrpc(session: http2.ClientHttp2Session, body: Uint8Array, headers: 
       ...headers,
     });
     const received = new Headers();
-    const chunks: Buffer[] = [];
+    const chunks: Uint8Array[] = [];
     let status = 0;
     const take = (fields: http2.IncomingHttpHeaders) => {
       status ||= Number(fields[':status'] ?? 0);
@@ -156,12 +158,11 @@ function sendGrpc(session: http2.ClientHttp2Session, body: Uint8Array, headers: 
     };
     stream.on('response', take);
     stream.on('trailers', take);
-    stream.on('data', (chunk) => chunks.push(chunk));
+    stream.on('data', (chunk: Buffer) => chunks.push(chunk));
     stream.on('error', reject);
-    stream.on('end', () => {
-      const bytes = Buffer.concat(chunks);
-      resolve(grpcReply(status, received, split(bytes)[0], bytes));
-    });
+    const bytes = () => Buffer.concat(chunks);
+    const ended = new Promise<void>((end) => stream.on('end', end));
+    ended.then(() => grpcReply(status, received, split(bytes())[0], bytes())).then(resolve, reject);
     stream.end(enveloped(body, headers));
   });
 }
@@ -171,7 +172,13 @@ function grpcReply(status: number, headers: Headers, first: Frame | undefined, b
   const raw = bytes.toString('latin1') + printed(headers);
   if (error) return refused(status, error, raw, headers);
   if (!first) throw new Error(`neither a message nor an error: ${raw}`);
-  return accepted(headers, encode(fromBinary(PaymentSchema, first.data)), raw);
+  return accepted(headers, encode(fromBinary(PaymentSchema, expanded(first, headers))), raw);
+}
+
+/** Who sends compressed without saying what it accepts is answered compressed alike. */
+function expanded({ flags, data }: Frame, headers: Headers): Buffer {
+  if ((flags & 1) === 0) return data;
+  return headers.get('grpc-encoding') === 'br' ? brotliDecompressSync(data) : gunzipSync(data);
 }
 
 /** gRPC's length-prefixed message; compressed when the headers say so. */
@@ -209,18 +216,22 @@ function accepted(headers: Headers, record: string, raw: string): Reply {
 
 function refused(status: number, error: ConnectError, raw: string, headers = error.metadata): Reply {
   const [retry] = error.findDetails(RetryInfoSchema);
-  const details = error.details.map((detail) => ('value' in detail ? Buffer.from(detail.value as Uint8Array) : ''));
+  const details = error.details.map((detail) =>
+    'value' in detail ? Buffer.from(detail.value as Uint8Array) : Buffer.alloc(0),
+  );
   return {
     status,
     headers,
     record: '',
     reason: error.findDetails(ErrorInfoSchema)[0]?.reason,
     code: Code[error.code],
-    fields: error
-      .findDetails(BadRequestSchema)
-      .flatMap(({ fieldViolations }) =>
-        fieldViolations.map(({ field, reason, description }) => ({ field, code: reason, message: description })),
-      ),
+    fields: error.findDetails(BadRequestSchema).flatMap(({ fieldViolations }) =>
+      fieldViolations.map(({ field, reason, description }) => ({
+        field,
+        code: reason,
+        message: description,
+      })),
+    ),
     retryAfterS: retry && Number(retry.retryDelay?.seconds),
     // Details travel in base64: searched, they must be readable.
     raw: raw + details.map((bytes) => bytes.toString('latin1')).join(' '),

@@ -79,7 +79,8 @@ export function withField(request: RequestJson, path: string, value: unknown): R
   const steps = path.split(/[.[\]]+/).filter((step) => step !== '');
   let within = copy;
   for (const [i, step] of steps.slice(0, -1).entries()) {
-    within[step] ??= /^\d+$/.test(steps[i + 1] ?? '') ? [] : {};
+    const index = Number(steps[i + 1]);
+    within[step] ??= Number.isInteger(index) ? Array.from({ length: index }, () => ({})) : {};
     within = within[step] as RequestJson;
   }
   const last = steps.at(-1) ?? '';

@@ -6,10 +6,10 @@ import { parseCatalogue, readCatalogue } from '../../src/catalogue.ts';
 import { type Config, readConfig } from '../../src/config.ts';
 import { createBinTable } from '../../src/payments/bin-table.ts';
 import { addSandboxFixtures } from '../../src/sandbox-fixtures.ts';
-import { createServer, hashKeys } from '../../src/server.ts';
+import { createServer } from '../../src/server.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { cardVault } from '../../src/vault/card-vault.ts';
-import type { InstallationKeys } from '../../src/vault/key-file.ts';
+import { hashKeys, type InstallationKeys } from '../../src/vault/key-file.ts';
 import { createTestDatabase } from './database.ts';
 
 /** A whole service on a real socket and a real database, with the sandbox's fixtures. */
@@ -28,7 +28,12 @@ export type TestServer = {
  * @param options.catalogue replaces the sandbox's catalogue by the text of another.
  */
 export async function startTestServer(
-  options: { config?: Partial<Config>; catalogue?: string; keys?: InstallationKeys; databaseUrl?: string } = {},
+  options: {
+    config?: Partial<Config>;
+    catalogue?: string;
+    keys?: InstallationKeys;
+    databaseUrl?: string;
+  } = {},
 ): Promise<TestServer> {
   const owned = options.databaseUrl ? undefined : await createTestDatabase();
   const databaseUrl = options.databaseUrl ?? owned?.url ?? '';
@@ -36,7 +41,10 @@ export async function startTestServer(
     ...readConfig({ PORT: '0', IN_PROGRESS_WAIT_MS: '2000', DRAIN_TIMEOUT_MS: '5000' }),
     ...options.config,
   };
-  const keys = options.keys ?? { vaultKeys: new Map([['test-1', randomBytes(32)]]), hashKey: randomBytes(32) };
+  const keys = options.keys ?? {
+    vaultKeys: new Map([['test-1', randomBytes(32)]]),
+    hashKey: randomBytes(32),
+  };
   const logLines: string[] = [];
   const log: Logger = pino(
     { level: 'trace', serializers: LOG_SERIALIZERS, base: null },

@@ -1,0 +1,108 @@
+import { execFileSync } from 'node:child_process';
+import { globSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
+
+const ROOT = join(import.meta.dirname, '..');
+// buf looks for its plugin, protoc-gen-es, on the path; npm sets it so, and whoever calls this file need not.
+const PATH = [join(ROOT, 'node_modules/.bin'), process.env.PATH].join(delimiter);
+
+/** Checks the contract in proto/: its style, that gen/ is what it generates, and that no client of it breaks. */
+function main(): void {
+  const temporary = mkdtempSync(join(tmpdir(), 'check-proto-'));
+  try {
+    step('style', () => buf('lint', 'proto'));
+    step('format', () => buf('format', '--diff', '--exit-code', 'proto'));
+    step('generated code', () => compareGenerated(temporary));
+    step('compatibility', () => compareWithBefore(temporary));
+  } finally {
+    rmSync(temporary, { recursive: true, force: true });
+  }
+}
+
+function step(name: string, check: () => string): void {
+  try {
+    console.log(`proto: ${name}: ${check() || 'ok'}`);
+  } catch (error) {
+    console.error(`proto: ${name}: ${(error as Error).message}`);
+    process.exitCode = 1;
+  }
+}
+
+/** Generates beside gen/, never into it: a check changes nothing. */
+function compareGenerated(temporary: string): string {
+  buf('generate', '--output', temporary);
+  const read = (directory: string) =>
+    new Map(
+      globSync('**/*.{js,ts}', { cwd: directory }).map((path) => [
+        path,
+        readFileSync(join(directory, path), 'utf8'),
+      ]),
+    );
+  const committed = read(join(ROOT, 'gen'));
+  const generated = read(join(temporary, 'gen'));
+  const paths = new Set([...committed.keys(), ...generated.keys()]);
+  const stale = [...paths].filter((path) => committed.get(path) !== generated.get(path));
+  if (stale.length > 0)
+    throw new Error(`gen/ is not what proto/ generates (npm run generate): ${stale.join(', ')}`);
+  return '';
+}
+
+/** Holds the contract against an earlier one, with buf's rules for the binary and the JSON form (buf.yaml, breaking). */
+function compareWithBefore(temporary: string): string {
+  const before = commitBefore();
+  if (!before) return 'skipped, for there is no earlier commit here to compare with';
+  if (!git('ls-tree', '--name-only', before, 'proto/')) return `skipped, for ${before} has no proto/`;
+  // A tree of its own with the modules of buf.yaml in it, so that the earlier contract is read by its own configuration.
+  const archive = execFileSync('git', ['archive', before, 'proto', 'buf.yaml'], {
+    cwd: ROOT,
+    maxBuffer: 1 << 28,
+  });
+  execFileSync('tar', ['-x', '-C', temporary], { input: archive });
+  symlinkSync(join(ROOT, 'node_modules'), join(temporary, 'node_modules'));
+  return buf('breaking', 'proto', '--against', join(temporary, 'proto')) || `ok, compared with ${before}`;
+}
+
+/**
+ * The commit whose contract clients have: what main was when this branch left it. On main itself that is where we stand,
+ * so what is not committed yet is compared with HEAD, and a clean checkout with the commit before. A shallow clone has
+ * none.
+ */
+function commitBefore(): string | undefined {
+  const head = git('rev-parse', 'HEAD');
+  for (const main of ['origin/main', 'main']) {
+    const base = git('merge-base', 'HEAD', main);
+    if (base && base !== head) return base;
+  }
+  const isChanged = git('status', '--porcelain', '--', 'proto') !== '';
+  return isChanged ? head : git('rev-parse', '--verify', '--quiet', 'HEAD~1');
+}
+
+/** @returns undefined when git says no. */
+function git(...args: string[]): string | undefined {
+  try {
+    return execFileSync('git', args, {
+      cwd: ROOT,
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'ignore'],
+    }).trim();
+  } catch {
+    return undefined;
+  }
+}
+
+function buf(...args: string[]): string {
+  try {
+    return execFileSync('buf', args, {
+      cwd: ROOT,
+      encoding: 'utf8',
+      env: { ...process.env, PATH },
+      stdio: 'pipe',
+    });
+  } catch (error) {
+    const { stdout = '', stderr = '', message } = error as Error & { stdout?: string; stderr?: string };
+    throw new Error(`\n${stdout}${stderr}`.trimEnd() || message);
+  }
+}
+
+main();

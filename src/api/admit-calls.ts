@@ -1,0 +1,67 @@
+import { errorToJsonBytes } from '@connectrpc/connect/protocol-connect';
+import { setTrailerStatus } from '@connectrpc/connect/protocol-grpc';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { type PaymentError, REASONS } from '../payments/payment-error.ts';
+import { type Admission, anyOf, OVERLOADED, type Ticket } from './admission.ts';
+import { answerProblem } from './error-handler.ts';
+import { toConnectError } from './errors.ts';
+
+/** Answers a call that is not admitted; `error` is one of OVERLOADED. */
+export type RefuseCall = (error: PaymentError, request: FastifyRequest, reply: FastifyReply) => void;
+
+/**
+ * Admits every call of an application, or refuses it, before anything of it is looked at but its method and path: under
+ * a flood the refusals are most of the work.
+ *
+ * @returns the ticket of a call that was admitted.
+ */
+export function admitCalls(
+  app: FastifyInstance,
+  admission: Admission,
+  refuse: RefuseCall,
+): (request: FastifyRequest) => Ticket {
+  const tickets = new WeakMap<FastifyRequest, Ticket>();
+  app.addHook('onRequest', (request, reply, done) => {
+    const ticket = admission.admit();
+    if (!ticket) {
+      refuse(anyOf(OVERLOADED), request, reply);
+      return;
+    }
+    tickets.set(request, ticket);
+    // On the raw response: it closes also for who left before the answer, and for the rpc protocols.
+    reply.raw.once('close', () => ticket.close());
+    done();
+  });
+  return (request) => {
+    const ticket = tickets.get(request);
+    if (!ticket) throw new Error('the call was not admitted');
+    return ticket;
+  };
+}
+
+/** As REST answers every error. */
+export const refuseRest: RefuseCall = answerProblem;
+
+/** In the caller's rpc protocol, from answers that were rendered beforehand. */
+export const refuseRpc: RefuseCall = (error, request, reply) => {
+  const answer = RPC_ANSWERS.get(error);
+  if (!answer) throw new Error('not one of OVERLOADED');
+  const contentType = request.headers['content-type'] ?? '';
+  if (contentType.startsWith('application/grpc')) {
+    // gRPC's, and gRPC-Web's, answer with headers only.
+    reply.code(200).headers(answer.grpc).type(contentType).send();
+  } else {
+    reply.code(REASONS[error.reason].status).headers(answer.connect).send(answer.connectBody);
+  }
+};
+
+const RPC_ANSWERS = new Map(OVERLOADED.map((error) => [error, rpcAnswer(error)]));
+
+function rpcAnswer(error: PaymentError) {
+  const rendered = toConnectError(error);
+  return {
+    grpc: Object.fromEntries(setTrailerStatus(new Headers(), rendered)),
+    connect: { ...Object.fromEntries(rendered.metadata), 'content-type': 'application/json' },
+    connectBody: Buffer.from(errorToJsonBytes(rendered, undefined)),
+  };
+}

@@ -1,0 +1,45 @@
+import { PaymentError } from '../payments/payment-error.ts';
+
+/** How fast one account may call. */
+export type RateLimitOptions = {
+  readonly perSecond: number;
+  /** How many calls it may make at once after a pause. */
+  readonly burst: number;
+  /** Milliseconds of a clock that never goes back. */
+  readonly nowMs?: () => number;
+};
+
+/** How many accounts are remembered before those that have not called lately are forgotten. */
+const MANY_ACCOUNTS = 10_000;
+
+/**
+ * Makes the rate limit of the accounts of one replica: with several, each allows as much. It is a token bucket, kept as
+ * the moment at which it will be full again (GCRA, ITU-T I.371).
+ *
+ * @returns takes a token of an account. It throws PaymentError RATE_LIMITED, which says after how many seconds there is one.
+ */
+export function createRateLimit(options: RateLimitOptions): (accountId: string) => void {
+  const { perSecond, burst, nowMs = () => performance.now() } = options;
+  const tokenMs = 1_000 / perSecond;
+  const fullAtMs = new Map<string, number>();
+  let manyAccounts = MANY_ACCOUNTS;
+
+  function forgetFull(now: number): void {
+    for (const [accountId, full] of fullAtMs) if (full <= now) fullAtMs.delete(accountId);
+    // Twice what is left, so that looking through all of them is rare.
+    manyAccounts = Math.max(MANY_ACCOUNTS, 2 * fullAtMs.size);
+  }
+
+  return (accountId) => {
+    const now = nowMs();
+    if (fullAtMs.size >= manyAccounts) forgetFull(now);
+    const fullAt = Math.max(fullAtMs.get(accountId) ?? now, now);
+    const waitMs = fullAt + tokenMs - burst * tokenMs - now;
+    if (waitMs > 0) {
+      throw new PaymentError('RATE_LIMITED', 'the account calls too often; nothing was sent', {
+        retryAfterS: Math.ceil(waitMs / 1_000),
+      });
+    }
+    fullAtMs.set(accountId, fullAt + tokenMs);
+  };
+}

@@ -1,0 +1,112 @@
+import { type DescField, type DescMessage, type Message, ScalarType } from '@bufbuild/protobuf';
+import type { Timestamp, Value } from '@bufbuild/protobuf/wkt';
+import type { FieldCode } from './payment-error.ts';
+
+/** Takes a field at fault. */
+export type Report = (field: string, code: FieldCode, message: string) => void;
+
+/**
+ * Checks what no field may hold, whichever it is: a NUL character, which neither databases nor providers agree on; a
+ * google.protobuf.Timestamp or Value that has no JSON form, which only the binary protocols can send. What is ignored in
+ * a request (google.protobuf.Struct) is not looked at.
+ */
+export function checkValues(desc: DescMessage, message: Message, report: Report): void {
+  walker(desc)(message as AnyMessage, '', report);
+}
+
+type AnyMessage = Message & Record<string, unknown>;
+type Walk<T> = (value: T, path: string, report: Report) => void;
+
+const walkers = new WeakMap<DescMessage, Walk<AnyMessage>>();
+
+/** The walk of a message type, made once. */
+function walker(desc: DescMessage): Walk<AnyMessage> {
+  const known = walkers.get(desc);
+  if (known) return known;
+  const steps: Walk<AnyMessage>[] = [];
+  const walk: Walk<AnyMessage> = (message, path, report) => {
+    for (const step of steps) step(message, path, report);
+  };
+  // Registered before its fields, so that a recursive type finds itself.
+  walkers.set(desc, walk);
+  for (const field of desc.fields) {
+    const check = checkOf(field);
+    if (check) steps.push(fieldStep(field, check));
+  }
+  return walk;
+}
+
+function checkOf(field: DescField): Walk<never> | undefined {
+  if (field.fieldKind === 'map') return undefined;
+  if (field.scalar === ScalarType.STRING) return checkText;
+  switch (field.message?.typeName) {
+    case undefined:
+    case 'google.protobuf.Struct':
+      return undefined;
+    case 'google.protobuf.Timestamp':
+      return checkTimestamp;
+    case 'google.protobuf.Value':
+      return checkValue;
+    default:
+      return walker(field.message as DescMessage);
+  }
+}
+
+function fieldStep({ localName, name, oneof }: DescField, check: Walk<never>): Walk<AnyMessage> {
+  return (message, path, report) => {
+    const holder = oneof ? (message[oneof.localName] as { case?: string; value?: unknown }) : undefined;
+    const value = holder ? (holder.case === localName ? holder.value : undefined) : message[localName];
+    if (value === undefined || value === '') return;
+    const at = path === '' ? name : `${path}.${name}`;
+    if (!Array.isArray(value)) check(value as never, at, report);
+    else for (const [i, element] of value.entries()) check(element as never, `${at}[${i}]`, report);
+  };
+}
+
+function checkText(text: string, path: string, report: Report): void {
+  if (text.includes('\0')) report(path, 'INVALID_FORMAT', 'must not contain a NUL character');
+}
+
+// 0001-01-01T00:00:00Z and 9999-12-31T23:59:59Z, the bounds of google.protobuf.Timestamp.
+const FIRST_SECOND = -62_135_596_800n;
+const LAST_SECOND = 253_402_300_799n;
+
+function checkTimestamp({ seconds, nanos }: Timestamp, path: string, report: Report): void {
+  if (seconds >= FIRST_SECOND && seconds <= LAST_SECOND && nanos >= 0 && nanos <= 999_999_999) return;
+  report(path, 'OUT_OF_RANGE', 'must be a timestamp of the years 1 to 9999');
+}
+
+function checkValue(value: Value, path: string, report: Report): void {
+  const fault = valueFault(value);
+  if (fault) report(path, 'INVALID_FORMAT', fault);
+}
+
+/** What keeps a value from being JSON. Located at the value itself: the names within are the sender's own. */
+function valueFault({ kind }: Value): string | undefined {
+  switch (kind.case) {
+    case undefined:
+      return 'must have a value';
+    case 'numberValue':
+      return Number.isFinite(kind.value) ? undefined : 'must not hold NaN or an infinite number';
+    case 'stringValue':
+      return textFault(kind.value);
+    case 'listValue':
+      return firstFault(kind.value.values);
+    case 'structValue':
+      return firstFault(Object.values(kind.value.fields)) ?? textFault(Object.keys(kind.value.fields).join());
+    default:
+      return undefined;
+  }
+}
+
+function firstFault(values: readonly Value[]): string | undefined {
+  for (const value of values) {
+    const fault = valueFault(value);
+    if (fault) return fault;
+  }
+  return undefined;
+}
+
+function textFault(text: string): string | undefined {
+  return text.includes('\0') ? 'must not contain a NUL character' : undefined;
+}

@@ -1,0 +1,86 @@
+import { type FileHandle, open } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { LEDGER_PAGE, type Ledger, type LedgerEntry } from './ledger.ts';
+
+/** An entry, and when it is on the disk. */
+type Kept = { readonly entry: LedgerEntry; readonly saved: Promise<void> };
+
+/**
+ * The ledger in a file of one JSON line an entry, which is only ever appended to; for one process at a time. An entry is
+ * synced to the disk before `record` resolves; entries that come together share a sync. A last line that was torn by a
+ * crash was never answered, and is cut off at the next start.
+ */
+export function fileLedger(path: string): Ledger {
+  const byKey = new Map<string, Kept>();
+  const byId = new Map<string, Kept>();
+  let file: FileHandle | undefined;
+  let waiting: string[] = [];
+  let nextSave: Promise<void> | undefined;
+  let lastSave: Promise<void> = Promise.resolve();
+
+  function keep(entry: LedgerEntry, saved: Promise<void>): void {
+    byKey.set(entry.idempotencyKey, { entry, saved });
+    byId.set(entry.id, { entry, saved });
+  }
+
+  async function prepare(): Promise<void> {
+    file = await open(path, 'a+', 0o600);
+    const text = await file.readFile('utf8');
+    const whole = text.slice(0, text.lastIndexOf('\n') + 1);
+    if (whole.length < text.length) await file.truncate(Buffer.byteLength(whole));
+    for (const line of whole.split('\n')) {
+      if (line !== '') keep(JSON.parse(line) as LedgerEntry, lastSave);
+    }
+    await file.sync();
+    const directory = await open(dirname(path), 'r');
+    await directory.sync();
+    await directory.close();
+  }
+
+  /** What waits when the save before it has ended goes to the disk together. */
+  function save(line: string): Promise<void> {
+    waiting.push(line);
+    nextSave ??= lastSave.then(async () => {
+      const lines = waiting.join('');
+      waiting = [];
+      lastSave = nextSave ?? lastSave;
+      nextSave = undefined;
+      if (!file) throw new Error('the ledger is not open');
+      await file.appendFile(lines);
+      await file.datasync();
+    });
+    return nextSave;
+  }
+
+  async function record(entry: LedgerEntry): Promise<{ entry: LedgerEntry; isNew: boolean }> {
+    const first = byKey.get(entry.idempotencyKey);
+    if (!first) keep(entry, save(`${JSON.stringify(entry)}\n`));
+    const kept = first ?? byKey.get(entry.idempotencyKey);
+    await kept?.saved;
+    return { entry: kept?.entry ?? entry, isNew: !first };
+  }
+
+  async function saved(kept: Kept | undefined): Promise<LedgerEntry | undefined> {
+    await kept?.saved;
+    return kept?.entry;
+  }
+
+  async function entriesAfter(id: string): Promise<LedgerEntry[]> {
+    await (nextSave ?? lastSave);
+    const ids = [...byId.keys()].filter((other) => other > id).sort();
+    return ids.slice(0, LEDGER_PAGE).flatMap((other) => byId.get(other)?.entry ?? []);
+  }
+
+  return {
+    prepare,
+    record,
+    findByKey: (idempotencyKey) => saved(byKey.get(idempotencyKey)),
+    findById: (id) => saved(byId.get(id)),
+    entriesAfter,
+    async close() {
+      await (nextSave ?? lastSave);
+      await file?.close();
+      file = undefined;
+    },
+  };
+}

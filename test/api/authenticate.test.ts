@@ -1,0 +1,241 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createAuthenticate, type KnownKeys } from '../../src/api/authenticate.ts';
+import { type ApiClients, apiClients, PROTOCOLS, type Reply } from '../support/api-clients.ts';
+import {
+  ACCOUNT_ONE,
+  ACCOUNT_TWO,
+  CHECKOUT_SESSION,
+  CUSTOMER,
+  cardPayment,
+  ENROLLED_WALLET,
+  headersOne,
+  headersTwo,
+  VAULTED_CARD,
+  walletPayment,
+  withField,
+} from '../support/payment-requests.ts';
+import { startTestServer, type TestServer } from '../support/server.ts';
+import { openTables, type Tables } from '../support/tables.ts';
+
+let server: TestServer;
+let clients: ApiClients;
+let tables: Tables;
+
+beforeAll(async () => {
+  server = await startTestServer();
+  clients = apiClients(server.url);
+  tables = await openTables(server.databaseUrl);
+});
+
+afterAll(async () => {
+  clients?.close();
+  await tables?.close();
+  await server?.close();
+});
+
+type Keys = Record<string, string>;
+const keys = (headers: Keys): Keys => ({ 'x-idempotency-key': randomUUID(), ...headers });
+const publicOnly = (publicKey = 'pk_sandbox_one') => keys({ 'public-api-key': publicKey });
+const pair = (publicKey: string, secret: string) =>
+  keys({ 'public-api-key': publicKey, 'private-secret-key': secret });
+
+/** What a refused caller gets to see, without what differs between any two answers. */
+function seen(reply: Reply): unknown {
+  const body = reply.raw.replace(/[0-9a-f]{24}/g, '<request id>').replace(/\ndate: .*/g, '');
+  return { status: reply.status, code: reply.code, reason: reply.reason, fields: reply.fields, body };
+}
+
+describe.each(PROTOCOLS)('over %s, bad credentials', (protocol) => {
+  it('are refused with the same answer, whatever is wrong with them, before the body is looked at', async () => {
+    const before = await tables.counts();
+    const refusals = [
+      await clients.create(protocol, cardPayment(), keys({})),
+      await clients.create(protocol, cardPayment(), keys({ 'private-secret-key': 'sk_sandbox_one' })),
+      await clients.create(protocol, cardPayment(), pair('pk_unknown', 'sk_sandbox_one')),
+      await clients.create(protocol, cardPayment(), pair('pk_sandbox_one', 'sk_wrong')),
+      await clients.create(protocol, cardPayment(), pair('pk_sandbox_one', 'sk_sandbox_two')),
+      await clients.create(protocol, cardPayment(), pair('sk_sandbox_one', 'pk_sandbox_one')),
+      await clients.create(protocol, cardPayment(), pair('pk_sandbox_one', 'x'.repeat(300))),
+      await clients.create(protocol, cardPayment(), pair('x'.repeat(300), 'sk_sandbox_one')),
+      await clients.create(protocol, walletPayment(), pair('pk_sandbox_one', 'sk_wrong')),
+      await clients.create(protocol, cardPayment(), publicOnly()),
+      await clients.send(protocol, 'neither JSON nor a message', pair('pk_sandbox_one', 'sk_wrong')),
+    ];
+    for (const refusal of refusals) expect(seen(refusal)).toEqual(seen(refusals[0] as Reply));
+    expect(refusals[0]).toMatchObject({
+      reason: 'INVALID_CREDENTIALS',
+      ...(protocol === 'rest' ? { status: 401 } : { code: 'Unauthenticated' }),
+    });
+    expect(refusals.map(({ raw }) => raw).join()).not.toMatch(/sk_|pk_/);
+    expect(await tables.counts()).toEqual(before);
+  });
+
+  it('of another account than the request names are a 403', async () => {
+    const reply = await clients.create(protocol, cardPayment(), headersTwo());
+    expect(reply).toMatchObject({
+      reason: 'AUTHORIZATION_REQUIRED',
+      fields: [{ field: 'account_id' }],
+      ...(protocol === 'rest' ? { status: 403 } : { code: 'PermissionDenied' }),
+    });
+    const nobody = withField(cardPayment(), 'account_id', randomUUID());
+    expect((await clients.create(protocol, nobody, headersOne())).reason).toBe('AUTHORIZATION_REQUIRED');
+  });
+});
+
+describe('the public key alone', () => {
+  it.each(PROTOCOLS)('may begin a redirect that uses nothing stored, over %s', async (protocol) => {
+    const reply = await clients.create(protocol, walletPayment(), publicOnly());
+    expect(JSON.parse(reply.record)).toMatchObject({ status: 'READY_TO_PAY', account_id: ACCOUNT_ONE });
+  });
+
+  it.each([
+    ['a card', cardPayment()],
+    ['a vaulted card', { ...cardPayment(), payment_method: { type: 'CARD', vaulted_token: VAULTED_CARD } }],
+    [
+      'a token that is not there',
+      { ...cardPayment(), payment_method: { type: 'CARD', vaulted_token: randomUUID() } },
+    ],
+    ['a stored customer', withField(walletPayment(), 'customer_payer.id', CUSTOMER)],
+    ['a checkout session', withField(walletPayment(), 'checkout.session', CHECKOUT_SESSION)],
+    ['a stored token', withField(walletPayment(), 'payment_method.vaulted_token', ENROLLED_WALLET)],
+    [
+      'a wallet that is asked directly',
+      { ...walletPayment(), workflow: 'DIRECT', payment_method: { type: 'WALLET_E' } },
+    ],
+  ])('may not use %s', async (_name, request) => {
+    const reply = await clients.create('rest', request, publicOnly());
+    expect([reply.status, reply.reason]).toEqual([401, 'INVALID_CREDENTIALS']);
+  });
+
+  it('is not enough for an account that demands the secret always', async () => {
+    const wallet = { ...walletPayment(), account_id: ACCOUNT_TWO };
+    const accepted = await clients.create('rest', wallet, publicOnly('pk_sandbox_two'));
+    expect(accepted.status).toBe(201);
+
+    // Another public key, since what is known of the first is remembered for a few seconds.
+    await tables.query('UPDATE account SET secret_always = true WHERE id = $1', [ACCOUNT_TWO]);
+    await tables.query("INSERT INTO public_key (public_key, account_id) VALUES ('pk_always', $1)", [
+      ACCOUNT_TWO,
+    ]);
+    const refused = await clients.create('rest', wallet, publicOnly('pk_always'));
+    expect([refused.status, refused.reason]).toEqual([401, 'INVALID_CREDENTIALS']);
+    expect((await clients.create('rest', wallet, pair('pk_always', 'sk_sandbox_two'))).status).toBe(201);
+    await tables.query('UPDATE account SET secret_always = false WHERE id = $1', [ACCOUNT_TWO]);
+  });
+});
+
+describe("another account's objects are as if they did not exist:", () => {
+  it.each([
+    ['customer_payer.id', CUSTOMER, 'CUSTOMER_NOT_FOUND'],
+    ['checkout.session', CHECKOUT_SESSION, 'CHECKOUT_SESSION_NOT_FOUND'],
+    ['payment_method', { type: 'CARD', vaulted_token: VAULTED_CARD }, 'VAULTED_TOKEN_NOT_FOUND'],
+  ])('%s', async (path, value, reason) => {
+    const request = { ...cardPayment(), account_id: ACCOUNT_TWO };
+    const theirs = await clients.create('rest', withField(request, path, value), headersTwo());
+    expect([theirs.status, theirs.reason]).toEqual([400, reason]);
+
+    const nobodys = typeof value === 'string' ? randomUUID() : { ...value, vaulted_token: randomUUID() };
+    const unknown = await clients.create('rest', withField(request, path, nobodys), headersTwo());
+    expect(seen(unknown)).toEqual(seen(theirs));
+  });
+
+  it.each(['not-a-uuid', "' OR 1=1 --", '00000000-0000-0000-0000-000000000000', '{}'])(
+    'and what is no identifier is unknown: %s',
+    async (id) => {
+      const reply = await clients.create(
+        'rest',
+        withField(cardPayment(), 'customer_payer.id', id),
+        headersOne(),
+      );
+      expect([reply.status, reply.reason]).toEqual([400, 'CUSTOMER_NOT_FOUND']);
+      expect(reply.raw).not.toContain(id);
+    },
+  );
+
+  it('a token of another type is unknown too', async () => {
+    const request = { ...cardPayment(), payment_method: { type: 'CARD', vaulted_token: ENROLLED_WALLET } };
+    expect((await clients.create('rest', request, headersOne())).reason).toBe('VAULTED_TOKEN_NOT_FOUND');
+  });
+});
+
+describe('keys', () => {
+  const sha256 = (text: string) => createHash('sha256').update(text).digest();
+
+  it('may be several for an account, and each is revoked for itself', async () => {
+    await tables.query("INSERT INTO public_key (public_key, account_id) VALUES ('pk_new', $1)", [
+      ACCOUNT_ONE,
+    ]);
+    const insert = 'INSERT INTO secret_key (id, account_id, secret_hash) VALUES ($1, $2, $3)';
+    const [first, second] = [randomUUID(), randomUUID()];
+    await tables.query(insert, [first, ACCOUNT_ONE, sha256('sk_first')]);
+    await tables.query(insert, [second, ACCOUNT_ONE, sha256('sk_second')]);
+    const statusOf = async (secret: string) =>
+      (await clients.create('rest', cardPayment(), pair('pk_new', secret))).status;
+    expect([await statusOf('sk_first'), await statusOf('sk_second')]).toEqual([201, 201]);
+    // A secret that was just issued works at once.
+    await tables.query(insert, [randomUUID(), ACCOUNT_ONE, sha256('sk_third')]);
+    expect(await statusOf('sk_third')).toBe(201);
+
+    await tables.query('UPDATE secret_key SET revoked_at = now() WHERE id = $1', [first]);
+    await expect.poll(() => statusOf('sk_first'), { timeout: 8_000, interval: 250 }).toBe(401);
+    expect(await statusOf('sk_second')).toBe(201);
+
+    await tables.query("UPDATE public_key SET revoked_at = now() WHERE public_key = 'pk_new'");
+    await expect.poll(() => statusOf('sk_second'), { timeout: 8_000, interval: 250 }).toBe(401);
+    expect((await clients.create('rest', cardPayment(), headersOne())).status).toBe(201);
+  });
+});
+
+describe('createAuthenticate', () => {
+  const known: KnownKeys = {
+    accountId: 'a',
+    secretAlways: false,
+    secretHashes: [createHash('sha256').update('secret').digest()],
+  };
+  const headers = (publicKey?: string, secret?: string) => (name: string) =>
+    ({ 'public-api-key': publicKey, 'private-secret-key': secret })[name];
+
+  function counted(): { authenticate: ReturnType<typeof createAuthenticate>; reads: () => number } {
+    let reads = 0;
+    const authenticate = createAuthenticate(async (publicKey) => {
+      reads++;
+      return publicKey === 'public' ? known : undefined;
+    });
+    return { authenticate, reads: () => reads };
+  }
+
+  it('reads the database once for good keys, and once for each refusal, so that time tells none apart', async () => {
+    const { authenticate, reads } = counted();
+    await authenticate(headers('public', 'secret'));
+    await authenticate(headers('public', 'secret'));
+    expect(reads()).toBe(1);
+    for (const [publicKey, secret] of [
+      ['public', 'wrong'],
+      ['unknown', 'secret'],
+      [undefined, undefined],
+    ]) {
+      const before = reads();
+      await expect(authenticate(headers(publicKey, secret))).rejects.toMatchObject({
+        reason: 'INVALID_CREDENTIALS',
+      });
+      expect(reads() - before).toBe(1);
+    }
+  });
+
+  it('takes no secret for the hash that an unknown key is compared with', async () => {
+    const { authenticate } = counted();
+    await expect(authenticate(headers('unknown', '\0'.repeat(32)))).rejects.toMatchObject({
+      reason: 'INVALID_CREDENTIALS',
+    });
+  });
+
+  it('tells whether the secret was sent', async () => {
+    const { authenticate } = counted();
+    expect(await authenticate(headers('public', 'secret'))).toEqual({
+      accountId: 'a',
+      secretPresented: true,
+    });
+    expect(await authenticate(headers('public'))).toEqual({ accountId: 'a', secretPresented: false });
+  });
+});

@@ -1,0 +1,240 @@
+import { Code, ConnectError } from '@connectrpc/connect';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from '../../gen/google/rpc/error_details_pb.js';
+import {
+  describeError,
+  rewriteConnectError,
+  toConnectError,
+  toPaymentError,
+  toProblem,
+} from '../../src/api/errors.ts';
+import { PaymentError, REASONS, type Reason } from '../../src/payments/payment-error.ts';
+import {
+  type ApiClients,
+  apiClients,
+  PROTOCOLS,
+  RPC_PROTOCOLS,
+  requestBody,
+} from '../support/api-clients.ts';
+import { cardPayment, headersOne, withField } from '../support/payment-requests.ts';
+import { startTestServer, type TestServer } from '../support/server.ts';
+import { openTables } from '../support/tables.ts';
+
+const CARD = '4012888888881881';
+const fields = [{ field: 'amount.value', code: 'OUT_OF_RANGE', message: 'must be above zero' }] as const;
+
+/** The contract's table of errors. */
+const TABLE: Record<Reason, [status: number, rpc: keyof typeof Code]> = {
+  INVALID_PARAMETERS: [400, 'InvalidArgument'],
+  INVALID_REQUEST: [400, 'InvalidArgument'],
+  IDEMPOTENCY_KEY_MISSING: [400, 'InvalidArgument'],
+  PAYMENT_METHOD_NOT_AVAILABLE: [400, 'InvalidArgument'],
+  CUSTOMER_NOT_FOUND: [400, 'InvalidArgument'],
+  CHECKOUT_SESSION_NOT_FOUND: [400, 'InvalidArgument'],
+  VAULTED_TOKEN_NOT_FOUND: [400, 'InvalidArgument'],
+  INVALID_CREDENTIALS: [401, 'Unauthenticated'],
+  AUTHORIZATION_REQUIRED: [403, 'PermissionDenied'],
+  PAYMENT_NOT_FOUND: [404, 'NotFound'],
+  NOT_FOUND: [404, 'Unimplemented'],
+  METHOD_NOT_ALLOWED: [405, 'Unimplemented'],
+  REQUEST_IN_PROGRESS: [409, 'Aborted'],
+  REQUEST_TOO_LARGE: [413, 'ResourceExhausted'],
+  UNSUPPORTED_MEDIA_TYPE: [415, 'InvalidArgument'],
+  IDEMPOTENCY_KEY_REUSED: [422, 'FailedPrecondition'],
+  RATE_LIMITED: [429, 'ResourceExhausted'],
+  SERVICE_UNAVAILABLE: [503, 'Unavailable'],
+  INTERNAL_ERROR: [500, 'Internal'],
+};
+
+describe('the catalogue of reasons', () => {
+  it.each(Object.entries(TABLE))('renders %s as %j', (reason, [status, rpc]) => {
+    const error = new PaymentError(reason as Reason, 'text', { fields, retryAfterS: 3 });
+    const problem = toProblem(error, 'r1');
+    expect(problem).toMatchObject({
+      type: 'about:blank',
+      status,
+      code: reason,
+      detail: 'text',
+      request_id: 'r1',
+    });
+    expect(problem.title).not.toBe('');
+    expect([problem.errors, problem.messages]).toEqual([fields, ['amount.value: must be above zero']]);
+
+    const rendered = toConnectError(error);
+    expect([Code[rendered.code], rendered.rawMessage]).toEqual([rpc, 'text']);
+    expect(rendered.details.map((detail) => ('desc' in detail ? [detail.desc, detail.value] : []))).toEqual([
+      [ErrorInfoSchema, { reason, domain: 'payments.v1' }],
+      [
+        BadRequestSchema,
+        {
+          fieldViolations: [
+            { field: 'amount.value', reason: 'OUT_OF_RANGE', description: 'must be above zero' },
+          ],
+        },
+      ],
+      [RetryInfoSchema, { retryDelay: { seconds: 3n } }],
+    ]);
+  });
+
+  it('is the whole table', () => {
+    expect(Object.keys(REASONS).sort()).toEqual(Object.keys(TABLE).sort());
+  });
+});
+
+describe('errors that are not ours', () => {
+  it('become INTERNAL_ERROR and keep nothing of their text', () => {
+    for (const thrown of [new Error(CARD), CARD, undefined, null, { code: CARD }]) {
+      const error = toPaymentError(thrown);
+      expect(error.reason).toBe('INTERNAL_ERROR');
+      expect(JSON.stringify([toProblem(error, ''), toConnectError(error).message])).not.toContain(CARD);
+    }
+  });
+
+  it('are logged as what they are and where, never with their message', () => {
+    const error = new TypeError(`cannot read ${CARD}\n    of ${CARD}`, {
+      cause: new Error(`due to ${CARD}`),
+    });
+    const described = describeError(Object.assign(error, { code: 'E_BAD' }));
+    expect(described).toMatchObject({ name: 'TypeError', code: 'E_BAD', cause: { name: 'Error' } });
+    expect((described.stack as string[])[0]).toMatch(/^at .*errors\.test\.ts/);
+    expect(JSON.stringify(described)).not.toContain(CARD);
+    expect(describeError(CARD)).toEqual({ name: 'string' });
+  });
+
+  it('of Connect lose their text and get our details, once', () => {
+    const error = new ConnectError(`cannot decode ${CARD}`, Code.InvalidArgument, undefined, undefined, CARD);
+    rewriteConnectError(error);
+    rewriteConnectError(error);
+    expect([Code[error.code], error.details.length]).toEqual(['InvalidArgument', 1]);
+    expect(
+      JSON.stringify([error.message, error.rawMessage, error.cause, error.stack?.slice(0, 0)]),
+    ).not.toContain(CARD);
+  });
+});
+
+describe('over the wire', () => {
+  let server: TestServer;
+  let clients: ApiClients;
+
+  beforeAll(async () => {
+    server = await startTestServer();
+    clients = apiClients(server.url);
+  });
+  afterAll(async () => {
+    clients?.close();
+    await server?.close();
+  });
+
+  async function problemOf(path: string, init: RequestInit = {}) {
+    const response = await fetch(server.url + path, init);
+    const problem = (await response.json()) as Record<string, unknown>;
+    expect(response.headers.get('content-type')).toBe('application/problem+json');
+    expect(Object.keys(problem).sort()).toEqual(
+      ['code', 'detail', 'errors', 'messages', 'request_id', 'status', 'title', 'type'].sort(),
+    );
+    expect(problem.status).toBe(response.status);
+    expect(problem.request_id).toBe(response.headers.get('x-request-id'));
+    expect(JSON.stringify(problem)).not.toContain(CARD);
+    return { ...problem, headers: response.headers };
+  }
+
+  it('REST has problem+json with every member, and the id of the request that the log has too', async () => {
+    const body = JSON.stringify(withField(cardPayment(), 'amount.value', 0));
+    const headers = { ...headersOne(), 'content-type': 'application/json' };
+    const problem = await problemOf('/v1/payments', { method: 'POST', headers, body });
+    expect(problem).toMatchObject({
+      type: 'about:blank',
+      title: 'Invalid parameters',
+      status: 400,
+      detail: 'amount.value: must be above zero',
+      code: 'INVALID_PARAMETERS',
+      messages: ['amount.value: must be above zero'],
+      errors: fields,
+    });
+    const { request_id } = problem as unknown as { request_id: string };
+    await expect.poll(() => server.logLines.some((line) => line.includes(request_id))).toBe(true);
+  });
+
+  it.each(RPC_PROTOCOLS)('%s has the code, ErrorInfo and BadRequest', async (protocol) => {
+    const reply = await clients.create(protocol, withField(cardPayment(), 'amount.value', 0), headersOne());
+    expect(reply).toMatchObject({ code: 'InvalidArgument', reason: 'INVALID_PARAMETERS', fields });
+    expect(reply.raw).toContain('payments.v1');
+    expect(reply.headers.get('x-request-id')).toMatch(/^[0-9a-f]{24}$/);
+  });
+
+  it.each(PROTOCOLS)(
+    '%s tells of at most 20 fields at fault, in less than gRPC libraries take',
+    async (protocol) => {
+      const items = Array.from({ length: 200 }, () => ({ unit_amount: 0.001, quantity: -1 }));
+      const request = withField(cardPayment(), 'additional_data.order.items', items);
+      const reply = await clients.create(protocol, request, headersOne());
+      expect([reply.reason, reply.fields.length]).toEqual(['INVALID_PARAMETERS', 20]);
+      // C-core's default limit of metadata is 16 KiB, half of which is safe.
+      if (protocol === 'grpc') expect([...reply.headers].join().length).toBeLessThan(8 * 1024);
+    },
+  );
+
+  it.each([
+    ['/nowhere', {}, 404, 'NOT_FOUND'],
+    ['/v2/payments', { method: 'POST', body: '{}' }, 404, 'NOT_FOUND'],
+    ['/v1/payments/a/b', { method: 'POST', body: '{}' }, 404, 'NOT_FOUND'],
+    ['/v1/%zz4012888888881881', {}, 400, 'INVALID_REQUEST'],
+    ['/payments.v1.PaymentService/Nothing', { method: 'POST', body: '{}' }, 404, 'NOT_FOUND'],
+    ['/v1/payments', { method: 'PUT', body: '{}' }, 405, 'METHOD_NOT_ALLOWED'],
+    ['/v1/payments', { method: 'DELETE' }, 405, 'METHOD_NOT_ALLOWED'],
+    ['/v1/payments', { method: 'GET' }, 405, 'METHOD_NOT_ALLOWED'],
+    ['/v1/payments', { method: 'POST', body: 'a=1' }, 415, 'UNSUPPORTED_MEDIA_TYPE'],
+    ['/v1/payments', { method: 'POST' }, 415, 'UNSUPPORTED_MEDIA_TYPE'],
+    [
+      '/v1/payments',
+      { method: 'POST', body: new Blob(['{}'], { type: 'application/grpc' }) },
+      415,
+      'UNSUPPORTED_MEDIA_TYPE',
+    ],
+  ] satisfies [string, RequestInit, number, string][])(
+    '%s %j is a problem %i %s',
+    async (path, init, status, code) => {
+      const problem = await problemOf(path, { ...init, headers: headersOne() });
+      expect(problem).toMatchObject({ status, code });
+      if (status === 405) expect(problem.headers.get('allow')).toBe('POST');
+    },
+  );
+
+  it.each(['application/grpc', 'application/grpc-web+proto'])(
+    'an rpc that is not there is UNIMPLEMENTED in %s',
+    async (contentType) => {
+      const headers = { ...headersOne(), 'content-type': contentType };
+      const response = await fetch(`${server.url}/payments.v1.PaymentService/Nothing`, {
+        method: 'POST',
+        headers,
+      });
+      expect([response.status, response.headers.get('grpc-status')]).toEqual([200, '12']);
+    },
+  );
+
+  it.each(RPC_PROTOCOLS)('a message cut off is refused over %s without a word of it', async (protocol) => {
+    const whole = requestBody(protocol, cardPayment());
+    const reply = await clients.send(protocol, whole.subarray(0, whole.length - 1), headersOne());
+    expect(reply).toMatchObject({ code: 'InvalidArgument', reason: 'INVALID_REQUEST' });
+    expect(reply.raw).not.toMatch(/4012888888881881|WHITFIELD|parse binary|JSON\.parse|Unexpected/);
+  });
+
+  it('a failure of our own is a 500 that says nothing, over every protocol, and a log line that says where', async () => {
+    const tables = await openTables(server.databaseUrl);
+    await tables.query('ALTER TABLE payment RENAME COLUMN record TO renamed');
+    try {
+      for (const protocol of PROTOCOLS) {
+        const reply = await clients.create(protocol, cardPayment(), headersOne());
+        expect(reply.reason).toBe('INTERNAL_ERROR');
+        expect(protocol === 'rest' ? reply.status : reply.code).toBe(protocol === 'rest' ? 500 : 'Internal');
+        expect(reply.raw).not.toMatch(/column|record|relation|renamed|SELECT|INSERT|4012888888881881/i);
+      }
+      expect(server.logLines.join('')).toMatch(/"code":"42703"/);
+      expect(server.logLines.join('')).not.toContain('does not exist');
+    } finally {
+      await tables.query('ALTER TABLE payment RENAME COLUMN renamed TO record');
+      await tables.close();
+    }
+    expect((await clients.create('rest', cardPayment(), headersOne())).status).toBe(201);
+  });
+});

@@ -1,0 +1,94 @@
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { ConfigError, readConfig, readDataConfig } from '../src/config.ts';
+
+const KEY = Buffer.alloc(32, 7).toString('base64');
+const KEYS = { VAULT_KEYS: `one:${KEY}`, HASH_KEY: KEY };
+const CERT = join(import.meta.dirname, 'support/tls/cert.pem');
+const TLS_KEY = join(import.meta.dirname, 'support/tls/key.pem');
+
+it('needs nothing: it serves the sandbox on the loopback, with a database of its own', () => {
+  const { host, port, databaseUrl, sandbox, tls, otlpEndpoint, allowUnsafeDatabase } = readConfig({});
+  expect({ host, port, databaseUrl, sandbox, tls, otlpEndpoint, allowUnsafeDatabase }).toEqual({
+    host: '127.0.0.1',
+    port: 8080,
+    databaseUrl: undefined,
+    sandbox: true,
+    tls: undefined,
+    otlpEndpoint: undefined,
+    allowUnsafeDatabase: false,
+  });
+});
+
+it('takes an empty variable for one that is not set', () => {
+  expect(readConfig({ PORT: '', DATABASE_URL: '', VAULT_KEYS: '', SANDBOX: '' })).toEqual({
+    ...readConfig({}),
+    environment: expect.any(Function),
+  });
+});
+
+it('reads the keys of the vault in their order, the current one first', () => {
+  const other = Buffer.alloc(32, 8).toString('base64');
+  const { vaultKeys } = readConfig({ ...KEYS, VAULT_KEYS: `new:${other},old:${KEY}` });
+  expect([...(vaultKeys ?? [])]).toEqual([
+    ['new', Buffer.alloc(32, 8)],
+    ['old', Buffer.alloc(32, 7)],
+  ]);
+});
+
+it('reads the certificate and its key', () => {
+  const { tls } = readConfig({ TLS_CERT_FILE: CERT, TLS_KEY_FILE: TLS_KEY });
+  expect(String(tls?.cert)).toMatch(/^-----BEGIN CERTIFICATE/);
+});
+
+it.each([
+  [{ PORT: 'abc' }, 'PORT must be an integer from 0 to 65535'],
+  [{ PORT: '65536' }, 'PORT must be an integer from 0 to 65535'],
+  [{ PORT: '80.5' }, 'PORT must be an integer from 0 to 65535'],
+  [{ SANDBOX: 'yes' }, 'SANDBOX must be on or off'],
+  [{ LOG_LEVEL: 'loud' }, 'LOG_LEVEL must be one of trace, debug, info, warn, error, fatal, silent'],
+  [
+    { ...KEYS, DATABASE_URL: 'host/db' },
+    'DATABASE_URL must be like postgres://user:password@host:5432/database',
+  ],
+  [
+    { ...KEYS, DATABASE_URL: 'mysql://host/db' },
+    'DATABASE_URL must be like postgres://user:password@host:5432/database',
+  ],
+  [{ DATABASE_URL: 'postgres://host/db', HASH_KEY: KEY }, 'VAULT_KEYS is required with DATABASE_URL'],
+  [
+    { DATABASE_URL: 'postgres://host/db', VAULT_KEYS: `one:${KEY}` },
+    'HASH_KEY is required with DATABASE_URL',
+  ],
+  [{ VAULT_KEYS: KEY }, 'VAULT_KEYS must be id:key[,id:key…] with different ids'],
+  [{ VAULT_KEYS: `a:${KEY},a:${KEY}` }, 'VAULT_KEYS must be id:key[,id:key…] with different ids'],
+  [{ HASH_KEY: 'c2hvcnQ=' }, 'HASH_KEY must hold keys of 32 bytes in base64'],
+  [{ TLS_CERT_FILE: CERT }, 'TLS_CERT_FILE and TLS_KEY_FILE go together'],
+  [{ TLS_CERT_FILE: '/no/cert.pem', TLS_KEY_FILE: TLS_KEY }, 'TLS_CERT_FILE cannot be read (ENOENT)'],
+  [
+    { TLS_CERT_FILE: CERT, TLS_KEY_FILE: CERT },
+    'TLS_CERT_FILE and TLS_KEY_FILE must hold a certificate and its key, in PEM',
+  ],
+  [{ SANDBOX_PUBLIC_URL: 'pay.example' }, 'SANDBOX_PUBLIC_URL must be an http or https URL'],
+  [
+    { OTEL_EXPORTER_OTLP_ENDPOINT: 'localhost:4318' },
+    'OTEL_EXPORTER_OTLP_ENDPOINT must be an http or https URL',
+  ],
+])('refuses %j, and says what it must be', (environment, problem) => {
+  expect(() => readConfig(environment)).toThrow(new ConfigError(problem));
+});
+
+it('names every variable at fault, and no value', () => {
+  const refusal = () =>
+    readConfig({ PORT: 'secret-1', HASH_KEY: 'secret-2', VAULT_KEYS: 'a:secret-3', SANDBOX: 'secret-4' });
+  for (const name of ['PORT', 'HASH_KEY', 'VAULT_KEYS', 'SANDBOX']) expect(refusal).toThrow(name);
+  expect(refusal).not.toThrow('secret');
+});
+
+it('tells a command where the data is without the keys that only the service needs', () => {
+  expect(readDataConfig({ DATABASE_URL: 'postgres://host/db', DATA_DIR: '/data' })).toEqual({
+    databaseUrl: 'postgres://host/db',
+    dataDir: '/data',
+  });
+  expect(() => readDataConfig({ DATABASE_URL: 'host' })).toThrow('DATABASE_URL must be like postgres:');
+});

@@ -1,0 +1,296 @@
+import { randomInt, randomUUID } from 'node:crypto';
+import { readdirSync } from 'node:fs';
+import http2 from 'node:http2';
+import { setTimeout as sleep } from 'node:timers/promises';
+import v8 from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import fc from 'fast-check';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { REASONS, type Reason } from '../src/payments/payment-error.ts';
+import {
+  type ApiClients,
+  apiClients,
+  PROTOCOLS,
+  type Protocol,
+  type Reply,
+  requestBody,
+} from './support/api-clients.ts';
+import { hostileBinary, mutate } from './support/hostile-bytes.ts';
+import { hostileCall, plainCall } from './support/hostile-calls.ts';
+import { hostileJson, PLANTED } from './support/hostile-requests.ts';
+import { cardPayment, headersOne } from './support/payment-requests.ts';
+import { h2Statuses, http1Statuses, type RawReply, rawExchange } from './support/raw-exchange.ts';
+import { startTestServer, type TestServer } from './support/server.ts';
+import { openTables, type Tables } from './support/tables.ts';
+import { h1Request, h2Call } from './support/wire-calls.ts';
+
+/** Give the seed of a failure to meet it again, and a factor to look longer: `FAST_CHECK_RUNS=50`. */
+const SEED = Number(process.env.FAST_CHECK_SEED ?? randomInt(2 ** 31));
+const DEPTH = Number(process.env.FAST_CHECK_RUNS ?? 1);
+const TIMEOUT_MS = 30_000 + DEPTH * 60_000;
+const BATCH = 8;
+const BOUND_MS = 4_000;
+
+/** Holds for batches of what an arbitrary makes. What failed is told by the error; all of it would fill pages. */
+function holds<T>(
+  arbitrary: fc.Arbitrary<T>,
+  numRuns: number,
+  property: (batch: T[]) => Promise<void>,
+): Promise<void> {
+  const batches = fc.array(arbitrary, { minLength: BATCH, maxLength: BATCH });
+  return fc.assert(fc.asyncProperty(batches, property), {
+    seed: SEED,
+    numRuns: numRuns * DEPTH,
+    endOnFailure: true,
+    asyncReporter: async ({ failed, numRuns: run, errorInstance }) => {
+      if (failed) throw new Error(`seed ${SEED}, run ${run}: ${(errorInstance as Error).message}`);
+    },
+  });
+}
+
+let server: TestServer;
+let clients: ApiClients;
+let tables: Tables;
+const alarms: string[] = [];
+const alarm = (what: unknown) => alarms.push(what instanceof Error ? `${what.stack}` : String(what));
+
+beforeAll(async () => {
+  server = await startTestServer();
+  tables = await openTables(server.databaseUrl);
+  for (const event of ['unhandledRejection', 'uncaughtException', 'warning']) process.on(event, alarm);
+});
+
+afterAll(async () => {
+  for (const event of ['unhandledRejection', 'uncaughtException', 'warning']) process.off(event, alarm);
+  await tables?.close();
+  await server?.close();
+});
+
+beforeEach(() => {
+  clients = apiClients(server.url);
+  for (const method of ['log', 'info', 'warn', 'error'] as const)
+    vi.spyOn(console, method).mockImplementation(alarm);
+});
+
+afterEach(async () => {
+  vi.restoreAllMocks();
+  expect(alarms.splice(0)).toEqual([]);
+  expectNoSecret(server.logLines.join('\n'));
+  // 50 is pino's level for what is our fault.
+  expect(server.logLines.filter((line) => JSON.parse(line).level >= 50)).toEqual([]);
+  for (const protocol of PROTOCOLS) {
+    const reply = await clients.create(protocol, cardPayment(), headersOne());
+    expect({ protocol, reason: reply.reason }).toEqual({ protocol, reason: undefined });
+  }
+  clients.close();
+});
+
+function expectNoSecret(text: string): void {
+  for (const [name, secret] of Object.entries(PLANTED)) {
+    if (text.includes(secret))
+      throw new Error(
+        `${name} leaked: …${text.slice(Math.max(0, text.indexOf(secret) - 200), text.indexOf(secret))}`,
+      );
+  }
+}
+
+/** Either a payment, or a refusal of the catalogue that is the caller's fault. @returns whether it is a payment. */
+function expectClear(protocol: Protocol, reply: Reply): boolean {
+  expectNoSecret(reply.raw);
+  if (reply.record !== '') return true;
+  const outcome = {
+    protocol,
+    status: reply.status,
+    code: reply.code,
+    reason: reply.reason,
+    raw: reply.raw.slice(0, 500),
+  };
+  const reason = REASONS[reply.reason as Reason];
+  if (!reason || OURS.has(reply.reason ?? ''))
+    throw new Error(`no clear refusal: ${JSON.stringify(outcome)}`);
+  if (protocol === 'rest') expect(outcome).toMatchObject({ status: reason.status });
+  else expect(outcome).toMatchObject({ code: reason.rpc });
+  return false;
+}
+
+const OURS = new Set(['INTERNAL_ERROR', 'SERVICE_UNAVAILABLE', 'REQUEST_IN_PROGRESS']);
+
+async function inTime<T>(promise: Promise<T>): Promise<T> {
+  const late = new AbortController();
+  const timer = sleep(BOUND_MS, undefined, { signal: late.signal }).then(() => {
+    throw new Error(`no answer within ${BOUND_MS} ms`);
+  });
+  timer.catch(() => {});
+  return Promise.race([promise, timer]).finally(() => late.abort());
+}
+
+/** Sends bodies at once; as many rows appear as payments were answered, and none of those refused. */
+async function expectAllClear(
+  calls: readonly { protocol: Protocol; body: Uint8Array | string }[],
+): Promise<void> {
+  const before = await tables.counts();
+  const replies = await Promise.all(
+    calls.map(async ({ protocol, body }) => ({
+      protocol,
+      reply: await inTime(clients.send(protocol, body, headersOne())),
+    })),
+  );
+  const made = replies.filter(({ protocol, reply }) => expectClear(protocol, reply)).length;
+  const after = await tables.counts();
+  expect(after.payments - before.payments).toBe(made);
+  expect(after.transactions - before.transactions).toBe(made);
+}
+
+describe(`hostile input (FAST_CHECK_SEED=${SEED})`, { timeout: TIMEOUT_MS }, () => {
+  it('JSON of wrong values, types, keys and depths is a payment or a clear refusal', async () => {
+    const call = fc.record({
+      protocol: fc.constantFrom<Protocol>('rest', 'rest', 'connectJson'),
+      body: hostileJson,
+    });
+    await holds(call, 60, expectAllClear);
+  });
+
+  it('JSON whose bytes were damaged', async () => {
+    const call = fc.record({
+      protocol: fc.constantFrom<Protocol>('rest', 'connectJson'),
+      body: fc.tuple(hostileJson, mutate).map(([text, damage]) => damage(Buffer.from(text))),
+    });
+    await holds(call, 40, expectAllClear);
+  });
+
+  it('binary messages that were damaged, or never were any', async () => {
+    const valid = requestBody('grpc', cardPayment(PLANTED.cardNumber));
+    const call = fc.record({
+      protocol: fc.constantFrom<Protocol>('connectProto', 'grpc', 'grpcWeb'),
+      body: fc.oneof(
+        mutate.map((damage) => damage(valid)),
+        hostileBinary,
+        hostileBinary.map((tail) => Buffer.concat([valid, tail])),
+      ),
+    });
+    await holds(call, 60, expectAllClear);
+  });
+
+  it('calls with absurd methods, paths, headers and framing, over raw HTTP/1.1', async () => {
+    const bytes = fc.oneof(
+      hostileCall.map(h1Request),
+      fc.tuple(hostileCall, mutate).map(([call, damage]) => damage(h1Request(call))),
+      fc.tuple(plainCall, mutate).map(([call, damage]) => damage(h1Request(call))),
+    );
+    await holds(bytes, 25, (batch) => expectNoHarm(batch, http1Statuses));
+  });
+
+  it('the same over raw HTTP/2', async () => {
+    const bytes = fc.oneof(
+      hostileCall.map(h2Call),
+      fc.tuple(hostileCall, mutate).map(([call, damage]) => damage(h2Call(call))),
+      fc.tuple(plainCall, mutate).map(([call, damage]) => damage(h2Call(call))),
+    );
+    await holds(bytes, 25, (batch) => expectNoHarm(batch, h2Statuses));
+  });
+
+  it('thousands of streams on one connection, most of them given up', async () => {
+    await flood(3_000);
+  });
+
+  it('a hundred bodies on one connection that are refused unread', async () => {
+    const session = http2.connect(server.url);
+    session.on('error', () => {});
+    for (let i = 0; i < 100; i++) expect(await inTime(refusedUnread(session))).toBe('401, reset 0');
+    session.destroy();
+  });
+
+  it('leaves nothing behind: no request in flight, no descriptor, no memory', async () => {
+    const round = () =>
+      holds(hostileCall, 5, (batch) =>
+        expectNoHarm([...batch.map(h1Request), ...batch.map(h2Call)], () => []),
+      );
+    await round();
+    const before = await footprint();
+    await round();
+    await vi.waitFor(
+      async () => expect((await footprint()).files).toBeLessThanOrEqual(before.files + 4),
+      5_000,
+    );
+    const metrics = await (await fetch(`${server.url}/metrics`)).text();
+    expect(metrics).toMatch(/^requests_in_flight 1$/m);
+    expect((await footprint()).heapMiB).toBeLessThan(before.heapMiB + 32);
+  });
+});
+
+/** What may be answered to whatever was sent; 0 is a status that was not looked into. */
+const STATUSES = new Set([
+  0, 100, 200, 201, 204, 400, 401, 403, 404, 405, 408, 413, 415, 417, 422, 429, 431, 505,
+]);
+
+/** Nobody waits for ever, no answer says that it is our fault, and no secret comes back. */
+async function expectNoHarm(
+  batch: readonly Uint8Array[],
+  statusesOf: (reply: RawReply) => number[],
+): Promise<void> {
+  const before = await tables.counts();
+  const replies = await Promise.all(batch.map((bytes) => rawExchange(server.url, bytes)));
+  let mayHavePaid = 0;
+  for (const [i, reply] of replies.entries()) {
+    const shown = () =>
+      `${JSON.stringify(
+        Buffer.from(batch[i] ?? [])
+          .toString('latin1')
+          .slice(0, 1500),
+      )} got ${JSON.stringify(reply.received.slice(0, 800))}`;
+    if (!reply.ended) throw new Error(`it never ended: ${shown()}`);
+    expectNoSecret(reply.received);
+    const statuses = statusesOf(reply);
+    const codes = [...reply.received.matchAll(/"(?:code|reason)":"([A-Z_]+)"/g)].map(
+      ([, code]) => code ?? '',
+    );
+    if (!statuses.every((status) => STATUSES.has(status)) || codes.some((code) => OURS.has(code)))
+      throw new Error(`no clear refusal: ${shown()}`);
+    if (statuses.length === 0 || statuses.some((status) => status < 300)) mayHavePaid++;
+  }
+  const made = (await tables.counts()).payments - before.payments;
+  expect(made).toBeLessThanOrEqual(mayHavePaid);
+}
+
+/** Streams opened as fast as they can be, half of them reset at once; meanwhile others are served. */
+async function flood(streams: number): Promise<void> {
+  const session = http2.connect(server.url);
+  session.on('error', () => {});
+  const closed = new Promise<void>((resolve) => session.once('close', () => resolve()));
+  for (let i = 0; i < streams && !session.destroyed; i++) {
+    const stream = session.request({
+      ':method': 'POST',
+      ':path': '/v1/payments',
+      ...headersOne(randomUUID()),
+    });
+    stream.on('error', () => {});
+    stream.on('data', () => {});
+    if (i % 2 === 0) stream.close(http2.constants.NGHTTP2_CANCEL);
+    if (i % 500 === 0) expect((await inTime(fetch(`${server.url}/readyz`))).status).toBe(200);
+  }
+  session.destroy();
+  await closed;
+}
+
+/** A body of more than a stream's window, whose sender goes on although it is refused. */
+async function refusedUnread(session: http2.ClientHttp2Session): Promise<string> {
+  const stream = session.request({
+    ':method': 'POST',
+    ':path': '/v1/payments',
+    'content-type': 'application/json',
+  });
+  const answered = new Promise((resolve) =>
+    stream.once('response', (headers) => resolve(headers[':status'])),
+  );
+  const closed = new Promise((resolve) => stream.once('close', () => resolve(stream.rstCode)));
+  stream.on('error', () => {});
+  stream.resume().end(Buffer.alloc(400_000));
+  return `${await answered}, reset ${await closed}`;
+}
+
+async function footprint(): Promise<{ files: number; heapMiB: number }> {
+  await sleep(200);
+  v8.setFlagsFromString('--expose-gc');
+  (runInNewContext('gc') as () => void)();
+  return { files: readdirSync('/proc/self/fd').length, heapMiB: process.memoryUsage().heapUsed / 2 ** 20 };
+}

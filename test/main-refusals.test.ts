@@ -1,0 +1,83 @@
+import { randomBytes } from 'node:crypto';
+import net from 'node:net';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { createTestDatabase, type TestDatabase } from './support/database.ts';
+import { endAfterEach, runService, startService } from './support/service-process.ts';
+
+const key = () => randomBytes(32).toString('base64');
+let database: TestDatabase;
+/** A database that every test may use: its commits do not wait for the disk. */
+let onDatabase: Record<string, string>;
+
+beforeAll(async () => {
+  database = await createTestDatabase({ empty: true });
+  onDatabase = { DATABASE_URL: database.url, VAULT_KEYS: `one:${key()}`, HASH_KEY: key() };
+});
+afterAll(() => database?.drop());
+endAfterEach();
+
+it.each([
+  ['PORT', { PORT: 'abc' }, 'PORT must be an integer from 0 to 65535'],
+  [
+    'missing keys',
+    { DATABASE_URL: 'postgres://a@127.0.0.1:1/b' },
+    'VAULT_KEYS is required with DATABASE_URL; HASH_KEY is required with DATABASE_URL',
+  ],
+  [
+    'a catalogue that is not there',
+    { CATALOGUE_FILE: '/no/catalogue.yaml' },
+    'the catalogue (CATALOGUE_FILE): /no/catalogue.yaml cannot be read (ENOENT)',
+  ],
+  [
+    'a catalogue that is none',
+    { CATALOGUE_FILE: 'package.json' },
+    expect.stringMatching(/^the catalogue \(CATALOGUE_FILE\): package\.json: name: is not known; /),
+  ],
+])('names what is wrong with %s, and ends with 1', async (_what, environment, problem) => {
+  expect(await refusal(environment)).toEqual(problem);
+});
+
+it('says that the database cannot be reached', async () => {
+  const nobody = { ...onDatabase, DATABASE_URL: 'postgres://a:secret@127.0.0.1:1/b' };
+  expect(await refusal(nobody)).toBe(
+    'no connection to the database: connect ECONNREFUSED 127.0.0.1:1 (see DATABASE_URL)',
+  );
+});
+
+it('refuses a database whose commits a crash can undo, unless told to take it', async () => {
+  expect(await refusal(onDatabase)).toMatch(
+    /^the database acknowledges commits that a crash can undo.*: fsync, .* off\. .*ALLOW_UNSAFE_DATABASE=on$/,
+  );
+  const service = await startService({ ...onDatabase, ALLOW_UNSAFE_DATABASE: 'on' });
+  expect((await fetch(`${service.url}/readyz`)).status).toBe(200);
+  service.child.kill('SIGTERM');
+  const { code, stderr } = await service.ended;
+  expect(code).toBe(0);
+  expect(stderr).toContain('Data: the database that DATABASE_URL names\n');
+  expect(stderr).not.toContain('sk_sandbox_one');
+});
+
+it('says which port is in use', async () => {
+  const other = net.createServer().listen(0, '127.0.0.1');
+  await new Promise((resolve) => other.once('listening', resolve));
+  const { port } = other.address() as net.AddressInfo;
+  const environment = { ...onDatabase, ALLOW_UNSAFE_DATABASE: 'on', PORT: String(port) };
+  expect(await refusal(environment)).toBe(
+    `port ${port} of 127.0.0.1 is in use by another process. Set PORT to a free one`,
+  );
+  other.close();
+});
+
+it('says that the host is none of this machine', async () => {
+  const environment = { ...onDatabase, ALLOW_UNSAFE_DATABASE: 'on', HOST: '192.0.2.1' };
+  expect(await refusal(environment)).toBe('HOST is no address of this machine');
+});
+
+/** What the service says when it does not start: one line, and nothing else. */
+async function refusal(environment: Record<string, string>): Promise<string> {
+  const { code, stdout, stderr } = await runService(environment);
+  expect([code, stdout]).toEqual([1, '']);
+  const [, said] = /^Cannot start: (.*)\n$/.exec(stderr) ?? [];
+  expect(said, stderr).toBeDefined();
+  return said ?? '';
+}

@@ -1,0 +1,176 @@
+import { randomUUID } from 'node:crypto';
+import http2 from 'node:http2';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, it } from 'vitest';
+import { cardPayment, headersOne } from './support/payment-requests.ts';
+import {
+  ownDataDir,
+  postgresPid,
+  runService,
+  type ServiceProcess,
+  startService,
+} from './support/service-process.ts';
+
+const APPROVED_AFTER_DELAY = '4000000000007007';
+const DATA_DIR = ownDataDir();
+const start = () => startService({ DATA_DIR });
+
+it('starts with nothing but a directory, says what it serves and where the data is, and takes payments', async () => {
+  const service = await start();
+  expect((await fetch(`${service.url}/healthz`)).status).toBe(200);
+  expect((await fetch(`${service.url}/readyz`)).status).toBe(200);
+  const { status, payment } = await pay(service, randomUUID());
+  expect([status, payment.status]).toEqual([201, 'SUCCEEDED']);
+  expect(await stop(service)).toBe(0);
+  expect(postgresPid(DATA_DIR)).toBeUndefined();
+  expect(service.printed.stderr.split('\n')).toEqual([
+    `Payments service: ${service.url} (REST at /v1/payments, Connect, gRPC, gRPC-Web)`,
+    expect.stringMatching(/^Catalogue: .*\/config\/sandbox-catalogue\.yaml$/),
+    `Data: ${DATA_DIR}`,
+    `Sandbox provider: ${service.url}/sandbox (no real money moves)`,
+    expect.stringMatching(/^Sandbox account: 11111111-.*pk_sandbox_one and sk_sandbox_one$/),
+    '',
+  ]);
+});
+
+it('answers HTTP/1.1 and HTTP/2 with prior knowledge on its one port', async () => {
+  const service = await start();
+  expect((await pay(service, randomUUID())).status).toBe(201);
+  const { status, payment } = await payOverHttp2(service);
+  expect([status, payment.status]).toEqual([201, 'SUCCEEDED']);
+});
+
+it('replays the same bytes after it was killed', async () => {
+  const killed = await start();
+  const key = randomUUID();
+  const first = await pay(killed, key);
+  await kill(killed);
+
+  const service = await start();
+  const replay = await pay(service, key);
+  expect(replay.text).toBe(first.text);
+  expect([replay.status, replay.replayed]).toEqual([201, 'true']);
+});
+
+it('replays the same bytes after it was killed together with its PostgreSQL', async () => {
+  const killed = await start();
+  const key = randomUUID();
+  const first = await pay(killed, key);
+  const postgres = postgresPid(DATA_DIR);
+  process.kill(postgres as number, 'SIGKILL');
+  await kill(killed);
+
+  const service = await start();
+  expect(postgresPid(DATA_DIR)).not.toBe(postgres);
+  const replay = await pay(service, key);
+  expect(replay.text).toBe(first.text);
+  expect(replay.replayed).toBe('true');
+});
+
+it('answers what is in flight at SIGTERM, then ends with 0', async () => {
+  const service = await start();
+  const answer = pay(service, randomUUID(), APPROVED_AFTER_DELAY);
+  await inFlight(service);
+  service.child.kill('SIGTERM');
+  await refusesConnections(service);
+  const { status, payment } = await answer;
+  expect([status, payment.status]).toEqual([201, 'SUCCEEDED']);
+  expect((await service.ended).code).toBe(0);
+});
+
+it('ends with 0 at SIGINT, even when it comes twice', async () => {
+  const service = await start();
+  service.child.kill('SIGINT');
+  service.child.kill('SIGINT');
+  expect((await service.ended).code).toBe(0);
+});
+
+it('refuses to start on the data of one that runs, which goes on', async () => {
+  const service = await start();
+  const second = await runService({ DATA_DIR });
+  expect(second.code).toBe(1);
+  expect(second.stderr).toBe(
+    `Cannot start: The data directory ${DATA_DIR} is in use by another process of the service. Stop that one, or set DATA_DIR to a directory of its own for this one.\n` +
+      'To do without the PostgreSQL that the service starts itself, set DATABASE_URL.\n',
+  );
+  expect((await pay(service, randomUUID())).status).toBe(201);
+});
+
+it('prints no card number, no security code and no secret, whatever becomes of it', async () => {
+  const service = await start();
+  await pay(service, randomUUID());
+  await pay(service, randomUUID(), '4000000000003006');
+  await fetch(`${service.url}/v1/payments`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headersOne() },
+    body: '{"card": 4012888888881881',
+  });
+  await stop(service);
+  const { stdout, stderr } = await service.ended;
+  expect(stdout).toContain('"msg":"request"');
+  expect(stdout + stderr).not.toMatch(/4012888888881881|4000000000003006|737|sk_sandbox_one"/);
+});
+
+type Paid = {
+  readonly status: number;
+  readonly text: string;
+  readonly payment: { readonly status: string };
+  readonly replayed: string | null;
+};
+
+async function pay(service: ServiceProcess, key: string, card?: string): Promise<Paid> {
+  const response = await fetch(`${service.url}/v1/payments`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', connection: 'close', ...headersOne(key) },
+    body: JSON.stringify(cardPayment(card)),
+  });
+  const text = await response.text();
+  const replayed = response.headers.get('idempotent-replayed');
+  return { status: response.status, text, payment: JSON.parse(text), replayed };
+}
+
+async function payOverHttp2(service: ServiceProcess): Promise<Pick<Paid, 'payment'> & { status: unknown }> {
+  const session = http2.connect(service.url);
+  const stream = session.request({
+    ':method': 'POST',
+    ':path': '/v1/payments',
+    'content-type': 'application/json',
+    ...headersOne(),
+  });
+  let status: unknown;
+  stream.on('response', (headers) => {
+    status = headers[':status'];
+  });
+  stream.end(JSON.stringify(cardPayment()));
+  const payment = JSON.parse((await stream.toArray()).join(''));
+  session.close();
+  return { status, payment };
+}
+
+async function inFlight(service: ServiceProcess): Promise<void> {
+  for (;;) {
+    // The request that asks is in flight itself.
+    const metrics = await (await fetch(`${service.url}/metrics`)).text();
+    if (metrics.includes('\nrequests_in_flight 2\n')) return;
+    await sleep(20);
+  }
+}
+
+async function refusesConnections(service: ServiceProcess): Promise<void> {
+  const isRefused = () =>
+    fetch(`${service.url}/healthz`, { headers: { connection: 'close' } }).then(
+      () => false,
+      () => true,
+    );
+  while (!(await isRefused())) await sleep(20);
+}
+
+async function stop(service: ServiceProcess): Promise<number | null> {
+  service.child.kill('SIGTERM');
+  return (await service.ended).code;
+}
+
+async function kill(service: ServiceProcess): Promise<void> {
+  service.child.kill('SIGKILL');
+  await service.ended;
+}

@@ -1,0 +1,76 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { currencyDigits, formatMoney, isDecimal, parseMoney, toDecimal } from '../src/money.ts';
+
+const currency = fc.constantFrom('JPY', 'USD', 'KWD', 'CLF');
+const minorUnits = fc.bigInt({ min: -(10n ** 18n), max: 10n ** 18n });
+
+describe('money', () => {
+  it.each([
+    ['3000', 'USD', '3000.00', 300_000n],
+    ['55.75', 'USD', '55.75', 5_575n],
+    ['149.9', 'BRL', '149.90', 14_990n],
+    ['1200', 'JPY', '1200.0', 1_200n],
+    ['1200.000', 'JPY', '1200.0', 1_200n],
+    ['1.5', 'KWD', '1.500', 1_500n],
+    ['1.2345', 'CLF', '1.2345', 12_345n],
+    ['0.05', 'USD', '0.05', 5n],
+    ['-0.05', 'USD', '-0.05', -5n],
+    ['-0', 'USD', '0.00', 0n],
+    ['007.50', 'USD', '7.50', 750n],
+    ['90071992547409.93', 'USD', '90071992547409.93', 9_007_199_254_740_993n],
+  ])('%s %s is written %s', (text, code, written, units) => {
+    const money = parseMoney(text, code);
+    expect(money).toEqual({ minorUnits: units, currency: code });
+    expect(money && formatMoney(money)).toBe(written);
+    expect(money && toDecimal(money).value).toBe(written);
+  });
+
+  it('is read back as it was written, to the last unit', () => {
+    fc.assert(
+      fc.property(currency, minorUnits, (code, units) => {
+        const money = { minorUnits: units, currency: code };
+        expect(parseMoney(formatMoney(money), code)).toEqual(money);
+      }),
+    );
+  });
+
+  it('is never rounded: a decimal more than the currency has is refused', () => {
+    fc.assert(
+      fc.property(currency, minorUnits, fc.integer({ min: 1, max: 9 }), (code, units, digit) => {
+        const digits = currencyDigits(code) ?? 0;
+        const whole = formatMoney({ minorUnits: units, currency: code }).split('.')[0];
+        expect(parseMoney(`${whole}.${'0'.repeat(digits)}${digit}`, code)).toBeUndefined();
+        expect(parseMoney(`${whole}.${'0'.repeat(digits + 3)}`, code)).toBeDefined();
+      }),
+    );
+  });
+
+  it.each([
+    '',
+    '-',
+    '+1',
+    '1e3',
+    ' 1',
+    '1 ',
+    '1.',
+    '.5',
+    '1,5',
+    '0x1',
+    'NaN',
+    '1.2.3',
+    '--1',
+    '١',
+    '1\n',
+    '9'.repeat(65),
+  ])('%j is no decimal', (text) => {
+    expect(isDecimal(text)).toBe(false);
+    expect(parseMoney(text, 'USD')).toBeUndefined();
+  });
+
+  it('is in a currency of ISO 4217', () => {
+    expect(parseMoney('1', 'ZZZ')).toBeUndefined();
+    expect(parseMoney('1', 'usd')).toBeUndefined();
+    expect(currencyDigits('constructor')).toBeUndefined();
+  });
+});

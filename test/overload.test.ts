@@ -1,0 +1,280 @@
+import { randomUUID } from 'node:crypto';
+import http2 from 'node:http2';
+import net from 'node:net';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import {
+  type ApiClients,
+  apiClients,
+  PROTOCOLS,
+  type Protocol,
+  type Reply,
+  RPC_PROTOCOLS,
+} from './support/api-clients.ts';
+import {
+  ACCOUNT_TWO,
+  cardPayment,
+  headersOne,
+  headersTwo,
+  type RequestJson,
+  withField,
+} from './support/payment-requests.ts';
+import { startTestServer, type TestServer } from './support/server.ts';
+import { openTables, type Tables } from './support/tables.ts';
+
+/** The sandbox answers it after three seconds. */
+const SLOW = cardPayment('4000000000007007');
+const QUICK = cardPayment();
+
+let server: TestServer;
+let clients: ApiClients;
+let tables: Tables;
+
+async function open(config: Parameters<typeof startTestServer>[0]): Promise<void> {
+  server = await startTestServer(config);
+  clients = apiClients(server.url);
+  tables = await openTables(server.databaseUrl);
+}
+
+async function close(): Promise<void> {
+  await tables.close();
+  clients.close();
+  await server.close();
+}
+
+/** How many calls are in flight, by the service's own count. */
+async function inFlight(): Promise<number> {
+  const metrics = await (await fetch(`${server.url}/metrics`)).text();
+  return Number(/^calls_in_flight (\d+)$/m.exec(metrics)?.[1]);
+}
+
+async function untilInFlight(count: number): Promise<void> {
+  await expect.poll(inFlight, { timeout: 10_000, interval: 20 }).toBe(count);
+}
+
+const isAccepted = (reply: Reply) => reply.record !== '';
+
+/** Sends a payment over each protocol in turn, `count` in all, without waiting for any. */
+function sendMany(count: number, request: RequestJson) {
+  return Array.from({ length: count }, (_, i) => {
+    const protocol = PROTOCOLS[i % PROTOCOLS.length] as Protocol;
+    const key = randomUUID();
+    return { protocol, key, reply: clients.create(protocol, request, headersOne(key)) };
+  });
+}
+
+/** Begins calls whose body never comes, every other one over HTTP/2. */
+function sendEndless(count: number): { leave(): void } {
+  const { hostname, port } = new URL(server.url);
+  const headers = { ...headersOne(), 'content-type': 'application/json', 'content-length': '99' };
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  const session = http2.connect(server.url);
+  session.on('error', () => {});
+  const sockets: net.Socket[] = [];
+  for (let i = 0; i < count; i++) {
+    if (i % 2 === 0) {
+      session.request({ ':method': 'POST', ':path': '/v1/payments', ...headers }).on('error', () => {});
+    } else {
+      const socket = net.connect(Number(port), hostname);
+      socket.write(`POST /v1/payments HTTP/1.1\r\nhost: ${hostname}\r\n${lines.join('')}\r\n{`);
+      sockets.push(socket);
+    }
+  }
+  return {
+    leave() {
+      session.destroy();
+      for (const socket of sockets) socket.destroy();
+    },
+  };
+}
+
+describe('with room for four calls', () => {
+  beforeAll(() => open({ config: { maxInFlight: 4 } }));
+  afterAll(close);
+  afterEach(() => untilInFlight(0));
+
+  it('accepts four of forty at once, and refuses the rest with 503, having sent and stored nothing', async () => {
+    const before = await tables.counts();
+    const sent = sendMany(40, SLOW);
+    const answers = await Promise.all(sent.map(async (one) => ({ ...one, reply: await one.reply })));
+
+    const refused = answers.filter(({ reply }) => !isAccepted(reply));
+    expect(refused).toHaveLength(36);
+    for (const { protocol, reply } of refused) {
+      expect(reply).toMatchObject({
+        reason: 'SERVICE_UNAVAILABLE',
+        retryAfterS: expect.toBeOneOf([1, 2, 3]),
+      });
+      expect(reply.headers.get('retry-after')).toBe(String(reply.retryAfterS));
+      expect(reply.headers.get('x-request-id')).toMatch(/^[0-9a-f]{24}$/);
+      if (protocol === 'rest') expect(reply.headers.get('content-type')).toBe('application/problem+json');
+      else expect(reply.code).toBe('Unavailable');
+      expect(reply.status).toBe(protocol.startsWith('grpc') ? 200 : 503);
+    }
+    expect(new Set(refused.map(({ protocol }) => protocol))).toEqual(new Set(PROTOCOLS));
+    const after = await tables.counts();
+    expect(after.payments - before.payments).toBe(4);
+    expect(after.charges - before.charges).toBe(4);
+
+    // Their keys are as unused as before.
+    await untilInFlight(0);
+    for (const protocol of PROTOCOLS) {
+      const key = refused.find((one) => one.protocol === protocol)?.key;
+      const reply = await clients.create(protocol, QUICK, headersOne(key));
+      expect(isAccepted(reply)).toBe(true);
+      expect(reply.headers.get('idempotent-replayed')).toBeNull();
+    }
+  });
+
+  it('still answers who watches it', async () => {
+    const sent = sendMany(4, SLOW);
+    await untilInFlight(4);
+    expect((await fetch(`${server.url}/healthz`)).status).toBe(200);
+    expect((await fetch(`${server.url}/readyz`)).status).toBe(200);
+    const grpcHealth = await fetch(`${server.url}/grpc.health.v1.Health/Check`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: '{}',
+    });
+    expect(await grpcHealth.json()).toEqual({ status: 'SERVING' });
+    for (const { reply } of sent) expect(isAccepted(await reply)).toBe(true);
+  });
+
+  it('counts the work of callers who left until it ends, and answers their repeats', async () => {
+    const leaving = apiClients(server.url);
+    const keys = [randomUUID(), randomUUID(), randomUUID(), randomUUID()];
+    const abort = new AbortController();
+    const [first, second, ...rest] = keys;
+    for (const key of rest) leaving.create('grpc', SLOW, headersOne(key)).catch(() => {});
+    for (const key of [first, second]) {
+      fetch(`${server.url}/v1/payments`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', ...headersOne(key) },
+        body: JSON.stringify(SLOW),
+        signal: abort.signal,
+      }).catch(() => {});
+    }
+    await untilInFlight(4);
+    await expect
+      .poll(async () => (await tables.counts()).payments, { interval: 20 })
+      .toBeGreaterThanOrEqual(4);
+    leaving.close();
+    abort.abort();
+    const refused = await clients.create('rest', QUICK, headersOne());
+    expect(refused).toMatchObject({ status: 503, reason: 'SERVICE_UNAVAILABLE' });
+    await untilInFlight(0);
+    for (const key of keys) {
+      const reply = await clients.create('rest', SLOW, headersOne(key));
+      expect(JSON.parse(reply.record)).toMatchObject({ status: 'SUCCEEDED' });
+      expect(reply.headers.get('idempotent-replayed')).toBe('true');
+    }
+  });
+
+  it('takes back the room of calls whose body never came, and of those that were refused', async () => {
+    const endless = sendEndless(4);
+    await untilInFlight(4);
+    expect(await clients.create('grpc', QUICK, headersOne())).toMatchObject({ code: 'Unavailable' });
+    endless.leave();
+    await untilInFlight(0);
+
+    for (const protocol of PROTOCOLS) {
+      const noKeys = await clients.create(protocol, QUICK, {});
+      expect(noKeys.reason).toBe('INVALID_CREDENTIALS');
+      const unreadable = await clients.send(protocol, Buffer.from([0xff]), headersOne());
+      expect(unreadable.reason).toBe('INVALID_REQUEST');
+      const invalid = await clients.create(protocol, withField(QUICK, 'country', 'XX'), headersOne());
+      expect(invalid.reason).toBe('INVALID_PARAMETERS');
+    }
+    await untilInFlight(0);
+  });
+
+  it('ends rpcs at their own deadline; the work goes on, and a repeat finds its answer', async () => {
+    await Promise.all(
+      RPC_PROTOCOLS.map(async (protocol) => {
+        const key = randomUUID();
+        const timeout = protocol.startsWith('grpc')
+          ? { 'grpc-timeout': '1500m' }
+          : { 'connect-timeout-ms': '1500' };
+        const reply = await clients.create(protocol, SLOW, { ...headersOne(key), ...timeout });
+        expect(reply).toMatchObject({
+          code: 'DeadlineExceeded',
+          reason: 'REQUEST_IN_PROGRESS',
+          retryAfterS: 1,
+        });
+        expect(await inFlight()).toBeGreaterThanOrEqual(1);
+        await untilInFlight(0);
+        const repeat = await clients.create(protocol, SLOW, headersOne(key));
+        expect(JSON.parse(repeat.record)).toMatchObject({ status: 'SUCCEEDED' });
+        expect(repeat.headers.get('idempotent-replayed')).toBe('true');
+      }),
+    );
+  });
+});
+
+describe('with room for two at work', () => {
+  beforeAll(() => open({ config: { maxAtWork: 2 } }));
+  afterAll(close);
+
+  it('takes on any number that wait for their provider', async () => {
+    const sent: ReturnType<typeof sendMany> = [];
+    // One after another, so that no two are at work at once.
+    for (let i = 0; i < 10; i++) {
+      sent.push(...sendMany(1, SLOW));
+      await untilInFlight(i + 1);
+      await expect.poll(async () => (await tables.counts()).payments, { interval: 20 }).toBe(i + 1);
+    }
+    const replies = await Promise.all(sent.map(({ reply }) => reply));
+    expect(replies.filter(isAccepted)).toHaveLength(10);
+  });
+
+  it('takes on others while many bodies do not come', async () => {
+    const endless: ReturnType<typeof sendEndless>[] = [];
+    for (let i = 1; i <= 6; i++) {
+      endless.push(sendEndless(1));
+      await untilInFlight(i);
+    }
+    for (const protocol of PROTOCOLS) {
+      expect(isAccepted(await clients.create(protocol, QUICK, headersOne()))).toBe(true);
+    }
+    for (const one of endless) one.leave();
+    await untilInFlight(0);
+  });
+
+  it('answers every call of a burst, as made or as refused, and stores those only that were made', async () => {
+    const before = await tables.counts();
+    const replies = await Promise.all(sendMany(200, QUICK).map(({ reply }) => reply));
+    const made = replies.filter(isAccepted).length;
+    const refused = replies.filter(({ reason }) => reason === 'SERVICE_UNAVAILABLE').length;
+    expect(made).toBeGreaterThanOrEqual(1);
+    expect(refused).toBeGreaterThanOrEqual(1);
+    expect(made + refused).toBe(200);
+    const after = await tables.counts();
+    expect(after.payments - before.payments).toBe(made);
+    await untilInFlight(0);
+  });
+});
+
+describe('with a rate limit', () => {
+  beforeAll(() => open({ config: { rateLimitPerS: 0.01, rateLimitBurst: PROTOCOLS.length } }));
+  afterAll(close);
+
+  it('refuses with 429 an account that calls too often, over every protocol, and no other account', async () => {
+    for (const protocol of PROTOCOLS) {
+      expect(isAccepted(await clients.create(protocol, QUICK, headersOne()))).toBe(true);
+    }
+    const before = await tables.counts();
+    for (const protocol of PROTOCOLS) {
+      const reply = await clients.create(protocol, QUICK, headersOne());
+      expect(reply).toMatchObject({ reason: 'RATE_LIMITED', record: '' });
+      expect(reply.retryAfterS).toBeGreaterThan(90);
+      expect(reply.retryAfterS).toBeLessThanOrEqual(100);
+      expect(reply.headers.get('retry-after')).toBe(String(reply.retryAfterS));
+      if (protocol === 'rest') expect(reply.status).toBe(429);
+      else expect(reply.code).toBe('ResourceExhausted');
+    }
+    expect(await tables.counts()).toEqual(before);
+    const other = withField(QUICK, 'account_id', ACCOUNT_TWO);
+    for (const protocol of PROTOCOLS) {
+      expect(isAccepted(await clients.create(protocol, other, headersTwo()))).toBe(true);
+    }
+  });
+});

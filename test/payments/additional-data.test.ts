@@ -1,0 +1,90 @@
+import { create } from '@bufbuild/protobuf';
+import { describe, expect, it } from 'vitest';
+import { AdditionalDataSchema } from '../../gen/payments/v1/additional_data_pb.js';
+import { recordedAdditionalData } from '../../src/payments/additional-data.ts';
+
+const ticket = (ticketNumber: string) => ({ ticketNumber });
+const airline = (init: object) =>
+  recordedAdditionalData(create(AdditionalDataSchema, { airline: init }), 'USD')?.airline;
+const numbers = (tickets: readonly { ticketNumber?: string | undefined }[] | undefined) =>
+  tickets?.map(({ ticketNumber }) => ticketNumber);
+
+describe('additional data in the record', () => {
+  it('is none when none was sent', () => {
+    expect(recordedAdditionalData(undefined, 'USD')).toBeUndefined();
+  });
+
+  it('holds only the part that was sent', () => {
+    const data = recordedAdditionalData(create(AdditionalDataSchema, { order: {} }), 'USD');
+    expect(data?.order).toBeDefined();
+    expect(data?.airline).toBeUndefined();
+  });
+
+  it('shows one ticket as `ticket`', () => {
+    const recorded = airline({ tickets: [ticket('1')] });
+    expect(recorded?.ticket?.ticketNumber).toBe('1');
+    expect(recorded?.tickets).toEqual([]);
+  });
+
+  it('shows of several the first as `ticket`, and all of them', () => {
+    const recorded = airline({ tickets: [ticket('1'), ticket('2'), ticket('3')] });
+    expect(recorded?.ticket?.ticketNumber).toBe('1');
+    expect(numbers(recorded?.tickets)).toEqual(['1', '2', '3']);
+  });
+
+  it('takes a ticket that was sent as the record shows it', () => {
+    expect(airline({ ticket: ticket('1') })?.ticket?.ticketNumber).toBe('1');
+    const both = airline({ ticket: ticket('1'), tickets: [ticket('2')] });
+    expect(both?.ticket?.ticketNumber).toBe('2');
+  });
+
+  it('shows no ticket when none was sent', () => {
+    expect(airline({ pnr: 'ABC123' })?.ticket).toBeUndefined();
+  });
+
+  it('writes amounts in the digits of their currency, of a fare in its own', () => {
+    const data = recordedAdditionalData(
+      create(AdditionalDataSchema, {
+        order: {
+          feeAmount: { value: '1' },
+          shippingAmount: { value: '0' },
+          items: [{ unitAmount: { value: '5' } }],
+        },
+        airline: {
+          legs: [
+            { baseFare: { value: '7' } },
+            { baseFare: { value: '7' }, baseFareCurrency: 'KWD' },
+            { baseFareCurrency: 'KWD' },
+          ],
+          tickets: [{ totalFareAmount: { value: '9' }, totalTaxAmount: { value: '8' } }],
+        },
+      }),
+      'JPY',
+    );
+    const { order, airline } = data ?? {};
+    expect(
+      [order?.feeAmount, order?.shippingAmount, order?.items[0]?.unitAmount].map((d) => d?.value),
+    ).toEqual(['1.0', '0.0', '5.0']);
+    expect(airline?.legs.map(({ baseFare }) => baseFare?.value)).toEqual(['7.0', '7.000', undefined]);
+    expect([airline?.ticket?.totalFareAmount?.value, airline?.ticket?.totalFeeAmount?.value]).toEqual([
+      '9.0',
+      undefined,
+    ]);
+  });
+
+  it('leaves out what is for the service to fill', () => {
+    const data = recordedAdditionalData(
+      create(AdditionalDataSchema, {
+        sellerDetails: { name: 'x' },
+        order: { tipAmount: { value: '1' }, salesChannel: 'x', fulfillment: { a: 1 } },
+      }),
+      'USD',
+    );
+    expect(data?.sellerDetails).toBeUndefined();
+    expect([data?.order?.tipAmount, data?.order?.salesChannel, data?.order?.fulfillment]).toEqual([
+      undefined,
+      undefined,
+      undefined,
+    ]);
+  });
+});

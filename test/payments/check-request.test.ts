@@ -1,0 +1,122 @@
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import { describe, expect, it } from 'vitest';
+import { CreatePaymentRequestSchema } from '../../gen/payments/v1/payment_service_pb.js';
+import { checkRequest } from '../../src/payments/check-request.ts';
+
+type Init = Extract<MessageInitShape<typeof CreatePaymentRequestSchema>, { $typeName?: never }>;
+
+const valid: Init = { country: 'US', amount: { currency: 'USD', value: { value: '10' } } };
+const faults = (init: Init) =>
+  checkRequest(create(CreatePaymentRequestSchema, { ...valid, ...init })).map(
+    ({ field, code }) => `${field} ${code}`,
+  );
+
+// That each field at fault is refused over every protocol is api/bad-input.test.ts's to hold; this is what lies between.
+describe('checkRequest', () => {
+  it('finds nothing wrong with a request that has only what is required', () => {
+    expect(faults({})).toEqual([]);
+  });
+
+  it.each(['1000000000000', '0.01', '10.000000'])('takes the amount %s', (value) => {
+    expect(faults({ amount: { currency: 'USD', value: { value } } })).toEqual([]);
+  });
+
+  it.each([
+    ['1000000000000.01', 'USD', 'OUT_OF_RANGE'],
+    ['1000000000001', 'JPY', 'OUT_OF_RANGE'],
+    ['0', 'USD', 'OUT_OF_RANGE'],
+    ['-10', 'USD', 'OUT_OF_RANGE'],
+    ['1.5', 'JPY', 'INVALID_FORMAT'],
+    ['1.0001', 'KWD', 'INVALID_FORMAT'],
+    ['ten', 'USD', 'INVALID_FORMAT'],
+  ])('refuses the amount %s %s', (value, currency, code) => {
+    expect(faults({ amount: { currency, value: { value } } })).toEqual([`amount.value ${code}`]);
+  });
+
+  it('lets parts of an order be negative, as discounts are, and a fare be in its own currency', () => {
+    const order = { feeAmount: { value: '-1.50' }, items: [{ unitAmount: { value: '-1000000000000' } }] };
+    const legs = [{ baseFare: { value: '1.5' } }, { baseFare: { value: '1.555' }, baseFareCurrency: 'KWD' }];
+    expect(faults({ additionalData: { order, airline: { legs } } })).toEqual([]);
+    const yen = [{ baseFare: { value: '1.5' }, baseFareCurrency: 'JPY' }];
+    expect(faults({ additionalData: { airline: { legs: yen } } })).toEqual([
+      'additional_data.airline.legs[0].base_fare INVALID_FORMAT',
+    ]);
+  });
+
+  it.each([
+    'shop.example.com',
+    'shop.example.com:8443/back?order=1#top',
+    'localhost:3000',
+    'http://127.0.0.1:8080/back',
+    'https://user@shop.example.com/zurück',
+    'xn--bcher-kva.example/a',
+  ])('takes the callback_url %s', (callbackUrl) => {
+    expect(faults({ callbackUrl })).toEqual([]);
+  });
+
+  it.each([
+    '',
+    'shop',
+    'javascript:alert(1)',
+    'javascript://shop.example.com/%0aalert(1)',
+    'data:text/html,x',
+    'file:///etc/passwd',
+    'http:shop.example.com',
+    'https://',
+    'https://shop.example.com:70000',
+    '/back',
+    '//shop.example.com',
+    'shop.example.com\\@evil.example',
+    'shop.example.com/"><script>',
+    'shop.example.com/a\nb',
+    ' shop.example.com',
+    'shop.example.com:port',
+  ])('refuses the callback_url %j', (callbackUrl) => {
+    expect(faults({ callbackUrl })).toEqual(['callback_url INVALID_FORMAT']);
+  });
+
+  it.each(['2024-02-29', '1900-01-01', '0001-01-01'])('takes the date %s', (dateOfBirth) => {
+    expect(faults({ customerPayer: { dateOfBirth } })).toEqual([]);
+  });
+
+  it.each(['2023-02-29', '2024-04-31', '2024-1-1', '20240101', 'today', '2024-01-01T00:00:00Z'])(
+    'refuses the date %s',
+    (dateOfBirth) => {
+      expect(faults({ customerPayer: { dateOfBirth } })).toEqual([
+        'customer_payer.date_of_birth INVALID_FORMAT',
+      ]);
+    },
+  );
+
+  it('names every field at fault', () => {
+    const payer = { nationality: 'XX', billingAddress: { country: 'usa' }, firstName: 'a\0' };
+    expect(faults({ country: 'ZZ', customerPayer: payer }).sort()).toEqual([
+      'country INVALID_FORMAT',
+      'customer_payer.billing_address.country INVALID_FORMAT',
+      'customer_payer.first_name INVALID_FORMAT',
+      'customer_payer.nationality INVALID_FORMAT',
+    ]);
+  });
+
+  it('takes an expiry date in the past: that is for the provider to judge', () => {
+    const cardData = { number: '4111111111111111', expirationMonth: 1, expirationYear: 0 };
+    const paymentMethod = { detail: { kind: { case: 'card' as const, value: { cardData } } } };
+    expect(faults({ paymentMethod })).toEqual([]);
+  });
+
+  it('takes any JSON as a device fingerprint, and times from the year 1 to 9999', () => {
+    const kinds = [
+      { case: 'nullValue', value: 0 },
+      { case: 'boolValue', value: false },
+      { case: 'stringValue', value: '' },
+      { case: 'numberValue', value: -0 },
+      { case: 'listValue', value: { values: [] } },
+      { case: 'structValue', value: { fields: {} } },
+    ];
+    const deviceFingerprints = kinds.map((kind) => ({ kind }) as never);
+    for (const seconds of [-62_135_596_800n, 253_402_300_799n]) {
+      const merchantCustomerCreatedAt = { seconds, nanos: 999_999_999 };
+      expect(faults({ customerPayer: { deviceFingerprints, merchantCustomerCreatedAt } })).toEqual([]);
+    }
+  });
+});

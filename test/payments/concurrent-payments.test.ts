@@ -1,0 +1,186 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type ApiClients, apiClients, PROTOCOLS, type Protocol, type Reply } from '../support/api-clients.ts';
+import { sandboxCatalogue } from '../support/catalogues.ts';
+import { cardPayment, headersOne, type RequestJson, withField } from '../support/payment-requests.ts';
+import { startTestServer, type TestServer } from '../support/server.ts';
+import { openTables, type Tables } from '../support/tables.ts';
+
+const NO_ANSWER = '4000000000001000';
+const PROVIDER_TIMEOUT_MS = 1_500;
+const WAIT_MS = 300;
+
+let server: TestServer;
+let patient: TestServer;
+let clients: ApiClients;
+let tables: Tables;
+
+beforeAll(async () => {
+  server = await startTestServer({
+    config: { inProgressWaitMs: WAIT_MS },
+    catalogue: sandboxCatalogue(PROVIDER_TIMEOUT_MS),
+  });
+  // Another replica, on the same database with the same keys, that waits longer for the first request.
+  patient = await startTestServer({
+    config: { inProgressWaitMs: 10_000 },
+    databaseUrl: server.databaseUrl,
+    keys: server.keys,
+  });
+  clients = apiClients(server.url);
+  tables = await openTables(server.databaseUrl);
+});
+
+afterAll(async () => {
+  clients?.close();
+  await tables?.close();
+  await patient?.close();
+  await server?.close();
+});
+
+/** The payments under a key, with the charges that the provider made for them. */
+async function made(idempotencyKey: string): Promise<{ payments: number; charges: number }> {
+  const [row] = await tables.query(
+    `SELECT count(DISTINCT p.id)::int AS payments, count(l.id)::int AS charges
+     FROM payment p JOIN transaction t ON t.payment_id = p.id
+     LEFT JOIN sandbox.ledger l ON l.idempotency_key = t.id::text
+     WHERE p.idempotency_key = $1`,
+    [idempotencyKey],
+  );
+  return row as { payments: number; charges: number };
+}
+
+const hundred = Array.from({ length: 100 }, (_, i) => i);
+const protocolOf = (i: number): Protocol => PROTOCOLS[i % PROTOCOLS.length] as Protocol;
+const distinct = (values: readonly unknown[]) => new Set(values).size;
+
+describe('a hundred requests at once under one key', () => {
+  it('that are the same, over all protocols and two replicas, make one charge and get one answer', async () => {
+    const key = randomUUID();
+    const other = apiClients(patient.url);
+    const replies = await Promise.all(
+      hundred.map((i) => (i < 50 ? clients : other).create(protocolOf(i), cardPayment(), headersOne(key))),
+    );
+    other.close();
+    expect(await made(key)).toEqual({ payments: 1, charges: 1 });
+    const answered = replies.filter(({ record }) => record !== '');
+    // Who waited in vain for the first answer is told so, and nothing else.
+    expect(replies.filter(({ record, reason }) => record === '' && reason !== 'REQUEST_IN_PROGRESS')).toEqual(
+      [],
+    );
+    expect(answered.length).toBeGreaterThanOrEqual(50);
+    expect(distinct(answered.map(({ record }) => record))).toBe(1);
+    expect(answered.filter(({ headers }) => headers.get('idempotent-replayed') === null)).toHaveLength(1);
+  });
+
+  it('that differ make one charge, and the rest are refused', async () => {
+    const key = randomUUID();
+    const replies = await Promise.all(
+      hundred.map((i) =>
+        clients.create(protocolOf(i), withField(cardPayment(), 'amount.value', i + 1), headersOne(key)),
+      ),
+    );
+    expect(await made(key)).toEqual({ payments: 1, charges: 1 });
+    expect(replies.filter(({ record }) => record !== '')).toHaveLength(1);
+    expect(replies.filter(({ reason }) => reason === 'IDEMPOTENCY_KEY_REUSED')).toHaveLength(99);
+  });
+
+  it('that is another for each are a hundred payments', async () => {
+    const keys = hundred.map(() => randomUUID());
+    const replies = await Promise.all(
+      keys.map((key, i) => clients.create(protocolOf(i), cardPayment(), headersOne(key))),
+    );
+    expect(distinct(replies.map(({ record }) => JSON.parse(record).id))).toBe(100);
+    for (const key of keys) expect(await made(key)).toEqual({ payments: 1, charges: 1 });
+  });
+});
+
+describe('while the first request is in progress', () => {
+  const inProgress = (protocol: Protocol) => ({
+    reason: 'REQUEST_IN_PROGRESS',
+    retryAfterS: 1,
+    ...(protocol === 'rest' ? { status: 409 } : { code: 'Aborted' }),
+  });
+
+  it('repeats wait a while, then are told to come back; another request is refused at once', async () => {
+    const headers = headersOne();
+    const request = cardPayment(NO_ANSWER);
+    const first = clients.create('rest', request, headers);
+    await expect.poll(() => made(headers['x-idempotency-key'] ?? '')).toEqual({ payments: 1, charges: 1 });
+
+    const other = await clients.create('grpc', withField(request, 'description', 'x'), headers);
+    expect(other.reason).toBe('IDEMPOTENCY_KEY_REUSED');
+    const startedMs = performance.now();
+    const repeats = await Promise.all(
+      PROTOCOLS.map((protocol) => clients.create(protocol, request, headers)),
+    );
+    expect(performance.now() - startedMs).toBeGreaterThan(WAIT_MS * 0.5);
+    for (const [i, repeat] of repeats.entries()) expect(repeat).toMatchObject(inProgress(protocolOf(i)));
+
+    const { record } = await first;
+    expect(JSON.parse(record).status).toBe('PENDING');
+    for (const protocol of PROTOCOLS) {
+      expect((await clients.create(protocol, request, headers)).record).toBe(record);
+    }
+    expect(await made(headers['x-idempotency-key'] ?? '')).toEqual({ payments: 1, charges: 1 });
+  });
+
+  it('a repeat that waits long enough gets its answer', async () => {
+    const headers = headersOne();
+    const other = apiClients(patient.url);
+    const [first, repeat] = await Promise.all([
+      clients.create('rest', cardPayment(NO_ANSWER), headers),
+      new Promise((resolve) => setTimeout(resolve, 200)).then(() =>
+        other.create('grpc', cardPayment(NO_ANSWER), headers),
+      ),
+    ]);
+    other.close();
+    expect((repeat as Reply).record).toBe(first.record);
+  });
+});
+
+describe('when the client goes away', { concurrent: true }, () => {
+  /** Leaves as soon as the provider was asked. */
+  const LEAVE: Record<
+    string,
+    (url: string, request: RequestJson, headers: Record<string, string>) => Promise<void>
+  > = {
+    async 'closing its connection (REST)'(url, request, headers) {
+      const controller = new AbortController();
+      const call = fetch(`${url}/v1/payments`, {
+        method: 'POST',
+        headers: { ...headers, 'content-type': 'application/json' },
+        body: JSON.stringify(request),
+        signal: controller.signal,
+      }).catch(() => {});
+      await expect.poll(() => made(headers['x-idempotency-key'] ?? '')).toMatchObject({ payments: 1 });
+      controller.abort();
+      await call;
+    },
+    async 'resetting its stream (gRPC)'(url, request, headers) {
+      const leaving = apiClients(url);
+      const call = leaving.create('grpc', request, headers).catch(() => {});
+      await expect.poll(() => made(headers['x-idempotency-key'] ?? '')).toMatchObject({ payments: 1 });
+      leaving.close();
+      await call;
+    },
+    async 'by its own deadline (gRPC)'(url, request, headers) {
+      const leaving = apiClients(url);
+      const late = await leaving.create('grpc', request, { ...headers, 'grpc-timeout': '300m' });
+      expect(late.record).toBe('');
+      expect(['DeadlineExceeded', 'Unavailable']).toContain(late.code);
+      leaving.close();
+    },
+  };
+
+  it.each(Object.entries(LEAVE))('%s, the work is finished and the repeat answers', async (_name, leave) => {
+    const APPROVED_AFTER_DELAY = '4000000000007007';
+    const headers = headersOne();
+    await leave(patient.url, cardPayment(APPROVED_AFTER_DELAY), headers);
+    const other = apiClients(patient.url);
+    const repeat = await other.create('rest', cardPayment(APPROVED_AFTER_DELAY), headers);
+    other.close();
+    expect(JSON.parse(repeat.record).status).toBe('SUCCEEDED');
+    expect(repeat.headers.get('idempotent-replayed')).toBe('true');
+    expect(await made(headers['x-idempotency-key'] ?? '')).toEqual({ payments: 1, charges: 1 });
+  });
+});

@@ -1,0 +1,234 @@
+import { randomUUID } from 'node:crypto';
+import net from 'node:net';
+import { afterEach, describe, expect, it } from 'vitest';
+import { type ApiClients, apiClients, PROTOCOLS } from '../support/api-clients.ts';
+import { sandboxCatalogue } from '../support/catalogues.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { cardPayment, headersOne, withField } from '../support/payment-requests.ts';
+import { startTestServer, type TestServer } from '../support/server.ts';
+import { openTables, type Tables } from '../support/tables.ts';
+
+const WAIT_MS = 300;
+/** Longer than the sandbox's delayed approval. */
+const PROVIDER_TIMEOUT_MS = 4_000;
+
+let database: TestDatabase;
+let server: TestServer;
+let clients: ApiClients;
+let tables: Tables;
+let line: Awaited<ReturnType<typeof cuttableLine>> | undefined;
+
+/** A service that reaches its database at `databaseUrl`; the tests reach it directly. */
+async function start(databaseUrl = database.url): Promise<void> {
+  server = await startTestServer({
+    config: {
+      inProgressWaitMs: WAIT_MS,
+      lookUpSchedule: { leaseMarginMs: 1_000, firstLookUpMs: 500, lookUpsBeforeClosing: 1 },
+    },
+    catalogue: sandboxCatalogue(PROVIDER_TIMEOUT_MS),
+    databaseUrl,
+  });
+  clients = apiClients(server.url);
+  tables = await openTables(database.url);
+}
+
+afterEach(async () => {
+  clients?.close();
+  await tables?.close();
+  await server?.close();
+  await line?.close();
+  line = undefined;
+  await database?.drop();
+});
+
+/** A line to the database that can be cut: what `cut` does to it is what a stopped database does. */
+async function cuttableLine(databaseUrl: string) {
+  const target = new URL(databaseUrl);
+  const sockets = new Set<net.Socket>();
+  let isCut = false;
+  const proxy = net.createServer((near) => {
+    if (isCut) {
+      near.resetAndDestroy();
+      return;
+    }
+    const far = net.connect(Number(target.port), target.hostname);
+    for (const [socket, other] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      sockets.add(socket);
+      socket.pipe(other);
+      socket.on('error', () => {});
+      socket.once('close', () => {
+        sockets.delete(socket);
+        other.destroy();
+      });
+    }
+  });
+  await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
+  const url = new URL(databaseUrl);
+  url.hostname = '127.0.0.1';
+  url.port = String((proxy.address() as net.AddressInfo).port);
+  return {
+    url: url.href,
+    cut() {
+      isCut = true;
+      for (const socket of sockets) socket.destroy();
+    },
+    mend() {
+      isCut = false;
+    },
+    async close() {
+      for (const socket of sockets) socket.destroy();
+      await new Promise((resolve) => proxy.close(resolve));
+    },
+  };
+}
+
+const SERVICE_UNAVAILABLE = { reason: 'SERVICE_UNAVAILABLE', retryAfterS: 1, record: '' };
+
+describe('a database that is away before the claim', () => {
+  it('refuses payments with 503 and Retry-After over every protocol; nothing is sent, the key is not used', async () => {
+    database = await createTestDatabase();
+    line = await cuttableLine(database.url);
+    await start(line.url);
+    // Known keys are remembered for a while, so that the second refusal comes from the claim itself.
+    expect((await clients.create('rest', cardPayment(), headersOne())).status).toBe(201);
+    const before = await tables.counts();
+    const key = randomUUID();
+
+    line.cut();
+    expect((await fetch(`${server.url}/healthz`)).status).toBe(200);
+    await expect.poll(async () => (await fetch(`${server.url}/readyz`)).status).toBe(503);
+    for (const request of [cardPayment(), withField(cardPayment(), 'customer_payer.id', randomUUID())]) {
+      for (const protocol of PROTOCOLS) {
+        const reply = await clients.create(protocol, request, headersOne(key));
+        expect(reply).toMatchObject(SERVICE_UNAVAILABLE);
+        expect(reply.headers.get('retry-after')).toBe('1');
+        expect(protocol === 'rest' ? reply.status : reply.code).toBe(
+          protocol === 'rest' ? 503 : 'Unavailable',
+        );
+        expect(reply.raw).not.toMatch(/ECONN|terminated|postgres|127\.0\.0\.1/i);
+      }
+    }
+    const unknownKeys = { ...headersOne(key), 'public-api-key': 'pk_never_seen' };
+    expect(await clients.create('rest', cardPayment(), unknownKeys)).toMatchObject(SERVICE_UNAVAILABLE);
+
+    line.mend();
+    await expect.poll(async () => (await fetch(`${server.url}/readyz`)).status).toBe(200);
+    expect(await tables.counts()).toEqual(before);
+    const accepted = await clients.create('grpc', cardPayment(), headersOne(key));
+    expect(JSON.parse(accepted.record).status).toBe('SUCCEEDED');
+    expect(accepted.headers.get('idempotent-replayed')).toBeNull();
+  });
+});
+
+/** Fails every UPDATE of payments with an SQLSTATE, as PostgreSQL itself would. */
+const failUpdates = (sqlState: string) => `
+  CREATE FUNCTION fail_update() RETURNS trigger LANGUAGE plpgsql AS
+    $$ BEGIN RAISE EXCEPTION 'made to fail' USING ERRCODE = '${sqlState}'; END $$;
+  CREATE TRIGGER fail_update BEFORE UPDATE ON payment FOR EACH ROW EXECUTE FUNCTION fail_update()`;
+const MEND_UPDATES = 'DROP TRIGGER fail_update ON payment; DROP FUNCTION fail_update()';
+
+describe('an outcome that cannot be written', () => {
+  it.each([
+    ['approved', '4012888888881881', 'SUCCEEDED', '57P03'],
+    ['declined', '4000000000000002', 'DECLINED', '53100'],
+  ])(
+    'when %s is a 409 meanwhile, and answered as it was once it can be',
+    async (_name, number, status, sqlState) => {
+      database = await createTestDatabase();
+      await start();
+      await tables.query(failUpdates(sqlState));
+      const headers = headersOne();
+      const request = withField(cardPayment(number), 'payment_method.vault_on_success', true);
+      for (const protocol of PROTOCOLS) {
+        const reply = await clients.create(protocol, request, headers);
+        expect(reply).toMatchObject({ reason: 'REQUEST_IN_PROGRESS', retryAfterS: 1, record: '' });
+        expect(protocol === 'rest' ? reply.status : reply.code).toBe(protocol === 'rest' ? 409 : 'Aborted');
+      }
+      expect(await tables.counts()).toMatchObject({ payments: 1, charges: 1 });
+      expect(server.logLines.join('')).toContain('could not be written yet');
+
+      await tables.query(MEND_UPDATES);
+      await expect
+        .poll(async () => (await clients.create('rest', request, headers)).status, {
+          timeout: 10_000,
+          interval: 100,
+        })
+        .toBe(201);
+      const replies = await Promise.all(
+        PROTOCOLS.map((protocol) => clients.create(protocol, request, headers)),
+      );
+      for (const reply of replies) {
+        const record = JSON.parse(reply.record);
+        expect(record.status).toBe(status);
+        expect(record.payment_method.vaulted_token !== '').toBe(status === 'SUCCEEDED');
+      }
+      expect(await tables.counts()).toMatchObject({ payments: 1, charges: 1 });
+    },
+  );
+
+  it('because another session holds the row waits for it, and is then written', async () => {
+    database = await createTestDatabase();
+    await start();
+    const headers = headersOne();
+    const APPROVED_AFTER_DELAY = '4000000000007007';
+    const first = clients.create('rest', cardPayment(APPROVED_AFTER_DELAY), headers);
+    await expect.poll(async () => (await tables.counts()).payments).toBe(1);
+    await tables.query('BEGIN');
+    await tables.query('SELECT 1 FROM payment FOR UPDATE');
+    expect(await first).toMatchObject({ status: 409, reason: 'REQUEST_IN_PROGRESS' });
+    await tables.query('COMMIT');
+    await expect
+      .poll(async () => (await clients.create('rest', cardPayment(APPROVED_AFTER_DELAY), headers)).record)
+      .toContain('"status":"SUCCEEDED"');
+    expect(await tables.counts()).toMatchObject({ payments: 1, charges: 1 });
+  });
+
+  it('because of a fault of ours is an internal error, and never a failed payment', async () => {
+    database = await createTestDatabase();
+    await start();
+    await tables.query(failUpdates('22023'));
+    const headers = headersOne();
+    const reply = await clients.create('rest', cardPayment(), headers);
+    expect([reply.status, reply.reason]).toEqual([500, 'INTERNAL_ERROR']);
+    const [stored] = await tables.query('SELECT status, answer FROM payment');
+    expect(stored).toEqual({ status: 'PENDING', answer: null });
+    expect((await clients.create('rest', cardPayment(), headers)).reason).toBe('REQUEST_IN_PROGRESS');
+    expect(await tables.counts()).toMatchObject({ payments: 1, charges: 1 });
+  });
+});
+
+const BREAK_CONNECTIONS = `
+  SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+  WHERE application_name = 'payments-service' AND datname = current_database()`;
+
+it('a database that breaks every connection again and again leaves one charge for each payment that succeeds', async () => {
+  database = await createTestDatabase();
+  await start();
+  const keys = Array.from({ length: 40 }, () => randomUUID());
+  const pay = (key: string) => clients.create('rest', cardPayment(), headersOne(key));
+  for (let i = 0; i < keys.length; i += 8) {
+    const calls = Promise.all(keys.slice(i, i + 8).map(pay));
+    let answered = false;
+    calls.finally(() => {
+      answered = true;
+    });
+    while (!answered) await tables.query(BREAK_CONNECTIONS);
+    // Accepted; or surely not, so that it may be sent again; or it is not known yet.
+    for (const reply of await calls) expect([201, 503, 409]).toContain(reply.status);
+  }
+  for (const key of keys) {
+    await expect.poll(async () => (await pay(key)).status, { timeout: 20_000, interval: 200 }).toBe(201);
+  }
+  const open = "SELECT 1 FROM payment WHERE status = 'PENDING'";
+  await expect.poll(() => tables.query(open), { timeout: 20_000, interval: 200 }).toEqual([]);
+  const [sum] = await tables.query(`
+    SELECT count(*)::int AS payments, count(*) FILTER (WHERE p.status = 'SUCCEEDED')::int AS succeeded,
+      count(l.id)::int AS charged, count(*) FILTER (WHERE p.status = 'SUCCEEDED' AND l.id IS NOT NULL)::int AS both
+    FROM payment p JOIN transaction t ON t.payment_id = p.id
+    LEFT JOIN sandbox.ledger l ON l.idempotency_key = t.id::text AND l.status = 'approved'`);
+  expect(sum?.payments).toBe(keys.length);
+  expect([sum?.charged, sum?.both]).toEqual([sum?.succeeded, sum?.succeeded]);
+}, 60_000);

@@ -1,0 +1,207 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type ApiClients, apiClients, PROTOCOLS, type Reply } from '../support/api-clients.ts';
+import { sandboxCatalogue } from '../support/catalogues.ts';
+import {
+  ACCOUNT_TWO,
+  CARD_DATA,
+  cardPayment,
+  headersOne,
+  headersTwo,
+  type RequestJson,
+  VAULTED_CARD,
+  walletPayment,
+  withField,
+} from '../support/payment-requests.ts';
+import { startTestServer, type TestServer } from '../support/server.ts';
+import { openTables, type Tables } from '../support/tables.ts';
+
+let server: TestServer;
+let clients: ApiClients;
+let tables: Tables;
+
+beforeAll(async () => {
+  // The provider is waited for 1.5 s, and the first request by its repeats 0.3 s.
+  server = await startTestServer({ config: { inProgressWaitMs: 300 }, catalogue: sandboxCatalogue(1_500) });
+  clients = apiClients(server.url);
+  tables = await openTables(server.databaseUrl);
+});
+
+afterAll(async () => {
+  clients?.close();
+  await tables?.close();
+  await server?.close();
+});
+
+const idOf = (reply: Reply) => JSON.parse(reply.record).id as string;
+const replayed = (reply: Reply) => reply.headers.get('idempotent-replayed');
+
+/** How much more there is after some work. */
+async function grown(work: () => Promise<void>): Promise<{ payments: number; charges: number }> {
+  const before = await tables.counts();
+  await work();
+  const after = await tables.counts();
+  return { payments: after.payments - before.payments, charges: after.charges - before.charges };
+}
+
+const OUTCOMES = {
+  approved: [cardPayment(), 'SUCCEEDED', 1],
+  redirected: [walletPayment(), 'READY_TO_PAY', 1],
+  declined: [cardPayment('4000000000000002'), 'DECLINED', 1],
+  unknown: [cardPayment('4000000000003006'), 'PENDING', 1],
+  'not sent': [cardPayment('4000000000005001'), 'ERROR', 0],
+} satisfies Record<string, [RequestJson, string, number]>;
+
+describe('a repeat of the same request', () => {
+  const cases = Object.entries(OUTCOMES).flatMap(([name, outcome]) =>
+    PROTOCOLS.map((protocol) => ({ name, protocol, outcome })),
+  );
+
+  it.each(cases)(
+    'of a payment $name over $protocol gets the first answer, over every protocol',
+    async (one) => {
+      const [request, status, charges] = one.outcome;
+      const headers = headersOne();
+      const growth = await grown(async () => {
+        const first = await clients.create(one.protocol, request, headers);
+        expect(JSON.parse(first.record).status).toBe(status);
+        expect(replayed(first)).toBeNull();
+        for (const protocol of PROTOCOLS) {
+          const repeat = await clients.create(protocol, request, headers);
+          // REST's records are the bytes that came; the others' are the message, encoded as REST would.
+          expect(repeat.record).toBe(first.record);
+          expect(replayed(repeat)).toBe('true');
+          if (protocol === 'rest') {
+            expect(repeat.status).toBe(201);
+            expect(repeat.headers.get('location')).toBe(`/v1/payments/${idOf(first)}`);
+          }
+        }
+      });
+      expect(growth).toEqual({ payments: 1, charges });
+    },
+  );
+
+  it('is told by what it says, not by how it is written', async () => {
+    const headers = headersOne();
+    const request = cardPayment();
+    const first = await clients.create('rest', request, headers);
+    const spellings = [
+      JSON.stringify(request, null, 2),
+      JSON.stringify(Object.fromEntries(Object.entries(request).reverse())),
+      JSON.stringify(request).replace('"value":10', '"value":"10"'),
+      JSON.stringify(request).replace('"value":10', '"value":10.00'),
+      JSON.stringify(request).replace('737', '999'),
+      JSON.stringify({ ...request, merchant_reference: null, nobody_knows: 1 }),
+    ];
+    for (const body of spellings) {
+      for (const protocol of ['rest', 'connectJson'] as const) {
+        // Connect refuses fields that nobody knows or takes them as we do; null and the rest it must take.
+        expect((await clients.send(protocol, body, headers)).record).toBe(first.record);
+      }
+    }
+  });
+
+  it('is answered although what it used is gone', async () => {
+    const token = randomUUID();
+    await tables.query(
+      `INSERT INTO vaulted_token (id, account_id, type, provider_token, active)
+       SELECT $1, account_id, type, provider_token, true FROM vaulted_token WHERE type = 'WALLET_C_ENROLLMENT'`,
+      [token],
+    );
+    const request = {
+      ...walletPayment(),
+      ...{ country: 'MX', amount: { currency: 'MXN', value: 5 }, workflow: 'DIRECT' },
+      payment_method: { type: 'WALLET_C_ENROLLMENT', vaulted_token: token },
+    };
+    const headers = headersOne();
+    const first = await clients.create('rest', request, headers);
+    expect(JSON.parse(first.record).status).toBe('PENDING');
+    await tables.query('DELETE FROM vaulted_token WHERE id = $1', [token]);
+
+    for (const protocol of PROTOCOLS) {
+      expect((await clients.create(protocol, request, headers)).record).toBe(first.record);
+    }
+    expect((await clients.create('rest', withField(request, 'description', 'x'), headers)).reason).toBe(
+      'IDEMPOTENCY_KEY_REUSED',
+    );
+    expect((await clients.create('rest', request, headersOne())).reason).toBe('VAULTED_TOKEN_NOT_FOUND');
+  });
+});
+
+describe('a key that was used', () => {
+  it.each(PROTOCOLS)('is refused to another request over %s, and nothing is sent', async (protocol) => {
+    const headers = headersOne();
+    const first = await clients.create('rest', cardPayment(), headers);
+    const growth = await grown(async () => {
+      for (const other of [
+        withField(cardPayment(), 'amount.value', 10.01),
+        withField(cardPayment(), `${CARD_DATA}.number`, '4111111111111111'),
+        { ...cardPayment(), payment_method: { type: 'CARD', vaulted_token: VAULTED_CARD } },
+      ]) {
+        const refused = await clients.create(protocol, other, headers);
+        expect(refused).toMatchObject({
+          reason: 'IDEMPOTENCY_KEY_REUSED',
+          fields: [{ field: 'x-idempotency-key', code: 'NOT_ALLOWED' }],
+          ...(protocol === 'rest' ? { status: 422 } : { code: 'FailedPrecondition' }),
+        });
+        expect(refused.raw).not.toContain(headers['x-idempotency-key']);
+      }
+    });
+    expect(growth).toEqual({ payments: 0, charges: 0 });
+    expect((await clients.create('rest', cardPayment(), headers)).record).toBe(first.record);
+  });
+
+  it('is free for another account', async () => {
+    const key = randomUUID();
+    const growth = await grown(async () => {
+      const one = await clients.create('rest', cardPayment(), headersOne(key));
+      const theirs = { ...cardPayment(), account_id: ACCOUNT_TWO };
+      const two = await clients.create('grpc', theirs, headersTwo(key));
+      expect(replayed(two)).toBeNull();
+      expect(idOf(two)).not.toBe(idOf(one));
+    });
+    expect(growth).toEqual({ payments: 2, charges: 2 });
+  });
+});
+
+describe.each(PROTOCOLS)('the key over %s', (protocol) => {
+  it('is required, and of 1 to 255 printable ASCII characters', async () => {
+    const { 'x-idempotency-key': _none, ...keyless } = headersOne();
+    const growth = await grown(async () => {
+      for (const headers of [keyless, headersOne(''), headersOne('x'.repeat(256)), headersOne('caf\u00e9')]) {
+        const refused = await clients.create(protocol, cardPayment(), headers);
+        expect(refused).toMatchObject({
+          reason: 'IDEMPOTENCY_KEY_MISSING',
+          fields: [{ field: 'x-idempotency-key' }],
+          ...(protocol === 'rest' ? { status: 400 } : { code: 'InvalidArgument' }),
+        });
+        expect(refused.raw).not.toMatch(/x{256}|caf\u00e9/);
+      }
+      const longest = headersOne(`${randomUUID()}!~ ${'x'.repeat(216)}`);
+      expect(longest['x-idempotency-key']).toHaveLength(255);
+      expect((await clients.create(protocol, cardPayment(), longest)).record).not.toBe('');
+    });
+    expect(growth).toEqual({ payments: 1, charges: 1 });
+  });
+
+  it('is not used up by what is refused', async () => {
+    const headers = headersOne();
+    const send = (request: RequestJson, other = {}) =>
+      clients.create(protocol, request, { ...headers, ...other });
+    const refusals = [
+      await send(withField(cardPayment(), 'amount.value', 0)),
+      await send(withField(cardPayment(), 'payment_method.type', 'CASH')),
+      await send(withField(cardPayment(), 'customer_payer.id', randomUUID())),
+      await send(cardPayment(), { 'private-secret-key': 'sk_wrong' }),
+      await send(withField(cardPayment(), 'account_id', ACCOUNT_TWO)),
+      await clients.send(protocol, Buffer.alloc(300 * 1024, ' '), headers),
+      await clients.send(protocol, Buffer.alloc(20, 0xff), headers),
+    ];
+    expect(refusals.map(({ reason }) => reason)).toEqual([
+      ...['INVALID_PARAMETERS', 'PAYMENT_METHOD_NOT_AVAILABLE', 'CUSTOMER_NOT_FOUND', 'INVALID_CREDENTIALS'],
+      ...['AUTHORIZATION_REQUIRED', 'REQUEST_TOO_LARGE', 'INVALID_REQUEST'],
+    ]);
+    const accepted = await send(cardPayment());
+    expect([replayed(accepted), JSON.parse(accepted.record).status]).toEqual([null, 'SUCCEEDED']);
+  });
+});

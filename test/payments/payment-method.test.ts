@@ -1,0 +1,146 @@
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import { describe, expect, it } from 'vitest';
+import { type PaymentMethodType, PaymentMethodTypeSchema } from '../../gen/payments/config/catalogue_pb.js';
+import { Payment_Workflow, Transaction_Category } from '../../gen/payments/v1/payment_pb.js';
+import { CreatePaymentRequestSchema } from '../../gen/payments/v1/payment_service_pb.js';
+import { PaymentError } from '../../src/payments/payment-error.ts';
+import { chooseMethod } from '../../src/payments/payment-method.ts';
+
+const { DIRECT, REDIRECT } = Payment_Workflow;
+const { CARD, WALLET } = Transaction_Category;
+
+const types = new Map<string, PaymentMethodType>(
+  [
+    { type: 'CARD', category: CARD, workflows: [DIRECT] },
+    { type: 'WALLET', category: WALLET, workflows: [REDIRECT], countries: ['CO', 'MX'], currencies: ['COP'] },
+    { type: 'WALLET_BOTH', category: WALLET, workflows: [DIRECT, REDIRECT] },
+  ].map((init) => [init.type, create(PaymentMethodTypeSchema, init)]),
+);
+
+type Init = Extract<MessageInitShape<typeof CreatePaymentRequestSchema>, { $typeName?: never }>;
+type MethodInit = NonNullable<Init['paymentMethod']>;
+
+const choose = (paymentMethod: MethodInit | undefined, rest: Init = {}) =>
+  chooseMethod(
+    create(CreatePaymentRequestSchema, {
+      country: 'CO',
+      amount: { currency: 'COP', value: { value: '1' } },
+      ...(paymentMethod && { paymentMethod }),
+      ...rest,
+    }),
+    types,
+  );
+
+const card = (value: object): MethodInit => ({ type: 'CARD', detail: { kind: { case: 'card', value } } });
+const wallet = (value: object): MethodInit => ({
+  type: 'WALLET',
+  detail: { kind: { case: 'wallet', value } },
+});
+const cardData = { number: '4111111111111111' };
+
+/** The reason, the field and the code with which a choice is refused. */
+function refusal(work: () => unknown): string {
+  try {
+    work();
+  } catch (error) {
+    if (!(error instanceof PaymentError)) throw error;
+    return [error.reason, ...error.fields.map(({ field, code }) => `${field} ${code}`)].join(' ');
+  }
+  throw new Error('it was not refused');
+}
+
+describe('a method is narrowed to', () => {
+  it('a card, whose defaults are capture and one installment', () => {
+    const options = { capture: true, installments: 1, threeDSecureSetupId: undefined, vaultOnSuccess: false };
+    expect(choose(card({ cardData }))).toMatchObject({
+      kind: 'card',
+      workflow: DIRECT,
+      card: cardData,
+      options,
+    });
+  });
+
+  it('a card with everything asked for', () => {
+    const detail = {
+      cardData,
+      capture: false,
+      installments: 6,
+      threeDSecure: { threeDSecureSetupId: 'setup' },
+    };
+    expect(choose({ ...card(detail), vaultOnSuccess: true })).toMatchObject({
+      options: { capture: false, installments: 6, threeDSecureSetupId: 'setup', vaultOnSuccess: true },
+    });
+  });
+
+  it('a vaulted card, with or without a detail', () => {
+    expect(choose({ type: 'CARD', vaultedToken: 't' })).toMatchObject({ kind: 'vaulted_card', token: 't' });
+    expect(choose({ ...card({ installments: 3 }), vaultedToken: 't' })).toMatchObject({
+      kind: 'vaulted_card',
+      options: { installments: 3 },
+    });
+  });
+
+  it('a wallet, with or without a token and a card type', () => {
+    expect(choose({ type: 'WALLET' })).toMatchObject({
+      kind: 'wallet',
+      token: undefined,
+      cardType: undefined,
+    });
+    expect(choose({ ...wallet({ cardData: { cardType: 'CREDIT' } }), vaultedToken: 't' })).toMatchObject({
+      kind: 'wallet',
+      token: 't',
+      cardType: 'CREDIT',
+    });
+  });
+});
+
+describe('the workflow', () => {
+  it('is taken from the catalogue where there is only one', () => {
+    expect(choose({ type: 'WALLET' }).workflow).toBe(REDIRECT);
+  });
+
+  it('is the one asked for where there are two', () => {
+    expect(choose({ type: 'WALLET_BOTH' }, { workflow: DIRECT }).workflow).toBe(DIRECT);
+    expect(choose({ type: 'WALLET_BOTH' }, { workflow: REDIRECT }).workflow).toBe(REDIRECT);
+  });
+
+  it('is required where there are two', () => {
+    expect(refusal(() => choose({ type: 'WALLET_BOTH' }))).toBe('INVALID_PARAMETERS workflow REQUIRED');
+  });
+
+  it('must be one that is offered', () => {
+    const refused = refusal(() => choose(card({ cardData }), { workflow: REDIRECT }));
+    expect(refused).toBe('INVALID_PARAMETERS workflow NOT_ALLOWED');
+  });
+});
+
+describe('what is not offered is PAYMENT_METHOD_NOT_AVAILABLE:', () => {
+  it.each<[string, MethodInit | undefined, Init, string]>([
+    ['an unknown type', { type: 'CASH' }, {}, 'payment_method.type'],
+    ['a name of JavaScript', { type: 'constructor' }, {}, 'payment_method.type'],
+    ['no method at all', undefined, {}, 'payment_method.type'],
+    ['another country', { type: 'WALLET' }, { country: 'BR' }, 'country'],
+    ['another currency', { type: 'WALLET' }, { amount: { currency: 'USD' } }, 'amount.currency'],
+  ])('%s', (_name, method, rest, field) => {
+    expect(refusal(() => choose(method, rest))).toBe(`PAYMENT_METHOD_NOT_AVAILABLE ${field} NOT_ALLOWED`);
+  });
+});
+
+describe('a detail must fit its type:', () => {
+  it.each<[string, MethodInit, string]>([
+    [
+      'a wallet takes no card',
+      { ...card({ cardData }), type: 'WALLET' },
+      'payment_method.detail.card NOT_ALLOWED',
+    ],
+    ['a card takes no wallet', { ...wallet({}), type: 'CARD' }, 'payment_method.detail.wallet NOT_ALLOWED'],
+    ['a card needs data or a token', { type: 'CARD' }, 'payment_method.detail.card.card_data REQUIRED'],
+    [
+      'a card takes not both',
+      { ...card({ cardData }), vaultedToken: 't' },
+      'payment_method.vaulted_token NOT_ALLOWED',
+    ],
+  ])('%s', (_name, method, expected) => {
+    expect(refusal(() => choose(method))).toBe(`INVALID_PARAMETERS ${expected}`);
+  });
+});

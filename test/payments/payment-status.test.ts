@@ -1,0 +1,71 @@
+import { create } from '@bufbuild/protobuf';
+import { describe, expect, it } from 'vitest';
+import {
+  Payment_Status,
+  Payment_SubStatus_Value,
+  ProviderDataSchema,
+  Transaction_Status,
+} from '../../gen/payments/v1/payment_pb.js';
+import type { Outcome } from '../../src/connectors/connector.ts';
+import { declineOf, statesOf } from '../../src/payments/payment-status.ts';
+
+const providerData = create(ProviderDataSchema);
+
+describe('statesOf', () => {
+  it.each<[Outcome, string]>([
+    [
+      { kind: 'approved', providerData, authorizationCode: '', retrievalReferenceNumber: '' },
+      'SUCCEEDED/APPROVED SUCCEEDED SUCCEEDED: Transaction successful',
+    ],
+    [
+      { kind: 'redirect', providerData, redirectUrl: '' },
+      'READY_TO_PAY/CREATED CREATED SUCCEEDED: Transaction successful',
+    ],
+    [
+      { kind: 'pending', providerData },
+      'PENDING/PENDING_PROVIDER_CONFIRMATION PENDING PENDING_PROVIDER_CONFIRMATION: Transaction waiting confirmation',
+    ],
+    [
+      { kind: 'unknown', detail: '', providerData: undefined },
+      'PENDING/PENDING_PROVIDER_CONFIRMATION PENDING PENDING_PROVIDER_CONFIRMATION: Transaction waiting confirmation',
+    ],
+    [
+      { kind: 'declined', providerData, iso8583Code: '51' },
+      'DECLINED/DECLINED DECLINED INSUFFICIENT_FUNDS: Insufficient funds',
+    ],
+    [
+      { kind: 'not_sent', detail: '' },
+      'ERROR/ERROR ERROR PROVIDER_UNAVAILABLE: Provider could not be reached',
+    ],
+  ])('makes of $kind what the table says', (outcome, expected) => {
+    const { payment, subStatus, transaction, responseCode, responseMessage } = statesOf(outcome);
+    expect(
+      `${Payment_Status[payment]}/${Payment_SubStatus_Value[subStatus]} ` +
+        `${Transaction_Status[transaction]} ${responseCode}: ${responseMessage}`,
+    ).toBe(expected);
+  });
+});
+
+describe('declineOf', () => {
+  it.each([
+    ['DO_NOT_HONOR', 'soft', ['05']],
+    ['INSUFFICIENT_FUNDS', 'soft', ['51']],
+    ['INVALID_CARD_NUMBER', 'hard', ['14']],
+    ['EXPIRED_CARD', 'hard', ['33', '54']],
+    ['REPORTED_LOST', 'hard', ['41']],
+    ['REPORTED_STOLEN', 'hard', ['43']],
+    ['USER_RESTRICTION', 'hard', ['57']],
+    ['RESTRICTED_BY_BANK', 'soft', ['62']],
+    ['INVALID_SECURITY_CODE', 'hard', ['82', 'N7', 'n7']],
+    ['FRAUD_SUSPECTED', 'hard', ['59']],
+    ['LIMIT_EXCEEDED', 'soft', ['61', '65']],
+    ['ACQUIRER_CONTINGENCY', 'soft', ['22', '80', '90', '91', '92', '96']],
+    ['PROVIDER_TIMEOUT', 'soft', ['68']],
+    ['DECLINED_BY_BANK', 'soft', ['99', '', '00', 'XX', '__proto__']],
+  ])('is %s (%s) for %j', (code, kind, iso8583Codes) => {
+    for (const iso8583Code of iso8583Codes) {
+      expect(declineOf(iso8583Code)).toMatchObject({ code, hard: kind === 'hard' });
+      expect(declineOf(iso8583Code).message).not.toBe('');
+    }
+  });
+});

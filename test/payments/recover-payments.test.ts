@@ -1,0 +1,275 @@
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
+import { pino } from 'pino';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import {
+  type Payment,
+  Payment_Status,
+  PaymentSchema,
+  ProviderDataSchema,
+} from '../../gen/payments/v1/payment_pb.js';
+import type { Connection, LookUp, Outcome } from '../../src/connectors/connector.ts';
+import { systemClock } from '../../src/payments/clock.ts';
+import { finishOf, type TakenAttempt, writeFinish } from '../../src/payments/finish-payment.ts';
+import { type RecoveryParts, recoverDue, startRecovery } from '../../src/payments/recover-payments.ts';
+import { type Database, openDatabase } from '../../src/store/database.ts';
+import { findByKey, getPaymentRecord } from '../../src/store/payments.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { claimAttempt, type OpenAttempt } from '../support/open-attempts.ts';
+import { ACCOUNT_ONE } from '../support/payment-requests.ts';
+import { openTables, type Tables } from '../support/tables.ts';
+
+const providerData = create(ProviderDataSchema, { id: 'SCRIPTED', transactionId: 'ch_1' });
+const APPROVED: Outcome = {
+  kind: 'approved',
+  providerData,
+  authorizationCode: 'A1B2C3',
+  retrievalReferenceNumber: '012345678901',
+};
+const DECLINED: Outcome = { kind: 'declined', providerData, iso8583Code: '51' };
+const NOT_SENT: Outcome = { kind: 'not_sent', detail: 'closed' };
+const UNKNOWN: Outcome = { kind: 'unknown', detail: 'silence', providerData: undefined };
+
+let test: TestDatabase;
+let database: Database;
+let tables: Tables;
+let asked: LookUp[];
+let seen: string[];
+let open: number[];
+
+beforeAll(async () => {
+  test = await createTestDatabase();
+  database = openDatabase({ url: test.url, maxConnections: 4, log: pino({ level: 'silent' }) });
+  tables = await openTables(test.url);
+  await tables.query('INSERT INTO account (id, name) VALUES ($1, $2)', [ACCOUNT_ONE, 'Recovery']);
+});
+beforeEach(async () => {
+  await tables.query('TRUNCATE payment, transaction, vaulted_token');
+  [asked, seen, open] = [[], [], []];
+});
+afterAll(async () => {
+  await tables?.close();
+  await database?.close();
+  await test?.drop();
+});
+
+/** Recovery at a provider whose word is always the same. */
+function partsOf(says: Outcome | ((query: LookUp) => Promise<Outcome>) | 'no look-up'): RecoveryParts {
+  const lookUp = async (query: LookUp) => {
+    asked.push(query);
+    return typeof says === 'function' ? says(query) : (says as Outcome);
+  };
+  const connection: Connection = {
+    pay: () => Promise.reject(new Error('recovery never sends')),
+    lookUp: says === 'no look-up' ? undefined : lookUp,
+    deadlineMs: 1_000,
+    close: async () => {},
+  };
+  return {
+    database,
+    now: systemClock(),
+    encodeAnswer: (record) => Buffer.from(`${record.id} ${Payment_Status[record.status]}`),
+    observer: { finishFailed: () => {} },
+    schedule: { leaseMarginMs: 1_000, firstLookUpMs: 5_000, lookUpsBeforeClosing: 3 },
+    connections: () => new Map([['scripted', connection]]),
+    recovery: {
+      lookedUp: (_attempt, result) => seen.push(result),
+      open: (attempts) => open.push(attempts.open),
+      failed: (error) => seen.push(String(error)),
+    },
+  };
+}
+
+async function standing(attempt: OpenAttempt): Promise<Payment> {
+  const record = await getPaymentRecord(database, attempt.paymentId, ACCOUNT_ONE);
+  return fromBinary(PaymentSchema, record ?? new Uint8Array());
+}
+
+async function answerOf(attempt: OpenAttempt): Promise<string | undefined> {
+  const held = await findByKey(database, ACCOUNT_ONE, attempt.idempotencyKey);
+  return held?.answer && Buffer.from(held.answer).toString();
+}
+
+async function rowOf(attempt: OpenAttempt): Promise<Record<string, unknown>> {
+  const [row] = await tables.query(
+    `SELECT p.status, t.status AS transaction_status, t.fence, t.look_ups,
+      extract(epoch FROM t.look_up_at - now())::float8 AS due_in_s
+      FROM payment p JOIN transaction t ON t.payment_id = p.id WHERE p.id = $1`,
+    [attempt.paymentId],
+  );
+  return row ?? {};
+}
+
+const makeDue = () => tables.query('UPDATE transaction SET look_up_at = now() WHERE look_up_at IS NOT NULL');
+
+const takenBy = (attempt: OpenAttempt, fence: number): TakenAttempt => ({
+  ...attempt,
+  fence,
+  lookUps: fence,
+});
+
+/** A record of one's own, as another process has read it. */
+const copyOf = ({ record }: OpenAttempt) => fromBinary(PaymentSchema, toBinary(PaymentSchema, record));
+
+describe('an outcome that nobody knows', () => {
+  it.each([
+    ['approved', APPROVED, 'SUCCEEDED', 'SUCCEEDED'],
+    ['declined', DECLINED, 'DECLINED', 'DECLINED'],
+    ['not sent', NOT_SENT, 'ERROR', 'ERROR'],
+  ])('becomes what the provider says: %s', async (_name, outcome, status, transactionStatus) => {
+    const attempt = await claimAttempt(database);
+    expect(await recoverDue(partsOf(outcome))).toBe(1);
+    expect(await rowOf(attempt)).toMatchObject({
+      status,
+      transaction_status: transactionStatus,
+      due_in_s: null,
+    });
+    const record = await standing(attempt);
+    expect(Payment_Status[record.status]).toBe(status);
+    expect(record.transactionsHistory).toHaveLength(1);
+    expect(await answerOf(attempt)).toBe(`${attempt.paymentId} ${status}`);
+    expect(await recoverDue(partsOf(outcome))).toBe(0);
+  });
+
+  it('is asked for by what was claimed', async () => {
+    const attempt = await claimAttempt(database);
+    await recoverDue(partsOf(APPROVED));
+    expect(asked).toEqual([
+      {
+        transactionId: attempt.transactionId,
+        money: { minorUnits: 5_575n, currency: 'USD' },
+        method: { kind: 'card', capture: false },
+        closeIfAbsent: false,
+      },
+    ]);
+  });
+
+  it('stays open while the provider does not tell it, and is asked for after growing pauses', async () => {
+    const attempt = await claimAttempt(database);
+    const parts = partsOf(UNKNOWN);
+    for (const pauseS of [10, 20, 40, 80]) {
+      await makeDue();
+      await recoverDue(parts);
+      const row = await rowOf(attempt);
+      expect(row).toMatchObject({ status: 'PENDING', transaction_status: 'PENDING' });
+      expect(row.due_in_s).toBeGreaterThan(pauseS * 0.79);
+      expect(row.due_in_s).toBeLessThan(pauseS * 1.21);
+    }
+    // Its key stays in progress: nothing was answered, and nothing may be made up.
+    expect(await answerOf(attempt)).toBeUndefined();
+    expect(seen).toEqual(['unknown', 'unknown', 'unknown', 'unknown']);
+  });
+
+  it('is never asked for more seldom than once a day and a fifth', async () => {
+    const attempt = await claimAttempt(database);
+    await tables.query('UPDATE transaction SET look_ups = 1000000');
+    await recoverDue(partsOf(UNKNOWN));
+    const { due_in_s } = await rowOf(attempt);
+    expect(due_in_s).toBeGreaterThan(86_400 * 0.79);
+    expect(due_in_s).toBeLessThan(86_400 * 1.21);
+  });
+
+  it('has the provider close it after three look-ups, not before', async () => {
+    await claimAttempt(database);
+    for (let i = 0; i < 5; i++) {
+      await makeDue();
+      await recoverDue(partsOf(UNKNOWN));
+    }
+    expect(asked.map(({ closeIfAbsent }) => closeIfAbsent)).toEqual([false, false, false, true, true]);
+  });
+
+  it('stays PENDING, and counts as open, when its connection is gone or offers no look-up', async () => {
+    const gone = await claimAttempt(database, { connectionId: 'gone' });
+    const mute = await claimAttempt(database);
+    const stop = startRecovery(partsOf('no look-up'), { intervalMs: 20 });
+    await expect.poll(() => open, { timeout: 10_000 }).toContain(2);
+    await stop();
+    expect(await rowOf(gone)).toMatchObject({ status: 'PENDING', look_ups: 1 });
+    expect(await rowOf(mute)).toMatchObject({ status: 'PENDING', look_ups: 1 });
+    expect(seen).toEqual(['no_look_up', 'no_look_up']);
+  });
+
+  it('does not keep others from being looked up when asking for it fails', async () => {
+    const bad = await claimAttempt(database);
+    const good = await claimAttempt(database);
+    const failing = async (query: LookUp) => {
+      if (query.transactionId === bad.transactionId) throw new Error('a connector’s bug');
+      return APPROVED;
+    };
+    await recoverDue(partsOf(failing));
+    expect(await rowOf(good)).toMatchObject({ status: 'SUCCEEDED' });
+    expect(await rowOf(bad)).toMatchObject({ status: 'PENDING' });
+    expect(seen).toContain('Error: a connector’s bug');
+  });
+});
+
+describe('what was answered', () => {
+  it('is replayed as it was, while the payment itself moves on', async () => {
+    const attempt = await claimAttempt(database);
+    const parts = partsOf(APPROVED);
+    await writeFinish(parts, finishOf(parts, takenBy(attempt, 0), copyOf(attempt), UNKNOWN));
+    await makeDue();
+    await recoverDue(parts);
+    expect(await answerOf(attempt)).toBe(`${attempt.paymentId} PENDING`);
+    const held = await findByKey(database, ACCOUNT_ONE, attempt.idempotencyKey);
+    const answered = fromBinary(PaymentSchema, held?.record ?? new Uint8Array());
+    expect(answered.status).toBe(Payment_Status.PENDING);
+    expect((await standing(attempt)).status).toBe(Payment_Status.SUCCEEDED);
+  });
+});
+
+describe('who has lost an attempt', () => {
+  it('does not write that it is unknown over what another taker is about to learn', async () => {
+    const attempt = await claimAttempt(database);
+    const parts = partsOf(async () => {
+      // Meanwhile the one that was held up comes back, with its deadline passed.
+      const late = finishOf(parts, takenBy(attempt, 0), copyOf(attempt), UNKNOWN);
+      expect(await writeFinish(parts, late)).toBe(false);
+      return APPROVED;
+    });
+    await recoverDue(parts);
+    expect(await rowOf(attempt)).toMatchObject({ status: 'SUCCEEDED', fence: 1, due_in_s: null });
+    expect(await answerOf(attempt)).toBe(`${attempt.paymentId} SUCCEEDED`);
+  });
+
+  it.each([
+    ['unknown', UNKNOWN],
+    ['declined', DECLINED],
+    ['not sent', NOT_SENT],
+  ])('changes no terminal state, whatever it brings: %s', async (_name, outcome) => {
+    const attempt = await claimAttempt(database, { vault: true });
+    const parts = partsOf(APPROVED);
+    await recoverDue(parts);
+    const before = [await rowOf(attempt), await standing(attempt), await answerOf(attempt)];
+    for (const fence of [0, 1, 2]) {
+      const late = finishOf(parts, takenBy(attempt, fence), copyOf(attempt), outcome);
+      expect(await writeFinish(parts, late)).toBe(false);
+    }
+    expect([await rowOf(attempt), await standing(attempt), await answerOf(attempt)]).toEqual(before);
+    expect(await tables.query('SELECT active FROM vaulted_token')).toEqual([{ active: true }]);
+  });
+});
+
+describe('two recoveries at once', () => {
+  it('look up different attempts', async () => {
+    await Promise.all(Array.from({ length: 30 }, () => claimAttempt(database)));
+    const parts = partsOf(APPROVED);
+    const taken = await Promise.all([recoverDue(parts), recoverDue(parts)]);
+    expect(taken.reduce((sum, count) => sum + count, 0)).toBe(asked.length);
+    expect(new Set(asked.map(({ transactionId }) => transactionId)).size).toBe(asked.length);
+  });
+});
+
+describe('a card that waits for the outcome', () => {
+  it.each([
+    ['is kept when the payment is approved', APPROVED, [{ active: true }]],
+    ['is dropped when it is declined', DECLINED, []],
+    ['is dropped when it was never sent', NOT_SENT, []],
+    ['waits on while nobody knows', UNKNOWN, [{ active: false }]],
+  ])('%s', async (_name, outcome, tokens) => {
+    const attempt = await claimAttempt(database, { vault: true });
+    await recoverDue(partsOf(outcome));
+    expect(await tables.query('SELECT active FROM vaulted_token')).toEqual(tokens);
+    const { paymentMethod } = await standing(attempt);
+    expect(paymentMethod?.vaultedToken).toBe(outcome.kind === 'approved' ? attempt.vaultedToken : '');
+  });
+});

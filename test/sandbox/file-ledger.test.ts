@@ -1,0 +1,95 @@
+import { appendFileSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { fileLedger } from '../../src/sandbox/file-ledger.ts';
+import { LEDGER_PAGE, type Ledger, type LedgerEntry } from '../../src/sandbox/ledger.ts';
+
+let directory: string;
+let path: string;
+let ledger: Ledger;
+
+beforeEach(async () => {
+  directory = mkdtempSync(join(tmpdir(), 'file-ledger-'));
+  path = join(directory, 'ledger.jsonl');
+  ledger = fileLedger(path);
+  await ledger.prepare();
+});
+afterEach(async () => {
+  await ledger.close();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+function entry(id: string, idempotencyKey = `key-${id}`): LedgerEntry {
+  const known = {
+    kind: 'charge',
+    acquirer: 'ONE',
+    status: 'approved',
+    amount: 5575,
+    currency: 'USD',
+  } as const;
+  const unknown = {
+    responseCode: undefined,
+    cardIin: undefined,
+    cardLastFour: undefined,
+    details: undefined,
+  };
+  return { id, idempotencyKey, ...known, ...unknown, answerStatus: 201, answer: `{"id":"${id}"}` };
+}
+
+async function reopen(): Promise<void> {
+  await ledger.close();
+  ledger = fileLedger(path);
+  await ledger.prepare();
+}
+
+it('has an entry in its file when it says so, a line each', async () => {
+  await Promise.all(['a', 'b', 'c'].map((id) => ledger.record(entry(id))));
+  const lines = readFileSync(path, 'utf8').trimEnd().split('\n');
+  expect(lines.map((line) => JSON.parse(line).id)).toEqual(['a', 'b', 'c']);
+  expect(statSync(path).mode & 0o777).toBe(0o600);
+});
+
+it('gives a key’s first entry to everybody, of a hundred that record it at once', async () => {
+  const recorded = await Promise.all(
+    Array.from({ length: 100 }, (_, i) => ledger.record(entry(String(i), 'same'))),
+  );
+  expect(recorded.filter(({ isNew }) => isNew)).toHaveLength(1);
+  expect(new Set(recorded.map((one) => one.entry.id))).toEqual(new Set(['0']));
+  expect(readFileSync(path, 'utf8').split('\n')).toHaveLength(2);
+});
+
+it('finds after a restart what it had', async () => {
+  await ledger.record(entry('a'));
+  await reopen();
+  expect(await ledger.findByKey('key-a')).toMatchObject({ id: 'a', amount: 5575 });
+  expect(await ledger.findById('a')).toMatchObject({ idempotencyKey: 'key-a' });
+  expect((await ledger.record(entry('b', 'key-a'))).isNew).toBe(false);
+});
+
+it('cuts off a last line that a crash has torn, and goes on after it', async () => {
+  await ledger.record(entry('a'));
+  await ledger.close();
+  appendFileSync(path, JSON.stringify(entry('torn ü')).slice(0, -9));
+  await reopen();
+  expect(await ledger.findByKey('key-torn ü')).toBeUndefined();
+  await ledger.record(entry('b'));
+  await reopen();
+  expect((await ledger.entriesAfter('')).map(({ id }) => id)).toEqual(['a', 'b']);
+});
+
+it('refuses a file whose middle is broken', async () => {
+  await ledger.close();
+  appendFileSync(path, 'not JSON\n');
+  ledger = fileLedger(path);
+  await expect(ledger.prepare()).rejects.toThrow();
+});
+
+it('is read back in pages, in the order of identifiers', async () => {
+  const ids = Array.from({ length: LEDGER_PAGE + 2 }, (_, i) => String(i).padStart(5, '0'));
+  await Promise.all(ids.toReversed().map((id) => ledger.record(entry(id))));
+  const first = await ledger.entriesAfter('');
+  const second = await ledger.entriesAfter(first.at(-1)?.id ?? '');
+  expect([...first, ...second].map(({ id }) => id)).toEqual(ids);
+  expect(first).toHaveLength(LEDGER_PAGE);
+});

@@ -1,0 +1,220 @@
+import { randomInt, randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { passesLuhn } from '../src/payments/card.ts';
+import { type ApiClients, apiClients, PROTOCOLS, type Reply } from './support/api-clients.ts';
+import { sandboxCatalogue } from './support/catalogues.ts';
+import {
+  ACCOUNT_TWO,
+  CARD_DATA,
+  cardPayment,
+  headersOne,
+  type RequestJson,
+  withField,
+} from './support/payment-requests.ts';
+import { startTestServer, type TestServer } from './support/server.ts';
+import { openTables, type Tables } from './support/tables.ts';
+
+/** Numbers that nothing else is likely to contain: what the sandbox makes of them is known by the magic ones below. */
+function randomCard(): string {
+  const head = `4${Array.from({ length: 14 }, () => randomInt(10)).join('')}`;
+  return head + [...'0123456789'].find((digit) => passesLuhn(head + digit));
+}
+
+const MAGIC = [
+  ...['4000000000000002', '4000000000001000', '4000000000002008', '4000000000003006', '4000000000004004'],
+  ...['4000000000005001', '4000000000007007'],
+];
+const APPROVED = [randomCard(), randomCard()];
+const VAULTED = randomCard();
+const REFUSED = randomCard();
+/** Fails Luhn's check, as a number with a slip does. */
+const MISTYPED = `${REFUSED.slice(0, -1)}${(Number(REFUSED.at(-1)) + 1) % 10}`;
+const CARDS = [...MAGIC, ...APPROVED, VAULTED, REFUSED, MISTYPED];
+/** A security code is too short to be searched for, but next to its name or in a message of its own. */
+const CODE = '9041';
+/** The code on its own, and not as a part of a number, a UUID or a time. */
+const CODE_ALONE = new RegExp(`(?<![\\w.-])${CODE}(?![\\w.-])`);
+const SECRET_KEYS = ['sk_sandbox_one', `sk_wrong_${randomUUID()}`];
+const API_KEY = `provider-key-${randomUUID()}`;
+
+let server: TestServer;
+let clients: ApiClients;
+let tables: Tables;
+const replies: Reply[] = [];
+const printed: string[] = [];
+
+beforeAll(async () => {
+  for (const method of ['log', 'info', 'warn', 'error'] as const) {
+    vi.spyOn(console, method).mockImplementation((...args) => void printed.push(args.join(' ')));
+  }
+  server = await startTestServer({
+    config: { environment: (name) => (name === 'SANDBOX_API_KEY' ? API_KEY : undefined) },
+    catalogue: sandboxCatalogue(500),
+  });
+  clients = apiClients(server.url);
+  tables = await openTables(server.databaseUrl);
+  await happenings();
+}, 60_000);
+
+afterAll(async () => {
+  vi.restoreAllMocks();
+  clients?.close();
+  await tables?.close();
+  await server?.close();
+});
+
+const withCode = (number: string): RequestJson =>
+  withField(cardPayment(number), `${CARD_DATA}.security_code`, CODE);
+
+/** Everything that can become of a card, in every protocol. */
+async function happenings(): Promise<void> {
+  const keep = async (reply: Promise<Reply>) => void replies.push(await reply);
+  for (const protocol of PROTOCOLS) {
+    const create = (request: RequestJson, headers = headersOne()) =>
+      keep(clients.create(protocol, request, headers));
+    await Promise.all([...MAGIC, ...APPROVED].map((number) => create(withCode(number))));
+    // Vaulted, used, and repeated.
+    const vaulting = withField(withCode(VAULTED), 'payment_method.vault_on_success', true);
+    const headers = headersOne();
+    await create(vaulting, headers);
+    await create(vaulting, headers);
+    const { vaulted_token } = JSON.parse(replies.at(-1)?.record ?? '').payment_method;
+    await create({ ...cardPayment(), payment_method: { type: 'CARD', vaulted_token } });
+    await create(withField(withCode(MAGIC[3] ?? ''), 'payment_method.vault_on_success', true));
+    // Refused, with the card in the right place and in wrong ones.
+    await create(withCode(MISTYPED));
+    await create(withField(withCode(REFUSED), 'amount.value', 0));
+    await create(withField(withCode(REFUSED), 'country', REFUSED));
+    await create(withField(withCode(REFUSED), 'payment_method.type', REFUSED));
+    await create(withField(withCode(REFUSED), 'account_id', ACCOUNT_TWO));
+    await create(withField(withCode(REFUSED), 'customer_payer.id', REFUSED));
+    await create(withField(withCode(REFUSED), `${CARD_DATA}.security_code`, REFUSED));
+    await create(withCode(REFUSED), headers);
+    await create(withCode(REFUSED), { ...headersOne(), 'private-secret-key': SECRET_KEYS[1] ?? '' });
+    await create(withCode(REFUSED), { ...headersOne(), 'public-api-key': REFUSED });
+    await keep(clients.send(protocol, `{"number": "${REFUSED}", "security_code": ${CODE}`, headersOne()));
+    await keep(clients.send(protocol, `${REFUSED}${CODE}`, headersOne()));
+  }
+  for (const path of [
+    `/${REFUSED}`,
+    `/v1/payments/${REFUSED}`,
+    `/v1/%zz${REFUSED}`,
+    `/v1/payments?card=${REFUSED}`,
+  ]) {
+    await fetch(server.url + path, { headers: headersOne() }).then((response) => response.text());
+  }
+  await ownFailure();
+}
+
+/** A bug of ours, in the middle of a payment. */
+async function ownFailure(): Promise<void> {
+  await tables.query('ALTER TABLE transaction RENAME COLUMN capture TO renamed');
+  for (const protocol of PROTOCOLS) {
+    replies.push(await clients.create(protocol, withCode(REFUSED), headersOne()));
+  }
+  await tables.query('ALTER TABLE transaction RENAME COLUMN renamed TO capture');
+}
+
+/** A text in the forms in which it could lie about: as it is, and in hex and base64 at any of three alignments. */
+function forms(text: string): string[] {
+  const bytes = Buffer.from(text);
+  const base64 = [0, 1, 2].flatMap((shift) => {
+    const shifted = Buffer.concat([Buffer.alloc(shift), bytes]).toString('base64');
+    // The characters at both ends depend on what stands beside.
+    return shifted.slice(shift === 0 ? 0 : shift + 1, Math.floor(((shift + bytes.length) * 8) / 6));
+  });
+  const urlSafe = base64.map((form) => form.replaceAll('+', '-').replaceAll('/', '_'));
+  return [text, bytes.toString('hex'), ...base64, ...urlSafe];
+}
+
+function findings(haystack: string, secrets: readonly string[]): string[] {
+  const lower = haystack.toLowerCase();
+  return secrets.filter((secret) =>
+    forms(secret).some((form) => (/^[0-9a-f]+$/.test(form) ? lower.includes(form) : haystack.includes(form))),
+  );
+}
+
+/** Every value of every table of the database, texts as they are and bytes both as latin1 and as text. */
+async function dump(): Promise<string> {
+  const columns = await tables.query(
+    `SELECT table_schema AS s, table_name AS t, column_name AS c, data_type AS d FROM information_schema.columns
+     WHERE table_schema NOT IN ('pg_catalog', 'information_schema')`,
+  );
+  const values: string[] = [];
+  for (const { s, t, c } of columns) {
+    for (const { v } of await tables.query(
+      `SELECT "${c}" AS v FROM "${s}"."${t}" WHERE "${c}" IS NOT NULL`,
+    )) {
+      values.push(
+        Buffer.isBuffer(v) ? v.toString('latin1') : v instanceof Date ? v.toISOString() : JSON.stringify(v),
+      );
+    }
+  }
+  expect(columns.map(({ t }) => t)).toEqual(expect.arrayContaining(['payment', 'vaulted_token', 'ledger']));
+  return values.join('\n');
+}
+
+describe('after everything that can become of a card', () => {
+  it('something did become of each', () => {
+    const statuses = replies
+      .filter(({ record }) => record !== '')
+      .map(({ record }) => JSON.parse(record).status);
+    expect(new Set(statuses)).toEqual(new Set(['SUCCEEDED', 'DECLINED', 'PENDING', 'ERROR']));
+    const reasons = new Set(replies.map(({ reason }) => reason));
+    for (const reason of [
+      'INTERNAL_ERROR',
+      'INVALID_PARAMETERS',
+      'INVALID_REQUEST',
+      'IDEMPOTENCY_KEY_REUSED',
+    ]) {
+      expect(reasons).toContain(reason);
+    }
+    expect(server.logLines.length).toBeGreaterThan(50);
+  });
+
+  it('the search finds what it looks for, however it is written', () => {
+    const [card = ''] = APPROVED;
+    for (const prefix of ['', 'a', 'ab', 'abc']) {
+      const bytes = Buffer.from(`${prefix}${card}xyz`);
+      for (const encoding of ['latin1', 'hex', 'base64', 'base64url'] as const) {
+        expect(findings(`..${bytes.toString(encoding)}..`, [card])).toEqual([card]);
+      }
+    }
+    expect(findings('nothing', [card])).toEqual([]);
+  });
+
+  it('no answer holds a card number, a security code or a key', () => {
+    const answers = replies.map(({ raw, record }) => raw + record).join('\n');
+    expect(findings(answers, [...CARDS, ...SECRET_KEYS, API_KEY])).toEqual([]);
+    expect(answers.replace(/content-length: \d+/g, '')).not.toMatch(CODE_ALONE);
+  });
+
+  it('no line of the log does, nor anything printed', () => {
+    const lines = [...server.logLines, ...printed].join('\n');
+    expect(findings(lines, [...CARDS, ...SECRET_KEYS, API_KEY])).toEqual([]);
+    expect(lines.replace(/"(time|ms|pid)":\d+/g, '')).not.toMatch(CODE_ALONE);
+    expect(lines).not.toMatch(/JORDAN|WHITFIELD|security_code|card_data/);
+    expect(printed).toEqual([]);
+  });
+
+  it('no metric does', async () => {
+    const metrics = await (await fetch(`${server.url}/metrics`)).text();
+    expect(metrics).toContain('payments_total');
+    expect(findings(metrics, [...CARDS, ...SECRET_KEYS, API_KEY])).toEqual([]);
+  });
+
+  it("no column of any table does, the provider's ledger included", async () => {
+    const stored = await dump();
+    expect(stored.length).toBeGreaterThan(100_000);
+    expect(findings(stored, [...CARDS, ...SECRET_KEYS, API_KEY])).toEqual([]);
+    expect(stored).not.toMatch(CODE_ALONE);
+    // What may be kept of a card is there: the search did read the records.
+    expect(stored).toContain(APPROVED[0]?.slice(0, 8));
+  });
+
+  it('an error carries its stack to the log, without what was said', () => {
+    const failures = server.logLines.filter((line) => line.includes('42703'));
+    expect(failures.length).toBeGreaterThan(0);
+    for (const line of failures) expect(line).toMatch(/"stack":\["at /);
+  });
+});

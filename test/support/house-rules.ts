@@ -1,0 +1,165 @@
+import { posix } from 'node:path';
+
+/** Source files by their path from the checkout's root, such as src/api/rest.ts, with their text. */
+export type Sources = ReadonlyMap<string, string>;
+
+/**
+ * Holds sources against the rules of the house.
+ *
+ * @returns one line a breach, `src/api/rest.ts: what is wrong`, sorted; empty when all is well.
+ */
+export function breaches(sources: Sources): string[] {
+  const found: string[] = [...cycles(sources)];
+  for (const [path, text] of sources) {
+    const rules = path.startsWith('src/') ? [size, fileName, order, places, documentation] : [size, fileName];
+    const code = withoutComments(text);
+    for (const rule of rules) {
+      for (const breach of rule(path, text, code)) found.push(`${path}: ${breach}`);
+    }
+  }
+  return found.sort();
+}
+
+type Rule = (path: string, text: string, code: string) => string[];
+
+/**
+ * What may import what: from a line above, and from its own part. Parts of one line never import each other. A part is a
+ * file, or a folder with all that is in it.
+ */
+const LAYERS: readonly (readonly string[])[] = [
+  ['gen'],
+  ['src/money', 'src/secret', 'src/metrics', 'src/tracing'],
+  ['src/connectors/connector'],
+  ['src/connectors', 'src/store', 'src/vault', 'src/sandbox'],
+  ['src/payments'],
+  ['src/api'],
+  ['src/catalogue', 'src/config', 'src/observe', 'src/sandbox-fixtures'],
+  ['src/mount-api', 'src/mount-sandbox', 'src/explain-failure', 'src/command-database'],
+  ['src/server'],
+  ['src/main', 'src/account', 'src/rotate-vault'],
+];
+
+const order: Rule = (path, _text, code) => {
+  const own = placeOf(path);
+  if (!own) return ['has no place in the order of imports: give it one in test/support/house-rules.ts'];
+  return imports(path, code).flatMap((target) => {
+    const other = placeOf(target);
+    const provider = providerOf(target);
+    if (provider && providerOf(path) && provider !== providerOf(path)) {
+      return [`one provider imports another, ${target}`];
+    }
+    // The simulated provider stands for another company: it shares nothing with us but how money is written.
+    if (own.part === 'src/sandbox' && ![own.part, 'src/money'].includes(other?.part ?? '')) {
+      return [`the sandbox imports ${target}`];
+    }
+    if (other && (other.layer < own.layer || other.part === own.part)) return [];
+    return [`imports ${target}, which is not below it`];
+  });
+};
+
+function placeOf(path: string): { layer: number; part: string } | undefined {
+  const stem = path.replace(/\.[jt]s$/, '');
+  for (const [layer, parts] of LAYERS.entries()) {
+    const part = parts.find((name) => stem === name || stem.startsWith(`${name}/`));
+    if (part) return { layer, part };
+  }
+  return undefined;
+}
+
+function providerOf(path: string): string | undefined {
+  return /^src\/connectors\/([^/]+)\//.exec(path)?.[1];
+}
+
+/** What stands in some places only, and where. A place is a file, or a folder that ends with a slash. */
+const PLACES: readonly { what: string; pattern: RegExp; places: readonly string[] }[] = [
+  { what: 'process.env', pattern: /\bprocess\.env\b/, places: ['src/config.ts'] },
+  {
+    what: 'outbound HTTP',
+    pattern: /from 'undici'|\bfetch\(|\b(https?|net|tls)\.(request|get|connect)\(|\bhttp2\.connect\(/,
+    places: ['src/connectors/http-client.ts'],
+  },
+  {
+    what: 'an HTTP server of Node',
+    pattern: /^import (?!type).*'node:(http|https|http2)'/m,
+    places: ['src/api/listener.ts'],
+  },
+  { what: 'OpenTelemetry', pattern: /from '@opentelemetry\//, places: ['src/tracing.ts'] },
+  {
+    what: 'SQL',
+    pattern:
+      /\bSELECT\s[\s\S]*?\sFROM\b|\bINSERT INTO\b|\bUPDATE \w+ SET\b|\bDELETE FROM\b|\b(CREATE|ALTER|DROP) (TABLE|SCHEMA)\b|from 'pg'/,
+    places: ['src/store/', 'src/sandbox/postgres-ledger.ts'],
+  },
+  { what: 'reveal(', pattern: /\.reveal\(/, places: ['src/vault/', 'src/connectors/'] },
+  {
+    what: 'console',
+    pattern: /\bconsole\.\w/,
+    places: ['src/main.ts', 'src/account.ts', 'src/rotate-vault.ts', 'src/sandbox/main.ts'],
+  },
+  {
+    what: 'the end of the process',
+    pattern: /\bprocess\.(exit\(|exitCode)/,
+    places: ['src/main.ts', 'src/account.ts', 'src/rotate-vault.ts', 'src/sandbox/main.ts'],
+  },
+  { what: 'a barrel (export … from)', pattern: /^export (\*|\{[^}]*\}|type \{[^}]*\}) from/m, places: [] },
+];
+
+const places: Rule = (path, _text, code) =>
+  PLACES.filter(
+    ({ places }) => !places.some((place) => (place.endsWith('/') ? path.startsWith(place) : path === place)),
+  )
+    .filter(({ pattern }) => pattern.test(code))
+    .map(({ what }) => `has ${what}, which has its place elsewhere`);
+
+const MAX_LINES = 300;
+
+const size: Rule = (_path, text) => {
+  const lines = text.trimEnd().split('\n').length;
+  return lines > MAX_LINES ? [`has ${lines} lines, more than ${MAX_LINES}`] : [];
+};
+
+const EMPTY_NAMES = /(^|\/|-)(util|utils|helper|helpers|common|types|misc|manager)(\/|-|\.|$)/;
+
+const fileName: Rule = (path) => {
+  const named: string[] = [];
+  if (EMPTY_NAMES.test(path)) named.push('is named for nothing');
+  if (path !== path.toLowerCase()) named.push('is not in kebab-case');
+  return named;
+};
+
+const EXPORT =
+  /^export (?:declare |abstract |async )*(?:function\*?|const|let|class|type|interface|enum) (\w+)/;
+
+const documentation: Rule = (_path, text) => {
+  const lines = text.split('\n');
+  return lines.flatMap((line, i) => {
+    const name = EXPORT.exec(line)?.[1];
+    return name && !lines[i - 1]?.endsWith('*/') ? [`exports ${name} without a JSDoc comment`] : [];
+  });
+};
+
+function cycles(sources: Sources): string[] {
+  const found: string[] = [];
+  const done = new Set<string>();
+  const visit = (path: string, way: readonly string[]): void => {
+    const since = way.indexOf(path);
+    if (since >= 0) found.push([...way.slice(since), path].join(' → '));
+    const text = sources.get(path);
+    if (since >= 0 || done.has(path) || text === undefined) return;
+    for (const target of imports(path, withoutComments(text))) visit(target, [...way, path]);
+    done.add(path);
+  };
+  for (const path of sources.keys()) visit(path, []);
+  return found;
+}
+
+const IMPORT = /(?:\bfrom|\bimport)\s*\(?\s*'(\.[^']+)'/g;
+
+/** The files that a file imports by a relative path, types included. */
+function imports(path: string, code: string): string[] {
+  return [...code.matchAll(IMPORT)].map(([, target = '']) => posix.join(posix.dirname(path), target));
+}
+
+function withoutComments(text: string): string {
+  return text.replace(/(^|\s)\/\*[\s\S]*?\*\//g, '$1').replace(/(^|\s)\/\/.*$/gm, '$1');
+}

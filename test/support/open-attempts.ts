@@ -1,0 +1,71 @@
+import { randomUUID } from 'node:crypto';
+import { create, toBinary } from '@bufbuild/protobuf';
+import { CardSchema, PaymentMethodDetailSchema } from '../../gen/payments/v1/payment_method_pb.js';
+import {
+  type Payment,
+  Payment_Status,
+  PaymentSchema,
+  Transaction_Category,
+  Transaction_Status,
+} from '../../gen/payments/v1/payment_pb.js';
+import type { Database } from '../../src/store/database.ts';
+import { claimPayment } from '../../src/store/payments.ts';
+import { ACCOUNT_ONE } from './payment-requests.ts';
+
+/** A payment that was claimed and has no outcome: as a process that died has left it. */
+export type OpenAttempt = {
+  readonly paymentId: string;
+  readonly transactionId: string;
+  readonly idempotencyKey: string;
+  readonly record: Payment;
+  /** The card that waits for the outcome, when it was asked for. */
+  readonly vaultedToken: string | undefined;
+};
+
+/**
+ * Claims a card payment of 55.75 USD.
+ *
+ * @param options.leaseS for how long it is left alone; by default it is due at once.
+ */
+export async function claimAttempt(
+  database: Database,
+  options: { leaseS?: number; connectionId?: string; vault?: boolean } = {},
+): Promise<OpenAttempt> {
+  const { leaseS = 0, connectionId = 'scripted' } = options;
+  const [paymentId, transactionId, idempotencyKey] = [randomUUID(), randomUUID(), randomUUID()];
+  const vaultedToken = options.vault ? randomUUID() : undefined;
+  const detail = create(PaymentMethodDetailSchema, { kind: { case: 'card', value: create(CardSchema) } });
+  const transactions = {
+    id: transactionId,
+    category: Transaction_Category.CARD,
+    status: Transaction_Status.PENDING,
+    paymentMethod: { type: 'CARD', detail },
+  };
+  const record = create(PaymentSchema, {
+    id: paymentId,
+    accountId: ACCOUNT_ONE,
+    status: Payment_Status.PENDING,
+    paymentMethod: { type: 'CARD', paymentMethodDetail: detail },
+    transactions,
+    transactionsHistory: [transactions],
+  });
+  await claimPayment(database, {
+    paymentId,
+    accountId: ACCOUNT_ONE,
+    idempotencyKey,
+    requestHash: new Uint8Array(32),
+    status: 'PENDING',
+    record: toBinary(PaymentSchema, record),
+    transactionId,
+    transactionStatus: 'PENDING',
+    connectionId,
+    minorUnits: 5_575n,
+    currency: 'USD',
+    capture: false,
+    leaseS,
+    vault: vaultedToken
+      ? { token: vaultedToken, type: 'CARD', card: new Uint8Array(), cardNumber: 'sealed' }
+      : undefined,
+  });
+  return { paymentId, transactionId, idempotencyKey, record, vaultedToken };
+}

@@ -1,0 +1,127 @@
+import net from 'node:net';
+
+/** What came back over a socket for bytes that were written as they are. */
+export type RawReply = {
+  /** All that was received, a byte a character. */
+  readonly received: string;
+  /** Whether the server ended the connection by itself or answered in full, within the time it had. */
+  readonly ended: boolean;
+};
+
+const QUIET_MS = 150;
+const BOUND_MS = 4_000;
+
+/**
+ * Writes bytes to a connection of their own, and takes what comes until the server ends it. A server that waits for more
+ * is told, after a while without a word, that there is no more.
+ */
+export function rawExchange(url: string, bytes: Uint8Array): Promise<RawReply> {
+  const { hostname, port } = new URL(url);
+  return new Promise((resolve) => {
+    const socket = net.connect({ host: hostname, port: Number(port), allowHalfOpen: true });
+    let received = '';
+    let ended = true;
+    let quiet: NodeJS.Timeout | undefined;
+    const waitOn = () => {
+      clearTimeout(quiet);
+      quiet = setTimeout(() => socket.end(), QUIET_MS);
+    };
+    const bound = setTimeout(() => {
+      ended = false;
+      socket.destroy();
+    }, BOUND_MS);
+    socket.on('data', (chunk) => {
+      received += chunk.toString('latin1');
+      waitOn();
+    });
+    socket.on('end', () => socket.end());
+    // The server may cut a connection whose bytes it will not take.
+    socket.on('error', () => {});
+    socket.on('close', () => {
+      clearTimeout(quiet);
+      clearTimeout(bound);
+      resolve({ received, ended });
+    });
+    socket.write(bytes);
+    waitOn();
+  });
+}
+
+/** The statuses of the HTTP/1.1 answers in what was received. */
+export function http1Statuses({ received }: RawReply): number[] {
+  return [...received.matchAll(/^HTTP\/1\.1 (\d{3}) /gm)].map(([, status]) => Number(status));
+}
+
+/** A frame of RFC 9113, section 4.1. */
+export function h2Frame(type: number, flags: number, streamId: number, payload: Uint8Array): Buffer {
+  const head = Buffer.alloc(9);
+  head.writeUIntBE(payload.length & 0xffffff, 0, 3);
+  head.writeUInt8(type, 3);
+  head.writeUInt8(flags, 4);
+  head.writeUInt32BE(streamId, 5);
+  return Buffer.concat([head, payload]);
+}
+
+const DATA = 0;
+const HEADERS = 1;
+const SETTINGS = 4;
+const END_STREAM = 1;
+const END_HEADERS = 4;
+
+/** What a client of HTTP/2 with prior knowledge sends for one request, whatever its headers hold. */
+export function h2Request(headers: readonly (readonly [string, string])[], body: Uint8Array): Buffer {
+  return Buffer.concat([
+    Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'),
+    h2Frame(SETTINGS, 0, 0, Buffer.alloc(0)),
+    h2Frame(HEADERS, END_HEADERS, 1, Buffer.concat(headers.map(literal))),
+    ...chunks(body, 16_384).map((chunk) => h2Frame(DATA, 0, 1, chunk)),
+    h2Frame(DATA, END_STREAM, 1, Buffer.alloc(0)),
+  ]);
+}
+
+/** A header field as RFC 7541, section 6.2.2 has it: literal, without indexing, not compressed. */
+function literal([name, value]: readonly [string, string]): Buffer {
+  return Buffer.concat([
+    Buffer.of(0),
+    prefixed(Buffer.from(name, 'latin1')),
+    prefixed(Buffer.from(value, 'latin1')),
+  ]);
+}
+
+/** An integer of RFC 7541, section 5.1 with a prefix of 7 bits, and that many bytes. */
+function prefixed(bytes: Buffer): Buffer {
+  if (bytes.length < 127) return Buffer.concat([Buffer.of(bytes.length), bytes]);
+  const length = [127];
+  let rest = bytes.length - 127;
+  for (; rest > 127; rest >>>= 7) length.push((rest & 127) | 128);
+  return Buffer.concat([Buffer.of(...length, rest), bytes]);
+}
+
+function chunks(bytes: Uint8Array, size: number): Uint8Array[] {
+  const parts: Uint8Array[] = [];
+  for (let at = 0; at < bytes.length; at += size) parts.push(bytes.subarray(at, at + size));
+  return parts;
+}
+
+/** The statuses of the HTTP/2 answers in what was received: those that HPACK's static table has an index for. */
+export function h2Statuses({ received }: RawReply): number[] {
+  const bytes = Buffer.from(received, 'latin1');
+  const statuses: number[] = [];
+  for (let at = 0; at + 9 <= bytes.length; ) {
+    const length = bytes.readUIntBE(at, 3);
+    const first = bytes[at + 9] ?? 0;
+    if (bytes[at + 3] === HEADERS) statuses.push(STATIC_STATUSES.get(first) ?? 0);
+    at += 9 + length;
+  }
+  return statuses;
+}
+
+const STATIC_STATUSES = new Map([
+  [0x88, 200],
+  [0x89, 204],
+  [0x8a, 206],
+  [0x8b, 304],
+  [0x8c, 400],
+  [0x8d, 404],
+  [0x8e, 500],
+]);

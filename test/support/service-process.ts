@@ -1,0 +1,114 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach } from 'vitest';
+
+/** How a process ended, and everything that it printed. */
+export type Ended = {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly stdout: string;
+  readonly stderr: string;
+};
+
+/** A program of src/ as a process of its own. */
+export type RunningProgram = {
+  readonly child: ChildProcess;
+  /** What it printed so far. */
+  readonly printed: { stdout: string; stderr: string };
+  readonly ended: Promise<Ended>;
+};
+
+/** The service as a process of its own, that serves at `url`. */
+export type ServiceProcess = RunningProgram & { readonly url: string };
+
+const SRC = join(import.meta.dirname, '../../src');
+/** Nothing of the environment that the tests run in may decide a test. */
+const { PATH } = process.env;
+const running = new Set<ChildProcess>();
+
+/** Starts a program of src/ with these environment variables and no others. */
+export function startProgram(
+  file: 'main.ts' | 'account.ts',
+  environment: Readonly<Record<string, string>>,
+  args: readonly string[] = [],
+): RunningProgram {
+  const child = spawn(process.execPath, [join(SRC, file), ...args], {
+    env: { PATH, ...environment },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  running.add(child);
+  const printed = { stdout: '', stderr: '' };
+  for (const stream of ['stdout', 'stderr'] as const) {
+    child[stream].setEncoding('utf8').on('data', (text) => {
+      printed[stream] += text;
+    });
+  }
+  const ended = once(child, 'close').then(([code, signal]) => {
+    running.delete(child);
+    return { code, signal, ...printed };
+  });
+  return { child, printed, ended };
+}
+
+const SERVES = /^Payments service: (\S+) /m;
+
+/** Starts the service on a free port, and waits until it serves. */
+export async function startService(environment: Readonly<Record<string, string>>): Promise<ServiceProcess> {
+  const program = startProgram('main.ts', { PORT: '0', ...environment });
+  const url = new Promise<string>((resolve) => {
+    program.child.stderr?.on('data', () => {
+      const serves = SERVES.exec(program.printed.stderr)?.[1];
+      if (serves) resolve(serves);
+    });
+  });
+  const failed = program.ended.then(({ stderr }) => {
+    throw new Error(`the service did not start: ${stderr}`);
+  });
+  return { ...program, url: await Promise.race([url, failed]) };
+}
+
+/** Runs the service until it ends by itself, as it does when it cannot start. */
+export function runService(environment: Readonly<Record<string, string>>): Promise<Ended> {
+  return startProgram('main.ts', { PORT: '0', ...environment }).ended;
+}
+
+/** Runs a command on accounts to its end. */
+export function runAccount(environment: Readonly<Record<string, string>>, ...args: string[]): Promise<Ended> {
+  return startProgram('account.ts', environment, args).ended;
+}
+
+/** The pid of the PostgreSQL on a data directory; undefined when none runs. */
+export function postgresPid(dataDir: string): number | undefined {
+  const file = join(dataDir, 'postgres/data/postmaster.pid');
+  return existsSync(file) ? Number(readFileSync(file, 'utf8').split('\n')[0]) : undefined;
+}
+
+/**
+ * A data directory for the tests of a file. After each test, processes that still run are killed; in the end so is a
+ * PostgreSQL that lost its service, and the directory is removed.
+ */
+export function ownDataDir(): string {
+  const home = mkdtempSync(join(tmpdir(), 'service-process-'));
+  // As root, PostgreSQL runs as a user who has to pass through.
+  chmodSync(home, 0o711);
+  const dataDir = join(home, 'data');
+  endAfterEach();
+  afterAll(() => {
+    const orphan = postgresPid(dataDir);
+    if (orphan !== undefined) process.kill(orphan, 'SIGKILL');
+    rmSync(home, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 });
+  });
+  return dataDir;
+}
+
+/** After each test, kills the processes that it left running. */
+export function endAfterEach(): void {
+  afterEach(async () => {
+    const closed = [...running].map((child) => once(child, 'close'));
+    for (const child of running) child.kill('SIGKILL');
+    await Promise.all(closed);
+  });
+}

@@ -1,0 +1,137 @@
+import { globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { breaches } from './support/house-rules.ts';
+
+const ROOT = join(import.meta.dirname, '..');
+
+it('keeps the rules of the house everywhere', () => {
+  const files = globSync(['src/**/*.ts', 'test/**/*.ts', '.ci/*.ts'], { cwd: ROOT });
+  expect(files.length).toBeGreaterThan(100);
+  expect(breaches(new Map(files.map((path) => [path, readFileSync(join(ROOT, path), 'utf8')])))).toEqual([]);
+});
+
+describe('the rules', () => {
+  const brokenBy = (files: Record<string, string>) => breaches(new Map(Object.entries(files)));
+
+  it.each([
+    ['the part below', 'src/api/a.ts', "import { b } from '../payments/b.ts';"],
+    ['its own part', 'src/api/a.ts', "import { b } from './b.ts';"],
+    ['the port, by a provider', 'src/connectors/one/a.ts', "import type { C } from '../connector.ts';"],
+    ['its own provider', 'src/connectors/one/a.ts', "import { b } from './b.ts';"],
+    ['a provider, by the registry', 'src/connectors/registry.ts', "import { b } from './one/b.ts';"],
+    ['money, by the sandbox', 'src/sandbox/a.ts', "import { b } from '../money.ts';"],
+    ['generated code', 'src/money.ts', "import { b } from '../gen/b_pb.js';"],
+    [
+      'anything that a comment names',
+      'src/money.ts',
+      "/** import { b } from './server.ts' */\n// from './main.ts'",
+    ],
+    ['packages', 'src/money.ts', "import { b } from 'server';"],
+  ])('allow importing %s', (_what, path, text) => {
+    expect(brokenBy({ [path]: text })).toEqual([]);
+  });
+
+  it.each([
+    ['the part above', 'src/payments/a.ts', "import { b } from '../api/b.ts';"],
+    ['a type of the part above', 'src/payments/a.ts', "import type { B } from '../api/b.ts';"],
+    ['the part above, when it runs', 'src/payments/a.ts', "const b = await import('../api/b.ts');"],
+    ['the part above, over several lines', 'src/payments/a.ts', "import {\n  b,\n} from '../api/b.ts';"],
+    ['the part above, for its effects', 'src/payments/a.ts', "import '../api/b.ts';"],
+    ['a neighbour', 'src/store/a.ts', "import { b } from '../vault/b.ts';"],
+    ['connectors, by the port', 'src/connectors/connector.ts', "import { b } from './http-client.ts';"],
+    ['another provider', 'src/connectors/one/a.ts', "import { b } from '../two/b.ts';"],
+    ['the store, by a connector', 'src/connectors/one/a.ts', "import { b } from '../../store/b.ts';"],
+    ['messages of ours, by the sandbox', 'src/sandbox/a.ts', "import { b } from '../../gen/b_pb.js';"],
+    ['secrets, by the sandbox', 'src/sandbox/a.ts', "import { b } from '../secret.ts';"],
+    ['the process', 'src/server.ts', "import { b } from './main.ts';"],
+    ['tests', 'src/server.ts', "import { b } from '../test/b.ts';"],
+  ])('forbid importing %s', (_what, path, text) => {
+    expect(brokenBy({ [path]: text })).toEqual([expect.stringMatching(new RegExp(`^${path}: .*import`))]);
+  });
+
+  it('want every part to have its place in the order', () => {
+    expect(brokenBy({ 'src/new.ts': '' })).toEqual([expect.stringContaining('src/new.ts: has no place')]);
+  });
+
+  it('forbid cycles, and show the way round', () => {
+    const files = {
+      'src/api/a.ts': "import { b } from './b.ts';",
+      'src/api/b.ts': "import type { C } from './c.ts';",
+      'src/api/c.ts': "import { b } from './b.ts';",
+    };
+    expect(brokenBy(files)).toEqual(['src/api/b.ts → src/api/c.ts → src/api/b.ts']);
+  });
+
+  it.each([
+    ['process.env', 'src/server.ts', 'const a = process.env.A;'],
+    ['undici', 'src/connectors/one/connector.ts', "import { request } from 'undici';"],
+    ['fetch', 'src/payments/a.ts', "await fetch('http://a');"],
+    ['an HTTP request of Node', 'src/payments/a.ts', 'https.request(url);'],
+    ["Node's HTTP server", 'src/server.ts', "import http from 'node:http';"],
+    ['OpenTelemetry', 'src/observe.ts', "import { trace } from '@opentelemetry/api';"],
+    ['a query', 'src/payments/a.ts', 'const a = `SELECT id\n FROM payment`;'],
+    ['an update', 'src/sandbox/wallets.ts', "const a = 'UPDATE payment SET id = 1';"],
+    ['the driver', 'src/server.ts', "import pg from 'pg';"],
+    ['a secret revealed', 'src/payments/a.ts', 'const a = card.number.reveal();'],
+    ['console', 'src/server.ts', "console.log('a');"],
+    ['an exit', 'src/server.ts', 'process.exit(1);'],
+    ['a barrel', 'src/api/a.ts', "export * from './b.ts';"],
+    ['a named barrel', 'src/api/a.ts', "export { b } from './b.ts';"],
+  ])('keep %s in its place', (_what, path, text) => {
+    expect(brokenBy({ [path]: text })).toEqual([expect.stringContaining('which has its place elsewhere')]);
+  });
+
+  it('let everything be in its place', () => {
+    const files = {
+      'src/config.ts': 'process.env',
+      'src/connectors/http-client.ts': "import { Pool } from 'undici';",
+      'src/connectors/one/to-provider.ts': 'key.reveal()',
+      'src/store/a.ts': "'DELETE FROM a'",
+      'src/sandbox/postgres-ledger.ts': "'INSERT INTO a'",
+      'src/main.ts': 'console.error(); process.exit(1)',
+      'src/payments/a.ts': 'Object.fromEntries([]); // process.env, fetch( and SELECT a FROM b',
+      'src/api/listener.ts': "import http from 'node:http';\nimport type { Socket } from 'node:net';",
+      'src/api/a.ts': "import type { IncomingHttpHeaders } from 'node:http';",
+    };
+    expect(brokenBy(files)).toEqual([]);
+  });
+
+  it.each([
+    'export function a() {}',
+    'export async function a() {}',
+    'export const a = 1;',
+    'export type A = 1;',
+    'export class A {}',
+    '/** A comment of something else. */\n\nexport const a = 1;',
+    '// No JSDoc.\nexport const a = 1;',
+  ])('want a JSDoc comment on every export: %j', (text) => {
+    expect(brokenBy({ 'src/api/a.ts': text })).toEqual([
+      expect.stringMatching(/exports [aA] without a JSDoc comment/),
+    ]);
+    expect(brokenBy({ 'test/a.test.ts': text })).toEqual([]);
+    expect(brokenBy({ 'src/api/a.ts': `/** What it is. */\n${text.split('\n').at(-1)}` })).toEqual([]);
+  });
+
+  it('limit files to 300 lines, tests too', () => {
+    expect(brokenBy({ 'src/api/a.ts': 'x\n'.repeat(300), 'test/a.test.ts': 'x\n'.repeat(300) })).toEqual([]);
+    expect(brokenBy({ 'src/api/a.ts': 'x\n'.repeat(301), 'test/a.test.ts': 'x\n'.repeat(301) })).toEqual([
+      'src/api/a.ts: has 301 lines, more than 300',
+      'test/a.test.ts: has 301 lines, more than 300',
+    ]);
+  });
+
+  it.each([
+    'src/api/utils.ts',
+    'src/api/card-helper.ts',
+    'src/common/a.ts',
+    'test/types.ts',
+    'src/api/types.d.ts',
+  ])('want names that say something, unlike %s', (path) => {
+    expect(brokenBy({ [path]: '' })).toContain(`${path}: is named for nothing`);
+  });
+
+  it('want names in kebab-case', () => {
+    expect(brokenBy({ 'src/api/wireJson.ts': '' })).toEqual(['src/api/wireJson.ts: is not in kebab-case']);
+  });
+});

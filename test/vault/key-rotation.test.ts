@@ -1,0 +1,193 @@
+import { execFile } from 'node:child_process';
+import { randomBytes, randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { decodeProtectedHeader } from 'jose';
+import { pino } from 'pino';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { resealCards } from '../../src/payments/reseal-cards.ts';
+import { Secret } from '../../src/secret.ts';
+import { type Database, openDatabase } from '../../src/store/database.ts';
+import { replaceSealedCard } from '../../src/store/sealed-cards.ts';
+import { type CardVault, cardVault } from '../../src/vault/card-vault.ts';
+import { apiClients, type Reply } from '../support/api-clients.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import {
+  cardPayment,
+  headersOne,
+  type RequestJson,
+  VAULTED_CARD,
+  withField,
+} from '../support/payment-requests.ts';
+import { startTestServer } from '../support/server.ts';
+import { openTables, type Tables } from '../support/tables.ts';
+
+const OLD = ['2025', randomBytes(32)] as const;
+const NEW = ['2026', randomBytes(32)] as const;
+const HASH_KEY = randomBytes(32);
+const CARD_NUMBER = '4539578763621486';
+
+let testDatabase: TestDatabase;
+let database: Database;
+let tables: Tables;
+/** Stored under the old key, while it was the only one. */
+let oldToken: string;
+
+beforeAll(async () => {
+  testDatabase = await createTestDatabase();
+  database = openDatabase({ url: testDatabase.url, maxConnections: 4, log: pino({ level: 'silent' }) });
+  tables = await openTables(testDatabase.url);
+  oldToken = await withService([OLD], storeCard);
+});
+
+afterAll(async () => {
+  await tables?.close();
+  await database?.close();
+  await testDatabase?.drop();
+});
+
+type Pay = (request: RequestJson, idempotencyKey?: string) => Promise<Reply>;
+
+/** A service on the same database that knows these keys, as if it were restarted with them. */
+async function withService<T>(
+  keys: (readonly [string, Buffer])[],
+  work: (pay: Pay, logLines: readonly string[]) => Promise<T>,
+): Promise<T> {
+  const server = await startTestServer({
+    databaseUrl: testDatabase.url,
+    keys: { vaultKeys: new Map(keys), hashKey: HASH_KEY },
+  });
+  const clients = apiClients(server.url);
+  try {
+    return await work(
+      (request, key = randomUUID()) => clients.create('rest', request, headersOne(key)),
+      server.logLines,
+    );
+  } finally {
+    clients.close();
+    await server.close();
+  }
+}
+
+async function storeCard(pay: Pay): Promise<string> {
+  const reply = await pay(withField(cardPayment(CARD_NUMBER), 'payment_method.vault_on_success', true));
+  const { payment_method } = JSON.parse(reply.record);
+  expect(payment_method.vaulted_token).not.toBe('');
+  return payment_method.vaulted_token;
+}
+
+function withToken(token: string): RequestJson {
+  const request = withField(cardPayment(), 'payment_method.detail', undefined);
+  return withField(request, 'payment_method.vaulted_token', token);
+}
+
+async function keyIdOf(token: string): Promise<unknown> {
+  const [row] = await tables.query('SELECT card_number FROM vaulted_token WHERE id = $1', [token]);
+  return decodeProtectedHeader(String(row?.card_number)).kid;
+}
+
+const expectPaid = (reply: Reply) => expect(JSON.parse(reply.record).status).toBe('SUCCEEDED');
+
+describe('a new key, put first', () => {
+  it('seals what is stored from then on, and leaves older tokens readable', async () => {
+    await withService([NEW, OLD], async (pay) => {
+      expectPaid(await pay(withToken(oldToken)));
+      const newToken = await storeCard(pay);
+      expect(await keyIdOf(oldToken)).toBe('2025');
+      expect(await keyIdOf(newToken)).toBe('2026');
+      expectPaid(await pay(withToken(newToken)));
+    });
+  });
+});
+
+describe('an old key, taken away too early', () => {
+  it('refuses the payment with 503 before anything is written or sent, and says why in the log', async () => {
+    await withService([NEW], async (pay, logLines) => {
+      const before = await tables.counts();
+      const reply = await pay(withToken(oldToken), 'early');
+      expect(reply).toMatchObject({ status: 503, reason: 'SERVICE_UNAVAILABLE', record: '' });
+      expect(reply.raw).toContain('nothing was sent');
+      expect(await tables.counts()).toEqual(before);
+      expect(logLines.filter((line) => line.includes('VaultKeyMissingError'))).toHaveLength(1);
+      // Cards that are sent need no stored key.
+      expectPaid(await pay(cardPayment()));
+    });
+  });
+
+  it('leaves the idempotency key free for when the key is back', async () => {
+    await withService([NEW, OLD], async (pay) => expectPaid(await pay(withToken(oldToken), 'early')));
+  });
+});
+
+describe('npm run vault:rotate', () => {
+  const oldVault = cardVault(new Map([OLD]));
+  const vault = cardVault(new Map([NEW, OLD]));
+
+  it('keeps what it cannot open, tells how many, and fails', async () => {
+    const sealed = await tables.query('SELECT id, card_number FROM vaulted_token ORDER BY id');
+    const failed = await rotate([NEW]).then(
+      () => undefined,
+      (error) => error,
+    );
+    expect(failed).toMatchObject({ code: 1 });
+    expect(failed.stdout).toMatch(/^unreadable +2$/m);
+    expect(await tables.query('SELECT id, card_number FROM vaulted_token ORDER BY id')).toEqual(sealed);
+  });
+
+  it('gives way to who replaced or dropped a card meanwhile', async () => {
+    const racing: CardVault = {
+      ...vault,
+      async reseal(sealed, token) {
+        const other = await vault.reseal(sealed, token);
+        if (other && token === oldToken)
+          await replaceSealedCard(database, { token, sealed }, sealed.replace(/.$/, '!'));
+        return other;
+      },
+    };
+    const counts = await resealCards(database, racing);
+    expect(counts).toMatchObject({ changed: 1, unreadable: 0 });
+    const [row] = await tables.query('SELECT card_number FROM vaulted_token WHERE id = $1', [oldToken]);
+    expect(String(row?.card_number)).toMatch(/!$/);
+    const again = await oldVault.seal(new Secret(CARD_NUMBER), oldToken);
+    await tables.query('UPDATE vaulted_token SET card_number = $2 WHERE id = $1', [oldToken, again]);
+  });
+
+  it('seals every card under the current key, in batches, and prints counts only', async () => {
+    // More than two batches, among which wallets hold nothing to seal.
+    for (let i = 0; i < 1_100; i++) {
+      const token = randomUUID();
+      await tables.query(
+        `INSERT INTO vaulted_token (id, account_id, type, card, card_number, active)
+         SELECT $1, account_id, type, card, $2, active FROM vaulted_token WHERE id = $3`,
+        [token, await oldVault.seal(new Secret(CARD_NUMBER), token), VAULTED_CARD],
+      );
+    }
+    const { stdout, stderr } = await rotate([NEW, OLD]);
+    expect(stdout).toMatch(/^resealed +1101$/m);
+    expect(stdout + stderr).not.toMatch(/\d{5,}/);
+    const left = await tables.query('SELECT card_number FROM vaulted_token WHERE card_number IS NOT NULL');
+    expect(new Set(left.map(({ card_number }) => decodeProtectedHeader(String(card_number)).kid))).toEqual(
+      new Set(['2026']),
+    );
+    expect((await rotate([NEW])).stdout).toContain('older keys may be retired');
+  });
+
+  it('leaves every token usable without the old key', async () => {
+    await withService([NEW], async (pay) => {
+      expectPaid(await pay(withToken(oldToken)));
+      expectPaid(await pay(withToken(VAULTED_CARD)));
+    });
+  });
+});
+
+/** The command itself, in a process of its own. */
+function rotate(keys: (readonly [string, Buffer])[]): Promise<{ stdout: string; stderr: string }> {
+  const root = join(import.meta.dirname, '../..');
+  return promisify(execFile)(process.execPath, [join(root, 'src/rotate-vault.ts')], {
+    env: {
+      DATABASE_URL: testDatabase.url,
+      VAULT_KEYS: keys.map(([id, key]) => `${id}:${key.toString('base64')}`).join(),
+      HASH_KEY: HASH_KEY.toString('base64'),
+    },
+  });
+}
