@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import Fastify, { type FastifyBaseLogger, LogController } from 'fastify';
 import type { Logger } from 'pino';
@@ -91,7 +91,8 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'request_id' }),
     frameworkErrors: answerError,
     requestIdHeader: false,
-    genReqId: () => randomBytes(12).toString('hex'),
+    // Node draws UUIDs from a pool, which is much cheaper than random bytes one by one.
+    genReqId: () => randomUUID().replaceAll('-', '').slice(-24),
     // Draining connections still carry requests: those are refused by readiness, not by a bare 503.
     return503OnClosing: false,
   });

@@ -1,4 +1,4 @@
-import { createHash, timingSafeEqual } from 'node:crypto';
+import { hash, timingSafeEqual } from 'node:crypto';
 import { PaymentError } from '../payments/payment-error.ts';
 import { INVALID_CREDENTIALS_MESSAGE } from '../payments/prepare-payment.ts';
 
@@ -74,12 +74,10 @@ export function createAuthenticate(
 
 /** Compares in constant time, and always: an unknown key has one hash that nothing hashes to. */
 function check(keys: KnownKeys | undefined, secret: string | undefined): Credentials | undefined {
-  const presented = createHash('sha256')
-    .update(secret ?? '')
-    .digest();
+  const presented = hash('sha256', secret ?? '', 'buffer');
   let matches = false;
-  for (const hash of keys?.secretHashes ?? [NO_HASH]) {
-    if (timingSafeEqual(presented, hash)) matches = true;
+  for (const known of keys?.secretHashes ?? [NO_HASH]) {
+    if (timingSafeEqual(presented, known)) matches = true;
   }
   if (!keys) return undefined;
   if (secret === undefined)

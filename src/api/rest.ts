@@ -98,7 +98,7 @@ function addRoute<Call>(
       reply.headers({ ...answer.headers, 'content-type': 'application/json' });
       if (answer.created !== undefined) reply.code(201).header('location', answer.created);
       // As bytes, since Fastify gives the media type of a text a charset, which JSON's has not (RFC 8259).
-      return reply.send(Buffer.from(answer.json ?? encode(answer.message)));
+      return reply.send(answer.json ?? Buffer.from(encode(answer.message)));
     },
   });
 }

@@ -35,11 +35,12 @@ export function cardData(card: CardDataInput, bin: Bin | undefined, fingerprint:
 }
 
 /**
- * PCI DSS's limits of truncation: 8 digits for numbers of 16 or more (ISO/IEC 7812-1:2017), 6 for shorter ones, and
- * fewer where these and the last four would leave less than four digits untold.
+ * 8 digits for numbers of 16 or more (ISO/IEC 7812-1:2017), 6 for shorter ones. No scheme issues numbers below 12 digits;
+ * of those, less is told, lest these and the last four be all of it.
  */
 function iinLength(number: string): number {
-  return number.length < 16 ? Math.min(6, number.length - 8) : 8;
+  if (number.length >= 16) return 8;
+  return number.length >= 12 ? 6 : number.length - 8;
 }
 
 /** The Luhn check of a card number (ISO/IEC 7812-1 annex B). */

@@ -1,5 +1,4 @@
-import { fromBinary } from '@bufbuild/protobuf';
-import { type Payment, PaymentSchema } from '../../gen/payments/v1/payment_pb.js';
+import type { Payment } from '../../gen/payments/v1/payment_pb.js';
 import type { CreatePaymentRequest } from '../../gen/payments/v1/payment_service_pb.js';
 import type { Outcome } from '../connectors/connector.ts';
 import { isSurelyNotCommitted, isUnavailable } from '../store/database.ts';
@@ -14,6 +13,7 @@ import {
 } from './idempotency.ts';
 import { PaymentError } from './payment-error.ts';
 import { type PreparedPayment, type PrepareParts, preparePayment } from './prepare-payment.ts';
+import { decodeRecord } from './stored-record.ts';
 import { orUnavailable } from './unavailable.ts';
 
 /** What creating a payment needs. */
@@ -102,7 +102,7 @@ export async function createPayment(
   if (!written) {
     // Recovery wrote first, or our own acknowledgement was lost: what stands written is the answer.
     const held = await orInProgress(parts.patience, awaitAnswer(undefined, read, parts.patience));
-    return { record: fromBinary(PaymentSchema, held.record), body: held.answer, replayed: false };
+    return { record: decodeRecord(held.record), body: held.answer, replayed: false };
   }
   parts.observer.answered(record);
   return { record, body: finish.answer, replayed: false };
@@ -160,7 +160,7 @@ async function replay(
   const waited = awaitAnswer(held, read, parts.patience);
   const { record, answer } = await orInProgress(parts.patience, waited);
   parts.observer.replayed();
-  return { record: fromBinary(PaymentSchema, record), body: answer, replayed: true };
+  return { record: decodeRecord(record), body: answer, replayed: true };
 }
 
 /** Once a payment stands, a database that cannot be reached refuses nothing: the answer is there to be asked for. */

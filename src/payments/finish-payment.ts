@@ -1,16 +1,11 @@
 import { setTimeout } from 'node:timers/promises';
-import { toBinary } from '@bufbuild/protobuf';
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
-import {
-  type Payment,
-  Payment_Status,
-  PaymentSchema,
-  Transaction_Status,
-} from '../../gen/payments/v1/payment_pb.js';
+import { type Payment, Payment_Status, Transaction_Status } from '../../gen/payments/v1/payment_pb.js';
 import type { Outcome } from '../connectors/connector.ts';
 import { type Database, isUnavailable } from '../store/database.ts';
 import { type Finish, finishPayment } from '../store/payments.ts';
 import { recordOutcome } from './payment-record.ts';
+import { encodeRecord } from './stored-record.ts';
 
 /** What finishing a payment needs. */
 export type FinishParts = {
@@ -62,7 +57,7 @@ export function finishOf(
   return {
     paymentId: attempt.paymentId,
     status: Payment_Status[states.payment],
-    record: toBinary(PaymentSchema, record),
+    record: encodeRecord(record),
     answer: parts.encodeAnswer(record),
     transactionId: attempt.transactionId,
     transactionStatus: Transaction_Status[states.transaction],

@@ -1,10 +1,10 @@
-import { fromBinary } from '@bufbuild/protobuf';
-import { type Payment, PaymentSchema } from '../../gen/payments/v1/payment_pb.js';
+import type { Payment } from '../../gen/payments/v1/payment_pb.js';
 import type { Database } from '../store/database.ts';
 import { getPaymentRecord } from '../store/payments.ts';
 import { isUuid } from '../store/stored-objects.ts';
 import { PaymentError } from './payment-error.ts';
 import { INVALID_CREDENTIALS_MESSAGE } from './prepare-payment.ts';
+import { decodeRecord } from './stored-record.ts';
 import { orUnavailable } from './unavailable.ts';
 
 /**
@@ -21,7 +21,7 @@ export async function getPayment(
   const record = isUuid(paymentId)
     ? await orUnavailable(getPaymentRecord(parts.database, paymentId, caller.accountId))
     : undefined;
-  if (record) return fromBinary(PaymentSchema, record);
+  if (record) return decodeRecord(record);
   const message = 'is not known in this account';
   throw new PaymentError('PAYMENT_NOT_FOUND', `id: ${message}`, {
     fields: [{ field: 'id', code: 'NOT_ALLOWED', message }],

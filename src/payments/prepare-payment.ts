@@ -7,7 +7,6 @@ import {
   type Payment,
   Payment_Status,
   Payment_Workflow,
-  PaymentSchema,
   Transaction_Status,
 } from '../../gen/payments/v1/payment_pb.js';
 import type { CreatePaymentRequest } from '../../gen/payments/v1/payment_service_pb.js';
@@ -26,6 +25,7 @@ import { type ChosenMethod, chooseMethod, type MethodTypes } from './payment-met
 import { newRecord, type PaymentFacts } from './payment-record.ts';
 import { WAITING } from './payment-status.ts';
 import type { ChosenRoute, Router } from './routing.ts';
+import { encodeRecord } from './stored-record.ts';
 
 /** What preparing a payment needs. */
 export type PrepareParts = {
@@ -102,7 +102,7 @@ export async function preparePayment(
     claim: {
       paymentId: facts.paymentId,
       status: Payment_Status[WAITING.payment],
-      record: toBinary(PaymentSchema, record),
+      record: encodeRecord(record),
       transactionId: facts.transactionId,
       transactionStatus: Transaction_Status[WAITING.transaction],
       connectionId: chosen.connection.id,

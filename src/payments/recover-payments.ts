@@ -1,14 +1,9 @@
 import { setTimeout } from 'node:timers/promises';
-import { fromBinary } from '@bufbuild/protobuf';
-import {
-  type Payment,
-  Payment_Workflow,
-  PaymentSchema,
-  Transaction_Category,
-} from '../../gen/payments/v1/payment_pb.js';
+import { type Payment, Payment_Workflow, Transaction_Category } from '../../gen/payments/v1/payment_pb.js';
 import type { Connection, LookUp, Outcome } from '../connectors/connector.ts';
 import { countOpenAttempts, type DueAttempt, postponeLookUp, takeDueAttempts } from '../store/look-ups.ts';
 import { type FinishParts, finishOf, lookUpPauseS, writeFinish } from './finish-payment.ts';
+import { decodeRecord } from './stored-record.ts';
 
 /** What recovery needs. */
 export type RecoveryParts = FinishParts & {
@@ -76,7 +71,7 @@ async function recoverOne(
   attempt: DueAttempt,
   stop: AbortSignal | undefined,
 ): Promise<void> {
-  const record = fromBinary(PaymentSchema, attempt.record);
+  const record = decodeRecord(attempt.record);
   const lookUp = parts.connections().get(attempt.connectionId)?.lookUp;
   const outcome = await lookUp?.(lookUpOf(parts, attempt, record));
   parts.recovery.lookedUp(attempt, outcome?.kind ?? 'no_look_up');

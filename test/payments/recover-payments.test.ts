@@ -11,6 +11,7 @@ import type { Connection, LookUp, Outcome } from '../../src/connectors/connector
 import { systemClock } from '../../src/payments/clock.ts';
 import { finishOf, type TakenAttempt, writeFinish } from '../../src/payments/finish-payment.ts';
 import { type RecoveryParts, recoverDue, startRecovery } from '../../src/payments/recover-payments.ts';
+import { decodeRecord } from '../../src/payments/stored-record.ts';
 import { type Database, openDatabase } from '../../src/store/database.ts';
 import { findByKey, getPaymentRecord } from '../../src/store/payments.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
@@ -81,7 +82,7 @@ function partsOf(says: Outcome | ((query: LookUp) => Promise<Outcome>) | 'no loo
 
 async function standing(attempt: OpenAttempt): Promise<Payment> {
   const record = await getPaymentRecord(database, attempt.paymentId, ACCOUNT_ONE);
-  return fromBinary(PaymentSchema, record ?? new Uint8Array());
+  return decodeRecord(record ?? new Uint8Array());
 }
 
 async function answerOf(attempt: OpenAttempt): Promise<string | undefined> {
@@ -211,7 +212,7 @@ describe('what was answered', () => {
     await recoverDue(parts);
     expect(await answerOf(attempt)).toBe(`${attempt.paymentId} PENDING`);
     const held = await findByKey(database, ACCOUNT_ONE, attempt.idempotencyKey);
-    const answered = fromBinary(PaymentSchema, held?.record ?? new Uint8Array());
+    const answered = decodeRecord(held?.record ?? new Uint8Array());
     expect(answered.status).toBe(Payment_Status.PENDING);
     expect((await standing(attempt)).status).toBe(Payment_Status.SUCCEEDED);
   });

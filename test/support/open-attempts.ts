@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { create, toBinary } from '@bufbuild/protobuf';
+import { create } from '@bufbuild/protobuf';
 import { CardSchema, PaymentMethodDetailSchema } from '../../gen/payments/v1/payment_method_pb.js';
 import {
   type Payment,
@@ -8,6 +8,7 @@ import {
   Transaction_Category,
   Transaction_Status,
 } from '../../gen/payments/v1/payment_pb.js';
+import { encodeRecord } from '../../src/payments/stored-record.ts';
 import type { Database } from '../../src/store/database.ts';
 import { claimPayment } from '../../src/store/payments.ts';
 import { ACCOUNT_ONE } from './payment-requests.ts';
@@ -55,7 +56,7 @@ export async function claimAttempt(
     idempotencyKey,
     requestHash: new Uint8Array(32),
     status: 'PENDING',
-    record: toBinary(PaymentSchema, record),
+    record: encodeRecord(record),
     transactionId,
     transactionStatus: 'PENDING',
     connectionId,

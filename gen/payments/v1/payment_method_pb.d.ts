@@ -419,7 +419,7 @@ export declare type CardData = Message<"payments.v1.CardData"> & {
   holderName: string;
 
   /**
-   * The first 8 digits; 6 for numbers shorter than 16, and fewer below 14, so that four digits are never told.
+   * The first 8 digits; 6 for numbers shorter than 16.
    *
    * @generated from field: string iin = 2;
    */
