@@ -1,0 +1,96 @@
+import { grpcSender } from '../grpc.ts';
+import { type Answer, makeOrder, type Order, paymentOf, reasonOf, send } from '../orders.ts';
+import type { World } from '../world.ts';
+import type { Case } from './case.ts';
+
+const MANY = 100;
+
+/** Clients that ask several times, in several ways, or leave. */
+export const CLIENTS: readonly Case[] = [
+  {
+    name: '100 at once: same key, same body',
+    short: true,
+    async run(world) {
+      const urls = [(await world.startReplica()).url, (await world.startReplica()).url];
+      const order = world.order();
+      const answers = await Promise.all(
+        Array.from({ length: MANY }, (_, i) => send(urls[i % 2] ?? '', order)),
+      );
+      const ids = new Set(answers.flatMap((answer) => paymentOf(answer)?.id ?? []));
+      world.expect(ids.size === 1, `${ids.size} ids were answered`);
+      const strange = answers.filter(({ status }) => ![201, 409, 503].includes(status ?? 0));
+      world.expect(strange.length === 0, `one was answered ${strange[0]?.status}`);
+    },
+  },
+  {
+    name: '100 at once: same key, different bodies',
+    async run(world) {
+      const urls = [(await world.startReplica()).url, (await world.startReplica()).url];
+      const key = `key-${world.random.integer(0, 2 ** 30)}`;
+      // Only who got the payment has ordered it; the others are kept apart from what must hold of an order.
+      const rivals = Array.from({ length: MANY }, (_, i) =>
+        makeOrder(world.random, { key, minorUnits: 1_000 + i }),
+      );
+      const answers = await Promise.all(rivals.map((rival, i) => send(urls[i % 2] ?? '', rival)));
+      const taken = answers.filter(({ status }) => status === 201);
+      const reused = answers.filter((answer) => reasonOf(answer) === 'IDEMPOTENCY_KEY_REUSED');
+      world.expect(taken.length === 1, `${taken.length} were answered with a payment`);
+      world.expect(reused.length === MANY - 1, `${reused.length} were told that the key was used`);
+    },
+  },
+  {
+    name: 'same key at once: two accounts',
+    async run(world) {
+      const { url } = await world.startReplica();
+      const key = `key-${world.random.integer(0, 2 ** 30)}`;
+      const orders = (['one', 'two'] as const).map((account) => world.order({ account, key }));
+      const answers = await Promise.all(orders.map((order) => send(url, order)));
+      const ids = new Set(answers.map((answer) => paymentOf(answer)?.id));
+      world.expect(ids.size === 2 && !ids.has(undefined), 'two accounts did not get two payments');
+    },
+  },
+  {
+    name: 'same key at once: REST and gRPC',
+    async run(world) {
+      const { url } = await world.startReplica();
+      const grpc = grpcSender(url);
+      const order = world.order();
+      const both = Array.from({ length: 20 }, (_, i) =>
+        i % 2 ? grpc.send(order) : send(url, order).then((answer) => paymentOf(answer)?.id),
+      );
+      const ids = new Set((await Promise.all(both)).filter((id) => id !== undefined));
+      grpc.close();
+      world.expect(ids.size === 1, `${ids.size} ids were answered`);
+    },
+  },
+  {
+    name: 'the client goes away',
+    async run(world) {
+      const { url } = await world.startReplica();
+      for (const point of world.random.shuffled(['claim:request', 'charge:response', 'finish:request'])) {
+        await leaveAt(world, url, point);
+      }
+    },
+  },
+];
+
+async function leaveAt(world: World, url: string, point: string): Promise<void> {
+  const order = world.order();
+  const stop = world.gate.hold(point);
+  const leaving = new AbortController();
+  const sent = send(url, order, leaving.signal);
+  await stop.reached;
+  leaving.abort();
+  await sent;
+  stop.release();
+  await world.until('the payment that nobody waits for', () => isAnswered(world, order));
+  const answer: Answer = await send(url, order);
+  world.expect(answer.replayed && paymentOf(answer)?.status === 'SUCCEEDED', `${point}: no replay`);
+}
+
+async function isAnswered(world: World, order: Order): Promise<boolean> {
+  const rows = await world.query('SELECT 1 FROM payment WHERE idempotency_key = $1 AND answer IS NOT NULL', [
+    order.key,
+  ]);
+  return rows.length === 1;
+}

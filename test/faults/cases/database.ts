@@ -1,0 +1,152 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { paymentOf, reasonOf, send } from '../orders.ts';
+import type { World } from '../world.ts';
+import type { Case } from './case.ts';
+
+/** The database away, slow, full, in conflict, or started anew. */
+export const DATABASE: readonly Case[] = [
+  {
+    name: 'the acknowledgement of commit 1 lost',
+    short: true,
+    async run(world) {
+      const replica = await world.startReplica();
+      const order = world.order();
+      world.gate.next('claim:response', 'cut');
+      const answer = await send(replica.url, order);
+      world.expect(paymentOf(answer)?.status === 'SUCCEEDED', `it was answered ${answer.status}`);
+    },
+  },
+  {
+    name: 'the acknowledgement of commit 2 lost',
+    async run(world) {
+      const replica = await world.startReplica();
+      const order = world.order({ description: world.random.pick(['', 'sandbox:error_after']) });
+      world.gate.next('finish:response', 'cut', world.random.integer(1, 3));
+      const answer = await send(replica.url, order);
+      world.expect(answer.status === 201, `it was answered ${answer.status}`);
+    },
+  },
+  {
+    name: 'the database down before the claim',
+    async run(world) {
+      const replica = await world.startReplica();
+      const order = world.order();
+      world.random.pick([world.database.down, world.database.silence])();
+      const answer = await send(replica.url, order);
+      world.expect(reasonOf(answer) === 'SERVICE_UNAVAILABLE', `it was answered ${answer.status}`);
+      world.expect((await world.ledger()).length === 0, 'something was charged');
+      world.database.up();
+      const again = await world.insist(order);
+      world.expect(paymentOf(again)?.status === 'SUCCEEDED', 'the key was consumed by a refusal');
+    },
+  },
+  {
+    name: 'the database down after sending',
+    async run(world) {
+      const replica = await world.startReplica();
+      const order = world.order();
+      const stop = world.gate.hold('charge:response');
+      const sent = send(replica.url, order);
+      await stop.reached;
+      world.random.pick([world.database.down, world.database.silence])();
+      stop.release();
+      const answer = await sent;
+      world.expect(reasonOf(answer) === 'REQUEST_IN_PROGRESS', `it was answered ${answer.status}`);
+      const retry = await send(replica.url, order);
+      world.expect(retry.status === 503, `while the database was down a retry was answered ${retry.status}`);
+      world.database.up();
+      const again = await world.insist(order);
+      world.expect(paymentOf(again)?.status === 'SUCCEEDED', 'the approval was lost');
+    },
+  },
+  {
+    name: 'the pool exhausted',
+    async run(world) {
+      const replica = await world.startReplica({ env: { DATABASE_MAX_CONNECTIONS: '1' } });
+      const held = world.order();
+      const stop = world.gate.hold(world.random.pick(['claim:request', 'claim:response', 'finish:request']));
+      const first = send(replica.url, held);
+      await stop.reached;
+      const others = await Promise.all([1, 2, 3, 4].map(() => send(replica.url, world.order())));
+      for (const answer of others) {
+        world.expect(answer.status === 503, `without a connection it was answered ${answer.status}`);
+      }
+      stop.release();
+      await first;
+    },
+  },
+  {
+    name: 'deadlocks',
+    async run(world) {
+      const replica = await world.startReplica();
+      const orders = [1, 2, 3].map(() => world.order());
+      world.gate.next('claim:request', { refuse: '40P01' }, world.random.integer(1, 3));
+      world.gate.next('finish:request', { refuse: '40P01' }, world.random.integer(1, 5));
+      await Promise.all(orders.map((order) => send(replica.url, order)));
+      for (const order of orders) await world.insist(order);
+    },
+  },
+  {
+    name: 'disk full (as the database says it)',
+    async run(world) {
+      const replica = await world.startReplica();
+      const refused = world.order();
+      world.gate.next('claim:request', { refuse: '53100' }, 2);
+      const answer = await send(replica.url, refused);
+      world.expect(reasonOf(answer) === 'SERVICE_UNAVAILABLE', `it was answered ${answer.status}`);
+      world.expect((await world.ledger()).length === 0, 'something was charged');
+      const late = world.order();
+      world.gate.next('finish:request', { refuse: '53100' }, 5);
+      await send(replica.url, late);
+      world.expect(
+        paymentOf(await world.insist(late))?.status === 'SUCCEEDED',
+        'an approval was lost to a full disk',
+      );
+    },
+  },
+  {
+    name: 'database killed, stopped, frozen, restarted',
+    ownCluster: true,
+    alone: true,
+    async run(world) {
+      await world.startReplica();
+      await world.startReplica();
+      for (const blow of world.random.shuffled([killDatabase, restartDatabase, freezeDatabase])) {
+        const sending = sendSome(world, 12);
+        await sleep(world.random.integer(20, 300));
+        await blow(world);
+        await sending;
+      }
+      // Those that were refused are retried as well: nothing of them was taken, or all of it.
+      for (const order of world.orders) await world.insist(order);
+    },
+  },
+];
+
+async function killDatabase(world: World): Promise<void> {
+  await world.cluster.kill();
+  await world.cluster.restart();
+  world.database.setTarget(world.cluster.port());
+}
+
+async function restartDatabase(world: World): Promise<void> {
+  await world.cluster.restart();
+  world.database.setTarget(world.cluster.port());
+}
+
+async function freezeDatabase(world: World): Promise<void> {
+  world.cluster.freeze();
+  await sleep(world.random.integer(500, 3_000));
+  world.cluster.thaw();
+}
+
+/** One after the other every few milliseconds, in turn to every replica. */
+async function sendSome(world: World, count: number): Promise<void> {
+  const sending: Promise<unknown>[] = [];
+  for (let i = 0; i < count; i++) {
+    const replica = world.replicas[i % world.replicas.length];
+    if (replica) sending.push(send(replica.url, world.order()));
+    await sleep(world.random.integer(5, 60));
+  }
+  await Promise.all(sending);
+}

@@ -1,0 +1,156 @@
+import { connect as connectHttp2 } from 'node:http2';
+import { connect } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { gzipSync } from 'node:zlib';
+import { headersOne } from '../../support/payment-requests.ts';
+import { exchange, type Order, paymentOf, send } from '../orders.ts';
+import type { World } from '../world.ts';
+import type { Case } from './case.ts';
+
+/** Clients that mean harm: each gets a clear refusal, and others are served meanwhile. */
+export const HOSTILE: readonly Case[] = [
+  {
+    name: 'hostile input',
+    async run(world) {
+      const { url } = await world.startReplica();
+      const served = serveOthers(world, url);
+      const slow = slowBodies(url, 50);
+      // What is hostile is no order: nothing may become of it.
+      const order = world.order();
+      for (const { name, headers, body, status } of world.random.shuffled(hostileBodies(order))) {
+        const answer = await exchange(`${url}/v1/payments`, {
+          method: 'POST',
+          headers: { ...headersOne(), 'content-type': 'application/json', ...headers },
+          body,
+        });
+        world.expect(status.includes(answer.status ?? 0), `${name}: answered ${answer.status}`);
+        const echoes =
+          answer.body.includes(order.cardNumber) || answer.body.includes(`"${order.securityCode}"`);
+        world.expect(!echoes, `${name}: the answer echoes a secret`);
+      }
+      await manyStreams(url, 3_000);
+      slow.end();
+      await served.stop();
+    },
+  },
+];
+
+type Hostile = {
+  readonly name: string;
+  readonly headers?: Record<string, string>;
+  readonly body: string | Buffer;
+  /** What it may be answered; 0 for a connection that is broken off. */
+  readonly status: readonly number[];
+};
+
+const REFUSED = [400, 413, 415, 422];
+
+function hostileBodies(order: Order): Hostile[] {
+  const whole = JSON.parse(order.body);
+  // What is accepted after all is charged under a reference that is no order's: under another key it is another payment.
+  let count = 0;
+  const another = () => ({ ...whole, merchant_reference: `hostile ${count++}` });
+  const wrongTypes = leaves(whole).flatMap((path) =>
+    [[], {}, 1e21, -1, true, 'x'.repeat(300), '\u0000', [[[[]]]]].map((value) => ({
+      name: `${path.join('.')} as ${JSON.stringify(value)?.slice(0, 20)}`,
+      body: JSON.stringify(withValue(another(), path, value)),
+      // Some fields take some of these: then it is a payment, under a key of its own that is no order's.
+      status: [...REFUSED, 201],
+    })),
+  );
+  const depth = 30_000;
+  return [
+    ...wrongTypes,
+    { name: 'deep arrays', body: '['.repeat(depth) + ']'.repeat(depth), status: REFUSED },
+    { name: 'deep objects', body: `${'{"a":'.repeat(depth)}1${'}'.repeat(depth)}`, status: REFUSED },
+    { name: '__proto__', body: `{"__proto__":{"account_id":"x"},"constructor":{}}`, status: REFUSED },
+    {
+      name: 'a text of 1 MB',
+      body: JSON.stringify({ ...whole, description: 'x'.repeat(2 ** 20) }),
+      status: REFUSED,
+    },
+    {
+      name: 'invalid UTF-8',
+      body: Buffer.from(order.body.replace('JORDAN', '\xff\xfe'), 'latin1'),
+      status: REFUSED,
+    },
+    {
+      name: 'a gzip bomb',
+      headers: { 'content-encoding': 'gzip' },
+      body: gzipSync(Buffer.alloc(100 * 2 ** 20, 0x20)),
+      status: REFUSED,
+    },
+    { name: 'no JSON', body: order.body.slice(0, -30), status: REFUSED },
+    { name: 'nothing', body: '', status: REFUSED },
+  ];
+}
+
+function leaves(value: unknown, path: readonly string[] = []): string[][] {
+  if (typeof value !== 'object' || value === null) return [[...path]];
+  return [
+    [...path],
+    ...Object.entries(value).flatMap(([key, member]) => leaves(member, [...path, key])),
+  ].filter((found) => found.length > 0);
+}
+
+function withValue(whole: object, path: readonly string[], value: unknown): object {
+  const copy = structuredClone(whole) as Record<string, unknown>;
+  let within = copy;
+  for (const step of path.slice(0, -1)) within = within[step] as Record<string, unknown>;
+  within[path.at(-1) ?? ''] = value;
+  return copy;
+}
+
+/** Ordinary orders all the while, each of which has to be answered soon. */
+function serveOthers(world: World, url: string): { stop(): Promise<void> } {
+  let stopped = false;
+  const running = (async () => {
+    while (!stopped) {
+      const answer = await send(url, world.order());
+      world.expect(paymentOf(answer)?.status === 'SUCCEEDED', `meanwhile another got ${answer.status}`);
+      world.expect(answer.tookMs < 5_000, `meanwhile another waited ${Math.round(answer.tookMs)} ms`);
+      await sleep(50);
+    }
+  })();
+  return {
+    async stop() {
+      stopped = true;
+      await running;
+    },
+  };
+}
+
+/** Requests whose body never comes to its end. */
+function slowBodies(url: string, count: number): { end(): void } {
+  const { hostname, port } = new URL(url);
+  const sockets = Array.from({ length: count }, () => {
+    const socket = connect(Number(port), hostname).on('error', () => {});
+    socket.write('POST /v1/payments HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n');
+    socket.write('content-length: 1000\r\n\r\n{');
+    return socket;
+  });
+  return {
+    end: () => {
+      for (const socket of sockets) socket.destroy();
+    },
+  };
+}
+
+/** Streams of one connection, all at once; what becomes of them is the service's choice. */
+async function manyStreams(url: string, count: number): Promise<void> {
+  const session = connectHttp2(url).on('error', () => {});
+  const ended = Array.from(
+    { length: count },
+    () =>
+      new Promise<void>((resolve) => {
+        if (session.destroyed) return resolve();
+        const stream = session.request({ ':path': '/healthz' });
+        stream.on('error', () => {});
+        stream.once('close', resolve);
+        stream.resume();
+        stream.end();
+      }),
+  );
+  await Promise.all(ended);
+  session.destroy();
+}

@@ -1,0 +1,129 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Stop } from '../gate.ts';
+import { type Answer, type Order, paymentOf, send } from '../orders.ts';
+import type { World } from '../world.ts';
+import type { Case } from './case.ts';
+
+/** The service killed with SIGKILL at every step of a payment, and of recovery. */
+export const KILLS: readonly Case[] = [
+  {
+    name: 'killed before the claim',
+    short: true,
+    async run(world) {
+      const order = world.order();
+      const stop = await killAt(world, 'claim:request', order);
+      stop.cut();
+      world.expect((await world.query('SELECT 1 FROM payment')).length === 0, 'a row was written');
+      world.expect((await world.ledger()).length === 0, 'something was charged');
+      await world.startReplica();
+      const answer = await world.insist(order);
+      world.expect(!answer.replayed, 'the retry was a replay');
+      world.expect(statusOf(answer) === 'SUCCEEDED', 'the retry did not succeed');
+    },
+  },
+  {
+    name: 'killed after the claim, before sending',
+    async run(world) {
+      const order = world.order();
+      const stop = await killAt(world, world.random.pick(['claim:response', 'charge:request']), order);
+      await world.startReplica();
+      // What was on its way when its sender died may still arrive, before or after the outcome is looked up.
+      await sleep(world.random.integer(0, 4_000));
+      world.random.pick([stop.cut, stop.release])();
+      await world.insist(order);
+    },
+  },
+  {
+    name: 'killed after sending, before the answer',
+    short: true,
+    async run(world) {
+      const order = world.order();
+      const stop = await killAt(world, 'charge:response', order);
+      stop.cut();
+      await world.startReplica();
+      const answer = await world.insist(order);
+      world.expect(statusOf(answer) === 'SUCCEEDED', 'the approval was not learned');
+    },
+  },
+  {
+    name: 'killed after the answer, before commit 2',
+    async run(world) {
+      const order = world.order();
+      const stop = await killAt(world, 'finish:request', order);
+      world.random.pick([stop.cut, stop.release])();
+      await world.startReplica();
+      const answer = await world.insist(order);
+      world.expect(statusOf(answer) === 'SUCCEEDED', 'the approval was not recovered');
+    },
+  },
+  {
+    name: 'killed after commit 2, before the response',
+    async run(world) {
+      const order = world.order();
+      const stop = await killAt(world, 'finish:response', order);
+      const [row] = await world.query('SELECT answer FROM payment');
+      stop.cut();
+      await world.startReplica();
+      const answer = await world.insist(order);
+      world.expect(answer.replayed, 'the retry was no replay');
+      world.expect(
+        answer.body === String(row?.answer),
+        'the replay is not what was committed, byte for byte',
+      );
+    },
+  },
+  recoveryKill('killed in recovery: taking', 'take_due_attempts', 'reset_after'),
+  recoveryKill('killed in recovery: asking the provider', 'look_up', 'hang_after'),
+  recoveryKill('killed in recovery: closing at the provider', 'close', 'reset_before'),
+  recoveryKill('killed in recovery: postponing', 'postpone_look_up', 'error_before'),
+  recoveryKill('killed in recovery: writing the outcome', 'finish', 'error_after'),
+];
+
+/** Makes an outcome unknown, and kills the replica that looks it up, twice. */
+function recoveryKill(name: string, step: string, misbehaviour: string): Case {
+  return {
+    name,
+    async run(world) {
+      const order = world.order({ description: `sandbox:${misbehaviour}` });
+      const sides = world.random.shuffled(['request', 'response']);
+      let replica = await world.startReplica();
+      // Of recovery's statements some are the first request's too: those of the payment itself come first.
+      const answer = await send(replica.url, order);
+      world.expect(statusOf(answer) === 'PENDING', 'an unknown outcome was not answered as PENDING');
+      for (const side of sides) {
+        const stop = world.gate.hold(`${step}:${side}`);
+        const reached = await stop.reached.then(
+          () => true,
+          () => false,
+        );
+        // The first kill may have left the second nothing to look up.
+        world.expect(reached || side !== sides[0], `${step}:${side} was not reached`);
+        if (!reached) break;
+        await replica.kill();
+        world.random.pick([stop.cut, stop.release])();
+        replica = await world.startReplica();
+        const [open] = await world.query('SELECT 1 FROM transaction WHERE look_up_at IS NOT NULL');
+        if (!open) break;
+      }
+      const expected = misbehaviour.endsWith('_after') ? 'SUCCEEDED' : 'ERROR';
+      world.expect(await world.drain(), 'recovery did not converge');
+      const [row] = await world.query('SELECT status FROM payment');
+      world.expect(row?.status === expected, `recovery converged to ${row?.status}, not to ${expected}`);
+    },
+  };
+}
+
+/** Starts a replica, sends it an order, and kills it when a message of it comes to a point. The message stays held. */
+async function killAt(world: World, point: string, order: Order): Promise<Stop> {
+  const replica = await world.startReplica();
+  const stop = world.gate.hold(point);
+  const sent = send(replica.url, order);
+  await stop.reached;
+  await replica.kill();
+  await sent;
+  return stop;
+}
+
+function statusOf(answer: Answer): string | undefined {
+  return paymentOf(answer)?.status;
+}

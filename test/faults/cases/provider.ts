@@ -1,0 +1,119 @@
+import { paymentOf, send } from '../orders.ts';
+import type { World } from '../world.ts';
+import type { Case } from './case.ts';
+
+/** A provider that cannot be reached, or that behaves as none should. */
+export const PROVIDER: readonly Case[] = [
+  {
+    name: 'provider: refused, no address, no TLS',
+    short: true,
+    async run(world) {
+      const replica = await world.startReplica();
+      for (const country of world.random.shuffled(['BR', 'MX', 'CO'])) {
+        const answer = await send(replica.url, world.order({ country }));
+        const payment = paymentOf(answer);
+        world.expect(payment?.status === 'ERROR', `${country}: ${payment?.status ?? answer.status}`);
+        world.expect(answer.body.includes('"PROVIDER_UNAVAILABLE"'), `${country}: another response code`);
+      }
+      world.expect((await world.ledger()).length === 0, 'something was charged');
+    },
+  },
+  misbehaving(
+    'provider: hang, reset, 5xx, before the charge',
+    ['hang_before', 'reset_before', 'error_before'],
+    {
+      first: 'PENDING',
+      last: 'ERROR',
+    },
+  ),
+  misbehaving('provider: hang, reset, 5xx, after the charge', ['hang_after', 'reset_after', 'error_after'], {
+    first: 'PENDING',
+    last: 'SUCCEEDED',
+  }),
+  misbehaving('provider: HTML, truncated, 10 MB, dripping', ['html', 'truncated', 'huge', 'slow_drip'], {
+    first: 'PENDING',
+    last: 'SUCCEEDED',
+  }),
+  misbehaving('provider: wrong amount, wrong currency', ['wrong_amount', 'wrong_currency'], {
+    first: 'PENDING',
+    last: 'SUCCEEDED',
+  }),
+  misbehaving('provider: answers twice', ['duplicate_approval'], { first: 'SUCCEEDED', last: 'SUCCEEDED' }),
+  {
+    name: 'provider: late approvals',
+    async run(world) {
+      const replica = await world.startReplica();
+      const orders = Array.from({ length: 8 }, () =>
+        world.order({ description: `sandbox:late_approval:${world.random.integer(200, 4_000)}` }),
+      );
+      await Promise.all(orders.map((order) => send(replica.url, order)));
+      world.expect(await world.drain(), 'outcomes stayed open');
+    },
+  },
+  {
+    name: 'provider: declines',
+    async run(world) {
+      const replica = await world.startReplica();
+      for (const code of ['05', '51', '41', 'N7', 'X9']) {
+        const answer = await send(replica.url, world.order({ description: `sandbox:decline:${code}` }));
+        world.expect(paymentOf(answer)?.status === 'DECLINED', `${code}: ${answer.status}`);
+      }
+    },
+  },
+  {
+    name: 'provider: cut off or silent for a while',
+    async run(world) {
+      const replica = await world.startReplica();
+      const orders = Array.from({ length: 6 }, () => world.order());
+      const stop = world.gate.hold('charge:response', 2);
+      const sending = orders.map((order) => send(replica.url, order));
+      await stop.reached;
+      world.random.pick([world.provider.down, world.provider.silence])();
+      stop.cut();
+      await Promise.all(sending);
+      world.provider.up();
+      for (const order of orders) await world.insist(order);
+    },
+  },
+];
+
+/** Every misbehaviour at once, each on several orders, with well-behaved ones in between. */
+function misbehaving(name: string, kinds: readonly string[], expected: Expected): Case {
+  return {
+    name,
+    async run(world) {
+      const replica = await world.startReplica();
+      await Promise.all(
+        world.random.shuffled([...kinds, ...kinds]).map(async (kind) => {
+          await expectOf(world, replica.url, `sandbox:${kind}`, expected);
+          // It may meet a connection that the one before has spoiled, and be learned only later.
+          await expectOf(world, replica.url, undefined, { first: undefined, last: 'SUCCEEDED' });
+        }),
+      );
+    },
+  };
+}
+
+/** As what it is answered, if that is certain, and as what it ends. */
+type Expected = { readonly first: string | undefined; readonly last: string };
+
+async function expectOf(
+  world: World,
+  url: string,
+  description: string | undefined,
+  expected: Expected,
+): Promise<void> {
+  const order = world.order(description === undefined ? {} : { description });
+  const answer = await send(url, order);
+  const payment = paymentOf(answer);
+  world.expect(
+    expected.first === undefined ? payment !== undefined : payment?.status === expected.first,
+    `${description}: answered ${payment?.status ?? answer.status}`,
+  );
+  if (!payment) return;
+  const status = async () =>
+    (await world.query('SELECT status FROM payment WHERE id = $1', [payment.id]))[0]?.status;
+  await world
+    .until(`${description} to be ${expected.last}`, async () => (await status()) === expected.last, 30_000)
+    .catch(async () => world.expect(false, `${description}: ended as ${await status()}`));
+}

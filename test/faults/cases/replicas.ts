@@ -1,0 +1,124 @@
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Order, paymentOf, send } from '../orders.ts';
+import type { World } from '../world.ts';
+import type { Case } from './case.ts';
+
+const HOUR_AHEAD = join(import.meta.dirname, '../hour-ahead.mjs');
+
+/** Several replicas on one database, and what becomes of what one of them began. */
+export const REPLICAS: readonly Case[] = [
+  {
+    name: 'two replicas: one killed',
+    async run(world) {
+      const [killed, other] = [await world.startReplica(), await world.startReplica()];
+      const sending = Array.from({ length: 20 }, (_, i) =>
+        send((i % 2 ? killed : other).url, world.order({ description: slowOrNot(world) })),
+      );
+      await sleep(world.random.integer(0, 200));
+      await killed.kill();
+      await Promise.all(sending);
+      for (const order of world.orders) await world.insist(order);
+    },
+  },
+  {
+    name: 'two replicas: one stopped past its lease, then continued',
+    async run(world) {
+      const [frozen] = [await world.startReplica(), await world.startReplica()];
+      const order = world.order();
+      const stop = world.gate.hold('charge:response');
+      const sent = send(frozen.url, order);
+      await stop.reached;
+      frozen.freeze();
+      const isEnded = async () =>
+        (await world.query("SELECT 1 FROM payment WHERE status = 'SUCCEEDED'")).length === 1;
+      await world.until('the other replica to learn the outcome', isEnded, 30_000);
+      // What it waited for comes, breaks, or never comes: it must not write over what the other has learned.
+      const answer = world.random.pick([stop.release, stop.cut, () => {}]);
+      answer();
+      frozen.thaw();
+      const got = await sent;
+      world.expect(paymentOf(got)?.status === 'SUCCEEDED', `who was stopped answered ${got.status}`);
+      // Were its outcome written, it would be written by now.
+      await sleep(1_500);
+      stop.cut();
+    },
+  },
+  {
+    name: 'a replica’s clock an hour ahead',
+    async run(world) {
+      const here = await world.startReplica();
+      const ahead = await world.startReplica({ nodeOptions: ['--import', HOUR_AHEAD] });
+      const order = world.order();
+      const stop = world.gate.hold('charge:response');
+      const sent = send(here.url, order);
+      await stop.reached;
+      // Several searches for what is due, all of them within the lease.
+      await sleep(600);
+      const [attempt] = await world.query('SELECT fence FROM transaction');
+      world.expect(attempt?.fence === 0, 'the attempt was taken before its lease ran out');
+      stop.release();
+      world.expect(paymentOf(await sent)?.status === 'SUCCEEDED', 'it was not answered');
+      const second = await send(ahead.url, world.order());
+      const payment = paymentOf(second) as { id: string; status: string; created_at: string } | undefined;
+      const aheadMs = Date.parse(payment?.created_at ?? '') - Date.now();
+      world.expect(aheadMs > 3_000_000, 'the clock was not ahead, so nothing was tried');
+    },
+  },
+  {
+    name: 'steady load: killed and frozen every few seconds',
+    alone: true,
+    async run(world) {
+      await world.startReplica();
+      await world.startReplica();
+      const load = startLoad(world);
+      for (let blow = 0; blow < 4; blow++) {
+        await sleep(world.random.integer(1_500, 2_500));
+        const alive = world.replicas.filter((replica) => replica.isAlive());
+        const victim = world.random.pick(alive);
+        if (blow === 2) {
+          victim.freeze();
+          // Longer than the provider's deadline and the lease's margin together.
+          await sleep(3_500);
+          victim.thaw();
+        } else {
+          await victim.kill();
+          await world.startReplica();
+        }
+      }
+      await load.stop();
+    },
+  },
+];
+
+const LOAD_INTERVAL_MS = 40;
+const DESCRIPTIONS = [
+  ...['', '', '', '', '', ''],
+  ...['sandbox:error_after', 'sandbox:reset_before', 'sandbox:decline:51', 'sandbox:late_approval:1500'],
+];
+
+/** New orders all the time, each insisted on until it is answered, whichever replica does it. */
+function startLoad(world: World): { stop(): Promise<void> } {
+  const insisting: Promise<unknown>[] = [];
+  const timer = setInterval(() => {
+    const order = world.order({ description: world.random.pick(DESCRIPTIONS) });
+    const insisted = sendOnce(world, order).then(() => world.insist(order));
+    insisted.catch((error: Error) => world.expect(false, error.message));
+    insisting.push(insisted);
+  }, LOAD_INTERVAL_MS);
+  return {
+    async stop() {
+      clearInterval(timer);
+      await Promise.allSettled(insisting);
+    },
+  };
+}
+
+async function sendOnce(world: World, order: Order): Promise<void> {
+  const alive = world.replicas.filter((replica) => replica.isAlive());
+  if (alive.length > 0) await send(world.random.pick(alive).url, order);
+}
+
+function slowOrNot(world: World): string {
+  return world.random.pick(['', 'sandbox:late_approval:300', 'sandbox:reset_after']);
+}

@@ -1,0 +1,108 @@
+import { randomBytes } from 'node:crypto';
+import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pg from 'pg';
+import { pino } from 'pino';
+import { readCatalogue } from '../../src/catalogue.ts';
+import { createBinTable } from '../../src/payments/bin-table.ts';
+import { addSandboxFixtures } from '../../src/sandbox-fixtures.ts';
+import { resolveDataDir } from '../../src/store/data-dir.ts';
+import { openDatabase } from '../../src/store/database.ts';
+import { startEmbeddedPostgres } from '../../src/store/embedded-postgres.ts';
+import { migrate } from '../../src/store/migrate.ts';
+import { cardVault } from '../../src/vault/card-vault.ts';
+import { hashKeys } from '../../src/vault/key-file.ts';
+
+/** The keys of every service under test. */
+export const VAULT_KEY = randomBytes(32);
+export const HASH_KEY = randomBytes(32);
+
+const ROOT = join(import.meta.dirname, '../..');
+const TEMPLATE = 'template_faults';
+const log = pino({ level: 'silent' });
+
+/** A PostgreSQL that waits for the disk at every commit, and that can be killed. */
+export type Cluster = {
+  readonly port: () => number;
+  /** Creates a database with the schema and the sandbox's fixtures. @returns its address. */
+  createDatabase(): Promise<string>;
+  dropDatabase(url: string): Promise<void>;
+  run(sql: string): Promise<void>;
+  /** Kills the postmaster with SIGKILL; its sessions end by themselves. */
+  kill(): Promise<void>;
+  /** Stops and continues the postmaster and every session. */
+  freeze(): void;
+  thaw(): void;
+  /** Ends it in order, or clears up after `kill`, and starts it on another port. */
+  restart(): Promise<void>;
+  stop(): Promise<void>;
+};
+
+/** Starts one in a directory of its own. */
+export async function startCluster(): Promise<Cluster> {
+  const home = mkdtempSync(join(tmpdir(), 'payments-faults-'));
+  chmodSync(home, 0o711);
+  const dataDir = resolveDataDir({ explicit: undefined, checkoutDir: home });
+  const start = () => startEmbeddedPostgres({ dataDir, log });
+  let postgres = await start();
+
+  const run = async (sql: string) => {
+    const client = new pg.Client(postgres.url);
+    await client.connect();
+    await client.query(sql).finally(() => client.end());
+  };
+  const address = (name: string) => {
+    const url = new URL(postgres.url);
+    url.pathname = `/${name}`;
+    return url.href;
+  };
+  await run(`CREATE DATABASE ${TEMPLATE} TEMPLATE template0`);
+  await fill(address(TEMPLATE));
+
+  const postmaster = () =>
+    Number(readFileSync(join(dataDir, 'postgres/data/postmaster.pid'), 'utf8').split('\n')[0]);
+  const signalAll = (signal: NodeJS.Signals) => {
+    const parent = postmaster();
+    const children = readFileSync(`/proc/${parent}/task/${parent}/children`, 'utf8').trim().split(' ');
+    for (const pid of [parent, ...children.map(Number)]) if (pid) process.kill(pid, signal);
+  };
+  return {
+    port: () => Number(new URL(postgres.url).port),
+    async createDatabase() {
+      const name = `faults_${randomBytes(8).toString('hex')}`;
+      await run(`CREATE DATABASE ${name} TEMPLATE ${TEMPLATE}`);
+      return address(name);
+    },
+    dropDatabase: (url) => run(`DROP DATABASE IF EXISTS ${new URL(url).pathname.slice(1)} WITH (FORCE)`),
+    run,
+    async kill() {
+      process.kill(postmaster(), 'SIGKILL');
+      await postgres.stop();
+    },
+    freeze: () => signalAll('SIGSTOP'),
+    thaw: () => signalAll('SIGCONT'),
+    async restart() {
+      await postgres.stop();
+      postgres = await start();
+    },
+    async stop() {
+      await postgres.stop();
+      for (const directory of [dataDir, home]) rmSync(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+async function fill(url: string): Promise<void> {
+  const database = openDatabase({ url, maxConnections: 1, log });
+  try {
+    await migrate(database, join(ROOT, 'src/store/migrations'));
+    await addSandboxFixtures(database, {
+      vault: cardVault(new Map([['faults-1', VAULT_KEY]])),
+      fingerprintKey: hashKeys(HASH_KEY).fingerprintKey,
+      bins: createBinTable(readCatalogue(join(ROOT, 'config/sandbox-catalogue.yaml')).bins),
+    });
+  } finally {
+    await database.close();
+  }
+}

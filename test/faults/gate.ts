@@ -1,0 +1,81 @@
+/**
+ * What is done with a message at a point of its way: let through, held until it is released, cut off with its
+ * connection, or (at the database, for requests) refused with an SQLSTATE.
+ */
+export type Verdict = 'pass' | 'cut' | { readonly refuse: string };
+
+/** A message that was stopped. */
+export type Stop = {
+  /** Resolves when the message is there; rejects when it does not come in time. */
+  readonly reached: Promise<void>;
+  release(): void;
+  /** Cuts the message that is held, and its connection. */
+  cut(): void;
+};
+
+/** Where proxies ask what becomes of a message. */
+export type Gate = {
+  /** Asked by a proxy, once a message. */
+  pass(point: string): Promise<Verdict>;
+  /** Holds the nth message from now on that comes to a point. */
+  hold(point: string, nth?: number): Stop;
+  /** Gives the next `times` messages at a point a verdict. */
+  next(point: string, verdict: Verdict, times?: number): { readonly left: () => number };
+};
+
+const REACH_TIMEOUT_MS = 20_000;
+
+type Rule = { readonly point: string; take(): Promise<Verdict> | undefined };
+
+/** Points are named `<statement or call>:request` and `<statement or call>:response`. */
+export function createGate(): Gate {
+  const rules: Rule[] = [];
+
+  function hold(point: string, nth = 1): Stop {
+    const reached = Promise.withResolvers<void>();
+    const verdict = Promise.withResolvers<Verdict>();
+    const timer = setTimeout(() => reached.reject(new Error(`${point} was not reached`)), REACH_TIMEOUT_MS);
+    // Who waits for it hears of it; who has gone on does not.
+    reached.promise.catch(() => {});
+    let toCome = nth;
+    rules.push({
+      point,
+      take() {
+        toCome -= 1;
+        if (toCome !== 0) return undefined;
+        clearTimeout(timer);
+        reached.resolve();
+        return verdict.promise;
+      },
+    });
+    const settle = (decided: Verdict) => {
+      toCome = 0;
+      clearTimeout(timer);
+      verdict.resolve(decided);
+    };
+    return { reached: reached.promise, release: () => settle('pass'), cut: () => settle('cut') };
+  }
+
+  function next(point: string, verdict: Verdict, times = 1): { left: () => number } {
+    let left = times;
+    rules.push({
+      point,
+      take() {
+        if (left === 0) return undefined;
+        left -= 1;
+        return Promise.resolve(verdict);
+      },
+    });
+    return { left: () => left };
+  }
+
+  async function pass(point: string): Promise<Verdict> {
+    for (const rule of rules) {
+      const verdict = rule.point === point ? rule.take() : undefined;
+      if (verdict) return verdict;
+    }
+    return 'pass';
+  }
+
+  return { pass, hold, next };
+}

@@ -1,0 +1,191 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { currencyDigits } from '../../src/money.ts';
+import { inParallel } from './in-parallel.ts';
+import { getPayment, type Order, paymentOf, REQUEST_DEADLINE_MS } from './orders.ts';
+import type { Process } from './processes.ts';
+import type { LedgerLine, World } from './world.ts';
+
+/** What must hold after any fault, by its short name. `told` is what the case itself expects to be answered. */
+export const INVARIANTS = {
+  I1: 'at most one charge for an account and key',
+  I2: 'every approval is one SUCCEEDED payment of the same amount and currency, and the reverse',
+  I3: 'every payment that was answered is found, under the same id',
+  I4: 'same key: the same payment id, and the same bytes once answered',
+  I5: 'a terminal state never changes',
+  I6: 'no security code on disk or in a log, no card number but in the vault’s ciphertext',
+  I7: 'no second provider while the first is unknown',
+  I8: 'every request ends by its deadline; handles and memory return to where they were',
+  told: 'what the case expects to be answered',
+} as const;
+
+export type Invariant = keyof typeof INVARIANTS;
+
+/** What was found against each invariant; no line, no finding. */
+export type Findings = Record<Invariant, string[]>;
+
+type Row = {
+  readonly id: string;
+  readonly account_id: string;
+  readonly idempotency_key: string;
+  readonly status: string;
+  readonly transaction_id: string;
+  readonly amount_minor_units: string;
+  readonly currency: string;
+};
+
+const ROWS = `SELECT p.id, p.account_id, p.idempotency_key, p.status, t.id AS transaction_id, t.amount_minor_units,
+  t.currency FROM payment p JOIN transaction t ON t.payment_id = p.id`;
+
+const RETRIES_AT_ONCE = 4;
+
+/** Waits for recovery, retries every order, and holds ledger, database and answers against each other. */
+export async function judgeWorld(world: World): Promise<Findings> {
+  const findings: Findings = {
+    ...{ I1: [], I2: [], I3: [], I4: [], I5: [], I6: [], I7: [], I8: [] },
+    told: [...world.disappointments],
+  };
+  const isDry = await world.drain();
+  if (!isDry) findings.I2.push('outcomes stay open: recovery did not drain');
+  // What stays open is answered to nobody; asking would only take time.
+  const asked = (isDry ? world.orders : []).filter((order) => order.answers.some(mayHaveBeenTaken));
+  const retries = asked.map((order) => () => world.insist(order));
+  await inParallel(retries, RETRIES_AT_ONCE).catch((error: Error) => findings.I3.push(error.message));
+  // Whatever was still under way at the provider has ended by now.
+  if (isDry) await world.drain();
+  const rows = (await world.query(ROWS)) as Row[];
+  const approvals = (await world.ledger()).filter(({ status }) => status === 'approved');
+  judgeCharges(findings, rows, approvals, world.orders);
+  const answers = world.orders.map((order) => () => judgeAnswers(findings, world, order, rows));
+  await inParallel(answers, RETRIES_AT_ONCE);
+  findings.I5.push(...world.watch.changes);
+  await judgeSecrets(findings, world);
+  for (const [replica, handles] of world.baselines) await judgeHandles(findings, replica, handles);
+  return findings;
+}
+
+/** A refusal says that nothing was taken; who heard nothing, or "in progress", asks again. */
+function mayHaveBeenTaken({ status }: { status: number | undefined }): boolean {
+  return status === undefined || status === 201 || status === 409 || status >= 500;
+}
+
+function judgeCharges(
+  findings: Findings,
+  rows: readonly Row[],
+  approvals: readonly LedgerLine[],
+  orders: readonly Order[],
+): void {
+  const byTransaction = new Map(rows.map((row) => [row.transaction_id, row]));
+  const charged = new Map<string, number>();
+  for (const approval of approvals) {
+    const key = approval.reference ?? approval.id;
+    charged.set(key, (charged.get(key) ?? 0) + 1);
+    const row = byTransaction.get(approval.idempotency_key);
+    if (!row) {
+      findings.I2.push(`${approval.id} was charged for no payment`);
+      continue;
+    }
+    const same =
+      row.status === 'SUCCEEDED' &&
+      Number(row.amount_minor_units) === approval.amount &&
+      row.currency === approval.currency;
+    if (!same) findings.I2.push(`${approval.id} was charged, and its payment is ${row.status}`);
+  }
+  for (const [key, times] of charged) if (times > 1) findings.I1.push(`${key} was charged ${times} times`);
+  const approved = new Set(approvals.map((approval) => approval.idempotency_key));
+  for (const row of rows) {
+    if (row.status === 'SUCCEEDED' && !approved.has(row.transaction_id)) {
+      findings.I2.push(`${row.id} is SUCCEEDED and was never charged`);
+    }
+  }
+  // Every provider of these runs leads to the one judge: a second one asked would be a second transaction.
+  const payments = rows.map((row) => row.id);
+  for (const id of payments.filter((payment, i) => payments.indexOf(payment) !== i)) {
+    findings.I7.push(`${id} was sent twice`);
+  }
+  // An order made several times under one key stands for what was asked first, which its answers tell.
+  for (const order of orders) {
+    const row = rows.find((one) => one.idempotency_key === order.key && one.account_id === order.accountId);
+    const answered = order.answers.some((answer) => answer.status === 201);
+    if (row && answered && Number(row.amount_minor_units) !== order.minorUnits) {
+      findings.I2.push(`${row.id} is not over what was ordered`);
+    }
+    if (row && currencyDigits(row.currency) === undefined) findings.I2.push(`${row.id} has no currency`);
+  }
+}
+
+async function judgeAnswers(
+  findings: Findings,
+  world: World,
+  order: Order,
+  rows: readonly Row[],
+): Promise<void> {
+  for (const { tookMs } of order.answers) {
+    if (tookMs >= REQUEST_DEADLINE_MS) findings.I8.push(`${order.key} waited for ${Math.round(tookMs)} ms`);
+  }
+  const answered = order.answers.filter(({ status }) => status === 201);
+  const [first] = answered;
+  if (!first) return;
+  const bodies = new Set(answered.map(({ body }) => body));
+  if (bodies.size > 1) findings.I4.push(`${order.key} was answered in ${bodies.size} ways`);
+  const id = paymentOf(first)?.id ?? '';
+  const row = rows.find((candidate) => candidate.id === id);
+  if (!row) findings.I3.push(`${id} was answered and is not there`);
+  const alive = world.replicas.find((replica) => replica.isAlive());
+  const got = alive && (await getPayment(alive.url, order, id));
+  if (alive && got?.id !== id) findings.I3.push(`${id} was answered and cannot be read`);
+  if (got && row && got.status !== row.status)
+    findings.I5.push(`${id} reads ${got.status}, is ${row.status}`);
+  const told = paymentOf(first)?.status;
+  if (row && told !== 'PENDING' && told !== row.status) {
+    findings.I5.push(`${id} was answered ${told}, is ${row.status}`);
+  }
+}
+
+/** Everything in every table, as text: bytes stay bytes, so that what an encoded message holds shows. */
+async function dump(world: World): Promise<string> {
+  const parts: string[] = [];
+  for (const table of ['payment', 'transaction', 'vaulted_token', 'customer', 'checkout_session']) {
+    for (const row of await world.query(`SELECT * FROM ${table}`)) {
+      for (const value of Object.values(row)) {
+        parts.push(Buffer.isBuffer(value) ? value.toString('latin1') : JSON.stringify(value));
+      }
+    }
+  }
+  return parts.join('\n');
+}
+
+async function judgeSecrets(findings: Findings, world: World): Promise<void> {
+  const places = {
+    'the database': await dump(world),
+    'a log': world.replicas.map((replica) => replica.output()).join('\n'),
+    'the ledger': world.ledgerFile() + world.judge.output(),
+  };
+  for (const [place, text] of Object.entries(places)) {
+    const leaked = { 'card numbers': 0, 'security codes': 0 };
+    for (const { cardNumber, securityCode } of world.orders) {
+      if (text.includes(cardNumber)) leaked['card numbers'] += 1;
+      // As JSON or a log would have it, and as an encoded message would: after its field's length.
+      if (text.includes(`"${securityCode}"`) || text.includes(`\u0004${securityCode}`)) {
+        leaked['security codes'] += 1;
+      }
+    }
+    for (const [what, count] of Object.entries(leaked)) {
+      if (count > 0) findings.I6.push(`${count} ${what} are in ${place}`);
+    }
+  }
+}
+
+const MORE_HANDLES = 24;
+const MAX_RSS_BYTES = 400 * 1024 * 1024;
+/** The longest that a socket to the provider is kept for the next call, and a little more. */
+const SETTLE_MS = 35_000;
+
+/** What a replica keeps open beyond its start: the pool's connections, and sockets to the provider for some seconds. */
+async function judgeHandles(findings: Findings, replica: Process, baseline: number): Promise<void> {
+  if (!replica.isAlive()) return;
+  const deadline = performance.now() + SETTLE_MS;
+  while (replica.usage().handles > baseline + MORE_HANDLES && performance.now() < deadline) await sleep(100);
+  const { handles, rssBytes } = replica.usage();
+  if (handles > baseline + MORE_HANDLES) findings.I8.push(`${handles} handles, at first ${baseline}`);
+  if (rssBytes > MAX_RSS_BYTES) findings.I8.push(`${Math.round(rssBytes / 1e6)} MB in use`);
+}

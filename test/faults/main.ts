@@ -1,0 +1,121 @@
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { CASES } from './cases/all.ts';
+import type { Case } from './cases/case.ts';
+import { type Cluster, startCluster } from './cluster.ts';
+import { inParallel } from './in-parallel.ts';
+import { INVARIANTS } from './invariants.ts';
+import { copyCheckout, PLANTS, type Plant, planted } from './plants.ts';
+import { findingsOf, runCase, type Try, table } from './run.ts';
+
+const USAGE = `usage: npm run faults -- [--seeds 3] [--seed n]… [--case 'part of a name']… [--at-once 4]
+  [--plant ${Object.keys(PLANTS).join('|')}]   runs with a fault of our own: it has to be found
+  [--plants]   runs every plant's cases, and succeeds when each plant was found`;
+
+const ROOT = join(import.meta.dirname, '../..');
+
+/** Runs the cases, prints what was found, and ends with 1 when that was anything. */
+async function main(): Promise<void> {
+  const { values } = parseArgs({
+    options: {
+      seeds: { type: 'string', default: '3' },
+      seed: { type: 'string', multiple: true },
+      case: { type: 'string', multiple: true },
+      'at-once': { type: 'string', default: '4' },
+      plant: { type: 'string' },
+      plants: { type: 'boolean', default: false },
+    },
+  });
+  const seeds = values.seed?.map(Number) ?? freshSeeds(Number(values.seeds));
+  const atOnce = Number(values['at-once']);
+  if (seeds.length === 0 || !seeds.every(Number.isSafeInteger)) throw new Error('a seed is an integer');
+  if (!Number.isInteger(atOnce) || atOnce < 1) throw new Error('--at-once is a number above 0');
+  const plant = values.plant === undefined ? undefined : PLANTS[values.plant];
+  if (values.plant !== undefined && !plant) throw new Error(`there is no plant ${values.plant}`);
+
+  // One state of the source for the whole run, whatever is edited meanwhile.
+  const base = copyCheckout(ROOT);
+  const cluster = await startCluster();
+  const run = (options: RunOptions) => runCases(cluster, { root: base.path, seeds, atOnce, ...options });
+  try {
+    process.exitCode = values.plants
+      ? await findPlants(run)
+      : report(await run({ cases: chosen(values.case), plant }));
+  } finally {
+    await cluster.stop();
+    base.remove();
+  }
+}
+
+type RunOptions = { readonly cases: readonly Case[]; readonly plant: Plant | undefined };
+
+function freshSeeds(count: number): number[] {
+  const first = Math.floor(Math.random() * 1_000_000);
+  return Array.from({ length: count }, (_, i) => first + i);
+}
+
+function chosen(parts: readonly string[] | undefined): readonly Case[] {
+  const cases = parts ? CASES.filter(({ name }) => parts.some((part) => name.includes(part))) : CASES;
+  if (cases.length === 0) throw new Error('no case has such a name');
+  return cases;
+}
+
+/** Several cases at once where they let each other be, then one after the other those that do not. */
+async function runCases(
+  cluster: Cluster,
+  options: RunOptions & { readonly root: string; readonly seeds: readonly number[]; readonly atOnce: number },
+): Promise<Try[]> {
+  const checkout = copyCheckout(options.root, options.plant);
+  const jobsOf = (cases: readonly Case[]) =>
+    options.seeds.flatMap((seed) =>
+      cases.map((tried) => async () => {
+        const done = await runCase(tried, { seed, checkout: checkout.path, cluster });
+        const found = findingsOf([done]);
+        console.log(`${found.length === 0 ? 'ok' : 'FOUND'} ${tried.name}, seed ${seed}, ${seconds(done)} s`);
+        if (done.skipped) console.log(`  skipped: ${done.skipped}`);
+        for (const finding of found) console.log(`  ${finding}`);
+        return done;
+      }),
+    );
+  try {
+    const together = jobsOf(options.cases.filter(({ alone }) => !alone));
+    const alone = jobsOf(options.cases.filter((tried) => tried.alone));
+    return [...(await inParallel(together, options.atOnce)), ...(await inParallel(alone, 1))];
+  } finally {
+    checkout.remove();
+  }
+}
+
+function seconds({ tookMs }: Try): string {
+  return (tookMs / 1000).toFixed(1);
+}
+
+function report(tries: readonly Try[]): number {
+  const found = findingsOf(tries);
+  console.log(`\n${table(tries)}\n`);
+  for (const [name, meaning] of Object.entries(INVARIANTS)) console.log(`${name.padEnd(4)} ${meaning}`);
+  console.log(found.length === 0 ? '\nNothing was violated.' : `\nVIOLATED:\n${found.join('\n')}`);
+  return found.length === 0 ? 0 : 1;
+}
+
+async function findPlants(run: (options: RunOptions) => Promise<Try[]>): Promise<number> {
+  // A plant that no longer fits is told before the first one has run for a minute.
+  for (const plant of Object.values(PLANTS)) planted(ROOT, plant);
+  let missed = 0;
+  for (const [name, plant] of Object.entries(PLANTS)) {
+    const cases = CASES.filter((tried) => plant.cases.includes(tried.name));
+    console.log(`plant ${name}:`);
+    const tries = await run({ cases, plant });
+    const unseen = plant.violates.filter((one) => !tries.some(({ findings }) => findings[one].length > 0));
+    console.log(
+      unseen.length === 0 ? `plant ${name} was found\n` : `plant ${name}: NOT found by ${unseen}\n`,
+    );
+    missed += unseen.length;
+  }
+  return missed === 0 ? 0 : 1;
+}
+
+main().catch((error: Error) => {
+  console.error(`${error.message}\n${USAGE}`);
+  process.exitCode = 1;
+});

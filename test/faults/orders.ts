@@ -1,0 +1,169 @@
+import { request as httpRequest } from 'node:http';
+import { ACCOUNT_ONE, ACCOUNT_TWO, headersOne, headersTwo } from '../support/payment-requests.ts';
+import type { Random } from './random.ts';
+
+/** What a merchant asks for, under one key, and all that the merchant was told. */
+export type Order = {
+  readonly account: 'one' | 'two';
+  readonly accountId: string;
+  readonly key: string;
+  readonly body: string;
+  readonly minorUnits: number;
+  readonly currency: string;
+  readonly cardNumber: string;
+  readonly securityCode: string;
+  readonly answers: Answer[];
+};
+
+/** What one request got: a status and a body, or nothing. */
+export type Answer = {
+  /** undefined: the connection broke. */
+  readonly status: number | undefined;
+  readonly body: string;
+  readonly replayed: boolean;
+  readonly tookMs: number;
+};
+
+export type OrderOptions = {
+  /** Tells the simulated provider how to behave: `sandbox:…`. */
+  readonly description?: string;
+  readonly account?: 'one' | 'two';
+  readonly country?: string;
+  readonly key?: string;
+  readonly minorUnits?: number;
+  readonly vault?: boolean;
+};
+
+/** No request takes longer, whatever happens to it. */
+export const REQUEST_DEADLINE_MS = 30_000;
+
+const CURRENCIES = [
+  { currency: 'USD', digits: 2 },
+  { currency: 'JPY', digits: 0 },
+  { currency: 'KWD', digits: 3 },
+];
+
+/**
+ * Makes up an order for a card payment. Security codes begin with a 9, and nothing else that is four digits long does
+ * (the last four of a card, an amount): so where a code shows, it is the code.
+ */
+export function makeOrder(random: Random, options: OrderOptions = {}): Order {
+  const { account = 'one', key = `key-${random.integer(0, 2 ** 30)}-${random.integer(0, 2 ** 30)}` } =
+    options;
+  const accountId = account === 'one' ? ACCOUNT_ONE : ACCOUNT_TWO;
+  const { currency, digits } = random.pick(CURRENCIES);
+  const minorUnits = options.minorUnits ?? random.integer(10_000, 9_999_999);
+  const cardNumber = makeCardNumber(random);
+  const securityCode = String(random.integer(9_000, 9_999));
+  const text = String(minorUnits).padStart(digits + 1, '0');
+  const body = JSON.stringify({
+    account_id: accountId,
+    ...(options.description && { description: options.description }),
+    merchant_order_id: `order ${key}`,
+    // It reaches the judge's ledger, which so tells by itself what was charged for which account and key.
+    merchant_reference: `${account} ${key}`,
+    country: options.country ?? 'US',
+    amount: { currency, value: digits ? `${text.slice(0, -digits)}.${text.slice(-digits)}` : text },
+    payment_method: {
+      type: 'CARD',
+      vault_on_success: options.vault ?? random.integer(0, 3) === 0,
+      detail: {
+        card: {
+          capture: random.integer(0, 1) === 1,
+          card_data: {
+            number: cardNumber,
+            expiration_month: 11,
+            expiration_year: 31,
+            security_code: securityCode,
+            holder_name: 'JORDAN WHITFIELD',
+          },
+        },
+      },
+    },
+    workflow: 'DIRECT',
+  });
+  return { account, accountId, key, body, minorUnits, currency, cardNumber, securityCode, answers: [] };
+}
+
+/** Sixteen digits that pass Luhn's check and mean nothing to the simulated provider. */
+function makeCardNumber(random: Random): string {
+  const digits = `5204${String(random.integer(0, 99_999_999)).padStart(8, '0')}${random.integer(100, 899)}`;
+  let sum = 0;
+  for (const [i, digit] of [...digits].entries()) {
+    const weighted = Number(digit) * (i % 2 === 0 ? 2 : 1);
+    sum += weighted > 9 ? weighted - 9 : weighted;
+  }
+  return digits + ((10 - (sum % 10)) % 10);
+}
+
+/** Sends an order to a replica. It never throws: that nothing came back is an answer too, and is kept like the others. */
+export async function send(url: string, order: Order, signal?: AbortSignal): Promise<Answer> {
+  const startedMs = performance.now();
+  const headers = order.account === 'one' ? headersOne(order.key) : headersTwo(order.key);
+  const got = await exchange(`${url}/v1/payments`, {
+    method: 'POST',
+    headers: { ...headers, 'content-type': 'application/json' },
+    body: order.body,
+    signal,
+  });
+  const answer = { ...got, tookMs: performance.now() - startedMs };
+  order.answers.push(answer);
+  return answer;
+}
+
+/** A payment as GetPayment tells it; undefined when it does not. */
+export async function getPayment(
+  url: string,
+  order: Order,
+  id: string,
+): Promise<{ id: string; status: string } | undefined> {
+  const headers = order.account === 'one' ? headersOne() : headersTwo();
+  const got = await exchange(`${url}/v1/payments/${id}`, {
+    method: 'GET',
+    headers,
+    body: undefined,
+    signal: undefined,
+  });
+  return got.status === 200 ? JSON.parse(got.body) : undefined;
+}
+
+/** A connection of its own for each request: none of it hides what becomes of a connection. */
+export function exchange(
+  url: string,
+  options: {
+    readonly method: string;
+    readonly headers: Readonly<Record<string, string>>;
+    readonly body: string | Buffer | undefined;
+    readonly signal?: AbortSignal | undefined;
+  },
+): Promise<Omit<Answer, 'tookMs'>> {
+  return new Promise((resolve) => {
+    const nothing = () => resolve({ status: undefined, body: '', replayed: false });
+    const { method, headers, signal } = options;
+    const request = httpRequest(url, { method, headers, agent: false, ...(signal && { signal }) });
+    const timer = setTimeout(() => request.destroy(), REQUEST_DEADLINE_MS);
+    request.once('close', () => clearTimeout(timer));
+    request.once('error', nothing);
+    request.once('response', (response) => {
+      const chunks: Buffer[] = [];
+      response.on('data', (chunk: Buffer) => chunks.push(chunk));
+      response.once('error', nothing);
+      response.once('aborted', nothing);
+      response.once('end', () => {
+        const replayed = response.headers['idempotent-replayed'] === 'true';
+        resolve({ status: response.statusCode, body: Buffer.concat(chunks).toString(), replayed });
+      });
+    });
+    request.end(options.body);
+  });
+}
+
+/** The body of a payment that was answered. */
+export function paymentOf(answer: Answer): { id: string; status: string } | undefined {
+  return answer.status === 201 ? JSON.parse(answer.body) : undefined;
+}
+
+/** The code of a problem that was answered. */
+export function reasonOf(answer: Answer): string | undefined {
+  return answer.status === undefined || answer.status < 400 ? undefined : JSON.parse(answer.body).code;
+}

@@ -1,0 +1,71 @@
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Invariant } from './invariants.ts';
+
+/** A fault of our own, put into a copy of the service to see that a run finds it. */
+export type Plant = {
+  readonly file: string;
+  readonly find: string;
+  readonly replacement: string;
+  /** The cases that must find it. */
+  readonly cases: readonly string[];
+  /** What they must find violated: that a planted service fails in some way proves nothing. */
+  readonly violates: readonly Invariant[];
+};
+
+const NEVER_RECOVER = `  const due: DueAttempt[] = [];
+  void takeDueAttempts;
+  void leaseS;`;
+
+export const PLANTS: Readonly<Record<string, Plant>> = {
+  'no-recovery': {
+    file: 'src/payments/recover-payments.ts',
+    find: '  const due = await takeDueAttempts(parts.database, BATCH, leaseS);',
+    replacement: NEVER_RECOVER,
+    cases: ['killed after sending, before the answer'],
+    violates: ['I2'],
+  },
+  'no-fence': {
+    file: 'src/store/payments.ts',
+    find: 'WHERE id = $5 AND look_up_at IS NOT NULL AND (fence = $7 OR $8::float8 IS NULL)',
+    replacement: 'WHERE id = $5 AND $7::integer IS NOT NULL',
+    cases: ['two replicas: one stopped past its lease, then continued'],
+    violates: ['I5'],
+  },
+  'claim-after-send': {
+    file: 'src/payments/create-payment.ts',
+    find: '  const holder = await claimKey(parts, claim, read, claimBeforeMs);',
+    replacement: `  const early = await prepared.connection.pay(prepared.attempt);
+  prepared = { ...prepared, connection: { ...prepared.connection, pay: async () => early } };
+  const holder = await claimKey(parts, claim, read, claimBeforeMs);`,
+    cases: ['100 at once: same key, same body', 'killed before the claim'],
+    violates: ['I1', 'I2'],
+  },
+};
+
+/** The service as it is now, in a directory of its own: what is edited during a run does not reach it. */
+export type Checkout = { readonly path: string; remove(): void };
+
+/** Copies what the service runs from, and puts a plant in. @throws Error as `planted` does. */
+export function copyCheckout(root: string, plant?: Plant): Checkout {
+  const path = mkdtempSync(join(tmpdir(), 'faults-checkout-'));
+  for (const part of ['src', 'gen', 'config', 'package.json']) {
+    cpSync(join(root, part), join(path, part), { recursive: true });
+  }
+  symlinkSync(join(root, 'node_modules'), join(path, 'node_modules'));
+  if (plant) writeFileSync(join(path, plant.file), planted(root, plant));
+  return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
+}
+
+/**
+ * The text of a plant's file with the plant in it.
+ *
+ * @throws Error when what it replaces is not there exactly once.
+ */
+export function planted(root: string, plant: Plant): string {
+  const parts = readFileSync(join(root, plant.file), 'utf8').split(plant.find);
+  if (parts.length !== 2)
+    throw new Error(`${plant.file} has ${parts.length - 1} places for a plant, not one`);
+  return parts.join(plant.replacement);
+}

@@ -1,0 +1,110 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** A process under test or of the test, which can be killed for real. */
+export type Process = {
+  /** Where it listens. */
+  readonly url: string;
+  readonly pid: number;
+  /** All that it wrote, to standard output and standard error. */
+  readonly output: () => string;
+  /** Sends SIGKILL and waits until it is gone. */
+  kill(): Promise<void>;
+  /** Stops it where it is (SIGSTOP), and lets it go on (SIGCONT). */
+  freeze(): void;
+  thaw(): void;
+  /** Sends SIGTERM and waits. @returns its exit status. */
+  end(): Promise<number | null>;
+  readonly isAlive: () => boolean;
+  /** How many file descriptors it holds, and its resident memory. */
+  usage(): { readonly handles: number; readonly rssBytes: number };
+};
+
+const START_TIMEOUT_MS = 60_000;
+const END_TIMEOUT_MS = 30_000;
+
+/**
+ * Starts a Node program and waits for the line that tells its address.
+ *
+ * @param options.announces matches that line; its first group is the address.
+ */
+export async function startProcess(options: {
+  readonly checkout: string;
+  readonly program: string;
+  readonly args?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+  readonly nodeOptions?: readonly string[];
+  readonly announces: RegExp;
+}): Promise<Process> {
+  const { checkout, program, args = [], nodeOptions = [] } = options;
+  const child = spawn(process.execPath, [...nodeOptions, join(checkout, program), ...args], {
+    cwd: checkout,
+    // Nothing of this process's own environment decides how the one under test behaves.
+    env: {
+      PATH: process.env.PATH,
+      HOME: process.env.HOME,
+      // Many processes start with the same code: what one has compiled serves the next.
+      NODE_COMPILE_CACHE: join(checkout, 'compiled'),
+      ...options.env,
+    },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const chunks: string[] = [];
+  const output = () => chunks.join('');
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (chunk: string) => chunks.push(chunk));
+  }
+  const gone = once(child, 'exit');
+  const url = await announced(child, output, options.announces);
+  const pid = child.pid ?? 0;
+  const isAlive = () => child.exitCode === null && child.signalCode === null;
+  const kill = async () => {
+    child.kill('SIGKILL');
+    await gone;
+  };
+  return {
+    url,
+    pid,
+    output,
+    isAlive,
+    kill,
+    freeze: () => void child.kill('SIGSTOP'),
+    thaw: () => void child.kill('SIGCONT'),
+    async end() {
+      if (!isAlive()) return child.exitCode;
+      child.kill('SIGCONT');
+      child.kill('SIGTERM');
+      const late = setTimeout(() => child.kill('SIGKILL'), END_TIMEOUT_MS);
+      await gone;
+      clearTimeout(late);
+      return child.exitCode;
+    },
+    usage: () => ({
+      handles: readdirSync(`/proc/${pid}/fd`).length,
+      rssBytes: Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) * 1024,
+    }),
+  };
+}
+
+function announced(child: ChildProcess, output: () => string, announces: RegExp): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const fail = (why: string) => {
+      child.kill('SIGKILL');
+      reject(new Error(`${why}:\n${output().slice(-2_000)}`));
+    };
+    const timer = setTimeout(() => fail('a process did not start in time'), START_TIMEOUT_MS);
+    const onExit = () => fail('a process ended at its start');
+    child.once('exit', onExit);
+    const look = () => {
+      const url = announces.exec(output())?.[1];
+      if (url === undefined) return;
+      clearTimeout(timer);
+      child.off('exit', onExit);
+      for (const stream of [child.stdout, child.stderr]) stream?.off('data', look);
+      resolve(url);
+    };
+    for (const stream of [child.stdout, child.stderr]) stream?.on('data', look);
+  });
+}

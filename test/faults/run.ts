@@ -1,0 +1,79 @@
+import { CASES } from './cases/all.ts';
+import type { Case } from './cases/case.ts';
+import { type Cluster, startCluster } from './cluster.ts';
+import { type Findings, INVARIANTS, type Invariant, judgeWorld } from './invariants.ts';
+import { openWorld } from './world.ts';
+
+/** One case under one seed, and what was found. */
+export type Try = {
+  readonly name: string;
+  readonly seed: number;
+  readonly findings: Findings;
+  /** Why it was not tried, when it was not. */
+  readonly skipped?: string | undefined;
+  readonly tookMs: number;
+};
+
+/** Runs one case under one seed, and holds what came of it against the invariants. */
+export async function runCase(
+  tried: Case,
+  options: { readonly seed: number; readonly checkout: string; readonly cluster: Cluster },
+): Promise<Try> {
+  const startedMs = performance.now();
+  const { name } = tried;
+  const { seed } = options;
+  const own = tried.ownCluster ? await startCluster() : undefined;
+  const done = (findings: Findings) => ({ name, seed, findings, tookMs: performance.now() - startedMs });
+  try {
+    const world = await openWorld({ ...options, cluster: own ?? options.cluster });
+    try {
+      // A case that cannot go on has found something; what must hold is judged all the same.
+      await tried.run(world).catch((error: Error) => world.expect(false, error.message));
+      world.database.up();
+      world.provider.up();
+      if (!world.replicas.some((replica) => replica.isAlive())) await world.startReplica();
+      return { ...done(await judgeWorld(world)), skipped: world.skipped() };
+    } finally {
+      await world.close();
+    }
+  } catch (error) {
+    return done({ ...nothingFound(), told: [`it could not be judged: ${(error as Error).message}`] });
+  } finally {
+    await own?.stop();
+  }
+}
+
+function nothingFound(): Findings {
+  return Object.fromEntries(Object.keys(INVARIANTS).map((name) => [name, []])) as never;
+}
+
+/** A line a case, a column an invariant: how many tries went well, or VIOLATED. */
+export function table(tries: readonly Try[]): string {
+  const columns = Object.keys(INVARIANTS) as Invariant[];
+  const tried = new Set(tries.map(({ name }) => name));
+  const names = CASES.map(({ name }) => name).filter((name) => tried.has(name));
+  const width = Math.max(...names.map((name) => name.length));
+  const head = `${'case'.padEnd(width)}  ${columns.map((column) => column.padEnd(8)).join(' ')}`;
+  const lines = names.map((name) => {
+    const own = tries.filter((one) => one.name === name && !one.skipped);
+    if (own.length === 0) return `${name.padEnd(width)}  skipped`;
+    const cells = columns.map((column) => {
+      const well = own.filter(({ findings }) => findings[column].length === 0).length;
+      return (well === own.length ? `ok ${well}/${own.length}` : 'VIOLATED').padEnd(8);
+    });
+    return `${name.padEnd(width)}  ${cells.join(' ')}`;
+  });
+  return [head, '-'.repeat(head.length), ...lines].join('\n');
+}
+
+const SHOWN = 4;
+
+/** Every finding on a line of its own, with the seed that makes it again. */
+export function findingsOf(tries: readonly Try[]): string[] {
+  return tries.flatMap(({ name, seed, findings }) =>
+    Object.entries(findings).flatMap(([invariant, found]) => {
+      const shown = found.length > SHOWN ? [...found.slice(0, SHOWN), `… ${found.length} in all`] : found;
+      return shown.map((finding) => `${invariant} ${name} (--case '${name}' --seed ${seed}): ${finding}`);
+    }),
+  );
+}

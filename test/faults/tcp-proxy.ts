@@ -1,0 +1,92 @@
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+
+/** A way between two processes that can be closed. */
+export type TcpProxy = {
+  readonly port: number;
+  /** Where new connections go from now on. */
+  setTarget(port: number): void;
+  /** Refuses connections and resets those that are open. */
+  down(): void;
+  /** Takes connections and leaves them, and those that are open, without a byte. */
+  silence(): void;
+  up(): void;
+  close(): Promise<void>;
+};
+
+/** Both ends of a connection. `wait` resolves when the way is not silent. */
+export type Link = { readonly client: Socket; readonly server: Socket; wait(): Promise<void> };
+
+/** Carries the messages of a connection in both directions; each ends when its sender does. */
+export type Carrier = {
+  requests(link: Link): Promise<void>;
+  responses(link: Link): Promise<void>;
+};
+
+/** Starts it on a free port of the loopback. `carrierOf` is asked once a connection. */
+export async function startTcpProxy(targetPort: number, carrierOf: () => Carrier): Promise<TcpProxy> {
+  let target = targetPort;
+  let refusing = false;
+  let quiet: PromiseWithResolvers<void> | undefined;
+  const sockets = new Set<Socket>();
+
+  const own = (socket: Socket) => {
+    sockets.add(socket);
+    socket.setNoDelay(true);
+    socket.on('error', () => {});
+    socket.once('close', () => sockets.delete(socket));
+  };
+  const proxy = createServer({ allowHalfOpen: true }, (client) => {
+    own(client);
+    if (refusing) {
+      client.resetAndDestroy();
+      return;
+    }
+    const server = connect(target, '127.0.0.1');
+    own(server);
+    const link: Link = { client, server, wait: async () => quiet?.promise };
+    const carrier = carrierOf();
+    // What was sent before the sender died is still delivered, when a gate lets it through later.
+    carrier.requests(link).then(
+      () => server.end(),
+      () => server.end(),
+    );
+    carrier.responses(link).then(
+      () => client.end(),
+      () => client.resetAndDestroy(),
+    );
+  });
+  const listen = (port: number) =>
+    new Promise<void>((resolve, reject) => {
+      proxy.once('error', reject);
+      proxy.listen(port, '127.0.0.1', resolve);
+    });
+  await listen(0);
+  const { port } = proxy.address() as AddressInfo;
+
+  const resetAll = () => {
+    for (const socket of sockets) socket.resetAndDestroy();
+  };
+  return {
+    port,
+    setTarget: (next) => {
+      target = next;
+    },
+    down() {
+      refusing = true;
+      resetAll();
+    },
+    silence() {
+      quiet ??= Promise.withResolvers();
+    },
+    up() {
+      refusing = false;
+      quiet?.resolve();
+      quiet = undefined;
+    },
+    close() {
+      quiet?.resolve();
+      resetAll();
+      return new Promise((resolve) => proxy.close(() => resolve()));
+    },
+  };
+}

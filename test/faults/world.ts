@@ -1,0 +1,269 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import { type Cluster, HASH_KEY, VAULT_KEY } from './cluster.ts';
+import { startDatabaseProxy } from './database-proxy.ts';
+import { createGate, type Gate } from './gate.ts';
+import { type Answer, makeOrder, type Order, type OrderOptions, paymentOf, send } from './orders.ts';
+import { type Process, startProcess } from './processes.ts';
+import { startProviderProxy } from './provider-proxy.ts';
+import { createRandom, type Random } from './random.ts';
+import type { TcpProxy } from './tcp-proxy.ts';
+import { type StatusWatch, watchStatuses } from './watch.ts';
+
+/** One run of one case: a database, a judge, proxies before both, and the replicas that the case starts. */
+export type World = {
+  readonly random: Random;
+  readonly cluster: Cluster;
+  /** Between the replicas and the database, and between the replicas and the provider. */
+  readonly database: TcpProxy;
+  readonly provider: TcpProxy;
+  readonly gate: Gate;
+  readonly judge: Process;
+  readonly orders: readonly Order[];
+  /** Every replica that was started, those that were killed included. */
+  readonly replicas: readonly Process[];
+  readonly watch: StatusWatch;
+  /** How many handles each replica held once it had started. */
+  readonly baselines: ReadonlyMap<Process, number>;
+  startReplica(options?: ReplicaOptions): Promise<Process>;
+  order(options?: OrderOptions): Order;
+  /** Sends an order again and again, each time to a replica that is alive, until it is answered with a payment. */
+  insist(order: Order): Promise<Answer>;
+  /** Waits until no outcome is open. @returns whether that came in time. */
+  drain(): Promise<boolean>;
+  /** Waits for something, at most `timeoutMs` (20 s by default). */
+  until(what: string, holds: () => Promise<boolean> | boolean, timeoutMs?: number): Promise<void>;
+  query(sql: string, values?: unknown[]): Promise<Record<string, unknown>[]>;
+  /** What the case expected and did not see. */
+  readonly disappointments: string[];
+  expect(seen: boolean, what: string): void;
+  /** Why the case could not be tried here, when it could not. */
+  skip(why: string): void;
+  readonly skipped: () => string | undefined;
+  /** Does something once the database is gone. */
+  atEnd(undo: () => Promise<void>): void;
+  /** What the judge has, from its own mouth. */
+  ledger(): Promise<LedgerLine[]>;
+  ledgerFile(): string;
+  close(): Promise<void>;
+};
+
+export type LedgerLine = {
+  readonly id: string;
+  readonly idempotency_key: string;
+  readonly kind: string;
+  readonly acquirer: string;
+  readonly status: string;
+  readonly amount: number;
+  readonly currency: string;
+  /** The merchant's reference, as the provider was told it. */
+  readonly reference: string | null;
+};
+
+export type ReplicaOptions = {
+  readonly env?: Readonly<Record<string, string>>;
+  readonly nodeOptions?: readonly string[];
+};
+
+/** How long the service waits for the provider, in these runs. */
+export const PROVIDER_TIMEOUT_MS = 1_000;
+const API_KEY = 'faults_api_key';
+const PROVIDER_ANNOUNCES = /sandbox provider: http:\/\/127\.0\.0\.1:(\d+)/;
+const SERVICE_ANNOUNCES = /Payments service: (http:\/\/\S+)/;
+const DRAIN_TIMEOUT_MS = 30_000;
+const INSIST_TIMEOUT_MS = 30_000;
+
+/** Times that are short, so that a run is. */
+const SCHEDULE = {
+  LEASE_MARGIN_MS: '1500',
+  LOOK_UP_FIRST_MS: '200',
+  LOOK_UPS_BEFORE_CLOSING: '2',
+  RECOVERY_INTERVAL_MS: '100',
+  IN_PROGRESS_WAIT_MS: '1500',
+  DATABASE_MAX_CONNECTIONS: '6',
+  LOG_LEVEL: 'debug',
+};
+
+/** Opens a world. `checkout` is where the service under test lies. */
+export async function openWorld(options: {
+  readonly seed: number;
+  readonly cluster: Cluster;
+  readonly checkout: string;
+}): Promise<World> {
+  const { cluster, checkout } = options;
+  const home = mkdtempSync(join(tmpdir(), 'faults-world-'));
+  const ledgerFile = join(home, 'ledger.jsonl');
+  const gate = createGate();
+  const databaseUrl = new URL(await cluster.createDatabase());
+  const judge = await startProcess({
+    checkout,
+    program: 'src/sandbox/main.ts',
+    args: ['--ledger-file', ledgerFile, '--port', '0', '--api-key', API_KEY],
+    announces: PROVIDER_ANNOUNCES,
+  });
+  const database = await startDatabaseProxy(cluster.port(), gate);
+  const provider = await startProviderProxy(Number(judge.url), gate);
+  const catalogueFile = join(home, 'catalogue.yaml');
+  writeFileSync(catalogueFile, catalogueOf(provider.port, Number(judge.url)));
+
+  const random = createRandom(options.seed);
+  const orders: Order[] = [];
+  const replicas: Process[] = [];
+  const disappointments: string[] = [];
+  const baselines = new Map<Process, number>();
+  const undoing: (() => Promise<void>)[] = [];
+  let skipped: string | undefined;
+  const direct = () => {
+    const url = new URL(databaseUrl);
+    url.port = String(cluster.port());
+    return url.href;
+  };
+  const pool = () => new pg.Pool({ connectionString: direct(), max: 2 }).on('error', () => {});
+  let own = pool();
+  let ownPort = cluster.port();
+  const query: World['query'] = async (sql, values) => {
+    if (ownPort !== cluster.port()) {
+      ownPort = cluster.port();
+      void own.end();
+      own = pool();
+    }
+    return (await own.query(sql, values)).rows;
+  };
+  const watch = watchStatuses(query);
+
+  async function until(what: string, holds: () => Promise<boolean> | boolean, timeoutMs = 20_000) {
+    const deadline = performance.now() + timeoutMs;
+    while (!(await holds())) {
+      if (performance.now() > deadline) throw new Error(`in vain waited for: ${what}`);
+      await sleep(20);
+    }
+  }
+
+  async function insist(order: Order): Promise<Answer> {
+    const deadline = performance.now() + INSIST_TIMEOUT_MS;
+    for (;;) {
+      const alive = replicas.filter((replica) => replica.isAlive());
+      const replica = alive[order.answers.length % alive.length];
+      const answer = replica && (await send(replica.url, order));
+      if (answer && paymentOf(answer)) return answer;
+      if (performance.now() > deadline) throw new Error(`no payment for ${order.key}: ${answer?.status}`);
+      await sleep(100);
+    }
+  }
+
+  return {
+    random,
+    cluster,
+    database,
+    provider,
+    gate,
+    judge,
+    orders,
+    replicas,
+    watch,
+    baselines,
+    disappointments,
+    query,
+    until,
+    insist,
+    async startReplica({ env = {}, nodeOptions = [] } = {}) {
+      const viaProxy = new URL(databaseUrl);
+      viaProxy.port = String(database.port);
+      const replica = await startProcess({
+        checkout,
+        program: 'src/main.ts',
+        nodeOptions,
+        env: {
+          PORT: '0',
+          DATABASE_URL: viaProxy.href,
+          CATALOGUE_FILE: catalogueFile,
+          SANDBOX: 'off',
+          FAULTS_API_KEY: API_KEY,
+          VAULT_KEYS: `faults-1:${VAULT_KEY.toString('base64')}`,
+          HASH_KEY: HASH_KEY.toString('base64'),
+          ...SCHEDULE,
+          ...env,
+        },
+        announces: SERVICE_ANNOUNCES,
+      });
+      replicas.push(replica);
+      baselines.set(replica, replica.usage().handles);
+      return replica;
+    },
+    order(orderOptions) {
+      const order = makeOrder(random, orderOptions);
+      orders.push(order);
+      return order;
+    },
+    async drain() {
+      const open = 'SELECT 1 FROM transaction WHERE look_up_at IS NOT NULL LIMIT 1';
+      const isDry = async () => (await query(open).catch(() => [1])).length === 0;
+      return until('the end of recovery', isDry, DRAIN_TIMEOUT_MS).then(
+        () => true,
+        () => false,
+      );
+    },
+    expect(seen, what) {
+      if (!seen) disappointments.push(what);
+    },
+    skip(why) {
+      skipped = why;
+    },
+    skipped: () => skipped,
+    atEnd: (undo) => void undoing.push(undo),
+    ledger: () => readLedger(`http://127.0.0.1:${judge.url}`),
+    ledgerFile: () => (existsSync(ledgerFile) ? readFileSync(ledgerFile, 'utf8') : ''),
+    async close() {
+      await watch.stop();
+      await Promise.all(replicas.map((replica) => replica.isAlive() && replica.kill()));
+      await judge.kill();
+      await Promise.all([database.close(), provider.close(), own.end()]);
+      await cluster.dropDatabase(direct());
+      for (const undo of undoing) await undo();
+      rmSync(home, { recursive: true, force: true });
+    },
+  };
+}
+
+async function readLedger(url: string): Promise<LedgerLine[]> {
+  const lines: LedgerLine[] = [];
+  for (let after: string | null = ''; after !== null; ) {
+    const response = await fetch(`${url}/v1/ledger?after=${after}`, {
+      headers: { authorization: `Bearer ${API_KEY}` },
+    });
+    const page = (await response.json()) as { entries: LedgerLine[]; next: string | null };
+    lines.push(...page.entries);
+    after = page.next;
+  }
+  return lines;
+}
+
+/** Cards go to the judge; by country, to a provider that refuses, that has no address, or that speaks no TLS. */
+function catalogueOf(providerPort: number, judgePort: number): string {
+  const connections = [
+    ['judge', `http://127.0.0.1:${providerPort}`],
+    ['refused', 'http://127.0.0.1:1'],
+    ['dns', 'http://provider.invalid'],
+    ['tls', `https://127.0.0.1:${judgePort}`],
+  ];
+  const connection = connections.map(
+    ([id, url]) => `
+  - id: ${id}
+    provider_id: JUDGE
+    connector: sandbox
+    settings: { base_url: '${url}', timeout_ms: ${PROVIDER_TIMEOUT_MS} }
+    secrets_from_environment: { api_key: FAULTS_API_KEY }`,
+  );
+  return `payment_method_types:
+  - { type: CARD, category: CARD, workflows: [DIRECT] }
+connections:${connection.join('')}
+routes:
+  - { id: 1, countries: [BR], connection: refused }
+  - { id: 2, countries: [MX], connection: dns }
+  - { id: 3, countries: [CO], connection: tls }
+  - { id: 4, connection: judge }
+`;
+}
