@@ -104,9 +104,9 @@ export function readConfig(environment: Environment = process.env): Config {
     logLevel: oneOf('LOG_LEVEL', ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'], 'info'),
     inProgressWaitMs: integer('IN_PROGRESS_WAIT_MS', 5_000, 0, 60_000),
     maxInFlight: integer('MAX_IN_FLIGHT', 1_000, 1, 100_000),
-    maxAtWork: integer('MAX_AT_WORK', 128, 1, 100_000),
-    rateLimitPerS: integer('RATE_LIMIT_PER_S', 1_000, 1, 1_000_000),
-    rateLimitBurst: integer('RATE_LIMIT_BURST', 2_000, 1, 1_000_000),
+    maxAtWork: integer('MAX_AT_WORK', 256, 1, 100_000),
+    rateLimitPerS: integer('RATE_LIMIT_PER_S', 2_000, 1, 1_000_000),
+    rateLimitBurst: integer('RATE_LIMIT_BURST', 4_000, 1, 1_000_000),
     lookUpSchedule: {
       leaseMarginMs: integer('LEASE_MARGIN_MS', 10_000, 100, 600_000),
       firstLookUpMs: integer('LOOK_UP_FIRST_MS', 5_000, 10, 600_000),
