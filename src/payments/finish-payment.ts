@@ -106,13 +106,13 @@ export async function writeFinish(parts: FinishParts, finish: Finish, stop?: Abo
  * reported by its maker.
  */
 export async function within<T>(promise: Promise<T>, timeoutMs: number): Promise<T | undefined> {
-  const timer = new AbortController();
-  const late = setTimeout(timeoutMs, undefined, { signal: timer.signal });
-  late.catch(() => {});
+  const late = Promise.withResolvers<undefined>();
+  // Not the timer of timers/promises: stopping that one makes two errors with their stacks, for every payment.
+  const timer = globalThis.setTimeout(late.resolve, timeoutMs, undefined);
   try {
-    return await Promise.race([promise, late]);
+    return await Promise.race([promise, late.promise]);
   } finally {
-    timer.abort();
+    clearTimeout(timer);
     promise.catch(() => {});
   }
 }

@@ -6,8 +6,7 @@ import { type Payment, PaymentSchema } from '../../gen/payments/v1/payment_pb.js
  * `transactions_history`. Saying it once is a third of the bytes, and of the time that writing them takes.
  */
 export function encodeRecord(record: Payment): Uint8Array {
-  const { transactions: _, ...stored } = record;
-  return toBinary(PaymentSchema, stored);
+  return toBinary(PaymentSchema, { ...record, transactions: undefined });
 }
 
 /** Reads a record that `encodeRecord` wrote. */

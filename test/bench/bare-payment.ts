@@ -1,0 +1,76 @@
+import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import pg from 'pg';
+import type { Database } from '../../src/store/database.ts';
+import { claimPayment, finishPayment } from '../../src/store/payments.ts';
+import { ACCOUNT_ID, CURRENCY } from './request.ts';
+
+/** What a real payment wrote: the same bytes are written again by what is compared with the service. */
+export type Sample = { readonly draft: string; readonly record: string; readonly answer: string };
+
+/** As many connections as the service has. */
+export const POOL_SIZE = 16;
+
+/** The service's own two statements, without a service around them. */
+export type BarePayments = {
+  readonly answer: Buffer;
+  claim(payment: BarePayment): Promise<void>;
+  finish(payment: BarePayment): Promise<void>;
+};
+
+export type BarePayment = {
+  readonly paymentId: string;
+  readonly transactionId: string;
+  readonly idempotencyKey: string;
+  readonly minorUnits: bigint;
+};
+
+export function newBarePayment(idempotencyKey: string, minorUnits: bigint): BarePayment {
+  return { paymentId: randomUUID(), transactionId: randomUUID(), idempotencyKey, minorUnits };
+}
+
+/** Opens a bare pool of node-postgres. @param sampleFile holds a Sample, its bytes in base64. */
+export function openBarePayments(databaseUrl: string, sampleFile: string): BarePayments {
+  const sample: Sample = JSON.parse(readFileSync(sampleFile, 'utf8'));
+  const [draft, record, answer] = [sample.draft, sample.record, sample.answer].map((text) =>
+    Buffer.from(text, 'base64'),
+  ) as [Buffer, Buffer, Buffer];
+  const pool = new pg.Pool({ connectionString: databaseUrl, max: POOL_SIZE });
+  const database = {
+    query: (statement, values) => pool.query({ ...statement, values: values as unknown[] }),
+  } as Pick<Database, 'query'> as Database;
+  const requestHash = Buffer.alloc(32, 7);
+
+  return {
+    answer,
+    async claim(payment) {
+      const claimed = await claimPayment(database, {
+        ...payment,
+        accountId: ACCOUNT_ID,
+        requestHash,
+        status: 'PENDING',
+        record: draft,
+        transactionStatus: 'PENDING',
+        connectionId: 'bench',
+        currency: CURRENCY,
+        capture: true,
+        leaseS: 30,
+        vault: undefined,
+      });
+      if (!claimed) throw new Error('the key was claimed before');
+    },
+    async finish(payment) {
+      const finished = await finishPayment(database, {
+        ...payment,
+        status: 'SUCCEEDED',
+        record,
+        answer,
+        transactionStatus: 'SUCCEEDED',
+        fence: 0,
+        lookUpInS: undefined,
+        vault: undefined,
+      });
+      if (!finished) throw new Error('the payment was finished before');
+    },
+  };
+}

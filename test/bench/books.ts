@@ -1,0 +1,128 @@
+import pg from 'pg';
+import type { Sample } from './bare-payment.ts';
+import { ACCOUNT_ID, amountOf, idempotencyKey, PUBLIC_KEY, restTemplate, SECRET_KEY } from './request.ts';
+
+/** The two books that must agree: our database and the provider's ledger. */
+export type Books = {
+  /** Empties both, so that every run begins alike. */
+  open(): Promise<void>;
+  /**
+   * Compares both with what was sent.
+   *
+   * @param atProvider false when the provider was not part of the run.
+   * @throws Error saying where they differ.
+   */
+  compare(run: {
+    readonly sent: number;
+    readonly runId: string;
+    readonly atProvider: boolean;
+  }): Promise<void>;
+  /** Makes one payment and looks at what it writes, before and after its outcome. */
+  samplePayment(servicePort: number): Promise<Sample>;
+  close(): Promise<void>;
+};
+
+export async function openBooks(databaseUrl: string, providerPort: number): Promise<Books> {
+  const client = new pg.Client(databaseUrl);
+  await client.connect();
+  const provider = async (method: string, path: string) => {
+    const response = await fetch(`http://127.0.0.1:${providerPort}${path}`, { method });
+    return response.text();
+  };
+
+  return {
+    async open() {
+      // In this order, since recovery, which looks for work all the time, locks them so.
+      await client.query('TRUNCATE transaction, payment');
+      await client.query('CHECKPOINT');
+      await provider('DELETE', '/ledger');
+    },
+    async compare({ sent, runId, atProvider }) {
+      const { rows } = await client.query<Row>(ROWS);
+      const paid = new Map(rows.map((row) => [row.id, row.cents]));
+      if (rows.length !== sent) throw new Error(`${sent} were sent, and ${rows.length} are in the database`);
+      for (const [sequence, row] of rows.sort((a, b) => (a.key < b.key ? -1 : 1)).entries()) {
+        const fault = faultOf(row, runId, sequence);
+        if (fault) throw new Error(`payment ${sequence}: ${fault}`);
+      }
+      if (!atProvider) return;
+      const ledger = (await provider('GET', '/ledger')).split('\n').filter((line) => line !== '');
+      for (const line of ledger) {
+        const [id = '', cents] = line.split(' ');
+        if (paid.get(id) !== cents) throw new Error(`the ledger's ${id} is not in the database, or differs`);
+        // What is left over at the end was never at the provider, and what comes twice is missing here.
+        paid.delete(id);
+      }
+      if (paid.size > 0) throw new Error(`${paid.size} payments are not in the provider's ledger`);
+    },
+    async samplePayment(servicePort) {
+      await provider('POST', '/hold');
+      const paying = payOnce(servicePort);
+      const draft = await waitFor(() => readSample(client, false));
+      await provider('POST', '/release');
+      await paying;
+      const finished = await waitFor(() => readSample(client, true));
+      return { ...finished, draft: draft.record };
+    },
+    close: () => client.end(),
+  };
+}
+
+type Row = {
+  key: string;
+  id: string;
+  cents: string;
+  status: string;
+  payment_status: string;
+  answered: boolean;
+};
+
+const ROWS = `
+  SELECT p.idempotency_key AS key, t.id, t.amount_minor_units AS cents, t.status, p.status AS payment_status,
+    p.answer IS NOT NULL AS answered
+  FROM transaction t JOIN payment p ON p.id = t.payment_id`;
+
+function faultOf(row: Row, runId: string, sequence: number): string | undefined {
+  if (row.key !== idempotencyKey(runId, sequence)) return `has the key ${row.key}`;
+  if (row.cents !== amountOf(sequence).replace('.', '')) return `has the amount ${row.cents}`;
+  if (row.status !== 'SUCCEEDED' || row.payment_status !== 'SUCCEEDED') return `is ${row.payment_status}`;
+  return row.answered ? undefined : 'has no answer';
+}
+
+async function payOnce(servicePort: number): Promise<void> {
+  const { bytes } = restTemplate('');
+  const response = await fetch(`http://127.0.0.1:${servicePort}/v1/payments`, {
+    method: 'POST',
+    headers: {
+      'content-type': 'application/json',
+      'public-api-key': PUBLIC_KEY,
+      'private-secret-key': SECRET_KEY,
+      'x-idempotency-key': 'bench-sample',
+    },
+    body: new Uint8Array(bytes.subarray(bytes.indexOf('\r\n\r\n') + 4)),
+  });
+  const answer = await response.text();
+  if (response.status !== 201) throw new Error(`the service answered ${response.status}: ${answer}`);
+}
+
+async function readSample(client: pg.Client, answered: boolean): Promise<Sample | undefined> {
+  const { rows } = await client.query<{ record: Buffer; answer: Buffer | null }>(
+    'SELECT record, answer FROM payment WHERE account_id = $1 AND (answer IS NOT NULL) = $2',
+    [ACCOUNT_ID, answered],
+  );
+  const [row] = rows;
+  return (
+    row && { draft: '', record: row.record.toString('base64'), answer: row.answer?.toString('base64') ?? '' }
+  );
+}
+
+const TRIES = 500;
+
+async function waitFor<T>(find: () => Promise<T | undefined>): Promise<T> {
+  for (let i = 0; i < TRIES; i++) {
+    const found = await find();
+    if (found) return found;
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  throw new Error('the sample payment did not come');
+}

@@ -1,0 +1,54 @@
+/** How a load is run: so many at once, each begun when the one before it was answered. */
+export type Plan = {
+  readonly concurrency: number;
+  /** What is sent in it is not measured: connections open, pools fill. */
+  readonly leadInMs: number;
+  readonly measuredMs: number;
+};
+
+export type LoopResult = {
+  /** Everything that was sent, the lead-in included. */
+  readonly sent: number;
+  readonly failed: number;
+  /** Of those answered well within the measured time. */
+  readonly perSecond: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+};
+
+/** Sends one, and says how it ended. A slot has one under way at a time. */
+export type Send = (slot: number, sequence: number, done: (ok: boolean) => void) => void;
+
+/** Runs a load in a closed loop, to its last answer. */
+export function closedLoop(plan: Plan, send: Send): Promise<LoopResult> {
+  return new Promise((resolve) => {
+    const latenciesMs: number[] = [];
+    let sent = 0;
+    let failed = 0;
+    let busy = plan.concurrency;
+    const beginMs = performance.now() + plan.leadInMs;
+    const endMs = beginMs + plan.measuredMs;
+
+    function next(slot: number): void {
+      const startedMs = performance.now();
+      if (startedMs >= endMs) {
+        busy -= 1;
+        if (busy === 0) resolve({ sent, failed, ...summary(latenciesMs, plan.measuredMs) });
+        return;
+      }
+      send(slot, sent++, (ok) => {
+        const nowMs = performance.now();
+        if (!ok) failed += 1;
+        else if (nowMs >= beginMs && nowMs < endMs) latenciesMs.push(nowMs - startedMs);
+        next(slot);
+      });
+    }
+    for (let slot = 0; slot < plan.concurrency; slot++) next(slot);
+  });
+}
+
+function summary(latenciesMs: number[], measuredMs: number) {
+  const sorted = Float64Array.from(latenciesMs).sort();
+  const quantile = (q: number) => sorted[Math.min(sorted.length - 1, Math.floor(q * sorted.length))] ?? NaN;
+  return { perSecond: sorted.length / (measuredMs / 1000), p50Ms: quantile(0.5), p99Ms: quantile(0.99) };
+}

@@ -1,0 +1,209 @@
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
+import { availableParallelism, cpus, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import pg from 'pg';
+import { pino } from 'pino';
+import { resolveDataDir } from '../../src/store/data-dir.ts';
+import { openDatabase } from '../../src/store/database.ts';
+import { startEmbeddedPostgres } from '../../src/store/embedded-postgres.ts';
+import { migrate } from '../../src/store/migrate.ts';
+import { closedLoop } from './closed-loop.ts';
+import { openGrpcClient } from './grpc-client.ts';
+import { cpuMs } from './proc.ts';
+import { newRunId } from './request.ts';
+import { openRestClient } from './rest-client.ts';
+import { addAccount, startService } from './service.ts';
+import { startWorker } from './worker.ts';
+
+// node test/bench/overload.ts [--seconds 4 --rounds 5 --protocol rest]
+//
+// Finds how many payments a second the service carries, then offers as many, and twice as many, whether or not it
+// answers, in turns, so that what disturbs the machine disturbs both. Held: every call is answered by its deadline, and
+// what is in the database and in the provider's ledger is what was accepted. To be seen: what is accepted under twice the
+// load is no less. The limits are those of the environment: MAX_AT_WORK=64 node test/bench/overload.ts
+
+const { values } = parseArgs({
+  options: {
+    seconds: { type: 'string', default: '4' },
+    rounds: { type: 'string', default: '5' },
+    protocol: { type: 'string', default: 'rest' },
+  },
+});
+const measuredMs = Number(values.seconds) * 1000;
+const overGrpc = values.protocol === 'grpc';
+const openClient = overGrpc ? openGrpcClient : openRestClient;
+
+/** Calls under way at once; of gRPC's less than a connection may have streams. */
+const SLOTS = overGrpc ? 250 : 1_500;
+const CAPACITY_CONCURRENCY = 64;
+/** By which every call must be answered. */
+const DEADLINE_MS = 5_000;
+const TICK_MS = 2;
+
+/** What is undone at the end, the last first. */
+const ending: (() => unknown)[] = [];
+try {
+  await bench();
+} finally {
+  for (const undo of ending.reverse()) await undo();
+}
+
+async function bench(): Promise<void> {
+  const { port, pid, compare } = await setUp();
+  console.log(`Node ${process.version}, ${availableParallelism()} × ${cpus()[0]?.model}, ${values.protocol}`);
+  await findCapacity(port, compare, 3_000);
+  const capacity = await findCapacity(port, compare, 5_000);
+  const slices: Record<string, Slice[]> = { '1×': [], '2×': [] };
+  for (let round = 1; round <= Number(values.rounds); round++) {
+    for (const [name, taken] of Object.entries(slices)) {
+      const client = await openClient(port, SLOTS, newRunId());
+      const before = cpuMs(pid);
+      const slice = await openLoop(capacity * Number.parseInt(name, 10), client.send);
+      taken.push({ ...slice, serverCpuMs: cpuMs(pid) - before });
+      client.close();
+      await compare(slice.accepted.length);
+    }
+  }
+  console.log(`Capacity, ${CAPACITY_CONCURRENCY} at a time: ${Math.round(capacity)} payments a second`);
+  console.table(Object.fromEntries(Object.entries(slices).map(([name, taken]) => [name, summary(taken)])));
+}
+
+type Compare = (accepted: number) => Promise<void>;
+
+async function findCapacity(port: number, compare: Compare, forMs: number): Promise<number> {
+  const client = await openClient(port, CAPACITY_CONCURRENCY, newRunId());
+  const plan = { concurrency: CAPACITY_CONCURRENCY, leadInMs: 300, measuredMs: forMs };
+  const { perSecond, sent, failed } = await closedLoop(plan, client.send);
+  client.close();
+  await compare(sent - failed);
+  return perSecond;
+}
+
+/** What became of the calls of a while: their latencies. */
+type Latencies = { readonly accepted: number[]; readonly refused: number[]; acceptedInTime: number };
+type Slice = Latencies & { readonly serverCpuMs: number };
+
+/** Sends so many a second, whether or not they are answered, and waits for the last answer. */
+function openLoop(
+  perSecond: number,
+  send: Awaited<ReturnType<typeof openClient>>['send'],
+): Promise<Latencies> {
+  const free = Array.from({ length: SLOTS }, (_, slot) => slot);
+  const latencies: Latencies = { accepted: [], refused: [], acceptedInTime: 0 };
+  let offered = 0;
+  let sent = 0;
+  const beginMs = performance.now();
+
+  function sendOne(slot: number): void {
+    const startedMs = performance.now();
+    send(slot, sent++, (ok) => {
+      const nowMs = performance.now();
+      latencies[ok ? 'accepted' : 'refused'].push(nowMs - startedMs);
+      if (ok && nowMs - beginMs < measuredMs) latencies.acceptedInTime += 1;
+      free.push(slot);
+    });
+  }
+
+  return new Promise((resolve) => {
+    const timer = setInterval(() => {
+      const elapsedMs = performance.now() - beginMs;
+      if (elapsedMs >= measuredMs) {
+        if (free.length < SLOTS) return;
+        clearInterval(timer);
+        resolve(latencies);
+        return;
+      }
+      for (const due = Math.floor((elapsedMs / 1000) * perSecond); offered < due; offered++) {
+        const slot = free.pop();
+        if (slot !== undefined) sendOne(slot);
+      }
+    }, TICK_MS);
+  });
+}
+
+function summary(slices: readonly Slice[]): Record<string, number> {
+  const sum = (of: (slice: Slice) => number) => slices.reduce((total, slice) => total + of(slice), 0);
+  const seconds = (slices.length * measuredMs) / 1000;
+  const accepted = slices.flatMap((slice) => slice.accepted);
+  const refused = slices.flatMap((slice) => slice.refused);
+  const all = [...accepted, ...refused];
+  return {
+    'sent/s': Math.round(all.length / seconds),
+    'accepted/s': Math.round(sum((slice) => slice.acceptedInTime) / seconds),
+    'refused %': Math.round((100 * refused.length) / all.length),
+    'accepted p50 ms': quantile(accepted, 0.5),
+    'accepted p99 ms': quantile(accepted, 0.99),
+    'refused p50 ms': quantile(refused, 0.5),
+    'refused p99 ms': quantile(refused, 0.99),
+    'slowest ms': quantile(all, 1),
+    late: all.filter((ms) => ms > DEADLINE_MS).length,
+    'server CPU ms/call': round2(sum((slice) => slice.serverCpuMs) / all.length),
+    'server CPU ms/accepted': round2(sum((slice) => slice.serverCpuMs) / accepted.length),
+  };
+}
+
+function round2(value: number): number {
+  return Math.round(100 * value) / 100;
+}
+
+function quantile(latenciesMs: readonly number[], q: number): number {
+  const sorted = Float64Array.from(latenciesMs).sort();
+  return round2(sorted[Math.min(sorted.length - 1, Math.floor(q * sorted.length))] ?? Number.NaN);
+}
+
+/** Starts everything; the database waits for the disk as in production. */
+async function setUp(): Promise<{ port: number; pid: number; compare: Compare }> {
+  const home = mkdtempSync(join(tmpdir(), 'payments-overload-'));
+  ending.push(() => rmSync(home, { recursive: true, force: true }));
+  // As root, PostgreSQL runs as a user who has to pass through.
+  chmodSync(home, 0o711);
+  const log = pino({ level: 'error' }, pino.destination(2));
+  const dataDir = resolveDataDir({ explicit: undefined, checkoutDir: home });
+  ending.push(() => rmSync(dataDir, { recursive: true, force: true }));
+  const postgres = await startEmbeddedPostgres({ dataDir, log });
+  ending.push(() => postgres.stop());
+  const databaseUrl = postgres.url;
+  const database = openDatabase({ url: databaseUrl, maxConnections: 1, log });
+  await migrate(database, join(import.meta.dirname, '../../src/store/migrations'));
+  await addAccount(database);
+  await database.close();
+
+  const provider = await startWorker('provider.ts');
+  ending.push(provider.stop);
+  const service = await startService({
+    name: 'overload',
+    home,
+    databaseUrl,
+    providerPort: provider.port,
+    nodeOptions: [],
+  });
+  ending.push(service.stop);
+  const client = new pg.Client(databaseUrl);
+  await client.connect();
+  ending.push(() => client.end());
+  return {
+    port: service.port,
+    pid: service.pid,
+    compare: (accepted) => compareBooks(client, provider.port, accepted),
+  };
+}
+
+/** @throws Error when more or fewer payments stand in the books than were accepted. Empties both. */
+async function compareBooks(client: pg.Client, providerPort: number, accepted: number): Promise<void> {
+  const ledgerUrl = `http://127.0.0.1:${providerPort}/ledger`;
+  const { rows } = await client.query<{ status: string; count: number }>(
+    'SELECT status, count(*)::int AS count FROM payment GROUP BY status',
+  );
+  const charges = (await (await fetch(ledgerUrl)).text()).split('\n').filter((line) => line !== '').length;
+  const isRight = charges === accepted && rows.every(({ status }) => status === 'SUCCEEDED');
+  const stored = rows.reduce((sum, { count }) => sum + count, 0);
+  if (!isRight || stored !== accepted) {
+    throw new Error(
+      `${accepted} were accepted, ${charges} are at the provider, stored: ${JSON.stringify(rows)}`,
+    );
+  }
+  await client.query('TRUNCATE payment, transaction');
+  await client.query('CHECKPOINT');
+  await fetch(ledgerUrl, { method: 'DELETE' });
+}

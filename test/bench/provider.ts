@@ -1,0 +1,99 @@
+import { randomUUID } from 'node:crypto';
+import http, { type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { ready } from './worker.ts';
+
+// The provider's stub: approves every charge at once, and keeps in memory what it was asked to charge. It speaks the
+// sandbox provider's API, and nothing of it but what the load needs.
+
+/** A line for every charge: its idempotency key and its amount. A key that came twice is there twice. */
+let ledger: string[] = [];
+let held: (() => void)[] | undefined;
+
+const routes: Readonly<Record<string, (request: IncomingMessage, response: ServerResponse) => void>> = {
+  'POST /v1/charges': (request, response) => {
+    readBody(request, (body) => {
+      const approve = () => answer(response, 201, JSON.stringify(charge(request, JSON.parse(body))));
+      if (held) held.push(approve);
+      else approve();
+    });
+  },
+  'GET /ledger': (_request, response) => answer(response, 200, ledger.join('\n')),
+  'DELETE /ledger': (_request, response) => {
+    ledger = [];
+    answer(response, 200, '');
+  },
+  /** Answers wait until they are released, so that a payment can be looked at while its outcome is open. */
+  'POST /hold': (_request, response) => {
+    held = [];
+    answer(response, 200, '');
+  },
+  'POST /release': (_request, response) => {
+    for (const approve of held ?? []) approve();
+    held = undefined;
+    answer(response, 200, '');
+  },
+};
+
+const server = http.createServer({ keepAliveTimeout: 60_000 }, (request, response) => {
+  const route = routes[`${request.method} ${request.url}`];
+  if (route) route(request, response);
+  else answer(response, 404, '');
+});
+server.listen(0, '127.0.0.1', () => ready((server.address() as AddressInfo).port));
+
+type ChargeRequest = {
+  readonly amount: number;
+  readonly currency: string;
+  readonly capture: boolean;
+  readonly installments: number;
+  readonly reference?: string;
+  readonly description?: string;
+  readonly card: { readonly number: string };
+};
+
+function charge(request: IncomingMessage, body: ChargeRequest): object {
+  const idempotencyKey = String(request.headers['idempotency-key']);
+  ledger.push(`${idempotencyKey} ${body.amount}`);
+  return {
+    object: 'charge',
+    id: `ch_${randomUUID()}`,
+    idempotency_key: idempotencyKey,
+    account: 'acct_bench',
+    acquirer: 'ONE',
+    status: 'approved',
+    response_code: '00',
+    response_message: 'Approved',
+    authorization_code: 'A1B2C3',
+    retrieval_reference_number: '012345678901',
+    amount: body.amount,
+    currency: body.currency,
+    captured: body.capture,
+    installments: body.installments,
+    card_iin: body.card.number.slice(0, 8),
+    card_last_four: body.card.number.slice(-4),
+    reference: body.reference ?? null,
+    description: body.description ?? null,
+    three_d_secure_setup_id: null,
+    order_item_count: 2,
+    airline_leg_count: 0,
+    created_at: new Date().toISOString(),
+  };
+}
+
+function readBody(request: IncomingMessage, done: (body: string) => void): void {
+  let body = '';
+  request.setEncoding('utf8');
+  request.on('data', (chunk: string) => {
+    body += chunk;
+  });
+  request.on('end', () => done(body));
+}
+
+function answer(response: ServerResponse, status: number, body: string): void {
+  response.writeHead(status, {
+    'content-type': 'application/json',
+    'content-length': Buffer.byteLength(body),
+  });
+  response.end(body);
+}

@@ -1,0 +1,113 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { createHash, randomBytes } from 'node:crypto';
+import { openSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { insertAccount, insertPublicKey, insertSecretKey } from '../../src/store/accounts.ts';
+import type { Database } from '../../src/store/database.ts';
+import { POOL_SIZE } from './bare-payment.ts';
+import { ACCOUNT_ID, PUBLIC_KEY, SECRET_KEY } from './request.ts';
+
+/** The service as `npm start` runs it, with its log in a file. */
+export type Service = { readonly pid: number; readonly port: number; stop(): Promise<void> };
+
+const ROOT = join(import.meta.dirname, '../..');
+const START_TIMEOUT_MS = 30_000;
+
+/** Starts the service against the database and the provider's stub. Its files lie in `home` under its name. */
+export async function startService(options: {
+  readonly name: string;
+  readonly home: string;
+  readonly databaseUrl: string;
+  readonly providerPort: number;
+  /** Command line options of Node. */
+  readonly nodeOptions: readonly string[];
+}): Promise<Service> {
+  const { name, home } = options;
+  const catalogueFile = join(home, `${name}.yaml`);
+  writeFileSync(catalogueFile, catalogue(options.providerPort));
+  const logFile = join(home, `${name}.log`);
+  const child = spawn(process.execPath, [...options.nodeOptions, ...startArguments()], {
+    cwd: ROOT,
+    env: {
+      ...process.env,
+      PORT: '0',
+      DATABASE_URL: options.databaseUrl,
+      DATABASE_MAX_CONNECTIONS: String(POOL_SIZE),
+      VAULT_KEYS: `bench:${randomBytes(32).toString('base64')}`,
+      HASH_KEY: randomBytes(32).toString('base64'),
+      CATALOGUE_FILE: catalogueFile,
+      SANDBOX: 'off',
+      LOG_LEVEL: 'info',
+      // What is refused is not measured here.
+      RATE_LIMIT_PER_S: '1000000',
+      RATE_LIMIT_BURST: '1000000',
+      BENCH_PROVIDER_KEY: 'bench',
+    },
+    stdio: ['ignore', openSync(logFile, 'w'), 'pipe'],
+  });
+  const port = await readPort(child);
+  const onExit = () => console.error(`the service ended by itself: ${lastLine(logFile)}`);
+  child.once('exit', onExit);
+  return { pid: child.pid ?? 0, port, stop: () => stop(child.off('exit', onExit)) };
+}
+
+/** What `npm start` gives to Node: options of Node, if any, and the script. */
+function startArguments(): string[] {
+  const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
+  const [node, ...rest] = scripts.start.split(' ');
+  if (node !== 'node') throw new Error('npm start is expected to be a call of node');
+  return rest;
+}
+
+function lastLine(file: string): string {
+  return readFileSync(file, 'utf8').trimEnd().split('\n').at(-1) ?? '';
+}
+
+/** Adds the account whose keys the requests carry. */
+export async function addAccount(database: Database): Promise<void> {
+  await insertAccount(database, { id: ACCOUNT_ID, name: 'Bench', secretAlways: false });
+  await insertPublicKey(database, PUBLIC_KEY, ACCOUNT_ID);
+  const hash = createHash('sha256').update(SECRET_KEY).digest();
+  await insertSecretKey(database, { id: ACCOUNT_ID, accountId: ACCOUNT_ID, hash });
+}
+
+function catalogue(providerPort: number): string {
+  return `
+payment_method_types:
+  - { type: CARD, category: CARD, workflows: [DIRECT] }
+connections:
+  - id: bench
+    provider_id: BENCH
+    connector: sandbox
+    settings: { base_url: "http://127.0.0.1:${providerPort}" }
+    secrets_from_environment: { api_key: BENCH_PROVIDER_KEY }
+routes:
+  - { id: 1, name: Everything, connection: bench }
+bins:
+  - { prefix: "40518856", issuer_name: Bench Bank, issuer_code: BB, country_code: CL, category: GOLD, type: CREDIT }
+`;
+}
+
+/** The service tells its address once it listens. */
+function readPort(child: ChildProcess): Promise<number> {
+  let said = '';
+  return new Promise((resolve, reject) => {
+    const fail = (why: string) => reject(new Error(`the service ${why}: ${said}`));
+    const late = setTimeout(fail, START_TIMEOUT_MS, 'did not start in time');
+    child.once('exit', () => fail('ended'));
+    child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+      said += text;
+      const port = /http:\/\/127\.0\.0\.1:(\d+)/.exec(said)?.[1];
+      if (!port) return;
+      clearTimeout(late);
+      resolve(Number(port));
+    });
+  });
+}
+
+async function stop(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const exited = new Promise((resolve) => child.once('exit', resolve));
+  child.kill('SIGTERM');
+  await exited;
+}
