@@ -1,20 +1,16 @@
-import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { availableParallelism, cpus, tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { availableParallelism, cpus } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { pino } from 'pino';
-import { resolveDataDir } from '../../src/store/data-dir.ts';
-import { openDatabase } from '../../src/store/database.ts';
-import { startEmbeddedPostgres } from '../../src/store/embedded-postgres.ts';
-import { migrate } from '../../src/store/migrate.ts';
 import { type Books, openBooks } from './books.ts';
 import type { LoopResult, Plan } from './closed-loop.ts';
 import type { LoadOrder } from './load.ts';
 import { cpuMs, cpuOfMachineMs, cpuOfTreeMs, peakResidentMb } from './proc.ts';
 import { type Measure, type Measures, report, SUBJECTS, type Subject } from './report.ts';
 import { newRunId } from './request.ts';
-import { addAccount, startService } from './service.ts';
+import { startService } from './service.ts';
 import type { SqlOrder } from './sql.ts';
+import { startSurroundings } from './surroundings.ts';
 import { startWorker } from './worker.ts';
 
 // npm run bench [-- --seconds 4 --rounds 3 --concurrency 1,16,64 --node-options=…]
@@ -82,23 +78,7 @@ type Stage = { run(subject: Subject, plan: Plan): Promise<Measure>; peakMb(): Re
 
 /** Starts everything; the database waits for the disk as in production. */
 async function setUp(): Promise<Stage> {
-  const home = mkdtempSync(join(tmpdir(), 'payments-bench-'));
-  ending.push(() => rmSync(home, { recursive: true, force: true }));
-  // As root, PostgreSQL runs as a user who has to pass through.
-  chmodSync(home, 0o711);
-  const log = pino({ level: 'error' }, pino.destination(2));
-  const dataDir = resolveDataDir({ explicit: undefined, checkoutDir: home });
-  ending.push(() => rmSync(dataDir, { recursive: true, force: true }));
-  const postgres = await startEmbeddedPostgres({ dataDir, log });
-  ending.push(() => postgres.stop());
-  const databaseUrl = postgres.url;
-  const database = openDatabase({ url: databaseUrl, maxConnections: 1, log });
-  await migrate(database, join(import.meta.dirname, '../../src/store/migrations'));
-  await addAccount(database);
-  await database.close();
-
-  const provider = await startWorker('provider.ts');
-  ending.push(provider.stop);
+  const { home, dataDir, databaseUrl, provider } = await startSurroundings('bench', ending);
   const service = async (name: string) => {
     const started = await startService({
       name,

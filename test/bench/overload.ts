@@ -1,20 +1,13 @@
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
-import { availableParallelism, cpus, tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { availableParallelism, cpus } from 'node:os';
 import { parseArgs } from 'node:util';
 import pg from 'pg';
-import { pino } from 'pino';
-import { resolveDataDir } from '../../src/store/data-dir.ts';
-import { openDatabase } from '../../src/store/database.ts';
-import { startEmbeddedPostgres } from '../../src/store/embedded-postgres.ts';
-import { migrate } from '../../src/store/migrate.ts';
 import { closedLoop } from './closed-loop.ts';
 import { openGrpcClient } from './grpc-client.ts';
 import { cpuMs } from './proc.ts';
 import { newRunId } from './request.ts';
 import { openRestClient } from './rest-client.ts';
-import { addAccount, startService } from './service.ts';
-import { startWorker } from './worker.ts';
+import { startService } from './service.ts';
+import { startSurroundings } from './surroundings.ts';
 
 // node test/bench/overload.ts [--seconds 4 --rounds 5 --protocol rest]
 //
@@ -154,23 +147,7 @@ function quantile(latenciesMs: readonly number[], q: number): number {
 
 /** Starts everything; the database waits for the disk as in production. */
 async function setUp(): Promise<{ port: number; pid: number; compare: Compare }> {
-  const home = mkdtempSync(join(tmpdir(), 'payments-overload-'));
-  ending.push(() => rmSync(home, { recursive: true, force: true }));
-  // As root, PostgreSQL runs as a user who has to pass through.
-  chmodSync(home, 0o711);
-  const log = pino({ level: 'error' }, pino.destination(2));
-  const dataDir = resolveDataDir({ explicit: undefined, checkoutDir: home });
-  ending.push(() => rmSync(dataDir, { recursive: true, force: true }));
-  const postgres = await startEmbeddedPostgres({ dataDir, log });
-  ending.push(() => postgres.stop());
-  const databaseUrl = postgres.url;
-  const database = openDatabase({ url: databaseUrl, maxConnections: 1, log });
-  await migrate(database, join(import.meta.dirname, '../../src/store/migrations'));
-  await addAccount(database);
-  await database.close();
-
-  const provider = await startWorker('provider.ts');
-  ending.push(provider.stop);
+  const { home, databaseUrl, provider } = await startSurroundings('overload', ending);
   const service = await startService({
     name: 'overload',
     home,

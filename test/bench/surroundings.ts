@@ -1,0 +1,37 @@
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pino } from 'pino';
+import { resolveDataDir } from '../../src/store/data-dir.ts';
+import { openDatabase } from '../../src/store/database.ts';
+import { startEmbeddedPostgres } from '../../src/store/embedded-postgres.ts';
+import { migrate } from '../../src/store/migrate.ts';
+import { addAccount } from './service.ts';
+import { startWorker } from './worker.ts';
+
+/**
+ * Starts what every benchmark runs among: a database that waits for the disk as in production, with the account, and
+ * the provider's stub.
+ *
+ * @param ending takes what is to be undone at the end, the last first.
+ */
+export async function startSurroundings(name: string, ending: (() => unknown)[]) {
+  const home = mkdtempSync(join(tmpdir(), `payments-${name}-`));
+  ending.push(() => rmSync(home, { recursive: true, force: true }));
+  // As root, PostgreSQL runs as a user who has to pass through.
+  chmodSync(home, 0o711);
+  const log = pino({ level: 'error' }, pino.destination(2));
+  const dataDir = resolveDataDir({ explicit: undefined, checkoutDir: home });
+  ending.push(() => rmSync(dataDir, { recursive: true, force: true }));
+  const postgres = await startEmbeddedPostgres({ dataDir, log });
+  ending.push(() => postgres.stop());
+  const databaseUrl = postgres.url;
+  const database = openDatabase({ url: databaseUrl, maxConnections: 1, log });
+  await migrate(database, join(import.meta.dirname, '../../src/store/migrations'));
+  await addAccount(database);
+  await database.close();
+
+  const provider = await startWorker('provider.ts');
+  ending.push(provider.stop);
+  return { home, dataDir, databaseUrl, provider };
+}
