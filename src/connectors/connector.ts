@@ -32,7 +32,7 @@ export type Connection = {
    * outcome too.
    */
   pay(attempt: PaymentAttempt): Promise<Outcome>;
-  /** By when `pay` and `lookUp` have ended, whatever happens. */
+  /** By when `pay`, `lookUp` and `probe` have ended, whatever happens. */
   readonly deadlineMs: number;
   /**
    * Learns what became of an attempt whose outcome is not known; undefined for a provider that offers no look-up. Like
@@ -40,6 +40,11 @@ export type Connection = {
    * heard of it yet is `unknown`.
    */
   readonly lookUp: ((query: LookUp) => Promise<Outcome>) | undefined;
+  /**
+   * Asks the provider whether it is there and takes our calls, moving no money; undefined for a provider that cannot be
+   * asked. Never throws, and has ended by `deadlineMs`.
+   */
+  readonly probe: (() => Promise<boolean>) | undefined;
   /** Waits for calls in flight, then lets go of sockets. */
   close(): Promise<void>;
 };
@@ -123,7 +128,15 @@ export type Outcome =
    * Surely nothing happened at the provider (refused, DNS, TLS, or turned away by the provider before it did anything):
    * the attempt may be made elsewhere.
    */
-  | { readonly kind: 'not_sent'; readonly detail: string }
+  | {
+      readonly kind: 'not_sent';
+      readonly detail: string;
+      /**
+       * This very attempt was turned away, by the provider's answer or by a limit of ours: that tells nothing against the
+       * provider's health.
+       */
+      readonly turnedAway?: true;
+    }
   /** It may have happened (timeout, reset, 5xx, unreadable answer): never resent, never sent elsewhere, never "failed". */
   | { readonly kind: 'unknown'; readonly detail: string; readonly providerData: ProviderData | undefined };
 

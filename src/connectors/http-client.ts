@@ -15,7 +15,7 @@ export type HttpClientOptions = {
   /** One deadline over everything: waiting for a socket, connecting, sending, the answer's last byte. */
   readonly timeoutMs: number;
   readonly maxResponseBytes: number;
-  /** Sockets open at once. Sixteen times as many requests may be under way; what exceeds that is `not_sent`. */
+  /** Sockets open at once. Eight times as many requests may be under way; what exceeds that is `not_sent`. */
   readonly maxConnections: number;
 };
 
@@ -35,11 +35,17 @@ export type HttpRequest = {
 export type HttpResult =
   | { readonly kind: 'answer'; readonly status: number; readonly body: Uint8Array }
   /** Surely not a byte of the request was written to a socket. */
-  | { readonly kind: 'not_sent'; readonly detail: string }
+  | {
+      readonly kind: 'not_sent';
+      readonly detail: string;
+      /** By the client's own limit: it says nothing of the provider. */
+      readonly turnedAway?: true;
+    }
   /** Some of the request may have reached the provider. */
   | { readonly kind: 'unknown'; readonly detail: string };
 
-const REQUESTS_PER_CONNECTION = 16;
+/** Keeps the calls of a provider that hangs (64 × 8) well below MAX_IN_FLIGHT, so that others still get theirs. */
+const REQUESTS_PER_CONNECTION = 8;
 const KEEP_ALIVE_MS = 4_000;
 const MAX_KEEP_ALIVE_MS = 30_000;
 const ERROR_CODE = /^[A-Z][A-Z0-9_]{0,63}$/;
@@ -71,7 +77,9 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
 
   async function request(httpRequest: HttpRequest): Promise<HttpResult> {
     if (closed) return { kind: 'not_sent', detail: 'before sending: CLOSED' };
-    if (inFlight >= maxInFlight) return { kind: 'not_sent', detail: 'before sending: TOO_MANY_WAITING' };
+    if (inFlight >= maxInFlight) {
+      return { kind: 'not_sent', detail: 'before sending: TOO_MANY_WAITING', turnedAway: true };
+    }
     inFlight += 1;
     const result = await exchange(pool, httpRequest, options);
     inFlight -= 1;

@@ -22,6 +22,8 @@ export type ConformingConnector = {
   attempt(): PaymentAttempt;
   /** The provider's approval of an attempt, as it is sent. */
   approval(attempt: PaymentAttempt): { status: number; body: JsonObject };
+  /** The provider's answer to a probe when all is well. */
+  readonly probeAnswer: { status: number; body: JsonObject };
   /** Answers of the provider, and the kind of outcome that each must become. */
   readonly answers: readonly ConformingAnswer[];
 };
@@ -45,8 +47,8 @@ const UNRESOLVABLE_HOST = `${'a'.repeat(64)}.invalid`;
 
 /**
  * What every connector must report, whatever its provider: not_sent only when surely nothing was sent, unknown when it
- * may have been, each attempt sent at most once, every call ended by its deadline, no secret in an outcome. It runs
- * against real sockets.
+ * may have been, each attempt sent at most once, every call ended by its deadline, no secret in an outcome, a probe that
+ * finds only who answers it properly. It runs against real sockets.
  */
 export function describeConformance(subject: ConformingConnector): void {
   describe(`the connector ${subject.connector.name} conforms`, () => {
@@ -105,6 +107,24 @@ export function describeConformance(subject: ConformingConnector): void {
           const connection = suite.connect(`http://127.0.0.1:${server.port}`);
           expect(await suite.pay(connection, attempt)).toMatchObject({ kind: row.outcome });
           expect(server.requests).toHaveLength(1);
+        });
+      }
+    });
+
+    describe('a probe', () => {
+      it('finds a provider that answers', async () => {
+        const { status, body } = subject.probeAnswer;
+        const server = await suite.serve((socket) => socket.write(httpAnswer(status, JSON.stringify(body))));
+        expect(await suite.probe(`http://127.0.0.1:${server.port}`)).toBe(true);
+        expect(server.requests).toHaveLength(1);
+      });
+      it('finds none when the connection is refused', async () => {
+        expect(await suite.probe(`http://127.0.0.1:${await closedPort()}`)).toBe(false);
+      });
+      for (const [name, script] of Object.entries(brokenAnswers(subject))) {
+        it(`finds none when it gets ${name}`, async () => {
+          const server = await suite.serve(script);
+          expect(await suite.probe(`http://127.0.0.1:${server.port}`)).toBe(false);
         });
       }
     });
@@ -204,6 +224,14 @@ function createSuite(subject: ConformingConnector) {
     return outcome;
   }
 
+  /** Probes, and checks that it ends in time. */
+  async function probe(baseUrl: string): Promise<boolean | undefined> {
+    const startedMs = performance.now();
+    const isThere = await connect(baseUrl).probe?.();
+    expect(performance.now() - startedMs).toBeLessThan(TIMEOUT_MS + SLACK_MS);
+    return isThere;
+  }
+
   async function expectNotSent(baseUrl: string): Promise<void> {
     expect(await pay(connect(baseUrl))).toMatchObject({ kind: 'not_sent' });
   }
@@ -226,7 +254,7 @@ function createSuite(subject: ConformingConnector) {
     for (const it of opened.splice(0).reverse()) await it.close();
   }
 
-  return { serve, connect, pay, expectNotSent, expectUnknown, approvalOf, cleanUp };
+  return { serve, connect, pay, probe, expectNotSent, expectUnknown, approvalOf, cleanUp };
 }
 
 function secretsOf(attempt: PaymentAttempt, secrets: Readonly<Record<string, Secret>>): string[] {

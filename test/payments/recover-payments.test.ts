@@ -62,6 +62,7 @@ function partsOf(says: Outcome | ((query: LookUp) => Promise<Outcome>) | 'no loo
   const connection: Connection = {
     pay: () => Promise.reject(new Error('recovery never sends')),
     lookUp: says === 'no look-up' ? undefined : lookUp,
+    probe: undefined,
     deadlineMs: 1_000,
     close: async () => {},
   };

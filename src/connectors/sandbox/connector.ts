@@ -1,7 +1,8 @@
+import { randomUUID } from 'node:crypto';
 import type { JsonObject } from '@bufbuild/protobuf';
 import type { ConnectContext, Connection, Connector, LookUp, Outcome, PaymentAttempt } from '../connector.ts';
 import { createHttpClient } from '../http-client.ts';
-import { fromLookUp, fromProvider } from './from-provider.ts';
+import { fromLookUp, fromProvider, isUnheardOf } from './from-provider.ts';
 import { readSettings } from './settings.ts';
 import { lookUpRequest, toProvider } from './to-provider.ts';
 
@@ -28,7 +29,7 @@ function connect(settings: JsonObject, context: ConnectContext): Connection {
   async function pay(attempt: PaymentAttempt): Promise<Outcome> {
     // The provider's JSON numbers cannot tell such an amount exactly.
     if (attempt.money.minorUnits > BigInt(Number.MAX_SAFE_INTEGER)) {
-      return { kind: 'not_sent', detail: 'the amount is above what the provider takes' };
+      return { kind: 'not_sent', detail: 'the amount is above what the provider takes', turnedAway: true };
     }
     const client = isConnectionRefusedCard(attempt) ? refusing : provider;
     const result = await client.request(toProvider(attempt, sandbox));
@@ -40,11 +41,17 @@ function connect(settings: JsonObject, context: ConnectContext): Connection {
     return fromLookUp(result, query, context.providerId);
   }
 
+  /** Looks up what nobody ever sent. */
+  async function probe(): Promise<boolean> {
+    const query = { transactionId: randomUUID(), closeIfAbsent: false };
+    return isUnheardOf(await provider.request(lookUpRequest(query, sandbox)));
+  }
+
   async function close(): Promise<void> {
     await Promise.all([provider.close(), refusing.close()]);
   }
 
-  return { pay, lookUp, close, deadlineMs: sandbox.timeoutMs };
+  return { pay, lookUp, probe, close, deadlineMs: sandbox.timeoutMs };
 }
 
 function isConnectionRefusedCard(attempt: PaymentAttempt): boolean {

@@ -43,6 +43,8 @@ const APPROVED = '00';
 
 /** The statuses with which the provider refuses a call before it does anything, and says so in an error body. */
 const REFUSALS: ReadonlySet<number> = new Set([400, 401, 403, 404, 413, 415, 422, 429]);
+/** Those that are the connection's trouble, not this one call's: our key, our rate. */
+const REFUSALS_OF_ALL: ReadonlySet<number> = new Set([401, 403, 429]);
 
 const OBJECTS: Readonly<Record<AttemptMethod['kind'], string>> = {
   card: 'charge',
@@ -73,13 +75,19 @@ export type AskedAttempt = Pick<LookUp, 'transactionId' | 'money' | 'method'>;
  */
 export function fromLookUp(result: HttpResult, attempt: AskedAttempt, providerId: string): Outcome {
   if (result.kind !== 'answer') return unknown(result.detail);
+  if (isUnheardOf(result)) return unknown('the provider has not heard of it');
   const answer = parseObject(result.body);
-  if (result.status === 404 && answer && isErrorBody(answer))
-    return unknown('the provider has not heard of it');
   if (isClosed(result.status, answer, attempt))
     return { kind: 'not_sent', detail: 'the provider closed it unheard' };
   const outcome = fromAnswer(result, attempt, providerId);
   return outcome.kind === 'not_sent' ? unknown(outcome.detail) : outcome;
+}
+
+/** Whether the result of a look-up is the provider's word that it knows nothing under that key. */
+export function isUnheardOf(result: HttpResult): boolean {
+  if (result.kind !== 'answer' || result.status !== 404) return false;
+  const answer = parseObject(result.body);
+  return answer !== undefined && isErrorBody(answer);
 }
 
 function isClosed(status: number, answer: JsonObject | undefined, attempt: AskedAttempt): boolean {
@@ -95,7 +103,8 @@ function fromAnswer(
   const answer = parseObject(result.body);
   if (!answer) return unknown(`the answer cannot be read: ${status}`);
   if (REFUSALS.has(status) && isErrorBody(answer)) {
-    return { kind: 'not_sent', detail: `the provider refused the request: ${status}` };
+    const detail = `the provider refused the request: ${status}`;
+    return { kind: 'not_sent', detail, ...(!REFUSALS_OF_ALL.has(status) && { turnedAway: true }) };
   }
   if (status !== 200 && status !== 201 && status !== 402) return unknown(`the provider's answer: ${status}`);
 

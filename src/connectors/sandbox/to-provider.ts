@@ -37,7 +37,10 @@ export function toProvider(attempt: PaymentAttempt, settings: SandboxSettings): 
 }
 
 /** The request that asks what became of an attempt; or has it closed when the provider has not heard of it. */
-export function lookUpRequest(query: LookUp, settings: SandboxSettings): HttpRequest {
+export function lookUpRequest(
+  query: Pick<LookUp, 'transactionId' | 'closeIfAbsent'>,
+  settings: SandboxSettings,
+): HttpRequest {
   const path = `${settings.basePath}/v1/by-idempotency-key/${encodeURIComponent(query.transactionId)}`;
   const headers = { authorization: `Bearer ${settings.apiKey.reveal()}` };
   if (!query.closeIfAbsent) return { method: 'GET', path, headers, body: undefined };

@@ -25,6 +25,7 @@ describeConformance({
   secrets,
   attempt: cardAttempt,
   approval: (attempt) => ({ status: 201, body: chargeAnswer(attempt) }),
+  probeAnswer: { status: 404, body: { error: { type: 'not_found', message: 'nothing was recorded' } } },
   answers: [
     row('approved', 'a charge', (_, approval) => ({ status: 201, body: approval })),
     row('approved', 'a repeated charge', (_, approval) => ({ status: 200, body: approval })),
@@ -196,7 +197,23 @@ describe('the sandbox connector with the sandbox provider', () => {
       await pay(cardAttempt(undefined, { money: { minorUnits: 2n ** 53n, currency: 'CLF' } })),
     ).toMatchObject({
       kind: 'not_sent',
+      turnedAway: true,
     });
+  });
+
+  it('finds the provider by a probe, but not with a wrong API key, and moves no money', async () => {
+    const probe = (apiKey: string) => {
+      const connection = sandboxConnector.connect(
+        { base_url: baseUrl },
+        { providerId: 'SANDBOX_ONE', secrets: { api_key: new Secret(apiKey) } },
+      );
+      connections.push(connection);
+      return connection.probe?.();
+    };
+    const before = await ledger();
+    expect(await probe(API_KEY)).toBe(true);
+    expect(await probe('wrong')).toBe(false);
+    expect(await ledger()).toEqual(before);
   });
 
   for (const card of MAGIC_CARDS.filter(({ behaviour }) => behaviour.kind === 'decline')) {
@@ -242,6 +259,12 @@ describe('the sandbox connector with the sandbox provider', () => {
     expect(impatientOutcome).toMatchObject({ kind: 'unknown' });
     await expect.poll(() => recorded(impatient)).toMatchObject({ status: 'approved' });
   });
+
+  async function ledger(): Promise<unknown> {
+    const response = await fetch(`${baseUrl}/v1/ledger`, { headers: { authorization: `Bearer ${API_KEY}` } });
+    expect(response.status).toBe(200);
+    return response.json();
+  }
 
   async function recorded(attempt: PaymentAttempt): Promise<unknown> {
     const response = await fetch(`${baseUrl}/v1/by-idempotency-key/${attempt.transactionId}`, {

@@ -50,3 +50,20 @@ it('shows no object where a text belongs, and cuts long texts', () => {
   });
   expect(outcome).not.toHaveProperty('providerData.rawResponse.account');
 });
+
+it('tells a refusal of this one attempt from one that says something of the connection', () => {
+  const refusal = (status: number) => {
+    const body = Buffer.from(JSON.stringify({ error: { type: 'x', message: 'no' } }));
+    return fromProvider({ kind: 'answer', status, body }, cardAttempt(), 'SANDBOX_ONE');
+  };
+  for (const status of [400, 404, 413, 415, 422]) {
+    const detail = `the provider refused the request: ${status}`;
+    expect(refusal(status)).toEqual({ kind: 'not_sent', detail, turnedAway: true });
+  }
+  for (const status of [401, 403, 429]) {
+    expect(refusal(status)).toEqual({
+      kind: 'not_sent',
+      detail: `the provider refused the request: ${status}`,
+    });
+  }
+});

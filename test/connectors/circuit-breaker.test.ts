@@ -1,0 +1,175 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { CIRCUIT_OPEN, guarded, OUTCOMES } from './guarded-connection.ts';
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['Date'] });
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+const { approved, declined, unknown, notSent, turnedAway } = OUTCOMES;
+const later = (ms: number) => vi.setSystemTime(Date.now() + ms);
+
+describe('a closed circuit', () => {
+  it.each(Object.entries(OUTCOMES))('gives the outcome as it is: %s', async (_name, outcome) => {
+    const { begin } = guarded();
+    const payment = begin();
+    await payment.sent?.end(outcome);
+    expect(await payment.outcome).toBe(outcome);
+  });
+
+  it.each([
+    ['unknown', unknown],
+    ['not_sent', notSent],
+  ])('opens by %s', async (_name, outcome) => {
+    const { health, make } = guarded();
+    await make(outcome);
+    expect(health.isAvailable()).toBe(true);
+    await make(outcome);
+    expect(health.isAvailable()).toBe(false);
+    expect(health.state()).toBe('OPEN');
+  });
+
+  it('does not open by declines, nor by attempts that were turned away', async () => {
+    const { health, make } = guarded();
+    for (let i = 0; i < 50; i++) await make(declined, turnedAway);
+    expect(health.state()).toBe('CLOSED');
+  });
+
+  it('opens at the share of failing calls, counted from the least number of calls on', async () => {
+    const { health, make } = guarded({ failureRate: 0.3, minCalls: 10 });
+    await make(unknown, unknown, unknown, ...Array(6).fill(approved));
+    expect(health.state()).toBe('CLOSED');
+    // Of 10, 3 failed already, but only a failure opens.
+    await make(approved);
+    expect(health.state()).toBe('CLOSED');
+    await make(unknown);
+    expect(health.state()).toBe('OPEN');
+  });
+
+  it('stays closed below the share', async () => {
+    const { health, make } = guarded({ failureRate: 0.3, minCalls: 10 });
+    for (let i = 0; i < 20; i++) await make(approved, approved, approved, unknown);
+    expect(health.state()).toBe('CLOSED');
+  });
+
+  it('can want all calls to fail', async () => {
+    const some = guarded({ failureRate: 1, minCalls: 3 });
+    for (let i = 0; i < 20; i++) await some.make(unknown, unknown, approved);
+    expect(some.health.state()).toBe('CLOSED');
+    const all = guarded({ failureRate: 1, minCalls: 3 });
+    await all.make(unknown, unknown, unknown);
+    expect(all.health.state()).toBe('OPEN');
+  });
+
+  it('is not kept closed by attempts that were turned away because it hangs', async () => {
+    const { health, make } = guarded({ minCalls: 20 });
+    await make(...Array(200).fill(turnedAway), ...Array(20).fill(notSent));
+    expect(health.state()).toBe('OPEN');
+  });
+
+  it('forgets failures older than the window, however few the calls since', async () => {
+    const { health, make } = guarded({ failureRate: 0.75, minCalls: 4 });
+    await make(unknown, unknown, unknown);
+    later(10_000);
+    await make(approved, unknown);
+    expect(health.state()).toBe('CLOSED');
+    await make(unknown, unknown);
+    expect(health.state()).toBe('OPEN');
+  });
+
+  it('opens after so many failures in a row, however long they took', async () => {
+    const { health, make } = guarded({ minCalls: 3 });
+    for (const outcome of [unknown, approved, notSent, turnedAway, unknown]) {
+      await make(outcome);
+      later(60_000);
+    }
+    expect(health.state()).toBe('CLOSED');
+    await make(unknown);
+    expect(health.state()).toBe('OPEN');
+  });
+});
+
+describe('an open circuit', () => {
+  it('is not_sent at once, and the provider hears nothing of it', async () => {
+    const { open, begin } = guarded();
+    await open();
+    later(999);
+    const { outcome, sent } = begin();
+    expect(sent).toBeUndefined();
+    expect(await outcome).toEqual(CIRCUIT_OPEN);
+  });
+
+  it('lets look-ups through, and learns nothing from them', async () => {
+    const { connection, open, lookedUp, health } = guarded();
+    const query = {
+      transactionId: 'transaction-1',
+      money: { minorUnits: 1n, currency: 'USD' },
+      method: { kind: 'card', capture: true },
+      closeIfAbsent: false,
+    } as const;
+    for (let i = 0; i < 5; i++) await connection.lookUp?.(query);
+    expect(health.state()).toBe('CLOSED');
+    await open();
+    expect(await connection.lookUp?.(query)).toBe(unknown);
+    expect(lookedUp).toHaveLength(6);
+  });
+});
+
+describe('a payment that began before the circuit opened', () => {
+  it('neither closes it by its success nor opens it again by its failure', async () => {
+    const { begin, open, make, health } = guarded();
+    const late = Array.from({ length: 8 }, begin);
+    const endTwo = async () => {
+      await late.pop()?.sent?.end(approved);
+      await late.pop()?.sent?.end(unknown);
+    };
+    await open();
+    await endTwo();
+    expect(health.state()).toBe('OPEN');
+    later(1_000);
+    await endTwo();
+    expect(health.isAvailable()).toBe(true);
+    const trial = begin();
+    await endTwo();
+    expect(health.state()).toBe('HALF_OPEN');
+    await trial.sent?.end(approved);
+    expect(health.state()).toBe('CLOSED');
+    await late.pop()?.sent?.end(unknown);
+    await late.pop()?.sent?.end(unknown);
+    expect(health.state()).toBe('CLOSED');
+    await make(unknown);
+    expect(health.state()).toBe('CLOSED');
+    await make(unknown);
+    expect(health.state()).toBe('OPEN');
+  });
+
+  it('does not lengthen the pause by failing with many others', async () => {
+    const { begin, health, states } = guarded();
+    const calls = Array.from({ length: 100 }, begin);
+    await Promise.all(calls.map(({ sent }) => sent?.end(unknown)));
+    expect((await Promise.all(calls.map(({ outcome }) => outcome))).every((it) => it === unknown)).toBe(true);
+    expect(states).toEqual(['OPEN']);
+    later(1_000);
+    expect(health.isAvailable()).toBe(true);
+  });
+});
+
+it('tells each new state', async () => {
+  const { open, make, probes, health, states } = guarded({ probed: true });
+  await open();
+  later(1_000);
+  health.isAvailable();
+  expect(states).toEqual(['OPEN', 'HALF_OPEN']);
+  await probes[0]?.end(false);
+  later(2_000);
+  health.isAvailable();
+  await probes[1]?.end(true);
+  await make(unknown);
+  later(4_000);
+  health.isAvailable();
+  await probes[2]?.end(true);
+  await make(approved);
+  expect(states).toEqual(['OPEN', 'HALF_OPEN', 'OPEN', 'HALF_OPEN', 'OPEN', 'HALF_OPEN', 'CLOSED']);
+});

@@ -1,0 +1,104 @@
+import { setImmediate } from 'node:timers/promises';
+import { create } from '@bufbuild/protobuf';
+import { ProviderDataSchema } from '../../gen/payments/v1/payment_pb.js';
+import {
+  type BreakerSettings,
+  type CircuitState,
+  guardConnection,
+} from '../../src/connectors/circuit-breaker.ts';
+import type { Connection, Outcome } from '../../src/connectors/connector.ts';
+import { cardAttempt } from './attempts.ts';
+
+const providerData = create(ProviderDataSchema);
+
+/** One outcome of every kind. */
+export const OUTCOMES = {
+  approved: {
+    kind: 'approved',
+    providerData,
+    authorizationCode: 'A1B2C3',
+    retrievalReferenceNumber: '612345678901',
+  },
+  redirect: { kind: 'redirect', providerData, redirectUrl: 'https://provider.example' },
+  pending: { kind: 'pending', providerData },
+  declined: { kind: 'declined', providerData, iso8583Code: '05' },
+  turnedAway: { kind: 'not_sent', detail: 'refused', turnedAway: true },
+  notSent: { kind: 'not_sent', detail: 'before sending: ECONNREFUSED' },
+  unknown: { kind: 'unknown', detail: 'awaiting the answer: DEADLINE', providerData: undefined },
+} satisfies Record<string, Outcome>;
+
+/** What a guarded connection gives at once while its circuit is open. */
+export const CIRCUIT_OPEN: Outcome = { kind: 'not_sent', detail: 'circuit open', turnedAway: true };
+
+/** Lets every promise move on that can. */
+export const settled = () => setImmediate();
+
+/** A call that ends when the test says so. */
+export type Held<T> = { readonly end: (result: T) => Promise<void>; readonly fail: () => Promise<void> };
+
+function heldCalls<T>() {
+  const calls: Held<T>[] = [];
+  const call = (): Promise<T> => {
+    const { promise, resolve, reject } = Promise.withResolvers<T>();
+    calls.push({
+      end: (result) => {
+        resolve(result);
+        return settled();
+      },
+      fail: () => {
+        reject(new Error('broke its word'));
+        return settled();
+      },
+    });
+    return promise;
+  };
+  return { calls, call };
+}
+
+/** A connection whose payments and probes end when the test says so, behind a circuit breaker; by default two failures open it. */
+export function guarded(over: Partial<BreakerSettings> & { probed?: boolean } = {}) {
+  const { probed = false, ...settings } = over;
+  const payments = heldCalls<Outcome>();
+  const probes = heldCalls<boolean>();
+  const lookedUp: string[] = [];
+  const states: CircuitState[] = [];
+  const inner: Connection = {
+    pay: payments.call,
+    probe: probed ? probes.call : undefined,
+    lookUp: async ({ transactionId }) => {
+      lookedUp.push(transactionId);
+      return OUTCOMES.unknown;
+    },
+    deadlineMs: 1_000,
+    close: async () => {},
+  };
+  const connection = guardConnection(
+    inner,
+    { failureRate: 0.5, minCalls: 2, windowMs: 10_000, openMs: 1_000, ...settings },
+    (state) => states.push(state),
+  );
+
+  /** Begins a payment; `sent` is what the inner connection got of it. */
+  function begin() {
+    const before = payments.calls.length;
+    const outcome = connection.pay(cardAttempt());
+    return { outcome, sent: payments.calls.slice(before).at(-1) };
+  }
+
+  /** Makes payments, one after the other, that end so. */
+  async function make(...outcomes: readonly Outcome[]): Promise<void> {
+    for (const outcome of outcomes) await begin().sent?.end(outcome);
+  }
+
+  return {
+    connection,
+    health: connection.health,
+    probes: probes.calls,
+    payments: payments.calls,
+    lookedUp,
+    states,
+    begin,
+    make,
+    open: () => make(OUTCOMES.unknown, OUTCOMES.unknown),
+  };
+}
