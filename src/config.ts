@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createSecureContext } from 'node:tls';
+import { SANDBOX_OPERATOR_KEY } from './api/operator-key.ts';
 import type { LookUpSchedule } from './payments/finish-payment.ts';
 
 /** Everything that the environment says; the only reader of process.env. */
@@ -19,6 +20,8 @@ export type Config = {
   readonly vaultKeys: ReadonlyMap<string, Uint8Array> | undefined;
   /** What fingerprints and requests are hashed with. */
   readonly hashKey: Uint8Array | undefined;
+  /** Each opens the calls of operators; none: nobody does. */
+  readonly operatorKeys: readonly string[];
   /** Mounts the sandbox provider. */
   readonly sandbox: boolean;
   /** Where payers reach the sandbox's pages, when not at the address listened on. */
@@ -88,6 +91,7 @@ export function readConfig(environment: Environment = process.env): Config {
   };
 
   const { databaseUrl, dataDir } = readData(environment, problems);
+  const sandbox = flag('SANDBOX', true);
   const config: Config = {
     host: text('HOST') ?? '127.0.0.1',
     port: integer('PORT', 8080, 0, 65_535),
@@ -96,10 +100,13 @@ export function readConfig(environment: Environment = process.env): Config {
     databaseMaxConnections: integer('DATABASE_MAX_CONNECTIONS', 16, 1, 1_000),
     allowUnsafeDatabase: flag('ALLOW_UNSAFE_DATABASE', false),
     dataDir,
-    catalogueFile: text('CATALOGUE_FILE') ?? join(CHECKOUT_DIR, 'config/sandbox-catalogue.yaml'),
+    catalogueFile: readCatalogueFile(environment),
     vaultKeys: readVaultKeys(text('VAULT_KEYS'), problems),
     hashKey: readKey('HASH_KEY', text('HASH_KEY'), problems),
-    sandbox: flag('SANDBOX', true),
+    operatorKeys:
+      readOperatorKeys(text('OPERATOR_KEYS'), problems) ??
+      (sandbox && !databaseUrl ? [SANDBOX_OPERATOR_KEY] : []),
+    sandbox,
     sandboxPublicUrl: httpUrl('SANDBOX_PUBLIC_URL')?.replace(/\/+$/, ''),
     logLevel: oneOf('LOG_LEVEL', ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'], 'info'),
     inProgressWaitMs: integer('IN_PROGRESS_WAIT_MS', 5_000, 0, 60_000),
@@ -121,6 +128,11 @@ export function readConfig(environment: Environment = process.env): Config {
   if (databaseUrl && !config.hashKey) problems.push('HASH_KEY is required with DATABASE_URL');
   if (problems.length > 0) throw new ConfigError(problems.join('; '));
   return config;
+}
+
+/** The catalogue's path: all that a command on routes needs to know. */
+export function readCatalogueFile(environment: Environment = process.env): string {
+  return environment.CATALOGUE_FILE || join(CHECKOUT_DIR, 'config/sandbox-catalogue.yaml');
 }
 
 /**
@@ -176,6 +188,18 @@ function readTls(
     problems.push('TLS_CERT_FILE and TLS_KEY_FILE must hold a certificate and its key, in PEM');
   }
   return { cert, key };
+}
+
+// 22 characters of base64 are 128 bits. Printable ASCII without a comma: what a header carries, and one of several.
+const OPERATOR_KEY = /^[!-+\--~]{22,255}$/;
+
+/** `key,key`. */
+function readOperatorKeys(value: string | undefined, problems: string[]): readonly string[] | undefined {
+  const keys = value?.split(',').map((key) => key.trim());
+  if (keys?.some((key) => !OPERATOR_KEY.test(key))) {
+    problems.push('OPERATOR_KEYS must be key[,key…], each of 22 to 255 printable ASCII characters');
+  }
+  return keys;
 }
 
 const KEY_BYTES = 32;

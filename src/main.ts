@@ -2,10 +2,12 @@ import { join } from 'node:path';
 import { pino } from 'pino';
 import { LOG_SERIALIZERS } from './api/error-handler.ts';
 import { describeError } from './api/errors.ts';
+import { SANDBOX_OPERATOR_KEY } from './api/operator-key.ts';
 import { readCatalogue } from './catalogue.ts';
 import { CHECKOUT_DIR, type Config, readConfig } from './config.ts';
 import { explainFailure } from './explain-failure.ts';
 import { createBinTable } from './payments/bin-table.ts';
+import { startReloading } from './reload-catalogue.ts';
 import { addSandboxFixtures, SANDBOX_ACCOUNT } from './sandbox-fixtures.ts';
 import { createServer } from './server.ts';
 import { resolveDataDir } from './store/data-dir.ts';
@@ -53,11 +55,17 @@ async function serve(config: Config): Promise<void> {
   const server = await createServer({ config, catalogue, keys, database, databaseUrl, log });
   ending.push(() => server.close());
   const address = await server.listen();
+  const { replaceCatalogue: replace, reloaded } = server;
+  const stopReloading = startReloading({ file: config.catalogueFile, replace, reloaded });
+  ending.push(async () => stopReloading());
   console.error(`Payments service: ${address} (REST at /v1/payments, Connect, gRPC, gRPC-Web)`);
   console.error(`Catalogue: ${config.catalogueFile}`);
   console.error(`Data: ${storage.dataDir ?? 'the database that DATABASE_URL names'}`);
   if (config.sandbox) console.error(`Sandbox provider: ${address}/sandbox (no real money moves)`);
   if (withFixtures) console.error(`Sandbox account: ${SANDBOX_ACCOUNT.id}, keys ${SANDBOX_ACCOUNT.keys}`);
+  if (config.operatorKeys.includes(SANDBOX_OPERATOR_KEY)) {
+    console.error(`Sandbox operator key: ${SANDBOX_OPERATOR_KEY}`);
+  }
 }
 
 type Storage = { readonly databaseUrl: string; readonly keys: InstallationKeys; readonly dataDir?: string };
@@ -88,6 +96,8 @@ async function addFixtures(
 
 function onSignals(log: pino.Logger): void {
   let asked = false;
+  // Reloads the catalogue once there is one to replace; before that it must not end the process, as it does by default.
+  process.on('SIGHUP', () => {});
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.on(signal, () => {
       if (asked) return;

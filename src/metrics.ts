@@ -50,6 +50,24 @@ export function createMetrics() {
     buckets: SECONDS,
     registers,
   });
+  const failovers = new Counter({
+    name: 'payment_failovers_total',
+    help: 'Attempts that came to nothing, and after which the payment went on to another connection.',
+    labelNames: ['from', 'to', 'outcome'] as const,
+    registers,
+  });
+  const circuits = new Gauge({
+    name: 'connection_circuit',
+    help: "1 for the state that a connection's circuit breaker is in: CLOSED, OPEN or HALF_OPEN.",
+    labelNames: ['connection', 'state'] as const,
+    registers,
+  });
+  const catalogueLoads = new Counter({
+    name: 'catalogue_loads_total',
+    help: 'Times that the catalogue was loaded, by result. One that failed left the one before in force.',
+    labelNames: ['result'] as const,
+    registers,
+  });
   const queries = new Histogram({
     name: 'database_query_seconds',
     help: 'Database round trips, by statement, the wait for a connection included.',
@@ -95,6 +113,9 @@ export function createMetrics() {
     openOutcomes,
     oldestOpenOutcome,
     providerCalls,
+    failovers,
+    circuits,
+    catalogueLoads,
     queries,
     requests,
     refusals,

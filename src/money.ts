@@ -6,6 +6,9 @@ import { type Decimal, DecimalSchema } from '../gen/google/type/decimal_pb.js';
 export type Money = { readonly minorUnits: bigint; readonly currency: string };
 
 const DIGITS = new Map(currencyCodes.data.map((entry) => [entry.code, entry.digits]));
+/** Every currency code of ISO 4217. */
+export const CURRENCIES: ReadonlySet<string> = new Set(DIGITS.keys());
+
 const DECIMAL = /^(-?)(\d+)(?:\.(\d+))?$/;
 const MAX_DECIMAL_LENGTH = 64;
 

@@ -1,11 +1,15 @@
+import type { DescService } from '@bufbuild/protobuf';
 import { fastifyConnectPlugin } from '@connectrpc/connect-fastify';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { Health } from '../gen/grpc/health/v1/health_pb.js';
+import { OperatorService } from '../gen/payments/v1/operator_service_pb.js';
 import { PaymentService } from '../gen/payments/v1/payment_service_pb.js';
 import type { Admission, Ticket } from './api/admission.ts';
 import { admitCalls, refuseRest, refuseRpc } from './api/admit-calls.ts';
 import { createAuthenticate } from './api/authenticate.ts';
 import { createHealth } from './api/health.ts';
+import { createOperatorAuthenticate } from './api/operator-key.ts';
+import { type OperatorParts, operatorService } from './api/operator-service.ts';
 import { paymentService } from './api/payment-service.ts';
 import { createRateLimit } from './api/rate-limit.ts';
 import { reflectionRoutes } from './api/reflection.ts';
@@ -24,29 +28,38 @@ export type Api = {
   readonly config: Config;
   readonly admission: Admission;
   readonly parts: PaymentParts;
+  readonly opened: OperatorParts['opened'];
   readonly metrics: ReturnType<typeof createMetrics>;
   readonly database: Database;
   readonly draining: AbortSignal;
   readonly ready: () => boolean;
   readonly inFlight: Set<Promise<unknown>>;
+  /** Brings the metrics up to date that are read rather than counted. */
+  readonly collect: () => void;
 };
 
 /** Mounts every route of the service on an application: REST, the rpc protocols, health, reflection and metrics. */
 export function mountApi(app: FastifyInstance, api: Api): void {
   const { config, parts, metrics, admission, database } = api;
   const find = (publicKey: string) => orUnavailable(findAccountKeys(database, publicKey));
-  const authenticate = observeAuthentication(createAuthenticate(find));
+  const authenticateAccount = observeAuthentication(createAuthenticate(find));
+  const authenticateOperator = observeAuthentication(createOperatorAuthenticate(config.operatorKeys));
   const limitRate = createRateLimit({ perSecond: config.rateLimitPerS, burst: config.rateLimitBurst });
-  const callOpener = (ticketOf: (request: FastifyRequest) => Ticket) => async (request: FastifyRequest) => {
-    const ticket = ticketOf(request);
-    const header = headerOf(request);
-    const credentials = await authenticate(request, header);
-    limitRate(credentials.accountId);
-    ticket.receive();
-    return { ...credentials, idempotencyKey: header('x-idempotency-key'), ticket };
+  const openers = (ticketOf: (request: FastifyRequest) => Ticket) => {
+    const openerFor = (authenticate: typeof authenticateAccount) => async (request: FastifyRequest) => {
+      const ticket = ticketOf(request);
+      const header = headerOf(request);
+      const credentials = await authenticate(request, header);
+      limitRate(credentials.accountId);
+      ticket.receive();
+      return { ...credentials, idempotencyKey: header('x-idempotency-key'), ticket };
+    };
+    return { ofPayments: openerFor(authenticateAccount), ofOperators: openerFor(authenticateOperator) };
   };
-  const handlers = ticketed(paymentService(parts), api.inFlight);
-  const services = [PaymentService, Health];
+  const payments = ticketed<typeof PaymentService>(paymentService(parts), api.inFlight);
+  const operatorParts = { opened: api.opened, now: parts.now };
+  const operators = ticketed<typeof OperatorService>(operatorService(operatorParts), api.inFlight);
+  const services = [PaymentService, OperatorService, Health];
   const health = createHealth({
     services,
     draining: api.draining,
@@ -55,13 +68,19 @@ export function mountApi(app: FastifyInstance, api: Api): void {
   const onError = (err: unknown) => app.log.error({ err }, 'an rpc failed');
 
   app.register(async (rest) => {
-    const openCall = callOpener(admitCalls(rest, admission, refuseRest));
-    rest.register(restRoutes<typeof PaymentService, Call>({ service: PaymentService, handlers, openCall }));
+    const { ofPayments, ofOperators } = openers(admitCalls(rest, admission, refuseRest));
+    rest.register(restRoutes({ service: PaymentService, handlers: payments, openCall: ofPayments }));
+    rest.register(restRoutes({ service: OperatorService, handlers: operators, openCall: ofOperators }));
   });
   app.register(async (rpc) => {
-    const openCall = callOpener(admitCalls(rpc, admission, refuseRpc));
-    const routes = rpcRoutes({ service: PaymentService, handlers, openCall, onError });
-    rpc.register(fastifyConnectPlugin, { ...RPC_OPTIONS, routes });
+    const { ofPayments, ofOperators } = openers(admitCalls(rpc, admission, refuseRpc));
+    rpc.register(fastifyConnectPlugin, {
+      ...RPC_OPTIONS,
+      routes(router) {
+        rpcRoutes({ service: PaymentService, handlers: payments, openCall: ofPayments, onError })(router);
+        rpcRoutes({ service: OperatorService, handlers: operators, openCall: ofOperators, onError })(router);
+      },
+    });
   });
   // What watches the service is let in always.
   app.register(fastifyConnectPlugin, {
@@ -73,6 +92,7 @@ export function mountApi(app: FastifyInstance, api: Api): void {
   });
   app.register(health.httpRoutes);
   app.get('/metrics', async (_request, reply) => {
+    api.collect();
     const { inFlight, atWork } = admission.counts();
     metrics.callsInFlight.set(inFlight);
     metrics.callsAtWork.set(atWork);
@@ -91,12 +111,13 @@ function headerOf(request: FastifyRequest): (name: string) => string | undefined
 type Call = Caller & { readonly ticket: Ticket };
 
 /** Handlers whose work is counted, and remembered until it ends, so that a shutdown waits for it. */
-function ticketed(
-  handlers: ServiceHandlers<typeof PaymentService, Caller>,
+function ticketed<Service extends DescService>(
+  handlers: ServiceHandlers<Service, Caller>,
   inFlight: Set<Promise<unknown>>,
-): ServiceHandlers<typeof PaymentService, Call> {
-  const ticketedOne = <Message, Answer>(handle: (message: Message, caller: Caller) => Promise<Answer>) => {
-    return (message: Message, call: Call): Promise<Answer> => {
+): ServiceHandlers<Service, Call> {
+  type Handle = (message: unknown, caller: Caller) => Promise<unknown>;
+  const ticketedOne = (handle: Handle) => {
+    return (message: unknown, call: Call) => {
       const work = call.ticket.work(() => handle(message, call));
       inFlight.add(work);
       const forget = () => inFlight.delete(work);
@@ -104,5 +125,8 @@ function ticketed(
       return work;
     };
   };
-  return { createPayment: ticketedOne(handlers.createPayment), getPayment: ticketedOne(handlers.getPayment) };
+  const entries = Object.entries<Handle>(handlers as unknown as Record<string, Handle>);
+  return Object.fromEntries(
+    entries.map(([rpc, handle]) => [rpc, ticketedOne(handle)]),
+  ) as unknown as ServiceHandlers<Service, Call>;
 }

@@ -7,7 +7,10 @@ import {
   InvalidCredentialsError,
   type ReadHeader,
 } from './api/authenticate.ts';
+import { CatalogueError } from './catalogue.ts';
+import { CIRCUIT_STATES } from './connectors/circuit-breaker.ts';
 import type { Metrics } from './metrics.ts';
+import type { CatalogueObserver, OpenedCatalogue } from './open-catalogue.ts';
 import type { PaymentObserver } from './payments/create-payment.ts';
 import type { RecoveryObserver } from './payments/recover-payments.ts';
 import type { Database } from './store/database.ts';
@@ -29,6 +32,10 @@ export function observePayments(metrics: Metrics, tracing: Tracing, log: Logger)
         );
       }
       return outcome;
+    },
+    wentOn(from, to, { kind }) {
+      metrics.failovers.inc({ from, to, outcome: kind });
+      log.info({ from, to, outcome: kind }, 'payment went on to another connection');
     },
     answered(record) {
       const category = Transaction_Category[record.transactions?.category ?? 0] ?? '';
@@ -84,6 +91,42 @@ export function observeAuthentication(authenticate: Authenticate) {
       throw error;
     }
   };
+}
+
+/** Tells of circuits that open and close, and of conditions that fail. */
+export function observeCatalogue(log: Logger): CatalogueObserver {
+  return {
+    conditionFailed(route, error) {
+      log.error({ route, err: error }, 'the condition of a route failed; the route was passed over');
+    },
+    circuitChanged(connection, state) {
+      log.warn({ connection, state }, 'circuit changed');
+    },
+  };
+}
+
+/** Counts and logs how reloads of the catalogue went. */
+export function observeReloads(metrics: Metrics, log: Logger): (failure: unknown) => void {
+  return (failure) => {
+    metrics.catalogueLoads.inc({ result: failure ? 'failed' : 'ok' });
+    if (failure === undefined) {
+      log.info('catalogue loaded');
+      return;
+    }
+    // Its message is about the operator's own file, and names each place in it.
+    const problem = failure instanceof CatalogueError ? { problem: failure.message } : { err: failure };
+    log.error(problem, 'the catalogue could not be loaded; the one before stays in force');
+  };
+}
+
+/** Shows which circuits are open. */
+export function showHealth(metrics: Metrics, health: OpenedCatalogue['health']): void {
+  metrics.circuits.reset();
+  for (const [connection, { state }] of health) {
+    for (const each of CIRCUIT_STATES) {
+      metrics.circuits.set({ connection, state: each }, state() === each ? 1 : 0);
+    }
+  }
 }
 
 /** Counts what recovery learns, and shows what it has not learned yet. */

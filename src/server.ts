@@ -8,23 +8,26 @@ import { createAdmission } from './api/admission.ts';
 import { answerError, answerErrors } from './api/error-handler.ts';
 import { createListener } from './api/listener.ts';
 import { jsonEncoder } from './api/wire-json-encode.ts';
-import { openCatalogue } from './catalogue.ts';
 import type { Config } from './config.ts';
 import { CONNECTORS } from './connectors/registry.ts';
 import { createMetrics } from './metrics.ts';
 import { mountApi } from './mount-api.ts';
 import { mountSandbox } from './mount-sandbox.ts';
 import {
+  observeCatalogue,
   observeDatabase,
   observePayments,
   observeRecovery,
+  observeReloads,
   observeRequests,
   observeVault,
+  showHealth,
 } from './observe.ts';
+import { type OpenedCatalogue, openCatalogue } from './open-catalogue.ts';
+import { createApprovalRates } from './payments/approval-rates.ts';
 import { systemClock } from './payments/clock.ts';
 import type { PaymentParts } from './payments/create-payment.ts';
 import { PaymentError } from './payments/payment-error.ts';
-import type { OpenCatalogue } from './payments/prepare-payment.ts';
 import { startRecovery } from './payments/recover-payments.ts';
 import type { Database } from './store/database.ts';
 import { createTracing, NO_TRACING } from './tracing.ts';
@@ -46,6 +49,15 @@ export type ServerOptions = {
 export type Server = {
   /** Starts to listen and opens the catalogue's connections. @returns the address, such as http://127.0.0.1:8080. */
   listen(): Promise<string>;
+  /**
+   * Puts another catalogue in force. Payments in flight finish on the one that they began with; connections that are
+   * defined as before stay open, with what is known of their health.
+   *
+   * @throws CatalogueError; then the one before stays in force.
+   */
+  replaceCatalogue(catalogue: Catalogue): void;
+  /** Counts and logs how a reload went. */
+  readonly reloaded: (failure: unknown) => void;
   /** Stops accepting, finishes what is in flight, then lets go of everything but the database. */
   close(): Promise<void>;
 };
@@ -58,7 +70,10 @@ export async function createServer(options: ServerOptions): Promise<Server> {
   const database = observeDatabase(options.database, metrics, tracing);
   const draining = new AbortController();
   const inFlight = new Set<Promise<unknown>>();
-  let open: (OpenCatalogue & { close(): Promise<void> }) | undefined;
+  const rates = createApprovalRates();
+  let open: OpenedCatalogue | undefined;
+  let closing: Promise<unknown> = Promise.resolve();
+  const opened = () => open ?? notOpen();
 
   const admission = createAdmission(config, (limit) => metrics.refusals.inc({ limit }));
   const observer = observePayments(metrics, tracing, log);
@@ -66,7 +81,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     database,
     vault: observeVault(cardVault(options.keys.vaultKeys), log),
     ...hashKeys(options.keys.hashKey),
-    catalogue: () => open ?? notOpen(),
+    catalogue: opened,
     now: systemClock(),
     encodeAnswer: textEncoder(jsonEncoder(PaymentSchema)),
     patience: {
@@ -103,16 +118,32 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     config,
     admission,
     parts,
+    opened,
     metrics,
     draining: draining.signal,
     database,
     ready: () => open !== undefined,
     inFlight,
+    collect: () => open && showHealth(metrics, open.health),
   });
   const sandbox = config.sandbox
     ? await mountSandbox(app, { ...options, address: () => address })
     : undefined;
   let stopRecovery: (() => Promise<void>) | undefined;
+
+  const openNext = (catalogue: Catalogue, sandboxUrl: string | undefined) =>
+    openCatalogue(
+      catalogue,
+      {
+        connectors: CONNECTORS,
+        environment: (name) => config.environment(name) ?? sandbox?.environment[name],
+        variables: sandboxUrl === undefined ? {} : { SANDBOX_URL: sandboxUrl },
+        rates,
+        observer: observeCatalogue(log),
+      },
+      open,
+    );
+  let sandboxUrl: string | undefined;
 
   return {
     async listen() {
@@ -120,25 +151,30 @@ export async function createServer(options: ServerOptions): Promise<Server> {
         await app.listen({ host: config.host, port: config.port }),
         config.tls !== undefined,
       );
-      const sandboxUrl = await sandbox?.listen();
-      open = openCatalogue(options.catalogue, {
-        connectors: CONNECTORS,
-        environment: (name) => config.environment(name) ?? sandbox?.environment[name],
-        variables: sandboxUrl === undefined ? {} : { SANDBOX_URL: sandboxUrl },
-      });
-      const { connections } = open;
-      const recovery = observeRecovery(metrics, log);
+      sandboxUrl = await sandbox?.listen();
+      open = openNext(options.catalogue, sandboxUrl);
+      const connections = () => open?.connections ?? new Map();
       stopRecovery = startRecovery(
-        { ...parts, recovery, connections: () => connections },
+        { ...parts, recovery: observeRecovery(metrics, log), connections },
         { intervalMs: config.recoveryIntervalMs },
       );
       return address;
     },
+    replaceCatalogue(catalogue) {
+      const before = open;
+      if (!before) throw new Error('nothing is open yet');
+      const after = openNext(catalogue, sandboxUrl);
+      open = after;
+      const gone = Promise.allSettled([...inFlight]).then(() => before.close(after));
+      closing = Promise.allSettled([closing, gone]);
+    },
+    reloaded: observeReloads(metrics, log),
     async close() {
       await app.close();
       // Who left before the answer is not waited for by the listener, but what was begun for them is finished.
       await Promise.allSettled(inFlight);
       await stopRecovery?.();
+      await closing;
       await open?.close();
       await sandbox?.close();
       await tracing.shutdown();

@@ -1,7 +1,11 @@
 import { join } from 'node:path';
+import { create } from '@bufbuild/protobuf';
 import { describe, expect, it } from 'vitest';
-import { CatalogueError, openCatalogue, parseCatalogue, readCatalogue } from '../src/catalogue.ts';
+import { RoutingFactsSchema } from '../gen/payments/v1/routing_facts_pb.js';
+import { CatalogueError, parseCatalogue, readCatalogue } from '../src/catalogue.ts';
 import { CONNECTORS } from '../src/connectors/registry.ts';
+import { type OpenedCatalogue, openCatalogue } from '../src/open-catalogue.ts';
+import { createApprovalRates } from '../src/payments/approval-rates.ts';
 
 const SMALL = `
 payment_method_types:
@@ -16,8 +20,9 @@ connections:
     secrets_from_environment: { api_key: ONE_KEY }
 routes:
   - id: 1
-    types: [CARD]
-    connection: one
+    condition: type == 'CARD'
+    targets:
+      - connection: one
 bins:
   - prefix: '4111'
     issuer_name: Bank
@@ -39,12 +44,18 @@ async function messageOf(work: () => unknown): Promise<string> {
   throw new Error('it was not refused');
 }
 
-const open = (text: string, environment: Record<string, string> = { ONE_KEY: 'key-7391' }) =>
-  openCatalogue(parseCatalogue(text, 'test.yaml'), {
-    connectors: CONNECTORS,
-    environment: (name) => environment[name],
-    variables: { SANDBOX_URL: 'http://127.0.0.1:1/sandbox' },
-  });
+const open = (text: string, predecessor?: OpenedCatalogue) =>
+  openCatalogue(
+    parseCatalogue(text, 'test.yaml'),
+    {
+      connectors: CONNECTORS,
+      environment: (name) => ({ ONE_KEY: 'key-7391' })[name],
+      variables: { SANDBOX_URL: 'http://127.0.0.1:1/sandbox' },
+      rates: createApprovalRates(),
+      observer: { conditionFailed: () => {}, circuitChanged: () => {} },
+    },
+    predecessor,
+  );
 
 describe('a catalogue that is in order', () => {
   it('is the one that comes with the service', () => {
@@ -55,7 +66,8 @@ describe('a catalogue that is in order', () => {
   it('opens, with its types, routes and issuers', async () => {
     const catalogue = open(SMALL);
     expect([...catalogue.types.keys()]).toEqual(['CARD']);
-    expect(catalogue.route({ type: 'CARD', country: 'US', currency: 'USD' })?.connection.id).toBe('one');
+    const chosen = catalogue.router.choose(create(RoutingFactsSchema, { type: 'CARD' }), 'seed');
+    expect(chosen?.targets.map(({ id }) => id)).toEqual(['one']);
     expect(catalogue.bins('4111111111111111')?.issuerName).toBe('Bank');
     expect([...catalogue.connections.keys()]).toEqual(['one']);
     await catalogue.close();
@@ -65,9 +77,32 @@ describe('a catalogue that is in order', () => {
     const json = JSON.stringify({
       payment_method_types: [{ type: 'CARD', category: 'CARD', workflows: ['DIRECT'] }],
       connections: [{ id: 'one', provider_id: 'ONE', connector: 'sandbox' }],
-      routes: [{ id: 1, connection: 'one' }],
+      routes: [{ id: 1, targets: [{ connection: 'one' }] }],
     });
     expect(parseCatalogue(json, 'test.json').routes).toHaveLength(1);
+  });
+});
+
+describe('a catalogue that follows another', () => {
+  it('takes over the connections that are defined as before, and opens the others anew', async () => {
+    const before = open(SMALL);
+    const same = open(change('condition: type', "condition: country == 'BR' && type"), before);
+    expect(same.connections.get('one')).toBe(before.connections.get('one'));
+    expect(same.health.get('one')).toBe(before.health.get('one'));
+    const other = open(change('timeout_ms: 1000', 'timeout_ms: 2000'), same);
+    expect(other.connections.get('one')).not.toBe(before.connections.get('one'));
+    await before.close(same);
+    await same.close(other);
+    await other.close();
+  });
+
+  it('leaves the one before as it is when it cannot be opened', async () => {
+    const before = open(SMALL);
+    expect(await messageOf(() => open(change('connector: sandbox', 'connector: bank'), before))).toMatch(
+      /bank/,
+    );
+    expect(before.health.get('one')?.isAvailable()).toBe(true);
+    await before.close();
   });
 });
 
@@ -75,8 +110,8 @@ describe('what is wrong is said with its place:', () => {
   it.each<[what: string, text: string, message: RegExp]>([
     [
       'an unknown field',
-      change('    types: [CARD]', '    typs: [CARD]'),
-      /test\.yaml: routes\[0\]\.typs: is not known/,
+      change('    targets:', '    tagrets:'),
+      /test\.yaml: routes\[0\]\.tagrets: is not known/,
     ],
     ['an unknown field at the top', `${SMALL}\nrules: []`, /test\.yaml: rules: is not known/],
     [
@@ -105,12 +140,68 @@ describe('what is wrong is said with its place:', () => {
     [
       'a route to nowhere',
       change('connection: one', 'connection: two'),
-      /routes\[0\]\.connection: names no connection/,
+      /routes\[0\]\.targets\[0\]\.connection: names no connection/,
     ],
     [
-      'a route of an unknown type',
-      change('types: [CARD]', 'types: [CARD, PIX]'),
-      /routes\[0\]\.types\[1\]: names no/,
+      'a route without targets',
+      change('targets:\n      - connection: one', 'targets: []'),
+      /routes\[0\]\.targets: /,
+    ],
+    [
+      'a connection that a route has twice',
+      change('- connection: one', '- connection: one\n      - connection: one'),
+      /routes\[0\]\.targets\[1\]\.connection: is there twice/,
+    ],
+    [
+      'weights that nobody looks at',
+      change('- connection: one', '- { connection: one, weight: 3 }'),
+      /routes\[0\]\.targets\[0\]\.weight: counts with choice SPLIT only/,
+    ],
+    [
+      'weights that are all 0',
+      change('- connection: one', '- { connection: one, weight: 0 }\n    choice: SPLIT'),
+      /routes\[0\]\.targets: need a weight above 0/,
+    ],
+    [
+      'an account that has two targets of its own',
+      change(
+        'bins:',
+        '    accounts:\n      - { account_ids: [x, y], targets: [{ connection: one }] }\n      - { account_ids: [y], targets: [{ connection: one }] }\nbins:',
+      ),
+      /routes\[0\]\.accounts\[1\]\.account_ids\[0\]: is there twice/,
+    ],
+    [
+      'an account sent to nowhere',
+      change('bins:', '    accounts:\n      - { account_ids: [x], targets: [{ connection: two }] }\nbins:'),
+      /routes\[0\]\.accounts\[0\]\.targets\[0\]\.connection: names no connection/,
+    ],
+    [
+      'a route that is never reached',
+      change("    condition: type == 'CARD'\n", '').replace(
+        'bins:',
+        '  - { id: 2, targets: [{ connection: one }] }\nbins:',
+      ),
+      /routes\[1\]: is never reached, for routes\[0\] takes every payment/,
+    ],
+    [
+      'a name that no condition knows, where it stands in the file',
+      change("type == 'CARD'", "type == 'CARD' && cuntry == 'BR'"),
+      /routes\[0\]\.condition: .*cuntry.* at line 14, column 34/,
+    ],
+    [
+      'a type that the catalogue does not offer',
+      change("type == 'CARD'", "type == 'CRAD'"),
+      /routes\[0\]\.condition: .*CRAD.* at line 14, column \d+/,
+    ],
+    [
+      'a wrong type in a condition of several lines',
+      change("type == 'CARD'", "|\n      type == 'CARD'\n      && amount == 'ten'"),
+      /routes\[0\]\.condition: .* at line 16, column \d+/,
+    ],
+    [
+      'a condition that YAML folds, by its own lines',
+      change("type == 'CARD'", "\"type == 'CARD' \\\n      && cuntry == 'BR'\""),
+      /routes\[0\]\.condition: .*cuntry.* at line 1, column \d+ of the condition/,
     ],
     [
       'a type that is there twice',
@@ -119,10 +210,10 @@ describe('what is wrong is said with its place:', () => {
     ],
     [
       'a route that is there twice',
-      change('bins:', '  - { id: 1, connection: one }\nbins:'),
+      change('bins:', '  - { id: 1, condition: "type == \'CARD\'", targets: [{ connection: one }] }\nbins:'),
       /routes\[1\]\.id: is there/,
     ],
-    ['YAML that is none', change('    types: [CARD]', '    types: [CARD'), /test\.yaml: .*at line 1[4-9]/s],
+    ['YAML that is none', change('api_key: ONE_KEY }', 'api_key: ONE_KEY'), /test\.yaml: .*at line 1[1-9]/s],
     ['a name that YAML has twice', change('    workflows', '    type: X\n    workflows'), /line 5/],
     ['no object', '- a\n- b', /test\.yaml: .*object/],
     ['nothing', '', /test\.yaml: .*object/],

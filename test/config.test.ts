@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { ConfigError, readConfig, readDataConfig } from '../src/config.ts';
+import { ConfigError, readCatalogueFile, readConfig, readDataConfig } from '../src/config.ts';
 
 const KEY = Buffer.alloc(32, 7).toString('base64');
 const KEYS = { VAULT_KEYS: `one:${KEY}`, HASH_KEY: KEY };
@@ -41,6 +41,21 @@ it('reads the certificate and its key', () => {
   expect(String(tls?.cert)).toMatch(/^-----BEGIN CERTIFICATE/);
 });
 
+it('reads the keys of operators; without them the one that everybody knows opens a sandbox of its own only', () => {
+  const long = 'k'.repeat(22);
+  const database = { ...KEYS, DATABASE_URL: 'postgres://host/db' };
+  expect(readConfig({ OPERATOR_KEYS: `${long}, ${long}+/=` }).operatorKeys).toEqual([long, `${long}+/=`]);
+  expect(readConfig({}).operatorKeys).toEqual(['op_sandbox']);
+  expect(readConfig({ SANDBOX: 'off' }).operatorKeys).toEqual([]);
+  expect(readConfig(database).operatorKeys).toEqual([]);
+  expect(readConfig({ ...database, OPERATOR_KEYS: long }).operatorKeys).toEqual([long]);
+});
+
+it('tells a command where the catalogue is without anything else', () => {
+  expect(readCatalogueFile({ CATALOGUE_FILE: '/c.yaml', PORT: 'abc' })).toBe('/c.yaml');
+  expect(readCatalogueFile({})).toBe(readConfig({}).catalogueFile);
+});
+
 it.each([
   [{ PORT: 'abc' }, 'PORT must be an integer from 0 to 65535'],
   [{ PORT: '65536' }, 'PORT must be an integer from 0 to 65535'],
@@ -63,6 +78,12 @@ it.each([
   [{ VAULT_KEYS: KEY }, 'VAULT_KEYS must be id:key[,id:key…] with different ids'],
   [{ VAULT_KEYS: `a:${KEY},a:${KEY}` }, 'VAULT_KEYS must be id:key[,id:key…] with different ids'],
   [{ HASH_KEY: 'c2hvcnQ=' }, 'HASH_KEY must hold keys of 32 bytes in base64'],
+  ...['short', `${'k'.repeat(22)},short`, `${'k'.repeat(22)},`, 'k'.repeat(256), `k k${'k'.repeat(22)}`].map(
+    (keys): [Record<string, string>, string] => [
+      { OPERATOR_KEYS: keys },
+      'OPERATOR_KEYS must be key[,key…], each of 22 to 255 printable ASCII characters',
+    ],
+  ),
   [{ TLS_CERT_FILE: CERT }, 'TLS_CERT_FILE and TLS_KEY_FILE go together'],
   [{ TLS_CERT_FILE: '/no/cert.pem', TLS_KEY_FILE: TLS_KEY }, 'TLS_CERT_FILE cannot be read (ENOENT)'],
   [
@@ -80,8 +101,12 @@ it.each([
 
 it('names every variable at fault, and no value', () => {
   const refusal = () =>
-    readConfig({ PORT: 'secret-1', HASH_KEY: 'secret-2', VAULT_KEYS: 'a:secret-3', SANDBOX: 'secret-4' });
-  for (const name of ['PORT', 'HASH_KEY', 'VAULT_KEYS', 'SANDBOX']) expect(refusal).toThrow(name);
+    readConfig({
+      ...{ PORT: 'secret-1', HASH_KEY: 'secret-2', VAULT_KEYS: 'a:secret-3', SANDBOX: 'secret-4' },
+      OPERATOR_KEYS: 'secret-5',
+    });
+  for (const name of ['PORT', 'HASH_KEY', 'VAULT_KEYS', 'SANDBOX', 'OPERATOR_KEYS'])
+    expect(refusal).toThrow(name);
   expect(refusal).not.toThrow('secret');
 });
 

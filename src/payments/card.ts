@@ -54,6 +54,11 @@ export function passesLuhn(digits: string): boolean {
   return sum % 10 === 0;
 }
 
+/** Every brand that cardBrand tells. */
+export const CARD_BRANDS: readonly string[] = Object.values(creditCardType.types).flatMap((type) =>
+  brandName(creditCardType.getTypeInfo(type)),
+);
+
 const BRANDS = new Map<string, string>();
 const MAX_BRANDS = 10_000;
 
@@ -63,14 +68,15 @@ export function cardBrand(number: string): string {
   const prefix = number.slice(0, 8);
   let brand = BRANDS.get(prefix);
   if (brand === undefined) {
-    brand =
-      creditCardType(prefix)[0]
-        ?.niceType.toUpperCase()
-        .replace(/[^A-Z0-9]+/g, '_') ?? '';
+    brand = brandName(creditCardType(prefix)[0]);
     if (BRANDS.size >= MAX_BRANDS) BRANDS.clear();
     BRANDS.set(prefix, brand);
   }
   return brand;
+}
+
+function brandName(type: { readonly niceType: string } | undefined): string {
+  return type?.niceType.toUpperCase().replace(/[^A-Z0-9]+/g, '_') ?? '';
 }
 
 /**

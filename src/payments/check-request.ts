@@ -12,8 +12,8 @@ import { passesLuhn } from './card.ts';
 import { checkValues, type Report } from './check-values.ts';
 import type { FieldError } from './payment-error.ts';
 
-// The list has Kosovo's user-assigned code too, which is not ISO's.
-const COUNTRIES = new Set(
+/** Every country code of ISO 3166-1 alpha-2; the list has Kosovo's too, which is user-assigned and not ISO's. */
+export const COUNTRIES: ReadonlySet<string> = new Set(
   (countryCodes as [string, ...unknown[]][]).map(([alpha2]) => alpha2).filter((code) => code !== 'XK'),
 );
 const MAX_MAJOR_UNITS = 10n ** 12n;

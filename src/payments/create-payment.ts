@@ -1,6 +1,5 @@
 import type { Payment } from '../../gen/payments/v1/payment_pb.js';
 import type { CreatePaymentRequest } from '../../gen/payments/v1/payment_service_pb.js';
-import type { Outcome } from '../connectors/connector.ts';
 import { isSurelyNotCommitted, isUnavailable } from '../store/database.ts';
 import { type Claim, claimPayment, findByKey, type Held } from '../store/payments.ts';
 import { type FinishObserver, type FinishParts, finishOf, within, writeFinish } from './finish-payment.ts';
@@ -11,6 +10,7 @@ import {
   requireIdempotencyKey,
   requireSameRequest,
 } from './idempotency.ts';
+import { type AttemptParts, makeAttempts } from './make-attempts.ts';
 import { PaymentError } from './payment-error.ts';
 import { type PreparedPayment, type PrepareParts, preparePayment } from './prepare-payment.ts';
 import { decodeRecord } from './stored-record.ts';
@@ -26,12 +26,11 @@ export type PaymentParts = PrepareParts &
   };
 
 /** Is told what happens, for metrics, traces and logs. */
-export type PaymentObserver = FinishObserver & {
-  /** Runs a provider call, and sees its outcome. */
-  providerCall(connectionId: string, call: () => Promise<Outcome>): Promise<Outcome>;
-  answered(record: Payment): void;
-  replayed(): void;
-};
+export type PaymentObserver = FinishObserver &
+  AttemptParts['observer'] & {
+    answered(record: Payment): void;
+    replayed(): void;
+  };
 
 /** Who calls, and under which key. */
 export type Caller = {
@@ -50,8 +49,8 @@ export type CreatedPayment = {
 };
 
 /**
- * Makes a payment, or answers again what was answered under the same key. THE main path: two commits, and no database
- * transaction is open while the provider is called.
+ * Makes a payment, or answers again what was answered under the same key. THE main path: two commits (and one for each
+ * further attempt), and no database transaction is open while a provider is called.
  *
  * @param request satisfies the rules of its .proto and checkRequest.
  * @throws PaymentError when the payment was refused; REQUEST_IN_PROGRESS when it may stand, and its answer is still to
@@ -72,7 +71,7 @@ export async function createPayment(
   // 2. What is stored, how it is paid, where it goes.
   let prepared: PreparedPayment;
   try {
-    prepared = await orUnavailable(preparePayment(parts, request, caller));
+    prepared = await orUnavailable(preparePayment(parts, request, { ...caller, idempotencyKey }));
   } catch (refusal) {
     if (refusal instanceof PaymentError && refusal.reason === 'INVALID_CREDENTIALS') throw refusal;
     // An answer outlives what it was made from: a token since removed, a route since closed.
@@ -87,15 +86,11 @@ export async function createPayment(
   const holder = await claimKey(parts, claim, read, claimBeforeMs);
   if (holder) return replay(parts, holder, requestHash, read);
 
-  // 4. The provider is called, once. Who was held up is near the end of the lease, and does not begin.
-  const { attempt, connection, record } = prepared;
-  const outcome: Outcome =
-    performance.now() > claimBeforeMs
-      ? { kind: 'not_sent', detail: 'held up after the claim' }
-      : await parts.observer.providerCall(claim.connectionId, () => connection.pay(attempt));
+  // 4. The provider is called, once; another one only where it is known that nothing came of it.
+  const { transactionId, outcome, record } = await makeAttempts(parts, prepared, claimBeforeMs);
 
   // 5. Commit 2: what is known of it now, and the answer.
-  const taken = { ...claim, fence: 0, lookUps: 0, vaultedToken: claim.vault?.token };
+  const taken = { ...claim, transactionId, fence: 0, lookUps: 0, vaultedToken: claim.vault?.token };
   const finish = finishOf(parts, taken, record, outcome);
   const written = await within(writeFinish(parts, finish), FINISH_WAIT_MS);
   if (written === undefined) throw inProgress(parts.patience);

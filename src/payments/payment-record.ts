@@ -1,5 +1,6 @@
-import { create } from '@bufbuild/protobuf';
+import { clone, create } from '@bufbuild/protobuf';
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
+import type { Connection } from '../../gen/payments/config/catalogue_pb.js';
 import {
   BrowserInfoSchema,
   type CustomerPayer,
@@ -24,7 +25,6 @@ import {
   type Payment,
   Payment_Workflow,
   PaymentSchema,
-  type ProviderData,
   ProviderDataSchema,
   RoutingRulesSchema,
   type Transaction,
@@ -56,6 +56,8 @@ export type PaymentFacts = {
   readonly walletFingerprint: string;
   readonly merchantReference: string;
   readonly chosen: ChosenRoute;
+  /** The one that is tried first. */
+  readonly connection: Connection;
   readonly createdAt: Timestamp;
 };
 
@@ -74,17 +76,12 @@ export function newRecord(facts: PaymentFacts): Payment {
     type: Transaction_Type.PURCHASE,
     category: method.kind === 'wallet' ? Transaction_Category.WALLET : Transaction_Category.CARD,
     amount: toDecimal(money),
-    providerId: chosen.connection.providerId,
     paymentMethod: create(TransactionPaymentMethodSchema, { ...methodFields, detail }),
     description: request.description,
     merchantReference: facts.merchantReference,
-    providerData: noProviderData(chosen.connection.providerId),
-    connectionData: create(ConnectionDataSchema, {
-      id: chosen.connection.id,
-      name: chosen.connection.name || undefined,
-    }),
     deviceFingerprint: customerPayer.deviceFingerprint,
     createdAt: facts.createdAt,
+    ...atConnection(facts.connection),
   });
   const record = create(PaymentSchema, {
     id: facts.paymentId,
@@ -114,10 +111,38 @@ export function newRecord(facts: PaymentFacts): Payment {
         name: chosen.route.name || undefined,
         description: chosen.route.description || undefined,
       },
+      smartRouting: chosen.smart,
+      monitors: chosen.monitored,
     }),
   });
   setStates(record, transaction, WAITING, facts.createdAt);
   return record;
+}
+
+/**
+ * A record with one more attempt, after the last one came to nothing; the payment waits again.
+ *
+ * @param transactionId of the new attempt.
+ */
+export function withAttempt(
+  record: Payment,
+  transactionId: string,
+  connection: Connection,
+  at: Timestamp,
+): Payment {
+  const last = record.transactions;
+  if (!last?.paymentMethod) throw new Error('the record has no transaction');
+  const transaction: Transaction = {
+    ...last,
+    ...atConnection(connection),
+    id: transactionId,
+    // What an outcome tells is written into the attempt's own method.
+    paymentMethod: clone(TransactionPaymentMethodSchema, last.paymentMethod),
+    createdAt: at,
+  };
+  const next = { ...record };
+  setStates(next, transaction, WAITING, at);
+  return next;
 }
 
 /**
@@ -218,6 +243,11 @@ function enrolledCard(cardType: string | undefined, fingerprint: string): CardDa
   });
 }
 
-function noProviderData(providerId: string): ProviderData {
-  return create(ProviderDataSchema, { id: providerId, rawResponse: {} });
+/** What a transaction says of where it is sent, before the provider said anything. */
+function atConnection({ id, name, providerId }: Connection) {
+  return {
+    providerId,
+    providerData: create(ProviderDataSchema, { id: providerId, rawResponse: {} }),
+    connectionData: create(ConnectionDataSchema, { id, name: name || undefined }),
+  };
 }

@@ -10,7 +10,8 @@ import {
   Transaction_Status,
 } from '../../gen/payments/v1/payment_pb.js';
 import type { CreatePaymentRequest } from '../../gen/payments/v1/payment_service_pb.js';
-import type { AttemptCard, AttemptMethod, Connection, PaymentAttempt } from '../connectors/connector.ts';
+import type { RoutingFacts } from '../../gen/payments/v1/routing_facts_pb.js';
+import type { AttemptCard, Connection, Outcome, PaymentAttempt } from '../connectors/connector.ts';
 import { type Money, parseMoney } from '../money.ts';
 import { Secret } from '../secret.ts';
 import type { Database } from '../store/database.ts';
@@ -20,11 +21,14 @@ import { type CardVault, VaultKeyMissingError } from '../vault/card-vault.ts';
 import type { BinTable } from './bin-table.ts';
 import { cardData, cardFingerprint } from './card.ts';
 import type { LookUpSchedule } from './finish-payment.ts';
+import { lotSeed } from './order-targets.ts';
+import { paymentAttempt, usesProviderToken } from './payment-attempt.ts';
 import { PaymentError, type Reason } from './payment-error.ts';
 import { type ChosenMethod, chooseMethod, type MethodTypes } from './payment-method.ts';
 import { newRecord, type PaymentFacts } from './payment-record.ts';
 import { WAITING } from './payment-status.ts';
 import type { ChosenRoute, Router } from './routing.ts';
+import { routingFacts } from './routing-facts.ts';
 import { encodeRecord } from './stored-record.ts';
 
 /** What preparing a payment needs. */
@@ -41,9 +45,11 @@ export type PrepareParts = {
 /** A catalogue made ready for use, its connections open. */
 export type OpenCatalogue = {
   readonly types: MethodTypes;
-  readonly route: Router;
+  readonly router: Router;
   readonly bins: BinTable;
   readonly connections: ReadonlyMap<string, Connection>;
+  /** What came of an attempt, for choices to come. */
+  readonly learn: (connectionId: string, facts: RoutingFacts, outcome: Outcome) => void;
 };
 
 /** A payment that needs only its key claimed to be sent. */
@@ -51,9 +57,25 @@ export type PreparedPayment = {
   /** The record as it stands while the outcome is waited for. */
   readonly record: Payment;
   readonly claim: Omit<Claim, 'accountId' | 'idempotencyKey' | 'requestHash'>;
+  /** The first attempt; the others differ in their transaction only. */
   readonly attempt: PaymentAttempt;
-  readonly connection: Connection;
+  readonly chosen: ChosenRoute;
+  readonly facts: RoutingFacts;
+  /** The catalogue that the payment goes by. */
+  readonly catalogue: OpenCatalogue;
 };
+
+/** @throws Error when the catalogue does not have it: the router names only what it has. */
+export function openConnection({ connections }: OpenCatalogue, id: string): Connection {
+  const connection = connections.get(id);
+  if (!connection) throw new Error(`connection ${id} is not open`);
+  return connection;
+}
+
+/** For how long an attempt is left to who begins it. */
+export function leaseS(connection: Connection, schedule: LookUpSchedule): number {
+  return (connection.deadlineMs + schedule.leaseMarginMs) / 1000;
+}
 
 /**
  * Resolves what is stored, narrows the payment method, chooses the route and builds the record and the attempt.
@@ -64,23 +86,25 @@ export type PreparedPayment = {
 export async function preparePayment(
   parts: PrepareParts,
   request: CreatePaymentRequest,
-  caller: { readonly accountId: string; readonly secretPresented: boolean },
+  caller: {
+    readonly accountId: string;
+    readonly idempotencyKey: string;
+    readonly secretPresented: boolean;
+  },
 ): Promise<PreparedPayment> {
   const catalogue = parts.catalogue();
   const method = chooseMethod(request, catalogue.types);
   if (!caller.secretPresented) requireNothingStored(request, method);
   const stored = await findReferences(parts.database, request, method, caller.accountId);
   const money = requireMoney(request);
-  const chosen = requireRoute(catalogue, {
-    type: method.type,
-    country: request.country,
-    currency: money.currency,
-  });
-  const connection = catalogue.connections.get(chosen.connection.id);
-  if (!connection) throw new Error(`connection ${chosen.connection.id} is not open`);
-
   const card = await readCard(parts, catalogue, method, stored?.vaultedToken, caller.accountId);
-  const facts: PaymentFacts = {
+  const createdAt = parts.now();
+  const facts = routingFacts(request, method, card?.data, createdAt);
+  const chosen = requireRoute(catalogue, facts, caller.idempotencyKey);
+  const [first] = chosen.targets;
+  if (!first) throw new Error(`route ${chosen.route.id} has no target`);
+
+  const paymentFacts: PaymentFacts = {
     paymentId: randomUUID(),
     transactionId: randomUUID(),
     request,
@@ -94,26 +118,31 @@ export async function preparePayment(
     walletFingerprint: walletFingerprint(parts, method, caller.accountId),
     merchantReference: request.merchantReference || `reference-${randomUUID()}`,
     chosen,
-    createdAt: parts.now(),
+    connection: first,
+    createdAt,
   };
-  const record = newRecord(facts);
+  const record = newRecord(paymentFacts);
+  const attempt = paymentAttempt(paymentFacts, record, card?.attempt, stored?.vaultedToken);
   return {
     record,
     claim: {
-      paymentId: facts.paymentId,
+      paymentId: attempt.paymentId,
       status: Payment_Status[WAITING.payment],
       record: encodeRecord(record),
-      transactionId: facts.transactionId,
+      transactionId: attempt.transactionId,
       transactionStatus: Transaction_Status[WAITING.transaction],
-      connectionId: chosen.connection.id,
+      connectionId: first.id,
+      leaseS: leaseS(openConnection(catalogue, first.id), parts.schedule),
       minorUnits: money.minorUnits,
       currency: money.currency,
       capture: method.kind === 'wallet' || method.options.capture,
-      leaseS: (connection.deadlineMs + parts.schedule.leaseMarginMs) / 1000,
       vault: await sealForVault(parts, method, card),
     },
-    attempt: attemptOf(facts, record, attemptMethod(method, card?.attempt, stored?.vaultedToken)),
-    connection,
+    attempt,
+    // What the payer enrolled is known to one provider only.
+    chosen: usesProviderToken(attempt) ? { ...chosen, maxAttempts: 1 } : chosen,
+    facts,
+    catalogue,
   };
 }
 
@@ -161,10 +190,10 @@ function requireMoney({ amount }: CreatePaymentRequest): Money {
   return money;
 }
 
-function requireRoute(catalogue: OpenCatalogue, query: Parameters<Router>[0]): ChosenRoute {
-  const chosen = catalogue.route(query);
+function requireRoute(catalogue: OpenCatalogue, facts: RoutingFacts, idempotencyKey: string): ChosenRoute {
+  const chosen = catalogue.router.choose(facts, lotSeed(facts.accountId, idempotencyKey));
   if (chosen) return chosen;
-  const message = 'no route takes this type, country and currency';
+  const message = 'no route takes this payment';
   throw new PaymentError('PAYMENT_METHOD_NOT_AVAILABLE', `payment_method.type: ${message}`, {
     fields: [{ field: 'payment_method.type', code: 'NOT_ALLOWED', message }],
   });
@@ -235,41 +264,5 @@ async function sealForVault(
     type: method.type,
     card: toBinary(CardDataSchema, { ...card.data, securityCodeLength: 0 }),
     cardNumber: await parts.vault.seal(card.attempt.number, token),
-  };
-}
-
-function attemptMethod(
-  method: ChosenMethod,
-  card: AttemptCard | undefined,
-  vaulted: VaultedToken | undefined,
-): AttemptMethod {
-  if (method.kind === 'wallet') {
-    if (method.workflow === Payment_Workflow.REDIRECT) return { kind: 'wallet_redirect', type: method.type };
-    return {
-      kind: 'wallet_enrollment',
-      type: method.type,
-      token: vaulted?.providerToken,
-      cardType: method.cardType,
-    };
-  }
-  if (!card) throw new Error('a card payment has a card');
-  const { capture, installments, threeDSecureSetupId } = method.options;
-  return { kind: 'card', card, capture, installments, threeDSecureSetupId };
-}
-
-function attemptOf(facts: PaymentFacts, record: Payment, method: AttemptMethod): PaymentAttempt {
-  if (!record.customerPayer) throw new Error('the record has a payer always');
-  return {
-    transactionId: facts.transactionId,
-    paymentId: facts.paymentId,
-    money: facts.money,
-    description: facts.request.description,
-    merchantOrderId: facts.request.merchantOrderId,
-    merchantReference: facts.merchantReference,
-    country: facts.request.country,
-    callbackUrl: facts.request.callbackUrl,
-    customerPayer: record.customerPayer,
-    additionalData: facts.request.additionalData,
-    method,
   };
 }

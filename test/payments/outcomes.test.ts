@@ -53,7 +53,7 @@ const WAITING = 'PENDING/PENDING_PROVIDER_CONFIRMATION PENDING PENDING_PROVIDER_
 const NOT_SENT = 'ERROR/ERROR ERROR PROVIDER_UNAVAILABLE';
 const declined = (code: string) => `DECLINED/DECLINED DECLINED ${code}`;
 
-/** What becomes of each magic card at acquirer one, with the ISO 8583 code that the provider gives. */
+/** What becomes of each magic card at acquirer one (what that surely was not sent goes on to two), with the ISO 8583 code that the provider gives. */
 const BY_CARD: Record<string, [states: string, iso8583: string]> = {
   DO_NOT_HONOR: [declined('DO_NOT_HONOR'), '05'],
   INSUFFICIENT_FUNDS: [declined('INSUFFICIENT_FUNDS'), '51'],
@@ -81,7 +81,7 @@ describe('a card payment', () => {
     const record = await pay(cardPayment(number));
     expect(statesOf(record)).toBe(states);
     expect(record.transactions.provider_data).toMatchObject({
-      id: 'SANDBOX_ONE',
+      id: states === NOT_SENT ? 'SANDBOX_TWO' : 'SANDBOX_ONE',
       iso8583_response_code: iso8583 || null,
       response_code: iso8583,
     });
@@ -107,6 +107,27 @@ describe('a card payment', () => {
       connection_data: { id: 'sandbox-two' },
     });
     expect(record.routing_rules.condition).toMatchObject({ id: 1, name: 'Cards in Brazil' });
+  });
+
+  it('is approved by acquirer two, where its route goes on after a soft decline, as two transactions', async () => {
+    const record = await pay({ ...cardPayment('4000000000006009'), country: 'MX' });
+    expect(statesOf(record)).toBe(APPROVED);
+    expect(record.transactions_history).toMatchObject([
+      { provider_id: 'SANDBOX_ONE', status: 'DECLINED', response_code: 'DO_NOT_HONOR' },
+      { provider_id: 'SANDBOX_TWO', status: 'SUCCEEDED', response_code: 'SUCCEEDED' },
+    ]);
+    expect(record.transactions_history[1]).toEqual(record.transactions);
+    const rows = await tables.query(
+      'SELECT id, status FROM transaction WHERE payment_id = $1 ORDER BY created_at',
+      [record.id],
+    );
+    expect(rows).toEqual(record.transactions_history.map(({ id, status }: RecordJson) => ({ id, status })));
+  });
+
+  it('is tried at no other acquirer after a hard decline', async () => {
+    const record = await pay({ ...cardPayment('4000000000009987'), country: 'MX' });
+    expect(statesOf(record)).toMatch(/^DECLINED/);
+    expect(record.transactions_history).toHaveLength(1);
   });
 
   it('is approved whatever its expiry, unless the provider says otherwise', async () => {

@@ -33,10 +33,13 @@ const LAYERS: readonly (readonly string[])[] = [
   ['src/connectors', 'src/store', 'src/vault', 'src/sandbox'],
   ['src/payments'],
   ['src/api'],
-  ['src/catalogue', 'src/config', 'src/observe', 'src/sandbox-fixtures'],
+  ['src/check-catalogue'],
+  ['src/catalogue', 'src/config', 'src/sandbox-fixtures'],
+  ['src/open-catalogue'],
+  ['src/observe', 'src/reload-catalogue', 'src/simulation'],
   ['src/mount-api', 'src/mount-sandbox', 'src/explain-failure', 'src/command-database'],
   ['src/server'],
-  ['src/main', 'src/account', 'src/rotate-vault'],
+  ['src/main', 'src/account', 'src/route', 'src/rotate-vault', 'src/simulate'],
 ];
 
 const order: Rule = (path, _text, code) => {
@@ -94,12 +97,26 @@ const PLACES: readonly { what: string; pattern: RegExp; places: readonly string[
   {
     what: 'console',
     pattern: /\bconsole\.\w/,
-    places: ['src/main.ts', 'src/account.ts', 'src/rotate-vault.ts', 'src/sandbox/main.ts'],
+    places: [
+      'src/main.ts',
+      'src/account.ts',
+      'src/route.ts',
+      'src/rotate-vault.ts',
+      'src/simulate.ts',
+      'src/sandbox/main.ts',
+    ],
   },
   {
     what: 'the end of the process',
     pattern: /\bprocess\.(exit\(|exitCode)/,
-    places: ['src/main.ts', 'src/account.ts', 'src/rotate-vault.ts', 'src/sandbox/main.ts'],
+    places: [
+      'src/main.ts',
+      'src/account.ts',
+      'src/route.ts',
+      'src/rotate-vault.ts',
+      'src/simulate.ts',
+      'src/sandbox/main.ts',
+    ],
   },
   { what: 'a barrel (export … from)', pattern: /^export (\*|\{[^}]*\}|type \{[^}]*\}) from/m, places: [] },
 ];

@@ -4,7 +4,7 @@
 
 // What the operator configures. The file is YAML (or JSON), its keys are these field names.
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import type { JsonObject, Message } from "@bufbuild/protobuf";
 import type { Payment_Workflow, Transaction_Category } from "../v1/payment_pb.js";
 
@@ -30,7 +30,7 @@ export declare type Catalogue = Message<"payments.config.Catalogue"> & {
   connections: Connection[];
 
   /**
-   * Looked through in order; the first that matches is taken.
+   * Looked through in order; the first whose condition holds is taken.
    *
    * @generated from field: repeated payments.config.Route routes = 3;
    */
@@ -139,6 +139,11 @@ export declare type Connection = Message<"payments.config.Connection"> & {
    * @generated from field: map<string, string> secrets_from_environment = 6;
    */
   secretsFromEnvironment: { [key: string]: string };
+
+  /**
+   * @generated from field: payments.config.CircuitBreaker circuit_breaker = 7;
+   */
+  circuitBreaker?: CircuitBreaker | undefined;
 };
 
 /**
@@ -148,7 +153,56 @@ export declare type Connection = Message<"payments.config.Connection"> & {
 export declare const ConnectionSchema: GenMessage<Connection>;
 
 /**
- * Where a payment goes. An empty list matches everything.
+ * When a connection is left alone because it does not answer. Counted are calls that could not be sent and calls whose
+ * outcome is not known.
+ *
+ * @generated from message payments.config.CircuitBreaker
+ */
+export declare type CircuitBreaker = Message<"payments.config.CircuitBreaker"> & {
+  /**
+   * Sends to it whatever happens.
+   *
+   * @generated from field: bool off = 1;
+   */
+  off: boolean;
+
+  /**
+   * The share of failing calls that opens the circuit; 50 when absent.
+   *
+   * @generated from field: optional int32 failure_percent = 2;
+   */
+  failurePercent?: number | undefined;
+
+  /**
+   * Of how many calls at least, within the window; so many failing calls in a row open it, too. 10 when absent.
+   *
+   * @generated from field: optional int32 min_calls = 3;
+   */
+  minCalls?: number | undefined;
+
+  /**
+   * 30 when absent.
+   *
+   * @generated from field: optional int32 window_s = 4;
+   */
+  windowS?: number | undefined;
+
+  /**
+   * From the opening to the first probe; after each that fails twice as long, up to 5 minutes or this. 15 when absent.
+   *
+   * @generated from field: optional int32 open_s = 5;
+   */
+  openS?: number | undefined;
+};
+
+/**
+ * Describes the message payments.config.CircuitBreaker.
+ * Use `create(CircuitBreakerSchema)` to create a new message.
+ */
+export declare const CircuitBreakerSchema: GenMessage<CircuitBreaker>;
+
+/**
+ * Where payments go that satisfy a condition.
  *
  * @generated from message payments.config.Route
  */
@@ -171,26 +225,35 @@ export declare type Route = Message<"payments.config.Route"> & {
   description: string;
 
   /**
-   * @generated from field: repeated string types = 4;
-   */
-  types: string[];
-
-  /**
-   * @generated from field: repeated string countries = 5;
-   */
-  countries: string[];
-
-  /**
-   * @generated from field: repeated string currencies = 6;
-   */
-  currencies: string[];
-
-  /**
-   * The id of a connection.
+   * In CEL (https://cel.dev) over the fields of payments.v1.RoutingFacts; without one the route takes every payment.
    *
-   * @generated from field: string connection = 7;
+   * @generated from field: string condition = 8;
    */
-  connection: string;
+  condition: string;
+
+  /**
+   * Where it may go. The first choice gets the payment, the others what comes back of it (see failover).
+   *
+   * @generated from field: repeated payments.config.Target targets = 9;
+   */
+  targets: Target[];
+
+  /**
+   * @generated from field: payments.config.Choice choice = 10;
+   */
+  choice: Choice;
+
+  /**
+   * @generated from field: payments.config.Failover failover = 11;
+   */
+  failover?: Failover | undefined;
+
+  /**
+   * Accounts for which targets, choice and failover are others.
+   *
+   * @generated from field: repeated payments.config.AccountTargets accounts = 12;
+   */
+  accounts: AccountTargets[];
 };
 
 /**
@@ -198,6 +261,93 @@ export declare type Route = Message<"payments.config.Route"> & {
  * Use `create(RouteSchema)` to create a new message.
  */
 export declare const RouteSchema: GenMessage<Route>;
+
+/**
+ * A connection that a payment may be sent to.
+ *
+ * @generated from message payments.config.Target
+ */
+export declare type Target = Message<"payments.config.Target"> & {
+  /**
+   * The id of a connection.
+   *
+   * @generated from field: string connection = 1;
+   */
+  connection: string;
+
+  /**
+   * For SPLIT: its share, in proportion to the others'. 0 gets a payment only when another target's comes back.
+   *
+   * @generated from field: optional int32 weight = 2;
+   */
+  weight?: number | undefined;
+};
+
+/**
+ * Describes the message payments.config.Target.
+ * Use `create(TargetSchema)` to create a new message.
+ */
+export declare const TargetSchema: GenMessage<Target>;
+
+/**
+ * What becomes of a payment that a target did not take. It never goes on from an outcome that is not known.
+ *
+ * @generated from message payments.config.Failover
+ */
+export declare type Failover = Message<"payments.config.Failover"> & {
+  /**
+   * Attempts in all, the first included; as many as there are targets when absent.
+   *
+   * @generated from field: optional int32 max_attempts = 1;
+   */
+  maxAttempts?: number | undefined;
+
+  /**
+   * Goes on after a soft decline as well, not only when nothing was sent. Never after a hard one.
+   *
+   * @generated from field: bool soft_declines = 2;
+   */
+  softDeclines: boolean;
+};
+
+/**
+ * Describes the message payments.config.Failover.
+ * Use `create(FailoverSchema)` to create a new message.
+ */
+export declare const FailoverSchema: GenMessage<Failover>;
+
+/**
+ * What replaces a route's own targets, for some accounts.
+ *
+ * @generated from message payments.config.AccountTargets
+ */
+export declare type AccountTargets = Message<"payments.config.AccountTargets"> & {
+  /**
+   * @generated from field: repeated string account_ids = 1;
+   */
+  accountIds: string[];
+
+  /**
+   * @generated from field: repeated payments.config.Target targets = 2;
+   */
+  targets: Target[];
+
+  /**
+   * @generated from field: payments.config.Choice choice = 3;
+   */
+  choice: Choice;
+
+  /**
+   * @generated from field: payments.config.Failover failover = 4;
+   */
+  failover?: Failover | undefined;
+};
+
+/**
+ * Describes the message payments.config.AccountTargets.
+ * Use `create(AccountTargetsSchema)` to create a new message.
+ */
+export declare const AccountTargetsSchema: GenMessage<AccountTargets>;
 
 /**
  * What is known of the cards whose number begins with a prefix.
@@ -247,4 +397,44 @@ export declare type Bin = Message<"payments.config.Bin"> & {
  * Use `create(BinSchema)` to create a new message.
  */
 export declare const BinSchema: GenMessage<Bin>;
+
+/**
+ * By what the first choice among the targets is made.
+ *
+ * @generated from enum payments.config.Choice
+ */
+export enum Choice {
+  /**
+   * As PRIORITY.
+   *
+   * @generated from enum value: CHOICE_UNSPECIFIED = 0;
+   */
+  CHOICE_UNSPECIFIED = 0,
+
+  /**
+   * As they are listed.
+   *
+   * @generated from enum value: PRIORITY = 1;
+   */
+  PRIORITY = 1,
+
+  /**
+   * By weight; the same for every try of one payment.
+   *
+   * @generated from enum value: SPLIT = 2;
+   */
+  SPLIT = 2,
+
+  /**
+   * By the recent approval rate for the card's brand and issuer country; a small share goes elsewhere, to keep learning.
+   *
+   * @generated from enum value: SUCCESS_RATE = 3;
+   */
+  SUCCESS_RATE = 3,
+}
+
+/**
+ * Describes the enum payments.config.Choice.
+ */
+export declare const ChoiceSchema: GenEnum<Choice>;
 

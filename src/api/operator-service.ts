@@ -1,0 +1,64 @@
+import { create } from '@bufbuild/protobuf';
+import type { Timestamp } from '@bufbuild/protobuf/wkt';
+import type { Catalogue } from '../../gen/payments/config/catalogue_pb.js';
+import {
+  type ExplainRouteRequest,
+  ExplainRouteRequestSchema,
+  type ExplainRouteResponse,
+  ListConnectionsResponseSchema,
+  type OperatorService,
+} from '../../gen/payments/v1/operator_service_pb.js';
+import { describeConnection, type ExplainedCatalogue, explainRoute } from '../payments/explain-route.ts';
+import { type FieldError, invalidParameters, PaymentError } from '../payments/payment-error.ts';
+import { requireValid } from './require-valid.ts';
+import type { ServiceHandlers } from './rest.ts';
+import { validate } from './validate.ts';
+
+/** What operators are told of. */
+export type OperatorParts = {
+  /** The catalogue in force. @throws PaymentError SERVICE_UNAVAILABLE while there is none. */
+  readonly opened: () => ExplainedCatalogue & { readonly catalogue: Catalogue };
+  readonly now: () => Timestamp;
+};
+
+/** The handlers of payments.v1.OperatorService, the same for every protocol. Nothing is sent and nothing is written. */
+export function operatorService({
+  opened,
+  now,
+}: OperatorParts): ServiceHandlers<typeof OperatorService, unknown> {
+  return {
+    async listConnections() {
+      const { catalogue, health } = opened();
+      const connections = catalogue.connections.map((connection) => describeConnection(connection, health));
+      return { message: create(ListConnectionsResponseSchema, { connections }) };
+    },
+    async explainRoute(request) {
+      return { message: explain(opened(), request, now()) };
+    },
+  };
+}
+
+const checkRules = validate(ExplainRouteRequestSchema);
+
+function explain(
+  catalogue: ExplainedCatalogue,
+  request: ExplainRouteRequest,
+  time: Timestamp,
+): ExplainRouteResponse {
+  const { payment, idempotencyKey } = request;
+  // The payment's own fields are for its own check, which has plainer words for them.
+  const faults = checkRules(request).filter(({ field }) => !field.startsWith('payment.'));
+  if (!payment || faults.length > 0) throw invalidParameters(faults);
+  try {
+    requireValid(payment);
+    return explainRoute(catalogue, payment, idempotencyKey, time);
+  } catch (error) {
+    throw error instanceof PaymentError ? withinPayment(error) : error;
+  }
+}
+
+/** The same refusal, its fields named as they stand in this request. */
+function withinPayment({ reason, fields }: PaymentError): PaymentError {
+  const within = fields.map((fault): FieldError => ({ ...fault, field: `payment.${fault.field}` }));
+  return new PaymentError(reason, invalidParameters(within).message, { fields: within });
+}

@@ -1,0 +1,22 @@
+import {
+  type CreatePaymentRequest,
+  CreatePaymentRequestSchema,
+} from '../../gen/payments/v1/payment_service_pb.js';
+import { checkRequest } from '../payments/check-request.ts';
+import { type FieldError, invalidParameters } from '../payments/payment-error.ts';
+import { MAX_FIELD_ERRORS, validate } from './validate.ts';
+
+const checkRules = validate(CreatePaymentRequestSchema);
+
+/**
+ * Holds a request against the rules in its .proto and against our own.
+ *
+ * @throws PaymentError INVALID_PARAMETERS with up to 20 fields at fault.
+ */
+export function requireValid(request: CreatePaymentRequest): void {
+  // Where both the .proto's rule and our own refuse a field, our own says it in plainer words.
+  const byField = new Map<string, FieldError>();
+  for (const error of [...checkRules(request), ...checkRequest(request)]) byField.set(error.field, error);
+  // Of hundreds of faults a few do, and all of them would not fit into the trailers that gRPC puts them in.
+  if (byField.size > 0) throw invalidParameters([...byField.values()].slice(0, MAX_FIELD_ERRORS));
+}

@@ -1,0 +1,153 @@
+import { equals, type JsonObject, type JsonValue } from '@bufbuild/protobuf';
+import {
+  type Catalogue,
+  type CircuitBreaker,
+  type Connection,
+  ConnectionSchema,
+} from '../gen/payments/config/catalogue_pb.js';
+import { CatalogueError } from './catalogue.ts';
+import { type CircuitState, type ConnectionHealth, guardConnection } from './connectors/circuit-breaker.ts';
+import type { Connector, Connection as OpenConnection } from './connectors/connector.ts';
+import type { ApprovalRates } from './payments/approval-rates.ts';
+import { createBinTable } from './payments/bin-table.ts';
+import type { Signals } from './payments/order-targets.ts';
+import type { OpenCatalogue } from './payments/prepare-payment.ts';
+import { createRouter } from './payments/routing.ts';
+import { Secret } from './secret.ts';
+
+/** What a catalogue is opened with. */
+export type OpenCatalogueOptions = {
+  readonly connectors: readonly Connector[];
+  /** Reads an environment variable that a connection's secret refers to. */
+  readonly environment: (name: string) => string | undefined;
+  /** What `$NAME` stands for in a setting: the address of the mounted sandbox. */
+  readonly variables: Readonly<Record<string, string>>;
+  /** What was learned of connections outlives a catalogue. */
+  readonly rates: ApprovalRates;
+  readonly observer: CatalogueObserver;
+};
+
+/** Is told what happens in an open catalogue, for metrics and logs. */
+export type CatalogueObserver = {
+  conditionFailed(routeId: number, error: unknown): void;
+  circuitChanged(connectionId: string, state: CircuitState): void;
+};
+
+/** A catalogue with its connections open. */
+export type OpenedCatalogue = OpenCatalogue & {
+  readonly catalogue: Catalogue;
+  readonly signals: Signals;
+  /** The connections' health, by id; none for one without a circuit breaker. */
+  readonly health: ReadonlyMap<string, ConnectionHealth>;
+  /** Closes the connections that `successor` has not taken over, once their calls have ended. */
+  close(successor?: OpenedCatalogue): Promise<void>;
+};
+
+/**
+ * Makes a catalogue ready for payments and opens its connections.
+ *
+ * @param predecessor whose connections are taken over, with their health, where they are defined alike.
+ * @throws CatalogueError that names the connection and the setting at fault; then nothing stays open that was opened.
+ */
+export function openCatalogue(
+  catalogue: Catalogue,
+  options: OpenCatalogueOptions,
+  predecessor?: OpenedCatalogue,
+): OpenedCatalogue {
+  const { rates, observer } = options;
+  const connections = new Map<string, OpenConnection>();
+  const health = new Map<string, ConnectionHealth>();
+  for (const definition of catalogue.connections) {
+    const { id } = definition;
+    const taken = takenOver(definition, predecessor);
+    if (taken) {
+      connections.set(id, taken);
+      const known = predecessor?.health.get(id);
+      if (known) health.set(id, known);
+      continue;
+    }
+    try {
+      const connection = openConnection(definition, options);
+      const settings = breakerSettings(definition.circuitBreaker);
+      const guarded =
+        settings && guardConnection(connection, settings, (state) => observer.circuitChanged(id, state));
+      connections.set(id, guarded ?? connection);
+      if (guarded) health.set(id, guarded.health);
+    } catch (error) {
+      void closeAll(connections, predecessor?.connections);
+      throw error;
+    }
+  }
+  const signals: Signals = {
+    isAvailable: (id) => health.get(id)?.isAvailable() ?? true,
+    approvalRate: (id, facts) => rates.rate(id, facts).rate,
+  };
+  return {
+    catalogue,
+    types: new Map(catalogue.paymentMethodTypes.map((type) => [type.type, type])),
+    router: createRouter(catalogue, signals, observer.conditionFailed),
+    bins: createBinTable(catalogue.bins),
+    connections,
+    signals,
+    health,
+    learn: (id, facts, outcome) => rates.learn(id, facts, outcome),
+    close: (successor) => closeAll(connections, successor?.connections),
+  };
+}
+
+function takenOver(
+  definition: Connection,
+  predecessor: OpenedCatalogue | undefined,
+): OpenConnection | undefined {
+  const before = predecessor?.catalogue.connections.find(({ id }) => id === definition.id);
+  return before && equals(ConnectionSchema, before, definition)
+    ? predecessor?.connections.get(definition.id)
+    : undefined;
+}
+
+async function closeAll(
+  connections: ReadonlyMap<string, OpenConnection>,
+  kept: ReadonlyMap<string, OpenConnection> | undefined,
+): Promise<void> {
+  const keptOnes = new Set(kept?.values());
+  const ended = [...connections.values()].filter((connection) => !keptOnes.has(connection));
+  await Promise.all(ended.map((connection) => connection.close()));
+}
+
+/** undefined for none. */
+function breakerSettings(breaker: CircuitBreaker | undefined) {
+  if (breaker?.off) return undefined;
+  return {
+    failureRate: (breaker?.failurePercent ?? 50) / 100,
+    minCalls: breaker?.minCalls ?? 10,
+    windowMs: (breaker?.windowS ?? 30) * 1000,
+    openMs: (breaker?.openS ?? 15) * 1000,
+  };
+}
+
+function openConnection(connection: Connection, options: OpenCatalogueOptions): OpenConnection {
+  const place = `connection ${connection.id}`;
+  const connector = options.connectors.find(({ name }) => name === connection.connector);
+  if (!connector) throw new CatalogueError(`${place}: there is no connector "${connection.connector}"`);
+  const secrets: Record<string, Secret> = {};
+  for (const [name, variable] of Object.entries(connection.secretsFromEnvironment)) {
+    const value = options.environment(variable);
+    if (value === undefined)
+      throw new CatalogueError(`${place}: the environment variable ${variable} is not set`);
+    secrets[name] = new Secret(value);
+  }
+  const settings = substitute(connection.settings ?? {}, options.variables);
+  try {
+    return connector.connect(settings, { providerId: connection.providerId, secrets });
+  } catch (error) {
+    throw new CatalogueError(`${place}: ${(error as Error).message}`);
+  }
+}
+
+function substitute(settings: JsonObject, variables: Readonly<Record<string, string>>): JsonObject {
+  const replace = (value: JsonValue): JsonValue =>
+    typeof value === 'string'
+      ? value.replace(/\$([A-Z_]+)/g, (whole, name) => variables[name] ?? whole)
+      : value;
+  return Object.fromEntries(Object.entries(settings).map(([name, value]) => [name, replace(value)]));
+}

@@ -1,0 +1,144 @@
+import { create } from '@bufbuild/protobuf';
+import type { Timestamp } from '@bufbuild/protobuf/wkt';
+import { Choice, type Connection as Definition } from '../../gen/payments/config/catalogue_pb.js';
+import {
+  type Connection,
+  Connection_Circuit,
+  ConnectionSchema,
+  type ExplainRouteResponse,
+  ExplainRouteResponse_Choice,
+  ExplainRouteResponseSchema,
+} from '../../gen/payments/v1/operator_service_pb.js';
+import { Payment_Workflow } from '../../gen/payments/v1/payment_pb.js';
+import type { CreatePaymentRequest } from '../../gen/payments/v1/payment_service_pb.js';
+import type { RoutingFacts } from '../../gen/payments/v1/routing_facts_pb.js';
+import type { ConnectionHealth } from '../connectors/circuit-breaker.ts';
+import { cardData } from './card.ts';
+import { lotSeed, orderTargets, type Signals } from './order-targets.ts';
+import { type ChosenMethod, chooseMethod } from './payment-method.ts';
+import type { OpenCatalogue } from './prepare-payment.ts';
+import type { ReadyRoute } from './routing.ts';
+import { routingFacts } from './routing-facts.ts';
+
+/** What an explanation is made from. */
+export type ExplainedCatalogue = Pick<OpenCatalogue, 'types' | 'router' | 'bins'> & {
+  readonly signals: Pick<Signals, 'approvalRate'>;
+  readonly health: CircuitStates;
+};
+
+/**
+ * The circuits by the connection's id; none for one without a circuit breaker. Only their state is asked for: to ask
+ * whether one is available may have its provider probed.
+ */
+export type CircuitStates = ReadonlyMap<string, Pick<ConnectionHealth, 'state'>>;
+
+/**
+ * Tells which way a payment would take, and why. Pure: nothing is sent, written, read or learned.
+ *
+ * @param request satisfies the rules of its .proto and checkRequest.
+ * @param idempotencyKey the key that the payment would be made under.
+ * @throws PaymentError as for a payment, where the catalogue does not offer the method or its detail does not fit.
+ */
+export function explainRoute(
+  catalogue: ExplainedCatalogue,
+  request: CreatePaymentRequest,
+  idempotencyKey: string,
+  time: Timestamp,
+): ExplainRouteResponse {
+  const method = chooseMethod(request, catalogue.types);
+  const card =
+    method.kind === 'card' ? cardData(method.card, catalogue.bins(method.card.number), '') : undefined;
+  const facts = routingFacts(request, method, card, time);
+  const { routes, taken } = findRoute(catalogue.router.routes, facts);
+  const way = taken && explainWay(catalogue, taken, facts, idempotencyKey);
+  const notes = method.kind === 'vaulted_card' ? [CARD_NOT_READ] : [];
+  if (way && usesProviderToken(method)) {
+    way.maxAttempts = 1;
+    notes.push(ONE_PROVIDER);
+  }
+  return create(ExplainRouteResponseSchema, { ...way, facts, routes, notes });
+}
+
+const CARD_NOT_READ =
+  'The card behind payment_method.vaulted_token was not looked up: card_brand, iin, issuer_country and issuer_type are ' +
+  'unknown here and known to the payment itself, which may take another route for it.';
+const ONE_PROVIDER =
+  'What payment_method.vaulted_token stands for is known to one provider only, so there is one attempt.';
+
+/** As usesProviderToken of payment-attempt.ts, before the token is looked up. */
+function usesProviderToken(method: ChosenMethod): boolean {
+  return (
+    method.kind === 'wallet' && method.workflow === Payment_Workflow.DIRECT && method.token !== undefined
+  );
+}
+
+function findRoute(all: readonly ReadyRoute[], facts: RoutingFacts) {
+  const routes: { id: number; name: string; taken: boolean; whyNot: string }[] = [];
+  for (const ready of all) {
+    const { id, name } = ready.route;
+    const whyNot = ready.condition?.whyNot(facts);
+    routes.push({ id, name, taken: whyNot === undefined, whyNot: whyNot ?? '' });
+    if (whyNot === undefined) return { routes, taken: ready };
+  }
+  return { routes, taken: undefined };
+}
+
+function explainWay(
+  { signals, health }: ExplainedCatalogue,
+  { route, planOf }: ReadyRoute,
+  facts: RoutingFacts,
+  idempotencyKey: string,
+) {
+  const plan = planOf(facts.accountId);
+  // The seed is the one that preparing a payment takes.
+  const { connections, smart } = orderTargets(plan, facts, lotSeed(facts.accountId, idempotencyKey), {
+    ...signals,
+    isAvailable: (id) => isAvailable(circuitOf(id, health)),
+  });
+  const weights = new Map(plan.targets.map(({ connection, weight }) => [connection.id, weight]));
+  return {
+    targets: connections.map((connection) => ({
+      connection: describeConnection(connection, health),
+      ...(plan.choice === Choice.SPLIT && { weight: weights.get(connection.id) ?? 0 }),
+      ...(plan.choice === Choice.SUCCESS_RATE && {
+        approvalRate: signals.approvalRate(connection.id, facts),
+      }),
+    })),
+    choice: CHOICES[plan.choice],
+    maxAttempts: plan.maxAttempts,
+    softDeclines: plan.softDeclines,
+    smartRouting: smart,
+    monitors: plan.monitored,
+    accountOverride: route.accounts.some(({ accountIds }) => accountIds.includes(facts.accountId)),
+  };
+}
+
+const CHOICES = {
+  [Choice.CHOICE_UNSPECIFIED]: ExplainRouteResponse_Choice.PRIORITY,
+  [Choice.PRIORITY]: ExplainRouteResponse_Choice.PRIORITY,
+  [Choice.SPLIT]: ExplainRouteResponse_Choice.SPLIT,
+  [Choice.SUCCESS_RATE]: ExplainRouteResponse_Choice.SUCCESS_RATE,
+} as const;
+
+/** What operators are told of a connection: nothing of its settings, and no secret. */
+export function describeConnection(definition: Definition, health: CircuitStates): Connection {
+  const { id, name, providerId, connector } = definition;
+  const circuit = circuitOf(id, health);
+  return create(ConnectionSchema, {
+    id,
+    name,
+    providerId,
+    connector,
+    circuit,
+    available: isAvailable(circuit),
+  });
+}
+
+function circuitOf(id: string, health: CircuitStates): Connection_Circuit {
+  const known = health.get(id);
+  return known ? Connection_Circuit[known.state()] : Connection_Circuit.UNGUARDED;
+}
+
+function isAvailable(circuit: Connection_Circuit): boolean {
+  return circuit === Connection_Circuit.UNGUARDED || circuit === Connection_Circuit.CLOSED;
+}

@@ -1,0 +1,124 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout } from 'node:timers/promises';
+import { type Payment, Transaction_Status } from '../../gen/payments/v1/payment_pb.js';
+import { assertNever, type Outcome } from '../connectors/connector.ts';
+import { isUnavailable } from '../store/database.ts';
+import { beginNextAttempt, type NextAttempt } from '../store/payments.ts';
+import type { FinishParts } from './finish-payment.ts';
+import { recordOutcome, withAttempt } from './payment-record.ts';
+import { declineOf, WAITING } from './payment-status.ts';
+import { leaseS, openConnection, type PreparedPayment } from './prepare-payment.ts';
+import { encodeRecord } from './stored-record.ts';
+
+/** What making attempts needs. */
+export type AttemptParts = FinishParts & {
+  readonly observer: {
+    /** Runs a provider call, and sees its outcome. */
+    providerCall(connectionId: string, call: () => Promise<Outcome>): Promise<Outcome>;
+    /** An attempt came to nothing, and the payment goes on to another connection. */
+    wentOn(fromConnectionId: string, toConnectionId: string, outcome: Outcome): void;
+  };
+};
+
+/** The attempt that ends a payment's attempts, for now. */
+export type LastAttempt = {
+  readonly transactionId: string;
+  readonly outcome: Outcome;
+  /** The record, whose last transaction is this attempt. */
+  readonly record: Payment;
+};
+
+/** After so long no further attempt is begun: the caller waits. */
+const GOES_ON_FOR_MS = 15_000;
+
+/**
+ * Makes a payment's attempts one after the other, until one's outcome ends them. Each stands in the database before it
+ * is sent, in one commit with the end of the one before.
+ *
+ * @param beginBeforeMs by when the first, which stands already, must be sent: who was held up for longer is near the end
+ *   of its lease, and does not begin.
+ */
+export async function makeAttempts(
+  parts: AttemptParts,
+  prepared: PreparedPayment,
+  beginBeforeMs: number,
+): Promise<LastAttempt> {
+  const { chosen, catalogue, facts } = prepared;
+  const goesOnUntilMs = performance.now() + GOES_ON_FOR_MS;
+  let { attempt, record } = prepared;
+  let beforeMs = beginBeforeMs;
+  for (let made = 1; ; made++) {
+    const connectionId = chosen.targets[made - 1]?.id ?? '';
+    const { transactionId } = attempt;
+    if (performance.now() > beforeMs) return { transactionId, outcome: HELD_UP, record };
+    const connection = openConnection(catalogue, connectionId);
+    const sent = attempt;
+    const outcome = await parts.observer.providerCall(connectionId, () => connection.pay(sent));
+    catalogue.learn(connectionId, facts, outcome);
+
+    const last: LastAttempt = { transactionId, outcome, record };
+    const target = made < chosen.maxAttempts ? chosen.targets[made] : undefined;
+    if (!target || !mayGoOn(outcome, chosen.softDeclines) || performance.now() > goesOnUntilMs) return last;
+
+    const { transaction } = recordOutcome(record, outcome, undefined, parts.now());
+    const next = { transactionId: randomUUID(), connectionId: target.id };
+    const moved = withAttempt(record, next.transactionId, target, parts.now());
+    beforeMs = performance.now() + parts.schedule.leaseMarginMs / 2;
+    const begin: NextAttempt = {
+      paymentId: attempt.paymentId,
+      record: encodeRecord(moved),
+      last: { transactionId, transactionStatus: Transaction_Status[transaction] },
+      next: {
+        ...next,
+        transactionStatus: Transaction_Status[WAITING.transaction],
+        leaseS: leaseS(openConnection(catalogue, target.id), parts.schedule),
+      },
+    };
+    const isBegun = await beginNext(parts, begin, beforeMs);
+    if (!isBegun) return last;
+    parts.observer.wentOn(connectionId, target.id, outcome);
+    attempt = { ...attempt, transactionId: next.transactionId };
+    record = moved;
+  }
+}
+
+const HELD_UP: Outcome = { kind: 'not_sent', detail: 'held up before sending' };
+
+/**
+ * Whether a payment may be tried elsewhere after an outcome: only when it is known that no money moves. Never after a
+ * hard decline, which any provider would repeat; NEVER while the outcome is unknown.
+ */
+export function mayGoOn(outcome: Outcome, softDeclines: boolean): boolean {
+  switch (outcome.kind) {
+    case 'not_sent':
+      return true;
+    case 'declined':
+      return softDeclines && !declineOf(outcome.iso8583Code).hard;
+    case 'approved':
+    case 'redirect':
+    case 'pending':
+    case 'unknown':
+      return false;
+    default:
+      return assertNever(outcome);
+  }
+}
+
+const BEGIN_PAUSE_MS = 50;
+
+/**
+ * Begins the next attempt, again and again while the database is away and there is still time to send it.
+ *
+ * @returns false when it cannot be told to stand: then it is not sent, and the payment ends with what is known.
+ */
+async function beginNext(parts: AttemptParts, begin: NextAttempt, beforeMs: number): Promise<boolean> {
+  for (;;) {
+    try {
+      return await beginNextAttempt(parts.database, begin);
+    } catch (error) {
+      parts.observer.finishFailed(begin.paymentId, error);
+      if (!isUnavailable(error) || performance.now() > beforeMs) return false;
+      await setTimeout(BEGIN_PAUSE_MS);
+    }
+  }
+}

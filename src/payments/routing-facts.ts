@@ -1,0 +1,41 @@
+import { create } from '@bufbuild/protobuf';
+import type { Timestamp } from '@bufbuild/protobuf/wkt';
+import type { CardData } from '../../gen/payments/v1/payment_method_pb.js';
+import { Payment_Workflow, Transaction_Category } from '../../gen/payments/v1/payment_pb.js';
+import type { CreatePaymentRequest } from '../../gen/payments/v1/payment_service_pb.js';
+import { type RoutingFacts, RoutingFactsSchema } from '../../gen/payments/v1/routing_facts_pb.js';
+import type { ChosenMethod } from './payment-method.ts';
+
+/**
+ * What conditions are evaluated over, of a valid request.
+ *
+ * @param cardData what may be told of the card, sent or vaulted.
+ */
+export function routingFacts(
+  request: CreatePaymentRequest,
+  method: ChosenMethod,
+  cardData: CardData | undefined,
+  time: Timestamp,
+): RoutingFacts {
+  const isWallet = method.kind === 'wallet';
+  return create(RoutingFactsSchema, {
+    accountId: request.accountId,
+    country: request.country,
+    ...(request.amount?.value && { amount: request.amount.value }),
+    currency: request.amount?.currency ?? '',
+    type: method.type,
+    category: Transaction_Category[isWallet ? Transaction_Category.WALLET : Transaction_Category.CARD] ?? '',
+    workflow: Payment_Workflow[method.workflow] ?? '',
+    installments: isWallet ? 1 : method.options.installments,
+    cardBrand: cardData?.brand ?? '',
+    iin: cardData?.iin ?? '',
+    issuerCountry: cardData?.countryCode ?? '',
+    issuerType: cardData?.type ?? '',
+    capture: !isWallet && method.options.capture,
+    hasAirline: request.additionalData?.airline !== undefined,
+    hasOrder: request.additionalData?.order !== undefined,
+    vaulted: Boolean(request.paymentMethod?.vaultedToken),
+    merchantReference: request.merchantReference,
+    time,
+  });
+}

@@ -1,0 +1,109 @@
+import type {
+  SimulatedConnection,
+  SimulatedDay,
+  SimulatedRates,
+} from '../../gen/payments/config/simulation_pb.js';
+import { CURRENCIES } from '../money.ts';
+import { CARD_BRANDS } from '../payments/card.ts';
+import { COUNTRIES } from '../payments/check-request.ts';
+
+/** What is wrong in a scenario; `field` is its path: `connections[0].rates.approval_percent`. */
+export type DayFault = { readonly field: string; readonly message: string };
+
+/** Checks what the rules in simulation.proto cannot say. */
+export function checkDay(day: SimulatedDay): DayFault[] {
+  const ids = day.connections.map(({ id }) => id);
+  return [
+    ...day.hours.flatMap((share, i) => range(`hours[${i}]`, share, 0, MAX_SHARE)),
+    ...fault(
+      day.hours.length > 0 && day.hours.every((share) => share === 0),
+      'hours',
+      'need an hour above 0',
+    ),
+    ...fault(!CURRENCIES.has(day.currency), 'currency', 'is no currency of ISO 4217'),
+    ...range('amount_from', day.amountFrom, MIN_AMOUNT, MAX_AMOUNT),
+    ...range('amount_to', day.amountTo, day.amountFrom, MAX_AMOUNT),
+    ...percent('alike_percent', day.alikePercent),
+    ...day.cards.flatMap((cards, i) => [
+      ...checkSegment(`cards[${i}]`, cards),
+      ...fault(
+        cards.country !== '' && !COUNTRIES.has(cards.country),
+        `cards[${i}].country`,
+        'is no country of ISO 3166-1',
+      ),
+      ...fault(
+        !(cards.share > 0 && cards.share <= MAX_SHARE),
+        `cards[${i}].share`,
+        `must be above 0, up to ${MAX_SHARE}`,
+      ),
+      ...percent(`cards[${i}].hard_decline_percent`, cards.hardDeclinePercent),
+    ]),
+    ...day.connections.flatMap((connection, i) => [
+      ...fault(ids.indexOf(connection.id) < i, `connections[${i}].id`, 'is there twice'),
+      ...checkConnection(`connections[${i}]`, connection),
+    ]),
+  ];
+}
+
+const MAX_SHARE = 1_000_000;
+const MIN_AMOUNT = 0.01;
+const MAX_AMOUNT = 1e9;
+
+function checkConnection(place: string, { rates, cards, incidents, cost }: SimulatedConnection): DayFault[] {
+  return [
+    ...fault(rates?.approvalPercent === undefined, `${place}.rates.approval_percent`, 'is needed'),
+    ...checkRates(`${place}.rates`, rates),
+    ...cards.flatMap((card, i) => [
+      ...checkSegment(`${place}.cards[${i}]`, card),
+      ...checkRates(`${place}.cards[${i}].rates`, card.rates),
+    ]),
+    ...incidents.flatMap((incident, i) => [
+      ...range(`${place}.incidents[${i}].from_hour`, incident.fromHour, 0, 24),
+      ...range(`${place}.incidents[${i}].to_hour`, incident.toHour, incident.fromHour, 24),
+      ...checkSegment(`${place}.incidents[${i}]`, incident),
+      ...checkRates(`${place}.incidents[${i}].rates`, incident.rates),
+    ]),
+    ...(cost ? percent(`${place}.cost.percent`, cost.percent) : []),
+    ...(cost ? range(`${place}.cost.fixed`, cost.fixed, 0, MAX_AMOUNT) : []),
+  ];
+}
+
+function checkRates(place: string, rates: SimulatedRates | undefined): DayFault[] {
+  return [
+    ...percent(`${place}.approval_percent`, rates?.approvalPercent),
+    ...percent(`${place}.hard_decline_percent`, rates?.hardDeclinePercent),
+    ...percent(`${place}.not_sent_percent`, rates?.notSentPercent),
+    ...percent(`${place}.unknown_percent`, rates?.unknownPercent),
+  ];
+}
+
+/** A brand or country that is not given stands for all, or is missed by the rules in the .proto. */
+function checkSegment(
+  place: string,
+  { brand, issuerCountry }: { readonly brand: string; readonly issuerCountry: string },
+): DayFault[] {
+  return [
+    ...fault(
+      brand !== '' && !CARD_BRANDS.includes(brand),
+      `${place}.brand`,
+      `is none of ${CARD_BRANDS.join(', ')}`,
+    ),
+    ...fault(
+      issuerCountry !== '' && !COUNTRIES.has(issuerCountry),
+      `${place}.issuer_country`,
+      'is no country of ISO 3166-1',
+    ),
+  ];
+}
+
+function percent(field: string, value: number | undefined): DayFault[] {
+  return range(field, value ?? 0, 0, 100);
+}
+
+function range(field: string, value: number, from: number, to: number): DayFault[] {
+  return fault(value < from || value > to, field, `must be ${from} to ${to}`);
+}
+
+function fault(isFault: boolean, field: string, message: string): DayFault[] {
+  return isFault ? [{ field, message }] : [];
+}

@@ -1,0 +1,54 @@
+import type { Strategy } from './strategies.ts';
+import type { Summary } from './summary.ts';
+
+/** How a strategy fared. */
+export type Compared = { readonly strategy: Strategy; readonly summary: Summary };
+
+/** A strategy as it is shown. */
+export function nameOf({ choice, failover }: Strategy): string {
+  return failover ? `${choice}, with failover` : choice;
+}
+
+const COLUMNS: readonly {
+  readonly head: readonly [string, string];
+  readonly cell: (summary: Summary) => string;
+}[] = [
+  { head: ['approved', '%'], cell: ({ approvedPercent }) => approvedPercent.toFixed(2) },
+  { head: ['pending', '%'], cell: ({ pendingPercent }) => pendingPercent.toFixed(2) },
+  { head: ['errors', '%'], cell: ({ errorPercent }) => errorPercent.toFixed(2) },
+  { head: ['attempts', 'a payment'], cell: ({ attemptsPerPayment }) => attemptsPerPayment.toFixed(3) },
+  { head: ['wait, s', 'mean'], cell: ({ meanWaitS }) => meanWaitS.toFixed(2) },
+  { head: ['wait, s', 'p99'], cell: ({ p99WaitS }) => p99WaitS.toFixed(2) },
+  { head: ['cost', '%'], cell: ({ costPercent }) => costPercent?.toFixed(2) ?? '' },
+  { head: ['circuits', 'opened'], cell: ({ openings }) => String(openings) },
+];
+
+const NAME_WIDTH = 27;
+const MIN_CELL_WIDTH = 5;
+const SPACES = 2;
+
+const WIDTHS = COLUMNS.map(
+  ({ head }) => SPACES + Math.max(MIN_CELL_WIDTH, ...head.map((text) => text.length)),
+);
+
+/** The strategies, a line each, in at most 100 columns. */
+export function comparisonTable(compared: readonly Compared[]): string {
+  const row = (name: string, cells: readonly string[]) =>
+    (name.padEnd(NAME_WIDTH) + cells.map((cell, i) => cell.padStart(WIDTHS[i] ?? 0)).join('')).trimEnd();
+  return [
+    row(
+      '',
+      COLUMNS.map(({ head }) => head[0]),
+    ),
+    row(
+      '',
+      COLUMNS.map(({ head }) => head[1]),
+    ),
+    ...compared.map(({ strategy, summary }) =>
+      row(
+        nameOf(strategy),
+        COLUMNS.map(({ cell }) => cell(summary)),
+      ),
+    ),
+  ].join('\n');
+}

@@ -1,0 +1,150 @@
+import { create } from '@bufbuild/protobuf';
+import type { Catalogue } from '../../gen/payments/config/catalogue_pb.js';
+import type { SimulatedConnection, SimulatedDay } from '../../gen/payments/config/simulation_pb.js';
+import { CustomerPayerSchema } from '../../gen/payments/v1/customer_payer_pb.js';
+import type { Outcome, PaymentAttempt } from '../connectors/connector.ts';
+import { formatMoney } from '../money.ts';
+import { type OpenedCatalogue, openCatalogue } from '../open-catalogue.ts';
+import { createApprovalRates } from '../payments/approval-rates.ts';
+import { mayGoOn } from '../payments/make-attempts.ts';
+import { openConnection } from '../payments/prepare-payment.ts';
+import type { ChosenRoute } from '../payments/routing.ts';
+import { Secret } from '../secret.ts';
+import { SimulationError } from './read-day.ts';
+import { simulatedConnector } from './simulated-connector.ts';
+import { DAY_STARTS_MS, HOUR_MS, type SyntheticPayment } from './synthetic-payments.ts';
+import { inVirtualTime, type VirtualTime } from './virtual-time.ts';
+
+/** What became of a day's payments. */
+export type DayResult = {
+  /** What is known of each payment at the end of its request, in the order in which they ended. */
+  readonly ends: readonly PaymentEnd[];
+  /** How often a circuit opened that was closed. */
+  readonly openings: number;
+};
+
+/** What became of a payment. */
+export type PaymentEnd = {
+  readonly payment: SyntheticPayment;
+  /** The hour of the day in which it came, 0 to 23. */
+  readonly hour: number;
+  /** The last one tells what became of it; none when no route took it. */
+  readonly attempts: readonly { readonly connectionId: string; readonly outcome: Outcome['kind'] }[];
+  /** For how long the payer waited. */
+  readonly waitedMs: number;
+  /** What the providers take, in the payment's currency. */
+  readonly cost: number;
+};
+
+/**
+ * Plays a day through one catalogue: the routes, the order of the targets, the failover, the circuit breakers and what
+ * is learned of approval rates are the service's own; its connections are those of simulatedConnector. Nothing was
+ * learned before.
+ *
+ * @throws SimulationError when a payment may go to a connection of which the day says nothing.
+ */
+export function runDay(
+  day: SimulatedDay,
+  seed: number,
+  payments: readonly SyntheticPayment[],
+  catalogue: Catalogue,
+): Promise<DayResult> {
+  const byId = new Map(payments.map((payment) => [payment.id, payment]));
+  const behaviours = new Map(day.connections.map((connection) => [connection.id, connection]));
+  return inVirtualTime(DAY_STARTS_MS, async (time) => {
+    let openings = 0;
+    const ill = new Set<string>();
+    const opened = openCatalogue(catalogue, {
+      connectors: [simulatedConnector({ day, seed, payments: byId, time })],
+      environment: () => undefined,
+      variables: {},
+      rates: createApprovalRates(),
+      observer: {
+        conditionFailed: (routeId, error) => {
+          throw new SimulationError(`the condition of route ${routeId} fails: ${(error as Error).message}`);
+        },
+        circuitChanged: (id, state) => {
+          if (state === 'CLOSED') ill.delete(id);
+          else if (!ill.has(id)) openings += 1;
+          if (state !== 'CLOSED') ill.add(id);
+        },
+      },
+    });
+    const ends: PaymentEnd[] = [];
+    const underWay: Promise<unknown>[] = [];
+    for (const payment of payments) {
+      await time.until(payment.atMs);
+      const chosen = opened.router.choose(payment.facts, payment.id);
+      checkTargets(chosen, behaviours);
+      underWay.push(pay(opened, payment, chosen, behaviours, time).then((end) => ends.push(end)));
+    }
+    await Promise.all(underWay);
+    await opened.close();
+    return { ends, openings };
+  });
+}
+
+function checkTargets(
+  chosen: ChosenRoute | undefined,
+  behaviours: ReadonlyMap<string, SimulatedConnection>,
+): void {
+  const strange = chosen?.targets.find(({ id }) => !behaviours.has(id));
+  if (!chosen || !strange) return;
+  throw new SimulationError(
+    `payments may go to connection ${strange.id} (by route ${chosen.route.id}), and the scenario's connections do not tell how it behaves`,
+  );
+}
+
+/** What makeAttempts does, less what it writes down. */
+async function pay(
+  catalogue: OpenedCatalogue,
+  payment: SyntheticPayment,
+  chosen: ChosenRoute | undefined,
+  behaviours: ReadonlyMap<string, SimulatedConnection>,
+  time: VirtualTime,
+): Promise<PaymentEnd> {
+  const attempt = attemptOf(payment);
+  const attempts: PaymentEnd['attempts'][number][] = [];
+  let cost = 0;
+  for (const { id } of chosen?.targets.slice(0, chosen.maxAttempts) ?? []) {
+    const outcome = await openConnection(catalogue, id).pay(attempt);
+    catalogue.learn(id, payment.facts, outcome);
+    attempts.push({ connectionId: id, outcome: outcome.kind });
+    cost += costOf(outcome, payment, behaviours.get(id)?.cost);
+    if (!mayGoOn(outcome, chosen?.softDeclines ?? false)) break;
+  }
+  const hour = Math.floor((payment.atMs - DAY_STARTS_MS) / HOUR_MS);
+  return { payment, hour, attempts, waitedMs: time.now() - payment.atMs, cost };
+}
+
+function costOf(outcome: Outcome, { money }: SyntheticPayment, cost: SimulatedConnection['cost']): number {
+  if (!cost || outcome.kind === 'not_sent') return 0;
+  const share = outcome.kind === 'approved' ? (Number(formatMoney(money)) * cost.percent) / 100 : 0;
+  return cost.fixed + share;
+}
+
+/** As far as a simulated provider, or a circuit breaker, looks at it. */
+function attemptOf({ id, money, facts }: SyntheticPayment): PaymentAttempt {
+  return {
+    transactionId: id,
+    paymentId: id,
+    money,
+    description: '',
+    merchantOrderId: '',
+    merchantReference: '',
+    country: facts.country,
+    callbackUrl: undefined,
+    customerPayer: NOBODY,
+    additionalData: undefined,
+    method: { kind: 'card', card: NO_CARD, capture: true, installments: 1, threeDSecureSetupId: undefined },
+  };
+}
+
+const NOBODY = create(CustomerPayerSchema);
+const NO_CARD = {
+  number: new Secret(''),
+  securityCode: undefined,
+  holderName: '',
+  expirationMonth: 12,
+  expirationYear: 99,
+};

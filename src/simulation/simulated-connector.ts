@@ -1,0 +1,109 @@
+import { create } from '@bufbuild/protobuf';
+import {
+  type SimulatedConnection,
+  SimulatedConnectionSchema,
+  type SimulatedDay,
+  type SimulatedRates,
+} from '../../gen/payments/config/simulation_pb.js';
+import { ProviderDataSchema } from '../../gen/payments/v1/payment_pb.js';
+import type { Connection, Connector, Outcome } from '../connectors/connector.ts';
+import { drawLots } from './lots.ts';
+import { DAY_STARTS_MS, HOUR_MS, type SyntheticPayment } from './synthetic-payments.ts';
+import type { VirtualTime } from './virtual-time.ts';
+
+/** The name of the connector that the connections of a simulation have. */
+export const SIMULATED = 'simulated';
+
+type Part = {
+  readonly day: SimulatedDay;
+  readonly seed: number;
+  /** By the payment id of an attempt. */
+  readonly payments: ReadonlyMap<string, SyntheticPayment>;
+  readonly time: VirtualTime;
+};
+
+/** A connector to providers that behave as a scenario says. Its setting `connection` is the id of one of those. */
+export function simulatedConnector(part: Part): Connector {
+  return {
+    name: SIMULATED,
+    connect: ({ connection: id }) => {
+      const behaviour = part.day.connections.find((connection) => connection.id === id);
+      // A catalogue may have connections that no payment of the day gets to.
+      return connect(behaviour ?? create(SimulatedConnectionSchema, {}), part);
+    },
+  };
+}
+
+function connect(behaviour: SimulatedConnection, { seed, payments, time }: Part): Connection {
+  const { id, latencyMs = 300, timeoutMs = 10_000 } = behaviour;
+  const wait = (ms: number) => time.until(time.now() + ms);
+  return {
+    async pay({ paymentId }) {
+      const payment = payments.get(paymentId);
+      if (!payment) throw new Error(`there is no payment ${paymentId}`);
+      const outcome = outcomeOf(payment, id, ratesAt(behaviour, time.now(), payment.facts));
+      await wait(outcome.kind === 'unknown' ? timeoutMs : latencyMs);
+      return outcome;
+    },
+    deadlineMs: timeoutMs,
+    lookUp: undefined,
+    async probe() {
+      const { notSentPercent = 0, unknownPercent = 0 } = ratesAt(behaviour, time.now(), ANY_CARD);
+      const [reach = 0] = drawLots(`${seed}/probe/${id}/${time.now()}`);
+      const hangs = reach * 100 < unknownPercent;
+      await wait(hangs ? timeoutMs : latencyMs);
+      return reach * 100 >= unknownPercent + notSentPercent;
+    },
+    close: async () => {},
+  };
+}
+
+const ANY_CARD = { cardBrand: '', issuerCountry: '' };
+
+/**
+ * What becomes of a payment at a connection: one lot for whether it is reached and one for whether it is approved, both
+ * the payment's there, whoever sends it and when.
+ */
+export function outcomeOf(payment: SyntheticPayment, connectionId: string, rates: SimulatedRates): Outcome {
+  const [reach = 0, ownLuck = 0] = drawLots(`${payment.id}/${connectionId}`);
+  const { notSentPercent = 0, unknownPercent = 0, approvalPercent = 0 } = rates;
+  if (reach * 100 < unknownPercent) return TIMED_OUT;
+  if (reach * 100 < unknownPercent + notSentPercent) return NOT_REACHED;
+  if ((payment.sharedLuck ?? ownLuck) * 100 < approvalPercent) return APPROVED;
+  const hardPercent = rates.hardDeclinePercent ?? payment.cards.hardDeclinePercent;
+  return payment.hardness * 100 < hardPercent ? HARD_DECLINE : SOFT_DECLINE;
+}
+
+/** The rates in force for a card: of an incident, else of the card, else of the connection. */
+export function ratesAt(
+  { rates, cards, incidents }: SimulatedConnection,
+  atMs: number,
+  card: { readonly cardBrand: string; readonly issuerCountry: string },
+): SimulatedRates {
+  if (!rates) throw new Error('this connection is in no scenario');
+  const hour = (atMs - DAY_STARTS_MS) / HOUR_MS;
+  const others = [
+    ...cards,
+    ...incidents.filter(({ fromHour, toHour }) => fromHour <= hour && hour < toHour),
+  ].filter(
+    ({ brand, issuerCountry }) =>
+      (brand === '' || brand === card.cardBrand) &&
+      (issuerCountry === '' || issuerCountry === card.issuerCountry),
+  );
+  // A rate that is not given is no property of its message.
+  return Object.assign({}, rates, ...others.map((other) => other.rates));
+}
+
+const providerData = create(ProviderDataSchema);
+const APPROVED: Outcome = {
+  kind: 'approved',
+  providerData,
+  authorizationCode: '',
+  retrievalReferenceNumber: '',
+};
+/** Do not honor. */
+const SOFT_DECLINE: Outcome = { kind: 'declined', providerData, iso8583Code: '05' };
+/** Reported lost. */
+const HARD_DECLINE: Outcome = { kind: 'declined', providerData, iso8583Code: '41' };
+const NOT_REACHED: Outcome = { kind: 'not_sent', detail: 'simulated' };
+const TIMED_OUT: Outcome = { kind: 'unknown', detail: 'simulated', providerData: undefined };

@@ -1,0 +1,61 @@
+import type { Outcome } from '../connectors/connector.ts';
+import { formatMoney } from '../money.ts';
+import type { DayResult, PaymentEnd } from './run-day.ts';
+
+/** A day in numbers. */
+export type Summary = {
+  /** Of all payments, 0 to 100. */
+  readonly approvedPercent: number;
+  /** Outcome not known when the request ended. */
+  readonly pendingPercent: number;
+  /** Sent nowhere: no provider could be reached, or no route took it. */
+  readonly errorPercent: number;
+  readonly attemptsPerPayment: number;
+  readonly meanWaitS: number;
+  readonly p99WaitS: number;
+  /** What the providers take, in percent of what they approved; undefined when nothing was approved. */
+  readonly costPercent: number | undefined;
+  readonly openings: number;
+  /** Approved percent of the payments of each hour; undefined for an hour without any. */
+  readonly approvedByHour: readonly (number | undefined)[];
+};
+
+/** Sums a day up. It had a payment. */
+export function summaryOf({ ends, openings }: DayResult): Summary {
+  const waits = ends.map(({ waitedMs }) => waitedMs).sort((a, b) => a - b);
+  const approved = ends.filter((end) => outcomeOf(end) === 'approved');
+  const volume = sum(approved.map(({ payment }) => Number(formatMoney(payment.money))));
+  const percentOf = (outcomes: readonly unknown[]) =>
+    (100 * ends.filter((end) => outcomes.includes(outcomeOf(end))).length) / ends.length;
+  return {
+    approvedPercent: percentOf(['approved']),
+    pendingPercent: percentOf(['unknown']),
+    errorPercent: percentOf(['not_sent', undefined]),
+    attemptsPerPayment: sum(ends.map(({ attempts }) => attempts.length)) / ends.length,
+    meanWaitS: sum(waits) / ends.length / 1000,
+    p99WaitS: (waits[Math.ceil(waits.length * 0.99) - 1] ?? 0) / 1000,
+    costPercent: volume > 0 ? (100 * sum(ends.map(({ cost }) => cost))) / volume : undefined,
+    openings,
+    approvedByHour: byHour(ends),
+  };
+}
+
+/** What is known of a payment at the end of its request; undefined when no route took it. */
+export function outcomeOf({ attempts }: PaymentEnd): Outcome['kind'] | undefined {
+  return attempts.at(-1)?.outcome;
+}
+
+function byHour(ends: DayResult['ends']): (number | undefined)[] {
+  const all = Array<number>(24).fill(0);
+  const approved = Array<number>(24).fill(0);
+  for (const end of ends) {
+    const { hour } = end;
+    all[hour] = (all[hour] ?? 0) + 1;
+    if (outcomeOf(end) === 'approved') approved[hour] = (approved[hour] ?? 0) + 1;
+  }
+  return all.map((count, hour) => (count > 0 ? (100 * (approved[hour] ?? 0)) / count : undefined));
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, number) => total + number, 0);
+}

@@ -1,0 +1,50 @@
+/** A clock that stands still while anybody has something to do. */
+export type VirtualTime = {
+  /** In ms since 1970. */
+  now(): number;
+  /** Waits until then; those who wait for the same moment go on in the order in which they came. */
+  until(atMs: number): Promise<void>;
+};
+
+/**
+ * Runs work that waits by a clock of its own, which leaps from one awaited moment to the next: a day takes as long as
+ * what happens in it. Meanwhile Date.now is that clock, for this is what cockatiel and our circuit breaker tell the time
+ * by; nothing else of the process may run beside it. `new Date()` and timers are as ever.
+ *
+ * @throws what `work` throws, or Error when it waits for something that will never happen.
+ */
+export async function inVirtualTime<T>(startMs: number, work: (time: VirtualTime) => Promise<T>): Promise<T> {
+  /** The soonest last. */
+  const sleepers: { readonly atMs: number; readonly wake: () => void }[] = [];
+  let nowMs = startMs;
+  const time: VirtualTime = {
+    now: () => nowMs,
+    until: (atMs) =>
+      new Promise((wake) => {
+        const place = sleepers.findIndex((sleeper) => sleeper.atMs <= atMs);
+        sleepers.splice(place < 0 ? sleepers.length : place, 0, { atMs, wake });
+      }),
+  };
+  const wallClock = Date.now;
+  Date.now = time.now;
+  try {
+    let isDone = false;
+    const done = () => {
+      isDone = true;
+    };
+    const result = work(time);
+    result.then(done, done);
+    for (;;) {
+      // Its turn comes when no promise has anything left to do: all that could go on has gone on. (So has setImmediate's,
+      // which takes the event loop round and four times as long.)
+      await new Promise((wake) => process.nextTick(wake));
+      if (isDone) return await result;
+      const next = sleepers.pop();
+      if (!next) throw new Error('all wait for something that will never happen');
+      nowMs = Math.max(nowMs, next.atMs);
+      next.wake();
+    }
+  } finally {
+    Date.now = wallClock;
+  }
+}

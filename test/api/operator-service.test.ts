@@ -1,0 +1,243 @@
+import { createClient } from '@connectrpc/connect';
+import { createGrpcTransport } from '@connectrpc/connect-node';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { ServerReflection } from '../../gen/grpc/reflection/v1/reflection_pb.js';
+import {
+  ExplainRouteResponseSchema,
+  ListConnectionsResponseSchema,
+} from '../../gen/payments/v1/operator_service_pb.js';
+import { jsonEncoder } from '../../src/api/wire-json-encode.ts';
+import {
+  OPERATOR,
+  type OperatorCalls,
+  operatorCalls,
+  RPCS,
+  requestMessage,
+} from '../support/operator-calls.ts';
+import { CARD_DATA, cardPayment, headersOne, withField } from '../support/payment-requests.ts';
+import { startTestServer, type TestServer } from '../support/server.ts';
+import { openTables, type Tables } from '../support/tables.ts';
+
+const CARD = '4012888888881881';
+const CODE = '9041';
+/** The code on its own, and not as a part of a number, a UUID or a time. */
+const CODE_ALONE = new RegExp(`(?<![\\w.-])${CODE}(?![\\w.-])`);
+
+let server: TestServer;
+let tables: Tables;
+let calls: OperatorCalls;
+
+beforeAll(async () => {
+  server = await startTestServer();
+  tables = await openTables(server.databaseUrl);
+  calls = operatorCalls(server.url);
+});
+
+afterAll(async () => {
+  calls?.close();
+  await tables?.close();
+  await server?.close();
+});
+
+const splitPayment = (reference: string, number = CARD) => ({
+  ...cardPayment(number),
+  merchant_reference: `split-${reference}`,
+});
+
+describe('connections', () => {
+  it('are listed in the order of the catalogue, with their health', async () => {
+    const { status, json } = await calls.list();
+    expect(status).toBe(200);
+    expect(json).toEqual({
+      connections: [
+        ['sandbox-one', 'Sandbox acquirer one', 'SANDBOX_ONE', 'UNGUARDED'],
+        ['sandbox-two', 'Sandbox acquirer two', 'SANDBOX_TWO', 'UNGUARDED'],
+        ['guarded-one', 'Sandbox acquirer one, guarded', 'SANDBOX_ONE', 'CLOSED'],
+        ['guarded-two', 'Sandbox acquirer two, guarded', 'SANDBOX_TWO', 'CLOSED'],
+      ].map(([id, name, provider_id, circuit]) => ({
+        ...{ id, name, provider_id, connector: 'sandbox', circuit, available: true },
+      })),
+    });
+  });
+
+  it.each(RPCS)('are the same by %s', async (protocol) => {
+    const answer = await calls.rpcs[protocol].listConnections({}, { headers: OPERATOR });
+    expect(jsonEncoder(ListConnectionsResponseSchema)(answer)).toBe((await calls.list()).text);
+  });
+
+  it('show circuits that opened, and an explanation has them last', async () => {
+    const own = await startTestServer();
+    const ofOwn = operatorCalls(own.url);
+    for (let i = 0; i < 3; i++) {
+      const { json } = await ofOwn.pay(splitPayment('down', '4000000000005001'), headersOne());
+      expect(json.status).toBe('ERROR');
+    }
+    const { json } = await ofOwn.list();
+    const seen = json.connections.map(({ circuit, available }: Record<string, unknown>) => [
+      circuit,
+      available,
+    ]);
+    expect(seen).toEqual([
+      ['UNGUARDED', true],
+      ['UNGUARDED', true],
+      ['OPEN', false],
+      ['OPEN', false],
+    ]);
+    const explained = await ofOwn.explain(splitPayment('down'));
+    const { targets } = explained.json;
+    expect(targets.map(({ connection }: { connection: { circuit: string } }) => connection.circuit)).toEqual([
+      'OPEN',
+      'OPEN',
+    ]);
+    ofOwn.close();
+    await own.close();
+  });
+});
+
+describe('an explanation', () => {
+  it('tells the facts, each earlier route and why not, and the targets', async () => {
+    const { status, json } = await calls.explain(cardPayment());
+    expect(status).toBe(200);
+    const { facts, routes, targets, ...rule } = json;
+    expect(facts).toMatchObject({
+      country: 'US',
+      amount: 10,
+      card_brand: 'VISA',
+      iin: '40128888',
+      capture: true,
+    });
+    expect(routes[0]).toEqual({
+      ...{ id: 4, name: 'Split and guarded', taken: false },
+      why_not: 'merchant_reference.startsWith("split-") does not hold (merchant_reference is "")',
+    });
+    expect(routes[1]).toEqual({
+      ...{ id: 1, name: 'Cards in Brazil', taken: false },
+      why_not: 'country == "BR" does not hold (country is "US")',
+    });
+    expect(routes.at(-1)).toEqual({ id: 2, name: 'Cards elsewhere', taken: true, why_not: '' });
+    expect(targets).toEqual(
+      ['sandbox-one', 'sandbox-two'].map((id) => ({
+        connection: expect.objectContaining({ id, circuit: 'UNGUARDED', available: true }),
+        ...{ weight: null, approval_rate: null },
+      })),
+    );
+    expect(rule).toMatchObject({
+      ...{ choice: 'PRIORITY', max_attempts: 2, smart_routing: false, monitors: false },
+      ...{ account_override: false, notes: [] },
+    });
+  });
+
+  it.each(RPCS)('is the same by %s', async (protocol) => {
+    const answer = await calls.rpcs[protocol].explainRoute(
+      { payment: requestMessage(splitPayment('1')), idempotencyKey: 'key' },
+      { headers: OPERATOR },
+    );
+    const untimed = (text: string) => text.replace(/"time":"[^"]+"/, '');
+    const { text, json } = await calls.explain(splitPayment('1'), { key: 'key' });
+    expect(untimed(jsonEncoder(ExplainRouteResponseSchema)(answer))).toBe(untimed(text));
+    expect(json).toMatchObject({ choice: 'SPLIT', smart_routing: true, monitors: true, soft_declines: true });
+  });
+
+  it('names the connection that the payment then takes, under the same key', async () => {
+    const taken = new Set();
+    for (let i = 0; i < 12; i++) {
+      const key = `operator-${i}`;
+      const request = splitPayment(String(i));
+      const { json: explained } = await calls.explain(request, { key });
+      const { json: payment } = await calls.pay(request, headersOne(key));
+      expect(payment.transactions.connection_data.id).toBe(explained.targets[0].connection.id);
+      expect(payment.routing_rules).toMatchObject({
+        condition: { id: explained.routes.at(-1).id },
+        smart_routing: explained.smart_routing,
+        monitors: explained.monitors,
+      });
+      taken.add(explained.targets[0].connection.id);
+    }
+    expect([...taken].sort()).toEqual(['guarded-one', 'guarded-two']);
+  });
+
+  it('sends nothing and writes nothing', async () => {
+    const before = await tables.counts();
+    const vaulting = withField(cardPayment(), 'payment_method.vault_on_success', true);
+    for (let i = 0; i < 3; i++) expect((await calls.explain(vaulting)).status).toBe(200);
+    expect(await tables.counts()).toEqual(before);
+  });
+
+  it('is refused with the fields that a payment is refused with', async () => {
+    const country = withField(cardPayment(), 'country', 'XX');
+    for (const request of [
+      country,
+      withField(country, 'amount.value', 10.001),
+      withField(cardPayment(), `${CARD_DATA}.number`, '4012888888881882'),
+      withField(cardPayment(), 'amount', undefined),
+      withField(cardPayment(), 'account_id', 7),
+      withField(cardPayment(), 'payment_method.type', 'PIX'),
+      withField(cardPayment(), 'workflow', 'REDIRECT'),
+    ]) {
+      const refused = await calls.pay(request, headersOne());
+      const { status, json } = await calls.explain(request);
+      expect([status, json.code]).toEqual([400, refused.json.code]);
+      expect(json.errors).toEqual(
+        refused.json.errors.map((error: { field: string }) => ({
+          ...error,
+          field: `payment.${error.field}`,
+        })),
+      );
+    }
+  });
+
+  it('needs a payment, and takes a key as long as a payment does', async () => {
+    expect((await calls.explain(undefined)).json.errors).toMatchObject([
+      { field: 'payment', code: 'REQUIRED' },
+    ]);
+    expect((await calls.explain(cardPayment(), { key: 'k'.repeat(256) })).json.errors).toMatchObject([
+      { field: 'idempotency_key', code: 'TOO_LONG' },
+    ]);
+    expect((await calls.explain(cardPayment(), { key: 'k'.repeat(255) })).status).toBe(200);
+  });
+
+  it('is not given by GET, whose URL would hold the card', async () => {
+    const rpc = (name: string) =>
+      fetch(
+        `${server.url}/payments.v1.OperatorService/${name}?connect=v1&encoding=json&message=${encodeURIComponent('{}')}`,
+        { headers: OPERATOR },
+      );
+    expect((await rpc('ListConnections')).status).toBe(200);
+    expect((await rpc('ExplainRoute')).status).toBe(405);
+  });
+});
+
+it('is told by reflection and by health', async () => {
+  const client = createClient(ServerReflection, createGrpcTransport({ baseUrl: server.url }));
+  async function* question() {
+    yield { messageRequest: { case: 'listServices', value: '' } } as const;
+  }
+  for await (const { messageResponse } of client.serverReflectionInfo(question())) {
+    expect(messageResponse.value).toMatchObject({
+      service: expect.arrayContaining([expect.objectContaining({ name: 'payments.v1.OperatorService' })]),
+    });
+  }
+  const health = await fetch(`${server.url}/grpc.health.v1.Health/Check`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: '{"service":"payments.v1.OperatorService"}',
+  });
+  expect(await health.json()).toEqual({ status: 'SERVING' });
+});
+
+it('never tells a card number or a code, nor logs them', async () => {
+  const request = withField(cardPayment(CARD), `${CARD_DATA}.security_code`, CODE);
+  await calls.explain(request);
+  for (const path of ['country', 'payment_method.type', 'amount.value', `${CARD_DATA}.expiration_month`]) {
+    expect((await calls.explain(withField(request, path, CARD))).status).toBe(400);
+  }
+  await calls.explain(request, { headers: { 'operator-key': CARD } });
+  const told = [...calls.answers, ...server.logLines].join('\n');
+  expect(told).toContain('40128888');
+  expect(told.replaceAll('\\"', '"')).not.toMatch(CODE_ALONE);
+  for (const secret of [CARD, 'JORDAN']) {
+    // The record of a payment has the holder's name.
+    const where = secret === CARD ? told : server.logLines.join('\n');
+    expect(where).not.toContain(secret);
+  }
+});

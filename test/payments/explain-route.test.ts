@@ -1,0 +1,254 @@
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { describe, expect, it } from 'vitest';
+import {
+  CatalogueSchema,
+  Choice,
+  type ConnectionSchema,
+  type RouteSchema,
+} from '../../gen/payments/config/catalogue_pb.js';
+import {
+  Connection_Circuit as Circuit,
+  ExplainRouteResponse_Choice as ExplainedChoice,
+} from '../../gen/payments/v1/operator_service_pb.js';
+import { Payment_Workflow, Transaction_Category } from '../../gen/payments/v1/payment_pb.js';
+import { CreatePaymentRequestSchema } from '../../gen/payments/v1/payment_service_pb.js';
+import { parseJson } from '../../src/api/parse-json.ts';
+import { jsonDecoder } from '../../src/api/wire-json-decode.ts';
+import type { CircuitState } from '../../src/connectors/circuit-breaker.ts';
+import { createBinTable } from '../../src/payments/bin-table.ts';
+import { describeConnection, explainRoute } from '../../src/payments/explain-route.ts';
+import { createRouter } from '../../src/payments/routing.ts';
+import {
+  ACCOUNT_ONE,
+  cardPayment,
+  VAULTED_CARD,
+  walletPayment,
+  withField,
+} from '../support/payment-requests.ts';
+
+type RouteInit = MessageInitShape<typeof RouteSchema>;
+
+const decode = jsonDecoder(CreatePaymentRequestSchema);
+const TIME = timestampFromDate(new Date('2026-01-02T03:04:05Z'));
+const { DIRECT, REDIRECT } = Payment_Workflow;
+const PAYMENT_METHOD_TYPES = [
+  { type: 'CARD', category: Transaction_Category.CARD, workflows: [DIRECT] },
+  { type: 'WALLET_B', category: Transaction_Category.WALLET, workflows: [DIRECT, REDIRECT] },
+];
+const to = (...connections: string[]) => connections.map((connection) => ({ connection }));
+
+/** Explains a request under routes to connections a, b and c, of which those in `circuits` have a circuit breaker. */
+function explain(
+  routes: RouteInit[],
+  request: object,
+  options: { circuits?: Record<string, CircuitState>; rates?: Record<string, number>; key?: string } = {},
+) {
+  const circuits = Object.entries(options.circuits ?? {});
+  const catalogue = create(CatalogueSchema, {
+    connections: ['a', 'b', 'c'].map((id) => ({
+      ...{ id, name: `Connection ${id}`, providerId: 'P', connector: 'sandbox' },
+      circuitBreaker: { off: !circuits.some(([name]) => name === id) },
+    })),
+    paymentMethodTypes: PAYMENT_METHOD_TYPES,
+    routes,
+    bins: [{ prefix: '40128888', countryCode: 'CL', type: 'DEBIT' }],
+  });
+  const unasked = () => {
+    throw new Error('an explanation asks no breaker whether it is available: that may probe');
+  };
+  const signals = { isAvailable: unasked, approvalRate: (id: string) => options.rates?.[id] ?? 1 };
+  return explainRoute(
+    {
+      types: new Map(catalogue.paymentMethodTypes.map((type) => [type.type, type])),
+      router: createRouter(catalogue, signals),
+      bins: createBinTable(catalogue.bins),
+      signals,
+      health: new Map(circuits.map(([id, state]) => [id, { state: () => state, isAvailable: unasked }])),
+    },
+    decode(parseJson(Buffer.from(JSON.stringify(request)))),
+    options.key ?? '',
+    TIME,
+  );
+}
+
+const idsOf = ({ targets }: ReturnType<typeof explain>) => targets.map(({ connection }) => connection?.id);
+
+describe('the facts', () => {
+  it('are those of the payment, with what the catalogue knows of the card, and nothing else of it', () => {
+    const { facts, ...others } = explain([{ id: 1, targets: to('a') }], cardPayment());
+    expect(facts).toMatchObject({
+      ...{ accountId: ACCOUNT_ONE, country: 'US', amount: { value: '10' }, currency: 'USD', type: 'CARD' },
+      ...{ category: 'CARD', workflow: 'DIRECT', installments: 1, cardBrand: 'VISA', iin: '40128888' },
+      ...{ issuerCountry: 'CL', issuerType: 'DEBIT', capture: true, vaulted: false, time: TIME },
+    });
+    const told = JSON.stringify({ facts, others }, (_name, value) => (typeof value === 'bigint' ? 0 : value));
+    for (const secret of ['4012888888881881', '737', 'JORDAN']) expect(told).not.toContain(secret);
+  });
+
+  it('of a vaulted card are not known, which a note says', () => {
+    const request = { ...cardPayment(), payment_method: { type: 'CARD', vaulted_token: VAULTED_CARD } };
+    const { facts, notes } = explain([{ id: 1, targets: to('a') }], request);
+    expect(facts).toMatchObject({ vaulted: true, cardBrand: '', iin: '', issuerCountry: '' });
+    expect(notes).toEqual([expect.stringContaining('was not looked up')]);
+  });
+});
+
+describe('routes', () => {
+  const routes = [
+    { id: 3, name: 'Brazil', condition: "category == 'CARD' && country == 'BR'", targets: to('a') },
+    { id: 1, name: 'Large', condition: 'amount >= 100', targets: to('b') },
+    { id: 2, name: 'Chile', condition: "issuer_country == 'CL'", targets: to('c', 'a') },
+    { id: 4, name: 'The rest', targets: to('b') },
+  ];
+
+  it('are told up to the one that is taken, each with the part that does not hold', () => {
+    const explanation = explain(routes, cardPayment());
+    expect(explanation.routes).toMatchObject([
+      { id: 3, name: 'Brazil', taken: false, whyNot: 'country == "BR" does not hold (country is "US")' },
+      { id: 1, name: 'Large', taken: false, whyNot: expect.stringMatching(/^amount >= 100 .*10/) },
+      { id: 2, name: 'Chile', taken: true, whyNot: '' },
+    ]);
+    expect(idsOf(explanation)).toEqual(['c', 'a']);
+  });
+
+  it('are all told when none is taken', () => {
+    const explanation = explain(routes.slice(0, 2), cardPayment());
+    expect(explanation.routes.map(({ taken }) => taken)).toEqual([false, false]);
+    expect([explanation.targets, explanation.maxAttempts]).toEqual([[], 0]);
+  });
+
+  it('that the catalogue does not reach are refused as for a payment', () => {
+    expect(() => explain(routes, withField(cardPayment(), 'payment_method.type', 'PIX'))).toThrow(
+      'payment_method.type: this payment method type is not offered',
+    );
+  });
+});
+
+describe('targets', () => {
+  const split = {
+    id: 1,
+    choice: Choice.SPLIT,
+    targets: [
+      { connection: 'a', weight: 70 },
+      { connection: 'b', weight: 30 },
+      { connection: 'c', weight: 0 },
+    ],
+    failover: { softDeclines: true, maxAttempts: 2 },
+  };
+
+  it('by weight are those that the router chooses under the same key, with their weights', () => {
+    const seen = new Set<string | undefined>();
+    for (let i = 0; i < 40; i++) {
+      const explanation = explain([split], cardPayment(), { key: `key-${i}` });
+      const catalogue = create(CatalogueSchema, {
+        connections: ['a', 'b', 'c'].map((id) => ({ id })),
+        routes: [split],
+      });
+      const signals = { isAvailable: () => true, approvalRate: () => 1 };
+      if (!explanation.facts) throw new Error('no facts');
+      const chosen = createRouter(catalogue, signals).choose(explanation.facts, `${ACCOUNT_ONE}\nkey-${i}`);
+      expect(idsOf(explanation)).toEqual(chosen?.targets.map(({ id }) => id));
+      expect(new Map(explanation.targets.map(({ connection, weight }) => [connection?.id, weight]))).toEqual(
+        new Map([
+          ['a', 70],
+          ['b', 30],
+          ['c', 0],
+        ]),
+      );
+      seen.add(idsOf(explanation)[0]);
+    }
+    expect([...seen].sort()).toEqual(['a', 'b']);
+  });
+
+  it('come with what the route does with them', () => {
+    expect(explain([split], cardPayment())).toMatchObject({
+      choice: ExplainedChoice.SPLIT,
+      ...{ maxAttempts: 2, softDeclines: true, smartRouting: true, monitors: false, accountOverride: false },
+    });
+    expect(
+      explain([{ id: 1, targets: to('a', 'b') }], cardPayment(), { circuits: { b: 'CLOSED' } }),
+    ).toMatchObject({
+      choice: ExplainedChoice.PRIORITY,
+      ...{ maxAttempts: 2, softDeclines: false, smartRouting: false, monitors: true },
+    });
+  });
+
+  it('have neither weights nor rates where the order is that of the list', () => {
+    const [first] = explain([{ id: 1, targets: to('a', 'b') }], cardPayment()).targets;
+    expect([first?.weight, first?.approvalRate]).toEqual([undefined, undefined]);
+  });
+
+  it('by approvals come with their rates', () => {
+    const route = { id: 1, choice: Choice.SUCCESS_RATE, targets: to('a', 'b') };
+    const explanation = explain([route], cardPayment(), { rates: { a: 0.5, b: 0.75 }, key: 'k' });
+    expect(explanation.choice).toBe(ExplainedChoice.SUCCESS_RATE);
+    expect(explanation.targets).toMatchObject([
+      { connection: { id: 'b' }, approvalRate: 0.75 },
+      { connection: { id: 'a' }, approvalRate: 0.5 },
+    ]);
+  });
+
+  it.each([
+    ['OPEN', Circuit.OPEN],
+    ['HALF_OPEN', Circuit.HALF_OPEN],
+  ] as const)('whose circuit is %s come last', (state, circuit) => {
+    const explanation = explain([{ id: 1, targets: to('a', 'b') }], cardPayment(), {
+      circuits: { a: state },
+    });
+    expect(explanation.targets).toMatchObject([
+      { connection: { id: 'b', circuit: Circuit.UNGUARDED, available: true } },
+      { connection: { id: 'a', circuit, available: false } },
+    ]);
+    expect(explanation.smartRouting).toBe(true);
+  });
+
+  it('may be others for the account', () => {
+    const accounts = [{ accountIds: ['other', ACCOUNT_ONE], targets: to('c'), choice: Choice.PRIORITY }];
+    const explanation = explain([{ ...split, accounts }], cardPayment());
+    expect(idsOf(explanation)).toEqual(['c']);
+    expect(explanation).toMatchObject({
+      accountOverride: true,
+      maxAttempts: 1,
+      choice: ExplainedChoice.PRIORITY,
+    });
+    expect(
+      explain([{ ...split, accounts }], { ...cardPayment(), account_id: 'nobody' }).accountOverride,
+    ).toBe(false);
+  });
+
+  it('get one attempt when the payer is enrolled at one provider', () => {
+    const routes = [{ id: 1, targets: to('a', 'b') }];
+    const payment_method = { type: 'WALLET_B', vaulted_token: VAULTED_CARD };
+    const enrolled = { ...walletPayment(), payment_method, workflow: 'DIRECT' };
+    expect(explain(routes, enrolled)).toMatchObject({
+      maxAttempts: 1,
+      notes: [expect.stringContaining('one provider only')],
+    });
+    expect(explain(routes, walletPayment())).toMatchObject({ maxAttempts: 2, notes: [] });
+  });
+});
+
+it('tells of a connection no setting and no secret', () => {
+  const definition = create(CatalogueSchema, {
+    connections: [
+      {
+        ...{ id: 'a', name: 'A', providerId: 'P', connector: 'sandbox' },
+        settings: { base_url: 'http://inside' },
+        secretsFromEnvironment: { api_key: 'SECRET_NAME' },
+      } satisfies MessageInitShape<typeof ConnectionSchema>,
+    ],
+  }).connections[0];
+  if (!definition) throw new Error('no connection');
+  expect(describeConnection(definition, new Map([['a', { state: () => 'CLOSED' }]]))).toEqual({
+    $typeName: 'payments.v1.Connection',
+    ...{
+      id: 'a',
+      name: 'A',
+      providerId: 'P',
+      connector: 'sandbox',
+      circuit: Circuit.CLOSED,
+      available: true,
+    },
+  });
+});

@@ -1,0 +1,82 @@
+import { type Client, createClient, type Transport } from '@connectrpc/connect';
+import {
+  createConnectTransport,
+  createGrpcTransport,
+  createGrpcWebTransport,
+  Http2SessionManager,
+} from '@connectrpc/connect-node';
+import { OperatorService } from '../../gen/payments/v1/operator_service_pb.js';
+import {
+  type CreatePaymentRequest,
+  CreatePaymentRequestSchema,
+} from '../../gen/payments/v1/payment_service_pb.js';
+import { parseJson } from '../../src/api/parse-json.ts';
+import { jsonDecoder } from '../../src/api/wire-json-decode.ts';
+import type { RequestJson } from './payment-requests.ts';
+
+/** The header of an operator of the sandbox. */
+export const OPERATOR: KeyHeaders = { 'operator-key': 'op_sandbox' };
+export type KeyHeaders = Readonly<Record<string, string>>;
+
+/** The ways to call an rpc; Connect in both its forms. */
+export const RPCS = ['connectJson', 'connectProto', 'grpc', 'grpcWeb'] as const;
+
+/** An answer by REST. */
+export type RestAnswer = {
+  readonly status: number;
+  readonly text: string;
+  // biome-ignore lint/suspicious/noExplicitAny: whatever was answered, to be held against what is expected.
+  readonly json: any;
+};
+
+export type OperatorCalls = {
+  list(headers?: KeyHeaders): Promise<RestAnswer>;
+  explain(payment: unknown, options?: { headers?: KeyHeaders; key?: string }): Promise<RestAnswer>;
+  /** Makes a payment, as a merchant does. */
+  pay(request: RequestJson, headers: KeyHeaders): Promise<RestAnswer>;
+  readonly rpcs: Readonly<Record<(typeof RPCS)[number], Client<typeof OperatorService>>>;
+  /** Every answer by REST, to be searched for what must not be there. */
+  readonly answers: readonly string[];
+  close(): void;
+};
+
+/** Calls to the operators' service at `url`, and to make payments, by REST if nothing else is said. */
+export function operatorCalls(url: string): OperatorCalls {
+  const sessionManager = new Http2SessionManager(url);
+  const web = { baseUrl: url, httpVersion: '1.1' } as const;
+  const client = (transport: Transport) => createClient(OperatorService, transport);
+  const answers: string[] = [];
+  const call = async (path: string, init: RequestInit): Promise<RestAnswer> => {
+    const response = await fetch(url + path, init);
+    const text = await response.text();
+    answers.push(text);
+    return { status: response.status, text, json: JSON.parse(text) };
+  };
+  const post = (path: string, body: object, headers: KeyHeaders) =>
+    call(path, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...headers },
+      body: JSON.stringify(body),
+    });
+  return {
+    list: (headers = OPERATOR) => call('/v1/connections', { headers }),
+    explain: (payment, { headers = OPERATOR, key } = {}) =>
+      post('/v1/routes/explain', { payment, idempotency_key: key }, headers),
+    pay: (request, headers) => post('/v1/payments', request, headers),
+    rpcs: {
+      connectJson: client(createConnectTransport({ ...web, useBinaryFormat: false })),
+      connectProto: client(createConnectTransport({ ...web, useBinaryFormat: true })),
+      grpc: client(createGrpcTransport({ baseUrl: url, sessionManager })),
+      grpcWeb: client(createGrpcWebTransport(web)),
+    },
+    answers,
+    close: () => sessionManager.abort(),
+  };
+}
+
+const decode = jsonDecoder(CreatePaymentRequestSchema);
+
+/** A request as the message that an rpc client would send. */
+export function requestMessage(request: RequestJson): CreatePaymentRequest {
+  return decode(parseJson(Buffer.from(JSON.stringify(request))));
+}
