@@ -90,7 +90,8 @@ function negated(evaluate: Evaluator): Evaluator {
 function comparison(operator: string, left: Expr, right: Expr): Evaluator | undefined {
   const read = readerOf(left);
   const literal = literalOf(right, left);
-  if (!read || literal === undefined) return undefined;
+  if (!read) return undefined;
+  if (literal === undefined) return equality(operator, read, readerOf(right));
   switch (operator) {
     case '_==_':
       return guarded((facts) => read(facts) === literal);
@@ -107,6 +108,14 @@ function comparison(operator: string, left: Expr, right: Expr): Evaluator | unde
     default:
       return undefined;
   }
+}
+
+/** Of two facts: `issuer_country != country`. */
+function equality(operator: string, read: Read, readOther: Read | undefined): Evaluator | undefined {
+  if (!readOther) return undefined;
+  if (operator === '_==_') return guarded((facts) => read(facts) === readOther(facts));
+  if (operator === '_!=_') return guarded((facts) => read(facts) !== readOther(facts));
+  return undefined;
 }
 
 function membership(left: Expr, right: Expr): Evaluator | undefined {

@@ -21,10 +21,12 @@ export async function startService(options: {
   readonly providerPort: number;
   /** Command line options of Node. */
   readonly nodeOptions: readonly string[];
+  /** Routes that a payment looks through before the one that takes it; none by default. */
+  readonly routesBefore?: number;
 }): Promise<Service> {
   const { name, home } = options;
   const catalogueFile = join(home, `${name}.yaml`);
-  writeFileSync(catalogueFile, catalogue(options.providerPort));
+  writeFileSync(catalogueFile, catalogue(options.providerPort, options.routesBefore ?? 0));
   const logFile = join(home, `${name}.log`);
   const child = spawn(process.execPath, [...options.nodeOptions, ...startArguments()], {
     cwd: ROOT,
@@ -71,7 +73,20 @@ export async function addAccount(database: Database): Promise<void> {
   await insertSecretKey(database, { id: ACCOUNT_ID, accountId: ACCOUNT_ID, hash });
 }
 
-function catalogue(providerPort: number): string {
+/** What merchants ask of a payment: none of it holds for the payments of a benchmark, each only by its last part. */
+const CONDITIONS = [
+  "category == 'CARD' && country in ['CL', 'PE'] && amount < 10",
+  "card_brand == 'VISA' && issuer_country != country",
+  "type == 'CARD' && currency == 'USD' && installments > 48",
+  "has_airline == false && iin.startsWith('9')",
+  "!vaulted && merchant_reference.matches('^(gift|promo)-[0-9]+$')",
+];
+
+function catalogue(providerPort: number, routesBefore: number): string {
+  const before = Array.from({ length: routesBefore }, (_, i) => {
+    const condition = JSON.stringify(CONDITIONS[i % CONDITIONS.length]);
+    return `  - { id: ${i + 2}, condition: ${condition}, targets: [{ connection: bench }] }\n`;
+  });
   return `
 payment_method_types:
   - { type: CARD, category: CARD, workflows: [DIRECT] }
@@ -82,7 +97,7 @@ connections:
     settings: { base_url: "http://127.0.0.1:${providerPort}" }
     secrets_from_environment: { api_key: BENCH_PROVIDER_KEY }
 routes:
-  - { id: 1, name: Everything, connection: bench }
+${before.join('')}  - { id: 1, name: Everything, targets: [{ connection: bench }] }
 bins:
   - { prefix: "40518856", issuer_name: Bench Bank, issuer_code: BB, country_code: CL, category: GOLD, type: CREDIT }
 `;

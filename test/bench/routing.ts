@@ -1,0 +1,91 @@
+import { availableParallelism, cpus } from 'node:os';
+import { parseArgs } from 'node:util';
+import { openBooks } from './books.ts';
+import type { LoopResult } from './closed-loop.ts';
+import type { LoadOrder } from './load.ts';
+import { cpuMs } from './proc.ts';
+import { newRunId } from './request.ts';
+import { startService } from './service.ts';
+import { startSurroundings } from './surroundings.ts';
+import { startWorker } from './worker.ts';
+
+// node test/bench/routing.ts [--seconds 3 --rounds 7 --routes 100]
+//
+// What routing costs: the service with one route beside the service with a hundred, in turns, a payment at a time. What
+// the hundred add is the difference of the processor time a payment, and of its median duration.
+
+const { values } = parseArgs({
+  options: {
+    seconds: { type: 'string', default: '3' },
+    rounds: { type: 'string', default: '7' },
+    routes: { type: 'string', default: '100' },
+  },
+});
+const measuredMs = Number(values.seconds) * 1000;
+const routes = Number(values.routes);
+
+/** What is undone at the end, the last first. */
+const ending: (() => unknown)[] = [];
+try {
+  await bench();
+} finally {
+  for (const undo of ending.reverse()) await undo();
+}
+
+type Taken = { readonly cpuUs: number; readonly p50Us: number; readonly perSecond: number };
+
+async function bench(): Promise<void> {
+  const { home, databaseUrl, provider } = await startSurroundings('routing', ending);
+  const start = async (name: string, routesBefore: number) => {
+    const options = { name, home, databaseUrl, providerPort: provider.port, nodeOptions: [], routesBefore };
+    const service = await startService(options);
+    ending.push(service.stop);
+    return { service, taken: [] as Taken[] };
+  };
+  const one = await start('one', 0);
+  const many = await start('many', routes - 1);
+  const books = await openBooks(databaseUrl, provider.port);
+  ending.push(books.close);
+  const load = await startWorker<LoadOrder, LoopResult>('load.ts');
+  ending.push(load.stop);
+
+  for (let round = 0; round <= Number(values.rounds); round++) {
+    for (const { service, taken } of [one, many]) {
+      await books.open();
+      const before = cpuMs(service.pid);
+      const runId = newRunId();
+      const plan = { concurrency: 1, leadInMs: 300, measuredMs };
+      const { sent, failed, p50Ms, perSecond } = await load.ask({
+        protocol: 'rest',
+        port: service.port,
+        runId,
+        plan,
+      });
+      if (failed > 0) throw new Error(`${failed} of ${sent} failed`);
+      await books.compare({ sent, runId, atProvider: true });
+      // The first round warms up.
+      const cpuUs = (1000 * (cpuMs(service.pid) - before)) / sent;
+      if (round > 0) taken.push({ cpuUs, p50Us: 1000 * p50Ms, perSecond });
+    }
+  }
+  console.log(`Node ${process.version}, ${availableParallelism()} × ${cpus()[0]?.model}`);
+  console.table({
+    'one route': median(one.taken),
+    [`${routes} routes`]: median(many.taken),
+    ratio: ratio(many.taken, one.taken),
+  });
+}
+
+function median(taken: readonly Taken[]): Taken {
+  const of = (what: keyof Taken) => {
+    const sorted = taken.map((each) => each[what]).sort((a, b) => a - b);
+    return Math.round(sorted[Math.floor(sorted.length / 2)] ?? Number.NaN);
+  };
+  return { cpuUs: of('cpuUs'), p50Us: of('p50Us'), perSecond: of('perSecond') };
+}
+
+function ratio(taken: readonly Taken[], base: readonly Taken[]): Taken {
+  const [a, b] = [median(taken), median(base)];
+  const of = (what: keyof Taken) => Math.round((1000 * a[what]) / b[what]) / 1000;
+  return { cpuUs: of('cpuUs'), p50Us: of('p50Us'), perSecond: of('perSecond') };
+}
