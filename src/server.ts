@@ -144,6 +144,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
       open,
     );
   let sandboxUrl: string | undefined;
+  let probing: NodeJS.Timeout | undefined;
 
   return {
     async listen() {
@@ -154,6 +155,10 @@ export async function createServer(options: ServerOptions): Promise<Server> {
       sandboxUrl = await sandbox?.listen();
       open = openNext(options.catalogue, sandboxUrl);
       const connections = () => open?.connections ?? new Map();
+      probing = setInterval(() => {
+        // Asking begins the probe that is due: so no payment has to be the one that finds out.
+        for (const { isAvailable } of open?.health.values() ?? []) isAvailable();
+      }, PROBE_EVERY_MS);
       stopRecovery = startRecovery(
         { ...parts, recovery: observeRecovery(metrics, log), connections },
         { intervalMs: config.recoveryIntervalMs },
@@ -171,6 +176,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     reloaded: observeReloads(metrics, log),
     async close() {
       await app.close();
+      clearInterval(probing);
       // Who left before the answer is not waited for by the listener, but what was begun for them is finished.
       await Promise.allSettled(inFlight);
       await stopRecovery?.();
@@ -181,6 +187,9 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     },
   };
 }
+
+/** How often it is seen to that connections whose circuit is open are tried again. */
+const PROBE_EVERY_MS = 500;
 
 function notOpen(): never {
   throw new PaymentError('SERVICE_UNAVAILABLE', 'the service is starting', { retryAfterS: 1 });

@@ -1,0 +1,67 @@
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { type ApiClients, apiClients } from './support/api-clients.ts';
+import { sandboxCatalogue } from './support/catalogues.ts';
+import { cardPayment, headersOne } from './support/payment-requests.ts';
+import { startTestServer, type TestServer } from './support/server.ts';
+
+const CONNECTION_REFUSED = '4000000000005001';
+const RESET_AFTER_CHARGE = '4000000000002008';
+
+// One connection with a circuit that opens at the third failure in a row, and one behind it that is always well.
+const CATALOGUE = sandboxCatalogue(500)
+  .replaceAll('open_s: 10', 'open_s: 1')
+  .replace('- { connection: guarded-one, weight: 75 }', '- { connection: guarded-one }')
+  .replace('- { connection: guarded-two, weight: 25 }', '- { connection: sandbox-two }')
+  .replace('choice: SPLIT', 'choice: PRIORITY');
+
+let server: TestServer;
+let clients: ApiClients;
+
+beforeEach(async () => {
+  server = await startTestServer({ catalogue: CATALOGUE });
+  clients = apiClients(server.url);
+});
+afterEach(async () => {
+  clients?.close();
+  await server?.close();
+});
+
+async function pay(cardNumber?: string) {
+  const request = { ...cardPayment(cardNumber), merchant_reference: 'split-1' };
+  const { record } = await clients.create('rest', request, headersOne());
+  const { status, transactions_history, routing_rules } = JSON.parse(record);
+  const connections = transactions_history.map(
+    (transaction: { connection_data: { id: string } }) => transaction.connection_data.id,
+  );
+  return { status, connections, routing: routing_rules };
+}
+
+async function circuit(): Promise<string | undefined> {
+  const metrics = await (await fetch(`${server.url}/metrics`)).text();
+  return /^connection_circuit\{connection="guarded-one",state="(\w+)"\} 1$/m.exec(metrics)?.[1];
+}
+
+it.each([
+  ['cannot be reached', CONNECTION_REFUSED, 'ERROR', ['guarded-one', 'sandbox-two']],
+  ['does not say what happened', RESET_AFTER_CHARGE, 'PENDING', ['guarded-one']],
+])(
+  'a connection that %s is passed over, probed, tried by one payment, and taken back',
+  async (_what, card, status, connections) => {
+    for (let i = 0; i < 3; i++) expect(await pay(card)).toMatchObject({ status, connections });
+    expect(await circuit()).toBe('OPEN');
+
+    const meanwhile = await pay();
+    expect(meanwhile).toMatchObject({ status: 'SUCCEEDED', connections: ['sandbox-two'] });
+    expect(meanwhile.routing).toMatchObject({ smart_routing: true, monitors: true });
+
+    // No payment has to find out that the pause is over.
+    await expect.poll(circuit, { timeout: 5_000 }).toBe('HALF_OPEN');
+    expect(await pay()).toMatchObject({ status: 'SUCCEEDED', connections: ['guarded-one'] });
+    expect(await circuit()).toBe('CLOSED');
+  },
+);
+
+it('a connection that declines, or turns away what is wrong, stays', async () => {
+  for (let i = 0; i < 4; i++) expect(await pay('4000000000009987')).toMatchObject({ status: 'DECLINED' });
+  expect(await circuit()).toBe('CLOSED');
+});
