@@ -139,7 +139,8 @@ export declare type RoutingFacts = Message<"payments.v1.RoutingFacts"> & {
   merchantReference: string;
 
   /**
-   * When the payment was taken: time.getHours('America/Sao_Paulo') < 6.
+   * When the payment was taken: time.getHours('America/Sao_Paulo') < 6. As CEL has it, months count from 0, days of the
+   * month by getDayOfMonth from 0 and by getDate from 1, and Sunday is 0.
    *
    * @generated from field: google.protobuf.Timestamp time = 18;
    */
