@@ -36,7 +36,6 @@ export type CatalogueObserver = {
 /** A catalogue with its connections open. */
 export type OpenedCatalogue = OpenCatalogue & {
   readonly catalogue: Catalogue;
-  readonly signals: Signals;
   /** The connections' health, by id; none for one without a circuit breaker. */
   readonly health: ReadonlyMap<string, ConnectionHealth>;
   /** Closes the connections that `successor` has not taken over, once their calls have ended. */

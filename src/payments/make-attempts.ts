@@ -1,10 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
+import type { Connection } from '../../gen/payments/config/catalogue_pb.js';
 import { type Payment, Transaction_Status } from '../../gen/payments/v1/payment_pb.js';
 import { assertNever, type Outcome } from '../connectors/connector.ts';
 import { isUnavailable } from '../store/database.ts';
 import { beginNextAttempt, type NextAttempt } from '../store/payments.ts';
 import type { FinishParts } from './finish-payment.ts';
+import type { Signals } from './order-targets.ts';
 import { recordOutcome, withAttempt } from './payment-record.ts';
 import { declineOf, WAITING } from './payment-status.ts';
 import { leaseS, openConnection, type PreparedPayment } from './prepare-payment.ts';
@@ -29,7 +31,7 @@ export type LastAttempt = {
 };
 
 /** After so long no further attempt is begun: the caller waits. */
-const GOES_ON_FOR_MS = 15_000;
+const GOES_ON_FOR_MS = 10_000;
 
 /**
  * Makes a payment's attempts one after the other, until one's outcome ends them. Each stands in the database before it
@@ -44,11 +46,12 @@ export async function makeAttempts(
   beginBeforeMs: number,
 ): Promise<LastAttempt> {
   const { chosen, catalogue, facts } = prepared;
+  const [first, ...others] = chosen.targets;
   const goesOnUntilMs = performance.now() + GOES_ON_FOR_MS;
   let { attempt, record } = prepared;
   let beforeMs = beginBeforeMs;
+  let connectionId = first?.id ?? '';
   for (let made = 1; ; made++) {
-    const connectionId = chosen.targets[made - 1]?.id ?? '';
     const { transactionId } = attempt;
     if (performance.now() > beforeMs) return { transactionId, outcome: HELD_UP, record };
     const connection = openConnection(catalogue, connectionId);
@@ -57,8 +60,10 @@ export async function makeAttempts(
     catalogue.learn(connectionId, facts, outcome);
 
     const last: LastAttempt = { transactionId, outcome, record };
-    const target = made < chosen.maxAttempts ? chosen.targets[made] : undefined;
-    if (!target || !mayGoOn(outcome, chosen.softDeclines) || performance.now() > goesOnUntilMs) return last;
+    if (made === chosen.maxAttempts || !mayGoOn(outcome, chosen.softDeclines)) return last;
+    if (performance.now() > goesOnUntilMs) return last;
+    const target = nextAvailable(others, catalogue.signals);
+    if (!target) return last;
 
     const { transaction } = recordOutcome(record, outcome, undefined, parts.now());
     const next = { transactionId: randomUUID(), connectionId: target.id };
@@ -79,7 +84,16 @@ export async function makeAttempts(
     parts.observer.wentOn(connectionId, target.id, outcome);
     attempt = { ...attempt, transactionId: next.transactionId };
     record = moved;
+    connectionId = target.id;
   }
+}
+
+/** Takes the next target out of those that are left. What is sent to an open circuit would only come back. */
+function nextAvailable(others: Connection[], signals: Signals): Connection | undefined {
+  for (let target = others.shift(); target; target = others.shift()) {
+    if (signals.isAvailable(target.id)) return target;
+  }
+  return undefined;
 }
 
 const HELD_UP: Outcome = { kind: 'not_sent', detail: 'held up before sending' };

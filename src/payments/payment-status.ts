@@ -101,7 +101,8 @@ const DECLINES = new Map<string, Decline>([
   ['61', LIMIT_EXCEEDED],
   ['62', soft('RESTRICTED_BY_BANK', 'Card restricted by bank')],
   ['65', LIMIT_EXCEEDED],
-  ['68', soft('PROVIDER_TIMEOUT', 'Issuer did not answer in time')],
+  // The issuer may have said yes, too late to be heard: nobody else is to be asked.
+  ['68', hard('PROVIDER_TIMEOUT', 'Issuer did not answer in time')],
   ['80', ACQUIRER_CONTINGENCY],
   ['82', INVALID_SECURITY_CODE],
   ['90', ACQUIRER_CONTINGENCY],

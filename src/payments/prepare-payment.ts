@@ -21,7 +21,7 @@ import { type CardVault, VaultKeyMissingError } from '../vault/card-vault.ts';
 import type { BinTable } from './bin-table.ts';
 import { cardData, cardFingerprint } from './card.ts';
 import type { LookUpSchedule } from './finish-payment.ts';
-import { lotSeed } from './order-targets.ts';
+import { lotSeed, type Signals } from './order-targets.ts';
 import { paymentAttempt, usesProviderToken } from './payment-attempt.ts';
 import { PaymentError, type Reason } from './payment-error.ts';
 import { type ChosenMethod, chooseMethod, type MethodTypes } from './payment-method.ts';
@@ -48,6 +48,7 @@ export type OpenCatalogue = {
   readonly router: Router;
   readonly bins: BinTable;
   readonly connections: ReadonlyMap<string, Connection>;
+  readonly signals: Signals;
   /** What came of an attempt, for choices to come. */
   readonly learn: (connectionId: string, facts: RoutingFacts, outcome: Outcome) => void;
 };

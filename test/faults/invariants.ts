@@ -9,7 +9,7 @@ import type { LedgerLine, World } from './world.ts';
 export const INVARIANTS = {
   I1: 'at most one charge for an account and key',
   I2: 'every approval is one SUCCEEDED payment of the same amount and currency, and the reverse',
-  I3: 'every payment that was answered is found, under the same id',
+  I3: 'every payment that was answered is found, under the same id, with every transaction in its history',
   I4: 'same key: the same payment id, and the same bytes once answered',
   I5: 'a terminal state never changes',
   I6: 'no security code on disk or in a log, no card number but in the vault’s ciphertext',
@@ -23,18 +23,21 @@ export type Invariant = keyof typeof INVARIANTS;
 /** What was found against each invariant; no line, no finding. */
 export type Findings = Record<Invariant, string[]>;
 
+/** A transaction with its payment. */
 type Row = {
   readonly id: string;
   readonly account_id: string;
   readonly idempotency_key: string;
   readonly status: string;
   readonly transaction_id: string;
+  readonly transaction_status: string;
   readonly amount_minor_units: string;
   readonly currency: string;
 };
 
-const ROWS = `SELECT p.id, p.account_id, p.idempotency_key, p.status, t.id AS transaction_id, t.amount_minor_units,
-  t.currency FROM payment p JOIN transaction t ON t.payment_id = p.id`;
+const ROWS = `SELECT p.id, p.account_id, p.idempotency_key, p.status, t.id AS transaction_id,
+  t.status AS transaction_status, t.amount_minor_units, t.currency
+  FROM payment p JOIN transaction t ON t.payment_id = p.id ORDER BY t.created_at`;
 
 const RETRIES_AT_ONCE = 4;
 
@@ -53,9 +56,13 @@ export async function judgeWorld(world: World): Promise<Findings> {
   // Whatever was still under way at the provider has ended by now.
   if (isDry) await world.drain();
   const rows = (await world.query(ROWS)) as Row[];
+  const payments = Map.groupBy(rows, ({ id }) => id);
   const approvals = (await world.ledger()).filter(({ status }) => status === 'approved');
-  judgeCharges(findings, rows, approvals, world.orders);
-  const answers = world.orders.map((order) => () => judgeAnswers(findings, world, order, rows));
+  judgeCharges(findings, rows, approvals);
+  judgePayments(findings, payments, approvals);
+  judgeOrders(findings, rows, world.orders);
+  findings.I7.push(...[...world.watch.doublyOpen].map((id) => `${id} had two outcomes open`));
+  const answers = world.orders.map((order) => () => judgeAnswers(findings, world, order, payments));
   await inParallel(answers, RETRIES_AT_ONCE);
   findings.I5.push(...world.watch.changes);
   await judgeSecrets(findings, world);
@@ -68,12 +75,8 @@ function mayHaveBeenTaken({ status }: { status: number | undefined }): boolean {
   return status === undefined || status === 201 || status === 409 || status >= 500;
 }
 
-function judgeCharges(
-  findings: Findings,
-  rows: readonly Row[],
-  approvals: readonly LedgerLine[],
-  orders: readonly Order[],
-): void {
+/** What the judge charged, each by itself. */
+function judgeCharges(findings: Findings, rows: readonly Row[], approvals: readonly LedgerLine[]): void {
   const byTransaction = new Map(rows.map((row) => [row.transaction_id, row]));
   const charged = new Map<string, number>();
   for (const approval of approvals) {
@@ -86,22 +89,43 @@ function judgeCharges(
     }
     const same =
       row.status === 'SUCCEEDED' &&
+      row.transaction_status === 'SUCCEEDED' &&
       Number(row.amount_minor_units) === approval.amount &&
       row.currency === approval.currency;
-    if (!same) findings.I2.push(`${approval.id} was charged, and its payment is ${row.status}`);
-  }
-  for (const [key, times] of charged) if (times > 1) findings.I1.push(`${key} was charged ${times} times`);
-  const approved = new Set(approvals.map((approval) => approval.idempotency_key));
-  for (const row of rows) {
-    if (row.status === 'SUCCEEDED' && !approved.has(row.transaction_id)) {
-      findings.I2.push(`${row.id} is SUCCEEDED and was never charged`);
+    if (!same) {
+      findings.I2.push(`${approval.id} was charged; its payment is ${row.status}, ${row.transaction_status}`);
     }
   }
-  // Every provider of these runs leads to the one judge: a second one asked would be a second transaction.
-  const payments = rows.map((row) => row.id);
-  for (const id of payments.filter((payment, i) => payments.indexOf(payment) !== i)) {
-    findings.I7.push(`${id} was sent twice`);
+  for (const [key, times] of charged) if (times > 1) findings.I1.push(`${key} was charged ${times} times`);
+}
+
+/** What became of each payment, whose transactions are given in order: only the last may be, or may become, a charge. */
+function judgePayments(
+  findings: Findings,
+  payments: ReadonlyMap<string, readonly Row[]>,
+  approvals: readonly LedgerLine[],
+): void {
+  const approved = new Set(approvals.map((approval) => approval.idempotency_key));
+  for (const [id, transactions] of payments) {
+    const last = transactions.at(-1);
+    for (const row of transactions) {
+      const isCharged = approved.has(row.transaction_id);
+      if (row === last && row.status === 'SUCCEEDED' && !isCharged) {
+        findings.I2.push(`${id} is SUCCEEDED and was never charged`);
+      }
+      if (row === last) continue;
+      if (isCharged) findings.I7.push(`${id} was charged and went on`);
+      if (!CAME_TO_NOTHING.has(row.transaction_status)) {
+        findings.I7.push(`${id} went on from a transaction that is ${row.transaction_status}`);
+      }
+    }
   }
+}
+
+/** The states of a transaction of which it is known that no money moves. */
+const CAME_TO_NOTHING: ReadonlySet<string> = new Set(['DECLINED', 'ERROR']);
+
+function judgeOrders(findings: Findings, rows: readonly Row[], orders: readonly Order[]): void {
   // An order made several times under one key stands for what was asked first, which its answers tell.
   for (const order of orders) {
     const row = rows.find((one) => one.idempotency_key === order.key && one.account_id === order.accountId);
@@ -117,7 +141,7 @@ async function judgeAnswers(
   findings: Findings,
   world: World,
   order: Order,
-  rows: readonly Row[],
+  payments: ReadonlyMap<string, readonly Row[]>,
 ): Promise<void> {
   for (const { tookMs } of order.answers) {
     if (tookMs >= REQUEST_DEADLINE_MS) findings.I8.push(`${order.key} waited for ${Math.round(tookMs)} ms`);
@@ -128,13 +152,20 @@ async function judgeAnswers(
   const bodies = new Set(answered.map(({ body }) => body));
   if (bodies.size > 1) findings.I4.push(`${order.key} was answered in ${bodies.size} ways`);
   const id = paymentOf(first)?.id ?? '';
-  const row = rows.find((candidate) => candidate.id === id);
+  const transactions = payments.get(id) ?? [];
+  const [row] = transactions;
   if (!row) findings.I3.push(`${id} was answered and is not there`);
   const alive = world.replicas.find((replica) => replica.isAlive());
   const got = alive && (await getPayment(alive.url, order, id));
   if (alive && got?.id !== id) findings.I3.push(`${id} was answered and cannot be read`);
   if (got && row && got.status !== row.status)
     findings.I5.push(`${id} reads ${got.status}, is ${row.status}`);
+  if (got) {
+    const shown = got.transactions_history.map((transaction) => `${transaction.id} ${transaction.status}`);
+    const stand = transactions.map((one) => `${one.transaction_id} ${one.transaction_status}`);
+    const isWhole = `${shown}` === `${stand}` && got.transactions.id === transactions.at(-1)?.transaction_id;
+    if (!isWhole) findings.I3.push(`${id} shows the transactions ${shown}; there are ${stand}`);
+  }
   const told = paymentOf(first)?.status;
   if (row && told !== 'PENDING' && told !== row.status) {
     findings.I5.push(`${id} was answered ${told}, is ${row.status}`);

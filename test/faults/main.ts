@@ -115,7 +115,10 @@ async function findPlants(run: (options: RunOptions) => Promise<Try[]>): Promise
   return missed === 0 ? 0 : 1;
 }
 
-main().catch((error: Error) => {
-  console.error(`${error.message}\n${USAGE}`);
-  process.exitCode = 1;
-});
+main()
+  .catch((error: Error) => {
+    console.error(`${error.message}\n${USAGE}`);
+    process.exitCode = 1;
+  })
+  // Sockets that were reset many times over can keep Node (26) busy for ever while it tidies up at its end.
+  .finally(() => process.exit());

@@ -32,7 +32,12 @@ export type OrderOptions = {
   readonly key?: string;
   readonly minorUnits?: number;
   readonly vault?: boolean;
+  /** By default one that is approved everywhere. */
+  readonly cardNumber?: string;
 };
+
+/** The judge's acquirer ONE declines this card (soft), TWO approves it. */
+export const DECLINED_AT_ACQUIRER_ONE = '4000000000006009';
 
 /** No request takes longer, whatever happens to it. */
 export const REQUEST_DEADLINE_MS = 30_000;
@@ -53,7 +58,7 @@ export function makeOrder(random: Random, options: OrderOptions = {}): Order {
   const accountId = account === 'one' ? ACCOUNT_ONE : ACCOUNT_TWO;
   const { currency, digits } = random.pick(CURRENCIES);
   const minorUnits = options.minorUnits ?? random.integer(10_000, 9_999_999);
-  const cardNumber = makeCardNumber(random);
+  const cardNumber = options.cardNumber ?? makeCardNumber(random);
   const securityCode = String(random.integer(9_000, 9_999));
   const text = String(minorUnits).padStart(digits + 1, '0');
   const body = JSON.stringify({
@@ -111,12 +116,17 @@ export async function send(url: string, order: Order, signal?: AbortSignal): Pro
   return answer;
 }
 
+/** What is looked at of a payment's JSON. */
+export type PaymentJson = {
+  readonly id: string;
+  readonly status: string;
+  readonly created_at: string;
+  readonly transactions: { readonly id: string };
+  readonly transactions_history: readonly { readonly id: string; readonly status: string }[];
+};
+
 /** A payment as GetPayment tells it; undefined when it does not. */
-export async function getPayment(
-  url: string,
-  order: Order,
-  id: string,
-): Promise<{ id: string; status: string } | undefined> {
+export async function getPayment(url: string, order: Order, id: string): Promise<PaymentJson | undefined> {
   const headers = order.account === 'one' ? headersOne() : headersTwo();
   const got = await exchange(`${url}/v1/payments/${id}`, {
     method: 'GET',
@@ -159,7 +169,7 @@ export function exchange(
 }
 
 /** The body of a payment that was answered. */
-export function paymentOf(answer: Answer): { id: string; status: string } | undefined {
+export function paymentOf(answer: Answer): PaymentJson | undefined {
   return answer.status === 201 ? JSON.parse(answer.body) : undefined;
 }
 

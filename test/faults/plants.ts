@@ -36,11 +36,39 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
   'claim-after-send': {
     file: 'src/payments/create-payment.ts',
     find: '  const holder = await claimKey(parts, claim, read, claimBeforeMs);',
-    replacement: `  const early = await prepared.connection.pay(prepared.attempt);
-  prepared = { ...prepared, connection: { ...prepared.connection, pay: async () => early } };
+    replacement: `  const { connectionId } = prepared.claim;
+  const connection = prepared.catalogue.connections.get(connectionId);
+  const early = await connection.pay(prepared.attempt);
+  const connections = new Map(prepared.catalogue.connections);
+  connections.set(connectionId, { ...connection, pay: async () => early });
+  prepared = { ...prepared, catalogue: { ...prepared.catalogue, connections } };
   const holder = await claimKey(parts, claim, read, claimBeforeMs);`,
     cases: ['100 at once: same key, same body', 'killed before the claim'],
     violates: ['I1', 'I2'],
+  },
+  'go-on-after-unknown': {
+    file: 'src/payments/make-attempts.ts',
+    find: `    case 'unknown':
+      return false;`,
+    replacement: `      return false;
+    case 'unknown':
+      return true;`,
+    cases: ['failover: unknown at the first, the second is never asked'],
+    violates: ['I1', 'I7'],
+  },
+  'send-without-begin': {
+    file: 'src/payments/make-attempts.ts',
+    find: '    if (!isBegun) return last;',
+    replacement: '    void isBegun;',
+    cases: ['failover: the database refuses the next attempt'],
+    violates: ['I2'],
+  },
+  'begin-without-fence': {
+    file: 'src/store/payments.ts',
+    find: 'WHERE id = $2 AND look_up_at IS NOT NULL AND fence = 0',
+    replacement: 'WHERE id = $2',
+    cases: ['failover: stopped past its lease between the attempts, then continued'],
+    violates: ['I5'],
   },
 };
 

@@ -1,13 +1,20 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Looks at every payment's status all the time, and remembers those that left a terminal one. */
+/** Looks at every payment all the time. */
 export type StatusWatch = {
+  /** Those that left a terminal status. */
   readonly changes: readonly string[];
+  /** The ids of those that were seen with two outcomes open. */
+  readonly doublyOpen: ReadonlySet<string>;
   stop(): Promise<void>;
 };
 
 const TERMINAL: ReadonlySet<string> = new Set(['SUCCEEDED', 'DECLINED', 'ERROR']);
 const INTERVAL_MS = 40;
+/** After so long every status has been seen, and a change of it is noticed. */
+export const WATCHED_MS = 400;
+const DOUBLY_OPEN =
+  'SELECT payment_id FROM transaction WHERE look_up_at IS NOT NULL GROUP BY payment_id HAVING count(*) > 1';
 
 type Query = (sql: string) => Promise<readonly Record<string, unknown>[]>;
 
@@ -15,6 +22,7 @@ type Query = (sql: string) => Promise<readonly Record<string, unknown>[]>;
 export function watchStatuses(query: Query): StatusWatch {
   const ended = new Map<string, string>();
   const changes: string[] = [];
+  const doublyOpen = new Set<string>();
   let stopped = false;
   const look = async () => {
     for (const { id, status } of await query('SELECT id, status FROM payment')) {
@@ -22,6 +30,7 @@ export function watchStatuses(query: Query): StatusWatch {
       if (before !== undefined && before !== status) changes.push(`${id}: ${before} → ${status}`);
       if (TERMINAL.has(String(status))) ended.set(String(id), String(status));
     }
+    for (const { payment_id } of await query(DOUBLY_OPEN)) doublyOpen.add(String(payment_id));
   };
   const running = (async () => {
     while (!stopped) {
@@ -32,6 +41,7 @@ export function watchStatuses(query: Query): StatusWatch {
   })();
   return {
     changes,
+    doublyOpen,
     async stop() {
       stopped = true;
       await running;

@@ -60,7 +60,7 @@ describe('declineOf', () => {
     ['FRAUD_SUSPECTED', 'hard', ['59']],
     ['LIMIT_EXCEEDED', 'soft', ['61', '65']],
     ['ACQUIRER_CONTINGENCY', 'soft', ['22', '80', '90', '91', '92', '96']],
-    ['PROVIDER_TIMEOUT', 'soft', ['68']],
+    ['PROVIDER_TIMEOUT', 'hard', ['68']],
     ['DECLINED_BY_BANK', 'soft', ['99', '', '00', 'XX', '__proto__']],
   ])('is %s (%s) for %j', (code, kind, iso8583Codes) => {
     for (const iso8583Code of iso8583Codes) {

@@ -2,6 +2,7 @@ import type { Case } from './case.ts';
 import { CLIENTS } from './clients.ts';
 import { DATABASE } from './database.ts';
 import { DISK } from './disk.ts';
+import { FAILOVER } from './failover.ts';
 import { HOSTILE } from './hostile.ts';
 import { KILLS } from './kills.ts';
 import { PROVIDER } from './provider.ts';
@@ -10,5 +11,5 @@ import { REPLICAS } from './replicas.ts';
 /** Every fault that is tried. */
 export const CASES: readonly Case[] = [
   ...[...KILLS, ...DATABASE, ...DISK],
-  ...[...PROVIDER, ...CLIENTS, ...REPLICAS, ...HOSTILE],
+  ...[...PROVIDER, ...FAILOVER, ...CLIENTS, ...REPLICAS, ...HOSTILE],
 ];

@@ -113,10 +113,12 @@ function recoveryKill(name: string, step: string, misbehaviour: string): Case {
   };
 }
 
-/** Starts a replica, sends it an order, and kills it when a message of it comes to a point. The message stays held. */
-async function killAt(world: World, point: string, order: Order): Promise<Stop> {
+/**
+ * Starts a replica, sends it an order, and kills it when the nth message of it comes to a point. The message stays held.
+ */
+export async function killAt(world: World, point: string, order: Order, nth = 1): Promise<Stop> {
   const replica = await world.startReplica();
-  const stop = world.gate.hold(point);
+  const stop = world.gate.hold(point, nth);
   const sent = send(replica.url, order);
   await stop.reached;
   await replica.kill();

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Order, paymentOf, send } from '../orders.ts';
+import { DECLINED_AT_ACQUIRER_ONE, type Order, type OrderOptions, paymentOf, send } from '../orders.ts';
+import { WATCHED_MS } from '../watch.ts';
 import type { World } from '../world.ts';
 import type { Case } from './case.ts';
 
@@ -33,6 +34,7 @@ export const REPLICAS: readonly Case[] = [
       const isEnded = async () =>
         (await world.query("SELECT 1 FROM payment WHERE status = 'SUCCEEDED'")).length === 1;
       await world.until('the other replica to learn the outcome', isEnded, 30_000);
+      await sleep(WATCHED_MS);
       // What it waited for comes, breaks, or never comes: it must not write over what the other has learned.
       const answer = world.random.pick([stop.release, stop.cut, () => {}]);
       answer();
@@ -60,7 +62,7 @@ export const REPLICAS: readonly Case[] = [
       stop.release();
       world.expect(paymentOf(await sent)?.status === 'SUCCEEDED', 'it was not answered');
       const second = await send(ahead.url, world.order());
-      const payment = paymentOf(second) as { id: string; status: string; created_at: string } | undefined;
+      const payment = paymentOf(second);
       const aheadMs = Date.parse(payment?.created_at ?? '') - Date.now();
       world.expect(aheadMs > 3_000_000, 'the clock was not ahead, so nothing was tried');
     },
@@ -92,16 +94,19 @@ export const REPLICAS: readonly Case[] = [
 ];
 
 const LOAD_INTERVAL_MS = 40;
-const DESCRIPTIONS = [
-  ...['', '', '', '', '', ''],
-  ...['sandbox:error_after', 'sandbox:reset_before', 'sandbox:decline:51', 'sandbox:late_approval:1500'],
+const LOAD: readonly OrderOptions[] = [
+  ...[{}, {}, {}, {}, {}, {}],
+  ...['error_after', 'reset_before', 'decline:51', 'late_approval:1500'].map((kind) => ({
+    description: `sandbox:${kind}`,
+  })),
+  ...[{ cardNumber: DECLINED_AT_ACQUIRER_ONE }, { cardNumber: DECLINED_AT_ACQUIRER_ONE }, { country: 'PE' }],
 ];
 
 /** New orders all the time, each insisted on until it is answered, whichever replica does it. */
 function startLoad(world: World): { stop(): Promise<void> } {
   const insisting: Promise<unknown>[] = [];
   const timer = setInterval(() => {
-    const order = world.order({ description: world.random.pick(DESCRIPTIONS) });
+    const order = world.order(world.random.pick(LOAD));
     const insisted = sendOnce(world, order).then(() => world.insist(order));
     insisted.catch((error: Error) => world.expect(false, error.message));
     insisting.push(insisted);

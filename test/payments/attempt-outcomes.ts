@@ -1,0 +1,84 @@
+import { create } from '@bufbuild/protobuf';
+import fc from 'fast-check';
+import { expect } from 'vitest';
+import { type Payment, ProviderDataSchema, Transaction_Status } from '../../gen/payments/v1/payment_pb.js';
+import type { Outcome } from '../../src/connectors/connector.ts';
+import { decodeRecord } from '../../src/payments/stored-record.ts';
+import type { Call, Script } from './scripted-payments.ts';
+
+const providerData = create(ProviderDataSchema, { id: 'SCRIPTED', transactionId: 'ch_1' });
+export const APPROVED: Outcome = {
+  kind: 'approved',
+  providerData,
+  authorizationCode: 'A1B2C3',
+  retrievalReferenceNumber: '012345678901',
+};
+const REDIRECT: Outcome = { kind: 'redirect', providerData, redirectUrl: 'https://wallet.example/1' };
+export const PENDING: Outcome = { kind: 'pending', providerData };
+const UNKNOWN: Outcome = { kind: 'unknown', detail: 'silence', providerData: undefined };
+export const NOT_SENT: Outcome = { kind: 'not_sent', detail: 'refused' };
+const TURNED_AWAY: Outcome = { kind: 'not_sent', detail: 'refused by its answer', turnedAway: true };
+export const declined = (iso8583Code: string): Outcome => ({ kind: 'declined', providerData, iso8583Code });
+
+const HARD_CODES = ['14', '33', '41', '43', '54', '57', '59', '68', '82', 'N7', 'n7'];
+const SOFT_CODES = ['05', '22', '51', '61', '62', '65', '80', '90', '91', '92', '96'];
+
+const arbOutcome = fc.oneof(
+  { weight: 4, arbitrary: fc.constantFrom(NOT_SENT, TURNED_AWAY) },
+  { weight: 4, arbitrary: fc.constantFrom(...SOFT_CODES).map(declined) },
+  { weight: 1, arbitrary: fc.constantFrom(...HARD_CODES).map(declined) },
+  { weight: 1, arbitrary: fc.stringMatching(/^[0-9A-Z]{2}$/).map(declined) },
+  { weight: 3, arbitrary: fc.constantFrom(APPROVED, REDIRECT, PENDING, UNKNOWN, UNKNOWN) },
+);
+/** Any script, faults apart. */
+export const arbScript = fc.record({
+  outcomes: fc.array(arbOutcome, { minLength: 1, maxLength: 5 }),
+  maxAttempts: fc.option(fc.integer({ min: 1, max: 6 }), { nil: undefined }),
+  softDeclines: fc.boolean(),
+  truth: fc.constantFrom(APPROVED, NOT_SENT, declined('51'), declined('41')),
+});
+
+const mayBeCharged = ({ kind }: Outcome) => ['approved', 'redirect', 'pending', 'unknown'].includes(kind);
+const isHard = (outcome: Outcome) =>
+  outcome.kind === 'declined' && HARD_CODES.includes(outcome.iso8583Code.toUpperCase());
+
+/** What a script should come to: the outcomes of the attempts that are made. */
+export function expectedOutcomes({
+  outcomes,
+  maxAttempts = outcomes.length,
+  softDeclines,
+}: Script): Outcome[] {
+  const reached = outcomes.slice(0, maxAttempts);
+  const end = reached.findIndex(
+    (outcome) =>
+      outcome.kind !== 'not_sent' && !(softDeclines && outcome.kind === 'declined' && !isHard(outcome)),
+  );
+  return end < 0 ? reached : reached.slice(0, end + 1);
+}
+
+/** What no sequence of outcomes and no fault may bring about. */
+export function expectNoSecondCharge(
+  calls: readonly Call[],
+  { maxAttempts = 5, softDeclines = false }: Script,
+): void {
+  for (const { outcome } of calls.slice(0, -1)) {
+    expect(mayBeCharged(outcome)).toBe(false);
+    expect(outcome.kind === 'declined' && (!softDeclines || isHard(outcome))).toBe(false);
+  }
+  expect(calls.length).toBeLessThanOrEqual(maxAttempts);
+  for (const { connectionId, transactionId, stood } of calls) {
+    const { record, ...row } = stood as Record<string, unknown> & { record: Uint8Array };
+    const open = { status: 'PENDING', leased: true, payment_status: 'PENDING' };
+    expect(row).toEqual({ ...open, connection_id: connectionId });
+    expect(decodeRecord(record).transactions?.id).toBe(transactionId);
+  }
+}
+
+/** What a record tells of its attempts. */
+export const shownOf = ({ transactionsHistory }: Payment) =>
+  transactionsHistory.map(({ id, providerId, status, responseCode }) => ({
+    id,
+    providerId,
+    status: Transaction_Status[status],
+    responseCode,
+  }));

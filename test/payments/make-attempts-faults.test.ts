@@ -1,0 +1,210 @@
+import fc from 'fast-check';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { Payment_Status } from '../../gen/payments/v1/payment_pb.js';
+import { statesOf } from '../../src/payments/payment-status.ts';
+import { DatabaseUnavailableError } from '../../src/store/database.ts';
+import { cardPayment } from '../support/payment-requests.ts';
+import {
+  APPROVED,
+  arbScript,
+  declined,
+  expectedOutcomes,
+  expectNoSecondCharge,
+  NOT_SENT,
+  shownOf,
+} from './attempt-outcomes.ts';
+import {
+  LEASE_MARGIN_MS,
+  openScriptedPayments,
+  type Script,
+  type ScriptedPayment,
+  type ScriptedPayments,
+} from './scripted-payments.ts';
+
+const CARD = cardPayment();
+
+let payments: ScriptedPayments;
+/** How far the process's clock is ahead of its real one. */
+let aheadMs = 0;
+
+beforeAll(async () => {
+  payments = await openScriptedPayments();
+});
+afterAll(() => payments?.close());
+beforeEach(() => {
+  aheadMs = 0;
+  const now = performance.now.bind(performance);
+  vi.spyOn(performance, 'now').mockImplementation(() => now() + aheadMs);
+});
+afterEach(async () => {
+  vi.restoreAllMocks();
+  await payments.tables.query('TRUNCATE payment, transaction');
+});
+
+const lost = () => new Error('Connection terminated unexpectedly');
+const away = () => new DatabaseUnavailableError(new Error('refused'));
+
+/** What happens where the next attempt is begun; `run` begins it, once it is called. */
+type Fault = <T>(payment: ScriptedPayment, run: () => Promise<T>, tries: number) => Promise<T>;
+
+const takeOpen = () =>
+  payments.tables.query('UPDATE transaction SET fence = fence + 1 WHERE look_up_at IS NOT NULL');
+
+const FAULTS: Readonly<Record<string, Fault>> = {
+  nothing: (_payment, run) => run(),
+  'the acknowledgement is lost': async (_payment, run, tries) => {
+    const result = await run();
+    if (tries === 1) throw lost();
+    return result;
+  },
+  'the acknowledgement is lost, and recovery takes the attempt': async (_payment, run, tries) => {
+    const result = await run();
+    if (tries > 1) return result;
+    await takeOpen();
+    throw lost();
+  },
+  'the database is away for a moment': async (_payment, run, tries) => {
+    if (tries === 1) throw away();
+    return run();
+  },
+  'the database is away until it is too late': async () => {
+    aheadMs += LEASE_MARGIN_MS;
+    throw away();
+  },
+  'every acknowledgement is lost until it is too late': async (_payment, run) => {
+    await run();
+    aheadMs += LEASE_MARGIN_MS;
+    throw lost();
+  },
+  'the process is held up before': (_payment, run) => {
+    aheadMs += LEASE_MARGIN_MS;
+    return run();
+  },
+  'the process is held up after': async (_payment, run) => {
+    const result = await run();
+    aheadMs += LEASE_MARGIN_MS;
+    return result;
+  },
+  'recovery takes the last attempt': async (_payment, run) => {
+    await takeOpen();
+    return run();
+  },
+  'recovery ends the last attempt': async (payment, run) => {
+    await payment.recover();
+    return run();
+  },
+  'recovery ends the next attempt': async (payment, run) => {
+    const result = await run();
+    await payment.recover();
+    return result;
+  },
+};
+
+/** The faults that keep no payment from going on. */
+const PASSING = ['nothing', 'the acknowledgement is lost', 'the database is away for a moment'];
+
+/** A payment under a script, with a fault at the beginning of each attempt after the first. */
+function faultyPayment(script: Script, faults: readonly string[]): ScriptedPayment {
+  const begun = new Map<number, number>();
+  const payment: ScriptedPayment = payments.payment(CARD, {
+    ...script,
+    around: (statement, run) => {
+      if (statement !== 'begin_next_attempt') return run();
+      const made = payment.calls.length;
+      const tries = (begun.get(made) ?? 0) + 1;
+      begun.set(made, tries);
+      return (FAULTS[faults[made - 1] ?? 'nothing'] as Fault)(payment, run, tries);
+    },
+  });
+  return payment;
+}
+
+describe('no fault between two attempts', () => {
+  it('risks a second charge or sends what was not committed; it ends with what is known', async () => {
+    const arbFaults = fc.array(fc.constantFrom(...Object.keys(FAULTS)), { minLength: 4, maxLength: 4 });
+    await fc.assert(
+      fc.asyncProperty(arbScript, arbFaults, async (script, faults) => {
+        await payments.tables.query('TRUNCATE payment, transaction');
+        aheadMs = 0;
+        const payment = faultyPayment(script, faults);
+        const answered = await payment.send().then(
+          ({ body }) => body,
+          (error) => {
+            expect(error).toMatchObject({ reason: 'REQUEST_IN_PROGRESS' });
+          },
+        );
+        const stands = await payment.settle();
+        expectNoSecondCharge(payment.calls, script);
+        const stopping = faults.findIndex((fault) => !PASSING.includes(fault));
+        const sent = expectedOutcomes(script).slice(0, stopping < 0 ? undefined : stopping + 1);
+        expect(payment.calls.map(({ outcome }) => outcome)).toEqual(sent);
+        if (answered) expect(`${(await payment.send()).body}`).toBe(`${answered}`);
+
+        // What was sent is told in order; after it there may be one more that was begun and never sent.
+        const made = await payments.rows();
+        expect(shownOf(stands).map(({ id, status }) => `${id} ${status}`)).toEqual(
+          made.map(({ id, status }) => `${id} ${status}`),
+        );
+        expect(made.slice(0, payment.calls.length).map(({ id }) => id)).toEqual(
+          payment.calls.map(({ transactionId }) => transactionId),
+        );
+        expect(made.length - payment.calls.length).toBeLessThanOrEqual(1);
+        const isSent = made.length === payment.calls.length;
+        const last = payment.calls.at(-1)?.outcome ?? NOT_SENT;
+        const known = last.kind === 'unknown' ? script.truth : last;
+        expect(stands.status).toBe(statesOf(isSent ? known : NOT_SENT).payment);
+        expect(made.filter(({ open }) => open)).toEqual([]);
+      }),
+      { numRuns: 200 },
+    );
+  }, 120_000);
+
+  it('keeps a payment trying for longer than it may still be sent', async () => {
+    let tries = 0;
+    const payment = payments.payment(CARD, {
+      outcomes: [NOT_SENT, APPROVED],
+      around: (statement, run) => {
+        if (statement !== 'begin_next_attempt') return run();
+        tries += 1;
+        // A database that is silent: each try takes long.
+        aheadMs += LEASE_MARGIN_MS / 4;
+        return Promise.reject(away());
+      },
+    });
+    const { record } = await payment.send();
+    expect(Payment_Status[record.status]).toBe('ERROR');
+    expect(tries).toBeLessThanOrEqual(3);
+    expect(payment.calls).toHaveLength(1);
+  });
+
+  it('loses what is known, though the database is away from there on', async () => {
+    let isAway = false;
+    const payment = payments.payment(CARD, {
+      outcomes: [declined('51'), APPROVED],
+      softDeclines: true,
+      around: (statement, run) => {
+        if (statement === 'begin_next_attempt') {
+          isAway = true;
+          aheadMs += LEASE_MARGIN_MS;
+        }
+        return isAway ? Promise.reject(away()) : run();
+      },
+    });
+    await expect(payment.send()).rejects.toMatchObject({ reason: 'REQUEST_IN_PROGRESS' });
+    expect(await payments.rows()).toMatchObject([{ connection_id: 't1', status: 'PENDING', open: true }]);
+    isAway = false;
+    await expect
+      .poll(payments.rows, { timeout: 10_000 })
+      .toMatchObject([{ status: 'DECLINED', open: false }]);
+    expect(Payment_Status[(await payment.settle()).status]).toBe('DECLINED');
+    expect(payment.calls).toHaveLength(1);
+  });
+
+  it('lets a process that was frozen between them go on, once recovery has ended the first', async () => {
+    const payment = faultyPayment({ outcomes: [NOT_SENT, APPROVED] }, ['recovery ends the last attempt']);
+    const { record, body } = await payment.send();
+    expect(Payment_Status[record.status]).toBe('ERROR');
+    expect(payment.calls).toHaveLength(1);
+    expect(await payment.send()).toMatchObject({ body, replayed: true });
+  });
+});

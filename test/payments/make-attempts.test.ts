@@ -1,0 +1,192 @@
+import fc from 'fast-check';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { Payment_Status, Transaction_Status } from '../../gen/payments/v1/payment_pb.js';
+import type { Outcome } from '../../src/connectors/connector.ts';
+import { getPayment } from '../../src/payments/get-payment.ts';
+import { statesOf } from '../../src/payments/payment-status.ts';
+import { ACCOUNT_ONE, cardPayment, ENROLLED_WALLET, withField } from '../support/payment-requests.ts';
+import {
+  APPROVED,
+  arbScript,
+  declined,
+  expectedOutcomes,
+  expectNoSecondCharge,
+  NOT_SENT,
+  PENDING,
+  shownOf,
+} from './attempt-outcomes.ts';
+import { openScriptedPayments, type ScriptedPayments } from './scripted-payments.ts';
+
+const CARD = cardPayment();
+
+let payments: ScriptedPayments;
+/** How far the process's clock is ahead of its real one. */
+let aheadMs = 0;
+
+beforeAll(async () => {
+  payments = await openScriptedPayments();
+});
+afterAll(() => payments?.close());
+beforeEach(() => {
+  aheadMs = 0;
+  const now = performance.now.bind(performance);
+  vi.spyOn(performance, 'now').mockImplementation(() => now() + aheadMs);
+});
+afterEach(async () => {
+  vi.restoreAllMocks();
+  await payments.tables.query('TRUNCATE payment, transaction');
+});
+
+describe('no sequence of outcomes', () => {
+  it('risks a second charge; each attempt is committed before it is sent, and all are told', async () => {
+    await fc.assert(
+      fc.asyncProperty(arbScript, async (script) => {
+        await payments.tables.query('TRUNCATE payment, transaction');
+        const payment = payments.payment(CARD, script);
+        const { record, body, replayed } = await payment.send();
+        const made = expectedOutcomes(script);
+        expect(payment.calls.map(({ connectionId }) => connectionId)).toEqual(
+          made.map((_, i) => `t${i + 1}`),
+        );
+        expectNoSecondCharge(payment.calls, script);
+
+        const states = made.map(statesOf);
+        const shown = payment.calls.map(({ connectionId, transactionId }, i) => ({
+          id: transactionId,
+          providerId: connectionId.toUpperCase(),
+          status: Transaction_Status[states[i]?.transaction ?? 0],
+          responseCode: states[i]?.responseCode,
+        }));
+        expect(shownOf(record)).toEqual(shown);
+        expect(record.transactions).toBe(record.transactionsHistory.at(-1));
+        expect(record.status).toBe(states.at(-1)?.payment);
+        expect(await payments.rows()).toEqual(
+          payment.calls.map(({ connectionId, transactionId }, i) => ({
+            id: transactionId,
+            connection_id: connectionId,
+            status: shown[i]?.status,
+            open: made[i]?.kind === 'unknown',
+          })),
+        );
+
+        // The answer, the record as it stands and the replay are the same, byte for byte.
+        expect(replayed).toBe(false);
+        expect(payments.encode(record)).toEqual(body);
+        const caller = { accountId: ACCOUNT_ONE, secretPresented: true };
+        expect(payments.encode(await getPayment(payments, record.id, caller))).toEqual(body);
+        expect(await payment.send()).toMatchObject({ body, replayed: true });
+        expect(payment.calls).toHaveLength(made.length);
+      }),
+      { numRuns: 300 },
+    );
+  }, 120_000);
+});
+
+describe('a second attempt', () => {
+  it('that is approved keeps the card under the token that the payment asked for', async () => {
+    const request = withField(CARD, 'payment_method.vault_on_success', true);
+    const payment = payments.payment(request, { outcomes: [NOT_SENT, APPROVED] });
+    const { record } = await payment.send();
+    const token = record.paymentMethod?.vaultedToken ?? '';
+    expect(await payments.tables.query('SELECT active FROM vaulted_token WHERE id = $1', [token])).toEqual([
+      { active: true },
+    ]);
+    const tokens = record.transactionsHistory.map(({ paymentMethod }) => paymentMethod?.vaultedToken);
+    expect(tokens).toEqual(['', token]);
+  });
+
+  it('that is declined drops the card', async () => {
+    const request = withField(CARD, 'payment_method.vault_on_success', true);
+    const stored = 'SELECT id FROM vaulted_token ORDER BY id';
+    const before = await payments.tables.query(stored);
+    await payments.payment(request, { outcomes: [NOT_SENT, declined('05')] }).send();
+    expect(await payments.tables.query(stored)).toEqual(before);
+  });
+
+  it('is not made with a wallet that is enrolled at the first provider', async () => {
+    const request = {
+      account_id: ACCOUNT_ONE,
+      merchant_order_id: 'order-3',
+      country: 'MX',
+      amount: { currency: 'MXN', value: 499 },
+      payment_method: { type: 'WALLET_C_ENROLLMENT' },
+      workflow: 'DIRECT',
+    };
+    const script = { outcomes: [NOT_SENT, PENDING] };
+    const token = withField(request, 'payment_method.vaulted_token', ENROLLED_WALLET);
+    const withToken = payments.payment(token, script);
+    expect((await withToken.send()).record.status).toBe(Payment_Status.ERROR);
+    expect(withToken.calls).toHaveLength(1);
+    // Without a provider's own token it may be.
+    const without = payments.payment(request, script);
+    expect((await without.send()).record.status).toBe(Payment_Status.PENDING);
+    expect(without.calls).toHaveLength(2);
+  });
+
+  it('is begun at no target whose circuit opened meanwhile: the decline stays the answer, or the next one is asked', async () => {
+    let open = new Set<string>();
+    const script = {
+      outcomes: [declined('05'), APPROVED, APPROVED],
+      softDeclines: true,
+      isAvailable: (connectionId: string) => !open.has(connectionId),
+      aroundCall: (_connectionId: string, call: () => Promise<Outcome>) => {
+        open = new Set(left.pop());
+        return call();
+      },
+    };
+    const left = [['t2'], ['t2', 't3']];
+    const stays = payments.payment(CARD, script);
+    expect((await stays.send()).record.status).toBe(Payment_Status.DECLINED);
+    expect(stays.calls.map(({ connectionId }) => connectionId)).toEqual(['t1']);
+    open = new Set();
+    const goesOn = payments.payment(CARD, script);
+    expect((await goesOn.send()).record.status).toBe(Payment_Status.SUCCEEDED);
+    expect(goesOn.calls.map(({ connectionId }) => connectionId)).toEqual(['t1', 't3']);
+  });
+
+  it('is not begun when the first took longer than a caller waits', async () => {
+    const payment = payments.payment(CARD, {
+      outcomes: [NOT_SENT, APPROVED],
+      aroundCall: (_connectionId, call) => {
+        aheadMs += 15_000;
+        return call();
+      },
+    });
+    expect((await payment.send()).record.status).toBe(Payment_Status.ERROR);
+    expect(payment.calls).toHaveLength(1);
+    expect(await payments.rows()).toHaveLength(1);
+  });
+
+  it.each([
+    ['sent', 2, APPROVED, 'SUCCEEDED'],
+    ['begun, not sent', 1, NOT_SENT, 'ERROR'],
+  ])(
+    'whose process died once it was %s is finished by recovery, its history whole',
+    async (_name, sent, ended, status) => {
+      const died = Promise.withResolvers<void>();
+      const die = <T>() => {
+        died.resolve();
+        return new Promise<T>(() => {});
+      };
+      const payment = payments.payment(CARD, {
+        outcomes: [declined('51'), APPROVED],
+        softDeclines: true,
+        around: async (statement, run) => {
+          const result = await run();
+          return sent === 1 && statement === 'begin_next_attempt' ? die() : result;
+        },
+        aroundCall: (connectionId, call) => (connectionId === 't2' ? die() : call()),
+      });
+      void payment.send();
+      await died.promise;
+      const stands = await payment.settle();
+      expect(Payment_Status[stands.status]).toBe(status);
+      expect(payment.calls).toHaveLength(sent);
+      const states = [declined('51'), ended].map(statesOf);
+      expect(shownOf(stands)).toMatchObject([
+        { providerId: 'T1', status: 'DECLINED', responseCode: states[0]?.responseCode },
+        { providerId: 'T2', responseCode: states[1]?.responseCode },
+      ]);
+    },
+  );
+});

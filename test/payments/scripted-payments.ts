@@ -1,0 +1,238 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { create } from '@bufbuild/protobuf';
+import { pino } from 'pino';
+import { expect } from 'vitest';
+import { CatalogueSchema } from '../../gen/payments/config/catalogue_pb.js';
+import {
+  type Payment,
+  Payment_Workflow,
+  PaymentSchema,
+  Transaction_Category,
+} from '../../gen/payments/v1/payment_pb.js';
+import { CreatePaymentRequestSchema } from '../../gen/payments/v1/payment_service_pb.js';
+import { parseJson } from '../../src/api/parse-json.ts';
+import { jsonDecoder } from '../../src/api/wire-json-decode.ts';
+import { jsonEncoder } from '../../src/api/wire-json-encode.ts';
+import type { Connection, LookUp, Outcome, PaymentAttempt } from '../../src/connectors/connector.ts';
+import { createBinTable } from '../../src/payments/bin-table.ts';
+import { systemClock } from '../../src/payments/clock.ts';
+import { type CreatedPayment, createPayment, type PaymentParts } from '../../src/payments/create-payment.ts';
+import { getPayment } from '../../src/payments/get-payment.ts';
+import type { Signals } from '../../src/payments/order-targets.ts';
+import { recoverDue } from '../../src/payments/recover-payments.ts';
+import { createRouter } from '../../src/payments/routing.ts';
+import { addSandboxFixtures } from '../../src/sandbox-fixtures.ts';
+import { type Database, openDatabase } from '../../src/store/database.ts';
+import { type CardVault, cardVault } from '../../src/vault/card-vault.ts';
+import { createTestDatabase } from '../support/database.ts';
+import { ACCOUNT_ONE, type RequestJson } from '../support/payment-requests.ts';
+import { openTables, type Tables } from '../support/tables.ts';
+
+/** What providers do, and what goes wrong meanwhile. */
+export type Script = {
+  /** What a payment comes to at target t1, t2, …; as many targets as there are outcomes. */
+  readonly outcomes: readonly Outcome[];
+  readonly maxAttempts?: number | undefined;
+  readonly softDeclines?: boolean;
+  /** Whether a target's circuit lets payments pass; all do by default. */
+  readonly isAvailable?: (connectionId: string) => boolean;
+  /** What is learned of an attempt that was sent and whose outcome is unknown. */
+  readonly truth?: Outcome;
+  /** Runs instead of each statement to the database, of which it is told the name. */
+  readonly around?: <T>(statement: string, run: () => Promise<T>) => Promise<T>;
+  /** Runs instead of each provider call. */
+  readonly aroundCall?: (connectionId: string, call: () => Promise<Outcome>) => Promise<Outcome>;
+};
+
+/** A provider call that was made. */
+export type Call = {
+  readonly connectionId: string;
+  readonly transactionId: string;
+  readonly outcome: Outcome;
+  /** What others saw in the database when the call came: the attempt's row, and which attempt the record ends in. */
+  readonly stood: Record<string, unknown> | undefined;
+};
+
+/** A payment under a script. */
+export type ScriptedPayment = {
+  readonly calls: readonly Call[];
+  /** Makes it, or asks for its answer again: always the same request under the same key. */
+  send(): Promise<CreatedPayment>;
+  /** Looks up all that is open, until nothing is. */
+  recover(): Promise<void>;
+  /**
+   * Recovers it, asks for its answer, and holds that the answer stays what it is, byte for byte.
+   *
+   * @returns the payment as it stands.
+   */
+  settle(): Promise<Payment>;
+};
+
+/** Payments and recovery on a real database, at providers that do as they are told. */
+export type ScriptedPayments = {
+  readonly database: Database;
+  readonly tables: Tables;
+  readonly encode: PaymentParts['encodeAnswer'];
+  payment(request: RequestJson, script: Script): ScriptedPayment;
+  /** The attempts that stand in the database, the first one first. */
+  rows(): Promise<Record<string, unknown>[]>;
+  close(): Promise<void>;
+};
+
+const KEY = randomBytes(32);
+/** Long, so that no machine is so slow that a process counts as held up. */
+export const LEASE_MARGIN_MS = 60_000;
+
+const STOOD = `SELECT t.connection_id, t.status, t.look_up_at > now() AS leased, p.status AS payment_status, p.record
+  FROM transaction t JOIN payment p ON p.id = t.payment_id WHERE t.id = $1`;
+
+const ROWS =
+  'SELECT id, connection_id, status, look_up_at IS NOT NULL AS open FROM transaction ORDER BY created_at';
+
+const decode = jsonDecoder(CreatePaymentRequestSchema);
+const encodeJson = jsonEncoder(PaymentSchema);
+const encode = (record: Parameters<typeof encodeJson>[0]) => Buffer.from(encodeJson(record));
+
+/** Opens them, with the sandbox's fixtures. */
+export async function openScriptedPayments(): Promise<ScriptedPayments> {
+  const test = await createTestDatabase();
+  const database = openDatabase({ url: test.url, maxConnections: 4, log: pino({ level: 'silent' }) });
+  const tables = await openTables(test.url);
+  const vault = cardVault(new Map([['test-1', KEY]]));
+  await addSandboxFixtures(database, { vault, fingerprintKey: KEY, bins: createBinTable([]) });
+
+  return {
+    database,
+    tables,
+    encode,
+    payment: (request, script) => scriptedPayment({ database, tables, vault }, request, script),
+    rows: () => tables.query(ROWS),
+    async close() {
+      await tables.close();
+      await database.close();
+      await test.drop();
+    },
+  };
+}
+
+type Opened = Pick<ScriptedPayments, 'database' | 'tables'> & { readonly vault: CardVault };
+
+function scriptedPayment(opened: Opened, request: RequestJson, script: Script): ScriptedPayment {
+  const { database, tables } = opened;
+  const calls: Call[] = [];
+  const connections = scriptedConnections(script, calls, tables);
+  const parts = partsOf(opened, script, connections);
+  const failed = (error: unknown) => Promise.reject(error);
+  const recovery = { lookedUp: () => {}, open: () => {}, failed };
+  const caller = { accountId: ACCOUNT_ONE, idempotencyKey: randomUUID(), secretPresented: true };
+  const message = decode(parseJson(Buffer.from(JSON.stringify(request))));
+  const send = () => createPayment(parts, message, caller);
+  async function recover() {
+    do {
+      await tables.query('UPDATE transaction SET look_up_at = now() WHERE look_up_at IS NOT NULL');
+    } while (await recoverDue({ ...parts, database, connections: () => connections, recovery }));
+  }
+  return {
+    calls,
+    send,
+    recover,
+    async settle() {
+      await recover();
+      const { record, body } = await send();
+      expect(`${encode(record)}`).toBe(`${body}`);
+      expect(await send()).toMatchObject({ body, replayed: true });
+      return getPayment({ database }, record.id, caller);
+    },
+  };
+}
+
+function partsOf(
+  { database, vault }: Opened,
+  script: Script,
+  connections: ReadonlyMap<string, Connection>,
+): PaymentParts {
+  const signals: Signals = { isAvailable: script.isAvailable ?? (() => true), approvalRate: () => 0 };
+  const { around = (_name, run) => run() } = script;
+  return {
+    database: {
+      ...database,
+      query: (statement, values) => around(statement.name, () => database.query(statement, values)),
+    },
+    vault,
+    fingerprintKey: KEY,
+    requestHashKey: KEY,
+    catalogue: () => ({
+      types: TYPES,
+      router: createRouter(catalogueOf(script), signals),
+      signals,
+      bins: createBinTable([]),
+      connections,
+      learn: () => {},
+    }),
+    now: systemClock(),
+    encodeAnswer: encode,
+    schedule: { leaseMarginMs: LEASE_MARGIN_MS, firstLookUpMs: 1, lookUpsBeforeClosing: 0 },
+    patience: { waitMs: 50, retryAfterS: 1, pause: () => Promise.resolve() },
+    observer: {
+      providerCall: (_id, call) => call(),
+      wentOn: () => {},
+      finishFailed: () => {},
+      answered: () => {},
+      replayed: () => {},
+    },
+  };
+}
+
+const TYPES = new Map(
+  [
+    { type: 'CARD', category: Transaction_Category.CARD },
+    { type: 'WALLET_C_ENROLLMENT', category: Transaction_Category.WALLET },
+  ].map((type) => [
+    type.type,
+    create(CatalogueSchema, { paymentMethodTypes: [{ ...type, workflows: [Payment_Workflow.DIRECT] }] })
+      .paymentMethodTypes[0] as never,
+  ]),
+);
+
+function catalogueOf({ outcomes, maxAttempts, softDeclines = false }: Script) {
+  const ids = outcomes.map((_, i) => `t${i + 1}`);
+  return create(CatalogueSchema, {
+    connections: ids.map((id) => ({ id, name: `Target ${id}`, providerId: id.toUpperCase() })),
+    routes: [
+      {
+        id: 1,
+        targets: ids.map((connection) => ({ connection })),
+        failover: { ...(maxAttempts !== undefined && { maxAttempts }), softDeclines },
+      },
+    ],
+  });
+}
+
+function truthOf({ truth }: Script): Outcome {
+  if (!truth) throw new Error('the script does not say what became of it');
+  return truth;
+}
+
+function scriptedConnections(script: Script, calls: Call[], tables: Tables): Map<string, Connection> {
+  const closed = new Set<string>();
+  const connectionOf = (connectionId: string, outcome: Outcome): Connection => ({
+    async pay({ transactionId }: PaymentAttempt) {
+      const [stood] = await tables.query(STOOD, [transactionId]);
+      // Something else happened under this key: nothing is charged, and that is all that is known.
+      if (closed.has(transactionId)) return { kind: 'unknown', detail: 'closed', providerData: undefined };
+      calls.push({ connectionId, transactionId, outcome, stood });
+      return script.aroundCall ? script.aroundCall(connectionId, async () => outcome) : outcome;
+    },
+    async lookUp({ transactionId, closeIfAbsent }: LookUp) {
+      const call = calls.find((one) => one.transactionId === transactionId);
+      if (call) return outcome.kind === 'unknown' ? truthOf(script) : outcome;
+      if (!closeIfAbsent) return { kind: 'unknown', detail: 'not heard of', providerData: undefined };
+      closed.add(transactionId);
+      return { kind: 'not_sent', detail: 'closed' };
+    },
+    probe: undefined,
+    deadlineMs: 1_000,
+    close: async () => {},
+  });
+  return new Map(script.outcomes.map((outcome, i) => [`t${i + 1}`, connectionOf(`t${i + 1}`, outcome)]));
+}

@@ -1,0 +1,183 @@
+import { randomUUID } from 'node:crypto';
+import { pino } from 'pino';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { type Database, openDatabase } from '../../src/store/database.ts';
+import { takeDueAttempts } from '../../src/store/look-ups.ts';
+import {
+  beginNextAttempt,
+  finishPayment,
+  getPaymentRecord,
+  type NextAttempt,
+} from '../../src/store/payments.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { claimAttempt, type OpenAttempt } from '../support/open-attempts.ts';
+import { ACCOUNT_ONE } from '../support/payment-requests.ts';
+import { openTables, type Tables } from '../support/tables.ts';
+
+const LEASE_S = 60;
+const MOVED = Buffer.from('moved on');
+
+let test: TestDatabase;
+let database: Database;
+let tables: Tables;
+
+beforeAll(async () => {
+  test = await createTestDatabase();
+  database = openDatabase({ url: test.url, maxConnections: 8, log: pino({ level: 'silent' }) });
+  tables = await openTables(test.url);
+  await tables.query('INSERT INTO account (id, name) VALUES ($1, $2)', [ACCOUNT_ONE, 'Next attempts']);
+});
+beforeEach(async () => {
+  await tables.query('TRUNCATE payment, transaction, vaulted_token');
+});
+afterAll(async () => {
+  await tables?.close();
+  await database?.close();
+  await test?.drop();
+});
+
+/** What goes on from an attempt that was declined, to another connection. */
+function nextOf({ paymentId, transactionId }: OpenAttempt): NextAttempt {
+  const next = { transactionId: randomUUID(), transactionStatus: 'PENDING', connectionId: 'second' };
+  return {
+    paymentId,
+    record: MOVED,
+    last: { transactionId, transactionStatus: 'DECLINED' },
+    next: { ...next, leaseS: LEASE_S },
+  };
+}
+
+/** Finishes an attempt with a known outcome, as its process or as recovery does. */
+const finish = (attempt: OpenAttempt, transactionId = attempt.transactionId) =>
+  finishPayment(database, {
+    paymentId: attempt.paymentId,
+    status: 'DECLINED',
+    record: Buffer.from('finished'),
+    answer: Buffer.from('answer'),
+    transactionId,
+    transactionStatus: 'DECLINED',
+    fence: 0,
+    lookUpInS: undefined,
+    vault: undefined,
+  });
+
+const attempts = () =>
+  tables.query('SELECT * FROM transaction ORDER BY created_at, connection_id') as Promise<
+    { id: string; look_up_at: Date | null; status: string }[]
+  >;
+
+const everything = async () => [await attempts(), await tables.query('SELECT * FROM payment')];
+
+describe('beginning the next attempt', () => {
+  it('ends the last one, leases the new one, and moves the record, in one commit', async () => {
+    const attempt = await claimAttempt(database, { leaseS: LEASE_S, vault: true });
+    const begin = nextOf(attempt);
+    expect(await beginNextAttempt(database, begin)).toBe(true);
+    const inherited = {
+      payment_id: attempt.paymentId,
+      amount_minor_units: '5575',
+      currency: 'USD',
+      capture: false,
+      vaulted_token: attempt.vaultedToken,
+      fence: 0,
+      look_ups: 0,
+    };
+    expect(await attempts()).toMatchObject([
+      { ...inherited, id: attempt.transactionId, status: 'DECLINED', look_up_at: null },
+      { ...inherited, id: begin.next.transactionId, status: 'PENDING', connection_id: 'second' },
+    ]);
+    const [lease] = await tables.query(
+      'SELECT extract(epoch FROM look_up_at - created_at)::float8 AS s FROM transaction WHERE id = $1',
+      [begin.next.transactionId],
+    );
+    expect(lease?.s).toBe(LEASE_S);
+    expect(await getPaymentRecord(database, attempt.paymentId, ACCOUNT_ONE)).toEqual(MOVED);
+    expect(await tables.query('SELECT status, answer FROM payment')).toEqual([
+      { status: 'PENDING', answer: null },
+    ]);
+  });
+
+  it('said again after its acknowledgement was lost is true again, and begins no other', async () => {
+    const begin = nextOf(await claimAttempt(database, { leaseS: LEASE_S }));
+    expect(await beginNextAttempt(database, begin)).toBe(true);
+    const before = await everything();
+    expect(await beginNextAttempt(database, begin)).toBe(true);
+    expect(await everything()).toEqual(before);
+  });
+
+  it('said again once recovery has taken what it began is false', async () => {
+    const begin = nextOf(await claimAttempt(database, { leaseS: LEASE_S }));
+    await beginNextAttempt(database, { ...begin, next: { ...begin.next, leaseS: 0 } });
+    expect(await takeDueAttempts(database, 10, LEASE_S)).toMatchObject([
+      { transactionId: begin.next.transactionId, record: MOVED },
+    ]);
+    const before = await everything();
+    expect(await beginNextAttempt(database, begin)).toBe(false);
+    expect(await everything()).toEqual(before);
+  });
+
+  it.each<[string, (attempt: OpenAttempt) => Promise<unknown>]>([
+    ['recovery has taken the last attempt', () => takeDueAttempts(database, 10, LEASE_S)],
+    ['its outcome is written', (attempt) => finish(attempt)],
+    ['the payment has gone on to another attempt', (attempt) => beginNextAttempt(database, nextOf(attempt))],
+  ])('is false, and changes nothing, when %s', async (_name, happens) => {
+    const attempt = await claimAttempt(database, { leaseS: 0 });
+    await happens(attempt);
+    const before = await everything();
+    expect(await beginNextAttempt(database, nextOf(attempt))).toBe(false);
+    expect(await everything()).toEqual(before);
+  });
+
+  it('is done once when it is said many times at once', async () => {
+    const begin = nextOf(await claimAttempt(database, { leaseS: LEASE_S }));
+    const begun = await Promise.all(Array.from({ length: 8 }, () => beginNextAttempt(database, begin)));
+    // Who came too early to see what another was committing is told false, and sends nothing.
+    expect(begun).toContain(true);
+    expect(await attempts()).toHaveLength(2);
+  });
+
+  it('at once with the end of the last attempt: one of them holds, and the other changes nothing', async () => {
+    const seen = new Set<boolean>();
+    for (let i = 0; i < 40; i++) {
+      await tables.query('TRUNCATE payment, transaction');
+      const attempt = await claimAttempt(database, { leaseS: LEASE_S });
+      const both = [() => beginNextAttempt(database, nextOf(attempt)), () => finish(attempt)];
+      if (i % 2) both.reverse();
+      const done = await Promise.all(both.map((one) => one()));
+      if (i % 2) done.reverse();
+      const [begun, finished] = done;
+      expect(begun).toBe(!finished);
+      expect(await attempts()).toHaveLength(begun ? 2 : 1);
+      expect((await attempts()).filter(({ look_up_at }) => look_up_at)).toHaveLength(begun ? 1 : 0);
+      const record = await getPaymentRecord(database, attempt.paymentId, ACCOUNT_ONE);
+      expect(record).toEqual(begun ? MOVED : Buffer.from('finished'));
+      seen.add(begun === true);
+    }
+    expect(seen).toEqual(new Set([true, false]));
+  });
+
+  it('at once with recovery: the attempt is the one’s or the other’s', async () => {
+    for (let i = 0; i < 40; i++) {
+      await tables.query('TRUNCATE payment, transaction');
+      const attempt = await claimAttempt(database, { leaseS: 0 });
+      const both = [
+        () => beginNextAttempt(database, nextOf(attempt)),
+        async () => (await takeDueAttempts(database, 10, LEASE_S)).length > 0,
+      ];
+      if (i % 2) both.reverse();
+      const done = await Promise.all(both.map((one) => one()));
+      expect(done.filter(Boolean)).toHaveLength(1);
+      expect((await attempts()).filter(({ look_up_at }) => look_up_at)).toHaveLength(1);
+    }
+  });
+});
+
+it('lets only the new attempt finish the payment', async () => {
+  const attempt = await claimAttempt(database, { leaseS: LEASE_S });
+  const begin = nextOf(attempt);
+  await beginNextAttempt(database, begin);
+  expect(await finish(attempt)).toBe(false);
+  expect(await getPaymentRecord(database, attempt.paymentId, ACCOUNT_ONE)).toEqual(MOVED);
+  expect(await finish(attempt, begin.next.transactionId)).toBe(true);
+  expect((await attempts()).filter(({ look_up_at }) => look_up_at)).toEqual([]);
+});
