@@ -10,6 +10,7 @@ import type { Signals } from './order-targets.ts';
 import { recordOutcome, withAttempt } from './payment-record.ts';
 import { declineOf, WAITING } from './payment-status.ts';
 import { leaseS, openConnection, type PreparedPayment } from './prepare-payment.ts';
+import type { ChosenRoute } from './routing.ts';
 import { encodeRecord } from './stored-record.ts';
 
 /** What making attempts needs. */
@@ -60,10 +61,9 @@ export async function makeAttempts(
     catalogue.learn(connectionId, facts, outcome);
 
     const last: LastAttempt = { transactionId, outcome, record };
-    if (made === chosen.maxAttempts || !mayGoOn(outcome, chosen.softDeclines)) return last;
-    if (performance.now() > goesOnUntilMs) return last;
-    const target = nextAvailable(others, catalogue.signals);
-    if (!target) return last;
+    const target =
+      made < chosen.maxAttempts ? nextTarget(chosen, outcome, others, catalogue.signals) : undefined;
+    if (!target || performance.now() > goesOnUntilMs) return last;
 
     const { transaction } = recordOutcome(record, outcome, undefined, parts.now());
     const next = { transactionId: randomUUID(), connectionId: target.id };
@@ -88,9 +88,18 @@ export async function makeAttempts(
   }
 }
 
-/** Takes the next target out of those that are left. What is sent to an open circuit would only come back. */
-function nextAvailable(others: Connection[], signals: Signals): Connection | undefined {
-  for (let target = others.shift(); target; target = others.shift()) {
+/**
+ * Where a payment goes on after an outcome, taken out of the targets that are left; undefined ends its attempts. What is
+ * sent to an open circuit would only come back.
+ */
+export function nextTarget(
+  { softDeclines }: ChosenRoute,
+  outcome: Outcome,
+  left: Connection[],
+  signals: Signals,
+): Connection | undefined {
+  if (!mayGoOn(outcome, softDeclines)) return undefined;
+  for (let target = left.shift(); target; target = left.shift()) {
     if (signals.isAvailable(target.id)) return target;
   }
   return undefined;

@@ -6,7 +6,7 @@ import type { Outcome, PaymentAttempt } from '../connectors/connector.ts';
 import { formatMoney } from '../money.ts';
 import { type OpenedCatalogue, openCatalogue } from '../open-catalogue.ts';
 import { createApprovalRates } from '../payments/approval-rates.ts';
-import { mayGoOn } from '../payments/make-attempts.ts';
+import { nextTarget } from '../payments/make-attempts.ts';
 import { openConnection } from '../payments/prepare-payment.ts';
 import type { ChosenRoute } from '../payments/routing.ts';
 import { Secret } from '../secret.ts';
@@ -106,12 +106,16 @@ async function pay(
   const attempt = attemptOf(payment);
   const attempts: PaymentEnd['attempts'][number][] = [];
   let cost = 0;
-  for (const { id } of chosen?.targets.slice(0, chosen.maxAttempts) ?? []) {
+  const left = [...(chosen?.targets ?? [])];
+  let target = left.shift();
+  while (chosen && target) {
+    const { id } = target;
     const outcome = await openConnection(catalogue, id).pay(attempt);
     catalogue.learn(id, payment.facts, outcome);
     attempts.push({ connectionId: id, outcome: outcome.kind });
     cost += costOf(outcome, payment, behaviours.get(id)?.cost);
-    if (!mayGoOn(outcome, chosen?.softDeclines ?? false)) break;
+    const goesOn = attempts.length < chosen.maxAttempts;
+    target = goesOn ? nextTarget(chosen, outcome, left, catalogue.signals) : undefined;
   }
   const hour = Math.floor((payment.atMs - DAY_STARTS_MS) / HOUR_MS);
   return { payment, hour, attempts, waitedMs: time.now() - payment.atMs, cost };
