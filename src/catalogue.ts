@@ -46,7 +46,8 @@ export function parseCatalogue(text: string, file: string): Catalogue {
     const isOfTheFile = error instanceof PaymentError || error instanceof ReferenceError;
     throw isOfTheFile ? new CatalogueError(`${file}: ${error.message}`) : error;
   }
-  const faults = [...check(catalogue), ...checkCatalogue(catalogue, placeIn(document, text, lineCounter))];
+  const faults = check(catalogue);
+  if (faults.length === 0) faults.push(...checkCatalogue(catalogue, placeIn(document, text, lineCounter)));
   if (faults.length === 0) return catalogue;
   throw new CatalogueError(
     `${file}: ${faults.map(({ field, message }) => `${field}: ${message}`).join('; ')}`,

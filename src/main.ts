@@ -56,7 +56,12 @@ async function serve(config: Config): Promise<void> {
   ending.push(() => server.close());
   const address = await server.listen();
   const { replaceCatalogue: replace, reloaded } = server;
-  const stopReloading = startReloading({ file: config.catalogueFile, replace, reloaded });
+  const stopReloading = startReloading({
+    file: config.catalogueFile,
+    inForce: catalogue,
+    replace,
+    reloaded,
+  });
   ending.push(async () => stopReloading());
   console.error(`Payments service: ${address} (REST at /v1/payments, Connect, gRPC, gRPC-Web)`);
   console.error(`Catalogue: ${config.catalogueFile}`);

@@ -25,7 +25,8 @@ export function observePayments(metrics: Metrics, tracing: Tracing, log: Logger)
       const outcome = await tracing.span('provider call', { 'payments.connection': connectionId }, call);
       const seconds = (performance.now() - startedMs) / 1000;
       metrics.providerCalls.observe({ connection: connectionId, outcome: outcome.kind }, seconds);
-      if (outcome.kind === 'unknown' || outcome.kind === 'not_sent') {
+      const isUntried = outcome.kind === 'not_sent' && outcome.untried;
+      if (outcome.kind === 'unknown' || (outcome.kind === 'not_sent' && !isUntried)) {
         log.warn(
           { connection: connectionId, outcome: outcome.kind, detail: outcome.detail },
           'provider did not answer',
@@ -48,7 +49,7 @@ export function observePayments(metrics: Metrics, tracing: Tracing, log: Logger)
     },
     finishFailed(paymentId, error) {
       metrics.finishFailures.inc();
-      log.error({ payment_id: paymentId, err: error }, 'the outcome of a payment could not be written yet');
+      log.error({ payment_id: paymentId, err: error }, 'what became of an attempt could not be written yet');
     },
   };
 }
@@ -101,6 +102,9 @@ export function observeCatalogue(log: Logger): CatalogueObserver {
     },
     circuitChanged(connection, state) {
       log.warn({ connection, state }, 'circuit changed');
+    },
+    connectionRetired(connection) {
+      log.warn({ connection }, 'connection left the catalogue; it is kept for look-ups until the restart');
     },
   };
 }

@@ -31,14 +31,21 @@ export type OpenCatalogueOptions = {
 export type CatalogueObserver = {
   conditionFailed(routeId: number, error: unknown): void;
   circuitChanged(connectionId: string, state: CircuitState): void;
+  /** A connection is in force no more; until the restart it is kept for look-ups. */
+  connectionRetired(connectionId: string): void;
 };
 
 /** A catalogue with its connections open. */
 export type OpenedCatalogue = OpenCatalogue & {
   readonly catalogue: Catalogue;
+  /**
+   * The connections by which an outcome can be learned: those in force, and those that were before, for what is not
+   * known of their payments yet.
+   */
+  readonly reachable: ReadonlyMap<string, OpenConnection>;
   /** The connections' health, by id; none for one without a circuit breaker. */
   readonly health: ReadonlyMap<string, ConnectionHealth>;
-  /** Closes the connections that `successor` has not taken over, once their calls have ended. */
+  /** Closes the connections that `successor` has no use for, once their calls have ended. */
   close(successor?: OpenedCatalogue): Promise<void>;
 };
 
@@ -46,7 +53,8 @@ export type OpenedCatalogue = OpenCatalogue & {
  * Makes a catalogue ready for payments and opens its connections.
  *
  * @param predecessor whose connections are taken over, with their health, where they are defined alike.
- * @throws CatalogueError that names the connection and the setting at fault; then nothing stays open that was opened.
+ * @throws CatalogueError that names the connection and the setting at fault, or an id that stands for another account
+ *   than before; then nothing stays open that was opened.
  */
 export function openCatalogue(
   catalogue: Catalogue,
@@ -56,42 +64,54 @@ export function openCatalogue(
   const { rates, observer } = options;
   const connections = new Map<string, OpenConnection>();
   const health = new Map<string, ConnectionHealth>();
-  for (const definition of catalogue.connections) {
-    const { id } = definition;
-    const taken = takenOver(definition, predecessor);
-    if (taken) {
-      connections.set(id, taken);
-      const known = predecessor?.health.get(id);
-      if (known) health.set(id, known);
-      continue;
-    }
-    try {
-      const connection = openConnection(definition, options);
-      const settings = breakerSettings(definition.circuitBreaker);
-      const guarded =
-        settings && guardConnection(connection, settings, (state) => observer.circuitChanged(id, state));
-      connections.set(id, guarded ?? connection);
-      if (guarded) health.set(id, guarded.health);
-    } catch (error) {
-      void closeAll(connections, predecessor?.connections);
-      throw error;
-    }
-  }
   const signals: Signals = {
     isAvailable: (id) => health.get(id)?.isAvailable() ?? true,
     approvalRate: (id, facts) => rates.rate(id, facts).rate,
   };
-  return {
-    catalogue,
-    types: new Map(catalogue.paymentMethodTypes.map((type) => [type.type, type])),
-    router: createRouter(catalogue, signals, observer.conditionFailed),
-    bins: createBinTable(catalogue.bins),
-    connections,
-    signals,
-    health,
-    learn: (id, facts, outcome) => rates.learn(id, facts, outcome),
-    close: (successor) => closeAll(connections, successor?.connections),
-  };
+
+  function open(definition: Connection): void {
+    const { id } = definition;
+    const taken = takenOver(definition, predecessor);
+    const connection = taken ?? openConnection(definition, options);
+    connections.set(id, connection);
+    const before = predecessor?.reachable.get(id);
+    if (before && before.identity !== connection.identity) {
+      throw new CatalogueError(
+        `connection ${id}: stands for another account now; give that an id of its own`,
+      );
+    }
+    const known = taken && predecessor?.health.get(id);
+    if (known) health.set(id, known);
+    const settings = !taken && breakerSettings(definition.circuitBreaker);
+    if (!settings) return;
+    const guarded = guardConnection(connection, settings, (state) => observer.circuitChanged(id, state));
+    connections.set(id, guarded);
+    health.set(id, guarded.health);
+  }
+
+  try {
+    for (const definition of catalogue.connections) open(definition);
+    const router = createRouter(catalogue, signals, observer.conditionFailed);
+    const reachable = new Map([...(predecessor?.reachable ?? []), ...connections]);
+    for (const id of predecessor?.connections.keys() ?? []) {
+      if (!connections.has(id)) observer.connectionRetired(id);
+    }
+    return {
+      catalogue,
+      types: new Map(catalogue.paymentMethodTypes.map((type) => [type.type, type])),
+      router,
+      bins: createBinTable(catalogue.bins),
+      connections,
+      reachable,
+      signals,
+      health,
+      learn: (id, facts, outcome) => rates.learn(id, facts, outcome),
+      close: (successor) => closeAll(reachable, successor?.reachable),
+    };
+  } catch (error) {
+    closeAll(connections, predecessor?.connections).catch(() => {});
+    throw error;
+  }
 }
 
 function takenOver(

@@ -1,11 +1,14 @@
 import { unwatchFile, watchFile } from 'node:fs';
-import type { Catalogue } from '../gen/payments/config/catalogue_pb.js';
+import { equals } from '@bufbuild/protobuf';
+import { type Catalogue, CatalogueSchema } from '../gen/payments/config/catalogue_pb.js';
 import { readCatalogue } from './catalogue.ts';
 
 /** What reloading needs. */
 export type ReloadOptions = {
   /** The path of the catalogue's file. */
   readonly file: string;
+  /** What was read of it at the start. */
+  readonly inForce: Catalogue;
   /** Puts a catalogue in force, or throws and leaves the one before. */
   readonly replace: (catalogue: Catalogue) => void;
   /** Is told how it went; of a failure, that the catalogue before stays in force. */
@@ -15,13 +18,16 @@ export type ReloadOptions = {
 const LOOK_EVERY_MS = 1_000;
 
 /**
- * Loads the catalogue's file again when it changes and on SIGHUP. A file is looked at rather than listened to, since it
- * is replaced as often as it is written: by editors, and by Kubernetes behind a symbolic link.
+ * Loads the catalogue's file again when it has changed and on SIGHUP. A file is looked at rather than listened to, since
+ * it is replaced as often as it is written: by editors, and by Kubernetes behind a symbolic link. It is read once it was
+ * left alone for a while: half a file may be a valid one.
  *
  * @returns stops it.
  */
-export function startReloading({ file, replace, reloaded }: ReloadOptions): () => void {
-  const reload = () => {
+export function startReloading({ file, inForce, replace, reloaded }: ReloadOptions): () => void {
+  let stillFor: NodeJS.Timeout | undefined;
+
+  function reload(): void {
     try {
       replace(readCatalogue(file));
     } catch (error) {
@@ -29,13 +35,27 @@ export function startReloading({ file, replace, reloaded }: ReloadOptions): () =
       return;
     }
     reloaded(undefined);
-  };
+  }
+
   watchFile(file, { interval: LOOK_EVERY_MS, persistent: false }, (now, before) => {
-    if (now.mtimeMs !== before.mtimeMs || now.ino !== before.ino || now.size !== before.size) reload();
+    if (now.mtimeMs === before.mtimeMs && now.ino === before.ino && now.size === before.size) return;
+    clearTimeout(stillFor);
+    stillFor = setTimeout(reload, LOOK_EVERY_MS + LOOK_EVERY_MS / 2).unref();
   });
   process.on('SIGHUP', reload);
+  if (hasChanged(file, inForce)) reload();
   return () => {
+    clearTimeout(stillFor);
     unwatchFile(file);
     process.off('SIGHUP', reload);
   };
+}
+
+/** Whether it was changed while the service started. */
+function hasChanged(file: string, inForce: Catalogue): boolean {
+  try {
+    return !equals(CatalogueSchema, readCatalogue(file), inForce);
+  } catch {
+    return true;
+  }
 }

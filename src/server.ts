@@ -154,10 +154,10 @@ export async function createServer(options: ServerOptions): Promise<Server> {
       );
       sandboxUrl = await sandbox?.listen();
       open = openNext(options.catalogue, sandboxUrl);
-      const connections = () => open?.connections ?? new Map();
+      const connections = () => open?.reachable ?? new Map();
       probing = setInterval(() => {
-        // Asking begins the probe that is due: so no payment has to be the one that finds out.
-        for (const { isAvailable } of open?.health.values() ?? []) isAvailable();
+        // So no payment has to be the one that finds out that a pause is over.
+        for (const { probeIfDue } of open?.health.values() ?? []) probeIfDue();
       }, PROBE_EVERY_MS);
       stopRecovery = startRecovery(
         { ...parts, recovery: observeRecovery(metrics, log), connections },

@@ -1,76 +1,12 @@
 import { join } from 'node:path';
-import { create } from '@bufbuild/protobuf';
 import { describe, expect, it } from 'vitest';
-import { RoutingFactsSchema } from '../gen/payments/v1/routing_facts_pb.js';
-import { CatalogueError, parseCatalogue, readCatalogue } from '../src/catalogue.ts';
-import { CONNECTORS } from '../src/connectors/registry.ts';
-import { type OpenedCatalogue, openCatalogue } from '../src/open-catalogue.ts';
-import { createApprovalRates } from '../src/payments/approval-rates.ts';
-
-const SMALL = `
-payment_method_types:
-  - type: CARD
-    category: CARD
-    workflows: [DIRECT]
-connections:
-  - id: one
-    provider_id: ONE
-    connector: sandbox
-    settings: { base_url: $SANDBOX_URL, timeout_ms: 1000 }
-    secrets_from_environment: { api_key: ONE_KEY }
-routes:
-  - id: 1
-    condition: type == 'CARD'
-    targets:
-      - connection: one
-bins:
-  - prefix: '4111'
-    issuer_name: Bank
-`;
-
-const change = (from: string, to: string) => {
-  expect(SMALL).toContain(from);
-  return SMALL.replace(from, to);
-};
-
-/** The message of the CatalogueError with which something is refused. */
-async function messageOf(work: () => unknown): Promise<string> {
-  try {
-    await work();
-  } catch (error) {
-    expect(error).toBeInstanceOf(CatalogueError);
-    return (error as Error).message;
-  }
-  throw new Error('it was not refused');
-}
-
-const open = (text: string, predecessor?: OpenedCatalogue) =>
-  openCatalogue(
-    parseCatalogue(text, 'test.yaml'),
-    {
-      connectors: CONNECTORS,
-      environment: (name) => ({ ONE_KEY: 'key-7391' })[name],
-      variables: { SANDBOX_URL: 'http://127.0.0.1:1/sandbox' },
-      rates: createApprovalRates(),
-      observer: { conditionFailed: () => {}, circuitChanged: () => {} },
-    },
-    predecessor,
-  );
+import { parseCatalogue, readCatalogue } from '../src/catalogue.ts';
+import { change, messageOf, SMALL } from './support/small-catalogue.ts';
 
 describe('a catalogue that is in order', () => {
   it('is the one that comes with the service', () => {
     const catalogue = readCatalogue(join(import.meta.dirname, '../config/sandbox-catalogue.yaml'));
     expect(catalogue.paymentMethodTypes.length).toBeGreaterThan(4);
-  });
-
-  it('opens, with its types, routes and issuers', async () => {
-    const catalogue = open(SMALL);
-    expect([...catalogue.types.keys()]).toEqual(['CARD']);
-    const chosen = catalogue.router.choose(create(RoutingFactsSchema, { type: 'CARD' }), 'seed');
-    expect(chosen?.targets.map(({ id }) => id)).toEqual(['one']);
-    expect(catalogue.bins('4111111111111111')?.issuerName).toBe('Bank');
-    expect([...catalogue.connections.keys()]).toEqual(['one']);
-    await catalogue.close();
   });
 
   it('may be JSON too', () => {
@@ -80,29 +16,6 @@ describe('a catalogue that is in order', () => {
       routes: [{ id: 1, targets: [{ connection: 'one' }] }],
     });
     expect(parseCatalogue(json, 'test.json').routes).toHaveLength(1);
-  });
-});
-
-describe('a catalogue that follows another', () => {
-  it('takes over the connections that are defined as before, and opens the others anew', async () => {
-    const before = open(SMALL);
-    const same = open(change('condition: type', "condition: country == 'BR' && type"), before);
-    expect(same.connections.get('one')).toBe(before.connections.get('one'));
-    expect(same.health.get('one')).toBe(before.health.get('one'));
-    const other = open(change('timeout_ms: 1000', 'timeout_ms: 2000'), same);
-    expect(other.connections.get('one')).not.toBe(before.connections.get('one'));
-    await before.close(same);
-    await same.close(other);
-    await other.close();
-  });
-
-  it('leaves the one before as it is when it cannot be opened', async () => {
-    const before = open(SMALL);
-    expect(await messageOf(() => open(change('connector: sandbox', 'connector: bank'), before))).toMatch(
-      /bank/,
-    );
-    expect(before.health.get('one')?.isAvailable()).toBe(true);
-    await before.close();
   });
 });
 
@@ -166,13 +79,24 @@ describe('what is wrong is said with its place:', () => {
       'an account that has two targets of its own',
       change(
         'bins:',
-        '    accounts:\n      - { account_ids: [x, y], targets: [{ connection: one }] }\n      - { account_ids: [y], targets: [{ connection: one }] }\nbins:',
+        '    accounts:\n      - { account_ids: [11111111-1111-4111-8111-111111111111, 22222222-2222-4222-8222-222222222222], targets: [{ connection: one }] }\n      - { account_ids: [22222222-2222-4222-8222-222222222222], targets: [{ connection: one }] }\nbins:',
       ),
       /routes\[0\]\.accounts\[1\]\.account_ids\[0\]: is there twice/,
     ],
     [
+      'an account that no merchant can have',
+      change(
+        'bins:',
+        '    accounts:\n      - { account_ids: [1111], targets: [{ connection: one }] }\nbins:',
+      ),
+      /routes\[0\]\.accounts\[0\]\.account_ids\[0\]: must be a string/,
+    ],
+    [
       'an account sent to nowhere',
-      change('bins:', '    accounts:\n      - { account_ids: [x], targets: [{ connection: two }] }\nbins:'),
+      change(
+        'bins:',
+        '    accounts:\n      - { account_ids: [11111111-1111-4111-8111-111111111111], targets: [{ connection: two }] }\nbins:',
+      ),
       /routes\[0\]\.accounts\[0\]\.targets\[0\]\.connection: names no connection/,
     ],
     [
@@ -219,35 +143,6 @@ describe('what is wrong is said with its place:', () => {
     ['nothing', '', /test\.yaml: .*object/],
   ])('%s', async (_what, text, message) => {
     expect(await messageOf(() => parseCatalogue(text, 'test.yaml'))).toMatch(message);
-  });
-
-  it.each<[what: string, text: string, message: RegExp]>([
-    [
-      'an unknown connector',
-      change('connector: sandbox', 'connector: bank'),
-      /connection one: there is no connector "bank"/,
-    ],
-    [
-      'a secret that is not set',
-      change('ONE_KEY', 'TWO_KEY'),
-      /connection one: the environment variable TWO_KEY is not set/,
-    ],
-    ['an unknown setting', change('timeout_ms', 'time_out'), /connection one: .*time_out/],
-    [
-      'a setting out of range',
-      change('timeout_ms: 1000', 'timeout_ms: 1'),
-      /connection one: timeout_ms must be/,
-    ],
-    ['an address that is none', change('$SANDBOX_URL', '$NOWHERE'), /connection one: base_url must be/],
-    [
-      'a secret that is missing',
-      change('{ api_key: ONE_KEY }', '{}'),
-      /connection one: the secret api_key must be/,
-    ],
-  ])('%s', async (_what, text, message) => {
-    const said = await messageOf(() => open(text));
-    expect(said).toMatch(message);
-    expect(said).not.toContain('key-7391');
   });
 
   it('a file that is not there', async () => {

@@ -87,6 +87,19 @@ it.each([
   },
 );
 
+it('puts no half of a file in force, though it is a valid catalogue', async () => {
+  const text = renamed('The whole file');
+  const half = text.slice(0, text.indexOf('  - id: 3\n'));
+  writeFileSync(file, half);
+  await sleep(1_200);
+  expect(await routeTaken()).toBe('Cards elsewhere');
+  writeFileSync(file, text);
+  await logged('catalogue loaded');
+  expect(await routeTaken()).toBe('The whole file');
+  const metrics = await (await fetch(`${service.url}/metrics`)).text();
+  expect(metrics).toContain('catalogue_loads_total{result="ok"} 1');
+});
+
 it('keeps the catalogue when its file is gone', async () => {
   rmSync(file);
   expect(await logged('stays in force')).toContain('cannot be read (ENOENT)');

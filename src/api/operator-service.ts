@@ -28,8 +28,8 @@ export function operatorService({
 }: OperatorParts): ServiceHandlers<typeof OperatorService, unknown> {
   return {
     async listConnections() {
-      const { catalogue, health } = opened();
-      const connections = catalogue.connections.map((connection) => describeConnection(connection, health));
+      const { catalogue, signals, health } = opened();
+      const connections = catalogue.connections.map((one) => describeConnection(one, signals, health));
       return { message: create(ListConnectionsResponseSchema, { connections }) };
     },
     async explainRoute(request) {

@@ -27,11 +27,10 @@ export type CircuitState = (typeof CIRCUIT_STATES)[number];
 
 /** How a connection's provider is doing, by what became of its payments. */
 export type ConnectionHealth = {
-  /**
-   * Whether a payment sent to it now would be sent: false while the circuit is open, or a trial is under way. Who asks
-   * when a pause is over has the provider probed, in the background.
-   */
+  /** Whether a payment sent to it now would be sent: false while the circuit is open, or a trial is under way. */
   isAvailable(): boolean;
+  /** Has the provider probed, in the background, once the pause is over; to be called every now and then. */
+  probeIfDue(): void;
   readonly state: () => CircuitState;
 };
 
@@ -39,7 +38,7 @@ export type ConnectionHealth = {
 export type GuardedConnection = Connection & { readonly health: ConnectionHealth };
 
 const MAX_PAUSE_MS = 5 * 60_000;
-const CIRCUIT_OPEN: Outcome = { kind: 'not_sent', detail: 'circuit open', turnedAway: true };
+const CIRCUIT_OPEN: Outcome = { kind: 'not_sent', detail: 'circuit open', turnedAway: true, untried: true };
 
 /**
  * The connection behind a circuit breaker: while it is open, `pay` is `not_sent` at once. `not_sent` and `unknown` open
@@ -82,12 +81,16 @@ export function guardConnection(
     told = now;
   }
 
+  const isDue = () => circuit.state !== Phase.Closed && !trying && Date.now() >= openUntilMs;
+
   function isAvailable(): boolean {
-    if (circuit.state === Phase.Closed) return true;
-    if (trying || Date.now() < openUntilMs) return false;
-    if (circuit.state === Phase.HalfOpen || !probe) return true;
-    probing = tryOut(async () => learn(await probe().catch(() => false), openings));
-    return false;
+    return circuit.state === Phase.Closed || (isDue() && (circuit.state === Phase.HalfOpen || !probe));
+  }
+
+  function probeIfDue(): void {
+    if (!probe || circuit.state !== Phase.Open || !isDue()) return;
+    const openingsBefore = openings;
+    probing = tryOut(async () => learn(await probe().catch(() => false), openingsBefore));
   }
 
   async function tryOut<T>(call: () => Promise<T>): Promise<T> {
@@ -102,6 +105,7 @@ export function guardConnection(
   }
 
   async function pay(attempt: PaymentAttempt): Promise<Outcome> {
+    probeIfDue();
     if (!isAvailable()) return CIRCUIT_OPEN;
     return circuit.state === Phase.Closed ? send(attempt) : tryOut(() => send(attempt));
   }
@@ -125,7 +129,7 @@ export function guardConnection(
     await probing;
   }
 
-  return { ...connection, pay, close, health: { isAvailable, state } };
+  return { ...connection, pay, close, health: { isAvailable, probeIfDue, state } };
 }
 
 /**

@@ -28,6 +28,11 @@ export type ConnectContext = {
 /** An open connection at a provider. */
 export type Connection = {
   /**
+   * Which account at which provider it is, such as its address and account: what is looked up at another would be
+   * answered "never heard of it". Holds no secret.
+   */
+  readonly identity: string;
+  /**
    * Sends one attempt, once. Never throws and always ends by the connection's deadline: what could not be learned is an
    * outcome too.
    */
@@ -136,6 +141,8 @@ export type Outcome =
        * provider's health.
        */
       readonly turnedAway?: true;
+      /** Its connection's circuit is open: it was not even tried. */
+      readonly untried?: true;
     }
   /** It may have happened (timeout, reset, 5xx, unreadable answer): never resent, never sent elsewhere, never "failed". */
   | { readonly kind: 'unknown'; readonly detail: string; readonly providerData: ProviderData | undefined };

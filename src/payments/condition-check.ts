@@ -35,6 +35,7 @@ type Scope = {
   /** The numbers that the amount is compared with, as far as they are found. */
   readonly amounts: Map<Expr, bigint>;
   readonly depth: number;
+  readonly inLoop: boolean;
 };
 
 const TRUTH = new Set(['_&&_', '_||_', '!_']);
@@ -45,6 +46,8 @@ const NO_AMOUNT =
 
 // Far more than anyone can read, and far less than the stack holds.
 const MAX_DEPTH = 100;
+// A repetition in a pattern is unrolled: long patterns of them would take memory without bound.
+const MAX_PATTERN_LENGTH = 100;
 const NO_VARIABLES = celEnv();
 
 /**
@@ -54,7 +57,7 @@ const NO_VARIABLES = celEnv();
  * @returns the literals that the amount is compared with, in ten-thousandths (scaleAmount).
  */
 export function checkCondition(expr: Expr, source: Source, domains: Domains): ReadonlyMap<Expr, bigint> {
-  const scope: Scope = { source, domains, names: FACT_TYPES, amounts: new Map(), depth: 0 };
+  const scope: Scope = { source, domains, names: FACT_TYPES, amounts: new Map(), depth: 0, inLoop: false };
   expectType(expr, 'bool', scope);
   return scope.amounts;
 }
@@ -188,14 +191,16 @@ function macroType(expr: Expr, scope: Scope): Type {
   if (expr.exprKind.case !== 'comprehensionExpr') return fail(expr, 'is no loop');
   const { iterRange, iterVar, accuVar, accuInit, loopStep, result } = expr.exprKind.value;
   if (!iterRange || !accuInit || !loopStep || !result) return fail(expr, 'is no loop');
+  // Its cost would be that of the one times that of the other.
+  if (scope.inLoop) return fail(expr, 'a loop within a loop is not supported');
   if (accuInit.exprKind.case === 'listExpr') return fail(expr, 'map and filter are not supported');
   const range = typeOf(iterRange, scope);
   const element = VALUES.find((type) => range === `list(${type})`);
   if (!element) return fail(iterRange, `must be a list, and is ${range}`);
   if (FACT_TYPES.has(iterVar)) return fail(expr, `${iterVar} is a fact: take another name`);
   const names = new Map(scope.names).set(iterVar, element).set(accuVar, typeOf(accuInit, scope));
-  typeOf(loopStep, { ...scope, names });
-  return typeOf(result, { ...scope, names });
+  typeOf(loopStep, { ...scope, names, inLoop: true });
+  return typeOf(result, { ...scope, names, inLoop: true });
 }
 
 /** A fact of a closed set never equals what is not in it: most likely that is misspelt. */
@@ -227,6 +232,9 @@ function checkLiterals(expr: Expr, { function: name, target, args }: Call, { sou
   const text = textOf(first);
   if (first && name === 'matches') {
     if (text === undefined) source.fail(first, 'the pattern must be written here');
+    if ((text as string).length > MAX_PATTERN_LENGTH) {
+      source.fail(first, `is longer than the ${MAX_PATTERN_LENGTH} characters that a pattern may have`);
+    }
     const fault = faultOf(() => RE2JS.compile(text as string));
     if (fault) source.fail(first, `is no pattern of RE2: ${fault}`);
   } else if (first && TIME_METHODS.has(name)) {

@@ -1,4 +1,13 @@
-import { type CelInput, CelScalar, celEnv, celMethod, isCelError, objectType, plan } from '@bufbuild/cel';
+import {
+  type CelInput,
+  CelScalar,
+  celEnv,
+  celFunc,
+  celMethod,
+  isCelError,
+  objectType,
+  plan,
+} from '@bufbuild/cel';
 import { type Timestamp, TimestampSchema } from '@bufbuild/protobuf/wkt';
 import { RE2JS } from '@bufbuild/re2';
 import type { Decimal } from '../../gen/google/type/decimal_pb.js';
@@ -236,16 +245,22 @@ const TIMESTAMP = objectType(TimestampSchema);
 const { INT, STRING } = CelScalar;
 
 // The library's own methods of times make a formatter whenever they are asked, and go by the machine's summer time.
-const ENVIRONMENT = celEnv({
-  funcs: [...TIME_METHODS].flatMap(([name, part]) => [
-    celMethod(name, TIMESTAMP, [], INT, function () {
-      return BigInt(part(localTime(this.message as Timestamp, undefined)));
-    }),
-    celMethod(name, TIMESTAMP, [STRING], INT, function (zone) {
-      return BigInt(part(localTime(this.message as Timestamp, zone)));
-    }),
-  ]),
+const TIME_PARTS = [...TIME_METHODS].flatMap(([name, part]) => [
+  celMethod(name, TIMESTAMP, [], INT, function () {
+    return BigInt(part(localTime(this.message as Timestamp, undefined)));
+  }),
+  celMethod(name, TIMESTAMP, [STRING], INT, function (zone) {
+    return BigInt(part(localTime(this.message as Timestamp, zone)));
+  }),
+]);
+
+// The library's own takes "" for 0, and "0x10" for 16.
+const WHOLE_NUMBER = celFunc('int', [STRING], INT, (text) => {
+  if (!/^-?\d{1,18}$/.test(text)) throw new Error('what int() is given is no whole number');
+  return BigInt(text);
 });
+
+const ENVIRONMENT = celEnv({ funcs: [...TIME_PARTS, WHOLE_NUMBER] });
 
 /** The library's evaluation, with the facts that the expression looks at. */
 function plannedOf(expr: Expr): Evaluator {

@@ -9,27 +9,24 @@ import {
   ExplainRouteResponse_Choice,
   ExplainRouteResponseSchema,
 } from '../../gen/payments/v1/operator_service_pb.js';
-import { Payment_Workflow } from '../../gen/payments/v1/payment_pb.js';
 import type { CreatePaymentRequest } from '../../gen/payments/v1/payment_service_pb.js';
 import type { RoutingFacts } from '../../gen/payments/v1/routing_facts_pb.js';
 import type { ConnectionHealth } from '../connectors/circuit-breaker.ts';
 import { cardData } from './card.ts';
 import { lotSeed, orderTargets, type Signals } from './order-targets.ts';
-import { type ChosenMethod, chooseMethod } from './payment-method.ts';
+import { usesProviderToken } from './payment-attempt.ts';
+import { chooseMethod } from './payment-method.ts';
 import type { OpenCatalogue } from './prepare-payment.ts';
-import type { ReadyRoute } from './routing.ts';
+import { pinnedPlan, type ReadyRoute } from './routing.ts';
 import { routingFacts } from './routing-facts.ts';
 
 /** What an explanation is made from. */
 export type ExplainedCatalogue = Pick<OpenCatalogue, 'types' | 'router' | 'bins'> & {
-  readonly signals: Pick<Signals, 'approvalRate'>;
+  readonly signals: Signals;
   readonly health: CircuitStates;
 };
 
-/**
- * The circuits by the connection's id; none for one without a circuit breaker. Only their state is asked for: to ask
- * whether one is available may have its provider probed.
- */
+/** The circuits by the connection's id; none for one without a circuit breaker. */
 export type CircuitStates = ReadonlyMap<string, Pick<ConnectionHealth, 'state'>>;
 
 /**
@@ -50,12 +47,10 @@ export function explainRoute(
     method.kind === 'card' ? cardData(method.card, catalogue.bins(method.card.number), '') : undefined;
   const facts = routingFacts(request, method, card, time);
   const { routes, taken } = findRoute(catalogue.router.routes, facts);
-  const way = taken && explainWay(catalogue, taken, facts, idempotencyKey);
+  const pinned = usesProviderToken(method);
+  const way = taken && explainWay(catalogue, taken, facts, lotSeed(facts.accountId, idempotencyKey), pinned);
   const notes = method.kind === 'vaulted_card' ? [CARD_NOT_READ] : [];
-  if (way && usesProviderToken(method)) {
-    way.maxAttempts = 1;
-    notes.push(ONE_PROVIDER);
-  }
+  if (pinned) notes.push(ONE_PROVIDER);
   return create(ExplainRouteResponseSchema, { ...way, facts, routes, notes });
 }
 
@@ -63,14 +58,7 @@ const CARD_NOT_READ =
   'The card behind payment_method.vaulted_token was not looked up: card_brand, iin, issuer_country and issuer_type are ' +
   'unknown here and known to the payment itself, which may take another route for it.';
 const ONE_PROVIDER =
-  'What payment_method.vaulted_token stands for is known to one provider only, so there is one attempt.';
-
-/** As usesProviderToken of payment-attempt.ts, before the token is looked up. */
-function usesProviderToken(method: ChosenMethod): boolean {
-  return (
-    method.kind === 'wallet' && method.workflow === Payment_Workflow.DIRECT && method.token !== undefined
-  );
-}
+  'What payment_method.vaulted_token stands for is known to one provider only: the first target that the route lists.';
 
 function findRoute(all: readonly ReadyRoute[], facts: RoutingFacts) {
   const routes: { id: number; name: string; taken: boolean; whyNot: string }[] = [];
@@ -87,18 +75,15 @@ function explainWay(
   { signals, health }: ExplainedCatalogue,
   { route, planOf }: ReadyRoute,
   facts: RoutingFacts,
-  idempotencyKey: string,
+  seed: string,
+  pinned: boolean,
 ) {
-  const plan = planOf(facts.accountId);
-  // The seed is the one that preparing a payment takes.
-  const { connections, smart } = orderTargets(plan, facts, lotSeed(facts.accountId, idempotencyKey), {
-    ...signals,
-    isAvailable: (id) => isAvailable(circuitOf(id, health)),
-  });
+  const plan = pinned ? pinnedPlan(planOf(facts.accountId)) : planOf(facts.accountId);
+  const { targets, smart } = orderTargets(plan, facts, seed, signals);
   const weights = new Map(plan.targets.map(({ connection, weight }) => [connection.id, weight]));
   return {
-    targets: connections.map((connection) => ({
-      connection: describeConnection(connection, health),
+    targets: targets.map((connection) => ({
+      connection: describeConnection(connection, signals, health),
       ...(plan.choice === Choice.SPLIT && { weight: weights.get(connection.id) ?? 0 }),
       ...(plan.choice === Choice.SUCCESS_RATE && {
         approvalRate: signals.approvalRate(connection.id, facts),
@@ -121,24 +106,20 @@ const CHOICES = {
 } as const;
 
 /** What operators are told of a connection: nothing of its settings, and no secret. */
-export function describeConnection(definition: Definition, health: CircuitStates): Connection {
+export function describeConnection(
+  definition: Definition,
+  signals: Signals,
+  health: CircuitStates,
+): Connection {
   const { id, name, providerId, connector } = definition;
-  const circuit = circuitOf(id, health);
+  const known = health.get(id);
+  const circuit = known ? Connection_Circuit[known.state()] : Connection_Circuit.UNGUARDED;
   return create(ConnectionSchema, {
     id,
     name,
     providerId,
     connector,
     circuit,
-    available: isAvailable(circuit),
+    available: signals.isAvailable(id),
   });
-}
-
-function circuitOf(id: string, health: CircuitStates): Connection_Circuit {
-  const known = health.get(id);
-  return known ? Connection_Circuit[known.state()] : Connection_Circuit.UNGUARDED;
-}
-
-function isAvailable(circuit: Connection_Circuit): boolean {
-  return circuit === Connection_Circuit.UNGUARDED || circuit === Connection_Circuit.CLOSED;
 }

@@ -52,7 +52,8 @@ export async function makeAttempts(
   let { attempt, record } = prepared;
   let beforeMs = beginBeforeMs;
   let connectionId = first?.id ?? '';
-  for (let made = 1; ; made++) {
+  let tried = 0;
+  for (;;) {
     const { transactionId } = attempt;
     if (performance.now() > beforeMs) return { transactionId, outcome: HELD_UP, record };
     const connection = openConnection(catalogue, connectionId);
@@ -61,14 +62,15 @@ export async function makeAttempts(
     catalogue.learn(connectionId, facts, outcome);
 
     const last: LastAttempt = { transactionId, outcome, record };
+    if (!(outcome.kind === 'not_sent' && outcome.untried)) tried += 1;
     const target =
-      made < chosen.maxAttempts ? nextTarget(chosen, outcome, others, catalogue.signals) : undefined;
+      tried < chosen.maxAttempts ? nextTarget(chosen, outcome, others, catalogue.signals) : undefined;
     if (!target || performance.now() > goesOnUntilMs) return last;
 
     const { transaction } = recordOutcome(record, outcome, undefined, parts.now());
     const next = { transactionId: randomUUID(), connectionId: target.id };
     const moved = withAttempt(record, next.transactionId, target, parts.now());
-    beforeMs = performance.now() + parts.schedule.leaseMarginMs / 2;
+    beforeMs = Math.min(performance.now() + parts.schedule.leaseMarginMs / 2, goesOnUntilMs);
     const begin: NextAttempt = {
       paymentId: attempt.paymentId,
       record: encodeRecord(moved),

@@ -18,7 +18,7 @@ export type Signals = {
 
 /** The targets of one payment, the first choice first. */
 export type OrderedTargets = {
-  readonly connections: readonly Connection[];
+  readonly targets: readonly Connection[];
   /** Whether weights or health made the order. */
   readonly smart: boolean;
 };
@@ -47,7 +47,7 @@ export function orderTargets(
   const isAsChosen = isUp.every((up, i) => up || !isUp.includes(true, i));
   const isPriority = plan.choice === Choice.PRIORITY || plan.choice === Choice.CHOICE_UNSPECIFIED;
   return {
-    connections: isAsChosen
+    targets: isAsChosen
       ? chosen
       : [...chosen.filter((_, i) => isUp[i]), ...chosen.filter((_, i) => !isUp[i])],
     smart: !isPriority || !isAsChosen,

@@ -32,8 +32,10 @@ export function paymentAttempt(
 }
 
 /** Whether it is paid with a token of one provider's own, which means nothing to another. */
-export function usesProviderToken({ method }: PaymentAttempt): boolean {
-  return method.kind === 'wallet_enrollment' && method.token !== undefined;
+export function usesProviderToken(method: ChosenMethod): boolean {
+  return (
+    method.kind === 'wallet' && method.workflow === Payment_Workflow.DIRECT && method.token !== undefined
+  );
 }
 
 function attemptMethod(

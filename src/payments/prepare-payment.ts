@@ -101,7 +101,8 @@ export async function preparePayment(
   const card = await readCard(parts, catalogue, method, stored?.vaultedToken, caller.accountId);
   const createdAt = parts.now();
   const facts = routingFacts(request, method, card?.data, createdAt);
-  const chosen = requireRoute(catalogue, facts, caller.idempotencyKey);
+  const seed = lotSeed(caller.accountId, caller.idempotencyKey);
+  const chosen = requireRoute(catalogue.router.choose(facts, seed, usesProviderToken(method)));
   const [first] = chosen.targets;
   if (!first) throw new Error(`route ${chosen.route.id} has no target`);
 
@@ -140,8 +141,7 @@ export async function preparePayment(
       vault: await sealForVault(parts, method, card),
     },
     attempt,
-    // What the payer enrolled is known to one provider only.
-    chosen: usesProviderToken(attempt) ? { ...chosen, maxAttempts: 1 } : chosen,
+    chosen,
     facts,
     catalogue,
   };
@@ -191,8 +191,7 @@ function requireMoney({ amount }: CreatePaymentRequest): Money {
   return money;
 }
 
-function requireRoute(catalogue: OpenCatalogue, facts: RoutingFacts, idempotencyKey: string): ChosenRoute {
-  const chosen = catalogue.router.choose(facts, lotSeed(facts.accountId, idempotencyKey));
+function requireRoute(chosen: ChosenRoute | undefined): ChosenRoute {
   if (chosen) return chosen;
   const message = 'no route takes this payment';
   throw new PaymentError('PAYMENT_METHOD_NOT_AVAILABLE', `payment_method.type: ${message}`, {

@@ -1,4 +1,10 @@
-import type { AccountTargets, Catalogue, Connection, Route } from '../../gen/payments/config/catalogue_pb.js';
+import {
+  type AccountTargets,
+  type Catalogue,
+  Choice,
+  type Connection,
+  type Route,
+} from '../../gen/payments/config/catalogue_pb.js';
 import type { RoutingFacts } from '../../gen/payments/v1/routing_facts_pb.js';
 import { type Condition, compileCondition } from './condition.ts';
 import { orderTargets, type Signals, type TargetPlan } from './order-targets.ts';
@@ -37,8 +43,10 @@ export type Router = {
    * The first route whose condition holds; undefined when none does.
    *
    * @param seed see lotSeed.
+   * @param pinned for what only the first of the listed targets can take, whatever weights and health say: a wallet
+   *   that was enrolled there.
    */
-  choose(facts: RoutingFacts, seed: string): ChosenRoute | undefined;
+  choose(facts: RoutingFacts, seed: string, pinned?: boolean): ChosenRoute | undefined;
 };
 
 /** Makes the catalogue's routes ready. The catalogue is valid: conditions compile, and targets are in it. */
@@ -57,23 +65,20 @@ export function createRouter(
   }));
   return {
     routes,
-    choose(facts, seed) {
+    choose(facts, seed, pinned = false) {
       const taken = routes.find(({ condition }) => !condition || condition.matches(facts));
-      return taken && chooseTargets(taken, facts, seed, signals);
+      if (!taken) return undefined;
+      const plan = taken.planOf(facts.accountId);
+      const { targets, smart } = orderTargets(pinned ? pinnedPlan(plan) : plan, facts, seed, signals);
+      const { maxAttempts, softDeclines, monitored } = plan;
+      return { route: taken.route, targets, maxAttempts, softDeclines, smart, monitored };
     },
   };
 }
 
-function chooseTargets(
-  { route, planOf }: ReadyRoute,
-  facts: RoutingFacts,
-  seed: string,
-  signals: Signals,
-): ChosenRoute {
-  const plan = planOf(facts.accountId);
-  const { connections, smart } = orderTargets(plan, facts, seed, signals);
-  const { maxAttempts, softDeclines, monitored } = plan;
-  return { route, targets: connections, maxAttempts, softDeclines, smart, monitored };
+/** A plan's first target, and no other. */
+export function pinnedPlan(plan: RoutePlan): RoutePlan {
+  return { ...plan, targets: plan.targets.slice(0, 1), choice: Choice.PRIORITY, maxAttempts: 1 };
 }
 
 function plansOf(route: Route, connections: ReadonlyMap<string, Connection>): ReadyRoute['planOf'] {

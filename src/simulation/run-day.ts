@@ -68,12 +68,14 @@ export function runDay(
           else if (!ill.has(id)) openings += 1;
           if (state !== 'CLOSED') ill.add(id);
         },
+        connectionRetired: () => {},
       },
     });
     const ends: PaymentEnd[] = [];
     const underWay: Promise<unknown>[] = [];
     for (const payment of payments) {
       await time.until(payment.atMs);
+      for (const { probeIfDue } of opened.health.values()) probeIfDue();
       const chosen = opened.router.choose(payment.facts, payment.id);
       checkTargets(chosen, behaviours);
       underWay.push(pay(opened, payment, chosen, behaviours, time).then((end) => ends.push(end)));
@@ -107,6 +109,7 @@ async function pay(
   const attempts: PaymentEnd['attempts'][number][] = [];
   let cost = 0;
   const left = [...(chosen?.targets ?? [])];
+  let tried = 0;
   let target = left.shift();
   while (chosen && target) {
     const { id } = target;
@@ -114,8 +117,8 @@ async function pay(
     catalogue.learn(id, payment.facts, outcome);
     attempts.push({ connectionId: id, outcome: outcome.kind });
     cost += costOf(outcome, payment, behaviours.get(id)?.cost);
-    const goesOn = attempts.length < chosen.maxAttempts;
-    target = goesOn ? nextTarget(chosen, outcome, left, catalogue.signals) : undefined;
+    if (!(outcome.kind === 'not_sent' && outcome.untried)) tried += 1;
+    target = tried < chosen.maxAttempts ? nextTarget(chosen, outcome, left, catalogue.signals) : undefined;
   }
   const hour = Math.floor((payment.atMs - DAY_STARTS_MS) / HOUR_MS);
   return { payment, hour, attempts, waitedMs: time.now() - payment.atMs, cost };

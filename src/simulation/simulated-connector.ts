@@ -38,6 +38,7 @@ function connect(behaviour: SimulatedConnection, { seed, payments, time }: Part)
   const { id, latencyMs = 300, timeoutMs = 10_000 } = behaviour;
   const wait = (ms: number) => time.until(time.now() + ms);
   return {
+    identity: id,
     async pay({ paymentId }) {
       const payment = payments.get(paymentId);
       if (!payment) throw new Error(`there is no payment ${paymentId}`);

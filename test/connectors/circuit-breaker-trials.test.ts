@@ -117,6 +117,9 @@ describe('after the pause, at a provider that can be probed', () => {
     expect(probes).toHaveLength(0);
     later(1);
     expect(health.isAvailable()).toBe(false);
+    expect(probes).toHaveLength(0);
+    health.probeIfDue();
+    health.probeIfDue();
     expect(health.isAvailable()).toBe(false);
     const early = begin();
     expect(await early.outcome).toEqual(CIRCUIT_OPEN);
@@ -149,10 +152,10 @@ describe('after the pause, at a provider that can be probed', () => {
     let pauseMs = 1_000;
     for (let i = 0; i < 3; i++) {
       later(pauseMs - 1);
-      health.isAvailable();
+      health.probeIfDue();
       expect(probes).toHaveLength(i);
       later(1);
-      health.isAvailable();
+      health.probeIfDue();
       expect(probes).toHaveLength(i + 1);
       await (how === 'throws' ? probes[i]?.fail() : probes[i]?.end(false));
       expect(health.isAvailable()).toBe(false);
@@ -166,14 +169,15 @@ describe('after the pause, at a provider that can be probed', () => {
     const { open, make, probes, health } = guarded({ probed: true });
     await open();
     later(1_000);
-    health.isAvailable();
+    health.probeIfDue();
     await probes[0]?.end(true);
     await make(unknown);
     expect(health.state()).toBe('OPEN');
     later(1_999);
-    health.isAvailable();
+    health.probeIfDue();
     expect(probes).toHaveLength(1);
     later(1);
+    health.probeIfDue();
     expect(health.isAvailable()).toBe(false);
     expect(probes).toHaveLength(2);
   });
@@ -182,7 +186,7 @@ describe('after the pause, at a provider that can be probed', () => {
     const { connection, open, health, probes } = guarded({ probed: true });
     await open();
     later(1_000);
-    health.isAvailable();
+    health.probeIfDue();
     let isClosed = false;
     const closing = connection.close().then(() => {
       isClosed = true;
@@ -258,7 +262,7 @@ it('never sends while it is not available, and but one trial at a time, whatever
 
         for (const each of taken) {
           if (each.step === 'pay') pay();
-          else if (each.step === 'ask') health.isAvailable();
+          else if (each.step === 'ask') health.probeIfDue();
           else if (each.step === 'wait') later(each.ms);
           else if (each.step === 'answer probe') await answerProbe(each.isThere);
           else {

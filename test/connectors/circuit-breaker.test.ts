@@ -160,15 +160,15 @@ it('tells each new state', async () => {
   const { open, make, probes, health, states } = guarded({ probed: true });
   await open();
   later(1_000);
-  health.isAvailable();
+  health.probeIfDue();
   expect(states).toEqual(['OPEN', 'HALF_OPEN']);
   await probes[0]?.end(false);
   later(2_000);
-  health.isAvailable();
+  health.probeIfDue();
   await probes[1]?.end(true);
   await make(unknown);
   later(4_000);
-  health.isAvailable();
+  health.probeIfDue();
   await probes[2]?.end(true);
   await make(approved);
   expect(states).toEqual(['OPEN', 'HALF_OPEN', 'OPEN', 'HALF_OPEN', 'OPEN', 'HALF_OPEN', 'CLOSED']);

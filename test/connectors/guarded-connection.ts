@@ -28,7 +28,12 @@ export const OUTCOMES = {
 } satisfies Record<string, Outcome>;
 
 /** What a guarded connection gives at once while its circuit is open. */
-export const CIRCUIT_OPEN: Outcome = { kind: 'not_sent', detail: 'circuit open', turnedAway: true };
+export const CIRCUIT_OPEN: Outcome = {
+  kind: 'not_sent',
+  detail: 'circuit open',
+  turnedAway: true,
+  untried: true,
+};
 
 /** Lets every promise move on that can. */
 export const settled = () => setImmediate();
@@ -63,6 +68,7 @@ export function guarded(over: Partial<BreakerSettings> & { probed?: boolean } = 
   const lookedUp: string[] = [];
   const states: CircuitState[] = [];
   const inner: Connection = {
+    identity: 'scripted',
     pay: payments.call,
     probe: probed ? probes.call : undefined,
     lookUp: async ({ transactionId }) => {

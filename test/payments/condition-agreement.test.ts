@@ -77,7 +77,7 @@ const leaf = fc.oneof(
     fc.integer({ min: 0, max: 31 }).map((value) => same(String(value))),
   ),
   // These cannot always be evaluated.
-  compared(fact('int(iin)', '10 / (installments - 2)', 'installments % (installments - 1)'), number),
+  compared(fact('int(iin + "0")', '10 / (installments - 2)', 'installments % (installments - 1)'), number),
 );
 
 const { condition } = fc.letrec<{ condition: Pair }>((tie) => ({
@@ -91,7 +91,7 @@ const { condition } = fc.letrec<{ condition: Pair }>((tie) => ({
     fc
       .tuple(tie('condition'), tie('condition'), tie('condition'))
       .map(([a, b, c]) => join`(${a} ? ${b} : ${c})`),
-    tie('condition').map((a) => join`["BR", "MX"].exists(one, one == country && ${a})`),
+    leaf.map((a) => join`["BR", "MX"].exists(one, one == country && ${a})`),
   ),
 }));
 

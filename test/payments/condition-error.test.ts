@@ -84,6 +84,8 @@ it.each([
   // Literals.
   ['iin.matches("4(")', '1:13 is no pattern of RE2: error parsing regexp: missing closing ): `4(`'],
   ['iin.matches("(a{1000}){1000}")', expect.stringContaining('1:13 is no pattern of RE2')],
+  [`iin.matches("${'4'.repeat(101)}")`, '1:13 is longer than the 100 characters that a pattern may have'],
+  ['["BR"].all(a, ["MX"].all(b, a == b))', '1:22 a loop within a loop is not supported'],
   ['iin.matches(country)', '1:13 the pattern must be written here'],
   ['time.getHours("America/Sao_Paolo") < 6', '1:15 there is no time zone "America/Sao_Paolo"'],
   ['time.getHours(country) < 6', '1:15 the time zone must be written here'],

@@ -139,6 +139,16 @@ describe('says why not', () => {
   });
 });
 
+it.each(['', '0x10', ' 5', '5.0', '1e3', '9'.repeat(19)])('takes no %j for a whole number', (text) => {
+  const failures: unknown[] = [];
+  const condition = compileCondition('int(merchant_reference) >= 0', {
+    failed: (error) => failures.push(error),
+  });
+  expect(condition.matches(create(RoutingFactsSchema, { merchantReference: text }))).toBe(false);
+  expect(failures).toHaveLength(1);
+  expect(condition.matches(create(RoutingFactsSchema, { merchantReference: '17' }))).toBe(true);
+});
+
 it('is no match, and told of, where facts cannot be evaluated', () => {
   const failures: string[] = [];
   const ask = (text: string, facts = factsOf({ country: 'BR' })) =>
@@ -153,7 +163,7 @@ it('is no match, and told of, where facts cannot be evaluated', () => {
     'the amount cannot be read',
     'a fact that it looks at is not known',
     'a fact that it looks at is not known',
-    'Cannot convert BR to a BigInt',
+    'what int() is given is no whole number',
   ]);
   // Decided by the other side.
   expect(ask('amount > 1 || country == "BR"')).toBe(true);

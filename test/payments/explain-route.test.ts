@@ -54,17 +54,17 @@ function explain(
     routes,
     bins: [{ prefix: '40128888', countryCode: 'CL', type: 'DEBIT' }],
   });
-  const unasked = () => {
-    throw new Error('an explanation asks no breaker whether it is available: that may probe');
+  const signals = {
+    isAvailable: (id: string) => (options.circuits?.[id] ?? 'CLOSED') === 'CLOSED',
+    approvalRate: (id: string) => options.rates?.[id] ?? 1,
   };
-  const signals = { isAvailable: unasked, approvalRate: (id: string) => options.rates?.[id] ?? 1 };
   return explainRoute(
     {
       types: new Map(catalogue.paymentMethodTypes.map((type) => [type.type, type])),
       router: createRouter(catalogue, signals),
       bins: createBinTable(catalogue.bins),
       signals,
-      health: new Map(circuits.map(([id, state]) => [id, { state: () => state, isAvailable: unasked }])),
+      health: new Map(circuits.map(([id, state]) => [id, { state: () => state }])),
     },
     decode(parseJson(Buffer.from(JSON.stringify(request)))),
     options.key ?? '',
@@ -217,17 +217,20 @@ describe('targets', () => {
     ).toBe(false);
   });
 
-  it('get one attempt when the payer is enrolled at one provider', () => {
+  it('is the first that is listed, whatever its health, when the payer is enrolled at one provider', () => {
     const routes = [{ id: 1, targets: to('a', 'b') }];
     const payment_method = { type: 'WALLET_B', vaulted_token: VAULTED_CARD };
     const enrolled = { ...walletPayment(), payment_method, workflow: 'DIRECT' };
-    expect(explain(routes, enrolled)).toMatchObject({
+    expect(explain(routes, enrolled, { circuits: { a: 'OPEN' } })).toMatchObject({
+      targets: [{ connection: { id: 'a' } }],
       maxAttempts: 1,
       notes: [expect.stringContaining('one provider only')],
     });
     expect(explain(routes, walletPayment())).toMatchObject({ maxAttempts: 2, notes: [] });
   });
 });
+
+const ALL_WELL = { isAvailable: () => true, approvalRate: () => 1 };
 
 it('tells of a connection no setting and no secret', () => {
   const definition = create(CatalogueSchema, {
@@ -240,7 +243,7 @@ it('tells of a connection no setting and no secret', () => {
     ],
   }).connections[0];
   if (!definition) throw new Error('no connection');
-  expect(describeConnection(definition, new Map([['a', { state: () => 'CLOSED' }]]))).toEqual({
+  expect(describeConnection(definition, ALL_WELL, new Map([['a', { state: () => 'CLOSED' }]]))).toEqual({
     $typeName: 'payments.v1.Connection',
     ...{
       id: 'a',

@@ -144,6 +144,13 @@ describe('a second attempt', () => {
     expect(goesOn.calls.map(({ connectionId }) => connectionId)).toEqual(['t1', 't3']);
   });
 
+  it('is not used up by a circuit that opened at the last moment', async () => {
+    const untried: Outcome = { kind: 'not_sent', detail: 'circuit open', turnedAway: true, untried: true };
+    const payment = payments.payment(CARD, { outcomes: [untried, NOT_SENT, APPROVED], maxAttempts: 1 });
+    expect((await payment.send()).record.status).toBe(Payment_Status.ERROR);
+    expect(payment.calls.map(({ connectionId }) => connectionId)).toEqual(['t1', 't2']);
+  });
+
   it('is not begun when the first took longer than a caller waits', async () => {
     const payment = payments.payment(CARD, {
       outcomes: [NOT_SENT, APPROVED],

@@ -60,6 +60,7 @@ function partsOf(says: Outcome | ((query: LookUp) => Promise<Outcome>) | 'no loo
     return typeof says === 'function' ? says(query) : (says as Outcome);
   };
   const connection: Connection = {
+    identity: 'scripted',
     pay: () => Promise.reject(new Error('recovery never sends')),
     lookUp: says === 'no look-up' ? undefined : lookUp,
     probe: undefined,

@@ -147,6 +147,17 @@ describe('targets', () => {
     }
   });
 
+  it('are the first listed only for what no other can take, whatever weights and health say', () => {
+    const router = routerOf([{ ...split, choice: Choice.SPLIT }], {
+      ...ALL_WELL,
+      isAvailable: (id: string) => id !== 'a',
+    });
+    for (let i = 0; i < 50; i++) {
+      const chosen = router.choose(create(RoutingFactsSchema), `payment-${i}`, true);
+      expect(chosen?.targets.map(({ id }) => id)).toEqual(['a']);
+    }
+  });
+
   it('are monitored when a circuit breaker guards one of them', () => {
     expect(choose(routerOf([{ id: 1, targets: to('a', 'd') }]), {})?.monitored).toBe(true);
     expect(choose(routerOf([{ id: 1, targets: to('a', 'b') }]), {})?.monitored).toBe(false);

@@ -216,6 +216,7 @@ function truthOf({ truth }: Script): Outcome {
 function scriptedConnections(script: Script, calls: Call[], tables: Tables): Map<string, Connection> {
   const closed = new Set<string>();
   const connectionOf = (connectionId: string, outcome: Outcome): Connection => ({
+    identity: connectionId,
     async pay({ transactionId }: PaymentAttempt) {
       const [stood] = await tables.query(STOOD, [transactionId]);
       // Something else happened under this key: nothing is charged, and that is all that is known.

@@ -101,7 +101,8 @@ export declare const PaymentMethodTypeSchema: GenMessage<PaymentMethodType>;
  */
 export declare type Connection = Message<"payments.config.Connection"> & {
   /**
-   * Shown in connection_data.
+   * Shown in connection_data. It stands for one account at one provider for good: what is not known of a payment's
+   * outcome is asked there for as long as it takes.
    *
    * @generated from field: string id = 1;
    */
@@ -323,6 +324,8 @@ export declare const FailoverSchema: GenMessage<Failover>;
  */
 export declare type AccountTargets = Message<"payments.config.AccountTargets"> & {
   /**
+   * UUIDs in lower case.
+   *
    * @generated from field: repeated string account_ids = 1;
    */
   accountIds: string[];

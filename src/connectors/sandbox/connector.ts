@@ -51,7 +51,9 @@ function connect(settings: JsonObject, context: ConnectContext): Connection {
     await Promise.all([provider.close(), refusing.close()]);
   }
 
-  return { pay, lookUp, probe, close, deadlineMs: sandbox.timeoutMs };
+  const { origin, basePath, acquirer, accountId = '' } = sandbox;
+  const identity = [origin + basePath, acquirer, accountId].join(' ');
+  return { identity, pay, lookUp, probe, close, deadlineMs: sandbox.timeoutMs };
 }
 
 function isConnectionRefusedCard(attempt: PaymentAttempt): boolean {
