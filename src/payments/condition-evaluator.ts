@@ -14,6 +14,7 @@ import type { Decimal } from '../../gen/google/type/decimal_pb.js';
 import { type RoutingFacts, RoutingFactsSchema } from '../../gen/payments/v1/routing_facts_pb.js';
 import { constantOf, type Expr, scaleAmount, textOf } from './condition-check.ts';
 import { FACT_TYPES, TIME_METHODS, type Type } from './condition-language.ts';
+import { localTime } from './local-time.ts';
 
 /** True or false, or what kept it from being either. */
 export type Outcome = boolean | Error;
@@ -58,20 +59,24 @@ export function factsIn(expr: Expr): readonly Fact[] {
   return [...new Set(identifiersIn(expr))].flatMap((name) => FACTS.get(name) ?? []);
 }
 
-type Value = string | number | bigint | boolean;
+/** What a fact, or a literal that it is compared with, is here. */
+export type Value = string | number | bigint | boolean;
 type Read = (facts: RoutingFacts) => Value;
 
 /** A fact by its name in the .proto, and where the message holds it. */
 export type Fact = { readonly name: string; readonly type: Type; readonly localName: keyof RoutingFacts };
 
-const FACTS: ReadonlyMap<string, Fact> = new Map(
+/** Every fact, by its name. */
+export const FACTS: ReadonlyMap<string, Fact> = new Map(
   RoutingFactsSchema.fields.map(({ name, localName }) => {
     return [name, { name, type: FACT_TYPES.get(name) as Type, localName: localName as keyof RoutingFacts }];
   }),
 );
 
 /** What a comparison is when its sides change places. */
-const MIRRORED = new Map(Object.entries({ '_<_': '_>_', '_<=_': '_>=_', '_>_': '_<_', '_>=_': '_<=_' }));
+export const MIRRORED: ReadonlyMap<string, string> = new Map(
+  Object.entries({ '_<_': '_>_', '_<=_': '_>=_', '_>_': '_<_', '_>=_': '_<=_' }),
+);
 
 function closureOf(expr: Expr): Evaluator | undefined {
   const { exprKind: kind } = expr;
@@ -170,12 +175,13 @@ function readerOf(expr: Expr): Read | undefined {
   return part && time && ((facts) => part(localTime(known(facts[time.localName] as Timestamp), zone)));
 }
 
-function factOf({ exprKind: kind }: Expr): Fact | undefined {
+/** The fact that an expression is the name of. */
+export function factOf({ exprKind: kind }: Expr): Fact | undefined {
   return kind.case === 'identExpr' ? FACTS.get(kind.value.name) : undefined;
 }
 
 /** A literal as it is compared with what is read of `other`. */
-function literalOf(expr: Expr, other: Expr): Value | undefined {
+export function literalOf(expr: Expr, other: Expr): Value | undefined {
   const constant = constantOf(expr);
   if (constant?.case === 'stringValue' || constant?.case === 'boolValue') return constant.value;
   if (constant?.case !== 'int64Value') return undefined;
@@ -211,34 +217,6 @@ function unitsOf(amount: Decimal | undefined): bigint {
   lastAmount = value;
   lastUnits = units;
   return units;
-}
-
-type Clock = { readonly format: Intl.DateTimeFormat; second: number; local: number };
-
-// A formatter takes longer to make than all conditions take, and the conditions of a payment all ask for one time.
-const clocks = new Map<string, Clock>();
-
-/** A date whose UTC is the local time; without a zone, UTC. */
-function localTime({ seconds, nanos }: Timestamp, zone: string | undefined): Date {
-  const second = Number(seconds);
-  const milliseconds = Math.floor(nanos / 1e6);
-  if (zone === undefined) return new Date(second * 1000 + milliseconds);
-  const clock = clocks.get(zone) ?? { format: formatOf(zone), second: Number.NaN, local: 0 };
-  clocks.set(zone, clock);
-  if (clock.second !== second) {
-    const parts = clock.format.formatToParts(second * 1000);
-    const part = (name: string) => Number(parts.find(({ type }) => type === name)?.value);
-    const day = [part('year'), part('month') - 1, part('day')] as const;
-    clock.local = Date.UTC(...day, part('hour'), part('minute'), part('second'));
-    clock.second = second;
-  }
-  return new Date(clock.local + milliseconds);
-}
-
-function formatOf(timeZone: string): Intl.DateTimeFormat {
-  const date = { year: 'numeric', month: 'numeric', day: 'numeric' } as const;
-  const time = { hour: 'numeric', minute: 'numeric', second: 'numeric', hourCycle: 'h23' } as const;
-  return new Intl.DateTimeFormat('en-US', { ...date, ...time, timeZone });
 }
 
 const TIMESTAMP = objectType(TimestampSchema);

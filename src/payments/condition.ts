@@ -5,10 +5,14 @@ import type { Decimal } from '../../gen/google/type/decimal_pb.js';
 import type { RoutingFacts } from '../../gen/payments/v1/routing_facts_pb.js';
 import { checkCondition, type Domains, type Expr } from './condition-check.ts';
 import { evaluatorOf, type Fact, factsIn, joined, operandsOf } from './condition-evaluator.ts';
+import { precheckOf } from './condition-precheck.ts';
 
 /** A condition of a route, ready to be asked. */
 export type Condition = {
-  /** Whether a payment's facts satisfy it. What cannot be evaluated is no match, and is given to `failed`. */
+  /**
+   * Whether a payment's facts satisfy it. What cannot be evaluated is no match, and is given to `failed`. Facts that were
+   * asked about must not change any more.
+   */
   matches(facts: RoutingFacts): boolean;
   /**
    * Undefined when it holds; else the first of its parts (the operands of its outermost &&) that does not, with the
@@ -57,6 +61,7 @@ export function compileCondition(
     const constantKind = { case: 'int64Value', value } as const;
     literal.exprKind = { case: 'constExpr', value: { $typeName: 'cel.expr.Constant', constantKind } };
   }
+  const mayHold = precheckOf(operands);
   const parts = operands.map((operand, i) => ({
     text: texts[i],
     facts: factsIn(operand),
@@ -68,6 +73,7 @@ export function compileCondition(
   );
   return {
     matches(facts) {
+      if (!mayHold(facts)) return false;
       const outcome = evaluate(facts);
       if (typeof outcome === 'boolean') return outcome;
       options.failed?.(outcome);
