@@ -56,7 +56,7 @@ export const REPLICAS: readonly Case[] = [
       const sent = send(here.url, order);
       await stop.reached;
       // Several searches for what is due, all of them within the lease.
-      await sleep(600);
+      await sleep(400);
       const [attempt] = await world.query('SELECT fence FROM transaction');
       world.expect(attempt?.fence === 0, 'the attempt was taken before its lease ran out');
       stop.release();
