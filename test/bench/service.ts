@@ -79,7 +79,7 @@ const CONDITIONS = [
   "card_brand == 'VISA' && issuer_country != country",
   "type == 'CARD' && currency == 'USD' && installments > 48",
   "has_airline == false && iin.startsWith('9')",
-  "!vaulted && merchant_reference.matches('^(gift|promo)-[0-9]+$')",
+  "!vaulted && issuer_type == 'CREDIT' && iin in ['41111111', '51051051', '55555555']",
 ];
 
 function catalogue(providerPort: number, routesBefore: number): string {
