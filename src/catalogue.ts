@@ -1,10 +1,10 @@
-import { readFileSync } from 'node:fs';
-import { type Document, isScalar, LineCounter, parseDocument } from 'yaml';
+import { isScalar } from 'yaml';
 import { type Catalogue, CatalogueSchema } from '../gen/payments/config/catalogue_pb.js';
 import { validate } from './api/validate.ts';
 import { jsonDecoder } from './api/wire-json-decode.ts';
 import { checkCatalogue, type Place } from './check-catalogue.ts';
 import { PaymentError } from './payments/payment-error.ts';
+import { parseYaml, readTextFile, type YamlFile } from './yaml-file.ts';
 
 /** The catalogue file is wrong; the message names each place. */
 export class CatalogueError extends Error {
@@ -14,6 +14,7 @@ export class CatalogueError extends Error {
 const MAX_FILE_BYTES = 16 * 1024 * 1024;
 const decode = jsonDecoder(CatalogueSchema, { unknownFields: 'reject' });
 const check = validate(CatalogueSchema);
+const refuse = (message: string) => new CatalogueError(message);
 
 /**
  * Reads a catalogue file: YAML (or JSON, which is YAML), whose keys are the field names of catalogue.proto.
@@ -21,33 +22,24 @@ const check = validate(CatalogueSchema);
  * @throws CatalogueError.
  */
 export function readCatalogue(file: string): Catalogue {
-  let text: string;
-  try {
-    text = readFileSync(file, 'utf8');
-  } catch (error) {
-    throw new CatalogueError(`${file} cannot be read (${(error as NodeJS.ErrnoException).code})`);
-  }
-  return parseCatalogue(text, file);
+  return parseCatalogue(readTextFile(file, refuse), file);
 }
 
 /** Parses and checks the text of a catalogue file; `file` is for messages. @throws CatalogueError. */
 export function parseCatalogue(text: string, file: string): Catalogue {
   if (text.length > MAX_FILE_BYTES)
     throw new CatalogueError(`${file} is larger than ${MAX_FILE_BYTES} bytes`);
-  const lineCounter = new LineCounter();
-  const document = parseDocument(text, { prettyErrors: true, lineCounter });
-  const [syntaxError] = document.errors;
-  if (syntaxError) throw new CatalogueError(`${file}: ${syntaxError.message}`);
+  const yaml = parseYaml(text, file, refuse);
   let catalogue: Catalogue;
   try {
-    catalogue = decode(document.toJS({ maxAliasCount: 100 }));
+    catalogue = decode(yaml.document.toJS({ maxAliasCount: 100 }));
   } catch (error) {
     // The yaml package throws a ReferenceError for aliases that would grow without end.
     const isOfTheFile = error instanceof PaymentError || error instanceof ReferenceError;
     throw isOfTheFile ? new CatalogueError(`${file}: ${error.message}`) : error;
   }
   const faults = check(catalogue);
-  if (faults.length === 0) faults.push(...checkCatalogue(catalogue, placeIn(document, text, lineCounter)));
+  if (faults.length === 0) faults.push(...checkCatalogue(catalogue, placeIn(yaml, text)));
   if (faults.length === 0) return catalogue;
   throw new CatalogueError(
     `${file}: ${faults.map(({ field, message }) => `${field}: ${message}`).join('; ')}`,
@@ -58,7 +50,7 @@ export function parseCatalogue(text: string, file: string): Catalogue {
  * Tells where in the file a place within a condition is. A text that YAML folds or escapes is not in the file as it
  * reads; then it is told within the condition.
  */
-function placeIn(document: Document, text: string, lineCounter: LineCounter): Place {
+function placeIn({ document, lineCounter }: YamlFile, text: string): Place {
   return (route, line, column) => {
     const node = document.getIn(['routes', route, 'condition'], true);
     const within = `line ${line}, column ${column} of the condition`;

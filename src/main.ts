@@ -7,7 +7,7 @@ import { readCatalogue } from './catalogue.ts';
 import { CHECKOUT_DIR, type Config, readConfig } from './config.ts';
 import { explainFailure } from './explain-failure.ts';
 import { createBinTable } from './payments/bin-table.ts';
-import { startReloading } from './reload-catalogue.ts';
+import { fileStamp, startReloading } from './reload-catalogue.ts';
 import { addSandboxFixtures, SANDBOX_ACCOUNT } from './sandbox-fixtures.ts';
 import { createServer } from './server.ts';
 import { resolveDataDir } from './store/data-dir.ts';
@@ -40,6 +40,7 @@ async function start(): Promise<void> {
 /** Starts everything and returns; signals end it. */
 async function serve(config: Config): Promise<void> {
   const log = pino({ level: config.logLevel, serializers: LOG_SERIALIZERS, base: null });
+  const readAt = fileStamp(config.catalogueFile);
   const catalogue = readCatalogue(config.catalogueFile);
   onSignals(log);
 
@@ -58,7 +59,7 @@ async function serve(config: Config): Promise<void> {
   const { replaceCatalogue: replace, reloaded } = server;
   const stopReloading = startReloading({
     file: config.catalogueFile,
-    inForce: catalogue,
+    readAt,
     replace,
     reloaded,
   });

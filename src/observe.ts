@@ -25,8 +25,7 @@ export function observePayments(metrics: Metrics, tracing: Tracing, log: Logger)
       const outcome = await tracing.span('provider call', { 'payments.connection': connectionId }, call);
       const seconds = (performance.now() - startedMs) / 1000;
       metrics.providerCalls.observe({ connection: connectionId, outcome: outcome.kind }, seconds);
-      const isUntried = outcome.kind === 'not_sent' && outcome.untried;
-      if (outcome.kind === 'unknown' || (outcome.kind === 'not_sent' && !isUntried)) {
+      if (outcome.kind === 'unknown' || (outcome.kind === 'not_sent' && !outcome.untried)) {
         log.warn(
           { connection: connectionId, outcome: outcome.kind, detail: outcome.detail },
           'provider did not answer',

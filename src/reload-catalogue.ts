@@ -1,14 +1,13 @@
-import { unwatchFile, watchFile } from 'node:fs';
-import { equals } from '@bufbuild/protobuf';
-import { type Catalogue, CatalogueSchema } from '../gen/payments/config/catalogue_pb.js';
+import { type Stats, statSync, unwatchFile, watchFile } from 'node:fs';
+import type { Catalogue } from '../gen/payments/config/catalogue_pb.js';
 import { readCatalogue } from './catalogue.ts';
 
 /** What reloading needs. */
 export type ReloadOptions = {
   /** The path of the catalogue's file. */
   readonly file: string;
-  /** What was read of it at the start. */
-  readonly inForce: Catalogue;
+  /** What fileStamp gave right before it was read at the start. */
+  readonly readAt: string | undefined;
   /** Puts a catalogue in force, or throws and leaves the one before. */
   readonly replace: (catalogue: Catalogue) => void;
   /** Is told how it went; of a failure, that the catalogue before stays in force. */
@@ -24,7 +23,7 @@ const LOOK_EVERY_MS = 1_000;
  *
  * @returns stops it.
  */
-export function startReloading({ file, inForce, replace, reloaded }: ReloadOptions): () => void {
+export function startReloading({ file, readAt, replace, reloaded }: ReloadOptions): () => void {
   let stillFor: NodeJS.Timeout | undefined;
 
   function reload(): void {
@@ -38,12 +37,13 @@ export function startReloading({ file, inForce, replace, reloaded }: ReloadOptio
   }
 
   watchFile(file, { interval: LOOK_EVERY_MS, persistent: false }, (now, before) => {
-    if (now.mtimeMs === before.mtimeMs && now.ino === before.ino && now.size === before.size) return;
+    if (stampOf(now) === stampOf(before)) return;
     clearTimeout(stillFor);
     stillFor = setTimeout(reload, LOOK_EVERY_MS + LOOK_EVERY_MS / 2).unref();
   });
   process.on('SIGHUP', reload);
-  if (hasChanged(file, inForce)) reload();
+  // It may have changed while the service started.
+  if (fileStamp(file) !== readAt) reload();
   return () => {
     clearTimeout(stillFor);
     unwatchFile(file);
@@ -51,11 +51,12 @@ export function startReloading({ file, inForce, replace, reloaded }: ReloadOptio
   };
 }
 
-/** Whether it was changed while the service started. */
-function hasChanged(file: string, inForce: Catalogue): boolean {
-  try {
-    return !equals(CatalogueSchema, readCatalogue(file), inForce);
-  } catch {
-    return true;
-  }
+/** Tells one version of a file from another; undefined when it is not there. */
+export function fileStamp(file: string): string | undefined {
+  const found = statSync(file, { throwIfNoEntry: false });
+  return found && stampOf(found);
+}
+
+function stampOf({ mtimeMs, ino, size }: Stats): string {
+  return [mtimeMs, ino, size].join(' ');
 }

@@ -131,7 +131,10 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     : undefined;
   let stopRecovery: (() => Promise<void>) | undefined;
 
-  const openNext = (catalogue: Catalogue, sandboxUrl: string | undefined) =>
+  let sandboxUrl: string | undefined;
+  let probing: NodeJS.Timeout | undefined;
+
+  const openNext = (catalogue: Catalogue) =>
     openCatalogue(
       catalogue,
       {
@@ -143,8 +146,6 @@ export async function createServer(options: ServerOptions): Promise<Server> {
       },
       open,
     );
-  let sandboxUrl: string | undefined;
-  let probing: NodeJS.Timeout | undefined;
 
   return {
     async listen() {
@@ -153,7 +154,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
         config.tls !== undefined,
       );
       sandboxUrl = await sandbox?.listen();
-      open = openNext(options.catalogue, sandboxUrl);
+      open = openNext(options.catalogue);
       const connections = () => open?.reachable ?? new Map();
       probing = setInterval(() => {
         // So no payment has to be the one that finds out that a pause is over.
@@ -168,7 +169,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     replaceCatalogue(catalogue) {
       const before = open;
       if (!before) throw new Error('nothing is open yet');
-      const after = openNext(catalogue, sandboxUrl);
+      const after = openNext(catalogue);
       open = after;
       const gone = Promise.allSettled([...inFlight]).then(() => before.close(after));
       closing = Promise.allSettled([closing, gone]);

@@ -40,7 +40,8 @@ type Scope = {
 
 const TRUTH = new Set(['_&&_', '_||_', '!_']);
 const EQUALITY = new Set(['_==_', '_!=_']);
-const COMPARISONS = new Set([...EQUALITY, '_<_', '_<=_', '_>_', '_>=_']);
+/** Equality and order, by the names that the parser gives them. */
+export const COMPARISONS: ReadonlySet<string> = new Set([...EQUALITY, '_<_', '_<=_', '_>_', '_>=_']);
 const NO_AMOUNT =
   'amount can only be compared (== != < <= > >= in) with numbers as they are written, such as 100 or 99.90';
 

@@ -12,7 +12,7 @@ import { type Timestamp, TimestampSchema } from '@bufbuild/protobuf/wkt';
 import { RE2JS } from '@bufbuild/re2';
 import type { Decimal } from '../../gen/google/type/decimal_pb.js';
 import { type RoutingFacts, RoutingFactsSchema } from '../../gen/payments/v1/routing_facts_pb.js';
-import { constantOf, type Expr, scaleAmount, textOf } from './condition-check.ts';
+import { COMPARISONS, constantOf, type Expr, scaleAmount, textOf } from './condition-check.ts';
 import { FACT_TYPES, TIME_METHODS, type Type } from './condition-language.ts';
 import { localTime } from './local-time.ts';
 
@@ -101,35 +101,33 @@ function negated(evaluate: Evaluator): Evaluator {
   };
 }
 
+/** A fact with a literal, or with another fact: `issuer_country != country`. */
 function comparison(operator: string, left: Expr, right: Expr): Evaluator | undefined {
   const read = readerOf(left);
   const literal = literalOf(right, left);
-  if (!read) return undefined;
-  if (literal === undefined) return equality(operator, read, readerOf(right));
-  switch (operator) {
-    case '_==_':
-      return guarded((facts) => read(facts) === literal);
-    case '_!=_':
-      return guarded((facts) => read(facts) !== literal);
-    case '_<_':
-      return guarded((facts) => read(facts) < literal);
-    case '_<=_':
-      return guarded((facts) => read(facts) <= literal);
-    case '_>_':
-      return guarded((facts) => read(facts) > literal);
-    case '_>=_':
-      return guarded((facts) => read(facts) >= literal);
-    default:
-      return undefined;
-  }
+  const readOther = literal === undefined ? readerOf(right) : () => literal;
+  if (!read || !readOther || !COMPARISONS.has(operator)) return undefined;
+  return guarded((facts) => compare(operator, read(facts), readOther(facts)));
 }
 
-/** Of two facts: `issuer_country != country`. */
-function equality(operator: string, read: Read, readOther: Read | undefined): Evaluator | undefined {
-  if (!readOther) return undefined;
-  if (operator === '_==_') return guarded((facts) => read(facts) === readOther(facts));
-  if (operator === '_!=_') return guarded((facts) => read(facts) !== readOther(facts));
-  return undefined;
+/** @param operator one of COMPARISONS. */
+export function compare(operator: string, left: Value, right: Value): boolean {
+  switch (operator) {
+    case '_==_':
+      return left === right;
+    case '_!=_':
+      return left !== right;
+    case '_<_':
+      return left < right;
+    case '_<=_':
+      return left <= right;
+    case '_>_':
+      return left > right;
+    case '_>=_':
+      return left >= right;
+    default:
+      throw new Error(`${operator} is no comparison`);
+  }
 }
 
 function membership(left: Expr, right: Expr): Evaluator | undefined {
@@ -204,18 +202,10 @@ function known<T>(value: T | undefined): T {
   return value;
 }
 
-// The amount last read, since a payment asks the conditions of all routes, one after the other.
-let lastAmount = '';
-let lastUnits = 0n;
-
 /** An amount in ten-thousandths. */
 function unitsOf(amount: Decimal | undefined): bigint {
-  const { value } = known(amount);
-  if (value === lastAmount) return lastUnits;
-  const units = scaleAmount(value);
+  const units = scaleAmount(known(amount).value);
   if (units === undefined) throw new Error('the amount cannot be read');
-  lastAmount = value;
-  lastUnits = units;
   return units;
 }
 

@@ -1,6 +1,6 @@
 import type { RoutingFacts } from '../../gen/payments/v1/routing_facts_pb.js';
-import { type Expr, scaleAmount, textOf } from './condition-check.ts';
-import { FACTS, type Fact, factOf, literalOf, MIRRORED, type Value } from './condition-evaluator.ts';
+import { COMPARISONS, type Expr, scaleAmount, textOf } from './condition-check.ts';
+import { compare, FACTS, type Fact, factOf, literalOf, MIRRORED, type Value } from './condition-evaluator.ts';
 
 /** Whether a condition may hold of a payment: false is certain, true is not. */
 export type Precheck = (facts: RoutingFacts) => boolean;
@@ -38,26 +38,9 @@ export function precheckOf(operands: readonly Expr[]): Precheck {
 }
 
 function passes({ operator, among }: Test, value: Value, other: Value): boolean {
-  switch (operator) {
-    case '_==_':
-      return value === other;
-    case '_!=_':
-      return value !== other;
-    case '_<_':
-      return value < other;
-    case '_<=_':
-      return value <= other;
-    case '_>_':
-      return value > other;
-    case '_>=_':
-      return value >= other;
-    case '@in':
-      return among.includes(value);
-    case 'startsWith':
-      return (value as string).startsWith(other as string);
-    default:
-      return true;
-  }
+  if (operator === '@in') return among.includes(value);
+  if (operator === 'startsWith') return (value as string).startsWith(other as string);
+  return compare(operator, value, other);
 }
 
 const ORDER: readonly Fact[] = [...FACTS.values()].filter(({ type }) => type !== 'timestamp');
@@ -76,6 +59,7 @@ function testOf(expr: Expr): Test | undefined {
     const among = right.exprKind.value.elements.map((element) => literalOf(element, left));
     return among.includes(undefined) ? undefined : testOn(left, name, '', among as Value[]);
   }
+  if (!COMPARISONS.has(name)) return undefined;
   const mirrored = MIRRORED.get(name) ?? name;
   return (
     testOn(left, name, literalOf(right, left)) ??

@@ -17,7 +17,7 @@ import { lotSeed, orderTargets, type Signals } from './order-targets.ts';
 import { usesProviderToken } from './payment-attempt.ts';
 import { chooseMethod } from './payment-method.ts';
 import type { OpenCatalogue } from './prepare-payment.ts';
-import { pinnedPlan, type ReadyRoute } from './routing.ts';
+import type { ReadyRoute } from './routing.ts';
 import { routingFacts } from './routing-facts.ts';
 
 /** What an explanation is made from. */
@@ -78,7 +78,7 @@ function explainWay(
   seed: string,
   pinned: boolean,
 ) {
-  const plan = pinned ? pinnedPlan(planOf(facts.accountId)) : planOf(facts.accountId);
+  const plan = planOf(facts.accountId, pinned);
   const { targets, smart } = orderTargets(plan, facts, seed, signals);
   const weights = new Map(plan.targets.map(({ connection, weight }) => [connection.id, weight]));
   return {

@@ -47,12 +47,11 @@ export async function makeAttempts(
   beginBeforeMs: number,
 ): Promise<LastAttempt> {
   const { chosen, catalogue, facts } = prepared;
-  const [first, ...others] = chosen.targets;
+  const nextTarget = targetsInTurn(chosen, catalogue.signals);
   const goesOnUntilMs = performance.now() + GOES_ON_FOR_MS;
   let { attempt, record } = prepared;
   let beforeMs = beginBeforeMs;
-  let connectionId = first?.id ?? '';
-  let tried = 0;
+  let { connectionId } = prepared.claim;
   for (;;) {
     const { transactionId } = attempt;
     if (performance.now() > beforeMs) return { transactionId, outcome: HELD_UP, record };
@@ -62,9 +61,7 @@ export async function makeAttempts(
     catalogue.learn(connectionId, facts, outcome);
 
     const last: LastAttempt = { transactionId, outcome, record };
-    if (!(outcome.kind === 'not_sent' && outcome.untried)) tried += 1;
-    const target =
-      tried < chosen.maxAttempts ? nextTarget(chosen, outcome, others, catalogue.signals) : undefined;
+    const target = nextTarget(outcome);
     if (!target || performance.now() > goesOnUntilMs) return last;
 
     const { transaction } = recordOutcome(record, outcome, undefined, parts.now());
@@ -91,20 +88,23 @@ export async function makeAttempts(
 }
 
 /**
- * Where a payment goes on after an outcome, taken out of the targets that are left; undefined ends its attempts. What is
- * sent to an open circuit would only come back.
+ * Where a payment goes on after each of its outcomes, the first target's first; undefined ends its attempts. What is
+ * sent to an open circuit would only come back, and what found one open was no attempt.
  */
-export function nextTarget(
-  { softDeclines }: ChosenRoute,
-  outcome: Outcome,
-  left: Connection[],
-  signals: Signals,
-): Connection | undefined {
-  if (!mayGoOn(outcome, softDeclines)) return undefined;
-  for (let target = left.shift(); target; target = left.shift()) {
-    if (signals.isAvailable(target.id)) return target;
-  }
-  return undefined;
+export function targetsInTurn(
+  { targets, maxAttempts, softDeclines }: ChosenRoute,
+  { isAvailable }: Signals,
+): (outcome: Outcome) => Connection | undefined {
+  const left = targets.slice(1);
+  let tried = 0;
+  return (outcome) => {
+    if (!(outcome.kind === 'not_sent' && outcome.untried)) tried += 1;
+    if (tried >= maxAttempts || !mayGoOn(outcome, softDeclines)) return undefined;
+    for (let target = left.shift(); target; target = left.shift()) {
+      if (isAvailable(target.id)) return target;
+    }
+    return undefined;
+  };
 }
 
 const HELD_UP: Outcome = { kind: 'not_sent', detail: 'held up before sending' };

@@ -29,8 +29,8 @@ export type ReadyRoute = {
   readonly route: Route;
   /** undefined takes every payment. */
   readonly condition: Condition | undefined;
-  /** Where payments of an account go. */
-  readonly planOf: (accountId: string) => RoutePlan;
+  /** Where payments of an account go; `pinned` see Router. */
+  readonly planOf: (accountId: string, pinned: boolean) => RoutePlan;
 };
 
 /** What a route does with the payments that it takes. */
@@ -68,8 +68,8 @@ export function createRouter(
     choose(facts, seed, pinned = false) {
       const taken = routes.find(({ condition }) => !condition || condition.matches(facts));
       if (!taken) return undefined;
-      const plan = taken.planOf(facts.accountId);
-      const { targets, smart } = orderTargets(pinned ? pinnedPlan(plan) : plan, facts, seed, signals);
+      const plan = taken.planOf(facts.accountId, pinned);
+      const { targets, smart } = orderTargets(plan, facts, seed, signals);
       const { maxAttempts, softDeclines, monitored } = plan;
       return { route: taken.route, targets, maxAttempts, softDeclines, smart, monitored };
     },
@@ -77,7 +77,7 @@ export function createRouter(
 }
 
 /** A plan's first target, and no other. */
-export function pinnedPlan(plan: RoutePlan): RoutePlan {
+function pinnedPlan(plan: RoutePlan): RoutePlan {
   return { ...plan, targets: plan.targets.slice(0, 1), choice: Choice.PRIORITY, maxAttempts: 1 };
 }
 
@@ -89,7 +89,10 @@ function plansOf(route: Route, connections: ReadonlyMap<string, Connection>): Re
       return override.accountIds.map((accountId) => [accountId, plan] as const);
     }),
   );
-  return (accountId) => byAccount.get(accountId) ?? usual;
+  return (accountId, pinned) => {
+    const plan = byAccount.get(accountId) ?? usual;
+    return pinned ? pinnedPlan(plan) : plan;
+  };
 }
 
 function planOf(

@@ -6,7 +6,7 @@ import type { Outcome, PaymentAttempt } from '../connectors/connector.ts';
 import { formatMoney } from '../money.ts';
 import { type OpenedCatalogue, openCatalogue } from '../open-catalogue.ts';
 import { createApprovalRates } from '../payments/approval-rates.ts';
-import { nextTarget } from '../payments/make-attempts.ts';
+import { targetsInTurn } from '../payments/make-attempts.ts';
 import { openConnection } from '../payments/prepare-payment.ts';
 import type { ChosenRoute } from '../payments/routing.ts';
 import { Secret } from '../secret.ts';
@@ -108,17 +108,15 @@ async function pay(
   const attempt = attemptOf(payment);
   const attempts: PaymentEnd['attempts'][number][] = [];
   let cost = 0;
-  const left = [...(chosen?.targets ?? [])];
-  let tried = 0;
-  let target = left.shift();
-  while (chosen && target) {
+  const nextTarget = chosen && targetsInTurn(chosen, catalogue.signals);
+  let target = chosen?.targets[0];
+  while (target) {
     const { id } = target;
     const outcome = await openConnection(catalogue, id).pay(attempt);
     catalogue.learn(id, payment.facts, outcome);
     attempts.push({ connectionId: id, outcome: outcome.kind });
     cost += costOf(outcome, payment, behaviours.get(id)?.cost);
-    if (!(outcome.kind === 'not_sent' && outcome.untried)) tried += 1;
-    target = tried < chosen.maxAttempts ? nextTarget(chosen, outcome, left, catalogue.signals) : undefined;
+    target = nextTarget?.(outcome);
   }
   const hour = Math.floor((payment.atMs - DAY_STARTS_MS) / HOUR_MS);
   return { payment, hour, attempts, waitedMs: time.now() - payment.atMs, cost };

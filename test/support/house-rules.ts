@@ -33,7 +33,7 @@ const LAYERS: readonly (readonly string[])[] = [
   ['src/connectors', 'src/store', 'src/vault', 'src/sandbox'],
   ['src/payments'],
   ['src/api'],
-  ['src/check-catalogue'],
+  ['src/check-catalogue', 'src/yaml-file'],
   ['src/catalogue', 'src/config', 'src/sandbox-fixtures'],
   ['src/open-catalogue'],
   ['src/observe', 'src/reload-catalogue', 'src/simulation'],

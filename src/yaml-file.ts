@@ -1,0 +1,26 @@
+import { readFileSync } from 'node:fs';
+import { type Document, LineCounter, parseDocument } from 'yaml';
+
+/** Makes the error that says what is wrong with a file. */
+export type Refuse = (message: string) => Error;
+
+/** A YAML document (or JSON, which is YAML), with the lines that its places are in. */
+export type YamlFile = { readonly document: Document; readonly lineCounter: LineCounter };
+
+/** The text of a file that the operator wrote. @throws what `refuse` makes when it cannot be read. */
+export function readTextFile(file: string, refuse: Refuse): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    throw refuse(`${file} cannot be read (${(error as NodeJS.ErrnoException).code})`);
+  }
+}
+
+/** Parses a file's text; `file` is for messages. @throws what `refuse` makes, with the line, when it is no YAML. */
+export function parseYaml(text: string, file: string, refuse: Refuse): YamlFile {
+  const lineCounter = new LineCounter();
+  const document = parseDocument(text, { prettyErrors: true, lineCounter });
+  const [syntaxError] = document.errors;
+  if (syntaxError) throw refuse(`${file}: ${syntaxError.message}`);
+  return { document, lineCounter };
+}
