@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createSecureContext } from 'node:tls';
-import { SANDBOX_OPERATOR_KEY } from './api/operator-key.ts';
-import type { LookUpSchedule } from './payments/finish-payment.ts';
+import { SANDBOX_OPERATOR_KEY } from '#src/api/operator-key.ts';
+import type { LookUpSchedule } from '#src/payments/finish-payment.ts';
 
 /** Everything that the environment says; the only reader of process.env. */
 export type Config = {

@@ -1,21 +1,21 @@
 import { join } from 'node:path';
 import { pino } from 'pino';
-import { LOG_SERIALIZERS } from './api/error-handler.ts';
-import { describeError } from './api/errors.ts';
-import { SANDBOX_OPERATOR_KEY } from './api/operator-key.ts';
-import { readCatalogue } from './catalogue.ts';
+import { LOG_SERIALIZERS } from '#src/api/error-handler.ts';
+import { describeError } from '#src/api/errors.ts';
+import { SANDBOX_OPERATOR_KEY } from '#src/api/operator-key.ts';
+import { readCatalogue } from '#src/catalogue/read-catalogue.ts';
+import { fileStamp, startReloading } from '#src/catalogue/reload-catalogue.ts';
+import { explainFailure } from '#src/commands/explain-failure.ts';
+import { createBinTable } from '#src/payments/bin-table.ts';
+import { resolveDataDir } from '#src/postgres/data-dir.ts';
+import { startEmbeddedPostgres } from '#src/postgres/embedded-postgres.ts';
+import { addSandboxFixtures, SANDBOX_ACCOUNT } from '#src/server/sandbox-fixtures.ts';
+import { createServer } from '#src/server/server.ts';
+import { type Database, openDatabase } from '#src/store/database.ts';
+import { migrate } from '#src/store/migrate.ts';
+import { cardVault } from '#src/vault/card-vault.ts';
+import { embeddedKeys, hashKeys, type InstallationKeys } from '#src/vault/key-file.ts';
 import { CHECKOUT_DIR, type Config, readConfig } from './config.ts';
-import { explainFailure } from './explain-failure.ts';
-import { createBinTable } from './payments/bin-table.ts';
-import { fileStamp, startReloading } from './reload-catalogue.ts';
-import { addSandboxFixtures, SANDBOX_ACCOUNT } from './sandbox-fixtures.ts';
-import { createServer } from './server.ts';
-import { resolveDataDir } from './store/data-dir.ts';
-import { type Database, openDatabase } from './store/database.ts';
-import { startEmbeddedPostgres } from './store/embedded-postgres.ts';
-import { migrate } from './store/migrate.ts';
-import { cardVault } from './vault/card-vault.ts';
-import { embeddedKeys, hashKeys, type InstallationKeys } from './vault/key-file.ts';
 
 /** How much longer than the drain everything else may take to end, such as a database that does not answer. */
 const END_MARGIN_MS = 15_000;

@@ -1,6 +1,6 @@
 import { create } from '@bufbuild/protobuf';
 import currencyCodes from 'currency-codes';
-import { type Decimal, DecimalSchema } from '../gen/google/type/decimal_pb.js';
+import { type Decimal, DecimalSchema } from '#gen/google/type/decimal_pb.js';
 
 /** An amount of money: an integer of the currency's minor units (ISO 4217), never a float. */
 export type Money = { readonly minorUnits: bigint; readonly currency: string };

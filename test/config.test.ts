@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { ConfigError, readCatalogueFile, readConfig, readDataConfig } from '../src/config.ts';
+import { ConfigError, readCatalogueFile, readConfig, readDataConfig } from '#src/config.ts';
 
 const KEY = Buffer.alloc(32, 7).toString('base64');
 const KEYS = { VAULT_KEYS: `one:${KEY}`, HASH_KEY: KEY };

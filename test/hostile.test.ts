@@ -6,7 +6,7 @@ import v8 from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { REASONS, type Reason } from '../src/payments/payment-error.ts';
+import { REASONS, type Reason } from '#src/service-error.ts';
 import {
   type ApiClients,
   apiClients,

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { currencyDigits, formatMoney, isDecimal, parseMoney, toDecimal } from '../src/money.ts';
+import { currencyDigits, formatMoney, isDecimal, parseMoney, toDecimal } from '#src/money.ts';
 
 const currency = fc.constantFrom('JPY', 'USD', 'KWD', 'CLF');
 const minorUnits = fc.bigInt({ min: -(10n ** 18n), max: 10n ** 18n });

@@ -1,4 +1,4 @@
-import { PaymentError } from '../payments/payment-error.ts';
+import { PaymentError } from '#src/service-error.ts';
 
 /** How much is taken on at once. What exceeds either is refused at once: nothing is sent, no key is claimed. */
 export type AdmissionLimits = {

@@ -1,7 +1,7 @@
 import { errorToJsonBytes } from '@connectrpc/connect/protocol-connect';
 import { setTrailerStatus } from '@connectrpc/connect/protocol-grpc';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { type PaymentError, REASONS } from '../payments/payment-error.ts';
+import { type PaymentError, REASONS } from '#src/service-error.ts';
 import { type Admission, anyOf, OVERLOADED, type Ticket } from './admission.ts';
 import { answerProblem } from './error-handler.ts';
 import { toConnectError } from './errors.ts';

@@ -1,6 +1,6 @@
 import { hash, timingSafeEqual } from 'node:crypto';
-import { PaymentError } from '../payments/payment-error.ts';
-import { INVALID_CREDENTIALS_MESSAGE } from '../payments/prepare-payment.ts';
+import { INVALID_CREDENTIALS_MESSAGE } from '#src/payments/prepare-payment.ts';
+import { PaymentError } from '#src/service-error.ts';
 
 /** Reads a header (gRPC: metadata) of the call by its lower-case name. */
 export type ReadHeader = (name: string) => string | undefined;

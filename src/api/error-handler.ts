@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { PaymentError, type Reason } from '../payments/payment-error.ts';
+import { PaymentError, type Reason } from '#src/service-error.ts';
 import { describeError, toPaymentError, toProblem } from './errors.ts';
 
 /** Answers every error of an application as application/problem+json (RFC 9457), and unknown paths in the caller's protocol. */

@@ -1,7 +1,7 @@
 import { Code, ConnectError } from '@connectrpc/connect';
 import type { FastifyError } from 'fastify';
-import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from '../../gen/google/rpc/error_details_pb.js';
-import { type FieldError, PaymentError, REASONS, type Reason } from '../payments/payment-error.ts';
+import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from '#gen/google/rpc/error_details_pb.js';
+import { type FieldError, PaymentError, REASONS, type Reason } from '#src/service-error.ts';
 
 /** The domain of google.rpc.ErrorInfo: what the reasons are unique in. */
 export const ERROR_DOMAIN = 'payments.v1';

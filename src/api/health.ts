@@ -6,7 +6,7 @@ import {
   Health,
   type HealthCheckRequest,
   HealthCheckResponse_ServingStatus as Status,
-} from '../../gen/grpc/health/v1/health_pb.js';
+} from '#gen/grpc/health/v1/health_pb.js';
 
 /** What health is told by. */
 export type HealthOptions = {

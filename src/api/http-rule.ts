@@ -1,6 +1,6 @@
 import { type DescField, type DescMessage, type DescMethod, getOption, hasOption } from '@bufbuild/protobuf';
-import { http } from '../../gen/google/api/annotations_pb.js';
-import type { HttpRule } from '../../gen/google/api/http_pb.js';
+import { http } from '#gen/google/api/annotations_pb.js';
+import type { HttpRule } from '#gen/google/api/http_pb.js';
 
 /** A way to call an rpc by HTTP. */
 export type HttpBinding = {

@@ -1,18 +1,18 @@
 import { create } from '@bufbuild/protobuf';
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
-import type { Catalogue } from '../../gen/payments/config/catalogue_pb.js';
+import type { Catalogue } from '#gen/payments/config/catalogue_pb.js';
 import {
   type ExplainRouteRequest,
   ExplainRouteRequestSchema,
   type ExplainRouteResponse,
   ListConnectionsResponseSchema,
   type OperatorService,
-} from '../../gen/payments/v1/operator_service_pb.js';
-import { describeConnection, type ExplainedCatalogue, explainRoute } from '../payments/explain-route.ts';
-import { type FieldError, invalidParameters, PaymentError } from '../payments/payment-error.ts';
+} from '#gen/payments/v1/operator_service_pb.js';
+import { describeConnection, type ExplainedCatalogue, explainRoute } from '#src/payments/explain-route.ts';
+import { type FieldError, invalidParameters, PaymentError } from '#src/service-error.ts';
+import { validate } from '#src/wire/validate.ts';
 import { requireValid } from './require-valid.ts';
 import type { ServiceHandlers } from './rest.ts';
-import { validate } from './validate.ts';
 
 /** What operators are told of. */
 export type OperatorParts = {

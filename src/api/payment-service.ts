@@ -1,6 +1,6 @@
-import type { PaymentService } from '../../gen/payments/v1/payment_service_pb.js';
-import { type Caller, createPayment, type PaymentParts } from '../payments/create-payment.ts';
-import { getPayment } from '../payments/get-payment.ts';
+import type { PaymentService } from '#gen/payments/v1/payment_service_pb.js';
+import { type Caller, createPayment, type PaymentParts } from '#src/payments/create-payment.ts';
+import { getPayment } from '#src/payments/get-payment.ts';
 import { requireValid } from './require-valid.ts';
 import type { ServiceHandlers } from './rest.ts';
 

@@ -1,4 +1,4 @@
-import { PaymentError } from '../payments/payment-error.ts';
+import { PaymentError } from '#src/service-error.ts';
 
 /** How fast one account may call. */
 export type RateLimitOptions = {

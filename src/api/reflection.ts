@@ -3,14 +3,11 @@ import { toBinary } from '@bufbuild/protobuf';
 import { nestedTypes } from '@bufbuild/protobuf/reflect';
 import { FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt';
 import { Code, ConnectError, type ConnectRouter } from '@connectrpc/connect';
-import {
-  ServerReflection,
-  type ServerReflectionRequest,
-} from '../../gen/grpc/reflection/v1/reflection_pb.js';
+import { ServerReflection, type ServerReflectionRequest } from '#gen/grpc/reflection/v1/reflection_pb.js';
 import {
   type ServerReflectionRequest as ServerReflectionRequestV1Alpha,
   ServerReflection as ServerReflectionV1Alpha,
-} from '../../gen/grpc/reflection/v1alpha/reflection_pb.js';
+} from '#gen/grpc/reflection/v1alpha/reflection_pb.js';
 
 /** Questions of one stream. A client that describes everything asks one a symbol; how long it may take is the listener's limit. */
 const MAX_QUESTIONS = 1_000;

@@ -1,10 +1,10 @@
 import {
   type CreatePaymentRequest,
   CreatePaymentRequestSchema,
-} from '../../gen/payments/v1/payment_service_pb.js';
-import { checkRequest } from '../payments/check-request.ts';
-import { type FieldError, invalidParameters } from '../payments/payment-error.ts';
-import { MAX_FIELD_ERRORS, validate } from './validate.ts';
+} from '#gen/payments/v1/payment_service_pb.js';
+import { checkRequest } from '#src/payments/check-request.ts';
+import { type FieldError, invalidParameters } from '#src/service-error.ts';
+import { MAX_FIELD_ERRORS, validate } from '#src/wire/validate.ts';
 
 const checkRules = validate(CreatePaymentRequestSchema);
 

@@ -1,8 +1,8 @@
 import { type DescField, type DescMessage, ScalarType } from '@bufbuild/protobuf';
 import type { FastifyRequest } from 'fastify';
-import { PaymentError } from '../payments/payment-error.ts';
+import { PaymentError } from '#src/service-error.ts';
+import { isJsonObject, RawNumber } from '#src/wire/parse-json.ts';
 import { type FieldPath, fieldPath, type HttpBinding } from './http-rule.ts';
-import { isJsonObject, RawNumber } from './parse-json.ts';
 
 /**
  * The request message of a call as REST JSON, put together from body, path and query string as google.api.http has it:

@@ -2,13 +2,13 @@ import { promisify } from 'node:util';
 import { brotliDecompress, gunzip } from 'node:zlib';
 import type { DescMessage, DescService, MessageShape } from '@bufbuild/protobuf';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { PaymentError } from '../payments/payment-error.ts';
-import { canonicalize } from './canonical-message.ts';
+import { PaymentError } from '#src/service-error.ts';
+import { canonicalize } from '#src/wire/canonical-message.ts';
+import { parseJson } from '#src/wire/parse-json.ts';
+import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
+import { jsonEncoder } from '#src/wire/wire-json-encode.ts';
 import { type HttpBinding, httpBindings } from './http-rule.ts';
-import { parseJson } from './parse-json.ts';
 import { requestJson } from './rest-request.ts';
-import { jsonDecoder } from './wire-json-decode.ts';
-import { jsonEncoder } from './wire-json-encode.ts';
 
 /** The size that a body may have, expanded. */
 export const BODY_LIMIT_BYTES = 256 * 1024;

@@ -16,11 +16,11 @@ import {
 } from '@connectrpc/connect';
 import { compressionBrotli, compressionGzip } from '@connectrpc/connect-node';
 import type { FastifyRequest } from 'fastify';
-import { canonicalize } from './canonical-message.ts';
+import { canonicalize } from '#src/wire/canonical-message.ts';
+import { NESTING_LIMIT, parseJson } from '#src/wire/parse-json.ts';
+import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
 import { rewriteConnectError, toConnectError, toPaymentError } from './errors.ts';
-import { NESTING_LIMIT, parseJson } from './parse-json.ts';
 import { type Answer, BODY_LIMIT_BYTES, type ServiceHandlers } from './rest.ts';
-import { jsonDecoder } from './wire-json-decode.ts';
 
 const requestKey = createContextKey<FastifyRequest | undefined>(undefined);
 

@@ -1,9 +1,9 @@
 import type { JsonObject } from '@bufbuild/protobuf';
-import type { AdditionalData } from '../../gen/payments/v1/additional_data_pb.js';
-import type { CustomerPayer } from '../../gen/payments/v1/customer_payer_pb.js';
-import type { ProviderData } from '../../gen/payments/v1/payment_pb.js';
-import type { Money } from '../money.ts';
-import type { Secret } from '../secret.ts';
+import type { AdditionalData } from '#gen/payments/v1/additional_data_pb.js';
+import type { CustomerPayer } from '#gen/payments/v1/customer_payer_pb.js';
+import type { ProviderData } from '#gen/payments/v1/payment_pb.js';
+import type { Money } from '#src/money.ts';
+import type { Secret } from '#src/secret.ts';
 
 /** How one kind of provider is spoken to. One folder under connectors/, one line in registry.ts. */
 export type Connector = {

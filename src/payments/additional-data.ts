@@ -1,5 +1,5 @@
 import { create } from '@bufbuild/protobuf';
-import type { Decimal } from '../../gen/google/type/decimal_pb.js';
+import type { Decimal } from '#gen/google/type/decimal_pb.js';
 import {
   type AdditionalData,
   AdditionalDataSchema,
@@ -11,8 +11,8 @@ import {
   type Order,
   OrderItemSchema,
   OrderSchema,
-} from '../../gen/payments/v1/additional_data_pb.js';
-import { parseMoney, toDecimal } from '../money.ts';
+} from '#gen/payments/v1/additional_data_pb.js';
+import { parseMoney, toDecimal } from '#src/money.ts';
 
 /** The additional data as the record has it: echoed, with every amount written in its currency's digits; pure. */
 export function recordedAdditionalData(

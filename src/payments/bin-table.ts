@@ -1,4 +1,4 @@
-import type { Bin } from '../../gen/payments/config/catalogue_pb.js';
+import type { Bin } from '#gen/payments/config/catalogue_pb.js';
 
 /** What is known of the issuer of a card, by the longest prefix of its number; undefined when nothing is. */
 export type BinTable = (cardNumber: string) => Bin | undefined;

@@ -1,13 +1,13 @@
 import { createHmac } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
 import creditCardType from 'credit-card-type';
-import type { Bin } from '../../gen/payments/config/catalogue_pb.js';
+import type { Bin } from '#gen/payments/config/catalogue_pb.js';
 import {
   type CardData,
   type CardDataInput,
   CardDataSchema,
   ThreeDSecureSchema,
-} from '../../gen/payments/v1/payment_method_pb.js';
+} from '#gen/payments/v1/payment_method_pb.js';
 
 /**
  * What may be told of a card, as the record has it.

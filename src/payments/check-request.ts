@@ -1,16 +1,16 @@
 import countryCodes from 'i18n-iso-countries/codes.json' with { type: 'json' };
-import type { Decimal } from '../../gen/google/type/decimal_pb.js';
-import type { Airline, Order } from '../../gen/payments/v1/additional_data_pb.js';
-import type { Address, CustomerPayer } from '../../gen/payments/v1/customer_payer_pb.js';
-import type { PaymentMethodInput } from '../../gen/payments/v1/payment_method_pb.js';
+import type { Decimal } from '#gen/google/type/decimal_pb.js';
+import type { Airline, Order } from '#gen/payments/v1/additional_data_pb.js';
+import type { Address, CustomerPayer } from '#gen/payments/v1/customer_payer_pb.js';
+import type { PaymentMethodInput } from '#gen/payments/v1/payment_method_pb.js';
 import {
   type CreatePaymentRequest,
   CreatePaymentRequestSchema,
-} from '../../gen/payments/v1/payment_service_pb.js';
-import { currencyDigits, isDecimal, parseMoney } from '../money.ts';
+} from '#gen/payments/v1/payment_service_pb.js';
+import { currencyDigits, isDecimal, parseMoney } from '#src/money.ts';
+import type { FieldError } from '#src/service-error.ts';
 import { passesLuhn } from './card.ts';
 import { checkValues, type Report } from './check-values.ts';
-import type { FieldError } from './payment-error.ts';
 
 /** Every country code of ISO 3166-1 alpha-2; the list has Kosovo's too, which is user-assigned and not ISO's. */
 export const COUNTRIES: ReadonlySet<string> = new Set(

@@ -1,6 +1,6 @@
 import { type DescField, type DescMessage, type Message, ScalarType } from '@bufbuild/protobuf';
 import type { Timestamp, Value } from '@bufbuild/protobuf/wkt';
-import type { FieldCode } from './payment-error.ts';
+import type { FieldCode } from '#src/service-error.ts';
 
 /** Takes a field at fault. */
 export type Report = (field: string, code: FieldCode, message: string) => void;

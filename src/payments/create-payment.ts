@@ -1,7 +1,9 @@
-import type { Payment } from '../../gen/payments/v1/payment_pb.js';
-import type { CreatePaymentRequest } from '../../gen/payments/v1/payment_service_pb.js';
-import { isSurelyNotCommitted, isUnavailable } from '../store/database.ts';
-import { type Claim, claimPayment, findByKey, type Held } from '../store/payments.ts';
+import type { Payment } from '#gen/payments/v1/payment_pb.js';
+import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.js';
+import { PaymentError } from '#src/service-error.ts';
+import { isSurelyNotCommitted, isUnavailable } from '#src/store/database.ts';
+import { type Claim, claimPayment, findByKey, type Held } from '#src/store/payments.ts';
+import { orUnavailable } from '#src/store/unavailable.ts';
 import { type FinishObserver, type FinishParts, finishOf, within, writeFinish } from './finish-payment.ts';
 import {
   awaitAnswer,
@@ -11,10 +13,8 @@ import {
   requireSameRequest,
 } from './idempotency.ts';
 import { type AttemptParts, makeAttempts } from './make-attempts.ts';
-import { PaymentError } from './payment-error.ts';
 import { type PreparedPayment, type PrepareParts, preparePayment } from './prepare-payment.ts';
 import { decodeRecord } from './stored-record.ts';
-import { orUnavailable } from './unavailable.ts';
 
 /** What creating a payment needs. */
 export type PaymentParts = PrepareParts &

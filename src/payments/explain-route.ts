@@ -1,6 +1,6 @@
 import { create } from '@bufbuild/protobuf';
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
-import { Choice, type Connection as Definition } from '../../gen/payments/config/catalogue_pb.js';
+import { Choice, type Connection as Definition } from '#gen/payments/config/catalogue_pb.js';
 import {
   type Connection,
   Connection_Circuit,
@@ -8,16 +8,16 @@ import {
   type ExplainRouteResponse,
   ExplainRouteResponse_Choice,
   ExplainRouteResponseSchema,
-} from '../../gen/payments/v1/operator_service_pb.js';
-import type { CreatePaymentRequest } from '../../gen/payments/v1/payment_service_pb.js';
-import type { RoutingFacts } from '../../gen/payments/v1/routing_facts_pb.js';
-import type { ConnectionHealth } from '../connectors/circuit-breaker.ts';
+} from '#gen/payments/v1/operator_service_pb.js';
+import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.js';
+import type { RoutingFacts } from '#gen/payments/v1/routing_facts_pb.js';
+import type { ConnectionHealth } from '#src/connectors/circuit-breaker.ts';
+import { lotSeed, orderTargets, type Signals } from '#src/routing/order-targets.ts';
+import type { ReadyRoute } from '#src/routing/router.ts';
 import { cardData } from './card.ts';
-import { lotSeed, orderTargets, type Signals } from './order-targets.ts';
 import { usesProviderToken } from './payment-attempt.ts';
 import { chooseMethod } from './payment-method.ts';
 import type { OpenCatalogue } from './prepare-payment.ts';
-import type { ReadyRoute } from './routing.ts';
 import { routingFacts } from './routing-facts.ts';
 
 /** What an explanation is made from. */

@@ -1,9 +1,9 @@
 import { setTimeout } from 'node:timers/promises';
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
-import { type Payment, Payment_Status, Transaction_Status } from '../../gen/payments/v1/payment_pb.js';
-import type { Outcome } from '../connectors/connector.ts';
-import { type Database, isUnavailable } from '../store/database.ts';
-import { type Finish, finishPayment } from '../store/payments.ts';
+import { type Payment, Payment_Status, Transaction_Status } from '#gen/payments/v1/payment_pb.js';
+import type { Outcome } from '#src/connectors/connector.ts';
+import { type Database, isUnavailable } from '#src/store/database.ts';
+import { type Finish, finishPayment } from '#src/store/payments.ts';
 import { recordOutcome } from './payment-record.ts';
 import { encodeRecord } from './stored-record.ts';
 

@@ -1,11 +1,11 @@
-import type { Payment } from '../../gen/payments/v1/payment_pb.js';
-import type { Database } from '../store/database.ts';
-import { getPaymentRecord } from '../store/payments.ts';
-import { isUuid } from '../store/stored-objects.ts';
-import { PaymentError } from './payment-error.ts';
+import type { Payment } from '#gen/payments/v1/payment_pb.js';
+import { PaymentError } from '#src/service-error.ts';
+import type { Database } from '#src/store/database.ts';
+import { getPaymentRecord } from '#src/store/payments.ts';
+import { isUuid } from '#src/store/stored-objects.ts';
+import { orUnavailable } from '#src/store/unavailable.ts';
 import { INVALID_CREDENTIALS_MESSAGE } from './prepare-payment.ts';
 import { decodeRecord } from './stored-record.ts';
-import { orUnavailable } from './unavailable.ts';
 
 /**
  * A payment as it stands now, which may have moved on from what its creation was answered.

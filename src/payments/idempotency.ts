@@ -1,17 +1,13 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { toBinary } from '@bufbuild/protobuf';
 import type { Value } from '@bufbuild/protobuf/wkt';
-import type {
-  CardDataInput,
-  CardInput,
-  PaymentMethodInput,
-} from '../../gen/payments/v1/payment_method_pb.js';
+import type { CardDataInput, CardInput, PaymentMethodInput } from '#gen/payments/v1/payment_method_pb.js';
 import {
   type CreatePaymentRequest,
   CreatePaymentRequestSchema,
-} from '../../gen/payments/v1/payment_service_pb.js';
-import type { Held } from '../store/payments.ts';
-import { PaymentError } from './payment-error.ts';
+} from '#gen/payments/v1/payment_service_pb.js';
+import { PaymentError } from '#src/service-error.ts';
+import type { Held } from '#src/store/payments.ts';
 
 const KEY_FORM = /^[\x20-\x7e]{1,255}$/;
 

@@ -1,16 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
-import type { Connection } from '../../gen/payments/config/catalogue_pb.js';
-import { type Payment, Transaction_Status } from '../../gen/payments/v1/payment_pb.js';
-import { assertNever, type Outcome } from '../connectors/connector.ts';
-import { isUnavailable } from '../store/database.ts';
-import { beginNextAttempt, type NextAttempt } from '../store/payments.ts';
+import type { Connection } from '#gen/payments/config/catalogue_pb.js';
+import { type Payment, Transaction_Status } from '#gen/payments/v1/payment_pb.js';
+import { assertNever, type Outcome } from '#src/connectors/connector.ts';
+import type { Signals } from '#src/routing/order-targets.ts';
+import type { ChosenRoute } from '#src/routing/router.ts';
+import { isUnavailable } from '#src/store/database.ts';
+import { beginNextAttempt, type NextAttempt } from '#src/store/payments.ts';
 import type { FinishParts } from './finish-payment.ts';
-import type { Signals } from './order-targets.ts';
 import { recordOutcome, withAttempt } from './payment-record.ts';
 import { declineOf, WAITING } from './payment-status.ts';
 import { leaseS, openConnection, type PreparedPayment } from './prepare-payment.ts';
-import type { ChosenRoute } from './routing.ts';
 import { encodeRecord } from './stored-record.ts';
 
 /** What making attempts needs. */

@@ -1,6 +1,6 @@
-import { type Payment, Payment_Workflow } from '../../gen/payments/v1/payment_pb.js';
-import type { AttemptCard, AttemptMethod, PaymentAttempt } from '../connectors/connector.ts';
-import type { VaultedToken } from '../store/stored-objects.ts';
+import { type Payment, Payment_Workflow } from '#gen/payments/v1/payment_pb.js';
+import type { AttemptCard, AttemptMethod, PaymentAttempt } from '#src/connectors/connector.ts';
+import type { VaultedToken } from '#src/store/stored-objects.ts';
 import type { ChosenMethod } from './payment-method.ts';
 import type { PaymentFacts } from './payment-record.ts';
 

@@ -1,8 +1,8 @@
-import type { PaymentMethodType } from '../../gen/payments/config/catalogue_pb.js';
-import type { CardDataInput } from '../../gen/payments/v1/payment_method_pb.js';
-import { Payment_Workflow, Transaction_Category } from '../../gen/payments/v1/payment_pb.js';
-import type { CreatePaymentRequest } from '../../gen/payments/v1/payment_service_pb.js';
-import { type FieldError, invalidParameters, PaymentError } from './payment-error.ts';
+import type { PaymentMethodType } from '#gen/payments/config/catalogue_pb.js';
+import type { CardDataInput } from '#gen/payments/v1/payment_method_pb.js';
+import { Payment_Workflow, Transaction_Category } from '#gen/payments/v1/payment_pb.js';
+import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.js';
+import { type FieldError, invalidParameters, PaymentError } from '#src/service-error.ts';
 
 /** How the payer pays, with nothing left to guess: what `detail` may hold, by category and workflow. */
 export type ChosenMethod = {

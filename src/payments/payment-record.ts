@@ -1,11 +1,11 @@
 import { clone, create } from '@bufbuild/protobuf';
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
-import type { Connection } from '../../gen/payments/config/catalogue_pb.js';
+import type { Connection } from '#gen/payments/config/catalogue_pb.js';
 import {
   BrowserInfoSchema,
   type CustomerPayer,
   CustomerPayerSchema,
-} from '../../gen/payments/v1/customer_payer_pb.js';
+} from '#gen/payments/v1/customer_payer_pb.js';
 import {
   type CardData,
   CardDataSchema,
@@ -17,7 +17,7 @@ import {
   ThreeDSecureSchema,
   TransactionPaymentMethodSchema,
   WalletSchema,
-} from '../../gen/payments/v1/payment_method_pb.js';
+} from '#gen/payments/v1/payment_method_pb.js';
 import {
   AmountSchema,
   CheckoutSchema,
@@ -31,15 +31,15 @@ import {
   Transaction_Category,
   Transaction_Type,
   TransactionSchema,
-} from '../../gen/payments/v1/payment_pb.js';
-import type { CreatePaymentRequest } from '../../gen/payments/v1/payment_service_pb.js';
+} from '#gen/payments/v1/payment_pb.js';
+import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.js';
 
-import type { Outcome } from '../connectors/connector.ts';
-import { type Money, toDecimal } from '../money.ts';
+import type { Outcome } from '#src/connectors/connector.ts';
+import { type Money, toDecimal } from '#src/money.ts';
+import type { ChosenRoute } from '#src/routing/router.ts';
 import { recordedAdditionalData } from './additional-data.ts';
 import type { ChosenMethod } from './payment-method.ts';
 import { type States, statesOf, WAITING } from './payment-status.ts';
-import type { ChosenRoute } from './routing.ts';
 
 /** Everything that is known of a payment before its provider is called. */
 export type PaymentFacts = {

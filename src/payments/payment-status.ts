@@ -1,9 +1,5 @@
-import {
-  Payment_Status,
-  Payment_SubStatus_Value,
-  Transaction_Status,
-} from '../../gen/payments/v1/payment_pb.js';
-import { assertNever, type Outcome } from '../connectors/connector.ts';
+import { Payment_Status, Payment_SubStatus_Value, Transaction_Status } from '#gen/payments/v1/payment_pb.js';
+import { assertNever, type Outcome } from '#src/connectors/connector.ts';
 
 /** What an outcome makes of a payment and its transaction. */
 export type States = {

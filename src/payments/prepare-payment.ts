@@ -1,33 +1,33 @@
 import { randomUUID } from 'node:crypto';
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
-import { CustomerPayerSchema } from '../../gen/payments/v1/customer_payer_pb.js';
-import { type CardData, CardDataSchema } from '../../gen/payments/v1/payment_method_pb.js';
+import { CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
+import { type CardData, CardDataSchema } from '#gen/payments/v1/payment_method_pb.js';
 import {
   type Payment,
   Payment_Status,
   Payment_Workflow,
   Transaction_Status,
-} from '../../gen/payments/v1/payment_pb.js';
-import type { CreatePaymentRequest } from '../../gen/payments/v1/payment_service_pb.js';
-import type { RoutingFacts } from '../../gen/payments/v1/routing_facts_pb.js';
-import type { AttemptCard, Connection, Outcome, PaymentAttempt } from '../connectors/connector.ts';
-import { type Money, parseMoney } from '../money.ts';
-import { Secret } from '../secret.ts';
-import type { Database } from '../store/database.ts';
-import type { Claim } from '../store/payments.ts';
-import { findStoredObjects, type StoredObjects, type VaultedToken } from '../store/stored-objects.ts';
-import { type CardVault, VaultKeyMissingError } from '../vault/card-vault.ts';
+} from '#gen/payments/v1/payment_pb.js';
+import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.js';
+import type { RoutingFacts } from '#gen/payments/v1/routing_facts_pb.js';
+import type { AttemptCard, Connection, Outcome, PaymentAttempt } from '#src/connectors/connector.ts';
+import { type Money, parseMoney } from '#src/money.ts';
+import { lotSeed, type Signals } from '#src/routing/order-targets.ts';
+import type { ChosenRoute, Router } from '#src/routing/router.ts';
+import { Secret } from '#src/secret.ts';
+import { PaymentError, type Reason } from '#src/service-error.ts';
+import type { Database } from '#src/store/database.ts';
+import type { Claim } from '#src/store/payments.ts';
+import { findStoredObjects, type StoredObjects, type VaultedToken } from '#src/store/stored-objects.ts';
+import { type CardVault, VaultKeyMissingError } from '#src/vault/card-vault.ts';
 import type { BinTable } from './bin-table.ts';
 import { cardData, cardFingerprint } from './card.ts';
 import type { LookUpSchedule } from './finish-payment.ts';
-import { lotSeed, type Signals } from './order-targets.ts';
 import { paymentAttempt, usesProviderToken } from './payment-attempt.ts';
-import { PaymentError, type Reason } from './payment-error.ts';
 import { type ChosenMethod, chooseMethod, type MethodTypes } from './payment-method.ts';
 import { newRecord, type PaymentFacts } from './payment-record.ts';
 import { WAITING } from './payment-status.ts';
-import type { ChosenRoute, Router } from './routing.ts';
 import { routingFacts } from './routing-facts.ts';
 import { encodeRecord } from './stored-record.ts';
 

@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises';
-import { type Payment, Payment_Workflow, Transaction_Category } from '../../gen/payments/v1/payment_pb.js';
-import type { Connection, LookUp, Outcome } from '../connectors/connector.ts';
-import { countOpenAttempts, type DueAttempt, postponeLookUp, takeDueAttempts } from '../store/look-ups.ts';
+import { type Payment, Payment_Workflow, Transaction_Category } from '#gen/payments/v1/payment_pb.js';
+import type { Connection, LookUp, Outcome } from '#src/connectors/connector.ts';
+import { countOpenAttempts, type DueAttempt, postponeLookUp, takeDueAttempts } from '#src/store/look-ups.ts';
 import { type FinishParts, finishOf, lookUpPauseS, writeFinish } from './finish-payment.ts';
 import { decodeRecord } from './stored-record.ts';
 

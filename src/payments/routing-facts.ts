@@ -1,9 +1,9 @@
 import { create } from '@bufbuild/protobuf';
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
-import type { CardData } from '../../gen/payments/v1/payment_method_pb.js';
-import { Payment_Workflow, Transaction_Category } from '../../gen/payments/v1/payment_pb.js';
-import type { CreatePaymentRequest } from '../../gen/payments/v1/payment_service_pb.js';
-import { type RoutingFacts, RoutingFactsSchema } from '../../gen/payments/v1/routing_facts_pb.js';
+import type { CardData } from '#gen/payments/v1/payment_method_pb.js';
+import { Payment_Workflow, Transaction_Category } from '#gen/payments/v1/payment_pb.js';
+import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.js';
+import { type RoutingFacts, RoutingFactsSchema } from '#gen/payments/v1/routing_facts_pb.js';
 import type { ChosenMethod } from './payment-method.ts';
 
 /**

@@ -1,5 +1,5 @@
 import { fromBinary, toBinary } from '@bufbuild/protobuf';
-import { type Payment, PaymentSchema } from '../../gen/payments/v1/payment_pb.js';
+import { type Payment, PaymentSchema } from '#gen/payments/v1/payment_pb.js';
 
 /**
  * A record as it is stored: an encoded Payment without `transactions`, since that is the last of

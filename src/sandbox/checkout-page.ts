@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { currencyDigits, formatMoney } from '../money.ts';
+import { currencyDigits, formatMoney } from '#src/money.ts';
 import type { OrderDetails } from './wallets.ts';
 
 const STYLE = `

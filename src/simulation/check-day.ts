@@ -2,10 +2,10 @@ import type {
   SimulatedConnection,
   SimulatedDay,
   SimulatedRates,
-} from '../../gen/payments/config/simulation_pb.js';
-import { CURRENCIES } from '../money.ts';
-import { CARD_BRANDS } from '../payments/card.ts';
-import { COUNTRIES } from '../payments/check-request.ts';
+} from '#gen/payments/config/simulation_pb.js';
+import { CURRENCIES } from '#src/money.ts';
+import { CARD_BRANDS } from '#src/payments/card.ts';
+import { COUNTRIES } from '#src/payments/check-request.ts';
 
 /** What is wrong in a scenario; `field` is its path: `connections[0].rates.approval_percent`. */
 export type DayFault = { readonly field: string; readonly message: string };

@@ -1,4 +1,4 @@
-import type { SimulatedDay } from '../../gen/payments/config/simulation_pb.js';
+import type { SimulatedDay } from '#gen/payments/config/simulation_pb.js';
 import type { Compared } from './comparison.ts';
 
 const HEIGHT = 12;

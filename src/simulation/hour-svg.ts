@@ -1,4 +1,4 @@
-import type { SimulatedDay } from '../../gen/payments/config/simulation_pb.js';
+import type { SimulatedDay } from '#gen/payments/config/simulation_pb.js';
 import { type Compared, nameOf } from './comparison.ts';
 import { incidentHours, plotRange } from './hour-plot.ts';
 

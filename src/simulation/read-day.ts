@@ -1,9 +1,9 @@
 import { isNode } from 'yaml';
-import { type SimulatedDay, SimulatedDaySchema } from '../../gen/payments/config/simulation_pb.js';
-import { validate } from '../api/validate.ts';
-import { jsonDecoder } from '../api/wire-json-decode.ts';
-import { PaymentError } from '../payments/payment-error.ts';
-import { parseYaml, readTextFile, type YamlFile } from '../yaml-file.ts';
+import { type SimulatedDay, SimulatedDaySchema } from '#gen/payments/config/simulation_pb.js';
+import { PaymentError } from '#src/service-error.ts';
+import { validate } from '#src/wire/validate.ts';
+import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
+import { parseYaml, readTextFile, type YamlFile } from '#src/wire/yaml-file.ts';
 import { checkDay, type DayFault } from './check-day.ts';
 
 /** A simulation that cannot be run: its file is wrong, or does not go with the catalogue. */

@@ -4,9 +4,9 @@ import {
   SimulatedConnectionSchema,
   type SimulatedDay,
   type SimulatedRates,
-} from '../../gen/payments/config/simulation_pb.js';
-import { ProviderDataSchema } from '../../gen/payments/v1/payment_pb.js';
-import type { Connection, Connector, Outcome } from '../connectors/connector.ts';
+} from '#gen/payments/config/simulation_pb.js';
+import { ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
+import type { Connection, Connector, Outcome } from '#src/connectors/connector.ts';
 import { drawLots } from './lots.ts';
 import { DAY_STARTS_MS, HOUR_MS, type SyntheticPayment } from './synthetic-payments.ts';
 import type { VirtualTime } from './virtual-time.ts';

@@ -6,8 +6,8 @@ import {
   Choice,
   FailoverSchema,
   type Route,
-} from '../../gen/payments/config/catalogue_pb.js';
-import type { SimulatedDay } from '../../gen/payments/config/simulation_pb.js';
+} from '#gen/payments/config/catalogue_pb.js';
+import type { SimulatedDay } from '#gen/payments/config/simulation_pb.js';
 import { SimulationError } from './read-day.ts';
 import { SIMULATED } from './simulated-connector.ts';
 

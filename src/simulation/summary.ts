@@ -1,5 +1,5 @@
-import type { Outcome } from '../connectors/connector.ts';
-import { formatMoney } from '../money.ts';
+import type { Outcome } from '#src/connectors/connector.ts';
+import { formatMoney } from '#src/money.ts';
 import type { DayResult, PaymentEnd } from './run-day.ts';
 
 /** A day in numbers. */

@@ -1,8 +1,8 @@
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import type { SimulatedCards, SimulatedDay } from '../../gen/payments/config/simulation_pb.js';
-import { type RoutingFacts, RoutingFactsSchema } from '../../gen/payments/v1/routing_facts_pb.js';
-import { currencyDigits, type Money, parseMoney, toDecimal } from '../money.ts';
+import type { SimulatedCards, SimulatedDay } from '#gen/payments/config/simulation_pb.js';
+import { type RoutingFacts, RoutingFactsSchema } from '#gen/payments/v1/routing_facts_pb.js';
+import { currencyDigits, type Money, parseMoney, toDecimal } from '#src/money.ts';
 import { drawLots, shareAt } from './lots.ts';
 
 /** A payment that was made up. */

@@ -1,5 +1,5 @@
 import { CompactEncrypt, compactDecrypt, decodeProtectedHeader } from 'jose';
-import { Secret } from '../secret.ts';
+import { Secret } from '#src/secret.ts';
 
 /** Keys of the vault by id (`kid`): the first encrypts, all decrypt. Each is 256 random bits. */
 export type VaultKeys = ReadonlyMap<string, Uint8Array>;

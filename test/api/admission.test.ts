@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createAdmission, type RefusedBy, type Ticket } from '../../src/api/admission.ts';
-import { PaymentError } from '../../src/payments/payment-error.ts';
+import { createAdmission, type RefusedBy, type Ticket } from '#src/api/admission.ts';
+import { PaymentError } from '#src/service-error.ts';
 
 function admissionOf(maxInFlight: number, maxAtWork: number) {
   const refusals: RefusedBy[] = [];

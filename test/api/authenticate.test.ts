@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createAuthenticate, type KnownKeys } from '../../src/api/authenticate.ts';
+import { createAuthenticate, type KnownKeys } from '#src/api/authenticate.ts';
 import { type ApiClients, apiClients, PROTOCOLS, type Reply } from '../support/api-clients.ts';
 import {
   ACCOUNT_ONE,

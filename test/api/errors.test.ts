@@ -1,14 +1,14 @@
 import { Code, ConnectError } from '@connectrpc/connect';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from '../../gen/google/rpc/error_details_pb.js';
+import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from '#gen/google/rpc/error_details_pb.js';
 import {
   describeError,
   rewriteConnectError,
   toConnectError,
   toPaymentError,
   toProblem,
-} from '../../src/api/errors.ts';
-import { PaymentError, REASONS, type Reason } from '../../src/payments/payment-error.ts';
+} from '#src/api/errors.ts';
+import { PaymentError, REASONS, type Reason } from '#src/service-error.ts';
 import {
   type ApiClients,
   apiClients,

@@ -8,9 +8,9 @@ import {
 } from '@connectrpc/connect-node';
 import Fastify, { type FastifyInstance } from 'fastify';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { Health, HealthCheckResponse_ServingStatus as Status } from '../../gen/grpc/health/v1/health_pb.js';
-import { createHealth } from '../../src/api/health.ts';
-import { createListener } from '../../src/api/listener.ts';
+import { Health, HealthCheckResponse_ServingStatus as Status } from '#gen/grpc/health/v1/health_pb.js';
+import { createHealth } from '#src/api/health.ts';
+import { createListener } from '#src/listener/listener.ts';
 
 let app: FastifyInstance;
 let baseUrl: string;

@@ -1,7 +1,7 @@
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { CreatePaymentRequestSchema } from '../../gen/payments/v1/payment_service_pb.js';
+import { CreatePaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
 import {
   type ApiClients,
   apiClients,

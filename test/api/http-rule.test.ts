@@ -13,11 +13,11 @@ import {
 } from '@bufbuild/protobuf/wkt';
 import Fastify, { type FastifyInstance } from 'fastify';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { http } from '../../gen/google/api/annotations_pb.js';
-import { HttpRuleSchema } from '../../gen/google/api/http_pb.js';
-import { toPaymentError } from '../../src/api/errors.ts';
-import { restRoutes } from '../../src/api/rest.ts';
-import { REASONS } from '../../src/payments/payment-error.ts';
+import { http } from '#gen/google/api/annotations_pb.js';
+import { HttpRuleSchema } from '#gen/google/api/http_pb.js';
+import { toPaymentError } from '#src/api/errors.ts';
+import { restRoutes } from '#src/api/rest.ts';
+import { REASONS } from '#src/service-error.ts';
 
 type Rule = MessageInitShape<typeof HttpRuleSchema>;
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Code, ConnectError } from '@connectrpc/connect';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { ErrorInfoSchema } from '../../gen/google/rpc/error_details_pb.js';
+import { ErrorInfoSchema } from '#gen/google/rpc/error_details_pb.js';
 import {
   type KeyHeaders,
   OPERATOR,

@@ -1,12 +1,12 @@
 import { createClient } from '@connectrpc/connect';
 import { createGrpcTransport } from '@connectrpc/connect-node';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ServerReflection } from '../../gen/grpc/reflection/v1/reflection_pb.js';
+import { ServerReflection } from '#gen/grpc/reflection/v1/reflection_pb.js';
 import {
   ExplainRouteResponseSchema,
   ListConnectionsResponseSchema,
-} from '../../gen/payments/v1/operator_service_pb.js';
-import { jsonEncoder } from '../../src/api/wire-json-encode.ts';
+} from '#gen/payments/v1/operator_service_pb.js';
+import { jsonEncoder } from '#src/wire/wire-json-encode.ts';
 import {
   OPERATOR,
   type OperatorCalls,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { createRateLimit } from '../../src/api/rate-limit.ts';
-import { PaymentError } from '../../src/payments/payment-error.ts';
+import { createRateLimit } from '#src/api/rate-limit.ts';
+import { PaymentError } from '#src/service-error.ts';
 
 let nowMs = 0;
 

@@ -10,16 +10,13 @@ import * as grpc from '@grpc/grpc-js';
 import * as protoLoader from '@grpc/proto-loader';
 import Fastify, { type FastifyInstance } from 'fastify';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { Health } from '../../gen/grpc/health/v1/health_pb.js';
-import {
-  ServerReflection,
-  type ServerReflectionRequest,
-} from '../../gen/grpc/reflection/v1/reflection_pb.js';
-import { ServerReflection as ServerReflectionV1Alpha } from '../../gen/grpc/reflection/v1alpha/reflection_pb.js';
-import { PaymentService } from '../../gen/payments/v1/payment_service_pb.js';
-import { createHealth } from '../../src/api/health.ts';
-import { createListener } from '../../src/api/listener.ts';
-import { reflectionRoutes } from '../../src/api/reflection.ts';
+import { Health } from '#gen/grpc/health/v1/health_pb.js';
+import { ServerReflection, type ServerReflectionRequest } from '#gen/grpc/reflection/v1/reflection_pb.js';
+import { ServerReflection as ServerReflectionV1Alpha } from '#gen/grpc/reflection/v1alpha/reflection_pb.js';
+import { PaymentService } from '#gen/payments/v1/payment_service_pb.js';
+import { createHealth } from '#src/api/health.ts';
+import { reflectionRoutes } from '#src/api/reflection.ts';
+import { createListener } from '#src/listener/listener.ts';
 
 const run = promisify(execFile);
 const BUF = fileURLToPath(new URL('../../node_modules/.bin/buf', import.meta.url));

@@ -3,11 +3,11 @@ import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import { create } from '@bufbuild/protobuf';
 import Fastify, { type FastifyInstance } from 'fastify';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { PaymentSchema } from '../../gen/payments/v1/payment_pb.js';
-import { type CreatePaymentRequest, PaymentService } from '../../gen/payments/v1/payment_service_pb.js';
-import { toPaymentError } from '../../src/api/errors.ts';
-import { BODY_LIMIT_BYTES, restRoutes } from '../../src/api/rest.ts';
-import { PaymentError, REASONS } from '../../src/payments/payment-error.ts';
+import { PaymentSchema } from '#gen/payments/v1/payment_pb.js';
+import { type CreatePaymentRequest, PaymentService } from '#gen/payments/v1/payment_service_pb.js';
+import { toPaymentError } from '#src/api/errors.ts';
+import { BODY_LIMIT_BYTES, restRoutes } from '#src/api/rest.ts';
+import { PaymentError, REASONS } from '#src/service-error.ts';
 
 const renderError: Parameters<FastifyInstance['setErrorHandler']>[0] = (error, _request, reply) => {
   const { reason, message, fields } = toPaymentError(error);

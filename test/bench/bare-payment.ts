@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import pg from 'pg';
-import type { Database } from '../../src/store/database.ts';
-import { claimPayment, finishPayment } from '../../src/store/payments.ts';
+import type { Database } from '#src/store/database.ts';
+import { claimPayment, finishPayment } from '#src/store/payments.ts';
 import { ACCOUNT_ID, CURRENCY } from './request.ts';
 
 /** What a real payment wrote: the same bytes are written again by what is compared with the service. */

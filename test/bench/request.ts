@@ -1,5 +1,5 @@
 import { fromJson, toBinary } from '@bufbuild/protobuf';
-import { CreatePaymentRequestSchema } from '../../gen/payments/v1/payment_service_pb.js';
+import { CreatePaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
 
 export const ACCOUNT_ID = 'be0c0000-0000-4000-8000-000000000001';
 export const PUBLIC_KEY = 'pk_bench';

@@ -2,8 +2,8 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
 import { openSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { insertAccount, insertPublicKey, insertSecretKey } from '../../src/store/accounts.ts';
-import type { Database } from '../../src/store/database.ts';
+import { insertAccount, insertPublicKey, insertSecretKey } from '#src/store/accounts.ts';
+import type { Database } from '#src/store/database.ts';
 import { POOL_SIZE } from './bare-payment.ts';
 import { ACCOUNT_ID, PUBLIC_KEY, SECRET_KEY } from './request.ts';
 

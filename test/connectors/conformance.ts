@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { JsonObject } from '@bufbuild/protobuf';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { Connection, Connector, Outcome, PaymentAttempt } from '../../src/connectors/connector.ts';
-import type { Secret } from '../../src/secret.ts';
+import type { Connection, Connector, Outcome, PaymentAttempt } from '#src/connectors/connector.ts';
+import type { Secret } from '#src/secret.ts';
 import {
   closedPort,
   httpAnswer,

@@ -1,12 +1,8 @@
 import { setImmediate } from 'node:timers/promises';
 import { create } from '@bufbuild/protobuf';
-import { ProviderDataSchema } from '../../gen/payments/v1/payment_pb.js';
-import {
-  type BreakerSettings,
-  type CircuitState,
-  guardConnection,
-} from '../../src/connectors/circuit-breaker.ts';
-import type { Connection, Outcome } from '../../src/connectors/connector.ts';
+import { ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
+import { type BreakerSettings, type CircuitState, guardConnection } from '#src/connectors/circuit-breaker.ts';
+import type { Connection, Outcome } from '#src/connectors/connector.ts';
 import { cardAttempt } from './attempts.ts';
 
 const providerData = create(ProviderDataSchema);

@@ -4,15 +4,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { pino } from 'pino';
-import { readCatalogue } from '../../src/catalogue.ts';
-import { createBinTable } from '../../src/payments/bin-table.ts';
-import { addSandboxFixtures } from '../../src/sandbox-fixtures.ts';
-import { resolveDataDir } from '../../src/store/data-dir.ts';
-import { openDatabase } from '../../src/store/database.ts';
-import { startEmbeddedPostgres } from '../../src/store/embedded-postgres.ts';
-import { migrate } from '../../src/store/migrate.ts';
-import { cardVault } from '../../src/vault/card-vault.ts';
-import { hashKeys } from '../../src/vault/key-file.ts';
+import { readCatalogue } from '#src/catalogue/read-catalogue.ts';
+import { createBinTable } from '#src/payments/bin-table.ts';
+import { resolveDataDir } from '#src/postgres/data-dir.ts';
+import { startEmbeddedPostgres } from '#src/postgres/embedded-postgres.ts';
+import { addSandboxFixtures } from '#src/server/sandbox-fixtures.ts';
+import { openDatabase } from '#src/store/database.ts';
+import { migrate } from '#src/store/migrate.ts';
+import { cardVault } from '#src/vault/card-vault.ts';
+import { hashKeys } from '#src/vault/key-file.ts';
 
 /** The keys of every service under test. */
 export const VAULT_KEY = randomBytes(32);

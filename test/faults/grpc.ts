@@ -1,8 +1,8 @@
 import { createClient } from '@connectrpc/connect';
 import { createGrpcTransport, Http2SessionManager } from '@connectrpc/connect-node';
-import { CreatePaymentRequestSchema, PaymentService } from '../../gen/payments/v1/payment_service_pb.js';
-import { parseJson } from '../../src/api/parse-json.ts';
-import { jsonDecoder } from '../../src/api/wire-json-decode.ts';
+import { CreatePaymentRequestSchema, PaymentService } from '#gen/payments/v1/payment_service_pb.js';
+import { parseJson } from '#src/wire/parse-json.ts';
+import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
 import { headersOne } from '../support/payment-requests.ts';
 import type { Order } from './orders.ts';
 

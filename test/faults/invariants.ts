@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { currencyDigits } from '../../src/money.ts';
+import { currencyDigits } from '#src/money.ts';
 import { inParallel } from './in-parallel.ts';
 import { getPayment, type Order, paymentOf, REQUEST_DEADLINE_MS } from './orders.ts';
 import type { Process } from './processes.ts';

@@ -1,9 +1,9 @@
 import { create } from '@bufbuild/protobuf';
 import fc from 'fast-check';
 import { expect } from 'vitest';
-import { type Payment, ProviderDataSchema, Transaction_Status } from '../../gen/payments/v1/payment_pb.js';
-import type { Outcome } from '../../src/connectors/connector.ts';
-import { decodeRecord } from '../../src/payments/stored-record.ts';
+import { type Payment, ProviderDataSchema, Transaction_Status } from '#gen/payments/v1/payment_pb.js';
+import type { Outcome } from '#src/connectors/connector.ts';
+import { decodeRecord } from '#src/payments/stored-record.ts';
 import type { Call, Script } from './scripted-payments.ts';
 
 const providerData = create(ProviderDataSchema, { id: 'SCRIPTED', transactionId: 'ch_1' });

@@ -1,9 +1,9 @@
 import { create } from '@bufbuild/protobuf';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { BinSchema } from '../../gen/payments/config/catalogue_pb.js';
-import { CardDataInputSchema } from '../../gen/payments/v1/payment_method_pb.js';
-import { cardBrand, cardData, cardFingerprint, passesLuhn } from '../../src/payments/card.ts';
+import { BinSchema } from '#gen/payments/config/catalogue_pb.js';
+import { CardDataInputSchema } from '#gen/payments/v1/payment_method_pb.js';
+import { cardBrand, cardData, cardFingerprint, passesLuhn } from '#src/payments/card.ts';
 
 const KEY = Buffer.alloc(32, 1);
 const digits = fc

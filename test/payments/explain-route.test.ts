@@ -6,19 +6,19 @@ import {
   Choice,
   type ConnectionSchema,
   type RouteSchema,
-} from '../../gen/payments/config/catalogue_pb.js';
+} from '#gen/payments/config/catalogue_pb.js';
 import {
   Connection_Circuit as Circuit,
   ExplainRouteResponse_Choice as ExplainedChoice,
-} from '../../gen/payments/v1/operator_service_pb.js';
-import { Payment_Workflow, Transaction_Category } from '../../gen/payments/v1/payment_pb.js';
-import { CreatePaymentRequestSchema } from '../../gen/payments/v1/payment_service_pb.js';
-import { parseJson } from '../../src/api/parse-json.ts';
-import { jsonDecoder } from '../../src/api/wire-json-decode.ts';
-import type { CircuitState } from '../../src/connectors/circuit-breaker.ts';
-import { createBinTable } from '../../src/payments/bin-table.ts';
-import { describeConnection, explainRoute } from '../../src/payments/explain-route.ts';
-import { createRouter } from '../../src/payments/routing.ts';
+} from '#gen/payments/v1/operator_service_pb.js';
+import { Payment_Workflow, Transaction_Category } from '#gen/payments/v1/payment_pb.js';
+import { CreatePaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
+import type { CircuitState } from '#src/connectors/circuit-breaker.ts';
+import { createBinTable } from '#src/payments/bin-table.ts';
+import { describeConnection, explainRoute } from '#src/payments/explain-route.ts';
+import { createRouter } from '#src/routing/router.ts';
+import { parseJson } from '#src/wire/parse-json.ts';
+import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
 import {
   ACCOUNT_ONE,
   cardPayment,

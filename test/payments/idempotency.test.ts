@@ -1,15 +1,15 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { CreatePaymentRequestSchema } from '../../gen/payments/v1/payment_service_pb.js';
-import { parseJson } from '../../src/api/parse-json.ts';
-import { jsonDecoder } from '../../src/api/wire-json-decode.ts';
+import { CreatePaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
 import {
   awaitAnswer,
   hashRequest,
   requireIdempotencyKey,
   requireSameRequest,
-} from '../../src/payments/idempotency.ts';
-import type { Held } from '../../src/store/payments.ts';
+} from '#src/payments/idempotency.ts';
+import type { Held } from '#src/store/payments.ts';
+import { parseJson } from '#src/wire/parse-json.ts';
+import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
 import { CARD_DATA, cardPayment, type RequestJson, withField } from '../support/payment-requests.ts';
 
 const KEY = Buffer.alloc(32, 1);

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { Payment_Status } from '../../gen/payments/v1/payment_pb.js';
-import { statesOf } from '../../src/payments/payment-status.ts';
-import { DatabaseUnavailableError } from '../../src/store/database.ts';
+import { Payment_Status } from '#gen/payments/v1/payment_pb.js';
+import { statesOf } from '#src/payments/payment-status.ts';
+import { DatabaseUnavailableError } from '#src/store/database.ts';
 import { cardPayment } from '../support/payment-requests.ts';
 import {
   APPROVED,

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { Payment_Status, Transaction_Status } from '../../gen/payments/v1/payment_pb.js';
-import type { Outcome } from '../../src/connectors/connector.ts';
-import { getPayment } from '../../src/payments/get-payment.ts';
-import { statesOf } from '../../src/payments/payment-status.ts';
+import { Payment_Status, Transaction_Status } from '#gen/payments/v1/payment_pb.js';
+import type { Outcome } from '#src/connectors/connector.ts';
+import { getPayment } from '#src/payments/get-payment.ts';
+import { statesOf } from '#src/payments/payment-status.ts';
 import { ACCOUNT_ONE, cardPayment, ENROLLED_WALLET, withField } from '../support/payment-requests.ts';
 import {
   APPROVED,

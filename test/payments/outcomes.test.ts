@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { MAGIC_CARDS } from '../../src/sandbox/magic-cards.ts';
+import { MAGIC_CARDS } from '#src/sandbox/magic-cards.ts';
 import { type ApiClients, apiClients, PROTOCOLS } from '../support/api-clients.ts';
 import { sandboxCatalogue } from '../support/catalogues.ts';
 import {

@@ -1,10 +1,10 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { describe, expect, it } from 'vitest';
-import { type PaymentMethodType, PaymentMethodTypeSchema } from '../../gen/payments/config/catalogue_pb.js';
-import { Payment_Workflow, Transaction_Category } from '../../gen/payments/v1/payment_pb.js';
-import { CreatePaymentRequestSchema } from '../../gen/payments/v1/payment_service_pb.js';
-import { PaymentError } from '../../src/payments/payment-error.ts';
-import { chooseMethod } from '../../src/payments/payment-method.ts';
+import { type PaymentMethodType, PaymentMethodTypeSchema } from '#gen/payments/config/catalogue_pb.js';
+import { Payment_Workflow, Transaction_Category } from '#gen/payments/v1/payment_pb.js';
+import { CreatePaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
+import { chooseMethod } from '#src/payments/payment-method.ts';
+import { PaymentError } from '#src/service-error.ts';
 
 const { DIRECT, REDIRECT } = Payment_Workflow;
 const { CARD, WALLET } = Transaction_Category;

@@ -5,9 +5,9 @@ import {
   Payment_SubStatus_Value,
   ProviderDataSchema,
   Transaction_Status,
-} from '../../gen/payments/v1/payment_pb.js';
-import type { Outcome } from '../../src/connectors/connector.ts';
-import { declineOf, statesOf } from '../../src/payments/payment-status.ts';
+} from '#gen/payments/v1/payment_pb.js';
+import type { Outcome } from '#src/connectors/connector.ts';
+import { declineOf, statesOf } from '#src/payments/payment-status.ts';
 
 const providerData = create(ProviderDataSchema);
 

@@ -6,14 +6,14 @@ import {
   Payment_Status,
   PaymentSchema,
   ProviderDataSchema,
-} from '../../gen/payments/v1/payment_pb.js';
-import type { Connection, LookUp, Outcome } from '../../src/connectors/connector.ts';
-import { systemClock } from '../../src/payments/clock.ts';
-import { finishOf, type TakenAttempt, writeFinish } from '../../src/payments/finish-payment.ts';
-import { type RecoveryParts, recoverDue, startRecovery } from '../../src/payments/recover-payments.ts';
-import { decodeRecord } from '../../src/payments/stored-record.ts';
-import { type Database, openDatabase } from '../../src/store/database.ts';
-import { findByKey, getPaymentRecord } from '../../src/store/payments.ts';
+} from '#gen/payments/v1/payment_pb.js';
+import { systemClock } from '#src/clock.ts';
+import type { Connection, LookUp, Outcome } from '#src/connectors/connector.ts';
+import { finishOf, type TakenAttempt, writeFinish } from '#src/payments/finish-payment.ts';
+import { type RecoveryParts, recoverDue, startRecovery } from '#src/payments/recover-payments.ts';
+import { decodeRecord } from '#src/payments/stored-record.ts';
+import { type Database, openDatabase } from '#src/store/database.ts';
+import { findByKey, getPaymentRecord } from '#src/store/payments.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { claimAttempt, type OpenAttempt } from '../support/open-attempts.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';

@@ -2,28 +2,28 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
 import { pino } from 'pino';
 import { expect } from 'vitest';
-import { CatalogueSchema } from '../../gen/payments/config/catalogue_pb.js';
+import { CatalogueSchema } from '#gen/payments/config/catalogue_pb.js';
 import {
   type Payment,
   Payment_Workflow,
   PaymentSchema,
   Transaction_Category,
-} from '../../gen/payments/v1/payment_pb.js';
-import { CreatePaymentRequestSchema } from '../../gen/payments/v1/payment_service_pb.js';
-import { parseJson } from '../../src/api/parse-json.ts';
-import { jsonDecoder } from '../../src/api/wire-json-decode.ts';
-import { jsonEncoder } from '../../src/api/wire-json-encode.ts';
-import type { Connection, LookUp, Outcome, PaymentAttempt } from '../../src/connectors/connector.ts';
-import { createBinTable } from '../../src/payments/bin-table.ts';
-import { systemClock } from '../../src/payments/clock.ts';
-import { type CreatedPayment, createPayment, type PaymentParts } from '../../src/payments/create-payment.ts';
-import { getPayment } from '../../src/payments/get-payment.ts';
-import type { Signals } from '../../src/payments/order-targets.ts';
-import { recoverDue } from '../../src/payments/recover-payments.ts';
-import { createRouter } from '../../src/payments/routing.ts';
-import { addSandboxFixtures } from '../../src/sandbox-fixtures.ts';
-import { type Database, openDatabase } from '../../src/store/database.ts';
-import { type CardVault, cardVault } from '../../src/vault/card-vault.ts';
+} from '#gen/payments/v1/payment_pb.js';
+import { CreatePaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
+import { systemClock } from '#src/clock.ts';
+import type { Connection, LookUp, Outcome, PaymentAttempt } from '#src/connectors/connector.ts';
+import { createBinTable } from '#src/payments/bin-table.ts';
+import { type CreatedPayment, createPayment, type PaymentParts } from '#src/payments/create-payment.ts';
+import { getPayment } from '#src/payments/get-payment.ts';
+import { recoverDue } from '#src/payments/recover-payments.ts';
+import type { Signals } from '#src/routing/order-targets.ts';
+import { createRouter } from '#src/routing/router.ts';
+import { addSandboxFixtures } from '#src/server/sandbox-fixtures.ts';
+import { type Database, openDatabase } from '#src/store/database.ts';
+import { type CardVault, cardVault } from '#src/vault/card-vault.ts';
+import { parseJson } from '#src/wire/parse-json.ts';
+import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
+import { jsonEncoder } from '#src/wire/wire-json-encode.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { ACCOUNT_ONE, type RequestJson } from '../support/payment-requests.ts';
 import { openTables, type Tables } from '../support/tables.ts';

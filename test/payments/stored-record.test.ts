@@ -1,7 +1,7 @@
 import { create, equals, fromBinary } from '@bufbuild/protobuf';
 import { expect, it } from 'vitest';
-import { PaymentSchema, TransactionSchema } from '../../gen/payments/v1/payment_pb.js';
-import { decodeRecord, encodeRecord } from '../../src/payments/stored-record.ts';
+import { PaymentSchema, TransactionSchema } from '#gen/payments/v1/payment_pb.js';
+import { decodeRecord, encodeRecord } from '#src/payments/stored-record.ts';
 
 const first = create(TransactionSchema, { id: 't1', description: 'the first attempt' });
 const last = create(TransactionSchema, { id: 't2', description: 'the last attempt' });

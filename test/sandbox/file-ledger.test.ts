@@ -2,8 +2,8 @@ import { appendFileSync, mkdtempSync, readFileSync, rmSync, statSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { fileLedger } from '../../src/sandbox/file-ledger.ts';
-import { LEDGER_PAGE, type Ledger, type LedgerEntry } from '../../src/sandbox/ledger.ts';
+import { fileLedger } from '#src/sandbox/file-ledger.ts';
+import { LEDGER_PAGE, type Ledger, type LedgerEntry } from '#src/sandbox/ledger.ts';
 
 let directory: string;
 let path: string;

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { orderedBehaviour } from '../../src/sandbox/behaviour.ts';
+import { orderedBehaviour } from '#src/sandbox/behaviour.ts';
 import { CHARGE, type ProviderUnderTest, startProvider } from './provider-under-test.ts';
 
 let provider: ProviderUnderTest;

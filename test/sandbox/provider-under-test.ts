@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import Fastify, { type FastifyInstance } from 'fastify';
 import pg from 'pg';
-import { sandboxProvider } from '../../src/sandbox/sandbox-provider.ts';
+import { sandboxProvider } from '#src/sandbox/sandbox-provider.ts';
 import { createTestDatabase } from '../support/database.ts';
 
 export const API_KEY = 'sandbox_test_key';

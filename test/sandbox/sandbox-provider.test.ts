@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { createConnection } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { MAGIC_CARDS } from '../../src/sandbox/magic-cards.ts';
+import { MAGIC_CARDS } from '#src/sandbox/magic-cards.ts';
 import { createTestDatabase } from '../support/database.ts';
 import {
   API_KEY,

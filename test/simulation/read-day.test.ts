@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { parseDay, readDay, SimulationError } from '../../src/simulation/read-day.ts';
+import { parseDay, readDay, SimulationError } from '#src/simulation/read-day.ts';
 import { scenario } from './scenarios.ts';
 
 const SMALL = scenario([

@@ -1,10 +1,10 @@
 import { expect, it } from 'vitest';
-import { parseCatalogue } from '../../src/catalogue.ts';
-import { parseDay } from '../../src/simulation/read-day.ts';
-import { runDay } from '../../src/simulation/run-day.ts';
-import { strategiesOf } from '../../src/simulation/strategies.ts';
-import { outcomeOf } from '../../src/simulation/summary.ts';
-import { syntheticPayments } from '../../src/simulation/synthetic-payments.ts';
+import { parseCatalogue } from '#src/catalogue/read-catalogue.ts';
+import { parseDay } from '#src/simulation/read-day.ts';
+import { runDay } from '#src/simulation/run-day.ts';
+import { strategiesOf } from '#src/simulation/strategies.ts';
+import { outcomeOf } from '#src/simulation/summary.ts';
+import { syntheticPayments } from '#src/simulation/synthetic-payments.ts';
 import { scenario, simulate } from './scenarios.ts';
 
 const GOOD = '{ id: good, rates: { approval_percent: 90, not_sent_percent: 1, unknown_percent: 1 } }';

@@ -1,9 +1,9 @@
-import type { Catalogue } from '../../gen/payments/config/catalogue_pb.js';
-import { parseDay } from '../../src/simulation/read-day.ts';
-import { runDay } from '../../src/simulation/run-day.ts';
-import { strategiesOf } from '../../src/simulation/strategies.ts';
-import { type Summary, summaryOf } from '../../src/simulation/summary.ts';
-import { syntheticPayments } from '../../src/simulation/synthetic-payments.ts';
+import type { Catalogue } from '#gen/payments/config/catalogue_pb.js';
+import { parseDay } from '#src/simulation/read-day.ts';
+import { runDay } from '#src/simulation/run-day.ts';
+import { strategiesOf } from '#src/simulation/strategies.ts';
+import { type Summary, summaryOf } from '#src/simulation/summary.ts';
+import { syntheticPayments } from '#src/simulation/synthetic-payments.ts';
 
 /** A small scenario around some connections, each a line of YAML: `{ id: a, rates: { approval_percent: 90 } }`. */
 export function scenario(connections: readonly string[], extra = ''): string {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
 
-const MAIN = join(import.meta.dirname, '../../src/simulate.ts');
+const MAIN = join(import.meta.dirname, '../../src/commands/simulate.ts');
 const directory = mkdtempSync(join(tmpdir(), 'simulate-'));
 afterAll(() => rmSync(directory, { recursive: true }));
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { inVirtualTime } from '../../src/simulation/virtual-time.ts';
+import { inVirtualTime } from '#src/simulation/virtual-time.ts';
 
 it('leaps from one awaited moment to the next, in their order, and is what Date.now tells', async () => {
   const seen: [string, number][] = [];

@@ -1,8 +1,8 @@
 import { pino } from 'pino';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { type Database, openDatabase } from '../../src/store/database.ts';
-import { countOpenAttempts, postponeLookUp, takeDueAttempts } from '../../src/store/look-ups.ts';
-import { finishPayment } from '../../src/store/payments.ts';
+import { type Database, openDatabase } from '#src/store/database.ts';
+import { countOpenAttempts, postponeLookUp, takeDueAttempts } from '#src/store/look-ups.ts';
+import { finishPayment } from '#src/store/payments.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { claimAttempt, type OpenAttempt } from '../support/open-attempts.ts';
 import { openTables, type Tables } from '../support/tables.ts';

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { type Database, openDatabase } from '../../src/store/database.ts';
-import { MigrationError, migrate } from '../../src/store/migrate.ts';
+import { type Database, openDatabase } from '#src/store/database.ts';
+import { MigrationError, migrate } from '#src/store/migrate.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 
 let test: TestDatabase;

@@ -1,14 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { pino } from 'pino';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { type Database, openDatabase } from '../../src/store/database.ts';
-import { takeDueAttempts } from '../../src/store/look-ups.ts';
-import {
-  beginNextAttempt,
-  finishPayment,
-  getPaymentRecord,
-  type NextAttempt,
-} from '../../src/store/payments.ts';
+import { type Database, openDatabase } from '#src/store/database.ts';
+import { takeDueAttempts } from '#src/store/look-ups.ts';
+import { beginNextAttempt, finishPayment, getPaymentRecord, type NextAttempt } from '#src/store/payments.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { claimAttempt, type OpenAttempt } from '../support/open-attempts.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';

@@ -5,12 +5,12 @@ import { Code, ConnectError } from '@connectrpc/connect';
 import { errorFromJson } from '@connectrpc/connect/protocol-connect';
 import { findTrailerError } from '@connectrpc/connect/protocol-grpc';
 import { trailerFlag, trailerParse } from '@connectrpc/connect/protocol-grpc-web';
-import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from '../../gen/google/rpc/error_details_pb.js';
-import { PaymentSchema } from '../../gen/payments/v1/payment_pb.js';
-import { CreatePaymentRequestSchema } from '../../gen/payments/v1/payment_service_pb.js';
-import { parseJson } from '../../src/api/parse-json.ts';
-import { jsonDecoder } from '../../src/api/wire-json-decode.ts';
-import { jsonEncoder } from '../../src/api/wire-json-encode.ts';
+import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from '#gen/google/rpc/error_details_pb.js';
+import { PaymentSchema } from '#gen/payments/v1/payment_pb.js';
+import { CreatePaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
+import { parseJson } from '#src/wire/parse-json.ts';
+import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
+import { jsonEncoder } from '#src/wire/wire-json-encode.ts';
 
 /** Every way to call the service, as bytes: unlike a generated client, these send what no client would. */
 export const PROTOCOLS = ['rest', 'connectJson', 'connectProto', 'grpc', 'grpcWeb'] as const;

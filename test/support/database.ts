@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { pino } from 'pino';
-import { resolveDataDir } from '../../src/store/data-dir.ts';
-import { openDatabase } from '../../src/store/database.ts';
-import { startEmbeddedPostgres } from '../../src/store/embedded-postgres.ts';
-import { migrate } from '../../src/store/migrate.ts';
+import { resolveDataDir } from '#src/postgres/data-dir.ts';
+import { startEmbeddedPostgres } from '#src/postgres/embedded-postgres.ts';
+import { openDatabase } from '#src/store/database.ts';
+import { migrate } from '#src/store/migrate.ts';
 
 const CLUSTER_URL = 'TEST_CLUSTER_URL';
 const TEMPLATE = 'template_payments';

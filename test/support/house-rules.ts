@@ -84,9 +84,9 @@ const PLACES: readonly { what: string; pattern: RegExp; places: readonly string[
   {
     what: 'an HTTP server of Node',
     pattern: /^import (?!type).*'node:(http|https|http2)'/m,
-    places: ['src/api/listener.ts'],
+    places: ['src/listener/listener.ts'],
   },
-  { what: 'OpenTelemetry', pattern: /from '@opentelemetry\//, places: ['src/tracing.ts'] },
+  { what: 'OpenTelemetry', pattern: /from '@opentelemetry\//, places: ['src/observe/tracing.ts'] },
   {
     what: 'SQL',
     pattern:
@@ -99,10 +99,10 @@ const PLACES: readonly { what: string; pattern: RegExp; places: readonly string[
     pattern: /\bconsole\.\w/,
     places: [
       'src/main.ts',
-      'src/account.ts',
-      'src/route.ts',
-      'src/rotate-vault.ts',
-      'src/simulate.ts',
+      'src/commands/account.ts',
+      'src/commands/explain-route.ts',
+      'src/commands/rotate-vault.ts',
+      'src/commands/simulate.ts',
       'src/sandbox/main.ts',
     ],
   },
@@ -111,10 +111,10 @@ const PLACES: readonly { what: string; pattern: RegExp; places: readonly string[
     pattern: /\bprocess\.(exit\(|exitCode)/,
     places: [
       'src/main.ts',
-      'src/account.ts',
-      'src/route.ts',
-      'src/rotate-vault.ts',
-      'src/simulate.ts',
+      'src/commands/account.ts',
+      'src/commands/explain-route.ts',
+      'src/commands/rotate-vault.ts',
+      'src/commands/simulate.ts',
       'src/sandbox/main.ts',
     ],
   },

@@ -3,7 +3,7 @@ import http2 from 'node:http2';
 import net from 'node:net';
 import Fastify, { type FastifyInstance } from 'fastify';
 import { afterEach, beforeEach, expect, vi } from 'vitest';
-import { createListener, type ListenerOptions } from '../../src/api/listener.ts';
+import { createListener, type ListenerOptions } from '#src/listener/listener.ts';
 
 /** A self-signed certificate of localhost, for tests only. */
 export const tls = {

@@ -1,16 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
-import { CardSchema, PaymentMethodDetailSchema } from '../../gen/payments/v1/payment_method_pb.js';
+import { CardSchema, PaymentMethodDetailSchema } from '#gen/payments/v1/payment_method_pb.js';
 import {
   type Payment,
   Payment_Status,
   PaymentSchema,
   Transaction_Category,
   Transaction_Status,
-} from '../../gen/payments/v1/payment_pb.js';
-import { encodeRecord } from '../../src/payments/stored-record.ts';
-import type { Database } from '../../src/store/database.ts';
-import { claimPayment } from '../../src/store/payments.ts';
+} from '#gen/payments/v1/payment_pb.js';
+import { encodeRecord } from '#src/payments/stored-record.ts';
+import type { Database } from '#src/store/database.ts';
+import { claimPayment } from '#src/store/payments.ts';
 import { ACCOUNT_ONE } from './payment-requests.ts';
 
 /** A payment that was claimed and has no outcome: as a process that died has left it. */

@@ -5,13 +5,13 @@ import {
   createGrpcWebTransport,
   Http2SessionManager,
 } from '@connectrpc/connect-node';
-import { OperatorService } from '../../gen/payments/v1/operator_service_pb.js';
+import { OperatorService } from '#gen/payments/v1/operator_service_pb.js';
 import {
   type CreatePaymentRequest,
   CreatePaymentRequestSchema,
-} from '../../gen/payments/v1/payment_service_pb.js';
-import { parseJson } from '../../src/api/parse-json.ts';
-import { jsonDecoder } from '../../src/api/wire-json-decode.ts';
+} from '#gen/payments/v1/payment_service_pb.js';
+import { parseJson } from '#src/wire/parse-json.ts';
+import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
 import type { RequestJson } from './payment-requests.ts';
 
 /** The header of an operator of the sandbox. */

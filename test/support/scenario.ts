@@ -7,15 +7,15 @@ import {
   createGrpcWebTransport,
   Http2SessionManager,
 } from '@connectrpc/connect-node';
-import { PaymentSchema } from '../../gen/payments/v1/payment_pb.js';
+import { PaymentSchema } from '#gen/payments/v1/payment_pb.js';
 import {
   type CreatePaymentRequest,
   CreatePaymentRequestSchema,
   PaymentService,
-} from '../../gen/payments/v1/payment_service_pb.js';
-import { parseJson } from '../../src/api/parse-json.ts';
-import { jsonDecoder } from '../../src/api/wire-json-decode.ts';
-import { jsonEncoder } from '../../src/api/wire-json-encode.ts';
+} from '#gen/payments/v1/payment_service_pb.js';
+import { parseJson } from '#src/wire/parse-json.ts';
+import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
+import { jsonEncoder } from '#src/wire/wire-json-encode.ts';
 
 /** One of the request shapes that the interface shows, and the whole record that is to answer it. */
 export type Scenario = {

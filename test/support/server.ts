@@ -1,15 +1,15 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { type Logger, pino } from 'pino';
-import { LOG_SERIALIZERS } from '../../src/api/error-handler.ts';
-import { parseCatalogue, readCatalogue } from '../../src/catalogue.ts';
-import { type Config, readConfig } from '../../src/config.ts';
-import { createBinTable } from '../../src/payments/bin-table.ts';
-import { addSandboxFixtures } from '../../src/sandbox-fixtures.ts';
-import { createServer } from '../../src/server.ts';
-import { openDatabase } from '../../src/store/database.ts';
-import { cardVault } from '../../src/vault/card-vault.ts';
-import { hashKeys, type InstallationKeys } from '../../src/vault/key-file.ts';
+import { LOG_SERIALIZERS } from '#src/api/error-handler.ts';
+import { parseCatalogue, readCatalogue } from '#src/catalogue/read-catalogue.ts';
+import { type Config, readConfig } from '#src/config.ts';
+import { createBinTable } from '#src/payments/bin-table.ts';
+import { addSandboxFixtures } from '#src/server/sandbox-fixtures.ts';
+import { createServer } from '#src/server/server.ts';
+import { openDatabase } from '#src/store/database.ts';
+import { cardVault } from '#src/vault/card-vault.ts';
+import { hashKeys, type InstallationKeys } from '#src/vault/key-file.ts';
 import { createTestDatabase } from './database.ts';
 
 /** A whole service on a real socket and a real database, with the sandbox's fixtures. */

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { decodeProtectedHeader } from 'jose';
 import { describe, expect, it } from 'vitest';
-import { Secret } from '../../src/secret.ts';
-import { cardVault } from '../../src/vault/card-vault.ts';
+import { Secret } from '#src/secret.ts';
+import { cardVault } from '#src/vault/card-vault.ts';
 
 const CARD = '4111111111111111';
 const [first, second] = [randomBytes(32), randomBytes(32)];

@@ -5,11 +5,11 @@ import { promisify } from 'node:util';
 import { decodeProtectedHeader } from 'jose';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { resealCards } from '../../src/payments/reseal-cards.ts';
-import { Secret } from '../../src/secret.ts';
-import { type Database, openDatabase } from '../../src/store/database.ts';
-import { replaceSealedCard } from '../../src/store/sealed-cards.ts';
-import { type CardVault, cardVault } from '../../src/vault/card-vault.ts';
+import { resealCards } from '#src/commands/reseal-cards.ts';
+import { Secret } from '#src/secret.ts';
+import { type Database, openDatabase } from '#src/store/database.ts';
+import { replaceSealedCard } from '#src/store/sealed-cards.ts';
+import { type CardVault, cardVault } from '#src/vault/card-vault.ts';
 import { apiClients, type Reply } from '../support/api-clients.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import {
@@ -183,7 +183,7 @@ describe('npm run vault:rotate', () => {
 /** The command itself, in a process of its own. */
 function rotate(keys: (readonly [string, Buffer])[]): Promise<{ stdout: string; stderr: string }> {
   const root = join(import.meta.dirname, '../..');
-  return promisify(execFile)(process.execPath, [join(root, 'src/rotate-vault.ts')], {
+  return promisify(execFile)(process.execPath, [join(root, 'src/commands/rotate-vault.ts')], {
     env: {
       DATABASE_URL: testDatabase.url,
       VAULT_KEYS: keys.map(([id, key]) => `${id}:${key.toString('base64')}`).join(),

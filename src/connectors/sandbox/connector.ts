@@ -1,7 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import type { JsonObject } from '@bufbuild/protobuf';
-import type { ConnectContext, Connection, Connector, LookUp, Outcome, PaymentAttempt } from '../connector.ts';
-import { createHttpClient } from '../http-client.ts';
+import type {
+  ConnectContext,
+  Connection,
+  Connector,
+  LookUp,
+  Outcome,
+  PaymentAttempt,
+} from '#src/connectors/connector.ts';
+import { createHttpClient } from '#src/connectors/http-client.ts';
 import { fromLookUp, fromProvider, isUnheardOf } from './from-provider.ts';
 import { readSettings } from './settings.ts';
 import { lookUpRequest, toProvider } from './to-provider.ts';

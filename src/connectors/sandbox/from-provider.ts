@@ -1,7 +1,7 @@
 import { create, type JsonObject, type JsonValue } from '@bufbuild/protobuf';
-import { type ProviderData, ProviderDataSchema } from '../../../gen/payments/v1/payment_pb.js';
-import { type AttemptMethod, assertNever, type LookUp, type Outcome } from '../connector.ts';
-import type { HttpResult } from '../http-client.ts';
+import { type ProviderData, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
+import { type AttemptMethod, assertNever, type LookUp, type Outcome } from '#src/connectors/connector.ts';
+import type { HttpResult } from '#src/connectors/http-client.ts';
 
 /**
  * The fields of the provider's answers that are shown in `raw_response`; anything else an answer holds is dropped, so a

@@ -1,5 +1,5 @@
 import type { JsonObject } from '@bufbuild/protobuf';
-import type { Secret } from '../../secret.ts';
+import type { Secret } from '#src/secret.ts';
 
 /** What a connection at the sandbox provider is made with. */
 export type SandboxSettings = {

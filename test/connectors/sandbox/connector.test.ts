@@ -1,10 +1,10 @@
 import Fastify, { type FastifyInstance } from 'fastify';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Connection, Outcome, PaymentAttempt } from '../../../src/connectors/connector.ts';
-import { CONNECTION_REFUSED_CARD, sandboxConnector } from '../../../src/connectors/sandbox/connector.ts';
-import { MAGIC_CARDS } from '../../../src/sandbox/magic-cards.ts';
-import { sandboxProvider } from '../../../src/sandbox/sandbox-provider.ts';
-import { Secret } from '../../../src/secret.ts';
+import type { Connection, Outcome, PaymentAttempt } from '#src/connectors/connector.ts';
+import { CONNECTION_REFUSED_CARD, sandboxConnector } from '#src/connectors/sandbox/connector.ts';
+import { MAGIC_CARDS } from '#src/sandbox/magic-cards.ts';
+import { sandboxProvider } from '#src/sandbox/sandbox-provider.ts';
+import { Secret } from '#src/secret.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import {
   additionalData,

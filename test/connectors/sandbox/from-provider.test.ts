@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { fromProvider } from '../../../src/connectors/sandbox/from-provider.ts';
+import { fromProvider } from '#src/connectors/sandbox/from-provider.ts';
 import { cardAttempt } from '../attempts.ts';
 import { chargeAnswer } from './answers.ts';
 

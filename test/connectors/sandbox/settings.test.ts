@@ -1,7 +1,7 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import { describe, expect, it } from 'vitest';
-import { readSettings } from '../../../src/connectors/sandbox/settings.ts';
-import { Secret } from '../../../src/secret.ts';
+import { readSettings } from '#src/connectors/sandbox/settings.ts';
+import { Secret } from '#src/secret.ts';
 
 const secrets = { api_key: new Secret('sandbox_key') };
 const base_url = 'http://127.0.0.1:8080/sandbox/';

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
-import { readSettings } from '../../../src/connectors/sandbox/settings.ts';
-import { toProvider } from '../../../src/connectors/sandbox/to-provider.ts';
-import { Secret } from '../../../src/secret.ts';
+import { readSettings } from '#src/connectors/sandbox/settings.ts';
+import { toProvider } from '#src/connectors/sandbox/to-provider.ts';
+import { Secret } from '#src/secret.ts';
 import {
   additionalData,
   cardAttempt,

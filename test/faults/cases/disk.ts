@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { closeSync, mkdtempSync, openSync, rmdirSync, rmSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
-import { postgresUser } from '../../../src/store/embedded-postgres-user.ts';
+import { postgresUser } from '#src/postgres/embedded-postgres-user.ts';
 import { paymentOf, reasonOf, send } from '../orders.ts';
 import type { World } from '../world.ts';
 import type { Case } from './case.ts';

@@ -1,0 +1,123 @@
+import type {
+  AccountTargets,
+  Catalogue,
+  PaymentMethodType,
+  Route,
+} from '#gen/payments/config/catalogue_pb.js';
+import { Choice } from '#gen/payments/config/catalogue_pb.js';
+import { CURRENCIES } from '#src/money.ts';
+import { CARD_BRANDS } from '#src/payments/card.ts';
+import { COUNTRIES } from '#src/payments/check-request.ts';
+import { ConditionError, compileCondition } from '#src/routing/condition.ts';
+import type { FieldError } from '#src/service-error.ts';
+
+/** Where in the catalogue's file a condition's line and column are; both begin at 1. */
+export type Place = (route: number, line: number, column: number) => string;
+
+/**
+ * Checks what the rules in catalogue.proto cannot say: names that must be there, names that must be there once, and
+ * conditions.
+ */
+export function checkCatalogue(catalogue: Catalogue, place: Place): FieldError[] {
+  const { paymentMethodTypes, connections, routes, bins } = catalogue;
+  const connectionIds = new Set(connections.map(({ id }) => id));
+  const faults = [
+    ...repeated(paymentMethodTypes.map(({ type }) => type)).map((i) =>
+      twice(`payment_method_types[${i}].type`),
+    ),
+    ...repeated(connections.map(({ id }) => id)).map((i) => twice(`connections[${i}].id`)),
+    ...repeated(routes.map(({ id }) => id)).map((i) => twice(`routes[${i}].id`)),
+    ...repeated(bins.map(({ prefix }) => prefix)).map((i) => twice(`bins[${i}].prefix`)),
+    ...checkConditions(routes, conditionDomains(paymentMethodTypes), place),
+  ];
+  for (const [i, route] of routes.entries()) {
+    faults.push(
+      ...checkTargets(`routes[${i}]`, route, connectionIds),
+      ...checkAccounts(i, route, connectionIds),
+    );
+  }
+  return faults;
+}
+
+function fault(field: string, message: string): FieldError {
+  return { field, code: 'NOT_ALLOWED', message };
+}
+
+const twice = (field: string) => fault(field, 'is there twice');
+
+/** The places of the values that came before. */
+function repeated(values: readonly unknown[]): number[] {
+  const seen = new Set();
+  return [...values.entries()].flatMap(([i, value]) => {
+    const isRepeated = seen.has(value);
+    seen.add(value);
+    return isRepeated ? [i] : [];
+  });
+}
+
+/** What the variables of a condition can be at all: a route that waits for another value is a slip of the pen. */
+function conditionDomains(types: readonly PaymentMethodType[]): ReadonlyMap<string, ReadonlySet<string>> {
+  return new Map<string, ReadonlySet<string>>([
+    ['type', new Set(types.map(({ type }) => type))],
+    ['category', new Set(['CARD', 'WALLET'])],
+    ['workflow', new Set(['DIRECT', 'REDIRECT'])],
+    ['country', COUNTRIES],
+    ['issuer_country', new Set(['', ...COUNTRIES])],
+    ['currency', CURRENCIES],
+    ['card_brand', new Set(['', ...CARD_BRANDS])],
+  ]);
+}
+
+function checkConditions(
+  routes: readonly Route[],
+  domains: ReadonlyMap<string, ReadonlySet<string>>,
+  place: Place,
+): FieldError[] {
+  const unconditional = routes.findIndex(({ condition }) => condition === '');
+  return routes.flatMap(({ condition }, i) => {
+    if (unconditional >= 0 && i > unconditional) {
+      return fault(`routes[${i}]`, `is never reached, for routes[${unconditional}] takes every payment`);
+    }
+    try {
+      if (condition) compileCondition(condition, { domains });
+      return [];
+    } catch (error) {
+      if (!(error instanceof ConditionError)) throw error;
+      return fault(`routes[${i}].condition`, `${error.message}, at ${place(i, error.line, error.column)}`);
+    }
+  });
+}
+
+function checkTargets(
+  field: string,
+  { targets, choice }: Route | AccountTargets,
+  connectionIds: ReadonlySet<string>,
+): FieldError[] {
+  const faults = repeated(targets.map(({ connection }) => connection)).map((i) =>
+    twice(`${field}.targets[${i}].connection`),
+  );
+  for (const [i, { connection, weight }] of targets.entries()) {
+    if (!connectionIds.has(connection)) {
+      faults.push(fault(`${field}.targets[${i}].connection`, 'names no connection'));
+    }
+    if (weight !== undefined && choice !== Choice.SPLIT) {
+      faults.push(fault(`${field}.targets[${i}].weight`, 'counts with choice SPLIT only'));
+    }
+  }
+  if (targets.length > 0 && targets.every(({ weight }) => weight === 0)) {
+    faults.push(fault(`${field}.targets`, 'need a weight above 0'));
+  }
+  return faults;
+}
+
+function checkAccounts(i: number, { accounts }: Route, connectionIds: ReadonlySet<string>): FieldError[] {
+  const ids = accounts.flatMap(({ accountIds }, j) => accountIds.map((id, k) => ({ id, j, k })));
+  return [
+    ...repeated(ids.map(({ id }) => id)).map((at) =>
+      twice(`routes[${i}].accounts[${ids[at]?.j}].account_ids[${ids[at]?.k}]`),
+    ),
+    ...accounts.flatMap((override, j) =>
+      checkTargets(`routes[${i}].accounts[${j}]`, override, connectionIds),
+    ),
+  ];
+}

@@ -1,0 +1,176 @@
+import { equals, type JsonObject, type JsonValue } from '@bufbuild/protobuf';
+import {
+  type Catalogue,
+  type CircuitBreaker,
+  type Connection,
+  ConnectionSchema,
+} from '#gen/payments/config/catalogue_pb.js';
+import {
+  type CircuitState,
+  type ConnectionHealth,
+  guardConnection,
+} from '#src/connectors/circuit-breaker.ts';
+import type { Connector, Connection as OpenConnection } from '#src/connectors/connector.ts';
+import { createBinTable } from '#src/payments/bin-table.ts';
+import type { OpenCatalogue } from '#src/payments/prepare-payment.ts';
+import type { ApprovalRates } from '#src/routing/approval-rates.ts';
+import type { Signals } from '#src/routing/order-targets.ts';
+import { createRouter } from '#src/routing/router.ts';
+import { Secret } from '#src/secret.ts';
+import { CatalogueError } from './read-catalogue.ts';
+
+/** What a catalogue is opened with. */
+export type OpenCatalogueOptions = {
+  readonly connectors: readonly Connector[];
+  /** Reads an environment variable that a connection's secret refers to. */
+  readonly environment: (name: string) => string | undefined;
+  /** What `$NAME` stands for in a setting: the address of the mounted sandbox. */
+  readonly variables: Readonly<Record<string, string>>;
+  /** What was learned of connections outlives a catalogue. */
+  readonly rates: ApprovalRates;
+  readonly observer: CatalogueObserver;
+};
+
+/** Is told what happens in an open catalogue, for metrics and logs. */
+export type CatalogueObserver = {
+  conditionFailed(routeId: number, error: unknown): void;
+  circuitChanged(connectionId: string, state: CircuitState): void;
+  /** A connection is in force no more; until the restart it is kept for look-ups. */
+  connectionRetired(connectionId: string): void;
+};
+
+/** A catalogue with its connections open. */
+export type OpenedCatalogue = OpenCatalogue & {
+  readonly catalogue: Catalogue;
+  /**
+   * The connections by which an outcome can be learned: those in force, and those that were before, for what is not
+   * known of their payments yet.
+   */
+  readonly reachable: ReadonlyMap<string, OpenConnection>;
+  /** The connections' health, by id; none for one without a circuit breaker. */
+  readonly health: ReadonlyMap<string, ConnectionHealth>;
+  /** Closes the connections that `successor` has no use for, once their calls have ended. */
+  close(successor?: OpenedCatalogue): Promise<void>;
+};
+
+/**
+ * Makes a catalogue ready for payments and opens its connections.
+ *
+ * @param predecessor whose connections are taken over, with their health, where they are defined alike.
+ * @throws CatalogueError that names the connection and the setting at fault, or an id that stands for another account
+ *   than before; then nothing stays open that was opened.
+ */
+export function openCatalogue(
+  catalogue: Catalogue,
+  options: OpenCatalogueOptions,
+  predecessor?: OpenedCatalogue,
+): OpenedCatalogue {
+  const { rates, observer } = options;
+  const connections = new Map<string, OpenConnection>();
+  const health = new Map<string, ConnectionHealth>();
+  const signals: Signals = {
+    isAvailable: (id) => health.get(id)?.isAvailable() ?? true,
+    approvalRate: (id, facts) => rates.rate(id, facts).rate,
+  };
+
+  function open(definition: Connection): void {
+    const { id } = definition;
+    const taken = takenOver(definition, predecessor);
+    const connection = taken ?? openConnection(definition, options);
+    connections.set(id, connection);
+    const before = predecessor?.reachable.get(id);
+    if (before && before.identity !== connection.identity) {
+      throw new CatalogueError(
+        `connection ${id}: stands for another account now; give that an id of its own`,
+      );
+    }
+    const known = taken && predecessor?.health.get(id);
+    if (known) health.set(id, known);
+    const settings = !taken && breakerSettings(definition.circuitBreaker);
+    if (!settings) return;
+    const guarded = guardConnection(connection, settings, (state) => observer.circuitChanged(id, state));
+    connections.set(id, guarded);
+    health.set(id, guarded.health);
+  }
+
+  try {
+    for (const definition of catalogue.connections) open(definition);
+    const router = createRouter(catalogue, signals, observer.conditionFailed);
+    const reachable = new Map([...(predecessor?.reachable ?? []), ...connections]);
+    for (const id of predecessor?.connections.keys() ?? []) {
+      if (!connections.has(id)) observer.connectionRetired(id);
+    }
+    return {
+      catalogue,
+      types: new Map(catalogue.paymentMethodTypes.map((type) => [type.type, type])),
+      router,
+      bins: createBinTable(catalogue.bins),
+      connections,
+      reachable,
+      signals,
+      health,
+      learn: (id, facts, outcome) => rates.learn(id, facts, outcome),
+      close: (successor) => closeAll(reachable, successor?.reachable),
+    };
+  } catch (error) {
+    closeAll(connections, predecessor?.connections).catch(() => {});
+    throw error;
+  }
+}
+
+function takenOver(
+  definition: Connection,
+  predecessor: OpenedCatalogue | undefined,
+): OpenConnection | undefined {
+  const before = predecessor?.catalogue.connections.find(({ id }) => id === definition.id);
+  return before && equals(ConnectionSchema, before, definition)
+    ? predecessor?.connections.get(definition.id)
+    : undefined;
+}
+
+async function closeAll(
+  connections: ReadonlyMap<string, OpenConnection>,
+  kept: ReadonlyMap<string, OpenConnection> | undefined,
+): Promise<void> {
+  const keptOnes = new Set(kept?.values());
+  const ended = [...connections.values()].filter((connection) => !keptOnes.has(connection));
+  await Promise.all(ended.map((connection) => connection.close()));
+}
+
+/** undefined for none. */
+function breakerSettings(breaker: CircuitBreaker | undefined) {
+  if (breaker?.off) return undefined;
+  return {
+    failureRate: (breaker?.failurePercent ?? 50) / 100,
+    minCalls: breaker?.minCalls ?? 10,
+    windowMs: (breaker?.windowS ?? 30) * 1000,
+    openMs: (breaker?.openS ?? 15) * 1000,
+  };
+}
+
+function openConnection(connection: Connection, options: OpenCatalogueOptions): OpenConnection {
+  const place = `connection ${connection.id}`;
+  const connector = options.connectors.find(({ name }) => name === connection.connector);
+  if (!connector) throw new CatalogueError(`${place}: there is no connector "${connection.connector}"`);
+  const secrets: Record<string, Secret> = {};
+  for (const [name, variable] of Object.entries(connection.secretsFromEnvironment)) {
+    const value = options.environment(variable);
+    if (value === undefined)
+      throw new CatalogueError(`${place}: the environment variable ${variable} is not set`);
+    secrets[name] = new Secret(value);
+  }
+  const settings = substitute(connection.settings ?? {}, options.variables);
+  try {
+    return connector.connect(settings, { providerId: connection.providerId, secrets });
+  } catch (error) {
+    throw new CatalogueError(`${place}: ${(error as Error).message}`);
+  }
+}
+
+function substitute(settings: JsonObject, variables: Readonly<Record<string, string>>): JsonObject {
+  const replace = (value: JsonValue): JsonValue =>
+    typeof value === 'string'
+      ? value.replace(/\$([A-Z_]+)/g, (whole, name) => variables[name] ?? whole)
+      : value;
+  return Object.fromEntries(Object.entries(settings).map(([name, value]) => [name, replace(value)]));
+}

@@ -1,0 +1,66 @@
+import { isScalar } from 'yaml';
+import { type Catalogue, CatalogueSchema } from '#gen/payments/config/catalogue_pb.js';
+import { PaymentError } from '#src/service-error.ts';
+import { validate } from '#src/wire/validate.ts';
+import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
+import { parseYaml, readTextFile, type YamlFile } from '#src/wire/yaml-file.ts';
+import { checkCatalogue, type Place } from './check-catalogue.ts';
+
+/** The catalogue file is wrong; the message names each place. */
+export class CatalogueError extends Error {
+  override readonly name = 'CatalogueError';
+}
+
+const MAX_FILE_BYTES = 16 * 1024 * 1024;
+const decode = jsonDecoder(CatalogueSchema, { unknownFields: 'reject' });
+const check = validate(CatalogueSchema);
+const refuse = (message: string) => new CatalogueError(message);
+
+/**
+ * Reads a catalogue file: YAML (or JSON, which is YAML), whose keys are the field names of catalogue.proto.
+ *
+ * @throws CatalogueError.
+ */
+export function readCatalogue(file: string): Catalogue {
+  return parseCatalogue(readTextFile(file, refuse), file);
+}
+
+/** Parses and checks the text of a catalogue file; `file` is for messages. @throws CatalogueError. */
+export function parseCatalogue(text: string, file: string): Catalogue {
+  if (text.length > MAX_FILE_BYTES)
+    throw new CatalogueError(`${file} is larger than ${MAX_FILE_BYTES} bytes`);
+  const yaml = parseYaml(text, file, refuse);
+  let catalogue: Catalogue;
+  try {
+    catalogue = decode(yaml.document.toJS({ maxAliasCount: 100 }));
+  } catch (error) {
+    // The yaml package throws a ReferenceError for aliases that would grow without end.
+    const isOfTheFile = error instanceof PaymentError || error instanceof ReferenceError;
+    throw isOfTheFile ? new CatalogueError(`${file}: ${error.message}`) : error;
+  }
+  const faults = check(catalogue);
+  if (faults.length === 0) faults.push(...checkCatalogue(catalogue, placeIn(yaml, text)));
+  if (faults.length === 0) return catalogue;
+  throw new CatalogueError(
+    `${file}: ${faults.map(({ field, message }) => `${field}: ${message}`).join('; ')}`,
+  );
+}
+
+/**
+ * Tells where in the file a place within a condition is. A text that YAML folds or escapes is not in the file as it
+ * reads; then it is told within the condition.
+ */
+function placeIn({ document, lineCounter }: YamlFile, text: string): Place {
+  return (route, line, column) => {
+    const node = document.getIn(['routes', route, 'condition'], true);
+    const within = `line ${line}, column ${column} of the condition`;
+    if (!isScalar(node) || !node.range || typeof node.value !== 'string') return within;
+    const wanted = node.value.split('\n')[line - 1] ?? '';
+    let from = node.range[0];
+    for (let earlier = 1; earlier < line; earlier++) from = text.indexOf('\n', from) + 1;
+    const at = text.indexOf(wanted, from);
+    if (at < 0 || at + wanted.length > node.range[2]) return within;
+    const { line: fileLine, col } = lineCounter.linePos(at + column - 1);
+    return `line ${fileLine}, column ${col}`;
+  };
+}

@@ -1,0 +1,37 @@
+import { join } from 'node:path';
+import { pino } from 'pino';
+import { CHECKOUT_DIR, type Config } from '#src/config.ts';
+import { resolveDataDir } from '#src/postgres/data-dir.ts';
+import { runningEmbeddedPostgres, startEmbeddedPostgres } from '#src/postgres/embedded-postgres.ts';
+import { type Database, openDatabase } from '#src/store/database.ts';
+import { migrate } from '#src/store/migrate.ts';
+
+/** What a command works on. */
+export type CommandStorage = {
+  readonly database: Database;
+  /** Of the service's own database; undefined with a DATABASE_URL. */
+  readonly dataDir: string | undefined;
+};
+
+/**
+ * Runs a command's work on the service's database, brought up to date: the one that DATABASE_URL names, or the service's
+ * own, which is started when the service does not run.
+ */
+export async function withDatabase<T>(
+  config: Pick<Config, 'databaseUrl' | 'dataDir'>,
+  work: (storage: CommandStorage) => Promise<T>,
+): Promise<T> {
+  const { databaseUrl, dataDir: explicit } = config;
+  const log = pino({ level: 'error' }, pino.destination(2));
+  const dataDir = databaseUrl ? undefined : resolveDataDir({ explicit, checkoutDir: CHECKOUT_DIR });
+  const url = databaseUrl ?? (dataDir && runningEmbeddedPostgres(dataDir));
+  const started = url || !dataDir ? undefined : await startEmbeddedPostgres({ dataDir, log });
+  const database = openDatabase({ url: url ?? started?.url ?? '', maxConnections: 1, log });
+  try {
+    await migrate(database, join(import.meta.dirname, '../store/migrations'));
+    return await work({ database, dataDir });
+  } finally {
+    await database.close();
+    await started?.stop();
+  }
+}

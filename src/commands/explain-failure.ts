@@ -1,0 +1,39 @@
+import { describeError } from '#src/api/errors.ts';
+import { CatalogueError } from '#src/catalogue/read-catalogue.ts';
+import { ConfigError } from '#src/config.ts';
+import { EmbeddedPostgresError } from '#src/postgres/embedded-postgres-error.ts';
+import { DatabaseUnavailableError, UnsafeDatabaseError } from '#src/store/database.ts';
+import { MigrationError } from '#src/store/migrate.ts';
+
+/** Why a process ends: what is for the operator to mend in words that name it, anything else with where it arose. */
+export function explainFailure(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  if (IN_THEIR_OWN_WORDS.some((type) => error instanceof type)) return error.message;
+  if (error instanceof CatalogueError) return `the catalogue (CATALOGUE_FILE): ${error.message}`;
+  if (error instanceof DatabaseUnavailableError) return `${error.message} (see DATABASE_URL)`;
+  if (error instanceof UnsafeDatabaseError) {
+    return `${error.message}. Switch them on, or take it all the same with ALLOW_UNSAFE_DATABASE=on`;
+  }
+  return explainListening(error) ?? `${error.message}\n${JSON.stringify(describeError(error))}`;
+}
+
+const IN_THEIR_OWN_WORDS = [ConfigError, MigrationError, EmbeddedPostgresError];
+
+/** The operating system's refusals to listen. */
+function explainListening(
+  error: NodeJS.ErrnoException & { port?: number; address?: string },
+): string | undefined {
+  const { code, port, address } = error;
+  switch (code) {
+    case 'EADDRINUSE':
+      return `port ${port} of ${address} is in use by another process. Set PORT to a free one`;
+    case 'EACCES':
+      if (error.syscall !== 'listen') return undefined;
+      return `this user may not listen on port ${port}. Set PORT to one above 1023`;
+    case 'EADDRNOTAVAIL':
+    case 'ENOTFOUND':
+      return 'HOST is no address of this machine';
+    default:
+      return undefined;
+  }
+}

@@ -1,0 +1,169 @@
+import { readFileSync } from 'node:fs';
+import { parseArgs } from 'node:util';
+import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
+import type { Decimal } from '#gen/google/type/decimal_pb.js';
+import type { Catalogue } from '#gen/payments/config/catalogue_pb.js';
+import {
+  ExplainRouteResponse_Choice as Choice,
+  type ExplainRouteResponse,
+} from '#gen/payments/v1/operator_service_pb.js';
+import {
+  type CreatePaymentRequest,
+  CreatePaymentRequestSchema,
+} from '#gen/payments/v1/payment_service_pb.js';
+import { type RoutingFacts, RoutingFactsSchema } from '#gen/payments/v1/routing_facts_pb.js';
+import { requireValid } from '#src/api/require-valid.ts';
+import { BODY_LIMIT_BYTES } from '#src/api/rest.ts';
+import { readCatalogue } from '#src/catalogue/read-catalogue.ts';
+import { systemClock } from '#src/clock.ts';
+import { readCatalogueFile } from '#src/config.ts';
+import { createBinTable } from '#src/payments/bin-table.ts';
+import { type ExplainedCatalogue, explainRoute } from '#src/payments/explain-route.ts';
+import { createRouter } from '#src/routing/router.ts';
+import { PaymentError } from '#src/service-error.ts';
+import { canonicalize } from '#src/wire/canonical-message.ts';
+import { parseJson } from '#src/wire/parse-json.ts';
+import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
+import { explainFailure } from './explain-failure.ts';
+
+const USAGE = `Usage: npm run route -- <request.json> [--key <idempotency key>] [--catalogue <file>]
+
+Tells which route and targets a payment would take, and why each earlier route did not match. Nothing is sent, and
+neither a database nor a running service is needed.
+
+  <request.json>   a payment as POST /v1/payments takes it, such as test/scenarios/05-card-authorization/request.json
+  --key            the idempotency key that it would be made under: SPLIT draws by it
+  --catalogue      the catalogue's file, instead of CATALOGUE_FILE or the sandbox's`;
+
+const ASSUMPTIONS =
+  'Every circuit counts as closed and no approval rate is learned: the service itself (OperatorService.ExplainRoute) knows better.';
+
+/** The command line is not as in the usage. */
+class UsageError extends Error {}
+
+/** What was asked cannot be told; the message says why. */
+class RouteError extends Error {}
+
+const decode = jsonDecoder(CreatePaymentRequestSchema);
+
+function main(): void {
+  const { positionals, values } = readArguments(process.argv.slice(2));
+  if (values.help) {
+    console.log(USAGE);
+    return;
+  }
+  const [file] = positionals;
+  if (file === undefined || positionals.length > 1) throw new UsageError('One request is needed.');
+  const catalogue = closedCatalogue(readCatalogue(values.catalogue ?? readCatalogueFile()));
+  const explanation = refusedIn(file, () =>
+    explainRoute(catalogue, readRequest(file), values.key ?? '', systemClock()()),
+  );
+  console.log(explanationText(explanation));
+  if (explanation.targets.length === 0) throw new RouteError('No route takes this payment.');
+}
+
+function readArguments(args: string[]) {
+  try {
+    return parseArgs({
+      args,
+      allowPositionals: true,
+      options: {
+        key: { type: 'string' },
+        catalogue: { type: 'string' },
+        help: { type: 'boolean', short: 'h' },
+      },
+    });
+  } catch (error) {
+    throw new UsageError((error as Error).message);
+  }
+}
+
+/** @throws PaymentError as the service would refuse it. */
+function readRequest(file: string): CreatePaymentRequest {
+  let body: Uint8Array;
+  try {
+    body = readFileSync(file);
+  } catch (error) {
+    throw new RouteError(`${file} cannot be read (${(error as NodeJS.ErrnoException).code})`);
+  }
+  if (body.length > BODY_LIMIT_BYTES)
+    throw new RouteError(`${file} is larger than ${BODY_LIMIT_BYTES} bytes`);
+  const request = decode(parseJson(body));
+  canonicalize(CreatePaymentRequestSchema, request);
+  requireValid(request);
+  return request;
+}
+
+function refusedIn<T>(file: string, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    if (!(error instanceof PaymentError)) throw error;
+    const faults = error.fields.map(({ field, message }) => `  ${field}: ${message}`);
+    const lines = faults.length > 0 ? faults : [`  ${error.message}`];
+    throw new RouteError([`${file} is refused (${error.reason}):`, ...lines].join('\n'));
+  }
+}
+
+/** A catalogue of which nothing is open: all is well with every connection, and nothing is learned of any. */
+function closedCatalogue(catalogue: Catalogue): ExplainedCatalogue {
+  const signals = { isAvailable: () => true, approvalRate: () => 1 };
+  const guarded = catalogue.connections.filter(({ circuitBreaker }) => !circuitBreaker?.off);
+  return {
+    types: new Map(catalogue.paymentMethodTypes.map((type) => [type.type, type])),
+    router: createRouter(catalogue, signals),
+    bins: createBinTable(catalogue.bins),
+    signals,
+    health: new Map(guarded.map(({ id }) => [id, { state: () => 'CLOSED' }])),
+  };
+}
+
+function explanationText(explanation: ExplainRouteResponse): string {
+  const { facts, routes, targets, notes } = explanation;
+  const paragraphs = [
+    ['Facts', ...(facts ? factLines(facts) : [])],
+    ['Routes', ...routes.map(({ id, name, whyNot }) => `  ${id}  ${name}: ${whyNot || 'TAKEN'}`)],
+    ...(targets.length > 0 ? [targetLines(explanation), [failoverText(explanation)]] : []),
+    [...notes, ASSUMPTIONS],
+  ];
+  return paragraphs.map((lines) => lines.join('\n')).join('\n\n');
+}
+
+function factLines(facts: RoutingFacts): string[] {
+  const width = Math.max(...RoutingFactsSchema.fields.map(({ name }) => name.length));
+  return RoutingFactsSchema.fields.map(({ name, localName }) => {
+    const value = facts[localName as keyof RoutingFacts] as string | number | boolean | Decimal | Timestamp;
+    return `  ${name.padEnd(width)}  ${factText(value)}`;
+  });
+}
+
+function factText(value: string | number | boolean | Decimal | Timestamp): string {
+  if (typeof value !== 'object') return JSON.stringify(value);
+  return 'nanos' in value ? timestampDate(value).toISOString() : value.value;
+}
+
+function targetLines({ choice, accountOverride, targets }: ExplainRouteResponse): string[] {
+  const total = targets.reduce((sum, { weight = 0 }) => sum + weight, 0);
+  const whose = accountOverride ? ' of this account' : '';
+  return [
+    `Targets${whose}, in the order of this payment (${Choice[choice]})`,
+    ...targets.map(({ connection, weight }, i) => {
+      const share = weight === undefined ? '' : `  ${Number(((100 * weight) / total).toFixed(1))} %`;
+      return `  ${i + 1}  ${connection?.id}  ${connection?.name}${share}`;
+    }),
+  ];
+}
+
+function failoverText({ maxAttempts, softDeclines }: ExplainRouteResponse): string {
+  if (maxAttempts === 1) return 'Failover: none; there is one attempt.';
+  const after = softDeclines ? 'when nothing was sent and after a soft decline' : 'when nothing was sent';
+  return `Failover: up to ${maxAttempts} attempts; it goes on ${after}, never after a hard decline or an unknown outcome.`;
+}
+
+try {
+  main();
+} catch (error) {
+  if (error instanceof UsageError) console.error(`${error.message}\n\n${USAGE}`);
+  else console.error(error instanceof RouteError ? error.message : `Not done: ${explainFailure(error)}`);
+  process.exitCode = error instanceof UsageError ? 2 : 1;
+}

@@ -1,0 +1,50 @@
+import type { Database } from '#src/store/database.ts';
+import {
+  BEFORE_ALL_TOKENS,
+  listSealedCards,
+  replaceSealedCard,
+  type SealedCard,
+} from '#src/store/sealed-cards.ts';
+import type { CardVault } from '#src/vault/card-vault.ts';
+
+/** What became of the stored card numbers, counted. */
+export type Resealing = {
+  /** Now under the current key. */
+  resealed: number;
+  /** Were under it before. */
+  current: number;
+  /** Dropped, or resealed by somebody else, between reading and writing. */
+  changed: number;
+  /** Cannot be opened: the key is not there, or the ciphertext is damaged. These stay as they are. */
+  unreadable: number;
+};
+
+const BATCH_SIZE = 500;
+
+/**
+ * Seals every stored card number under the vault's current key (PCI DSS 3.7.4, 3.7.5). Beside a running service, or
+ * another such run, it does no harm: a ciphertext is replaced only while it is still the one that was read. A run that
+ * was cut short is completed by the next.
+ */
+export async function resealCards(database: Database, vault: CardVault): Promise<Resealing> {
+  const counts: Resealing = { resealed: 0, current: 0, changed: 0, unreadable: 0 };
+  let last = BEFORE_ALL_TOKENS;
+  for (;;) {
+    const cards = await listSealedCards(database, last, BATCH_SIZE);
+    for (const card of cards) counts[await resealCard(database, vault, card)]++;
+    const token = cards.at(-1)?.token;
+    if (token === undefined) return counts;
+    last = token;
+  }
+}
+
+async function resealCard(database: Database, vault: CardVault, card: SealedCard): Promise<keyof Resealing> {
+  let resealed: string | undefined;
+  try {
+    resealed = await vault.reseal(card.sealed, card.token);
+  } catch {
+    return 'unreadable';
+  }
+  if (resealed === undefined) return 'current';
+  return (await replaceSealedCard(database, card, resealed)) ? 'resealed' : 'changed';
+}

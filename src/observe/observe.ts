@@ -1,0 +1,211 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { Logger } from 'pino';
+import { Payment_Status, Transaction_Category } from '#gen/payments/v1/payment_pb.js';
+import {
+  type Authenticate,
+  type Credentials,
+  InvalidCredentialsError,
+  type ReadHeader,
+} from '#src/api/authenticate.ts';
+import type { CatalogueObserver, OpenedCatalogue } from '#src/catalogue/open-catalogue.ts';
+import { CatalogueError } from '#src/catalogue/read-catalogue.ts';
+import { CIRCUIT_STATES } from '#src/connectors/circuit-breaker.ts';
+import type { PaymentObserver } from '#src/payments/create-payment.ts';
+import type { RecoveryObserver } from '#src/payments/recover-payments.ts';
+import type { Database } from '#src/store/database.ts';
+import type { CardVault } from '#src/vault/card-vault.ts';
+import type { Metrics } from './metrics.ts';
+import type { Tracing } from './tracing.ts';
+
+/** Counts and times what becomes of payments, and logs what an operator must hear of. */
+export function observePayments(metrics: Metrics, tracing: Tracing, log: Logger): PaymentObserver {
+  return {
+    async providerCall(connectionId, call) {
+      const startedMs = performance.now();
+      const outcome = await tracing.span('provider call', { 'payments.connection': connectionId }, call);
+      const seconds = (performance.now() - startedMs) / 1000;
+      metrics.providerCalls.observe({ connection: connectionId, outcome: outcome.kind }, seconds);
+      if (outcome.kind === 'unknown' || (outcome.kind === 'not_sent' && !outcome.untried)) {
+        log.warn(
+          { connection: connectionId, outcome: outcome.kind, detail: outcome.detail },
+          'provider did not answer',
+        );
+      }
+      return outcome;
+    },
+    wentOn(from, to, { kind }) {
+      metrics.failovers.inc({ from, to, outcome: kind });
+      log.info({ from, to, outcome: kind }, 'payment went on to another connection');
+    },
+    answered(record) {
+      const category = Transaction_Category[record.transactions?.category ?? 0] ?? '';
+      const status = Payment_Status[record.status] ?? '';
+      metrics.payments.inc({ category, status });
+      log.info({ payment_id: record.id, account_id: record.accountId, status }, 'payment made');
+    },
+    replayed() {
+      metrics.replays.inc();
+    },
+    finishFailed(paymentId, error) {
+      metrics.finishFailures.inc();
+      log.error({ payment_id: paymentId, err: error }, 'what became of an attempt could not be written yet');
+    },
+  };
+}
+
+/**
+ * A vault whose uses are logged, by the token that a number belongs to (PCI DSS 10.2.1.1). Why a number could not be
+ * opened is told by who needed it.
+ */
+export function observeVault(vault: CardVault, log: Logger): CardVault {
+  const logged = async <T>(event: string, token: string, use: Promise<T>): Promise<T> => {
+    const result = await use.catch((error) => {
+      log.warn({ token }, `${event} failed`);
+      throw error;
+    });
+    log.info({ token }, event);
+    return result;
+  };
+  return {
+    seal: (number, token) => logged('card number sealed', token, vault.seal(number, token)),
+    open: (sealed, token) => logged('card number opened', token, vault.open(sealed, token)),
+    reseal: (sealed, token) => logged('card number resealed', token, vault.reseal(sealed, token)),
+  };
+}
+
+/**
+ * An authentication whose failures are logged (PCI DSS 10.2.1.4). The keys that were sent are not, not even the public
+ * one: somebody may have put the secret in its place.
+ */
+export function observeAuthentication(authenticate: Authenticate) {
+  return async (request: FastifyRequest, header: ReadHeader): Promise<Credentials> => {
+    try {
+      return await authenticate(header);
+    } catch (error) {
+      if (error instanceof InvalidCredentialsError) {
+        request.log.warn(
+          { account_id: error.accountId, remote_address: request.ip },
+          'authentication failed',
+        );
+      }
+      throw error;
+    }
+  };
+}
+
+/** Tells of circuits that open and close, and of conditions that fail. */
+export function observeCatalogue(log: Logger): CatalogueObserver {
+  return {
+    conditionFailed(route, error) {
+      log.error({ route, err: error }, 'the condition of a route failed; the route was passed over');
+    },
+    circuitChanged(connection, state) {
+      log.warn({ connection, state }, 'circuit changed');
+    },
+    connectionRetired(connection) {
+      log.warn({ connection }, 'connection left the catalogue; it is kept for look-ups until the restart');
+    },
+  };
+}
+
+/** Counts and logs how reloads of the catalogue went. */
+export function observeReloads(metrics: Metrics, log: Logger): (failure: unknown) => void {
+  return (failure) => {
+    metrics.catalogueLoads.inc({ result: failure ? 'failed' : 'ok' });
+    if (failure === undefined) {
+      log.info('catalogue loaded');
+      return;
+    }
+    // Its message is about the operator's own file, and names each place in it.
+    const problem = failure instanceof CatalogueError ? { problem: failure.message } : { err: failure };
+    log.error(problem, 'the catalogue could not be loaded; the one before stays in force');
+  };
+}
+
+/** Shows which circuits are open. */
+export function showHealth(metrics: Metrics, health: OpenedCatalogue['health']): void {
+  metrics.circuits.reset();
+  for (const [connection, { state }] of health) {
+    for (const each of CIRCUIT_STATES) {
+      metrics.circuits.set({ connection, state: each }, state() === each ? 1 : 0);
+    }
+  }
+}
+
+/** Counts what recovery learns, and shows what it has not learned yet. */
+export function observeRecovery(metrics: Metrics, log: Logger): RecoveryObserver {
+  return {
+    lookedUp({ transactionId, connectionId, lookUps }, result) {
+      metrics.lookUps.inc({ connection: connectionId, result });
+      const line = { transaction_id: transactionId, connection: connectionId, look_ups: lookUps, result };
+      if (result === 'no_look_up') log.warn(line, 'an outcome is open, and there is nobody to ask');
+      else log.info(line, 'outcome looked up');
+    },
+    open({ open, oldestS }) {
+      metrics.openOutcomes.set(open);
+      metrics.oldestOpenOutcome.set(oldestS);
+    },
+    failed(error) {
+      log.error({ err: error }, 'recovery failed; it goes on');
+    },
+  };
+}
+
+/** A database whose round trips are timed. */
+export function observeDatabase(database: Database, metrics: Metrics, tracing: Tracing): Database {
+  return {
+    ...database,
+    async query(statement, values) {
+      const startedMs = performance.now();
+      let result = 'error';
+      try {
+        const rows = await tracing.span(`sql ${statement.name}`, { 'db.system.name': 'postgresql' }, () =>
+          database.query(statement, values),
+        );
+        result = 'ok';
+        return rows as never;
+      } finally {
+        const seconds = (performance.now() - startedMs) / 1000;
+        metrics.queries.observe({ statement: statement.name, result }, seconds);
+      }
+    },
+  };
+}
+
+/** Gives each request its span, its measures and, once answered, its line in the log. */
+export function observeRequests(app: FastifyInstance, metrics: Metrics, tracing: Tracing): void {
+  tracing.traceRequests(app);
+  app.addHook('onRequest', (request, reply, done) => {
+    metrics.inFlight.inc();
+    // Answers hold personal data: nobody on the way keeps them, and no browser guesses what they are.
+    reply.headers({ 'x-request-id': request.id, ...ANSWER_HEADERS });
+    const remoteAddress = request.ip;
+    // On the raw response: it closes also for who left before the answer, and for the rpc protocols.
+    reply.raw.once('close', () => {
+      const route = request.routeOptions.url ?? 'unknown';
+      const status = reply.raw.writableFinished ? reply.raw.statusCode : CLIENT_LEFT;
+      metrics.inFlight.dec();
+      metrics.requests.observe({ route, status }, reply.elapsedTime / 1000);
+      if (QUIET_ROUTES.has(route)) return;
+      request.log.info(
+        {
+          method: request.method,
+          route,
+          status,
+          remote_address: remoteAddress,
+          ms: Math.round(reply.elapsedTime),
+        },
+        'request',
+      );
+    });
+    done();
+  });
+}
+
+/** Who left before the answer was out, by the number that proxies give it. */
+const CLIENT_LEFT = 499;
+
+const ANSWER_HEADERS = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' };
+
+/** What is asked for every few seconds by machines. */
+const QUIET_ROUTES: ReadonlySet<string> = new Set(['/healthz', '/readyz', '/metrics']);

@@ -1,0 +1,96 @@
+import { hash } from 'node:crypto';
+import { Choice, type Connection } from '#gen/payments/config/catalogue_pb.js';
+import type { RoutingFacts } from '#gen/payments/v1/routing_facts_pb.js';
+
+/** Where a route may send a payment, and by what the first choice is made. */
+export type TargetPlan = {
+  readonly targets: readonly { readonly connection: Connection; readonly weight: number }[];
+  readonly choice: Choice;
+};
+
+/** What is known of connections at the moment. */
+export type Signals = {
+  /** false while a connection's circuit is open: what is sent to it would come back at once. */
+  isAvailable(connectionId: string): boolean;
+  /** The recent approval rate, 0 to 1, for payments like this one. */
+  approvalRate(connectionId: string, facts: RoutingFacts): number;
+};
+
+/** The targets of one payment, the first choice first. */
+export type OrderedTargets = {
+  readonly targets: readonly Connection[];
+  /** Whether weights or health made the order. */
+  readonly smart: boolean;
+};
+
+/** The share of payments that SUCCESS_RATE sends by lot, so that a target which was bad is noticed when it is good again. */
+export const EXPLORED_SHARE = 0.05;
+
+/** What a payment's lots are drawn from: the same whenever it is tried under its key. */
+export function lotSeed(accountId: string, idempotencyKey: string): string {
+  return `${accountId}\n${idempotencyKey}`;
+}
+
+/**
+ * The order in which a payment's targets are tried. Targets whose circuit is open come last, whatever the choice.
+ *
+ * @param seed see lotSeed: lots are drawn from it, and from nothing else.
+ */
+export function orderTargets(
+  plan: TargetPlan,
+  facts: RoutingFacts,
+  seed: string,
+  signals: Signals,
+): OrderedTargets {
+  const chosen = byChoice(plan, facts, seed, signals).map(({ connection }) => connection);
+  const isUp = chosen.map(({ id }) => signals.isAvailable(id));
+  const isAsChosen = isUp.every((up, i) => up || !isUp.includes(true, i));
+  const isPriority = plan.choice === Choice.PRIORITY || plan.choice === Choice.CHOICE_UNSPECIFIED;
+  return {
+    targets: isAsChosen
+      ? chosen
+      : [...chosen.filter((_, i) => isUp[i]), ...chosen.filter((_, i) => !isUp[i])],
+    smart: !isPriority || !isAsChosen,
+  };
+}
+
+function byChoice(
+  { targets, choice }: TargetPlan,
+  facts: RoutingFacts,
+  seed: string,
+  signals: Signals,
+): TargetPlan['targets'] {
+  switch (choice) {
+    case Choice.SPLIT:
+      return sortedBy(targets, ({ connection, weight }) => place(lot(seed, connection.id), weight));
+    case Choice.SUCCESS_RATE:
+      if (lot(seed, '') < EXPLORED_SHARE) {
+        return sortedBy(targets, ({ connection }) => place(lot(seed, connection.id), 1));
+      }
+      return sortedBy(targets, ({ connection }) => -signals.approvalRate(connection.id, facts));
+    default:
+      return targets;
+  }
+}
+
+function sortedBy<T>(items: readonly T[], key: (item: T) => number): T[] {
+  return items
+    .map((item) => ({ item, at: key(item) }))
+    .sort((a, b) => a.at - b.at)
+    .map(({ item }) => item);
+}
+
+/**
+ * Where a target comes in a weighted order. With lots that are uniform, the first is each target in proportion to its
+ * weight, and so is the first of those that are left (Efraimidis and Spirakis, 2006); a target more or less moves no
+ * payment between the others. A weight of 0 comes last.
+ */
+function place(drawn: number, weight: number): number {
+  return weight === 0 ? Number.MAX_VALUE : -Math.log(drawn) / weight;
+}
+
+/** A number above 0 and below 1, uniform over seeds. */
+function lot(seed: string, name: string): number {
+  const drawn = Number.parseInt(hash('sha256', `${name}\n${seed}`, 'hex').slice(0, 12), 16);
+  return (drawn + 0.5) / 2 ** 48;
+}

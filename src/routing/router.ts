@@ -1,0 +1,114 @@
+import {
+  type AccountTargets,
+  type Catalogue,
+  Choice,
+  type Connection,
+  type Route,
+} from '#gen/payments/config/catalogue_pb.js';
+import type { RoutingFacts } from '#gen/payments/v1/routing_facts_pb.js';
+import { type Condition, compileCondition } from './condition.ts';
+import { orderTargets, type Signals, type TargetPlan } from './order-targets.ts';
+
+/** The way of one payment. */
+export type ChosenRoute = {
+  readonly route: Route;
+  /** Where it may be sent, the first choice first; never empty. */
+  readonly targets: readonly Connection[];
+  /** Attempts in all, the first included. */
+  readonly maxAttempts: number;
+  /** Goes on after a soft decline, too. */
+  readonly softDeclines: boolean;
+  /** Whether weights or health made the choice. */
+  readonly smart: boolean;
+  /** Whether a circuit breaker guards the targets. */
+  readonly monitored: boolean;
+};
+
+/** A route made ready for use. */
+export type ReadyRoute = {
+  readonly route: Route;
+  /** undefined takes every payment. */
+  readonly condition: Condition | undefined;
+  /** Where payments of an account go; `pinned` see Router. */
+  readonly planOf: (accountId: string, pinned: boolean) => RoutePlan;
+};
+
+/** What a route does with the payments that it takes. */
+export type RoutePlan = TargetPlan & Pick<ChosenRoute, 'maxAttempts' | 'softDeclines' | 'monitored'>;
+
+/** The routes in order, and the choice among them. */
+export type Router = {
+  readonly routes: readonly ReadyRoute[];
+  /**
+   * The first route whose condition holds; undefined when none does.
+   *
+   * @param seed see lotSeed.
+   * @param pinned for what only the first of the listed targets can take, whatever weights and health say: a wallet
+   *   that was enrolled there.
+   */
+  choose(facts: RoutingFacts, seed: string, pinned?: boolean): ChosenRoute | undefined;
+};
+
+/** Makes the catalogue's routes ready. The catalogue is valid: conditions compile, and targets are in it. */
+export function createRouter(
+  catalogue: Catalogue,
+  signals: Signals,
+  conditionFailed: (routeId: number, error: unknown) => void = () => {},
+): Router {
+  const connections = new Map(catalogue.connections.map((connection) => [connection.id, connection]));
+  const routes = catalogue.routes.map((route) => ({
+    route,
+    condition: route.condition
+      ? compileCondition(route.condition, { failed: (error) => conditionFailed(route.id, error) })
+      : undefined,
+    planOf: plansOf(route, connections),
+  }));
+  return {
+    routes,
+    choose(facts, seed, pinned = false) {
+      const taken = routes.find(({ condition }) => !condition || condition.matches(facts));
+      if (!taken) return undefined;
+      const plan = taken.planOf(facts.accountId, pinned);
+      const { targets, smart } = orderTargets(plan, facts, seed, signals);
+      const { maxAttempts, softDeclines, monitored } = plan;
+      return { route: taken.route, targets, maxAttempts, softDeclines, smart, monitored };
+    },
+  };
+}
+
+/** A plan's first target, and no other. */
+function pinnedPlan(plan: RoutePlan): RoutePlan {
+  return { ...plan, targets: plan.targets.slice(0, 1), choice: Choice.PRIORITY, maxAttempts: 1 };
+}
+
+function plansOf(route: Route, connections: ReadonlyMap<string, Connection>): ReadyRoute['planOf'] {
+  const usual = planOf(route, connections);
+  const byAccount = new Map(
+    route.accounts.flatMap((override) => {
+      const plan = planOf(override, connections);
+      return override.accountIds.map((accountId) => [accountId, plan] as const);
+    }),
+  );
+  return (accountId, pinned) => {
+    const plan = byAccount.get(accountId) ?? usual;
+    return pinned ? pinnedPlan(plan) : plan;
+  };
+}
+
+function planOf(
+  { targets, choice, failover }: Route | AccountTargets,
+  connections: ReadonlyMap<string, Connection>,
+): RoutePlan {
+  const found = targets.map((target) => {
+    const connection = connections.get(target.connection);
+    if (!connection) throw new Error(`the catalogue has no connection ${target.connection}`);
+    return { connection, weight: target.weight ?? 1 };
+  });
+  return {
+    targets: found,
+    choice,
+    maxAttempts: Math.min(failover?.maxAttempts ?? found.length, found.length),
+    softDeclines: failover?.softDeclines ?? false,
+    monitored: found.some(({ connection }) => !connection.circuitBreaker?.off),
+  };
+}

@@ -1,0 +1,132 @@
+import type { DescService } from '@bufbuild/protobuf';
+import { fastifyConnectPlugin } from '@connectrpc/connect-fastify';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { Health } from '#gen/grpc/health/v1/health_pb.js';
+import { OperatorService } from '#gen/payments/v1/operator_service_pb.js';
+import { PaymentService } from '#gen/payments/v1/payment_service_pb.js';
+import type { Admission, Ticket } from '#src/api/admission.ts';
+import { admitCalls, refuseRest, refuseRpc } from '#src/api/admit-calls.ts';
+import { createAuthenticate } from '#src/api/authenticate.ts';
+import { createHealth } from '#src/api/health.ts';
+import { createOperatorAuthenticate } from '#src/api/operator-key.ts';
+import { type OperatorParts, operatorService } from '#src/api/operator-service.ts';
+import { paymentService } from '#src/api/payment-service.ts';
+import { createRateLimit } from '#src/api/rate-limit.ts';
+import { reflectionRoutes } from '#src/api/reflection.ts';
+import { restRoutes, type ServiceHandlers } from '#src/api/rest.ts';
+import { RPC_OPTIONS, rpcRoutes } from '#src/api/rpc.ts';
+import type { Config } from '#src/config.ts';
+import type { createMetrics } from '#src/observe/metrics.ts';
+import { observeAuthentication } from '#src/observe/observe.ts';
+import type { Caller, PaymentParts } from '#src/payments/create-payment.ts';
+import { findAccountKeys } from '#src/store/accounts.ts';
+import type { Database } from '#src/store/database.ts';
+import { orUnavailable } from '#src/store/unavailable.ts';
+
+/** What the API is mounted with. */
+export type Api = {
+  readonly config: Config;
+  readonly admission: Admission;
+  readonly parts: PaymentParts;
+  readonly opened: OperatorParts['opened'];
+  readonly metrics: ReturnType<typeof createMetrics>;
+  readonly database: Database;
+  readonly draining: AbortSignal;
+  readonly ready: () => boolean;
+  readonly inFlight: Set<Promise<unknown>>;
+  /** Brings the metrics up to date that are read rather than counted. */
+  readonly collect: () => void;
+};
+
+/** Mounts every route of the service on an application: REST, the rpc protocols, health, reflection and metrics. */
+export function mountApi(app: FastifyInstance, api: Api): void {
+  const { config, parts, metrics, admission, database } = api;
+  const find = (publicKey: string) => orUnavailable(findAccountKeys(database, publicKey));
+  const authenticateAccount = observeAuthentication(createAuthenticate(find));
+  const authenticateOperator = observeAuthentication(createOperatorAuthenticate(config.operatorKeys));
+  const limitRate = createRateLimit({ perSecond: config.rateLimitPerS, burst: config.rateLimitBurst });
+  const openers = (ticketOf: (request: FastifyRequest) => Ticket) => {
+    const openerFor = (authenticate: typeof authenticateAccount) => async (request: FastifyRequest) => {
+      const ticket = ticketOf(request);
+      const header = headerOf(request);
+      const credentials = await authenticate(request, header);
+      limitRate(credentials.accountId);
+      ticket.receive();
+      return { ...credentials, idempotencyKey: header('x-idempotency-key'), ticket };
+    };
+    return { ofPayments: openerFor(authenticateAccount), ofOperators: openerFor(authenticateOperator) };
+  };
+  const payments = ticketed<typeof PaymentService>(paymentService(parts), api.inFlight);
+  const operatorParts = { opened: api.opened, now: parts.now };
+  const operators = ticketed<typeof OperatorService>(operatorService(operatorParts), api.inFlight);
+  const services = [PaymentService, OperatorService, Health];
+  const health = createHealth({
+    services,
+    draining: api.draining,
+    readiness: { check: async () => api.ready() && (await database.check().then(() => true)) },
+  });
+  const onError = (err: unknown) => app.log.error({ err }, 'an rpc failed');
+
+  app.register(async (rest) => {
+    const { ofPayments, ofOperators } = openers(admitCalls(rest, admission, refuseRest));
+    rest.register(restRoutes({ service: PaymentService, handlers: payments, openCall: ofPayments }));
+    rest.register(restRoutes({ service: OperatorService, handlers: operators, openCall: ofOperators }));
+  });
+  app.register(async (rpc) => {
+    const { ofPayments, ofOperators } = openers(admitCalls(rpc, admission, refuseRpc));
+    rpc.register(fastifyConnectPlugin, {
+      ...RPC_OPTIONS,
+      routes(router) {
+        rpcRoutes({ service: PaymentService, handlers: payments, openCall: ofPayments, onError })(router);
+        rpcRoutes({ service: OperatorService, handlers: operators, openCall: ofOperators, onError })(router);
+      },
+    });
+  });
+  // What watches the service is let in always.
+  app.register(fastifyConnectPlugin, {
+    ...RPC_OPTIONS,
+    routes(router) {
+      health.rpcRoutes(router);
+      reflectionRoutes(services)(router);
+    },
+  });
+  app.register(health.httpRoutes);
+  app.get('/metrics', async (_request, reply) => {
+    api.collect();
+    const { inFlight, atWork } = admission.counts();
+    metrics.callsInFlight.set(inFlight);
+    metrics.callsAtWork.set(atWork);
+    return reply.type(metrics.registry.contentType).send(await metrics.registry.metrics());
+  });
+}
+
+function headerOf(request: FastifyRequest): (name: string) => string | undefined {
+  return (name) => {
+    const value = request.headers[name];
+    return Array.isArray(value) ? value.join(', ') : value;
+  };
+}
+
+/** What a handler is told of a call: who calls, and the ticket by which its work is counted. */
+type Call = Caller & { readonly ticket: Ticket };
+
+/** Handlers whose work is counted, and remembered until it ends, so that a shutdown waits for it. */
+function ticketed<Service extends DescService>(
+  handlers: ServiceHandlers<Service, Caller>,
+  inFlight: Set<Promise<unknown>>,
+): ServiceHandlers<Service, Call> {
+  type Handle = (message: unknown, caller: Caller) => Promise<unknown>;
+  const ticketedOne = (handle: Handle) => {
+    return (message: unknown, call: Call) => {
+      const work = call.ticket.work(() => handle(message, call));
+      inFlight.add(work);
+      const forget = () => inFlight.delete(work);
+      work.then(forget, forget);
+      return work;
+    };
+  };
+  const entries = Object.entries<Handle>(handlers as unknown as Record<string, Handle>);
+  return Object.fromEntries(
+    entries.map(([rpc, handle]) => [rpc, ticketedOne(handle)]),
+  ) as unknown as ServiceHandlers<Service, Call>;
+}

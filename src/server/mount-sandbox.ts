@@ -1,0 +1,43 @@
+import { randomBytes } from 'node:crypto';
+import Fastify, { type FastifyInstance } from 'fastify';
+import type { Config } from '#src/config.ts';
+import { sandboxProvider } from '#src/sandbox/sandbox-provider.ts';
+
+/** The mounted sandbox provider. */
+export type Sandbox = {
+  /** @returns the provider's address for connectors. */
+  listen(): Promise<string>;
+  /** What its connections find in the environment when nobody set it. */
+  readonly environment: Readonly<Record<string, string>>;
+  close(): Promise<void>;
+};
+
+/**
+ * Mounts the sandbox provider: its pages at our own address, for payers, and all of it at a door on loopback, for
+ * connectors. That door needs no certificate, and is still open for payments in flight while ours drains.
+ *
+ * @param options.address is asked once the application listens.
+ */
+export async function mountSandbox(
+  app: FastifyInstance,
+  options: { readonly config: Config; readonly databaseUrl: string; readonly address: () => string },
+): Promise<Sandbox> {
+  const { config, databaseUrl, address } = options;
+  const apiKey = config.environment('SANDBOX_API_KEY') ?? randomBytes(16).toString('hex');
+  const provider = {
+    prefix: SANDBOX_PREFIX,
+    databaseUrl,
+    publicUrl: () => config.sandboxPublicUrl ?? `${address()}${SANDBOX_PREFIX}`,
+    apiKeys: [apiKey],
+  };
+  const door = Fastify({ logger: false });
+  await app.register(sandboxProvider, provider);
+  await door.register(sandboxProvider, provider);
+  return {
+    listen: async () => `${await door.listen({ host: '127.0.0.1', port: 0 })}${SANDBOX_PREFIX}`,
+    environment: { SANDBOX_API_KEY: apiKey },
+    close: () => door.close(),
+  };
+}
+
+const SANDBOX_PREFIX = '/sandbox';

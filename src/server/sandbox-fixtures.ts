@@ -1,0 +1,79 @@
+import { createHash } from 'node:crypto';
+import { create, toBinary } from '@bufbuild/protobuf';
+import { CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
+import { CardDataInputSchema, CardDataSchema } from '#gen/payments/v1/payment_method_pb.js';
+import type { BinTable } from '#src/payments/bin-table.ts';
+import { cardData, cardFingerprint } from '#src/payments/card.ts';
+import { Secret } from '#src/secret.ts';
+import { insertAccount, insertPublicKey, insertSecretKey } from '#src/store/accounts.ts';
+import type { Database } from '#src/store/database.ts';
+import { insertCheckoutSession, insertCustomer, insertVaultedToken } from '#src/store/stored-objects.ts';
+import type { CardVault } from '#src/vault/card-vault.ts';
+
+const ACCOUNT_ONE = '11111111-1111-4111-8111-111111111111';
+
+/** What a newcomer needs for a first request. These keys are for everybody to know. */
+export const SANDBOX_ACCOUNT = { id: ACCOUNT_ONE, keys: 'pk_sandbox_one and sk_sandbox_one' };
+
+const ACCOUNT_TWO = '22222222-2222-4222-8222-222222222222';
+const CUSTOMER = 'c0000000-0000-4000-8000-000000000001';
+const CHECKOUT_SESSION = '5e550000-0000-4000-8000-000000000001';
+const ENROLLED_WALLET = '70ce0000-0000-4000-8000-000000000001';
+const VAULTED_CARD = '70ce0000-0000-4000-8000-000000000002';
+
+/**
+ * Puts into an embedded database what a newcomer tries the service with: two accounts with keys that everybody knows, a
+ * stored customer, a checkout session and two vaulted tokens (README, "Sandbox"). What is there already stays.
+ */
+export async function addSandboxFixtures(
+  database: Database,
+  parts: { readonly vault: CardVault; readonly fingerprintKey: Uint8Array; readonly bins: BinTable },
+): Promise<void> {
+  await addAccount(database, ACCOUNT_ONE, 'Sandbox account one', 'one');
+  await addAccount(database, ACCOUNT_TWO, 'Sandbox account two', 'two');
+  const payer = create(CustomerPayerSchema, {
+    firstName: 'Valentina',
+    lastName: 'Restrepo',
+    email: 'valentina.restrepo@example.com',
+    document: { documentType: 'CC', documentNumber: '1032456789' },
+    phone: { countryCode: '57', number: '3001234567' },
+  });
+  await insertCustomer(database, {
+    id: CUSTOMER,
+    accountId: ACCOUNT_ONE,
+    payer: toBinary(CustomerPayerSchema, payer),
+  });
+  await insertCheckoutSession(database, {
+    id: CHECKOUT_SESSION,
+    accountId: ACCOUNT_ONE,
+    customerId: CUSTOMER,
+  });
+  await insertVaultedToken(database, {
+    id: ENROLLED_WALLET,
+    accountId: ACCOUNT_ONE,
+    type: 'WALLET_C_ENROLLMENT',
+    providerToken: 'sandbox-enrollment-1',
+  });
+  const card = create(CardDataInputSchema, {
+    number: '4111111111111111',
+    expirationMonth: 12,
+    expirationYear: 30,
+    holderName: 'CARD HOLDER',
+  });
+  const fingerprint = cardFingerprint(parts.fingerprintKey, ACCOUNT_ONE, card.number);
+  await insertVaultedToken(database, {
+    id: VAULTED_CARD,
+    accountId: ACCOUNT_ONE,
+    type: 'CARD',
+    card: toBinary(CardDataSchema, cardData(card, parts.bins(card.number), fingerprint)),
+    cardNumber: await parts.vault.seal(new Secret(card.number), VAULTED_CARD),
+  });
+}
+
+async function addAccount(database: Database, id: string, name: string, keys: string): Promise<void> {
+  await insertAccount(database, { id, name, secretAlways: false });
+  await insertPublicKey(database, `pk_sandbox_${keys}`, id);
+  const hash = createHash('sha256').update(`sk_sandbox_${keys}`).digest();
+  // The secret's id is the account's own, so that a second start adds no second one.
+  await insertSecretKey(database, { id, accountId: id, hash });
+}

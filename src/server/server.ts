@@ -1,0 +1,208 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import Fastify, { type FastifyBaseLogger, LogController } from 'fastify';
+import type { Logger } from 'pino';
+import type { Catalogue } from '#gen/payments/config/catalogue_pb.js';
+import { PaymentSchema } from '#gen/payments/v1/payment_pb.js';
+import { createAdmission } from '#src/api/admission.ts';
+import { answerError, answerErrors } from '#src/api/error-handler.ts';
+import { type OpenedCatalogue, openCatalogue } from '#src/catalogue/open-catalogue.ts';
+import { systemClock } from '#src/clock.ts';
+import type { Config } from '#src/config.ts';
+import { CONNECTORS } from '#src/connectors/registry.ts';
+import { createListener } from '#src/listener/listener.ts';
+import { createMetrics } from '#src/observe/metrics.ts';
+import {
+  observeCatalogue,
+  observeDatabase,
+  observePayments,
+  observeRecovery,
+  observeReloads,
+  observeRequests,
+  observeVault,
+  showHealth,
+} from '#src/observe/observe.ts';
+import { createTracing, NO_TRACING } from '#src/observe/tracing.ts';
+import type { PaymentParts } from '#src/payments/create-payment.ts';
+import { startRecovery } from '#src/payments/recover-payments.ts';
+import { createApprovalRates } from '#src/routing/approval-rates.ts';
+import { PaymentError } from '#src/service-error.ts';
+import type { Database } from '#src/store/database.ts';
+import { cardVault } from '#src/vault/card-vault.ts';
+import { hashKeys, type InstallationKeys } from '#src/vault/key-file.ts';
+import { jsonEncoder } from '#src/wire/wire-json-encode.ts';
+import { mountApi } from './mount-api.ts';
+import { mountSandbox } from './mount-sandbox.ts';
+
+/** The parts that the process has made ready. */
+export type ServerOptions = {
+  readonly config: Config;
+  readonly catalogue: Catalogue;
+  readonly keys: InstallationKeys;
+  readonly database: Database;
+  /** Where the sandbox provider keeps its ledger. */
+  readonly databaseUrl: string;
+  readonly log: Logger;
+};
+
+/** A whole service, put together. */
+export type Server = {
+  /** Starts to listen and opens the catalogue's connections. @returns the address, such as http://127.0.0.1:8080. */
+  listen(): Promise<string>;
+  /**
+   * Puts another catalogue in force. Payments in flight finish on the one that they began with; connections that are
+   * defined as before stay open, with what is known of their health.
+   *
+   * @throws CatalogueError; then the one before stays in force.
+   */
+  replaceCatalogue(catalogue: Catalogue): void;
+  /** Counts and logs how a reload went. */
+  readonly reloaded: (failure: unknown) => void;
+  /** Stops accepting, finishes what is in flight, then lets go of everything but the database. */
+  close(): Promise<void>;
+};
+
+/** Puts the parts together: the only wiring. Nothing listens yet. */
+export async function createServer(options: ServerOptions): Promise<Server> {
+  const { config, log } = options;
+  const metrics = createMetrics();
+  const tracing = config.otlpEndpoint ? createTracing(config.otlpEndpoint) : NO_TRACING;
+  const database = observeDatabase(options.database, metrics, tracing);
+  const draining = new AbortController();
+  const inFlight = new Set<Promise<unknown>>();
+  const rates = createApprovalRates();
+  let open: OpenedCatalogue | undefined;
+  let closing: Promise<unknown> = Promise.resolve();
+  const opened = () => open ?? notOpen();
+
+  const admission = createAdmission(config, (limit) => metrics.refusals.inc({ limit }));
+  const observer = observePayments(metrics, tracing, log);
+  const parts: PaymentParts = {
+    database,
+    vault: observeVault(cardVault(options.keys.vaultKeys), log),
+    ...hashKeys(options.keys.hashKey),
+    catalogue: opened,
+    now: systemClock(),
+    encodeAnswer: textEncoder(jsonEncoder(PaymentSchema)),
+    patience: {
+      waitMs: config.inProgressWaitMs,
+      retryAfterS: 1,
+      pause: (ms) => admission.aside(() => sleep(ms)),
+    },
+    observer: {
+      ...observer,
+      providerCall: (connectionId, call) => admission.aside(() => observer.providerCall(connectionId, call)),
+    },
+    schedule: config.lookUpSchedule,
+  };
+
+  let address = '';
+  const app = Fastify({
+    ...createListener({
+      ...(config.tls && { tls: config.tls }),
+      limits: { drainTimeoutMs: config.drainTimeoutMs },
+    }),
+    loggerInstance: log as FastifyBaseLogger,
+    logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'request_id' }),
+    frameworkErrors: answerError,
+    requestIdHeader: false,
+    // Node draws UUIDs from a pool, which is much cheaper than random bytes one by one.
+    genReqId: () => randomUUID().replaceAll('-', '').slice(-24),
+    // Draining connections still carry requests: those are refused by readiness, not by a bare 503.
+    return503OnClosing: false,
+  });
+  observeRequests(app, metrics, tracing);
+  answerErrors(app);
+  app.addHook('preClose', async () => draining.abort());
+  mountApi(app, {
+    config,
+    admission,
+    parts,
+    opened,
+    metrics,
+    draining: draining.signal,
+    database,
+    ready: () => open !== undefined,
+    inFlight,
+    collect: () => open && showHealth(metrics, open.health),
+  });
+  const sandbox = config.sandbox
+    ? await mountSandbox(app, { ...options, address: () => address })
+    : undefined;
+  let stopRecovery: (() => Promise<void>) | undefined;
+
+  let sandboxUrl: string | undefined;
+  let probing: NodeJS.Timeout | undefined;
+
+  const openNext = (catalogue: Catalogue) =>
+    openCatalogue(
+      catalogue,
+      {
+        connectors: CONNECTORS,
+        environment: (name) => config.environment(name) ?? sandbox?.environment[name],
+        variables: sandboxUrl === undefined ? {} : { SANDBOX_URL: sandboxUrl },
+        rates,
+        observer: observeCatalogue(log),
+      },
+      open,
+    );
+
+  return {
+    async listen() {
+      address = reachable(
+        await app.listen({ host: config.host, port: config.port }),
+        config.tls !== undefined,
+      );
+      sandboxUrl = await sandbox?.listen();
+      open = openNext(options.catalogue);
+      const connections = () => open?.reachable ?? new Map();
+      probing = setInterval(() => {
+        // So no payment has to be the one that finds out that a pause is over.
+        for (const { probeIfDue } of open?.health.values() ?? []) probeIfDue();
+      }, PROBE_EVERY_MS);
+      stopRecovery = startRecovery(
+        { ...parts, recovery: observeRecovery(metrics, log), connections },
+        { intervalMs: config.recoveryIntervalMs },
+      );
+      return address;
+    },
+    replaceCatalogue(catalogue) {
+      const before = open;
+      if (!before) throw new Error('nothing is open yet');
+      const after = openNext(catalogue);
+      open = after;
+      const gone = Promise.allSettled([...inFlight]).then(() => before.close(after));
+      closing = Promise.allSettled([closing, gone]);
+    },
+    reloaded: observeReloads(metrics, log),
+    async close() {
+      await app.close();
+      clearInterval(probing);
+      // Who left before the answer is not waited for by the listener, but what was begun for them is finished.
+      await Promise.allSettled(inFlight);
+      await stopRecovery?.();
+      await closing;
+      await open?.close();
+      await sandbox?.close();
+      await tracing.shutdown();
+    },
+  };
+}
+
+/** How often it is seen to that connections whose circuit is open are tried again. */
+const PROBE_EVERY_MS = 500;
+
+function notOpen(): never {
+  throw new PaymentError('SERVICE_UNAVAILABLE', 'the service is starting', { retryAfterS: 1 });
+}
+
+function textEncoder<M>(encode: (message: M) => string): (message: M) => Uint8Array {
+  return (message) => Buffer.from(encode(message));
+}
+
+/** An address that a client on this machine can use: a wildcard is none. */
+function reachable(address: string, tls: boolean): string {
+  const url = address.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:');
+  // Fastify does not know that the listener speaks TLS.
+  return tls ? url.replace('http:', 'https:') : url;
+}

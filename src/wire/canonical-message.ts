@@ -1,0 +1,65 @@
+import {
+  clearField,
+  type DescField,
+  type DescMessage,
+  getOption,
+  hasOption,
+  type Message,
+} from '@bufbuild/protobuf';
+import { FieldBehavior, field_behavior } from '#gen/google/api/field_behavior_pb.js';
+import { DecimalSchema } from '#gen/google/type/decimal_pb.js';
+import { canonicalDecimal } from './canonical-decimal.ts';
+
+/**
+ * Brings a request message into its one form, in place, so that requests that mean the same are the same: decimals in
+ * their one spelling (what is no decimal stays, for validation to refuse), and without what a request cannot say
+ * (OUTPUT_ONLY fields are ignored, as AIP-203 has it). Knows no payment.
+ */
+export function canonicalize(desc: DescMessage, message: Message): void {
+  walker(desc)?.(message as AnyMessage);
+}
+
+type AnyMessage = Message & Record<string, unknown>;
+type Walk = (message: AnyMessage) => void;
+
+const walkers = new WeakMap<DescMessage, Walk | 'in the making' | 'nothing to do'>();
+
+/** The walk of a message type, made once; undefined when there is nothing to do in it. */
+function walker(desc: DescMessage): Walk | undefined {
+  if (desc.typeName === DecimalSchema.typeName) return canonicalizeDecimal;
+  // Free JSON: it refers to itself, and there is nothing in it to spell.
+  if (desc.typeName.startsWith('google.protobuf.')) return undefined;
+  const known = walkers.get(desc);
+  if (known === 'in the making') throw new Error(`${desc} refers to itself, which is not supported`);
+  if (known !== undefined) return known === 'nothing to do' ? undefined : known;
+  walkers.set(desc, 'in the making');
+  const steps = desc.fields.flatMap((field) => fieldStep(field) ?? []);
+  const walk: Walk = (message) => {
+    for (const step of steps) step(message);
+  };
+  walkers.set(desc, steps.length > 0 ? walk : 'nothing to do');
+  return steps.length > 0 ? walk : undefined;
+}
+
+function fieldStep(field: DescField): Walk | undefined {
+  const { localName, oneof } = field;
+  if (isOutputOnly(field)) return (message) => clearField(message, field);
+  const walk = field.fieldKind === 'map' || !field.message ? undefined : walker(field.message);
+  if (!walk) return undefined;
+  return (message) => {
+    const holder = oneof ? (message[oneof.localName] as { case?: string; value?: unknown }) : undefined;
+    const value = holder ? (holder.case === localName ? holder.value : undefined) : message[localName];
+    if (Array.isArray(value)) for (const element of value) walk(element);
+    else if (value) walk(value as AnyMessage);
+  };
+}
+
+function isOutputOnly(field: DescField): boolean {
+  return (
+    hasOption(field, field_behavior) && getOption(field, field_behavior).includes(FieldBehavior.OUTPUT_ONLY)
+  );
+}
+
+function canonicalizeDecimal(decimal: AnyMessage): void {
+  decimal.value = canonicalDecimal(String(decimal.value)) ?? decimal.value;
+}

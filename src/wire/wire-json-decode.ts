@@ -1,0 +1,161 @@
+import {
+  create,
+  type DescField,
+  type DescMessage,
+  type Message,
+  type MessageShape,
+} from '@bufbuild/protobuf';
+import { invalidParameters, PaymentError } from '#src/service-error.ts';
+import { isJsonObject } from './parse-json.ts';
+import { type Faults, isFull, locateFaults, noteFault, type Read } from './wire-json-faults.ts';
+import { enumReader, scalarReader } from './wire-json-scalars.ts';
+import { wellKnownReader } from './wire-json-well-known.ts';
+
+/** Which JSON is read, and the readers that were compiled for it. */
+export type Dialect = {
+  readonly rejectUnknown: boolean;
+  readonly protobufJson: boolean;
+  readonly readers: WeakMap<DescMessage, Read>;
+};
+
+const DIALECTS: readonly Dialect[] = [false, true].flatMap((rejectUnknown) =>
+  [false, true].map((protobufJson) => ({ rejectUnknown, protobufJson, readers: new WeakMap() })),
+);
+
+/**
+ * The reader of a message from REST JSON, compiled once a message type.
+ *
+ * Names are those of the .proto file; `null` is absent. Enums are value names, but not that of zero, which means
+ * unspecified. google.type.Decimal is a number or a string of digits, and becomes canonical (see `canonicalDecimal`), so
+ * that `10`, `"10"` and `10.00` are equal messages.
+ *
+ * @param options.unknownFields 'ignore' (default), or 'reject' them as field errors that name them.
+ * @param options.protobufJson also takes what ProtoJSON takes: lowerCamelCase names, numbers of enums, integers as
+ *   strings, `{"value": "10"}` for a decimal.
+ * @returns a function of what `parseJson` gives. It throws PaymentError: INVALID_REQUEST when that is no object, and
+ *   INVALID_PARAMETERS with the paths of up to 20 fields at fault (`items[0].quantity`), never with their values.
+ */
+export function jsonDecoder<Desc extends DescMessage>(
+  schema: Desc,
+  options: { readonly unknownFields?: 'ignore' | 'reject'; readonly protobufJson?: boolean } = {},
+): (json: unknown) => MessageShape<Desc> {
+  const rejectUnknown = options.unknownFields === 'reject';
+  const protobufJson = options.protobufJson === true;
+  const dialect = DIALECTS.find((d) => d.rejectUnknown === rejectUnknown && d.protobufJson === protobufJson);
+  const read = messageReader(schema, dialect as Dialect);
+  return (json) => {
+    if (!isJsonObject(json)) throw new PaymentError('INVALID_REQUEST', 'The body must be a JSON object.');
+    const faults: Faults = [];
+    const message = read(json, faults);
+    // The one fault without a path is two members of a oneof in the body itself.
+    if (faults.length > 0) throw invalidParameters(faults.map((f) => ({ ...f, field: f.field || '$' })));
+    return message as MessageShape<Desc>;
+  };
+}
+
+type FieldReader = { readonly field: DescField; readonly read: Read };
+
+function messageReader(desc: DescMessage, dialect: Dialect): Read {
+  const known = dialect.readers.get(desc) ?? wellKnownReader(desc, dialect.protobufJson);
+  if (known) return known;
+  const fields = new Map<string, FieldReader>();
+  const read: Read = (json, faults) => {
+    if (!isJsonObject(json)) return noteFault(faults, 'INVALID_TYPE', 'must be an object');
+    const message = create(desc);
+    for (const name of Object.keys(json)) {
+      const field = fields.get(name);
+      if (field !== undefined) readField(field, json[name], message, faults);
+      else if (dialect.rejectUnknown) noteUnknown(name, faults);
+      if (isFull(faults)) break;
+    }
+    return message;
+  };
+  // Known before its fields are compiled, since a message may contain itself.
+  dialect.readers.set(desc, read);
+  for (const field of desc.fields) {
+    const reader = { field, read: valueReader(field, dialect) };
+    if (dialect.protobufJson) fields.set(field.jsonName, reader);
+    fields.set(field.name, reader);
+  }
+  return read;
+}
+
+function readField({ field, read }: FieldReader, json: unknown, message: Message, faults: Faults): void {
+  if (json === null) return;
+  const members = message as unknown as Record<string, unknown>;
+  const { oneof, localName } = field;
+  if (oneof && (members[oneof.localName] as { case?: string }).case !== undefined) {
+    noteFault(
+      faults,
+      'NOT_ALLOWED',
+      `must have only one of ${oneof.fields.map((member) => member.name).join(', ')}`,
+    );
+    return;
+  }
+  const count = faults.length;
+  const value = read(json, faults);
+  if (faults.length > count) locateFaults(faults, count, field.name);
+  if (oneof) members[oneof.localName] = { case: localName, value };
+  else members[localName] = value;
+}
+
+function noteUnknown(name: string, faults: Faults): void {
+  const count = faults.length;
+  noteFault(faults, 'NOT_ALLOWED', 'is not known');
+  locateFaults(faults, count, name);
+}
+
+function valueReader(field: DescField, dialect: Dialect): Read {
+  switch (field.fieldKind) {
+    case 'list':
+      return listReader(field, dialect);
+    case 'map':
+      return mapReader(field, dialect);
+    default:
+      return elementReader(field, dialect);
+  }
+}
+
+/** The reader of a field's value, or of the element of a list or map. */
+function elementReader(field: DescField, dialect: Dialect): Read {
+  if (field.message) return messageReader(field.message, dialect);
+  if (field.enum) return enumReader(field.enum, dialect.protobufJson);
+  const longAsString = field.fieldKind !== 'map' && field.longAsString;
+  return scalarReader(field.scalar, { lenient: dialect.protobufJson, longAsString });
+}
+
+function listReader(field: DescField, dialect: Dialect): Read {
+  const read = nonNull(field, elementReader(field, dialect));
+  return (json, faults) => {
+    if (!Array.isArray(json)) return noteFault(faults, 'INVALID_TYPE', 'must be an array');
+    const items: unknown[] = [];
+    for (let i = 0; i < json.length && !isFull(faults); i++) {
+      const count = faults.length;
+      items.push(read(json[i], faults));
+      if (faults.length > count) locateFaults(faults, count, `[${i}]`);
+    }
+    return items;
+  };
+}
+
+/** A fault in a map is located at the map: its keys are the sender's own words. */
+function mapReader(field: DescField & { fieldKind: 'map' }, dialect: Dialect): Read {
+  const readKey = scalarReader(field.mapKey, { lenient: true, longAsString: true });
+  const read = nonNull(field, elementReader(field, dialect));
+  return (json, faults) => {
+    if (!isJsonObject(json)) return noteFault(faults, 'INVALID_TYPE', 'must be an object');
+    const entries: [PropertyKey, unknown][] = [];
+    for (const [key, value] of Object.entries(json)) {
+      if (isFull(faults)) break;
+      entries.push([readKey(key, faults) as PropertyKey, read(value, faults)]);
+    }
+    return Object.fromEntries(entries);
+  };
+}
+
+/** In a list or map null is a value only where any JSON is. */
+function nonNull(field: DescField, read: Read): Read {
+  if (field.message?.typeName === 'google.protobuf.Value') return read;
+  return (json, faults) =>
+    json === null ? noteFault(faults, 'INVALID_TYPE', 'must not be null') : read(json, faults);
+}

@@ -1,0 +1,105 @@
+import { create, type DescMessage, fromJson, type JsonValue } from '@bufbuild/protobuf';
+import { ListValueSchema, TimestampSchema, ValueSchema } from '@bufbuild/protobuf/wkt';
+import { DecimalSchema } from '#gen/google/type/decimal_pb.js';
+import { canonicalDecimal } from './canonical-decimal.ts';
+import { isJsonObject, NESTING_LIMIT, RawNumber } from './parse-json.ts';
+import { type Faults, noteFault, type Read } from './wire-json-faults.ts';
+
+/**
+ * The reader of a message type that has a JSON form of its own; undefined for any other.
+ *
+ * @param protobufJson takes a google.type.Decimal also as the object that it is in ProtoJSON.
+ * @throws Error for a type of google.protobuf that has no form here.
+ */
+export function wellKnownReader(desc: DescMessage, protobufJson: boolean): Read | undefined {
+  switch (desc.typeName) {
+    case 'google.type.Decimal':
+      return protobufJson ? readDecimalObject : readDecimal;
+    case 'google.protobuf.Timestamp':
+      return readTimestamp;
+    case 'google.protobuf.Struct':
+      return readStruct;
+    case 'google.protobuf.Value':
+      return (json, faults) => plainMessage(ValueSchema, json, faults);
+    case 'google.protobuf.ListValue':
+      return (json, faults) =>
+        Array.isArray(json)
+          ? plainMessage(ListValueSchema, json, faults)
+          : noteFault(faults, 'INVALID_TYPE', 'must be an array');
+    case 'google.protobuf.Empty':
+      return undefined;
+    default:
+      if (desc.typeName.startsWith('google.protobuf.')) throw new Error(`${desc} has no REST JSON here`);
+      return undefined;
+  }
+}
+
+function readDecimal(json: unknown, faults: Faults): unknown {
+  let text: string;
+  if (typeof json === 'string') text = json;
+  else if (typeof json === 'number') text = String(json);
+  else if (json instanceof RawNumber) text = json.source;
+  else return noteFault(faults, 'INVALID_TYPE', 'must be a number or a string of digits');
+  const value = canonicalDecimal(text);
+  if (value === undefined)
+    return noteFault(faults, 'INVALID_FORMAT', 'must be a decimal number without exponent');
+  return create(DecimalSchema, { value });
+}
+
+function readDecimalObject(json: unknown, faults: Faults): unknown {
+  if (!isJsonObject(json)) return readDecimal(json, faults);
+  const value = Object.hasOwn(json, 'value') ? json.value : undefined;
+  return typeof value === 'string' ? readDecimal(value, faults) : readDecimal(undefined, faults);
+}
+
+const RFC_3339 = /^(\d{4}-\d\d-(\d\d)T\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(?:Z|([+-])([01]\d|2[0-3]):([0-5]\d))$/;
+// The bounds of google.protobuf.Timestamp.
+const FIRST_MS = Date.parse('0001-01-01T00:00:00Z');
+const LAST_MS = Date.parse('9999-12-31T23:59:59Z');
+
+function readTimestamp(json: unknown, faults: Faults): unknown {
+  if (typeof json !== 'string') return noteFault(faults, 'INVALID_TYPE', 'must be a string');
+  const [, local = '', day, fraction = '', sign, hours = '0', minutes = '0'] = RFC_3339.exec(json) ?? [];
+  const localMs = Date.parse(`${local}Z`);
+  const offsetMs = (Number(hours) * 60 + Number(minutes)) * 60_000;
+  const ms = sign === '-' ? localMs + offsetMs : localMs - offsetMs;
+  // Date.parse takes a 30th of February for the 2nd of March. Beware: comparing with NaN is false.
+  if (!(ms >= FIRST_MS && ms <= LAST_MS) || new Date(localMs).getUTCDate() !== Number(day)) {
+    return noteFault(faults, 'INVALID_FORMAT', 'must be an RFC 3339 timestamp');
+  }
+  return create(TimestampSchema, { seconds: BigInt(ms / 1000), nanos: Number(fraction.padEnd(9, '0')) });
+}
+
+function readStruct(json: unknown, faults: Faults): unknown {
+  return isJsonObject(json)
+    ? plainJson(json, faults)
+    : noteFault(faults, 'INVALID_TYPE', 'must be an object');
+}
+
+function plainMessage(desc: DescMessage, json: unknown, faults: Faults): unknown {
+  const count = faults.length;
+  const plain = plainJson(json, faults);
+  return faults.length > count ? undefined : fromJson(desc, plain as JsonValue);
+}
+
+/** Any JSON, copied, with numbers as JavaScript has them: what is not read by us is not money. */
+function plainJson(json: unknown, faults: Faults, depth = 0): JsonValue | undefined {
+  if (depth > NESTING_LIMIT) return noteFault(faults, 'INVALID_FORMAT', 'is nested too deeply');
+  if (json === null || typeof json === 'boolean') return json;
+  if (typeof json === 'string') {
+    return json.isWellFormed() ? json : noteFault(faults, 'INVALID_FORMAT', 'must be well-formed Unicode');
+  }
+  if (typeof json === 'number' || json instanceof RawNumber) {
+    const number = typeof json === 'number' ? json : Number(json.source);
+    return Number.isFinite(number) ? number : noteFault(faults, 'OUT_OF_RANGE', 'is too large');
+  }
+  if (Array.isArray(json)) {
+    return json.map((item) => plainJson(item, faults, depth + 1) as JsonValue);
+  }
+  const entries = Object.entries(json as object).map(([key, value]) => {
+    if (!key.isWellFormed()) noteFault(faults, 'INVALID_FORMAT', 'must be well-formed Unicode');
+    return [key, plainJson(value, faults, depth + 1) as JsonValue] as const;
+  });
+  // Unlike assignment, this makes a member of what is named __proto__.
+  return Object.fromEntries(entries);
+}

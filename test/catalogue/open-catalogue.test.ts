@@ -1,0 +1,112 @@
+import { create } from '@bufbuild/protobuf';
+import { describe, expect, it } from 'vitest';
+import { RoutingFactsSchema } from '#gen/payments/v1/routing_facts_pb.js';
+import { type OpenedCatalogue, openCatalogue } from '#src/catalogue/open-catalogue.ts';
+import { parseCatalogue } from '#src/catalogue/read-catalogue.ts';
+import { CONNECTORS } from '#src/connectors/registry.ts';
+import { createApprovalRates } from '#src/routing/approval-rates.ts';
+import { change, messageOf, SMALL } from '../support/small-catalogue.ts';
+
+const retired: string[] = [];
+
+const open = (text: string, predecessor?: OpenedCatalogue) =>
+  openCatalogue(
+    parseCatalogue(text, 'test.yaml'),
+    {
+      connectors: CONNECTORS,
+      environment: (name) => ({ ONE_KEY: 'key-7391' })[name],
+      variables: { SANDBOX_URL: 'http://127.0.0.1:1/sandbox' },
+      rates: createApprovalRates(),
+      observer: {
+        conditionFailed: () => {},
+        circuitChanged: () => {},
+        connectionRetired: (id) => retired.push(id),
+      },
+    },
+    predecessor,
+  );
+
+it('opens, with its types, routes and issuers', async () => {
+  const catalogue = open(SMALL);
+  expect([...catalogue.types.keys()]).toEqual(['CARD']);
+  const chosen = catalogue.router.choose(create(RoutingFactsSchema, { type: 'CARD' }), 'seed');
+  expect(chosen?.targets.map(({ id }) => id)).toEqual(['one']);
+  expect(catalogue.bins('4111111111111111')?.issuerName).toBe('Bank');
+  expect([...catalogue.connections.keys()]).toEqual(['one']);
+  await catalogue.close();
+});
+
+describe('a catalogue that follows another', () => {
+  it('takes over the connections that are defined as before, and opens the others anew', async () => {
+    const before = open(SMALL);
+    const same = open(change('condition: type', "condition: country == 'BR' && type"), before);
+    expect(same.connections.get('one')).toBe(before.connections.get('one'));
+    expect(same.health.get('one')).toBe(before.health.get('one'));
+    const other = open(change('timeout_ms: 1000', 'timeout_ms: 2000'), same);
+    expect(other.connections.get('one')).not.toBe(before.connections.get('one'));
+    await before.close(same);
+    await same.close(other);
+    await other.close();
+  });
+
+  it('keeps what left it, for look-ups, until the end', async () => {
+    const before = open(change('id: one', 'id: old').replace('connection: one', 'connection: old'));
+    const after = open(SMALL, before);
+    expect(retired).toContain('old');
+    await before.close(after);
+    expect(after.connections.has('old')).toBe(false);
+    expect(after.reachable.get('old')).toBe(before.connections.get('old'));
+    await after.close();
+  });
+
+  it('may not let an id stand for another account at a provider', async () => {
+    const before = open(SMALL);
+    const moved = change('$SANDBOX_URL', 'http://127.0.0.1:2/sandbox');
+    expect(await messageOf(() => open(moved, before))).toBe(
+      'connection one: stands for another account now; give that an id of its own',
+    );
+    const gone = open(change('id: one', 'id: two').replace('connection: one', 'connection: two'), before);
+    expect(await messageOf(() => open(moved, gone))).toMatch(/connection one: stands for another/);
+    await gone.close();
+  });
+
+  it('leaves the one before as it is when it cannot be opened', async () => {
+    const before = open(SMALL);
+    expect(await messageOf(() => open(change('connector: sandbox', 'connector: bank'), before))).toMatch(
+      /bank/,
+    );
+    expect(before.health.get('one')?.isAvailable()).toBe(true);
+    await before.close();
+  });
+});
+
+describe('what is wrong with a connection is said with its place:', () => {
+  it.each<[what: string, text: string, message: RegExp]>([
+    [
+      'an unknown connector',
+      change('connector: sandbox', 'connector: bank'),
+      /connection one: there is no connector "bank"/,
+    ],
+    [
+      'a secret that is not set',
+      change('ONE_KEY', 'TWO_KEY'),
+      /connection one: the environment variable TWO_KEY is not set/,
+    ],
+    ['an unknown setting', change('timeout_ms', 'time_out'), /connection one: .*time_out/],
+    [
+      'a setting out of range',
+      change('timeout_ms: 1000', 'timeout_ms: 1'),
+      /connection one: timeout_ms must be/,
+    ],
+    ['an address that is none', change('$SANDBOX_URL', '$NOWHERE'), /connection one: base_url must be/],
+    [
+      'a secret that is missing',
+      change('{ api_key: ONE_KEY }', '{}'),
+      /connection one: the secret api_key must be/,
+    ],
+  ])('%s', async (_what, text, message) => {
+    const said = await messageOf(() => open(text));
+    expect(said).toMatch(message);
+    expect(said).not.toContain('key-7391');
+  });
+});

@@ -1,0 +1,162 @@
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { parseCatalogue, readCatalogue } from '#src/catalogue/read-catalogue.ts';
+import { change, messageOf, SMALL } from '../support/small-catalogue.ts';
+
+describe('a catalogue that is in order', () => {
+  it('is the one that comes with the service', () => {
+    const catalogue = readCatalogue(join(import.meta.dirname, '../../config/sandbox-catalogue.yaml'));
+    expect(catalogue.paymentMethodTypes.length).toBeGreaterThan(4);
+  });
+
+  it('may be JSON too', () => {
+    const json = JSON.stringify({
+      payment_method_types: [{ type: 'CARD', category: 'CARD', workflows: ['DIRECT'] }],
+      connections: [{ id: 'one', provider_id: 'ONE', connector: 'sandbox' }],
+      routes: [{ id: 1, targets: [{ connection: 'one' }] }],
+    });
+    expect(parseCatalogue(json, 'test.json').routes).toHaveLength(1);
+  });
+});
+
+describe('what is wrong is said with its place:', () => {
+  it.each<[what: string, text: string, message: RegExp]>([
+    [
+      'an unknown field',
+      change('    targets:', '    tagrets:'),
+      /test\.yaml: routes\[0\]\.tagrets: is not known/,
+    ],
+    ['an unknown field at the top', `${SMALL}\nrules: []`, /test\.yaml: rules: is not known/],
+    [
+      'an unknown enum value',
+      change('category: CARD', 'category: CASH'),
+      /payment_method_types\[0\]\.category: must be one of CARD, WALLET/,
+    ],
+    [
+      'an unknown workflow',
+      change('[DIRECT]', '[DIRECT, SIDEWAYS]'),
+      /payment_method_types\[0\]\.workflows\[1\]: must be one of/,
+    ],
+    ['a wrong type', change('  - id: 1\n', '  - id: first\n'), /routes\[0\]\.id: must be an integer/],
+    ['a number that YAML made of text', change("'4111'", '4111'), /bins\[0\]\.prefix: must be a string/],
+    [
+      'a missing field',
+      change('    provider_id: ONE\n', ''),
+      /connections\[0\]\.provider_id: value is required/,
+    ],
+    [
+      'an empty list',
+      change('workflows: [DIRECT]', 'workflows: []'),
+      /payment_method_types\[0\]\.workflows: /,
+    ],
+    ['a bad form', change('provider_id: ONE', 'provider_id: one'), /connections\[0\]\.provider_id: /],
+    [
+      'a route to nowhere',
+      change('connection: one', 'connection: two'),
+      /routes\[0\]\.targets\[0\]\.connection: names no connection/,
+    ],
+    [
+      'a route without targets',
+      change('targets:\n      - connection: one', 'targets: []'),
+      /routes\[0\]\.targets: /,
+    ],
+    [
+      'a connection that a route has twice',
+      change('- connection: one', '- connection: one\n      - connection: one'),
+      /routes\[0\]\.targets\[1\]\.connection: is there twice/,
+    ],
+    [
+      'weights that nobody looks at',
+      change('- connection: one', '- { connection: one, weight: 3 }'),
+      /routes\[0\]\.targets\[0\]\.weight: counts with choice SPLIT only/,
+    ],
+    [
+      'weights that are all 0',
+      change('- connection: one', '- { connection: one, weight: 0 }\n    choice: SPLIT'),
+      /routes\[0\]\.targets: need a weight above 0/,
+    ],
+    [
+      'an account that has two targets of its own',
+      change(
+        'bins:',
+        '    accounts:\n      - { account_ids: [11111111-1111-4111-8111-111111111111, 22222222-2222-4222-8222-222222222222], targets: [{ connection: one }] }\n      - { account_ids: [22222222-2222-4222-8222-222222222222], targets: [{ connection: one }] }\nbins:',
+      ),
+      /routes\[0\]\.accounts\[1\]\.account_ids\[0\]: is there twice/,
+    ],
+    [
+      'an account that no merchant can have',
+      change(
+        'bins:',
+        '    accounts:\n      - { account_ids: [1111], targets: [{ connection: one }] }\nbins:',
+      ),
+      /routes\[0\]\.accounts\[0\]\.account_ids\[0\]: must be a string/,
+    ],
+    [
+      'an account sent to nowhere',
+      change(
+        'bins:',
+        '    accounts:\n      - { account_ids: [11111111-1111-4111-8111-111111111111], targets: [{ connection: two }] }\nbins:',
+      ),
+      /routes\[0\]\.accounts\[0\]\.targets\[0\]\.connection: names no connection/,
+    ],
+    [
+      'a route that is never reached',
+      change("    condition: type == 'CARD'\n", '').replace(
+        'bins:',
+        '  - { id: 2, targets: [{ connection: one }] }\nbins:',
+      ),
+      /routes\[1\]: is never reached, for routes\[0\] takes every payment/,
+    ],
+    [
+      'a name that no condition knows, where it stands in the file',
+      change("type == 'CARD'", "type == 'CARD' && cuntry == 'BR'"),
+      /routes\[0\]\.condition: .*cuntry.* at line 14, column 34/,
+    ],
+    [
+      'a type that the catalogue does not offer',
+      change("type == 'CARD'", "type == 'CRAD'"),
+      /routes\[0\]\.condition: .*CRAD.* at line 14, column \d+/,
+    ],
+    [
+      'a wrong type in a condition of several lines',
+      change("type == 'CARD'", "|\n      type == 'CARD'\n      && amount == 'ten'"),
+      /routes\[0\]\.condition: .* at line 16, column \d+/,
+    ],
+    [
+      'a condition that YAML folds, by its own lines',
+      change("type == 'CARD'", "\"type == 'CARD' \\\n      && cuntry == 'BR'\""),
+      /routes\[0\]\.condition: .*cuntry.* at line 1, column \d+ of the condition/,
+    ],
+    [
+      'a type that is there twice',
+      change('connections:', '  - { type: CARD, category: CARD, workflows: [DIRECT] }\nconnections:'),
+      /payment_method_types\[1\]\.type: is there twice/,
+    ],
+    [
+      'a route that is there twice',
+      change('bins:', '  - { id: 1, condition: "type == \'CARD\'", targets: [{ connection: one }] }\nbins:'),
+      /routes\[1\]\.id: is there/,
+    ],
+    ['YAML that is none', change('api_key: ONE_KEY }', 'api_key: ONE_KEY'), /test\.yaml: .*at line 1[1-9]/s],
+    ['a name that YAML has twice', change('    workflows', '    type: X\n    workflows'), /line 5/],
+    ['no object', '- a\n- b', /test\.yaml: .*object/],
+    ['nothing', '', /test\.yaml: .*object/],
+  ])('%s', async (_what, text, message) => {
+    expect(await messageOf(() => parseCatalogue(text, 'test.yaml'))).toMatch(message);
+  });
+
+  it('a file that is not there', async () => {
+    expect(await messageOf(() => readCatalogue('/nowhere/catalogue.yaml'))).toBe(
+      '/nowhere/catalogue.yaml cannot be read (ENOENT)',
+    );
+  });
+
+  it('a file whose aliases would grow without end', async () => {
+    const bomb = ['a: &a [x, x, x, x, x, x, x, x, x]'];
+    for (let i = 0; i < 8; i++) {
+      const [name, last] = [String.fromCharCode(98 + i), String.fromCharCode(97 + i)];
+      bomb.push(`${name}: &${name} [${Array.from({ length: 9 }, () => `*${last}`).join(', ')}]`);
+    }
+    expect(await messageOf(() => parseCatalogue(bomb.join('\n'), 'test.yaml'))).toMatch(/^test\.yaml: /);
+  });
+});

@@ -1,0 +1,155 @@
+import { createHash, randomUUID } from 'node:crypto';
+import pg from 'pg';
+import { expect, it, vi } from 'vitest';
+import { createTestDatabase } from '../support/database.ts';
+import { cardPayment, walletPayment } from '../support/payment-requests.ts';
+import { ownDataDir, runAccount, type ServiceProcess, startService } from '../support/service-process.ts';
+
+const DATA_DIR = ownDataDir();
+const UNKNOWN = '00000000-0000-4000-8000-000000000000';
+/** For how long the service may take a revoked key from memory, and some. */
+const FORGETTING = { timeout: 8_000, interval: 250 };
+
+it('creates, gives and ends keys beside the running service, which goes by them', async () => {
+  const service = await startService({ DATA_DIR });
+  const created = await account('create', '--name', 'Shop');
+  const id = shown(created, 'account id');
+  const first = { publicKey: shown(created, 'public key'), secret: shown(created, 'secret') };
+  expect(await pay(service, id, first)).toBe(201);
+  expect(await pay(service, id, { ...first, secret: 'sk_guess' })).toBe(401);
+
+  const second = {
+    publicKey: shown(await account('add-public-key', id), 'public key'),
+    secret: shown(await account('add-secret', id), 'secret'),
+  };
+  const publicOnly = { publicKey: second.publicKey };
+  expect([await pay(service, id, second), await pay(service, id, publicOnly)]).toEqual([201, 201]);
+  // Both secrets go with both public keys.
+  expect(await pay(service, id, { ...first, secret: second.secret })).toBe(201);
+
+  expect(await account('revoke-secret', shown(created, 'secret id'))).toBe('revoked\n');
+  expect(await account('revoke-public-key', first.publicKey)).toBe('revoked\n');
+  expect(await account('secret-always', id, 'on')).toBe('secret-always on\n');
+  await vi.waitFor(async () => {
+    expect(await pay(service, id, { ...first, secret: second.secret }), 'revoked public key').toBe(401);
+    expect(await pay(service, id, { ...second, secret: first.secret }), 'revoked secret').toBe(401);
+    expect(await pay(service, id, publicOnly), 'no secret').toBe(401);
+  }, FORGETTING);
+  expect(await pay(service, id, second)).toBe(201);
+
+  service.child.kill('SIGTERM');
+  expect((await service.ended).code).toBe(0);
+  // The service is gone: the command starts the database for itself, and ends it.
+  expect(await account('list')).toContain(`${id}  `);
+  const keys = await account('keys', id);
+  expect(keys.split('\n').filter((line) => line.includes(' revoked '))).toHaveLength(2);
+  expect(keys.trim().split('\n')).toHaveLength(4);
+  expect(keys).not.toContain('sk_');
+});
+
+it('works on the database of DATABASE_URL, with the schema that it needs and only the hash of a secret', async () => {
+  const database = await createTestDatabase({ empty: true });
+  const run = async (...args: string[]) => (await runAccount({ DATABASE_URL: database.url }, ...args)).stdout;
+  expect(await run('list')).toBe('\n');
+  const created = await run('create', '--name', 'Läden & Söhne', '--secret-always');
+  const [line, ...others] = (await run('list')).trim().split('\n');
+  expect(others).toEqual([]);
+  expect(line).toMatch(/ secret always .* Läden & Söhne$/);
+  const secret = shown(created, 'secret');
+  expect(secret).toMatch(/^sk_[0-9a-f]{64}$/);
+  expect(shown(created, 'public key')).toMatch(/^pk_[0-9a-f]{32}$/);
+
+  const client = new pg.Client(database.url);
+  await client.connect();
+  const { rows } = await client.query('SELECT id, secret_hash FROM secret_key');
+  await client.end();
+  expect(rows).toEqual([
+    { id: shown(created, 'secret id'), secret_hash: createHash('sha256').update(secret).digest() },
+  ]);
+  await database.drop();
+});
+
+it.each([
+  ['no command', [], 'A command is needed.'],
+  ['an unknown command', ['delete'], 'There is no command "delete".'],
+  ['the name of a property of every object', ['constructor'], 'There is no command "constructor".'],
+  ['no name', ['create'], '--name is needed: 1 to 255 characters.'],
+  ['a name with a line break', ['create', '--name', 'a\nb'], '--name is needed: 1 to 255 characters.'],
+  ['an unknown option', ['create', '--nom', 'a'], "Unknown option '--nom'"],
+  ['an option of another command', ['list', '--name', 'a'], '"list" takes no --name.'],
+  ['no account', ['keys'], '"keys" takes <account id>.'],
+  ['an id that is none', ['keys', 'shop'], '"shop" is no id: these are UUIDs.'],
+  ['what is neither on nor off', ['secret-always', UNKNOWN, 'yes'], '"secret-always" is on or off.'],
+  ['one operand too many', ['keys', UNKNOWN, UNKNOWN], '"keys" takes <account id>.'],
+])('refuses %s with the usage and 2, before it looks for a database', async (_what, args, message) => {
+  const { code, stdout, stderr } = await runAccount({ DATABASE_URL: 'postgres://a@127.0.0.1:1/b' }, ...args);
+  expect([code, stdout]).toEqual([2, '']);
+  expect(stderr.startsWith(message), stderr).toBe(true);
+  expect(stderr).toContain('\n\nUsage: npm run account -- <command>\n');
+});
+
+it('says with 1 what is not there', async () => {
+  const database = await createTestDatabase();
+  const refusals = [
+    [['keys', UNKNOWN], `There is no account ${UNKNOWN}.`],
+    [['add-secret', UNKNOWN], `There is no account ${UNKNOWN}.`],
+    [['add-public-key', UNKNOWN], `There is no account ${UNKNOWN}.`],
+    [['secret-always', UNKNOWN, 'on'], `There is no account ${UNKNOWN}.`],
+    [['revoke-secret', UNKNOWN], 'There is no such secret, or it is revoked already.'],
+    [['revoke-public-key', 'pk_none'], 'There is no such public key, or it is revoked already.'],
+  ] as const;
+  for (const [args, message] of refusals) {
+    const { code, stdout, stderr } = await runAccount({ DATABASE_URL: database.url }, ...args);
+    expect([code, stdout, stderr], args.join(' ')).toEqual([1, '', `${message}\n`]);
+  }
+  await database.drop();
+});
+
+it('says with 1 that the database cannot be reached, without its password', async () => {
+  const { code, stderr } = await runAccount({ DATABASE_URL: 'postgres://a:secret@127.0.0.1:1/b' }, 'list');
+  expect(code).toBe(1);
+  expect(stderr).toBe(
+    'Not done: no connection to the database: connect ECONNREFUSED 127.0.0.1:1 (see DATABASE_URL)\n',
+  );
+});
+
+it('gives the usage when asked for it', async () => {
+  const { code, stdout, stderr } = await runAccount({}, '--help');
+  expect([code, stderr]).toEqual([0, '']);
+  expect(stdout).toMatch(/^Usage: npm run account/);
+});
+
+/** What a command on the service's own database printed; it has to succeed. */
+async function account(...args: string[]): Promise<string> {
+  const { code, stdout, stderr } = await runAccount({ DATA_DIR }, ...args);
+  expect([code, stderr], args.join(' ')).toEqual([0, '']);
+  return stdout;
+}
+
+/** The value that stands behind a name in what a command printed. */
+function shown(output: string, name: string): string {
+  return new RegExp(`^${name} +(\\S+)$`, 'm').exec(output)?.[1] ?? '';
+}
+
+/** The status of a payment under an account's keys: by card, or without the secret by a wallet that redirects. */
+async function pay(
+  service: ServiceProcess,
+  accountId: string,
+  keys: { publicKey: string; secret?: string },
+): Promise<number> {
+  const { publicKey, secret } = keys;
+  const request = secret === undefined ? walletPayment() : cardPayment();
+  const response = await fetch(`${service.url}/v1/payments`, {
+    method: 'POST',
+    headers: {
+      'content-type': 'application/json',
+      connection: 'close',
+      'x-idempotency-key': randomUUID(),
+      'public-api-key': publicKey,
+      ...(secret !== undefined && { 'private-secret-key': secret }),
+    },
+    body: JSON.stringify({ ...request, account_id: accountId }),
+  });
+  await response.arrayBuffer();
+  return response.status;
+}

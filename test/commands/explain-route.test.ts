@@ -1,0 +1,168 @@
+import { execFile } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { ACCOUNT_TWO, CARD_DATA, cardPayment, VAULTED_CARD, withField } from '../support/payment-requests.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+const home = mkdtempSync(join(tmpdir(), 'route-'));
+afterAll(() => rmSync(home, { recursive: true }));
+
+type Ended = { readonly code: number; readonly stdout: string; readonly stderr: string };
+
+/** Runs the command to its end, in an environment without a single variable of ours. */
+function route(args: readonly string[], environment: Readonly<Record<string, string>> = {}): Promise<Ended> {
+  const { PATH = '' } = process.env;
+  return new Promise((resolve) => {
+    const program = [join(ROOT, 'src/commands/explain-route.ts'), ...args];
+    const child = execFile(
+      process.execPath,
+      program,
+      { env: { PATH, ...environment } },
+      (_error, stdout, stderr) => resolve({ code: child.exitCode ?? -1, stdout, stderr }),
+    );
+  });
+}
+
+let files = 0;
+
+function file(content: string | object): string {
+  const path = join(home, `file-${files++}`);
+  writeFileSync(path, typeof content === 'string' ? content : JSON.stringify(content));
+  return path;
+}
+
+const CATALOGUE = `
+payment_method_types: [{ type: CARD, category: CARD, workflows: [DIRECT] }]
+connections:
+  - { id: first, name: First bank, provider_id: FIRST, connector: nowhere, secrets_from_environment: { key: NOT_SET } }
+  - { id: second, name: Second bank, provider_id: SECOND, connector: nowhere }
+routes:
+  - { id: 7, name: Brazil, condition: country == 'BR', targets: [{ connection: first }] }
+  - id: 8
+    name: Split
+    condition: amount < 100
+    targets: [{ connection: first, weight: 2 }, { connection: second, weight: 1 }]
+    choice: SPLIT
+    failover: { soft_declines: true }
+    accounts: [{ account_ids: [${ACCOUNT_TWO}], targets: [{ connection: second }] }]
+`;
+
+it('explains a request by the catalogue of the sandbox, with no database, no service and no secret', async () => {
+  const { code, stdout, stderr } = await route([
+    join(ROOT, 'test/scenarios/05-card-authorization/request.json'),
+  ]);
+  expect([code, stderr]).toEqual([0, '']);
+  expect(stdout).toMatch(/^Facts\n {2}account_id {10}"11111111-/);
+  expect(stdout).toContain('Cards in Brazil: country == "BR" does not hold (country is "US")\n');
+  expect(stdout).toMatch(
+    /\n {2}2 {2}Cards elsewhere: TAKEN\n\nTargets, in the order of this payment \(PRIORITY\)\n/,
+  );
+  expect(stdout).toContain('\n  1  sandbox-one  Sandbox acquirer one\n');
+  expect(stdout).toContain('Every circuit counts as closed');
+});
+
+describe('with a catalogue of its own', () => {
+  const catalogue = file(CATALOGUE);
+
+  it('shows shares and the rule of failover, and draws by the key', async () => {
+    const request = file(cardPayment());
+    const ofKey = (key: string) => route([request, '--catalogue', catalogue, '--key', key]);
+    const printed = await Promise.all(['a', 'b', 'c', 'd'].map(ofKey));
+    for (const { code, stdout } of printed) {
+      expect(code).toBe(0);
+      expect(stdout).toMatch(/ {2}[12] {2}first {2}First bank {2}66.7 %\n/);
+      expect(stdout).toMatch(/ {2}[12] {2}second {2}Second bank {2}33.3 %\n/);
+      expect(stdout).toContain(
+        'Failover: up to 2 attempts; it goes on when nothing was sent and after a soft decline,',
+      );
+    }
+    const firsts = new Set(printed.map(({ stdout }) => /^ {2}1 {2}(\w+) /m.exec(stdout)?.[1]));
+    expect([...firsts].sort()).toEqual(['first', 'second']);
+  });
+
+  it('shows targets of the account, and what it cannot know', async () => {
+    const payment_method = { type: 'CARD', vaulted_token: VAULTED_CARD };
+    const request = file({ ...cardPayment(), account_id: ACCOUNT_TWO, payment_method });
+    const { code, stdout } = await route([request], { CATALOGUE_FILE: catalogue });
+    expect(code).toBe(0);
+    expect(stdout).toContain(
+      'Targets of this account, in the order of this payment (PRIORITY)\n  1  second  ',
+    );
+    expect(stdout).toContain('Failover: none; there is one attempt.\n');
+    expect(stdout).toContain('was not looked up');
+  });
+
+  it('says with 1 that no route takes it, and why', async () => {
+    const request = file(withField(cardPayment(), 'amount.value', 1000.5));
+    const { code, stdout, stderr } = await route([request, '--catalogue', catalogue]);
+    expect([code, stderr]).toEqual([1, 'No route takes this payment.\n']);
+    expect(stdout).toMatch(/\n {2}8 {2}Split: amount < 100 does not hold \(amount is 1000.5\)\n/);
+  });
+});
+
+describe('says with 1 what is wrong', () => {
+  const CARD = '4012888888881881';
+
+  it.each<[what: string, content: string | object, reason: string, line: string]>([
+    [
+      'a field',
+      withField(cardPayment(CARD), 'country', CARD),
+      'INVALID_PARAMETERS',
+      '  country: must be an ISO',
+    ],
+    [
+      'a card number',
+      withField(cardPayment(CARD), `${CARD_DATA}.number`, `${CARD.slice(1)}0`),
+      'INVALID_PARAMETERS',
+      `  ${CARD_DATA}.number: must pass the Luhn check`,
+    ],
+    [
+      'a type that is not offered',
+      withField(cardPayment(CARD), 'payment_method.type', 'PIX'),
+      'PAYMENT_METHOD_NOT_AVAILABLE',
+      '  payment_method.type: this payment method type is not offered',
+    ],
+    ['what is no JSON', `{"number": "${CARD}"`, 'INVALID_REQUEST', '  The body is not valid JSON.'],
+    ['what is no object', '[]', 'INVALID_REQUEST', '  The body must be a JSON object.'],
+  ])('in a request with %s, as the service does', async (_what, content, reason, line) => {
+    const request = file(content);
+    const { code, stdout, stderr } = await route([request]);
+    expect([code, stdout]).toEqual([1, '']);
+    expect(stderr).toContain(`${request} is refused (${reason}):\n${line}`);
+    expect(stderr).not.toContain(CARD.slice(1));
+  });
+
+  it('in a request that is too large, or not there', async () => {
+    const large = file({ ...cardPayment(), description: 'x'.repeat(256 * 1024) });
+    expect(await route([large])).toMatchObject({ code: 1, stderr: `${large} is larger than 262144 bytes\n` });
+    const nowhere = join(home, 'nowhere.json');
+    expect(await route([nowhere])).toMatchObject({ code: 1, stderr: `${nowhere} cannot be read (ENOENT)\n` });
+  });
+
+  it('in the catalogue, with its place', async () => {
+    const wrong = file(CATALOGUE.replace("country == 'BR'", 'contry == true'));
+    const { code, stdout, stderr } = await route([file(cardPayment()), '--catalogue', wrong]);
+    expect([code, stdout]).toEqual([1, '']);
+    expect(stderr).toMatch(/^Not done: .*routes\[0\]\.condition: .*contry.* line 7, column 39/);
+  });
+});
+
+it.each([
+  ['no request', [], 'One request is needed.'],
+  ['two requests', ['a.json', 'b.json'], 'One request is needed.'],
+  ['an unknown option', ['a.json', '--account', 'x'], "Unknown option '--account'"],
+])('refuses %s with the usage and 2', async (_what, args, message) => {
+  const { code, stdout, stderr } = await route(args);
+  expect([code, stdout]).toEqual([2, '']);
+  expect(stderr.startsWith(message), stderr).toBe(true);
+  expect(stderr).toContain('\n\nUsage: npm run route -- <request.json>');
+});
+
+it('gives the usage when asked for it, and is there as npm run route', async () => {
+  const { code, stdout } = await route(['--help']);
+  expect([code, stdout.startsWith('Usage: npm run route')]).toEqual([0, true]);
+  const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
+  expect(scripts.route).toBe('node src/route.ts');
+});

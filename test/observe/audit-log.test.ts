@@ -1,0 +1,93 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type ApiClients, apiClients, PROTOCOLS } from '../support/api-clients.ts';
+import {
+  ACCOUNT_ONE,
+  cardPayment,
+  headersOne,
+  VAULTED_CARD,
+  withField,
+} from '../support/payment-requests.ts';
+import { startTestServer, type TestServer } from '../support/server.ts';
+
+let server: TestServer;
+let clients: ApiClients;
+
+beforeAll(async () => {
+  server = await startTestServer();
+  clients = apiClients(server.url);
+});
+
+afterAll(async () => {
+  clients?.close();
+  await server?.close();
+});
+
+const logged = (msg: string) =>
+  server.logLines.map((line) => JSON.parse(line)).filter((line) => line.msg === msg);
+
+const TIME = expect.any(Number);
+
+describe.each(PROTOCOLS)('over %s, the log tells', (protocol) => {
+  it('of an authentication that failed: the account if there is one, whence it came, and no key', async () => {
+    const before = logged('authentication failed').length;
+    const wrong = { ...headersOne(), 'private-secret-key': 'sk_a_wrong_guess' };
+    await clients.create(protocol, cardPayment(), wrong);
+    // Somebody who swaps the two sends the secret as the public key.
+    const swapped = {
+      ...headersOne(),
+      'public-api-key': 'sk_sandbox_one',
+      'private-secret-key': 'pk_sandbox_one',
+    };
+    await clients.create(protocol, cardPayment(), swapped);
+    const [known, unknown, ...more] = logged('authentication failed').slice(before);
+    expect(known).toMatchObject({
+      level: 40,
+      time: TIME,
+      account_id: ACCOUNT_ONE,
+      remote_address: '127.0.0.1',
+    });
+    expect(known.request_id).toMatch(/^[0-9a-f]{24}$/);
+    expect(unknown).toMatchObject({ remote_address: '127.0.0.1' });
+    expect(unknown).not.toHaveProperty('account_id');
+    expect(more).toEqual([]);
+    expect(server.logLines.join()).not.toMatch(/sk_|pk_/);
+  });
+
+  it('of a payment that was made, whose it is and how it ended', async () => {
+    const reply = await clients.create(protocol, cardPayment('4000000000000002'), headersOne());
+    const { id } = JSON.parse(reply.record);
+    const [made] = logged('payment made').filter((line) => line.payment_id === id);
+    expect(made).toMatchObject({ time: TIME, account_id: ACCOUNT_ONE, status: 'DECLINED' });
+  });
+
+  it('forbids to keep an answer, and to guess its type, refusals too', async () => {
+    for (const headers of [headersOne(), {}]) {
+      const reply = await clients.create(protocol, cardPayment(), headers);
+      expect(reply.headers.get('cache-control')).toBe('no-store');
+      expect(reply.headers.get('x-content-type-options')).toBe('nosniff');
+      expect(reply.headers.get('access-control-allow-origin')).toBeNull();
+    }
+  });
+});
+
+describe('the log tells of each use of the vault, by token', () => {
+  it('when a number is sealed', async () => {
+    const reply = await clients.create(
+      'rest',
+      withField(cardPayment(), 'payment_method.vault_on_success', true),
+      headersOne(),
+    );
+    const token = JSON.parse(reply.record).payment_method.vaulted_token;
+    expect(logged('card number sealed')).toMatchObject([{ time: TIME, token }]);
+  });
+
+  it('when a number is opened', async () => {
+    const request = withField(
+      withField(cardPayment(), 'payment_method.detail', undefined),
+      'payment_method.vaulted_token',
+      VAULTED_CARD,
+    );
+    expect((await clients.create('rest', request, headersOne())).status).toBe(201);
+    expect(logged('card number opened')).toMatchObject([{ time: TIME, token: VAULTED_CARD }]);
+  });
+});

@@ -1,0 +1,135 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { apiClients } from '../support/api-clients.ts';
+import { cardPayment, headersOne, walletPayment } from '../support/payment-requests.ts';
+import { startTestServer, type TestServer } from '../support/server.ts';
+
+let server: TestServer;
+
+beforeAll(async () => {
+  server = await startTestServer();
+});
+afterAll(() => server?.close());
+
+it('counts payments by category and status, once each, and replays apart', async () => {
+  const clients = apiClients(server.url);
+  const key = randomUUID();
+  await clients.create('rest', cardPayment(), headersOne(key));
+  await clients.create('rest', cardPayment(), headersOne(key));
+  await clients.create('grpc', cardPayment(), headersOne(key));
+  await clients.create('grpc', cardPayment(), headersOne());
+  await clients.create('rest', cardPayment('4000000000000002'), headersOne());
+  await clients.create('rest', cardPayment('4000000000003006'), headersOne());
+  await clients.create('connectJson', walletPayment(), headersOne());
+  clients.close();
+  const metrics = await scrape();
+  expect(metrics('payments_total', { category: 'CARD', status: 'SUCCEEDED' })).toBe(2);
+  expect(metrics('payments_total', { category: 'CARD', status: 'DECLINED' })).toBe(1);
+  expect(metrics('payments_total', { category: 'CARD', status: 'PENDING' })).toBe(1);
+  expect(metrics('payments_total', { category: 'WALLET', status: 'READY_TO_PAY' })).toBe(1);
+  expect(metrics('payment_replays_total', {})).toBe(2);
+});
+
+it('times provider calls by connection and by what was learned', async () => {
+  const before = await scrape();
+  await pay();
+  await pay('4000000000000002');
+  const after = await scrape();
+  for (const outcome of ['approved', 'declined']) {
+    const labels = { connection: 'sandbox-one', outcome };
+    const count = 'provider_call_seconds_count';
+    expect(after(count, labels)).toBe(before(count, labels) + 1);
+    expect(after('provider_call_seconds_sum', labels)).toBeGreaterThan(
+      before('provider_call_seconds_sum', labels),
+    );
+  }
+});
+
+it('times statements by their name: two a payment, and the look-up of keys when it is not fresh', async () => {
+  const before = await scrape();
+  await pay();
+  const after = await scrape();
+  for (const statement of ['claim', 'finish']) {
+    const labels = { statement, result: 'ok' };
+    expect(after('database_query_seconds_count', labels)).toBe(
+      before('database_query_seconds_count', labels) + 1,
+    );
+  }
+  expect(after('database_query_seconds_count', { statement: 'find_by_key', result: 'ok' })).toBe(
+    before('database_query_seconds_count', { statement: 'find_by_key', result: 'ok' }),
+  );
+});
+
+it('times requests by route and status, with one name for every path that is not there', async () => {
+  const before = await scrape();
+  await pay();
+  await fetch(`${server.url}/v1/payments`, { method: 'POST', body: '{}' });
+  await fetch(`${server.url}/no/${randomUUID()}`);
+  await fetch(`${server.url}/no/${randomUUID()}`);
+  const after = await settled();
+  const more = (labels: Record<string, string>) =>
+    after('request_seconds_count', labels) - before('request_seconds_count', labels);
+  expect(more({ route: '/v1/payments', status: '201' })).toBe(1);
+  expect(
+    more({ route: '/v1/payments', status: '401' }) + more({ route: '/v1/payments', status: '415' }),
+  ).toBe(1);
+  expect(more({ route: 'unknown', status: '404' })).toBe(2);
+});
+
+it('has requests in flight while a provider is slow, and none when all is answered or the client is gone', async () => {
+  const leaving = new AbortController();
+  const slow = [pay('4000000000007007'), pay('4000000000007007', leaving.signal).catch(() => {})];
+  await vi.waitFor(async () => expect(await inFlight()).toBe(2), 2_000);
+  leaving.abort();
+  await vi.waitFor(async () => expect(await inFlight()).toBe(1), 2_000);
+  await Promise.all(slow);
+  await settled();
+});
+
+it('tells nothing of any request: labels are names of ours', async () => {
+  await pay();
+  const text = await (await fetch(`${server.url}/metrics`)).text();
+  expect(text).not.toMatch(/4012888888881881|11111111-1111|pk_sandbox|order-1|\b737\b/);
+  expect(text).toContain('process_cpu_seconds_total');
+});
+
+async function pay(card?: string, signal?: AbortSignal): Promise<void> {
+  const response = await fetch(`${server.url}/v1/payments`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headersOne() },
+    body: JSON.stringify(cardPayment(card)),
+    signal: signal ?? null,
+  });
+  expect(response.status).toBe(201);
+}
+
+/** The value of a sample, 0 when there is none. Labels are in the order of the metric's own. */
+type Metrics = (name: string, labels: Readonly<Record<string, string>>) => number;
+
+async function scrape(): Promise<Metrics> {
+  const response = await fetch(`${server.url}/metrics`);
+  expect(response.headers.get('content-type')).toMatch(/^text\/plain; version=0\.0\.4/);
+  const samples = new Map<string, number>();
+  for (const line of (await response.text()).split('\n')) {
+    const [, sample, value] = /^([^#\s]+) (\S+)$/.exec(line) ?? [];
+    if (sample) samples.set(sample, Number(value));
+  }
+  return (name, labels) => {
+    const list = Object.entries(labels).map(([label, value]) => `${label}="${value}"`);
+    return samples.get(list.length > 0 ? `${name}{${list.join(',')}}` : name) ?? 0;
+  };
+}
+
+/** Requests in flight beside the one that asks. */
+async function inFlight(): Promise<number> {
+  return (await scrape())('requests_in_flight', {}) - 1;
+}
+
+/** The metrics once nothing is in flight: a request is measured when its connection has taken the answer. */
+async function settled(): Promise<Metrics> {
+  return vi.waitFor(async () => {
+    const metrics = await scrape();
+    expect(metrics('requests_in_flight', {})).toBe(1);
+    return metrics;
+  }, 8_000);
+}

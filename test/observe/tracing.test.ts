@@ -1,0 +1,155 @@
+import http from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { apiClients } from '../support/api-clients.ts';
+import { cardPayment, headersOne } from '../support/payment-requests.ts';
+import { startTestServer, type TestServer } from '../support/server.ts';
+
+/** A span as OTLP's JSON form has it. */
+type Span = {
+  readonly name: string;
+  readonly traceId: string;
+  readonly spanId: string;
+  readonly parentSpanId?: string;
+  /** Digits, of equal length. */
+  readonly startTimeUnixNano: string;
+};
+
+const CALLER = { traceId: '0af7651916cd43dd8448eb211c80319c', spanId: 'b7ad6b7169203331' };
+const TRACEPARENT = `00-${CALLER.traceId}-${CALLER.spanId}-01`;
+const ERROR_AFTER_CHARGE = '4000000000003006';
+
+/** Stands in for an OpenTelemetry collector. */
+let collector: http.Server;
+let received: { path: string | undefined; body: string }[];
+let answer: (response: http.ServerResponse) => void;
+let server: TestServer | undefined;
+
+beforeEach(async () => {
+  received = [];
+  answer = (response) => response.writeHead(200, { 'content-type': 'application/json' }).end('{}');
+  collector = http.createServer(async (request, response) => {
+    received.push({ path: request.url, body: (await request.toArray()).join('') });
+    answer(response);
+  });
+  collector.listen(0, '127.0.0.1');
+  await new Promise((resolve) => collector.once('listening', resolve));
+});
+
+afterEach(async () => {
+  await stop();
+  collector.closeAllConnections();
+  collector.close();
+});
+
+it("sends the request's span, as the caller's child, with a child for the provider and each statement", async () => {
+  await start();
+  expect((await pay({ traceparent: TRACEPARENT })).status).toBe(201);
+  await stop();
+  const spans = spansReceived().filter(({ traceId }) => traceId === CALLER.traceId);
+  const request = spans.find(({ name }) => name === 'POST /v1/payments');
+  expect(request?.parentSpanId).toBe(CALLER.spanId);
+  const children = spans.filter(({ parentSpanId }) => parentSpanId === request?.spanId);
+  expect(children.map(({ name }) => name)).toEqual([
+    'sql find_account_keys',
+    'sql claim',
+    'provider call',
+    'sql finish',
+  ]);
+  expect(spans).toHaveLength(1 + children.length);
+});
+
+it('does the same for the rpc protocols', async () => {
+  await start();
+  const clients = apiClients(server?.url ?? '');
+  for (const protocol of ['grpc', 'connectJson'] as const) {
+    await clients.create(protocol, cardPayment(), { ...headersOne(), traceparent: TRACEPARENT });
+  }
+  clients.close();
+  await stop();
+  const spans = spansReceived().filter(({ traceId }) => traceId === CALLER.traceId);
+  const requests = spans.filter(({ name }) => name === 'POST /payments.v1.PaymentService/CreatePayment');
+  expect(requests.map(({ parentSpanId }) => parentSpanId)).toEqual([CALLER.spanId, CALLER.spanId]);
+  for (const { spanId } of requests) {
+    const names = spans.filter(({ parentSpanId }) => parentSpanId === spanId).map(({ name }) => name);
+    expect(names).toEqual(expect.arrayContaining(['sql claim', 'provider call', 'sql finish']));
+  }
+});
+
+it('begins a trace of its own for a caller without one, or with one that is malformed', async () => {
+  await start();
+  await pay({});
+  await pay({ traceparent: '00-none-01' });
+  await stop();
+  const requests = spansReceived().filter(({ name }) => name === 'POST /v1/payments');
+  expect(requests.map(({ parentSpanId }) => parentSpanId ?? '')).toEqual(['', '']);
+  expect(new Set(requests.map(({ traceId }) => traceId)).size).toBe(2);
+});
+
+it('sends nothing of what a request holds', async () => {
+  await start();
+  await pay({});
+  await pay({}, ERROR_AFTER_CHARGE);
+  await fetch(`${server?.url}/v1/payments?card=4012888888881881`, {
+    method: 'POST',
+    body: '4012888888881881',
+  });
+  await stop();
+  const everything = received.map(({ path, body }) => `${path} ${body}`).join('\n');
+  expect(everything).toContain('payments.connection');
+  expect(everything).not.toMatch(
+    /4012888888881881|4000000000003006|40128888|JORDAN|sk_sandbox|pk_sandbox|order-1/,
+  );
+});
+
+it.each([
+  ['refuses connections', () => collector.close()],
+  ['answers with an error', () => (answer = (response) => response.writeHead(503).end())],
+  ['never answers', () => (answer = () => {})],
+])('takes payments, and ends, while the collector %s', async (_what, fail) => {
+  await start();
+  fail();
+  for (let i = 0; i < 3; i++) expect((await pay({})).status).toBe(201);
+  const startedMs = performance.now();
+  await stop();
+  expect(performance.now() - startedMs).toBeLessThan(8_000);
+});
+
+it('sends nothing when no endpoint is set', async () => {
+  server = await startTestServer();
+  await pay({ traceparent: TRACEPARENT });
+  await stop();
+  expect(received).toEqual([]);
+});
+
+async function start(): Promise<void> {
+  const { port } = collector.address() as AddressInfo;
+  server = await startTestServer({ config: { otlpEndpoint: `http://127.0.0.1:${port}/` } });
+}
+
+/** Stops the service, which sends what it has not sent yet. */
+async function stop(): Promise<void> {
+  const stopping = server;
+  server = undefined;
+  await stopping?.close();
+}
+
+function pay(headers: Record<string, string>, card?: string): Promise<Response> {
+  return fetch(`${server?.url}/v1/payments`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', connection: 'close', ...headersOne(), ...headers },
+    body: JSON.stringify(cardPayment(card)),
+  });
+}
+
+/** In the order in which they began. */
+function spansReceived(): Span[] {
+  const spans: Span[] = received.flatMap(({ path, body }) => {
+    expect(path).toBe('/v1/traces');
+    const { resourceSpans } = JSON.parse(body);
+    return resourceSpans.flatMap(({ scopeSpans }: { scopeSpans: { spans: Span[] }[] }) =>
+      scopeSpans.flatMap((scope) => scope.spans),
+    );
+  });
+  return spans.sort((a, b) => (a.startTimeUnixNano < b.startTimeUnixNano ? -1 : 1));
+}

@@ -1,0 +1,59 @@
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { ROOT_HOME, resolveDataDir } from '#src/postgres/data-dir.ts';
+
+const isRoot = process.geteuid?.() === 0;
+let home: string;
+let open: string;
+let secluded: string;
+
+beforeAll(() => {
+  home = mkdtempSync(join(tmpdir(), 'data-dir-'));
+  chmodSync(home, 0o711);
+  open = join(home, 'open');
+  secluded = join(home, 'private', 'app');
+  for (const checkout of [open, secluded]) mkdirSync(checkout, { recursive: true, mode: 0o755 });
+  chmodSync(open, 0o755);
+  chmodSync(join(home, 'private'), 0o700);
+});
+
+afterAll(() => rmSync(home, { recursive: true, force: true }));
+
+it('is data in the checkout, and is not created', () => {
+  expect(resolveDataDir({ explicit: undefined, checkoutDir: open })).toBe(join(open, 'data'));
+  expect(existsSync(join(open, 'data'))).toBe(false);
+});
+
+it('is what was asked for, made absolute', () => {
+  expect(resolveDataDir({ explicit: join(open, 'x', '..', 'y'), checkoutDir: secluded })).toBe(
+    join(open, 'y'),
+  );
+});
+
+it.skipIf(isRoot)('is data in a private checkout too, for the ordinary user whose it is', () => {
+  expect(resolveDataDir({ explicit: undefined, checkoutDir: secluded })).toBe(join(secluded, 'data'));
+});
+
+describe.runIf(isRoot)('as root, in a place that PostgreSQL’s user cannot reach', () => {
+  it('is below /var/lib, under a name of the checkout’s own', () => {
+    const first = resolveDataDir({ explicit: undefined, checkoutDir: secluded });
+    expect(first).toMatch(new RegExp(`^${ROOT_HOME}/app-[0-9a-f]{12}$`));
+    expect(resolveDataDir({ explicit: undefined, checkoutDir: secluded })).toBe(first);
+    const clone = join(home, 'private', 'clone', 'app');
+    mkdirSync(clone, { recursive: true });
+    expect(resolveDataDir({ explicit: undefined, checkoutDir: clone })).not.toBe(first);
+  });
+
+  it('is below /var/lib when data itself is private in an open checkout', () => {
+    mkdirSync(join(open, 'data'), { mode: 0o700 });
+    expect(resolveDataDir({ explicit: undefined, checkoutDir: open })).toMatch(/^\/var\/lib\//);
+    rmSync(join(open, 'data'), { recursive: true });
+  });
+
+  it('is refused when it was asked for, with what to do', () => {
+    const refused = () => resolveDataDir({ explicit: join(secluded, 'mine'), checkoutDir: open });
+    expect(refused).toThrow(/mine cannot be used.*"postgres".*cannot pass through.*DATABASE_URL/s);
+  });
+});

@@ -1,0 +1,97 @@
+import { create } from '@bufbuild/protobuf';
+import { expect, it } from 'vitest';
+import { ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
+import type { Outcome } from '#src/connectors/connector.ts';
+import { type ApprovalRates, createApprovalRates, type Segment } from '#src/routing/approval-rates.ts';
+
+const VISA_CO: Segment = { cardBrand: 'VISA', issuerCountry: 'CO' };
+const providerData = create(ProviderDataSchema);
+const APPROVED: Outcome = {
+  kind: 'approved',
+  providerData,
+  authorizationCode: 'A1B2C3',
+  retrievalReferenceNumber: '612345678901',
+};
+const SOFT_DECLINE: Outcome = { kind: 'declined', providerData, iso8583Code: '05' };
+const HARD_DECLINE: Outcome = { kind: 'declined', providerData, iso8583Code: '14' };
+
+function learnTimes(rates: ApprovalRates, times: number, outcome: Outcome, segment = VISA_CO): void {
+  for (let i = 0; i < times; i++) rates.learn('one', segment, outcome);
+}
+
+it('is full of hope for what is not known', () => {
+  expect(createApprovalRates().rate('one', VISA_CO)).toEqual({ rate: 1, samples: 0 });
+});
+
+it.each<[string, Outcome]>([
+  ['an approval', APPROVED],
+  ['a redirect', { kind: 'redirect', providerData, redirectUrl: 'https://provider.example' }],
+  ['a payment that is pending', { kind: 'pending', providerData }],
+])('counts %s as approved', (_name, outcome) => {
+  const rates = createApprovalRates();
+  rates.learn('one', VISA_CO, outcome);
+  expect(rates.rate('one', VISA_CO)).toEqual({ rate: 1, samples: 1 });
+});
+
+it.each<[string, Outcome]>([
+  ['a soft decline', SOFT_DECLINE],
+  ['a code that nobody knows', { kind: 'declined', providerData, iso8583Code: 'ZZ' }],
+  ['an outcome that is not known', { kind: 'unknown', detail: 'x', providerData: undefined }],
+  ['what could not be sent', { kind: 'not_sent', detail: 'x' }],
+])('counts %s as not approved', (_name, outcome) => {
+  const rates = createApprovalRates();
+  rates.learn('one', VISA_CO, outcome);
+  expect(rates.rate('one', VISA_CO)).toEqual({ rate: 2 / 3, samples: 1 });
+});
+
+it.each<[string, Outcome]>([
+  ['a hard decline', HARD_DECLINE],
+  ['an attempt that was turned away', { kind: 'not_sent', detail: 'x', turnedAway: true }],
+])('does not count %s', (_name, outcome) => {
+  const rates = createApprovalRates();
+  rates.learn('one', VISA_CO, outcome);
+  expect(rates.rate('one', VISA_CO)).toEqual({ rate: 1, samples: 0 });
+});
+
+it('tells connections, brands and issuer countries apart', () => {
+  const rates = createApprovalRates();
+  rates.learn('one', VISA_CO, SOFT_DECLINE);
+  expect(rates.rate('two', VISA_CO).samples).toBe(0);
+  expect(rates.rate('one', { ...VISA_CO, cardBrand: 'MASTERCARD' }).samples).toBe(0);
+  expect(rates.rate('one', { ...VISA_CO, issuerCountry: '' }).samples).toBe(0);
+  expect(rates.rate('one', VISA_CO).samples).toBe(1);
+});
+
+it('comes near the true rate, and forgets by the number of payments', () => {
+  const rates = createApprovalRates();
+  for (let i = 0; i < 2_000; i++) rates.learn('one', VISA_CO, i % 4 === 0 ? SOFT_DECLINE : APPROVED);
+  const known = rates.rate('one', VISA_CO);
+  expect(known.rate).toBeCloseTo(0.75, 1);
+  expect(known.samples).toBeGreaterThan(199);
+  expect(known.samples).toBeLessThanOrEqual(200);
+
+  // After a window of declines, 1/e is left of what was known before; after five, next to nothing.
+  learnTimes(rates, 200, SOFT_DECLINE);
+  expect(rates.rate('one', VISA_CO).rate).toBeCloseTo(0.75 / Math.E, 1);
+  learnTimes(rates, 800, SOFT_DECLINE);
+  expect(rates.rate('one', VISA_CO).rate).toBeLessThan(0.02);
+  learnTimes(rates, 200, APPROVED);
+  expect(rates.rate('one', VISA_CO).rate).toBeGreaterThan(0.6);
+});
+
+it('keeps 10,000 entries, and drops the one that was not used for longest', () => {
+  const rates = createApprovalRates();
+  const segmentOf = (i: number): Segment => ({ cardBrand: `BRAND_${i}`, issuerCountry: 'CO' });
+  for (let i = 0; i < 10_000; i++) rates.learn('one', segmentOf(i), SOFT_DECLINE);
+  // Read: used. Learned of again: used. What is not known takes no room.
+  expect(rates.rate('one', segmentOf(0)).samples).toBe(1);
+  rates.learn('one', segmentOf(1), APPROVED);
+  for (let i = 0; i < 100; i++) rates.rate('nobody', segmentOf(i));
+  rates.learn('one', segmentOf(10_000), SOFT_DECLINE);
+
+  // Only now: reading is using. Of all the others none is gone.
+  const gone = Array.from({ length: 10_001 }, (_, i) => i).filter(
+    (i) => rates.rate('one', segmentOf(i)).samples === 0,
+  );
+  expect(gone).toEqual([2]);
+});

@@ -1,0 +1,38 @@
+import { create } from '@bufbuild/protobuf';
+import { describe, expect, it } from 'vitest';
+import { CreatePaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
+import { canonicalize } from '#src/wire/canonical-message.ts';
+
+describe('canonicalize', () => {
+  it('gives every decimal, however deep, its one spelling', () => {
+    const request = create(CreatePaymentRequestSchema, {
+      amount: { currency: 'USD', value: { value: '0010.50' } },
+      additionalData: {
+        order: { items: [{ unitAmount: { value: '-0.0' } }, { unitAmount: { value: '7.00' } }] },
+      },
+    });
+    canonicalize(CreatePaymentRequestSchema, request);
+    expect(request.amount?.value?.value).toBe('10.5');
+    expect(request.additionalData?.order?.items.map((item) => item.unitAmount?.value)).toEqual(['0', '7']);
+  });
+
+  it('leaves what is no decimal for validation to refuse', () => {
+    const request = create(CreatePaymentRequestSchema, { amount: { value: { value: '1e2' } } });
+    canonicalize(CreatePaymentRequestSchema, request);
+    expect(request.amount?.value?.value).toBe('1e2');
+  });
+
+  it('drops what only the service may say', () => {
+    const request = create(CreatePaymentRequestSchema, {
+      checkout: { session: 's', sdkActionRequired: true },
+      additionalData: { sellerDetails: { a: 1 }, order: { salesChannel: 'web', feeAmount: { value: '1' } } },
+    });
+    canonicalize(CreatePaymentRequestSchema, request);
+    expect(request).toEqual(
+      create(CreatePaymentRequestSchema, {
+        checkout: { session: 's' },
+        additionalData: { order: { feeAmount: { value: '1' } } },
+      }),
+    );
+  });
+});
