@@ -1,8 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createSecureContext } from 'node:tls';
-import { SANDBOX_OPERATOR_KEY } from '#src/api/operator-key.ts';
-import type { LookUpSchedule } from '#src/payments/finish-payment.ts';
 
 /** Everything that the environment says; the only reader of process.env. */
 export type Config = {
@@ -36,7 +34,14 @@ export type Config = {
   /** Calls of one account, in one replica: on average, and at once after a pause. */
   readonly rateLimitPerS: number;
   readonly rateLimitBurst: number;
-  readonly lookUpSchedule: LookUpSchedule;
+  readonly lookUpSchedule: {
+    /** How much longer than the provider's deadline a lease runs: the time for what is done around the call. */
+    readonly leaseMarginMs: number;
+    /** From an unknown outcome to its first look-up; each later pause is twice as long, up to a day. */
+    readonly firstLookUpMs: number;
+    /** After so many look-ups the provider is asked to close what it has not heard of. */
+    readonly lookUpsBeforeClosing: number;
+  };
   /** How often unknown outcomes that are due are searched for. */
   readonly recoveryIntervalMs: number;
   /** How long a shutdown waits for what is in flight. */
@@ -51,6 +56,9 @@ export type Config = {
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 }
+
+/** The operator key that opens operator calls of a sandbox with an embedded database; published on purpose. */
+export const SANDBOX_OPERATOR_KEY = 'op_sandbox';
 
 /** The checkout's root: what relative defaults start from. */
 export const CHECKOUT_DIR = join(import.meta.dirname, '..');

@@ -2,7 +2,6 @@ import { join } from 'node:path';
 import { pino } from 'pino';
 import { LOG_SERIALIZERS } from '#src/api/error-handler.ts';
 import { describeError } from '#src/api/errors.ts';
-import { SANDBOX_OPERATOR_KEY } from '#src/api/operator-key.ts';
 import { readCatalogue } from '#src/catalogue/read-catalogue.ts';
 import { fileStamp, startReloading } from '#src/catalogue/reload-catalogue.ts';
 import { explainFailure } from '#src/commands/explain-failure.ts';
@@ -15,7 +14,7 @@ import { type Database, openDatabase } from '#src/store/database.ts';
 import { migrate } from '#src/store/migrate.ts';
 import { cardVault } from '#src/vault/card-vault.ts';
 import { embeddedKeys, hashKeys, type InstallationKeys } from '#src/vault/key-file.ts';
-import { CHECKOUT_DIR, type Config, readConfig } from './config.ts';
+import { CHECKOUT_DIR, type Config, readConfig, SANDBOX_OPERATOR_KEY } from './config.ts';
 
 /** How much longer than the drain everything else may take to end, such as a database that does not answer. */
 const END_MARGIN_MS = 15_000;

@@ -48,8 +48,8 @@ export type FieldError = { readonly field: string; readonly code: FieldCode; rea
  * A call is refused. But for REQUEST_IN_PROGRESS and INTERNAL_ERROR nothing was sent to a provider. `message` is shown to the caller: it names fields and limits,
  * never a value.
  */
-export class PaymentError extends Error {
-  override readonly name = 'PaymentError';
+export class ServiceError extends Error {
+  override readonly name = 'ServiceError';
   readonly reason: Reason;
   readonly fields: readonly FieldError[];
   /** After how many seconds a retry makes sense. */
@@ -68,8 +68,8 @@ export class PaymentError extends Error {
 }
 
 /** The refusal of one or more fields. */
-export function invalidParameters(fields: readonly FieldError[]): PaymentError {
-  return new PaymentError('INVALID_PARAMETERS', fields.map((f) => `${f.field}: ${f.message}`).join('; '), {
+export function invalidParameters(fields: readonly FieldError[]): ServiceError {
+  return new ServiceError('INVALID_PARAMETERS', fields.map((f) => `${f.field}: ${f.message}`).join('; '), {
     fields,
   });
 }

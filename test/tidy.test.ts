@@ -21,6 +21,7 @@ describe('the rules', () => {
     ['its own provider', 'src/connectors/one/a.ts', "import { b } from './b.ts';"],
     ['a provider, by the registry', 'src/connectors/registry.ts', "import { b } from './one/b.ts';"],
     ['money, by the sandbox', 'src/sandbox/a.ts', "import { b } from '../money.ts';"],
+    ['the part below, by a subpath', 'src/api/a.ts', "import { b } from '#src/payments/b.ts';"],
     ['generated code', 'src/money.ts', "import { b } from '../gen/b_pb.js';"],
     [
       'anything that a comment names',
@@ -34,6 +35,7 @@ describe('the rules', () => {
 
   it.each([
     ['the part above', 'src/payments/a.ts', "import { b } from '../api/b.ts';"],
+    ['the part above, by a subpath', 'src/payments/a.ts', "import { b } from '#src/api/b.ts';"],
     ['a type of the part above', 'src/payments/a.ts', "import type { B } from '../api/b.ts';"],
     ['the part above, when it runs', 'src/payments/a.ts', "const b = await import('../api/b.ts');"],
     ['the part above, over several lines', 'src/payments/a.ts', "import {\n  b,\n} from '../api/b.ts';"],
@@ -44,8 +46,8 @@ describe('the rules', () => {
     ['the store, by a connector', 'src/connectors/one/a.ts', "import { b } from '../../store/b.ts';"],
     ['messages of ours, by the sandbox', 'src/sandbox/a.ts', "import { b } from '../../gen/b_pb.js';"],
     ['secrets, by the sandbox', 'src/sandbox/a.ts', "import { b } from '../secret.ts';"],
-    ['the process', 'src/server.ts', "import { b } from './main.ts';"],
-    ['tests', 'src/server.ts', "import { b } from '../test/b.ts';"],
+    ['the process', 'src/server/server.ts', "import { b } from '../main.ts';"],
+    ['tests', 'src/server/server.ts', "import { b } from '../../test/b.ts';"],
   ])('forbid importing %s', (_what, path, text) => {
     expect(brokenBy({ [path]: text })).toEqual([expect.stringMatching(new RegExp(`^${path}: .*import`))]);
   });
@@ -64,18 +66,18 @@ describe('the rules', () => {
   });
 
   it.each([
-    ['process.env', 'src/server.ts', 'const a = process.env.A;'],
+    ['process.env', 'src/server/server.ts', 'const a = process.env.A;'],
     ['undici', 'src/connectors/one/connector.ts', "import { request } from 'undici';"],
     ['fetch', 'src/payments/a.ts', "await fetch('http://a');"],
     ['an HTTP request of Node', 'src/payments/a.ts', 'https.request(url);'],
-    ["Node's HTTP server", 'src/server.ts', "import http from 'node:http';"],
-    ['OpenTelemetry', 'src/observe.ts', "import { trace } from '@opentelemetry/api';"],
+    ["Node's HTTP server", 'src/server/server.ts', "import http from 'node:http';"],
+    ['OpenTelemetry', 'src/observe/observe.ts', "import { trace } from '@opentelemetry/api';"],
     ['a query', 'src/payments/a.ts', 'const a = `SELECT id\n FROM payment`;'],
     ['an update', 'src/sandbox/wallets.ts', "const a = 'UPDATE payment SET id = 1';"],
-    ['the driver', 'src/server.ts', "import pg from 'pg';"],
+    ['the driver', 'src/server/server.ts', "import pg from 'pg';"],
     ['a secret revealed', 'src/payments/a.ts', 'const a = card.number.reveal();'],
-    ['console', 'src/server.ts', "console.log('a');"],
-    ['an exit', 'src/server.ts', 'process.exit(1);'],
+    ['console', 'src/server/server.ts', "console.log('a');"],
+    ['an exit', 'src/server/server.ts', 'process.exit(1);'],
     ['a barrel', 'src/api/a.ts', "export * from './b.ts';"],
     ['a named barrel', 'src/api/a.ts', "export { b } from './b.ts';"],
   ])('keep %s in its place', (_what, path, text) => {
@@ -91,7 +93,7 @@ describe('the rules', () => {
       'src/sandbox/postgres-ledger.ts': "'INSERT INTO a'",
       'src/main.ts': 'console.error(); process.exit(1)',
       'src/payments/a.ts': 'Object.fromEntries([]); // process.env, fetch( and SELECT a FROM b',
-      'src/api/listener.ts': "import http from 'node:http';\nimport type { Socket } from 'node:net';",
+      'src/listener/listener.ts': "import http from 'node:http';\nimport type { Socket } from 'node:net';",
       'src/api/a.ts': "import type { IncomingHttpHeaders } from 'node:http';",
     };
     expect(brokenBy(files)).toEqual([]);

@@ -1,4 +1,4 @@
-import { PaymentError } from '#src/service-error.ts';
+import { ServiceError } from '#src/service-error.ts';
 
 /** How much is taken on at once. What exceeds either is refused at once: nothing is sent, no key is claimed. */
 export type AdmissionLimits = {
@@ -30,7 +30,7 @@ export type Ticket = {
   /**
    * Runs the call's work, and gives the ticket back when that ends, whether or not anybody waits for it still.
    *
-   * @throws PaymentError SERVICE_UNAVAILABLE, without running it, when too much is at work by now.
+   * @throws ServiceError SERVICE_UNAVAILABLE, without running it, when too much is at work by now.
    */
   work<T>(run: () => Promise<T>): Promise<T>;
   /** The call's response is over: gives the ticket back, unless work is running. */
@@ -106,9 +106,9 @@ export function createAdmission(
 const RETRY_AFTER_S = [1, 2, 3] as const;
 
 /** Every refusal there is, one for each pause that it asks for. */
-export const OVERLOADED: readonly PaymentError[] = RETRY_AFTER_S.map(
+export const OVERLOADED: readonly ServiceError[] = RETRY_AFTER_S.map(
   (retryAfterS) =>
-    new PaymentError(
+    new ServiceError(
       'SERVICE_UNAVAILABLE',
       'too much is under way; the call was not accepted and nothing was sent; try again',
       { retryAfterS },

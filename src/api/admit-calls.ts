@@ -1,13 +1,13 @@
 import { errorToJsonBytes } from '@connectrpc/connect/protocol-connect';
 import { setTrailerStatus } from '@connectrpc/connect/protocol-grpc';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { type PaymentError, REASONS } from '#src/service-error.ts';
+import { REASONS, type ServiceError } from '#src/service-error.ts';
 import { type Admission, anyOf, OVERLOADED, type Ticket } from './admission.ts';
 import { answerProblem } from './error-handler.ts';
 import { toConnectError } from './errors.ts';
 
 /** Answers a call that is not admitted; `error` is one of OVERLOADED. */
-export type RefuseCall = (error: PaymentError, request: FastifyRequest, reply: FastifyReply) => void;
+export type RefuseCall = (error: ServiceError, request: FastifyRequest, reply: FastifyReply) => void;
 
 /**
  * Admits every call of an application, or refuses it, before anything of it is looked at but its method and path: under
@@ -57,7 +57,7 @@ export const refuseRpc: RefuseCall = (error, request, reply) => {
 
 const RPC_ANSWERS = new Map(OVERLOADED.map((error) => [error, rpcAnswer(error)]));
 
-function rpcAnswer(error: PaymentError) {
+function rpcAnswer(error: ServiceError) {
   const rendered = toConnectError(error);
   return {
     grpc: Object.fromEntries(setTrailerStatus(new Headers(), rendered)),

@@ -1,6 +1,6 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import { INVALID_CREDENTIALS_MESSAGE } from '#src/payments/prepare-payment.ts';
-import { PaymentError } from '#src/service-error.ts';
+import { ServiceError } from '#src/service-error.ts';
 
 /** Reads a header (gRPC: metadata) of the call by its lower-case name. */
 export type ReadHeader = (name: string) => string | undefined;
@@ -16,7 +16,7 @@ export type KnownKeys = {
 };
 
 /** The refusal of a call: the same to its caller, whatever was wrong. The log may be told the account, if there is one. */
-export class InvalidCredentialsError extends PaymentError {
+export class InvalidCredentialsError extends ServiceError {
   readonly accountId: string | undefined;
 
   constructor(accountId: string | undefined) {

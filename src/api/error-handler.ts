@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { PaymentError, type Reason } from '#src/service-error.ts';
-import { describeError, toPaymentError, toProblem } from './errors.ts';
+import { type Reason, ServiceError } from '#src/service-error.ts';
+import { describeError, toProblem, toServiceError } from './errors.ts';
 
 /** Answers every error of an application as application/problem+json (RFC 9457), and unknown paths in the caller's protocol. */
 export function answerErrors(app: FastifyInstance): void {
@@ -8,13 +8,13 @@ export function answerErrors(app: FastifyInstance): void {
   app.setNotFoundHandler((request, reply) => {
     if (request.headers['content-type']?.startsWith('application/grpc'))
       return answerUnimplemented(request, reply);
-    return answerProblem(new PaymentError('NOT_FOUND', 'there is nothing at this path'), request, reply);
+    return answerProblem(new ServiceError('NOT_FOUND', 'there is nothing at this path'), request, reply);
   });
 }
 
 /** Answers one error. Fastify itself has those of requests that it cannot route, such as a path that is no URL. */
 export function answerError(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  const known = toPaymentError(error);
+  const known = toServiceError(error);
   // A body that broke off is its sender's doing, and nobody is left to read the answer.
   const brokeOff = request.raw.errored !== null && request.raw.errored === error;
   if (OURS.has(known.reason) && !brokeOff) request.log.error({ err: error }, 'a request failed');
@@ -28,7 +28,7 @@ const OURS: ReadonlySet<Reason> = new Set(['INTERNAL_ERROR', 'SERVICE_UNAVAILABL
 
 /** Answers an error as application/problem+json. */
 export function answerProblem(
-  error: PaymentError,
+  error: ServiceError,
   request: FastifyRequest,
   reply: FastifyReply,
 ): FastifyReply {

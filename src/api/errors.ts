@@ -1,7 +1,7 @@
 import { Code, ConnectError } from '@connectrpc/connect';
 import type { FastifyError } from 'fastify';
 import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from '#gen/google/rpc/error_details_pb.js';
-import { type FieldError, PaymentError, REASONS, type Reason } from '#src/service-error.ts';
+import { type FieldError, REASONS, type Reason, ServiceError } from '#src/service-error.ts';
 
 /** The domain of google.rpc.ErrorInfo: what the reasons are unique in. */
 export const ERROR_DOMAIN = 'payments.v1';
@@ -19,7 +19,7 @@ export type Problem = {
 };
 
 /** Renders an error for REST. */
-export function toProblem(error: PaymentError, requestId: string): Problem {
+export function toProblem(error: ServiceError, requestId: string): Problem {
   const { status, title } = REASONS[error.reason];
   const messages = error.fields.map(({ field, message }) => `${field}: ${message}`);
   return {
@@ -35,7 +35,7 @@ export function toProblem(error: PaymentError, requestId: string): Problem {
 }
 
 /** Renders an error for Connect, gRPC and gRPC-Web, with google.rpc details. */
-export function toConnectError(error: PaymentError): ConnectError {
+export function toConnectError(error: ServiceError): ConnectError {
   const { rpc } = REASONS[error.reason];
   const rendered = new ConnectError(error.message, Code[rpc]);
   addDetails(rendered, error);
@@ -55,7 +55,7 @@ export function rewriteConnectError(error: ConnectError): void {
   addDetails(error, known);
 }
 
-function addDetails(target: ConnectError, error: PaymentError): void {
+function addDetails(target: ConnectError, error: ServiceError): void {
   target.details.push({ desc: ErrorInfoSchema, value: { reason: error.reason, domain: ERROR_DOMAIN } });
   if (error.fields.length > 0) {
     const fieldViolations = error.fields.map(({ field, code, message }) => ({
@@ -75,19 +75,19 @@ function addDetails(target: ConnectError, error: PaymentError): void {
 }
 
 /** What Connect's own errors mean here. Its parser of binary messages blames itself; it is the caller's message. */
-function foreignRpcError(error: ConnectError): PaymentError {
+function foreignRpcError(error: ConnectError): ServiceError {
   const parsing = error.rawMessage.startsWith('parse binary');
   switch (error.code) {
     case Code.ResourceExhausted:
-      return new PaymentError('REQUEST_TOO_LARGE', 'the message is too large');
+      return new ServiceError('REQUEST_TOO_LARGE', 'the message is too large');
     case Code.InvalidArgument:
-      return new PaymentError('INVALID_REQUEST', 'the message cannot be read');
+      return new ServiceError('INVALID_REQUEST', 'the message cannot be read');
     case Code.Unimplemented:
-      return new PaymentError('NOT_FOUND', 'there is no such rpc, or not in this form');
+      return new ServiceError('NOT_FOUND', 'there is no such rpc, or not in this form');
     case Code.Canceled:
     case Code.DeadlineExceeded:
       // What was begun goes on.
-      return new PaymentError(
+      return new ServiceError(
         'REQUEST_IN_PROGRESS',
         'the call ended before its answer; repeat it to get it',
         {
@@ -96,33 +96,33 @@ function foreignRpcError(error: ConnectError): PaymentError {
       );
     case Code.Unavailable:
     case Code.Aborted:
-      return new PaymentError('SERVICE_UNAVAILABLE', 'the call ended before its answer');
+      return new ServiceError('SERVICE_UNAVAILABLE', 'the call ended before its answer');
     default:
       return parsing
-        ? new PaymentError('INVALID_REQUEST', 'the message cannot be read')
-        : new PaymentError('INTERNAL_ERROR', INTERNAL_MESSAGE);
+        ? new ServiceError('INVALID_REQUEST', 'the message cannot be read')
+        : new ServiceError('INTERNAL_ERROR', INTERNAL_MESSAGE);
   }
 }
 
 const INTERNAL_MESSAGE = 'an error on our side; nothing is known to be wrong with the request';
 
 /** Any error as one of the catalogue: what is not ours keeps nothing of its text. */
-export function toPaymentError(error: unknown): PaymentError {
-  if (error instanceof PaymentError) return error;
+export function toServiceError(error: unknown): ServiceError {
+  if (error instanceof ServiceError) return error;
   const { code = '', statusCode } = (error ?? {}) as Partial<FastifyError>;
   if (code === 'FST_ERR_CTP_BODY_TOO_LARGE')
-    return new PaymentError('REQUEST_TOO_LARGE', 'the body is too large');
+    return new ServiceError('REQUEST_TOO_LARGE', 'the body is too large');
   if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') {
-    return new PaymentError('UNSUPPORTED_MEDIA_TYPE', 'the body must be application/json');
+    return new ServiceError('UNSUPPORTED_MEDIA_TYPE', 'the body must be application/json');
   }
   // A path with a part too long for any identifier, or a method that nobody knows.
   if (code === 'FST_ERR_MAX_PARAM_LENGTH' || code === 'FST_ERR_NOT_FOUND')
-    return new PaymentError('NOT_FOUND', 'there is nothing at this path');
+    return new ServiceError('NOT_FOUND', 'there is nothing at this path');
   // FST_…: Fastify refuses it. ECONNRESET: the caller left in the middle of it.
   if ((code.startsWith('FST_') && statusCode === 400) || code === 'ECONNRESET') {
-    return new PaymentError('INVALID_REQUEST', 'the request cannot be read');
+    return new ServiceError('INVALID_REQUEST', 'the request cannot be read');
   }
-  return new PaymentError('INTERNAL_ERROR', INTERNAL_MESSAGE, { cause: error });
+  return new ServiceError('INTERNAL_ERROR', INTERNAL_MESSAGE, { cause: error });
 }
 
 /** What may be logged of any error: where it arose and what kind it is. Never its message, which may quote a value. */

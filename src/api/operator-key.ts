@@ -1,9 +1,6 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import { type Authenticate, type Credentials, InvalidCredentialsError } from './authenticate.ts';
 
-/** Opens operator calls where the service is tried out; for everybody to know. */
-export const SANDBOX_OPERATOR_KEY = 'op_sandbox';
-
 /** Operators are of no account. They share one rate. */
 const OPERATOR: Credentials = { accountId: '', secretPresented: true };
 

@@ -9,14 +9,14 @@ import {
   type OperatorService,
 } from '#gen/payments/v1/operator_service_pb.js';
 import { describeConnection, type ExplainedCatalogue, explainRoute } from '#src/payments/explain-route.ts';
-import { type FieldError, invalidParameters, PaymentError } from '#src/service-error.ts';
+import { type FieldError, invalidParameters, ServiceError } from '#src/service-error.ts';
 import { validate } from '#src/wire/validate.ts';
 import { requireValid } from './require-valid.ts';
 import type { ServiceHandlers } from './rest.ts';
 
 /** What operators are told of. */
-export type OperatorParts = {
-  /** The catalogue in force. @throws PaymentError SERVICE_UNAVAILABLE while there is none. */
+export type OperatorDeps = {
+  /** The catalogue in force. @throws ServiceError SERVICE_UNAVAILABLE while there is none. */
   readonly opened: () => ExplainedCatalogue & { readonly catalogue: Catalogue };
   readonly now: () => Timestamp;
 };
@@ -25,7 +25,7 @@ export type OperatorParts = {
 export function operatorService({
   opened,
   now,
-}: OperatorParts): ServiceHandlers<typeof OperatorService, unknown> {
+}: OperatorDeps): ServiceHandlers<typeof OperatorService, unknown> {
   return {
     async listConnections() {
       const { catalogue, signals, health } = opened();
@@ -53,12 +53,12 @@ function explain(
     requireValid(payment);
     return explainRoute(catalogue, payment, idempotencyKey, time);
   } catch (error) {
-    throw error instanceof PaymentError ? withinPayment(error) : error;
+    throw error instanceof ServiceError ? withinPayment(error) : error;
   }
 }
 
 /** The same refusal, its fields named as they stand in this request. */
-function withinPayment({ reason, fields }: PaymentError): PaymentError {
+function withinPayment({ reason, fields }: ServiceError): ServiceError {
   const within = fields.map((fault): FieldError => ({ ...fault, field: `payment.${fault.field}` }));
-  return new PaymentError(reason, invalidParameters(within).message, { fields: within });
+  return new ServiceError(reason, invalidParameters(within).message, { fields: within });
 }

@@ -1,5 +1,5 @@
 import type { PaymentService } from '#gen/payments/v1/payment_service_pb.js';
-import { type Caller, createPayment, type PaymentParts } from '#src/payments/create-payment.ts';
+import { type Caller, createPayment, type PaymentDeps } from '#src/payments/create-payment.ts';
 import { getPayment } from '#src/payments/get-payment.ts';
 import { requireValid } from './require-valid.ts';
 import type { ServiceHandlers } from './rest.ts';
@@ -8,11 +8,11 @@ import type { ServiceHandlers } from './rest.ts';
 export type PaymentHandlers = ServiceHandlers<typeof PaymentService, Caller>;
 
 /** The handlers of payments.v1.PaymentService, the same for every protocol. */
-export function paymentService(parts: PaymentParts): PaymentHandlers {
+export function paymentService(deps: PaymentDeps): PaymentHandlers {
   return {
     async createPayment(request, caller) {
       requireValid(request);
-      const { record, body, replayed } = await createPayment(parts, request, caller);
+      const { record, body, replayed } = await createPayment(deps, request, caller);
       return {
         message: record,
         json: body,
@@ -21,7 +21,7 @@ export function paymentService(parts: PaymentParts): PaymentHandlers {
       };
     },
     async getPayment({ id }, caller) {
-      return { message: await getPayment(parts, id, caller) };
+      return { message: await getPayment(deps, id, caller) };
     },
   };
 }

@@ -1,4 +1,4 @@
-import { PaymentError } from '#src/service-error.ts';
+import { ServiceError } from '#src/service-error.ts';
 
 /** How fast one account may call. */
 export type RateLimitOptions = {
@@ -16,7 +16,7 @@ const MANY_ACCOUNTS = 10_000;
  * Makes the rate limit of the accounts of one replica: with several, each allows as much. It is a token bucket, kept as
  * the moment at which it will be full again (GCRA, ITU-T I.371).
  *
- * @returns takes a token of an account. It throws PaymentError RATE_LIMITED, which says after how many seconds there is one.
+ * @returns takes a token of an account. It throws ServiceError RATE_LIMITED, which says after how many seconds there is one.
  */
 export function createRateLimit(options: RateLimitOptions): (accountId: string) => void {
   const { perSecond, burst, nowMs = () => performance.now() } = options;
@@ -36,7 +36,7 @@ export function createRateLimit(options: RateLimitOptions): (accountId: string) 
     const fullAt = Math.max(fullAtMs.get(accountId) ?? now, now);
     const waitMs = fullAt + tokenMs - burst * tokenMs - now;
     if (waitMs > 0) {
-      throw new PaymentError('RATE_LIMITED', 'the account calls too often; nothing was sent', {
+      throw new ServiceError('RATE_LIMITED', 'the account calls too often; nothing was sent', {
         retryAfterS: Math.ceil(waitMs / 1_000),
       });
     }

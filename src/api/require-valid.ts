@@ -11,7 +11,7 @@ const checkRules = validate(CreatePaymentRequestSchema);
 /**
  * Holds a request against the rules in its .proto and against our own.
  *
- * @throws PaymentError INVALID_PARAMETERS with up to 20 fields at fault.
+ * @throws ServiceError INVALID_PARAMETERS with up to 20 fields at fault.
  */
 export function requireValid(request: CreatePaymentRequest): void {
   // Where both the .proto's rule and our own refuse a field, our own says it in plainer words.

@@ -1,6 +1,6 @@
 import { type DescField, type DescMessage, ScalarType } from '@bufbuild/protobuf';
 import type { FastifyRequest } from 'fastify';
-import { PaymentError } from '#src/service-error.ts';
+import { ServiceError } from '#src/service-error.ts';
 import { isJsonObject, RawNumber } from '#src/wire/parse-json.ts';
 import { type FieldPath, fieldPath, type HttpBinding } from './http-rule.ts';
 
@@ -9,12 +9,12 @@ import { type FieldPath, fieldPath, type HttpBinding } from './http-rule.ts';
  * the body is the message or a field of it; variables of the path win over both; without a body for all, what the query
  * string names (`page_size=2`, `filter.country=CO`) is set, and what it names wrongly ignored.
  *
- * @throws PaymentError UNSUPPORTED_MEDIA_TYPE when a body is needed and none was sent.
+ * @throws ServiceError UNSUPPORTED_MEDIA_TYPE when a body is needed and none was sent.
  */
 export function requestJson(request: FastifyRequest, binding: HttpBinding, input: DescMessage): unknown {
   const { body, variables } = binding;
   if (body !== '' && request.body === undefined) {
-    throw new PaymentError('UNSUPPORTED_MEDIA_TYPE', 'The body must be application/json in UTF-8.');
+    throw new ServiceError('UNSUPPORTED_MEDIA_TYPE', 'The body must be application/json in UTF-8.');
   }
   if (body === '*' && (variables.length === 0 || !isJsonObject(request.body))) return request.body;
   const json: JsonMembers = body === '*' ? { ...(request.body as JsonMembers) } : queryJson(request, input);

@@ -2,7 +2,7 @@ import { promisify } from 'node:util';
 import { brotliDecompress, gunzip } from 'node:zlib';
 import type { DescMessage, DescService, MessageShape } from '@bufbuild/protobuf';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { PaymentError } from '#src/service-error.ts';
+import { ServiceError } from '#src/service-error.ts';
 import { canonicalize } from '#src/wire/canonical-message.ts';
 import { parseJson } from '#src/wire/parse-json.ts';
 import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
@@ -34,7 +34,7 @@ export type ServiceHandlers<Service extends DescService, Call> = {
 
 /**
  * A Fastify plugin with a route for every rpc of a service that is annotated with google.api.http. It is the annotation
- * alone that says how HTTP becomes the request message; errors are thrown, as PaymentError or as Fastify makes them.
+ * alone that says how HTTP becomes the request message; errors are thrown, as ServiceError or as Fastify makes them.
  *
  * @param options.openCall is asked before the body is read, so that who may not call is refused by then.
  * @throws Error when registered, for an annotation that is not supported.
@@ -108,7 +108,7 @@ function refuseOtherMethods(app: FastifyInstance, url: string, allowed: Readonly
   // Fastify answers HEAD wherever it answers GET.
   const names = allowed.has('GET') ? [...allowed, 'HEAD'] : [...allowed];
   const refuse = async (): Promise<never> => {
-    throw new PaymentError('METHOD_NOT_ALLOWED', `This path allows ${names.join(', ')} only.`);
+    throw new ServiceError('METHOD_NOT_ALLOWED', `This path allows ${names.join(', ')} only.`);
   };
   app.route({
     method: app.supportedMethods.filter((method) => !names.includes(method)),
@@ -128,7 +128,7 @@ function acceptJsonOnly(app: FastifyInstance): void {
   const parser = { parseAs: 'buffer', bodyLimit: BODY_LIMIT_BYTES } as const;
   app.addContentTypeParser('application/json', parser, async (request: FastifyRequest, body: Buffer) => {
     if (!isUtf8Type(request.headers['content-type'])) throw unsupportedMediaType();
-    if (body.length === 0) throw new PaymentError('INVALID_REQUEST', 'The body is empty.');
+    if (body.length === 0) throw new ServiceError('INVALID_REQUEST', 'The body is empty.');
     return parseJson(await expand(body, request.headers['content-encoding']));
   });
   app.addContentTypeParser('*', (_request, _body, done) => done(unsupportedMediaType(), undefined));
@@ -140,8 +140,8 @@ function isUtf8Type(contentType = ''): boolean {
   return charset === undefined || /^utf-?8$/i.test(charset);
 }
 
-function unsupportedMediaType(): PaymentError {
-  return new PaymentError('UNSUPPORTED_MEDIA_TYPE', 'The body must be application/json in UTF-8.');
+function unsupportedMediaType(): ServiceError {
+  return new ServiceError('UNSUPPORTED_MEDIA_TYPE', 'The body must be application/json in UTF-8.');
 }
 
 const EXPANDERS = { gzip: promisify(gunzip), br: promisify(brotliDecompress) };
@@ -150,17 +150,17 @@ async function expand(body: Buffer, encoding = 'identity'): Promise<Uint8Array> 
   const name = encoding.trim().toLowerCase();
   if (name === 'identity') return body;
   if (name !== 'gzip' && name !== 'br') {
-    throw new PaymentError('UNSUPPORTED_MEDIA_TYPE', 'The body may be compressed with gzip or br only.');
+    throw new ServiceError('UNSUPPORTED_MEDIA_TYPE', 'The body may be compressed with gzip or br only.');
   }
   try {
     return await EXPANDERS[name](body, { maxOutputLength: BODY_LIMIT_BYTES });
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') {
-      throw new PaymentError(
+      throw new ServiceError(
         'REQUEST_TOO_LARGE',
         `The body is larger than ${BODY_LIMIT_BYTES} bytes when expanded.`,
       );
     }
-    throw new PaymentError('INVALID_REQUEST', 'The body cannot be decompressed.');
+    throw new ServiceError('INVALID_REQUEST', 'The body cannot be decompressed.');
   }
 }

@@ -19,7 +19,7 @@ import type { FastifyRequest } from 'fastify';
 import { canonicalize } from '#src/wire/canonical-message.ts';
 import { NESTING_LIMIT, parseJson } from '#src/wire/parse-json.ts';
 import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
-import { rewriteConnectError, toConnectError, toPaymentError } from './errors.ts';
+import { rewriteConnectError, toConnectError, toServiceError } from './errors.ts';
 import { type Answer, BODY_LIMIT_BYTES, type ServiceHandlers } from './rest.ts';
 
 const requestKey = createContextKey<FastifyRequest | undefined>(undefined);
@@ -128,7 +128,7 @@ function ended(signal: AbortSignal): Promise<never> {
 }
 
 function refusal(error: unknown, onError: (error: unknown) => void): ConnectError {
-  const known = toPaymentError(error);
+  const known = toServiceError(error);
   if (known.reason === 'INTERNAL_ERROR' || known.reason === 'SERVICE_UNAVAILABLE') onError(error);
   return toConnectError(known);
 }
@@ -144,7 +144,7 @@ function strictJson(input: DescMessage): typeof RPC_OPTIONS.jsonOptions {
       try {
         return toJsonString(input, decode(parseJson(bytes)));
       } catch (error) {
-        throw toConnectError(toPaymentError(error));
+        throw toConnectError(toServiceError(error));
       }
     },
   };

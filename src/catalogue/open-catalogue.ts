@@ -2,17 +2,17 @@ import { equals, type JsonObject, type JsonValue } from '@bufbuild/protobuf';
 import {
   type Catalogue,
   type CircuitBreaker,
-  type Connection,
-  ConnectionSchema,
+  type ConnectionConfig,
+  ConnectionConfigSchema,
 } from '#gen/payments/config/catalogue_pb.js';
 import {
   type CircuitState,
   type ConnectionHealth,
   guardConnection,
 } from '#src/connectors/circuit-breaker.ts';
-import type { Connector, Connection as OpenConnection } from '#src/connectors/connector.ts';
+import type { Connector, ProviderConnection } from '#src/connectors/connector.ts';
 import { createBinTable } from '#src/payments/bin-table.ts';
-import type { OpenCatalogue } from '#src/payments/prepare-payment.ts';
+import type { LiveCatalogue } from '#src/payments/prepare-payment.ts';
 import type { ApprovalRates } from '#src/routing/approval-rates.ts';
 import type { Signals } from '#src/routing/order-targets.ts';
 import { createRouter } from '#src/routing/router.ts';
@@ -40,13 +40,13 @@ export type CatalogueObserver = {
 };
 
 /** A catalogue with its connections open. */
-export type OpenedCatalogue = OpenCatalogue & {
+export type OpenedCatalogue = LiveCatalogue & {
   readonly catalogue: Catalogue;
   /**
    * The connections by which an outcome can be learned: those in force, and those that were before, for what is not
    * known of their payments yet.
    */
-  readonly reachable: ReadonlyMap<string, OpenConnection>;
+  readonly reachable: ReadonlyMap<string, ProviderConnection>;
   /** The connections' health, by id; none for one without a circuit breaker. */
   readonly health: ReadonlyMap<string, ConnectionHealth>;
   /** Closes the connections that `successor` has no use for, once their calls have ended. */
@@ -66,14 +66,14 @@ export function openCatalogue(
   predecessor?: OpenedCatalogue,
 ): OpenedCatalogue {
   const { rates, observer } = options;
-  const connections = new Map<string, OpenConnection>();
+  const connections = new Map<string, ProviderConnection>();
   const health = new Map<string, ConnectionHealth>();
   const signals: Signals = {
     isAvailable: (id) => health.get(id)?.isAvailable() ?? true,
     approvalRate: (id, facts) => rates.rate(id, facts).rate,
   };
 
-  function open(definition: Connection): void {
+  function open(definition: ConnectionConfig): void {
     const { id } = definition;
     const taken = takenOver(definition, predecessor);
     const connection = taken ?? openConnection(definition, options);
@@ -119,18 +119,18 @@ export function openCatalogue(
 }
 
 function takenOver(
-  definition: Connection,
+  definition: ConnectionConfig,
   predecessor: OpenedCatalogue | undefined,
-): OpenConnection | undefined {
+): ProviderConnection | undefined {
   const before = predecessor?.catalogue.connections.find(({ id }) => id === definition.id);
-  return before && equals(ConnectionSchema, before, definition)
+  return before && equals(ConnectionConfigSchema, before, definition)
     ? predecessor?.connections.get(definition.id)
     : undefined;
 }
 
 async function closeAll(
-  connections: ReadonlyMap<string, OpenConnection>,
-  kept: ReadonlyMap<string, OpenConnection> | undefined,
+  connections: ReadonlyMap<string, ProviderConnection>,
+  kept: ReadonlyMap<string, ProviderConnection> | undefined,
 ): Promise<void> {
   const keptOnes = new Set(kept?.values());
   const ended = [...connections.values()].filter((connection) => !keptOnes.has(connection));
@@ -148,7 +148,7 @@ function breakerSettings(breaker: CircuitBreaker | undefined) {
   };
 }
 
-function openConnection(connection: Connection, options: OpenCatalogueOptions): OpenConnection {
+function openConnection(connection: ConnectionConfig, options: OpenCatalogueOptions): ProviderConnection {
   const place = `connection ${connection.id}`;
   const connector = options.connectors.find(({ name }) => name === connection.connector);
   if (!connector) throw new CatalogueError(`${place}: there is no connector "${connection.connector}"`);

@@ -1,6 +1,6 @@
 import { isScalar } from 'yaml';
 import { type Catalogue, CatalogueSchema } from '#gen/payments/config/catalogue_pb.js';
-import { PaymentError } from '#src/service-error.ts';
+import { ServiceError } from '#src/service-error.ts';
 import { validate } from '#src/wire/validate.ts';
 import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
 import { parseYaml, readTextFile, type YamlFile } from '#src/wire/yaml-file.ts';
@@ -35,7 +35,7 @@ export function parseCatalogue(text: string, file: string): Catalogue {
     catalogue = decode(yaml.document.toJS({ maxAliasCount: 100 }));
   } catch (error) {
     // The yaml package throws a ReferenceError for aliases that would grow without end.
-    const isOfTheFile = error instanceof PaymentError || error instanceof ReferenceError;
+    const isOfTheFile = error instanceof ServiceError || error instanceof ReferenceError;
     throw isOfTheFile ? new CatalogueError(`${file}: ${error.message}`) : error;
   }
   const faults = check(catalogue);

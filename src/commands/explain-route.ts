@@ -20,7 +20,7 @@ import { readCatalogueFile } from '#src/config.ts';
 import { createBinTable } from '#src/payments/bin-table.ts';
 import { type ExplainedCatalogue, explainRoute } from '#src/payments/explain-route.ts';
 import { createRouter } from '#src/routing/router.ts';
-import { PaymentError } from '#src/service-error.ts';
+import { ServiceError } from '#src/service-error.ts';
 import { canonicalize } from '#src/wire/canonical-message.ts';
 import { parseJson } from '#src/wire/parse-json.ts';
 import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
@@ -78,7 +78,7 @@ function readArguments(args: string[]) {
   }
 }
 
-/** @throws PaymentError as the service would refuse it. */
+/** @throws ServiceError as the service would refuse it. */
 function readRequest(file: string): CreatePaymentRequest {
   let body: Uint8Array;
   try {
@@ -98,7 +98,7 @@ function refusedIn<T>(file: string, work: () => T): T {
   try {
     return work();
   } catch (error) {
-    if (!(error instanceof PaymentError)) throw error;
+    if (!(error instanceof ServiceError)) throw error;
     const faults = error.fields.map(({ field, message }) => `  ${field}: ${message}`);
     const lines = faults.length > 0 ? faults : [`  ${error.message}`];
     throw new RouteError([`${file} is refused (${error.reason}):`, ...lines].join('\n'));

@@ -6,7 +6,7 @@ import {
   type IBreaker,
   CircuitState as Phase,
 } from 'cockatiel';
-import { assertNever, type Connection, type Outcome, type PaymentAttempt } from './connector.ts';
+import { assertNever, type Outcome, type PaymentAttempt, type ProviderConnection } from './connector.ts';
 
 /** When a connection is left alone, and for how long. */
 export type BreakerSettings = {
@@ -35,7 +35,7 @@ export type ConnectionHealth = {
 };
 
 /** A connection with its circuit breaker. */
-export type GuardedConnection = Connection & { readonly health: ConnectionHealth };
+export type GuardedConnection = ProviderConnection & { readonly health: ConnectionHealth };
 
 const MAX_PAUSE_MS = 5 * 60_000;
 const CIRCUIT_OPEN: Outcome = { kind: 'not_sent', detail: 'circuit open', turnedAway: true, untried: true };
@@ -52,7 +52,7 @@ const CIRCUIT_OPEN: Outcome = { kind: 'not_sent', detail: 'circuit open', turned
  * @param changed is told each new state; it must not throw.
  */
 export function guardConnection(
-  connection: Connection,
+  connection: ProviderConnection,
   settings: BreakerSettings,
   changed: (state: CircuitState) => void = () => {},
 ): GuardedConnection {

@@ -14,7 +14,7 @@ export type Connector = {
    *
    * @throws Error naming the setting, when `settings` are not what the connector takes; never holding a secret.
    */
-  connect(settings: JsonObject, context: ConnectContext): Connection;
+  connect(settings: JsonObject, context: ConnectContext): ProviderConnection;
 };
 
 /** What a connection is made with, beside its settings. */
@@ -26,7 +26,7 @@ export type ConnectContext = {
 };
 
 /** An open connection at a provider. */
-export type Connection = {
+export type ProviderConnection = {
   /**
    * Which account at which provider it is, such as its address and account: what is looked up at another would be
    * answered "never heard of it". Holds no secret.

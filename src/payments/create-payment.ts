@@ -1,10 +1,10 @@
 import type { Payment } from '#gen/payments/v1/payment_pb.js';
 import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.js';
-import { PaymentError } from '#src/service-error.ts';
+import { ServiceError } from '#src/service-error.ts';
 import { isSurelyNotCommitted, isUnavailable } from '#src/store/database.ts';
-import { type Claim, claimPayment, findByKey, type Held } from '#src/store/payments.ts';
+import { type Claim, claimPayment, findByKey, type KeyHolder } from '#src/store/payments.ts';
 import { orUnavailable } from '#src/store/unavailable.ts';
-import { type FinishObserver, type FinishParts, finishOf, within, writeFinish } from './finish-payment.ts';
+import { type FinishDeps, type FinishObserver, finishOf, within, writeFinish } from './finish-payment.ts';
 import {
   awaitAnswer,
   hashRequest,
@@ -12,13 +12,13 @@ import {
   requireIdempotencyKey,
   requireSameRequest,
 } from './idempotency.ts';
-import { type AttemptParts, makeAttempts } from './make-attempts.ts';
-import { type PreparedPayment, type PrepareParts, preparePayment } from './prepare-payment.ts';
+import { type AttemptDeps, makeAttempts } from './make-attempts.ts';
+import { type PrepareDeps, type PreparedPayment, preparePayment } from './prepare-payment.ts';
 import { decodeRecord } from './stored-record.ts';
 
 /** What creating a payment needs. */
-export type PaymentParts = PrepareParts &
-  FinishParts & {
+export type PaymentDeps = PrepareDeps &
+  FinishDeps & {
     /** What requests are hashed with, to tell a retry from another request. */
     readonly requestHashKey: Uint8Array;
     readonly patience: Patience;
@@ -27,7 +27,7 @@ export type PaymentParts = PrepareParts &
 
 /** Is told what happens, for metrics, traces and logs. */
 export type PaymentObserver = FinishObserver &
-  AttemptParts['observer'] & {
+  AttemptDeps['observer'] & {
     answered(record: Payment): void;
     replayed(): void;
   };
@@ -53,11 +53,11 @@ export type CreatedPayment = {
  * further attempt), and no database transaction is open while a provider is called.
  *
  * @param request satisfies the rules of its .proto and checkRequest.
- * @throws PaymentError when the payment was refused; REQUEST_IN_PROGRESS when it may stand, and its answer is still to
+ * @throws ServiceError when the payment was refused; REQUEST_IN_PROGRESS when it may stand, and its answer is still to
  *   come under the same key; for every other reason nothing was claimed and nothing was sent.
  */
 export async function createPayment(
-  parts: PaymentParts,
+  deps: PaymentDeps,
   request: CreatePaymentRequest,
   caller: Caller,
 ): Promise<CreatedPayment> {
@@ -65,41 +65,41 @@ export async function createPayment(
   const idempotencyKey = requireIdempotencyKey(caller.idempotencyKey);
   requireOwnAccount(request, caller);
   const { accountId } = caller;
-  const requestHash = hashRequest(parts.requestHashKey, request);
-  const read = () => findByKey(parts.database, accountId, idempotencyKey);
+  const requestHash = hashRequest(deps.requestHashKey, request);
+  const read = () => findByKey(deps.database, accountId, idempotencyKey);
 
   // 2. What is stored, how it is paid, where it goes.
   let prepared: PreparedPayment;
   try {
-    prepared = await orUnavailable(preparePayment(parts, request, { ...caller, idempotencyKey }));
+    prepared = await orUnavailable(preparePayment(deps, request, { ...caller, idempotencyKey }));
   } catch (refusal) {
-    if (refusal instanceof PaymentError && refusal.reason === 'INVALID_CREDENTIALS') throw refusal;
+    if (refusal instanceof ServiceError && refusal.reason === 'INVALID_CREDENTIALS') throw refusal;
     // An answer outlives what it was made from: a token since removed, a route since closed.
     const held = await orUnavailable(read());
     if (!held) throw refusal;
-    return replay(parts, held, requestHash, read);
+    return replay(deps, held, requestHash, read);
   }
 
   // 3. Commit 1: the key is claimed and the payment stands, before anything is sent.
-  const claimBeforeMs = performance.now() + parts.schedule.leaseMarginMs / 2;
+  const claimBeforeMs = performance.now() + deps.schedule.leaseMarginMs / 2;
   const claim: Claim = { ...prepared.claim, accountId, idempotencyKey, requestHash };
-  const holder = await claimKey(parts, claim, read, claimBeforeMs);
-  if (holder) return replay(parts, holder, requestHash, read);
+  const holder = await claimKey(deps, claim, read, claimBeforeMs);
+  if (holder) return replay(deps, holder, requestHash, read);
 
   // 4. The provider is called, once; another one only where it is known that nothing came of it.
-  const { transactionId, outcome, record } = await makeAttempts(parts, prepared, claimBeforeMs);
+  const { transactionId, outcome, record } = await makeAttempts(deps, prepared, claimBeforeMs);
 
   // 5. Commit 2: what is known of it now, and the answer.
   const taken = { ...claim, transactionId, fence: 0, lookUps: 0, vaultedToken: claim.vault?.token };
-  const finish = finishOf(parts, taken, record, outcome);
-  const written = await within(writeFinish(parts, finish), FINISH_WAIT_MS);
-  if (written === undefined) throw inProgress(parts.patience);
+  const finish = finishOf(deps, taken, record, outcome);
+  const written = await within(writeFinish(deps, finish), FINISH_WAIT_MS);
+  if (written === undefined) throw inProgress(deps.patience);
   if (!written) {
     // Recovery wrote first, or our own acknowledgement was lost: what stands written is the answer.
-    const held = await orInProgress(parts.patience, awaitAnswer(undefined, read, parts.patience));
+    const held = await orInProgress(deps.patience, awaitAnswer(undefined, read, deps.patience));
     return { record: decodeRecord(held.record), body: held.answer, replayed: false };
   }
-  parts.observer.answered(record);
+  deps.observer.answered(record);
   return { record, body: finish.answer, replayed: false };
 }
 
@@ -110,7 +110,7 @@ const FINISH_WAIT_MS = 5_000;
 function requireOwnAccount(request: CreatePaymentRequest, caller: Caller): void {
   if (request.accountId === caller.accountId) return;
   const message = 'is not the account of these keys';
-  throw new PaymentError('AUTHORIZATION_REQUIRED', `account_id: ${message}`, {
+  throw new ServiceError('AUTHORIZATION_REQUIRED', `account_id: ${message}`, {
     fields: [{ field: 'account_id', code: 'NOT_ALLOWED', message }],
   });
 }
@@ -124,37 +124,37 @@ const CLAIM_PAUSE_MS = 50;
  * @returns who holds the key, when it is not this payment.
  */
 async function claimKey(
-  parts: PaymentParts,
+  deps: PaymentDeps,
   claim: Claim,
-  read: () => Promise<Held | undefined>,
+  read: () => Promise<KeyHolder | undefined>,
   beforeMs: number,
-): Promise<Held | undefined> {
+): Promise<KeyHolder | undefined> {
   let mayBeClaimed = false;
   for (;;) {
     try {
-      if (await claimPayment(parts.database, claim)) return undefined;
+      if (await claimPayment(deps.database, claim)) return undefined;
       const holder = await read();
       if (!holder) throw new Error('the key is held, and nobody holds it');
       return holder.paymentId === claim.paymentId ? undefined : holder;
     } catch (error) {
       mayBeClaimed ||= !isSurelyNotCommitted(error);
       if (!mayBeClaimed) return orUnavailable(Promise.reject(error));
-      if (!isUnavailable(error) || performance.now() > beforeMs) throw inProgress(parts.patience, error);
+      if (!isUnavailable(error) || performance.now() > beforeMs) throw inProgress(deps.patience, error);
       await new Promise((resolve) => setTimeout(resolve, CLAIM_PAUSE_MS));
     }
   }
 }
 
 async function replay(
-  parts: PaymentParts,
-  held: Held,
+  deps: PaymentDeps,
+  held: KeyHolder,
   requestHash: Uint8Array,
-  read: () => Promise<Held | undefined>,
+  read: () => Promise<KeyHolder | undefined>,
 ): Promise<CreatedPayment> {
   requireSameRequest(held, requestHash);
-  const waited = awaitAnswer(held, read, parts.patience);
-  const { record, answer } = await orInProgress(parts.patience, waited);
-  parts.observer.replayed();
+  const waited = awaitAnswer(held, read, deps.patience);
+  const { record, answer } = await orInProgress(deps.patience, waited);
+  deps.observer.replayed();
   return { record: decodeRecord(record), body: answer, replayed: true };
 }
 
@@ -167,7 +167,7 @@ async function orInProgress<T>(patience: Patience, promise: Promise<T>): Promise
   }
 }
 
-function inProgress({ retryAfterS }: Patience, cause?: unknown): PaymentError {
+function inProgress({ retryAfterS }: Patience, cause?: unknown): ServiceError {
   const message = 'the payment was taken, or is being taken; its answer comes under the same key';
-  return new PaymentError('REQUEST_IN_PROGRESS', message, { retryAfterS, cause });
+  return new ServiceError('REQUEST_IN_PROGRESS', message, { retryAfterS, cause });
 }

@@ -1,6 +1,6 @@
 import { create } from '@bufbuild/protobuf';
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
-import { Choice, type Connection as Definition } from '#gen/payments/config/catalogue_pb.js';
+import { Choice, type ConnectionConfig } from '#gen/payments/config/catalogue_pb.js';
 import {
   type Connection,
   Connection_Circuit,
@@ -17,11 +17,11 @@ import type { ReadyRoute } from '#src/routing/router.ts';
 import { cardData } from './card.ts';
 import { usesProviderToken } from './payment-attempt.ts';
 import { chooseMethod } from './payment-method.ts';
-import type { OpenCatalogue } from './prepare-payment.ts';
+import type { LiveCatalogue } from './prepare-payment.ts';
 import { routingFacts } from './routing-facts.ts';
 
 /** What an explanation is made from. */
-export type ExplainedCatalogue = Pick<OpenCatalogue, 'types' | 'router' | 'bins'> & {
+export type ExplainedCatalogue = Pick<LiveCatalogue, 'types' | 'router' | 'bins'> & {
   readonly signals: Signals;
   readonly health: CircuitStates;
 };
@@ -34,7 +34,7 @@ export type CircuitStates = ReadonlyMap<string, Pick<ConnectionHealth, 'state'>>
  *
  * @param request satisfies the rules of its .proto and checkRequest.
  * @param idempotencyKey the key that the payment would be made under.
- * @throws PaymentError as for a payment, where the catalogue does not offer the method or its detail does not fit.
+ * @throws ServiceError as for a payment, where the catalogue does not offer the method or its detail does not fit.
  */
 export function explainRoute(
   catalogue: ExplainedCatalogue,
@@ -107,7 +107,7 @@ const CHOICES = {
 
 /** What operators are told of a connection: nothing of its settings, and no secret. */
 export function describeConnection(
-  definition: Definition,
+  definition: ConnectionConfig,
   signals: Signals,
   health: CircuitStates,
 ): Connection {

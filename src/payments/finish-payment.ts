@@ -8,7 +8,7 @@ import { recordOutcome } from './payment-record.ts';
 import { encodeRecord } from './stored-record.ts';
 
 /** What finishing a payment needs. */
-export type FinishParts = {
+export type FinishDeps = {
   readonly database: Database;
   readonly now: () => Timestamp;
   /** Renders the record as the body that REST answers, which is kept for replay. */
@@ -44,25 +44,20 @@ export type TakenAttempt = {
 };
 
 /** Writes an outcome into a record, and says what is to be written of it; an unknown one is to be looked up. */
-export function finishOf(
-  parts: FinishParts,
-  attempt: TakenAttempt,
-  record: Payment,
-  outcome: Outcome,
-): Finish {
+export function finishOf(deps: FinishDeps, attempt: TakenAttempt, record: Payment, outcome: Outcome): Finish {
   const { vaultedToken } = attempt;
-  const states = recordOutcome(record, outcome, vaultedToken, parts.now());
+  const states = recordOutcome(record, outcome, vaultedToken, deps.now());
   const kept = outcome.kind === 'approved' ? 'keep' : 'drop';
   const open = states.payment === Payment_Status.PENDING;
   return {
     paymentId: attempt.paymentId,
     status: Payment_Status[states.payment],
     record: encodeRecord(record),
-    answer: parts.encodeAnswer(record),
+    answer: deps.encodeAnswer(record),
     transactionId: attempt.transactionId,
     transactionStatus: Transaction_Status[states.transaction],
     fence: attempt.fence,
-    lookUpInS: outcome.kind === 'unknown' ? lookUpPauseS(parts.schedule, attempt.lookUps) : undefined,
+    lookUpInS: outcome.kind === 'unknown' ? lookUpPauseS(deps.schedule, attempt.lookUps) : undefined,
     vault: vaultedToken === undefined ? undefined : { token: vaultedToken, fate: open ? 'wait' : kept },
   };
 }
@@ -87,13 +82,13 @@ const FINISH_TRIES = 60;
  * @param stop ends the tries; what was not written is learned again by recovery.
  * @returns false when the outcome stood written already, or somebody else took the attempt since.
  */
-export async function writeFinish(parts: FinishParts, finish: Finish, stop?: AbortSignal): Promise<boolean> {
+export async function writeFinish(deps: FinishDeps, finish: Finish, stop?: AbortSignal): Promise<boolean> {
   let pauseMs = FIRST_PAUSE_MS;
   for (let tries = 1; ; tries++) {
     try {
-      return await finishPayment(parts.database, finish);
+      return await finishPayment(deps.database, finish);
     } catch (error) {
-      parts.observer.finishFailed(finish.paymentId, error);
+      deps.observer.finishFailed(finish.paymentId, error);
       if (!isUnavailable(error) || tries === FINISH_TRIES || stop?.aborted) throw error;
       await setTimeout(pauseMs, undefined, stop && { signal: stop }).catch(() => {});
       pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS);

@@ -1,5 +1,5 @@
 import type { Payment } from '#gen/payments/v1/payment_pb.js';
-import { PaymentError } from '#src/service-error.ts';
+import { ServiceError } from '#src/service-error.ts';
 import type { Database } from '#src/store/database.ts';
 import { getPaymentRecord } from '#src/store/payments.ts';
 import { isUuid } from '#src/store/stored-objects.ts';
@@ -10,20 +10,20 @@ import { decodeRecord } from './stored-record.ts';
 /**
  * A payment as it stands now, which may have moved on from what its creation was answered.
  *
- * @throws PaymentError PAYMENT_NOT_FOUND also for another account's; INVALID_CREDENTIALS for the public key alone.
+ * @throws ServiceError PAYMENT_NOT_FOUND also for another account's; INVALID_CREDENTIALS for the public key alone.
  */
 export async function getPayment(
-  parts: { readonly database: Database },
+  deps: { readonly database: Database },
   paymentId: string,
   caller: { readonly accountId: string; readonly secretPresented: boolean },
 ): Promise<Payment> {
-  if (!caller.secretPresented) throw new PaymentError('INVALID_CREDENTIALS', INVALID_CREDENTIALS_MESSAGE);
+  if (!caller.secretPresented) throw new ServiceError('INVALID_CREDENTIALS', INVALID_CREDENTIALS_MESSAGE);
   const record = isUuid(paymentId)
-    ? await orUnavailable(getPaymentRecord(parts.database, paymentId, caller.accountId))
+    ? await orUnavailable(getPaymentRecord(deps.database, paymentId, caller.accountId))
     : undefined;
   if (record) return decodeRecord(record);
   const message = 'is not known in this account';
-  throw new PaymentError('PAYMENT_NOT_FOUND', `id: ${message}`, {
+  throw new ServiceError('PAYMENT_NOT_FOUND', `id: ${message}`, {
     fields: [{ field: 'id', code: 'NOT_ALLOWED', message }],
   });
 }

@@ -6,20 +6,20 @@ import {
   type CreatePaymentRequest,
   CreatePaymentRequestSchema,
 } from '#gen/payments/v1/payment_service_pb.js';
-import { PaymentError } from '#src/service-error.ts';
-import type { Held } from '#src/store/payments.ts';
+import { ServiceError } from '#src/service-error.ts';
+import type { KeyHolder } from '#src/store/payments.ts';
 
 const KEY_FORM = /^[\x20-\x7e]{1,255}$/;
 
 /**
  * The idempotency key of a call: 1 to 255 printable ASCII characters, opaque.
  *
- * @throws PaymentError IDEMPOTENCY_KEY_MISSING when it is absent or not of that form.
+ * @throws ServiceError IDEMPOTENCY_KEY_MISSING when it is absent or not of that form.
  */
 export function requireIdempotencyKey(header: string | undefined): string {
   if (header !== undefined && KEY_FORM.test(header)) return header;
   const message = header === undefined ? 'is required' : 'must be 1 to 255 printable ASCII characters';
-  throw new PaymentError('IDEMPOTENCY_KEY_MISSING', `x-idempotency-key: ${message}`, {
+  throw new ServiceError('IDEMPOTENCY_KEY_MISSING', `x-idempotency-key: ${message}`, {
     fields: [
       { field: 'x-idempotency-key', code: header === undefined ? 'REQUIRED' : 'INVALID_FORMAT', message },
     ],
@@ -70,10 +70,10 @@ function orderedMembers(value: Value): Value {
   return { ...value, kind: { case: 'structValue', value: { ...kind.value, fields } } };
 }
 
-/** @throws PaymentError IDEMPOTENCY_KEY_REUSED when the key is held by another request. */
-export function requireSameRequest(held: Held, requestHash: Uint8Array): void {
+/** @throws ServiceError IDEMPOTENCY_KEY_REUSED when the key is held by another request. */
+export function requireSameRequest(held: KeyHolder, requestHash: Uint8Array): void {
   if (timingSafeEqual(held.requestHash, requestHash)) return;
-  throw new PaymentError(
+  throw new ServiceError(
     'IDEMPOTENCY_KEY_REUSED',
     'x-idempotency-key: was used before, with another request',
     {
@@ -99,20 +99,20 @@ const LONGEST_PAUSE_MS = 250;
  *
  * @param first the holder, when it was read already.
  * @param read reads the holder again.
- * @throws PaymentError REQUEST_IN_PROGRESS when it has none by then.
+ * @throws ServiceError REQUEST_IN_PROGRESS when it has none by then.
  */
 export async function awaitAnswer(
-  first: Held | undefined,
-  read: () => Promise<Held | undefined>,
+  first: KeyHolder | undefined,
+  read: () => Promise<KeyHolder | undefined>,
   patience: Patience,
-): Promise<Held & { answer: Uint8Array }> {
+): Promise<KeyHolder & { answer: Uint8Array }> {
   const deadline = performance.now() + patience.waitMs;
   let held = first ?? (await read());
   for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
     const answer = held?.answer;
     if (held && answer) return { ...held, answer };
     if (performance.now() + pauseMs > deadline) {
-      throw new PaymentError('REQUEST_IN_PROGRESS', 'the first request with this key has no answer yet', {
+      throw new ServiceError('REQUEST_IN_PROGRESS', 'the first request with this key has no answer yet', {
         retryAfterS: patience.retryAfterS,
       });
     }

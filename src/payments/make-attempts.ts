@@ -1,20 +1,21 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
-import type { Connection } from '#gen/payments/config/catalogue_pb.js';
+import type { ConnectionConfig } from '#gen/payments/config/catalogue_pb.js';
 import { type Payment, Transaction_Status } from '#gen/payments/v1/payment_pb.js';
 import { assertNever, type Outcome } from '#src/connectors/connector.ts';
+import { declineOf } from '#src/connectors/decline.ts';
 import type { Signals } from '#src/routing/order-targets.ts';
 import type { ChosenRoute } from '#src/routing/router.ts';
 import { isUnavailable } from '#src/store/database.ts';
 import { beginNextAttempt, type NextAttempt } from '#src/store/payments.ts';
-import type { FinishParts } from './finish-payment.ts';
+import type { FinishDeps } from './finish-payment.ts';
 import { recordOutcome, withAttempt } from './payment-record.ts';
-import { declineOf, WAITING } from './payment-status.ts';
+import { WAITING } from './payment-status.ts';
 import { leaseS, openConnection, type PreparedPayment } from './prepare-payment.ts';
 import { encodeRecord } from './stored-record.ts';
 
 /** What making attempts needs. */
-export type AttemptParts = FinishParts & {
+export type AttemptDeps = FinishDeps & {
   readonly observer: {
     /** Runs a provider call, and sees its outcome. */
     providerCall(connectionId: string, call: () => Promise<Outcome>): Promise<Outcome>;
@@ -42,7 +43,7 @@ const GOES_ON_FOR_MS = 10_000;
  *   of its lease, and does not begin.
  */
 export async function makeAttempts(
-  parts: AttemptParts,
+  deps: AttemptDeps,
   prepared: PreparedPayment,
   beginBeforeMs: number,
 ): Promise<LastAttempt> {
@@ -57,17 +58,17 @@ export async function makeAttempts(
     if (performance.now() > beforeMs) return { transactionId, outcome: HELD_UP, record };
     const connection = openConnection(catalogue, connectionId);
     const sent = attempt;
-    const outcome = await parts.observer.providerCall(connectionId, () => connection.pay(sent));
+    const outcome = await deps.observer.providerCall(connectionId, () => connection.pay(sent));
     catalogue.learn(connectionId, facts, outcome);
 
     const last: LastAttempt = { transactionId, outcome, record };
     const target = nextTarget(outcome);
     if (!target || performance.now() > goesOnUntilMs) return last;
 
-    const { transaction } = recordOutcome(record, outcome, undefined, parts.now());
+    const { transaction } = recordOutcome(record, outcome, undefined, deps.now());
     const next = { transactionId: randomUUID(), connectionId: target.id };
-    const moved = withAttempt(record, next.transactionId, target, parts.now());
-    beforeMs = Math.min(performance.now() + parts.schedule.leaseMarginMs / 2, goesOnUntilMs);
+    const moved = withAttempt(record, next.transactionId, target, deps.now());
+    beforeMs = Math.min(performance.now() + deps.schedule.leaseMarginMs / 2, goesOnUntilMs);
     const begin: NextAttempt = {
       paymentId: attempt.paymentId,
       record: encodeRecord(moved),
@@ -75,12 +76,12 @@ export async function makeAttempts(
       next: {
         ...next,
         transactionStatus: Transaction_Status[WAITING.transaction],
-        leaseS: leaseS(openConnection(catalogue, target.id), parts.schedule),
+        leaseS: leaseS(openConnection(catalogue, target.id), deps.schedule),
       },
     };
-    const isBegun = await beginNext(parts, begin, beforeMs);
+    const isBegun = await beginNext(deps, begin, beforeMs);
     if (!isBegun) return last;
-    parts.observer.wentOn(connectionId, target.id, outcome);
+    deps.observer.wentOn(connectionId, target.id, outcome);
     attempt = { ...attempt, transactionId: next.transactionId };
     record = moved;
     connectionId = target.id;
@@ -94,7 +95,7 @@ export async function makeAttempts(
 export function targetsInTurn(
   { targets, maxAttempts, softDeclines }: ChosenRoute,
   { isAvailable }: Signals,
-): (outcome: Outcome) => Connection | undefined {
+): (outcome: Outcome) => ConnectionConfig | undefined {
   const left = targets.slice(1);
   let tried = 0;
   return (outcome) => {
@@ -136,12 +137,12 @@ const BEGIN_PAUSE_MS = 50;
  *
  * @returns false when it cannot be told to stand: then it is not sent, and the payment ends with what is known.
  */
-async function beginNext(parts: AttemptParts, begin: NextAttempt, beforeMs: number): Promise<boolean> {
+async function beginNext(deps: AttemptDeps, begin: NextAttempt, beforeMs: number): Promise<boolean> {
   for (;;) {
     try {
-      return await beginNextAttempt(parts.database, begin);
+      return await beginNextAttempt(deps.database, begin);
     } catch (error) {
-      parts.observer.finishFailed(begin.paymentId, error);
+      deps.observer.finishFailed(begin.paymentId, error);
       if (!isUnavailable(error) || performance.now() > beforeMs) return false;
       await setTimeout(BEGIN_PAUSE_MS);
     }

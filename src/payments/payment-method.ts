@@ -2,7 +2,7 @@ import type { PaymentMethodType } from '#gen/payments/config/catalogue_pb.js';
 import type { CardDataInput } from '#gen/payments/v1/payment_method_pb.js';
 import { Payment_Workflow, Transaction_Category } from '#gen/payments/v1/payment_pb.js';
 import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.js';
-import { type FieldError, invalidParameters, PaymentError } from '#src/service-error.ts';
+import { type FieldError, invalidParameters, ServiceError } from '#src/service-error.ts';
 
 /** How the payer pays, with nothing left to guess: what `detail` may hold, by category and workflow. */
 export type ChosenMethod = {
@@ -29,7 +29,7 @@ export type MethodTypes = ReadonlyMap<string, PaymentMethodType>;
 /**
  * Narrows the payment method of a valid request.
  *
- * @throws PaymentError PAYMENT_METHOD_NOT_AVAILABLE where the catalogue does not offer it, INVALID_PARAMETERS where the
+ * @throws ServiceError PAYMENT_METHOD_NOT_AVAILABLE where the catalogue does not offer it, INVALID_PARAMETERS where the
  *   detail does not fit the type.
  */
 export function chooseMethod(request: CreatePaymentRequest, types: MethodTypes): ChosenMethod {
@@ -90,12 +90,12 @@ function chooseWorkflow(
   return workflow;
 }
 
-function refuse(field: string, code: FieldError['code'], message: string): PaymentError {
+function refuse(field: string, code: FieldError['code'], message: string): ServiceError {
   return invalidParameters([{ field, code, message }]);
 }
 
-function notAvailable(field: string, message: string): PaymentError {
-  return new PaymentError('PAYMENT_METHOD_NOT_AVAILABLE', `${field}: ${message}`, {
+function notAvailable(field: string, message: string): ServiceError {
+  return new ServiceError('PAYMENT_METHOD_NOT_AVAILABLE', `${field}: ${message}`, {
     fields: [{ field, code: 'NOT_ALLOWED', message }],
   });
 }

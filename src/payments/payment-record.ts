@@ -1,6 +1,6 @@
 import { clone, create } from '@bufbuild/protobuf';
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
-import type { Connection } from '#gen/payments/config/catalogue_pb.js';
+import type { ConnectionConfig } from '#gen/payments/config/catalogue_pb.js';
 import {
   BrowserInfoSchema,
   type CustomerPayer,
@@ -57,7 +57,7 @@ export type PaymentFacts = {
   readonly merchantReference: string;
   readonly chosen: ChosenRoute;
   /** The one that is tried first. */
-  readonly connection: Connection;
+  readonly connection: ConnectionConfig;
   readonly createdAt: Timestamp;
 };
 
@@ -127,7 +127,7 @@ export function newRecord(facts: PaymentFacts): Payment {
 export function withAttempt(
   record: Payment,
   transactionId: string,
-  connection: Connection,
+  connection: ConnectionConfig,
   at: Timestamp,
 ): Payment {
   const last = record.transactions;
@@ -244,7 +244,7 @@ function enrolledCard(cardType: string | undefined, fingerprint: string): CardDa
 }
 
 /** What a transaction says of where it is sent, before the provider said anything. */
-function atConnection({ id, name, providerId }: Connection) {
+function atConnection({ id, name, providerId }: ConnectionConfig) {
   return {
     providerId,
     providerData: create(ProviderDataSchema, { id: providerId, rawResponse: {} }),

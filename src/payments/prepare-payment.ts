@@ -11,12 +11,12 @@ import {
 } from '#gen/payments/v1/payment_pb.js';
 import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.js';
 import type { RoutingFacts } from '#gen/payments/v1/routing_facts_pb.js';
-import type { AttemptCard, Connection, Outcome, PaymentAttempt } from '#src/connectors/connector.ts';
+import type { AttemptCard, Outcome, PaymentAttempt, ProviderConnection } from '#src/connectors/connector.ts';
 import { type Money, parseMoney } from '#src/money.ts';
 import { lotSeed, type Signals } from '#src/routing/order-targets.ts';
 import type { ChosenRoute, Router } from '#src/routing/router.ts';
 import { Secret } from '#src/secret.ts';
-import { PaymentError, type Reason } from '#src/service-error.ts';
+import { type Reason, ServiceError } from '#src/service-error.ts';
 import type { Database } from '#src/store/database.ts';
 import type { Claim } from '#src/store/payments.ts';
 import { findStoredObjects, type StoredObjects, type VaultedToken } from '#src/store/stored-objects.ts';
@@ -32,22 +32,22 @@ import { routingFacts } from './routing-facts.ts';
 import { encodeRecord } from './stored-record.ts';
 
 /** What preparing a payment needs. */
-export type PrepareParts = {
+export type PrepareDeps = {
   readonly database: Database;
   readonly vault: CardVault;
   readonly fingerprintKey: Uint8Array;
   /** The catalogue in force; a payment goes by one and the same to its end. */
-  readonly catalogue: () => OpenCatalogue;
+  readonly catalogue: () => LiveCatalogue;
   readonly now: () => Timestamp;
   readonly schedule: LookUpSchedule;
 };
 
 /** A catalogue made ready for use, its connections open. */
-export type OpenCatalogue = {
+export type LiveCatalogue = {
   readonly types: MethodTypes;
   readonly router: Router;
   readonly bins: BinTable;
-  readonly connections: ReadonlyMap<string, Connection>;
+  readonly connections: ReadonlyMap<string, ProviderConnection>;
   readonly signals: Signals;
   /** What came of an attempt, for choices to come. */
   readonly learn: (connectionId: string, facts: RoutingFacts, outcome: Outcome) => void;
@@ -63,18 +63,18 @@ export type PreparedPayment = {
   readonly chosen: ChosenRoute;
   readonly facts: RoutingFacts;
   /** The catalogue that the payment goes by. */
-  readonly catalogue: OpenCatalogue;
+  readonly catalogue: LiveCatalogue;
 };
 
 /** @throws Error when the catalogue does not have it: the router names only what it has. */
-export function openConnection({ connections }: OpenCatalogue, id: string): Connection {
+export function openConnection({ connections }: LiveCatalogue, id: string): ProviderConnection {
   const connection = connections.get(id);
   if (!connection) throw new Error(`connection ${id} is not open`);
   return connection;
 }
 
 /** For how long an attempt is left to who begins it. */
-export function leaseS(connection: Connection, schedule: LookUpSchedule): number {
+export function leaseS(connection: ProviderConnection, schedule: LookUpSchedule): number {
   return (connection.deadlineMs + schedule.leaseMarginMs) / 1000;
 }
 
@@ -82,10 +82,10 @@ export function leaseS(connection: Connection, schedule: LookUpSchedule): number
  * Resolves what is stored, narrows the payment method, chooses the route and builds the record and the attempt.
  * Writes nothing and sends nothing.
  *
- * @throws PaymentError when the request cannot be met.
+ * @throws ServiceError when the request cannot be met.
  */
 export async function preparePayment(
-  parts: PrepareParts,
+  deps: PrepareDeps,
   request: CreatePaymentRequest,
   caller: {
     readonly accountId: string;
@@ -93,13 +93,13 @@ export async function preparePayment(
     readonly secretPresented: boolean;
   },
 ): Promise<PreparedPayment> {
-  const catalogue = parts.catalogue();
+  const catalogue = deps.catalogue();
   const method = chooseMethod(request, catalogue.types);
   if (!caller.secretPresented) requireNothingStored(request, method);
-  const stored = await findReferences(parts.database, request, method, caller.accountId);
+  const stored = await findReferences(deps.database, request, method, caller.accountId);
   const money = requireMoney(request);
-  const card = await readCard(parts, catalogue, method, stored?.vaultedToken, caller.accountId);
-  const createdAt = parts.now();
+  const card = await readCard(deps, catalogue, method, stored?.vaultedToken, caller.accountId);
+  const createdAt = deps.now();
   const facts = routingFacts(request, method, card?.data, createdAt);
   const seed = lotSeed(caller.accountId, caller.idempotencyKey);
   const chosen = requireRoute(catalogue.router.choose(facts, seed, usesProviderToken(method)));
@@ -117,7 +117,7 @@ export async function preparePayment(
       payer: fromBinary(CustomerPayerSchema, stored.customer.payer),
     },
     cardData: card?.data,
-    walletFingerprint: walletFingerprint(parts, method, caller.accountId),
+    walletFingerprint: walletFingerprint(deps, method, caller.accountId),
     merchantReference: request.merchantReference || `reference-${randomUUID()}`,
     chosen,
     connection: first,
@@ -134,11 +134,11 @@ export async function preparePayment(
       transactionId: attempt.transactionId,
       transactionStatus: Transaction_Status[WAITING.transaction],
       connectionId: first.id,
-      leaseS: leaseS(openConnection(catalogue, first.id), parts.schedule),
+      leaseS: leaseS(openConnection(catalogue, first.id), deps.schedule),
       minorUnits: money.minorUnits,
       currency: money.currency,
       capture: method.kind === 'wallet' || method.options.capture,
-      vault: await sealForVault(parts, method, card),
+      vault: await sealForVault(deps, method, card),
     },
     attempt,
     chosen,
@@ -152,7 +152,7 @@ function requireNothingStored(request: CreatePaymentRequest, method: ChosenMetho
   const usesStored =
     request.paymentMethod?.vaultedToken || request.customerPayer?.id || request.checkout?.session;
   if (method.workflow === Payment_Workflow.REDIRECT && method.kind === 'wallet' && !usesStored) return;
-  throw new PaymentError('INVALID_CREDENTIALS', INVALID_CREDENTIALS_MESSAGE);
+  throw new ServiceError('INVALID_CREDENTIALS', INVALID_CREDENTIALS_MESSAGE);
 }
 
 /** One text for every way in which credentials are wrong: which one it was is nobody's business. */
@@ -178,9 +178,9 @@ async function findReferences(
   return found;
 }
 
-function notFound(reason: Reason, field: string): PaymentError {
+function notFound(reason: Reason, field: string): ServiceError {
   const message = 'is not known in this account';
-  return new PaymentError(reason, `${field}: ${message}`, {
+  return new ServiceError(reason, `${field}: ${message}`, {
     fields: [{ field, code: 'NOT_ALLOWED', message }],
   });
 }
@@ -194,7 +194,7 @@ function requireMoney({ amount }: CreatePaymentRequest): Money {
 function requireRoute(chosen: ChosenRoute | undefined): ChosenRoute {
   if (chosen) return chosen;
   const message = 'no route takes this payment';
-  throw new PaymentError('PAYMENT_METHOD_NOT_AVAILABLE', `payment_method.type: ${message}`, {
+  throw new ServiceError('PAYMENT_METHOD_NOT_AVAILABLE', `payment_method.type: ${message}`, {
     fields: [{ field: 'payment_method.type', code: 'NOT_ALLOWED', message }],
   });
 }
@@ -203,15 +203,15 @@ function requireRoute(chosen: ChosenRoute | undefined): ChosenRoute {
 type ReadCard = { readonly data: CardData; readonly attempt: AttemptCard };
 
 async function readCard(
-  parts: PrepareParts,
-  catalogue: OpenCatalogue,
+  deps: PrepareDeps,
+  catalogue: LiveCatalogue,
   method: ChosenMethod,
   vaulted: VaultedToken | undefined,
   accountId: string,
 ): Promise<ReadCard | undefined> {
   if (method.kind === 'card') {
     const { card } = method;
-    const fingerprint = cardFingerprint(parts.fingerprintKey, accountId, card.number);
+    const fingerprint = cardFingerprint(deps.fingerprintKey, accountId, card.number);
     const data = cardData(card, catalogue.bins(card.number), fingerprint);
     return { data, attempt: attemptCard(data, new Secret(card.number), card.securityCode) };
   }
@@ -221,7 +221,7 @@ async function readCard(
     ...fromBinary(CardDataSchema, vaulted.card.data),
     securityCodeLength: 0,
   });
-  const number = await openStored(parts.vault, vaulted.card.number, vaulted.id);
+  const number = await openStored(deps.vault, vaulted.card.number, vaulted.id);
   return { data, attempt: attemptCard(data, number, '') };
 }
 
@@ -232,7 +232,7 @@ async function openStored(vault: CardVault, sealed: string, token: string): Prom
   } catch (error) {
     if (!(error instanceof VaultKeyMissingError)) throw error;
     const message = 'the stored card cannot be read at present; nothing was sent';
-    throw new PaymentError('SERVICE_UNAVAILABLE', message, { cause: error });
+    throw new ServiceError('SERVICE_UNAVAILABLE', message, { cause: error });
   }
 }
 
@@ -246,14 +246,14 @@ function attemptCard(data: CardData, number: Secret, securityCode: string): Atte
   };
 }
 
-function walletFingerprint(parts: PrepareParts, method: ChosenMethod, accountId: string): string {
+function walletFingerprint(deps: PrepareDeps, method: ChosenMethod, accountId: string): string {
   const enrollment = method.kind === 'wallet' && method.workflow === Payment_Workflow.DIRECT;
-  return enrollment ? cardFingerprint(parts.fingerprintKey, accountId, method.token ?? randomUUID()) : '';
+  return enrollment ? cardFingerprint(deps.fingerprintKey, accountId, method.token ?? randomUUID()) : '';
 }
 
 /** The card is sealed before the payment, so that an approval learned late still finds it. */
 async function sealForVault(
-  parts: PrepareParts,
+  deps: PrepareDeps,
   method: ChosenMethod,
   card: ReadCard | undefined,
 ): Promise<Claim['vault']> {
@@ -263,6 +263,6 @@ async function sealForVault(
     token,
     type: method.type,
     card: toBinary(CardDataSchema, { ...card.data, securityCodeLength: 0 }),
-    cardNumber: await parts.vault.seal(card.attempt.number, token),
+    cardNumber: await deps.vault.seal(card.attempt.number, token),
   };
 }

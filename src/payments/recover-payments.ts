@@ -1,14 +1,14 @@
 import { setTimeout } from 'node:timers/promises';
 import { type Payment, Payment_Workflow, Transaction_Category } from '#gen/payments/v1/payment_pb.js';
-import type { Connection, LookUp, Outcome } from '#src/connectors/connector.ts';
+import type { LookUp, Outcome, ProviderConnection } from '#src/connectors/connector.ts';
 import { countOpenAttempts, type DueAttempt, postponeLookUp, takeDueAttempts } from '#src/store/look-ups.ts';
-import { type FinishParts, finishOf, lookUpPauseS, writeFinish } from './finish-payment.ts';
+import { type FinishDeps, finishOf, lookUpPauseS, writeFinish } from './finish-payment.ts';
 import { decodeRecord } from './stored-record.ts';
 
 /** What recovery needs. */
-export type RecoveryParts = FinishParts & {
+export type RecoveryDeps = FinishDeps & {
   /** The connections in force, by id. */
-  readonly connections: () => ReadonlyMap<string, Connection>;
+  readonly connections: () => ReadonlyMap<string, ProviderConnection>;
   readonly recovery: RecoveryObserver;
 };
 
@@ -30,18 +30,18 @@ const BATCH = 20;
  * @returns stops it; resolves once what is under way has ended.
  */
 export function startRecovery(
-  parts: RecoveryParts,
+  deps: RecoveryDeps,
   options: { readonly intervalMs: number },
 ): () => Promise<void> {
   const stop = new AbortController();
   const running = (async () => {
     while (!stop.signal.aborted) {
       try {
-        const taken = await recoverDue(parts, stop.signal);
+        const taken = await recoverDue(deps, stop.signal);
         if (taken === BATCH) continue;
-        parts.recovery.open(await countOpenAttempts(parts.database));
+        deps.recovery.open(await countOpenAttempts(deps.database));
       } catch (error) {
-        parts.recovery.failed(error);
+        deps.recovery.failed(error);
       }
       // Jittered, so that replicas that started together do not search together.
       const pauseMs = options.intervalMs * (0.75 + Math.random() / 2);
@@ -56,43 +56,43 @@ export function startRecovery(
 }
 
 /** Takes what is due and looks it up. @returns how many attempts were taken. */
-export async function recoverDue(parts: RecoveryParts, stop?: AbortSignal): Promise<number> {
-  const deadlinesMs = [...parts.connections().values()].map(({ deadlineMs }) => deadlineMs);
-  const leaseS = (Math.max(0, ...deadlinesMs) + parts.schedule.leaseMarginMs) / 1000;
-  const due = await takeDueAttempts(parts.database, BATCH, leaseS);
+export async function recoverDue(deps: RecoveryDeps, stop?: AbortSignal): Promise<number> {
+  const deadlinesMs = [...deps.connections().values()].map(({ deadlineMs }) => deadlineMs);
+  const leaseS = (Math.max(0, ...deadlinesMs) + deps.schedule.leaseMarginMs) / 1000;
+  const due = await takeDueAttempts(deps.database, BATCH, leaseS);
   await Promise.all(
-    due.map((attempt) => recoverOne(parts, attempt, stop).catch((error) => parts.recovery.failed(error))),
+    due.map((attempt) => recoverOne(deps, attempt, stop).catch((error) => deps.recovery.failed(error))),
   );
   return due.length;
 }
 
 async function recoverOne(
-  parts: RecoveryParts,
+  deps: RecoveryDeps,
   attempt: DueAttempt,
   stop: AbortSignal | undefined,
 ): Promise<void> {
   const record = decodeRecord(attempt.record);
-  const lookUp = parts.connections().get(attempt.connectionId)?.lookUp;
-  const outcome = await lookUp?.(lookUpOf(parts, attempt, record));
-  parts.recovery.lookedUp(attempt, outcome?.kind ?? 'no_look_up');
+  const lookUp = deps.connections().get(attempt.connectionId)?.lookUp;
+  const outcome = await lookUp?.(lookUpOf(deps, attempt, record));
+  deps.recovery.lookedUp(attempt, outcome?.kind ?? 'no_look_up');
   // Whose process died is answered by its retry once something is known; till then its key is in progress. Where there
   // is nobody to ask, that would be for ever: PENDING is then the true answer.
   const learned = outcome !== undefined && outcome.kind !== 'unknown';
   if (learned || (!lookUp && !attempt.answered)) {
-    await writeFinish(parts, finishOf(parts, attempt, record, outcome ?? NOBODY_KNOWS), stop);
+    await writeFinish(deps, finishOf(deps, attempt, record, outcome ?? NOBODY_KNOWS), stop);
   } else {
-    await postponeLookUp(parts.database, attempt, lookUpPauseS(parts.schedule, attempt.lookUps));
+    await postponeLookUp(deps.database, attempt, lookUpPauseS(deps.schedule, attempt.lookUps));
   }
 }
 
 const NOBODY_KNOWS: Outcome = { kind: 'unknown', detail: 'there is no look-up', providerData: undefined };
 
-function lookUpOf(parts: RecoveryParts, attempt: DueAttempt, record: Payment): LookUp {
+function lookUpOf(deps: RecoveryDeps, attempt: DueAttempt, record: Payment): LookUp {
   return {
     transactionId: attempt.transactionId,
     money: { minorUnits: attempt.minorUnits, currency: attempt.currency },
     method: methodOf(attempt, record),
-    closeIfAbsent: attempt.lookUps > parts.schedule.lookUpsBeforeClosing,
+    closeIfAbsent: attempt.lookUps > deps.schedule.lookUpsBeforeClosing,
   };
 }
 

@@ -1,5 +1,5 @@
 import { assertNever, type Outcome } from '#src/connectors/connector.ts';
-import { declineOf } from '#src/payments/payment-status.ts';
+import { declineOf } from '#src/connectors/decline.ts';
 
 /** The cards among which approval rates are told apart. What is not known is "". */
 export type Segment = {

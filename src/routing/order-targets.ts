@@ -1,10 +1,10 @@
 import { hash } from 'node:crypto';
-import { Choice, type Connection } from '#gen/payments/config/catalogue_pb.js';
+import { Choice, type ConnectionConfig } from '#gen/payments/config/catalogue_pb.js';
 import type { RoutingFacts } from '#gen/payments/v1/routing_facts_pb.js';
 
 /** Where a route may send a payment, and by what the first choice is made. */
 export type TargetPlan = {
-  readonly targets: readonly { readonly connection: Connection; readonly weight: number }[];
+  readonly targets: readonly { readonly connection: ConnectionConfig; readonly weight: number }[];
   readonly choice: Choice;
 };
 
@@ -18,7 +18,7 @@ export type Signals = {
 
 /** The targets of one payment, the first choice first. */
 export type OrderedTargets = {
-  readonly targets: readonly Connection[];
+  readonly targets: readonly ConnectionConfig[];
   /** Whether weights or health made the order. */
   readonly smart: boolean;
 };

@@ -2,7 +2,7 @@ import {
   type AccountTargets,
   type Catalogue,
   Choice,
-  type Connection,
+  type ConnectionConfig,
   type Route,
 } from '#gen/payments/config/catalogue_pb.js';
 import type { RoutingFacts } from '#gen/payments/v1/routing_facts_pb.js';
@@ -13,7 +13,7 @@ import { orderTargets, type Signals, type TargetPlan } from './order-targets.ts'
 export type ChosenRoute = {
   readonly route: Route;
   /** Where it may be sent, the first choice first; never empty. */
-  readonly targets: readonly Connection[];
+  readonly targets: readonly ConnectionConfig[];
   /** Attempts in all, the first included. */
   readonly maxAttempts: number;
   /** Goes on after a soft decline, too. */
@@ -81,7 +81,7 @@ function pinnedPlan(plan: RoutePlan): RoutePlan {
   return { ...plan, targets: plan.targets.slice(0, 1), choice: Choice.PRIORITY, maxAttempts: 1 };
 }
 
-function plansOf(route: Route, connections: ReadonlyMap<string, Connection>): ReadyRoute['planOf'] {
+function plansOf(route: Route, connections: ReadonlyMap<string, ConnectionConfig>): ReadyRoute['planOf'] {
   const usual = planOf(route, connections);
   const byAccount = new Map(
     route.accounts.flatMap((override) => {
@@ -97,7 +97,7 @@ function plansOf(route: Route, connections: ReadonlyMap<string, Connection>): Re
 
 function planOf(
   { targets, choice, failover }: Route | AccountTargets,
-  connections: ReadonlyMap<string, Connection>,
+  connections: ReadonlyMap<string, ConnectionConfig>,
 ): RoutePlan {
   const found = targets.map((target) => {
     const connection = connections.get(target.connection);

@@ -9,7 +9,7 @@ import { admitCalls, refuseRest, refuseRpc } from '#src/api/admit-calls.ts';
 import { createAuthenticate } from '#src/api/authenticate.ts';
 import { createHealth } from '#src/api/health.ts';
 import { createOperatorAuthenticate } from '#src/api/operator-key.ts';
-import { type OperatorParts, operatorService } from '#src/api/operator-service.ts';
+import { type OperatorDeps, operatorService } from '#src/api/operator-service.ts';
 import { paymentService } from '#src/api/payment-service.ts';
 import { createRateLimit } from '#src/api/rate-limit.ts';
 import { reflectionRoutes } from '#src/api/reflection.ts';
@@ -18,7 +18,7 @@ import { RPC_OPTIONS, rpcRoutes } from '#src/api/rpc.ts';
 import type { Config } from '#src/config.ts';
 import type { createMetrics } from '#src/observe/metrics.ts';
 import { observeAuthentication } from '#src/observe/observe.ts';
-import type { Caller, PaymentParts } from '#src/payments/create-payment.ts';
+import type { Caller, PaymentDeps } from '#src/payments/create-payment.ts';
 import { findAccountKeys } from '#src/store/accounts.ts';
 import type { Database } from '#src/store/database.ts';
 import { orUnavailable } from '#src/store/unavailable.ts';
@@ -27,8 +27,8 @@ import { orUnavailable } from '#src/store/unavailable.ts';
 export type Api = {
   readonly config: Config;
   readonly admission: Admission;
-  readonly parts: PaymentParts;
-  readonly opened: OperatorParts['opened'];
+  readonly deps: PaymentDeps;
+  readonly opened: OperatorDeps['opened'];
   readonly metrics: ReturnType<typeof createMetrics>;
   readonly database: Database;
   readonly draining: AbortSignal;
@@ -40,7 +40,7 @@ export type Api = {
 
 /** Mounts every route of the service on an application: REST, the rpc protocols, health, reflection and metrics. */
 export function mountApi(app: FastifyInstance, api: Api): void {
-  const { config, parts, metrics, admission, database } = api;
+  const { config, deps, metrics, admission, database } = api;
   const find = (publicKey: string) => orUnavailable(findAccountKeys(database, publicKey));
   const authenticateAccount = observeAuthentication(createAuthenticate(find));
   const authenticateOperator = observeAuthentication(createOperatorAuthenticate(config.operatorKeys));
@@ -56,9 +56,9 @@ export function mountApi(app: FastifyInstance, api: Api): void {
     };
     return { ofPayments: openerFor(authenticateAccount), ofOperators: openerFor(authenticateOperator) };
   };
-  const payments = ticketed<typeof PaymentService>(paymentService(parts), api.inFlight);
-  const operatorParts = { opened: api.opened, now: parts.now };
-  const operators = ticketed<typeof OperatorService>(operatorService(operatorParts), api.inFlight);
+  const payments = ticketed<typeof PaymentService>(paymentService(deps), api.inFlight);
+  const operatorDeps = { opened: api.opened, now: deps.now };
+  const operators = ticketed<typeof OperatorService>(operatorService(operatorDeps), api.inFlight);
   const services = [PaymentService, OperatorService, Health];
   const health = createHealth({
     services,

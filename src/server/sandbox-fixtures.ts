@@ -27,7 +27,7 @@ const VAULTED_CARD = '70ce0000-0000-4000-8000-000000000002';
  */
 export async function addSandboxFixtures(
   database: Database,
-  parts: { readonly vault: CardVault; readonly fingerprintKey: Uint8Array; readonly bins: BinTable },
+  deps: { readonly vault: CardVault; readonly fingerprintKey: Uint8Array; readonly bins: BinTable },
 ): Promise<void> {
   await addAccount(database, ACCOUNT_ONE, 'Sandbox account one', 'one');
   await addAccount(database, ACCOUNT_TWO, 'Sandbox account two', 'two');
@@ -60,13 +60,13 @@ export async function addSandboxFixtures(
     expirationYear: 30,
     holderName: 'CARD HOLDER',
   });
-  const fingerprint = cardFingerprint(parts.fingerprintKey, ACCOUNT_ONE, card.number);
+  const fingerprint = cardFingerprint(deps.fingerprintKey, ACCOUNT_ONE, card.number);
   await insertVaultedToken(database, {
     id: VAULTED_CARD,
     accountId: ACCOUNT_ONE,
     type: 'CARD',
-    card: toBinary(CardDataSchema, cardData(card, parts.bins(card.number), fingerprint)),
-    cardNumber: await parts.vault.seal(new Secret(card.number), VAULTED_CARD),
+    card: toBinary(CardDataSchema, cardData(card, deps.bins(card.number), fingerprint)),
+    cardNumber: await deps.vault.seal(new Secret(card.number), VAULTED_CARD),
   });
 }
 

@@ -23,10 +23,10 @@ import {
   showHealth,
 } from '#src/observe/observe.ts';
 import { createTracing, NO_TRACING } from '#src/observe/tracing.ts';
-import type { PaymentParts } from '#src/payments/create-payment.ts';
+import type { PaymentDeps } from '#src/payments/create-payment.ts';
 import { startRecovery } from '#src/payments/recover-payments.ts';
 import { createApprovalRates } from '#src/routing/approval-rates.ts';
-import { PaymentError } from '#src/service-error.ts';
+import { ServiceError } from '#src/service-error.ts';
 import type { Database } from '#src/store/database.ts';
 import { cardVault } from '#src/vault/card-vault.ts';
 import { hashKeys, type InstallationKeys } from '#src/vault/key-file.ts';
@@ -34,7 +34,7 @@ import { jsonEncoder } from '#src/wire/wire-json-encode.ts';
 import { mountApi } from './mount-api.ts';
 import { mountSandbox } from './mount-sandbox.ts';
 
-/** The parts that the process has made ready. */
+/** What the process has made ready for the server. */
 export type ServerOptions = {
   readonly config: Config;
   readonly catalogue: Catalogue;
@@ -62,7 +62,7 @@ export type Server = {
   close(): Promise<void>;
 };
 
-/** Puts the parts together: the only wiring. Nothing listens yet. */
+/** Wires the service together; the only place that does. Nothing listens yet. */
 export async function createServer(options: ServerOptions): Promise<Server> {
   const { config, log } = options;
   const metrics = createMetrics();
@@ -77,7 +77,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
 
   const admission = createAdmission(config, (limit) => metrics.refusals.inc({ limit }));
   const observer = observePayments(metrics, tracing, log);
-  const parts: PaymentParts = {
+  const deps: PaymentDeps = {
     database,
     vault: observeVault(cardVault(options.keys.vaultKeys), log),
     ...hashKeys(options.keys.hashKey),
@@ -117,7 +117,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
   mountApi(app, {
     config,
     admission,
-    parts,
+    deps,
     opened,
     metrics,
     draining: draining.signal,
@@ -161,7 +161,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
         for (const { probeIfDue } of open?.health.values() ?? []) probeIfDue();
       }, PROBE_EVERY_MS);
       stopRecovery = startRecovery(
-        { ...parts, recovery: observeRecovery(metrics, log), connections },
+        { ...deps, recovery: observeRecovery(metrics, log), connections },
         { intervalMs: config.recoveryIntervalMs },
       );
       return address;
@@ -193,7 +193,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
 const PROBE_EVERY_MS = 500;
 
 function notOpen(): never {
-  throw new PaymentError('SERVICE_UNAVAILABLE', 'the service is starting', { retryAfterS: 1 });
+  throw new ServiceError('SERVICE_UNAVAILABLE', 'the service is starting', { retryAfterS: 1 });
 }
 
 function textEncoder<M>(encode: (message: M) => string): (message: M) => Uint8Array {

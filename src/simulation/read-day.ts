@@ -1,6 +1,6 @@
 import { isNode } from 'yaml';
 import { type SimulatedDay, SimulatedDaySchema } from '#gen/payments/config/simulation_pb.js';
-import { PaymentError } from '#src/service-error.ts';
+import { ServiceError } from '#src/service-error.ts';
 import { validate } from '#src/wire/validate.ts';
 import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
 import { parseYaml, readTextFile, type YamlFile } from '#src/wire/yaml-file.ts';
@@ -35,9 +35,9 @@ export function parseDay(text: string, file: string): SimulatedDay {
   try {
     day = decode(yaml.document.toJS({ maxAliasCount: 100 }));
   } catch (error) {
-    if (error instanceof PaymentError && error.fields.length > 0) throw refuseAll(error.fields);
+    if (error instanceof ServiceError && error.fields.length > 0) throw refuseAll(error.fields);
     // The yaml package throws a ReferenceError for aliases that would grow without end.
-    if (!(error instanceof PaymentError || error instanceof ReferenceError)) throw error;
+    if (!(error instanceof ServiceError || error instanceof ReferenceError)) throw error;
     throw new SimulationError(`${file}: must be fields, as in config/simulation.yaml`);
   }
   const faults = [...check(day), ...checkDay(day)];

@@ -6,7 +6,7 @@ import {
   type SimulatedRates,
 } from '#gen/payments/config/simulation_pb.js';
 import { ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
-import type { Connection, Connector, Outcome } from '#src/connectors/connector.ts';
+import type { Connector, Outcome, ProviderConnection } from '#src/connectors/connector.ts';
 import { drawLots } from './lots.ts';
 import { DAY_STARTS_MS, HOUR_MS, type SyntheticPayment } from './synthetic-payments.ts';
 import type { VirtualTime } from './virtual-time.ts';
@@ -34,7 +34,7 @@ export function simulatedConnector(part: Part): Connector {
   };
 }
 
-function connect(behaviour: SimulatedConnection, { seed, payments, time }: Part): Connection {
+function connect(behaviour: SimulatedConnection, { seed, payments, time }: Part): ProviderConnection {
   const { id, latencyMs = 300, timeoutMs = 10_000 } = behaviour;
   const wait = (ms: number) => time.until(time.now() + ms);
   return {

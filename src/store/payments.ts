@@ -44,14 +44,14 @@ export type Finish = {
 };
 
 /** The payment that holds a key. `answer` is undefined while it is in progress. */
-export type Held = {
+export type KeyHolder = {
   readonly paymentId: string;
   readonly requestHash: Uint8Array;
   readonly record: Uint8Array;
   readonly answer: Uint8Array | undefined;
 };
 
-type HeldRow = { id: string; request_hash: Buffer; record: Buffer; answer: Buffer | null };
+type KeyHolderRow = { id: string; request_hash: Buffer; record: Buffer; answer: Buffer | null };
 
 const CLAIM_PAYMENT = `
   claimed AS (
@@ -148,8 +148,8 @@ export async function findByKey(
   database: Database,
   accountId: string,
   idempotencyKey: string,
-): Promise<Held | undefined> {
-  const { rows } = await database.query<HeldRow>(FIND_BY_KEY, [accountId, idempotencyKey]);
+): Promise<KeyHolder | undefined> {
+  const { rows } = await database.query<KeyHolderRow>(FIND_BY_KEY, [accountId, idempotencyKey]);
   const row = rows[0];
   if (!row) return undefined;
   return {

@@ -1,4 +1,4 @@
-import { PaymentError } from '#src/service-error.ts';
+import { ServiceError } from '#src/service-error.ts';
 import { isUnavailable } from './database.ts';
 
 const RETRY_AFTER_S = 1;
@@ -6,14 +6,14 @@ const RETRY_AFTER_S = 1;
 /**
  * Before anything is sent, a database that cannot be reached refuses the call.
  *
- * @throws PaymentError SERVICE_UNAVAILABLE; other errors as they are.
+ * @throws ServiceError SERVICE_UNAVAILABLE; other errors as they are.
  */
 export async function orUnavailable<T>(promise: Promise<T>): Promise<T> {
   try {
     return await promise;
   } catch (error) {
     if (!isUnavailable(error)) throw error;
-    throw new PaymentError(
+    throw new ServiceError(
       'SERVICE_UNAVAILABLE',
       'the call was not accepted and nothing was sent; try again',
       {

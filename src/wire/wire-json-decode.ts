@@ -5,7 +5,7 @@ import {
   type Message,
   type MessageShape,
 } from '@bufbuild/protobuf';
-import { invalidParameters, PaymentError } from '#src/service-error.ts';
+import { invalidParameters, ServiceError } from '#src/service-error.ts';
 import { isJsonObject } from './parse-json.ts';
 import { type Faults, isFull, locateFaults, noteFault, type Read } from './wire-json-faults.ts';
 import { enumReader, scalarReader } from './wire-json-scalars.ts';
@@ -32,7 +32,7 @@ const DIALECTS: readonly Dialect[] = [false, true].flatMap((rejectUnknown) =>
  * @param options.unknownFields 'ignore' (default), or 'reject' them as field errors that name them.
  * @param options.protobufJson also takes what ProtoJSON takes: lowerCamelCase names, numbers of enums, integers as
  *   strings, `{"value": "10"}` for a decimal.
- * @returns a function of what `parseJson` gives. It throws PaymentError: INVALID_REQUEST when that is no object, and
+ * @returns a function of what `parseJson` gives. It throws ServiceError: INVALID_REQUEST when that is no object, and
  *   INVALID_PARAMETERS with the paths of up to 20 fields at fault (`items[0].quantity`), never with their values.
  */
 export function jsonDecoder<Desc extends DescMessage>(
@@ -44,7 +44,7 @@ export function jsonDecoder<Desc extends DescMessage>(
   const dialect = DIALECTS.find((d) => d.rejectUnknown === rejectUnknown && d.protobufJson === protobufJson);
   const read = messageReader(schema, dialect as Dialect);
   return (json) => {
-    if (!isJsonObject(json)) throw new PaymentError('INVALID_REQUEST', 'The body must be a JSON object.');
+    if (!isJsonObject(json)) throw new ServiceError('INVALID_REQUEST', 'The body must be a JSON object.');
     const faults: Faults = [];
     const message = read(json, faults);
     // The one fault without a path is two members of a oneof in the body itself.

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createAdmission, type RefusedBy, type Ticket } from '#src/api/admission.ts';
-import { PaymentError } from '#src/service-error.ts';
+import { ServiceError } from '#src/service-error.ts';
 
 function admissionOf(maxInFlight: number, maxAtWork: number) {
   const refusals: RefusedBy[] = [];
@@ -74,7 +74,7 @@ describe('createAdmission', () => {
       ran = true;
     });
     await expect(refused).rejects.toMatchObject({ reason: 'SERVICE_UNAVAILABLE' });
-    await expect(refused).rejects.toBeInstanceOf(PaymentError);
+    await expect(refused).rejects.toBeInstanceOf(ServiceError);
     expect({ ran, refusals, counts: admission.counts() }).toEqual({
       ran: false,
       refusals: ['at_work'],
@@ -91,7 +91,7 @@ describe('createAdmission', () => {
     });
     startWork(admitted(admission.admit()));
     const pauses = await Promise.all(
-      waiting.map((ticket) => ticket.work(async () => {}).catch((error: PaymentError) => error.retryAfterS)),
+      waiting.map((ticket) => ticket.work(async () => {}).catch((error: ServiceError) => error.retryAfterS)),
     );
     expect(new Set(pauses)).toEqual(new Set([1, 2, 3]));
   });

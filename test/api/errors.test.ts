@@ -5,10 +5,10 @@ import {
   describeError,
   rewriteConnectError,
   toConnectError,
-  toPaymentError,
   toProblem,
+  toServiceError,
 } from '#src/api/errors.ts';
-import { PaymentError, REASONS, type Reason } from '#src/service-error.ts';
+import { REASONS, type Reason, ServiceError } from '#src/service-error.ts';
 import {
   type ApiClients,
   apiClients,
@@ -48,7 +48,7 @@ const TABLE: Record<Reason, [status: number, rpc: keyof typeof Code]> = {
 
 describe('the catalogue of reasons', () => {
   it.each(Object.entries(TABLE))('renders %s as %j', (reason, [status, rpc]) => {
-    const error = new PaymentError(reason as Reason, 'text', { fields, retryAfterS: 3 });
+    const error = new ServiceError(reason as Reason, 'text', { fields, retryAfterS: 3 });
     const problem = toProblem(error, 'r1');
     expect(problem).toMatchObject({
       type: 'about:blank',
@@ -84,7 +84,7 @@ describe('the catalogue of reasons', () => {
 describe('errors that are not ours', () => {
   it('become INTERNAL_ERROR and keep nothing of their text', () => {
     for (const thrown of [new Error(CARD), CARD, undefined, null, { code: CARD }]) {
-      const error = toPaymentError(thrown);
+      const error = toServiceError(thrown);
       expect(error.reason).toBe('INTERNAL_ERROR');
       expect(JSON.stringify([toProblem(error, ''), toConnectError(error).message])).not.toContain(CARD);
     }

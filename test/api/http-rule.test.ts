@@ -15,7 +15,7 @@ import Fastify, { type FastifyInstance } from 'fastify';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { http } from '#gen/google/api/annotations_pb.js';
 import { HttpRuleSchema } from '#gen/google/api/http_pb.js';
-import { toPaymentError } from '#src/api/errors.ts';
+import { toServiceError } from '#src/api/errors.ts';
 import { restRoutes } from '#src/api/rest.ts';
 import { REASONS } from '#src/service-error.ts';
 
@@ -70,7 +70,7 @@ function appOf(service: DescService): FastifyInstance {
 }
 
 const renderError: Parameters<FastifyInstance['setErrorHandler']>[0] = (error, _request, reply) => {
-  const { reason, message, fields } = toPaymentError(error);
+  const { reason, message, fields } = toServiceError(error);
   return reply.code(REASONS[reason].status).send({ code: reason, message, fields });
 };
 

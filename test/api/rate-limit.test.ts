@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createRateLimit } from '#src/api/rate-limit.ts';
-import { PaymentError } from '#src/service-error.ts';
+import { ServiceError } from '#src/service-error.ts';
 
 let nowMs = 0;
 
@@ -13,7 +13,7 @@ function rateLimit(perSecond: number, burst: number) {
       take(accountId);
       return 0;
     } catch (error) {
-      if (!(error instanceof PaymentError) || error.reason !== 'RATE_LIMITED') throw error;
+      if (!(error instanceof ServiceError) || error.reason !== 'RATE_LIMITED') throw error;
       return error.retryAfterS ?? Number.NaN;
     }
   };

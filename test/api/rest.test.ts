@@ -5,12 +5,12 @@ import Fastify, { type FastifyInstance } from 'fastify';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { PaymentSchema } from '#gen/payments/v1/payment_pb.js';
 import { type CreatePaymentRequest, PaymentService } from '#gen/payments/v1/payment_service_pb.js';
-import { toPaymentError } from '#src/api/errors.ts';
+import { toServiceError } from '#src/api/errors.ts';
 import { BODY_LIMIT_BYTES, restRoutes } from '#src/api/rest.ts';
-import { PaymentError, REASONS } from '#src/service-error.ts';
+import { REASONS, ServiceError } from '#src/service-error.ts';
 
 const renderError: Parameters<FastifyInstance['setErrorHandler']>[0] = (error, _request, reply) => {
-  const { reason, message, fields } = toPaymentError(error);
+  const { reason, message, fields } = toServiceError(error);
   return reply.code(REASONS[reason].status).send({ code: reason, message, fields });
 };
 
@@ -28,7 +28,7 @@ describe('restRoutes', () => {
         service: PaymentService,
         openCall: async (request) => {
           const key = request.headers['public-api-key'];
-          if (key === 'unknown') throw new PaymentError('INVALID_CREDENTIALS', 'No.');
+          if (key === 'unknown') throw new ServiceError('INVALID_CREDENTIALS', 'No.');
           return { key };
         },
         handlers: {

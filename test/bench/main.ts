@@ -134,9 +134,9 @@ type CpuTimes = Readonly<Record<'serverMs' | 'postgresMs' | 'loadMs' | 'othersMs
 async function measure(
   subject: Subject,
   plan: Plan,
-  parts: { readonly server: Server; readonly books: Books; readonly cpu: (server: Server) => CpuTimes },
+  deps: { readonly server: Server; readonly books: Books; readonly cpu: (server: Server) => CpuTimes },
 ): Promise<Measure> {
-  const { server, books, cpu } = parts;
+  const { server, books, cpu } = deps;
   await books.open();
   const before = cpu(server);
   const startedMs = performance.now();

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { JsonObject } from '@bufbuild/protobuf';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { Connection, Connector, Outcome, PaymentAttempt } from '#src/connectors/connector.ts';
+import type { Connector, Outcome, PaymentAttempt, ProviderConnection } from '#src/connectors/connector.ts';
 import type { Secret } from '#src/secret.ts';
 import {
   closedPort,
@@ -204,7 +204,7 @@ function createSuite(subject: ConformingConnector) {
     return server;
   }
 
-  function connect(baseUrl: string): Connection {
+  function connect(baseUrl: string): ProviderConnection {
     const context = { providerId: PROVIDER_ID, secrets: subject.secrets };
     const connection = subject.connector.connect(subject.settings(baseUrl, TIMEOUT_MS), context);
     opened.push(connection);
@@ -212,7 +212,7 @@ function createSuite(subject: ConformingConnector) {
   }
 
   /** Pays, and checks what holds of every outcome: it came in time, and holds no secret. */
-  async function pay(connection: Connection, attempt = subject.attempt()): Promise<Outcome> {
+  async function pay(connection: ProviderConnection, attempt = subject.attempt()): Promise<Outcome> {
     attempts.set(attempt.transactionId, attempt);
     const startedMs = performance.now();
     const outcome = await connection.pay(attempt);

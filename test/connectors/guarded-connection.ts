@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import { create } from '@bufbuild/protobuf';
 import { ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import { type BreakerSettings, type CircuitState, guardConnection } from '#src/connectors/circuit-breaker.ts';
-import type { Connection, Outcome } from '#src/connectors/connector.ts';
+import type { Outcome, ProviderConnection } from '#src/connectors/connector.ts';
 import { cardAttempt } from './attempts.ts';
 
 const providerData = create(ProviderDataSchema);
@@ -63,7 +63,7 @@ export function guarded(over: Partial<BreakerSettings> & { probed?: boolean } = 
   const probes = heldCalls<boolean>();
   const lookedUp: string[] = [];
   const states: CircuitState[] = [];
-  const inner: Connection = {
+  const inner: ProviderConnection = {
     identity: 'scripted',
     pay: payments.call,
     probe: probed ? probes.call : undefined,

@@ -21,7 +21,7 @@ const NEVER_RECOVER = `  const due: DueAttempt[] = [];
 export const PLANTS: Readonly<Record<string, Plant>> = {
   'no-recovery': {
     file: 'src/payments/recover-payments.ts',
-    find: '  const due = await takeDueAttempts(parts.database, BATCH, leaseS);',
+    find: '  const due = await takeDueAttempts(deps.database, BATCH, leaseS);',
     replacement: NEVER_RECOVER,
     cases: ['killed after sending, before the answer'],
     violates: ['I2'],
@@ -35,14 +35,14 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
   },
   'claim-after-send': {
     file: 'src/payments/create-payment.ts',
-    find: '  const holder = await claimKey(parts, claim, read, claimBeforeMs);',
+    find: '  const holder = await claimKey(deps, claim, read, claimBeforeMs);',
     replacement: `  const { connectionId } = prepared.claim;
   const connection = prepared.catalogue.connections.get(connectionId);
   const early = await connection.pay(prepared.attempt);
   const connections = new Map(prepared.catalogue.connections);
   connections.set(connectionId, { ...connection, pay: async () => early });
   prepared = { ...prepared, catalogue: { ...prepared.catalogue, connections } };
-  const holder = await claimKey(parts, claim, read, claimBeforeMs);`,
+  const holder = await claimKey(deps, claim, read, claimBeforeMs);`,
     cases: ['100 at once: same key, same body', 'killed before the claim'],
     violates: ['I1', 'I2'],
   },

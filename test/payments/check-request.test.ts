@@ -33,7 +33,7 @@ describe('checkRequest', () => {
     expect(faults({ amount: { currency, value: { value } } })).toEqual([`amount.value ${code}`]);
   });
 
-  it('lets parts of an order be negative, as discounts are, and a fare be in its own currency', () => {
+  it('lets deps of an order be negative, as discounts are, and a fare be in its own currency', () => {
     const order = { feeAmount: { value: '-1.50' }, items: [{ unitAmount: { value: '-1000000000000' } }] };
     const legs = [{ baseFare: { value: '1.5' } }, { baseFare: { value: '1.555' }, baseFareCurrency: 'KWD' }];
     expect(faults({ additionalData: { order, airline: { legs } } })).toEqual([]);

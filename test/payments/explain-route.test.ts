@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import {
   CatalogueSchema,
   Choice,
-  type ConnectionSchema,
+  type ConnectionConfigSchema,
   type RouteSchema,
 } from '#gen/payments/config/catalogue_pb.js';
 import {
@@ -239,7 +239,7 @@ it('tells of a connection no setting and no secret', () => {
         ...{ id: 'a', name: 'A', providerId: 'P', connector: 'sandbox' },
         settings: { base_url: 'http://inside' },
         secretsFromEnvironment: { api_key: 'SECRET_NAME' },
-      } satisfies MessageInitShape<typeof ConnectionSchema>,
+      } satisfies MessageInitShape<typeof ConnectionConfigSchema>,
     ],
   }).connections[0];
   if (!definition) throw new Error('no connection');

@@ -7,7 +7,7 @@ import {
   requireIdempotencyKey,
   requireSameRequest,
 } from '#src/payments/idempotency.ts';
-import type { Held } from '#src/store/payments.ts';
+import type { KeyHolder } from '#src/store/payments.ts';
 import { parseJson } from '#src/wire/parse-json.ts';
 import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
 import { CARD_DATA, cardPayment, type RequestJson, withField } from '../support/payment-requests.ts';
@@ -112,7 +112,7 @@ describe('the hash of a request', () => {
   });
 });
 
-const held: Held = {
+const held: KeyHolder = {
   paymentId: 'p',
   requestHash: Buffer.alloc(32, 1),
   record: Buffer.from('record'),

@@ -4,7 +4,7 @@ import { type PaymentMethodType, PaymentMethodTypeSchema } from '#gen/payments/c
 import { Payment_Workflow, Transaction_Category } from '#gen/payments/v1/payment_pb.js';
 import { CreatePaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
 import { chooseMethod } from '#src/payments/payment-method.ts';
-import { PaymentError } from '#src/service-error.ts';
+import { ServiceError } from '#src/service-error.ts';
 
 const { DIRECT, REDIRECT } = Payment_Workflow;
 const { CARD, WALLET } = Transaction_Category;
@@ -43,7 +43,7 @@ function refusal(work: () => unknown): string {
   try {
     work();
   } catch (error) {
-    if (!(error instanceof PaymentError)) throw error;
+    if (!(error instanceof ServiceError)) throw error;
     return [error.reason, ...error.fields.map(({ field, code }) => `${field} ${code}`)].join(' ');
   }
   throw new Error('it was not refused');

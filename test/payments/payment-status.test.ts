@@ -7,7 +7,8 @@ import {
   Transaction_Status,
 } from '#gen/payments/v1/payment_pb.js';
 import type { Outcome } from '#src/connectors/connector.ts';
-import { declineOf, statesOf } from '#src/payments/payment-status.ts';
+import { declineOf } from '#src/connectors/decline.ts';
+import { statesOf } from '#src/payments/payment-status.ts';
 
 const providerData = create(ProviderDataSchema);
 

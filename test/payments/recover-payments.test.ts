@@ -8,9 +8,9 @@ import {
   ProviderDataSchema,
 } from '#gen/payments/v1/payment_pb.js';
 import { systemClock } from '#src/clock.ts';
-import type { Connection, LookUp, Outcome } from '#src/connectors/connector.ts';
+import type { LookUp, Outcome, ProviderConnection } from '#src/connectors/connector.ts';
 import { finishOf, type TakenAttempt, writeFinish } from '#src/payments/finish-payment.ts';
-import { type RecoveryParts, recoverDue, startRecovery } from '#src/payments/recover-payments.ts';
+import { type RecoveryDeps, recoverDue, startRecovery } from '#src/payments/recover-payments.ts';
 import { decodeRecord } from '#src/payments/stored-record.ts';
 import { type Database, openDatabase } from '#src/store/database.ts';
 import { findByKey, getPaymentRecord } from '#src/store/payments.ts';
@@ -54,12 +54,12 @@ afterAll(async () => {
 });
 
 /** Recovery at a provider whose word is always the same. */
-function partsOf(says: Outcome | ((query: LookUp) => Promise<Outcome>) | 'no look-up'): RecoveryParts {
+function depsOf(says: Outcome | ((query: LookUp) => Promise<Outcome>) | 'no look-up'): RecoveryDeps {
   const lookUp = async (query: LookUp) => {
     asked.push(query);
     return typeof says === 'function' ? says(query) : (says as Outcome);
   };
-  const connection: Connection = {
+  const connection: ProviderConnection = {
     identity: 'scripted',
     pay: () => Promise.reject(new Error('recovery never sends')),
     lookUp: says === 'no look-up' ? undefined : lookUp,
@@ -120,7 +120,7 @@ describe('an outcome that nobody knows', () => {
     ['not sent', NOT_SENT, 'ERROR', 'ERROR'],
   ])('becomes what the provider says: %s', async (_name, outcome, status, transactionStatus) => {
     const attempt = await claimAttempt(database);
-    expect(await recoverDue(partsOf(outcome))).toBe(1);
+    expect(await recoverDue(depsOf(outcome))).toBe(1);
     expect(await rowOf(attempt)).toMatchObject({
       status,
       transaction_status: transactionStatus,
@@ -130,12 +130,12 @@ describe('an outcome that nobody knows', () => {
     expect(Payment_Status[record.status]).toBe(status);
     expect(record.transactionsHistory).toHaveLength(1);
     expect(await answerOf(attempt)).toBe(`${attempt.paymentId} ${status}`);
-    expect(await recoverDue(partsOf(outcome))).toBe(0);
+    expect(await recoverDue(depsOf(outcome))).toBe(0);
   });
 
   it('is asked for by what was claimed', async () => {
     const attempt = await claimAttempt(database);
-    await recoverDue(partsOf(APPROVED));
+    await recoverDue(depsOf(APPROVED));
     expect(asked).toEqual([
       {
         transactionId: attempt.transactionId,
@@ -148,10 +148,10 @@ describe('an outcome that nobody knows', () => {
 
   it('stays open while the provider does not tell it, and is asked for after growing pauses', async () => {
     const attempt = await claimAttempt(database);
-    const parts = partsOf(UNKNOWN);
+    const deps = depsOf(UNKNOWN);
     for (const pauseS of [10, 20, 40, 80]) {
       await makeDue();
-      await recoverDue(parts);
+      await recoverDue(deps);
       const row = await rowOf(attempt);
       expect(row).toMatchObject({ status: 'PENDING', transaction_status: 'PENDING' });
       expect(row.due_in_s).toBeGreaterThan(pauseS * 0.79);
@@ -165,7 +165,7 @@ describe('an outcome that nobody knows', () => {
   it('is never asked for more seldom than once a day and a fifth', async () => {
     const attempt = await claimAttempt(database);
     await tables.query('UPDATE transaction SET look_ups = 1000000');
-    await recoverDue(partsOf(UNKNOWN));
+    await recoverDue(depsOf(UNKNOWN));
     const { due_in_s } = await rowOf(attempt);
     expect(due_in_s).toBeGreaterThan(86_400 * 0.79);
     expect(due_in_s).toBeLessThan(86_400 * 1.21);
@@ -175,7 +175,7 @@ describe('an outcome that nobody knows', () => {
     await claimAttempt(database);
     for (let i = 0; i < 5; i++) {
       await makeDue();
-      await recoverDue(partsOf(UNKNOWN));
+      await recoverDue(depsOf(UNKNOWN));
     }
     expect(asked.map(({ closeIfAbsent }) => closeIfAbsent)).toEqual([false, false, false, true, true]);
   });
@@ -183,7 +183,7 @@ describe('an outcome that nobody knows', () => {
   it('stays PENDING, and counts as open, when its connection is gone or offers no look-up', async () => {
     const gone = await claimAttempt(database, { connectionId: 'gone' });
     const mute = await claimAttempt(database);
-    const stop = startRecovery(partsOf('no look-up'), { intervalMs: 20 });
+    const stop = startRecovery(depsOf('no look-up'), { intervalMs: 20 });
     await expect.poll(() => open, { timeout: 10_000 }).toContain(2);
     await stop();
     expect(await rowOf(gone)).toMatchObject({ status: 'PENDING', look_ups: 1 });
@@ -198,7 +198,7 @@ describe('an outcome that nobody knows', () => {
       if (query.transactionId === bad.transactionId) throw new Error('a connector’s bug');
       return APPROVED;
     };
-    await recoverDue(partsOf(failing));
+    await recoverDue(depsOf(failing));
     expect(await rowOf(good)).toMatchObject({ status: 'SUCCEEDED' });
     expect(await rowOf(bad)).toMatchObject({ status: 'PENDING' });
     expect(seen).toContain('Error: a connector’s bug');
@@ -208,10 +208,10 @@ describe('an outcome that nobody knows', () => {
 describe('what was answered', () => {
   it('is replayed as it was, while the payment itself moves on', async () => {
     const attempt = await claimAttempt(database);
-    const parts = partsOf(APPROVED);
-    await writeFinish(parts, finishOf(parts, takenBy(attempt, 0), copyOf(attempt), UNKNOWN));
+    const deps = depsOf(APPROVED);
+    await writeFinish(deps, finishOf(deps, takenBy(attempt, 0), copyOf(attempt), UNKNOWN));
     await makeDue();
-    await recoverDue(parts);
+    await recoverDue(deps);
     expect(await answerOf(attempt)).toBe(`${attempt.paymentId} PENDING`);
     const held = await findByKey(database, ACCOUNT_ONE, attempt.idempotencyKey);
     const answered = decodeRecord(held?.record ?? new Uint8Array());
@@ -223,13 +223,13 @@ describe('what was answered', () => {
 describe('who has lost an attempt', () => {
   it('does not write that it is unknown over what another taker is about to learn', async () => {
     const attempt = await claimAttempt(database);
-    const parts = partsOf(async () => {
+    const deps = depsOf(async () => {
       // Meanwhile the one that was held up comes back, with its deadline passed.
-      const late = finishOf(parts, takenBy(attempt, 0), copyOf(attempt), UNKNOWN);
-      expect(await writeFinish(parts, late)).toBe(false);
+      const late = finishOf(deps, takenBy(attempt, 0), copyOf(attempt), UNKNOWN);
+      expect(await writeFinish(deps, late)).toBe(false);
       return APPROVED;
     });
-    await recoverDue(parts);
+    await recoverDue(deps);
     expect(await rowOf(attempt)).toMatchObject({ status: 'SUCCEEDED', fence: 1, due_in_s: null });
     expect(await answerOf(attempt)).toBe(`${attempt.paymentId} SUCCEEDED`);
   });
@@ -240,12 +240,12 @@ describe('who has lost an attempt', () => {
     ['not sent', NOT_SENT],
   ])('changes no terminal state, whatever it brings: %s', async (_name, outcome) => {
     const attempt = await claimAttempt(database, { vault: true });
-    const parts = partsOf(APPROVED);
-    await recoverDue(parts);
+    const deps = depsOf(APPROVED);
+    await recoverDue(deps);
     const before = [await rowOf(attempt), await standing(attempt), await answerOf(attempt)];
     for (const fence of [0, 1, 2]) {
-      const late = finishOf(parts, takenBy(attempt, fence), copyOf(attempt), outcome);
-      expect(await writeFinish(parts, late)).toBe(false);
+      const late = finishOf(deps, takenBy(attempt, fence), copyOf(attempt), outcome);
+      expect(await writeFinish(deps, late)).toBe(false);
     }
     expect([await rowOf(attempt), await standing(attempt), await answerOf(attempt)]).toEqual(before);
     expect(await tables.query('SELECT active FROM vaulted_token')).toEqual([{ active: true }]);
@@ -255,8 +255,8 @@ describe('who has lost an attempt', () => {
 describe('two recoveries at once', () => {
   it('look up different attempts', async () => {
     await Promise.all(Array.from({ length: 30 }, () => claimAttempt(database)));
-    const parts = partsOf(APPROVED);
-    const taken = await Promise.all([recoverDue(parts), recoverDue(parts)]);
+    const deps = depsOf(APPROVED);
+    const taken = await Promise.all([recoverDue(deps), recoverDue(deps)]);
     expect(taken.reduce((sum, count) => sum + count, 0)).toBe(asked.length);
     expect(new Set(asked.map(({ transactionId }) => transactionId)).size).toBe(asked.length);
   });
@@ -270,7 +270,7 @@ describe('a card that waits for the outcome', () => {
     ['waits on while nobody knows', UNKNOWN, [{ active: false }]],
   ])('%s', async (_name, outcome, tokens) => {
     const attempt = await claimAttempt(database, { vault: true });
-    await recoverDue(partsOf(outcome));
+    await recoverDue(depsOf(outcome));
     expect(await tables.query('SELECT active FROM vaulted_token')).toEqual(tokens);
     const { paymentMethod } = await standing(attempt);
     expect(paymentMethod?.vaultedToken).toBe(outcome.kind === 'approved' ? attempt.vaultedToken : '');

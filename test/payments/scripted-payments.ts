@@ -11,9 +11,9 @@ import {
 } from '#gen/payments/v1/payment_pb.js';
 import { CreatePaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
 import { systemClock } from '#src/clock.ts';
-import type { Connection, LookUp, Outcome, PaymentAttempt } from '#src/connectors/connector.ts';
+import type { LookUp, Outcome, PaymentAttempt, ProviderConnection } from '#src/connectors/connector.ts';
 import { createBinTable } from '#src/payments/bin-table.ts';
-import { type CreatedPayment, createPayment, type PaymentParts } from '#src/payments/create-payment.ts';
+import { type CreatedPayment, createPayment, type PaymentDeps } from '#src/payments/create-payment.ts';
 import { getPayment } from '#src/payments/get-payment.ts';
 import { recoverDue } from '#src/payments/recover-payments.ts';
 import type { Signals } from '#src/routing/order-targets.ts';
@@ -72,7 +72,7 @@ export type ScriptedPayment = {
 export type ScriptedPayments = {
   readonly database: Database;
   readonly tables: Tables;
-  readonly encode: PaymentParts['encodeAnswer'];
+  readonly encode: PaymentDeps['encodeAnswer'];
   payment(request: RequestJson, script: Script): ScriptedPayment;
   /** The attempts that stand in the database, the first one first. */
   rows(): Promise<Record<string, unknown>[]>;
@@ -121,16 +121,16 @@ function scriptedPayment(opened: Opened, request: RequestJson, script: Script): 
   const { database, tables } = opened;
   const calls: Call[] = [];
   const connections = scriptedConnections(script, calls, tables);
-  const parts = partsOf(opened, script, connections);
+  const deps = depsOf(opened, script, connections);
   const failed = (error: unknown) => Promise.reject(error);
   const recovery = { lookedUp: () => {}, open: () => {}, failed };
   const caller = { accountId: ACCOUNT_ONE, idempotencyKey: randomUUID(), secretPresented: true };
   const message = decode(parseJson(Buffer.from(JSON.stringify(request))));
-  const send = () => createPayment(parts, message, caller);
+  const send = () => createPayment(deps, message, caller);
   async function recover() {
     do {
       await tables.query('UPDATE transaction SET look_up_at = now() WHERE look_up_at IS NOT NULL');
-    } while (await recoverDue({ ...parts, database, connections: () => connections, recovery }));
+    } while (await recoverDue({ ...deps, database, connections: () => connections, recovery }));
   }
   return {
     calls,
@@ -146,11 +146,11 @@ function scriptedPayment(opened: Opened, request: RequestJson, script: Script): 
   };
 }
 
-function partsOf(
+function depsOf(
   { database, vault }: Opened,
   script: Script,
-  connections: ReadonlyMap<string, Connection>,
-): PaymentParts {
+  connections: ReadonlyMap<string, ProviderConnection>,
+): PaymentDeps {
   const signals: Signals = { isAvailable: script.isAvailable ?? (() => true), approvalRate: () => 0 };
   const { around = (_name, run) => run() } = script;
   return {
@@ -213,9 +213,9 @@ function truthOf({ truth }: Script): Outcome {
   return truth;
 }
 
-function scriptedConnections(script: Script, calls: Call[], tables: Tables): Map<string, Connection> {
+function scriptedConnections(script: Script, calls: Call[], tables: Tables): Map<string, ProviderConnection> {
   const closed = new Set<string>();
-  const connectionOf = (connectionId: string, outcome: Outcome): Connection => ({
+  const connectionOf = (connectionId: string, outcome: Outcome): ProviderConnection => ({
     identity: connectionId,
     async pay({ transactionId }: PaymentAttempt) {
       const [stood] = await tables.query(STOOD, [transactionId]);

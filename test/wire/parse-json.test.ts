@@ -1,17 +1,17 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { PaymentError } from '#src/service-error.ts';
+import { ServiceError } from '#src/service-error.ts';
 import { canonicalDecimal } from '#src/wire/canonical-decimal.ts';
 import { NESTING_LIMIT, parseJson, RawNumber } from '#src/wire/parse-json.ts';
 
 const parse = (text: string) => parseJson(Buffer.from(text));
 
-function refusal(body: string | Uint8Array): PaymentError {
+function refusal(body: string | Uint8Array): ServiceError {
   try {
     parseJson(Buffer.from(body));
   } catch (error) {
-    expect(error).toBeInstanceOf(PaymentError);
-    return error as PaymentError;
+    expect(error).toBeInstanceOf(ServiceError);
+    return error as ServiceError;
   }
   throw new Error('was not refused');
 }
@@ -115,15 +115,15 @@ describe('parseJson', () => {
     }
   });
 
-  it('throws nothing but PaymentError, and never quotes, whatever the bytes', () => {
+  it('throws nothing but ServiceError, and never quotes, whatever the bytes', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 200 }), fc.json(), (bytes, json) => {
         for (const body of [bytes, Buffer.concat([Buffer.from(json), bytes])]) {
           try {
             parseJson(body);
           } catch (error) {
-            expect(error).toBeInstanceOf(PaymentError);
-            expect((error as PaymentError).reason).toBe('INVALID_REQUEST');
+            expect(error).toBeInstanceOf(ServiceError);
+            expect((error as ServiceError).reason).toBe('INVALID_REQUEST');
           }
         }
       }),

@@ -9,7 +9,7 @@ import {
   type CreatePaymentRequest,
   CreatePaymentRequestSchema,
 } from '#gen/payments/v1/payment_service_pb.js';
-import { type FieldError, PaymentError } from '#src/service-error.ts';
+import { type FieldError, ServiceError } from '#src/service-error.ts';
 import { parseJson } from '#src/wire/parse-json.ts';
 import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
 
@@ -22,9 +22,9 @@ function faultsOf(run: () => unknown): readonly FieldError[] {
   try {
     run();
   } catch (error) {
-    expect(error).toBeInstanceOf(PaymentError);
-    expect((error as PaymentError).reason).toBe('INVALID_PARAMETERS');
-    return (error as PaymentError).fields;
+    expect(error).toBeInstanceOf(ServiceError);
+    expect((error as ServiceError).reason).toBe('INVALID_PARAMETERS');
+    return (error as ServiceError).fields;
   }
   throw new Error('was not refused');
 }
@@ -192,7 +192,7 @@ describe('jsonDecoder', () => {
     expect(JSON.stringify(again.additionalData?.sellerDetails)).toBe('{"__proto__":{"z":10}}');
   });
 
-  it('throws nothing but PaymentError and repeats no value, whatever the JSON', () => {
+  it('throws nothing but ServiceError and repeats no value, whatever the JSON', () => {
     const planted = fc.constantFrom<unknown>('4111111111111111', 4111111111111111, ['4111111111111111'], {
       value: '4111111111111111',
       '4111111111111111': 1,
@@ -216,8 +216,8 @@ describe('jsonDecoder', () => {
           try {
             read(parseJson(Buffer.from(JSON.stringify(json))));
           } catch (error) {
-            expect(error).toBeInstanceOf(PaymentError);
-            const { message, fields, cause, stack } = error as PaymentError;
+            expect(error).toBeInstanceOf(ServiceError);
+            const { message, fields, cause, stack } = error as ServiceError;
             expect(JSON.stringify([message, fields, cause, stack])).not.toContain('4111');
           }
         }

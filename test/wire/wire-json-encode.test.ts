@@ -1,7 +1,7 @@
 import { create, type JsonObject } from '@bufbuild/protobuf';
 import { TimestampSchema } from '@bufbuild/protobuf/wkt';
 import { describe, expect, it } from 'vitest';
-import { ConnectionSchema } from '#gen/payments/config/catalogue_pb.js';
+import { ConnectionConfigSchema } from '#gen/payments/config/catalogue_pb.js';
 import { AirlineSchema, OrderSchema } from '#gen/payments/v1/additional_data_pb.js';
 import { CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
 import { PaymentMethodDetailSchema } from '#gen/payments/v1/payment_method_pb.js';
@@ -136,8 +136,8 @@ describe('jsonEncoder', () => {
   });
 
   it('writes a map as an object', () => {
-    const message = create(ConnectionSchema, { secretsFromEnvironment: { 'api"key': 'A', b: 'C' } });
-    const json = JSON.parse(jsonEncoder(ConnectionSchema)(message));
+    const message = create(ConnectionConfigSchema, { secretsFromEnvironment: { 'api"key': 'A', b: 'C' } });
+    const json = JSON.parse(jsonEncoder(ConnectionConfigSchema)(message));
     expect(json.secrets_from_environment).toEqual({ 'api"key': 'A', b: 'C' });
   });
 

@@ -17,7 +17,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { PaymentSchema } from '#gen/payments/v1/payment_pb.js';
 import { CreatePaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
-import { PaymentError } from '#src/service-error.ts';
+import { ServiceError } from '#src/service-error.ts';
 import { parseJson } from '#src/wire/parse-json.ts';
 import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
 import { jsonEncoder } from '#src/wire/wire-json-encode.ts';
@@ -194,7 +194,7 @@ describe('REST JSON there and back', () => {
     ['bool', '1'],
   ])('refuses in %s the value %s', (field, literal) => {
     const read = () => decodeScalars(parseJson(Buffer.from(`{"${field}":${literal}}`)));
-    expect(read).toThrow(PaymentError);
+    expect(read).toThrow(ServiceError);
     expect(read).toThrow(new RegExp(`^${field}: `));
   });
 

@@ -25,9 +25,9 @@ export declare type Catalogue = Message<"payments.config.Catalogue"> & {
   paymentMethodTypes: PaymentMethodType[];
 
   /**
-   * @generated from field: repeated payments.config.Connection connections = 2;
+   * @generated from field: repeated payments.config.ConnectionConfig connections = 2;
    */
-  connections: Connection[];
+  connections: ConnectionConfig[];
 
   /**
    * Looked through in order; the first whose condition holds is taken.
@@ -97,9 +97,9 @@ export declare const PaymentMethodTypeSchema: GenMessage<PaymentMethodType>;
 /**
  * An account at a provider: which code speaks to it, and with what settings.
  *
- * @generated from message payments.config.Connection
+ * @generated from message payments.config.ConnectionConfig
  */
-export declare type Connection = Message<"payments.config.Connection"> & {
+export declare type ConnectionConfig = Message<"payments.config.ConnectionConfig"> & {
   /**
    * Shown in connection_data. It stands for one account at one provider for good: what is not known of a payment's
    * outcome is asked there for as long as it takes.
@@ -148,10 +148,10 @@ export declare type Connection = Message<"payments.config.Connection"> & {
 };
 
 /**
- * Describes the message payments.config.Connection.
- * Use `create(ConnectionSchema)` to create a new message.
+ * Describes the message payments.config.ConnectionConfig.
+ * Use `create(ConnectionConfigSchema)` to create a new message.
  */
-export declare const ConnectionSchema: GenMessage<Connection>;
+export declare const ConnectionConfigSchema: GenMessage<ConnectionConfig>;
 
 /**
  * When a connection is left alone because it does not answer. Counted are calls that could not be sent and calls whose

@@ -2,11 +2,11 @@ import { randomUUID } from 'node:crypto';
 import type { JsonObject } from '@bufbuild/protobuf';
 import type {
   ConnectContext,
-  Connection,
   Connector,
   LookUp,
   Outcome,
   PaymentAttempt,
+  ProviderConnection,
 } from '#src/connectors/connector.ts';
 import { createHttpClient } from '#src/connectors/http-client.ts';
 import { fromLookUp, fromProvider, isUnheardOf } from './from-provider.ts';
@@ -23,7 +23,7 @@ const REFUSING_ORIGIN = 'http://127.0.0.1:1';
 const MAX_RESPONSE_BYTES = 256 * 1024;
 const MAX_CONNECTIONS = 64;
 
-function connect(settings: JsonObject, context: ConnectContext): Connection {
+function connect(settings: JsonObject, context: ConnectContext): ProviderConnection {
   const sandbox = readSettings(settings, context.secrets);
   const limits = {
     timeoutMs: sandbox.timeoutMs,

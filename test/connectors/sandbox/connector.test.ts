@@ -1,6 +1,6 @@
 import Fastify, { type FastifyInstance } from 'fastify';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Connection, Outcome, PaymentAttempt } from '#src/connectors/connector.ts';
+import type { Outcome, PaymentAttempt, ProviderConnection } from '#src/connectors/connector.ts';
 import { CONNECTION_REFUSED_CARD, sandboxConnector } from '#src/connectors/sandbox/connector.ts';
 import { MAGIC_CARDS } from '#src/sandbox/magic-cards.ts';
 import { sandboxProvider } from '#src/sandbox/sandbox-provider.ts';
@@ -91,7 +91,7 @@ describe('the sandbox connector with the sandbox provider', () => {
   let database: TestDatabase;
   let app: FastifyInstance;
   let baseUrl: string;
-  const connections: Connection[] = [];
+  const connections: ProviderConnection[] = [];
 
   beforeAll(async () => {
     database = await createTestDatabase({ empty: true });
