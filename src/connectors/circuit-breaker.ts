@@ -38,7 +38,7 @@ export type ConnectionHealth = {
 export type GuardedConnection = ProviderConnection & { readonly health: ConnectionHealth };
 
 const MAX_PAUSE_MS = 5 * 60_000;
-const CIRCUIT_OPEN: Outcome = { kind: 'not_sent', detail: 'circuit open', turnedAway: true, untried: true };
+const CIRCUIT_OPEN: Outcome = { kind: 'not_sent', detail: 'circuit open', because: 'circuit_open' };
 
 /**
  * The connection behind a circuit breaker: while it is open, `pay` is `not_sent` at once. `not_sent` and `unknown` open
@@ -169,7 +169,7 @@ function healthOf(outcome: Outcome): boolean | undefined {
     case 'declined':
       return true;
     case 'not_sent':
-      return outcome.turnedAway ? undefined : false;
+      return outcome.because === 'unreachable' ? false : undefined;
     case 'unknown':
       return false;
     default:

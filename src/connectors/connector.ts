@@ -113,6 +113,17 @@ export type AttemptCard = {
   readonly expirationYear: number;
 };
 
+/**
+ * Why an attempt was not sent.
+ *
+ * - `unreachable`: the connection takes no payments now. The provider could not be reached, or refuses all of this
+ *   connection's calls (its key, its rate). It counts against the provider's health.
+ * - `turned_away`: this one attempt was refused, by the provider's answer or by a limit of ours. It says nothing about
+ *   the provider's health.
+ * - `circuit_open`: the connection's circuit is open, and the attempt was not even tried.
+ */
+export type NotSentReason = 'unreachable' | 'turned_away' | 'circuit_open';
+
 /** What is KNOWN of an attempt after the call. A `switch` over it ends in `assertNever`. */
 export type Outcome =
   | {
@@ -136,13 +147,7 @@ export type Outcome =
   | {
       readonly kind: 'not_sent';
       readonly detail: string;
-      /**
-       * This very attempt was turned away, by the provider's answer or by a limit of ours: that tells nothing against the
-       * provider's health.
-       */
-      readonly turnedAway?: true;
-      /** Its connection's circuit is open: it was not even tried. */
-      readonly untried?: true;
+      readonly because: NotSentReason;
     }
   /** It may have happened (timeout, reset, 5xx, unreadable answer): never resent, never sent elsewhere, never "failed". */
   | { readonly kind: 'unknown'; readonly detail: string; readonly providerData: ProviderData | undefined };

@@ -38,8 +38,8 @@ export type HttpResult =
   | {
       readonly kind: 'not_sent';
       readonly detail: string;
-      /** By the client's own limit: it says nothing of the provider. */
-      readonly turnedAway?: true;
+      /** `turned_away` by the client's own limit, which says nothing about the provider. */
+      readonly because: 'unreachable' | 'turned_away';
     }
   /** Some of the request may have reached the provider. */
   | { readonly kind: 'unknown'; readonly detail: string };
@@ -76,10 +76,8 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
   let closed: Promise<void> | undefined;
 
   async function request(httpRequest: HttpRequest): Promise<HttpResult> {
-    if (closed) return { kind: 'not_sent', detail: 'before sending: CLOSED' };
-    if (inFlight >= maxInFlight) {
-      return { kind: 'not_sent', detail: 'before sending: TOO_MANY_WAITING', turnedAway: true };
-    }
+    if (closed) return notSent('CLOSED');
+    if (inFlight >= maxInFlight) return notSent('TOO_MANY_WAITING', 'turned_away');
     inFlight += 1;
     const result = await exchange(pool, httpRequest, options);
     inFlight -= 1;
@@ -126,7 +124,7 @@ function exchange(pool: Pool, request: HttpRequest, options: HttpClientOptions):
     }
 
     function fail(code: string): void {
-      if (controller === undefined) settle({ kind: 'not_sent', detail: `before sending: ${code}` });
+      if (controller === undefined) settle(notSent(code));
       else if (status === 0) settle({ kind: 'unknown', detail: `awaiting the answer: ${code}` });
       else settle({ kind: 'unknown', detail: `reading the answer: ${code}` });
     }
@@ -172,6 +170,10 @@ function exchange(pool: Pool, request: HttpRequest, options: HttpClientOptions):
       },
     );
   });
+}
+
+function notSent(code: string, because: 'unreachable' | 'turned_away' = 'unreachable'): HttpResult {
+  return { kind: 'not_sent', detail: `before sending: ${code}`, because };
 }
 
 /** An error's code, when it looks like one. Messages are not used: they hold addresses, and what a parser choked on. */

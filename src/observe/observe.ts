@@ -25,7 +25,7 @@ export function observePayments(metrics: Metrics, tracing: Tracing, log: Logger)
       const outcome = await tracing.span('provider call', { 'payments.connection': connectionId }, call);
       const seconds = (performance.now() - startedMs) / 1000;
       metrics.providerCalls.observe({ connection: connectionId, outcome: outcome.kind }, seconds);
-      if (outcome.kind === 'unknown' || (outcome.kind === 'not_sent' && !outcome.untried)) {
+      if (outcome.kind === 'unknown' || (outcome.kind === 'not_sent' && outcome.because !== 'circuit_open')) {
         log.warn(
           { connection: connectionId, outcome: outcome.kind, detail: outcome.detail },
           'provider did not answer',

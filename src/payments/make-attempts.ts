@@ -99,7 +99,7 @@ export function targetsInTurn(
   const left = targets.slice(1);
   let tried = 0;
   return (outcome) => {
-    if (!(outcome.kind === 'not_sent' && outcome.untried)) tried += 1;
+    if (!(outcome.kind === 'not_sent' && outcome.because === 'circuit_open')) tried += 1;
     if (tried >= maxAttempts || !mayGoOn(outcome, softDeclines)) return undefined;
     for (let target = left.shift(); target; target = left.shift()) {
       if (isAvailable(target.id)) return target;
@@ -108,7 +108,7 @@ export function targetsInTurn(
   };
 }
 
-const HELD_UP: Outcome = { kind: 'not_sent', detail: 'held up before sending' };
+const HELD_UP: Outcome = { kind: 'not_sent', detail: 'held up before sending', because: 'turned_away' };
 
 /**
  * Whether a payment may be tried elsewhere after an outcome: only when it is known that no money moves. Never after a

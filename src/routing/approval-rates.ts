@@ -75,7 +75,7 @@ function approvalOf(outcome: Outcome): boolean | undefined {
     case 'declined':
       return declineOf(outcome.iso8583Code).hard ? undefined : false;
     case 'not_sent':
-      return outcome.turnedAway ? undefined : false;
+      return outcome.because === 'unreachable' ? false : undefined;
     case 'unknown':
       return false;
     default:

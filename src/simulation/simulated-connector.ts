@@ -106,5 +106,5 @@ const APPROVED: Outcome = {
 const SOFT_DECLINE: Outcome = { kind: 'declined', providerData, iso8583Code: '05' };
 /** Reported lost. */
 const HARD_DECLINE: Outcome = { kind: 'declined', providerData, iso8583Code: '41' };
-const NOT_REACHED: Outcome = { kind: 'not_sent', detail: 'simulated' };
+const NOT_REACHED: Outcome = { kind: 'not_sent', detail: 'simulated', because: 'unreachable' };
 const TIMED_OUT: Outcome = { kind: 'unknown', detail: 'simulated', providerData: undefined };

@@ -18,8 +18,8 @@ export const OUTCOMES = {
   redirect: { kind: 'redirect', providerData, redirectUrl: 'https://provider.example' },
   pending: { kind: 'pending', providerData },
   declined: { kind: 'declined', providerData, iso8583Code: '05' },
-  turnedAway: { kind: 'not_sent', detail: 'refused', turnedAway: true },
-  notSent: { kind: 'not_sent', detail: 'before sending: ECONNREFUSED' },
+  turnedAway: { kind: 'not_sent', detail: 'refused', because: 'turned_away' },
+  notSent: { kind: 'not_sent', detail: 'before sending: ECONNREFUSED', because: 'unreachable' },
   unknown: { kind: 'unknown', detail: 'awaiting the answer: DEADLINE', providerData: undefined },
 } satisfies Record<string, Outcome>;
 
@@ -27,8 +27,7 @@ export const OUTCOMES = {
 export const CIRCUIT_OPEN: Outcome = {
   kind: 'not_sent',
   detail: 'circuit open',
-  turnedAway: true,
-  untried: true,
+  because: 'circuit_open',
 };
 
 /** Lets every promise move on that can. */

@@ -80,6 +80,7 @@ describe('not_sent', () => {
     expect(await clientOf(await closedPort()).request(post('a'))).toEqual({
       kind: 'not_sent',
       detail: 'before sending: ECONNREFUSED',
+      because: 'unreachable',
     });
   });
 
@@ -89,6 +90,7 @@ describe('not_sent', () => {
     expect(await clientOf(server.port).request(request)).toEqual({
       kind: 'not_sent',
       detail: 'before sending: UND_ERR_INVALID_ARG',
+      because: 'unreachable',
     });
   });
 
@@ -99,7 +101,7 @@ describe('not_sent', () => {
     const client = clientOf(server.port, { timeoutMs: 200, maxConnections: 1 });
     const [hung, waited] = await Promise.all([client.request(post('hangs')), client.request(post('waits'))]);
     expect(hung).toEqual({ kind: 'unknown', detail: 'awaiting the answer: DEADLINE' });
-    expect(waited).toEqual({ kind: 'not_sent', detail: 'before sending: DEADLINE' });
+    expect(waited).toEqual({ kind: 'not_sent', detail: 'before sending: DEADLINE', because: 'unreachable' });
     expect(await client.request(post('next'))).toMatchObject({ kind: 'answer' });
     expect(server.requests.filter((text) => text.includes('waits'))).toEqual([]);
   });
@@ -111,7 +113,7 @@ describe('not_sent', () => {
     expect(results[8]).toEqual({
       kind: 'not_sent',
       detail: 'before sending: TOO_MANY_WAITING',
-      turnedAway: true,
+      because: 'turned_away',
     });
     expect(server.requests).toHaveLength(1);
   });
@@ -120,7 +122,11 @@ describe('not_sent', () => {
     const server = await serve(answerOk);
     const client = clientOf(server.port);
     await client.close();
-    expect(await client.request(post('a'))).toEqual({ kind: 'not_sent', detail: 'before sending: CLOSED' });
+    expect(await client.request(post('a'))).toEqual({
+      kind: 'not_sent',
+      detail: 'before sending: CLOSED',
+      because: 'unreachable',
+    });
     expect(server.requests).toEqual([]);
   });
 });

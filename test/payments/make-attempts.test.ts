@@ -145,7 +145,7 @@ describe('a second attempt', () => {
   });
 
   it('is not used up by a circuit that opened at the last moment', async () => {
-    const untried: Outcome = { kind: 'not_sent', detail: 'circuit open', turnedAway: true, untried: true };
+    const untried: Outcome = { kind: 'not_sent', detail: 'circuit open', because: 'circuit_open' };
     const payment = payments.payment(CARD, { outcomes: [untried, NOT_SENT, APPROVED], maxAttempts: 1 });
     expect((await payment.send()).record.status).toBe(Payment_Status.ERROR);
     expect(payment.calls.map(({ connectionId }) => connectionId)).toEqual(['t1', 't2']);

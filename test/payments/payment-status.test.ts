@@ -35,7 +35,7 @@ describe('statesOf', () => {
       'DECLINED/DECLINED DECLINED INSUFFICIENT_FUNDS: Insufficient funds',
     ],
     [
-      { kind: 'not_sent', detail: '' },
+      { kind: 'not_sent', detail: '', because: 'unreachable' },
       'ERROR/ERROR ERROR PROVIDER_UNAVAILABLE: Provider could not be reached',
     ],
   ])('makes of $kind what the table says', (outcome, expected) => {

@@ -27,7 +27,7 @@ const APPROVED: Outcome = {
   retrievalReferenceNumber: '012345678901',
 };
 const DECLINED: Outcome = { kind: 'declined', providerData, iso8583Code: '51' };
-const NOT_SENT: Outcome = { kind: 'not_sent', detail: 'closed' };
+const NOT_SENT: Outcome = { kind: 'not_sent', detail: 'closed', because: 'turned_away' };
 const UNKNOWN: Outcome = { kind: 'unknown', detail: 'silence', providerData: undefined };
 
 let test: TestDatabase;

@@ -229,7 +229,7 @@ function scriptedConnections(script: Script, calls: Call[], tables: Tables): Map
       if (call) return outcome.kind === 'unknown' ? truthOf(script) : outcome;
       if (!closeIfAbsent) return { kind: 'unknown', detail: 'not heard of', providerData: undefined };
       closed.add(transactionId);
-      return { kind: 'not_sent', detail: 'closed' };
+      return { kind: 'not_sent', detail: 'closed', because: 'turned_away' };
     },
     probe: undefined,
     deadlineMs: 1_000,

@@ -37,7 +37,7 @@ it.each<[string, Outcome]>([
   ['a soft decline', SOFT_DECLINE],
   ['a code that nobody knows', { kind: 'declined', providerData, iso8583Code: 'ZZ' }],
   ['an outcome that is not known', { kind: 'unknown', detail: 'x', providerData: undefined }],
-  ['what could not be sent', { kind: 'not_sent', detail: 'x' }],
+  ['what could not be sent', { kind: 'not_sent', detail: 'x', because: 'unreachable' }],
 ])('counts %s as not approved', (_name, outcome) => {
   const rates = createApprovalRates();
   rates.learn('one', VISA_CO, outcome);
@@ -46,7 +46,8 @@ it.each<[string, Outcome]>([
 
 it.each<[string, Outcome]>([
   ['a hard decline', HARD_DECLINE],
-  ['an attempt that was turned away', { kind: 'not_sent', detail: 'x', turnedAway: true }],
+  ['an attempt that was turned away', { kind: 'not_sent', detail: 'x', because: 'turned_away' }],
+  ['an attempt that found the circuit open', { kind: 'not_sent', detail: 'x', because: 'circuit_open' }],
 ])('does not count %s', (_name, outcome) => {
   const rates = createApprovalRates();
   rates.learn('one', VISA_CO, outcome);

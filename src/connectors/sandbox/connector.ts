@@ -36,7 +36,11 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
   async function pay(attempt: PaymentAttempt): Promise<Outcome> {
     // The provider's JSON numbers cannot tell such an amount exactly.
     if (attempt.money.minorUnits > BigInt(Number.MAX_SAFE_INTEGER)) {
-      return { kind: 'not_sent', detail: 'the amount is above what the provider takes', turnedAway: true };
+      return {
+        kind: 'not_sent',
+        detail: 'the amount is above what the provider takes',
+        because: 'turned_away',
+      };
     }
     const client = isConnectionRefusedCard(attempt) ? refusing : provider;
     const result = await client.request(toProvider(attempt, sandbox));

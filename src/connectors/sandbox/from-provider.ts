@@ -78,7 +78,7 @@ export function fromLookUp(result: HttpResult, attempt: AskedAttempt, providerId
   if (isUnheardOf(result)) return unknown('the provider has not heard of it');
   const answer = parseObject(result.body);
   if (isClosed(result.status, answer, attempt))
-    return { kind: 'not_sent', detail: 'the provider closed it unheard' };
+    return { kind: 'not_sent', detail: 'the provider closed it unheard', because: 'turned_away' };
   const outcome = fromAnswer(result, attempt, providerId);
   return outcome.kind === 'not_sent' ? unknown(outcome.detail) : outcome;
 }
@@ -104,7 +104,7 @@ function fromAnswer(
   if (!answer) return unknown(`the answer cannot be read: ${status}`);
   if (REFUSALS.has(status) && isErrorBody(answer)) {
     const detail = `the provider refused the request: ${status}`;
-    return { kind: 'not_sent', detail, ...(!REFUSALS_OF_ALL.has(status) && { turnedAway: true }) };
+    return { kind: 'not_sent', detail, because: REFUSALS_OF_ALL.has(status) ? 'unreachable' : 'turned_away' };
   }
   if (status !== 200 && status !== 201 && status !== 402) return unknown(`the provider's answer: ${status}`);
 

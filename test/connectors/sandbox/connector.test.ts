@@ -189,6 +189,7 @@ describe('the sandbox connector with the sandbox provider', () => {
     expect(await connection.pay(cardAttempt())).toEqual({
       kind: 'not_sent',
       detail: 'the provider refused the request: 401',
+      because: 'unreachable',
     });
   });
 
@@ -197,7 +198,7 @@ describe('the sandbox connector with the sandbox provider', () => {
       await pay(cardAttempt(undefined, { money: { minorUnits: 2n ** 53n, currency: 'CLF' } })),
     ).toMatchObject({
       kind: 'not_sent',
-      turnedAway: true,
+      because: 'turned_away',
     });
   });
 
@@ -238,7 +239,11 @@ describe('the sandbox connector with the sandbox provider', () => {
   it('is not_sent with CONNECTION_REFUSED, and the provider never heard of it', async () => {
     expect(magic('CONNECTION_REFUSED')).toBe(CONNECTION_REFUSED_CARD);
     const attempt = cardAttempt(CONNECTION_REFUSED_CARD);
-    expect(await pay(attempt)).toEqual({ kind: 'not_sent', detail: 'before sending: ECONNREFUSED' });
+    expect(await pay(attempt)).toEqual({
+      kind: 'not_sent',
+      detail: 'before sending: ECONNREFUSED',
+      because: 'unreachable',
+    });
     expect(await recorded(attempt)).toBeUndefined();
   });
 
