@@ -2,7 +2,7 @@ import { type Dispatcher, Pool } from 'undici';
 
 /** Outbound HTTP/1.1 to one provider. It never repeats a request, follows no redirect and asks for no compression. */
 export type HttpClient = {
-  /** Sends one request, once. Never throws and always ends within `timeoutMs`. */
+  /** Sends one request, once. Never throws and always ends within `timeoutMs`, and by the request's own deadline. */
   request(request: HttpRequest): Promise<HttpResult>;
   /** Waits for the requests in flight, then closes every socket. Requests made after it are `not_sent`. */
   close(): Promise<void>;
@@ -21,19 +21,45 @@ export type HttpClientOptions = {
 
 /** One call. */
 export type HttpRequest = {
-  readonly method: 'GET' | 'POST';
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   /** Begins with a slash. */
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | undefined;
+  /**
+   * When the result is due, by `performance.now()`; the client's `timeoutMs` holds all the same. An attempt that takes
+   * several calls gives each the same deadline. A request whose deadline has passed already is `not_sent`.
+   */
+  readonly deadlineAtMs?: number;
 };
+
+/** The headers of an answer that a connector gets to see, in lower case: outcomes are told by them, and requests found. */
+const ANSWER_HEADERS = [
+  'content-type',
+  'idempotent-replayed',
+  'paypal-debug-id',
+  'pspreference',
+  'request-id',
+  'retry-after',
+  'stripe-should-retry',
+  'transient-error',
+  'x-request-id',
+] as const;
+
+/** Headers of an answer by their names. One that came twice, or is longer than 256 characters, is left out. */
+export type AnswerHeaders = Readonly<Partial<Record<(typeof ANSWER_HEADERS)[number], string>>>;
 
 /**
  * What is known of a request. `detail` is a phase and an error code ("awaiting the answer: UND_ERR_SOCKET"): never a
  * body, a header or an address.
  */
 export type HttpResult =
-  | { readonly kind: 'answer'; readonly status: number; readonly body: Uint8Array }
+  | {
+      readonly kind: 'answer';
+      readonly status: number;
+      readonly headers: AnswerHeaders;
+      readonly body: Uint8Array;
+    }
   /** Surely not a byte of the request was written to a socket. */
   | {
       readonly kind: 'not_sent';
@@ -48,6 +74,7 @@ export type HttpResult =
 const REQUESTS_PER_CONNECTION = 8;
 const KEEP_ALIVE_MS = 4_000;
 const MAX_KEEP_ALIVE_MS = 30_000;
+const MAX_HEADER_LENGTH = 256;
 const ERROR_CODE = /^[A-Z][A-Z0-9_]{0,63}$/;
 
 /** Thrown or handed to undici to end a request whose result is settled already; nobody gets to see it. */
@@ -78,8 +105,11 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
   async function request(httpRequest: HttpRequest): Promise<HttpResult> {
     if (closed) return notSent('CLOSED');
     if (inFlight >= maxInFlight) return notSent('TOO_MANY_WAITING', 'turned_away');
+    const nowMs = performance.now();
+    const dueMs = Math.min(httpRequest.deadlineAtMs ?? Number.POSITIVE_INFINITY, nowMs + options.timeoutMs);
+    if (dueMs <= nowMs) return notSent('DEADLINE');
     inFlight += 1;
-    const result = await exchange(pool, httpRequest, options);
+    const result = await exchange(pool, httpRequest, dueMs - nowMs, options.maxResponseBytes);
     inFlight -= 1;
     if (inFlight === 0) whenIdle?.();
     return result;
@@ -108,11 +138,17 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
  * undici puts a request back in its queue when a socket closes for a reason of undici's own. A second
  * `onRequestStart` is how that would show, and it is refused before a byte is written a second time.
  */
-function exchange(pool: Pool, request: HttpRequest, options: HttpClientOptions): Promise<HttpResult> {
+function exchange(
+  pool: Pool,
+  request: HttpRequest,
+  timeoutMs: number,
+  maxResponseBytes: number,
+): Promise<HttpResult> {
   return new Promise((resolve) => {
     let controller: Dispatcher.DispatchController | undefined;
     let settled = false;
     let status = 0;
+    let headers: AnswerHeaders = {};
     let size = 0;
     const chunks: Buffer[] = [];
 
@@ -133,7 +169,7 @@ function exchange(pool: Pool, request: HttpRequest, options: HttpClientOptions):
       fail('DEADLINE');
       // Destroys the socket. A request that still waits for one has no controller and is refused when its turn comes.
       controller?.abort(ABANDONED);
-    }, options.timeoutMs);
+    }, timeoutMs);
 
     pool.dispatch(
       { method: request.method, path: request.path, headers: request.headers, body: request.body ?? null },
@@ -144,13 +180,15 @@ function exchange(pool: Pool, request: HttpRequest, options: HttpClientOptions):
           if (settled) throw ABANDONED;
           controller = started;
         },
-        onResponseStart(_controller, statusCode) {
+        onResponseStart(_controller, statusCode, received) {
           // 1xx answers announce the real one.
-          if (statusCode >= 200) status = statusCode;
+          if (statusCode < 200) return;
+          status = statusCode;
+          headers = shownHeaders(received);
         },
         onResponseData(current, chunk) {
           size += chunk.length;
-          if (size <= options.maxResponseBytes) {
+          if (size <= maxResponseBytes) {
             chunks.push(chunk);
             return;
           }
@@ -158,11 +196,8 @@ function exchange(pool: Pool, request: HttpRequest, options: HttpClientOptions):
           current.abort(ABANDONED);
         },
         onResponseEnd() {
-          settle({
-            kind: 'answer',
-            status,
-            body: (chunks.length === 1 && chunks[0]) || Buffer.concat(chunks),
-          });
+          const body = (chunks.length === 1 && chunks[0]) || Buffer.concat(chunks);
+          settle({ kind: 'answer', status, headers, body });
         },
         onResponseError(_controller, error) {
           fail(codeOf(error));
@@ -170,6 +205,15 @@ function exchange(pool: Pool, request: HttpRequest, options: HttpClientOptions):
       },
     );
   });
+}
+
+function shownHeaders(received: Readonly<Record<string, string | string[] | undefined>>): AnswerHeaders {
+  const shown: Partial<Record<(typeof ANSWER_HEADERS)[number], string>> = {};
+  for (const name of ANSWER_HEADERS) {
+    const value = received[name];
+    if (typeof value === 'string' && value.length <= MAX_HEADER_LENGTH) shown[name] = value;
+  }
+  return shown;
 }
 
 function notSent(code: string, because: 'unreachable' | 'turned_away' = 'unreachable'): HttpResult {

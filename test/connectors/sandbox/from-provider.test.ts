@@ -4,7 +4,12 @@ import { cardAttempt } from '../attempts.ts';
 import { chargeAnswer } from './answers.ts';
 
 function read(attempt: ReturnType<typeof cardAttempt>, answer: object) {
-  const result = { kind: 'answer', status: 201, body: Buffer.from(JSON.stringify(answer)) } as const;
+  const result = {
+    kind: 'answer',
+    status: 201,
+    headers: {},
+    body: Buffer.from(JSON.stringify(answer)),
+  } as const;
   return fromProvider(result, attempt, 'SANDBOX_ONE');
 }
 
@@ -54,7 +59,7 @@ it('shows no object where a text belongs, and cuts long texts', () => {
 it('tells a refusal of this one attempt from one that says something of the connection', () => {
   const refusal = (status: number) => {
     const body = Buffer.from(JSON.stringify({ error: { type: 'x', message: 'no' } }));
-    return fromProvider({ kind: 'answer', status, body }, cardAttempt(), 'SANDBOX_ONE');
+    return fromProvider({ kind: 'answer', status, headers: {}, body }, cardAttempt(), 'SANDBOX_ONE');
   };
   for (const status of [400, 404, 413, 415, 422]) {
     const detail = `the provider refused the request: ${status}`;

@@ -1,0 +1,39 @@
+/** A value of a form's field; `undefined` leaves the field out, at any depth. */
+export type FormValue =
+  | string
+  | number
+  | bigint
+  | boolean
+  | undefined
+  | readonly FormValue[]
+  | { readonly [name: string]: FormValue };
+
+/**
+ * Encodes fields as `application/x-www-form-urlencoded`, nested ones with brackets, as Stripe and PHP read them:
+ * `{ card: { number: 'x' }, items: ['y'] }` is `card[number]=x&items[0]=y`, percent-encoded. Empty lists and objects
+ * leave no trace. The content type is for the caller to send.
+ *
+ * @throws Error when a name holds a bracket, which would make it another field's, or a number is not a safe integer:
+ *   money belongs into a bigint or a string.
+ */
+export function encodeForm(fields: { readonly [name: string]: FormValue }): string {
+  const pairs = new URLSearchParams();
+  append(pairs, '', fields);
+  return pairs.toString();
+}
+
+function append(pairs: URLSearchParams, path: string, value: FormValue): void {
+  if (value === undefined) return;
+  if (typeof value === 'number' && !Number.isSafeInteger(value)) {
+    throw new Error('a number in a form must be a safe integer');
+  }
+  if (typeof value !== 'object') {
+    pairs.append(path, String(value));
+    return;
+  }
+  for (const [name, inner] of Object.entries(value)) {
+    // The name may be a merchant's word: it is not repeated.
+    if (/[[\]]/.test(name)) throw new Error('the name of a field in a form must not hold a bracket');
+    append(pairs, path === '' ? name : `${path}[${name}]`, inner);
+  }
+}

@@ -1,0 +1,77 @@
+import type { Socket } from 'node:net';
+import { expect, it } from 'vitest';
+import { createHttpClient } from '#src/connectors/http-client.ts';
+import { httpAnswer, startScriptedServer } from './scripted-server.ts';
+
+// An idempotent method is one that an HTTP library may feel free to send again.
+it.each(['POST', 'PUT'] as const)(
+  'sends %s at most once, and not at all when it says not_sent, to a server that breaks off at random',
+  async (method) => {
+    const seed = Number(process.env.SEED ?? 1);
+    const random = randomOf(seed);
+    const receipts = new Map<string, number>();
+    const server = await startScriptedServer(
+      (socket, text) => {
+        const id = /x-id: (\d+)/.exec(text)?.[1] ?? '';
+        receipts.set(id, (receipts.get(id) ?? 0) + 1);
+        misbehave(socket, random());
+      },
+      {
+        onConnection: (socket) => {
+          if (random() < 0.05) socket.resetAndDestroy();
+          // Idle keep-alive sockets die while requests are about to be written to them.
+          else if (random() < 0.5) setTimeout(() => socket.end(), random() * 30);
+        },
+      },
+    );
+    const client = createHttpClient({
+      origin: `http://127.0.0.1:${server.port}`,
+      timeoutMs: 120,
+      maxConnections: 6,
+      maxResponseBytes: 1_024,
+    });
+    const results = new Map<string, string>();
+    await Promise.all(
+      Array.from({ length: 24 }, async (_, worker) => {
+        for (let i = 0; i < 25; i++) {
+          const id = `${worker * 1_000 + i}`;
+          const headers = { 'x-id': id };
+          const result = await client.request({ method, path: '/pay', headers, body: '{}' });
+          results.set(id, result.kind);
+        }
+      }),
+    );
+    await client.close();
+    await server.close();
+
+    const kinds = new Set(results.values());
+    expect(kinds, `seed ${seed}`).toEqual(new Set(['answer', 'unknown', 'not_sent']));
+    for (const [id, kind] of results) {
+      const count = receipts.get(id) ?? 0;
+      expect(count, `seed ${seed}: ${id} was sent twice`).toBeLessThanOrEqual(1);
+      if (kind === 'not_sent') expect(count, `seed ${seed}: ${id} was not_sent`).toBe(0);
+      if (kind === 'answer') expect(count, `seed ${seed}: ${id} was answered`).toBe(1);
+    }
+  },
+);
+
+function misbehave(socket: Socket, dice: number): void {
+  const ok = httpAnswer(200, '{}');
+  if (dice < 0.6) socket.write(ok);
+  else if (dice < 0.7) socket.end(ok);
+  else if (dice < 0.8) socket.write(ok, () => socket.resetAndDestroy());
+  else if (dice < 0.9) socket.resetAndDestroy();
+  else if (dice < 0.95) socket.end(ok.slice(0, 20));
+  // Else it hangs.
+}
+
+/** Mulberry32: small, and the same everywhere for a seed. */
+function randomOf(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let t = Math.imul(state ^ (state >>> 15), 1 | state);
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+    return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296;
+  };
+}
