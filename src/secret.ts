@@ -1,3 +1,4 @@
+import { createHmac } from 'node:crypto';
 import { inspect } from 'node:util';
 
 /**
@@ -13,6 +14,11 @@ export class Secret {
 
   reveal(): string {
     return this.#value;
+  }
+
+  /** Keyed digest (HMAC-SHA-256, 64 bits in hex): tells one secret from another without giving it away. */
+  digest(key: Uint8Array): string {
+    return createHmac('sha256', key).update(this.#value).digest('hex').slice(0, 16);
   }
 
   toString(): string {

@@ -26,6 +26,8 @@ export type OpenCatalogueOptions = {
   readonly environment: (name: string) => string | undefined;
   /** What `$NAME` stands for in a setting: the address of the mounted sandbox. */
   readonly variables: Readonly<Record<string, string>>;
+  /** What credentials are digested with where they name a connection's account. */
+  readonly identityKey: Uint8Array;
   /** What was learned of connections outlives a catalogue. */
   readonly rates: ApprovalRates;
   readonly observer: CatalogueObserver;
@@ -81,7 +83,7 @@ export function openCatalogue(
     const before = predecessor?.reachable.get(id);
     if (before && before.identity !== connection.identity) {
       throw new CatalogueError(
-        `connection ${id}: stands for another account now; give that an id of its own`,
+        `connection ${id}: stands for another account now (its address, its account, or the credential that names it); give that an id of its own`,
       );
     }
     const known = taken && predecessor?.health.get(id);
@@ -161,10 +163,26 @@ function openConnection(connection: ConnectionConfig, options: OpenCatalogueOpti
   }
   const settings = substitute(connection.settings ?? {}, options.variables);
   try {
-    return connector.connect(settings, { providerId: connection.providerId, secrets });
+    const opened = connector.connect(settings, { providerId: connection.providerId, secrets });
+    return { ...opened, identity: wholeIdentity(opened, options) };
   } catch (error) {
     throw new CatalogueError(`${place}: ${(error as Error).message}`);
   }
+}
+
+/**
+ * A connection's identity as it is stored with its attempts. Variables stay names: the mounted sandbox listens on another
+ * port after each start, and is the same provider.
+ */
+function wholeIdentity(
+  { identity, accountNamedBy }: ProviderConnection,
+  { variables, identityKey }: OpenCatalogueOptions,
+): string {
+  const named = Object.entries(variables).reduce(
+    (text, [name, value]) => text.replaceAll(value, () => `$${name}`),
+    identity,
+  );
+  return accountNamedBy ? `${named} ${accountNamedBy.digest(identityKey)}` : named;
 }
 
 function substitute(settings: JsonObject, variables: Readonly<Record<string, string>>): JsonObject {

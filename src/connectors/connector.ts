@@ -33,6 +33,12 @@ export type ProviderConnection = {
    */
   readonly identity: string;
   /**
+   * The credential that names the account, where no setting does: an API key, say. A keyed digest of it becomes part of
+   * `identity`, so that another credential counts as another account. undefined: a setting names the account, and its
+   * credentials may change.
+   */
+  readonly accountNamedBy?: Secret | undefined;
+  /**
    * Sends one attempt, once. Never throws and always ends by the connection's deadline: what could not be learned is an
    * outcome too.
    */

@@ -69,6 +69,7 @@ export async function makeAttempts(
     const next = { transactionId: randomUUID(), connectionId: target.id };
     const moved = withAttempt(record, next.transactionId, target, deps.now());
     beforeMs = Math.min(performance.now() + deps.schedule.leaseMarginMs / 2, goesOnUntilMs);
+    const nextConnection = openConnection(catalogue, target.id);
     const begin: NextAttempt = {
       paymentId: attempt.paymentId,
       record: encodeRecord(moved),
@@ -76,7 +77,8 @@ export async function makeAttempts(
       next: {
         ...next,
         transactionStatus: Transaction_Status[WAITING.transaction],
-        leaseS: leaseS(openConnection(catalogue, target.id), deps.schedule),
+        connectionIdentity: nextConnection.identity,
+        leaseS: leaseS(nextConnection, deps.schedule),
       },
     };
     const isBegun = await beginNext(deps, begin, beforeMs);

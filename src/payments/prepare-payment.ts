@@ -105,6 +105,7 @@ export async function preparePayment(
   const chosen = requireRoute(catalogue.router.choose(facts, seed, usesProviderToken(method)));
   const [first] = chosen.targets;
   if (!first) throw new Error(`route ${chosen.route.id} has no target`);
+  const connection = openConnection(catalogue, first.id);
 
   const paymentFacts: PaymentFacts = {
     paymentId: randomUUID(),
@@ -134,7 +135,8 @@ export async function preparePayment(
       transactionId: attempt.transactionId,
       transactionStatus: Transaction_Status[WAITING.transaction],
       connectionId: first.id,
-      leaseS: leaseS(openConnection(catalogue, first.id), deps.schedule),
+      connectionIdentity: connection.identity,
+      leaseS: leaseS(connection, deps.schedule),
       minorUnits: money.minorUnits,
       currency: money.currency,
       capture: method.kind === 'wallet' || method.options.capture,

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import Fastify, { type FastifyInstance } from 'fastify';
 import type { Config } from '#src/config.ts';
 import { sandboxProvider } from '#src/sandbox/sandbox-provider.ts';
@@ -20,10 +19,16 @@ export type Sandbox = {
  */
 export async function mountSandbox(
   app: FastifyInstance,
-  options: { readonly config: Config; readonly databaseUrl: string; readonly address: () => string },
+  options: {
+    readonly config: Config;
+    readonly databaseUrl: string;
+    readonly address: () => string;
+    /** The provider's API key, where the environment gives none. */
+    readonly apiKey: string;
+  },
 ): Promise<Sandbox> {
   const { config, databaseUrl, address } = options;
-  const apiKey = config.environment('SANDBOX_API_KEY') ?? randomBytes(16).toString('hex');
+  const apiKey = config.environment('SANDBOX_API_KEY') ?? options.apiKey;
   const provider = {
     prefix: SANDBOX_PREFIX,
     databaseUrl,

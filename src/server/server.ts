@@ -75,12 +75,14 @@ export async function createServer(options: ServerOptions): Promise<Server> {
   let closing: Promise<unknown> = Promise.resolve();
   const opened = () => open ?? notOpen();
 
+  const { requestHashKey, fingerprintKey, identityKey, sandboxApiKey } = hashKeys(options.keys.hashKey);
   const admission = createAdmission(config, (limit) => metrics.refusals.inc({ limit }));
   const observer = observePayments(metrics, tracing, log);
   const deps: PaymentDeps = {
     database,
     vault: observeVault(cardVault(options.keys.vaultKeys), log),
-    ...hashKeys(options.keys.hashKey),
+    requestHashKey,
+    fingerprintKey,
     catalogue: opened,
     now: systemClock(),
     encodeAnswer: textEncoder(jsonEncoder(PaymentSchema)),
@@ -127,7 +129,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     collect: () => open && showHealth(metrics, open.health),
   });
   const sandbox = config.sandbox
-    ? await mountSandbox(app, { ...options, address: () => address })
+    ? await mountSandbox(app, { ...options, address: () => address, apiKey: sandboxApiKey })
     : undefined;
   let stopRecovery: (() => Promise<void>) | undefined;
 
@@ -141,6 +143,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
         connectors: CONNECTORS,
         environment: (name) => config.environment(name) ?? sandbox?.environment[name],
         variables: sandboxUrl === undefined ? {} : { SANDBOX_URL: sandboxUrl },
+        identityKey,
         rates,
         observer: observeCatalogue(log),
       },

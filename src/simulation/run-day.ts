@@ -58,6 +58,7 @@ export function runDay(
       connectors: [simulatedConnector({ day, seed, payments: byId, time })],
       environment: () => undefined,
       variables: {},
+      identityKey: new Uint8Array(),
       rates: createApprovalRates(),
       observer: {
         conditionFailed: (routeId, error) => {

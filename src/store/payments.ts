@@ -11,6 +11,8 @@ export type Claim = {
   readonly transactionId: string;
   readonly transactionStatus: string;
   readonly connectionId: string;
+  /** The account at the provider that the connection stands for; no other is ever asked about this attempt. */
+  readonly connectionIdentity: string;
   readonly minorUnits: bigint;
   readonly currency: string;
   readonly capture: boolean;
@@ -61,13 +63,14 @@ const CLAIM_PAYMENT = `
     RETURNING id
   ), attempt AS (
     INSERT INTO transaction
-      (id, payment_id, connection_id, status, amount_minor_units, currency, capture, look_up_at, vaulted_token)
-    SELECT $7, id, $8, $9, $10, $11, $12, now() + make_interval(secs => $13), $14::uuid FROM claimed
+      (id, payment_id, connection_id, status, amount_minor_units, currency, capture, look_up_at, vaulted_token,
+        connection_identity)
+    SELECT $7, id, $8, $9, $10, $11, $12, now() + make_interval(secs => $13), $14::uuid, $15 FROM claimed
   )`;
 
 const CLAIM_CARD = `, waiting_card AS (
     INSERT INTO vaulted_token (id, account_id, type, card, card_number, active)
-    SELECT $14::uuid, $2, $15, $16, $17, false FROM claimed
+    SELECT $14::uuid, $2, $16, $17, $18, false FROM claimed
   )`;
 
 const CLAIM = { name: 'claim', text: `WITH ${CLAIM_PAYMENT} SELECT id FROM claimed` };
@@ -136,6 +139,7 @@ export async function claimPayment(database: Database, claim: Claim): Promise<bo
     claim.capture,
     claim.leaseS,
     claim.vault?.token ?? null,
+    claim.connectionIdentity,
   ];
   const { vault } = claim;
   if (vault) values.push(vault.type, vault.card, vault.cardNumber);
@@ -191,7 +195,10 @@ export type NextAttempt = {
   /** The record, whose last transaction is the next attempt. */
   readonly record: Uint8Array;
   readonly last: { readonly transactionId: string; readonly transactionStatus: string };
-  readonly next: Pick<Claim, 'transactionId' | 'transactionStatus' | 'connectionId' | 'leaseS'>;
+  readonly next: Pick<
+    Claim,
+    'transactionId' | 'transactionStatus' | 'connectionId' | 'connectionIdentity' | 'leaseS'
+  >;
 };
 
 // Only while the last attempt is still with who claimed it (fence 0) and open. The next one inherits what stays the same.
@@ -205,9 +212,10 @@ const BEGIN_NEXT = {
       RETURNING payment_id, amount_minor_units, currency, capture, vaulted_token
     ), next AS (
       INSERT INTO transaction
-        (id, payment_id, connection_id, status, amount_minor_units, currency, capture, look_up_at, vaulted_token)
+        (id, payment_id, connection_id, status, amount_minor_units, currency, capture, look_up_at, vaulted_token,
+          connection_identity)
       SELECT $4, payment_id, $5, $6, amount_minor_units, currency, capture, now() + make_interval(secs => $7),
-        vaulted_token
+        vaulted_token, $9
       FROM last
       RETURNING id
     ), moved AS (
@@ -234,6 +242,7 @@ export async function beginNextAttempt(database: Database, begin: NextAttempt): 
     begin.next.transactionStatus,
     begin.next.leaseS,
     begin.record,
+    begin.next.connectionIdentity,
   ]);
   return rows.length === 1;
 }

@@ -46,8 +46,23 @@ function createStored(file: string): StoredKeys {
   return stored;
 }
 
-/** One key makes two, so that what one hash tells helps nobody with the other (HKDF, RFC 5869). */
-export function hashKeys(key: Uint8Array): { requestHashKey: Uint8Array; fingerprintKey: Uint8Array } {
+/** Keys that are derived from the installation's hash key. */
+export type HashKeys = {
+  readonly requestHashKey: Uint8Array;
+  readonly fingerprintKey: Uint8Array;
+  /** What credentials are digested with that name a connection's account. */
+  readonly identityKey: Uint8Array;
+  /** The API key of the mounted sandbox provider, where the environment gives none: the same after every start. */
+  readonly sandboxApiKey: string;
+};
+
+/** Derives a key for each purpose, so that what one hash tells helps nobody with another (HKDF, RFC 5869). */
+export function hashKeys(key: Uint8Array): HashKeys {
   const derive = (purpose: string) => new Uint8Array(hkdfSync('sha256', key, '', purpose, 32));
-  return { requestHashKey: derive('request hash'), fingerprintKey: derive('card fingerprint') };
+  return {
+    requestHashKey: derive('request hash'),
+    fingerprintKey: derive('card fingerprint'),
+    identityKey: derive('connection identity'),
+    sandboxApiKey: Buffer.from(derive('sandbox api key')).toString('hex'),
+  };
 }

@@ -52,6 +52,7 @@ export function openBarePayments(databaseUrl: string, sampleFile: string): BareP
         record: draft,
         transactionStatus: 'PENDING',
         connectionId: 'bench',
+        connectionIdentity: 'bench',
         currency: CURRENCY,
         capture: true,
         leaseS: 30,

@@ -9,13 +9,16 @@ import { change, messageOf, SMALL } from '../support/small-catalogue.ts';
 
 const retired: string[] = [];
 
-const open = (text: string, predecessor?: OpenedCatalogue) =>
+type Over = { readonly apiKey?: string; readonly sandboxUrl?: string };
+
+const open = (text: string, predecessor?: OpenedCatalogue, over: Over = {}) =>
   openCatalogue(
     parseCatalogue(text, 'test.yaml'),
     {
       connectors: CONNECTORS,
-      environment: (name) => ({ ONE_KEY: 'key-7391' })[name],
-      variables: { SANDBOX_URL: 'http://127.0.0.1:1/sandbox' },
+      environment: (name) => ({ ONE_KEY: over.apiKey ?? 'key-7391' })[name],
+      variables: { SANDBOX_URL: over.sandboxUrl ?? 'http://127.0.0.1:1/sandbox' },
+      identityKey: new Uint8Array(32),
       rates: createApprovalRates(),
       observer: {
         conditionFailed: () => {},
@@ -63,7 +66,7 @@ describe('a catalogue that follows another', () => {
     const before = open(SMALL);
     const moved = change('$SANDBOX_URL', 'http://127.0.0.1:2/sandbox');
     expect(await messageOf(() => open(moved, before))).toBe(
-      'connection one: stands for another account now; give that an id of its own',
+      'connection one: stands for another account now (its address, its account, or the credential that names it); give that an id of its own',
     );
     const gone = open(change('id: one', 'id: two').replace('connection: one', 'connection: two'), before);
     expect(await messageOf(() => open(moved, gone))).toMatch(/connection one: stands for another/);
@@ -77,6 +80,35 @@ describe('a catalogue that follows another', () => {
     );
     expect(before.health.get('one')?.isAvailable()).toBe(true);
     await before.close();
+  });
+});
+
+describe('the identity of a connection, by which open outcomes find it after a restart,', () => {
+  async function identityOf(text: string, over: Over = {}): Promise<string | undefined> {
+    const catalogue = open(text, undefined, over);
+    await catalogue.close();
+    return catalogue.connections.get('one')?.identity;
+  }
+  const named = change('timeout_ms: 1000', 'timeout_ms: 1000, account_id: shop');
+
+  it('is another under another credential, where only that names the account', async () => {
+    const identity = await identityOf(SMALL);
+    expect(await identityOf(SMALL)).toBe(identity);
+    expect(await identityOf(SMALL, { apiKey: 'key-7392' })).not.toBe(identity);
+  });
+
+  it('stays the same under another credential, where a setting names the account', async () => {
+    expect(await identityOf(named, { apiKey: 'key-7392' })).toBe(await identityOf(named));
+    expect(await identityOf(named)).not.toBe(await identityOf(named.replace('shop', 'other')));
+  });
+
+  it('holds no credential', async () => {
+    expect(await identityOf(SMALL)).not.toContain('key-7391');
+  });
+
+  it('stays the same when the mounted sandbox listens on another port', async () => {
+    const sandboxUrl = 'http://127.0.0.1:2/sandbox';
+    expect(await identityOf(SMALL, { sandboxUrl })).toBe(await identityOf(SMALL));
   });
 });
 

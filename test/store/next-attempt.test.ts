@@ -33,7 +33,12 @@ afterAll(async () => {
 
 /** What goes on from an attempt that was declined, to another connection. */
 function nextOf({ paymentId, transactionId }: OpenAttempt): NextAttempt {
-  const next = { transactionId: randomUUID(), transactionStatus: 'PENDING', connectionId: 'second' };
+  const next = {
+    transactionId: randomUUID(),
+    transactionStatus: 'PENDING',
+    connectionId: 'second',
+    connectionIdentity: 'second account',
+  };
   return {
     paymentId,
     record: MOVED,
@@ -78,8 +83,20 @@ describe('beginning the next attempt', () => {
       look_ups: 0,
     };
     expect(await attempts()).toMatchObject([
-      { ...inherited, id: attempt.transactionId, status: 'DECLINED', look_up_at: null },
-      { ...inherited, id: begin.next.transactionId, status: 'PENDING', connection_id: 'second' },
+      {
+        ...inherited,
+        id: attempt.transactionId,
+        status: 'DECLINED',
+        look_up_at: null,
+        connection_identity: 'scripted',
+      },
+      {
+        ...inherited,
+        id: begin.next.transactionId,
+        status: 'PENDING',
+        connection_id: 'second',
+        connection_identity: 'second account',
+      },
     ]);
     const [lease] = await tables.query(
       'SELECT extract(epoch FROM look_up_at - created_at)::float8 AS s FROM transaction WHERE id = $1',

@@ -30,9 +30,9 @@ export type OpenAttempt = {
  */
 export async function claimAttempt(
   database: Database,
-  options: { leaseS?: number; connectionId?: string; vault?: boolean } = {},
+  options: { leaseS?: number; connectionId?: string; identity?: string; vault?: boolean } = {},
 ): Promise<OpenAttempt> {
-  const { leaseS = 0, connectionId = 'scripted' } = options;
+  const { leaseS = 0, connectionId = 'scripted', identity = 'scripted' } = options;
   const [paymentId, transactionId, idempotencyKey] = [randomUUID(), randomUUID(), randomUUID()];
   const vaultedToken = options.vault ? randomUUID() : undefined;
   const detail = create(PaymentMethodDetailSchema, { kind: { case: 'card', value: create(CardSchema) } });
@@ -60,6 +60,7 @@ export async function claimAttempt(
     transactionId,
     transactionStatus: 'PENDING',
     connectionId,
+    connectionIdentity: identity,
     minorUnits: 5_575n,
     currency: 'USD',
     capture: false,

@@ -62,9 +62,10 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
     await Promise.all([provider.close(), refusing.close()]);
   }
 
-  const { origin, basePath, acquirer, accountId = '' } = sandbox;
-  const identity = [origin + basePath, acquirer, accountId].join(' ');
-  return { identity, pay, lookUp, probe, close, deadlineMs: sandbox.timeoutMs };
+  const { origin, basePath, acquirer, accountId, apiKey } = sandbox;
+  const identity = [origin + basePath, acquirer, accountId ?? ''].join(' ');
+  const accountNamedBy = accountId === undefined ? apiKey : undefined;
+  return { identity, accountNamedBy, pay, lookUp, probe, close, deadlineMs: sandbox.timeoutMs };
 }
 
 function isConnectionRefusedCard(attempt: PaymentAttempt): boolean {
