@@ -1,9 +1,10 @@
-import { randomUUID } from 'node:crypto';
+import { pbkdf2, randomUUID } from 'node:crypto';
 import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeEach, expect, it } from 'vitest';
+import { fileStamp, startReloading } from '#src/catalogue/reload-catalogue.ts';
 import { sandboxCatalogue } from '../support/catalogues.ts';
 import { cardPayment, headersOne } from '../support/payment-requests.ts';
 import { ownDataDir, type ServiceProcess, startService } from '../support/service-process.ts';
@@ -55,6 +56,25 @@ it('goes by a new catalogue once its file has changed', async () => {
   replaceFile(renamed('By the new file'));
   await logged('catalogue loaded');
   expect(await routeTaken()).toBe('By the new file');
+});
+
+it('loads a catalogue that changes right after the start, before anything has looked at its file again', async () => {
+  const readAt = fileStamp(file);
+  // The machine is busy: what asks for the file's state in the background learns of it after the change.
+  for (let i = 0; i < 16; i++) pbkdf2('', '', 300_000, 32, 'sha256', () => {});
+  const replaced: string[] = [];
+  const stop = startReloading({
+    file,
+    readAt,
+    replace: ({ routes }) => replaced.push(...routes.map(({ name }) => name)),
+    reloaded: () => {},
+  });
+  try {
+    replaceFile(renamed('Changed at once'));
+    await expect.poll(() => replaced, { timeout: 10_000 }).toContain('Changed at once');
+  } finally {
+    stop();
+  }
 });
 
 it('goes by a new catalogue on SIGHUP', async () => {
