@@ -5,9 +5,23 @@ import { type Decimal, DecimalSchema } from '#gen/google/type/decimal_pb.js';
 /** An amount of money: an integer of the currency's minor units (ISO 4217), never a float. */
 export type Money = { readonly minorUnits: bigint; readonly currency: string };
 
-const DIGITS = new Map(currencyCodes.data.map((entry) => [entry.code, entry.digits]));
-/** Every currency code of ISO 4217. */
+/**
+ * Codes of ISO 4217 that nobody can be charged in: no currency, tests, precious metals and units of account. The standard
+ * gives them no minor unit ("N.A.").
+ */
+const NOT_MONEY = new Set('XXX XTS XAG XAU XPD XPT XBA XBB XBC XBD XDR XSU XUA'.split(' '));
+/** What ISO 4217 has added since the library's list of 2024-06-25. */
+const ADDED: readonly (readonly [code: string, digits: number])[] = [['XCG', 2]];
+const DIGITS = new Map<string, number>([
+  ...currencyCodes.data.flatMap(({ code, digits }) => (NOT_MONEY.has(code) ? [] : [[code, digits] as const])),
+  ...ADDED,
+]);
+/** Every code of ISO 4217 that amounts can be in. */
 export const CURRENCIES: ReadonlySet<string> = new Set(DIGITS.keys());
+
+/** An amount is at most 10^12 of its currency's major unit, and no more minor units than every JSON parser reads exactly. */
+const MAX_MAJOR_UNITS = 10n ** 12n;
+const MAX_MINOR_UNITS = BigInt(Number.MAX_SAFE_INTEGER);
 
 const DECIMAL = /^(-?)(\d+)(?:\.(\d+))?$/;
 const MAX_DECIMAL_LENGTH = 64;
@@ -15,6 +29,14 @@ const MAX_DECIMAL_LENGTH = 64;
 /** The number of decimals that ISO 4217 gives a currency; undefined when there is no such currency. */
 export function currencyDigits(currency: string): number | undefined {
   return DIGITS.get(currency);
+}
+
+/** The largest amount in a currency, either way of zero; undefined when there is no such currency. */
+export function largestAmount(currency: string): Money | undefined {
+  const digits = currencyDigits(currency);
+  if (digits === undefined) return undefined;
+  const limit = MAX_MAJOR_UNITS * 10n ** BigInt(digits);
+  return { minorUnits: limit < MAX_MINOR_UNITS ? limit : MAX_MINOR_UNITS, currency };
 }
 
 /** Whether a text is a decimal as the wire has it: `-?digits[.digits]`, no exponent, no spaces, no plus sign. */

@@ -7,7 +7,7 @@ import {
   type CreatePaymentRequest,
   CreatePaymentRequestSchema,
 } from '#gen/payments/v1/payment_service_pb.js';
-import { currencyDigits, isDecimal, parseMoney } from '#src/money.ts';
+import { currencyDigits, formatMoney, isDecimal, largestAmount, parseMoney } from '#src/money.ts';
 import type { FieldError } from '#src/service-error.ts';
 import { passesLuhn } from './card.ts';
 import { checkValues, type Report } from './check-values.ts';
@@ -16,7 +16,6 @@ import { checkValues, type Report } from './check-values.ts';
 export const COUNTRIES: ReadonlySet<string> = new Set(
   (countryCodes as [string, ...unknown[]][]).map(([alpha2]) => alpha2).filter((code) => code !== 'XK'),
 );
-const MAX_MAJOR_UNITS = 10n ** 12n;
 
 /**
  * Checks what the rules in the .proto cannot say: code lists, check digits, calendars, and money against its currency.
@@ -40,30 +39,39 @@ export function checkRequest(request: CreatePaymentRequest): FieldError[] {
 function checkAmount(report: Report, { amount }: CreatePaymentRequest): void {
   if (!amount) return;
   if (amount.currency && currencyDigits(amount.currency) === undefined) {
-    report('amount.currency', 'INVALID_FORMAT', 'must be an ISO 4217 currency code');
+    report(
+      'amount.currency',
+      'INVALID_FORMAT',
+      'must be the ISO 4217 code of a currency that can be paid in',
+    );
   }
   checkMoney(report, 'amount.value', amount.value, amount.currency);
   const money = parseMoney(amount.value?.value ?? '', amount.currency);
   if (money && money.minorUnits <= 0n) report('amount.value', 'OUT_OF_RANGE', 'must be above zero');
 }
 
-/** Any amount of money: a decimal that its currency can hold, at most 10^12 either way. */
+/** Any amount of money: a decimal that its currency can hold, within the largest amount either way. */
 function checkMoney(report: Report, field: string, decimal: Decimal | undefined, currency: string): void {
   if (!decimal) return;
   if (!isDecimal(decimal.value)) {
     report(field, 'INVALID_FORMAT', 'must be a decimal number without exponent');
     return;
   }
-  const digits = currencyDigits(currency);
-  if (digits === undefined) return;
+  const largest = largestAmount(currency);
+  if (!largest) return;
   const money = parseMoney(decimal.value, currency);
   if (!money) {
-    report(field, 'INVALID_FORMAT', `must have at most ${digits} decimals in this currency`);
+    report(
+      field,
+      'INVALID_FORMAT',
+      `must have at most ${currencyDigits(currency)} decimals in this currency`,
+    );
     return;
   }
-  const limit = MAX_MAJOR_UNITS * 10n ** BigInt(digits);
-  if (money.minorUnits > limit || money.minorUnits < -limit) {
-    report(field, 'OUT_OF_RANGE', 'must be at most 1000000000000');
+  if (money.minorUnits > largest.minorUnits) {
+    report(field, 'OUT_OF_RANGE', `must be at most ${formatMoney(largest)} in this currency`);
+  } else if (money.minorUnits < -largest.minorUnits) {
+    report(field, 'OUT_OF_RANGE', `must be at least -${formatMoney(largest)} in this currency`);
   }
 }
 
@@ -81,17 +89,37 @@ function checkDate(report: Report, field: string, date: string | undefined): voi
   }
 }
 
+const SCHEME = /^([a-z][a-z0-9+.-]*):\//i;
 // A bare name without a dot could be a scheme (javascript:1/…), so a host is dotted, or localhost.
 const HOST_PORT_PATH = /^(?:localhost|[a-z0-9-]+(?:\.[a-z0-9-]+)+)(?::\d{1,5})?(?:[/?#].*)?$/i;
 const UNSAFE_IN_URL = /[\s\\<>"'`{}|^\p{Cc}]/u;
+/** Schemes that a browser or a system runs, opens or sends something for; an app's own scheme is none of them. */
+const NO_APP = new Set(
+  (
+    'about blob chrome content data file filesystem ftp ftps intent jar javascript mailto ms-settings resource sftp ' +
+    'sms ssh tel telnet vbscript view-source ws wss'
+  ).split(' '),
+);
 
-/** A host with optional port and path, as the interface shows it, or an http(s) URL. It is echoed and never fetched. */
+/**
+ * Where the payer returns: a host with optional port and path, as the interface shows it, an http(s) URL, or a URL of an
+ * app's own scheme (`shop.app://paid`, RFC 8252). It is echoed and never fetched.
+ */
 function checkCallbackUrl(report: Report, callbackUrl: string | undefined): void {
   if (callbackUrl === undefined) return;
-  const url = /^https?:\/\//i.test(callbackUrl) ? callbackUrl : `https://${callbackUrl}`;
-  const fits = url === callbackUrl || HOST_PORT_PATH.test(callbackUrl);
-  if (fits && !UNSAFE_IN_URL.test(callbackUrl) && URL.canParse(url)) return;
-  report('callback_url', 'INVALID_FORMAT', 'must be a host with optional port and path, or an http(s) URL');
+  const scheme = SCHEME.exec(callbackUrl)?.[1]?.toLowerCase();
+  const isWeb = /^https?:\/\//i.test(callbackUrl);
+  const isApp = scheme !== undefined && scheme !== 'http' && scheme !== 'https' && !NO_APP.has(scheme);
+  const url = isWeb || isApp ? callbackUrl : `https://${callbackUrl}`;
+  const fits = isWeb || isApp || HOST_PORT_PATH.test(callbackUrl);
+  const parsed = fits && !UNSAFE_IN_URL.test(callbackUrl) ? URL.parse(url) : null;
+  if (!parsed) {
+    const message =
+      'must be a host with optional port and path, an http(s) URL, or a URL of an app’s own scheme';
+    report('callback_url', 'INVALID_FORMAT', message);
+  } else if (parsed.username || parsed.password) {
+    report('callback_url', 'NOT_ALLOWED', 'must not hold a user name or password');
+  }
 }
 
 function checkPayer(report: Report, payer: CustomerPayer): void {
@@ -135,7 +163,11 @@ function checkAirline(report: Report, airline: Airline, currency: string): void 
     const at = `${field}.legs[${i}]`;
     const fareCurrency = leg.baseFareCurrency ?? currency;
     if (leg.baseFareCurrency !== undefined && currencyDigits(leg.baseFareCurrency) === undefined) {
-      report(`${at}.base_fare_currency`, 'INVALID_FORMAT', 'must be an ISO 4217 currency code');
+      report(
+        `${at}.base_fare_currency`,
+        'INVALID_FORMAT',
+        'must be the ISO 4217 code of a currency that can be paid in',
+      );
     }
     checkMoney(report, `${at}.base_fare`, leg.baseFare, fareCurrency);
     checkCountry(report, `${at}.departure_airport_country`, leg.departureAirportCountry);

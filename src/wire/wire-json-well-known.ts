@@ -82,7 +82,7 @@ function plainMessage(desc: DescMessage, json: unknown, faults: Faults): unknown
   return faults.length > count ? undefined : fromJson(desc, plain as JsonValue);
 }
 
-/** Any JSON, copied, with numbers as JavaScript has them: what is not read by us is not money. */
+/** Any JSON, copied. A number that a double would change is refused, since it would be told back as another one. */
 function plainJson(json: unknown, faults: Faults, depth = 0): JsonValue | undefined {
   if (depth > NESTING_LIMIT) return noteFault(faults, 'INVALID_FORMAT', 'is nested too deeply');
   if (json === null || typeof json === 'boolean') return json;
@@ -90,8 +90,10 @@ function plainJson(json: unknown, faults: Faults, depth = 0): JsonValue | undefi
     return json.isWellFormed() ? json : noteFault(faults, 'INVALID_FORMAT', 'must be well-formed Unicode');
   }
   if (typeof json === 'number' || json instanceof RawNumber) {
-    const number = typeof json === 'number' ? json : Number(json.source);
-    return Number.isFinite(number) ? number : noteFault(faults, 'OUT_OF_RANGE', 'is too large');
+    if (typeof json === 'number') return json;
+    const number = Number(json.source);
+    if (!Number.isFinite(number)) return noteFault(faults, 'OUT_OF_RANGE', 'is too large');
+    return isKeptBy(number, json.source) ? number : noteFault(faults, 'OUT_OF_RANGE', INEXACT);
   }
   if (Array.isArray(json)) {
     return json.map((item) => plainJson(item, faults, depth + 1) as JsonValue);
@@ -102,4 +104,26 @@ function plainJson(json: unknown, faults: Faults, depth = 0): JsonValue | undefi
   });
   // Unlike assignment, this makes a member of what is named __proto__.
   return Object.fromEntries(entries);
+}
+
+const INEXACT = 'has more digits than a JSON number keeps exactly (IEEE 754); send it as a string';
+
+const NUMBER = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
+/** No double needs a longer literal, and what follows takes time that grows with its square. */
+const MAX_LITERAL_LENGTH = 800;
+
+/** Whether a double is, and prints as, the number that a literal means, to the last digit. */
+function isKeptBy(number: number, literal: string): boolean {
+  if (literal.length > MAX_LITERAL_LENGTH) return false;
+  return significantDigits(literal) === significantDigits(String(number));
+}
+
+/** The one spelling of a number: its digits without zeros around them, and the power of ten of the last. */
+function significantDigits(literal: string): string {
+  const [, sign = '', whole = '', fraction = '', exponent = '0'] = NUMBER.exec(literal) ?? [];
+  const digits = (whole + fraction).replace(/^0+/, '');
+  const significant = digits.replace(/0+$/, '');
+  if (significant === '') return '0';
+  const power = Number(exponent) - fraction.length + (digits.length - significant.length);
+  return `${sign}${significant}e${power}`;
 }

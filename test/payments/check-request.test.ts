@@ -17,15 +17,34 @@ describe('checkRequest', () => {
     expect(faults({})).toEqual([]);
   });
 
-  it.each(['1000000000000', '0.01', '10.000000'])('takes the amount %s', (value) => {
-    expect(faults({ amount: { currency: 'USD', value: { value } } })).toEqual([]);
+  it.each([
+    ['1000000000000', 'USD'],
+    ['0.01', 'USD'],
+    ['10.000000', 'USD'],
+    ['900719925474.0991', 'CLF'],
+    ['1000000000000', 'KWD'],
+    ['1', 'XCG'],
+  ])('takes the amount %s %s', (value, currency) => {
+    expect(faults({ amount: { currency, value: { value } } })).toEqual([]);
   });
+
+  it.each(['XXX', 'XTS', 'XAU', 'XAG', 'XPT', 'XPD', 'XBA', 'XDR', 'XSU', 'XUA'])(
+    'refuses %s, in which nobody can be charged',
+    (currency) => {
+      expect(faults({ amount: { currency, value: { value: '1' } } })).toEqual([
+        'amount.currency INVALID_FORMAT',
+      ]);
+    },
+  );
 
   it.each([
     ['1000000000000.01', 'USD', 'OUT_OF_RANGE'],
     ['1000000000001', 'JPY', 'OUT_OF_RANGE'],
     ['0', 'USD', 'OUT_OF_RANGE'],
     ['-10', 'USD', 'OUT_OF_RANGE'],
+    // Within 10^12, but more minor units than a double counts exactly: providers read JSON.
+    ['999999999999.9999', 'CLF', 'OUT_OF_RANGE'],
+    ['900719925474.0992', 'CLF', 'OUT_OF_RANGE'],
     ['1.5', 'JPY', 'INVALID_FORMAT'],
     ['1.0001', 'KWD', 'INVALID_FORMAT'],
     ['ten', 'USD', 'INVALID_FORMAT'],
@@ -48,7 +67,10 @@ describe('checkRequest', () => {
     'shop.example.com:8443/back?order=1#top',
     'localhost:3000',
     'http://127.0.0.1:8080/back',
-    'https://user@shop.example.com/zurück',
+    'https://shop.example.com/zurück?to=a@b.example',
+    'shop.app://paid',
+    'com.example.shop:/paid?order=1',
+    'SHOPAPP://paid',
     'xn--bcher-kva.example/a',
   ])('takes the callback_url %s', (callbackUrl) => {
     expect(faults({ callbackUrl })).toEqual([]);
@@ -61,6 +83,12 @@ describe('checkRequest', () => {
     'javascript://shop.example.com/%0aalert(1)',
     'data:text/html,x',
     'file:///etc/passwd',
+    'JavaScript://%0aalert(1)',
+    'data:/,x',
+    'vbscript://x',
+    'intent://scan/#Intent;end',
+    'ftp://shop.example.com',
+    'shopapp:paid',
     'http:shop.example.com',
     'https://',
     'https://shop.example.com:70000',
@@ -73,6 +101,15 @@ describe('checkRequest', () => {
     'shop.example.com:port',
   ])('refuses the callback_url %j', (callbackUrl) => {
     expect(faults({ callbackUrl })).toEqual(['callback_url INVALID_FORMAT']);
+  });
+
+  it.each([
+    'https://user:password@shop.example.com/back',
+    'https://user@shop.example.com/back',
+    'https:///user:password@shop.example.com',
+    'shop.app://user:password@paid',
+  ])('refuses the credentials in the callback_url %s', (callbackUrl) => {
+    expect(faults({ callbackUrl })).toEqual(['callback_url NOT_ALLOWED']);
   });
 
   it.each(['2024-02-29', '1900-01-01', '0001-01-01'])('takes the date %s', (dateOfBirth) => {

@@ -96,7 +96,8 @@ export declare type CreatePaymentRequest = Message<"payments.v1.CreatePaymentReq
   workflow: Payment_Workflow;
 
   /**
-   * Where the payer returns: a host with optional port and path, or an http(s) URL. Echoed, never fetched.
+   * Where the payer returns: a host with optional port and path, an http(s) URL, or a URL of an app's own scheme, without
+   * credentials. Echoed, never fetched.
    *
    * @generated from field: optional string callback_url = 10;
    */
@@ -133,7 +134,7 @@ export declare type CreatePaymentRequest_Amount = Message<"payments.v1.CreatePay
   currency: string;
 
   /**
-   * Above zero, at most 10^12, with no more decimals than the currency has.
+   * Above zero, at most 10^12 and 2^53 - 1 minor units, with no more decimals than the currency has.
    *
    * @generated from field: google.type.Decimal value = 2;
    */

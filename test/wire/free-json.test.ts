@@ -1,0 +1,49 @@
+import { toJson } from '@bufbuild/protobuf';
+import { ValueSchema } from '@bufbuild/protobuf/wkt';
+import { expect, it } from 'vitest';
+import { CreatePaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
+import type { ServiceError } from '#src/service-error.ts';
+import { parseJson } from '#src/wire/parse-json.ts';
+import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
+
+const decode = jsonDecoder(CreatePaymentRequestSchema);
+const withNumber = (literal: string) =>
+  decode(parseJson(Buffer.from(`{"customer_payer":{"device_fingerprints":[{"n":[${literal}]}]}}`)));
+
+it.each([
+  '9007199254740991',
+  '-9007199254740992',
+  '9007199254740994',
+  '1e2',
+  '1E+23',
+  '0.1',
+  '0.30000000000000004',
+  '100000000000000000000',
+  '5e-324',
+  '0.0000000000000000000000',
+  '-0.0',
+  '1.7976931348623157e308',
+])('keeps the number %s of free JSON, which a double holds', (literal) => {
+  const [value] = withNumber(literal).customerPayer?.deviceFingerprints ?? [];
+  expect(value && toJson(ValueSchema, value)).toEqual({ n: [Number(literal)] });
+});
+
+it.each([
+  '9007199254740993',
+  '-9007199254740993',
+  '123456789012345678901234567890',
+  '0.1234567890123456789',
+  '9007199254740993e0',
+  '1e-400',
+  '1e400',
+  `0.${'0'.repeat(200_000)}1`,
+])('refuses the number %.30s of free JSON by name, which a double would change', (literal) => {
+  try {
+    withNumber(literal);
+    expect.unreachable();
+  } catch (error) {
+    expect((error as ServiceError).fields).toMatchObject([
+      { field: 'customer_payer.device_fingerprints[0]', code: 'OUT_OF_RANGE' },
+    ]);
+  }
+});
