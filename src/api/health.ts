@@ -11,7 +11,7 @@ import {
 /** What health is told by. */
 export type HealthOptions = {
   readonly readiness: {
-    /** Whether a payment could be taken now: the database answers, its migrations are done. A rejection means no. */
+    /** Reports whether a payment could be written now. A rejection means no. */
     check(): Promise<boolean>;
   };
   /** The services that gRPC clients may ask about by name. */

@@ -21,6 +21,7 @@ import { observeAuthentication } from '#src/observe/observe.ts';
 import type { Caller, PaymentDeps } from '#src/payments/create-payment.ts';
 import { findAccountKeys } from '#src/store/accounts.ts';
 import type { Database } from '#src/store/database.ts';
+import { checkWritable } from '#src/store/payments.ts';
 import { orUnavailable } from '#src/store/unavailable.ts';
 
 /** What the API is mounted with. */
@@ -63,7 +64,7 @@ export function mountApi(app: FastifyInstance, api: Api): void {
   const health = createHealth({
     services,
     draining: api.draining,
-    readiness: { check: async () => api.ready() && (await database.check().then(() => true)) },
+    readiness: { check: async () => api.ready() && (await checkWritable(database).then(() => true)) },
   });
   const onError = (err: unknown) => app.log.error({ err }, 'an rpc failed');
 

@@ -39,8 +39,6 @@ export type Database = {
    * @param timeoutMs how long each statement may take; by default as long as for `query`.
    */
   transaction<T>(work: (run: Run) => Promise<T>, timeoutMs?: number): Promise<T>;
-  /** Resolves when the database answers. */
-  check(): Promise<void>;
   /**
    * Refuses a database that acknowledges a commit before it is on the disk.
    *
@@ -74,7 +72,6 @@ const CLIENT_TIMEOUT_MARGIN_MS = 1_000;
 
 const INT8_OID = 20;
 
-const CHECK: Statement = { name: 'check', text: 'SELECT 1' };
 // A setting that another engine with PostgreSQL's protocol does not have reads as null.
 const DURABILITY: Statement = {
   name: 'durability',
@@ -97,15 +94,37 @@ export function openDatabase(options: DatabaseOptions): Database {
     keepAliveInitialDelayMillis: KEEP_ALIVE_DELAY_MS,
     types: { getTypeParser },
   });
+  // After a failover every connection of the pool may lead to the old primary: one that turns out to be read-only ends
+  // all that were made before that was seen.
+  const generations = new WeakMap<pg.ClientBase, number>();
+  let generation = 0;
+  const retireGenerationOf = (client: pg.PoolClient) => {
+    if (generations.get(client) !== generation) return;
+    generation += 1;
+    options.log.warn('the database is read-only; its connections are closed and made anew');
+  };
+
   // A connection that breaks while idle leaves the pool by itself; the next query makes a new one.
   pool.on('error', (error) => options.log.warn({ code: codeOf(error) }, 'a database connection broke'));
   // While lent out it would have no listener, and an 'error' event without one ends the process.
-  pool.on('connect', (client) => client.on('error', () => {}));
+  pool.on('connect', (client) => {
+    client.on('error', () => {});
+    generations.set(client, generation);
+  });
 
-  const connect = () =>
-    pool.connect().catch((cause) => {
-      throw new DatabaseUnavailableError(cause);
-    });
+  const connect = async () => {
+    for (;;) {
+      const client = await pool.connect().catch((cause) => {
+        throw new DatabaseUnavailableError(cause);
+      });
+      if (generations.get(client) === generation) return client;
+      client.release(true);
+    }
+  };
+  const releaseAfter = (client: pg.PoolClient, error: unknown) => {
+    if (isReadOnly(error)) retireGenerationOf(client);
+    client.release(isReadOnly(error) || !isOfStatement(error));
+  };
 
   const query: Database['query'] = async (statement, values) => {
     const client = await connect();
@@ -118,7 +137,7 @@ export function openDatabase(options: DatabaseOptions): Database {
       client.release();
       return result;
     } catch (error) {
-      client.release(!leavesConnectionSound(error));
+      releaseAfter(client, error);
       throw error;
     }
   };
@@ -132,12 +151,12 @@ export function openDatabase(options: DatabaseOptions): Database {
         client.release();
         return result;
       } catch (error) {
+        if (isReadOnly(error)) retireGenerationOf(client);
         // Closing the connection rolls back, whatever state it is in.
         client.release(true);
         throw error;
       }
     },
-    check: async () => void (await query(CHECK)),
     assertDurable: async (allowUnsafe) => {
       const { rows } = await query<{ name: string; value: string | null }>(DURABILITY);
       const off = rows.filter((row) => row.value === 'off').map((row) => row.name);
@@ -167,17 +186,18 @@ async function inTransaction<T>(
 }
 
 /**
- * Whether a rejected statement surely changed nothing: it was never run, or the database itself said that it failed. A
- * connection that broke while it ran tells neither.
+ * Reports whether a rejected statement is proven to have changed nothing: no connection could be had, or the database
+ * rolled the statement back and said so. A broken connection proves nothing, and neither does a FATAL error: a connection
+ * pooler reports one when it loses the server in the middle of a commit.
  */
 export function isSurelyNotCommitted(error: unknown): boolean {
-  return error instanceof DatabaseUnavailableError || error instanceof pg.DatabaseError;
+  return error instanceof DatabaseUnavailableError || isOfStatement(error);
 }
 
 /**
- * Whether a rejection of the database says that it is not at hand (unreachable, refusing, shutting down, read-only after
- * a failover, out of connections, memory or disk, too slow, or in a conflict that a retry resolves) rather than that we have a bug. What was being run may have been
- * committed all the same, unless it is a DatabaseUnavailableError.
+ * Reports whether a rejection means that the database is unavailable (unreachable, refusing, shutting down, read-only
+ * after a failover, out of connections, memory or disk, too slow, or in a conflict that a retry resolves) rather than
+ * that we have a bug. The statement may have been committed all the same: `isSurelyNotCommitted` tells.
  */
 export function isUnavailable(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
@@ -201,9 +221,22 @@ const NETWORK_CODES = new Set([
 /** node-postgres gives these no code. */
 const BROKEN_CONNECTION = /^(Connection terminated|Query read timeout|Client (has encountered|was closed))/;
 
-/** After an ordinary SQL error PostgreSQL goes on with the connection; node-postgres' own pool would throw it away. */
-function leavesConnectionSound(error: unknown): boolean {
-  return error instanceof pg.DatabaseError && error.severity === 'ERROR';
+/**
+ * Reports whether an error is the database's word on the statement: it was rolled back, and the connection goes on. (After
+ * any error node-postgres' own pool would throw the connection away.)
+ */
+function isOfStatement(error: unknown): boolean {
+  if (!(error instanceof pg.DatabaseError) || error.severity !== 'ERROR') return false;
+  return error.code !== undefined && !OF_CONNECTION_SQLSTATE.test(error.code);
+}
+
+/** What is said of a connection or a server, not of a statement: 08 connection, 40003 completion unknown, 57P shutdown, 58 system. */
+const OF_CONNECTION_SQLSTATE = /^(08|40003$|57P|58)/;
+
+const READ_ONLY_SQLSTATE = '25006';
+
+function isReadOnly(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && error.code === READ_ONLY_SQLSTATE;
 }
 
 function codeOf(error: Error): string | undefined {

@@ -261,3 +261,14 @@ export async function getPaymentRecord(
   const { rows } = await database.query<{ record: Buffer }>(GET_PAYMENT, [paymentId, accountId]);
   return rows[0]?.record;
 }
+
+// It writes no row, and fails wherever a payment could not be written: on a standby, without the schema or the privilege.
+const CHECK_WRITABLE = {
+  name: 'check_writable',
+  text: 'UPDATE payment SET status = status WHERE false',
+};
+
+/** Resolves when a payment could be written now; rejects as a claim would. */
+export async function checkWritable(database: Database): Promise<void> {
+  await database.query(CHECK_WRITABLE);
+}

@@ -4,7 +4,7 @@ import { type Link, startTcpProxy, type TcpProxy } from './tcp-proxy.ts';
 /**
  * A proxy before PostgreSQL that knows its messages (PostgreSQL, "Message Formats") as far as to tell which named
  * statement a request runs, and where its response ends. It asks the gate at `<statement>:request` and
- * `<statement>:response`. A request held is not run yet; a response held or cut was run and committed.
+ * `<statement>:response`. A request held is not run yet; a response held, cut or refused was run and committed.
  */
 export function startDatabaseProxy(targetPort: number, gate: Gate): Promise<TcpProxy> {
   return startTcpProxy(targetPort, () => {
@@ -43,7 +43,7 @@ async function carryRequests({ client, server, wait }: Link, gate: Gate, asked: 
         if (statement) asked.push(statement);
         server.write(Buffer.concat(batch));
       } else {
-        client.write(refusal(verdict.refuse));
+        client.write(Buffer.concat([errorResponse('ERROR', verdict.refuse), READY_FOR_QUERY]));
       }
       batch = [];
       statement = '';
@@ -75,7 +75,8 @@ async function carryResponses({ client, server, wait }: Link, gate: Gate, asked:
       await wait();
       const statement = isReady ? asked.shift() : undefined;
       const verdict = statement ? await gate.pass(`${statement}:response`) : 'pass';
-      if (verdict !== 'pass') return void client.resetAndDestroy();
+      if (verdict === 'cut') return void client.resetAndDestroy();
+      if (verdict !== 'pass') return void client.end(errorResponse('FATAL', verdict.refuse));
       client.write(Buffer.concat(response));
       response = [];
     }
@@ -83,12 +84,13 @@ async function carryResponses({ client, server, wait }: Link, gate: Gate, asked:
   if (response.length > 0) client.write(Buffer.concat(response));
 }
 
-/** ErrorResponse and ReadyForQuery. */
-function refusal(sqlstate: string): Buffer {
-  const fields = `SERROR\0VERROR\0C${sqlstate}\0Mrefused by a test\0\0`;
+function errorResponse(severity: 'ERROR' | 'FATAL', sqlstate: string): Buffer {
+  const fields = `S${severity}\0V${severity}\0C${sqlstate}\0Mrefused by a test\0\0`;
   const error = Buffer.alloc(5 + fields.length);
   error.write('E');
   error.writeUInt32BE(4 + fields.length, 1);
   error.write(fields, 5, 'latin1');
-  return Buffer.concat([error, Buffer.from('Z\0\0\0\x05I', 'latin1')]);
+  return error;
 }
+
+const READY_FOR_QUERY = Buffer.from('Z\0\0\0\x05I', 'latin1');

@@ -1,6 +1,7 @@
 /**
  * What is done with a message at a point of its way: let through, held until it is released, cut off with its
- * connection, or (at the database, for requests) refused with an SQLSTATE.
+ * connection, or (at the database) refused with an SQLSTATE. A request is refused as the database does, with an ERROR; a
+ * response is replaced as a connection pooler does that has lost its server, with a FATAL error.
  */
 export type Verdict = 'pass' | 'cut' | { readonly refuse: string };
 

@@ -10,6 +10,7 @@ const log = pino({ level: 'silent' });
 const INSERT = { name: 'insert', text: 'INSERT INTO item (id) VALUES ($1)' };
 const COUNT = { name: 'count', text: 'SELECT count(*) AS items FROM item' };
 const SLEEP = { name: 'sleep', text: 'SELECT pg_sleep($1)' };
+const CHECK = { name: 'check', text: 'SELECT 1' };
 const PID = { name: 'pid', text: 'SELECT pg_backend_pid() AS pid' };
 
 let test: TestDatabase;
@@ -118,13 +119,13 @@ describe('unavailability', () => {
     const closed = await listen(() => {});
     const port = portOf(closed);
     closed.close();
-    await expectUnavailable(open({ url: at(port) }).check());
+    await expectUnavailable(open({ url: at(port) }).query(CHECK));
   });
 
   it('is a name that does not resolve, a wrong password, and a database that is not there', async () => {
-    await expectUnavailable(open({ url: test.url.replace('127.0.0.1', 'nowhere.invalid') }).check());
-    await expectUnavailable(open({ url: test.url.replace(/:[0-9a-f]{64}@/, ':guess@') }).check());
-    await expectUnavailable(open({ url: `${test.url}_not` }).check());
+    await expectUnavailable(open({ url: test.url.replace('127.0.0.1', 'nowhere.invalid') }).query(CHECK));
+    await expectUnavailable(open({ url: test.url.replace(/:[0-9a-f]{64}@/, ':guess@') }).query(CHECK));
+    await expectUnavailable(open({ url: `${test.url}_not` }).query(CHECK));
   });
 
   it('is an exhausted pool, told within the bound', async () => {
@@ -141,7 +142,7 @@ describe('unavailability', () => {
     const sockets: Socket[] = [];
     const silent = await listen((socket) => sockets.push(socket));
     const started = performance.now();
-    await expectUnavailable(open({ url: at(portOf(silent)), connectTimeoutMs: 200 }).check());
+    await expectUnavailable(open({ url: at(portOf(silent)), connectTimeoutMs: 200 }).query(CHECK));
     expect(performance.now() - started).toBeLessThan(600);
     for (const socket of sockets) socket.destroy();
     silent.close();
@@ -156,30 +157,32 @@ describe('unavailability', () => {
   it('is a database that goes silent in the middle of a statement', async () => {
     const relay = await openRelay();
     const hurried = open({ url: at(relay.port), statementTimeoutMs: 100 });
-    await hurried.check();
+    await hurried.query(CHECK);
     relay.mute();
-    await expectUnavailable(hurried.check());
+    await expectUnavailable(hurried.query(CHECK));
+    // The silent connection is not used again: new ones are not muted.
+    await hurried.query(CHECK);
     relay.close();
   });
 
   it('is a connection that is cut in the middle of a statement', async () => {
     const relay = await openRelay();
     const cut = open({ url: at(relay.port) });
-    await cut.check();
+    await cut.query(CHECK);
     const running = expectUnavailable(cut.query(SLEEP, [5]));
     setTimeout(relay.cut, 50);
     await running;
-    await cut.check();
+    await cut.query(CHECK);
     relay.close();
   });
 
   it('is a session that an administrator ends, idle, running or in a transaction, and the next query reconnects', async () => {
     const single = open({ maxConnections: 1 });
-    await single.check();
+    await single.query(CHECK);
     await endSessions();
     await expect
       .poll(() =>
-        single.check().then(
+        single.query(CHECK).then(
           () => true,
           () => false,
         ),
@@ -194,7 +197,7 @@ describe('unavailability', () => {
         await run('SELECT 1');
       }),
     );
-    await single.check();
+    await single.query(CHECK);
   });
 
   it('is not a mistake of ours', async () => {

@@ -17,6 +17,28 @@ export const DATABASE: readonly Case[] = [
     },
   },
   {
+    name: 'a pooler loses its server in commit 1, and says so with a FATAL error',
+    short: true,
+    async run(world) {
+      const replica = await world.startReplica();
+      const order = world.order();
+      const code = world.random.pick(['08P01', '08006', '57P01', '58000', '25006']);
+      world.gate.next('claim:response', { refuse: code }, world.random.integer(1, 3));
+      const answer = await send(replica.url, order);
+      world.expect(paymentOf(answer)?.status === 'SUCCEEDED', `${code}: it was answered ${answer.status}`);
+    },
+  },
+  {
+    name: 'a pooler loses its server in commit 2, and says so with a FATAL error',
+    async run(world) {
+      const replica = await world.startReplica();
+      const order = world.order();
+      world.gate.next('finish:response', { refuse: '08P01' }, world.random.integer(1, 3));
+      const answer = await send(replica.url, order);
+      world.expect(paymentOf(answer)?.status === 'SUCCEEDED', `it was answered ${answer.status}`);
+    },
+  },
+  {
     name: 'the acknowledgement of commit 2 lost',
     async run(world) {
       const replica = await world.startReplica();
@@ -105,6 +127,24 @@ export const DATABASE: readonly Case[] = [
     },
   },
   {
+    name: 'a primary that turns read-only under the pool, and stays there beside the new one',
+    ownCluster: true,
+    async run(world) {
+      const replica = await world.startReplica();
+      const isReady = async () => (await fetch(`${replica.url}/readyz`)).status === 200;
+      await Promise.all([1, 2, 3, 4].map(() => send(replica.url, world.order())));
+      await turnReadOnly(world);
+      await world.until('readiness to tell of it', async () => !(await isReady()), 5_000);
+      const refused = world.order();
+      const answer = await send(replica.url, refused);
+      world.expect(reasonOf(answer) === 'SERVICE_UNAVAILABLE', `it was answered ${answer.status}`);
+      await makeNewSessionsWritable(world);
+      await world.until('readiness to come back', isReady, 5_000);
+      const again = await send(replica.url, refused);
+      world.expect(paymentOf(again)?.status === 'SUCCEEDED', `then it was answered ${again.status}`);
+    },
+  },
+  {
     name: 'database killed, stopped, frozen, restarted',
     ownCluster: true,
     alone: true,
@@ -122,6 +162,20 @@ export const DATABASE: readonly Case[] = [
     },
   },
 ];
+
+/** Makes every session read-only, those of the pool and those to come, as those of a demoted primary are. */
+async function turnReadOnly({ cluster }: World): Promise<void> {
+  // But for our own: a database's own setting is for its new sessions, and goes before the file's.
+  await cluster.run('ALTER DATABASE postgres SET default_transaction_read_only = off');
+  await cluster.run('ALTER SYSTEM SET default_transaction_read_only = on');
+  await cluster.run('SELECT pg_reload_conf()');
+}
+
+/** Puts a writable primary in the place of the read-only one: sessions that are open stay at the old one. */
+async function makeNewSessionsWritable({ cluster, query }: World): Promise<void> {
+  const [row] = await query('SELECT current_database() AS name');
+  await cluster.run(`ALTER DATABASE ${row?.name} SET default_transaction_read_only = off`);
+}
 
 async function killDatabase(world: World): Promise<void> {
   await world.cluster.kill();

@@ -1,0 +1,117 @@
+import pg from 'pg';
+import { pino } from 'pino';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import {
+  type Database,
+  type DatabaseOptions,
+  isSurelyNotCommitted,
+  isUnavailable,
+  openDatabase,
+} from '#src/store/database.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+
+const log = pino({ level: 'silent' });
+const INSERT = { name: 'insert', text: 'INSERT INTO item (id) VALUES (DEFAULT)' };
+/** Makes its session what every session is whose primary was demoted under it. */
+const TURN_READ_ONLY = {
+  name: 'turn_read_only',
+  text: "SELECT set_config('default_transaction_read_only', 'on', false), pg_sleep(0.05)",
+};
+const PID = { name: 'pid', text: 'SELECT pg_backend_pid() AS pid, pg_sleep(0.05)' };
+
+let test: TestDatabase;
+const opened: Database[] = [];
+
+beforeAll(async () => {
+  test = await createTestDatabase({ empty: true });
+  const setup = open();
+  await setup.transaction((run) => run('CREATE TABLE item (id bigserial PRIMARY KEY)'));
+});
+
+afterEach(() => Promise.all(opened.splice(0).map((each) => each.close())));
+
+afterAll(() => test.drop());
+
+function open(options: Partial<DatabaseOptions> = {}): Database {
+  const each = openDatabase({ url: test.url, maxConnections: 2, log, ...options });
+  opened.push(each);
+  return each;
+}
+
+/** The sessions of a pool of two connections. */
+async function sessionsOf(pool: Database): Promise<unknown[]> {
+  const results = await Promise.all([pool.query(PID), pool.query(PID)]);
+  return results.map(({ rows }) => rows[0]?.pid);
+}
+
+async function failureOf(promise: Promise<unknown>): Promise<unknown> {
+  const error = await promise.then(
+    () => 'resolved',
+    (caught: unknown) => caught,
+  );
+  expect(error).toBeInstanceOf(Error);
+  return error;
+}
+
+describe('a primary that turns read-only under the pool', () => {
+  it('is unavailable, and no connection that was made before is used again', async () => {
+    const database = open();
+    const before = await sessionsOf(database);
+    await Promise.all([database.query(TURN_READ_ONLY), database.query(TURN_READ_ONLY)]);
+    expect(isUnavailable(await failureOf(database.query(INSERT)))).toBe(true);
+    const after = await sessionsOf(database);
+    expect(after.filter((session) => before.includes(session))).toEqual([]);
+    await database.query(INSERT);
+  });
+
+  it('is noticed by a transaction too', async () => {
+    const database = open();
+    const before = await sessionsOf(database);
+    await Promise.all([database.query(TURN_READ_ONLY), database.query(TURN_READ_ONLY)]);
+    const failed = database.transaction((run) => run('INSERT INTO item (id) VALUES (DEFAULT)'));
+    expect(isUnavailable(await failureOf(failed))).toBe(true);
+    expect((await sessionsOf(database)).filter((session) => before.includes(session))).toEqual([]);
+  });
+});
+
+describe('that nothing was committed', () => {
+  const raise = (code: string) => ({
+    name: `raise_${code}`,
+    text: `DO $$ BEGIN RAISE EXCEPTION 'made to fail' USING ERRCODE = '${code}'; END $$`,
+  });
+
+  it.each(['23505', '40001', '40P01', '53100', '57014', 'XX000', '25006'])(
+    'is proven by an ERROR of the statement itself, such as %s',
+    async (code) => {
+      expect(isSurelyNotCommitted(await failureOf(open().query(raise(code))))).toBe(true);
+    },
+  );
+
+  it.each(['08006', '08P01', '08007', '40003', '57P01', '57P03', '58000'])(
+    'is not proven by an error of the connection or the server, such as %s, whose connection is closed',
+    async (code) => {
+      const single = open({ maxConnections: 1 });
+      const before = await single.query(PID);
+      expect(isSurelyNotCommitted(await failureOf(single.query(raise(code))))).toBe(false);
+      expect((await single.query(PID)).rows).not.toEqual(before.rows);
+    },
+  );
+
+  it('is not proven by a FATAL error, whatever its code', () => {
+    const pooler = new pg.DatabaseError('server closed the connection', 40, 'error');
+    expect(isSurelyNotCommitted(Object.assign(pooler, { severity: 'FATAL', code: '23505' }))).toBe(false);
+    expect(isSurelyNotCommitted(Object.assign(pooler, { severity: 'PANIC' }))).toBe(false);
+    expect(isSurelyNotCommitted(Object.assign(pooler, { severity: 'ERROR' }))).toBe(true);
+    expect(isSurelyNotCommitted(Object.assign(pooler, { code: undefined }))).toBe(false);
+  });
+
+  it('is not proven by a connection that broke', () => {
+    expect(isSurelyNotCommitted(new Error('Connection terminated unexpectedly'))).toBe(false);
+    expect(isSurelyNotCommitted(Object.assign(new Error('read'), { code: 'ECONNRESET' }))).toBe(false);
+  });
+
+  it('is proven where no connection could be had', async () => {
+    const nowhere = open({ url: test.url.replace('127.0.0.1', 'nowhere.invalid') });
+    expect(isSurelyNotCommitted(await failureOf(nowhere.query(PID)))).toBe(true);
+  });
+});
