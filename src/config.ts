@@ -9,6 +9,8 @@ export type Config = {
   readonly tls: { readonly cert: Buffer; readonly key: Buffer } | undefined;
   /** undefined: the service starts its own PostgreSQL. */
   readonly databaseUrl: string | undefined;
+  /** Where providers and payers reach the service, without a slash at its end; undefined: the address listened on. */
+  readonly publicUrl: string | undefined;
   readonly databaseMaxConnections: number;
   /** Takes a database that acknowledges commits which a crash can undo. */
   readonly allowUnsafeDatabase: boolean;
@@ -115,6 +117,7 @@ export function readConfig(environment: Environment = process.env): Config {
       readOperatorKeys(text('OPERATOR_KEYS'), problems) ??
       (sandbox && !databaseUrl ? [SANDBOX_OPERATOR_KEY] : []),
     sandbox,
+    publicUrl: httpUrl('PUBLIC_URL')?.replace(/\/+$/, ''),
     sandboxPublicUrl: httpUrl('SANDBOX_PUBLIC_URL')?.replace(/\/+$/, ''),
     logLevel: oneOf('LOG_LEVEL', ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'], 'info'),
     inProgressWaitMs: integer('IN_PROGRESS_WAIT_MS', 5_000, 0, 60_000),

@@ -166,7 +166,9 @@ function healthOf(outcome: Outcome): boolean | undefined {
     case 'approved':
     case 'redirect':
     case 'pending':
+    case 'to_complete':
     case 'declined':
+    case 'expired':
       return true;
     case 'not_sent':
       return outcome.because === 'unreachable' ? false : undefined;

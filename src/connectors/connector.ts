@@ -1,11 +1,13 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import type { AdditionalData } from '#gen/payments/v1/additional_data_pb.js';
 import type { CustomerPayer } from '#gen/payments/v1/customer_payer_pb.js';
+import type { StoredCredentials, ThreeDSecure } from '#gen/payments/v1/payment_method_pb.js';
 import type { ProviderData } from '#gen/payments/v1/payment_pb.js';
 import type { Money } from '#src/money.ts';
 import type { Secret } from '#src/secret.ts';
+import type { Capabilities } from './capabilities.ts';
 
-/** How one kind of provider is spoken to. One folder under connectors/, one line in registry.ts. */
+/** Speaks to one kind of provider. One folder under connectors/, one line in registry.ts. */
 export type Connector = {
   /** The name that a catalogue's connection gives in `connector`. */
   readonly name: string;
@@ -17,7 +19,7 @@ export type Connector = {
   connect(settings: JsonObject, context: ConnectContext): ProviderConnection;
 };
 
-/** What a connection is made with, beside its settings. */
+/** What a connection is opened with, beside its settings. */
 export type ConnectContext = {
   /** Shown in the record's provider_id and provider_data.id. */
   readonly providerId: string;
@@ -25,11 +27,17 @@ export type ConnectContext = {
   readonly secrets: Readonly<Record<string, Secret>>;
 };
 
-/** An open connection at a provider. */
+/**
+ * An open connection at a provider.
+ *
+ * Every call that may move money (`pay`, `capture`, `cancel`, `refund`, `complete`) is made under one deadline,
+ * `deadlineMs`, however many HTTP requests it takes; exactly one of those requests moves money. What is lost before that
+ * one is `not_sent`, what is lost at it is `unknown`. Calls never throw: what could not be learned is an outcome too.
+ */
 export type ProviderConnection = {
   /**
-   * Which account at which provider it is, such as its address and account: what is looked up at another would be
-   * answered "never heard of it". Holds no secret.
+   * Names the account at the provider, such as its address and account: what is looked up at another would be answered
+   * "never heard of it". Holds no secret.
    */
   readonly identity: string;
   /**
@@ -38,66 +46,69 @@ export type ProviderConnection = {
    * credentials may change.
    */
   readonly accountNamedBy?: Secret | undefined;
-  /**
-   * Sends one attempt, once. Never throws and always ends by the connection's deadline: what could not be learned is an
-   * outcome too.
-   */
-  pay(attempt: PaymentAttempt): Promise<Outcome>;
-  /** By when `pay`, `lookUp` and `probe` have ended, whatever happens. */
+  /** What the provider can do; routing passes over connections that cannot do what is asked. */
+  readonly capabilities: Capabilities;
+  /** Bound of every call, in milliseconds. */
   readonly deadlineMs: number;
+  /** Sends one attempt, once. A card with `verify` is checked without charging anything. */
+  pay(attempt: PaymentAttempt): Promise<Outcome>;
+  /** Takes money that an authorization holds. undefined: the provider cannot. */
+  readonly capture: ((operation: CaptureOperation) => Promise<Outcome>) | undefined;
+  /** Releases what is not captured. undefined: the provider cannot. */
+  readonly cancel: ((operation: Operation) => Promise<Outcome>) | undefined;
+  /** Gives money back. undefined: the provider cannot. */
+  readonly refund: ((operation: Operation) => Promise<Outcome>) | undefined;
   /**
-   * Learns what became of an attempt whose outcome is not known; undefined for a provider that offers no look-up. Like
-   * `pay` it never throws. `not_sent` is the provider's word that it did not happen and never will; that it has not
-   * heard of it yet is `unknown`.
+   * Takes the money of a redirect that the payer agreed to (PayPal's capture of an order), after a look-up answered
+   * `to_complete`. Its idempotency key derives from the transaction's id, so that a repeat after an unknown outcome
+   * cannot take it twice. undefined: the provider takes it by itself.
+   */
+  readonly complete: ((query: LookUp) => Promise<Outcome>) | undefined;
+  /**
+   * Learns what became of a transaction. undefined: the provider offers no look-up, and its signed notifications decide.
+   * `not_sent` is the provider's word that it did not happen and never will; that it has not heard of it yet is
+   * `unknown`.
    */
   readonly lookUp: ((query: LookUp) => Promise<Outcome>) | undefined;
+  /** Reads the provider's notifications. undefined: it sends none. */
+  readonly readNotification: ReadNotification | undefined;
   /**
-   * Asks the provider whether it is there and takes our calls, moving no money; undefined for a provider that cannot be
-   * asked. Never throws, and has ended by `deadlineMs`.
+   * Asks the provider whether it is there and takes our calls, moving no money. undefined: it cannot be asked. Never
+   * throws, and has ended by `deadlineMs`.
    */
   readonly probe: (() => Promise<boolean>) | undefined;
-  /** Waits for calls in flight, then lets go of sockets. */
+  /** Waits for calls in flight, then closes its sockets. */
   close(): Promise<void>;
 };
 
-/** Which attempt is looked up, and what the provider's word of it is checked against. */
-export type LookUp = {
-  readonly transactionId: string;
-  readonly money: Money;
-  readonly method:
-    | { readonly kind: 'card'; readonly capture: boolean }
-    | { readonly kind: 'wallet_redirect' | 'wallet_enrollment' };
-  /** Has the provider close an attempt that it has not heard of, so that one still under way will never happen. */
-  readonly closeIfAbsent: boolean;
-};
+/** What a provider is asked to do. Everything but the card is a pure function of the stored record. */
+export type PaymentAttempt = AttemptFacts & { readonly method: AttemptMethod };
 
-/** What a provider is asked to do. */
-export type PaymentAttempt = {
+/** What an attempt says beside its payment method; the same again in a look-up of it. */
+export type AttemptFacts = {
   /** Our transaction's id (UUID): the provider's idempotency key, and what an outcome is looked up by. */
   readonly transactionId: string;
   readonly paymentId: string;
+  /** Zero for a verification. */
   readonly money: Money;
   readonly description: string;
   readonly merchantOrderId: string;
   readonly merchantReference: string;
   /** ISO 3166-1 alpha-2. */
   readonly country: string;
-  readonly callbackUrl: string | undefined;
+  /** Our own address to which the provider sends the payer back: `…/v1/payments/{id}/return`. */
+  readonly returnUrl: string;
+  /** Our own address for the connection's notifications: `…/v1/providers/{connection}/notifications`. */
+  readonly notificationUrl: string;
+  /** When the payer can no longer pay, for a redirect: milliseconds since the epoch. */
+  readonly expiresAtMs: number;
   readonly customerPayer: CustomerPayer;
   readonly additionalData: AdditionalData | undefined;
-  readonly method: AttemptMethod;
 };
 
 /** How it is paid. */
 export type AttemptMethod =
-  | {
-      readonly kind: 'card';
-      readonly card: AttemptCard;
-      /** false: authorization only. */
-      readonly capture: boolean;
-      readonly installments: number;
-      readonly threeDSecureSetupId: string | undefined;
-    }
+  | ({ readonly kind: 'card'; readonly card: AttemptCard } & CardOptions)
   | { readonly kind: 'wallet_redirect'; readonly type: string }
   | {
       readonly kind: 'wallet_enrollment';
@@ -106,6 +117,21 @@ export type AttemptMethod =
       readonly token: string | undefined;
       readonly cardType: string | undefined;
     };
+
+/** What a merchant asks of a card payment, beside the card. */
+export type CardOptions = {
+  /** false: authorization only. */
+  readonly capture: boolean;
+  /** The card is checked and nothing is charged. */
+  readonly verify: boolean;
+  readonly installments: number;
+  readonly threeDSecureSetupId: string | undefined;
+  /** Results of 3-D Secure made elsewhere. */
+  readonly threeDSecure: ThreeDSecure | undefined;
+  readonly storedCredentials: StoredCredentials | undefined;
+  /** Shown on the cardholder's statement; '' for the provider's own. */
+  readonly softDescriptor: string;
+};
 
 /** A card as the provider needs it. */
 export type AttemptCard = {
@@ -119,44 +145,161 @@ export type AttemptCard = {
   readonly expirationYear: number;
 };
 
+/** A capture, a cancel or a refund. Its transaction's id is the provider's idempotency key. */
+export type Operation = {
+  readonly transactionId: string;
+  /** What is captured, released or given back. */
+  readonly money: Money;
+  /** It is all that is left to capture, cancel or refund. */
+  readonly isWhole: boolean;
+  readonly merchantReference: string;
+  readonly description: string;
+  /** DUPLICATE, FRAUDULENT, REQUESTED_BY_CUSTOMER or REVERSE; free text for a capture. */
+  readonly reason: string | undefined;
+  /** The payment's own transaction: the purchase or the authorization. */
+  readonly payment: Target;
+  /** What is refunded: the capture or the purchase; for a capture and a cancel, the authorization. */
+  readonly target: Target;
+};
+
+/** A capture. */
+export type CaptureOperation = Operation & {
+  /** No further capture follows: what is left of the authorization is to be released. */
+  readonly isFinal: boolean;
+};
+
+/** A transaction that the provider knows. */
+export type Target = {
+  readonly transactionId: string;
+  /** What the connector told of it in its outcome's `reference`. */
+  readonly reference: string | undefined;
+  readonly money: Money;
+};
+
+/** Which transaction is looked up, and what the provider's word is checked against. */
+export type LookUp = {
+  readonly transactionId: string;
+  readonly money: Money;
+  /** What the connector told of it before, if it told any. */
+  readonly reference: string | undefined;
+  /** When it was sent: milliseconds since the epoch. Idempotency keys of providers live for hours or days. */
+  readonly sentAtMs: number;
+  /** Has the provider close what it has not heard of, or an open redirect, so that it will never happen. */
+  readonly close: boolean;
+  readonly of: LookedUp;
+};
+
+/** What kind of transaction is looked up. */
+export type LookedUp =
+  | {
+      readonly kind: 'card';
+      readonly capture: boolean;
+      readonly verify: boolean;
+      readonly attempt: AttemptFacts;
+    }
+  | { readonly kind: 'wallet_redirect' | 'wallet_enrollment'; readonly attempt: AttemptFacts }
+  | { readonly kind: 'capture' | 'cancel' | 'refund'; readonly payment: Target; readonly target: Target };
+
+/** What a provider told, whatever it was. */
+type Told = {
+  readonly providerData: ProviderData;
+  /**
+   * What the connector needs to act on the transaction later: the provider's own id, or several of them encoded. Opaque
+   * to the core, at most 512 characters, stored with the transaction; absent: what was told before stays.
+   */
+  readonly reference?: string;
+};
+
 /**
  * Why an attempt was not sent.
  *
  * - `unreachable`: the connection takes no payments now. The provider could not be reached, or refuses all of this
- *   connection's calls (its key, its rate). It counts against the provider's health.
- * - `turned_away`: this one attempt was refused, by the provider's answer or by a limit of ours. It says nothing about
- *   the provider's health.
- * - `circuit_open`: the connection's circuit is open, and the attempt was not even tried.
+ *   connection's calls (its key, its rate): it counts against the provider's health.
+ * - `turned_away`: this one attempt was refused, by the provider's answer or by a limit of ours.
+ * - `circuit_open`: the connection's circuit is open; nothing was tried.
  */
 export type NotSentReason = 'unreachable' | 'turned_away' | 'circuit_open';
 
-/** What is KNOWN of an attempt after the call. A `switch` over it ends in `assertNever`. */
+/** What is KNOWN of a transaction after a call. A `switch` over it ends in `assertNever`. */
 export type Outcome =
-  | {
+  /** Done: charged, authorized, verified, captured, canceled or refunded. */
+  | (Told & {
       readonly kind: 'approved';
-      readonly providerData: ProviderData;
+      /** '' where the provider tells none. */
       readonly authorizationCode: string;
       readonly retrievalReferenceNumber: string;
-    }
-  | { readonly kind: 'redirect'; readonly providerData: ProviderData; readonly redirectUrl: string }
-  | { readonly kind: 'pending'; readonly providerData: ProviderData }
-  | {
+      /** The scheme's id of the transaction, for later charges of a stored credential. */
+      readonly networkTransactionId?: string;
+    })
+  /** The payer must go to `redirectUrl`: a wallet's checkout, or a card's 3-D Secure challenge. */
+  | (Told & { readonly kind: 'redirect'; readonly redirectUrl: string })
+  /** The payer agreed; `complete` has to take the money. Only a look-up answers this. */
+  | (Told & { readonly kind: 'to_complete' })
+  /** The provider has it, and will decide later. */
+  | (Told & { readonly kind: 'pending' })
+  | (Told & {
       readonly kind: 'declined';
-      readonly providerData: ProviderData;
       /** ISO 8583 response code (field 39) that the provider's own code amounts to. */
       readonly iso8583Code: string;
-    }
-  /**
-   * Surely nothing happened at the provider (refused, DNS, TLS, or turned away by the provider before it did anything):
-   * the attempt may be made elsewhere.
-   */
+      /** Another provider might charge a second time (ISO 94, duplicate): the attempt never goes elsewhere. */
+      readonly nowhereElse?: true;
+    })
+  /** The payer did not act in time, or the authorization lapsed: nothing was charged, and nothing will be. */
+  | (Told & { readonly kind: 'expired' })
+  /** Surely nothing happened at the provider: the attempt may be made elsewhere. */
   | {
       readonly kind: 'not_sent';
-      readonly detail: string;
       readonly because: NotSentReason;
+      readonly detail: string;
     }
   /** It may have happened (timeout, reset, 5xx, unreadable answer): never resent, never sent elsewhere, never "failed". */
-  | { readonly kind: 'unknown'; readonly detail: string; readonly providerData: ProviderData | undefined };
+  | {
+      readonly kind: 'unknown';
+      readonly detail: string;
+      readonly providerData: ProviderData | undefined;
+      readonly reference?: string;
+    };
+
+/** A notification as it came over HTTP. */
+export type RawNotification = {
+  /** A header by its lower-case name. */
+  readonly header: (name: string) => string | undefined;
+  /** The query string, without the question mark. */
+  readonly query: string;
+  /** At most 256 KiB, byte for byte. */
+  readonly body: Uint8Array;
+};
+
+/** Verifies a notification's signature (constant time, tolerance of time, two secrets at once) and says what it is about. */
+export type ReadNotification = (notification: RawNotification, nowMs: number) => Promise<NotificationReading>;
+
+/** What a notification says. A notification is a hint: the provider is looked up, and only that decides. */
+export type NotificationReading =
+  /** The signature is missing, wrong or too old: 401, and nothing is stored. `detail` holds no secret. */
+  | { readonly kind: 'forged'; readonly detail: string }
+  /** Genuine, and of no interest to payments. */
+  | { readonly kind: 'ignored'; readonly acknowledgement?: string }
+  | {
+      readonly kind: 'about';
+      /** The same for every delivery of one notification: at most 255 characters. */
+      readonly deduplicationKey: string;
+      readonly subjects: readonly NotificationSubject[];
+      /** The body of our 2xx, where the provider wants one. */
+      readonly acknowledgement?: string;
+    };
+
+/** Which transaction a notification is about. */
+export type NotificationSubject = {
+  /** Ours, or the provider's own, as the connector gave it in an outcome's `reference`; one of them is there. */
+  readonly transactionId?: string;
+  readonly reference?: string;
+  /**
+   * What the signature itself vouches for, with money as the provider tells it: believed only where the connection has
+   * no look-up, and only where it fits the record.
+   */
+  readonly signed?: { readonly outcome: Outcome; readonly minorUnits: bigint; readonly currency: string };
+  readonly dispute?: 'opened' | 'lost' | 'won';
+};
 
 /** The compiler's word that every outcome is handled. */
 export function assertNever(outcome: never): never {

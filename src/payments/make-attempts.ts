@@ -9,6 +9,7 @@ import type { ChosenRoute } from '#src/routing/router.ts';
 import { isUnavailable } from '#src/store/database.ts';
 import { beginNextAttempt, type NextAttempt } from '#src/store/payments.ts';
 import type { FinishDeps } from './finish-payment.ts';
+import { attemptFacts } from './payment-attempt.ts';
 import { recordOutcome, withAttempt } from './payment-record.ts';
 import { WAITING } from './payment-status.ts';
 import { leaseS, openConnection, type PreparedPayment } from './prepare-payment.ts';
@@ -16,6 +17,7 @@ import { encodeRecord } from './stored-record.ts';
 
 /** What making attempts needs. */
 export type AttemptDeps = FinishDeps & {
+  readonly publicUrl: () => string;
   readonly observer: {
     /** Runs a provider call, and sees its outcome. */
     providerCall(connectionId: string, call: () => Promise<Outcome>): Promise<Outcome>;
@@ -84,7 +86,7 @@ export async function makeAttempts(
     const isBegun = await beginNext(deps, begin, beforeMs);
     if (!isBegun) return last;
     deps.observer.wentOn(connectionId, target.id, outcome);
-    attempt = { ...attempt, transactionId: next.transactionId };
+    attempt = { ...attempt, ...attemptFacts(moved, deps.publicUrl()) };
     record = moved;
     connectionId = target.id;
   }
@@ -121,10 +123,12 @@ export function mayGoOn(outcome: Outcome, softDeclines: boolean): boolean {
     case 'not_sent':
       return true;
     case 'declined':
-      return softDeclines && !declineOf(outcome.iso8583Code).hard;
+      return softDeclines && !outcome.nowhereElse && !declineOf(outcome.iso8583Code).hard;
     case 'approved':
     case 'redirect':
+    case 'to_complete':
     case 'pending':
+    case 'expired':
     case 'unknown':
       return false;
     default:

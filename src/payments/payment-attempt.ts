@@ -1,33 +1,52 @@
+import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { type Payment, Payment_Workflow } from '#gen/payments/v1/payment_pb.js';
-import type { AttemptCard, AttemptMethod, PaymentAttempt } from '#src/connectors/connector.ts';
+import type { AttemptCard, AttemptFacts, AttemptMethod, PaymentAttempt } from '#src/connectors/connector.ts';
+import { parseMoney } from '#src/money.ts';
 import type { VaultedToken } from '#src/store/stored-objects.ts';
 import type { ChosenMethod } from './payment-method.ts';
-import type { PaymentFacts } from './payment-record.ts';
+
+/** How long a payer may take to follow a redirect. */
+const REDIRECT_VALID_MS = 24 * 60 * 60_000;
 
 /**
- * What the first provider is asked to do; pure.
+ * Builds what the record's provider is asked to do; pure.
  *
  * @param card of a card payment, as the provider must be told it.
  */
 export function paymentAttempt(
-  facts: PaymentFacts,
   record: Payment,
-  card: AttemptCard | undefined,
-  vaulted: VaultedToken | undefined,
+  publicUrl: string,
+  method: ChosenMethod,
+  stored: { readonly card: AttemptCard | undefined; readonly vaulted: VaultedToken | undefined },
 ): PaymentAttempt {
-  if (!record.customerPayer) throw new Error('the record has a payer always');
+  return { ...attemptFacts(record, publicUrl), method: attemptMethod(method, stored.card, stored.vaulted) };
+}
+
+/**
+ * Builds what an attempt says beside its payment method, from the record alone: a look-up, days later, says the same.
+ *
+ * @param record whose last transaction is the attempt.
+ * @param publicUrl the service's address for providers and payers, without a slash at its end.
+ */
+export function attemptFacts(record: Payment, publicUrl: string): AttemptFacts {
+  const { transactions: transaction, customerPayer, createdAt } = record;
+  const money = parseMoney(transaction?.amount?.value ?? '', record.amount?.currency ?? '');
+  if (!transaction || !customerPayer || !createdAt || !money)
+    throw new Error(`record ${record.id} is not whole`);
+  const connectionId = transaction.connectionData?.id ?? '';
   return {
-    transactionId: facts.transactionId,
-    paymentId: facts.paymentId,
-    money: facts.money,
-    description: facts.request.description,
-    merchantOrderId: facts.request.merchantOrderId,
-    merchantReference: facts.merchantReference,
-    country: facts.request.country,
-    callbackUrl: facts.request.callbackUrl,
-    customerPayer: record.customerPayer,
-    additionalData: facts.request.additionalData,
-    method: attemptMethod(facts.method, card, vaulted),
+    transactionId: transaction.id,
+    paymentId: record.id,
+    money,
+    description: record.description,
+    merchantOrderId: record.merchantOrderId,
+    merchantReference: transaction.merchantReference,
+    country: record.country,
+    returnUrl: `${publicUrl}/v1/payments/${record.id}/return`,
+    notificationUrl: `${publicUrl}/v1/providers/${encodeURIComponent(connectionId)}/notifications`,
+    expiresAtMs: timestampMs(createdAt) + REDIRECT_VALID_MS,
+    customerPayer,
+    additionalData: record.additionalData,
   };
 }
 
@@ -54,5 +73,15 @@ function attemptMethod(
   }
   if (!card) throw new Error('a card payment has a card');
   const { capture, installments, threeDSecureSetupId } = method.options;
-  return { kind: 'card', card, capture, installments, threeDSecureSetupId };
+  return {
+    kind: 'card',
+    card,
+    capture,
+    verify: false,
+    installments,
+    threeDSecureSetupId,
+    threeDSecure: undefined,
+    storedCredentials: undefined,
+    softDescriptor: '',
+  };
 }

@@ -44,6 +44,15 @@ const NOT_SENT: States = {
   responseMessage: 'Provider could not be reached',
 };
 
+/** Nobody followed the redirect, or the authorization lapsed. */
+const EXPIRED: States = {
+  payment: Payment_Status.EXPIRED,
+  subStatus: Payment_SubStatus_Value.EXPIRED,
+  transaction: Transaction_Status.EXPIRED,
+  responseCode: 'EXPIRED',
+  responseMessage: 'Payment expired',
+};
+
 /** THE state table: what becomes of a payment, by what is known of its attempt. */
 export function statesOf(outcome: Outcome): States {
   switch (outcome.kind) {
@@ -51,9 +60,12 @@ export function statesOf(outcome: Outcome): States {
       return APPROVED;
     case 'redirect':
       return REDIRECT;
+    case 'to_complete':
     case 'pending':
     case 'unknown':
       return WAITING;
+    case 'expired':
+      return EXPIRED;
     case 'declined': {
       const { code, message } = declineOf(outcome.iso8583Code);
       return {

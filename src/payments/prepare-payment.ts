@@ -40,6 +40,8 @@ export type PrepareDeps = {
   readonly catalogue: () => LiveCatalogue;
   readonly now: () => Timestamp;
   readonly schedule: LookUpSchedule;
+  /** The service's address for providers and payers, without a slash at its end. */
+  readonly publicUrl: () => string;
 };
 
 /** A catalogue made ready for use, its connections open. */
@@ -125,7 +127,10 @@ export async function preparePayment(
     createdAt,
   };
   const record = newRecord(paymentFacts);
-  const attempt = paymentAttempt(paymentFacts, record, card?.attempt, stored?.vaultedToken);
+  const attempt = paymentAttempt(record, deps.publicUrl(), method, {
+    card: card?.attempt,
+    vaulted: stored?.vaultedToken,
+  });
   return {
     record,
     claim: {

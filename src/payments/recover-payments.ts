@@ -1,12 +1,15 @@
 import { setTimeout } from 'node:timers/promises';
+import { timestampMs, timestampNow } from '@bufbuild/protobuf/wkt';
 import { type Payment, Payment_Workflow, Transaction_Category } from '#gen/payments/v1/payment_pb.js';
-import type { LookUp, Outcome, ProviderConnection } from '#src/connectors/connector.ts';
+import type { AttemptFacts, LookUp, Outcome, ProviderConnection } from '#src/connectors/connector.ts';
 import { countOpenAttempts, type DueAttempt, postponeLookUp, takeDueAttempts } from '#src/store/look-ups.ts';
 import { type FinishDeps, finishOf, lookUpPauseS, writeFinish } from './finish-payment.ts';
+import { attemptFacts } from './payment-attempt.ts';
 import { decodeRecord } from './stored-record.ts';
 
 /** What recovery needs. */
 export type RecoveryDeps = FinishDeps & {
+  readonly publicUrl: () => string;
   /** The connections in force, by id. */
   readonly connections: () => ReadonlyMap<string, ProviderConnection>;
   readonly recovery: RecoveryObserver;
@@ -91,14 +94,18 @@ function lookUpOf(deps: RecoveryDeps, attempt: DueAttempt, record: Payment): Loo
   return {
     transactionId: attempt.transactionId,
     money: { minorUnits: attempt.minorUnits, currency: attempt.currency },
-    method: methodOf(attempt, record),
-    closeIfAbsent: attempt.lookUps > deps.schedule.lookUpsBeforeClosing,
+    reference: undefined,
+    sentAtMs: timestampMs(record.transactions?.createdAt ?? timestampNow()),
+    close: attempt.lookUps > deps.schedule.lookUpsBeforeClosing,
+    of: lookedUp(deps, attempt, record),
   };
 }
 
-function methodOf(attempt: DueAttempt, record: Payment): LookUp['method'] {
+function lookedUp(deps: RecoveryDeps, attempt: DueAttempt, record: Payment): LookUp['of'] {
+  const facts: AttemptFacts = attemptFacts(record, deps.publicUrl());
   if (record.transactions?.category === Transaction_Category.CARD) {
-    return { kind: 'card', capture: attempt.capture };
+    return { kind: 'card', capture: attempt.capture, verify: false, attempt: facts };
   }
-  return { kind: record.workflow === Payment_Workflow.REDIRECT ? 'wallet_redirect' : 'wallet_enrollment' };
+  const isRedirect = record.workflow === Payment_Workflow.REDIRECT;
+  return { kind: isRedirect ? 'wallet_redirect' : 'wallet_enrollment', attempt: facts };
 }

@@ -70,8 +70,11 @@ function approvalOf(outcome: Outcome): boolean | undefined {
   switch (outcome.kind) {
     case 'approved':
     case 'redirect':
+    case 'to_complete':
     case 'pending':
       return true;
+    case 'expired':
+      return undefined;
     case 'declined':
       return declineOf(outcome.iso8583Code).hard ? undefined : false;
     case 'not_sent':

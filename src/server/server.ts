@@ -76,6 +76,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
   const opened = () => open ?? notOpen();
 
   const { requestHashKey, fingerprintKey, identityKey, sandboxApiKey } = hashKeys(options.keys.hashKey);
+  let address = '';
   const admission = createAdmission(config, (limit) => metrics.refusals.inc({ limit }));
   const observer = observePayments(metrics, tracing, log);
   const deps: PaymentDeps = {
@@ -85,6 +86,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     fingerprintKey,
     catalogue: opened,
     now: systemClock(),
+    publicUrl: () => config.publicUrl ?? address,
     encodeAnswer: textEncoder(jsonEncoder(PaymentSchema)),
     patience: {
       waitMs: config.inProgressWaitMs,
@@ -98,7 +100,6 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     schedule: config.lookUpSchedule,
   };
 
-  let address = '';
   const app = Fastify({
     ...createListener({
       ...(config.tls && { tls: config.tls }),

@@ -139,10 +139,22 @@ function attemptOf({ id, money, facts }: SyntheticPayment): PaymentAttempt {
     merchantOrderId: '',
     merchantReference: '',
     country: facts.country,
-    callbackUrl: undefined,
+    returnUrl: '',
+    notificationUrl: '',
+    expiresAtMs: 0,
     customerPayer: NOBODY,
     additionalData: undefined,
-    method: { kind: 'card', card: NO_CARD, capture: true, installments: 1, threeDSecureSetupId: undefined },
+    method: {
+      kind: 'card',
+      card: NO_CARD,
+      capture: true,
+      verify: false,
+      installments: 1,
+      threeDSecureSetupId: undefined,
+      threeDSecure: undefined,
+      storedCredentials: undefined,
+      softDescriptor: '',
+    },
   };
 }
 

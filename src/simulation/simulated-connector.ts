@@ -6,6 +6,7 @@ import {
   type SimulatedRates,
 } from '#gen/payments/config/simulation_pb.js';
 import { ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
+import { CARDS_ONLY } from '#src/connectors/capabilities.ts';
 import type { Connector, Outcome, ProviderConnection } from '#src/connectors/connector.ts';
 import { drawLots } from './lots.ts';
 import { DAY_STARTS_MS, HOUR_MS, type SyntheticPayment } from './synthetic-payments.ts';
@@ -47,7 +48,13 @@ function connect(behaviour: SimulatedConnection, { seed, payments, time }: Part)
       return outcome;
     },
     deadlineMs: timeoutMs,
+    capabilities: CARDS_ONLY,
+    capture: undefined,
+    cancel: undefined,
+    refund: undefined,
+    complete: undefined,
     lookUp: undefined,
+    readNotification: undefined,
     async probe() {
       const { notSentPercent = 0, unknownPercent = 0 } = ratesAt(behaviour, time.now(), ANY_CARD);
       const [reach = 0] = drawLots(`${seed}/probe/${id}/${time.now()}`);

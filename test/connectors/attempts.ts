@@ -2,10 +2,21 @@ import { randomUUID } from 'node:crypto';
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { AdditionalDataSchema } from '#gen/payments/v1/additional_data_pb.js';
 import { CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
-import type { AttemptMethod, PaymentAttempt } from '#src/connectors/connector.ts';
+import type { AttemptMethod, CardOptions, PaymentAttempt } from '#src/connectors/connector.ts';
 import { Secret } from '#src/secret.ts';
 
 export const SECURITY_CODE = '987';
+
+/** A purchase, and nothing else is asked. */
+export const CARD_OPTIONS: CardOptions = {
+  capture: true,
+  verify: false,
+  installments: 1,
+  threeDSecureSetupId: undefined,
+  threeDSecure: undefined,
+  storedCredentials: undefined,
+  softDescriptor: '',
+};
 
 /** An attempt by card, approved by default. */
 export function cardAttempt(number = '4111111111111111', over: Partial<PaymentAttempt> = {}): PaymentAttempt {
@@ -19,9 +30,7 @@ export function cardAttempt(number = '4111111111111111', over: Partial<PaymentAt
         expirationMonth: 12,
         expirationYear: 30,
       },
-      capture: true,
-      installments: 1,
-      threeDSecureSetupId: undefined,
+      ...CARD_OPTIONS,
     },
     over,
   );
@@ -53,7 +62,9 @@ function attemptBy(method: AttemptMethod, over: Partial<PaymentAttempt>): Paymen
     merchantOrderId: 'order-1',
     merchantReference: 'reference-1',
     country: 'CO',
-    callbackUrl: undefined,
+    returnUrl: 'https://payments.example/v1/payments/1/return',
+    notificationUrl: 'https://payments.example/v1/providers/one/notifications',
+    expiresAtMs: Date.UTC(2030, 0, 1),
     customerPayer: create(CustomerPayerSchema, { firstName: 'Ana', email: 'ana@example.com' }),
     additionalData: undefined,
     method,

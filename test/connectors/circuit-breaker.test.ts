@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { cardAttempt } from './attempts.ts';
 import { CIRCUIT_OPEN, guarded, OUTCOMES } from './guarded-connection.ts';
 
 beforeEach(() => {
@@ -106,8 +107,10 @@ describe('an open circuit', () => {
     const query = {
       transactionId: 'transaction-1',
       money: { minorUnits: 1n, currency: 'USD' },
-      method: { kind: 'card', capture: true },
-      closeIfAbsent: false,
+      reference: undefined,
+      sentAtMs: 0,
+      close: false,
+      of: { kind: 'card', capture: true, verify: false, attempt: cardAttempt() },
     } as const;
     for (let i = 0; i < 5; i++) await connection.lookUp?.(query);
     expect(health.state()).toBe('CLOSED');

@@ -1,6 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { create } from '@bufbuild/protobuf';
 import { ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
+import { CARDS_ONLY } from '#src/connectors/capabilities.ts';
 import { type BreakerSettings, type CircuitState, guardConnection } from '#src/connectors/circuit-breaker.ts';
 import type { Outcome, ProviderConnection } from '#src/connectors/connector.ts';
 import { cardAttempt } from './attempts.ts';
@@ -64,6 +65,12 @@ export function guarded(over: Partial<BreakerSettings> & { probed?: boolean } = 
   const states: CircuitState[] = [];
   const inner: ProviderConnection = {
     identity: 'scripted',
+    capabilities: CARDS_ONLY,
+    capture: undefined,
+    cancel: undefined,
+    refund: undefined,
+    complete: undefined,
+    readNotification: undefined,
     pay: payments.call,
     probe: probed ? probes.call : undefined,
     lookUp: async ({ transactionId }) => {

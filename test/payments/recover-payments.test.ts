@@ -8,6 +8,7 @@ import {
   ProviderDataSchema,
 } from '#gen/payments/v1/payment_pb.js';
 import { systemClock } from '#src/clock.ts';
+import { CARDS_ONLY } from '#src/connectors/capabilities.ts';
 import type { LookUp, Outcome, ProviderConnection } from '#src/connectors/connector.ts';
 import { finishOf, type TakenAttempt, writeFinish } from '#src/payments/finish-payment.ts';
 import { type RecoveryDeps, recoverDue, startRecovery } from '#src/payments/recover-payments.ts';
@@ -61,6 +62,12 @@ function depsOf(says: Outcome | ((query: LookUp) => Promise<Outcome>) | 'no look
   };
   const connection: ProviderConnection = {
     identity: 'scripted',
+    capabilities: CARDS_ONLY,
+    capture: undefined,
+    cancel: undefined,
+    refund: undefined,
+    complete: undefined,
+    readNotification: undefined,
     pay: () => Promise.reject(new Error('recovery never sends')),
     lookUp: says === 'no look-up' ? undefined : lookUp,
     probe: undefined,
@@ -70,6 +77,7 @@ function depsOf(says: Outcome | ((query: LookUp) => Promise<Outcome>) | 'no look
   return {
     database,
     now: systemClock(),
+    publicUrl: () => 'https://payments.example',
     encodeAnswer: (record) => Buffer.from(`${record.id} ${Payment_Status[record.status]}`),
     observer: { finishFailed: () => {} },
     schedule: { leaseMarginMs: 1_000, firstLookUpMs: 5_000, lookUpsBeforeClosing: 3 },
@@ -136,12 +144,12 @@ describe('an outcome that nobody knows', () => {
   it('is asked for by what was claimed', async () => {
     const attempt = await claimAttempt(database);
     await recoverDue(depsOf(APPROVED));
-    expect(asked).toEqual([
+    expect(asked).toMatchObject([
       {
         transactionId: attempt.transactionId,
         money: { minorUnits: 5_575n, currency: 'USD' },
-        method: { kind: 'card', capture: false },
-        closeIfAbsent: false,
+        of: { kind: 'card', capture: false, attempt: { transactionId: attempt.transactionId } },
+        close: false,
       },
     ]);
   });
@@ -177,7 +185,7 @@ describe('an outcome that nobody knows', () => {
       await makeDue();
       await recoverDue(depsOf(UNKNOWN));
     }
-    expect(asked.map(({ closeIfAbsent }) => closeIfAbsent)).toEqual([false, false, false, true, true]);
+    expect(asked.map(({ close }) => close)).toEqual([false, false, false, true, true]);
   });
 
   it('stays PENDING, and counts as open, when its connection is gone or offers no look-up', async () => {

@@ -11,6 +11,7 @@ import {
 } from '#gen/payments/v1/payment_pb.js';
 import { CreatePaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
 import { systemClock } from '#src/clock.ts';
+import { CARDS_ONLY } from '#src/connectors/capabilities.ts';
 import type { LookUp, Outcome, PaymentAttempt, ProviderConnection } from '#src/connectors/connector.ts';
 import { createBinTable } from '#src/payments/bin-table.ts';
 import { type CreatedPayment, createPayment, type PaymentDeps } from '#src/payments/create-payment.ts';
@@ -170,6 +171,7 @@ function depsOf(
       learn: () => {},
     }),
     now: systemClock(),
+    publicUrl: () => 'https://payments.example',
     encodeAnswer: encode,
     schedule: { leaseMarginMs: LEASE_MARGIN_MS, firstLookUpMs: 1, lookUpsBeforeClosing: 0 },
     patience: { waitMs: 50, retryAfterS: 1, pause: () => Promise.resolve() },
@@ -217,6 +219,12 @@ function scriptedConnections(script: Script, calls: Call[], tables: Tables): Map
   const closed = new Set<string>();
   const connectionOf = (connectionId: string, outcome: Outcome): ProviderConnection => ({
     identity: connectionId,
+    capabilities: CARDS_ONLY,
+    capture: undefined,
+    cancel: undefined,
+    refund: undefined,
+    complete: undefined,
+    readNotification: undefined,
     async pay({ transactionId }: PaymentAttempt) {
       const [stood] = await tables.query(STOOD, [transactionId]);
       // Something else happened under this key: nothing is charged, and that is all that is known.
@@ -224,10 +232,10 @@ function scriptedConnections(script: Script, calls: Call[], tables: Tables): Map
       calls.push({ connectionId, transactionId, outcome, stood });
       return script.aroundCall ? script.aroundCall(connectionId, async () => outcome) : outcome;
     },
-    async lookUp({ transactionId, closeIfAbsent }: LookUp) {
+    async lookUp({ transactionId, close }: LookUp) {
       const call = calls.find((one) => one.transactionId === transactionId);
       if (call) return outcome.kind === 'unknown' ? truthOf(script) : outcome;
-      if (!closeIfAbsent) return { kind: 'unknown', detail: 'not heard of', providerData: undefined };
+      if (!close) return { kind: 'unknown', detail: 'not heard of', providerData: undefined };
       closed.add(transactionId);
       return { kind: 'not_sent', detail: 'closed', because: 'turned_away' };
     },

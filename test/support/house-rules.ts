@@ -29,7 +29,8 @@ type Rule = (path: string, text: string, code: string) => string[];
 const LAYERS: readonly (readonly string[])[] = [
   ['gen'],
   ['src/money', 'src/secret', 'src/clock', 'src/service-error', 'src/config'],
-  ['src/connectors/connector', 'src/connectors/decline'],
+  ['src/connectors/capabilities', 'src/connectors/decline'],
+  ['src/connectors/connector'],
   [
     'src/connectors',
     'src/store',

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { CardSchema, PaymentMethodDetailSchema } from '#gen/payments/v1/payment_method_pb.js';
 import {
   type Payment,
@@ -40,12 +41,18 @@ export async function claimAttempt(
     id: transactionId,
     category: Transaction_Category.CARD,
     status: Transaction_Status.PENDING,
+    amount: { value: '55.75' },
+    connectionData: { id: connectionId },
+    createdAt: timestampFromDate(new Date()),
     paymentMethod: { type: 'CARD', detail },
   };
   const record = create(PaymentSchema, {
     id: paymentId,
     accountId: ACCOUNT_ONE,
     status: Payment_Status.PENDING,
+    createdAt: timestampFromDate(new Date()),
+    amount: { value: { value: '55.75' }, currency: 'USD' },
+    customerPayer: {},
     paymentMethod: { type: 'CARD', paymentMethodDetail: detail },
     transactions,
     transactionsHistory: [transactions],

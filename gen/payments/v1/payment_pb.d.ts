@@ -227,6 +227,76 @@ export enum Payment_SubStatus_Value {
    * @generated from enum value: ERROR = 5;
    */
   ERROR = 5,
+
+  /**
+   * The money is held, not taken: capture it or cancel it.
+   *
+   * @generated from enum value: AUTHORIZED = 6;
+   */
+  AUTHORIZED = 6,
+
+  /**
+   * The payer must pass a 3-D Secure challenge at redirect_url.
+   *
+   * @generated from enum value: WAITING_ADDITIONAL_STEP = 7;
+   */
+  WAITING_ADDITIONAL_STEP = 7,
+
+  /**
+   * The payer has come back from the redirect; the provider has yet to confirm.
+   *
+   * @generated from enum value: IN_PROCESS = 8;
+   */
+  IN_PROCESS = 8,
+
+  /**
+   * @generated from enum value: CAPTURED = 9;
+   */
+  CAPTURED = 9,
+
+  /**
+   * @generated from enum value: PARTIALLY_CAPTURED = 10;
+   */
+  PARTIALLY_CAPTURED = 10,
+
+  /**
+   * @generated from enum value: PARTIALLY_REFUNDED = 11;
+   */
+  PARTIALLY_REFUNDED = 11,
+
+  /**
+   * @generated from enum value: REFUNDED = 12;
+   */
+  REFUNDED = 12,
+
+  /**
+   * @generated from enum value: CANCELED = 13;
+   */
+  CANCELED = 13,
+
+  /**
+   * @generated from enum value: EXPIRED = 14;
+   */
+  EXPIRED = 14,
+
+  /**
+   * @generated from enum value: VERIFIED = 15;
+   */
+  VERIFIED = 15,
+
+  /**
+   * A dispute was received.
+   *
+   * @generated from enum value: RECEIVED = 16;
+   */
+  RECEIVED = 16,
+
+  /**
+   * A dispute was lost.
+   *
+   * @generated from enum value: LOST = 17;
+   */
+  LOST = 17,
 }
 
 /**
@@ -275,6 +345,48 @@ export enum Payment_Status {
    * @generated from enum value: ERROR = 5;
    */
   ERROR = 5,
+
+  /**
+   * Nobody followed the redirect, or the authorization lapsed uncaptured.
+   *
+   * @generated from enum value: EXPIRED = 6;
+   */
+  EXPIRED = 6,
+
+  /**
+   * The authorization was released before it was captured.
+   *
+   * @generated from enum value: CANCELED = 7;
+   */
+  CANCELED = 7,
+
+  /**
+   * All that was taken was given back, or is being given back.
+   *
+   * @generated from enum value: REFUNDED = 8;
+   */
+  REFUNDED = 8,
+
+  /**
+   * The card was checked; nothing was charged.
+   *
+   * @generated from enum value: VERIFIED = 9;
+   */
+  VERIFIED = 9,
+
+  /**
+   * The cardholder disputes the charge.
+   *
+   * @generated from enum value: IN_DISPUTE = 10;
+   */
+  IN_DISPUTE = 10,
+
+  /**
+   * The dispute was lost: the money went back to the cardholder.
+   *
+   * @generated from enum value: CHARGEBACK = 11;
+   */
+  CHARGEBACK = 11,
 }
 
 /**
@@ -471,9 +583,47 @@ export enum Transaction_Type {
   TYPE_UNSPECIFIED = 0,
 
   /**
+   * Authorized and captured at once.
+   *
    * @generated from enum value: PURCHASE = 1;
    */
   PURCHASE = 1,
+
+  /**
+   * Authorized only.
+   *
+   * @generated from enum value: AUTHORIZE = 2;
+   */
+  AUTHORIZE = 2,
+
+  /**
+   * @generated from enum value: CAPTURE = 3;
+   */
+  CAPTURE = 3,
+
+  /**
+   * @generated from enum value: CANCEL = 4;
+   */
+  CANCEL = 4,
+
+  /**
+   * @generated from enum value: REFUND = 5;
+   */
+  REFUND = 5,
+
+  /**
+   * The card was checked with an amount of 0.
+   *
+   * @generated from enum value: VERIFY = 6;
+   */
+  VERIFY = 6,
+
+  /**
+   * A dispute, told by the provider.
+   *
+   * @generated from enum value: CHARGEBACK = 7;
+   */
+  CHARGEBACK = 7,
 }
 
 /**
@@ -514,6 +664,11 @@ export enum Transaction_Status {
    * @generated from enum value: ERROR = 5;
    */
   ERROR = 5,
+
+  /**
+   * @generated from enum value: EXPIRED = 6;
+   */
+  EXPIRED = 6,
 }
 
 /**

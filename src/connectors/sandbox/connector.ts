@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { JsonObject } from '@bufbuild/protobuf';
+import { CARDS_ONLY } from '#src/connectors/capabilities.ts';
 import type {
   ConnectContext,
   Connector,
@@ -9,7 +10,7 @@ import type {
   ProviderConnection,
 } from '#src/connectors/connector.ts';
 import { createHttpClient } from '#src/connectors/http-client.ts';
-import { fromLookUp, fromProvider, isUnheardOf } from './from-provider.ts';
+import { type AskedAttempt, fromLookUp, fromProvider, isUnheardOf } from './from-provider.ts';
 import { readSettings } from './settings.ts';
 import { lookUpRequest, toProvider } from './to-provider.ts';
 
@@ -49,12 +50,12 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
 
   async function lookUp(query: LookUp): Promise<Outcome> {
     const result = await provider.request(lookUpRequest(query, sandbox));
-    return fromLookUp(result, query, context.providerId);
+    return fromLookUp(result, { ...query, method: methodOf(query) }, context.providerId);
   }
 
   /** Looks up what nobody ever sent. */
   async function probe(): Promise<boolean> {
-    const query = { transactionId: randomUUID(), closeIfAbsent: false };
+    const query = { transactionId: randomUUID(), close: false };
     return isUnheardOf(await provider.request(lookUpRequest(query, sandbox)));
   }
 
@@ -65,7 +66,38 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
   const { origin, basePath, acquirer, accountId, apiKey } = sandbox;
   const identity = [origin + basePath, acquirer, accountId ?? ''].join(' ');
   const accountNamedBy = accountId === undefined ? apiKey : undefined;
-  return { identity, accountNamedBy, pay, lookUp, probe, close, deadlineMs: sandbox.timeoutMs };
+  return {
+    identity,
+    accountNamedBy,
+    capabilities: {
+      ...CARDS_ONLY,
+      methods: ['card', 'wallet_redirect', 'wallet_enrollment'],
+      authorization: true,
+      installments: true,
+    },
+    deadlineMs: sandbox.timeoutMs,
+    pay,
+    capture: undefined,
+    cancel: undefined,
+    refund: undefined,
+    complete: undefined,
+    lookUp,
+    readNotification: undefined,
+    probe,
+    close,
+  };
+}
+
+function methodOf({ of }: LookUp): AskedAttempt['method'] {
+  switch (of.kind) {
+    case 'card':
+      return { kind: of.kind, capture: of.capture };
+    case 'wallet_redirect':
+    case 'wallet_enrollment':
+      return { kind: of.kind };
+    default:
+      throw new Error(`the connector sent no ${of.kind}`);
+  }
 }
 
 function isConnectionRefusedCard(attempt: PaymentAttempt): boolean {

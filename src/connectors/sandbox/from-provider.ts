@@ -67,7 +67,11 @@ export function fromProvider(result: HttpResult, attempt: AskedAttempt, provider
 }
 
 /** What an answer is read against; a PaymentAttempt is one. */
-export type AskedAttempt = Pick<LookUp, 'transactionId' | 'money' | 'method'>;
+export type AskedAttempt = Pick<LookUp, 'transactionId' | 'money'> & {
+  readonly method:
+    | { readonly kind: 'card'; readonly capture: boolean }
+    | { readonly kind: 'wallet_redirect' | 'wallet_enrollment' };
+};
 
 /**
  * What the result of a look-up says of an attempt. Only an answer says anything: that the provider could not be asked is

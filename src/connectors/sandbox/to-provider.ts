@@ -28,7 +28,7 @@ export function toProvider(attempt: PaymentAttempt, settings: SandboxSettings): 
     case 'wallet_redirect':
       return post('/v1/wallet-orders', attempt, settings, {
         wallet: method.type,
-        return_url: attempt.callbackUrl,
+        return_url: attempt.returnUrl,
       });
     case 'wallet_enrollment':
       return post('/v1/wallet-enrollments', attempt, settings, {
@@ -43,12 +43,12 @@ export function toProvider(attempt: PaymentAttempt, settings: SandboxSettings): 
 
 /** The request that asks what became of an attempt; or has it closed when the provider has not heard of it. */
 export function lookUpRequest(
-  query: Pick<LookUp, 'transactionId' | 'closeIfAbsent'>,
+  query: Pick<LookUp, 'transactionId' | 'close'>,
   settings: SandboxSettings,
 ): HttpRequest {
   const path = `${settings.basePath}/v1/by-idempotency-key/${encodeURIComponent(query.transactionId)}`;
   const headers = { authorization: `Bearer ${settings.apiKey.reveal()}` };
-  if (!query.closeIfAbsent) return { method: 'GET', path, headers, body: undefined };
+  if (!query.close) return { method: 'GET', path, headers, body: undefined };
   return {
     method: 'POST',
     path: `${path}/close`,

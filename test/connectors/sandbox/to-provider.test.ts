@@ -60,11 +60,11 @@ it('leaves out a security code that there is not', () => {
 });
 
 it('sends wallets to their own addresses', () => {
-  const redirect = toProvider(redirectAttempt({ callbackUrl: 'shop.example/back' }), settings);
+  const redirect = toProvider(redirectAttempt({ returnUrl: 'https://payments.example/back' }), settings);
   expect(redirect.path).toBe('/sandbox/v1/wallet-orders');
   expect(JSON.parse(redirect.body ?? '')).toMatchObject({
     wallet: 'WALLET_B',
-    return_url: 'shop.example/back',
+    return_url: 'https://payments.example/back',
   });
   const enrollment = toProvider(enrollmentAttempt(), settings);
   expect(enrollment.path).toBe('/sandbox/v1/wallet-enrollments');

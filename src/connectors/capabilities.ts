@@ -1,0 +1,46 @@
+/** How a payment is paid at a provider. */
+export type MethodKind = 'card' | 'wallet_redirect' | 'wallet_enrollment';
+
+/** How often a provider takes an operation on one payment. */
+export type Times = 'none' | 'one' | 'several';
+
+/** What a provider can do. What is absent from a connector's folder must be `false` or 'none' here. */
+export type Capabilities = {
+  /** Payment method kinds that `pay` takes. */
+  readonly methods: readonly MethodKind[];
+  /** Authorizes without capturing (`capture: false`). */
+  readonly authorization: boolean;
+  /** Captures of one authorization. With 'one', what a partial capture leaves is released. */
+  readonly captures: Times;
+  /** Partial refunds of one payment; 'one' is a refund of the whole only. */
+  readonly refunds: Times;
+  readonly cancel: boolean;
+  /** Checks a card without charging it. */
+  readonly verify: boolean;
+  readonly installments: boolean;
+  /** Takes the payer through a 3-D Secure challenge (outcome `redirect` for a card). */
+  readonly challenge: boolean;
+  /** Takes results of 3-D Secure made elsewhere. */
+  readonly externalThreeDSecure: boolean;
+  /** Takes the reason and usage of a stored credential, and the scheme's transaction id. */
+  readonly storedCredentials: boolean;
+  readonly softDescriptor: boolean;
+  /** Days after which an uncaptured authorization lapses, unless the catalogue says otherwise. */
+  readonly authorizationValidDays: number;
+};
+
+/** A provider of which nothing is known but that it takes cards: for a connector to start from. */
+export const CARDS_ONLY: Capabilities = {
+  methods: ['card'],
+  authorization: false,
+  captures: 'none',
+  refunds: 'none',
+  cancel: false,
+  verify: false,
+  installments: false,
+  challenge: false,
+  externalThreeDSecure: false,
+  storedCredentials: false,
+  softDescriptor: false,
+  authorizationValidDays: 7,
+};
