@@ -204,15 +204,14 @@ export type LookedUp =
 type Told = {
   readonly providerData: ProviderData;
   /**
-   * What the connector needs to act on the transaction later: the provider's own id, or several of them encoded. Opaque
-   * to the core, at most 512 characters, stored with the transaction; absent: what was told before stays.
+   * What the connector needs to act on it later: the provider's own id, or several encoded. Opaque to the core, at most
+   * 512 characters, stored with the transaction; absent: what was told before stays.
    */
   readonly reference?: string;
 };
 
 /**
  * Why an attempt was not sent.
- *
  * - `unreachable`: the connection takes no payments now. The provider could not be reached, or refuses all of this
  *   connection's calls (its key, its rate): it counts against the provider's health.
  * - `turned_away`: this one attempt was refused, by the provider's answer or by a limit of ours.
