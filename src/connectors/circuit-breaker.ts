@@ -6,7 +6,8 @@ import {
   type IBreaker,
   CircuitState as Phase,
 } from 'cockatiel';
-import { assertNever, type Outcome, type PaymentAttempt, type ProviderConnection } from './connector.ts';
+import type { PaymentAttempt } from './attempt.ts';
+import { assertNever, type Outcome, type ProviderConnection } from './connector.ts';
 
 /** When a connection is left alone, and for how long. */
 export type BreakerSettings = {

@@ -1,10 +1,8 @@
 import type { JsonObject } from '@bufbuild/protobuf';
-import type { AdditionalData } from '#gen/payments/v1/additional_data_pb.js';
-import type { CustomerPayer } from '#gen/payments/v1/customer_payer_pb.js';
-import type { StoredCredentials, ThreeDSecure } from '#gen/payments/v1/payment_method_pb.js';
 import type { ProviderData } from '#gen/payments/v1/payment_pb.js';
 import type { Money } from '#src/money.ts';
 import type { Secret } from '#src/secret.ts';
+import type { AttemptFacts, PaymentAttempt } from './attempt.ts';
 import type { Capabilities } from './capabilities.ts';
 
 /** Speaks to one kind of provider. One folder under connectors/, one line in registry.ts. */
@@ -79,70 +77,6 @@ export type ProviderConnection = {
   readonly probe: (() => Promise<boolean>) | undefined;
   /** Waits for calls in flight, then closes its sockets. */
   close(): Promise<void>;
-};
-
-/** What a provider is asked to do. Everything but the card is a pure function of the stored record. */
-export type PaymentAttempt = AttemptFacts & { readonly method: AttemptMethod };
-
-/** What an attempt says beside its payment method; the same again in a look-up of it. */
-export type AttemptFacts = {
-  /** Our transaction's id (UUID): the provider's idempotency key, and what an outcome is looked up by. */
-  readonly transactionId: string;
-  readonly paymentId: string;
-  /** Zero for a verification. */
-  readonly money: Money;
-  readonly description: string;
-  readonly merchantOrderId: string;
-  readonly merchantReference: string;
-  /** ISO 3166-1 alpha-2. */
-  readonly country: string;
-  /** Our own address to which the provider sends the payer back: `…/v1/payments/{id}/return`. */
-  readonly returnUrl: string;
-  /** Our own address for the connection's notifications: `…/v1/providers/{connection}/notifications`. */
-  readonly notificationUrl: string;
-  /** When the payer can no longer pay, for a redirect: milliseconds since the epoch. */
-  readonly expiresAtMs: number;
-  readonly customerPayer: CustomerPayer;
-  readonly additionalData: AdditionalData | undefined;
-};
-
-/** How it is paid. */
-export type AttemptMethod =
-  | ({ readonly kind: 'card'; readonly card: AttemptCard } & CardOptions)
-  | { readonly kind: 'wallet_redirect'; readonly type: string }
-  | {
-      readonly kind: 'wallet_enrollment';
-      readonly type: string;
-      /** The provider's token of what the payer enrolled earlier, when one was given. */
-      readonly token: string | undefined;
-      readonly cardType: string | undefined;
-    };
-
-/** What a merchant asks of a card payment, beside the card. */
-export type CardOptions = {
-  /** false: authorization only. */
-  readonly capture: boolean;
-  /** The card is checked and nothing is charged. */
-  readonly verify: boolean;
-  readonly installments: number;
-  readonly threeDSecureSetupId: string | undefined;
-  /** Results of 3-D Secure made elsewhere. */
-  readonly threeDSecure: ThreeDSecure | undefined;
-  readonly storedCredentials: StoredCredentials | undefined;
-  /** Shown on the cardholder's statement; '' for the provider's own. */
-  readonly softDescriptor: string;
-};
-
-/** A card as the provider needs it. */
-export type AttemptCard = {
-  readonly number: Secret;
-  /** undefined for a vaulted card. */
-  readonly securityCode: Secret | undefined;
-  readonly holderName: string;
-  /** 1 to 12. */
-  readonly expirationMonth: number;
-  /** Two digits. */
-  readonly expirationYear: number;
 };
 
 /** A capture, a cancel or a refund. Its transaction's id is the provider's idempotency key. */

@@ -1,6 +1,6 @@
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { type Payment, Payment_Workflow } from '#gen/payments/v1/payment_pb.js';
-import type { AttemptCard, AttemptFacts, AttemptMethod, PaymentAttempt } from '#src/connectors/connector.ts';
+import type { AttemptCard, AttemptFacts, AttemptMethod, PaymentAttempt } from '#src/connectors/attempt.ts';
 import { parseMoney } from '#src/money.ts';
 import type { VaultedToken } from '#src/store/stored-objects.ts';
 import type { ChosenMethod } from './payment-method.ts';

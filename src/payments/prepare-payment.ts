@@ -11,7 +11,8 @@ import {
 } from '#gen/payments/v1/payment_pb.js';
 import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.js';
 import type { RoutingFacts } from '#gen/payments/v1/routing_facts_pb.js';
-import type { AttemptCard, Outcome, PaymentAttempt, ProviderConnection } from '#src/connectors/connector.ts';
+import type { AttemptCard, PaymentAttempt } from '#src/connectors/attempt.ts';
+import type { Outcome, ProviderConnection } from '#src/connectors/connector.ts';
 import { type Money, parseMoney } from '#src/money.ts';
 import { lotSeed, type Signals } from '#src/routing/order-targets.ts';
 import type { ChosenRoute, Router } from '#src/routing/router.ts';

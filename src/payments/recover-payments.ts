@@ -1,7 +1,8 @@
 import { setTimeout } from 'node:timers/promises';
 import { timestampMs, timestampNow } from '@bufbuild/protobuf/wkt';
 import { type Payment, Payment_Workflow, Transaction_Category } from '#gen/payments/v1/payment_pb.js';
-import type { AttemptFacts, LookUp, Outcome, ProviderConnection } from '#src/connectors/connector.ts';
+import type { AttemptFacts } from '#src/connectors/attempt.ts';
+import type { LookUp, Outcome, ProviderConnection } from '#src/connectors/connector.ts';
 import { countOpenAttempts, type DueAttempt, postponeLookUp, takeDueAttempts } from '#src/store/look-ups.ts';
 import { type FinishDeps, finishOf, lookUpPauseS, writeFinish } from './finish-payment.ts';
 import { attemptFacts } from './payment-attempt.ts';

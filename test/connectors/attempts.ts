@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { AdditionalDataSchema } from '#gen/payments/v1/additional_data_pb.js';
 import { CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
-import type { AttemptMethod, CardOptions, PaymentAttempt } from '#src/connectors/connector.ts';
+import type { AttemptMethod, CardOptions, PaymentAttempt } from '#src/connectors/attempt.ts';
 import { Secret } from '#src/secret.ts';
 
 export const SECURITY_CODE = '987';

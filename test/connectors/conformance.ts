@@ -2,7 +2,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { JsonObject } from '@bufbuild/protobuf';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { Connector, Outcome, PaymentAttempt, ProviderConnection } from '#src/connectors/connector.ts';
+import type { PaymentAttempt } from '#src/connectors/attempt.ts';
+import type { Connector, Outcome, ProviderConnection } from '#src/connectors/connector.ts';
 import type { Secret } from '#src/secret.ts';
 import {
   closedPort,

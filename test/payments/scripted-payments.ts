@@ -11,8 +11,9 @@ import {
 } from '#gen/payments/v1/payment_pb.js';
 import { CreatePaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
 import { systemClock } from '#src/clock.ts';
+import type { PaymentAttempt } from '#src/connectors/attempt.ts';
 import { CARDS_ONLY } from '#src/connectors/capabilities.ts';
-import type { LookUp, Outcome, PaymentAttempt, ProviderConnection } from '#src/connectors/connector.ts';
+import type { LookUp, Outcome, ProviderConnection } from '#src/connectors/connector.ts';
 import { createBinTable } from '#src/payments/bin-table.ts';
 import { type CreatedPayment, createPayment, type PaymentDeps } from '#src/payments/create-payment.ts';
 import { getPayment } from '#src/payments/get-payment.ts';

@@ -30,6 +30,7 @@ const LAYERS: readonly (readonly string[])[] = [
   ['gen'],
   ['src/money', 'src/secret', 'src/clock', 'src/service-error', 'src/config'],
   ['src/connectors/capabilities', 'src/connectors/decline'],
+  ['src/connectors/attempt'],
   ['src/connectors/connector'],
   [
     'src/connectors',

@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import type { JsonObject } from '@bufbuild/protobuf';
+import type { PaymentAttempt } from '#src/connectors/attempt.ts';
 import { CARDS_ONLY } from '#src/connectors/capabilities.ts';
 import type {
   ConnectContext,
   Connector,
   LookUp,
   Outcome,
-  PaymentAttempt,
   ProviderConnection,
 } from '#src/connectors/connector.ts';
 import { createHttpClient } from '#src/connectors/http-client.ts';

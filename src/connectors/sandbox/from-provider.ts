@@ -1,6 +1,7 @@
 import { create, type JsonObject, type JsonValue } from '@bufbuild/protobuf';
 import { type ProviderData, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
-import { type AttemptMethod, assertNever, type LookUp, type Outcome } from '#src/connectors/connector.ts';
+import type { AttemptMethod } from '#src/connectors/attempt.ts';
+import { assertNever, type LookUp, type Outcome } from '#src/connectors/connector.ts';
 import type { HttpResult } from '#src/connectors/http-client.ts';
 
 /**

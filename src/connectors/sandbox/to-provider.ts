@@ -1,12 +1,8 @@
 import type { Decimal } from '#gen/google/type/decimal_pb.js';
 import type { Airline, Order } from '#gen/payments/v1/additional_data_pb.js';
 import type { CustomerPayer } from '#gen/payments/v1/customer_payer_pb.js';
-import {
-  type AttemptCard,
-  assertNever,
-  type LookUp,
-  type PaymentAttempt,
-} from '#src/connectors/connector.ts';
+import type { AttemptCard, PaymentAttempt } from '#src/connectors/attempt.ts';
+import { assertNever, type LookUp } from '#src/connectors/connector.ts';
 import type { HttpRequest } from '#src/connectors/http-client.ts';
 import { parseMoney } from '#src/money.ts';
 import type { SandboxSettings } from './settings.ts';

@@ -1,6 +1,7 @@
 import Fastify, { type FastifyInstance } from 'fastify';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Outcome, PaymentAttempt, ProviderConnection } from '#src/connectors/connector.ts';
+import type { PaymentAttempt } from '#src/connectors/attempt.ts';
+import type { Outcome, ProviderConnection } from '#src/connectors/connector.ts';
 import { CONNECTION_REFUSED_CARD, sandboxConnector } from '#src/connectors/sandbox/connector.ts';
 import { MAGIC_CARDS } from '#src/sandbox/magic-cards.ts';
 import { sandboxProvider } from '#src/sandbox/sandbox-provider.ts';
