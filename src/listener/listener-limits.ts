@@ -6,8 +6,19 @@ export const LISTENER_LIMITS = {
   sniffTimeoutMs: 5_000,
   /** HTTP/1.1: from a request's first byte to the end of its headers. */
   headersTimeoutMs: 10_000,
-  /** From a request's start to its body's last byte: a slow body ends here. The answer may take longer. */
+  /** From a request's headers to the first byte of its body, which an honest client sends right behind them. */
+  firstBodyTimeoutMs: 5_000,
+  /** From a request's start to its body's last byte: a slow body ends here. The response may take longer. */
   receiveTimeoutMs: 30_000,
+  /**
+   * From a response's first unsent byte until the peer has taken all of it; then its HTTP/2 stream is reset, or its
+   * HTTP/1.1 connection closed. The largest response, some 300 KB, passes in that time at 20 KB a second.
+   */
+  takeTimeoutMs: 15_000,
+  /** Bytes of responses that one connection may leave untaken; beyond it the connection is closed. Dozens of the largest. */
+  maxUnsentBytesPerConnection: 4 * 2 ** 20,
+  /** The same for all connections together; beyond it those that hold most are closed. Room in a heap of 1 GB. */
+  maxUnsentBytes: 64 * 2 ** 20,
   /** A connection on which nothing moves. Longer than the 60 s of common load balancers, so that they let go first. */
   idleTimeoutMs: 72_000,
   /** Bytes of all headers of a request; Node's own default for HTTP/1.1. */

@@ -1,11 +1,18 @@
 import http, { type IncomingMessage, type ServerResponse } from 'node:http';
-import http2, { type Http2Server, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2';
+import http2, { type Http2Server } from 'node:http2';
 import https from 'node:https';
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import type { FastifyServerFactory, FastifyServerOptions } from 'fastify';
 import { LISTENER_LIMITS, type ListenerLimits } from './listener-limits.ts';
 import { sniff } from './sniff.ts';
+import {
+  beginExchange,
+  type Connection,
+  type Connections,
+  supervise,
+  superviseSession,
+} from './supervise.ts';
 
 /** What a listener is made with. */
 export type ListenerOptions = {
@@ -18,15 +25,6 @@ export type ListenerOptions = {
 export type Listener = Required<Pick<FastifyServerOptions, 'serverFactory' | 'clientErrorHandler'>>;
 
 type Handler = Parameters<FastifyServerFactory>[0];
-
-/** An open connection. One whose protocol is still undecided has neither. */
-type Connection = {
-  /** HTTP/2. */
-  session: ServerHttp2Session | undefined;
-  /** HTTP/1.1: the latest response, finished or not. */
-  response: ServerResponse | undefined;
-};
-type Connections = Map<Socket, Connection>;
 
 /**
  * One address that answers HTTP/1.1 (RFC 9112) and HTTP/2 (RFC 9113). In cleartext they are told apart by the
@@ -49,6 +47,9 @@ export function createListener(options: ListenerOptions = {}): Listener {
     routeConnections(server, http2Server, connections, limits, options.tls !== undefined);
     endSilentConnections(server, connections);
     makeCloseDrain(server, connections, limits.drainTimeoutMs);
+    const refuseLate = (socket: Socket) =>
+      refuseMalformed('ERR_HTTP_REQUEST_TIMEOUT', socket, connections.get(socket)?.response);
+    server.once('listening', () => server.once('close', supervise(connections, limits, refuseLate)));
     return server;
   }
 
@@ -113,34 +114,6 @@ function createHttp2Server(handler: Handler, limits: ListenerLimits): Http2Serve
   );
 }
 
-/** Holds an HTTP/2 connection to what Node's HTTP/1.1 server does by itself: bodies end in time, idle peers go. */
-function superviseSession(session: ServerHttp2Session, limits: ListenerLimits): void {
-  const streams = new Set<ServerHttp2Stream>();
-  session.on('stream', (stream) => {
-    const deadline = stream.endAfterHeaders ? undefined : receiveDeadline(stream, limits.receiveTimeoutMs);
-    streams.add(stream);
-    stream.once('close', () => {
-      streams.delete(stream);
-      clearTimeout(deadline);
-    });
-  });
-  session.setTimeout(limits.idleTimeoutMs, () => {
-    // An open stream on which nothing is due is a quiet subscription. One whose answer is not taken is a stalled peer.
-    const isStalled = (stream: ServerHttp2Stream) => stream.writableLength > 0 || stream.writableEnded;
-    if (streams.size === 0 || [...streams].some(isStalled)) session.destroy();
-  });
-}
-
-function receiveDeadline(stream: ServerHttp2Stream, timeoutMs: number): NodeJS.Timeout {
-  const deadline = setTimeout(() => stream.close(http2.constants.NGHTTP2_CANCEL), timeoutMs);
-  stream.once('end', () => clearTimeout(deadline));
-  // What was answered unread is skipped: kept, it would fill the connection's memory until its new streams are refused.
-  stream.once('finish', () => {
-    if (!stream.readableEnded) stream.removeAllListeners('data').resume();
-  });
-  return deadline.unref();
-}
-
 /** Takes new connections from Node's HTTP/1.1 listener, and gives each to the protocol that it speaks. */
 function routeConnections(
   server: http.Server,
@@ -161,12 +134,17 @@ function routeConnections(
     socket.allowHalfOpen = false;
     http2Server.once('session', (session) => {
       connection.session = session;
-      superviseSession(session, limits);
+      superviseSession(session, connection, limits);
     });
     http2Server.emit('connection', socket);
   };
   server.on(event, (socket: Socket | TLSSocket) => {
-    const connection: Connection = { session: undefined, response: undefined };
+    const connection: Connection = {
+      session: undefined,
+      streams: new Map(),
+      response: undefined,
+      unfinished: new Map(),
+    };
     connections.set(socket, connection);
     socket.once('close', () => connections.delete(socket));
     // Whoever serves it hears of its errors too; this keeps one that comes in between from ending the process.
@@ -185,13 +163,33 @@ function admit(handler: Handler, limits: ListenerLimits): Handler {
     // of it would throw. HTTP/2 names it ":authority".
     if (request.httpVersion === '1.0') request.headers.host ??= 'localhost';
     const authority = request.headers[':authority'] ?? request.headers.host;
+    // RFC 9112, section 3.2, and RFC 9113, section 8.3.1: two hosts are refused, since a proxy may have read the other.
+    const isAmbiguous = namesHostTwice(request) || differ(request.headers.host, authority);
     // Names and values alternate in rawHeaders.
     if (request.rawHeaders.length > 2 * limits.maxHeaderFields) refuse(response, 431);
-    else if (authority === undefined || !URL.canParse(`http://${authority}`)) refuse(response, 400);
+    else if (isAmbiguous || authority === undefined || !URL.canParse(`http://${authority}`)) {
+      refuse(response, 400);
+    }
     // HTTP/2 lets through any word for a method; HTTP/1.1's parser refuses those that nobody knows.
     else if (!METHODS.has(request.method ?? '')) refuse(response, 400);
     else handler(request, response);
   };
+}
+
+/** Node keeps the first of several and hides the rest. */
+function namesHostTwice({ rawHeaders }: IncomingMessage): boolean {
+  let hosts = 0;
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i] as string;
+    if (name.length === HOST.length && name.toLowerCase() === HOST) hosts++;
+  }
+  return hosts > 1;
+}
+
+const HOST = 'host';
+
+function differ(host: string | undefined, authority: string | string[] | undefined): boolean {
+  return host !== undefined && host !== authority && host.toLowerCase() !== String(authority).toLowerCase();
 }
 
 const METHODS: ReadonlySet<string> = new Set(http.METHODS);
@@ -200,22 +198,22 @@ function refuse(response: ServerResponse, status: number): void {
   response.writeHead(status, { 'content-length': '0' }).end();
 }
 
-/** Remembers the latest response of each HTTP/1.1 connection: whether it is finished is asked only when it matters. */
+/** Remembers the responses of each HTTP/1.1 connection until they are finished, and the latest beyond that. */
 function noteResponses(handler: Handler, connections: Connections): Handler {
   return (request, response) => {
     const connection = connections.get(request.socket);
-    if (connection) connection.response = response;
-    finishReading(request, response);
+    if (connection) {
+      connection.response = response;
+      connection.unfinished.set(response, beginExchange());
+    }
+    // Connect stops reading a body that is too large: the rest is skipped, since the connection's next request lies behind.
+    request[Symbol.asyncIterator] = () => request.iterator({ destroyOnReturn: false });
+    response.once('finish', () => {
+      connection?.unfinished.delete(response);
+      if (!request.complete) request.removeAllListeners('readable').resume();
+    });
     handler(request, response);
   };
-}
-
-/** Connect stops reading a body that is too large: the rest is skipped, since the connection's next request lies behind. */
-function finishReading(request: IncomingMessage, response: ServerResponse): void {
-  request[Symbol.asyncIterator] = () => request.iterator({ destroyOnReturn: false });
-  response.once('finish', () => {
-    if (!request.complete) request.removeAllListeners('readable').resume();
-  });
 }
 
 function isOwed(response: ServerResponse | undefined): response is ServerResponse {

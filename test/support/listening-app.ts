@@ -35,8 +35,11 @@ export function endAfterEach(): void {
   });
 }
 
-/** A Fastify behind the listener, on a port of its own. */
-export async function start(options: ListenerOptions = {}): Promise<void> {
+/** A Fastify behind the listener, on a port of its own, with what `mount` adds. */
+export async function start(
+  options: ListenerOptions = {},
+  mount: (app: FastifyInstance) => void = () => {},
+): Promise<void> {
   app = Fastify(createListener(options));
   const slow = Promise.withResolvers<void>();
   finishSlow = slow.resolve;
@@ -53,6 +56,7 @@ export async function start(options: ListenerOptions = {}): Promise<void> {
     await slow.promise;
     reply.raw.end('ended');
   });
+  mount(app);
   await app.listen({ port: 0, host: '127.0.0.1' });
   port = (app.server.address() as net.AddressInfo).port;
 }

@@ -1,0 +1,173 @@
+import type { ServerResponse } from 'node:http';
+import type { ServerHttp2Session, ServerHttp2Stream } from 'node:http2';
+import type { Socket } from 'node:net';
+import type { ListenerLimits } from './listener-limits.ts';
+
+/** A request and its response, until both are over. Times are those of `performance.now()`. */
+type Exchange = {
+  readonly beganAtMs: number;
+  /** Since when the peer has not taken what is written; 0 while there is nothing that it could take. */
+  unsentSinceMs: number;
+};
+
+/** An open connection. One whose protocol is still undecided has no session, no streams and no responses. */
+export type Connection = {
+  /** HTTP/2. */
+  session: ServerHttp2Session | undefined;
+  /** HTTP/2: the open streams. */
+  readonly streams: Map<ServerHttp2Stream, Exchange>;
+  /** HTTP/1.1: the latest response, finished or not. */
+  response: ServerResponse | undefined;
+  /** HTTP/1.1: the responses that are not finished, in the order in which they are sent. */
+  readonly unfinished: Map<ServerResponse, Exchange>;
+};
+
+/** The open connections by their socket. */
+export type Connections = Map<Socket, Connection>;
+
+/**
+ * How often connections are looked at. Between two looks they may hold more than their bounds, by as much as we make
+ * responses meanwhile; a look at a thousand busy connections takes well below a millisecond.
+ */
+const SWEEP_MS = 250;
+
+/** RFC 9113, section 7. */
+const CANCEL = 8;
+
+/**
+ * Ends the requests that do not arrive in time, and the connections or streams whose peer leaves responses untaken: for
+ * too long, or too many bytes of them. One timer looks at all connections, so a request costs no timer of its own.
+ *
+ * @param refuseLate answers an HTTP/1.1 request whose body did not begin in time, and ends its connection.
+ * @returns stops it.
+ */
+export function supervise(
+  connections: Connections,
+  limits: ListenerLimits,
+  refuseLate: (socket: Socket) => void,
+): () => void {
+  const shortestMs = Math.min(limits.firstBodyTimeoutMs, limits.receiveTimeoutMs, limits.takeTimeoutMs);
+  const timer = setInterval(
+    () => sweep(connections, limits, refuseLate),
+    Math.min(SWEEP_MS, Math.ceil(shortestMs / 4)),
+  );
+  timer.unref();
+  return () => clearInterval(timer);
+}
+
+/** Begins to look after an exchange. */
+export function beginExchange(): Exchange {
+  return { beganAtMs: performance.now(), unsentSinceMs: 0 };
+}
+
+/** Keeps account of the open streams of an HTTP/2 connection, and ends the connection when it is idle. */
+export function superviseSession(
+  session: ServerHttp2Session,
+  { streams }: Connection,
+  limits: ListenerLimits,
+): void {
+  session.on('stream', (stream) => {
+    streams.set(stream, beginExchange());
+    stream.once('close', () => streams.delete(stream));
+    if (!stream.endAfterHeaders) skipUnreadBody(stream);
+  });
+  session.setTimeout(limits.idleTimeoutMs, () => {
+    // An open stream on which nothing is due is a quiet subscription.
+    if (streams.size === 0 || [...streams.keys()].some(isUntaken)) session.destroy();
+  });
+}
+
+/** What was answered unread is skipped: kept, it would fill the connection's memory until its new streams are refused. */
+function skipUnreadBody(stream: ServerHttp2Stream): void {
+  stream.once('finish', () => {
+    if (!stream.readableEnded) stream.removeAllListeners('data').resume();
+  });
+}
+
+/** After its response has ended, a stream closes as soon as the peer has taken it. */
+function isUntaken(stream: ServerHttp2Stream): boolean {
+  return stream.writableLength > 0 || stream.writableEnded;
+}
+
+/** Fastify hands a large response over in pieces, as the stream drains, and holds the whole of it until the last. */
+function heldBytes(stream: ServerHttp2Stream): number {
+  return Math.max(stream.writableLength, Number(stream.sentHeaders?.['content-length'] ?? 0));
+}
+
+function sweep(connections: Connections, limits: ListenerLimits, refuseLate: (socket: Socket) => void): void {
+  const nowMs = performance.now();
+  let unsentBytes = 0;
+  const holders: { readonly socket: Socket; readonly bytes: number }[] = [];
+  for (const [socket, connection] of connections) {
+    const bytes = connection.session
+      ? sweepStreams(connection, nowMs, limits)
+      : sweepResponses(socket, connection, nowMs, limits);
+    if (bytes > limits.maxUnsentBytesPerConnection) socket.destroy();
+    else if (bytes > 0) {
+      unsentBytes += bytes;
+      holders.push({ socket, bytes });
+    } else if (isBodyLate(connection, nowMs, limits)) refuseLate(socket);
+  }
+  if (unsentBytes <= limits.maxUnsentBytes) return;
+  holders.sort((one, other) => other.bytes - one.bytes);
+  for (const { socket, bytes } of holders) {
+    if (unsentBytes <= limits.maxUnsentBytes) break;
+    socket.destroy();
+    unsentBytes -= bytes;
+  }
+}
+
+/** @returns the unsent bytes of the connection; infinitely many when it has to be ended. */
+function sweepStreams({ streams }: Connection, nowMs: number, limits: ListenerLimits): number {
+  let unsentBytes = 0;
+  for (const [stream, exchange] of streams) {
+    const isUnsent = isUntaken(stream);
+    if (isUnsent) unsentBytes += heldBytes(stream);
+    const isOverdue = isTakenLate(exchange, isUnsent, nowMs, limits) || isLate(stream, exchange);
+    if (!isOverdue) continue;
+    // A peer that reads nothing does not take the reset either.
+    if (stream.closed) return Number.POSITIVE_INFINITY;
+    stream.close(CANCEL);
+  }
+  return unsentBytes;
+
+  function isLate(stream: ServerHttp2Stream, { beganAtMs }: Exchange): boolean {
+    if (stream.endAfterHeaders || stream.readableEnded) return false;
+    const hasBegun = stream.readableDidRead || stream.readableLength > 0;
+    return nowMs - beganAtMs > (hasBegun ? limits.receiveTimeoutMs : limits.firstBodyTimeoutMs);
+  }
+}
+
+/** @returns the unsent bytes of the connection; infinitely many when it has to be ended. */
+function sweepResponses(
+  socket: Socket,
+  { unfinished }: Connection,
+  nowMs: number,
+  limits: ListenerLimits,
+): number {
+  let unsentBytes = socket.writableLength;
+  // A response is the peer's to take once all those before it are written.
+  let isPeersTurn = true;
+  for (const [response, exchange] of unfinished) {
+    const bytes = response.writableLength;
+    // The one that has the socket counts what waits there.
+    if (response.socket === null) unsentBytes += bytes;
+    if (isTakenLate(exchange, isPeersTurn && bytes > 0, nowMs, limits)) return Number.POSITIVE_INFINITY;
+    isPeersTurn &&= response.writableEnded;
+  }
+  return unsentBytes;
+}
+
+function isTakenLate(exchange: Exchange, isUnsent: boolean, nowMs: number, limits: ListenerLimits): boolean {
+  if (!isUnsent) exchange.unsentSinceMs = 0;
+  else if (exchange.unsentSinceMs === 0) exchange.unsentSinceMs = nowMs;
+  return isUnsent && nowMs - exchange.unsentSinceMs > limits.takeTimeoutMs;
+}
+
+/** Whether the latest request over HTTP/1.1 has a body of which nothing came in time. Node itself bounds the whole. */
+function isBodyLate({ response, unfinished }: Connection, nowMs: number, limits: ListenerLimits): boolean {
+  const exchange = response && unfinished.get(response);
+  if (!exchange || response.req.complete || response.headersSent) return false;
+  const hasBegun = response.req.readableDidRead || response.req.readableLength > 0;
+  return !hasBegun && nowMs - exchange.beganAtMs > limits.firstBodyTimeoutMs;
+}
