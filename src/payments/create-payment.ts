@@ -5,15 +5,10 @@ import { isSurelyNotCommitted, isUnavailable } from '#src/store/database.ts';
 import { type Claim, claimPayment, findByKey, type KeyHolder } from '#src/store/payments.ts';
 import { orUnavailable } from '#src/store/unavailable.ts';
 import { type FinishDeps, type FinishObserver, finishOf, within, writeFinish } from './finish-payment.ts';
-import {
-  awaitAnswer,
-  hashRequest,
-  type Patience,
-  requireIdempotencyKey,
-  requireSameRequest,
-} from './idempotency.ts';
+import { awaitAnswer, type Patience, requireIdempotencyKey, requireSameRequest } from './idempotency.ts';
 import { type AttemptDeps, makeAttempts } from './make-attempts.ts';
 import { type PrepareDeps, type PreparedPayment, preparePayment } from './prepare-payment.ts';
+import { hashPaymentRequest, type RequestHash } from './request-hash.ts';
 import { decodeRecord } from './stored-record.ts';
 
 /** What creating a payment needs. */
@@ -65,7 +60,7 @@ export async function createPayment(
   const idempotencyKey = requireIdempotencyKey(caller.idempotencyKey);
   requireOwnAccount(request, caller);
   const { accountId } = caller;
-  const requestHash = hashRequest(deps.requestHashKey, request);
+  const requestHash = hashPaymentRequest(deps.requestHashKey, request);
   const read = () => findByKey(deps.database, accountId, idempotencyKey);
 
   // 2. What is stored, how it is paid, where it goes.
@@ -82,7 +77,11 @@ export async function createPayment(
 
   // 3. Commit 1: the key is claimed and the payment stands, before anything is sent.
   const claimBeforeMs = performance.now() + deps.schedule.leaseMarginMs / 2;
-  const claim: Claim = { ...prepared.claim, accountId, idempotencyKey, requestHash };
+  const { hash, shape } = requestHash;
+  const claim: Claim = {
+    ...prepared.claim,
+    ...{ accountId, idempotencyKey, requestHash: hash, requestShape: shape },
+  };
   const holder = await claimKey(deps, claim, read, claimBeforeMs);
   if (holder) return replay(deps, holder, requestHash, read);
 
@@ -148,7 +147,7 @@ async function claimKey(
 async function replay(
   deps: PaymentDeps,
   held: KeyHolder,
-  requestHash: Uint8Array,
+  requestHash: RequestHash,
   read: () => Promise<KeyHolder | undefined>,
 ): Promise<CreatedPayment> {
   requireSameRequest(held, requestHash);

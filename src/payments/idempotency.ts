@@ -1,13 +1,7 @@
-import { createHmac, timingSafeEqual } from 'node:crypto';
-import { toBinary } from '@bufbuild/protobuf';
-import type { Value } from '@bufbuild/protobuf/wkt';
-import type { CardDataInput, CardInput, PaymentMethodInput } from '#gen/payments/v1/payment_method_pb.js';
-import {
-  type CreatePaymentRequest,
-  CreatePaymentRequestSchema,
-} from '#gen/payments/v1/payment_service_pb.js';
+import { timingSafeEqual } from 'node:crypto';
 import { ServiceError } from '#src/service-error.ts';
 import type { KeyHolder } from '#src/store/payments.ts';
+import type { RequestHash } from './request-hash.ts';
 
 const KEY_FORM = /^[\x20-\x7e]{1,255}$/;
 
@@ -27,52 +21,18 @@ export function requireIdempotencyKey(header: string | undefined): string {
 }
 
 /**
- * A keyed hash over the canonical request: its binary encoding (fields in the order of their numbers), without the
- * security code. Field order, white space, number or string, and the protocol used make no difference to it.
+ * Refuses another request under a key that is held. Where the holder was hashed by a release that knows other fields, the
+ * two cannot be compared, and the request passes for the same: it gets the holder's response. A refusal would make the
+ * merchant pay again under another key.
+ *
+ * @throws ServiceError IDEMPOTENCY_KEY_REUSED.
  */
-export function hashRequest(key: Uint8Array, request: CreatePaymentRequest): Buffer {
-  const bytes = toBinary(CreatePaymentRequestSchema, withOrderedMembers(withoutSecurityCode(request)), {
-    writeUnknownFields: false,
-  });
-  return createHmac('sha256', key).update(bytes).digest();
-}
-
-function withoutSecurityCode(request: CreatePaymentRequest): CreatePaymentRequest {
-  const { paymentMethod } = request;
-  const { detail } = paymentMethod ?? {};
-  if (!paymentMethod || detail?.kind.case !== 'card' || !detail.kind.value.cardData) return request;
-  const cardData: CardDataInput = { ...detail.kind.value.cardData, securityCode: '' };
-  const card: CardInput = { ...detail.kind.value, cardData };
-  const method: PaymentMethodInput = {
-    ...paymentMethod,
-    detail: { ...detail, kind: { case: 'card', value: card } },
-  };
-  return { ...request, paymentMethod: method };
-}
-
-/** Protobuf writes a map in the order in which it was read: that of free JSON's members means nothing. */
-function withOrderedMembers(request: CreatePaymentRequest): CreatePaymentRequest {
-  const { customerPayer } = request;
-  if (!customerPayer || customerPayer.deviceFingerprints.length === 0) return request;
-  const deviceFingerprints = customerPayer.deviceFingerprints.map(orderedMembers);
-  return { ...request, customerPayer: { ...customerPayer, deviceFingerprints } };
-}
-
-function orderedMembers(value: Value): Value {
-  const { kind } = value;
-  if (kind.case === 'listValue') {
-    const list = { ...kind.value, values: kind.value.values.map(orderedMembers) };
-    return { ...value, kind: { case: 'listValue', value: list } };
-  }
-  if (kind.case !== 'structValue') return value;
-  const members = Object.entries(kind.value.fields).sort(([a], [b]) => (a < b ? -1 : 1));
-  const fields = Object.fromEntries(members.map(([name, member]) => [name, orderedMembers(member)]));
-  return { ...value, kind: { case: 'structValue', value: { ...kind.value, fields } } };
-}
-
-/** @throws ServiceError IDEMPOTENCY_KEY_REUSED when the key is held by another request. */
-export function requireSameRequest(held: KeyHolder, requestHash: Uint8Array): void {
-  if (timingSafeEqual(held.requestHash, requestHash)) return;
+export function requireSameRequest(
+  held: Pick<KeyHolder, 'requestHash' | 'requestShape'>,
+  request: RequestHash,
+): void {
+  const isComparable = held.requestShape !== undefined && areEqual(held.requestShape, request.shape);
+  if (!isComparable || areEqual(held.requestHash, request.hash)) return;
   throw new ServiceError(
     'IDEMPOTENCY_KEY_REUSED',
     'x-idempotency-key: was used before, with another request',
@@ -82,6 +42,10 @@ export function requireSameRequest(held: KeyHolder, requestHash: Uint8Array): vo
       ],
     },
   );
+}
+
+function areEqual(a: Uint8Array, b: Uint8Array): boolean {
+  return a.length === b.length && timingSafeEqual(a, b);
 }
 
 /** How a held key is waited for: by reading again, with growing pauses, up to a bound. */

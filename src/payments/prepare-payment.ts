@@ -60,7 +60,7 @@ export type LiveCatalogue = {
 export type PreparedPayment = {
   /** The record as it stands while the outcome is waited for. */
   readonly record: Payment;
-  readonly claim: Omit<Claim, 'accountId' | 'idempotencyKey' | 'requestHash'>;
+  readonly claim: Omit<Claim, 'accountId' | 'idempotencyKey' | 'requestHash' | 'requestShape'>;
   /** The first attempt; the others differ in their transaction only. */
   readonly attempt: PaymentAttempt;
   readonly chosen: ChosenRoute;

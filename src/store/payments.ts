@@ -6,6 +6,8 @@ export type Claim = {
   readonly accountId: string;
   readonly idempotencyKey: string;
   readonly requestHash: Uint8Array;
+  /** Digest of the fields that the hash covers. */
+  readonly requestShape: Uint8Array;
   readonly status: string;
   readonly record: Uint8Array;
   readonly transactionId: string;
@@ -49,16 +51,24 @@ export type Finish = {
 export type KeyHolder = {
   readonly paymentId: string;
   readonly requestHash: Uint8Array;
+  /** undefined: a release claimed it that did not keep it. */
+  readonly requestShape: Uint8Array | undefined;
   readonly record: Uint8Array;
   readonly answer: Uint8Array | undefined;
 };
 
-type KeyHolderRow = { id: string; request_hash: Buffer; record: Buffer; answer: Buffer | null };
+type KeyHolderRow = {
+  id: string;
+  request_hash: Buffer;
+  request_shape: Buffer | null;
+  record: Buffer;
+  answer: Buffer | null;
+};
 
 const CLAIM_PAYMENT = `
   claimed AS (
-    INSERT INTO payment (id, account_id, idempotency_key, request_hash, status, record)
-    VALUES ($1, $2, $3, $4, $5, $6)
+    INSERT INTO payment (id, account_id, idempotency_key, request_hash, status, record, request_shape)
+    VALUES ($1, $2, $3, $4, $5, $6, $16)
     ON CONFLICT (account_id, idempotency_key) DO NOTHING
     RETURNING id
   ), attempt AS (
@@ -70,7 +80,7 @@ const CLAIM_PAYMENT = `
 
 const CLAIM_CARD = `, waiting_card AS (
     INSERT INTO vaulted_token (id, account_id, type, card, card_number, active)
-    SELECT $14::uuid, $2, $16, $17, $18, false FROM claimed
+    SELECT $14::uuid, $2, $17, $18, $19, false FROM claimed
   )`;
 
 const CLAIM = { name: 'claim', text: `WITH ${CLAIM_PAYMENT} SELECT id FROM claimed` };
@@ -82,7 +92,7 @@ const CLAIM_WITH_CARD = {
 const FIND_BY_KEY = {
   name: 'find_by_key',
   text: `
-    SELECT id, request_hash, coalesce(answered_record, record) AS record, answer
+    SELECT id, request_hash, request_shape, coalesce(answered_record, record) AS record, answer
     FROM payment WHERE account_id = $1 AND idempotency_key = $2`,
 };
 
@@ -140,6 +150,7 @@ export async function claimPayment(database: Database, claim: Claim): Promise<bo
     claim.leaseS,
     claim.vault?.token ?? null,
     claim.connectionIdentity,
+    claim.requestShape,
   ];
   const { vault } = claim;
   if (vault) values.push(vault.type, vault.card, vault.cardNumber);
@@ -159,6 +170,7 @@ export async function findByKey(
   return {
     paymentId: row.id,
     requestHash: row.request_hash,
+    requestShape: row.request_shape ?? undefined,
     record: row.record,
     answer: row.answer ?? undefined,
   };

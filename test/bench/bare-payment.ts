@@ -48,6 +48,7 @@ export function openBarePayments(databaseUrl: string, sampleFile: string): BareP
         ...payment,
         accountId: ACCOUNT_ID,
         requestHash,
+        requestShape: requestHash,
         status: 'PENDING',
         record: draft,
         transactionStatus: 'PENDING',

@@ -34,6 +34,8 @@ export type OrderOptions = {
   readonly vault?: boolean;
   /** By default one that is approved everywhere. */
   readonly cardNumber?: string;
+  /** A field of the request that the release before does not know (see cases/releases.ts). */
+  readonly nationality?: string;
 };
 
 /** The judge's acquirer ONE declines this card (soft), TWO approves it. */
@@ -68,6 +70,7 @@ export function makeOrder(random: Random, options: OrderOptions = {}): Order {
     // It reaches the judge's ledger, which so tells by itself what was charged for which account and key.
     merchant_reference: `${account} ${key}`,
     country: options.country ?? 'US',
+    ...(options.nationality && { customer_payer: { nationality: options.nationality } }),
     amount: { currency, value: digits ? `${text.slice(0, -digits)}.${text.slice(-digits)}` : text },
     payment_method: {
       type: 'CARD',

@@ -33,6 +33,13 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
     cases: ['two replicas: one stopped past its lease, then continued'],
     violates: ['I5'],
   },
+  'compare-releases': {
+    file: 'src/payments/idempotency.ts',
+    find: '  if (!isComparable || areEqual(held.requestHash, request.hash)) return;',
+    replacement: '  if (areEqual(held.requestHash, request.hash)) return;\n  void isComparable;',
+    cases: ['a rolling release: answered, and replayed at a release that knows another field'],
+    violates: ['told'],
+  },
   'claim-after-send': {
     file: 'src/payments/create-payment.ts',
     find: '  const holder = await claimKey(deps, claim, read, claimBeforeMs);',

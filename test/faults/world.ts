@@ -16,6 +16,8 @@ import { type StatusWatch, watchStatuses } from './watch.ts';
 /** One run of one case: a database, a judge, proxies before both, and the replicas that the case starts. */
 export type World = {
   readonly random: Random;
+  /** Where the service under test lies. */
+  readonly checkout: string;
   readonly cluster: Cluster;
   /** Between the replicas and the database, and between the replicas and the provider. */
   readonly database: TcpProxy;
@@ -66,6 +68,8 @@ export type LedgerLine = {
 export type ReplicaOptions = {
   readonly env?: Readonly<Record<string, string>>;
   readonly nodeOptions?: readonly string[];
+  /** Where this replica's service lies, when it is of another release. */
+  readonly checkout?: string;
 };
 
 /** How long the service waits for the provider, in these runs. */
@@ -156,6 +160,7 @@ export async function openWorld(options: {
 
   return {
     random,
+    checkout,
     cluster,
     database,
     provider,
@@ -169,11 +174,11 @@ export async function openWorld(options: {
     query,
     until,
     insist,
-    async startReplica({ env = {}, nodeOptions = [] } = {}) {
+    async startReplica({ env = {}, nodeOptions = [], checkout: from = checkout } = {}) {
       const viaProxy = new URL(databaseUrl);
       viaProxy.port = String(database.port);
       const replica = await startProcess({
-        checkout,
+        checkout: from,
         program: 'src/main.ts',
         nodeOptions,
         env: {

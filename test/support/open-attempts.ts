@@ -62,6 +62,7 @@ export async function claimAttempt(
     accountId: ACCOUNT_ONE,
     idempotencyKey,
     requestHash: new Uint8Array(32),
+    requestShape: new Uint8Array(16),
     status: 'PENDING',
     record: encodeRecord(record),
     transactionId,

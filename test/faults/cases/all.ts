@@ -6,10 +6,11 @@ import { FAILOVER } from './failover.ts';
 import { HOSTILE } from './hostile.ts';
 import { KILLS } from './kills.ts';
 import { PROVIDER } from './provider.ts';
+import { RELEASES } from './releases.ts';
 import { REPLICAS } from './replicas.ts';
 
 /** Every fault that is tried. */
 export const CASES: readonly Case[] = [
   ...[...KILLS, ...DATABASE, ...DISK],
-  ...[...PROVIDER, ...FAILOVER, ...CLIENTS, ...REPLICAS, ...HOSTILE],
+  ...[...PROVIDER, ...FAILOVER, ...CLIENTS, ...REPLICAS, ...RELEASES, ...HOSTILE],
 ];

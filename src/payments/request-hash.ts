@@ -1,0 +1,99 @@
+import { createHash, createHmac } from 'node:crypto';
+import { type DescField, type DescMessage, type MessageShape, toBinary } from '@bufbuild/protobuf';
+import type { Value } from '@bufbuild/protobuf/wkt';
+import type { CardDataInput, CardInput, PaymentMethodInput } from '#gen/payments/v1/payment_method_pb.js';
+import {
+  type CreatePaymentRequest,
+  CreatePaymentRequestSchema,
+} from '#gen/payments/v1/payment_service_pb.js';
+
+/** Hash of a request, with what it was made of. */
+export type RequestHash = {
+  /** Keyed hash of the canonical request. */
+  readonly hash: Uint8Array;
+  /**
+   * Digest of the fields that this release knows. Two hashes can be compared only if they have the same: a release that
+   * does not know a field ignores it, and hashes the same request otherwise.
+   */
+  readonly shape: Uint8Array;
+};
+
+/** To be raised whenever a canonical form below changes, so that hashes of both forms are not compared. */
+const CANONICAL_FORM = 1;
+const SHAPE_BYTES = 16;
+
+/**
+ * Returns what hashes requests of one type: their binary encoding (the fields that are set, in the order of their
+ * numbers, unknown ones left out). Field order, white space, number or string, and the protocol make no difference.
+ *
+ * @param canonical brings a request into the form that is hashed, as a copy.
+ */
+export function requestHasher<Desc extends DescMessage>(
+  schema: Desc,
+  canonical: (request: MessageShape<Desc>) => MessageShape<Desc> = (request) => request,
+): (key: Uint8Array, request: MessageShape<Desc>) => RequestHash {
+  const shape = shapeOf(schema);
+  return (key, request) => {
+    const bytes = toBinary(schema, canonical(request), { writeUnknownFields: false });
+    return { hash: createHmac('sha256', key).update(bytes).digest(), shape };
+  };
+}
+
+/** Hashes the request for a payment, without its security code. */
+export const hashPaymentRequest = requestHasher(CreatePaymentRequestSchema, (request) =>
+  withOrderedMembers(withoutSecurityCode(request)),
+);
+
+/** Digests the number, name and type of every field of a message and of the messages within it. */
+export function shapeOf(schema: DescMessage): Uint8Array {
+  const digest = createHash('sha256').update(`${CANONICAL_FORM}\n`);
+  // A message is described once: those of free JSON refer to themselves.
+  const messages = new Set([schema]);
+  for (const message of messages) {
+    const fields = message.fields.toSorted((a, b) => a.number - b.number);
+    for (const field of fields) {
+      digest.update(`${message.typeName} ${field.number} ${field.name} ${typeOf(field)}\n`);
+      if (field.message) messages.add(field.message);
+    }
+  }
+  return digest.digest().subarray(0, SHAPE_BYTES);
+}
+
+function typeOf(field: DescField): string {
+  const { scalar, enum: ofEnum, message } = field;
+  const key = field.fieldKind === 'map' ? field.mapKey : '';
+  return [field.fieldKind, key, scalar, ofEnum?.typeName, message?.typeName, field.presence].join(' ');
+}
+
+function withoutSecurityCode(request: CreatePaymentRequest): CreatePaymentRequest {
+  const { paymentMethod } = request;
+  const { detail } = paymentMethod ?? {};
+  if (!paymentMethod || detail?.kind.case !== 'card' || !detail.kind.value.cardData) return request;
+  const cardData: CardDataInput = { ...detail.kind.value.cardData, securityCode: '' };
+  const card: CardInput = { ...detail.kind.value, cardData };
+  const method: PaymentMethodInput = {
+    ...paymentMethod,
+    detail: { ...detail, kind: { case: 'card', value: card } },
+  };
+  return { ...request, paymentMethod: method };
+}
+
+/** Protobuf writes a map in the order in which it was read: that of free JSON's members means nothing. */
+function withOrderedMembers(request: CreatePaymentRequest): CreatePaymentRequest {
+  const { customerPayer } = request;
+  if (!customerPayer || customerPayer.deviceFingerprints.length === 0) return request;
+  const deviceFingerprints = customerPayer.deviceFingerprints.map(orderedMembers);
+  return { ...request, customerPayer: { ...customerPayer, deviceFingerprints } };
+}
+
+function orderedMembers(value: Value): Value {
+  const { kind } = value;
+  if (kind.case === 'listValue') {
+    const list = { ...kind.value, values: kind.value.values.map(orderedMembers) };
+    return { ...value, kind: { case: 'listValue', value: list } };
+  }
+  if (kind.case !== 'structValue') return value;
+  const members = Object.entries(kind.value.fields).sort(([a], [b]) => (a < b ? -1 : 1));
+  const fields = Object.fromEntries(members.map(([name, member]) => [name, orderedMembers(member)]));
+  return { ...value, kind: { case: 'structValue', value: { ...kind.value, fields } } };
+}

@@ -1,0 +1,77 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type Order, paymentOf, reasonOf, send } from '../orders.ts';
+import { copyCheckout } from '../plants.ts';
+import type { Process } from '../processes.ts';
+import type { World } from '../world.ts';
+import type { Case } from './case.ts';
+
+/** The request has a field that the release before ignores, since it does not know it. */
+const NEW_FIELD = { nationality: 'CO' };
+
+/** Two releases side by side on one database: a payment begun by one, and retried at the other. */
+export const RELEASES: readonly Case[] = [
+  {
+    name: 'a rolling release: killed after sending, retried at a release that knows another field',
+    short: true,
+    async run(world) {
+      const [taker, other] = await bothReleases(world);
+      const order = world.order(NEW_FIELD);
+      const stop = world.gate.hold('charge:response');
+      const sent = send(taker.url, order);
+      await stop.reached;
+      await taker.kill();
+      stop.cut();
+      await sent;
+      const code = reasonOf(await send(other.url, order));
+      world.expect(code === 'REQUEST_IN_PROGRESS', `while it was open the retry was answered ${code}`);
+      const answer = await world.insist(order);
+      world.expect(paymentOf(answer)?.status === 'SUCCEEDED', `the retry was answered ${answer.status}`);
+    },
+  },
+  {
+    name: 'a rolling release: answered, and replayed at a release that knows another field',
+    async run(world) {
+      const [taker, other] = await bothReleases(world);
+      const order = world.order(NEW_FIELD);
+      const answer = await send(taker.url, order);
+      const replay = await send(other.url, order);
+      world.expect(replay.replayed && replay.body === answer.body, `the retry was answered ${replay.status}`);
+      await expectReuseRefused(world, taker, order);
+    },
+  },
+];
+
+/** The release before and this one, in either order. */
+async function bothReleases(world: World): Promise<[Process, Process]> {
+  const before = olderRelease(world);
+  const [one, two] = [await world.startReplica({ checkout: before }), await world.startReplica()];
+  return world.random.pick([
+    [one, two],
+    [two, one],
+  ]);
+}
+
+/** A copy of the service that does not know the new field: in its descriptor it has another name, as long. */
+function olderRelease(world: World): string {
+  const copy = copyCheckout(world.checkout);
+  world.atEnd(async () => copy.remove());
+  const file = join(copy.path, 'gen/payments/v1/customer_payer_pb.js');
+  const text = readFileSync(file, 'utf8');
+  const [descriptor = ''] = /(?<=fileDesc\(")[^"]+/.exec(text) ?? [];
+  const renamed = Buffer.from(descriptor, 'base64')
+    .toString('latin1')
+    .replaceAll('nationality', 'not_known_8');
+  writeFileSync(file, text.replace(descriptor, Buffer.from(renamed, 'latin1').toString('base64')));
+  return copy.path;
+}
+
+/** Where one release can compare like with like, it still refuses another request. */
+async function expectReuseRefused(world: World, replica: Process, order: Order): Promise<void> {
+  const other = world.order({ key: order.key, account: order.account });
+  const answer = await send(replica.url, other);
+  world.expect(
+    reasonOf(answer) === 'IDEMPOTENCY_KEY_REUSED',
+    `another request was answered ${answer.status}`,
+  );
+}

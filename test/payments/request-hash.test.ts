@@ -1,0 +1,159 @@
+import { create, createFileRegistry, type DescMessage } from '@bufbuild/protobuf';
+import {
+  FileDescriptorProtoSchema,
+  FieldDescriptorProto_Label as Label,
+  FieldDescriptorProto_Type as Type,
+} from '@bufbuild/protobuf/wkt';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { CreatePaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
+import { hashPaymentRequest, requestHasher, shapeOf } from '#src/payments/request-hash.ts';
+import { parseJson } from '#src/wire/parse-json.ts';
+import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
+import { CARD_DATA, cardPayment, type RequestJson, withField } from '../support/payment-requests.ts';
+
+const KEY = Buffer.alloc(32, 1);
+const decode = jsonDecoder(CreatePaymentRequestSchema);
+const hashText = (text: string, key = KEY) =>
+  Buffer.from(hashPaymentRequest(key, decode(parseJson(Buffer.from(text)))).hash).toString('hex');
+const hash = (request: RequestJson) => hashText(JSON.stringify(request));
+
+/** The same JSON with the members of every object in another order. */
+function shuffled(value: unknown, turn: number): unknown {
+  if (Array.isArray(value)) return value.map((item) => shuffled(item, turn));
+  if (typeof value !== 'object' || value === null) return value;
+  const entries = Object.entries(value).map(([name, inner]) => [name, shuffled(inner, turn)]);
+  const at = entries.length === 0 ? 0 : turn % entries.length;
+  return Object.fromEntries([...entries.slice(at), ...entries.slice(0, at)].reverse());
+}
+
+describe('the hash of a request', () => {
+  const rich = withField(cardPayment(), 'customer_payer', {
+    email: 'a@example.com',
+    device_fingerprints: [{ vendor: 'x', scores: { a: 1, b: [2, { d: 4, c: 3 }] } }, 'text', null],
+    billing_address: { city: 'Bogotá', country: 'CO' },
+  });
+
+  it('is the same whatever the order of fields, also in free JSON', () => {
+    fc.assert(
+      fc.property(fc.nat({ max: 30 }), (turn) => {
+        expect(hash(shuffled(rich, turn) as RequestJson)).toBe(hash(rich));
+      }),
+    );
+  });
+
+  it('is the same whatever the white space, and for null as for absent', () => {
+    expect(hashText(JSON.stringify(rich, null, 4))).toBe(hash(rich));
+    expect(hash({ ...rich, merchant_reference: null, unknown: 'x' })).toBe(hash(rich));
+  });
+
+  it.each([10, '10', '10.0', '10.00', '010'])('is the same for the amount %j as for 10', (value) => {
+    expect(hash(withField(rich, 'amount.value', value))).toBe(hash(rich));
+  });
+
+  it.each(['10.00', '1.0000e1', '10.000'])(
+    'is the same for the literal %s, if it is a decimal',
+    (literal) => {
+      const text = JSON.stringify(rich).replace('"value":10', `"value":${literal}`);
+      if (literal.includes('e')) expect(() => hashText(text)).toThrow('without exponent');
+      else expect(hashText(text)).toBe(hash(rich));
+    },
+  );
+
+  it.each(['0000', '999', undefined])('leaves out the security code: %s', (code) => {
+    expect(hash(withField(rich, `${CARD_DATA}.security_code`, code))).toBe(hash(rich));
+  });
+
+  it.each([
+    ['amount.value', 10.01],
+    ['amount.currency', 'EUR'],
+    ['country', 'MX'],
+    ['description', 'Another book'],
+    ['merchant_order_id', 'order-9'],
+    ['workflow', undefined],
+    ['payment_method.vault_on_success', true],
+    ['payment_method.detail.card.capture', false],
+    [`${CARD_DATA}.number`, '4111111111111111'],
+    [`${CARD_DATA}.expiration_year`, 32],
+    ['customer_payer.billing_address.city', 'Bogota'],
+    ['customer_payer.device_fingerprints[0].scores.b[1].c', 5],
+    ['additional_data.order.items', [{ name: 'x' }]],
+  ])('is another when %s is %j', (path, value) => {
+    expect(hash(withField(rich, path, value))).not.toBe(hash(rich));
+  });
+
+  it('is another under another key, so that it tells nobody what was sent', () => {
+    expect(hashText(JSON.stringify(rich), Buffer.alloc(32, 2))).not.toBe(hash(rich));
+  });
+
+  it('leaves the request as it was', () => {
+    const request = decode(parseJson(Buffer.from(JSON.stringify(rich))));
+    const before = structuredClone(request);
+    hashPaymentRequest(KEY, request);
+    expect(request).toEqual(before);
+  });
+});
+
+type Field = { name: string; number: number; type?: Type; label?: Label; typeName?: string };
+
+/** A request of one release: message Request with fields of its own, and message Inner with others. */
+function release(request: readonly Field[], inner: readonly Field[] = []): DescMessage {
+  const fields = (all: readonly Field[]) =>
+    all.map((field) => ({ type: Type.STRING, label: Label.OPTIONAL, ...field }));
+  const file = create(FileDescriptorProtoSchema, {
+    name: 'release.proto',
+    syntax: 'proto3',
+    messageType: [
+      { name: 'Request', field: fields(request) },
+      { name: 'Inner', field: fields(inner) },
+    ],
+  });
+  return createFileRegistry(file, () => undefined).getMessage('Request') as DescMessage;
+}
+
+describe('the shape of a request', () => {
+  const [a, b] = [
+    { name: 'a', number: 1 },
+    { name: 'b', number: 2 },
+  ];
+  const nested = { name: 'inner', number: 3, type: Type.MESSAGE, typeName: '.Inner' };
+  const shape = (...of: Parameters<typeof release>) => Buffer.from(shapeOf(release(...of))).toString('hex');
+
+  it('is the same for the same fields, in whatever order they are declared', () => {
+    expect(shape([a, b, nested], [a])).toBe(shape([nested, b, a], [a]));
+    expect(shapeOf(CreatePaymentRequestSchema)).toEqual(hashPaymentRequest(KEY, decode({})).shape);
+  });
+
+  it.each([
+    ['knows another field', [a, b], []],
+    ['knows a field by another name', [{ ...a, name: 'c' }], []],
+    ['knows a field by another number', [{ ...a, number: 9 }], []],
+    ['reads a field as another type', [{ ...a, type: Type.INT64 }], []],
+    ['reads a field as a list', [{ ...a, label: Label.REPEATED }], []],
+    ['knows a message more', [a, nested], []],
+  ])('is another for a release that %s', (_name, request, inner) => {
+    expect(shape(request, inner)).not.toBe(shape([a]));
+  });
+
+  it('is another for a release that knows another field of an inner message, however deep', () => {
+    expect(shape([nested], [a])).not.toBe(shape([nested], [a, b]));
+    const within = { ...nested, name: 'itself' };
+    expect(shape([nested], [a, within])).not.toBe(shape([nested], [a, b, within]));
+  });
+
+  it('goes with a hash that is of the fields that are set, so that a field more hashes what was there the same', () => {
+    const [before, after] = [release([a]), release([a, b])];
+    const hashOf = (schema: DescMessage, init: object) =>
+      requestHasher(schema)(KEY, create(schema, init as never));
+    expect(hashOf(after, { a: 'x' }).hash).toEqual(hashOf(before, { a: 'x' }).hash);
+    expect(hashOf(after, { a: 'x', b: 'y' }).hash).not.toEqual(hashOf(before, { a: 'x' }).hash);
+  });
+
+  it('goes with a hash that leaves unknown fields out', () => {
+    const schema = release([a]);
+    const message = create(schema, { a: 'x' } as never);
+    const known = requestHasher(schema)(KEY, message).hash;
+    message.$unknown = [{ no: 2, wireType: 0, data: new Uint8Array([1]) }];
+    expect(requestHasher(schema)(KEY, message).hash).toEqual(known);
+  });
+});
