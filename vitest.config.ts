@@ -7,6 +7,7 @@ export default defineConfig({
     // Processes, not threads: tests start and kill servers, and a native crash then ends one file only.
     pool: 'forks',
     globalSetup: 'test/support/database.ts',
+    setupFiles: ['test/support/fixed-seed.ts'],
     testTimeout: 30_000,
     hookTimeout: 60_000,
   },

@@ -24,8 +24,9 @@ import { startTestServer, type TestServer } from './support/server.ts';
 import { openTables, type Tables } from './support/tables.ts';
 import { h1Request, h2Call } from './support/wire-calls.ts';
 
-/** Give the seed of a failure to meet it again, and a factor to look longer: `FAST_CHECK_RUNS=50`. */
-const SEED = Number(process.env.FAST_CHECK_SEED ?? randomInt(2 ** 31));
+/** The same cases every time; `npm run hostile` draws fresh ones. FAST_CHECK_SEED meets a failure again. */
+const GIVEN_SEED = process.env.FAST_CHECK_SEED ?? '20261122';
+const SEED = GIVEN_SEED === 'fresh' ? randomInt(2 ** 31) : Number(GIVEN_SEED);
 const DEPTH = Number(process.env.FAST_CHECK_RUNS ?? 1);
 const TIMEOUT_MS = 30_000 + DEPTH * 60_000;
 const BATCH = 8;
@@ -244,7 +245,10 @@ async function expectNoHarm(
     const codes = [...reply.received.matchAll(/"(?:code|reason)":"([A-Z_]+)"/g)].map(
       ([, code]) => code ?? '',
     );
-    if (!statuses.every((status) => STATUSES.has(status)) || codes.some((code) => OURS.has(code)))
+    // Connect answers so to a compression that is not known, and only to that.
+    const isClear = (status: number) =>
+      STATUSES.has(status) || (status === 501 && reply.received.includes('encoding: must be gzip or br'));
+    if (!statuses.every(isClear) || codes.some((code) => OURS.has(code)))
       throw new Error(`no clear refusal: ${shown()}`);
     if (statuses.length === 0 || statuses.some((status) => status < 300)) mayHavePaid++;
   }

@@ -5,11 +5,18 @@ import { describeError, toProblem, toServiceError } from './errors.ts';
 /** Answers every error of an application as application/problem+json (RFC 9457), and unknown paths in the caller's protocol. */
 export function answerErrors(app: FastifyInstance): void {
   app.setErrorHandler(answerError);
-  app.setNotFoundHandler((request, reply) => {
-    if (request.headers['content-type']?.startsWith('application/grpc'))
-      return answerUnimplemented(request, reply);
-    return answerProblem(new ServiceError('NOT_FOUND', 'there is nothing at this path'), request, reply);
+  app.setNotFoundHandler(answerNotFound);
+  // Before the body is read: whatever it is, the path is unknown.
+  app.addHook('onRequest', (request, reply, done) => {
+    if (!request.is404) return done();
+    answerNotFound(request, reply);
   });
+}
+
+function answerNotFound(request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  if (request.headers['content-type']?.startsWith('application/grpc'))
+    return answerUnimplemented(request, reply);
+  return answerProblem(new ServiceError('NOT_FOUND', 'there is nothing at this path'), request, reply);
 }
 
 /** Answers one error. Fastify itself has those of requests that it cannot route, such as a path that is no URL. */

@@ -2,6 +2,7 @@ import { Code, ConnectError } from '@connectrpc/connect';
 import type { FastifyError } from 'fastify';
 import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from '#gen/google/rpc/error_details_pb.js';
 import { type FieldError, REASONS, type Reason, ServiceError } from '#src/service-error.ts';
+import { unknownEncoding } from './expand.ts';
 
 /** The domain of google.rpc.ErrorInfo: what the reasons are unique in. */
 export const ERROR_DOMAIN = 'payments.v1';
@@ -49,10 +50,18 @@ export function toConnectError(error: ServiceError): ConnectError {
 export function rewriteConnectError(error: ConnectError): void {
   if (error.details.length > 0) return;
   const known = foreignRpcError(error);
-  const ended = error.code === Code.DeadlineExceeded || error.code === Code.Canceled;
-  const code = ended ? error.code : Code[REASONS[known.reason].rpc];
+  const code = keepsItsCode(error) ? error.code : Code[REASONS[known.reason].rpc];
   Object.assign(error, { code, rawMessage: known.message, message: known.message, cause: undefined });
   addDetails(error, known);
+}
+
+/** The protocols say which code it is when a call ends early, and when its compression is not known. */
+function keepsItsCode(error: ConnectError): boolean {
+  return error.code === Code.DeadlineExceeded || error.code === Code.Canceled || isUnknownCompression(error);
+}
+
+function isUnknownCompression(error: ConnectError): boolean {
+  return error.code === Code.Unimplemented && error.rawMessage.startsWith('unknown compression');
 }
 
 function addDetails(target: ConnectError, error: ServiceError): void {
@@ -83,6 +92,7 @@ function foreignRpcError(error: ConnectError): ServiceError {
     case Code.InvalidArgument:
       return new ServiceError('INVALID_REQUEST', 'the message cannot be read');
     case Code.Unimplemented:
+      if (isUnknownCompression(error)) return unknownEncoding('content-encoding or grpc-encoding');
       return new ServiceError('NOT_FOUND', 'there is no such rpc, or not in this form');
     case Code.Canceled:
     case Code.DeadlineExceeded:

@@ -1,24 +1,20 @@
 import { type DescField, type DescMessage, ScalarType } from '@bufbuild/protobuf';
 import type { FastifyRequest } from 'fastify';
-import { ServiceError } from '#src/service-error.ts';
 import { isJsonObject, RawNumber } from '#src/wire/parse-json.ts';
 import { type FieldPath, fieldPath, type HttpBinding } from './http-rule.ts';
 
 /**
  * The request message of a call as REST JSON, put together from body, path and query string as google.api.http has it:
  * the body is the message or a field of it; variables of the path win over both; without a body for all, what the query
- * string names (`page_size=2`, `filter.country=CO`) is set, and what it names wrongly ignored.
- *
- * @throws ServiceError UNSUPPORTED_MEDIA_TYPE when a body is needed and none was sent.
+ * string names (`page_size=2`, `filter.country=CO`) is set, and what it names wrongly ignored. A body that was not sent is
+ * an empty message.
  */
 export function requestJson(request: FastifyRequest, binding: HttpBinding, input: DescMessage): unknown {
   const { body, variables } = binding;
-  if (body !== '' && request.body === undefined) {
-    throw new ServiceError('UNSUPPORTED_MEDIA_TYPE', 'The body must be application/json in UTF-8.');
-  }
-  if (body === '*' && (variables.length === 0 || !isJsonObject(request.body))) return request.body;
-  const json: JsonMembers = body === '*' ? { ...(request.body as JsonMembers) } : queryJson(request, input);
-  if (body !== '' && body !== '*') json[body] = request.body;
+  const sent = request.body === undefined ? {} : request.body;
+  if (body === '*' && (variables.length === 0 || !isJsonObject(sent))) return sent;
+  const json: JsonMembers = body === '*' ? { ...(sent as JsonMembers) } : queryJson(request, input);
+  if (body !== '' && body !== '*') json[body] = sent;
   const params = request.params as Record<string, string>;
   for (const [i, path] of variables.entries()) setField(json, path, params[`p${i}`] ?? '');
   return json;

@@ -1,5 +1,3 @@
-import { promisify } from 'node:util';
-import { brotliDecompress, gunzip } from 'node:zlib';
 import type { DescMessage, DescService, MessageShape } from '@bufbuild/protobuf';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { ServiceError } from '#src/service-error.ts';
@@ -7,11 +5,9 @@ import { canonicalize } from '#src/wire/canonical-message.ts';
 import { parseJson } from '#src/wire/parse-json.ts';
 import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
 import { jsonEncoder } from '#src/wire/wire-json-encode.ts';
+import { BODY_LIMIT_BYTES, expand } from './expand.ts';
 import { type HttpBinding, httpBindings } from './http-rule.ts';
 import { requestJson } from './rest-request.ts';
-
-/** The size that a body may have, expanded. */
-export const BODY_LIMIT_BYTES = 256 * 1024;
 
 /** What a handler answers, whatever the protocol. */
 export type Answer<M> = {
@@ -128,7 +124,8 @@ function acceptJsonOnly(app: FastifyInstance): void {
   const parser = { parseAs: 'buffer', bodyLimit: BODY_LIMIT_BYTES } as const;
   app.addContentTypeParser('application/json', parser, async (request: FastifyRequest, body: Buffer) => {
     if (!isUtf8Type(request.headers['content-type'])) throw unsupportedMediaType();
-    if (body.length === 0) throw new ServiceError('INVALID_REQUEST', 'The body is empty.');
+    // Many clients name a type and send nothing, with a DELETE say.
+    if (body.length === 0) return undefined;
     return parseJson(await expand(body, request.headers['content-encoding']));
   });
   app.addContentTypeParser('*', (_request, _body, done) => done(unsupportedMediaType(), undefined));
@@ -142,25 +139,4 @@ function isUtf8Type(contentType = ''): boolean {
 
 function unsupportedMediaType(): ServiceError {
   return new ServiceError('UNSUPPORTED_MEDIA_TYPE', 'The body must be application/json in UTF-8.');
-}
-
-const EXPANDERS = { gzip: promisify(gunzip), br: promisify(brotliDecompress) };
-
-async function expand(body: Buffer, encoding = 'identity'): Promise<Uint8Array> {
-  const name = encoding.trim().toLowerCase();
-  if (name === 'identity') return body;
-  if (name !== 'gzip' && name !== 'br') {
-    throw new ServiceError('UNSUPPORTED_MEDIA_TYPE', 'The body may be compressed with gzip or br only.');
-  }
-  try {
-    return await EXPANDERS[name](body, { maxOutputLength: BODY_LIMIT_BYTES });
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') {
-      throw new ServiceError(
-        'REQUEST_TOO_LARGE',
-        `The body is larger than ${BODY_LIMIT_BYTES} bytes when expanded.`,
-      );
-    }
-    throw new ServiceError('INVALID_REQUEST', 'The body cannot be decompressed.');
-  }
 }

@@ -1,10 +1,4 @@
-import {
-  type DescMessage,
-  type DescMethodUnary,
-  type DescService,
-  type Message,
-  toJsonString,
-} from '@bufbuild/protobuf';
+import type { DescMessage, DescMethodUnary, DescService, Message } from '@bufbuild/protobuf';
 import {
   Code,
   ConnectError,
@@ -14,13 +8,13 @@ import {
   createContextValues,
   type HandlerContext,
 } from '@connectrpc/connect';
-import { compressionBrotli, compressionGzip } from '@connectrpc/connect-node';
 import type { FastifyRequest } from 'fastify';
 import { canonicalize } from '#src/wire/canonical-message.ts';
-import { NESTING_LIMIT, parseJson } from '#src/wire/parse-json.ts';
-import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
+import { NESTING_LIMIT } from '#src/wire/parse-json.ts';
 import { rewriteConnectError, toConnectError, toServiceError } from './errors.ts';
-import { type Answer, BODY_LIMIT_BYTES, type ServiceHandlers } from './rest.ts';
+import { BODY_LIMIT_BYTES, RPC_COMPRESSIONS } from './expand.ts';
+import type { Answer, ServiceHandlers } from './rest.ts';
+import { readUnread, UNREAD_BINARY, UnreadSchema, unreadJson } from './unread-message.ts';
 
 const requestKey = createContextKey<FastifyRequest | undefined>(undefined);
 
@@ -29,7 +23,7 @@ export const RPC_OPTIONS = {
   readMaxBytes: BODY_LIMIT_BYTES,
   // What a timer can hold; a payment is bounded by its own deadlines, whatever the client's.
   maxTimeoutMs: 2_147_483_647,
-  acceptCompression: [compressionGzip, compressionBrotli],
+  acceptCompression: RPC_COMPRESSIONS,
   binaryOptions: { recursionLimit: NESTING_LIMIT, readUnknownFields: false },
   // Connect's JSON has the wire's own names, and says every field.
   jsonOptions: { useProtoFieldName: true, alwaysEmitImplicit: true },
@@ -78,9 +72,11 @@ export function rpcRoutes<Service extends DescService, Call>(
           ended(signal),
         ]);
       };
-      router.rpc(method as DescMethodUnary, implementation, {
+      const unread = { ...method, input: UnreadSchema } as DescMethodUnary;
+      router.rpc(unread, implementation, {
         requestGate,
-        jsonOptions: strictJson(method.input),
+        jsonOptions: { ...RPC_OPTIONS.jsonOptions, ...unreadJson(method.input) },
+        binaryOptions: UNREAD_BINARY,
       });
     }
   };
@@ -105,12 +101,13 @@ type Handle<Call> = (message: Message, call: Call) => Promise<Answer<Message>>;
 async function answer<Call>(
   input: DescMessage,
   handler: Handle<Call>,
-  request: Message,
+  unread: Message,
   call: Call,
   context: HandlerContext,
   onError: (error: unknown) => void,
 ): Promise<Message> {
   try {
+    const request = readUnread(input, unread);
     canonicalize(input, request);
     const { message, headers } = await handler(request, call);
     for (const [name, value] of Object.entries(headers ?? {})) context.responseHeader.set(name, value);
@@ -131,22 +128,4 @@ function refusal(error: unknown, onError: (error: unknown) => void): ConnectErro
   const known = toServiceError(error);
   if (known.reason === 'INTERNAL_ERROR' || known.reason === 'SERVICE_UNAVAILABLE') onError(error);
   return toConnectError(known);
-}
-
-/**
- * JSON by the rules of REST: exact numbers, named fields in errors, no value repeated, unknown enum values refused. Connect
- * reads JSON through a text decoder, which hands it what our own decoder understood, written canonically.
- */
-function strictJson(input: DescMessage): typeof RPC_OPTIONS.jsonOptions {
-  const decode = jsonDecoder(input, { protobufJson: true });
-  const textDecoder = {
-    decode(bytes: Uint8Array): string {
-      try {
-        return toJsonString(input, decode(parseJson(bytes)));
-      } catch (error) {
-        throw toConnectError(toServiceError(error));
-      }
-    },
-  };
-  return { ...RPC_OPTIONS.jsonOptions, ...{ textDecoder } };
 }

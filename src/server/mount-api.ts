@@ -2,6 +2,8 @@ import type { DescService } from '@bufbuild/protobuf';
 import { fastifyConnectPlugin } from '@connectrpc/connect-fastify';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { Health } from '#gen/grpc/health/v1/health_pb.js';
+import { ServerReflection } from '#gen/grpc/reflection/v1/reflection_pb.js';
+import { ServerReflection as ServerReflectionV1Alpha } from '#gen/grpc/reflection/v1alpha/reflection_pb.js';
 import { OperatorService } from '#gen/payments/v1/operator_service_pb.js';
 import { PaymentService } from '#gen/payments/v1/payment_service_pb.js';
 import type { Admission, Ticket } from '#src/api/admission.ts';
@@ -15,6 +17,7 @@ import { createRateLimit } from '#src/api/rate-limit.ts';
 import { reflectionRoutes } from '#src/api/reflection.ts';
 import { restRoutes, type ServiceHandlers } from '#src/api/rest.ts';
 import { RPC_OPTIONS, rpcRoutes } from '#src/api/rpc.ts';
+import { refuseWrongForms } from '#src/api/rpc-forms.ts';
 import type { Config } from '#src/config.ts';
 import type { createMetrics } from '#src/observe/metrics.ts';
 import { observeAuthentication } from '#src/observe/observe.ts';
@@ -75,6 +78,7 @@ export function mountApi(app: FastifyInstance, api: Api): void {
   });
   app.register(async (rpc) => {
     const { ofPayments, ofOperators } = openers(admitCalls(rpc, admission, refuseRpc));
+    refuseWrongForms(rpc, [PaymentService, OperatorService]);
     rpc.register(fastifyConnectPlugin, {
       ...RPC_OPTIONS,
       routes(router) {
@@ -84,12 +88,15 @@ export function mountApi(app: FastifyInstance, api: Api): void {
     });
   });
   // What watches the service is let in always.
-  app.register(fastifyConnectPlugin, {
-    ...RPC_OPTIONS,
-    routes(router) {
-      health.rpcRoutes(router);
-      reflectionRoutes(services)(router);
-    },
+  app.register(async (rpc) => {
+    refuseWrongForms(rpc, [Health, ServerReflection, ServerReflectionV1Alpha]);
+    rpc.register(fastifyConnectPlugin, {
+      ...RPC_OPTIONS,
+      routes(router) {
+        health.rpcRoutes(router);
+        reflectionRoutes(services)(router);
+      },
+    });
   });
   app.register(health.httpRoutes);
   app.get('/metrics', async (_request, reply) => {

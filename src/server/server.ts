@@ -108,6 +108,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     loggerInstance: log as FastifyBaseLogger,
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'request_id' }),
     frameworkErrors: answerError,
+    routerOptions: { ignoreTrailingSlash: true },
     requestIdHeader: false,
     // Node draws UUIDs from a pool, which is much cheaper than random bytes one by one.
     genReqId: () => randomUUID().replaceAll('-', '').slice(-24),

@@ -6,6 +6,7 @@ import {
   type MessageShape,
 } from '@bufbuild/protobuf';
 import { invalidParameters, ServiceError } from '#src/service-error.ts';
+import { maxItems, tooManyItems } from './list-limits.ts';
 import { isJsonObject } from './parse-json.ts';
 import { type Faults, isFull, locateFaults, noteFault, type Read } from './wire-json-faults.ts';
 import { enumReader, scalarReader } from './wire-json-scalars.ts';
@@ -29,7 +30,8 @@ const DIALECTS: readonly Dialect[] = [false, true].flatMap((rejectUnknown) =>
  * unspecified. google.type.Decimal is a number or a string of digits, and becomes canonical (see `canonicalDecimal`), so
  * that `10`, `"10"` and `10.00` are equal messages.
  *
- * @param options.unknownFields 'ignore' (default), or 'reject' them as field errors that name them.
+ * @param options.unknownFields 'ignore' (default), or 'reject' them as field errors that name them. What is read with
+ *   'reject' is the operator's own: its lists may be of any length.
  * @param options.protobufJson also takes what ProtoJSON takes: lowerCamelCase names, numbers of enums, integers as
  *   strings, `{"value": "10"}` for a decimal.
  * @returns a function of what `parseJson` gives. It throws ServiceError: INVALID_REQUEST when that is no object, and
@@ -126,8 +128,10 @@ function elementReader(field: DescField, dialect: Dialect): Read {
 
 function listReader(field: DescField, dialect: Dialect): Read {
   const read = nonNull(field, elementReader(field, dialect));
+  const limit = dialect.rejectUnknown ? Number.POSITIVE_INFINITY : maxItems(field);
   return (json, faults) => {
     if (!Array.isArray(json)) return noteFault(faults, 'INVALID_TYPE', 'must be an array');
+    if (json.length > limit) return noteFault(faults, 'TOO_MANY', tooManyItems(limit));
     const items: unknown[] = [];
     for (let i = 0; i < json.length && !isFull(faults); i++) {
       const count = faults.length;
@@ -142,10 +146,13 @@ function listReader(field: DescField, dialect: Dialect): Read {
 function mapReader(field: DescField & { fieldKind: 'map' }, dialect: Dialect): Read {
   const readKey = scalarReader(field.mapKey, { lenient: true, longAsString: true });
   const read = nonNull(field, elementReader(field, dialect));
+  const limit = dialect.rejectUnknown ? Number.POSITIVE_INFINITY : maxItems(field);
   return (json, faults) => {
     if (!isJsonObject(json)) return noteFault(faults, 'INVALID_TYPE', 'must be an object');
+    const members = Object.entries(json);
+    if (members.length > limit) return noteFault(faults, 'TOO_MANY', tooManyItems(limit));
     const entries: [PropertyKey, unknown][] = [];
-    for (const [key, value] of Object.entries(json)) {
+    for (const [key, value] of members) {
       if (isFull(faults)) break;
       entries.push([readKey(key, faults) as PropertyKey, read(value, faults)]);
     }

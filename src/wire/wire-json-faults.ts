@@ -7,7 +7,10 @@ const MAX_FAULTS = 20;
  * What is wrong with a body so far. A fault is noted where it is found, without a path, and each level on the way out
  * puts its name before: paths cost nothing while nothing is wrong. Messages never hold a value.
  */
-export type Faults = { field: string; readonly code: FieldCode; readonly message: string }[];
+export type Faults = { field: string; readonly code: FieldCode; readonly message: string }[] & {
+  /** How many values of free JSON the body held so far: what is read elsewhere is bounded by its lists. */
+  freeValues?: number;
+};
 
 /**
  * Reads a JSON value, which is null only where null is a value. When the value is at fault that is noted, and the

@@ -2,6 +2,7 @@ import { create, type DescMessage, fromJson, type JsonValue } from '@bufbuild/pr
 import { ListValueSchema, TimestampSchema, ValueSchema } from '@bufbuild/protobuf/wkt';
 import { DecimalSchema } from '#gen/google/type/decimal_pb.js';
 import { canonicalDecimal } from './canonical-decimal.ts';
+import { MAX_FREE_VALUES, TOO_MANY_FREE_VALUES } from './list-limits.ts';
 import { isJsonObject, NESTING_LIMIT, RawNumber } from './parse-json.ts';
 import { type Faults, noteFault, type Read } from './wire-json-faults.ts';
 
@@ -85,6 +86,8 @@ function plainMessage(desc: DescMessage, json: unknown, faults: Faults): unknown
 /** Any JSON, copied. A number that a double would change is refused, since it would be told back as another one. */
 function plainJson(json: unknown, faults: Faults, depth = 0): JsonValue | undefined {
   if (depth > NESTING_LIMIT) return noteFault(faults, 'INVALID_FORMAT', 'is nested too deeply');
+  faults.freeValues = (faults.freeValues ?? 0) + 1;
+  if (faults.freeValues > MAX_FREE_VALUES) return noteFault(faults, 'TOO_MANY', TOO_MANY_FREE_VALUES);
   if (json === null || typeof json === 'boolean') return json;
   if (typeof json === 'string') {
     return json.isWellFormed() ? json : noteFault(faults, 'INVALID_FORMAT', 'must be well-formed Unicode');
@@ -96,6 +99,7 @@ function plainJson(json: unknown, faults: Faults, depth = 0): JsonValue | undefi
     return isKeptBy(number, json.source) ? number : noteFault(faults, 'OUT_OF_RANGE', INEXACT);
   }
   if (Array.isArray(json)) {
+    if (json.length > MAX_FREE_VALUES) return noteFault(faults, 'TOO_MANY', TOO_MANY_FREE_VALUES);
     return json.map((item) => plainJson(item, faults, depth + 1) as JsonValue);
   }
   const entries = Object.entries(json as object).map(([key, value]) => {

@@ -184,7 +184,7 @@ describe('over the wire', () => {
     ['/v1/payments', { method: 'DELETE' }, 405, 'METHOD_NOT_ALLOWED'],
     ['/v1/payments', { method: 'GET' }, 405, 'METHOD_NOT_ALLOWED'],
     ['/v1/payments', { method: 'POST', body: 'a=1' }, 415, 'UNSUPPORTED_MEDIA_TYPE'],
-    ['/v1/payments', { method: 'POST' }, 415, 'UNSUPPORTED_MEDIA_TYPE'],
+    ['/v1/payments', { method: 'POST' }, 400, 'INVALID_PARAMETERS'],
     [
       '/v1/payments',
       { method: 'POST', body: new Blob(['{}'], { type: 'application/grpc' }) },

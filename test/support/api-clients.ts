@@ -45,7 +45,8 @@ export type ApiClients = {
 };
 
 const RPC_PATH = '/payments.v1.PaymentService/CreatePayment';
-const decode = jsonDecoder(CreatePaymentRequestSchema);
+// As the operator's own, which is read without the limits that are the service's to hold.
+const decode = jsonDecoder(CreatePaymentRequestSchema, { unknownFields: 'reject' });
 const encode = jsonEncoder(PaymentSchema);
 
 /** Clients of the service at `url`. */

@@ -171,7 +171,7 @@ describe('jsonDecoder', () => {
       'amount.value INVALID_FORMAT',
       'workflow NOT_ALLOWED',
     ]);
-    const many = fault({ additional_data: { order: { items: Array(200_000).fill(7) } } });
+    const many = fault({ additional_data: { order: { items: Array(200).fill(7) } } });
     expect(many).toHaveLength(20);
     expect(many.at(-1)).toBe('additional_data.order.items[19] INVALID_TYPE');
   });

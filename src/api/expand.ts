@@ -1,0 +1,57 @@
+import { promisify } from 'node:util';
+import { brotliDecompress, gunzip } from 'node:zlib';
+import { compressionBrotli, compressionGzip } from '@connectrpc/connect-node';
+import { ServiceError } from '#src/service-error.ts';
+
+/** The size that a body may have, expanded. */
+export const BODY_LIMIT_BYTES = 256 * 1024;
+
+/** How many times its size a compressed body may expand to. JSON of many like elements reaches some 50. */
+const MAX_RATIO = 100;
+/** The size that every body may expand to: small ones compress far better than their content warrants. */
+const ALWAYS_EXPANDED_BYTES = 16 * 1024;
+
+/** The size that a compressed body may expand to: reading it must not cost its sender much less than it costs us. */
+function expandedLimit(compressedBytes: number): number {
+  return Math.min(BODY_LIMIT_BYTES, Math.max(ALWAYS_EXPANDED_BYTES, MAX_RATIO * compressedBytes));
+}
+
+const EXPANDERS = { gzip: promisify(gunzip), br: promisify(brotliDecompress) };
+
+/**
+ * Expands a body that is compressed as `content-encoding` says.
+ *
+ * @throws ServiceError UNSUPPORTED_MEDIA_TYPE, REQUEST_TOO_LARGE or INVALID_REQUEST.
+ */
+export async function expand(body: Buffer, encoding = 'identity'): Promise<Uint8Array> {
+  const name = encoding.trim().toLowerCase();
+  if (name === 'identity') return body;
+  if (name !== 'gzip' && name !== 'br') throw unknownEncoding('content-encoding');
+  const maxOutputLength = expandedLimit(body.length);
+  try {
+    return await EXPANDERS[name](body, { maxOutputLength });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') {
+      throw new ServiceError(
+        'REQUEST_TOO_LARGE',
+        `The body expands to more than ${maxOutputLength} bytes, the most that a compressed body of its size may.`,
+      );
+    }
+    throw new ServiceError('INVALID_REQUEST', 'The body cannot be decompressed.');
+  }
+}
+
+/** The refusal of a body, or an rpc's message, whose compression is not known here. @param header says how it is compressed. */
+export function unknownEncoding(header: string): ServiceError {
+  const message = 'must be gzip or br, or identity for what is not compressed';
+  return new ServiceError('UNSUPPORTED_MEDIA_TYPE', `${header}: ${message}`, {
+    fields: [{ field: header, code: 'NOT_ALLOWED', message }],
+  });
+}
+
+/** The same compressions, under the same limit, for the rpc protocols. */
+export const RPC_COMPRESSIONS = [compressionGzip, compressionBrotli].map((compression) => ({
+  ...compression,
+  decompress: (bytes: Uint8Array, readMaxBytes: number) =>
+    compression.decompress(bytes, Math.min(readMaxBytes, expandedLimit(bytes.length))),
+}));

@@ -1,0 +1,49 @@
+import type { DescMethod, DescService } from '@bufbuild/protobuf';
+import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt';
+import type { FastifyInstance } from 'fastify';
+import { ServiceError } from '#src/service-error.ts';
+import { answerProblem } from './error-handler.ts';
+
+/**
+ * Refuses calls of rpcs by a method or in a media type that none of the protocols has. Connect does so too, without a
+ * word of what it takes.
+ */
+export function refuseWrongForms(app: FastifyInstance, services: readonly DescService[]): void {
+  const forms = new Map<string, ReturnType<typeof formOf>>(
+    services.flatMap(({ typeName, methods }) =>
+      methods.map((method) => [`/${typeName}/${method.name}`, formOf(method)] as const),
+    ),
+  );
+  app.addHook('onRequest', (request, reply, done) => {
+    const form = forms.get(request.routeOptions.url ?? '');
+    if (!form) return done();
+    if (!form.methods.includes(request.method)) {
+      const allowed = form.methods.join(', ');
+      const refusal = new ServiceError('METHOD_NOT_ALLOWED', `This rpc allows ${allowed} only.`);
+      return answerProblem(refusal, request, reply.header('allow', allowed));
+    }
+    if (request.method === 'POST' && !form.mediaType.test(request.headers['content-type'] ?? '')) {
+      const refusal = new ServiceError('UNSUPPORTED_MEDIA_TYPE', `The content-type must be ${form.taken}.`);
+      return answerProblem(refusal, request, reply);
+    }
+    done();
+  });
+}
+
+function formOf(method: DescMethod) {
+  const isUnary = method.methodKind === 'unary';
+  const isRead = method.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS;
+  const connect = isUnary ? '' : 'connect\\+';
+  return {
+    methods: isUnary && isRead ? ['GET', 'POST'] : ['POST'],
+    mediaType: new RegExp(
+      `^application/(?:${connect}(?:json${CHARSET}|proto)|grpc(?:-web)?(?:\\+(?:json${CHARSET}|proto))?)$`,
+      'i',
+    ),
+    taken: `application/${isUnary ? '' : 'connect+'}json, application/${isUnary ? '' : 'connect+'}proto, ${GRPC_TYPES}`,
+  };
+}
+
+const CHARSET = '(?:; ?charset=utf-?8)?';
+const GRPC_TYPES =
+  'application/grpc, application/grpc+json, application/grpc-web or application/grpc-web+json (not grpc-web-text)';

@@ -1,0 +1,78 @@
+import { randomBytes } from 'node:crypto';
+import {
+  create,
+  createFileRegistry,
+  type DescMessage,
+  fromBinary,
+  type Message,
+  toBinary,
+} from '@bufbuild/protobuf';
+import {
+  FieldDescriptorProto_Label,
+  FieldDescriptorProto_Type,
+  FileDescriptorProtoSchema,
+} from '@bufbuild/protobuf/wkt';
+import { parseJson } from '#src/wire/parse-json.ts';
+import { readBinary } from '#src/wire/read-binary.ts';
+import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
+import { toConnectError, toServiceError } from './errors.ts';
+
+/*
+ * Connect reads every message itself, with no bound on what it holds. So it is told that a request is a message without
+ * fields: what was sent stays as it is, as unknown fields, until we read it, by our own rules and limits.
+ */
+
+/**
+ * Holds what was read from JSON: a mark, which nobody outside knows, and the message in binary. It has the last of all
+ * numbers, which no message of ours uses.
+ */
+const FIELD = { name: 'read', jsonName: 'read', number: 2 ** 29 - 1 };
+const MARK = randomBytes(16);
+const file = create(FileDescriptorProtoSchema, {
+  name: 'unread.proto',
+  syntax: 'proto3',
+  messageType: [
+    {
+      name: 'Unread',
+      field: [
+        { ...FIELD, label: FieldDescriptorProto_Label.OPTIONAL, type: FieldDescriptorProto_Type.BYTES },
+      ],
+    },
+  ],
+});
+
+/** The message that Connect takes a request for. */
+export const UnreadSchema = createFileRegistry(file, () => undefined).getMessage('Unread') as DescMessage;
+
+/** How Connect reads a request in binary: as what it does not know. */
+export const UNREAD_BINARY = { readUnknownFields: true, recursionLimit: 1 };
+
+/**
+ * How Connect reads a request in JSON: through a text decoder, in which it is read by the rules of REST. Exact numbers,
+ * named fields in errors, no value repeated, unknown enum values refused.
+ */
+export function unreadJson(input: DescMessage): object {
+  const decode = jsonDecoder(input, { protobufJson: true });
+  const textDecoder = {
+    decode(bytes: Uint8Array): string {
+      try {
+        const read = Buffer.concat([MARK, toBinary(input, decode(parseJson(bytes)))]);
+        return JSON.stringify({ [FIELD.jsonName]: read.toString('base64') });
+      } catch (error) {
+        throw toConnectError(toServiceError(error));
+      }
+    },
+  };
+  return { textDecoder };
+}
+
+/**
+ * Reads a request.
+ *
+ * @throws ServiceError as readBinary does.
+ */
+export function readUnread(input: DescMessage, unread: Message): Message {
+  const { read } = unread as Message & { readonly read: Uint8Array };
+  if (MARK.equals(read.subarray(0, MARK.length))) return fromBinary(input, read.subarray(MARK.length));
+  return readBinary(input, toBinary(UnreadSchema, unread));
+}

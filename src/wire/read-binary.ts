@@ -1,0 +1,133 @@
+import {
+  type DescField,
+  type DescMessage,
+  fromBinary,
+  type MessageShape,
+  ScalarType,
+} from '@bufbuild/protobuf';
+import { BinaryReader, WireType } from '@bufbuild/protobuf/wire';
+import { invalidParameters, ServiceError } from '#src/service-error.ts';
+import { isFreeJson, MAX_FREE_VALUES, maxItems, TOO_MANY_FREE_VALUES, tooManyItems } from './list-limits.ts';
+import { NESTING_LIMIT } from './parse-json.ts';
+
+/**
+ * Reads a request message from its binary form. Its lists and levels are counted beforehand, by passing over the bytes: an
+ * empty element takes two of them, and far more time and memory once it is an object.
+ *
+ * @throws ServiceError INVALID_PARAMETERS with the path of a list, or of free JSON, that is too long; INVALID_REQUEST for
+ *   bytes that are no such message, without quoting them.
+ */
+export function readBinary<Desc extends DescMessage>(desc: Desc, bytes: Uint8Array): MessageShape<Desc> {
+  try {
+    count(desc, new BinaryReader(bytes), bytes.length, { freeValues: 0, depth: 0, path: '' });
+    return fromBinary(desc, bytes, { recursionLimit: NESTING_LIMIT, readUnknownFields: false });
+  } catch (error) {
+    if (error instanceof ServiceError) throw error;
+    // Without the cause: the library's message may quote what it could not read.
+    throw new ServiceError('INVALID_REQUEST', 'The message cannot be read.');
+  }
+}
+
+type Count = { freeValues: number; depth: number; path: string };
+
+function count(desc: DescMessage, reader: BinaryReader, end: number, so: Count): void {
+  if (++so.depth > NESTING_LIMIT) throw new Error('nested too deeply');
+  const isFree = isFreeJson(desc);
+  if (isFree && ++so.freeValues > MAX_FREE_VALUES) throw tooMany(so.path, TOO_MANY_FREE_VALUES);
+  const { path } = so;
+  const lengths = new Map<DescField, number>();
+  while (reader.pos < end) {
+    const [number, wireType] = reader.tag();
+    const field = fieldsOf(desc).get(number);
+    if (field === undefined) {
+      reader.skip(wireType, number, NESTING_LIMIT - so.depth);
+      continue;
+    }
+    const packed = field.fieldKind === 'list' && isPacked(field, wireType);
+    if (!packed && wireType !== wireTypeOf(field)) throw new Error(`${field} has another wire type`);
+    // What is in free JSON is located at itself: its names are the sender's own.
+    if (!isFree) so.path = path === '' ? field.name : `${path}.${field.name}`;
+    if (!isFree && (field.fieldKind === 'list' || field.fieldKind === 'map')) {
+      const before = lengths.get(field) ?? 0;
+      const length = before + (packed ? packedLength(field, reader) : 1);
+      const limit = maxItems(field);
+      if (length > limit) throw tooMany(so.path, tooManyItems(limit));
+      lengths.set(field, length);
+      so.path += `[${before}]`;
+    }
+    if (packed) continue;
+    if (field.fieldKind === 'map') countEntry(field, reader, so);
+    else if (field.message) countMessage(field.message, reader, so);
+    else reader.skip(wireType, number);
+  }
+  so.path = path;
+  so.depth--;
+}
+
+function tooMany(field: string, message: string): ServiceError {
+  return invalidParameters([{ field, code: 'TOO_MANY', message }]);
+}
+
+function countMessage(desc: DescMessage, reader: BinaryReader, so: Count): void {
+  const length = reader.uint32();
+  count(desc, reader, reader.pos + length, so);
+}
+
+/** A map's entry is a message with the key as field 1 and the value as field 2. */
+function countEntry(field: DescField & { fieldKind: 'map' }, reader: BinaryReader, so: Count): void {
+  const length = reader.uint32();
+  const end = reader.pos + length;
+  while (reader.pos < end) {
+    const [number, wireType] = reader.tag();
+    if (number === 2 && field.message && wireType === WireType.LengthDelimited) {
+      countMessage(field.message, reader, so);
+    } else {
+      reader.skip(wireType, number, NESTING_LIMIT - so.depth);
+    }
+  }
+}
+
+const numbered = new WeakMap<DescMessage, ReadonlyMap<number, DescField>>();
+
+function fieldsOf(desc: DescMessage): ReadonlyMap<number, DescField> {
+  let fields = numbered.get(desc);
+  if (!fields) {
+    fields = new Map(desc.fields.map((field) => [field.number, field]));
+    numbered.set(desc, fields);
+  }
+  return fields;
+}
+
+function isPacked(field: DescField & { fieldKind: 'list' }, wireType: WireType): boolean {
+  return wireType === WireType.LengthDelimited && wireTypeOf(field) !== WireType.LengthDelimited;
+}
+
+/** The elements of a packed list, which is passed over. */
+function packedLength(field: DescField, reader: BinaryReader): number {
+  const bytes = reader.bytes();
+  if (wireTypeOf(field) === WireType.Bit32) return bytes.length / 4;
+  if (wireTypeOf(field) === WireType.Bit64) return bytes.length / 8;
+  // The last byte of a varint has its high bit clear.
+  return bytes.reduce((length, byte) => length + (byte < 0x80 ? 1 : 0), 0);
+}
+
+/** The wire type that a field, or an element of a list, has. */
+function wireTypeOf(field: DescField): WireType {
+  if (field.fieldKind === 'map' || field.message) return WireType.LengthDelimited;
+  if (field.enum) return WireType.Varint;
+  switch (field.scalar) {
+    case ScalarType.STRING:
+    case ScalarType.BYTES:
+      return WireType.LengthDelimited;
+    case ScalarType.DOUBLE:
+    case ScalarType.FIXED64:
+    case ScalarType.SFIXED64:
+      return WireType.Bit64;
+    case ScalarType.FLOAT:
+    case ScalarType.FIXED32:
+    case ScalarType.SFIXED32:
+      return WireType.Bit32;
+    default:
+      return WireType.Varint;
+  }
+}

@@ -1,0 +1,132 @@
+import { brotliCompressSync, gzipSync } from 'node:zlib';
+import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { CreatePaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
+import {
+  type ApiClients,
+  apiClients,
+  PROTOCOLS,
+  type Protocol,
+  requestBody,
+} from '../support/api-clients.ts';
+import { cardPayment, headersOne, withField } from '../support/payment-requests.ts';
+import { startTestServer, type TestServer } from '../support/server.ts';
+
+const ITEMS = 'additional_data.order.items';
+const BINARY_PROTOCOLS = ['connectProto', 'grpc', 'grpcWeb'] as const;
+
+let server: TestServer;
+let clients: ApiClients;
+
+beforeAll(async () => {
+  server = await startTestServer();
+  clients = apiClients(server.url);
+});
+
+afterAll(async () => {
+  clients?.close();
+  await server?.close();
+});
+
+const encodingHeader = (protocol: Protocol) =>
+  protocol === 'grpc' || protocol === 'grpcWeb' ? 'grpc-encoding' : 'content-encoding';
+
+type Init = Extract<MessageInitShape<typeof CreatePaymentRequestSchema>, { $typeName?: never }>;
+const binary = (init: Init) => toBinary(CreatePaymentRequestSchema, create(CreatePaymentRequestSchema, init));
+
+describe.each(PROTOCOLS)('over %s', (protocol) => {
+  it('a list of 80,000 empty elements is refused by its path, without making objects of them', async () => {
+    const items = Array.from({ length: 80_000 }, () => ({}));
+    const body = requestBody(protocol, withField(cardPayment(), ITEMS, items));
+    const started = process.cpuUsage();
+    for (let i = 0; i < 10; i++) {
+      const reply = await clients.send(protocol, body, headersOne());
+      expect([reply.reason, reply.fields]).toMatchObject([
+        'INVALID_PARAMETERS',
+        [{ field: ITEMS, code: 'TOO_MANY', message: 'must have at most 200 elements' }],
+      ]);
+    }
+    // Some 80 ms each when all of them were decoded first; client and server are one process here.
+    expect(process.cpuUsage(started).user / 1_000).toBeLessThan(400);
+  });
+
+  it('200 elements of every list are taken, compressed too', async () => {
+    const many = (element: object) => Array.from({ length: 200 }, (_, i) => ({ ...element, name: `n${i}` }));
+    const request = {
+      ...cardPayment(),
+      customer_payer: { device_fingerprints: many({ vendor: 'x' }) },
+      additional_data: {
+        order: { items: many({ unit_amount: 1.5, quantity: 2 }) },
+        airline: { tickets: many({ total_fare_amount: 1, issue: { city: 'Cali' } }) },
+      },
+    };
+    // Known fields only, as every protocol can say them.
+    for (const ticket of request.additional_data.airline.tickets) delete (ticket as { name?: string }).name;
+    const body = gzipSync(requestBody(protocol, request));
+    const reply = await clients.send(protocol, body, { ...headersOne(), [encodingHeader(protocol)]: 'gzip' });
+    expect([reply.reason, reply.fields]).toEqual([undefined, []]);
+  });
+
+  it.each([
+    ['gzip', gzipSync],
+    ['br', brotliCompressSync],
+  ])(
+    'a %s body that expands to far more than a hundred times its size is refused',
+    async (encoding, compress) => {
+      const description = 'x'.repeat(200_000);
+      const body = compress(requestBody(protocol, { ...cardPayment(), description }));
+      const reply = await clients.send(protocol, body, {
+        ...headersOne(),
+        [encodingHeader(protocol)]: encoding,
+      });
+      expect(reply.reason).toBe('REQUEST_TOO_LARGE');
+    },
+  );
+
+  it('a body compressed in a way that is not known is told so', async () => {
+    const headers = { ...headersOne(), [encodingHeader(protocol)]: 'zstd, zstd' };
+    const reply = await clients.send(protocol, requestBody(protocol, cardPayment()), headers);
+    expect(reply.reason).toBe('UNSUPPORTED_MEDIA_TYPE');
+    expect(reply.fields[0]?.field).toContain('encoding');
+    expect(reply.raw).not.toContain('zstd');
+  });
+});
+
+const FREE_JSON = [
+  'INVALID_PARAMETERS',
+  [
+    {
+      field: 'customer_payer.device_fingerprints[1]',
+      code: 'TOO_MANY',
+      message: expect.stringContaining('10000 values'),
+    },
+  ],
+];
+
+it.each(['rest', 'connectJson'] as const)(
+  'over %s, free JSON of too many values is refused',
+  async (protocol) => {
+    const fingerprints = [1, Array(100).fill(Array(100).fill({}))];
+    const body = JSON.stringify(withField(cardPayment(), 'customer_payer.device_fingerprints', fingerprints));
+    const reply = await clients.send(protocol, body, headersOne());
+    expect([reply.reason, reply.fields.slice(0, 1)]).toEqual(FREE_JSON);
+  },
+);
+
+it.each(BINARY_PROTOCOLS)('over %s, free JSON of too many values is refused', async (protocol) => {
+  const one = { kind: { case: 'boolValue' as const, value: true } };
+  const list = { kind: { case: 'listValue' as const, value: { values: Array(20_000).fill(one) } } };
+  const body = binary({ customerPayer: { deviceFingerprints: [one, list] } });
+  const reply = await clients.send(protocol, body, headersOne());
+  expect([reply.reason, reply.fields]).toEqual(FREE_JSON);
+});
+
+it.each(BINARY_PROTOCOLS)('over %s, a list sent in pieces is one list', async (protocol) => {
+  const piece = binary({
+    customerPayer: { deviceFingerprints: Array(150).fill({ kind: { case: 'boolValue', value: true } }) },
+  });
+  const reply = await clients.send(protocol, Buffer.concat([piece, piece]), headersOne());
+  expect(reply.fields.map(({ field, code }) => `${field} ${code}`)).toContain(
+    'customer_payer.device_fingerprints TOO_MANY',
+  );
+});

@@ -1,0 +1,80 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { cardPayment, headersOne } from '../support/payment-requests.ts';
+import { startTestServer, type TestServer } from '../support/server.ts';
+
+const CREATE = '/payments.v1.PaymentService/CreatePayment';
+const GET = '/payments.v1.PaymentService/GetPayment';
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await startTestServer();
+});
+afterAll(() => server?.close());
+
+const call = (path: string, init: RequestInit) => fetch(server.url + path, init);
+
+describe('an rpc', () => {
+  it.each([
+    ['OPTIONS', CREATE, 'POST'],
+    ['GET', CREATE, 'POST'],
+    ['PUT', CREATE, 'POST'],
+    ['OPTIONS', GET, 'GET, POST'],
+    ['DELETE', GET, 'GET, POST'],
+    ['OPTIONS', '/grpc.health.v1.Health/Watch', 'POST'],
+  ])('answers %s %s with 405 and the methods that it allows', async (method, path, allowed) => {
+    const response = await call(path, { method });
+    expect([response.status, response.headers.get('allow')]).toEqual([405, allowed]);
+    expect(await response.json()).toMatchObject({ code: 'METHOD_NOT_ALLOWED' });
+  });
+
+  it.each([
+    'application/grpc-web-text',
+    'application/grpc-web-text+proto',
+    'text/plain',
+    'application/connect+json',
+  ])('answers the media type %s with 415 and those that it takes', async (contentType) => {
+    const response = await call(CREATE, {
+      method: 'POST',
+      headers: { 'content-type': contentType },
+      body: 'x',
+    });
+    const { code, detail } = (await response.json()) as Record<string, string>;
+    expect([response.status, code]).toEqual([415, 'UNSUPPORTED_MEDIA_TYPE']);
+    expect(detail).toMatch(/application\/json, application\/proto, application\/grpc.*not grpc-web-text/);
+  });
+});
+
+describe('a path', () => {
+  const body = JSON.stringify(cardPayment());
+  const headers = { 'content-type': 'application/json' };
+
+  it.each(['/v1/payments/', `${CREATE}/`])('may end with a slash: %s', async (path) => {
+    const response = await call(path, { method: 'POST', body, headers: { ...headers, ...headersOne() } });
+    expect((await response.text()).slice(0, 200)).toContain('"id"');
+    expect(response.ok).toBe(true);
+  });
+
+  it.each(['POST', 'DELETE'])(
+    'that is not known answers %s with 404, whatever the body claims to be',
+    async (method) => {
+      for (const contentType of ['application/json', 'text/plain', 'nonsense']) {
+        for (const sent of [undefined, 'not JSON']) {
+          const response = await call('/v1/unknown', {
+            method,
+            headers: { 'content-type': contentType },
+            ...(sent !== undefined && { body: sent }),
+          });
+          expect([contentType, sent, response.status]).toEqual([contentType, sent, 404]);
+        }
+      }
+    },
+  );
+
+  it('takes a POST that names JSON and has no body for an empty message', async () => {
+    const response = await call('/v1/payments', { method: 'POST', headers: { ...headers, ...headersOne() } });
+    expect([response.status, ((await response.json()) as { code: string }).code]).toEqual([
+      400,
+      'INVALID_PARAMETERS',
+    ]);
+  });
+});
