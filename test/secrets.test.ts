@@ -1,6 +1,6 @@
 import { randomInt, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { passesLuhn } from '#src/payments/card.ts';
+import { passesLuhn } from '#src/luhn.ts';
 import { type ApiClients, apiClients, PROTOCOLS, type Reply } from './support/api-clients.ts';
 import { sandboxCatalogue } from './support/catalogues.ts';
 import {

@@ -11,6 +11,7 @@ import {
   guardConnection,
 } from '#src/connectors/circuit-breaker.ts';
 import type { Connector, ProviderConnection } from '#src/connectors/connector.ts';
+import { redactOutcomes } from '#src/connectors/redact-outcomes.ts';
 import { createBinTable } from '#src/payments/bin-table.ts';
 import type { LiveCatalogue } from '#src/payments/prepare-payment.ts';
 import type { ApprovalRates } from '#src/routing/approval-rates.ts';
@@ -163,7 +164,8 @@ function openConnection(connection: ConnectionConfig, options: OpenCatalogueOpti
   }
   const settings = substitute(connection.settings ?? {}, options.variables);
   try {
-    const opened = connector.connect(settings, { providerId: connection.providerId, secrets });
+    const context = { providerId: connection.providerId, secrets };
+    const opened = redactOutcomes(connector.connect(settings, context));
     return { ...opened, identity: wholeIdentity(opened, options) };
   } catch (error) {
     throw new CatalogueError(`${place}: ${(error as Error).message}`);

@@ -43,17 +43,6 @@ function iinLength(number: string): number {
   return number.length >= 12 ? 6 : number.length - 8;
 }
 
-/** The Luhn check of a card number (ISO/IEC 7812-1 annex B). */
-export function passesLuhn(digits: string): boolean {
-  let sum = 0;
-  for (let i = 0; i < digits.length; i++) {
-    const digit = digits.charCodeAt(digits.length - 1 - i) - 48;
-    const doubled = i % 2 === 1 ? digit * 2 : digit;
-    sum += doubled > 9 ? doubled - 9 : doubled;
-  }
-  return sum % 10 === 0;
-}
-
 /** Every brand that cardBrand tells. */
 export const CARD_BRANDS: readonly string[] = Object.values(creditCardType.types).flatMap((type) =>
   brandName(creditCardType.getTypeInfo(type)),

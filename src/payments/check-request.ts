@@ -7,9 +7,9 @@ import {
   type CreatePaymentRequest,
   CreatePaymentRequestSchema,
 } from '#gen/payments/v1/payment_service_pb.js';
+import { passesLuhn } from '#src/luhn.ts';
 import { currencyDigits, formatMoney, isDecimal, largestAmount, parseMoney } from '#src/money.ts';
 import type { FieldError } from '#src/service-error.ts';
-import { passesLuhn } from './card.ts';
 import { checkValues, type Report } from './check-values.ts';
 
 /** Every country code of ISO 3166-1 alpha-2; the list has Kosovo's too, which is user-assigned and not ISO's. */

@@ -3,19 +3,26 @@ import { describe, expect, it } from 'vitest';
 import { RoutingFactsSchema } from '#gen/payments/v1/routing_facts_pb.js';
 import { type OpenedCatalogue, openCatalogue } from '#src/catalogue/open-catalogue.ts';
 import { parseCatalogue } from '#src/catalogue/read-catalogue.ts';
+import type { Connector } from '#src/connectors/connector.ts';
 import { CONNECTORS } from '#src/connectors/registry.ts';
+import { sandboxConnector } from '#src/connectors/sandbox/connector.ts';
 import { createApprovalRates } from '#src/routing/approval-rates.ts';
+import { cardAttempt } from '../connectors/attempts.ts';
 import { change, messageOf, SMALL } from '../support/small-catalogue.ts';
 
 const retired: string[] = [];
 
-type Over = { readonly apiKey?: string; readonly sandboxUrl?: string };
+type Over = {
+  readonly apiKey?: string;
+  readonly sandboxUrl?: string;
+  readonly connectors?: readonly Connector[];
+};
 
 const open = (text: string, predecessor?: OpenedCatalogue, over: Over = {}) =>
   openCatalogue(
     parseCatalogue(text, 'test.yaml'),
     {
-      connectors: CONNECTORS,
+      connectors: over.connectors ?? CONNECTORS,
       environment: (name) => ({ ONE_KEY: over.apiKey ?? 'key-7391' })[name],
       variables: { SANDBOX_URL: over.sandboxUrl ?? 'http://127.0.0.1:1/sandbox' },
       identityKey: new Uint8Array(32),
@@ -36,6 +43,21 @@ it('opens, with its types, routes and issuers', async () => {
   expect(chosen?.targets.map(({ id }) => id)).toEqual(['one']);
   expect(catalogue.bins('4111111111111111')?.issuerName).toBe('Bank');
   expect([...catalogue.connections.keys()]).toEqual(['one']);
+  await catalogue.close();
+});
+
+it('opens its connections so that no provider gets card data into an outcome', async () => {
+  const echo: Connector = {
+    name: 'sandbox',
+    connect: (settings, context) => ({
+      ...sandboxConnector.connect(settings, context),
+      pay: async () => ({ kind: 'unknown', detail: 'card 4111-1111-1111-1111', providerData: undefined }),
+    }),
+  };
+  const catalogue = open(SMALL, undefined, { connectors: [echo] });
+  expect(await catalogue.connections.get('one')?.pay(cardAttempt())).toMatchObject({
+    detail: 'card [removed]-1111',
+  });
   await catalogue.close();
 });
 

@@ -4,6 +4,7 @@ import type { JsonObject } from '@bufbuild/protobuf';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { PaymentAttempt } from '#src/connectors/attempt.ts';
 import type { Connector, Outcome, ProviderConnection } from '#src/connectors/connector.ts';
+import { redactOutcomes } from '#src/connectors/redact-outcomes.ts';
 import type { Secret } from '#src/secret.ts';
 import {
   closedPort,
@@ -207,7 +208,10 @@ function createSuite(subject: ConformingConnector) {
 
   function connect(baseUrl: string): ProviderConnection {
     const context = { providerId: PROVIDER_ID, secrets: subject.secrets };
-    const connection = subject.connector.connect(subject.settings(baseUrl, TIMEOUT_MS), context);
+    // As every connection is opened: no connector has to see to card data itself.
+    const connection = redactOutcomes(
+      subject.connector.connect(subject.settings(baseUrl, TIMEOUT_MS), context),
+    );
     opened.push(connection);
     return connection;
   }

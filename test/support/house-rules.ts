@@ -28,7 +28,7 @@ type Rule = (path: string, text: string, code: string) => string[];
  */
 const LAYERS: readonly (readonly string[])[] = [
   ['gen'],
-  ['src/money', 'src/secret', 'src/clock', 'src/service-error', 'src/config'],
+  ['src/money', 'src/luhn', 'src/secret', 'src/clock', 'src/service-error', 'src/config'],
   ['src/connectors/capabilities', 'src/connectors/decline'],
   ['src/connectors/attempt'],
   ['src/connectors/connector'],

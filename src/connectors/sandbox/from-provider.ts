@@ -1,13 +1,22 @@
-import { create, type JsonObject, type JsonValue } from '@bufbuild/protobuf';
+import { create, type JsonObject } from '@bufbuild/protobuf';
 import { type ProviderData, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import type { AttemptMethod } from '#src/connectors/attempt.ts';
 import { assertNever, type LookUp, type Outcome } from '#src/connectors/connector.ts';
 import type { HttpResult } from '#src/connectors/http-client.ts';
+import {
+  answeredAboutAnother,
+  differingMoney,
+  isHttpUrl,
+  isJsonObject,
+  isTextLike,
+  outcomeOfStatus,
+  readJsonObject,
+  readMoney,
+  textOf,
+  unknownOutcome,
+} from '#src/connectors/provider-answer.ts';
 
-/**
- * The fields of the provider's answers that are shown in `raw_response`; anything else an answer holds is dropped, so a
- * provider that echoed a card number or a security code in a field of its own would not get it into a record.
- */
+/** The fields of the provider's answers that are shown in `raw_response`; anything else an answer holds is dropped. */
 const SHOWN_FIELDS = [
   'object',
   'id',
@@ -33,19 +42,14 @@ const SHOWN_FIELDS = [
   'created_at',
 ];
 
-const MAX_TEXT_LENGTH = 1_024;
-/** What a card number could be (ISO/IEC 7812-1 allows up to 19 digits); the provider's own numbers are shorter. */
-const CARD_NUMBER_LIKE = /\d{13,}/g;
+const ID = /^[a-z]{2}_[0-9a-f-]{36}$/;
 /** ISO 8583 fields 37, 38 and 39. */
 const RETRIEVAL_REFERENCE_NUMBER = /^[A-Z0-9]{12}$/;
 const AUTHORIZATION_CODE = /^[A-Z0-9]{6}$/;
 const RESPONSE_CODE = /^[A-Z0-9]{2}$/;
 const APPROVED = '00';
-
-/** The statuses with which the provider refuses a call before it does anything, and says so in an error body. */
-const REFUSALS: ReadonlySet<number> = new Set([400, 401, 403, 404, 413, 415, 422, 429]);
-/** Those that are the connection's trouble, not this one call's: our key, our rate. */
-const REFUSALS_OF_ALL: ReadonlySet<number> = new Set([401, 403, 429]);
+/** The HTTP status of a declined charge. */
+const DECLINED = 402;
 
 const OBJECTS: Readonly<Record<AttemptMethod['kind'], string>> = {
   card: 'charge',
@@ -79,19 +83,19 @@ export type AskedAttempt = Pick<LookUp, 'transactionId' | 'money'> & {
  * not its word.
  */
 export function fromLookUp(result: HttpResult, attempt: AskedAttempt, providerId: string): Outcome {
-  if (result.kind !== 'answer') return unknown(result.detail);
-  if (isUnheardOf(result)) return unknown('the provider has not heard of it');
-  const answer = parseObject(result.body);
+  if (result.kind !== 'answer') return unknownOutcome(result.detail);
+  if (isUnheardOf(result)) return unknownOutcome('the provider has not heard of it');
+  const answer = readJsonObject(result.body);
   if (isClosed(result.status, answer, attempt))
     return { kind: 'not_sent', detail: 'the provider closed it unheard', because: 'turned_away' };
   const outcome = fromAnswer(result, attempt, providerId);
-  return outcome.kind === 'not_sent' ? unknown(outcome.detail) : outcome;
+  return outcome.kind === 'not_sent' ? unknownOutcome(outcome.detail) : outcome;
 }
 
 /** Whether the result of a look-up is the provider's word that it knows nothing under that key. */
 export function isUnheardOf(result: HttpResult): boolean {
   if (result.kind !== 'answer' || result.status !== 404) return false;
-  const answer = parseObject(result.body);
+  const answer = readJsonObject(result.body);
   return answer !== undefined && isErrorBody(answer);
 }
 
@@ -105,20 +109,20 @@ function fromAnswer(
   providerId: string,
 ): Outcome {
   const { status } = result;
-  const answer = parseObject(result.body);
-  if (!answer) return unknown(`the answer cannot be read: ${status}`);
-  if (REFUSALS.has(status) && isErrorBody(answer)) {
-    const detail = `the provider refused the request: ${status}`;
-    return { kind: 'not_sent', detail, because: REFUSALS_OF_ALL.has(status) ? 'unreachable' : 'turned_away' };
-  }
-  if (status !== 200 && status !== 201 && status !== 402) return unknown(`the provider's answer: ${status}`);
+  const answer = readJsonObject(result.body);
+  if (!answer) return unknownOutcome(`the answer cannot be read: ${status}`);
+  const refusal = status === DECLINED ? undefined : outcomeOfStatus(status, isErrorBody(answer));
+  if (refusal) return refusal;
 
-  const fault = mismatchOf(answer, attempt);
-  if (fault !== undefined) return unknown(`the answer is not about this attempt: ${fault}`);
+  if (answer.object !== OBJECTS[attempt.method.kind] || !isTextLike(answer.id, ID)) {
+    return unknownOutcome('the answer is of another kind than was asked for');
+  }
+  const difference = differenceOf(answer, attempt);
+  if (difference !== undefined) return answeredAboutAnother(difference);
   const providerData = providerDataOf(answer, providerId);
   return (
     readOutcome(answer, status, attempt.method, providerData) ??
-    unknown('the answer contradicts itself', providerData)
+    unknownOutcome('the answer contradicts itself', providerData)
   );
 }
 
@@ -133,11 +137,11 @@ function readOutcome(
       return readCharge(answer, httpStatus, method.capture, providerData);
     case 'wallet_redirect': {
       const redirectUrl = answer.checkout_url;
-      if (httpStatus === 402 || answer.status !== 'created' || !isHttpUrl(redirectUrl)) return undefined;
+      if (httpStatus === DECLINED || answer.status !== 'created' || !isHttpUrl(redirectUrl)) return undefined;
       return { kind: 'redirect', providerData, redirectUrl };
     }
     case 'wallet_enrollment':
-      return httpStatus !== 402 && answer.status === 'pending'
+      return httpStatus !== DECLINED && answer.status === 'pending'
         ? { kind: 'pending', providerData }
         : undefined;
     default:
@@ -152,17 +156,17 @@ function readCharge(
   providerData: ProviderData,
 ): Outcome | undefined {
   const { status, response_code, authorization_code, retrieval_reference_number, captured } = answer;
-  if (!matches(response_code, RESPONSE_CODE)) return undefined;
+  if (!isTextLike(response_code, RESPONSE_CODE)) return undefined;
   if (status === 'declined' && response_code !== APPROVED && captured === false) {
     return { kind: 'declined', providerData, iso8583Code: response_code };
   }
   if (
     status === 'approved' &&
-    httpStatus !== 402 &&
+    httpStatus !== DECLINED &&
     response_code === APPROVED &&
     captured === capture &&
-    matches(authorization_code, AUTHORIZATION_CODE) &&
-    matches(retrieval_reference_number, RETRIEVAL_REFERENCE_NUMBER)
+    isTextLike(authorization_code, AUTHORIZATION_CODE) &&
+    isTextLike(retrieval_reference_number, RETRIEVAL_REFERENCE_NUMBER)
   ) {
     return {
       kind: 'approved',
@@ -174,14 +178,10 @@ function readCharge(
   return undefined;
 }
 
-/** The first field that is not this attempt's. */
-function mismatchOf(answer: JsonObject, attempt: AskedAttempt): string | undefined {
-  if (answer.object !== OBJECTS[attempt.method.kind]) return 'object';
-  if (!matches(answer.id, /^[a-z]{2}_[0-9a-f-]{36}$/)) return 'id';
+/** The first field by which an answer is about another attempt than this one. */
+function differenceOf(answer: JsonObject, attempt: AskedAttempt): string | undefined {
   if (answer.idempotency_key !== attempt.transactionId) return 'idempotency_key';
-  if (answer.amount !== Number(attempt.money.minorUnits)) return 'amount';
-  if (answer.currency !== attempt.money.currency) return 'currency';
-  return undefined;
+  return differingMoney(readMoney(answer.amount, answer.currency, 'minor_units'), attempt.money);
 }
 
 function providerDataOf(answer: JsonObject, providerId: string): ProviderData {
@@ -205,51 +205,15 @@ function rawResponseOf(answer: JsonObject): JsonObject {
   const raw: JsonObject = {};
   for (const field of SHOWN_FIELDS) {
     const value = answer[field];
-    if (typeof value === 'string') raw[field] = textOf(value);
-    else if (typeof value === 'number' || typeof value === 'boolean' || value === null) raw[field] = value;
+    if (value !== undefined && (value === null || typeof value !== 'object')) raw[field] = value;
   }
   return raw;
 }
 
-/** A text of the provider's, bounded and without what might be a card number. */
-function textOf(value: JsonValue | undefined): string {
-  if (typeof value !== 'string') return '';
-  return value.slice(0, MAX_TEXT_LENGTH).replace(CARD_NUMBER_LIKE, '[removed]');
-}
-
-const UTF8 = new TextDecoder('utf-8', { fatal: true });
-
-function parseObject(body: Uint8Array): JsonObject | undefined {
-  try {
-    const value: unknown = JSON.parse(UTF8.decode(body));
-    return isObject(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
 function isErrorBody(answer: JsonObject): boolean {
   return (
-    isObject(answer.error) &&
+    isJsonObject(answer.error) &&
     typeof answer.error.type === 'string' &&
     typeof answer.error.message === 'string'
   );
-}
-
-function isObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-function matches(value: JsonValue | undefined, pattern: RegExp): value is string {
-  return typeof value === 'string' && pattern.test(value);
-}
-
-function isHttpUrl(value: JsonValue | undefined): value is string {
-  if (typeof value !== 'string' || value.length > MAX_TEXT_LENGTH) return false;
-  const protocol = URL.parse(value)?.protocol;
-  return protocol === 'http:' || protocol === 'https:';
-}
-
-function unknown(detail: string, providerData?: ProviderData): Outcome {
-  return { kind: 'unknown', detail, providerData };
 }

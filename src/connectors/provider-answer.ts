@@ -1,0 +1,121 @@
+import type { JsonObject, JsonValue } from '@bufbuild/protobuf';
+import type { ProviderData } from '#gen/payments/v1/payment_pb.js';
+import { type Money, parseMoney } from '#src/money.ts';
+import type { Outcome } from './connector.ts';
+
+/** How deep an answer may be nested; the providers' own go to eight. */
+const MAX_DEPTH = 64;
+const UTF8 = new TextDecoder('utf-8', { fatal: true });
+
+/** Reads an answer's body; undefined when it is no JSON object in UTF-8, or nested more than 64 deep. */
+export function readJsonObject(body: Uint8Array): JsonObject | undefined {
+  try {
+    const value: unknown = JSON.parse(UTF8.decode(body));
+    return isJsonObject(value) && !isDeeper(value, MAX_DEPTH) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Whether a value is a JSON object, and not a list. */
+export function isJsonObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function isDeeper(value: JsonValue, levels: number): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  return levels === 0 || Object.values(value).some((inner) => isDeeper(inner, levels - 1));
+}
+
+/** A value as text when it is one; else ''. */
+export function textOf(value: JsonValue | undefined): string {
+  return typeof value === 'string' ? value : '';
+}
+
+/** Whether a value is a text that all of `pattern` describes. */
+export function isTextLike(value: JsonValue | undefined, pattern: RegExp): value is string {
+  return typeof value === 'string' && pattern.test(value);
+}
+
+const MAX_URL_LENGTH = 2_048;
+
+/** Whether a value is an address to which a browser can be sent. */
+export function isHttpUrl(value: JsonValue | undefined): value is string {
+  if (typeof value !== 'string' || value.length > MAX_URL_LENGTH) return false;
+  const protocol = URL.parse(value)?.protocol;
+  return protocol === 'http:' || protocol === 'https:';
+}
+
+/**
+ * Reads an amount of money in an answer.
+ *
+ * @param amount in `minor_units` a JSON integer; as a `decimal` a text or a JSON number in the currency's major unit.
+ * @param currency an ISO 4217 code, in either case.
+ * @returns undefined when it is no exact, nonnegative amount with a currency.
+ */
+export function readMoney(
+  amount: JsonValue | undefined,
+  currency: JsonValue | undefined,
+  unit: 'minor_units' | 'decimal',
+): Money | undefined {
+  if (typeof currency !== 'string') return undefined;
+  const code = currency.toUpperCase();
+  if (unit === 'minor_units') {
+    if (typeof amount !== 'number' || !Number.isSafeInteger(amount) || amount < 0) return undefined;
+    return { minorUnits: BigInt(amount), currency: code };
+  }
+  if (typeof amount !== 'string' && typeof amount !== 'number') return undefined;
+  const money = parseMoney(String(amount), code);
+  return money && money.minorUnits >= 0n ? money : undefined;
+}
+
+/**
+ * Compares the money that an answer is about with what was asked; where a provider counts a currency in other units than
+ * ISO 4217, both are in the provider's.
+ *
+ * @returns what differs; undefined when nothing does.
+ */
+export function differingMoney(answered: Money | undefined, asked: Money): 'amount' | 'currency' | undefined {
+  if (!answered) return 'amount';
+  if (answered.currency !== asked.currency) return 'currency';
+  return answered.minorUnits === asked.minorUnits ? undefined : 'amount';
+}
+
+/** It is not known what happened. */
+export function unknownOutcome(detail: string, providerData?: ProviderData): Outcome {
+  return { kind: 'unknown', detail, providerData };
+}
+
+/**
+ * The outcome where an answer is about something else than what was asked: another amount, currency or reference. Money
+ * may have moved that nobody asked for, so its detail begins with "alarm:" for an operator to look into it.
+ *
+ * @param what the field that differs, in the provider's words; never its value.
+ */
+export function answeredAboutAnother(what: string): Outcome {
+  return unknownOutcome(`alarm: the provider's answer is not about this attempt: its ${what} differs`);
+}
+
+/** The statuses by which a provider refuses a request before it does anything with it. */
+const REFUSALS: ReadonlySet<number> = new Set([400, 401, 403, 404, 405, 413, 415, 422, 429]);
+/** Those that refuse all of the connection's requests, not this one: our key, our permissions, our rate. */
+const REFUSALS_OF_ALL: ReadonlySet<number> = new Set([401, 403, 429]);
+
+/**
+ * The outcome that an HTTP status stands for, unless the provider's body says more: to be asked once the body was read
+ * for declines. Redirects are never followed; a conflict (409), a timeout (408) and an error (5xx) say nothing about
+ * what was done.
+ *
+ * @param isProvidersError whether the body is an error in the provider's own form. A refusal counts only with one: a
+ *   proxy in between, which may have passed the request on, refuses with the same statuses.
+ * @returns undefined for a status of success: what happened stands in the body.
+ */
+export function outcomeOfStatus(status: number, isProvidersError: boolean): Outcome | undefined {
+  if (status >= 200 && status < 300) return undefined;
+  if (!REFUSALS.has(status) || !isProvidersError) return unknownOutcome(`the provider's answer: ${status}`);
+  return {
+    kind: 'not_sent',
+    detail: `the provider refused the request: ${status}`,
+    because: REFUSALS_OF_ALL.has(status) ? 'unreachable' : 'turned_away',
+  };
+}

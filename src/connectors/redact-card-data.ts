@@ -1,0 +1,274 @@
+import type { JsonObject, JsonValue } from '@bufbuild/protobuf';
+import { passesLuhn } from '#src/luhn.ts';
+import type { AttemptCard } from './attempt.ts';
+
+/** What a provider told, without card data and within bounds. */
+export type Redactor = {
+  /** A text without card data, at most 1,024 characters of it. */
+  text(value: string): string;
+  /** An identifier without the attempt's own card data; it may look like another card number, as one in ten does. */
+  identifier(value: string): string;
+  /** Whether a text, however long, holds no card data. */
+  isClean(value: string): boolean;
+  /** An object without card data in keys and values; numbers with card data become text. */
+  json(value: JsonObject): JsonObject;
+};
+
+const REMOVED = '[removed]';
+const MAX_TEXT_LENGTH = 1_024;
+/** Of an object: what lies deeper, and what comes after so many values, is removed. */
+const MAX_DEPTH = 12;
+const MAX_VALUES = 1_000;
+
+/** So many digits of a card number in a row are not let through. An issuer's number and the last four digits are. */
+const PIECE_LENGTH = 12;
+
+/**
+ * Removes card data from what a provider tells: of the attempt's own card, `card`, if it has one,
+ *
+ * - its number, and every piece of 12 or more of its digits, whatever stands between the digits (a piece that is one digit
+ *   twelve times tells nothing, and stays);
+ * - both of them in other scripts' digits, escaped (percent, JSON, HTML), in hexadecimal or base64, or spread over a list;
+ * - its security code where it stands alone, or behind a word for it;
+ *
+ * and of any card
+ *
+ * - 13 to 19 digits that begin as cards of a known scheme do and pass the Luhn check, grouped or not;
+ * - three or four digits behind a word for a security code.
+ *
+ * UUIDs, digests and times in ISO 8601 pass untouched; so do times in milliseconds to nanoseconds since 1970, since no
+ * card scheme's numbers begin with 1. An identifier of a provider's that is a number of 13 to 19 digits and begins with
+ * 3 to 6 looks like a card number in one of ten cases, and is then removed: it is missed less than a card number is.
+ */
+export function createRedactor(card?: Pick<AttemptCard, 'number' | 'securityCode'>): Redactor {
+  const pieces = piecesOf(card?.number.reveal() ?? '');
+  const code = card?.securityCode?.reveal();
+  const codeAlone = code ? codePattern(code) : undefined;
+
+  function withoutOwn(value: string): string {
+    const shown = withoutPieces(value, pieces);
+    if (!code || !codeAlone || !shown.includes(code)) return shown;
+    return outsideOfKept(shown, (part) => part.replace(codeAlone, REMOVED));
+  }
+
+  function withoutAny(value: string): string {
+    const shown = withoutOwn(value);
+    if (!NAMED_CODE.test(shown) && digitCount(shown) < MIN_NUMBER_LENGTH) return shown;
+    return outsideOfKept(shown, (part) => withoutLookalikes(part.replace(NAMED_CODES, `$1${REMOVED}`)));
+  }
+
+  /** `remove` applied to the text, or nothing of the text when card data shows in another reading of it. */
+  function redact(value: string, remove: (text: string) => string): string {
+    if (WORD.test(value)) return value;
+    if (ALL_KEPT.test(value)) return withoutPieces(value, pieces);
+    for (const reading of otherReadings(value)) {
+      if (remove(reading) !== reading) return REMOVED;
+    }
+    if (decodedRuns(value).some((run) => withoutPieces(run, pieces) !== run)) return REMOVED;
+    return remove(value);
+  }
+
+  const text = (value: string) => redact(value, withoutAny).slice(0, MAX_TEXT_LENGTH).toWellFormed();
+  const isClean = (value: string) => redact(value, withoutAny) === value;
+  const identifier = (value: string) => redact(value, withoutOwn);
+
+  function json(value: JsonObject): JsonObject {
+    let valuesLeft = MAX_VALUES;
+
+    function shownObject(object: JsonObject, depth: number): JsonObject {
+      return Object.fromEntries(
+        Object.entries(object).map(([key, inner]) => {
+          const isCode = CODE_KEY.test(key) && /^\d{3,4}$/.test(String(inner));
+          return [text(key), isCode ? REMOVED : shown(inner, depth + 1)];
+        }),
+      );
+    }
+
+    function shown(inner: JsonValue, depth: number): JsonValue {
+      valuesLeft -= 1;
+      if (valuesLeft < 0 || depth > MAX_DEPTH) return REMOVED;
+      if (typeof inner === 'string') return text(inner);
+      if (typeof inner === 'number') {
+        const written = String(inner);
+        return Number.isFinite(inner) && text(written) === written ? inner : REMOVED;
+      }
+      if (typeof inner !== 'object' || inner === null) return inner;
+      if (!Array.isArray(inner)) return shownObject(inner, depth);
+      const list = inner.map((element) => shown(element, depth + 1));
+      const written = list.filter((element) => typeof element !== 'object').join(' ');
+      return withoutPieces(written, pieces) === written ? list : REMOVED;
+    }
+
+    return shownObject(value, 1);
+  }
+
+  return { text, identifier, isClean, json };
+}
+
+/** Every piece of a number, but those that are one digit again and again. */
+function piecesOf(number: string): readonly string[] {
+  const pieces: string[] = [];
+  for (let i = 0; i + PIECE_LENGTH <= number.length; i++) {
+    const piece = number.slice(i, i + PIECE_LENGTH);
+    if (!/^(\d)\1*$/.test(piece)) pieces.push(piece);
+  }
+  return pieces;
+}
+
+function digitCount(value: string): number {
+  let count = 0;
+  for (let i = 0; i < value.length; i++) {
+    const code = value.charCodeAt(i);
+    if (code >= 48 && code <= 57) count += 1;
+  }
+  return count;
+}
+
+/** Removes every stretch of a text whose digits, whatever stands between them, are a piece. */
+function withoutPieces(value: string, pieces: readonly string[]): string {
+  const digits = value.replace(/\D+/g, '');
+  if (!pieces.some((piece) => digits.includes(piece))) return value;
+  const places = [...value.matchAll(/\d/g)].map(({ index }) => index);
+  const placeOf = (i: number) => places[i] ?? 0;
+  let shown = '';
+  let shownTo = 0;
+  for (let i = 0; i + PIECE_LENGTH <= digits.length; i++) {
+    if (!pieces.includes(digits.slice(i, i + PIECE_LENGTH))) continue;
+    let last = i + PIECE_LENGTH - 1;
+    // Goes on while further pieces overlap, and over the digits that follow without a gap.
+    while (
+      pieces.includes(digits.slice(last - PIECE_LENGTH + 2, last + 2)) ||
+      (last + 1 < digits.length && placeOf(last + 1) === placeOf(last) + 1)
+    ) {
+      last += 1;
+    }
+    shown += value.slice(shownTo, placeOf(i)) + REMOVED;
+    shownTo = placeOf(last) + 1;
+    i = last;
+  }
+  // What is left may have become one in its turn, now that the digits in between are gone.
+  return shownTo === 0 ? value : withoutPieces(shown + value.slice(shownTo), pieces);
+}
+
+/**
+ * A security code where it stands alone, or right behind a word for it; not where it is part of a decimal number or of
+ * an address of four numbers.
+ */
+function codePattern(code: string): RegExp {
+  return new RegExp(`(?:(?<![0-9a-z]|\\d[.,])|(?<=cv[cvn]|cid|csc|code))${code}(?![0-9a-z]|[.,]\\d)`, 'gi');
+}
+
+/** What is called a security code, by its name or its key. */
+const NAMED_CODE = /((?:cv[cvn]2?|csc|security[ _-]?code)[^\p{L}\p{Nd}]{0,3})\d{3,4}(?!\d)/iu;
+const NAMED_CODES = new RegExp(NAMED_CODE, 'giu');
+const CODE_KEY = /^(cv[cvn]2?|csc|cid|(card_?)?(security|verification)_?(code|value))$/i;
+
+/** What is known not to hold card data, though it holds digits: UUIDs, digests, dates and times of day. */
+const KEPT_FORMS = [
+  '[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}',
+  '(?=\\d*[a-f])[0-9a-f]{32,}',
+  '(?:19|20)\\d\\d-[01]\\d-[0-3]\\d(?:[T ][0-2]\\d:[0-5]\\d(?::[0-6]\\d(?:[.,]\\d{1,9})?)?(?:Z|[+-]\\d\\d:?\\d\\d)?)?',
+  '[0-2]\\d:[0-5]\\d:[0-6]\\d(?:[.,]\\d{1,9})?Z?',
+].join('|');
+const KEPT = new RegExp(`((?<![0-9a-z])(?:${KEPT_FORMS})(?![0-9a-z]))`, 'i');
+/** A text that is nothing else, or begins with letters as identifiers do: most texts with many digits. */
+const ALL_KEPT = new RegExp(`^(?:[a-z]+_)?(?:${KEPT_FORMS})$`, 'i');
+
+function outsideOfKept(value: string, change: (part: string) => string): string {
+  // With one group in the pattern, every second part is what it matched.
+  return value
+    .split(KEPT)
+    .map((part, i) => (i % 2 === 1 ? part : change(part)))
+    .join('');
+}
+
+/** Groups of digits with up to three other characters between them, none of them a letter. */
+const GROUPED_DIGITS = /\d+(?:[^\p{L}\p{Nd}]{1,3}\d+)*/gu;
+/** Beginnings of card numbers (ISO/IEC 7812-1: 3 to 6 are banks and travel; Mastercard's 2221 to 2720; RuPay's 81, 82). */
+const CARD_BEGINNING = /^(?:[3-6]|222[1-9]|22[3-9]|2[3-6]|27[01]|2720|8[12])/;
+const MIN_NUMBER_LENGTH = 13;
+const MAX_NUMBER_LENGTH = 19;
+
+function withoutLookalikes(value: string): string {
+  return value.replace(GROUPED_DIGITS, (run) => {
+    if (run.length < MIN_NUMBER_LENGTH) return run;
+    const groups = [...run.matchAll(/\d+/g)];
+    let shown = '';
+    let shownTo = 0;
+    for (let i = 0; i < groups.length; i++) {
+      const last = endOfLookalike(groups, i);
+      if (last === undefined) continue;
+      shown += run.slice(shownTo, groups[i]?.index) + REMOVED;
+      shownTo = (groups[last]?.index ?? 0) + (groups[last]?.[0].length ?? 0);
+      i = last;
+    }
+    return shown + run.slice(shownTo);
+  });
+}
+
+/** The last of the groups that, from one on and put together, look like a card number; the longest such number's. */
+function endOfLookalike(groups: readonly RegExpExecArray[], first: number): number | undefined {
+  let digits = '';
+  let end: number | undefined;
+  for (let i = first; i < groups.length && digits.length < MAX_NUMBER_LENGTH; i++) {
+    digits += groups[i]?.[0];
+    if (looksLikeCardNumber(digits.replace(/^0+/, ''))) end = i;
+  }
+  return end;
+}
+
+function looksLikeCardNumber(digits: string): boolean {
+  return (
+    digits.length >= MIN_NUMBER_LENGTH &&
+    digits.length <= MAX_NUMBER_LENGTH &&
+    CARD_BEGINNING.test(digits) &&
+    passesLuhn(digits)
+  );
+}
+
+/** A text that holds no digit, no escape, and nothing long enough to be decoded: what most texts are. */
+const WORD = /^[A-Za-z_ .:-]{0,15}$/;
+/** What a text has that says something else in another reading. */
+const READS_OTHERWISE = /[%\\&\u0080-\uffff]/;
+const ESCAPE = /%([0-9a-f]{2})|\\u\{?([0-9a-f]{4,6})\}?|\\x([0-9a-f]{2})|&#x([0-9a-f]{1,6});|&#(\d{1,7});/gi;
+const OTHER_DIGIT = /(?![0-9])\p{Nd}/gu;
+const MAX_UNESCAPES = 3;
+
+/** What a text says once its escapes are undone, again and again, and digits of other scripts are ours. */
+function otherReadings(value: string): string[] {
+  if (!READS_OTHERWISE.test(value)) return [];
+  const readings: string[] = [];
+  let before = value;
+  for (let i = 0; i < MAX_UNESCAPES; i++) {
+    const reading = before
+      .replace(ESCAPE, (written, ...groups) => {
+        const hex = groups.slice(0, 4).find((group) => group !== undefined);
+        const codePoint = hex === undefined ? Number(groups[4]) : Number.parseInt(hex, 16);
+        return codePoint <= 0x10ffff ? String.fromCodePoint(codePoint) : written;
+      })
+      .replace(OTHER_DIGIT, (digit) => String(digitValue(digit)));
+    if (reading === before) break;
+    readings.push(reading);
+    before = reading;
+  }
+  return readings;
+}
+
+/** Unicode's decimal digits stand in runs that begin with a zero. */
+function digitValue(digit: string): number {
+  const codePoint = digit.codePointAt(0) ?? 0;
+  let zero = codePoint;
+  while (/\p{Nd}/u.test(String.fromCodePoint(zero - 1))) zero -= 1;
+  return (codePoint - zero) % 10;
+}
+
+/** What the runs of a text say that may be hexadecimal or base64 (either alphabet) and are long enough for a piece. */
+function decodedRuns(value: string): string[] {
+  if (value.length < 16) return [];
+  const hex = value.match(/(?:[0-9a-f]{2}){12,}/gi) ?? [];
+  const base64 = value.match(/[a-z0-9+/_-]{16,}/gi) ?? [];
+  return [
+    ...hex.map((run) => Buffer.from(run, 'hex').toString('latin1')),
+    ...base64.map((run) => Buffer.from(run, 'base64').toString('latin1')),
+  ];
+}

@@ -1,0 +1,67 @@
+import { create } from '@bufbuild/protobuf';
+import { type ProviderData, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
+import type { AttemptCard } from './attempt.ts';
+import type { NotificationReading, Outcome, ProviderConnection } from './connector.ts';
+import { unknownOutcome } from './provider-answer.ts';
+import { aroundCalls, type CallArgument } from './provider-calls.ts';
+import { createRedactor, type Redactor } from './redact-card-data.ts';
+
+/**
+ * The connection, whose outcomes hold no card data, whatever the provider sent and the connector took over of it: neither
+ * the card of the attempt nor what looks like another one. All connections are opened with it, so that no connector can
+ * forget it. See `createRedactor` for what is removed.
+ */
+export function redactOutcomes(connection: ProviderConnection): ProviderConnection {
+  const redacted = aroundCalls(connection, async (_name, argument, call) =>
+    redactOutcome(await call(), createRedactor(cardOf(argument))),
+  );
+  const { readNotification } = connection;
+  if (!readNotification) return redacted;
+  return {
+    ...redacted,
+    readNotification: async (...notification) => redactReading(await readNotification(...notification)),
+  };
+}
+
+/** Only an attempt has a card with it; the other calls are made when it is no longer known. */
+function cardOf(argument: CallArgument): AttemptCard | undefined {
+  return 'method' in argument && argument.method.kind === 'card' ? argument.method.card : undefined;
+}
+
+function redactReading(reading: NotificationReading): NotificationReading {
+  if (reading.kind !== 'about') return reading;
+  const redactor = createRedactor();
+  const subjects = reading.subjects.map(({ signed, ...subject }) =>
+    signed
+      ? { ...subject, signed: { ...signed, outcome: redactOutcome(signed.outcome, redactor) } }
+      : subject,
+  );
+  return { ...reading, subjects };
+}
+
+/** Fields of an outcome that are needed as they are later on, and may by chance look like a card number. */
+const IDENTIFIERS: ReadonlySet<string> = new Set(['reference', 'networkTransactionId']);
+
+/** The outcome without card data; a redirect to an address with card data in it leads nowhere and is `unknown`. */
+export function redactOutcome(outcome: Outcome, redactor: Redactor): Outcome {
+  const shown = Object.fromEntries(
+    Object.entries(outcome).map(([name, value]) => {
+      if (name === 'providerData')
+        return [name, value && redactProviderData(value as ProviderData, redactor)];
+      if (typeof value !== 'string' || name === 'redirectUrl') return [name, value];
+      return [name, IDENTIFIERS.has(name) ? redactor.identifier(value) : redactor.text(value)];
+    }),
+  ) as Outcome;
+  if (shown.kind !== 'redirect' || redactor.isClean(shown.redirectUrl)) return shown;
+  return unknownOutcome("alarm: the provider's redirect holds card data", shown.providerData);
+}
+
+/** Every field of it is a text, but for the raw response. */
+function redactProviderData(data: ProviderData, redactor: Redactor): ProviderData {
+  const { $typeName, $unknown, rawResponse, ...texts } = data;
+  const shown = Object.entries(texts).map(([name, text]) => [name, text && redactor.text(text)]);
+  return create(ProviderDataSchema, {
+    ...Object.fromEntries(shown),
+    ...(rawResponse && { rawResponse: redactor.json(rawResponse) }),
+  });
+}

@@ -1,0 +1,174 @@
+import { create, type JsonObject } from '@bufbuild/protobuf';
+import { describe, expect, it } from 'vitest';
+import { ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
+import { CARDS_ONLY } from '#src/connectors/capabilities.ts';
+import type { LookUp, Outcome, ProviderConnection } from '#src/connectors/connector.ts';
+import { redactOutcomes } from '#src/connectors/redact-outcomes.ts';
+import { cardAttempt, redirectAttempt } from './attempts.ts';
+
+const NUMBER = '4012888888881881';
+const ECHO = 'Approved 4012 8888 8888 1881 cvc 987';
+const SHOWN = 'Approved [removed] cvc [removed]';
+
+/** A connection to a provider that answers every call so. */
+function answering(outcome: Outcome): ProviderConnection {
+  const connection: ProviderConnection = {
+    identity: 'echo',
+    deadlineMs: 1_000,
+    capabilities: CARDS_ONLY,
+    pay: async () => outcome,
+    capture: async () => outcome,
+    cancel: async () => outcome,
+    refund: async () => outcome,
+    complete: async () => outcome,
+    lookUp: async () => outcome,
+    readNotification: async () => ({
+      kind: 'about',
+      deduplicationKey: '1',
+      subjects: [
+        { reference: 'a' },
+        { transactionId: 'b', signed: { outcome, minorUnits: 1n, currency: 'USD' } },
+      ],
+    }),
+    probe: undefined,
+    close: async () => {},
+  };
+  return redactOutcomes(connection);
+}
+
+function dataWith(text: string, rawResponse: JsonObject) {
+  return create(ProviderDataSchema, {
+    id: 'ECHO',
+    transactionId: text,
+    accountId: text,
+    status: text,
+    subStatus: text,
+    statusDetail: text,
+    responseMessage: text,
+    responseCode: text,
+    thirdPartyTransactionId: text,
+    thirdPartyAccountId: text,
+    iso8583ResponseCode: text,
+    iso8583ResponseMessage: text,
+    rawResponse,
+  });
+}
+
+const told = dataWith(ECHO, { text: ECHO, number: Number(NUMBER), nested: [{ [NUMBER]: '987' }] });
+const shown = {
+  ...dataWith(SHOWN, { text: SHOWN, number: '[removed]', nested: [{ '[removed]': '[removed]' }] }),
+};
+
+it.each<[Outcome, object]>([
+  [
+    { kind: 'approved', providerData: told, authorizationCode: ECHO, retrievalReferenceNumber: NUMBER },
+    {
+      kind: 'approved',
+      providerData: shown,
+      authorizationCode: SHOWN,
+      retrievalReferenceNumber: '[removed]',
+    },
+  ],
+  [
+    { kind: 'redirect', providerData: told, redirectUrl: 'https://provider.example/987654' },
+    { kind: 'redirect', providerData: shown, redirectUrl: 'https://provider.example/987654' },
+  ],
+  [
+    { kind: 'pending', providerData: told },
+    { kind: 'pending', providerData: shown },
+  ],
+  [
+    { kind: 'declined', providerData: told, iso8583Code: '05' },
+    { kind: 'declined', providerData: shown, iso8583Code: '05' },
+  ],
+  [
+    { kind: 'unknown', providerData: told, detail: ECHO },
+    { kind: 'unknown', providerData: shown, detail: SHOWN },
+  ],
+  [
+    { kind: 'unknown', providerData: undefined, detail: 'silence' },
+    { kind: 'unknown', providerData: undefined, detail: 'silence' },
+  ],
+  [
+    { kind: 'not_sent', detail: ECHO, because: 'turned_away' },
+    { kind: 'not_sent', detail: SHOWN, because: 'turned_away' },
+  ],
+])('the card of the attempt is in no field of the outcome, $kind', async (outcome, expected) => {
+  expect(await answering(outcome).pay(cardAttempt(NUMBER))).toEqual(expected);
+});
+
+it.each([`https://provider.example/?pan=4012%208888%208888%201881`, `https://provider.example/${NUMBER}`])(
+  'a redirect that holds the card leads nowhere: its outcome is unknown, with an alarm',
+  async (redirectUrl) => {
+    const outcome: Outcome = { kind: 'redirect', providerData: told, redirectUrl };
+    const redacted = await answering(outcome).pay(cardAttempt(NUMBER));
+    expect(redacted).toEqual({
+      kind: 'unknown',
+      detail: "alarm: the provider's redirect holds card data",
+      providerData: shown,
+    });
+  },
+);
+
+it('a long address to which the payer is sent is not cut', async () => {
+  const redirectUrl = `https://provider.example/?data=${'Ab-'.repeat(600)}`;
+  const outcome: Outcome = { kind: 'redirect', providerData: told, redirectUrl };
+  expect(await answering(outcome).pay(redirectAttempt())).toMatchObject({ kind: 'redirect', redirectUrl });
+});
+
+describe('a call that knows no card', () => {
+  const echoing = answering({ kind: 'pending', providerData: told, reference: '5555555555554444' });
+  const target = { transactionId: 't', reference: undefined, money: { minorUnits: 1n, currency: 'USD' } };
+  const operation = {
+    ...target,
+    isWhole: true,
+    isFinal: true,
+    merchantReference: '',
+    description: '',
+    reason: undefined,
+    payment: target,
+    target,
+  };
+  const query: LookUp = {
+    ...target,
+    sentAtMs: 0,
+    close: false,
+    of: { kind: 'refund', payment: target, target },
+  };
+  const expected = {
+    kind: 'pending',
+    providerData: { responseMessage: SHOWN, rawResponse: { number: '[removed]' } },
+    // What is needed to act on the transaction stays, though it may look like a card number.
+    reference: '5555555555554444',
+  };
+
+  it.each(['capture', 'cancel', 'refund'] as const)('tells none all the same: %s', async (name) => {
+    const outcome = await echoing[name]?.(operation);
+    expect(outcome).toMatchObject(expected);
+    expect(JSON.stringify(outcome)).not.toMatch(/4012|1881/);
+  });
+
+  it.each(['lookUp', 'complete'] as const)('tells none all the same: %s', async (name) => {
+    expect(await echoing[name]?.(query)).toMatchObject(expected);
+  });
+
+  it('tells none all the same: an outcome that a signed notification brings', async () => {
+    const reading = await echoing.readNotification?.(
+      { header: () => '', query: '', body: new Uint8Array() },
+      0,
+    );
+    expect(reading).toMatchObject({
+      kind: 'about',
+      subjects: [
+        { reference: 'a' },
+        { transactionId: 'b', signed: { outcome: expected, minorUnits: 1n, currency: 'USD' } },
+      ],
+    });
+  });
+});
+
+it('a connection gets no method that it does not have', () => {
+  const without = { lookUp: undefined, refund: undefined, readNotification: undefined };
+  const inner = { ...answering({ kind: 'pending', providerData: told }), ...without };
+  expect(redactOutcomes(inner)).toMatchObject(without);
+});
