@@ -8,7 +8,9 @@ import { Choice } from '#gen/payments/config/catalogue_pb.js';
 import { CURRENCIES } from '#src/money.ts';
 import { CARD_BRANDS } from '#src/payments/card.ts';
 import { COUNTRIES } from '#src/payments/check-request.ts';
-import { ConditionError, compileCondition } from '#src/routing/condition.ts';
+import type { Domains } from '#src/routing/condition-check.ts';
+import { ConditionError } from '#src/routing/condition-error.ts';
+import { conditionOf } from '#src/routing/router.ts';
 import type { FieldError } from '#src/service-error.ts';
 
 /** Where in the catalogue's file a condition's line and column are; both begin at 1. */
@@ -55,8 +57,8 @@ function repeated(values: readonly unknown[]): number[] {
   });
 }
 
-/** What the variables of a condition can be at all: a route that waits for another value is a slip of the pen. */
-function conditionDomains(types: readonly PaymentMethodType[]): ReadonlyMap<string, ReadonlySet<string>> {
+/** The facts that take no values but these: a condition that compares them with another one is misspelt. */
+function conditionDomains(types: readonly PaymentMethodType[]): Domains {
   return new Map<string, ReadonlySet<string>>([
     ['type', new Set(types.map(({ type }) => type))],
     ['category', new Set(['CARD', 'WALLET'])],
@@ -68,18 +70,14 @@ function conditionDomains(types: readonly PaymentMethodType[]): ReadonlyMap<stri
   ]);
 }
 
-function checkConditions(
-  routes: readonly Route[],
-  domains: ReadonlyMap<string, ReadonlySet<string>>,
-  place: Place,
-): FieldError[] {
+function checkConditions(routes: readonly Route[], domains: Domains, place: Place): FieldError[] {
   const unconditional = routes.findIndex(({ condition }) => condition === '');
-  return routes.flatMap(({ condition }, i) => {
+  return routes.flatMap((route, i) => {
     if (unconditional >= 0 && i > unconditional) {
       return fault(`routes[${i}]`, `is never reached, for routes[${unconditional}] takes every payment`);
     }
     try {
-      if (condition) compileCondition(condition, { domains });
+      conditionOf(route, domains);
       return [];
     } catch (error) {
       if (!(error instanceof ConditionError)) throw error;

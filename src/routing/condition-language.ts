@@ -1,153 +1,102 @@
-import { type DescField, ScalarType } from '@bufbuild/protobuf';
-import { RoutingFactsSchema } from '#gen/payments/v1/routing_facts_pb.js';
+import { RE2JS } from '@bufbuild/re2';
+import { type ASTNode, Environment, type ParseResult } from '@marcbachmann/cel-js';
+import { AMOUNT, FACTS, variableOf } from './condition-facts.ts';
+import { localTime } from './local-time.ts';
 
-// A decimal is the amount, a double a number with decimals as it is written: no other value is of these types.
-type Scalar = 'bool' | 'int' | 'string' | 'timestamp' | 'duration' | 'decimal' | 'double';
+/** The parts of a local time (a date whose UTC fields hold it), by CEL's names. CEL counts from 0, except in getDate. */
+const TIME_PARTS: Readonly<Record<string, (local: Date) => number>> = {
+  getFullYear: (local) => local.getUTCFullYear(),
+  getMonth: (local) => local.getUTCMonth(),
+  getDate: (local) => local.getUTCDate(),
+  getDayOfMonth: (local) => local.getUTCDate() - 1,
+  getDayOfWeek: (local) => local.getUTCDay(),
+  getDayOfYear: (local) => Math.floor((local.getTime() - Date.UTC(local.getUTCFullYear(), 0)) / 86_400_000),
+  getHours: (local) => local.getUTCHours(),
+  getMinutes: (local) => local.getUTCMinutes(),
+  getSeconds: (local) => local.getUTCSeconds(),
+  getMilliseconds: (local) => local.getUTCMilliseconds(),
+};
 
-/** A type of CEL, as conditions have them. */
-export type Type = Scalar | `list(${Scalar})`;
+/** Methods of a time, which take a time zone. */
+export const TIME_METHODS: ReadonlySet<string> = new Set(Object.keys(TIME_PARTS));
 
-/** The facts that a condition may look at, by their names in the .proto. */
-export const FACT_TYPES: ReadonlyMap<string, Type> = new Map(
-  RoutingFactsSchema.fields.map((field) => [field.name, factType(field)]),
-);
+/** Loops, such as `["a", "b"].exists(x, x == country)`. */
+export const LOOPS: ReadonlySet<string> = new Set(['all', 'exists', 'exists_one']);
 
-/** The parts of a time, as CEL's methods name them, of a date whose UTC is the local time. CEL counts from 0. */
-export const TIME_METHODS: ReadonlyMap<string, (local: Date) => number> = new Map([
-  ['getFullYear', (local) => local.getUTCFullYear()],
-  ['getMonth', (local) => local.getUTCMonth()],
-  ['getDate', (local) => local.getUTCDate()],
-  ['getDayOfMonth', (local) => local.getUTCDate() - 1],
-  ['getDayOfWeek', (local) => local.getUTCDay()],
-  [
-    'getDayOfYear',
-    (local) => Math.floor((local.getTime() - Date.UTC(local.getUTCFullYear(), 0)) / 86_400_000),
-  ],
-  ['getHours', (local) => local.getUTCHours()],
-  ['getMinutes', (local) => local.getUTCMinutes()],
-  ['getSeconds', (local) => local.getUTCSeconds()],
-  ['getMilliseconds', (local) => local.getUTCMilliseconds()],
+/** All that conditions can call. The library has more, whose types or cost are open. */
+export const FUNCTIONS: ReadonlySet<string> = new Set([
+  ...['contains', 'startsWith', 'endsWith', 'matches', 'size', 'int', 'string', 'timestamp', 'duration'],
+  ...LOOPS,
+  ...TIME_METHODS,
 ]);
 
-/** The types that lists hold, and that == compares. */
-export const VALUES: readonly Type[] = ['bool', 'int', 'string', 'timestamp', 'duration'];
-const ORDERED: readonly Type[] = ['int', 'string', 'timestamp', 'duration'];
+/** Ours, since the library's int() takes "" for 0, its timestamp() takes times without a zone, and neither can be replaced. */
+const REPLACED: ReadonlySet<string> = new Set(['int', 'timestamp']);
 
-/** What a function takes, as argumentsKey has it, and what it gives. */
-type Signatures = Readonly<Record<string, Type>>;
+/** CEL over the facts. Patterns and time zones have types of their own: a condition's check makes them from literals. */
+const ENVIRONMENT = new Environment({ limits: { maxAstNodes: 10_000 } })
+  .registerType('Pattern', RE2JS)
+  .registerType('Zone', Intl.DateTimeFormat);
 
-const TEST: Signatures = { 'string.(string)': 'bool' };
-const TIME_PART: Signatures = { 'timestamp.()': 'int', 'timestamp.(string)': 'int' };
+for (const { name, type } of FACTS.values()) {
+  ENVIRONMENT.registerVariable(variableOf(name), type === AMOUNT ? 'int' : type);
+}
+for (const [name, part] of Object.entries(TIME_PARTS)) {
+  register(`google.protobuf.Timestamp.${name}(Zone): int`, (time: Date, zone: Intl.DateTimeFormat) =>
+    BigInt(part(localTime(time, zone))),
+  );
+}
+register('string.matches(Pattern): bool', (text: string, pattern: RE2JS) => pattern.test(text));
+register('int_(string): int', (text: string) => {
+  if (!/^-?\d{1,18}$/.test(text)) throw new Error('what int() is given is no whole number');
+  return BigInt(text);
+});
+register('timestamp_(string): google.protobuf.Timestamp', (text: string) => {
+  const isComplete = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/.test(text);
+  const time = new Date(isComplete ? text : Number.NaN);
+  if (Number.isNaN(time.getTime())) throw new Error('what timestamp() is given is no time of RFC 3339');
+  return time;
+});
 
-/** All that can be called, operators too, by the name that the parser gives it. */
-export const FUNCTIONS: ReadonlyMap<string, Signatures> = new Map([
-  ...named(['_&&_', '_||_'], pairs(['bool'])),
-  ...named(['!_', '@not_strictly_false'], { bool: 'bool' }),
-  ...named(['_==_', '_!=_'], pairs(VALUES)),
-  ...named(['_<_', '_<=_', '_>_', '_>=_'], pairs(ORDERED)),
-  ...named(
-    ['@in'],
-    each(VALUES, (type) => [`${type}, list(${type})`, 'bool']),
-  ),
-  ...named(
-    ['_?_:_'],
-    each(VALUES, (type) => [`bool, ${type}, ${type}`, type]),
-  ),
-  ...named(['_*_', '_/_', '_%_'], { 'int, int': 'int' }),
-  ...named(['-_'], { int: 'int' }),
-  ...named(['_+_'], {
-    ...each(['int', 'string', 'duration'], (type) => [`${type}, ${type}`, type]),
-    'timestamp, duration': 'timestamp',
-  }),
-  ...named(['_-_'], {
-    ...each(['int', 'duration'], (type) => [`${type}, ${type}`, type]),
-    'timestamp, timestamp': 'duration',
-    'timestamp, duration': 'timestamp',
-  }),
-  ...named(['contains', 'startsWith', 'endsWith', 'matches'], TEST),
-  ...named([...TIME_METHODS.keys()], TIME_PART),
-  ...named(['size'], { string: 'int', 'string.()': 'int' }),
-  ...named(['int'], { string: 'int' }),
-  ...named(['string'], { int: 'string', bool: 'string' }),
-  ...named(['timestamp'], { string: 'timestamp' }),
-  ...named(['duration'], { string: 'duration' }),
-]);
-
-/** The types that something is called with, as one text: a method's own value stands before the dot. */
-export function argumentsKey(target: Type | undefined, args: readonly Type[]): string {
-  return target ? `${target}.(${args.join(', ')})` : args.join(', ');
+/** Returns the name that a function has in the library. */
+export function functionName(name: string): string {
+  return REPLACED.has(name) ? `${name}_` : name;
 }
 
-/** What cannot be called so, and how it can be: `there is no string < int; there is int < int, …`. */
-export function wrongTypes(name: string, key: string): string {
-  const possible = Object.keys(FUNCTIONS.get(name) ?? {}).map((one) => display(name, one));
-  return `there is no ${display(name, key)}; there is ${possible.join(', ')}`;
+/** Parses a condition. @throws ParseError of the library. */
+export function parseExpression(text: string): ParseResult {
+  return ENVIRONMENT.parse(text);
 }
 
-/** A name that means nothing, with the nearest that does, or all of them. */
-export function unknownName(what: 'name' | 'function', name: string, known: Iterable<string>): string {
-  if (/^_\W/.test(name)) return `${name.replaceAll('_', '')} is not supported`;
-  // Operators are called by their signs, and loops have a variable that cannot be written.
-  const names = [...known].filter((one) => /^[a-z]\w*$/i.test(one));
-  return `unknown ${what} ${name}; ${didYouMean(name, names, String) ?? `there is ${names.join(', ')}`}`;
+/** Makes a part of an expression one of its own, whose value (and type) is a list of the part's value. */
+export function asList(part: ASTNode): ParseResult {
+  const list = parseExpression('[0]');
+  replaceArguments(list.ast, [part]);
+  return list;
 }
 
-/** `did you mean country?` where a name is near enough; `show` writes it. */
-export function didYouMean(
-  name: string,
-  known: Iterable<string>,
-  show: (name: string) => string,
-): string | undefined {
-  // Any two codes of two letters are near.
-  if (name.length < 4) return undefined;
-  const [near] = [...known]
-    .map((one) => ({ one, distance: distance(name, one) }))
-    .filter((candidate) => candidate.distance <= 2)
-    .sort((a, b) => a.distance - b.distance);
-  return near && `did you mean ${show(near.one)}?`;
+/** Makes a literal of a value that cannot be written in CEL. */
+export function literal(value: unknown): ASTNode {
+  const node = parseExpression('0').ast;
+  replaceArguments(node, value);
+  return node;
 }
 
-function named(names: readonly string[], signatures: Signatures) {
-  return names.map((name): [string, Signatures] => [name, signatures]);
+/** Changes a parsed expression, before the library checks its types. */
+export function replaceArguments(node: ASTNode, args: unknown): void {
+  (node as { args: unknown }).args = args;
 }
 
-function each(types: readonly Type[], signature: (type: Type) => [string, Type]): Signatures {
-  return Object.fromEntries(types.map(signature));
+/** Returns what an error of the library says, in our words and with our names. */
+export function messageOf(error: unknown): string {
+  const { summary, message, code } = error as Error & { summary?: string; code?: string };
+  if (code === 'unknown_variable') return 'a fact that it looks at is not known';
+  if (code === 'limit_exceeded') return 'is too long or nested too deeply';
+  return (summary ?? message)
+    .replace(/^no such overload: (.*)$|^found no matching overload for '(.*)'$/, 'there is no $1$2')
+    .replaceAll(/(?<=\w)_(?!\w)|google\.protobuf\./g, '');
 }
 
-function pairs(types: readonly Type[]): Signatures {
-  return each(types, (type) => [`${type}, ${type}`, 'bool']);
-}
-
-/** A call by its types, as one would write it: `string < int`, `string.contains(int)`. */
-function display(name: string, key: string): string {
-  if (/\w{2}/.test(name) && name !== '@in') {
-    return key.includes('.(') ? key.replace('.(', `.${name}(`) : `${name}(${key})`;
-  }
-  const types = key.split(', ');
-  const pattern = name === '@in' ? '_ in _' : name.replace(/(?<=_)[^_]+(?=_)/g, ' $& ');
-  return pattern.replaceAll('_', () => types.shift() ?? '');
-}
-
-/** How many characters have to be added, taken away or changed to make one text of the other (Levenshtein). */
-function distance(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, i) => i);
-  for (const [i, char] of [...a].entries()) {
-    const next = [i + 1];
-    for (const [j, other] of [...b].entries()) {
-      const changed = (row[j] as number) + (char === other ? 0 : 1);
-      next.push(Math.min(changed, (row[j + 1] as number) + 1, (next[j] as number) + 1));
-    }
-    row = next;
-  }
-  return row.at(-1) as number;
-}
-
-function factType({ name, scalar, message }: DescField): Type {
-  if (scalar === ScalarType.STRING) return 'string';
-  if (scalar === ScalarType.INT32) return 'int';
-  if (scalar === ScalarType.BOOL) return 'bool';
-  if (message?.typeName === 'google.protobuf.Timestamp') return 'timestamp';
-  if (message?.typeName === 'google.type.Decimal') return 'decimal';
-  throw new Error(`a condition cannot look at the fact ${name}: its type is not known here`);
+function register(signature: string, handler: (...args: never[]) => unknown): void {
+  ENVIRONMENT.registerFunction(signature, handler, { async: false });
 }

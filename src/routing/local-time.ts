@@ -1,29 +1,30 @@
-import type { Timestamp } from '@bufbuild/protobuf/wkt';
+/** The time zone UTC. */
+export const UTC: Intl.DateTimeFormat = timeZone('UTC');
 
-type Clock = { readonly format: Intl.DateTimeFormat; second: number; local: number };
+type Reading = { readonly second: number; readonly local: number };
 
-// A formatter takes longer to make than all conditions take, and the conditions of a payment all ask for one time.
-const clocks = new Map<string, Clock>();
+// Formatting takes longer than a hundred conditions, and the conditions of a payment all ask for the same time.
+const lastReadings = new WeakMap<Intl.DateTimeFormat, Reading>();
 
-/** A date whose UTC is the local time; without a zone, UTC. */
-export function localTime({ seconds, nanos }: Timestamp, zone: string | undefined): Date {
-  const second = Number(seconds);
-  const milliseconds = Math.floor(nanos / 1e6);
-  if (zone === undefined) return new Date(second * 1000 + milliseconds);
-  const clock = clocks.get(zone) ?? { format: formatOf(zone), second: Number.NaN, local: 0 };
-  clocks.set(zone, clock);
-  if (clock.second !== second) {
-    const parts = clock.format.formatToParts(second * 1000);
-    const part = (name: string) => Number(parts.find(({ type }) => type === name)?.value);
-    const day = [part('year'), part('month') - 1, part('day')] as const;
-    clock.local = Date.UTC(...day, part('hour'), part('minute'), part('second'));
-    clock.second = second;
-  }
-  return new Date(clock.local + milliseconds);
-}
-
-function formatOf(timeZone: string): Intl.DateTimeFormat {
+/** Returns a time zone of the IANA database, or an offset such as +02:00. @throws RangeError when there is none. */
+export function timeZone(name: string): Intl.DateTimeFormat {
   const date = { year: 'numeric', month: 'numeric', day: 'numeric' } as const;
   const time = { hour: 'numeric', minute: 'numeric', second: 'numeric', hourCycle: 'h23' } as const;
-  return new Intl.DateTimeFormat('en-US', { ...date, ...time, timeZone });
+  return new Intl.DateTimeFormat('en-US', { ...date, ...time, timeZone: name });
+}
+
+/** Returns a date whose UTC fields hold the local time in a zone. */
+export function localTime(time: Date, zone: Intl.DateTimeFormat): Date {
+  if (zone === UTC) return time;
+  const milliseconds = time.getUTCMilliseconds();
+  const second = time.getTime() - milliseconds;
+  let reading = lastReadings.get(zone);
+  if (reading?.second !== second) {
+    const parts = zone.formatToParts(second);
+    const part = (name: string) => Number(parts.find(({ type }) => type === name)?.value);
+    const day = [part('year'), part('month') - 1, part('day')] as const;
+    reading = { second, local: Date.UTC(...day, part('hour'), part('minute'), part('second')) };
+    lastReadings.set(zone, reading);
+  }
+  return new Date(reading.local + milliseconds);
 }

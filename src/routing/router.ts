@@ -7,6 +7,8 @@ import {
 } from '#gen/payments/config/catalogue_pb.js';
 import type { RoutingFacts } from '#gen/payments/v1/routing_facts_pb.js';
 import { type Condition, compileCondition } from './condition.ts';
+import type { Domains } from './condition-check.ts';
+import { type FactValues, factValues } from './condition-facts.ts';
 import { orderTargets, type Signals, type TargetPlan } from './order-targets.ts';
 
 /** The way of one payment. */
@@ -53,20 +55,27 @@ export type Router = {
 export function createRouter(
   catalogue: Catalogue,
   signals: Signals,
-  conditionFailed: (routeId: number, error: unknown) => void = () => {},
+  conditionFailed: (routeId: number, error: Error) => void = () => {},
 ): Router {
   const connections = new Map(catalogue.connections.map((connection) => [connection.id, connection]));
   const routes = catalogue.routes.map((route) => ({
     route,
-    condition: route.condition
-      ? compileCondition(route.condition, { failed: (error) => conditionFailed(route.id, error) })
-      : undefined,
+    condition: conditionOf(route),
     planOf: plansOf(route, connections),
   }));
+
+  function takes({ route, condition }: ReadyRoute, values: FactValues): boolean {
+    const outcome = condition ? condition.evaluate(values) : true;
+    if (typeof outcome === 'boolean') return outcome;
+    conditionFailed(route.id, outcome);
+    return false;
+  }
+
   return {
     routes,
     choose(facts, seed, pinned = false) {
-      const taken = routes.find(({ condition }) => !condition || condition.matches(facts));
+      const values = factValues(facts);
+      const taken = routes.find((route) => takes(route, values));
       if (!taken) return undefined;
       const plan = taken.planOf(facts.accountId, pinned);
       const { targets, smart } = orderTargets(plan, facts, seed, signals);
@@ -74,6 +83,21 @@ export function createRouter(
       return { route: taken.route, targets, maxAttempts, softDeclines, smart, monitored };
     },
   };
+}
+
+// The check of a catalogue compiles its conditions, and the router made of it takes them from here.
+const compiled = new WeakMap<Route, Condition>();
+
+/**
+ * Returns the condition of a route, compiled the first time that it is asked for; undefined when it takes every payment.
+ *
+ * @throws ConditionError.
+ */
+export function conditionOf(route: Route, domains?: Domains): Condition | undefined {
+  if (!route.condition) return undefined;
+  const condition = compiled.get(route) ?? compileCondition(route.condition, domains);
+  compiled.set(route, condition);
+  return condition;
 }
 
 /** A plan's first target, and no other. */

@@ -9,16 +9,18 @@ import { startService } from './service.ts';
 import { startSurroundings } from './surroundings.ts';
 import { startWorker } from './worker.ts';
 
-// node test/bench/routing.ts [--seconds 3 --rounds 7 --routes 100]
+// node test/bench/routing.ts [--seconds 3 --rounds 7 --routes 100 --against <checkout>]
 //
-// What routing costs: the service with one route beside the service with a hundred, in turns, a payment at a time. What
-// the hundred add is the difference of the processor time a payment, and of its median duration.
+// What routing costs: the service with one route beside the service with a hundred, in turns, one payment at a time. What
+// the hundred add is the difference in processor time per payment, and in median duration. `--against` adds the service
+// of another checkout with as many routes, such as that of the commit before a change.
 
 const { values } = parseArgs({
   options: {
     seconds: { type: 'string', default: '3' },
     rounds: { type: 'string', default: '7' },
     routes: { type: 'string', default: '100' },
+    against: { type: 'string' },
   },
 });
 const measuredMs = Number(values.seconds) * 1000;
@@ -36,21 +38,22 @@ type Taken = { readonly cpuUs: number; readonly p50Us: number; readonly perSecon
 
 async function bench(): Promise<void> {
   const { home, databaseUrl, provider } = await startSurroundings('routing', ending);
-  const start = async (name: string, routesBefore: number) => {
+  const start = async (name: string, routesBefore: number, checkout?: string) => {
     const options = { name, home, databaseUrl, providerPort: provider.port, nodeOptions: [], routesBefore };
-    const service = await startService(options);
+    const service = await startService({ ...options, ...(checkout !== undefined && { checkout }) });
     ending.push(service.stop);
     return { service, taken: [] as Taken[] };
   };
   const one = await start('one', 0);
   const many = await start('many', routes - 1);
+  const other = values.against === undefined ? [] : [await start('other', routes - 1, values.against)];
   const books = await openBooks(databaseUrl, provider.port);
   ending.push(books.close);
   const load = await startWorker<LoadOrder, LoopResult>('load.ts');
   ending.push(load.stop);
 
   for (let round = 0; round <= Number(values.rounds); round++) {
-    for (const { service, taken } of [one, many]) {
+    for (const { service, taken } of [one, many, ...other]) {
       await books.open();
       const before = cpuMs(service.pid);
       const runId = newRunId();
@@ -73,6 +76,12 @@ async function bench(): Promise<void> {
     'one route': median(one.taken),
     [`${routes} routes`]: median(many.taken),
     ratio: ratio(many.taken, one.taken),
+    ...Object.fromEntries(
+      other.flatMap(({ taken }) => [
+        [`${routes} routes, ${values.against}`, median(taken)],
+        ['ratio to that', ratio(many.taken, taken)],
+      ]),
+    ),
   });
 }
 

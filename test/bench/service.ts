@@ -23,13 +23,15 @@ export async function startService(options: {
   readonly nodeOptions: readonly string[];
   /** Routes that a payment looks through before the one that takes it; none by default. */
   readonly routesBefore?: number;
+  /** The checkout whose service is started; this one by default. */
+  readonly checkout?: string;
 }): Promise<Service> {
-  const { name, home } = options;
+  const { name, home, checkout = ROOT } = options;
   const catalogueFile = join(home, `${name}.yaml`);
   writeFileSync(catalogueFile, catalogue(options.providerPort, options.routesBefore ?? 0));
   const logFile = join(home, `${name}.log`);
-  const child = spawn(process.execPath, [...options.nodeOptions, ...startArguments()], {
-    cwd: ROOT,
+  const child = spawn(process.execPath, [...options.nodeOptions, ...startArguments(checkout)], {
+    cwd: checkout,
     env: {
       ...process.env,
       PORT: '0',
@@ -54,8 +56,8 @@ export async function startService(options: {
 }
 
 /** What `npm start` gives to Node: options of Node, if any, and the script. */
-function startArguments(): string[] {
-  const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
+function startArguments(checkout: string): string[] {
+  const { scripts } = JSON.parse(readFileSync(join(checkout, 'package.json'), 'utf8'));
   const [node, ...rest] = scripts.start.split(' ');
   if (node !== 'node') throw new Error('npm start is expected to be a call of node');
   return rest;

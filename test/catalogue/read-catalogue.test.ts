@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parseCatalogue, readCatalogue } from '#src/catalogue/read-catalogue.ts';
+import { conditionOf, createRouter } from '#src/routing/router.ts';
 import { change, messageOf, SMALL } from '../support/small-catalogue.ts';
 
 describe('a catalogue that is in order', () => {
@@ -16,6 +17,16 @@ describe('a catalogue that is in order', () => {
       routes: [{ id: 1, targets: [{ connection: 'one' }] }],
     });
     expect(parseCatalogue(json, 'test.json').routes).toHaveLength(1);
+  });
+
+  it('has its conditions compiled once, by the check, for the router', () => {
+    const catalogue = parseCatalogue(SMALL, 'test.yaml');
+    const [route] = catalogue.routes;
+    if (!route?.condition.includes("type == 'CARD'")) throw new Error('the condition is another one');
+    // Were it compiled now, it would be refused.
+    const compiled = conditionOf(route, new Map([['type', new Set<string>()]]));
+    const router = createRouter(catalogue, { isAvailable: () => true, approvalRate: () => 1 });
+    expect(router.routes[0]?.condition).toBe(compiled);
   });
 });
 

@@ -1,0 +1,65 @@
+import { isMessage, ScalarType, toJson } from '@bufbuild/protobuf';
+import { TimestampSchema, timestampDate } from '@bufbuild/protobuf/wkt';
+import { DecimalSchema } from '#gen/google/type/decimal_pb.js';
+import { type RoutingFacts, RoutingFactsSchema } from '#gen/payments/v1/routing_facts_pb.js';
+
+/** A fact of a payment that conditions can look at: a field of RoutingFacts, by its name in the .proto. */
+export type Fact = { readonly name: string; readonly type: string; readonly localName: keyof RoutingFacts };
+
+/** A payment's facts as the CEL library takes them: made once for a payment, for the conditions of all routes. */
+export type FactValues = Readonly<Record<string, unknown>>;
+
+/** Type of an amount. The library has it as a whole number of ten-thousandths. */
+export const AMOUNT = 'amount';
+
+const TYPES = new Map<unknown, string>([
+  [ScalarType.STRING, 'string'],
+  [ScalarType.INT32, 'int'],
+  [ScalarType.BOOL, 'bool'],
+  [TimestampSchema.typeName, 'google.protobuf.Timestamp'],
+  [DecimalSchema.typeName, AMOUNT],
+]);
+
+/** Every fact, by name. */
+export const FACTS: ReadonlyMap<string, Fact> = new Map(
+  RoutingFactsSchema.fields.map(({ name, localName, message, scalar }) => {
+    const type = TYPES.get(message?.typeName ?? scalar);
+    if (!type) throw new Error(`conditions cannot look at the fact ${name}: its type is not known here`);
+    return [name, { name, type, localName: localName as keyof RoutingFacts }];
+  }),
+);
+
+/** Returns the variable that stands for a fact in the library, which has a constant `type` of its own. */
+export function variableOf(name: string): string {
+  return name === 'type' ? 'type_' : name;
+}
+
+/** Returns a payment's facts as the library takes them. A missing time, or amount that is no decimal, stays undefined. */
+export function factValues(facts: RoutingFacts): FactValues {
+  const values: Record<string, unknown> = {};
+  for (const { name, localName } of FACTS.values()) values[variableOf(name)] = libraryValue(facts[localName]);
+  return values;
+}
+
+/** Returns a fact as people read it. */
+export function factText(facts: RoutingFacts, { localName }: Fact): string {
+  const value: unknown = facts[localName];
+  if (value === undefined) return 'not known';
+  if (isMessage(value, DecimalSchema)) return value.value;
+  return isMessage(value, TimestampSchema) ? toJson(TimestampSchema, value) : JSON.stringify(value);
+}
+
+/**
+ * Returns a decimal in ten-thousandths, exactly: no currency of ISO 4217 has more than four decimals. Undefined when there
+ * are more, or when it is no plain decimal.
+ */
+export function scaleAmount(text: string): bigint | undefined {
+  const [found, sign, whole, decimals = ''] = /^(-?)(\d+)(?:\.(\d{0,4})0*)?$/.exec(text) ?? [];
+  return found === undefined ? undefined : BigInt(`${sign}${whole}${decimals.padEnd(4, '0')}`);
+}
+
+function libraryValue(value: unknown): unknown {
+  if (typeof value === 'number') return BigInt(value);
+  if (isMessage(value, DecimalSchema)) return scaleAmount(value.value);
+  return isMessage(value, TimestampSchema) ? timestampDate(value) : value;
+}
