@@ -126,7 +126,7 @@ export function readConfig(environment: Environment = process.env): Config {
     rateLimitPerS: integer('RATE_LIMIT_PER_S', 2_000, 1, 1_000_000),
     rateLimitBurst: integer('RATE_LIMIT_BURST', 4_000, 1, 1_000_000),
     lookUpSchedule: {
-      leaseMarginMs: integer('LEASE_MARGIN_MS', 10_000, 100, 600_000),
+      leaseMarginMs: integer('LEASE_MARGIN_MS', 10_000, 1_000, 600_000),
       firstLookUpMs: integer('LOOK_UP_FIRST_MS', 5_000, 10, 600_000),
       lookUpsBeforeClosing: integer('LOOK_UPS_BEFORE_CLOSING', 3, 0, 1_000),
     },

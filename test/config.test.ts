@@ -58,6 +58,7 @@ it('tells a command where the catalogue is without anything else', () => {
 
 it.each([
   [{ PORT: 'abc' }, 'PORT must be an integer from 0 to 65535'],
+  [{ LEASE_MARGIN_MS: '999' }, 'LEASE_MARGIN_MS must be an integer from 1000 to 600000'],
   [{ PORT: '65536' }, 'PORT must be an integer from 0 to 65535'],
   [{ PORT: '80.5' }, 'PORT must be an integer from 0 to 65535'],
   [{ SANDBOX: 'yes' }, 'SANDBOX must be on or off'],

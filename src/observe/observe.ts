@@ -37,11 +37,16 @@ export function observePayments(metrics: Metrics, tracing: Tracing, log: Logger)
       metrics.failovers.inc({ from, to, outcome: kind });
       log.info({ from, to, outcome: kind }, 'payment went on to another connection');
     },
-    answered(record) {
-      const category = Transaction_Category[record.transactions?.category ?? 0] ?? '';
-      const status = Payment_Status[record.status] ?? '';
+    finished(payment, isLearnedLater) {
+      const category = Transaction_Category[payment.transactions?.category ?? 0] ?? '';
+      const status = Payment_Status[payment.status] ?? '';
+      const line = { payment_id: payment.id, account_id: payment.accountId, status };
+      if (isLearnedLater) {
+        log.info(line, 'outcome learned after the response');
+        return;
+      }
       metrics.payments.inc({ category, status });
-      log.info({ payment_id: record.id, account_id: record.accountId, status }, 'payment made');
+      log.info(line, 'payment made');
     },
     replayed() {
       metrics.replays.inc();

@@ -4,7 +4,14 @@ import { ServiceError } from '#src/service-error.ts';
 import { isSurelyNotCommitted, isUnavailable } from '#src/store/database.ts';
 import { type Claim, claimPayment, findByKey, type KeyHolder } from '#src/store/payments.ts';
 import { orUnavailable } from '#src/store/unavailable.ts';
-import { type FinishDeps, type FinishObserver, finishOf, within, writeFinish } from './finish-payment.ts';
+import {
+  type FinishDeps,
+  type FinishObserver,
+  finishOf,
+  finishWaitMs,
+  within,
+  writeFinish,
+} from './finish-payment.ts';
 import { awaitAnswer, type Patience, requireIdempotencyKey, requireSameRequest } from './idempotency.ts';
 import { type AttemptDeps, makeAttempts } from './make-attempts.ts';
 import { type PrepareDeps, type PreparedPayment, preparePayment } from './prepare-payment.ts';
@@ -23,7 +30,6 @@ export type PaymentDeps = PrepareDeps &
 /** Is told what happens, for metrics, traces and logs. */
 export type PaymentObserver = FinishObserver &
   AttemptDeps['observer'] & {
-    answered(record: Payment): void;
     replayed(): void;
   };
 
@@ -91,19 +97,15 @@ export async function createPayment(
   // 5. Commit 2: what is known of it now, and the answer.
   const taken = { ...claim, transactionId, fence: 0, lookUps: 0, vaultedToken: claim.vault?.token };
   const finish = finishOf(deps, taken, record, outcome);
-  const written = await within(writeFinish(deps, finish), FINISH_WAIT_MS);
-  if (written === undefined) throw inProgress(deps.patience);
-  if (!written) {
-    // Recovery wrote first, or our own acknowledgement was lost: what stands written is the answer.
-    const held = await orInProgress(deps.patience, awaitAnswer(undefined, read, deps.patience));
-    return { record: decodeRecord(held.record), body: held.answer, replayed: false };
-  }
-  deps.observer.answered(record);
+  const finished = await within(writeFinish(deps, finish), finishWaitMs(deps.schedule));
+  if (finished === undefined) throw inProgress(deps.patience);
+  // The stored response is what is told: recovery may have written first, or said meanwhile that the outcome was unknown.
+  const stored = finished
+    ? finished.earlier
+    : await orInProgress(deps.patience, awaitAnswer(undefined, read, deps.patience));
+  if (stored) return { record: decodeRecord(stored.record), body: stored.answer, replayed: false };
   return { record, body: finish.answer, replayed: false };
 }
-
-/** How long the caller waits for commit 2 while the database is away; it is tried for longer. */
-const FINISH_WAIT_MS = 5_000;
 
 /** Objects and payments belong to accounts: a key speaks for its own only. */
 function requireOwnAccount(request: CreatePaymentRequest, caller: Caller): void {

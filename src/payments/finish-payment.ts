@@ -3,7 +3,7 @@ import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import { type Payment, Payment_Status, Transaction_Status } from '#gen/payments/v1/payment_pb.js';
 import type { Outcome } from '#src/connectors/connector.ts';
 import { type Database, isUnavailable } from '#src/store/database.ts';
-import { type Finish, finishPayment } from '#src/store/payments.ts';
+import { type Finish, type Finished, finishPayment } from '#src/store/payments.ts';
 import { recordOutcome } from './payment-record.ts';
 import { encodeRecord } from './stored-record.ts';
 
@@ -29,9 +29,18 @@ export type LookUpSchedule = {
 
 /** Is told what becomes of finishing a payment. */
 export type FinishObserver = {
+  /**
+   * An outcome was written, by whoever learned it and however late.
+   *
+   * @param isLearnedLater the payment's response was stored before, and stays what it was.
+   */
+  finished(payment: Payment, isLearnedLater: boolean): void;
   /** The outcome is known and cannot be written; it is tried again. */
   finishFailed(paymentId: string, error: unknown): void;
 };
+
+/** A finish, and the record that it writes. */
+export type PaymentFinish = Finish & { readonly payment: Payment };
 
 /** The attempt that is finished, and by which right. */
 export type TakenAttempt = {
@@ -44,12 +53,18 @@ export type TakenAttempt = {
 };
 
 /** Writes an outcome into a record, and says what is to be written of it; an unknown one is to be looked up. */
-export function finishOf(deps: FinishDeps, attempt: TakenAttempt, record: Payment, outcome: Outcome): Finish {
+export function finishOf(
+  deps: FinishDeps,
+  attempt: TakenAttempt,
+  record: Payment,
+  outcome: Outcome,
+): PaymentFinish {
   const { vaultedToken } = attempt;
   const states = recordOutcome(record, outcome, vaultedToken, deps.now());
   const kept = outcome.kind === 'approved' ? 'keep' : 'drop';
   const open = states.payment === Payment_Status.PENDING;
   return {
+    payment: record,
     paymentId: attempt.paymentId,
     status: Payment_Status[states.payment],
     record: encodeRecord(record),
@@ -75,6 +90,15 @@ export function lookUpPauseS(schedule: LookUpSchedule, lookUps: number): number 
 const FIRST_PAUSE_MS = 20;
 const LONGEST_PAUSE_MS = 2_000;
 const FINISH_TRIES = 60;
+const LONGEST_FINISH_WAIT_MS = 5_000;
+
+/**
+ * How long the caller waits for commit 2 while the database is away; it is tried for longer. The first attempt is sent
+ * within half of the lease's margin: by the other half the caller has an answer before recovery may take the attempt.
+ */
+export function finishWaitMs({ leaseMarginMs }: LookUpSchedule): number {
+  return Math.min(LONGEST_FINISH_WAIT_MS, leaseMarginMs / 2);
+}
 
 /**
  * Writes what became of a payment, again and again while the database is away: it must not be lost for an outage.
@@ -82,11 +106,17 @@ const FINISH_TRIES = 60;
  * @param stop ends the tries; what was not written is learned again by recovery.
  * @returns false when the outcome stood written already, or somebody else took the attempt since.
  */
-export async function writeFinish(deps: FinishDeps, finish: Finish, stop?: AbortSignal): Promise<boolean> {
+export async function writeFinish(
+  deps: FinishDeps,
+  finish: PaymentFinish,
+  stop?: AbortSignal,
+): Promise<Finished | false> {
   let pauseMs = FIRST_PAUSE_MS;
   for (let tries = 1; ; tries++) {
     try {
-      return await finishPayment(deps.database, finish);
+      const finished = await finishPayment(deps.database, finish);
+      if (finished) deps.observer.finished(finish.payment, finished.earlier !== undefined);
+      return finished;
     } catch (error) {
       deps.observer.finishFailed(finish.paymentId, error);
       if (!isUnavailable(error) || tries === FINISH_TRIES || stop?.aborted) throw error;

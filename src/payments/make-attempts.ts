@@ -7,7 +7,7 @@ import { declineOf } from '#src/connectors/decline.ts';
 import type { Signals } from '#src/routing/order-targets.ts';
 import type { ChosenRoute } from '#src/routing/router.ts';
 import { isUnavailable } from '#src/store/database.ts';
-import { beginNextAttempt, type NextAttempt } from '#src/store/payments.ts';
+import { beginNextAttempt, type NextAttempt } from '#src/store/next-attempt.ts';
 import type { FinishDeps } from './finish-payment.ts';
 import { attemptFacts } from './payment-attempt.ts';
 import { recordOutcome, withAttempt } from './payment-record.ts';

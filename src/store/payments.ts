@@ -47,6 +47,12 @@ export type Finish = {
   readonly vault: { readonly token: string; readonly fate: 'keep' | 'drop' | 'wait' } | undefined;
 };
 
+/** What was stored with a finish. */
+export type Finished = {
+  /** The response that was stored before this finish, and stays the one: not what this finish would have told. */
+  readonly earlier: { readonly record: Uint8Array; readonly answer: Uint8Array } | undefined;
+};
+
 /** The payment that holds a key. `answer` is undefined while it is in progress. */
 export type KeyHolder = {
   readonly paymentId: string;
@@ -110,22 +116,31 @@ const FINISH_PAYMENT = `
     SET status = $2, record = $3, answer = coalesce(answer, $4), updated_at = now(),
       answered_record = CASE WHEN answer IS NOT NULL THEN coalesce(answered_record, record) END
     FROM attempt WHERE payment.id = $1 AND attempt.payment_id = $1
-    RETURNING id
+    RETURNING NULLIF(answer, $4) AS earlier, answered_record AS told
   )`;
 
-const FINISH = { name: 'finish', text: `WITH ${FINISH_PAYMENT} SELECT id FROM finished` };
+// A response of its own is not sent back. Said again after a lost acknowledgement, a finish finds itself there.
+const FINISHED = `
+  SELECT earlier, CASE WHEN earlier IS NOT NULL THEN told END AS told FROM finished
+  UNION ALL
+  SELECT NULLIF(answer, $4), answered_record FROM payment
+  WHERE id = $1 AND record = $3 AND NOT EXISTS (SELECT 1 FROM finished)`;
+
+const FINISH = { name: 'finish', text: `WITH ${FINISH_PAYMENT} ${FINISHED}` };
 const FINISH_KEEPING_CARD = {
   name: 'finish_keeping_card',
   text: `WITH ${FINISH_PAYMENT}, card AS (
     UPDATE vaulted_token SET active = true FROM finished WHERE vaulted_token.id = $9
-  ) SELECT id FROM finished`,
+  ) ${FINISHED}`,
 };
 const FINISH_DROPPING_CARD = {
   name: 'finish_dropping_card',
   text: `WITH ${FINISH_PAYMENT}, card AS (
     DELETE FROM vaulted_token USING finished WHERE vaulted_token.id = $9 AND NOT active
-  ) SELECT id FROM finished`,
+  ) ${FINISHED}`,
 };
+
+type FinishedRow = { earlier: Buffer | null; told: Buffer | null };
 
 /**
  * Claims the key and inserts the payment with its transaction: one statement, one commit, one round trip.
@@ -181,7 +196,7 @@ export async function findByKey(
  *
  * @returns false when its outcome was known before, or somebody else took it since; then nothing was changed.
  */
-export async function finishPayment(database: Database, finish: Finish): Promise<boolean> {
+export async function finishPayment(database: Database, finish: Finish): Promise<Finished | false> {
   const values: unknown[] = [
     finish.paymentId,
     finish.status,
@@ -197,66 +212,10 @@ export async function finishPayment(database: Database, finish: Finish): Promise
     statement = finish.vault.fate === 'keep' ? FINISH_KEEPING_CARD : FINISH_DROPPING_CARD;
     values.push(finish.vault.token);
   }
-  const { rows } = await database.query(statement, values);
-  return rows.length === 1;
-}
-
-/** One attempt has come to nothing, and the next is about to be made. */
-export type NextAttempt = {
-  readonly paymentId: string;
-  /** The record, whose last transaction is the next attempt. */
-  readonly record: Uint8Array;
-  readonly last: { readonly transactionId: string; readonly transactionStatus: string };
-  readonly next: Pick<
-    Claim,
-    'transactionId' | 'transactionStatus' | 'connectionId' | 'connectionIdentity' | 'leaseS'
-  >;
-};
-
-// Only while the last attempt is still with who claimed it (fence 0) and open. The next one inherits what stays the same.
-// Said again after a lost acknowledgement it changes nothing, and finds the attempt there, still with who began it.
-const BEGIN_NEXT = {
-  name: 'begin_next_attempt',
-  text: `
-    WITH last AS (
-      UPDATE transaction SET status = $3, look_up_at = NULL, updated_at = now()
-      WHERE id = $2 AND look_up_at IS NOT NULL AND fence = 0
-      RETURNING payment_id, amount_minor_units, currency, capture, vaulted_token
-    ), next AS (
-      INSERT INTO transaction
-        (id, payment_id, connection_id, status, amount_minor_units, currency, capture, look_up_at, vaulted_token,
-          connection_identity)
-      SELECT $4, payment_id, $5, $6, amount_minor_units, currency, capture, now() + make_interval(secs => $7),
-        vaulted_token, $9
-      FROM last
-      RETURNING id
-    ), moved AS (
-      UPDATE payment SET record = $8, updated_at = now() FROM next WHERE payment.id = $1
-    )
-    SELECT id FROM next
-    UNION ALL
-    SELECT id FROM transaction WHERE id = $4 AND look_up_at IS NOT NULL AND fence = 0`,
-};
-
-/**
- * Ends an attempt that came to nothing and begins the next, before it is sent: one statement, one commit. It may be said
- * again when its acknowledgement was lost.
- *
- * @returns false when somebody else has taken the payment over since; then nothing was changed.
- */
-export async function beginNextAttempt(database: Database, begin: NextAttempt): Promise<boolean> {
-  const { rows } = await database.query(BEGIN_NEXT, [
-    begin.paymentId,
-    begin.last.transactionId,
-    begin.last.transactionStatus,
-    begin.next.transactionId,
-    begin.next.connectionId,
-    begin.next.transactionStatus,
-    begin.next.leaseS,
-    begin.record,
-    begin.next.connectionIdentity,
-  ]);
-  return rows.length === 1;
+  const { rows } = await database.query<FinishedRow>(statement, values);
+  const row = rows[0];
+  if (!row) return false;
+  return { earlier: row.earlier && row.told ? { answer: row.earlier, record: row.told } : undefined };
 }
 
 const GET_PAYMENT = {

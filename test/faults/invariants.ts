@@ -15,6 +15,7 @@ export const INVARIANTS = {
   I6: 'no security code on disk or in a log, no card number but in the vault’s ciphertext',
   I7: 'no second provider while the first is unknown',
   I8: 'every request ends by its deadline; handles and memory return to where they were',
+  I11: 'what a caller is told is what is stored',
   told: 'what the case expects to be answered',
 } as const;
 
@@ -29,13 +30,16 @@ type Row = {
   readonly account_id: string;
   readonly idempotency_key: string;
   readonly status: string;
+  /** The stored response. */
+  readonly answer: string | null;
   readonly transaction_id: string;
   readonly transaction_status: string;
   readonly amount_minor_units: string;
   readonly currency: string;
 };
 
-const ROWS = `SELECT p.id, p.account_id, p.idempotency_key, p.status, t.id AS transaction_id,
+const ROWS = `SELECT p.id, p.account_id, p.idempotency_key, p.status,
+  convert_from(p.answer, 'UTF8') AS answer, t.id AS transaction_id,
   t.status AS transaction_status, t.amount_minor_units, t.currency
   FROM payment p JOIN transaction t ON t.payment_id = p.id ORDER BY t.created_at`;
 
@@ -44,7 +48,7 @@ const RETRIES_AT_ONCE = 4;
 /** Waits for recovery, retries every order, and holds ledger, database and answers against each other. */
 export async function judgeWorld(world: World): Promise<Findings> {
   const findings: Findings = {
-    ...{ I1: [], I2: [], I3: [], I4: [], I5: [], I6: [], I7: [], I8: [] },
+    ...{ I1: [], I2: [], I3: [], I4: [], I5: [], I6: [], I7: [], I8: [], I11: [] },
     told: [...world.disappointments],
   };
   const isDry = await world.drain();
@@ -152,6 +156,8 @@ async function judgeAnswers(
   const bodies = new Set(answered.map(({ body }) => body));
   if (bodies.size > 1) findings.I4.push(`${order.key} was answered in ${bodies.size} ways`);
   const id = paymentOf(first)?.id ?? '';
+  const stored = payments.get(id)?.[0]?.answer;
+  if ([...bodies].some((body) => body !== stored)) findings.I11.push(`${id} was told otherwise than stored`);
   const transactions = payments.get(id) ?? [];
   const [row] = transactions;
   if (!row) findings.I3.push(`${id} was answered and is not there`);

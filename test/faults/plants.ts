@@ -33,6 +33,13 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
     cases: ['two replicas: one stopped past its lease, then continued'],
     violates: ['I5'],
   },
+  'tell-own-outcome': {
+    file: 'src/payments/create-payment.ts',
+    find: '    ? finished.earlier\n',
+    replacement: '    ? undefined\n',
+    cases: ['a replica stands still before commit 2, while another answers that nothing is known'],
+    violates: ['I4', 'I11'],
+  },
   'compare-releases': {
     file: 'src/payments/idempotency.ts',
     find: '  if (!isComparable || areEqual(held.requestHash, request.hash)) return;',
@@ -71,7 +78,7 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
     violates: ['I2'],
   },
   'begin-without-fence': {
-    file: 'src/store/payments.ts',
+    file: 'src/store/next-attempt.ts',
     find: 'WHERE id = $2 AND look_up_at IS NOT NULL AND fence = 0',
     replacement: 'WHERE id = $2',
     cases: ['failover: stopped past its lease between the attempts, then continued'],

@@ -15,7 +15,7 @@ export const APPROVED: Outcome = {
 };
 const REDIRECT: Outcome = { kind: 'redirect', providerData, redirectUrl: 'https://wallet.example/1' };
 export const PENDING: Outcome = { kind: 'pending', providerData };
-const UNKNOWN: Outcome = { kind: 'unknown', detail: 'silence', providerData: undefined };
+export const UNKNOWN: Outcome = { kind: 'unknown', detail: 'silence', providerData: undefined };
 export const NOT_SENT: Outcome = { kind: 'not_sent', detail: 'refused', because: 'unreachable' };
 const TURNED_AWAY: Outcome = { kind: 'not_sent', detail: 'refused by its answer', because: 'turned_away' };
 export const declined = (iso8583Code: string): Outcome => ({ kind: 'declined', providerData, iso8583Code });

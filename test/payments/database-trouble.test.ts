@@ -165,6 +165,10 @@ describe('an outcome that cannot be written', () => {
         expect(record.status).toBe(status);
         expect(record.payment_method.vaulted_token !== '').toBe(status === 'SUCCEEDED');
       }
+      const made = server.logLines
+        .map((line) => JSON.parse(line))
+        .filter(({ msg }) => msg === 'payment made');
+      expect(made).toMatchObject([{ status, account_id: request.account_id }]);
       expect(await tables.counts()).toMatchObject({ payments: 1, charges: 1 });
     },
   );

@@ -79,7 +79,7 @@ function depsOf(says: Outcome | ((query: LookUp) => Promise<Outcome>) | 'no look
     now: systemClock(),
     publicUrl: () => 'https://payments.example',
     encodeAnswer: (record) => Buffer.from(`${record.id} ${Payment_Status[record.status]}`),
-    observer: { finishFailed: () => {} },
+    observer: { finished: () => {}, finishFailed: () => {} },
     schedule: { leaseMarginMs: 1_000, firstLookUpMs: 5_000, lookUpsBeforeClosing: 3 },
     connections: () => new Map([['scripted', connection]]),
     recovery: {

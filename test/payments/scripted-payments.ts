@@ -5,6 +5,7 @@ import { expect } from 'vitest';
 import { CatalogueSchema } from '#gen/payments/config/catalogue_pb.js';
 import {
   type Payment,
+  Payment_Status,
   Payment_Workflow,
   PaymentSchema,
   Transaction_Category,
@@ -16,6 +17,7 @@ import { CARDS_ONLY } from '#src/connectors/capabilities.ts';
 import type { LookUp, Outcome, ProviderConnection } from '#src/connectors/connector.ts';
 import { createBinTable } from '#src/payments/bin-table.ts';
 import { type CreatedPayment, createPayment, type PaymentDeps } from '#src/payments/create-payment.ts';
+import type { FinishDeps } from '#src/payments/finish-payment.ts';
 import { getPayment } from '#src/payments/get-payment.ts';
 import { recoverDue } from '#src/payments/recover-payments.ts';
 import type { Signals } from '#src/routing/order-targets.ts';
@@ -42,6 +44,10 @@ export type Script = {
   readonly truth?: Outcome;
   /** Runs instead of each statement to the database, of which it is told the name. */
   readonly around?: <T>(statement: string, run: () => Promise<T>) => Promise<T>;
+  /** By default long, so that no machine is so slow that a process counts as held up. */
+  readonly leaseMarginMs?: number;
+  /** Each status that was written, in order. */
+  readonly finished?: string[];
   /** Runs instead of each provider call. */
   readonly aroundCall?: (connectionId: string, call: () => Promise<Outcome>) => Promise<Outcome>;
 };
@@ -75,6 +81,8 @@ export type ScriptedPayments = {
   readonly database: Database;
   readonly tables: Tables;
   readonly encode: PaymentDeps['encodeAnswer'];
+  /** What another replica finishes with. */
+  readonly finishDeps: FinishDeps;
   payment(request: RequestJson, script: Script): ScriptedPayment;
   /** The attempts that stand in the database, the first one first. */
   rows(): Promise<Record<string, unknown>[]>;
@@ -82,8 +90,8 @@ export type ScriptedPayments = {
 };
 
 const KEY = randomBytes(32);
-/** Long, so that no machine is so slow that a process counts as held up. */
 export const LEASE_MARGIN_MS = 60_000;
+const SCHEDULE = { leaseMarginMs: LEASE_MARGIN_MS, firstLookUpMs: 1, lookUpsBeforeClosing: 0 };
 
 const STOOD = `SELECT t.connection_id, t.status, t.look_up_at > now() AS leased, p.status AS payment_status, p.record
   FROM transaction t JOIN payment p ON p.id = t.payment_id WHERE t.id = $1`;
@@ -107,6 +115,10 @@ export async function openScriptedPayments(): Promise<ScriptedPayments> {
     database,
     tables,
     encode,
+    finishDeps: {
+      ...{ database, now: systemClock(), encodeAnswer: encode, schedule: SCHEDULE },
+      observer: { finished: () => {}, finishFailed: () => {} },
+    },
     payment: (request, script) => scriptedPayment({ database, tables, vault }, request, script),
     rows: () => tables.query(ROWS),
     async close() {
@@ -174,13 +186,16 @@ function depsOf(
     now: systemClock(),
     publicUrl: () => 'https://payments.example',
     encodeAnswer: encode,
-    schedule: { leaseMarginMs: LEASE_MARGIN_MS, firstLookUpMs: 1, lookUpsBeforeClosing: 0 },
+    schedule: { ...SCHEDULE, leaseMarginMs: script.leaseMarginMs ?? LEASE_MARGIN_MS },
     patience: { waitMs: 50, retryAfterS: 1, pause: () => Promise.resolve() },
     observer: {
       providerCall: (_id, call) => call(),
       wentOn: () => {},
+      finished: (payment, isLearnedLater) => {
+        const status = Payment_Status[payment.status] ?? '';
+        script.finished?.push(isLearnedLater ? `${status}, learned later` : status);
+      },
       finishFailed: () => {},
-      answered: () => {},
       replayed: () => {},
     },
   };

@@ -3,7 +3,8 @@ import { pino } from 'pino';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type Database, openDatabase } from '#src/store/database.ts';
 import { takeDueAttempts } from '#src/store/look-ups.ts';
-import { beginNextAttempt, finishPayment, getPaymentRecord, type NextAttempt } from '#src/store/payments.ts';
+import { beginNextAttempt, type NextAttempt } from '#src/store/next-attempt.ts';
+import { finishPayment, getPaymentRecord } from '#src/store/payments.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { claimAttempt, type OpenAttempt } from '../support/open-attempts.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
@@ -190,6 +191,6 @@ it('lets only the new attempt finish the payment', async () => {
   await beginNextAttempt(database, begin);
   expect(await finish(attempt)).toBe(false);
   expect(await getPaymentRecord(database, attempt.paymentId, ACCOUNT_ONE)).toEqual(MOVED);
-  expect(await finish(attempt, begin.next.transactionId)).toBe(true);
+  expect(await finish(attempt, begin.next.transactionId)).toEqual({ earlier: undefined });
   expect((await attempts()).filter(({ look_up_at }) => look_up_at)).toEqual([]);
 });

@@ -1,5 +1,8 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { PaymentSchema } from '#gen/payments/v1/payment_pb.js';
+import { decodeRecord } from '#src/payments/stored-record.ts';
+import { jsonEncoder } from '#src/wire/wire-json-encode.ts';
 import { DECLINED_AT_ACQUIRER_ONE, type Order, type OrderOptions, paymentOf, send } from '../orders.ts';
 import { WATCHED_MS } from '../watch.ts';
 import type { World } from '../world.ts';
@@ -44,6 +47,28 @@ export const REPLICAS: readonly Case[] = [
       // Were its outcome written, it would be written by now.
       await sleep(1_500);
       stop.cut();
+    },
+  },
+  {
+    name: 'a replica stands still before commit 2, while another answers that nothing is known',
+    short: true,
+    async run(world) {
+      const replica = await world.startReplica();
+      const order = world.order();
+      const stop = world.gate.hold('finish:request');
+      const sent = send(replica.url, order);
+      await stop.reached;
+      await answerPending(world);
+      stop.release();
+      const told = paymentOf(await sent)?.status;
+      // On a busy machine the caller may have been told to wait.
+      world.expect(told === 'PENDING' || told === undefined, `who stood still answered ${told}`);
+      const replay = paymentOf(await world.insist(order));
+      world.expect(replay?.status === 'PENDING', `the replay is ${replay?.status}`);
+      await world.until('the approval to be written', async () => {
+        const [row] = await world.query('SELECT status FROM payment');
+        return row?.status === 'SUCCEEDED';
+      });
     },
   },
   {
@@ -92,6 +117,19 @@ export const REPLICAS: readonly Case[] = [
     },
   },
 ];
+
+const encodeJson = jsonEncoder(PaymentSchema);
+
+/** Takes the only payment's attempt, and answers that nothing is known of it, as the release before does. */
+async function answerPending(world: World): Promise<void> {
+  const [row] = await world.query('SELECT record FROM payment');
+  const body = encodeJson(decodeRecord(row?.record as Uint8Array));
+  await world.query(
+    `WITH taken AS (UPDATE transaction SET fence = fence + 1 RETURNING payment_id)
+     UPDATE payment SET answer = convert_to($1, 'UTF8') FROM taken WHERE id = payment_id`,
+    [body],
+  );
+}
 
 const LOAD_INTERVAL_MS = 40;
 const LOAD: readonly OrderOptions[] = [

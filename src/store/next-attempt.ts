@@ -1,0 +1,60 @@
+import type { Database } from './database.ts';
+import type { Claim } from './payments.ts';
+
+/** One attempt has come to nothing, and the next is about to be made. */
+export type NextAttempt = {
+  readonly paymentId: string;
+  /** The record, whose last transaction is the next attempt. */
+  readonly record: Uint8Array;
+  readonly last: { readonly transactionId: string; readonly transactionStatus: string };
+  readonly next: Pick<
+    Claim,
+    'transactionId' | 'transactionStatus' | 'connectionId' | 'connectionIdentity' | 'leaseS'
+  >;
+};
+
+// Only while the last attempt is still with who claimed it (fence 0) and open. The next one inherits what stays the same.
+// Said again after a lost acknowledgement it changes nothing, and finds the attempt there, still with who began it.
+const BEGIN_NEXT = {
+  name: 'begin_next_attempt',
+  text: `
+    WITH last AS (
+      UPDATE transaction SET status = $3, look_up_at = NULL, updated_at = now()
+      WHERE id = $2 AND look_up_at IS NOT NULL AND fence = 0
+      RETURNING payment_id, amount_minor_units, currency, capture, vaulted_token
+    ), next AS (
+      INSERT INTO transaction
+        (id, payment_id, connection_id, status, amount_minor_units, currency, capture, look_up_at, vaulted_token,
+          connection_identity)
+      SELECT $4, payment_id, $5, $6, amount_minor_units, currency, capture, now() + make_interval(secs => $7),
+        vaulted_token, $9
+      FROM last
+      RETURNING id
+    ), moved AS (
+      UPDATE payment SET record = $8, updated_at = now() FROM next WHERE payment.id = $1
+    )
+    SELECT id FROM next
+    UNION ALL
+    SELECT id FROM transaction WHERE id = $4 AND look_up_at IS NOT NULL AND fence = 0`,
+};
+
+/**
+ * Ends an attempt that came to nothing and begins the next, before it is sent: one statement, one commit. It may be said
+ * again when its acknowledgement was lost.
+ *
+ * @returns false when somebody else has taken the payment over since; then nothing was changed.
+ */
+export async function beginNextAttempt(database: Database, begin: NextAttempt): Promise<boolean> {
+  const { rows } = await database.query(BEGIN_NEXT, [
+    begin.paymentId,
+    begin.last.transactionId,
+    begin.last.transactionStatus,
+    begin.next.transactionId,
+    begin.next.connectionId,
+    begin.next.transactionStatus,
+    begin.next.leaseS,
+    begin.record,
+    begin.next.connectionIdentity,
+  ]);
+  return rows.length === 1;
+}

@@ -1,0 +1,142 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { Payment_Status } from '#gen/payments/v1/payment_pb.js';
+import { finishOf } from '#src/payments/finish-payment.ts';
+import { decodeRecord } from '#src/payments/stored-record.ts';
+import { finishPayment } from '#src/store/payments.ts';
+import { cardPayment } from '../support/payment-requests.ts';
+import { APPROVED, UNKNOWN } from './attempt-outcomes.ts';
+import { LEASE_MARGIN_MS, openScriptedPayments, type ScriptedPayments } from './scripted-payments.ts';
+
+const CARD = cardPayment();
+
+let payments: ScriptedPayments;
+/** How far the process's clock is ahead of its real one. */
+let aheadMs = 0;
+
+beforeAll(async () => {
+  payments = await openScriptedPayments();
+});
+afterAll(() => payments?.close());
+beforeEach(() => {
+  aheadMs = 0;
+  const now = performance.now.bind(performance);
+  vi.spyOn(performance, 'now').mockImplementation(() => now() + aheadMs);
+});
+afterEach(async () => {
+  vi.restoreAllMocks();
+  await payments.tables.query('TRUNCATE payment, transaction');
+});
+
+const lost = () => new Error('Connection terminated unexpectedly');
+
+/** Writes PENDING for every payment, as a replica does that has taken the attempt and learned nothing. */
+async function answerPending(): Promise<void> {
+  const rows = await payments.tables.query(
+    `UPDATE transaction t SET fence = fence + 1 FROM payment p WHERE p.id = t.payment_id
+     RETURNING p.id AS payment_id, t.id AS transaction_id, t.fence, p.record`,
+  );
+  for (const { payment_id, transaction_id, fence, record } of rows) {
+    const attempt = { paymentId: `${payment_id}`, transactionId: `${transaction_id}`, fence: Number(fence) };
+    const taken = { ...attempt, lookUps: attempt.fence, vaultedToken: undefined };
+    const finish = finishOf(payments.finishDeps, taken, decodeRecord(record as Uint8Array), UNKNOWN);
+    expect(await finishPayment(payments.database, finish)).toEqual({ earlier: undefined });
+  }
+}
+
+describe('a process that stands still between the approval and commit 2', () => {
+  it('tells its caller the response that another replica has stored meanwhile, and still writes the approval', async () => {
+    const finished: string[] = [];
+    let stoodStill = false;
+    const payment = payments.payment(CARD, {
+      outcomes: [APPROVED],
+      finished,
+      around: async (statement, run) => {
+        if (statement === 'finish' && !stoodStill) {
+          stoodStill = true;
+          await answerPending();
+        }
+        return run();
+      },
+    });
+    const { record, body, replayed } = await payment.send();
+    expect(Payment_Status[record.status]).toBe('PENDING');
+    expect(payments.encode(record)).toEqual(Buffer.from(body));
+    expect(replayed).toBe(false);
+    expect(await payment.send()).toMatchObject({ body, replayed: true });
+    expect(Payment_Status[(await payment.settle()).status]).toBe('SUCCEEDED');
+    expect(finished).toEqual(['SUCCEEDED, learned later']);
+  });
+});
+
+describe('a finish', () => {
+  it('whose acknowledgement is lost is told of once', async () => {
+    const finished: string[] = [];
+    let tries = 0;
+    const payment = payments.payment(CARD, {
+      outcomes: [APPROVED],
+      finished,
+      around: async (statement, run) => {
+        const result = await run();
+        if (statement === 'finish' && ++tries < 3) throw lost();
+        return result;
+      },
+    });
+    const { record } = await payment.send();
+    expect(Payment_Status[record.status]).toBe('SUCCEEDED');
+    expect(finished).toEqual(['SUCCEEDED']);
+  });
+
+  it('that is written after its caller was told to wait is told of too', async () => {
+    const finished: string[] = [];
+    const held = Promise.withResolvers<void>();
+    const payment = payments.payment(CARD, {
+      outcomes: [APPROVED],
+      finished,
+      leaseMarginMs: 200,
+      around: async (statement, run) => {
+        if (statement === 'finish') await held.promise;
+        return run();
+      },
+    });
+    const startedMs = performance.now();
+    await expect(payment.send()).rejects.toMatchObject({ reason: 'REQUEST_IN_PROGRESS' });
+    // Within the half of the lease's margin that is left once the attempt was sent.
+    expect(performance.now() - startedMs).toBeLessThan(3_000);
+    expect(finished).toEqual([]);
+    held.resolve();
+    await expect.poll(() => finished).toEqual(['SUCCEEDED']);
+    expect(Payment_Status[(await payment.settle()).status]).toBe('SUCCEEDED');
+  });
+});
+
+describe('a claim', () => {
+  it('is not tried for longer than its payment may still be sent', async () => {
+    let tries = 0;
+    const payment = payments.payment(CARD, {
+      outcomes: [APPROVED],
+      around: async (statement, run) => {
+        if (statement !== 'claim') return run();
+        tries += 1;
+        aheadMs += LEASE_MARGIN_MS / 4;
+        throw lost();
+      },
+    });
+    await expect(payment.send()).rejects.toMatchObject({ reason: 'REQUEST_IN_PROGRESS' });
+    expect(tries).toBe(2);
+    expect(payment.calls).toEqual([]);
+  });
+
+  it('that was committed, but acknowledged too late, is not sent any more', async () => {
+    const payment = payments.payment(CARD, {
+      outcomes: [APPROVED],
+      around: async (statement, run) => {
+        const result = await run();
+        if (statement === 'claim') aheadMs += LEASE_MARGIN_MS * 0.6;
+        return result;
+      },
+    });
+    const { record } = await payment.send();
+    expect(Payment_Status[record.status]).toBe('ERROR');
+    expect(payment.calls).toEqual([]);
+  });
+});
