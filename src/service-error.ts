@@ -67,6 +67,9 @@ export class ServiceError extends Error {
   }
 }
 
+/** One message for every way in which credentials are wrong: it does not reveal which. */
+export const INVALID_CREDENTIALS_MESSAGE = 'public-api-key or private-secret-key is missing or wrong';
+
 /** The refusal of one or more fields. */
 export function invalidParameters(fields: readonly FieldError[]): ServiceError {
   return new ServiceError('INVALID_PARAMETERS', fields.map((f) => `${f.field}: ${f.message}`).join('; '), {

@@ -1,6 +1,5 @@
 import { hash, timingSafeEqual } from 'node:crypto';
-import { INVALID_CREDENTIALS_MESSAGE } from '#src/payments/prepare-payment.ts';
-import { ServiceError } from '#src/service-error.ts';
+import { INVALID_CREDENTIALS_MESSAGE, ServiceError } from '#src/service-error.ts';
 
 /** Reads a header (gRPC: metadata) of the call by its lower-case name. */
 export type ReadHeader = (name: string) => string | undefined;

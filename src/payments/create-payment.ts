@@ -12,7 +12,7 @@ import {
   within,
   writeFinish,
 } from './finish-payment.ts';
-import { awaitAnswer, type Patience, requireIdempotencyKey, requireSameRequest } from './idempotency.ts';
+import { awaitAnswer, type Patience, requireSameRequest, storedIdempotencyKey } from './idempotency.ts';
 import { type AttemptDeps, makeAttempts } from './make-attempts.ts';
 import { type PrepareDeps, type PreparedPayment, preparePayment } from './prepare-payment.ts';
 import { hashPaymentRequest, type RequestHash } from './request-hash.ts';
@@ -63,7 +63,7 @@ export async function createPayment(
   caller: Caller,
 ): Promise<CreatedPayment> {
   // 1. Whose key it is, and which request it stands for.
-  const idempotencyKey = requireIdempotencyKey(caller.idempotencyKey);
+  const idempotencyKey = storedIdempotencyKey(caller);
   requireOwnAccount(request, caller);
   const { accountId } = caller;
   const requestHash = hashPaymentRequest(deps.requestHashKey, request);

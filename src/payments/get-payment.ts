@@ -1,10 +1,9 @@
 import type { Payment } from '#gen/payments/v1/payment_pb.js';
-import { ServiceError } from '#src/service-error.ts';
+import { INVALID_CREDENTIALS_MESSAGE, ServiceError } from '#src/service-error.ts';
 import type { Database } from '#src/store/database.ts';
 import { getPaymentRecord } from '#src/store/payments.ts';
 import { isUuid } from '#src/store/stored-objects.ts';
 import { orUnavailable } from '#src/store/unavailable.ts';
-import { INVALID_CREDENTIALS_MESSAGE } from './prepare-payment.ts';
 import { decodeRecord } from './stored-record.ts';
 
 /**

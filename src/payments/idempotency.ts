@@ -20,6 +20,23 @@ export function requireIdempotencyKey(header: string | undefined): string {
   });
 }
 
+/** Not printable, so no merchant's key begins with it; keys stored before it was used stay where they were. */
+const PUBLIC_KEY_SPACE = '\u0001';
+
+/**
+ * The idempotency key of a caller as it is stored. Keys of callers with the public key alone are a space of their own:
+ * that key stands in web pages, where anybody could claim `order-1001`, or learn whether it is used.
+ *
+ * @throws ServiceError as requireIdempotencyKey does.
+ */
+export function storedIdempotencyKey(caller: {
+  readonly idempotencyKey: string | undefined;
+  readonly secretPresented: boolean;
+}): string {
+  const key = requireIdempotencyKey(caller.idempotencyKey);
+  return caller.secretPresented ? key : PUBLIC_KEY_SPACE + key;
+}
+
 /**
  * Refuses another request under a key that is held. Where the holder was hashed by a release that knows other fields, the
  * two cannot be compared, and the request passes for the same: it gets the holder's response. A refusal would make the

@@ -17,7 +17,7 @@ import { type Money, parseMoney } from '#src/money.ts';
 import { lotSeed, type Signals } from '#src/routing/order-targets.ts';
 import type { ChosenRoute, Router } from '#src/routing/router.ts';
 import { Secret } from '#src/secret.ts';
-import { type Reason, ServiceError } from '#src/service-error.ts';
+import { INVALID_CREDENTIALS_MESSAGE, type Reason, ServiceError } from '#src/service-error.ts';
 import type { Database } from '#src/store/database.ts';
 import type { Claim } from '#src/store/payments.ts';
 import { findStoredObjects, type StoredObjects, type VaultedToken } from '#src/store/stored-objects.ts';
@@ -162,9 +162,6 @@ function requireNothingStored(request: CreatePaymentRequest, method: ChosenMetho
   if (method.workflow === Payment_Workflow.REDIRECT && method.kind === 'wallet' && !usesStored) return;
   throw new ServiceError('INVALID_CREDENTIALS', INVALID_CREDENTIALS_MESSAGE);
 }
-
-/** One text for every way in which credentials are wrong: which one it was is nobody's business. */
-export const INVALID_CREDENTIALS_MESSAGE = 'public-api-key or private-secret-key is missing or wrong';
 
 async function findReferences(
   database: Database,

@@ -54,7 +54,7 @@ export function mountApi(app: FastifyInstance, api: Api): void {
       const ticket = ticketOf(request);
       const header = headerOf(request);
       const credentials = await authenticate(request, header);
-      limitRate(credentials.accountId);
+      limitRate(credentials);
       ticket.receive();
       return { ...credentials, idempotencyKey: header('x-idempotency-key'), ticket };
     };

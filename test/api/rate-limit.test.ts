@@ -8,9 +8,9 @@ function rateLimit(perSecond: number, burst: number) {
   nowMs = 1_000;
   const take = createRateLimit({ perSecond, burst, nowMs: () => nowMs });
   /** 0 when there was a token, else after how many seconds there is one. */
-  return (accountId = 'one'): number => {
+  return (accountId = 'one', secretPresented = true): number => {
     try {
-      take(accountId);
+      take({ accountId, secretPresented });
       return 0;
     } catch (error) {
       if (!(error instanceof ServiceError) || error.reason !== 'RATE_LIMITED') throw error;
@@ -54,6 +54,11 @@ describe('createRateLimit', () => {
   it('is each account’s own', () => {
     const take = rateLimit(1, 1);
     expect([take('one'), take('one'), take('two'), take('two')]).toEqual([0, 1, 0, 1]);
+  });
+
+  it('is apart for callers with the public key alone, who cannot use up the account’s', () => {
+    const take = rateLimit(1, 1);
+    expect([take('one', false), take('one', false), take('one'), take('one')]).toEqual([0, 1, 0, 1]);
   });
 
   it('forgets accounts that do not call, and none that was limited', () => {

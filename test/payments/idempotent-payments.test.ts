@@ -205,3 +205,28 @@ describe.each(PROTOCOLS)('the key over %s', (protocol) => {
     expect([replayed(accepted), JSON.parse(accepted.record).status]).toEqual([null, 'SUCCEEDED']);
   });
 });
+
+describe('a key of a caller with the public key alone', () => {
+  const publicOnly = (key: string) => ({ 'public-api-key': 'pk_sandbox_one', 'x-idempotency-key': key });
+
+  it('is not the merchant’s key of the same name, which it neither spoils nor tells of', async () => {
+    const key = randomUUID();
+    const page = await clients.create('rest', walletPayment(), publicOnly(key));
+    const merchant = await clients.create('rest', cardPayment(), headersOne(key));
+    expect([page.reason, merchant.reason, replayed(merchant)]).toEqual([undefined, undefined, null]);
+    expect(idOf(page)).not.toBe(idOf(merchant));
+    // Nor the other way about: a page learns nothing of the keys that the merchant used.
+    const used = randomUUID();
+    await clients.create('rest', cardPayment(), headersOne(used));
+    expect((await clients.create('rest', walletPayment(), publicOnly(used))).reason).toBeUndefined();
+  });
+
+  it('is replayed to such callers, on every protocol', async () => {
+    const key = randomUUID();
+    const first = await clients.create('rest', walletPayment(), publicOnly(key));
+    for (const protocol of PROTOCOLS) {
+      const again = await clients.create(protocol, walletPayment(), publicOnly(key));
+      expect([again.record, replayed(again)]).toEqual([first.record, 'true']);
+    }
+  });
+});
