@@ -29,10 +29,14 @@ export type Config = {
   readonly logLevel: string;
   /** How long a repeat waits for the first answer before it is told that it is in progress. */
   readonly inProgressWaitMs: number;
-  /** Calls from their headers to the end of their work, in one replica; one more is refused. */
+  /** Calls from the end of their body until their response is taken, in one replica; one more is refused. */
   readonly maxInFlight: number;
-  /** Of those, the ones that wait neither for their body nor for a provider. */
+  /** Of those, the ones that wait neither for a provider nor for their response to be taken. */
   readonly maxAtWork: number;
+  /** Percent of these that the calls of one account may hold. */
+  readonly accountSharePercent: number;
+  /** Percent of what is open to calls without a verified secret that those of one client address may hold. */
+  readonly addressSharePercent: number;
   /** Calls of one account, in one replica: on average, and at once after a pause. */
   readonly rateLimitPerS: number;
   readonly rateLimitBurst: number;
@@ -123,6 +127,8 @@ export function readConfig(environment: Environment = process.env): Config {
     inProgressWaitMs: integer('IN_PROGRESS_WAIT_MS', 5_000, 0, 60_000),
     maxInFlight: integer('MAX_IN_FLIGHT', 1_000, 1, 100_000),
     maxAtWork: integer('MAX_AT_WORK', 256, 1, 100_000),
+    accountSharePercent: integer('ACCOUNT_SHARE_PERCENT', 75, 1, 100),
+    addressSharePercent: integer('ADDRESS_SHARE_PERCENT', 50, 1, 100),
     rateLimitPerS: integer('RATE_LIMIT_PER_S', 2_000, 1, 1_000_000),
     rateLimitBurst: integer('RATE_LIMIT_BURST', 4_000, 1, 1_000_000),
     lookUpSchedule: {

@@ -1,94 +1,25 @@
 import { randomUUID } from 'node:crypto';
-import http2 from 'node:http2';
-import net from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { apiClients, PROTOCOLS, RPC_PROTOCOLS } from './support/api-clients.ts';
 import {
-  type ApiClients,
-  apiClients,
-  PROTOCOLS,
-  type Protocol,
-  type Reply,
-  RPC_PROTOCOLS,
-} from './support/api-clients.ts';
-import {
-  ACCOUNT_TWO,
-  cardPayment,
-  headersOne,
-  headersTwo,
-  type RequestJson,
-  withField,
-} from './support/payment-requests.ts';
-import { startTestServer, type TestServer } from './support/server.ts';
-import { openTables, type Tables } from './support/tables.ts';
-
-/** The sandbox answers it after three seconds. */
-const SLOW = cardPayment('4000000000007007');
-const QUICK = cardPayment();
-
-let server: TestServer;
-let clients: ApiClients;
-let tables: Tables;
-
-async function open(config: Parameters<typeof startTestServer>[0]): Promise<void> {
-  server = await startTestServer(config);
-  clients = apiClients(server.url);
-  tables = await openTables(server.databaseUrl);
-}
-
-async function close(): Promise<void> {
-  await tables.close();
-  clients.close();
-  await server.close();
-}
-
-/** How many calls are in flight, by the service's own count. */
-async function inFlight(): Promise<number> {
-  const metrics = await (await fetch(`${server.url}/metrics`)).text();
-  return Number(/^calls_in_flight (\d+)$/m.exec(metrics)?.[1]);
-}
-
-async function untilInFlight(count: number): Promise<void> {
-  await expect.poll(inFlight, { timeout: 10_000, interval: 20 }).toBe(count);
-}
-
-const isAccepted = (reply: Reply) => reply.record !== '';
-
-/** Sends a payment over each protocol in turn, `count` in all, without waiting for any. */
-function sendMany(count: number, request: RequestJson) {
-  return Array.from({ length: count }, (_, i) => {
-    const protocol = PROTOCOLS[i % PROTOCOLS.length] as Protocol;
-    const key = randomUUID();
-    return { protocol, key, reply: clients.create(protocol, request, headersOne(key)) };
-  });
-}
-
-/** Begins calls whose body never comes, every other one over HTTP/2. */
-function sendEndless(count: number): { leave(): void } {
-  const { hostname, port } = new URL(server.url);
-  const headers = { ...headersOne(), 'content-type': 'application/json', 'content-length': '99' };
-  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
-  const session = http2.connect(server.url);
-  session.on('error', () => {});
-  const sockets: net.Socket[] = [];
-  for (let i = 0; i < count; i++) {
-    if (i % 2 === 0) {
-      session.request({ ':method': 'POST', ':path': '/v1/payments', ...headers }).on('error', () => {});
-    } else {
-      const socket = net.connect(Number(port), hostname);
-      socket.write(`POST /v1/payments HTTP/1.1\r\nhost: ${hostname}\r\n${lines.join('')}\r\n{`);
-      sockets.push(socket);
-    }
-  }
-  return {
-    leave() {
-      session.destroy();
-      for (const socket of sockets) socket.destroy();
-    },
-  };
-}
+  clients,
+  close,
+  inFlight,
+  isAccepted,
+  open,
+  QUICK,
+  SLOW,
+  sendEndless,
+  sendMany,
+  server,
+  tables,
+  untilInFlight,
+  untilReceiving,
+} from './support/overloaded-service.ts';
+import { ACCOUNT_TWO, headersOne, headersTwo, withField } from './support/payment-requests.ts';
 
 describe('with room for four calls', () => {
-  beforeAll(() => open({ config: { maxInFlight: 4 } }));
+  beforeAll(() => open({ config: { maxInFlight: 4, accountSharePercent: 100 } }));
   afterAll(close);
   afterEach(() => untilInFlight(0));
 
@@ -171,10 +102,11 @@ describe('with room for four calls', () => {
 
   it('takes back the room of calls whose body never came, and of those that were refused', async () => {
     const endless = sendEndless(4);
-    await untilInFlight(4);
+    await untilReceiving(4);
+    expect(await inFlight()).toBe(0);
     expect(await clients.create('grpc', QUICK, headersOne())).toMatchObject({ code: 'Unavailable' });
     endless.leave();
-    await untilInFlight(0);
+    await untilReceiving(0);
 
     for (const protocol of PROTOCOLS) {
       const noKeys = await clients.create(protocol, QUICK, {});
@@ -211,7 +143,7 @@ describe('with room for four calls', () => {
 });
 
 describe('with room for two at work', () => {
-  beforeAll(() => open({ config: { maxAtWork: 2 } }));
+  beforeAll(() => open({ config: { maxAtWork: 2, accountSharePercent: 100 } }));
   afterAll(close);
 
   it('takes on any number that wait for their provider', async () => {
@@ -230,12 +162,13 @@ describe('with room for two at work', () => {
     const endless: ReturnType<typeof sendEndless>[] = [];
     for (let i = 1; i <= 6; i++) {
       endless.push(sendEndless(1));
-      await untilInFlight(i);
+      await untilReceiving(i);
     }
     for (const protocol of PROTOCOLS) {
       expect(isAccepted(await clients.create(protocol, QUICK, headersOne()))).toBe(true);
     }
     for (const one of endless) one.leave();
+    await untilReceiving(0);
     await untilInFlight(0);
   });
 

@@ -1,119 +1,184 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { ServiceError } from '#src/service-error.ts';
+import type { Credentials } from './authenticate.ts';
+import { type ShareLimits, sharesOf } from './shares.ts';
+import { createSlots, type Share, type Slots } from './slots.ts';
 
-/** How much is taken on at once. What exceeds either is refused at once: nothing is sent, no key is claimed. */
-export type AdmissionLimits = {
-  /** Calls from their headers to the end of their work, whatever they wait for. Each costs memory. */
+/** How many calls are accepted at once. What exceeds a limit is refused at once: nothing is sent, no key is claimed. */
+export type AdmissionLimits = ShareLimits & {
+  /**
+   * Calls from the moment their body is there until their response is taken, whatever they wait for. Each costs memory.
+   * As many again may wait for their bodies.
+   */
   readonly maxInFlight: number;
   /**
-   * Of those, the ones that cost us time now: not those that wait for their body, for a provider, or for another call
-   * with their key. What it exceeds the database's connections by is the queue for them.
+   * Of those, the ones that cost us time now: not those that wait for a provider, for another call with their key, or for
+   * their response to be taken. Look-ups of keys count too. What it exceeds the database's connections by is the queue
+   * for them.
    */
   readonly maxAtWork: number;
 };
 
 /** Which limit a call was refused by. */
-export type RefusedBy = 'in_flight' | 'at_work';
+export type RefusedBy = 'receiving' | 'in_flight' | 'at_work';
 
-/** Decides which calls are taken on, and counts them until their work has ended. */
+/** Decides which calls are accepted, and counts them until they are over. */
 export type Admission = {
-  /** @returns the call's ticket; undefined when it is refused. */
-  admit(): Ticket | undefined;
-  /** Awaits what costs us nothing meanwhile, in the work of a call: a provider's answer. */
-  aside<T>(wait: () => Promise<T>): Promise<T>;
-  counts(): { readonly inFlight: number; readonly atWork: number };
+  /**
+   * Begins a call, which holds nothing yet.
+   *
+   * @param address returns the client's.
+   * @returns the call's ticket; undefined when the call is refused because nobody could be accepted now.
+   */
+  admit(address: () => string): Ticket | undefined;
+  /** Awaits what costs us nothing meanwhile: within a call's work, that call does not count as at work until then. */
+  pauseWork<T>(wait: () => Promise<T>): Promise<T>;
+  counts(): { readonly receiving: number; readonly inFlight: number; readonly atWork: number };
 };
 
-/** What an admitted call is counted by: at work from its beginning. */
+/** What a call is counted by. Its steps are taken in this order; each may be the last. */
 export type Ticket = {
-  /** The call waits for its body. */
-  receive(): void;
   /**
-   * Runs the call's work, and gives the ticket back when that ends, whether or not anybody waits for it still.
+   * Runs a look-up of the call's keys.
    *
-   * @throws ServiceError SERVICE_UNAVAILABLE, without running it, when too much is at work by now.
+   * @param recalled whose call it is by what was known of the keys before.
+   * @throws ServiceError SERVICE_UNAVAILABLE, without running it, when too much is at work.
+   */
+  lookUp<T>(recalled: Credentials | undefined, run: () => Promise<T>): Promise<T>;
+  /**
+   * Begins to wait for the call's body.
+   *
+   * @throws ServiceError SERVICE_UNAVAILABLE when there is no room for it, or there would be none for the call then.
+   */
+  receive(credentials: Credentials): void;
+  /**
+   * Runs the call's work. The call is in flight until that has ended, whether or not anybody waits for it still, and its
+   * response is over.
+   *
+   * @throws ServiceError SERVICE_UNAVAILABLE, without running it, when too much is in flight or at work by now.
    */
   work<T>(run: () => Promise<T>): Promise<T>;
-  /** The call's response is over: gives the ticket back, unless work is running. */
+  /** The call's response is over: taken, or given up. */
   close(): void;
 };
 
+/** The work of one call, as what happens within it finds it. */
+type Work = {
+  readonly shares: readonly Share[];
+  /** How many waits it is paused for. */
+  pauses: number;
+  isOver: boolean;
+};
+
 /**
- * Makes the admission of a replica's calls. There is no queue beside the limits: who is refused at once can try
- * elsewhere, and who waits for nothing keeps others waiting.
+ * Makes the admission of a replica's calls. There is no queue beside the limits: a caller rejected at once can try another
+ * replica; one that waits in vain delays the rest.
  */
 export function createAdmission(
   limits: AdmissionLimits,
   refused: (limit: RefusedBy) => void = () => {},
 ): Admission {
-  let inFlight = 0;
-  let atWork = 0;
+  const receiving = createSlots(limits.maxInFlight);
+  const inFlight = createSlots(limits.maxInFlight);
+  const atWork = createSlots(limits.maxAtWork);
+  const current = new AsyncLocalStorage<Work>();
 
-  function ticket(): Ticket {
-    let counted = { inFlight: 0, atWork: 0 };
-    let working = false;
-    const count = (now: typeof counted) => {
-      inFlight += now.inFlight - counted.inFlight;
-      atWork += now.atWork - counted.atWork;
-      counted = now;
+  function refusal(limit: RefusedBy): ServiceError {
+    refused(limit);
+    return anyOf(OVERLOADED);
+  }
+
+  /** Runs what counts as at work until it ends, except while it is paused; a slot has been taken. */
+  async function atWorkUntilEnd<T>(shares: readonly Share[], run: () => Promise<T>): Promise<T> {
+    const work: Work = { shares, pauses: 0, isOver: false };
+    try {
+      return await current.run(work, run);
+    } finally {
+      work.isOver = true;
+      if (work.pauses === 0) atWork.release(shares);
+    }
+  }
+
+  function ticket(address: () => string): Ticket {
+    let shares: readonly Share[] = [];
+    let held: Slots | undefined;
+    let isWorking = false;
+    let isClosed = false;
+    const hold = (slots: Slots | undefined) => {
+      held?.release(shares);
+      held = slots;
     };
-    const giveBack = () => count({ inFlight: 0, atWork: 0 });
-    count({ inFlight: 1, atWork: 1 });
     return {
-      receive() {
-        if (!working) count({ ...counted, atWork: 0 });
+      async lookUp(recalled, run) {
+        const ofLookUp = sharesOf(recalled, address, limits);
+        if (!atWork.take(ofLookUp)) throw refusal('at_work');
+        return atWorkUntilEnd(ofLookUp, run);
+      },
+      receive(credentials) {
+        shares = sharesOf(credentials, address, limits);
+        if (!inFlight.hasRoom(shares)) throw refusal('in_flight');
+        if (!receiving.take(shares)) throw refusal('receiving');
+        hold(receiving);
+        if (isClosed) hold(undefined);
       },
       async work(run) {
-        if (counted.atWork === 0 && atWork >= limits.maxAtWork) {
-          giveBack();
-          refused('at_work');
-          throw anyOf(OVERLOADED);
-        }
-        count({ inFlight: 1, atWork: 1 });
-        working = true;
+        hold(undefined);
+        if (!inFlight.hasRoom(shares)) throw refusal('in_flight');
+        if (!atWork.take(shares)) throw refusal('at_work');
+        inFlight.take(shares);
+        hold(inFlight);
+        isWorking = true;
         try {
-          return await run();
+          return await atWorkUntilEnd(shares, run);
         } finally {
-          working = false;
-          giveBack();
+          isWorking = false;
+          if (isClosed) hold(undefined);
         }
       },
       close() {
-        if (!working) giveBack();
+        isClosed = true;
+        if (!isWorking) hold(undefined);
       },
     };
   }
 
   return {
-    admit() {
-      if (atWork >= limits.maxAtWork) refused('at_work');
-      else if (inFlight >= limits.maxInFlight) refused('in_flight');
-      else return ticket();
+    admit(address) {
+      if (!atWork.hasRoom([])) refused('at_work');
+      else if (!inFlight.hasRoom([])) refused('in_flight');
+      else return ticket(address);
       return undefined;
     },
-    async aside(wait) {
-      atWork -= 1;
+    async pauseWork(wait) {
+      const work = current.getStore();
+      // Recovery is no call's work, and what goes on in the background after a call's work is not either.
+      if (!work || work.isOver) return wait();
+      if (work.pauses++ === 0) atWork.release(work.shares);
       try {
         return await wait();
       } finally {
-        atWork += 1;
+        if (--work.pauses === 0 && !work.isOver) atWork.retake(work.shares);
       }
     },
-    counts: () => ({ inFlight, atWork }),
+    counts: () => ({ receiving: receiving.count(), inFlight: inFlight.count(), atWork: atWork.count() }),
   };
 }
 
-/** Jittered, so that those who were refused together do not come back together. */
+/** Jittered, so that callers who were refused together do not come back together. */
 const RETRY_AFTER_S = [1, 2, 3] as const;
 
 /** Every refusal there is, one for each pause that it asks for. */
 export const OVERLOADED: readonly ServiceError[] = RETRY_AFTER_S.map(
   (retryAfterS) =>
-    new ServiceError(
-      'SERVICE_UNAVAILABLE',
-      'too much is under way; the call was not accepted and nothing was sent; try again',
-      { retryAfterS },
-    ),
+    new ServiceError('SERVICE_UNAVAILABLE', 'the service is overloaded; nothing was sent; retry later', {
+      retryAfterS,
+    }),
 );
+
+/** Whether an error is such a refusal: those are counted, not logged one by one. */
+export function isOverload(error: unknown): boolean {
+  return OVERLOADED.includes(error as ServiceError);
+}
 
 /** One of several, at random. */
 export function anyOf<T>(items: readonly T[]): T {

@@ -22,7 +22,7 @@ export function admitCalls(
 ): (request: FastifyRequest) => Ticket {
   const tickets = new WeakMap<FastifyRequest, Ticket>();
   app.addHook('onRequest', (request, reply, done) => {
-    const ticket = admission.admit();
+    const ticket = admission.admit(() => request.ip);
     if (!ticket) {
       refuse(anyOf(OVERLOADED), request, reply);
       return;

@@ -25,11 +25,18 @@ export class InvalidCredentialsError extends ServiceError {
 }
 
 /**
+ * Runs a look-up of keys, or refuses it when too many run.
+ *
+ * @param recalled whose call it is by the keys as they were last known.
+ */
+export type LimitLookUp = <T>(recalled: Credentials | undefined, run: () => Promise<T>) => Promise<T>;
+
+/**
  * Tells whose call it is.
  *
  * @throws InvalidCredentialsError, the same for a missing or unknown public key and a wrong secret.
  */
-export type Authenticate = (header: ReadHeader) => Promise<Credentials>;
+export type Authenticate = (header: ReadHeader, limitLookUp?: LimitLookUp) => Promise<Credentials>;
 
 /** For how long keys are taken from memory: a revoked key stops everywhere within this time. */
 const CACHE_MS = 5_000;
@@ -47,20 +54,18 @@ export function createAuthenticate(
 ): Authenticate {
   const cache = new Map<string, { keys: KnownKeys; until: number }>();
 
-  return async function authenticate(header) {
+  return async function authenticate(header, limitLookUp = (_recalled, run) => run()) {
     const publicKey = header('public-api-key') ?? '';
     const secret = header('private-secret-key') || undefined;
     if (publicKey.length > MAX_KEY_LENGTH || (secret?.length ?? 0) > MAX_KEY_LENGTH)
       throw new InvalidCredentialsError(undefined);
 
     const cached = cache.get(publicKey);
-    if (cached && cached.until > performance.now()) {
-      const credentials = check(cached.keys, secret);
-      if (credentials) return credentials;
-    }
+    const recalled = cached && check(cached.keys, secret);
+    if (recalled && cached.until > performance.now()) return recalled;
     // Every refusal has read the database once, for an unknown key as for a wrong secret, so that the time it takes
     // tells them not apart; and a secret that was just issued works at once.
-    const keys = await find(publicKey);
+    const keys = await limitLookUp(recalled, () => find(publicKey));
     if (keys) {
       if (cache.size >= MAX_CACHED) cache.clear();
       cache.set(publicKey, { keys, until: performance.now() + CACHE_MS });

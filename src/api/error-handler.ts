@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type Reason, ServiceError } from '#src/service-error.ts';
+import { isOverload } from './admission.ts';
 import { describeError, toProblem, toServiceError } from './errors.ts';
 
 /** Answers every error of an application as application/problem+json (RFC 9457), and unknown paths in the caller's protocol. */
@@ -24,7 +25,8 @@ export function answerError(error: unknown, request: FastifyRequest, reply: Fast
   const known = toServiceError(error);
   // A body that broke off is its sender's doing, and nobody is left to read the answer.
   const brokeOff = request.raw.errored !== null && request.raw.errored === error;
-  if (OURS.has(known.reason) && !brokeOff) request.log.error({ err: error }, 'a request failed');
+  if (OURS.has(known.reason) && !brokeOff && !isOverload(known))
+    request.log.error({ err: error }, 'a request failed');
   // No hook sees a request that cannot be routed.
   reply.header('x-request-id', request.id);
   return answerProblem(known, request, reply);

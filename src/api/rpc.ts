@@ -11,6 +11,7 @@ import {
 import type { FastifyRequest } from 'fastify';
 import { canonicalize } from '#src/wire/canonical-message.ts';
 import { NESTING_LIMIT } from '#src/wire/parse-json.ts';
+import { isOverload } from './admission.ts';
 import { rewriteConnectError, toConnectError, toServiceError } from './errors.ts';
 import { BODY_LIMIT_BYTES, RPC_COMPRESSIONS } from './expand.ts';
 import type { Answer, ServiceHandlers } from './rest.ts';
@@ -126,6 +127,7 @@ function ended(signal: AbortSignal): Promise<never> {
 
 function refusal(error: unknown, onError: (error: unknown) => void): ConnectError {
   const known = toServiceError(error);
-  if (known.reason === 'INTERNAL_ERROR' || known.reason === 'SERVICE_UNAVAILABLE') onError(error);
+  const isOurs = known.reason === 'INTERNAL_ERROR' || known.reason === 'SERVICE_UNAVAILABLE';
+  if (isOurs && !isOverload(known)) onError(error);
   return toConnectError(known);
 }

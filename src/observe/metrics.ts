@@ -88,14 +88,19 @@ export function createMetrics() {
     labelNames: ['limit'] as const,
     registers,
   });
+  const callsReceiving = new Gauge({
+    name: 'calls_receiving',
+    help: 'Calls whose body is still to come. They are not in flight yet.',
+    registers,
+  });
   const callsInFlight = new Gauge({
     name: 'calls_in_flight',
-    help: 'Calls that were accepted and whose work has not ended, whoever waits for it still.',
+    help: 'Calls whose work has not ended, whoever waits for it still, or whose response has not been taken.',
     registers,
   });
   const callsAtWork = new Gauge({
     name: 'calls_at_work',
-    help: 'Of the calls in flight, those that wait neither for their body nor for a provider.',
+    help: 'Of the calls in flight, those that wait neither for a provider nor for their response to be taken; and look-ups of keys.',
     registers,
   });
   const inFlight = new Gauge({
@@ -119,6 +124,7 @@ export function createMetrics() {
     queries,
     requests,
     refusals,
+    callsReceiving,
     callsInFlight,
     callsAtWork,
     inFlight,

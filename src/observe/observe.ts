@@ -5,6 +5,7 @@ import {
   type Authenticate,
   type Credentials,
   InvalidCredentialsError,
+  type LimitLookUp,
   type ReadHeader,
 } from '#src/api/authenticate.ts';
 import type { CatalogueObserver, OpenedCatalogue } from '#src/catalogue/open-catalogue.ts';
@@ -83,9 +84,13 @@ export function observeVault(vault: CardVault, log: Logger): CardVault {
  * one: somebody may have put the secret in its place.
  */
 export function observeAuthentication(authenticate: Authenticate) {
-  return async (request: FastifyRequest, header: ReadHeader): Promise<Credentials> => {
+  return async (
+    request: FastifyRequest,
+    header: ReadHeader,
+    limitLookUp: LimitLookUp,
+  ): Promise<Credentials> => {
     try {
-      return await authenticate(header);
+      return await authenticate(header, limitLookUp);
     } catch (error) {
       if (error instanceof InvalidCredentialsError) {
         request.log.warn(

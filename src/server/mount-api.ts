@@ -53,9 +53,9 @@ export function mountApi(app: FastifyInstance, api: Api): void {
     const openerFor = (authenticate: typeof authenticateAccount) => async (request: FastifyRequest) => {
       const ticket = ticketOf(request);
       const header = headerOf(request);
-      const credentials = await authenticate(request, header);
+      const credentials = await authenticate(request, header, ticket.lookUp);
       limitRate(credentials);
-      ticket.receive();
+      ticket.receive(credentials);
       return { ...credentials, idempotencyKey: header('x-idempotency-key'), ticket };
     };
     return { ofPayments: openerFor(authenticateAccount), ofOperators: openerFor(authenticateOperator) };
@@ -101,7 +101,8 @@ export function mountApi(app: FastifyInstance, api: Api): void {
   app.register(health.httpRoutes);
   app.get('/metrics', async (_request, reply) => {
     api.collect();
-    const { inFlight, atWork } = admission.counts();
+    const { receiving, inFlight, atWork } = admission.counts();
+    metrics.callsReceiving.set(receiving);
     metrics.callsInFlight.set(inFlight);
     metrics.callsAtWork.set(atWork);
     return reply.type(metrics.registry.contentType).send(await metrics.registry.metrics());

@@ -91,11 +91,12 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     patience: {
       waitMs: config.inProgressWaitMs,
       retryAfterS: 1,
-      pause: (ms) => admission.aside(() => sleep(ms)),
+      pause: (ms) => admission.pauseWork(() => sleep(ms)),
     },
     observer: {
       ...observer,
-      providerCall: (connectionId, call) => admission.aside(() => observer.providerCall(connectionId, call)),
+      providerCall: (connectionId, call) =>
+        admission.pauseWork(() => observer.providerCall(connectionId, call)),
     },
     schedule: config.lookUpSchedule,
   };

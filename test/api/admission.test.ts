@@ -1,18 +1,42 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createAdmission, type RefusedBy, type Ticket } from '#src/api/admission.ts';
+import { type AdmissionLimits, createAdmission, type RefusedBy, type Ticket } from '#src/api/admission.ts';
+import type { Credentials } from '#src/api/authenticate.ts';
+import { addressGroup } from '#src/api/shares.ts';
 import { ServiceError } from '#src/service-error.ts';
 
-function admissionOf(maxInFlight: number, maxAtWork: number) {
-  const refusals: RefusedBy[] = [];
-  const admission = createAdmission({ maxInFlight, maxAtWork }, (limit) => refusals.push(limit));
-  return { admission, refusals };
-}
+const MERCHANT: Credentials = { accountId: 'merchant', secretPresented: true };
+const OTHER: Credentials = { accountId: 'other', secretPresented: true };
+const PAYER: Credentials = { accountId: 'merchant', secretPresented: false };
+const OTHER_PAYER: Credentials = { accountId: 'other', secretPresented: false };
 
-const admitted = (ticket: Ticket | undefined): Ticket => {
-  if (!ticket) throw new Error('refused');
-  return ticket;
-};
+function admissionOf(maxInFlight: number, maxAtWork: number, shares: Partial<AdmissionLimits> = {}) {
+  const refusals: RefusedBy[] = [];
+  const limits = { maxInFlight, maxAtWork, accountSharePercent: 100, addressSharePercent: 100, ...shares };
+  const admission = createAdmission(limits, (limit) => refusals.push(limit));
+  const counts = () => admission.counts();
+
+  /** A call whose keys are known, and whose body is awaited. */
+  function receiving(credentials = MERCHANT, address = '192.0.2.1'): Ticket {
+    const ticket = admission.admit(() => address);
+    if (!ticket) throw new Error('refused on arrival');
+    ticket.receive(credentials);
+    return ticket;
+  }
+
+  /** How many such calls may be begun until one is refused. */
+  function room(begin: () => unknown): number {
+    let begun = 0;
+    try {
+      for (; begun < 1_000; begun++) begin();
+    } catch (error) {
+      expect(error).toMatchObject({ reason: 'SERVICE_UNAVAILABLE' });
+    }
+    return begun;
+  }
+
+  return { admission, refusals, counts, receiving, room };
+}
 
 /** Work that ends when it is told to. */
 function startWork(ticket: Ticket) {
@@ -27,96 +51,210 @@ function startWork(ticket: Ticket) {
 }
 
 describe('createAdmission', () => {
-  it('takes on as many as are allowed at work, and refuses the next', async () => {
-    const { admission, refusals } = admissionOf(10, 2);
-    const first = admitted(admission.admit());
-    admitted(admission.admit());
-    expect(admission.admit()).toBeUndefined();
+  it('refuses on arrival while as many calls as allowed are at work', async () => {
+    const { admission, refusals, receiving } = admissionOf(10, 1);
+    const work = startWork(receiving());
+    expect(admission.admit(() => '')).toBeUndefined();
     expect(refusals).toEqual(['at_work']);
-    first.close();
-    expect(admission.admit()).toBeDefined();
-  });
-
-  it('counts who waits for a body or a provider as in flight only', async () => {
-    const { admission, refusals } = admissionOf(3, 1);
-    admitted(admission.admit()).receive();
-    expect(admission.counts()).toEqual({ inFlight: 1, atWork: 0 });
-    const answer = Promise.withResolvers<void>();
-    const paying = admitted(admission.admit()).work(() => admission.aside(() => answer.promise));
-    expect(admission.counts()).toEqual({ inFlight: 2, atWork: 0 });
-    admitted(admission.admit()).receive();
-    expect(admission.admit()).toBeUndefined();
-    expect(refusals).toEqual(['in_flight']);
-    answer.resolve();
-    await paying;
-    expect(admission.counts()).toEqual({ inFlight: 2, atWork: 0 });
-  });
-
-  it('keeps the ticket of work whose caller has left, until the work ends', async () => {
-    const { admission } = admissionOf(1, 1);
-    const ticket = admitted(admission.admit());
-    ticket.receive();
-    const work = startWork(ticket);
-    ticket.close();
-    expect(admission.admit()).toBeUndefined();
     work.end();
     await work.result;
-    expect(admission.counts()).toEqual({ inFlight: 0, atWork: 0 });
+    expect(admission.admit(() => '')).toBeDefined();
+  });
+
+  it('counts a call whose body is awaited as receiving only', () => {
+    const { counts, receiving } = admissionOf(3, 1);
+    receiving();
+    receiving();
+    expect(counts()).toEqual({ receiving: 2, inFlight: 0, atWork: 0 });
+  });
+
+  it('refuses the body of one call more than may be in flight, and has room again when one closes', () => {
+    const { refusals, receiving } = admissionOf(2, 2);
+    const first = receiving();
+    receiving();
+    expect(receiving).toThrow(ServiceError);
+    expect(refusals).toEqual(['receiving']);
+    first.close();
+    receiving();
+  });
+
+  it('counts a call that waits for its provider as in flight and not as at work', async () => {
+    const { admission, refusals, counts, receiving } = admissionOf(1, 1);
+    const provider = Promise.withResolvers<void>();
+    const ticket = receiving();
+    const paying = ticket.work(() => admission.pauseWork(() => provider.promise));
+    expect(counts()).toEqual({ receiving: 0, inFlight: 1, atWork: 0 });
+    expect(admission.admit(() => '')).toBeUndefined();
+    expect(refusals).toEqual(['in_flight']);
+    provider.resolve();
+    await paying;
+    ticket.close();
+    expect(counts()).toEqual({ receiving: 0, inFlight: 0, atWork: 0 });
+  });
+
+  it('counts a call as in flight until its response is over, though its work has ended', async () => {
+    const { counts, receiving } = admissionOf(1, 1);
+    const ticket = receiving();
+    const work = startWork(ticket);
+    work.end();
+    await work.result;
+    expect(counts()).toEqual({ receiving: 0, inFlight: 1, atWork: 0 });
+    ticket.close();
+    expect(counts()).toEqual({ receiving: 0, inFlight: 0, atWork: 0 });
+  });
+
+  it('counts a call whose caller has left as in flight until its work ends', async () => {
+    const { counts, receiving } = admissionOf(1, 1);
+    const ticket = receiving();
+    const work = startWork(ticket);
+    ticket.close();
+    expect(counts()).toEqual({ receiving: 0, inFlight: 1, atWork: 1 });
+    work.end();
+    await work.result;
+    expect(counts()).toEqual({ receiving: 0, inFlight: 0, atWork: 0 });
+  });
+
+  it('counts nothing for a wait outside the work of a call, such as recovery', async () => {
+    const { admission, counts, receiving } = admissionOf(10, 10);
+    const provider = Promise.withResolvers<void>();
+    const waiting = admission.pauseWork(() => provider.promise);
+    startWork(receiving());
+    expect(counts().atWork).toBe(1);
+    provider.resolve();
+    await waiting;
+    expect(counts().atWork).toBe(1);
   });
 
   it('refuses to begin work when too much is at work by then, and does not run it', async () => {
-    const { admission, refusals } = admissionOf(10, 1);
-    const late = admitted(admission.admit());
-    late.receive();
-    startWork(admitted(admission.admit()));
+    const { refusals, counts, receiving } = admissionOf(10, 1);
+    const late = receiving();
+    startWork(receiving());
     let ran = false;
     const refused = late.work(async () => {
       ran = true;
     });
     await expect(refused).rejects.toMatchObject({ reason: 'SERVICE_UNAVAILABLE' });
-    await expect(refused).rejects.toBeInstanceOf(ServiceError);
-    expect({ ran, refusals, counts: admission.counts() }).toEqual({
+    expect({ ran, refusals, counts: counts() }).toEqual({
       ran: false,
       refusals: ['at_work'],
-      counts: { inFlight: 1, atWork: 1 },
+      counts: { receiving: 0, inFlight: 1, atWork: 1 },
     });
   });
 
   it('asks the refused to come back after one to three seconds, not all at once', async () => {
-    const { admission } = admissionOf(1_000, 1);
-    const waiting = Array.from({ length: 200 }, () => {
-      const ticket = admitted(admission.admit());
-      ticket.receive();
-      return ticket;
-    });
-    startWork(admitted(admission.admit()));
+    const { receiving } = admissionOf(1_000, 1);
+    const waiting = Array.from({ length: 200 }, () => receiving());
+    startWork(receiving());
     const pauses = await Promise.all(
       waiting.map((ticket) => ticket.work(async () => {}).catch((error: ServiceError) => error.retryAfterS)),
     );
     expect(new Set(pauses)).toEqual(new Set([1, 2, 3]));
   });
 
-  it('gives every ticket back, whatever becomes of the calls and in whichever order', async () => {
-    const acts = ['admit', 'receive', 'work', 'answered', 'end', 'fail', 'close'] as const;
-    const step = fc.record({ who: fc.nat({ max: 5 }), act: fc.constantFrom(...acts) });
+  it('gives everything back, whatever becomes of the calls and in whichever order', async () => {
+    const acts = ['admit', 'work', 'answered', 'end', 'fail', 'close'] as const;
+    const callers = fc.constantFrom(MERCHANT, OTHER, PAYER, OTHER_PAYER);
+    const step = fc.record({ who: fc.nat({ max: 5 }), act: fc.constantFrom(...acts), caller: callers });
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 80 }), async (steps) => {
-        const { admission } = admissionOf(4, 2);
+        const { admission, counts, receiving } = admissionOf(8, 4, { accountSharePercent: 50 });
         const calls: ReturnType<typeof callOf>[] = [];
-        for (const { who, act } of steps) {
-          const ticket = act === 'admit' ? admission.admit() : undefined;
-          if (ticket) calls.push(callOf(admission, ticket));
-          else calls.at(-1 - who)?.[act === 'admit' ? 'receive' : act]();
+        for (const { who, act, caller } of steps) {
+          if (act !== 'admit') calls.at(-1 - who)?.[act]();
+          else if (admission.admit(() => '')) {
+            try {
+              calls.push(callOf(admission, receiving(caller)));
+            } catch {}
+          }
           await new Promise((resolve) => setImmediate(resolve));
-          const { inFlight, atWork } = admission.counts();
+          const { inFlight, atWork } = counts();
           expect(atWork).toBeGreaterThanOrEqual(0);
           expect(inFlight).toBeGreaterThanOrEqual(atWork);
+          expect(inFlight).toBeLessThanOrEqual(8);
         }
         for (const call of calls) await call.finish();
-        expect(admission.counts()).toEqual({ inFlight: 0, atWork: 0 });
+        expect(counts()).toEqual({ receiving: 0, inFlight: 0, atWork: 0 });
+        for (const caller of [MERCHANT, OTHER, PAYER, OTHER_PAYER]) receiving(caller).close();
       }),
-      { numRuns: 300 },
+      { numRuns: 300, seed: 12 },
     );
+  });
+});
+
+describe('shares', () => {
+  const DEFAULTS = { accountSharePercent: 75, addressSharePercent: 50 };
+
+  it('leave an account room beside another that floods with its secret', () => {
+    const { receiving, room } = admissionOf(100, 100, DEFAULTS);
+    expect(room(() => receiving(MERCHANT))).toBe(75);
+    expect(room(() => receiving(OTHER))).toBe(25);
+  });
+
+  it('leave half of the room to callers with the secret, however many calls are made with public keys', () => {
+    const { receiving, room } = admissionOf(100, 100, DEFAULTS);
+    let payer = 0;
+    const anyPayer = () => ({ accountId: `account ${payer++}`, secretPresented: false });
+    expect(room(() => receiving(anyPayer(), `192.0.2.${payer % 250}`))).toBe(50);
+    expect(room(() => receiving(MERCHANT))).toBe(50);
+  });
+
+  it('leave room to other payers of the account, and to others at the address, beside one client with a public key', () => {
+    const { receiving, room } = admissionOf(100, 100, DEFAULTS);
+    expect(room(() => receiving(PAYER, '192.0.2.1'))).toBe(18);
+    expect(room(() => receiving(OTHER_PAYER, '192.0.2.1'))).toBe(25 - 18);
+    expect(room(() => receiving(PAYER, '192.0.2.2'))).toBe(18);
+    expect(room(() => receiving(PAYER, '192.0.2.3'))).toBe(37 - 2 * 18);
+    expect(room(() => receiving(OTHER_PAYER, '192.0.2.3'))).toBe(50 - 37 - 7);
+  });
+
+  it('bound calls in flight and at work as they bound bodies', async () => {
+    const { receiving, counts } = admissionOf(100, 8, DEFAULTS);
+    const tickets = Array.from({ length: 7 }, (_, i) => receiving(PAYER, `192.0.2.${i}`));
+    const merchants = Array.from({ length: 8 }, () => receiving(MERCHANT));
+    for (const ticket of tickets) void startWork(ticket);
+    // 8 × 50 % × 75 %
+    expect(counts().atWork).toBe(3);
+    for (const ticket of merchants) void startWork(ticket);
+    // The five that are left are fewer than the account's 75 %.
+    expect(counts().atWork).toBe(8);
+  });
+
+  it('bound look-ups of unknown keys, and those of an address, beside those of keys that were right before', async () => {
+    const { admission } = admissionOf(100, 16, DEFAULTS);
+    const never = () => new Promise<void>(() => {});
+    const refusedOf = async (count: number, recalled: Credentials | undefined, address: string) => {
+      let refused = 0;
+      for (let i = 0; i < count; i++) {
+        admission
+          .admit(() => address)
+          ?.lookUp(recalled, never)
+          .catch(() => refused++);
+      }
+      await new Promise((resolve) => setImmediate(resolve));
+      return refused;
+    };
+    expect(await refusedOf(20, undefined, '192.0.2.1')).toBe(20 - 4);
+    expect(await refusedOf(20, undefined, '192.0.2.2')).toBe(20 - 4);
+    expect(await refusedOf(20, undefined, '192.0.2.3')).toBe(20);
+    expect(await refusedOf(8, MERCHANT, '192.0.2.1')).toBe(0);
+  });
+
+  it('allow one call at least', () => {
+    const { receiving } = admissionOf(1, 1, { accountSharePercent: 1, addressSharePercent: 1 });
+    receiving(PAYER).close();
+    receiving(MERCHANT).close();
+  });
+
+  it.each([
+    ['192.0.2.1', '192.0.2.1'],
+    ['::ffff:192.0.2.1', '192.0.2.1'],
+    ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
+    ['2001:db8:1:2::6', '2001:db8:1:2::/64'],
+    ['2001:db8::6', '2001:db8:0:0::/64'],
+    ['::1', '0:0:0:0::/64'],
+    ['', ''],
+  ])('count %s as %s', (address, group) => {
+    expect(addressGroup(address)).toBe(group);
   });
 });
 
@@ -127,11 +265,10 @@ function callOf(admission: ReturnType<typeof createAdmission>, ticket: Ticket) {
   rest.promise.catch(() => {});
   let work: Promise<unknown> | undefined;
   return {
-    receive: () => ticket.receive(),
     work() {
       work ??= ticket
         .work(async () => {
-          await admission.aside(() => provider.promise);
+          await admission.pauseWork(() => provider.promise);
           await rest.promise;
         })
         .catch(() => {});

@@ -1,0 +1,58 @@
+import type { Credentials } from './authenticate.ts';
+import type { Share } from './slots.ts';
+
+/** What one account, and one client address, may hold. */
+export type ShareLimits = {
+  /** Percent of what is open to calls of its kind that the calls of one account may hold. */
+  readonly accountSharePercent: number;
+  /** Percent of what is open to calls without a verified secret that those of one address may hold. */
+  readonly addressSharePercent: number;
+};
+
+/**
+ * What calls without a verified secret may hold together. The public key is in web pages, so anybody can make such calls;
+ * the other half is left to the merchants' own servers.
+ */
+const PUBLIC_FRACTION = 0.5;
+
+/**
+ * Returns the shares that a call counts against.
+ *
+ * @param credentials undefined while it is not known whose call it is.
+ * @param address asked only for calls without a verified secret: servers share few addresses, and rightly.
+ */
+export function sharesOf(
+  credentials: Credentials | undefined,
+  address: () => string,
+  limits: ShareLimits,
+): readonly Share[] {
+  const ofAccount = limits.accountSharePercent / 100;
+  if (credentials?.secretPresented) return [{ group: credentials.accountId, fraction: ofAccount }];
+  const from = addressGroup(address());
+  const ofAddress = limits.addressSharePercent / 100;
+  const shares = [
+    { group: 'public', fraction: PUBLIC_FRACTION },
+    { group: `public ${from}`, fraction: PUBLIC_FRACTION * ofAddress },
+  ];
+  if (!credentials) return shares;
+  const { accountId } = credentials;
+  return [
+    ...shares,
+    { group: `public ${accountId}`, fraction: PUBLIC_FRACTION * ofAccount },
+    // One client with one public key takes neither the account's other payers their room, nor the address's others.
+    { group: `public ${accountId} ${from}`, fraction: PUBLIC_FRACTION * ofAccount * ofAddress },
+  ];
+}
+
+const IPV6_GROUPS = 8;
+
+/** Returns the addresses that count as one client: an IPv4 address, or the /64 network that an IPv6 subscriber gets. */
+export function addressGroup(address: string): string {
+  if (address.startsWith('::ffff:')) return address.slice('::ffff:'.length);
+  if (!address.includes(':')) return address;
+  const [head = '', tail] = address.split('::');
+  const groups = head === '' ? [] : head.split(':');
+  const rest = tail ? tail.split(':').length : 0;
+  while (tail !== undefined && groups.length + rest < IPV6_GROUPS) groups.push('0');
+  return `${groups.slice(0, IPV6_GROUPS / 2).join(':')}::/64`;
+}

@@ -1,0 +1,53 @@
+/** How much of the slots one group of calls may hold, such as those of one account. */
+export type Share = { readonly group: string; readonly fraction: number };
+
+/** A bounded number of slots, of which every call holds one, and shares of them. */
+export type Slots = {
+  /** Whether a call that belongs to these groups could take a slot. */
+  hasRoom(shares: readonly Share[]): boolean;
+  /** Takes a slot. @returns false, having taken none, when all are held or a group holds its share. */
+  take(shares: readonly Share[]): boolean;
+  /** Takes a slot again that was given back for a while, whether or not there is room by now. */
+  retake(shares: readonly Share[]): void;
+  /** Gives back a slot that was taken with the same shares. */
+  release(shares: readonly Share[]): void;
+  count(): number;
+};
+
+/** Makes slots, none of them held. Every group may hold one at least. */
+export function createSlots(max: number): Slots {
+  const heldBy = new Map<string, number>();
+  let held = 0;
+
+  function hasRoom(shares: readonly Share[]): boolean {
+    if (held >= max) return false;
+    for (const { group, fraction } of shares) {
+      if ((heldBy.get(group) ?? 0) >= Math.max(1, Math.floor(max * fraction))) return false;
+    }
+    return true;
+  }
+
+  function retake(shares: readonly Share[]): void {
+    held++;
+    for (const { group } of shares) heldBy.set(group, (heldBy.get(group) ?? 0) + 1);
+  }
+
+  return {
+    hasRoom,
+    take(shares) {
+      const isTaken = hasRoom(shares);
+      if (isTaken) retake(shares);
+      return isTaken;
+    },
+    retake,
+    release(shares) {
+      held--;
+      for (const { group } of shares) {
+        const left = (heldBy.get(group) ?? 0) - 1;
+        if (left > 0) heldBy.set(group, left);
+        else heldBy.delete(group);
+      }
+    },
+    count: () => held,
+  };
+}

@@ -1,0 +1,80 @@
+import { randomUUID } from 'node:crypto';
+import http2 from 'node:http2';
+import net from 'node:net';
+import { expect } from 'vitest';
+import { type ApiClients, apiClients, PROTOCOLS, type Protocol, type Reply } from './api-clients.ts';
+import { cardPayment, headersOne, type RequestJson } from './payment-requests.ts';
+import { startTestServer, type TestServer } from './server.ts';
+import { openTables, type Tables } from './tables.ts';
+
+/** The sandbox answers it after three seconds. */
+export const SLOW = cardPayment('4000000000007007');
+export const QUICK = cardPayment();
+
+export let server: TestServer;
+export let clients: ApiClients;
+export let tables: Tables;
+
+export async function open(config: Parameters<typeof startTestServer>[0]): Promise<void> {
+  server = await startTestServer(config);
+  clients = apiClients(server.url);
+  tables = await openTables(server.databaseUrl);
+}
+
+export async function close(): Promise<void> {
+  await tables.close();
+  clients.close();
+  await server.close();
+}
+
+/** What a gauge of the service says. */
+export async function gauge(name: string): Promise<number> {
+  const metrics = await (await fetch(`${server.url}/metrics`)).text();
+  return Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(metrics)?.[1]);
+}
+
+export const inFlight = () => gauge('calls_in_flight');
+
+export async function untilInFlight(count: number): Promise<void> {
+  await expect.poll(inFlight, { timeout: 10_000, interval: 20 }).toBe(count);
+}
+
+export async function untilReceiving(count: number): Promise<void> {
+  await expect.poll(() => gauge('calls_receiving'), { timeout: 10_000, interval: 20 }).toBe(count);
+}
+
+export const isAccepted = (reply: Reply) => reply.record !== '';
+
+/** Sends a payment over each protocol in turn, `count` in all, without waiting for any. */
+export function sendMany(count: number, request: RequestJson) {
+  return Array.from({ length: count }, (_, i) => {
+    const protocol = PROTOCOLS[i % PROTOCOLS.length] as Protocol;
+    const key = randomUUID();
+    return { protocol, key, reply: clients.create(protocol, request, headersOne(key)) };
+  });
+}
+
+/** Begins calls whose body never comes, every other one over HTTP/2. */
+export function sendEndless(count: number): { leave(): void } {
+  const { hostname, port } = new URL(server.url);
+  const headers = { ...headersOne(), 'content-type': 'application/json', 'content-length': '99' };
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  const session = http2.connect(server.url);
+  session.on('error', () => {});
+  const sockets: net.Socket[] = [];
+  for (let i = 0; i < count; i++) {
+    if (i % 2 === 0) {
+      session.request({ ':method': 'POST', ':path': '/v1/payments', ...headers }).on('error', () => {});
+    } else {
+      const socket = net.connect(Number(port), hostname);
+      socket.write(`POST /v1/payments HTTP/1.1\r\nhost: ${hostname}\r\n${lines.join('')}\r\n{`);
+      sockets.push(socket);
+    }
+  }
+  return {
+    leave() {
+      session.destroy();
+      for (const socket of sockets) socket.destroy();
+    },
+  };
+}
