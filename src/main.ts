@@ -6,6 +6,7 @@ import { readCatalogue } from '#src/catalogue/read-catalogue.ts';
 import { fileStamp, startReloading } from '#src/catalogue/reload-catalogue.ts';
 import { explainFailure } from '#src/commands/explain-failure.ts';
 import { createBinTable } from '#src/payments/bin-table.ts';
+import { describeUnaskable } from '#src/payments/open-outcomes.ts';
 import { resolveDataDir } from '#src/postgres/data-dir.ts';
 import { startEmbeddedPostgres } from '#src/postgres/embedded-postgres.ts';
 import { addSandboxFixtures, SANDBOX_ACCOUNT } from '#src/server/sandbox-fixtures.ts';
@@ -64,6 +65,7 @@ async function serve(config: Config): Promise<void> {
   });
   ending.push(async () => stopReloading());
   console.error(`Payments service: ${address} (REST at /v1/payments, Connect, gRPC, gRPC-Web)`);
+  for (const outcomes of server.unaskable()) console.error(`Warning: ${describeUnaskable(outcomes)}`);
   console.error(`Catalogue: ${config.catalogueFile}`);
   console.error(`Data: ${storage.dataDir ?? 'the database that DATABASE_URL names'}`);
   if (config.sandbox) console.error(`Sandbox provider: ${address}/sandbox (no real money moves)`);

@@ -30,6 +30,11 @@ export type CircuitState = (typeof CIRCUIT_STATES)[number];
 export type ConnectionHealth = {
   /** Whether a payment sent to it now would be sent: false while the circuit is open, or a trial is under way. */
   isAvailable(): boolean;
+  /**
+   * Whether the provider is left alone: the circuit is open and, since then, no probe was answered; or, at a provider
+   * that cannot be probed, the pause is not over.
+   */
+  isLeftAlone(): boolean;
   /** Has the provider probed, in the background, once the pause is over; to be called every now and then. */
   probeIfDue(): void;
   readonly state: () => CircuitState;
@@ -88,6 +93,8 @@ export function guardConnection(
     return circuit.state === Phase.Closed || (isDue() && (circuit.state === Phase.HalfOpen || !probe));
   }
 
+  const isLeftAlone = () => circuit.state === Phase.Open && (probe !== undefined || !isDue());
+
   function probeIfDue(): void {
     if (!probe || circuit.state !== Phase.Open || !isDue()) return;
     const openingsBefore = openings;
@@ -130,7 +137,7 @@ export function guardConnection(
     await probing;
   }
 
-  return { ...connection, pay, close, health: { isAvailable, probeIfDue, state } };
+  return { ...connection, pay, close, health: { isAvailable, isLeftAlone, probeIfDue, state } };
 }
 
 /**

@@ -35,12 +35,18 @@ export function createMetrics() {
   });
   const openOutcomes = new Gauge({
     name: 'payment_open_outcomes',
-    help: 'Attempts whose outcome is not known, those of requests under way included.',
+    help: 'Attempts whose outcome is not known, those of requests under way included. Counted every 10 to 15 s, up to 100000.',
     registers,
   });
   const oldestOpenOutcome = new Gauge({
     name: 'payment_open_outcome_oldest_seconds',
     help: 'For how long the oldest open outcome has been open. Alert when it grows beyond minutes.',
+    registers,
+  });
+  const unaskableOutcomes = new Gauge({
+    name: 'payment_unaskable_outcomes',
+    help: 'Open outcomes that this replica cannot look up: no_connection, other_account or no_look_up. Alert above 0.',
+    labelNames: ['connection', 'reason'] as const,
     registers,
   });
   const providerCalls = new Histogram({
@@ -117,6 +123,7 @@ export function createMetrics() {
     lookUps,
     openOutcomes,
     oldestOpenOutcome,
+    unaskableOutcomes,
     providerCalls,
     failovers,
     circuits,

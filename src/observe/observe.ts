@@ -12,6 +12,7 @@ import type { CatalogueObserver, OpenedCatalogue } from '#src/catalogue/open-cat
 import { CatalogueError } from '#src/catalogue/read-catalogue.ts';
 import { CIRCUIT_STATES } from '#src/connectors/circuit-breaker.ts';
 import type { PaymentObserver } from '#src/payments/create-payment.ts';
+import { describeUnaskable, type OpenOutcomesObserver } from '#src/payments/open-outcomes.ts';
 import type { RecoveryObserver } from '#src/payments/recover-payments.ts';
 import type { Database } from '#src/store/database.ts';
 import type { CardVault } from '#src/vault/card-vault.ts';
@@ -142,21 +143,41 @@ export function showHealth(metrics: Metrics, health: OpenedCatalogue['health']):
   }
 }
 
-/** Counts what recovery learns, and shows what it has not learned yet. */
+/** Counts what recovery learns. */
 export function observeRecovery(metrics: Metrics, log: Logger): RecoveryObserver {
   return {
-    lookedUp({ transactionId, connectionId, lookUps }, result) {
+    lookedUp({ transactionId, connectionId, fence }, result) {
       metrics.lookUps.inc({ connection: connectionId, result });
-      const line = { transaction_id: transactionId, connection: connectionId, look_ups: lookUps, result };
-      if (result === 'no_look_up') log.warn(line, 'an outcome is open, and there is nobody to ask');
-      else log.info(line, 'outcome looked up');
-    },
-    open({ open, oldestS }) {
-      metrics.openOutcomes.set(open);
-      metrics.oldestOpenOutcome.set(oldestS);
+      log.info(
+        { transaction_id: transactionId, connection: connectionId, look_ups: fence, result },
+        'outcome looked up',
+      );
     },
     failed(error) {
       log.error({ err: error }, 'recovery failed; it goes on');
+    },
+  };
+}
+
+/** Shows how many outcomes are open, and tells of those that nobody can be asked about. */
+export function observeOpenOutcomes(metrics: Metrics, log: Logger): OpenOutcomesObserver {
+  return {
+    counted({ open, oldestS, unaskable }) {
+      metrics.openOutcomes.set(open);
+      metrics.oldestOpenOutcome.set(oldestS);
+      metrics.unaskableOutcomes.reset();
+      for (const { connectionId, reason, open: count } of unaskable) {
+        metrics.unaskableOutcomes.inc({ connection: connectionId, reason }, count);
+      }
+    },
+    unaskable(outcomes) {
+      log.warn(
+        { connection: outcomes.connectionId, reason: outcomes.reason, open: outcomes.open },
+        describeUnaskable(outcomes),
+      );
+    },
+    failed(error) {
+      log.error({ err: error }, 'open outcomes could not be counted; it is tried again');
     },
   };
 }

@@ -95,7 +95,7 @@ export async function createPayment(
   const { transactionId, outcome, record } = await makeAttempts(deps, prepared, claimBeforeMs);
 
   // 5. Commit 2: what is known of it now, and the answer.
-  const taken = { ...claim, transactionId, fence: 0, lookUps: 0, vaultedToken: claim.vault?.token };
+  const taken = { ...claim, transactionId, fence: 0, vaultedToken: claim.vault?.token };
   const finish = finishOf(deps, taken, record, outcome);
   const finished = await within(writeFinish(deps, finish), finishWaitMs(deps.schedule));
   if (finished === undefined) throw inProgress(deps.patience);

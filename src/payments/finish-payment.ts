@@ -1,6 +1,11 @@
 import { setTimeout } from 'node:timers/promises';
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
-import { type Payment, Payment_Status, Transaction_Status } from '#gen/payments/v1/payment_pb.js';
+import {
+  type Payment,
+  Payment_Status,
+  Transaction_Category,
+  Transaction_Status,
+} from '#gen/payments/v1/payment_pb.js';
 import type { Outcome } from '#src/connectors/connector.ts';
 import { type Database, isUnavailable } from '#src/store/database.ts';
 import { type Finish, type Finished, finishPayment } from '#src/store/payments.ts';
@@ -46,13 +51,12 @@ export type PaymentFinish = Finish & { readonly payment: Payment };
 export type TakenAttempt = {
   readonly paymentId: string;
   readonly transactionId: string;
+  /** Fencing token: how often recovery has taken the attempt to look it up. */
   readonly fence: number;
-  /** How often its outcome was looked up before. */
-  readonly lookUps: number;
   readonly vaultedToken: string | undefined;
 };
 
-/** Writes an outcome into a record, and says what is to be written of it; an unknown one is to be looked up. */
+/** Writes an outcome into a record, and says what is to be written of it; an open one is to be looked up. */
 export function finishOf(
   deps: FinishDeps,
   attempt: TakenAttempt,
@@ -72,9 +76,15 @@ export function finishOf(
     transactionId: attempt.transactionId,
     transactionStatus: Transaction_Status[states.transaction],
     fence: attempt.fence,
-    lookUpInS: outcome.kind === 'unknown' ? lookUpPauseS(deps.schedule, attempt.lookUps) : undefined,
+    lookUpInS: isLookedUp(outcome, record) ? lookUpPauseS(deps.schedule, attempt.fence) : undefined,
     vault: vaultedToken === undefined ? undefined : { token: vaultedToken, fate: open ? 'wait' : kept },
   };
+}
+
+/** Whether more is to be learned by a look-up. A wallet that is pending waits for its payer, whom no look-up hurries. */
+function isLookedUp(outcome: Outcome, record: Payment): boolean {
+  if (outcome.kind === 'pending') return record.transactions?.category === Transaction_Category.CARD;
+  return outcome.kind === 'unknown' || outcome.kind === 'to_complete';
 }
 
 const LONGEST_LOOK_UP_S = 86_400;

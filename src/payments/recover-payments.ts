@@ -1,34 +1,58 @@
 import { setTimeout } from 'node:timers/promises';
+import { equals } from '@bufbuild/protobuf';
 import { timestampMs, timestampNow } from '@bufbuild/protobuf/wkt';
-import { type Payment, Payment_Workflow, Transaction_Category } from '#gen/payments/v1/payment_pb.js';
+import {
+  type Payment,
+  Payment_Workflow,
+  ProviderDataSchema,
+  Transaction_Category,
+} from '#gen/payments/v1/payment_pb.js';
 import type { AttemptFacts } from '#src/connectors/attempt.ts';
 import type { LookUp, Outcome, ProviderConnection } from '#src/connectors/connector.ts';
-import { countOpenAttempts, type DueAttempt, postponeLookUp, takeDueAttempts } from '#src/store/look-ups.ts';
+import {
+  type DueAttempt,
+  MAX_TAKEN,
+  postponeLookUp,
+  type Take,
+  takeDueAttempts,
+} from '#src/store/look-ups.ts';
 import { type FinishDeps, finishOf, lookUpPauseS, writeFinish } from './finish-payment.ts';
+import { askableConnections } from './open-outcomes.ts';
 import { attemptFacts } from './payment-attempt.ts';
+import { leaseS } from './prepare-payment.ts';
 import { decodeRecord } from './stored-record.ts';
 
 /** What recovery needs. */
 export type RecoveryDeps = FinishDeps & {
   readonly publicUrl: () => string;
-  /** The connections in force, by id. */
+  /** The connections by which an outcome can be learned, by id. */
   readonly connections: () => ReadonlyMap<string, ProviderConnection>;
+  /** Whether a connection's provider is being left alone since its circuit is open. */
+  readonly isLeftAlone: (connectionId: string) => boolean;
   readonly recovery: RecoveryObserver;
 };
 
 /** Is told what recovery learns, for metrics and logs. */
 export type RecoveryObserver = {
-  lookedUp(attempt: DueAttempt, result: Outcome['kind'] | 'no_look_up'): void;
-  open(attempts: { open: number; oldestS: number }): void;
+  lookedUp(attempt: DueAttempt, result: Outcome['kind']): void;
   failed(error: unknown): void;
 };
 
-const BATCH = 20;
+/** Look-ups at once at one connection. Each has slots of its own, so that a slow provider delays no other's outcomes. */
+const CONNECTION_SLOTS = MAX_TAKEN;
+/** Look-ups at once, whatever the number of connections; each has one slot at least. */
+const ALL_SLOTS = 200;
+/** From the end of a look-up to the search for the next, so that one search fills several slots. */
+const BREATH_MS = 20;
+
+/** Look-ups under way, by connection. */
+type UnderWay = Map<string, Set<Promise<void>>>;
 
 /**
  * Looks up the outcomes that nobody knows: of payments whose process died, and of those whose provider did not answer.
- * Any number of replicas may run it: each takes attempts that are due under a lease by the database's clock, and a
- * fence keeps who lost it from writing. It never ends in "failed" without the provider's word.
+ * Any number of replicas may run it: each takes attempts that are due, of the connections that it can ask, under a lease
+ * by the database's clock; a fencing token keeps a replica that lost its lease from writing. It never ends in "failed"
+ * without the provider's word.
  *
  * @param options.intervalMs between two searches for what is due.
  * @returns stops it; resolves once what is under way has ended.
@@ -38,19 +62,27 @@ export function startRecovery(
   options: { readonly intervalMs: number },
 ): () => Promise<void> {
   const stop = new AbortController();
+  const underWay: UnderWay = new Map();
   const running = (async () => {
     while (!stop.signal.aborted) {
+      const wake = new AbortController();
       try {
-        const taken = await recoverDue(deps, stop.signal);
-        if (taken === BATCH) continue;
-        deps.recovery.open(await countOpenAttempts(deps.database));
+        const busy = await beginDue(deps, underWay, stop.signal);
+        // More may be due where every slot is taken.
+        if (busy.length > 0) {
+          void Promise.race(busy)
+            .then(() => setTimeout(BREATH_MS))
+            .then(() => wake.abort());
+        }
       } catch (error) {
         deps.recovery.failed(error);
       }
       // Jittered, so that replicas that started together do not search together.
       const pauseMs = options.intervalMs * (0.75 + Math.random() / 2);
-      await setTimeout(pauseMs, undefined, { signal: stop.signal }).catch(() => {});
+      const signal = AbortSignal.any([stop.signal, wake.signal]);
+      await setTimeout(pauseMs, undefined, { signal }).catch(() => {});
     }
+    await Promise.all(allOf(underWay));
   })();
 
   return async () => {
@@ -59,37 +91,86 @@ export function startRecovery(
   };
 }
 
-/** Takes what is due and looks it up. @returns how many attempts were taken. */
+/** Takes what is due, as much as there are slots for, and looks it up. @returns how many attempts were taken. */
 export async function recoverDue(deps: RecoveryDeps, stop?: AbortSignal): Promise<number> {
-  const deadlinesMs = [...deps.connections().values()].map(({ deadlineMs }) => deadlineMs);
-  const leaseS = (Math.max(0, ...deadlinesMs) + deps.schedule.leaseMarginMs) / 1000;
-  const due = await takeDueAttempts(deps.database, BATCH, leaseS);
-  await Promise.all(
-    due.map((attempt) => recoverOne(deps, attempt, stop).catch((error) => deps.recovery.failed(error))),
-  );
-  return due.length;
+  const underWay: UnderWay = new Map();
+  await beginDue(deps, underWay, stop);
+  const begun = allOf(underWay);
+  await Promise.all(begun);
+  return begun.length;
+}
+
+const allOf = (underWay: UnderWay) => [...underWay.values()].flatMap((lookUps) => [...lookUps]);
+
+/**
+ * Takes what is due and begins to look it up.
+ *
+ * @returns the look-ups under way at connections whose every slot is taken.
+ */
+async function beginDue(
+  deps: RecoveryDeps,
+  underWay: UnderWay,
+  stop: AbortSignal | undefined,
+): Promise<Promise<void>[]> {
+  const connections = deps.connections();
+  const takes = takesOf(deps, connections, underWay);
+  if (takes.length === 0) return [];
+  const due = await takeDueAttempts(deps.database, takes);
+  for (const attempt of due) {
+    const { connectionId } = attempt;
+    const lookUps = underWay.get(connectionId) ?? new Set();
+    underWay.set(connectionId, lookUps);
+    const lookUp = recoverOne(deps, connections.get(connectionId), attempt, stop)
+      .catch((error) => deps.recovery.failed(error))
+      .finally(() => lookUps.delete(lookUp));
+    lookUps.add(lookUp);
+  }
+  const taken = Map.groupBy(due, ({ connectionId }) => connectionId);
+  const full = takes.filter(({ connectionId, limit }) => taken.get(connectionId)?.length === limit);
+  return full.flatMap(({ connectionId }) => [...(underWay.get(connectionId) ?? [])]);
+}
+
+/** What may be taken now: of each connection as many as it has free slots. */
+function takesOf(
+  deps: RecoveryDeps,
+  connections: ReadonlyMap<string, ProviderConnection>,
+  underWay: UnderWay,
+): Take[] {
+  const askable = askableConnections(connections);
+  const slots = Math.max(1, Math.min(CONNECTION_SLOTS, Math.floor(ALL_SLOTS / askable.length)));
+  return askable.flatMap((one) => {
+    const connection = connections.get(one.connectionId);
+    const limit = slots - (underWay.get(one.connectionId)?.size ?? 0);
+    if (!connection || limit <= 0 || deps.isLeftAlone(one.connectionId)) return [];
+    return [{ ...one, limit, leaseS: leaseS(connection, deps.schedule) }];
+  });
 }
 
 async function recoverOne(
   deps: RecoveryDeps,
+  connection: ProviderConnection | undefined,
   attempt: DueAttempt,
   stop: AbortSignal | undefined,
 ): Promise<void> {
   const record = decodeRecord(attempt.record);
-  const lookUp = deps.connections().get(attempt.connectionId)?.lookUp;
-  const outcome = await lookUp?.(lookUpOf(deps, attempt, record));
-  deps.recovery.lookedUp(attempt, outcome?.kind ?? 'no_look_up');
-  // Whose process died is answered by its retry once something is known; till then its key is in progress. Where there
-  // is nobody to ask, that would be for ever: PENDING is then the true answer.
-  const learned = outcome !== undefined && outcome.kind !== 'unknown';
-  if (learned || (!lookUp && !attempt.answered)) {
-    await writeFinish(deps, finishOf(deps, attempt, record, outcome ?? NOBODY_KNOWS), stop);
+  const outcome = await connection?.lookUp?.(lookUpOf(deps, attempt, record));
+  if (!outcome) throw new Error(`connection ${attempt.connectionId} cannot be asked`);
+  deps.recovery.lookedUp(attempt, outcome.kind);
+  // A payment whose process died is answered by its retry once something is known; until then its key is in progress.
+  if (outcome.kind === 'unknown' || (attempt.answered && isStillPending(record, outcome))) {
+    await postponeLookUp(deps.database, attempt, lookUpPauseS(deps.schedule, attempt.fence));
   } else {
-    await postponeLookUp(deps.database, attempt, lookUpPauseS(deps.schedule, attempt.lookUps));
+    await writeFinish(deps, finishOf(deps, attempt, record, outcome), stop);
   }
 }
 
-const NOBODY_KNOWS: Outcome = { kind: 'unknown', detail: 'there is no look-up', providerData: undefined };
+/** Whether the provider has yet to decide, and the record says so already. */
+function isStillPending({ transactions }: Payment, outcome: Outcome): boolean {
+  const told = transactions?.providerData;
+  return (
+    outcome.kind === 'pending' && told !== undefined && equals(ProviderDataSchema, told, outcome.providerData)
+  );
+}
 
 function lookUpOf(deps: RecoveryDeps, attempt: DueAttempt, record: Payment): LookUp {
   return {
@@ -97,7 +178,7 @@ function lookUpOf(deps: RecoveryDeps, attempt: DueAttempt, record: Payment): Loo
     money: { minorUnits: attempt.minorUnits, currency: attempt.currency },
     reference: undefined,
     sentAtMs: timestampMs(record.transactions?.createdAt ?? timestampNow()),
-    close: attempt.lookUps > deps.schedule.lookUpsBeforeClosing,
+    close: attempt.fence > deps.schedule.lookUpsBeforeClosing,
     of: lookedUp(deps, attempt, record),
   };
 }

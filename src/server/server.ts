@@ -15,6 +15,7 @@ import { createMetrics } from '#src/observe/metrics.ts';
 import {
   observeCatalogue,
   observeDatabase,
+  observeOpenOutcomes,
   observePayments,
   observeRecovery,
   observeReloads,
@@ -24,6 +25,11 @@ import {
 } from '#src/observe/observe.ts';
 import { createTracing, NO_TRACING } from '#src/observe/tracing.ts';
 import type { PaymentDeps } from '#src/payments/create-payment.ts';
+import {
+  type OpenOutcomesWatch,
+  type UnaskableOutcomes,
+  watchOpenOutcomes,
+} from '#src/payments/open-outcomes.ts';
 import { startRecovery } from '#src/payments/recover-payments.ts';
 import { createApprovalRates } from '#src/routing/approval-rates.ts';
 import { ServiceError } from '#src/service-error.ts';
@@ -56,6 +62,8 @@ export type Server = {
    * @throws CatalogueError; then the one before stays in force.
    */
   replaceCatalogue(catalogue: Catalogue): void;
+  /** Open outcomes that could not be looked up when it started to listen. */
+  readonly unaskable: () => readonly UnaskableOutcomes[];
   /** Counts and logs how a reload went. */
   readonly reloaded: (failure: unknown) => void;
   /** Stops accepting, finishes what is in flight, then lets go of everything but the database. */
@@ -135,6 +143,8 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     ? await mountSandbox(app, { ...options, address: () => address, apiKey: sandboxApiKey })
     : undefined;
   let stopRecovery: (() => Promise<void>) | undefined;
+  let openOutcomes: OpenOutcomesWatch | undefined;
+  let unaskable: readonly UnaskableOutcomes[] = [];
 
   let sandboxUrl: string | undefined;
   let probing: NodeJS.Timeout | undefined;
@@ -167,9 +177,20 @@ export async function createServer(options: ServerOptions): Promise<Server> {
         for (const { probeIfDue } of open?.health.values() ?? []) probeIfDue();
       }, PROBE_EVERY_MS);
       stopRecovery = startRecovery(
-        { ...deps, recovery: observeRecovery(metrics, log), connections },
+        {
+          ...deps,
+          recovery: observeRecovery(metrics, log),
+          connections,
+          isLeftAlone: (id) => open?.health.get(id)?.isLeftAlone() ?? false,
+        },
         { intervalMs: config.recoveryIntervalMs },
       );
+      openOutcomes = watchOpenOutcomes({
+        ...deps,
+        openOutcomes: observeOpenOutcomes(metrics, log),
+        connections,
+      });
+      unaskable = await openOutcomes.look();
       return address;
     },
     replaceCatalogue(catalogue) {
@@ -177,16 +198,18 @@ export async function createServer(options: ServerOptions): Promise<Server> {
       if (!before) throw new Error('nothing is open yet');
       const after = openNext(catalogue);
       open = after;
+      void openOutcomes?.look();
       const gone = Promise.allSettled([...inFlight]).then(() => before.close(after));
       closing = Promise.allSettled([closing, gone]);
     },
+    unaskable: () => unaskable,
     reloaded: observeReloads(metrics, log),
     async close() {
       await app.close();
       clearInterval(probing);
       // Who left before the answer is not waited for by the listener, but what was begun for them is finished.
       await Promise.allSettled(inFlight);
-      await stopRecovery?.();
+      await Promise.all([stopRecovery?.(), openOutcomes?.stop()]);
       await closing;
       await open?.close();
       await sandbox?.close();

@@ -1,6 +1,6 @@
 import type { Database } from './database.ts';
 
-/** An attempt whose outcome is open and due to be looked up, taken by who asked. */
+/** An attempt whose outcome is open and due to be looked up, taken by the caller. */
 export type DueAttempt = {
   readonly transactionId: string;
   readonly paymentId: string;
@@ -9,13 +9,11 @@ export type DueAttempt = {
   readonly currency: string;
   readonly capture: boolean;
   readonly vaultedToken: string | undefined;
-  /** What a finish must name: it holds until somebody else takes the attempt. */
+  /** Fencing token that a finish must present: how often the attempt was taken, this time included. */
   readonly fence: number;
-  /** How often it was taken, this time included. */
-  readonly lookUps: number;
   /** An encoded Payment: the record as it stands. */
   readonly record: Uint8Array;
-  /** Whether its creation was answered; until then its key is in progress. */
+  /** Whether the response to its creation is stored; until then its key is in progress. */
   readonly answered: boolean;
 };
 
@@ -28,35 +26,100 @@ type DueRow = {
   capture: boolean;
   vaulted_token: string | null;
   fence: number;
-  look_ups: number;
   record: Buffer;
   answered: boolean;
 };
 
-// Leases go by the database's clock, so that no replica's own matters; locked rows are another replica's, and skipped.
+/** A connection that this replica can ask about its attempts. */
+export type AskableConnection = { readonly connectionId: string; readonly identity: string };
+
+/** How many attempts of a connection are taken, and for how long each is left to the caller. */
+export type Take = AskableConnection & { readonly limit: number; readonly leaseS: number };
+
+const DUE_ATTEMPT = `t.id, t.payment_id, t.connection_id, t.amount_minor_units, t.currency, t.capture,
+      t.vaulted_token, t.fence, p.record, p.answer IS NOT NULL AS answered`;
+
+/** The most attempts of one connection that are taken at once. */
+export const MAX_TAKEN = 20;
+
+// Leases go by the database's clock, so that no replica's own matters. Rows that another replica has locked are skipped.
+// An attempt without an identity was begun by a release that stored none. A limit that the planner does not know it
+// takes for a tenth of the table, and reads all of it: hence the constant below the one asked for.
 const TAKE = {
   name: 'take_due_attempts',
   text: `
     WITH due AS (
-      SELECT id FROM transaction WHERE look_up_at <= now()
-      ORDER BY look_up_at LIMIT $1 FOR UPDATE SKIP LOCKED
+      SELECT open.id, take.lease_s
+      FROM unnest($1::text[], $2::text[], $3::integer[], $4::float8[]) AS take(connection_id, identity, most, lease_s),
+        LATERAL (
+          SELECT id FROM (
+            SELECT id FROM transaction
+            WHERE connection_id = take.connection_id AND look_up_at <= now()
+              AND (connection_identity = take.identity OR connection_identity IS NULL)
+            ORDER BY look_up_at LIMIT ${MAX_TAKEN} FOR UPDATE SKIP LOCKED
+          ) longest LIMIT take.most
+        ) open
     )
-    UPDATE transaction t
-    SET fence = t.fence + 1, look_ups = t.look_ups + 1, look_up_at = now() + make_interval(secs => $2)
+    UPDATE transaction t SET fence = t.fence + 1, look_up_at = now() + make_interval(secs => due.lease_s)
     FROM due, payment p
     WHERE t.id = due.id AND p.id = t.payment_id
-    RETURNING t.id, t.payment_id, t.connection_id, t.amount_minor_units, t.currency, t.capture, t.vaulted_token,
-      t.fence, t.look_ups, p.record, p.answer IS NOT NULL AS answered`,
+    RETURNING ${DUE_ATTEMPT}`,
 };
 
-/** Takes up to `limit` attempts that are due, each for `leaseS` seconds, the longest due first. */
-export async function takeDueAttempts(
+/** Takes attempts that are due, of each connection those that have been due for longest, MAX_TAKEN of them at most. */
+export async function takeDueAttempts(database: Database, takes: readonly Take[]): Promise<DueAttempt[]> {
+  const { rows } = await database.query<DueRow>(TAKE, [
+    takes.map(({ connectionId }) => connectionId),
+    takes.map(({ identity }) => identity),
+    takes.map(({ limit }) => limit),
+    takes.map(({ leaseS }) => leaseS),
+  ]);
+  return rows.map(dueAttempt);
+}
+
+const MAX_UNANSWERED_TAKEN = 100;
+
+const TAKE_UNANSWERED = {
+  name: 'take_unanswered_attempts',
+  text: `
+    WITH due AS (
+      SELECT t.id FROM transaction t JOIN payment p ON p.id = t.payment_id
+      WHERE t.look_up_at <= now() - make_interval(secs => $3) AND p.answer IS NULL
+        AND NOT EXISTS (
+          SELECT FROM unnest($1::text[], $2::text[]) AS askable(connection_id, identity)
+          WHERE askable.connection_id = t.connection_id
+            AND (askable.identity = t.connection_identity OR t.connection_identity IS NULL)
+        )
+      LIMIT ${MAX_UNANSWERED_TAKEN} FOR UPDATE OF t SKIP LOCKED
+    )
+    UPDATE transaction t SET fence = t.fence + 1, look_up_at = now() + make_interval(secs => $4)
+    FROM due, payment p
+    WHERE t.id = due.id AND p.id = t.payment_id
+    RETURNING ${DUE_ATTEMPT}`,
+};
+
+/**
+ * Takes attempts of payments without a response that this replica cannot ask about, and that no other replica has taken
+ * although they were due; a hundred at most.
+ *
+ * @param options.dueForS for how long they were due.
+ */
+export async function takeUnansweredAttempts(
   database: Database,
-  limit: number,
-  leaseS: number,
+  askable: readonly AskableConnection[],
+  options: { readonly dueForS: number; readonly leaseS: number },
 ): Promise<DueAttempt[]> {
-  const { rows } = await database.query<DueRow>(TAKE, [limit, leaseS]);
-  return rows.map((row) => ({
+  const { rows } = await database.query<DueRow>(TAKE_UNANSWERED, [
+    askable.map(({ connectionId }) => connectionId),
+    askable.map(({ identity }) => identity),
+    options.dueForS,
+    options.leaseS,
+  ]);
+  return rows.map(dueAttempt);
+}
+
+function dueAttempt(row: DueRow): DueAttempt {
+  return {
     transactionId: row.id,
     paymentId: row.payment_id,
     connectionId: row.connection_id,
@@ -65,10 +128,9 @@ export async function takeDueAttempts(
     capture: row.capture,
     vaultedToken: row.vaulted_token ?? undefined,
     fence: row.fence,
-    lookUps: row.look_ups,
     record: row.record,
     answered: row.answered,
-  }));
+  };
 }
 
 const POSTPONE = {
@@ -87,15 +149,48 @@ export async function postponeLookUp(
   await database.query(POSTPONE, [attempt.transactionId, attempt.fence, inS]);
 }
 
+/** Open attempts of one connection, begun while it stood for one account. */
+export type OpenAttempts = {
+  readonly connectionId: string;
+  /** undefined: begun by a release that stored none. */
+  readonly identity: string | undefined;
+  /** Those of requests under way included. */
+  readonly open: number;
+  /** Those of them that are due, and that nobody has taken. */
+  readonly due: number;
+  /** For how long the oldest has been open. */
+  readonly oldestS: number;
+};
+
+type OpenRow = {
+  connection_id: string;
+  connection_identity: string | null;
+  open: number;
+  due: number;
+  oldest_s: number;
+};
+
 const COUNT_OPEN = {
   name: 'count_open_attempts',
   text: `
-    SELECT count(*)::integer AS open, coalesce(extract(epoch FROM now() - min(created_at)), 0)::float8 AS oldest_s
-    FROM transaction WHERE look_up_at IS NOT NULL`,
+    SELECT connection_id, connection_identity, count(*)::integer AS open,
+      (count(*) FILTER (WHERE look_up_at <= now()))::integer AS due,
+      extract(epoch FROM now() - min(created_at))::float8 AS oldest_s
+    FROM (
+      SELECT connection_id, connection_identity, look_up_at, created_at
+      FROM transaction WHERE look_up_at IS NOT NULL LIMIT $1
+    ) open
+    GROUP BY connection_id, connection_identity ORDER BY connection_id, connection_identity`,
 };
 
-/** How many outcomes are open, those of requests under way included, and for how long the oldest has been. */
-export async function countOpenAttempts(database: Database): Promise<{ open: number; oldestS: number }> {
-  const { rows } = await database.query<{ open: number; oldest_s: number }>(COUNT_OPEN);
-  return { open: rows[0]?.open ?? 0, oldestS: rows[0]?.oldest_s ?? 0 };
+/** Counts the attempts whose outcome is open, up to `limit` of them, by connection and account. */
+export async function countOpenAttempts(database: Database, limit: number): Promise<OpenAttempts[]> {
+  const { rows } = await database.query<OpenRow>(COUNT_OPEN, [limit]);
+  return rows.map((row) => ({
+    connectionId: row.connection_id,
+    identity: row.connection_identity ?? undefined,
+    open: row.open,
+    due: row.due,
+    oldestS: row.oldest_s,
+  }));
 }

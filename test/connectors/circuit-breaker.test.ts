@@ -176,3 +176,31 @@ it('tells each new state', async () => {
   await make(approved);
   expect(states).toEqual(['OPEN', 'HALF_OPEN', 'OPEN', 'HALF_OPEN', 'OPEN', 'HALF_OPEN', 'CLOSED']);
 });
+
+describe('a provider is left alone by look-ups', () => {
+  it('while its circuit is open, until a probe was answered', async () => {
+    const { open, health, probes } = guarded({ probed: true });
+    expect(health.isLeftAlone()).toBe(false);
+    await open();
+    expect(health.isLeftAlone()).toBe(true);
+    later(1_000);
+    health.probeIfDue();
+    expect(health.isLeftAlone()).toBe(true);
+    await probes[0]?.end(false);
+    expect(health.isLeftAlone()).toBe(true);
+    later(2_000);
+    health.probeIfDue();
+    await probes[1]?.end(true);
+    // Without a payment to try it out the circuit stays half open; its outcomes are to be learned all the same.
+    expect(health.state()).toBe('HALF_OPEN');
+    expect(health.isLeftAlone()).toBe(false);
+  });
+
+  it('until the pause is over where it cannot be probed, so that look-ups need no payment to go on', async () => {
+    const { open, health } = guarded();
+    await open();
+    expect(health.isLeftAlone()).toBe(true);
+    later(1_000);
+    expect(health.isLeftAlone()).toBe(false);
+  });
+});

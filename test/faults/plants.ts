@@ -15,13 +15,12 @@ export type Plant = {
 };
 
 const NEVER_RECOVER = `  const due: DueAttempt[] = [];
-  void takeDueAttempts;
-  void leaseS;`;
+  void takeDueAttempts;`;
 
 export const PLANTS: Readonly<Record<string, Plant>> = {
   'no-recovery': {
     file: 'src/payments/recover-payments.ts',
-    find: '  const due = await takeDueAttempts(deps.database, BATCH, leaseS);',
+    find: '  const due = await takeDueAttempts(deps.database, takes);',
     replacement: NEVER_RECOVER,
     cases: ['killed after sending, before the answer'],
     violates: ['I2'],
@@ -59,6 +58,14 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
   const holder = await claimKey(deps, claim, read, claimBeforeMs);`,
     cases: ['100 at once: same key, same body', 'killed before the claim'],
     violates: ['I1', 'I2'],
+  },
+  'ask-any-account': {
+    file: 'src/store/look-ups.ts',
+    find: `            WHERE connection_id = take.connection_id AND look_up_at <= now()
+              AND (connection_identity = take.identity OR connection_identity IS NULL)`,
+    replacement: '            WHERE connection_id = take.connection_id AND look_up_at <= now()',
+    cases: ['look-ups: a connection re-pointed while the service was down'],
+    violates: ['I2'],
   },
   'go-on-after-unknown': {
     file: 'src/payments/make-attempts.ts',

@@ -1,8 +1,10 @@
+import { randomUUID } from 'node:crypto';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
+import { catalogueOf } from './catalogue.ts';
 import { type Cluster, HASH_KEY, VAULT_KEY } from './cluster.ts';
 import { startDatabaseProxy } from './database-proxy.ts';
 import { createGate, type Gate } from './gate.ts';
@@ -31,6 +33,10 @@ export type World = {
   /** How many handles each replica held once it had started. */
   readonly baselines: ReadonlyMap<Process, number>;
   startReplica(options?: ReplicaOptions): Promise<Process>;
+  /** Writes the catalogue with a change. @returns its file, for a replica's CATALOGUE_FILE. */
+  catalogueWith(change: (text: string) => string): string;
+  /** Starts a provider with a ledger of its own; `url` is its port. */
+  startProvider(): Promise<Process>;
   order(options?: OrderOptions): Order;
   /** Sends an order again and again, each time to a replica that is alive, until it is answered with a payment. */
   insist(order: Order): Promise<Answer>;
@@ -47,8 +53,8 @@ export type World = {
   readonly skipped: () => string | undefined;
   /** Does something once the database is gone. */
   atEnd(undo: () => Promise<void>): void;
-  /** What the judge has, from its own mouth. */
-  ledger(): Promise<LedgerLine[]>;
+  /** What the judge, or another provider, has, from its own mouth. */
+  ledger(of?: Process): Promise<LedgerLine[]>;
   ledgerFile(): string;
   close(): Promise<void>;
 };
@@ -72,8 +78,6 @@ export type ReplicaOptions = {
   readonly checkout?: string;
 };
 
-/** How long the service waits for the provider, in these runs. */
-export const PROVIDER_TIMEOUT_MS = 1_000;
 const API_KEY = 'faults_api_key';
 const PROVIDER_ANNOUNCES = /sandbox provider: http:\/\/127\.0\.0\.1:(\d+)/;
 const SERVICE_ANNOUNCES = /Payments service: (http:\/\/\S+)/;
@@ -102,16 +106,23 @@ export async function openWorld(options: {
   const ledgerFile = join(home, 'ledger.jsonl');
   const gate = createGate();
   const databaseUrl = new URL(await cluster.createDatabase());
-  const judge = await startProcess({
-    checkout,
-    program: 'src/sandbox/main.ts',
-    args: ['--ledger-file', ledgerFile, '--port', '0', '--api-key', API_KEY],
-    announces: PROVIDER_ANNOUNCES,
-  });
+  const startJudge = (file: string) =>
+    startProcess({
+      checkout,
+      program: 'src/sandbox/main.ts',
+      args: ['--ledger-file', file, '--port', '0', '--api-key', API_KEY],
+      announces: PROVIDER_ANNOUNCES,
+    });
+  const judge = await startJudge(ledgerFile);
   const database = await startDatabaseProxy(cluster.port(), gate);
   const provider = await startProviderProxy(Number(judge.url), gate);
-  const catalogueFile = join(home, 'catalogue.yaml');
-  writeFileSync(catalogueFile, catalogueOf(provider.port, Number(judge.url)));
+  const catalogue = catalogueOf(provider.port, Number(judge.url));
+  const catalogueWith: World['catalogueWith'] = (change) => {
+    const file = join(home, `catalogue-${randomUUID()}.yaml`);
+    writeFileSync(file, change(catalogue));
+    return file;
+  };
+  const catalogueFile = catalogueWith((text) => text);
 
   const random = createRandom(options.seed);
   const orders: Order[] = [];
@@ -198,6 +209,12 @@ export async function openWorld(options: {
       baselines.set(replica, replica.usage().handles);
       return replica;
     },
+    catalogueWith,
+    async startProvider() {
+      const other = await startJudge(join(home, `ledger-${randomUUID()}.jsonl`));
+      undoing.push(() => other.kill());
+      return other;
+    },
     order(orderOptions) {
       const order = makeOrder(random, orderOptions);
       orders.push(order);
@@ -219,7 +236,7 @@ export async function openWorld(options: {
     },
     skipped: () => skipped,
     atEnd: (undo) => void undoing.push(undo),
-    ledger: () => readLedger(`http://127.0.0.1:${judge.url}`),
+    ledger: (of = judge) => readLedger(`http://127.0.0.1:${of.url}`),
     ledgerFile: () => (existsSync(ledgerFile) ? readFileSync(ledgerFile, 'utf8') : ''),
     async close() {
       await watch.stop();
@@ -244,40 +261,4 @@ async function readLedger(url: string): Promise<LedgerLine[]> {
     after = page.next;
   }
   return lines;
-}
-
-/**
- * Cards go to the judge, and what surely came to nothing there, or softly declined, to the judge's other acquirer. By
- * country, they go to a provider that refuses, that has no address, or that speaks no TLS; or to all three before the
- * judge.
- */
-function catalogueOf(providerPort: number, judgePort: number): string {
-  const connections = [
-    ['judge', `http://127.0.0.1:${providerPort}`, 'ONE'],
-    ['judge-two', `http://127.0.0.1:${providerPort}`, 'TWO'],
-    ['refused', 'http://127.0.0.1:1', 'ONE'],
-    ['dns', 'http://provider.invalid', 'ONE'],
-    ['tls', `https://127.0.0.1:${judgePort}`, 'ONE'],
-  ];
-  const connection = connections.map(
-    ([id, url, acquirer]) => `
-  - id: ${id}
-    provider_id: JUDGE
-    connector: sandbox
-    settings: { base_url: '${url}', timeout_ms: ${PROVIDER_TIMEOUT_MS}, acquirer: ${acquirer} }
-    secrets_from_environment: { api_key: FAULTS_API_KEY }
-    circuit_breaker: { off: true }`,
-  );
-  return `payment_method_types:
-  - { type: CARD, category: CARD, workflows: [DIRECT] }
-connections:${connection.join('')}
-routes:
-  - { id: 1, condition: country == 'BR', targets: [{ connection: refused }] }
-  - { id: 2, condition: country == 'MX', targets: [{ connection: dns }] }
-  - { id: 3, condition: country == 'CO', targets: [{ connection: tls }] }
-  - id: 4
-    condition: country == 'PE'
-    targets: [{ connection: refused }, { connection: dns }, { connection: tls }, { connection: judge }]
-  - { id: 5, targets: [{ connection: judge }, { connection: judge-two }], failover: { soft_declines: true } }
-`;
 }

@@ -15,7 +15,7 @@ import {
   PENDING,
   shownOf,
 } from './attempt-outcomes.ts';
-import { openScriptedPayments, type ScriptedPayments } from './scripted-payments.ts';
+import { isOpen, openScriptedPayments, type ScriptedPayments } from './scripted-payments.ts';
 
 const CARD = cardPayment();
 
@@ -65,7 +65,7 @@ describe('no sequence of outcomes', () => {
             id: transactionId,
             connection_id: connectionId,
             status: shown[i]?.status,
-            open: made[i]?.kind === 'unknown',
+            open: made[i] !== undefined && isOpen(made[i]),
           })),
         );
 

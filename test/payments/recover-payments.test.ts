@@ -1,125 +1,35 @@
-import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
-import { pino } from 'pino';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import {
-  type Payment,
-  Payment_Status,
-  PaymentSchema,
-  ProviderDataSchema,
-} from '#gen/payments/v1/payment_pb.js';
-import { systemClock } from '#src/clock.ts';
-import { CARDS_ONLY } from '#src/connectors/capabilities.ts';
-import type { LookUp, Outcome, ProviderConnection } from '#src/connectors/connector.ts';
-import { finishOf, type TakenAttempt, writeFinish } from '#src/payments/finish-payment.ts';
-import { type RecoveryDeps, recoverDue, startRecovery } from '#src/payments/recover-payments.ts';
+import { describe, expect, it } from 'vitest';
+import { Payment_Status } from '#gen/payments/v1/payment_pb.js';
+import type { LookUp } from '#src/connectors/connector.ts';
+import { finishOf, writeFinish } from '#src/payments/finish-payment.ts';
+import { recoverDue } from '#src/payments/recover-payments.ts';
 import { decodeRecord } from '#src/payments/stored-record.ts';
-import { type Database, openDatabase } from '#src/store/database.ts';
-import { findByKey, getPaymentRecord } from '#src/store/payments.ts';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
-import { claimAttempt, type OpenAttempt } from '../support/open-attempts.ts';
+import { findByKey } from '#src/store/payments.ts';
+import { claimAttempt } from '../support/open-attempts.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
-import { openTables, type Tables } from '../support/tables.ts';
+import {
+  APPROVED,
+  answerOf,
+  asked,
+  connectionOf,
+  copyOf,
+  DECLINED,
+  database,
+  depsOf,
+  depsWith,
+  makeDue,
+  NOT_SENT,
+  onOwnDatabase,
+  rowOf,
+  rowsOf,
+  seen,
+  standing,
+  tables,
+  takenBy,
+  UNKNOWN,
+} from './recovery-under-test.ts';
 
-const providerData = create(ProviderDataSchema, { id: 'SCRIPTED', transactionId: 'ch_1' });
-const APPROVED: Outcome = {
-  kind: 'approved',
-  providerData,
-  authorizationCode: 'A1B2C3',
-  retrievalReferenceNumber: '012345678901',
-};
-const DECLINED: Outcome = { kind: 'declined', providerData, iso8583Code: '51' };
-const NOT_SENT: Outcome = { kind: 'not_sent', detail: 'closed', because: 'turned_away' };
-const UNKNOWN: Outcome = { kind: 'unknown', detail: 'silence', providerData: undefined };
-
-let test: TestDatabase;
-let database: Database;
-let tables: Tables;
-let asked: LookUp[];
-let seen: string[];
-let open: number[];
-
-beforeAll(async () => {
-  test = await createTestDatabase();
-  database = openDatabase({ url: test.url, maxConnections: 4, log: pino({ level: 'silent' }) });
-  tables = await openTables(test.url);
-  await tables.query('INSERT INTO account (id, name) VALUES ($1, $2)', [ACCOUNT_ONE, 'Recovery']);
-});
-beforeEach(async () => {
-  await tables.query('TRUNCATE payment, transaction, vaulted_token');
-  [asked, seen, open] = [[], [], []];
-});
-afterAll(async () => {
-  await tables?.close();
-  await database?.close();
-  await test?.drop();
-});
-
-/** Recovery at a provider whose word is always the same. */
-function depsOf(says: Outcome | ((query: LookUp) => Promise<Outcome>) | 'no look-up'): RecoveryDeps {
-  const lookUp = async (query: LookUp) => {
-    asked.push(query);
-    return typeof says === 'function' ? says(query) : (says as Outcome);
-  };
-  const connection: ProviderConnection = {
-    identity: 'scripted',
-    capabilities: CARDS_ONLY,
-    capture: undefined,
-    cancel: undefined,
-    refund: undefined,
-    complete: undefined,
-    readNotification: undefined,
-    pay: () => Promise.reject(new Error('recovery never sends')),
-    lookUp: says === 'no look-up' ? undefined : lookUp,
-    probe: undefined,
-    deadlineMs: 1_000,
-    close: async () => {},
-  };
-  return {
-    database,
-    now: systemClock(),
-    publicUrl: () => 'https://payments.example',
-    encodeAnswer: (record) => Buffer.from(`${record.id} ${Payment_Status[record.status]}`),
-    observer: { finished: () => {}, finishFailed: () => {} },
-    schedule: { leaseMarginMs: 1_000, firstLookUpMs: 5_000, lookUpsBeforeClosing: 3 },
-    connections: () => new Map([['scripted', connection]]),
-    recovery: {
-      lookedUp: (_attempt, result) => seen.push(result),
-      open: (attempts) => open.push(attempts.open),
-      failed: (error) => seen.push(String(error)),
-    },
-  };
-}
-
-async function standing(attempt: OpenAttempt): Promise<Payment> {
-  const record = await getPaymentRecord(database, attempt.paymentId, ACCOUNT_ONE);
-  return decodeRecord(record ?? new Uint8Array());
-}
-
-async function answerOf(attempt: OpenAttempt): Promise<string | undefined> {
-  const held = await findByKey(database, ACCOUNT_ONE, attempt.idempotencyKey);
-  return held?.answer && Buffer.from(held.answer).toString();
-}
-
-async function rowOf(attempt: OpenAttempt): Promise<Record<string, unknown>> {
-  const [row] = await tables.query(
-    `SELECT p.status, t.status AS transaction_status, t.fence, t.look_ups,
-      extract(epoch FROM t.look_up_at - now())::float8 AS due_in_s
-      FROM payment p JOIN transaction t ON t.payment_id = p.id WHERE p.id = $1`,
-    [attempt.paymentId],
-  );
-  return row ?? {};
-}
-
-const makeDue = () => tables.query('UPDATE transaction SET look_up_at = now() WHERE look_up_at IS NOT NULL');
-
-const takenBy = (attempt: OpenAttempt, fence: number): TakenAttempt => ({
-  ...attempt,
-  fence,
-  lookUps: fence,
-});
-
-/** A record of one's own, as another process has read it. */
-const copyOf = ({ record }: OpenAttempt) => fromBinary(PaymentSchema, toBinary(PaymentSchema, record));
+onOwnDatabase();
 
 describe('an outcome that nobody knows', () => {
   it.each([
@@ -172,7 +82,7 @@ describe('an outcome that nobody knows', () => {
 
   it('is never asked for more seldom than once a day and a fifth', async () => {
     const attempt = await claimAttempt(database);
-    await tables.query('UPDATE transaction SET look_ups = 1000000');
+    await tables.query('UPDATE transaction SET fence = 1000000');
     await recoverDue(depsOf(UNKNOWN));
     const { due_in_s } = await rowOf(attempt);
     expect(due_in_s).toBeGreaterThan(86_400 * 0.79);
@@ -188,15 +98,38 @@ describe('an outcome that nobody knows', () => {
     expect(asked.map(({ close }) => close)).toEqual([false, false, false, true, true]);
   });
 
-  it('stays PENDING, and counts as open, when its connection is gone or offers no look-up', async () => {
-    const gone = await claimAttempt(database, { connectionId: 'gone' });
-    const mute = await claimAttempt(database);
-    const stop = startRecovery(depsOf('no look-up'), { intervalMs: 20 });
-    await expect.poll(() => open, { timeout: 10_000 }).toContain(2);
-    await stop();
-    expect(await rowOf(gone)).toMatchObject({ status: 'PENDING', look_ups: 1 });
-    expect(await rowOf(mute)).toMatchObject({ status: 'PENDING', look_ups: 1 });
-    expect(seen).toEqual(['no_look_up', 'no_look_up']);
+  it('is left to other replicas, as it is, where its connection is gone, is another account, or offers no look-up', async () => {
+    const attempts = [
+      await claimAttempt(database, { connectionId: 'gone' }),
+      await claimAttempt(database, { identity: 'another account' }),
+      await claimAttempt(database, { connectionId: 'mute' }),
+    ];
+    const before = await rowsOf(attempts);
+    const mute = connectionOf(APPROVED, { lookUp: undefined });
+    expect(await recoverDue(depsWith({ scripted: connectionOf(APPROVED), mute }))).toBe(0);
+    expect(asked).toEqual([]);
+    const after = await rowsOf(attempts);
+    expect(after.map(({ status, fence }) => [status, fence])).toEqual(
+      before.map(({ status, fence }) => [status, fence]),
+    );
+    expect(after.every(({ due_in_s }) => Number(due_in_s) <= 0)).toBe(true);
+  });
+
+  it('is taken for as long as its own provider may take, and the margin', async () => {
+    const attempts = [await claimAttempt(database), await claimAttempt(database, { connectionId: 'slow' })];
+    const leased = Promise.withResolvers<Record<string, unknown>[]>();
+    const says = async () => {
+      if (asked.length === 2) leased.resolve(await rowsOf(attempts));
+      await leased.promise;
+      return UNKNOWN;
+    };
+    const slow = connectionOf(says, { deadlineMs: 60_000 });
+    await recoverDue(depsWith({ scripted: connectionOf(says), slow }));
+    const rows = await leased.promise;
+    expect(rows[0]?.due_in_s).toBeGreaterThan(1.5);
+    expect(rows[0]?.due_in_s).toBeLessThan(2.1);
+    expect(rows[1]?.due_in_s).toBeGreaterThan(60);
+    expect(rows[1]?.due_in_s).toBeLessThan(61.1);
   });
 
   it('does not keep others from being looked up when asking for it fails', async () => {
@@ -257,16 +190,6 @@ describe('who has lost an attempt', () => {
     }
     expect([await rowOf(attempt), await standing(attempt), await answerOf(attempt)]).toEqual(before);
     expect(await tables.query('SELECT active FROM vaulted_token')).toEqual([{ active: true }]);
-  });
-});
-
-describe('two recoveries at once', () => {
-  it('look up different attempts', async () => {
-    await Promise.all(Array.from({ length: 30 }, () => claimAttempt(database)));
-    const deps = depsOf(APPROVED);
-    const taken = await Promise.all([recoverDue(deps), recoverDue(deps)]);
-    expect(taken.reduce((sum, count) => sum + count, 0)).toBe(asked.length);
-    expect(new Set(asked.map(({ transactionId }) => transactionId)).size).toBe(asked.length);
   });
 });
 

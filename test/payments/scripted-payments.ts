@@ -40,7 +40,7 @@ export type Script = {
   readonly softDeclines?: boolean;
   /** Whether a target's circuit lets payments pass; all do by default. */
   readonly isAvailable?: (connectionId: string) => boolean;
-  /** What is learned of an attempt that was sent and whose outcome is unknown. */
+  /** What is learned of an attempt that was sent and whose outcome is unknown or pending. */
   readonly truth?: Outcome;
   /** Runs instead of each statement to the database, of which it is told the name. */
   readonly around?: <T>(statement: string, run: () => Promise<T>) => Promise<T>;
@@ -137,14 +137,15 @@ function scriptedPayment(opened: Opened, request: RequestJson, script: Script): 
   const connections = scriptedConnections(script, calls, tables);
   const deps = depsOf(opened, script, connections);
   const failed = (error: unknown) => Promise.reject(error);
-  const recovery = { lookedUp: () => {}, open: () => {}, failed };
+  const recovery = { lookedUp: () => {}, failed };
+  const isLeftAlone = () => false;
   const caller = { accountId: ACCOUNT_ONE, idempotencyKey: randomUUID(), secretPresented: true };
   const message = decode(parseJson(Buffer.from(JSON.stringify(request))));
   const send = () => createPayment(deps, message, caller);
   async function recover() {
     do {
       await tables.query('UPDATE transaction SET look_up_at = now() WHERE look_up_at IS NOT NULL');
-    } while (await recoverDue({ ...deps, database, connections: () => connections, recovery }));
+    } while (await recoverDue({ ...deps, database, connections: () => connections, isLeftAlone, recovery }));
   }
   return {
     calls,
@@ -226,6 +227,9 @@ function catalogueOf({ outcomes, maxAttempts, softDeclines = false }: Script) {
   });
 }
 
+/** Whether a card payment that comes to this is looked up. */
+export const isOpen = ({ kind }: Outcome) => kind === 'unknown' || kind === 'pending';
+
 function truthOf({ truth }: Script): Outcome {
   if (!truth) throw new Error('the script does not say what became of it');
   return truth;
@@ -250,7 +254,7 @@ function scriptedConnections(script: Script, calls: Call[], tables: Tables): Map
     },
     async lookUp({ transactionId, close }: LookUp) {
       const call = calls.find((one) => one.transactionId === transactionId);
-      if (call) return outcome.kind === 'unknown' ? truthOf(script) : outcome;
+      if (call) return isOpen(outcome) ? truthOf(script) : outcome;
       if (!close) return { kind: 'unknown', detail: 'not heard of', providerData: undefined };
       closed.add(transactionId);
       return { kind: 'not_sent', detail: 'closed', because: 'turned_away' };

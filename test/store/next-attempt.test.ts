@@ -67,6 +67,14 @@ const attempts = () =>
     { id: string; look_up_at: Date | null; status: string }[]
   >;
 
+const takeDue = () => {
+  const take = { limit: 10, leaseS: LEASE_S };
+  return takeDueAttempts(database, [
+    { ...take, connectionId: 'scripted', identity: 'scripted' },
+    { ...take, connectionId: 'second', identity: 'second account' },
+  ]);
+};
+
 const everything = async () => [await attempts(), await tables.query('SELECT * FROM payment')];
 
 describe('beginning the next attempt', () => {
@@ -121,16 +129,14 @@ describe('beginning the next attempt', () => {
   it('said again once recovery has taken what it began is false', async () => {
     const begin = nextOf(await claimAttempt(database, { leaseS: LEASE_S }));
     await beginNextAttempt(database, { ...begin, next: { ...begin.next, leaseS: 0 } });
-    expect(await takeDueAttempts(database, 10, LEASE_S)).toMatchObject([
-      { transactionId: begin.next.transactionId, record: MOVED },
-    ]);
+    expect(await takeDue()).toMatchObject([{ transactionId: begin.next.transactionId, record: MOVED }]);
     const before = await everything();
     expect(await beginNextAttempt(database, begin)).toBe(false);
     expect(await everything()).toEqual(before);
   });
 
   it.each<[string, (attempt: OpenAttempt) => Promise<unknown>]>([
-    ['recovery has taken the last attempt', () => takeDueAttempts(database, 10, LEASE_S)],
+    ['recovery has taken the last attempt', () => takeDue()],
     ['its outcome is written', (attempt) => finish(attempt)],
     ['the payment has gone on to another attempt', (attempt) => beginNextAttempt(database, nextOf(attempt))],
   ])('is false, and changes nothing, when %s', async (_name, happens) => {
@@ -175,7 +181,7 @@ describe('beginning the next attempt', () => {
       const attempt = await claimAttempt(database, { leaseS: 0 });
       const both = [
         () => beginNextAttempt(database, nextOf(attempt)),
-        async () => (await takeDueAttempts(database, 10, LEASE_S)).length > 0,
+        async () => (await takeDue()).length > 0,
       ];
       if (i % 2) both.reverse();
       const done = await Promise.all(both.map((one) => one()));

@@ -19,6 +19,8 @@ export type TestServer = {
   readonly keys: InstallationKeys;
   /** Every line that the service logged, as it would stand in a file. */
   readonly logLines: readonly string[];
+  /** Puts the text of another catalogue in force. */
+  replaceCatalogue(text: string): void;
   close(): Promise<void>;
 };
 
@@ -65,6 +67,7 @@ export async function startTestServer(
     databaseUrl,
     keys,
     logLines,
+    replaceCatalogue: (text) => server.replaceCatalogue(parseCatalogue(text, 'catalogue')),
     async close() {
       await server.close();
       await database.close();

@@ -1,0 +1,166 @@
+import { setTimeout } from 'node:timers/promises';
+import type { Outcome, ProviderConnection } from '#src/connectors/connector.ts';
+import {
+  type AskableConnection,
+  countOpenAttempts,
+  type DueAttempt,
+  type OpenAttempts,
+  takeUnansweredAttempts,
+} from '#src/store/look-ups.ts';
+import { type FinishDeps, finishOf, writeFinish } from './finish-payment.ts';
+import { decodeRecord } from './stored-record.ts';
+
+/** What watching open outcomes needs. */
+export type OpenOutcomesDeps = FinishDeps & {
+  /** The connections by which an outcome can be learned, by id. */
+  readonly connections: () => ReadonlyMap<string, ProviderConnection>;
+  readonly openOutcomes: OpenOutcomesObserver;
+};
+
+/** Sees what is open, for metrics and logs. */
+export type OpenOutcomesObserver = {
+  counted(outcomes: OpenOutcomes): void;
+  /** Told after the start, after each reload of the catalogue, and when others become unaskable. */
+  unaskable(outcomes: UnaskableOutcomes): void;
+  failed(error: unknown): void;
+};
+
+/** The outcomes that nobody knows yet. */
+export type OpenOutcomes = {
+  /** Those of requests under way included; counted up to 100,000. */
+  readonly open: number;
+  /** For how long the oldest has been open. */
+  readonly oldestS: number;
+  readonly unaskable: readonly UnaskableOutcomes[];
+};
+
+/** Open outcomes of one connection that this replica cannot look up. Their payments stay PENDING. */
+export type UnaskableOutcomes = {
+  readonly connectionId: string;
+  readonly reason: 'no_connection' | 'other_account' | 'no_look_up';
+  /** The identity of the connection when they were begun. */
+  readonly identity: string | undefined;
+  readonly open: number;
+};
+
+/** A watch over open outcomes. */
+export type OpenOutcomesWatch = {
+  /** Counts at once and tells of everything unaskable, also when it was told before. Never rejects. */
+  look(): Promise<readonly UnaskableOutcomes[]>;
+  stop(): Promise<void>;
+};
+
+const COUNT_LIMIT = 100_000;
+const COUNT_EVERY_MS = 12_500;
+const JITTER = 0.2;
+
+/**
+ * Counts open outcomes every now and then, however busy recovery is, and tells of those that this replica cannot look
+ * up: their connection is not in the catalogue, stands for another account, or offers no look-up. No other account is
+ * ever asked about them.
+ */
+export function watchOpenOutcomes(
+  deps: OpenOutcomesDeps,
+  { everyMs = COUNT_EVERY_MS }: { readonly everyMs?: number } = {},
+): OpenOutcomesWatch {
+  const stop = new AbortController();
+  let told = '';
+
+  async function count(always: boolean): Promise<readonly UnaskableOutcomes[]> {
+    try {
+      const outcomes = openOutcomesOf(
+        await countOpenAttempts(deps.database, COUNT_LIMIT),
+        deps.connections(),
+      );
+      deps.openOutcomes.counted(outcomes);
+      const { unaskable } = outcomes;
+      const kinds = unaskable.map(({ connectionId, identity, reason }) => [connectionId, identity, reason]);
+      if (always || JSON.stringify(kinds) !== told) unaskable.forEach(deps.openOutcomes.unaskable);
+      told = JSON.stringify(kinds);
+      if (unaskable.length > 0) await answerUnaskable(deps, stop.signal);
+      return unaskable;
+    } catch (error) {
+      deps.openOutcomes.failed(error);
+      return [];
+    }
+  }
+
+  const running = (async () => {
+    while (!stop.signal.aborted) {
+      // Jittered, so that replicas that started together do not count together.
+      const pauseMs = everyMs * (1 + JITTER * (2 * Math.random() - 1));
+      await setTimeout(pauseMs, undefined, { signal: stop.signal }).catch(() => {});
+      if (!stop.signal.aborted) await count(false);
+    }
+  })();
+
+  return {
+    look: () => count(true),
+    async stop() {
+      stop.abort();
+      await running;
+    },
+  };
+}
+
+function openOutcomesOf(
+  attempts: readonly OpenAttempts[],
+  connections: ReadonlyMap<string, ProviderConnection>,
+): OpenOutcomes {
+  const unaskable = attempts.flatMap(({ connectionId, identity, open, due }): UnaskableOutcomes[] => {
+    const connection = connections.get(connectionId);
+    const told = { connectionId, identity };
+    if (!connection) return [{ ...told, reason: 'no_connection', open }];
+    if (identity !== undefined && identity !== connection.identity) {
+      return [{ ...told, reason: 'other_account', open }];
+    }
+    // What is not due yet is a request under way.
+    return connection.lookUp || due === 0 ? [] : [{ ...told, reason: 'no_look_up', open: due }];
+  });
+  return {
+    open: attempts.reduce((sum, { open }) => sum + open, 0),
+    oldestS: Math.max(0, ...attempts.map(({ oldestS }) => oldestS)),
+    unaskable,
+  };
+}
+
+/** Says in a sentence why outcomes are not looked up, and what to do. */
+export function describeUnaskable({ connectionId, reason, identity, open }: UnaskableOutcomes): string {
+  const begun = identity === undefined ? '' : ` (${identity})`;
+  const why = {
+    no_connection: `the catalogue has no such connection${begun}; bring it back to have them looked up`,
+    other_account: `it stands for another account now than when they were begun${begun}; give the other account an id of its own, and this one back its account, to have them looked up`,
+    no_look_up: 'its provider offers no look-up; settle them with the provider',
+  };
+  return `${open} open outcomes of connection ${connectionId} cannot be looked up, and their payments stay PENDING: ${why[reason]}`;
+}
+
+/** The connections that can be asked, with the account that each stands for. */
+export function askableConnections(
+  connections: ReadonlyMap<string, ProviderConnection>,
+): AskableConnection[] {
+  return [...connections].flatMap(([connectionId, { identity, lookUp }]) =>
+    lookUp ? [{ connectionId, identity }] : [],
+  );
+}
+
+/** A replica that can ask takes what is due within seconds. */
+const NOBODY_ASKS_AFTER_S = 30;
+const ANSWER_LEASE_S = 30;
+const NOBODY_KNOWS: Outcome = { kind: 'unknown', detail: 'nobody can be asked', providerData: undefined };
+
+/**
+ * Answers payments PENDING whose process died before it answered, and which nobody can be asked about: else their key
+ * would be in progress for ever. They stay due, for a replica that can ask.
+ */
+export async function answerUnaskable(deps: OpenOutcomesDeps, stop?: AbortSignal): Promise<void> {
+  const taken = await takeUnansweredAttempts(deps.database, askableConnections(deps.connections()), {
+    dueForS: NOBODY_ASKS_AFTER_S,
+    leaseS: ANSWER_LEASE_S,
+  });
+  const answer = async (attempt: DueAttempt) => {
+    const finish = finishOf(deps, attempt, decodeRecord(attempt.record), NOBODY_KNOWS);
+    await writeFinish(deps, { ...finish, lookUpInS: 0 }, stop);
+  };
+  await Promise.all(taken.map((attempt) => answer(attempt).catch(deps.openOutcomes.failed)));
+}

@@ -1,0 +1,179 @@
+import { pino } from 'pino';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { Payment_Status } from '#gen/payments/v1/payment_pb.js';
+import { systemClock } from '#src/clock.ts';
+import { CARDS_ONLY } from '#src/connectors/capabilities.ts';
+import type { Outcome, ProviderConnection } from '#src/connectors/connector.ts';
+import {
+  answerUnaskable,
+  describeUnaskable,
+  type OpenOutcomes,
+  type OpenOutcomesDeps,
+  type UnaskableOutcomes,
+  watchOpenOutcomes,
+} from '#src/payments/open-outcomes.ts';
+import { type Database, openDatabase } from '#src/store/database.ts';
+import { takeDueAttempts } from '#src/store/look-ups.ts';
+import { findByKey } from '#src/store/payments.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { claimAttempt, type OpenAttempt } from '../support/open-attempts.ts';
+import { ACCOUNT_ONE } from '../support/payment-requests.ts';
+import { openTables, type Tables } from '../support/tables.ts';
+
+let test: TestDatabase;
+let database: Database;
+let tables: Tables;
+let counted: OpenOutcomes[];
+let told: UnaskableOutcomes[];
+
+beforeAll(async () => {
+  test = await createTestDatabase();
+  database = openDatabase({ url: test.url, maxConnections: 4, log: pino({ level: 'silent' }) });
+  tables = await openTables(test.url);
+  await tables.query('INSERT INTO account (id, name) VALUES ($1, $2)', [ACCOUNT_ONE, 'Open outcomes']);
+});
+beforeEach(async () => {
+  await tables.query('TRUNCATE payment, transaction, vaulted_token');
+  [counted, told] = [[], []];
+});
+afterAll(async () => {
+  await tables?.close();
+  await database?.close();
+  await test?.drop();
+});
+
+const UNKNOWN: Outcome = { kind: 'unknown', detail: 'silence', providerData: undefined };
+
+const connectionOf = (identity: string, lookUp?: ProviderConnection['lookUp']): ProviderConnection => ({
+  identity,
+  capabilities: CARDS_ONLY,
+  capture: undefined,
+  cancel: undefined,
+  refund: undefined,
+  complete: undefined,
+  readNotification: undefined,
+  pay: () => Promise.reject(new Error('nothing is sent')),
+  lookUp,
+  probe: undefined,
+  deadlineMs: 1_000,
+  close: async () => {},
+});
+
+/** A replica that can ask `scripted`, and whose connection `mute` offers no look-up. */
+const deps = (): OpenOutcomesDeps => ({
+  database,
+  now: systemClock(),
+  encodeAnswer: (record) => Buffer.from(`${record.id} ${Payment_Status[record.status]}`),
+  observer: { finished: () => {}, finishFailed: () => {} },
+  schedule: { leaseMarginMs: 1_000, firstLookUpMs: 5_000, lookUpsBeforeClosing: 3 },
+  connections: () =>
+    new Map([
+      ['scripted', connectionOf('scripted', async () => UNKNOWN)],
+      ['mute', connectionOf('scripted')],
+    ]),
+  openOutcomes: {
+    counted: (outcomes) => counted.push(outcomes),
+    unaskable: (outcomes) => told.push(outcomes),
+    failed: (error) => {
+      throw error;
+    },
+  },
+});
+
+async function claimUnaskable(): Promise<OpenAttempt[]> {
+  return [
+    await claimAttempt(database, { connectionId: 'gone', identity: 'old' }),
+    await claimAttempt(database, { identity: 'another account' }),
+    await claimAttempt(database, { connectionId: 'mute' }),
+  ];
+}
+
+const UNASKABLE = [
+  { connectionId: 'gone', identity: 'old', reason: 'no_connection', open: 1 },
+  { connectionId: 'mute', identity: 'scripted', reason: 'no_look_up', open: 1 },
+  { connectionId: 'scripted', identity: 'another account', reason: 'other_account', open: 1 },
+];
+
+const passTime = (seconds: number) =>
+  tables.query('UPDATE transaction SET look_up_at = look_up_at - make_interval(secs => $1)', [seconds]);
+
+async function answerOf({ idempotencyKey }: OpenAttempt): Promise<string | undefined> {
+  const holder = await findByKey(database, ACCOUNT_ONE, idempotencyKey);
+  return holder?.answer && Buffer.from(holder.answer).toString();
+}
+
+describe('the watch over open outcomes', () => {
+  it('counts them all, and tells of those that this replica cannot look up', async () => {
+    await claimUnaskable();
+    await claimAttempt(database);
+    const watch = watchOpenOutcomes(deps());
+    expect(await watch.look()).toEqual(UNASKABLE);
+    await watch.stop();
+    expect(counted).toMatchObject([{ open: 4, unaskable: UNASKABLE }]);
+    expect(told).toEqual(UNASKABLE);
+  });
+
+  it('counts by itself, tells of what has become unaskable once, and again when asked to', async () => {
+    const watch = watchOpenOutcomes(deps(), { everyMs: 10 });
+    await expect.poll(() => counted.length).toBeGreaterThan(2);
+    expect(told).toEqual([]);
+    await claimAttempt(database, { connectionId: 'gone', identity: 'old' });
+    await expect.poll(() => told).toHaveLength(1);
+    const before = counted.length;
+    await expect.poll(() => counted.length).toBeGreaterThan(before + 2);
+    expect(told).toHaveLength(1);
+    await watch.look();
+    expect(told).toHaveLength(2);
+    await watch.stop();
+  });
+
+  it('takes a request under way at a provider without look-up for what it is', async () => {
+    await claimAttempt(database, { connectionId: 'mute', leaseS: 60 });
+    const watch = watchOpenOutcomes(deps());
+    expect(await watch.look()).toEqual([]);
+    await watch.stop();
+    expect(counted).toMatchObject([{ open: 1 }]);
+  });
+
+  it('says which connection, why, and what to do', () => {
+    const [gone] = UNASKABLE as UnaskableOutcomes[];
+    expect(gone && describeUnaskable(gone)).toBe(
+      '1 open outcomes of connection gone cannot be looked up, and their payments stay PENDING: the catalogue has no such connection (old); bring it back to have them looked up',
+    );
+  });
+});
+
+describe('a key whose payment nobody can be asked about', () => {
+  it('is answered PENDING once no replica has taken the payment for half a minute, and stays due', async () => {
+    const attempts = await claimUnaskable();
+    const askable = await claimAttempt(database);
+    await answerUnaskable(deps());
+    for (const attempt of attempts) expect(await answerOf(attempt)).toBeUndefined();
+    await passTime(31);
+    await answerUnaskable(deps());
+    for (const attempt of attempts) expect(await answerOf(attempt)).toBe(`${attempt.paymentId} PENDING`);
+    expect(await answerOf(askable)).toBeUndefined();
+    const rows = await tables.query(
+      'SELECT DISTINCT status, look_up_at <= now() AS due FROM transaction ORDER BY status',
+    );
+    expect(rows).toEqual([{ status: 'PENDING', due: true }]);
+  });
+
+  it('is left to the replica that can ask and is at it', async () => {
+    const [gone] = await claimUnaskable();
+    await passTime(31);
+    const take = { connectionId: 'gone', identity: 'old', limit: 1, leaseS: 60 };
+    expect(await takeDueAttempts(database, [take])).toHaveLength(1);
+    await answerUnaskable(deps());
+    expect(gone && (await answerOf(gone))).toBeUndefined();
+  });
+
+  it('is answered by the watch', async () => {
+    const [gone] = await claimUnaskable();
+    await passTime(31);
+    const watch = watchOpenOutcomes(deps());
+    await watch.look();
+    await watch.stop();
+    expect(gone && (await answerOf(gone))).toBe(`${gone?.paymentId} PENDING`);
+  });
+});

@@ -1,0 +1,147 @@
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
+import { pino } from 'pino';
+import { afterAll, beforeAll, beforeEach } from 'vitest';
+import {
+  type Payment,
+  Payment_Status,
+  PaymentSchema,
+  ProviderDataSchema,
+} from '#gen/payments/v1/payment_pb.js';
+import { systemClock } from '#src/clock.ts';
+import { CARDS_ONLY } from '#src/connectors/capabilities.ts';
+import type { LookUp, Outcome, ProviderConnection } from '#src/connectors/connector.ts';
+import type { TakenAttempt } from '#src/payments/finish-payment.ts';
+import type { RecoveryDeps } from '#src/payments/recover-payments.ts';
+import { decodeRecord } from '#src/payments/stored-record.ts';
+import { type Database, openDatabase } from '#src/store/database.ts';
+import { findByKey, getPaymentRecord } from '#src/store/payments.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import type { OpenAttempt } from '../support/open-attempts.ts';
+import { ACCOUNT_ONE } from '../support/payment-requests.ts';
+import { openTables, type Tables } from '../support/tables.ts';
+
+export const providerData = create(ProviderDataSchema, { id: 'SCRIPTED', transactionId: 'ch_1' });
+export const APPROVED: Outcome = {
+  kind: 'approved',
+  providerData,
+  authorizationCode: 'A1B2C3',
+  retrievalReferenceNumber: '012345678901',
+};
+export const DECLINED: Outcome = { kind: 'declined', providerData, iso8583Code: '51' };
+export const NOT_SENT: Outcome = { kind: 'not_sent', detail: 'closed', because: 'turned_away' };
+export const UNKNOWN: Outcome = { kind: 'unknown', detail: 'silence', providerData: undefined };
+
+let test: TestDatabase;
+export let database: Database;
+export let tables: Tables;
+/** Every look-up, in order. */
+export let asked: LookUp[];
+/** What recovery told its observer. */
+export let seen: string[];
+
+/** Gives a file's tests a database of their own, empty before each. */
+export function onOwnDatabase(): void {
+  beforeAll(async () => {
+    test = await createTestDatabase();
+    database = openDatabase({ url: test.url, maxConnections: 4, log: pino({ level: 'silent' }) });
+    tables = await openTables(test.url);
+    await tables.query('INSERT INTO account (id, name) VALUES ($1, $2)', [ACCOUNT_ONE, 'Recovery']);
+  });
+  beforeEach(async () => {
+    await tables.query('TRUNCATE payment, transaction, vaulted_token');
+    [asked, seen] = [[], []];
+  });
+  afterAll(async () => {
+    await tables?.close();
+    await database?.close();
+    await test?.drop();
+  });
+}
+
+/** Recovery at a provider whose word is always the same. */
+export function depsOf(says: Says): RecoveryDeps {
+  return depsWith({ scripted: connectionOf(says) });
+}
+
+type Says = Outcome | ((query: LookUp) => Promise<Outcome>);
+
+/** A connection that offers look-ups. */
+export function connectionOf(says: Says, over: Partial<ProviderConnection> = {}): ProviderConnection {
+  return {
+    identity: 'scripted',
+    capabilities: CARDS_ONLY,
+    capture: undefined,
+    cancel: undefined,
+    refund: undefined,
+    complete: undefined,
+    readNotification: undefined,
+    pay: () => Promise.reject(new Error('recovery never sends')),
+    lookUp: async (query: LookUp) => {
+      asked.push(query);
+      return typeof says === 'function' ? says(query) : says;
+    },
+    probe: undefined,
+    deadlineMs: 1_000,
+    close: async () => {},
+    ...over,
+  };
+}
+
+/** Recovery at these connections. */
+export function depsWith(connections: Readonly<Record<string, ProviderConnection>>): RecoveryDeps {
+  return {
+    database,
+    now: systemClock(),
+    publicUrl: () => 'https://payments.example',
+    encodeAnswer: (record) => Buffer.from(`${record.id} ${Payment_Status[record.status]}`),
+    observer: { finished: () => {}, finishFailed: () => {} },
+    schedule: { leaseMarginMs: 1_000, firstLookUpMs: 5_000, lookUpsBeforeClosing: 3 },
+    connections: () => new Map(Object.entries(connections)),
+    isLeftAlone: () => false,
+    recovery: {
+      lookedUp: (_attempt, result) => seen.push(result),
+      failed: (error) => seen.push(String(error)),
+    },
+  };
+}
+
+export async function standing(attempt: OpenAttempt): Promise<Payment> {
+  const record = await getPaymentRecord(database, attempt.paymentId, ACCOUNT_ONE);
+  return decodeRecord(record ?? new Uint8Array());
+}
+
+export async function answerOf(attempt: OpenAttempt): Promise<string | undefined> {
+  const held = await findByKey(database, ACCOUNT_ONE, attempt.idempotencyKey);
+  return held?.answer && Buffer.from(held.answer).toString();
+}
+
+export async function rowOf(attempt: OpenAttempt): Promise<Record<string, unknown>> {
+  const [row] = await tables.query(
+    `SELECT p.status, t.status AS transaction_status, t.fence,
+      extract(epoch FROM t.look_up_at - now())::float8 AS due_in_s
+      FROM payment p JOIN transaction t ON t.payment_id = p.id WHERE p.id = $1`,
+    [attempt.paymentId],
+  );
+  return row ?? {};
+}
+
+export async function rowsOf(attempts: readonly OpenAttempt[]): Promise<Record<string, unknown>[]> {
+  const rows: Record<string, unknown>[] = [];
+  for (const attempt of attempts) rows.push(await rowOf(attempt));
+  return rows;
+}
+
+export async function openCount(): Promise<unknown> {
+  const [row] = await tables.query(
+    'SELECT count(*)::integer AS open FROM transaction WHERE look_up_at IS NOT NULL',
+  );
+  return row?.open;
+}
+
+export const makeDue = () =>
+  tables.query('UPDATE transaction SET look_up_at = now() WHERE look_up_at IS NOT NULL');
+
+export const takenBy = (attempt: OpenAttempt, fence: number): TakenAttempt => ({ ...attempt, fence });
+
+/** A record of one's own, as another process has read it. */
+export const copyOf = ({ record }: OpenAttempt) => fromBinary(PaymentSchema, toBinary(PaymentSchema, record));

@@ -1,0 +1,85 @@
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { readConfig } from '#src/config.ts';
+import { apiClients } from './support/api-clients.ts';
+import { sandboxCatalogue } from './support/catalogues.ts';
+import { createTestDatabase, type TestDatabase } from './support/database.ts';
+import { cardPayment, headersOne } from './support/payment-requests.ts';
+import { startTestServer, type TestServer } from './support/server.ts';
+import { openTables, type Tables } from './support/tables.ts';
+
+const RESET_AFTER_CHARGE = '4000000000002008';
+const CATALOGUE = sandboxCatalogue(1_000);
+/** The same connection at another account. */
+const REPOINTED = CATALOGUE.replace('timeout_ms: 1000', 'timeout_ms: 1000\n      account_id: elsewhere');
+const WARNING = 'open outcomes of connection sandbox-one cannot be looked up';
+
+let test: TestDatabase;
+let tables: Tables;
+let server: TestServer | undefined;
+
+beforeEach(async () => {
+  test = await createTestDatabase();
+  tables = await openTables(test.url);
+});
+afterEach(async () => {
+  await stop();
+  await tables?.close();
+  await test?.drop();
+});
+
+const keys = { vaultKeys: new Map([['test-1', Buffer.alloc(32, 1)]]), hashKey: Buffer.alloc(32, 2) };
+
+async function start(catalogue: string, firstLookUpMs: number): Promise<TestServer> {
+  const { lookUpSchedule } = readConfig({});
+  const config = { lookUpSchedule: { ...lookUpSchedule, firstLookUpMs }, recoveryIntervalMs: 20 };
+  server = await startTestServer({ catalogue, keys, databaseUrl: test.url, config });
+  return server;
+}
+
+async function stop(): Promise<void> {
+  await server?.close();
+  server = undefined;
+}
+
+/** Makes a payment that is charged, and whose outcome nobody knows. */
+async function payUnknown({ url }: TestServer): Promise<void> {
+  const clients = apiClients(url);
+  const { record } = await clients.create('rest', cardPayment(RESET_AFTER_CHARGE), headersOne());
+  clients.close();
+  expect(JSON.parse(record).status).toBe('PENDING');
+}
+
+const makeDue = () => tables.query('UPDATE transaction SET look_up_at = now() WHERE look_up_at IS NOT NULL');
+const warnings = ({ logLines }: TestServer) => logLines.filter((line) => line.includes(WARNING)).length;
+const statusOf = async () => (await tables.query('SELECT status FROM payment'))[0]?.status;
+
+it('an outcome that was open at a restart is looked up, though the mounted sandbox listens elsewhere now', async () => {
+  await payUnknown(await start(CATALOGUE, 60_000));
+  await stop();
+  await makeDue();
+  const next = await start(CATALOGUE, 60_000);
+  await expect.poll(statusOf, { timeout: 5_000 }).toBe('SUCCEEDED');
+  expect(warnings(next)).toBe(0);
+});
+
+it('a connection that stands for another account after a restart is told of, and is not asked', async () => {
+  await payUnknown(await start(CATALOGUE, 60_000));
+  await stop();
+  await makeDue();
+  const repointed = await start(REPOINTED, 60_000);
+  expect(warnings(repointed)).toBe(1);
+  const metrics = await (await fetch(`${repointed.url}/metrics`)).text();
+  expect(metrics).toContain('payment_unaskable_outcomes{connection="sandbox-one",reason="other_account"} 1');
+  expect(metrics).toContain('payment_open_outcomes 1');
+
+  // And again after each reload.
+  repointed.replaceCatalogue(REPOINTED.replace('name: Cards elsewhere', 'name: Reloaded'));
+  await expect.poll(() => warnings(repointed)).toBe(2);
+  expect(await tables.query('SELECT status, fence FROM transaction')).toEqual([
+    { status: 'PENDING', fence: 0 },
+  ]);
+  await stop();
+
+  await start(CATALOGUE, 60_000);
+  await expect.poll(statusOf, { timeout: 5_000 }).toBe('SUCCEEDED');
+});
