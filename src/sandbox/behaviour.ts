@@ -1,4 +1,5 @@
 import { ApiError } from './api-error.ts';
+import type { NotificationOrder } from './ledger.ts';
 
 /** What the simulated provider does with a call, beside approving it. */
 export type Behaviour =
@@ -7,8 +8,14 @@ export type Behaviour =
   | { readonly kind: 'decline'; readonly responseCode: string }
   /** Declined at acquirer ONE, approved at acquirer TWO. */
   | { readonly kind: 'decline_at_acquirer_one'; readonly responseCode: string }
+  /** The issuer wants the payer to pass a challenge (3-D Secure), which ends like this when the payer confirms. */
+  | { readonly kind: 'challenge'; readonly ends: 'passed' | 'failed' | 'abandoned' }
+  /** A cancellation comes too late. */
+  | { readonly kind: 'too_late' }
   /** Recorded and answered only after a while, whether the client waits for it or not. */
   | { readonly kind: 'delay'; readonly delayMs: number }
+  /** Pending at first, then done or failed. */
+  | { readonly kind: 'done_after' | 'fail_after'; readonly delayMs: number }
   | { readonly kind: BehaviourBefore }
   | { readonly kind: BehaviourAfter };
 
@@ -35,37 +42,86 @@ export type BehaviourAfter =
   /** It comes twice on the same connection. */
   | 'duplicate_approval';
 
+/** What a call's description asks for. */
+export type Order = {
+  /** undefined when it asks only for what goes along with any behaviour. */
+  readonly behaviour?: Behaviour;
+  readonly notify?: NotificationOrder;
+  /** What the payer does not settle, or nobody captures, expires after this time. */
+  readonly expireAfterMs?: number;
+  /** A payment that waits for its payer cannot be closed. */
+  readonly staysOpen?: boolean;
+};
+
 const BEFORE: ReadonlySet<string> = new Set<BehaviourBefore>(['hang_before', 'reset_before', 'error_before']);
 const AFTER: ReadonlySet<string> = new Set<BehaviourAfter>([
   ...(['hang_after', 'reset_after', 'error_after'] as const),
   ...(['html', 'truncated', 'huge', 'slow_drip'] as const),
   ...(['wrong_amount', 'wrong_currency', 'duplicate_approval'] as const),
 ]);
-const ORDER = /^sandbox:(?<name>[a-z_]+)(?::(?<argument>.*))?$/;
+const NOTIFY = new Map<string, NotificationOrder>([
+  ['notify_twice', { isTwice: true }],
+  ['notify_out_of_order', { isOutOfOrder: true }],
+  ['notify_first', { isFirst: true }],
+  ['notify_forged', { isForged: true }],
+  ['notify_never', { isNever: true }],
+]);
+const ITEM = /^(?<name>[a-z_]+)(?::(?<argument>.*))?$/;
 const MAX_DELAY_MS = 60_000;
 
 /**
- * The behaviour that a call's `description` asks for: `sandbox:` and the name of a BehaviourBefore or BehaviourAfter,
- * `sandbox:decline:<ISO 8583 response code>`, or `sandbox:late_approval:<ms up to 60000>`. It goes before what the card
- * number asks for.
+ * What a call's `description` asks for: `sandbox:`, then at most one behaviour and any of `notify_…`, `expire_after` and
+ * `stay_open`, separated by commas, as in `sandbox:error_after,notify_twice`. A behaviour goes before what the card number
+ * asks for. README.md beside this file lists the names and what they do.
  *
- * @returns undefined when the description asks for nothing.
  * @throws ApiError 400 when it begins with `sandbox:` and asks for what does not exist.
  */
-export function orderedBehaviour(description: string | undefined): Behaviour | undefined {
-  if (!description?.startsWith('sandbox:')) return undefined;
-  const { name = '', argument } = ORDER.exec(description)?.groups ?? {};
-  if (argument === undefined && (BEFORE.has(name) || AFTER.has(name)))
-    return { kind: name as BehaviourBefore | BehaviourAfter };
-  if (name === 'decline' && argument && /^(?!00)[A-Z0-9]{2}$/.test(argument)) {
-    return { kind: 'decline', responseCode: argument };
+export function readOrder(description: string | undefined): Order {
+  if (!description?.startsWith('sandbox:')) return {};
+  let order: Order = {};
+  for (const item of description.slice('sandbox:'.length).split(',')) {
+    const { name = '', argument } = ITEM.exec(item)?.groups ?? {};
+    const addition = readAddition(name, argument, order);
+    if (!addition && order.behaviour) throw unheardOf();
+    order = { ...order, ...(addition ?? { behaviour: readBehaviour(name, argument) }) };
   }
-  const delayMs = /^\d{1,5}$/.test(argument ?? '') ? Number(argument) : MAX_DELAY_MS + 1;
-  if (name === 'late_approval' && delayMs <= MAX_DELAY_MS) return { kind: 'delay', delayMs };
-  throw new ApiError(400, 'invalid_request', 'asks for a behaviour that does not exist', 'description');
+  return order;
 }
 
 /** Whether a behaviour keeps the call from being recorded. */
 export function isBefore(behaviour: Behaviour): boolean {
   return BEFORE.has(behaviour.kind);
+}
+
+function readAddition(name: string, argument: string | undefined, order: Order): Order | undefined {
+  if (name === 'expire_after') return { expireAfterMs: readDelay(argument) };
+  if (name === 'notify_late') return { notify: { ...order.notify, lateMs: readDelay(argument) } };
+  if (argument !== undefined) return undefined;
+  if (name === 'stay_open') return { staysOpen: true };
+  const notify = NOTIFY.get(name);
+  return notify && { notify: { ...order.notify, ...notify } };
+}
+
+function readBehaviour(name: string, argument: string | undefined): Behaviour {
+  if (argument === undefined) {
+    if (BEFORE.has(name) || AFTER.has(name)) return { kind: name as BehaviourBefore | BehaviourAfter };
+    if (name === 'too_late') return { kind: name };
+    throw unheardOf();
+  }
+  if (name === 'decline' && /^(?!00)[A-Z0-9]{2}$/.test(argument)) {
+    return { kind: 'decline', responseCode: argument };
+  }
+  if (name === 'late_approval') return { kind: 'delay', delayMs: readDelay(argument) };
+  if (name === 'done_after' || name === 'fail_after') return { kind: name, delayMs: readDelay(argument) };
+  throw unheardOf();
+}
+
+function readDelay(argument: string | undefined): number {
+  const delayMs = /^\d{1,5}$/.test(argument ?? '') ? Number(argument) : MAX_DELAY_MS + 1;
+  if (delayMs > MAX_DELAY_MS) throw unheardOf();
+  return delayMs;
+}
+
+function unheardOf(): ApiError {
+  return new ApiError(400, 'invalid_request', 'asks for a behaviour that does not exist', 'description');
 }

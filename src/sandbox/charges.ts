@@ -1,6 +1,8 @@
-import { randomInt, randomUUID } from 'node:crypto';
-import { type Behaviour, orderedBehaviour } from './behaviour.ts';
-import type { LedgerEntry } from './ledger.ts';
+import { randomInt } from 'node:crypto';
+import { type Behaviour, readOrder } from './behaviour.ts';
+import { type Call, newEntry, newId } from './entries.ts';
+import { readCommonDetails, readPage } from './entry-details.ts';
+import { type LedgerEntry, NO_SUMS } from './ledger.ts';
 import { behaviourOf } from './magic-cards.ts';
 import {
   boolean,
@@ -8,19 +10,20 @@ import {
   type JsonRecord,
   object,
   objects,
+  optionalInteger,
   optionalObject,
   optionalText,
   text,
 } from './request-body.ts';
 
-/** The headers of a call that creates something. */
-export type Call = {
-  /** The caller's name for the attempt. A repeat gets the first answer. */
-  readonly idempotencyKey: string;
-  readonly acquirer: 'ONE' | 'TWO';
-  readonly account: string;
-};
-
+/** How many captures a charge takes when it was not created with fewer. */
+export const MAX_CAPTURES = 10;
+/** How long an authorization can be captured. */
+export const AUTHORIZATION_VALID_MS = 7 * 24 * 60 * 60_000;
+/** How long a payer has for a challenge. */
+const CHALLENGE_VALID_MS = 15 * 60_000;
+const CURRENCY = /^[A-Z]{3}$/;
+const APPROVED = '00';
 const MAX_INSTALLMENTS = 99;
 const RETRIEVAL_REFERENCE_NUMBER_RANGE = 10 ** 12;
 const AUTHORIZATION_CODE_RANGE = 36 ** 6;
@@ -38,64 +41,126 @@ const RESPONSE_MESSAGES: Readonly<Record<string, string>> = {
   '91': 'Issuer or switch inoperative',
 };
 
+/** A decided call: what is recorded of it, and how it is dealt with. */
+export type Decided = { readonly entry: LedgerEntry; readonly behaviour: Behaviour };
+
 /**
  * Reads POST /v1/charges and decides it. Of the card only its first and last digits go into the entry.
  *
  * @throws ApiError naming the field at fault.
  */
-export function decideCharge(body: JsonRecord, call: Call): { entry: LedgerEntry; behaviour: Behaviour } {
+export function decideCharge(body: JsonRecord, call: Call, publicUrl: string): Decided {
+  const id = newId('charge');
   const amount = integer(body, 'amount', { min: 1, max: Number.MAX_SAFE_INTEGER });
-  const currency = text(body, 'currency', /^[A-Z]{3}$/);
   const capture = boolean(body, 'capture');
-  const installments = integer(body, 'installments', { min: 1, max: MAX_INSTALLMENTS });
   const card = readCard(object(body, 'card'));
-  const description = optionalText(body, 'description');
-  const behaviour = orderedBehaviour(description) ?? behaviourOf(card.number);
-  const responseCode = responseCodeOf(behaviour, call.acquirer);
-  const approved = responseCode === '00';
-  const id = `ch_${randomUUID()}`;
-  const status = approved ? 'approved' : 'declined';
-  const cardIin = card.number.slice(0, card.number.length >= 16 ? 8 : 6);
-  const cardLastFour = card.number.slice(-4);
-  const answer = {
-    object: 'charge',
-    id,
-    idempotency_key: call.idempotencyKey,
-    account: call.account,
-    acquirer: call.acquirer,
-    status,
-    response_code: responseCode,
-    response_message: RESPONSE_MESSAGES[responseCode] ?? 'Declined',
-    authorization_code: approved ? randomAuthorizationCode() : null,
-    retrieval_reference_number: randomRetrievalReferenceNumber(),
-    amount,
-    currency,
-    captured: approved && capture,
-    installments,
-    card_iin: cardIin,
-    card_last_four: cardLastFour,
-    reference: optionalText(body, 'reference') ?? null,
-    description: description ?? null,
-    three_d_secure_setup_id: optionalText(body, 'three_d_secure_setup_id') ?? null,
-    ...countSold(body),
-    created_at: new Date().toISOString(),
-  };
-  const entry: LedgerEntry = {
-    id,
-    idempotencyKey: call.idempotencyKey,
+  const order = readOrder(optionalText(body, 'description'));
+  const behaviour = order.behaviour ?? behaviourOf(card.number);
+  const state = decideState(behaviour, call.acquirer, capture, order.expireAfterMs);
+  const entry = newEntry({
     kind: 'charge',
-    acquirer: call.acquirer,
-    status,
-    responseCode,
+    id,
+    call,
+    ...state,
+    ...digitsOf(card),
     amount,
-    currency,
-    cardIin,
-    cardLastFour,
-    answerStatus: approved ? 201 : 402,
-    answer: JSON.stringify(answer),
-    details: undefined,
-  };
+    currency: text(body, 'currency', CURRENCY),
+    sums: state.status === 'approved' && capture ? { ...NO_SUMS, captured: amount, captures: 1 } : NO_SUMS,
+    fields: {
+      ...issuerFields(state),
+      installments: integer(body, 'installments', { min: 1, max: MAX_INSTALLMENTS }),
+      ...shownDigits(card),
+      challenge_url: state.status === 'challenge_required' ? `${publicUrl}/challenge/${id}` : null,
+      reference: optionalText(body, 'reference') ?? null,
+      description: optionalText(body, 'description') ?? null,
+      three_d_secure_setup_id: optionalText(body, 'three_d_secure_setup_id') ?? null,
+      ...countSold(body),
+    },
+    details: {
+      ...readCommonDetails(body, order),
+      ...(capture && { captureOnApproval: true }),
+      ...(behaviour.kind === 'challenge' && { challenge: behaviour.ends, page: readPage(body) }),
+      maxCaptures: optionalInteger(body, 'max_captures', { min: 1, max: MAX_CAPTURES }) ?? MAX_CAPTURES,
+    },
+  });
   return { entry, behaviour };
+}
+
+/**
+ * Reads POST /v1/verifications and decides it: whether the issuer would take the card. No money is asked for, and no
+ * challenge is set.
+ *
+ * @throws ApiError naming the field at fault.
+ */
+export function decideVerification(body: JsonRecord, call: Call): Decided {
+  const card = readCard(object(body, 'card'));
+  const order = readOrder(optionalText(body, 'description'));
+  const behaviour = order.behaviour ?? behaviourOf(card.number);
+  const responseCode = responseCodeOf(behaviour, call.acquirer);
+  const state = { status: responseCode === APPROVED ? 'approved' : 'declined', responseCode };
+  const entry = newEntry({
+    kind: 'verification',
+    call,
+    ...state,
+    ...digitsOf(card),
+    amount: 0,
+    currency: text(body, 'currency', CURRENCY),
+    fields: {
+      ...issuerFields(state),
+      ...shownDigits(card),
+      reference: optionalText(body, 'reference') ?? null,
+      description: optionalText(body, 'description') ?? null,
+    },
+    details: readCommonDetails(body, order),
+  });
+  return { entry, behaviour };
+}
+
+/** What a charge's answer tells of the issuer's decision. */
+export function issuerFields({
+  status,
+  responseCode,
+}: {
+  status: string;
+  responseCode?: string | undefined;
+}) {
+  return {
+    response_code: responseCode ?? null,
+    response_message: responseCode ? (RESPONSE_MESSAGES[responseCode] ?? 'Declined') : null,
+    authorization_code: status === 'approved' ? randomAuthorizationCode() : null,
+    retrieval_reference_number: responseCode ? randomRetrievalReferenceNumber() : null,
+  };
+}
+
+type ChargeState = { status: string; responseCode?: string; due?: { status: string; atMs: number } };
+
+function decideState(
+  behaviour: Behaviour,
+  acquirer: Call['acquirer'],
+  capture: boolean,
+  expireAfterMs: number | undefined,
+): ChargeState {
+  const now = Date.now();
+  const expiresIn = (ms: number) => ({ due: { status: 'expired', atMs: now + (expireAfterMs ?? ms) } });
+  if (behaviour.kind === 'challenge') {
+    return { status: 'challenge_required', ...expiresIn(CHALLENGE_VALID_MS) };
+  }
+  if (behaviour.kind === 'done_after' || behaviour.kind === 'fail_after') {
+    const status = behaviour.kind === 'done_after' ? 'approved' : 'declined';
+    return { status: 'pending', due: { status, atMs: now + behaviour.delayMs } };
+  }
+  const responseCode = responseCodeOf(behaviour, acquirer);
+  if (responseCode !== APPROVED) return { status: 'declined', responseCode };
+  return { status: 'approved', responseCode, ...(!capture && expiresIn(AUTHORIZATION_VALID_MS)) };
+}
+
+function digitsOf({ number }: { number: string }): { cardIin: string; cardLastFour: string } {
+  return { cardIin: number.slice(0, number.length >= 16 ? 8 : 6), cardLastFour: number.slice(-4) };
+}
+
+function shownDigits(card: { number: string }): object {
+  const { cardIin, cardLastFour } = digitsOf(card);
+  return { card_iin: cardIin, card_last_four: cardLastFour };
 }
 
 /** Checks the card's form. Expiry and security code are accepted as they are, and forgotten. */
@@ -120,7 +185,7 @@ function countSold(body: JsonRecord): { order_item_count: number; airline_leg_co
 function responseCodeOf(behaviour: Behaviour, acquirer: Call['acquirer']): string {
   if (behaviour.kind === 'decline') return behaviour.responseCode;
   if (behaviour.kind === 'decline_at_acquirer_one' && acquirer === 'ONE') return behaviour.responseCode;
-  return '00';
+  return APPROVED;
 }
 
 /** ISO 8583 field 38: six letters and digits. */

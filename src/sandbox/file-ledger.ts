@@ -6,9 +6,10 @@ import { LEDGER_PAGE, type Ledger, type LedgerEntry } from './ledger.ts';
 type Kept = { readonly entry: LedgerEntry; readonly saved: Promise<void> };
 
 /**
- * The ledger in a file of one JSON line an entry, which is only ever appended to; for one process at a time. An entry is
- * synced to the disk before `record` resolves; entries that come together share a sync. A last line that was torn by a
- * crash was never answered, and is cut off at the next start.
+ * The ledger in a file that is only ever appended to; for one process at a time. A line is a JSON list of the entries
+ * that were written in one step, and the last line that has an entry tells its state. A step is synced to the disk before
+ * `record` or `change` resolves; steps that come together share a sync. A last line that was torn by a crash was never
+ * answered, and is cut off at the next start.
  */
 export function fileLedger(path: string): Ledger {
   const byKey = new Map<string, Kept>();
@@ -29,7 +30,8 @@ export function fileLedger(path: string): Ledger {
     const whole = text.slice(0, text.lastIndexOf('\n') + 1);
     if (whole.length < text.length) await file.truncate(Buffer.byteLength(whole));
     for (const line of whole.split('\n')) {
-      if (line !== '') keep(JSON.parse(line) as LedgerEntry, lastSave);
+      if (line === '') continue;
+      for (const entry of JSON.parse(line) as LedgerEntry[]) keep(entry, lastSave);
     }
     await file.sync();
     const directory = await open(dirname(path), 'r');
@@ -38,8 +40,8 @@ export function fileLedger(path: string): Ledger {
   }
 
   /** What waits when the save before it has ended goes to the disk together. */
-  function save(line: string): Promise<void> {
-    waiting.push(line);
+  function save(entries: readonly LedgerEntry[]): Promise<void> {
+    waiting.push(`${JSON.stringify(entries)}\n`);
     nextSave ??= lastSave.then(async () => {
       const lines = waiting.join('');
       waiting = [];
@@ -54,10 +56,25 @@ export function fileLedger(path: string): Ledger {
 
   async function record(entry: LedgerEntry): Promise<{ entry: LedgerEntry; isNew: boolean }> {
     const first = byKey.get(entry.idempotencyKey);
-    if (!first) keep(entry, save(`${JSON.stringify(entry)}\n`));
+    if (!first) keep(entry, save([entry]));
     const kept = first ?? byKey.get(entry.idempotencyKey);
     await kept?.saved;
     return { entry: kept?.entry ?? entry, isNew: !first };
+  }
+
+  async function change(
+    ids: readonly string[],
+    decide: (entries: readonly LedgerEntry[]) => readonly LedgerEntry[],
+  ): Promise<readonly LedgerEntry[] | undefined> {
+    // Nothing is awaited between reading and keeping: that is the step which nobody else overlaps.
+    const written = decide(ids.flatMap((id) => byId.get(id)?.entry ?? []));
+    const isTaken = written.some(({ id, idempotencyKey }) => !byId.has(id) && byKey.has(idempotencyKey));
+    if (isTaken) return undefined;
+    if (written.length === 0) return written;
+    const saved = save(written);
+    for (const entry of written) keep(entry, saved);
+    await saved;
+    return written;
   }
 
   async function saved(kept: Kept | undefined): Promise<LedgerEntry | undefined> {
@@ -74,6 +91,7 @@ export function fileLedger(path: string): Ledger {
   return {
     prepare,
     record,
+    change,
     findByKey: (idempotencyKey) => saved(byKey.get(idempotencyKey)),
     findById: (id) => saved(byId.get(id)),
     entriesAfter,

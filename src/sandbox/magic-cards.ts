@@ -60,6 +60,19 @@ export const MAGIC_CARDS: readonly MagicCard[] = [
     behaviour: { kind: 'delay', delayMs: 3_000 },
     description: 'Approved, recorded and answered, all of it only after 3 seconds.',
   },
+  challenge('4000000000003105', 'CHALLENGE_PASSED', 'passed', 'is approved when the payer confirms'),
+  challenge(
+    '4000000000003204',
+    'CHALLENGE_FAILED',
+    'failed',
+    'is declined (05) even when the payer confirms',
+  ),
+  challenge(
+    '4000000000003303',
+    'CHALLENGE_ABANDONED',
+    'abandoned',
+    'never ends: it expires after 15 minutes',
+  ),
 ];
 
 const BEHAVIOURS = new Map(MAGIC_CARDS.map((card) => [card.number, card.behaviour]));
@@ -89,4 +102,14 @@ function decline(number: string, name: string, responseCode: string): MagicCard 
     behaviour: { kind: 'decline', responseCode },
     description: `Declined with ISO 8583 response code ${responseCode}.`,
   };
+}
+
+function challenge(
+  number: string,
+  name: string,
+  ends: 'passed' | 'failed' | 'abandoned',
+  end: string,
+): MagicCard {
+  const description = `The issuer sets a challenge (3-D Secure) that ${end}.`;
+  return { number, name, behaviour: { kind: 'challenge', ends }, description };
 }

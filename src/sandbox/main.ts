@@ -4,6 +4,7 @@ import { type LedgerPlace, sandboxProvider } from './sandbox-provider.ts';
 
 const USAGE = `usage: node src/sandbox/main.ts (--database-url postgres://… | --ledger-file path) [--port 8090]
   [--host 127.0.0.1] [--public-url http://127.0.0.1:8090] [--api-key sandbox_api_key]…
+  [--notification-url http://…] [--notification-secret …]…
 Port 0 takes any that is free.`;
 
 /** The simulated provider as a process of its own. */
@@ -15,6 +16,8 @@ async function main(): Promise<void> {
       host: { type: 'string', default: '127.0.0.1' },
       port: { type: 'string', default: '8090' },
       'public-url': { type: 'string' },
+      'notification-url': { type: 'string' },
+      'notification-secret': { type: 'string', multiple: true, default: [] },
       'api-key': { type: 'string', multiple: true, default: ['sandbox_api_key'] },
     },
   });
@@ -26,7 +29,14 @@ async function main(): Promise<void> {
   let address = '';
   const publicUrl = () => values['public-url'] ?? address;
   const app = Fastify({ forceCloseConnections: 'idle' });
-  await app.register(sandboxProvider, { ...place, publicUrl, apiKeys: values['api-key'] });
+  const notificationUrl = values['notification-url'];
+  await app.register(sandboxProvider, {
+    ...place,
+    publicUrl,
+    apiKeys: values['api-key'],
+    notificationSecrets: values['notification-secret'],
+    ...(notificationUrl !== undefined && { notificationUrl }),
+  });
   address = await app.listen({ host, port });
   console.log(`sandbox provider: ${publicUrl()}`);
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void app.close());

@@ -6,6 +6,10 @@ const TIMEOUT_MS = 10_000;
 /** Any number that is the provider's own: the name of its advisory lock. */
 const PREPARE_LOCK = 7_265_318;
 
+/**
+ * The bounds stand in the table too: whatever the code above it does, no more is captured than was authorized, and no
+ * more refunded than was captured. Ledgers of the time before operations get the columns, and the sums of their charges.
+ */
 const SCHEMA = `
   CREATE SCHEMA IF NOT EXISTS sandbox;
   CREATE TABLE IF NOT EXISTS sandbox.ledger (
@@ -23,18 +27,54 @@ const SCHEMA = `
     answer text NOT NULL,
     details text,
     created_at timestamptz NOT NULL DEFAULT now()
-  );`;
+  );
+  DO $$ BEGIN
+    IF EXISTS (SELECT FROM information_schema.columns
+      WHERE table_schema = 'sandbox' AND table_name = 'ledger' AND column_name = 'parent_id') THEN RETURN; END IF;
+    ALTER TABLE sandbox.ledger
+      ADD COLUMN parent_id text,
+      ADD COLUMN latest text,
+      ADD COLUMN captured bigint NOT NULL DEFAULT 0,
+      ADD COLUMN canceled bigint NOT NULL DEFAULT 0,
+      ADD COLUMN refunded bigint NOT NULL DEFAULT 0,
+      ADD COLUMN captures integer NOT NULL DEFAULT 0,
+      ADD COLUMN due_status text,
+      ADD COLUMN due_at timestamptz,
+      ADD CONSTRAINT never_captured_beyond CHECK (captured >= 0 AND canceled >= 0 AND captured + canceled <= amount),
+      ADD CONSTRAINT never_refunded_beyond CHECK (refunded >= 0 AND refunded <= captured);
+    UPDATE sandbox.ledger SET captured = amount, captures = 1
+      WHERE kind = 'charge' AND status = 'approved' AND answer LIKE '%"captured":true%';
+    UPDATE sandbox.ledger SET details = NULL;
+  END $$;`;
 
-const COLUMNS = `id, idempotency_key, kind, acquirer, status, response_code, amount, currency, card_iin,
-  card_last_four, answer_status, answer, details`;
+const COLUMNS = [
+  ...[
+    'id',
+    'idempotency_key',
+    'kind',
+    'acquirer',
+    'status',
+    'response_code',
+    'amount',
+    'currency',
+    'card_iin',
+  ],
+  ...['card_last_four', 'answer_status', 'answer', 'details', 'parent_id', 'latest', 'captured', 'canceled'],
+  ...['refunded', 'captures', 'due_status', 'due_at'],
+] as const;
 
 const INSERT = `INSERT INTO sandbox.ledger (${COLUMNS})
-  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+  VALUES (${COLUMNS.map((_, i) => `$${i + 1}`)})
   ON CONFLICT (idempotency_key) DO NOTHING`;
 
+const LOCK = `SELECT ${COLUMNS} FROM sandbox.ledger WHERE id = ANY($1) ORDER BY id FOR UPDATE`;
+
+const UPDATE = `UPDATE sandbox.ledger
+  SET (${COLUMNS}) = ROW (${COLUMNS.map((_, i) => `$${i + 1}`)}) WHERE id = $1`;
+
 /**
- * The ledger in the schema `sandbox` of a PostgreSQL database. Any number of processes may prepare and use it at once; a
- * unique constraint decides races.
+ * The ledger in the schema `sandbox` of a PostgreSQL database. Any number of processes may prepare and use it at once: a
+ * unique constraint decides who is first with an idempotency key, and a row lock who changes a payment first.
  */
 export function postgresLedger(databaseUrl: string): Ledger {
   const pool = new Pool({
@@ -60,6 +100,33 @@ export function postgresLedger(databaseUrl: string): Ledger {
     return { entry: first, isNew: false };
   }
 
+  async function change(
+    ids: readonly string[],
+    decide: (entries: readonly LedgerEntry[]) => readonly LedgerEntry[],
+  ): Promise<readonly LedgerEntry[] | undefined> {
+    const client = await pool.connect();
+    let isCommitted = false;
+    try {
+      await client.query('BEGIN');
+      const { rows } = await client.query<LedgerRow>({ name: 'sandbox_lock', text: LOCK, values: [ids] });
+      const written = decide(rows.map(fromRow));
+      const known = new Set(rows.map(({ id }) => id));
+      for (const entry of written) {
+        const statement = known.has(entry.id)
+          ? { name: 'sandbox_update', text: UPDATE, values: toRow(entry) }
+          : { name: 'sandbox_insert', text: INSERT, values: toRow(entry) };
+        if ((await client.query(statement)).rowCount !== 1) return undefined;
+      }
+      await client.query('COMMIT');
+      isCommitted = true;
+      return written;
+    } finally {
+      // What did not end in a commit is rolled back, if need be by the connection's end.
+      const broken = isCommitted ? undefined : await client.query('ROLLBACK').then(() => undefined, Boolean);
+      client.release(broken);
+    }
+  }
+
   async function find(column: 'id' | 'idempotency_key', value: string): Promise<LedgerEntry | undefined> {
     const { rows } = await pool.query<LedgerRow>({
       name: `sandbox_find_by_${column}`,
@@ -80,9 +147,10 @@ export function postgresLedger(databaseUrl: string): Ledger {
 
   const findByKey = (idempotencyKey: string) => find('idempotency_key', idempotencyKey);
   const findById = (id: string) => find('id', id);
-  return { prepare, record, findByKey, findById, entriesAfter, close: () => pool.end() };
+  return { prepare, record, change, findByKey, findById, entriesAfter, close: () => pool.end() };
 }
 
+/** A row as pg gives it: bigint as text. */
 type LedgerRow = {
   id: string;
   idempotency_key: string;
@@ -90,7 +158,6 @@ type LedgerRow = {
   acquirer: string;
   status: string;
   response_code: string | null;
-  /** bigint, which pg gives as text. */
   amount: string;
   currency: string;
   card_iin: string | null;
@@ -98,24 +165,43 @@ type LedgerRow = {
   answer_status: number;
   answer: string;
   details: string | null;
+  parent_id: string | null;
+  latest: string | null;
+  captured: string;
+  canceled: string;
+  refunded: string;
+  captures: number;
+  due_status: string | null;
+  due_at: Date | null;
 };
 
+/** An entry's values in the order of COLUMNS. */
 function toRow(entry: LedgerEntry): unknown[] {
-  return [
-    entry.id,
-    entry.idempotencyKey,
-    entry.kind,
-    entry.acquirer,
-    entry.status,
-    entry.responseCode,
-    entry.amount,
-    entry.currency,
-    entry.cardIin,
-    entry.cardLastFour,
-    entry.answerStatus,
-    entry.answer,
-    entry.details,
-  ];
+  const { sums, due } = entry;
+  const row: Record<(typeof COLUMNS)[number], unknown> = {
+    id: entry.id,
+    idempotency_key: entry.idempotencyKey,
+    kind: entry.kind,
+    acquirer: entry.acquirer,
+    status: entry.status,
+    response_code: entry.responseCode,
+    amount: entry.amount,
+    currency: entry.currency,
+    card_iin: entry.cardIin,
+    card_last_four: entry.cardLastFour,
+    answer_status: entry.answerStatus,
+    answer: entry.answer,
+    details: JSON.stringify(entry.details),
+    parent_id: entry.parentId,
+    latest: entry.latest,
+    captured: sums.captured,
+    canceled: sums.canceled,
+    refunded: sums.refunded,
+    captures: sums.captures,
+    due_status: due?.status,
+    due_at: due && new Date(due.atMs),
+  };
+  return COLUMNS.map((column) => row[column]);
 }
 
 function fromRow(row: LedgerRow): LedgerEntry {
@@ -123,6 +209,7 @@ function fromRow(row: LedgerRow): LedgerEntry {
     id: row.id,
     idempotencyKey: row.idempotency_key,
     kind: row.kind,
+    parentId: row.parent_id ?? undefined,
     acquirer: row.acquirer,
     status: row.status,
     responseCode: row.response_code ?? undefined,
@@ -132,6 +219,17 @@ function fromRow(row: LedgerRow): LedgerEntry {
     cardLastFour: row.card_last_four ?? undefined,
     answerStatus: row.answer_status,
     answer: row.answer,
-    details: row.details ?? undefined,
+    latest: row.latest ?? undefined,
+    sums: {
+      captured: Number(row.captured),
+      canceled: Number(row.canceled),
+      refunded: Number(row.refunded),
+      captures: row.captures,
+    },
+    due:
+      row.due_status !== null && row.due_at !== null
+        ? { status: row.due_status, atMs: row.due_at.getTime() }
+        : undefined,
+    details: row.details === null ? {} : JSON.parse(row.details),
   };
 }

@@ -77,6 +77,11 @@ export function boolean(parent: JsonRecord, path: string): boolean {
   return value;
 }
 
+/** The same, or undefined when it is absent or null. */
+export function optionalBoolean(parent: JsonRecord, path: string): boolean | undefined {
+  return isAbsent(parent[keyOf(path)]) ? undefined : boolean(parent, path);
+}
+
 function checkLimits(value: unknown, depth: number): void {
   if (typeof value === 'string' && value.length > MAX_TEXT_LENGTH) {
     throw new ApiError(400, 'invalid_request', `a text is longer than ${MAX_TEXT_LENGTH}`);

@@ -1,46 +1,46 @@
-import { randomUUID } from 'node:crypto';
-import type { Call } from './charges.ts';
+import { ApiError } from './api-error.ts';
+import { type Behaviour, type Order, readOrder } from './behaviour.ts';
+import type { Decided } from './charges.ts';
+import { type Call, newEntry, newId } from './entries.ts';
+import { readCommonDetails, readPage } from './entry-details.ts';
 import type { LedgerEntry } from './ledger.ts';
-import {
-  integer,
-  type JsonRecord,
-  objects,
-  optionalInteger,
-  optionalObject,
-  optionalText,
-  text,
-} from './request-body.ts';
+import { integer, type JsonRecord, optionalText, text } from './request-body.ts';
 
-/** What the checkout page shows the payer. Amounts are integer minor units of `currency` (ISO 4217). */
-export type OrderDetails = {
-  readonly reference: string;
-  readonly description: string;
-  readonly amount: number;
-  readonly currency: string;
-  readonly items: readonly {
-    readonly name: string;
-    readonly quantity: number;
-    readonly unitAmount: number | undefined;
-  }[];
-};
+/** How long a payer has for a wallet order. */
+export const ORDER_VALID_MS = 3 * 60 * 60_000;
 
 const WALLET = /^[A-Z][A-Z0-9_]{0,254}$/;
-const AMOUNT = { min: 1, max: Number.MAX_SAFE_INTEGER };
+/** With these the payer only approves; the money moves when the merchant's side completes the order. */
+const WALLETS_TO_COMPLETE: ReadonlySet<string> = new Set(['WALLET_D']);
 
 /**
  * Reads POST /v1/wallet-orders: an order that the payer pays at the provider's checkout page.
  *
  * @throws ApiError naming the field at fault.
  */
-export function decideWalletOrder(body: JsonRecord, call: Call, publicUrl: string): LedgerEntry {
-  const id = `wo_${randomUUID()}`;
-  const details = readDetails(body);
-  const answer = {
-    ...answerOf('wallet_order', id, body, call),
+export function decideWalletOrder(body: JsonRecord, call: Call, publicUrl: string): Decided {
+  const id = newId('wallet_order');
+  const fields = readFields(body);
+  const { order, behaviour } = readWalletOrder(body);
+  const needsCompletion = WALLETS_TO_COMPLETE.has(fields.wallet);
+  const entry = newEntry({
+    kind: 'wallet_order',
+    id,
+    call,
+    ...readMoney(body),
     status: 'created',
-    checkout_url: `${publicUrl}/checkout/${id}`,
-  };
-  return entryOf('wallet_order', answer, call, JSON.stringify(details));
+    fields: { ...fields, needs_completion: needsCompletion, checkout_url: `${publicUrl}/checkout/${id}` },
+    due: dueOf(behaviour, needsCompletion ? 'payer_approved' : 'paid') ?? {
+      status: 'expired',
+      atMs: Date.now() + (order.expireAfterMs ?? ORDER_VALID_MS),
+    },
+    details: {
+      ...readCommonDetails(body, order),
+      page: readPage(body),
+      ...(needsCompletion && { needsCompletion }),
+    },
+  });
+  return { entry, behaviour };
 }
 
 /**
@@ -48,70 +48,46 @@ export function decideWalletOrder(body: JsonRecord, call: Call, publicUrl: strin
  *
  * @throws ApiError naming the field at fault.
  */
-export function decideWalletEnrollment(body: JsonRecord, call: Call): LedgerEntry {
-  const id = `we_${randomUUID()}`;
+export function decideWalletEnrollment(body: JsonRecord, call: Call): Decided {
   optionalText(body, 'wallet_token');
-  const cardType = optionalText(body, 'card_type') ?? null;
-  const answer = { ...answerOf('wallet_enrollment', id, body, call), status: 'pending', card_type: cardType };
-  return entryOf('wallet_enrollment', answer, call, undefined);
+  const { order, behaviour } = readWalletOrder(body);
+  const entry = newEntry({
+    kind: 'wallet_enrollment',
+    call,
+    ...readMoney(body),
+    status: 'pending',
+    fields: { ...readFields(body), card_type: optionalText(body, 'card_type') ?? null },
+    due: dueOf(behaviour, 'paid'),
+    details: readCommonDetails(body, order),
+  });
+  return { entry, behaviour };
 }
 
-type WalletAnswer = ReturnType<typeof answerOf> & { readonly status: string };
+/** Wallets cannot be declined at once: the payer has not been asked yet. */
+function readWalletOrder(body: JsonRecord): { order: Order; behaviour: Behaviour } {
+  const order = readOrder(optionalText(body, 'description'));
+  const behaviour = order.behaviour ?? { kind: 'approve' };
+  if (behaviour.kind !== 'decline') return { order, behaviour };
+  throw new ApiError(400, 'invalid_request', 'a wallet cannot be declined at once', 'description');
+}
 
-function answerOf(kind: 'wallet_order' | 'wallet_enrollment', id: string, body: JsonRecord, call: Call) {
+function readMoney(body: JsonRecord): { amount: number; currency: string } {
   return {
-    object: kind,
-    id,
-    idempotency_key: call.idempotencyKey,
-    account: call.account,
-    acquirer: call.acquirer,
-    wallet: text(body, 'wallet', WALLET),
-    amount: integer(body, 'amount', AMOUNT),
+    amount: integer(body, 'amount', { min: 1, max: Number.MAX_SAFE_INTEGER }),
     currency: text(body, 'currency', /^[A-Z]{3}$/),
+  };
+}
+
+function readFields(body: JsonRecord) {
+  return {
+    wallet: text(body, 'wallet', WALLET),
     reference: optionalText(body, 'reference') ?? null,
     description: optionalText(body, 'description') ?? null,
-    created_at: new Date().toISOString(),
   };
 }
 
-function entryOf(
-  kind: 'wallet_order' | 'wallet_enrollment',
-  answer: WalletAnswer,
-  call: Call,
-  details: string | undefined,
-): LedgerEntry {
-  return {
-    id: answer.id,
-    idempotencyKey: call.idempotencyKey,
-    kind,
-    acquirer: call.acquirer,
-    status: answer.status,
-    responseCode: undefined,
-    amount: answer.amount,
-    currency: answer.currency,
-    cardIin: undefined,
-    cardLastFour: undefined,
-    answerStatus: 201,
-    answer: JSON.stringify(answer),
-    details,
-  };
-}
-
-function readDetails(body: JsonRecord): OrderDetails {
-  const order = optionalObject(body, 'order');
-  const items = order ? objects(order, 'order.items') : [];
-  return {
-    reference: optionalText(body, 'reference') ?? '',
-    description: optionalText(body, 'description') ?? '',
-    amount: integer(body, 'amount', AMOUNT),
-    currency: text(body, 'currency', /^[A-Z]{3}$/),
-    items: items.map((item) => ({
-      name: optionalText(item, 'order.items.name') ?? '',
-      quantity: optionalInteger(item, 'order.items.quantity', { min: 0, max: Number.MAX_SAFE_INTEGER }) ?? 1,
-      unitAmount: optionalInteger(item, 'order.items.unit_amount', {
-        min: Number.MIN_SAFE_INTEGER,
-        max: Number.MAX_SAFE_INTEGER,
-      }),
-    })),
-  };
+function dueOf(behaviour: Behaviour, done: string): LedgerEntry['due'] {
+  if (behaviour.kind !== 'done_after' && behaviour.kind !== 'fail_after') return undefined;
+  const status = behaviour.kind === 'done_after' ? done : 'declined';
+  return { status, atMs: Date.now() + behaviour.delayMs };
 }

@@ -2,6 +2,7 @@ import { appendFileSync, mkdtempSync, readFileSync, rmSync, statSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { newEntry } from '#src/sandbox/entries.ts';
 import { fileLedger } from '#src/sandbox/file-ledger.ts';
 import { LEDGER_PAGE, type Ledger, type LedgerEntry } from '#src/sandbox/ledger.ts';
 
@@ -21,20 +22,16 @@ afterEach(async () => {
 });
 
 function entry(id: string, idempotencyKey = `key-${id}`): LedgerEntry {
-  const known = {
+  const call = { idempotencyKey, acquirer: 'ONE', account: 'acct' } as const;
+  return newEntry({
     kind: 'charge',
-    acquirer: 'ONE',
+    id,
+    call,
     status: 'approved',
     amount: 5575,
     currency: 'USD',
-  } as const;
-  const unknown = {
-    responseCode: undefined,
-    cardIin: undefined,
-    cardLastFour: undefined,
-    details: undefined,
-  };
-  return { id, idempotencyKey, ...known, ...unknown, answerStatus: 201, answer: `{"id":"${id}"}` };
+    fields: {},
+  });
 }
 
 async function reopen(): Promise<void> {
@@ -46,7 +43,7 @@ async function reopen(): Promise<void> {
 it('has an entry in its file when it says so, a line each', async () => {
   await Promise.all(['a', 'b', 'c'].map((id) => ledger.record(entry(id))));
   const lines = readFileSync(path, 'utf8').trimEnd().split('\n');
-  expect(lines.map((line) => JSON.parse(line).id)).toEqual(['a', 'b', 'c']);
+  expect(lines.map((line) => JSON.parse(line)[0].id)).toEqual(['a', 'b', 'c']);
   expect(statSync(path).mode & 0o777).toBe(0o600);
 });
 
@@ -70,7 +67,7 @@ it('finds after a restart what it had', async () => {
 it('cuts off a last line that a crash has torn, and goes on after it', async () => {
   await ledger.record(entry('a'));
   await ledger.close();
-  appendFileSync(path, JSON.stringify(entry('torn ü')).slice(0, -9));
+  appendFileSync(path, JSON.stringify([entry('torn ü')]).slice(0, -9));
   await reopen();
   expect(await ledger.findByKey('key-torn ü')).toBeUndefined();
   await ledger.record(entry('b'));

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { orderedBehaviour } from '#src/sandbox/behaviour.ts';
+import { readOrder } from '#src/sandbox/behaviour.ts';
 import { CHARGE, type ProviderUnderTest, startProvider } from './provider-under-test.ts';
 
 let provider: ProviderUnderTest;
@@ -74,6 +74,12 @@ describe('a description that orders a behaviour', () => {
     'late_approval:',
     'late_approval:60001',
     'html:1',
+    'html,truncated',
+    'notify_twice:1',
+    'notify_late',
+    'stay_open:1',
+    'expire_after',
+    'html,',
   ])('that does not exist is a 400, and does nothing: %s', async (behaviour) => {
     const refused = await charge(behaviour);
     expect(refused).toMatchObject({ status: 400, recorded: undefined });
@@ -81,8 +87,8 @@ describe('a description that orders a behaviour', () => {
   });
 
   it('that does not begin with sandbox: orders nothing', () => {
-    expect(orderedBehaviour('A sandbox: with a spade')).toBeUndefined();
-    expect(orderedBehaviour(undefined)).toBeUndefined();
+    expect(readOrder('A sandbox: with a spade')).toEqual({});
+    expect(readOrder(undefined)).toEqual({});
   });
 });
 

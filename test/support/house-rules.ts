@@ -87,7 +87,7 @@ const PLACES: readonly { what: string; pattern: RegExp; places: readonly string[
   {
     what: 'outbound HTTP',
     pattern: /from 'undici'|\bfetch\(|\b(https?|net|tls)\.(request|get|connect)\(|\bhttp2\.connect\(/,
-    places: ['src/connectors/http-client.ts'],
+    places: ['src/connectors/http-client.ts', 'src/sandbox/notifications.ts'],
   },
   {
     what: 'an HTTP server of Node',

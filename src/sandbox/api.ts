@@ -1,0 +1,166 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { ApiError } from './api-error.ts';
+import { type Behaviour, isBefore } from './behaviour.ts';
+import type { Books, Recorded } from './books.ts';
+import { type Decided, decideCharge, decideVerification } from './charges.ts';
+import { type Call, currentAnswer } from './entries.ts';
+import { LEDGER_PAGE, type Ledger, type LedgerEntry } from './ledger.ts';
+import type { Exchange, Misbehaviour } from './misbehaviour.ts';
+import { decideOperation, type OperationKind, readOperation } from './operations.ts';
+import { type JsonRecord, optionalBoolean } from './request-body.ts';
+import { decideWalletEnrollment, decideWalletOrder } from './wallets.ts';
+
+/** What the API is made of. */
+export type ApiDeps = {
+  readonly ledger: Ledger;
+  readonly books: Books;
+  readonly misbehaviour: Misbehaviour;
+  readonly publicUrl: () => string;
+};
+
+const IDEMPOTENCY_KEY = /^[\x21-\x7e]{1,255}$/;
+const ACCOUNT = /^[A-Za-z0-9_-]{1,64}$/;
+const DEFAULT_ACCOUNT = 'acct_sandbox';
+
+const OPERATIONS: Readonly<Record<string, OperationKind>> = {
+  '/v1/captures': 'capture',
+  '/v1/cancellations': 'cancellation',
+  '/v1/refunds': 'refund',
+  '/v1/completions': 'completion',
+};
+
+/** Registers the calls of merchants' systems. */
+export function registerApi(api: FastifyInstance, deps: ApiDeps): void {
+  registerPayments(api, deps);
+  registerOperations(api, deps);
+  registerReading(api, deps);
+}
+
+function registerPayments(api: FastifyInstance, deps: ApiDeps): void {
+  const create = ({ entry, behaviour }: Decided, exchange: Exchange) =>
+    perform(deps, exchange, entry.idempotencyKey, behaviour, () => deps.books.record(entry));
+
+  api.post('/v1/charges', (request, reply) =>
+    create(decideCharge(readBody(request), readCall(request), deps.publicUrl()), { request, reply }),
+  );
+  api.post('/v1/verifications', (request, reply) =>
+    create(decideVerification(readBody(request), readCall(request)), { request, reply }),
+  );
+  api.post('/v1/wallet-orders', (request, reply) =>
+    create(decideWalletOrder(readBody(request), readCall(request), deps.publicUrl()), { request, reply }),
+  );
+  api.post('/v1/wallet-enrollments', (request, reply) =>
+    create(decideWalletEnrollment(readBody(request), readCall(request)), { request, reply }),
+  );
+}
+
+function registerOperations(api: FastifyInstance, deps: ApiDeps): void {
+  for (const [path, kind] of Object.entries(OPERATIONS)) {
+    api.post(path, (request, reply) => {
+      const operation = readOperation(kind, readBody(request));
+      const call = readCall(request);
+      return perform(deps, { request, reply }, call.idempotencyKey, operation.behaviour, () =>
+        deps.books.operate(operation.paymentId, (payment) => decideOperation(payment, operation, call)),
+      );
+    });
+  }
+}
+
+/** Does what was asked for, with the misbehaviour that was asked for along with it. */
+async function perform(
+  { ledger, misbehaviour }: ApiDeps,
+  exchange: Exchange,
+  idempotencyKey: string,
+  behaviour: Behaviour,
+  act: () => Promise<Recorded>,
+): Promise<FastifyReply> {
+  const { reply } = exchange;
+  // Only the first call meets the misbehaviour: a repeat learns what was recorded.
+  const first = !isBefore(behaviour) || !(await ledger.findByKey(idempotencyKey));
+  if (first && misbehaviour.before(behaviour, exchange)) return reply;
+  if (behaviour.kind === 'delay') await misbehaviour.delay(behaviour.delayMs);
+  const { entry, isNew } = await act();
+  if (isNew && misbehaviour.after(behaviour, exchange, entry)) return reply;
+  if (!isNew) reply.header('idempotent-replayed', 'true');
+  return reply.code(entry.answerStatus).type('application/json').send(entry.answer);
+}
+
+function registerReading(api: FastifyInstance, { ledger, books }: ApiDeps): void {
+  // What was not done under a key by now will never be: a call with it that is still under way finds it in use.
+  api.post<{ Params: { key: string } }>('/v1/by-idempotency-key/:key/close', async (request, reply) => {
+    const { key } = request.params;
+    if (!IDEMPOTENCY_KEY.test(key))
+      throw new ApiError(400, 'invalid_request', '1 to 255 printable ASCII', 'key');
+    const entry = await books.close(key, optionalBoolean(readBody(request), 'open_too') ?? false);
+    return answerNow(reply, entry);
+  });
+
+  api.get<{ Params: { key: string } }>('/v1/by-idempotency-key/:key', async (request, reply) => {
+    const { key } = request.params;
+    const entry = IDEMPOTENCY_KEY.test(key) ? await books.findByKey(key) : undefined;
+    if (!entry) throw new ApiError(404, 'not_found', 'nothing was recorded under this idempotency key');
+    return answerNow(reply, entry);
+  });
+
+  api.get<{ Params: { id: string } }>('/v1/by-id/:id', async (request, reply) => {
+    const { id } = request.params;
+    const entry = /^[a-z]{2}_[0-9a-f-]{36}$/.test(id) ? await books.findById(id) : undefined;
+    if (!entry) throw new ApiError(404, 'not_found', 'nothing has this identifier');
+    return answerNow(reply, entry);
+  });
+
+  // Everything that was done, for who judges the caller by it. What was answered is not repeated.
+  api.get<{ Querystring: { after?: string | string[] } }>('/v1/ledger', async (request) => {
+    const { after = '' } = request.query;
+    const entries = await ledger.entriesAfter(String(after));
+    return {
+      object: 'ledger',
+      entries: entries.map(shownEntry),
+      next: entries.length === LEDGER_PAGE ? entries.at(-1)?.id : null,
+    };
+  });
+}
+
+function answerNow(reply: FastifyReply, entry: LedgerEntry): FastifyReply {
+  return reply.code(200).type('application/json').send(currentAnswer(entry));
+}
+
+function shownEntry(entry: LedgerEntry): object {
+  return {
+    id: entry.id,
+    idempotency_key: entry.idempotencyKey,
+    kind: entry.kind,
+    payment: entry.parentId ?? null,
+    acquirer: entry.acquirer,
+    status: entry.status,
+    response_code: entry.responseCode ?? null,
+    amount: entry.amount,
+    currency: entry.currency,
+    amount_captured: entry.sums.captured,
+    amount_canceled: entry.sums.canceled,
+    amount_refunded: entry.sums.refunded,
+    reference: (JSON.parse(entry.answer) as { reference?: string | null }).reference ?? null,
+  };
+}
+
+function readBody(request: FastifyRequest): JsonRecord {
+  // A request without a body has no Content-Type either, and never meets the parser.
+  if (request.body === undefined) throw new ApiError(400, 'invalid_request', 'a JSON body is required');
+  return request.body as JsonRecord;
+}
+
+function readCall(request: FastifyRequest): Call {
+  const idempotencyKey = request.headers['idempotency-key'];
+  if (typeof idempotencyKey !== 'string' || !IDEMPOTENCY_KEY.test(idempotencyKey)) {
+    throw new ApiError(400, 'invalid_request', '1 to 255 printable ASCII characters', 'Idempotency-Key');
+  }
+  const acquirer = request.headers['sandbox-acquirer'] ?? 'ONE';
+  if (acquirer !== 'ONE' && acquirer !== 'TWO') {
+    throw new ApiError(400, 'invalid_request', 'ONE or TWO', 'Sandbox-Acquirer');
+  }
+  const account = request.headers['sandbox-account'] ?? DEFAULT_ACCOUNT;
+  if (typeof account !== 'string' || !ACCOUNT.test(account)) {
+    throw new ApiError(400, 'invalid_request', '1 to 64 letters, digits, - or _', 'Sandbox-Account');
+  }
+  return { idempotencyKey, acquirer, account };
+}

@@ -1,0 +1,149 @@
+import { ApiError } from './api-error.ts';
+import { closedEntry, isPayment, isSameRequest } from './entries.ts';
+import type { Ledger, LedgerEntry } from './ledger.ts';
+import type { Notifications } from './notifications.ts';
+import { settleOperation } from './operations.ts';
+import { afterClosing, afterPayerAction, movedTo, type PayerAction } from './payment-states.ts';
+import type { Timers } from './timers.ts';
+
+/** An entry, and whether this call wrote it. */
+export type Recorded = { readonly entry: LedgerEntry; readonly isNew: boolean };
+
+/**
+ * What the provider does, on its ledger: everything that is written is told to whoever is to be notified, and what
+ * becomes of an entry by itself has become of it by the time it is read.
+ */
+export type Books = {
+  /** @throws ApiError 409 when the idempotency key was used for something else. */
+  record(entry: LedgerEntry): Promise<Recorded>;
+  /**
+   * Records an operation on a payment, which `decide` makes of the payment as it stands.
+   *
+   * @throws ApiError 404 when there is no such payment, 409 when the idempotency key was used for something else.
+   */
+  operate(paymentId: string, decide: (payment: LedgerEntry) => Operation): Promise<Recorded>;
+  /** What the payer does at a page. @returns undefined when there is no such payment. */
+  act(paymentId: string, action: PayerAction): Promise<LedgerEntry | undefined>;
+  /**
+   * Takes an idempotency key under which nothing was done, so that nothing will be. `isOpenToo` also closes a payment
+   * that waits for its payer.
+   */
+  close(idempotencyKey: string, isOpenToo: boolean): Promise<LedgerEntry>;
+  findByKey(idempotencyKey: string): Promise<LedgerEntry | undefined>;
+  findById(id: string): Promise<LedgerEntry | undefined>;
+};
+
+/** An operation's entry, and its payment as it is after it. */
+export type Operation = readonly [operation: LedgerEntry, payment: LedgerEntry];
+
+/** Keeps the provider's books. */
+export function keepBooks(ledger: Ledger, notifications: Notifications, timers: Timers): Books {
+  /** Tells of what was written, and wakes for what becomes of it by itself. */
+  async function follow(written: readonly LedgerEntry[]): Promise<void> {
+    for (const entry of written) {
+      // A timer may fire a little before its time.
+      if (entry.due) timers.after(Math.max(0, entry.due.atMs - Date.now()) + EARLY_MS, () => settle(entry));
+      await notifications.announce(entry);
+    }
+  }
+
+  async function change(
+    id: string,
+    decide: (payment: LedgerEntry) => LedgerEntry,
+  ): Promise<LedgerEntry | undefined> {
+    let found: LedgerEntry | undefined;
+    const written = await ledger.change([id], ([payment]) => {
+      found = payment;
+      const changed = payment && decide(payment);
+      return changed && changed !== payment ? [changed] : [];
+    });
+    await follow(written ?? []);
+    return written?.[0] ?? found;
+  }
+
+  /** What becomes of an entry by itself, if it is time. */
+  async function settle(entry: LedgerEntry): Promise<LedgerEntry> {
+    if (dueStatusOf(entry) === undefined) return entry;
+    if (entry.parentId === undefined) {
+      const moved = change(entry.id, (current) => {
+        const status = dueStatusOf(current);
+        return status === undefined ? current : movedTo(current, status);
+      });
+      return (await moved) ?? entry;
+    }
+    let settled = entry;
+    const written = await ledger.change([entry.id, entry.parentId], (entries) => {
+      const operation = entries.find(({ id }) => id === entry.id);
+      const payment = entries.find(({ id }) => id === entry.parentId);
+      settled = operation ?? entry;
+      const isDue = operation && dueStatusOf(operation) !== undefined;
+      return isDue && payment ? settleOperation(operation, payment) : [];
+    });
+    const operation = written?.find(({ id }) => id === entry.id);
+    if (operation) await follow([operation]);
+    return operation ?? settled;
+  }
+
+  async function settled(found: Promise<LedgerEntry | undefined>): Promise<LedgerEntry | undefined> {
+    const entry = await found;
+    return entry && settle(entry);
+  }
+
+  async function record(entry: LedgerEntry): Promise<Recorded> {
+    const recorded = await ledger.record(entry);
+    if (!isSameRequest(recorded.entry, entry)) throw keyInUse();
+    if (recorded.isNew) await follow([entry]);
+    return recorded;
+  }
+
+  async function operate(paymentId: string, decide: (payment: LedgerEntry) => Operation): Promise<Recorded> {
+    const payment = await settled(ledger.findById(paymentId));
+    if (!payment || !isPayment(payment.kind))
+      throw new ApiError(404, 'not_found', 'there is no such payment');
+    let decided: Operation | undefined;
+    const written = await ledger.change([paymentId], ([current]) => {
+      if (!current) return [];
+      decided = decide(current);
+      const [operation, changed] = decided;
+      return changed === current ? [operation] : [operation, changed];
+    });
+    const operation = decided?.[0];
+    if (!operation) throw new Error('the ledger lost a payment');
+    if (written) {
+      await follow([operation]);
+      return { entry: operation, isNew: true };
+    }
+    const first = await ledger.findByKey(operation.idempotencyKey);
+    if (!first || !isSameRequest(first, operation)) throw keyInUse();
+    return { entry: first, isNew: false };
+  }
+
+  async function close(idempotencyKey: string, isOpenToo: boolean): Promise<LedgerEntry> {
+    const { entry } = await ledger.record(closedEntry(idempotencyKey));
+    if (!isOpenToo || !isPayment(entry.kind)) return settle(entry);
+    return (await change((await settle(entry)).id, afterClosing)) ?? entry;
+  }
+
+  return {
+    record,
+    operate,
+    act: async (paymentId, action) => {
+      const payment = await settled(ledger.findById(paymentId));
+      return payment && change(payment.id, (current) => afterPayerAction(current, action));
+    },
+    close,
+    findByKey: (idempotencyKey) => settled(ledger.findByKey(idempotencyKey)),
+    findById: (id) => settled(ledger.findById(id)),
+  };
+}
+
+const EARLY_MS = 5;
+
+/** What an entry should have become by now; undefined when it is as it should be. */
+function dueStatusOf({ due }: LedgerEntry): string | undefined {
+  return due && due.atMs <= Date.now() ? due.status : undefined;
+}
+
+function keyInUse(): ApiError {
+  return new ApiError(409, 'idempotency_conflict', 'the idempotency key was used for another request');
+}

@@ -1,0 +1,165 @@
+import { randomUUID } from 'node:crypto';
+import { type EntryDetails, type EntryKind, type LedgerEntry, NO_SUMS, type Sums } from './ledger.ts';
+
+/** The headers of a call that creates something. */
+export type Call = {
+  /** The caller's name for the attempt. A repeat gets the first answer. */
+  readonly idempotencyKey: string;
+  readonly acquirer: 'ONE' | 'TWO';
+  readonly account: string;
+};
+
+/** What an entry is made of. `fields` are those of its own kind, shown in every answer. */
+export type NewEntry = {
+  readonly kind: EntryKind;
+  readonly call: Call;
+  readonly status: string;
+  readonly amount: number;
+  readonly currency: string;
+  readonly fields: Readonly<Record<string, unknown>>;
+  /** Given when the identifier has to be known before, as in the address of a page. */
+  readonly id?: string;
+  readonly parentId?: string;
+  readonly responseCode?: string;
+  readonly cardIin?: string;
+  readonly cardLastFour?: string;
+  readonly sums?: Sums;
+  readonly due?: LedgerEntry['due'];
+  readonly details?: EntryDetails;
+};
+
+const PREFIXES: Readonly<Record<EntryKind, string>> = {
+  charge: 'ch',
+  verification: 'vf',
+  wallet_order: 'wo',
+  wallet_enrollment: 'we',
+  capture: 'cp',
+  cancellation: 'cn',
+  refund: 'rf',
+  completion: 'cm',
+  closed: 'cl',
+};
+
+/** Statuses that are told with 402, as declines are. */
+const REFUSED: ReadonlySet<string> = new Set(['declined', 'failed']);
+
+/** Draws the identifier of a new entry. */
+export function newId(kind: EntryKind): string {
+  return `${PREFIXES[kind]}_${randomUUID()}`;
+}
+
+/** Makes the entry of something that is about to be done, with the answer that it will get. */
+export function newEntry(made: NewEntry): LedgerEntry {
+  const { kind, call, status, amount, currency, sums = NO_SUMS, due } = made;
+  const id = made.id ?? newId(kind);
+  const answer = {
+    object: kind,
+    id,
+    idempotency_key: call.idempotencyKey,
+    account: call.account,
+    acquirer: call.acquirer,
+    status,
+    amount,
+    currency,
+    ...made.fields,
+    ...(isPayment(kind) && shownSums(sums)),
+    expires_at: due?.status === 'expired' ? new Date(due.atMs).toISOString() : null,
+    created_at: new Date().toISOString(),
+  };
+  return {
+    id,
+    idempotencyKey: call.idempotencyKey,
+    kind,
+    parentId: made.parentId,
+    acquirer: call.acquirer,
+    status,
+    responseCode: made.responseCode,
+    amount,
+    currency,
+    cardIin: made.cardIin,
+    cardLastFour: made.cardLastFour,
+    answerStatus: REFUSED.has(status) ? 402 : 201,
+    answer: JSON.stringify(answer),
+    latest: undefined,
+    sums,
+    due,
+    details: made.details ?? {},
+  };
+}
+
+/** What changes of an entry. `fields` go over those that it was answered with. */
+export type EntryChange = {
+  readonly status?: string;
+  readonly responseCode?: string;
+  readonly sums?: Partial<Sums>;
+  /** null: it no longer becomes anything by itself. */
+  readonly due?: LedgerEntry['due'] | null;
+  readonly fields?: Readonly<Record<string, unknown>>;
+};
+
+/** An entry as it is after a change; what was first answered stays. */
+export function changedEntry(entry: LedgerEntry, change: EntryChange): LedgerEntry {
+  const status = change.status ?? entry.status;
+  const sums = { ...entry.sums, ...change.sums };
+  const due = change.due === undefined ? entry.due : (change.due ?? undefined);
+  const latest = {
+    ...JSON.parse(currentAnswer(entry)),
+    status,
+    ...(isPayment(entry.kind) && shownSums(sums)),
+    ...change.fields,
+  };
+  return {
+    ...entry,
+    status,
+    responseCode: change.responseCode ?? entry.responseCode,
+    sums,
+    due,
+    latest: JSON.stringify(latest),
+  };
+}
+
+/** JSON of the object as it is now. */
+export function currentAnswer(entry: LedgerEntry): string {
+  return entry.latest ?? entry.answer;
+}
+
+/** The entry that takes an idempotency key under which nothing was done, so that nothing ever will be. */
+export function closedEntry(idempotencyKey: string): LedgerEntry {
+  const id = newId('closed');
+  return {
+    ...newEntry({
+      kind: 'closed',
+      id,
+      call: { idempotencyKey, acquirer: 'ONE', account: '' },
+      status: 'closed',
+      amount: 0,
+      currency: '',
+      fields: {},
+    }),
+    acquirer: '',
+    answerStatus: 200,
+    answer: JSON.stringify({ object: 'closed', id, idempotency_key: idempotencyKey }),
+  };
+}
+
+/** Whether two entries are the same request, made twice. */
+export function isSameRequest(first: LedgerEntry, second: LedgerEntry): boolean {
+  if (first.kind !== second.kind || first.parentId !== second.parentId) return false;
+  // Cancelling and completing are asked for without an amount.
+  if (first.kind === 'cancellation' || first.kind === 'completion') return true;
+  return first.amount === second.amount && first.currency === second.currency;
+}
+
+/** Whether a kind is a payment, on which operations can be made. */
+export function isPayment(kind: EntryKind): boolean {
+  return kind === 'charge' || kind === 'wallet_order' || kind === 'wallet_enrollment';
+}
+
+function shownSums(sums: Sums): object {
+  return {
+    captured: sums.captured > 0,
+    amount_captured: sums.captured,
+    amount_canceled: sums.canceled,
+    amount_refunded: sums.refunded,
+  };
+}

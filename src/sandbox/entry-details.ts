@@ -1,0 +1,47 @@
+import type { Order } from './behaviour.ts';
+import type { EntryDetails, OrderDetails } from './ledger.ts';
+import {
+  integer,
+  type JsonRecord,
+  objects,
+  optionalInteger,
+  optionalObject,
+  optionalText,
+  text,
+} from './request-body.ts';
+
+const WEB_ADDRESS = /^https?:\/\/[^\s]+$/;
+const QUANTITY = { min: 0, max: Number.MAX_SAFE_INTEGER };
+const UNIT_AMOUNT = { min: Number.MIN_SAFE_INTEGER, max: Number.MAX_SAFE_INTEGER };
+
+/** Reads what every creating call may carry: where to send the payer and notifications, and how. */
+export function readCommonDetails(body: JsonRecord, order: Order): EntryDetails {
+  const returnUrl = optionalText(body, 'return_url', WEB_ADDRESS);
+  const notificationUrl = optionalText(body, 'notification_url', WEB_ADDRESS);
+  return {
+    ...(returnUrl !== undefined && { returnUrl }),
+    ...(notificationUrl !== undefined && { notificationUrl }),
+    ...(order.notify && { notify: order.notify }),
+    ...(order.staysOpen && { staysOpen: true }),
+  };
+}
+
+/** Reads what the payer is to be shown. */
+export function readPage(body: JsonRecord): OrderDetails {
+  const order = optionalObject(body, 'order');
+  const items = order ? objects(order, 'order.items') : [];
+  return {
+    reference: optionalText(body, 'reference') ?? '',
+    description: optionalText(body, 'description') ?? '',
+    amount: integer(body, 'amount', { min: 1, max: Number.MAX_SAFE_INTEGER }),
+    currency: text(body, 'currency', /^[A-Z]{3}$/),
+    items: items.map((item) => {
+      const unitAmount = optionalInteger(item, 'order.items.unit_amount', UNIT_AMOUNT);
+      return {
+        name: optionalText(item, 'order.items.name') ?? '',
+        quantity: optionalInteger(item, 'order.items.quantity', QUANTITY) ?? 1,
+        ...(unitAmount !== undefined && { unitAmount }),
+      };
+    }),
+  };
+}

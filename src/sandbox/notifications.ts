@@ -1,0 +1,112 @@
+import { randomUUID } from 'node:crypto';
+import { Agent } from 'undici';
+import { currentAnswer } from './entries.ts';
+import type { LedgerEntry } from './ledger.ts';
+import { SIGNATURE_HEADER, signatureOf } from './signature.ts';
+import type { Timers } from './timers.ts';
+
+/** Tells whoever is to know what changed. */
+export type Notifications = {
+  /**
+   * Tells of an entry that is new or has changed. Resolves at once, but for an entry with the order to be told of before
+   * the call is answered.
+   */
+  announce(entry: LedgerEntry): Promise<void>;
+  close(): Promise<void>;
+};
+
+/** What notifications are sent with. */
+export type NotificationOptions = {
+  /** Where they go when a payment names no address of its own; undefined: nowhere. */
+  readonly url: string | undefined;
+  /** Signs with each of them. None: nothing is sent. */
+  readonly secrets: readonly string[];
+};
+
+type Notification = { readonly url: string; readonly body: string; readonly isForged: boolean };
+
+/** One that is not taken with a 2xx is sent again after these pauses. */
+const PAUSES_MS = [1_000, 5_000, 30_000];
+const TIMEOUT_MS = 5_000;
+/** One that is held back for the one after it is sent without it in the end. */
+const HELD_MS = 2_000;
+const MAX_CONNECTIONS = 16;
+
+/** Makes the sender. Sending never delays an answer, and what could not be told in the end is left. */
+export function createNotifications(options: NotificationOptions, timers: Timers): Notifications {
+  const agent = new Agent({
+    connections: MAX_CONNECTIONS,
+    connect: { timeout: TIMEOUT_MS },
+    headersTimeout: TIMEOUT_MS,
+    bodyTimeout: TIMEOUT_MS,
+  });
+  const held = new Map<string, Notification>();
+
+  async function announce(entry: LedgerEntry): Promise<void> {
+    const { notify: order } = entry.details;
+    const url = entry.details.notificationUrl ?? options.url;
+    if (url === undefined || options.secrets.length === 0 || order?.isNever) return;
+    const notification = { url, body: bodyOf(entry), isForged: order?.isForged === true };
+    const about = entry.parentId ?? entry.id;
+    if (order?.isFirst) {
+      await send(notification);
+      return;
+    }
+    if (order?.isOutOfOrder && !held.has(about)) {
+      held.set(about, notification);
+      timers.after(HELD_MS, async () => release(about));
+      return;
+    }
+    const delayMs = order?.lateMs ?? 0;
+    for (let copy = 0; copy < (order?.isTwice ? 2 : 1); copy++) sendLater(notification, delayMs, 0);
+    if (held.has(about)) timers.after(delayMs + 1, async () => release(about));
+  }
+
+  function release(about: string): void {
+    const notification = held.get(about);
+    held.delete(about);
+    if (notification) sendLater(notification, 0, 0);
+  }
+
+  function sendLater(notification: Notification, delayMs: number, attempt: number): void {
+    timers.after(delayMs, async () => {
+      const isTaken = await send(notification);
+      const pauseMs = PAUSES_MS[attempt];
+      if (!isTaken && pauseMs !== undefined) sendLater(notification, pauseMs, attempt + 1);
+    });
+  }
+
+  /** Sends once. @returns whether it was taken. */
+  async function send({ url, body, isForged }: Notification): Promise<boolean> {
+    const secrets = isForged ? [randomUUID()] : options.secrets;
+    const { origin, pathname, search } = new URL(url);
+    try {
+      const response = await agent.request({
+        method: 'POST',
+        origin,
+        path: pathname + search,
+        headers: {
+          'content-type': 'application/json',
+          [SIGNATURE_HEADER]: signatureOf(body, secrets, Date.now()),
+        },
+        body,
+        signal: AbortSignal.timeout(TIMEOUT_MS),
+      });
+      await response.body.dump();
+      return response.statusCode >= 200 && response.statusCode < 300;
+    } catch {
+      return false;
+    }
+  }
+
+  return { announce, close: () => agent.destroy() };
+}
+
+function bodyOf(entry: LedgerEntry): string {
+  const event = {
+    id: `ev_${randomUUID()}`,
+    type: `${entry.kind}.${entry.status}`,
+    created_at: new Date().toISOString(),
+  };
+  return `${JSON.stringify(event).slice(0, -1)},"data":${currentAnswer(entry)}}`;
+}

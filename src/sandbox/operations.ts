@@ -1,0 +1,212 @@
+import { ApiError } from './api-error.ts';
+import { type Behaviour, readOrder } from './behaviour.ts';
+import { MAX_CAPTURES } from './charges.ts';
+import { type Call, changedEntry, newEntry } from './entries.ts';
+import { readCommonDetails } from './entry-details.ts';
+import type { EntryDetails, LedgerEntry, Sums } from './ledger.ts';
+import { movedTo } from './payment-states.ts';
+import { integer, type JsonRecord, optionalBoolean, optionalText, text } from './request-body.ts';
+
+/** What can be done with a payment that was made. */
+export type OperationKind = 'capture' | 'cancellation' | 'refund' | 'completion';
+
+/** An operation as it was asked for. */
+export type OperationRequest = {
+  readonly kind: OperationKind;
+  /** The provider's identifier of the payment. */
+  readonly paymentId: string;
+  /** Integer minor units; undefined for what has none of its own. */
+  readonly amount: number | undefined;
+  readonly currency: string | undefined;
+  /** A capture that gives up what is left of the authorization. */
+  readonly isFinal: boolean;
+  readonly reference: string | undefined;
+  readonly behaviour: Behaviour;
+  readonly details: EntryDetails;
+};
+
+/** Why an operation failed, as its `failure_code` tells. */
+export type FailureCode =
+  | 'declined'
+  | 'amount_too_large'
+  | 'currency_differs'
+  | 'too_many'
+  | 'not_capturable'
+  | 'not_refundable'
+  | 'not_cancelable'
+  | 'not_completable'
+  | 'already_captured'
+  | 'expired';
+
+/** ISO 8583: transaction not permitted, and exceeds amount limit. */
+const NOT_PERMITTED = '57';
+const AMOUNT_LIMIT = '61';
+
+/**
+ * Reads POST /v1/captures, /v1/cancellations, /v1/refunds or /v1/completions.
+ *
+ * @throws ApiError naming the field at fault.
+ */
+export function readOperation(kind: OperationKind, body: JsonRecord): OperationRequest {
+  const order = readOrder(optionalText(body, 'description'));
+  const hasAmount = kind === 'capture' || kind === 'refund';
+  return {
+    kind,
+    paymentId: text(body, 'payment', /^(ch|wo|we)_[0-9a-f-]{36}$/),
+    amount: hasAmount ? integer(body, 'amount', { min: 1, max: Number.MAX_SAFE_INTEGER }) : undefined,
+    currency: hasAmount ? text(body, 'currency', /^[A-Z]{3}$/) : undefined,
+    isFinal: kind === 'capture' && (optionalBoolean(body, 'final') ?? false),
+    reference: optionalText(body, 'reference'),
+    behaviour: order.behaviour ?? { kind: 'approve' },
+    details: readCommonDetails(body, order),
+  };
+}
+
+/**
+ * Decides an operation on a payment as that stands. One that cannot be is recorded as failed, with the reason, so that a
+ * look-up tells the same as the answer.
+ *
+ * @returns the operation's entry, and the payment as it is after it.
+ * @throws ApiError 422 when an order is to be completed that its payer has not approved yet.
+ */
+export function decideOperation(
+  payment: LedgerEntry,
+  request: OperationRequest,
+  call: Call,
+): readonly [operation: LedgerEntry, payment: LedgerEntry] {
+  if (request.kind === 'completion' && payment.status === 'created') {
+    // Not recorded: the same call may be made again once the payer has approved.
+    throw new ApiError(422, 'payer_has_not_approved', 'the payer has not approved it yet', 'payment');
+  }
+  const failure = failureOf(payment, request);
+  const due = failure ? undefined : dueOf(request.behaviour);
+  const status = failure ? 'failed' : due ? 'pending' : 'succeeded';
+  const responseCode = failure?.responseCode ?? '00';
+  const operation = newEntry({
+    kind: request.kind,
+    call,
+    status,
+    responseCode,
+    parentId: payment.id,
+    amount: request.amount ?? leftOf(payment),
+    currency: request.currency ?? payment.currency,
+    fields: {
+      payment: payment.id,
+      response_code: responseCode,
+      failure_code: failure?.code ?? null,
+      reference: request.reference ?? null,
+    },
+    due,
+    details: { ...inheritedDetails(payment), ...request.details },
+  });
+  if (failure) return [operation, payment];
+  const reserved = changedEntry(payment, { sums: sumsAfter(payment, operation, request.isFinal) });
+  return [operation, due ? reserved : withOperationDone(reserved, operation)];
+}
+
+/** A pending operation and its payment when the operation comes to its end. */
+export function settleOperation(
+  operation: LedgerEntry,
+  payment: LedgerEntry,
+): readonly [operation: LedgerEntry, payment: LedgerEntry] {
+  if (operation.due?.status !== 'failed') {
+    return [
+      changedEntry(operation, { status: 'succeeded', due: null }),
+      withOperationDone(payment, operation),
+    ];
+  }
+  const fields = { response_code: '05', failure_code: 'declined' satisfies FailureCode };
+  const failed = changedEntry(operation, { status: 'failed', responseCode: '05', due: null, fields });
+  return [failed, changedEntry(payment, { sums: sumsBefore(payment, operation) })];
+}
+
+/** What holds of a payment's notifications holds of those about its operations, unless they say otherwise. */
+function inheritedDetails({ details: { notificationUrl, notify } }: LedgerEntry): EntryDetails {
+  return { ...(notificationUrl !== undefined && { notificationUrl }), ...(notify && { notify }) };
+}
+
+function dueOf(behaviour: Behaviour): LedgerEntry['due'] {
+  if (behaviour.kind !== 'done_after' && behaviour.kind !== 'fail_after') return undefined;
+  const status = behaviour.kind === 'done_after' ? 'succeeded' : 'failed';
+  return { status, atMs: Date.now() + behaviour.delayMs };
+}
+
+function failureOf(
+  payment: LedgerEntry,
+  request: OperationRequest,
+): { readonly code: FailureCode; readonly responseCode: string } | undefined {
+  const { behaviour } = request;
+  const code = refusalOf(payment, request);
+  if (code) return { code, responseCode: code === 'amount_too_large' ? AMOUNT_LIMIT : NOT_PERMITTED };
+  if (behaviour.kind === 'decline') return { code: 'declined', responseCode: behaviour.responseCode };
+  if (behaviour.kind === 'too_late') return { code: 'already_captured', responseCode: NOT_PERMITTED };
+  return undefined;
+}
+
+function refusalOf(payment: LedgerEntry, request: OperationRequest): FailureCode | undefined {
+  const { sums, status } = payment;
+  const { amount = 0, currency = payment.currency } = request;
+  if (status === 'expired') return 'expired';
+  if (currency !== payment.currency) return 'currency_differs';
+  switch (request.kind) {
+    case 'capture':
+      if (payment.kind !== 'charge' || status !== 'approved') return 'not_capturable';
+      if (leftOf(payment) === 0) return sums.captured > 0 ? 'already_captured' : 'not_capturable';
+      if (sums.captures >= (payment.details.maxCaptures ?? MAX_CAPTURES)) return 'too_many';
+      return amount > leftOf(payment) ? 'amount_too_large' : undefined;
+    case 'cancellation':
+      if (leftOf(payment) === 0) return sums.captured > 0 ? 'already_captured' : 'not_cancelable';
+      return status === 'declined' ? 'not_cancelable' : undefined;
+    case 'refund':
+      if (sums.captured === 0) return 'not_refundable';
+      return amount > sums.captured - sums.refunded ? 'amount_too_large' : undefined;
+    case 'completion':
+      return status === 'payer_approved' ? undefined : 'not_completable';
+  }
+}
+
+/** What of a payment is neither captured nor given up. */
+function leftOf({ amount, sums }: LedgerEntry): number {
+  return amount - sums.captured - sums.canceled;
+}
+
+/** A payment's sums with an operation reserved or done. */
+function sumsAfter(payment: LedgerEntry, { kind, amount }: LedgerEntry, isFinal: boolean): Partial<Sums> {
+  const { sums } = payment;
+  switch (kind) {
+    case 'capture': {
+      const captures = sums.captures + 1;
+      const isLast = isFinal || captures >= (payment.details.maxCaptures ?? MAX_CAPTURES);
+      const given = isLast ? leftOf(payment) - amount : 0;
+      return { captured: sums.captured + amount, captures, canceled: sums.canceled + given };
+    }
+    case 'cancellation':
+      return { canceled: sums.canceled + amount };
+    case 'refund':
+      return { refunded: sums.refunded + amount };
+    default:
+      return { captured: amount, captures: 1 };
+  }
+}
+
+/** A payment's sums with an operation taken back. */
+function sumsBefore({ sums }: LedgerEntry, { kind, amount }: LedgerEntry): Partial<Sums> {
+  switch (kind) {
+    case 'capture':
+      return { captured: sums.captured - amount, captures: sums.captures - 1 };
+    case 'cancellation':
+      return { canceled: sums.canceled - amount };
+    case 'refund':
+      return { refunded: sums.refunded - amount };
+    default:
+      return { captured: 0, captures: 0 };
+  }
+}
+
+/** What a payment becomes once an operation that its sums hold already is done. */
+function withOperationDone(payment: LedgerEntry, { kind }: LedgerEntry): LedgerEntry {
+  if (kind === 'cancellation') return movedTo(payment, 'canceled');
+  if (kind === 'completion') return movedTo(payment, 'paid');
+  // With nothing left to capture nothing can lapse.
+  return leftOf(payment) === 0 ? changedEntry(payment, { due: null }) : payment;
+}

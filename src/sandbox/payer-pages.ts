@@ -1,0 +1,109 @@
+import type { LedgerEntry, OrderDetails } from './ledger.ts';
+import { facts, formatForPayer, type Html, html, NOTHING, page } from './page.ts';
+
+const NOTE = html`<p class="note">This is a sandbox: no money moves. Each button is one way in which a payer may end it.</p>`;
+
+const OUTCOMES: Readonly<Record<string, string>> = {
+  paid: 'Paid',
+  payer_approved: 'Approved: the shop completes the payment',
+  approved: 'Confirmed: your bank has approved the payment',
+  declined: 'Declined',
+  canceled: 'Canceled: nothing was paid',
+  expired: 'Too late: this payment has expired',
+};
+
+/** The page at which a payer pays a wallet order; once that is settled, the page that says so. */
+export function checkoutPage(payment: LedgerEntry, order: OrderDetails): string {
+  if (payment.status !== 'created') return outcomePage(payment);
+  const money = formatForPayer(order.amount, order.currency);
+  const approves = payment.details.needsCompletion === true;
+  return page(
+    'Sandbox checkout',
+    html`<h1>To pay</h1>
+    <p class="amount">${money}</p>
+    ${facts({ Description: order.description, 'Merchant reference': order.reference })}
+    ${itemTable(order)}
+    <form method="post">
+      ${button(payment, 'pay', approves ? `Approve ${money}` : `Pay ${money}`)}
+      ${button(payment, 'decline', 'Let the wallet decline')}
+      ${button(payment, 'leave', 'Cancel and go back')}
+    </form>
+    ${NOTE}`,
+  );
+}
+
+/** The page at which a payer passes a bank's challenge (3-D Secure); once that is over, the page that says so. */
+export function challengePage(payment: LedgerEntry, order: OrderDetails): string {
+  if (payment.status !== 'challenge_required') return outcomePage(payment);
+  return page(
+    'Sandbox bank',
+    html`<h1>Your bank wants to know that it is you</h1>
+    <p class="amount">${formatForPayer(order.amount, order.currency)}</p>
+    ${facts({
+      Card: `ending in ${payment.cardLastFour ?? ''}`,
+      Description: order.description,
+      'Merchant reference': order.reference,
+    })}
+    <form method="post">
+      ${button(payment, 'pay', 'Yes, it is me')}
+      ${button(payment, 'decline', 'No, it is not me')}
+      ${button(payment, 'leave', 'Leave without an answer')}
+    </form>
+    ${NOTE}`,
+  );
+}
+
+/** The page for a payer who left without an answer, on the way back to the shop. */
+export function leftPage(payment: LedgerEntry): string {
+  return endPage(
+    payment,
+    'You left without an answer',
+    html`<p>The payment stays open until it expires.</p>`,
+  );
+}
+
+/** The page for a payment that does not exist. */
+export function notFoundPage(): string {
+  return page('Not found', html`<h1>There is no such payment.</h1>`);
+}
+
+/** The page for when something went wrong here. */
+export function errorPage(): string {
+  return page('Not done', html`<h1>That did not work.</h1><p>Go back and try again.</p>`);
+}
+
+function outcomePage(payment: LedgerEntry): string {
+  return endPage(payment, OUTCOMES[payment.status] ?? 'This payment is settled', NOTHING);
+}
+
+/** Says how it ended, and sends the payer back to the shop at once if there is a way back. */
+function endPage(payment: LedgerEntry, title: string, more: Html): string {
+  const backUrl = backUrlOf(payment);
+  const way =
+    backUrl === undefined
+      ? html`<p class="note">You can close this page.</p>`
+      : html`<p><a class="button" href="${backUrl}">Back to the shop</a></p>`;
+  return page(title, html`<h1>${title}</h1>${more}${way}`, backUrl);
+}
+
+/** The merchant's return address with what became of the payment; that is a hint, and nobody should believe it. */
+function backUrlOf({ id, status, details }: LedgerEntry): string | undefined {
+  const url = details.returnUrl === undefined ? null : URL.parse(details.returnUrl);
+  url?.searchParams.set('sandbox_payment', id);
+  url?.searchParams.set('sandbox_status', status);
+  return url?.href;
+}
+
+function button({ id }: LedgerEntry, action: string, label: string): Html {
+  const look = action === 'pay' ? NOTHING : html` class="second"`;
+  return html`<button${look} formaction="${id}/${action}">${label}</button>`;
+}
+
+function itemTable({ items, currency }: OrderDetails): Html {
+  if (items.length === 0) return NOTHING;
+  const rows = items.map(({ name, quantity, unitAmount }) => {
+    const price = unitAmount === undefined ? '' : formatForPayer(unitAmount, currency);
+    return html`<tr><th scope="row">${name || 'Item'} × ${quantity}</th><td>${price}</td></tr>`;
+  });
+  return html`<table><caption>Items, with the price of one</caption>${rows}</table>`;
+}

@@ -1,0 +1,67 @@
+import { AUTHORIZATION_VALID_MS, issuerFields } from './charges.ts';
+import { changedEntry } from './entries.ts';
+import type { LedgerEntry } from './ledger.ts';
+import { ORDER_VALID_MS } from './wallets.ts';
+
+/** What the payer does at a page of the provider. */
+export type PayerAction = 'pay' | 'decline' | 'leave';
+
+const OPEN: ReadonlySet<string> = new Set(['created', 'challenge_required', 'pending']);
+
+/** A payment after its payer has acted; as it was when the action means nothing any more. */
+export function afterPayerAction(payment: LedgerEntry, action: PayerAction): LedgerEntry {
+  const { status, details } = payment;
+  if (status === 'created') {
+    if (action === 'decline') return movedTo(payment, 'declined');
+    if (action === 'leave') return movedTo(payment, 'canceled');
+    return movedTo(payment, details.needsCompletion ? 'payer_approved' : 'paid');
+  }
+  if (status === 'challenge_required') {
+    if (action === 'leave' || details.challenge === 'abandoned') return payment;
+    return movedTo(payment, action === 'pay' && details.challenge === 'passed' ? 'approved' : 'declined');
+  }
+  return payment;
+}
+
+/** A payment that the merchant's side closes while it waits for its payer; as it was when it cannot be closed. */
+export function afterClosing(payment: LedgerEntry): LedgerEntry {
+  const waits = OPEN.has(payment.status) || payment.status === 'payer_approved';
+  return waits && !payment.details.staysOpen ? movedTo(payment, 'canceled') : payment;
+}
+
+/** A payment in another status, with what that does to its money. */
+export function movedTo(payment: LedgerEntry, status: string): LedgerEntry {
+  const { amount, sums, details } = payment;
+  const captured = { captured: amount, captures: 1 };
+  switch (status) {
+    case 'approved':
+      return changedEntry(payment, {
+        ...decided(payment, status, '00'),
+        ...(details.captureOnApproval
+          ? { sums: captured, due: null }
+          : { due: { status: 'expired', atMs: Date.now() + AUTHORIZATION_VALID_MS } }),
+      });
+    case 'declined':
+      return changedEntry(payment, { ...decided(payment, status, '05'), due: null });
+    case 'payer_approved':
+      return changedEntry(payment, { status, due: { status: 'expired', atMs: Date.now() + ORDER_VALID_MS } });
+    case 'paid':
+      return changedEntry(payment, { status, sums: captured, due: null });
+    case 'canceled':
+    case 'expired':
+      return changedEntry(payment, {
+        // What was captured in part stays approved; only the rest is given up.
+        ...(sums.captured === 0 && { status }),
+        sums: { canceled: amount - sums.captured },
+        due: null,
+      });
+    default:
+      throw new Error(`a payment cannot become ${status}`);
+  }
+}
+
+/** Issuers decide charges only. */
+function decided(payment: LedgerEntry, status: string, responseCode: string) {
+  if (payment.kind !== 'charge') return { status };
+  return { status, responseCode, fields: issuerFields({ status, responseCode }) };
+}
