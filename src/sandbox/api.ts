@@ -7,7 +7,7 @@ import { type Call, currentAnswer } from './entries.ts';
 import { LEDGER_PAGE, type Ledger, type LedgerEntry } from './ledger.ts';
 import type { Exchange, Misbehaviour } from './misbehaviour.ts';
 import { decideOperation, type OperationKind, readOperation } from './operations.ts';
-import { type JsonRecord, optionalBoolean } from './request-body.ts';
+import type { JsonRecord } from './request-body.ts';
 import { decideWalletEnrollment, decideWalletOrder } from './wallets.ts';
 
 /** What the API is made of. */
@@ -60,7 +60,7 @@ function registerOperations(api: FastifyInstance, deps: ApiDeps): void {
       const operation = readOperation(kind, readBody(request));
       const call = readCall(request);
       return perform(deps, { request, reply }, call.idempotencyKey, operation.behaviour, () =>
-        deps.books.operate(operation.paymentId, (payment) => decideOperation(payment, operation, call)),
+        deps.books.operate(operation.payment, (payment) => decideOperation(payment, operation, call)),
       );
     });
   }
@@ -86,12 +86,13 @@ async function perform(
 }
 
 function registerReading(api: FastifyInstance, { ledger, books }: ApiDeps): void {
-  // What was not done under a key by now will never be: a call with it that is still under way finds it in use.
+  // What was not done under a key by now will never be: a call with it that is still under way finds it in use. What
+  // waits for its payer waits no longer.
   api.post<{ Params: { key: string } }>('/v1/by-idempotency-key/:key/close', async (request, reply) => {
     const { key } = request.params;
     if (!IDEMPOTENCY_KEY.test(key))
       throw new ApiError(400, 'invalid_request', '1 to 255 printable ASCII', 'key');
-    const entry = await books.close(key, optionalBoolean(readBody(request), 'open_too') ?? false);
+    const entry = await books.close(key);
     return answerNow(reply, entry);
   });
 

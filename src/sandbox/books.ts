@@ -19,16 +19,17 @@ export type Books = {
   /**
    * Records an operation on a payment, which `decide` makes of the payment as it stands.
    *
+   * @param name the payment's identifier or idempotency key.
    * @throws ApiError 404 when there is no such payment, 409 when the idempotency key was used for something else.
    */
-  operate(paymentId: string, decide: (payment: LedgerEntry) => Operation): Promise<Recorded>;
+  operate(name: string, decide: (payment: LedgerEntry) => Operation): Promise<Recorded>;
   /** What the payer does at a page. @returns undefined when there is no such payment. */
   act(paymentId: string, action: PayerAction): Promise<LedgerEntry | undefined>;
   /**
-   * Takes an idempotency key under which nothing was done, so that nothing will be. `isOpenToo` also closes a payment
-   * that waits for its payer.
+   * Takes an idempotency key under which nothing was done, so that nothing will be; and closes a payment that waits for
+   * its payer. Anything else stays as it is.
    */
-  close(idempotencyKey: string, isOpenToo: boolean): Promise<LedgerEntry>;
+  close(idempotencyKey: string): Promise<LedgerEntry>;
   findByKey(idempotencyKey: string): Promise<LedgerEntry | undefined>;
   findById(id: string): Promise<LedgerEntry | undefined>;
 };
@@ -89,6 +90,10 @@ export function keepBooks(ledger: Ledger, notifications: Notifications, timers: 
     return entry && settle(entry);
   }
 
+  async function findByName(name: string): Promise<LedgerEntry | undefined> {
+    return (await ledger.findById(name)) ?? ledger.findByKey(name);
+  }
+
   async function record(entry: LedgerEntry): Promise<Recorded> {
     const recorded = await ledger.record(entry);
     if (!isSameRequest(recorded.entry, entry)) throw keyInUse();
@@ -96,12 +101,12 @@ export function keepBooks(ledger: Ledger, notifications: Notifications, timers: 
     return recorded;
   }
 
-  async function operate(paymentId: string, decide: (payment: LedgerEntry) => Operation): Promise<Recorded> {
-    const payment = await settled(ledger.findById(paymentId));
+  async function operate(name: string, decide: (payment: LedgerEntry) => Operation): Promise<Recorded> {
+    const payment = await settled(findByName(name));
     if (!payment || !isPayment(payment.kind))
       throw new ApiError(404, 'not_found', 'there is no such payment');
     let decided: Operation | undefined;
-    const written = await ledger.change([paymentId], ([current]) => {
+    const written = await ledger.change([payment.id], ([current]) => {
       if (!current) return [];
       decided = decide(current);
       const [operation, changed] = decided;
@@ -118,10 +123,10 @@ export function keepBooks(ledger: Ledger, notifications: Notifications, timers: 
     return { entry: first, isNew: false };
   }
 
-  async function close(idempotencyKey: string, isOpenToo: boolean): Promise<LedgerEntry> {
+  async function close(idempotencyKey: string): Promise<LedgerEntry> {
     const { entry } = await ledger.record(closedEntry(idempotencyKey));
-    if (!isOpenToo || !isPayment(entry.kind)) return settle(entry);
-    return (await change((await settle(entry)).id, afterClosing)) ?? entry;
+    const now = await settle(entry);
+    return isPayment(now.kind) ? ((await change(now.id, afterClosing)) ?? now) : now;
   }
 
   return {

@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto';
 import { type Behaviour, readOrder } from './behaviour.ts';
 import { type Call, newEntry, newId } from './entries.ts';
-import { readCommonDetails, readPage } from './entry-details.ts';
+import { readCommonDetails, readExpiry, readPage } from './entry-details.ts';
 import { type LedgerEntry, NO_SUMS } from './ledger.ts';
 import { behaviourOf } from './magic-cards.ts';
 import {
@@ -56,7 +56,13 @@ export function decideCharge(body: JsonRecord, call: Call, publicUrl: string): D
   const card = readCard(object(body, 'card'));
   const order = readOrder(optionalText(body, 'description'));
   const behaviour = order.behaviour ?? behaviourOf(card.number);
-  const state = decideState(behaviour, call.acquirer, capture, order.expireAfterMs);
+  const validMs = behaviour.kind === 'challenge' ? CHALLENGE_VALID_MS : AUTHORIZATION_VALID_MS;
+  const expiry = {
+    status: 'expired',
+    // The time that a caller gives is for payers to act in; an authorization lapses when it lapses.
+    atMs: readExpiry(behaviour.kind === 'challenge' ? body : {}, order, validMs),
+  };
+  const state = decideState(behaviour, call.acquirer, capture, expiry);
   const entry = newEntry({
     kind: 'charge',
     id,
@@ -138,20 +144,18 @@ function decideState(
   behaviour: Behaviour,
   acquirer: Call['acquirer'],
   capture: boolean,
-  expireAfterMs: number | undefined,
+  expiry: { status: string; atMs: number },
 ): ChargeState {
-  const now = Date.now();
-  const expiresIn = (ms: number) => ({ due: { status: 'expired', atMs: now + (expireAfterMs ?? ms) } });
   if (behaviour.kind === 'challenge') {
-    return { status: 'challenge_required', ...expiresIn(CHALLENGE_VALID_MS) };
+    return { status: 'challenge_required', due: expiry };
   }
   if (behaviour.kind === 'done_after' || behaviour.kind === 'fail_after') {
     const status = behaviour.kind === 'done_after' ? 'approved' : 'declined';
-    return { status: 'pending', due: { status, atMs: now + behaviour.delayMs } };
+    return { status: 'pending', due: { status, atMs: Date.now() + behaviour.delayMs } };
   }
   const responseCode = responseCodeOf(behaviour, acquirer);
   if (responseCode !== APPROVED) return { status: 'declined', responseCode };
-  return { status: 'approved', responseCode, ...(!capture && expiresIn(AUTHORIZATION_VALID_MS)) };
+  return { status: 'approved', responseCode, ...(!capture && { due: expiry }) };
 }
 
 function digitsOf({ number }: { number: string }): { cardIin: string; cardLastFour: string } {

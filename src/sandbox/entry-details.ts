@@ -11,6 +11,7 @@ import {
 } from './request-body.ts';
 
 const WEB_ADDRESS = /^https?:\/\/[^\s]+$/;
+const ISO_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,3})?Z$/;
 const QUANTITY = { min: 0, max: Number.MAX_SAFE_INTEGER };
 const UNIT_AMOUNT = { min: Number.MIN_SAFE_INTEGER, max: Number.MAX_SAFE_INTEGER };
 
@@ -24,6 +25,18 @@ export function readCommonDetails(body: JsonRecord, order: Order): EntryDetails 
     ...(order.notify && { notify: order.notify }),
     ...(order.staysOpen && { staysOpen: true }),
   };
+}
+
+/**
+ * Reads until when the payer can act: as long as the provider lets payers, or until `expires_at` if that is earlier.
+ *
+ * @returns milliseconds since the epoch.
+ */
+export function readExpiry(body: JsonRecord, order: Order, validMs: number): number {
+  const now = Date.now();
+  if (order.expireAfterMs !== undefined) return now + order.expireAfterMs;
+  const asked = Date.parse(optionalText(body, 'expires_at', ISO_TIME) ?? '');
+  return Math.min(now + validMs, Number.isNaN(asked) ? Number.POSITIVE_INFINITY : asked);
 }
 
 /** Reads what the payer is to be shown. */

@@ -13,8 +13,8 @@ export type OperationKind = 'capture' | 'cancellation' | 'refund' | 'completion'
 /** An operation as it was asked for. */
 export type OperationRequest = {
   readonly kind: OperationKind;
-  /** The provider's identifier of the payment. */
-  readonly paymentId: string;
+  /** The payment, by the provider's identifier or its idempotency key. */
+  readonly payment: string;
   /** Integer minor units; undefined for what has none of its own. */
   readonly amount: number | undefined;
   readonly currency: string | undefined;
@@ -52,7 +52,7 @@ export function readOperation(kind: OperationKind, body: JsonRecord): OperationR
   const hasAmount = kind === 'capture' || kind === 'refund';
   return {
     kind,
-    paymentId: text(body, 'payment', /^(ch|wo|we)_[0-9a-f-]{36}$/),
+    payment: text(body, 'payment', /^[\x21-\x7e]{1,255}$/),
     amount: hasAmount ? integer(body, 'amount', { min: 1, max: Number.MAX_SAFE_INTEGER }) : undefined,
     currency: hasAmount ? text(body, 'currency', /^[A-Z]{3}$/) : undefined,
     isFinal: kind === 'capture' && (optionalBoolean(body, 'final') ?? false),

@@ -1,7 +1,7 @@
 import type { LedgerEntry, OrderDetails } from './ledger.ts';
 import { facts, formatForPayer, type Html, html, NOTHING, page } from './page.ts';
 
-const NOTE = html`<p class="note">This is a sandbox: no money moves. Each button is one way in which a payer may end it.</p>`;
+const NOTE = html`<p class="note">This is a sandbox: no money moves. Choose how the payment ends.</p>`;
 
 const OUTCOMES: Readonly<Record<string, string>> = {
   paid: 'Paid',

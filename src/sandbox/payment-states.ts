@@ -6,7 +6,7 @@ import { ORDER_VALID_MS } from './wallets.ts';
 /** What the payer does at a page of the provider. */
 export type PayerAction = 'pay' | 'decline' | 'leave';
 
-const OPEN: ReadonlySet<string> = new Set(['created', 'challenge_required', 'pending']);
+const WAITING_FOR_PAYER: ReadonlySet<string> = new Set(['created', 'challenge_required', 'payer_approved']);
 
 /** A payment after its payer has acted; as it was when the action means nothing any more. */
 export function afterPayerAction(payment: LedgerEntry, action: PayerAction): LedgerEntry {
@@ -23,10 +23,10 @@ export function afterPayerAction(payment: LedgerEntry, action: PayerAction): Led
   return payment;
 }
 
-/** A payment that the merchant's side closes while it waits for its payer; as it was when it cannot be closed. */
+/** A payment that is closed while it waits for its payer: it has expired; as it was when it cannot be closed. */
 export function afterClosing(payment: LedgerEntry): LedgerEntry {
-  const waits = OPEN.has(payment.status) || payment.status === 'payer_approved';
-  return waits && !payment.details.staysOpen ? movedTo(payment, 'canceled') : payment;
+  const isClosed = WAITING_FOR_PAYER.has(payment.status) && !payment.details.staysOpen;
+  return isClosed ? movedTo(payment, 'expired') : payment;
 }
 
 /** A payment in another status, with what that does to its money. */

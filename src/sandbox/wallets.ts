@@ -2,7 +2,7 @@ import { ApiError } from './api-error.ts';
 import { type Behaviour, type Order, readOrder } from './behaviour.ts';
 import type { Decided } from './charges.ts';
 import { type Call, newEntry, newId } from './entries.ts';
-import { readCommonDetails, readPage } from './entry-details.ts';
+import { readCommonDetails, readExpiry, readPage } from './entry-details.ts';
 import type { LedgerEntry } from './ledger.ts';
 import { integer, type JsonRecord, optionalText, text } from './request-body.ts';
 
@@ -32,7 +32,7 @@ export function decideWalletOrder(body: JsonRecord, call: Call, publicUrl: strin
     fields: { ...fields, needs_completion: needsCompletion, checkout_url: `${publicUrl}/checkout/${id}` },
     due: dueOf(behaviour, needsCompletion ? 'payer_approved' : 'paid') ?? {
       status: 'expired',
-      atMs: Date.now() + (order.expireAfterMs ?? ORDER_VALID_MS),
+      atMs: readExpiry(body, order, ORDER_VALID_MS),
     },
     details: {
       ...readCommonDetails(body, order),

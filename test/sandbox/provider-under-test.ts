@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import Fastify, { type FastifyInstance } from 'fastify';
 import pg from 'pg';
-import { sandboxProvider } from '#src/sandbox/sandbox-provider.ts';
+import { type LedgerPlace, sandboxProvider } from '#src/sandbox/sandbox-provider.ts';
 import { createTestDatabase } from '../support/database.ts';
 
 export const API_KEY = 'sandbox_test_key';
@@ -21,9 +21,16 @@ export type ProviderUnderTest = {
   close(): Promise<void>;
 };
 
-export async function startProvider(): Promise<ProviderUnderTest> {
+/** What a provider under test may be given beside its database. */
+export type AppOptions = {
+  readonly publicUrl?: (origin: string) => string;
+  readonly notificationSecrets?: readonly string[];
+  readonly notificationUrl?: string;
+};
+
+export async function startProvider(options: AppOptions = {}): Promise<ProviderUnderTest> {
   const database = await createTestDatabase({ empty: true });
-  const { app, origin } = await startApp(database.url);
+  const { app, origin } = await startApp({ databaseUrl: database.url }, options);
   const pool = new pg.Pool({ connectionString: database.url, max: 1 });
   const authorization = `Bearer ${API_KEY}`;
   return {
@@ -51,13 +58,55 @@ export async function startProvider(): Promise<ProviderUnderTest> {
   };
 }
 
-/** The application alone, on a database that is there already. */
-export async function startApp(databaseUrl: string): Promise<{ app: FastifyInstance; origin: string }> {
+/** The application alone, on a ledger that may be there already. */
+export async function startApp(
+  place: LedgerPlace,
+  options: AppOptions = {},
+): Promise<{ app: FastifyInstance; origin: string }> {
+  const { publicUrl = () => 'http://shop.example', ...others } = options;
   const app = Fastify();
+  let origin = '';
   await app.register(sandboxProvider, {
-    databaseUrl,
-    publicUrl: () => 'http://shop.example',
+    ...place,
+    ...others,
+    publicUrl: () => publicUrl(origin),
     apiKeys: [API_KEY],
   });
-  return { app, origin: await app.listen({ host: '127.0.0.1', port: 0 }) };
+  origin = await app.listen({ host: '127.0.0.1', port: 0 });
+  return { app, origin };
+}
+
+/** What the tests look at in the provider's answers. */
+export type Answer = {
+  readonly id: string;
+  readonly object: string;
+  readonly status: string;
+  readonly amount: number;
+  readonly idempotency_key: string;
+  readonly [field: string]: unknown;
+};
+
+/** POSTs to a provider, and reads its answer. */
+export async function ask(
+  origin: string,
+  path: string,
+  body: object,
+  idempotencyKey: string = randomUUID(),
+): Promise<{ status: number; answer: Answer }> {
+  const response = await fetch(origin + path, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${API_KEY}`,
+      'content-type': 'application/json',
+      'idempotency-key': idempotencyKey,
+    },
+    body: JSON.stringify(body),
+  });
+  return { status: response.status, answer: (await response.json()) as Answer };
+}
+
+/** GETs from a provider's API. */
+export async function read(origin: string, path: string): Promise<Answer> {
+  const response = await fetch(origin + path, { headers: { authorization: `Bearer ${API_KEY}` } });
+  return (await response.json()) as Answer;
 }

@@ -218,7 +218,9 @@ describe('a call is refused, and nothing recorded or repeated,', () => {
 describe('starting and closing', () => {
   it('can be done by four at once on an empty database, and keeps what is there', async () => {
     const database = await createTestDatabase({ empty: true });
-    const started = await Promise.all(Array.from({ length: 4 }, () => startApp(database.url)));
+    const started = await Promise.all(
+      Array.from({ length: 4 }, () => startApp({ databaseUrl: database.url })),
+    );
     const headers = {
       authorization: `Bearer ${API_KEY}`,
       'content-type': 'application/json',
@@ -227,7 +229,7 @@ describe('starting and closing', () => {
     const request = { method: 'POST', headers, body: JSON.stringify(CHARGE) };
     const first = await fetch(`${started[0]?.origin}/v1/charges`, request);
     for (const { app } of started) await app.close();
-    const again = await startApp(database.url);
+    const again = await startApp({ databaseUrl: database.url });
     const second = await fetch(`${again.origin}/v1/charges`, request);
     expect(await second.text()).toBe(await first.text());
     await again.app.close();

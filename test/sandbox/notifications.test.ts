@@ -1,0 +1,140 @@
+import { createHmac } from 'node:crypto';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { ask, CHARGE, type ProviderUnderTest, startProvider } from './provider-under-test.ts';
+
+const SECRETS = ['first secret', 'second secret'];
+
+type Received = { readonly body: string; readonly signature: string; readonly event: Event };
+type Event = {
+  readonly id: string;
+  readonly type: string;
+  readonly data: { readonly id: string; readonly status: string };
+};
+
+let received: Received[] = [];
+let statuses: number[] = [];
+let receiver: ReturnType<typeof createServer>;
+let provider: ProviderUnderTest;
+let notificationUrl: string;
+
+beforeEach(async () => {
+  received = [];
+  statuses = [];
+  receiver = createServer(receive).listen(0, '127.0.0.1');
+  await new Promise((resolve) => receiver.once('listening', resolve));
+  notificationUrl = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/notifications?of=sandbox`;
+  provider = await startProvider({ notificationSecrets: SECRETS });
+});
+afterEach(async () => {
+  await provider.close();
+  receiver.closeAllConnections();
+  receiver.close();
+});
+
+function receive(request: IncomingMessage, response: ServerResponse): void {
+  let body = '';
+  request.on('data', (chunk) => {
+    body += chunk;
+  });
+  request.on('end', () => {
+    const signature = String(request.headers['sandbox-signature']);
+    received.push({ body, signature, event: JSON.parse(body) });
+    response.writeHead(statuses.shift() ?? 204).end();
+  });
+}
+
+async function charge(description: string, over: object = {}): Promise<{ id: string }> {
+  const body = { ...CHARGE, description, notification_url: notificationUrl, ...over };
+  return (await ask(provider.origin, '/v1/charges', body)).answer;
+}
+
+const types = () => received.map(({ event }) => event.type);
+
+it('an approved charge is told with the charge itself, signed with every secret', async () => {
+  const { id } = await charge('Mugs');
+  await expect.poll(() => received).toHaveLength(1);
+  const [{ body, signature, event }] = received as [Received];
+  expect(event).toMatchObject({ type: 'charge.approved', data: { id, status: 'approved', amount: 5_575 } });
+  const [, time = '', first, second] =
+    /^t=(\d{10}),v1=([0-9a-f]{64}),v1=([0-9a-f]{64})$/.exec(signature) ?? [];
+  const expected = SECRETS.map((secret) =>
+    createHmac('sha256', secret).update(`${time}.${body}`).digest('hex'),
+  );
+  expect([first, second]).toEqual(expected);
+  expect(Math.abs(Number(time) * 1_000 - Date.now())).toBeLessThan(10_000);
+});
+
+it('operations are told to the same address, and a pending one when it is done', async () => {
+  const { id } = await charge('Mugs');
+  const refund = {
+    payment: id,
+    amount: 100,
+    currency: 'USD',
+    description: 'sandbox:done_after:50',
+  };
+  await ask(provider.origin, '/v1/refunds', refund);
+  await expect.poll(types).toEqual(['charge.approved', 'refund.pending', 'refund.succeeded']);
+});
+
+it('what the payer does is told', async () => {
+  const body = { wallet: 'WALLET_B', amount: 100, currency: 'USD', notification_url: notificationUrl };
+  const { id } = (await ask(provider.origin, '/v1/wallet-orders', body)).answer;
+  await expect.poll(types).toEqual(['wallet_order.created']);
+  await fetch(`${provider.origin}/checkout/${id}/pay`, { method: 'POST', redirect: 'manual' });
+  await expect.poll(types).toEqual(['wallet_order.created', 'wallet_order.paid']);
+});
+
+it('one that is not taken is sent again, the same event', async () => {
+  statuses = [500];
+  await charge('Mugs');
+  await expect.poll(() => received, { timeout: 5_000 }).toHaveLength(2);
+  expect(received[1]?.body).toBe(received[0]?.body);
+});
+
+it('on request it is sent twice', async () => {
+  await charge('sandbox:notify_twice');
+  await expect.poll(() => received).toHaveLength(2);
+  expect(received[0]?.event.id).toBe(received[1]?.event.id);
+});
+
+it('on request it comes before the answer', async () => {
+  await charge('sandbox:error_after,notify_first');
+  expect(types()).toEqual(['charge.approved']);
+});
+
+it('on request it comes late', async () => {
+  const startedMs = performance.now();
+  await charge('sandbox:notify_late:300');
+  await expect.poll(() => received).toHaveLength(1);
+  expect(performance.now() - startedMs).toBeGreaterThanOrEqual(300);
+});
+
+it('on request it comes after the one that follows it', async () => {
+  const { id } = await charge('sandbox:notify_out_of_order');
+  await ask(provider.origin, '/v1/refunds', { payment: id, amount: 100, currency: 'USD' });
+  await expect.poll(types).toEqual(['refund.succeeded', 'charge.approved']);
+});
+
+it('on request its signature is wrong', async () => {
+  await charge('sandbox:notify_forged');
+  await expect.poll(() => received).toHaveLength(1);
+  const [{ body, signature }] = received as [Received];
+  const time = /^t=(\d+)/.exec(signature)?.[1];
+  for (const secret of SECRETS) {
+    const right = createHmac('sha256', secret).update(`${time}.${body}`).digest('hex');
+    expect(signature).not.toContain(right);
+  }
+});
+
+it('on request it never comes, and an answer never waits for one that nobody takes', async () => {
+  await charge('sandbox:notify_never');
+  const startedMs = performance.now();
+  // Nothing listens there.
+  await charge('Mugs', { notification_url: 'http://127.0.0.1:1/' });
+  expect(performance.now() - startedMs).toBeLessThan(1_000);
+  await charge('last');
+  await expect.poll(() => received).toHaveLength(1);
+  expect(received[0]?.event.data).toMatchObject({ description: 'last' });
+});

@@ -1,0 +1,186 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Browser, Page } from 'puppeteer-core';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { MAGIC_CARDS } from '#src/sandbox/magic-cards.ts';
+import { startBrowser } from '../support/browser.ts';
+import {
+  type Answer,
+  ask,
+  CARD,
+  CHARGE,
+  type ProviderUnderTest,
+  read,
+  startProvider,
+} from './provider-under-test.ts';
+
+let browser: Browser;
+let provider: ProviderUnderTest;
+let page: Page;
+/** What the browser complained of: a breach of the policy of contents, say. */
+let complaints: string[];
+/** A shop at another origin, to which payers come back. */
+const shop = createServer((_request, response) => {
+  response.setHeader('content-type', 'text/html').end('<!doctype html><title>Shop</title>');
+});
+let returnUrl: string;
+
+beforeAll(async () => {
+  shop.listen(0, '127.0.0.1');
+  await once(shop, 'listening');
+  returnUrl = `http://127.0.0.1:${(shop.address() as AddressInfo).port}/return?order=7`;
+  provider = await startProvider({ publicUrl: (origin) => origin });
+  browser = await startBrowser();
+});
+afterAll(async () => {
+  await browser?.close();
+  await provider?.close();
+  shop.closeAllConnections();
+  shop.close();
+});
+beforeEach(async () => {
+  page = await browser.newPage();
+  complaints = [];
+  page.on('console', (message) => void complaints.push(message.text()));
+  page.on('pageerror', (error) => void complaints.push(String(error)));
+});
+afterEach(() => page.close());
+
+async function order(over: object = {}): Promise<Answer> {
+  const body = { wallet: 'WALLET_B', amount: 300_050, currency: 'USD', return_url: returnUrl, ...over };
+  return (await ask(provider.origin, '/v1/wallet-orders', body)).answer;
+}
+
+async function challenge(name: string, over: object = {}): Promise<Answer> {
+  const number = MAGIC_CARDS.find((card) => card.name === name)?.number;
+  const body = { ...CHARGE, card: { ...CARD, number }, return_url: returnUrl, ...over };
+  const { status, answer } = await ask(provider.origin, '/v1/charges', body);
+  expect([status, answer]).toMatchObject([201, { status: 'challenge_required', response_code: null }]);
+  return answer;
+}
+
+/** Presses the button with a label, and waits until the browser has come to rest at `title`. */
+async function press(label: string, title: string): Promise<void> {
+  await page.locator(`::-p-aria([name="${label}"][role="button"])`).click();
+  await page.waitForFunction(`document.title === ${JSON.stringify(title)}`);
+}
+
+const now = (payment: Answer) => read(provider.origin, `/v1/by-id/${payment.id}`);
+
+describe('the checkout page', () => {
+  it.each([
+    ['Pay USD 3,000.50', 'paid', 300_050],
+    ['Let the wallet decline', 'declined', 0],
+    ['Cancel and go back', 'canceled', 0],
+  ])('%s: it is %s, and the payer is back in the shop', async (label, status, captured) => {
+    const payment = await order();
+    await page.goto(String(payment.checkout_url));
+    await press(label, 'Shop');
+    const { origin, searchParams } = new URL(page.url());
+    expect(origin).toBe(new URL(returnUrl).origin);
+    expect(Object.fromEntries(searchParams)).toEqual({
+      order: '7',
+      sandbox_payment: payment.id,
+      sandbox_status: status,
+    });
+    expect(await now(payment)).toMatchObject({ status, amount_captured: captured });
+    expect(complaints).toEqual([]);
+  });
+
+  it('asks for approval where the merchant’s side is to complete', async () => {
+    const payment = await order({ wallet: 'WALLET_D' });
+    await page.goto(String(payment.checkout_url));
+    await press('Approve USD 3,000.50', 'Shop');
+    expect(await now(payment)).toMatchObject({ status: 'payer_approved', amount_captured: 0 });
+  });
+
+  it('tells how it ended to a payer without a way back, and has no buttons any more', async () => {
+    const payment = await order({ return_url: undefined });
+    await page.goto(String(payment.checkout_url));
+    await press('Pay USD 3,000.50', 'Paid');
+    expect(await page.$$('button, a')).toEqual([]);
+    await page.goto(String(payment.checkout_url));
+    expect(await page.title()).toBe('Paid');
+  });
+
+  it('pressed after the order has expired changes nothing', async () => {
+    const payment = await order({ return_url: undefined });
+    await page.goto(String(payment.checkout_url));
+    await ask(provider.origin, `/v1/by-idempotency-key/${payment.idempotency_key}/close`, {});
+    await press('Pay USD 3,000.50', 'Too late: this payment has expired');
+    expect(await now(payment)).toMatchObject({ status: 'expired', amount_captured: 0 });
+  });
+
+  it('stays payable when it was ordered not to be closed', async () => {
+    const payment = await order({ return_url: undefined, description: 'sandbox:stay_open' });
+    await ask(provider.origin, `/v1/by-idempotency-key/${payment.idempotency_key}/close`, {});
+    await page.goto(String(payment.checkout_url));
+    await press('Pay USD 3,000.50', 'Paid');
+    expect(await now(payment)).toMatchObject({ status: 'paid', amount_captured: 300_050 });
+  });
+
+  it('can be used with the keyboard alone, on a phone, and shows what is hostile as text', async () => {
+    const payment = await order({
+      reference: '<script>document.title = "hacked"</script>',
+      order: {
+        items: [{ name: `"><img src=x onerror=alert(1)>${'x'.repeat(200)}`, quantity: 2, unit_amount: 1 }],
+      },
+    });
+    await page.setViewport({ width: 320, height: 640 });
+    await page.goto(String(payment.checkout_url));
+    expect(await page.title()).toBe('Sandbox checkout');
+    expect(await page.evaluate('document.documentElement.lang')).toBe('en');
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(320);
+    expect(await page.$$('script, img')).toEqual([]);
+    const focused = () => page.evaluate('document.activeElement?.textContent');
+    const labels: unknown[] = [];
+    for (let i = 0; i < 3; i++) {
+      await page.keyboard.press('Tab');
+      labels.push(await focused());
+    }
+    expect(labels).toEqual(['Pay USD 3,000.50', 'Let the wallet decline', 'Cancel and go back']);
+    await page.keyboard.press('Enter');
+    await page.waitForFunction(`document.title === 'Shop'`);
+    expect(await now(payment)).toMatchObject({ status: 'canceled' });
+  });
+});
+
+describe('the challenge page (3-D Secure)', () => {
+  it.each([
+    ['CHALLENGE_PASSED', 'Yes, it is me', 'approved', '00', 5_575],
+    ['CHALLENGE_PASSED', 'No, it is not me', 'declined', '05', 0],
+    ['CHALLENGE_FAILED', 'Yes, it is me', 'declined', '05', 0],
+    ['CHALLENGE_PASSED', 'Leave without an answer', 'challenge_required', null, 0],
+    ['CHALLENGE_ABANDONED', 'Yes, it is me', 'challenge_required', null, 0],
+  ])('%s, %s: it is %s, and the payer is back in the shop', async (name, label, status, code, captured) => {
+    const payment = await challenge(name);
+    await page.goto(String(payment.challenge_url));
+    await press(label, 'Shop');
+    expect(new URL(page.url()).searchParams.get('sandbox_status')).toBe(status);
+    expect(await now(payment)).toMatchObject({
+      status,
+      response_code: code,
+      amount_captured: captured,
+      authorization_code: status === 'approved' ? expect.stringMatching(/^[A-Z0-9]{6}$/) : null,
+    });
+    expect(complaints).toEqual([]);
+  });
+
+  it('leaves an authorization to be captured', async () => {
+    const payment = await challenge('CHALLENGE_PASSED', { capture: false });
+    await page.goto(String(payment.challenge_url));
+    await press('Yes, it is me', 'Shop');
+    expect(await now(payment)).toMatchObject({ status: 'approved', amount_captured: 0 });
+    const capture = { payment: payment.id, amount: 5_575, currency: 'USD' };
+    expect((await ask(provider.origin, '/v1/captures', capture)).status).toBe(201);
+  });
+
+  it('expires when nobody answers it', async () => {
+    const expires_at = new Date(Date.now() + 200).toISOString();
+    const payment = await challenge('CHALLENGE_ABANDONED', { expires_at, return_url: undefined });
+    await expect.poll(() => now(payment)).toMatchObject({ status: 'expired' });
+    await page.goto(String(payment.challenge_url));
+    expect(await page.title()).toBe('Too late: this payment has expired');
+  });
+});
