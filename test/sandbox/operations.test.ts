@@ -3,9 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { FastifyInstance } from 'fastify';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { MAGIC_CARDS } from '#src/sandbox/magic-cards.ts';
 import { createTestDatabase } from '../support/database.ts';
-import { type Answer, ask, CARD, CHARGE, read, startApp } from './provider-under-test.ts';
+import { type Answer, ask, CHARGE, read, startApp } from './provider-under-test.ts';
 
 describe.each(['PostgreSQL', 'a file'])('operations with the ledger in %s', (place) => {
   let origin = '';
@@ -255,17 +254,6 @@ describe.each(['PostgreSQL', 'a file'])('operations with the ledger in %s', (pla
         amount_canceled: 5_500,
       });
     expect((await operate('captures', whole, 1)).answer.failure_code).toBe('expired');
-  });
-
-  it('a verification asks for no money', async () => {
-    const good = await ask(origin, '/v1/verifications', { currency: 'USD', card: CARD });
-    expect(good).toMatchObject({
-      status: 201,
-      answer: { object: 'verification', status: 'approved', amount: 0 },
-    });
-    const number = MAGIC_CARDS.find(({ name }) => name === 'INSUFFICIENT_FUNDS')?.number;
-    const bad = await ask(origin, '/v1/verifications', { currency: 'USD', card: { ...CARD, number } });
-    expect(bad).toMatchObject({ status: 402, answer: { status: 'declined', response_code: '51' } });
   });
 
   it('an order that is to be completed is paid when it is, and cannot be before its payer has approved', async () => {

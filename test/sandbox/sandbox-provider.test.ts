@@ -65,6 +65,17 @@ describe('a charge', () => {
   });
 });
 
+it('a verification asks for no money', async () => {
+  const verification = { currency: 'USD', card: CARD };
+  const good = await provider.post('/v1/verifications', verification);
+  expect(good.status).toBe(201);
+  expect(await good.json()).toMatchObject({ object: 'verification', status: 'approved', amount: 0 });
+  const card = magic('INSUFFICIENT_FUNDS');
+  const bad = await provider.post('/v1/verifications', { ...verification, card });
+  expect(bad.status).toBe(402);
+  expect(await bad.json()).toMatchObject({ status: 'declined', response_code: '51' });
+});
+
 describe('an idempotency key', () => {
   it('used by 50 at once makes one charge, and all get the same bytes', async () => {
     const key = randomUUID();
