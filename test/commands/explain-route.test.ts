@@ -164,5 +164,5 @@ it('gives the usage when asked for it, and is there as npm run route', async () 
   const { code, stdout } = await route(['--help']);
   expect([code, stdout.startsWith('Usage: npm run route')]).toEqual([0, true]);
   const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
-  expect(scripts.route).toBe('node src/route.ts');
+  expect(scripts.route).toBe('node src/commands/explain-route.ts');
 });
