@@ -5,11 +5,8 @@ import {
   type ConnectionConfig,
   ConnectionConfigSchema,
 } from '#gen/payments/config/catalogue_pb.js';
-import {
-  type CircuitState,
-  type ConnectionHealth,
-  guardConnection,
-} from '#src/connectors/circuit-breaker.ts';
+import type { CircuitState } from '#src/connectors/circuit.ts';
+import { type ConnectionHealth, guardConnection } from '#src/connectors/circuit-breaker.ts';
 import type { Connector, ProviderConnection } from '#src/connectors/connector.ts';
 import { redactOutcomes } from '#src/connectors/redact-outcomes.ts';
 import { createBinTable } from '#src/payments/bin-table.ts';
@@ -32,6 +29,8 @@ export type OpenCatalogueOptions = {
   /** What was learned of connections outlives a catalogue. */
   readonly rates: ApprovalRates;
   readonly observer: CatalogueObserver;
+  /** The clock of the circuit breakers, which never goes back, in milliseconds; by default that of the process. */
+  readonly nowMs?: (() => number) | undefined;
 };
 
 /** Is told what happens in an open catalogue, for metrics and logs. */
@@ -91,7 +90,10 @@ export function openCatalogue(
     if (known) health.set(id, known);
     const settings = !taken && breakerSettings(definition.circuitBreaker);
     if (!settings) return;
-    const guarded = guardConnection(connection, settings, (state) => observer.circuitChanged(id, state));
+    const guarded = guardConnection(connection, settings, {
+      changed: (state) => observer.circuitChanged(id, state),
+      ...(options.nowMs && { nowMs: options.nowMs }),
+    });
     connections.set(id, guarded);
     health.set(id, guarded.health);
   }

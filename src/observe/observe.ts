@@ -10,7 +10,7 @@ import {
 } from '#src/api/authenticate.ts';
 import type { CatalogueObserver, OpenedCatalogue } from '#src/catalogue/open-catalogue.ts';
 import { CatalogueError } from '#src/catalogue/read-catalogue.ts';
-import { CIRCUIT_STATES } from '#src/connectors/circuit-breaker.ts';
+import { CIRCUIT_STATES } from '#src/connectors/circuit.ts';
 import type { PaymentObserver } from '#src/payments/create-payment.ts';
 import { describeUnaskable, type OpenOutcomesObserver } from '#src/payments/open-outcomes.ts';
 import type { RecoveryObserver } from '#src/payments/recover-payments.ts';

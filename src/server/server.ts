@@ -49,6 +49,8 @@ export type ServerOptions = {
   /** Where the sandbox provider keeps its ledger. */
   readonly databaseUrl: string;
   readonly log: Logger;
+  /** The clock of the circuit breakers, which never goes back; by default that of the process. */
+  readonly nowMs?: (() => number) | undefined;
 };
 
 /** A whole service, put together. */
@@ -159,6 +161,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
         identityKey,
         rates,
         observer: observeCatalogue(log),
+        nowMs: options.nowMs,
       },
       open,
     );

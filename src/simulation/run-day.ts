@@ -72,6 +72,7 @@ export function runDay(
         },
         connectionRetired: () => {},
       },
+      nowMs: time.now,
     });
     const ends: PaymentEnd[] = [];
     const underWay: Promise<unknown>[] = [];

@@ -8,8 +8,7 @@ export type VirtualTime = {
 
 /**
  * Runs work that waits by a clock of its own, which leaps from one awaited moment to the next: a day takes as long as
- * what happens in it. Meanwhile Date.now is that clock, for this is what cockatiel and our circuit breaker tell the time
- * by; nothing else of the process may run beside it. `new Date()` and timers are as ever.
+ * what happens in it. Everything that tells or awaits the time must do so by that clock; timers and sockets do not.
  *
  * @throws what `work` throws, or Error when it waits for something that will never happen.
  */
@@ -25,26 +24,20 @@ export async function inVirtualTime<T>(startMs: number, work: (time: VirtualTime
         sleepers.splice(place < 0 ? sleepers.length : place, 0, { atMs, wake });
       }),
   };
-  const wallClock = Date.now;
-  Date.now = time.now;
-  try {
-    let isDone = false;
-    const done = () => {
-      isDone = true;
-    };
-    const result = work(time);
-    result.then(done, done);
-    for (;;) {
-      // Its turn comes when no promise has anything left to do: all that could go on has gone on. (So has setImmediate's,
-      // which takes the event loop round and four times as long.)
-      await new Promise((wake) => process.nextTick(wake));
-      if (isDone) return await result;
-      const next = sleepers.pop();
-      if (!next) throw new Error('all wait for something that will never happen');
-      nowMs = Math.max(nowMs, next.atMs);
-      next.wake();
-    }
-  } finally {
-    Date.now = wallClock;
+  let isDone = false;
+  const done = () => {
+    isDone = true;
+  };
+  const result = work(time);
+  result.then(done, done);
+  for (;;) {
+    // Its turn comes when no promise has anything left to do: all that could go on has gone on. (So has setImmediate's,
+    // which takes the event loop round and four times as long.)
+    await new Promise((wake) => process.nextTick(wake));
+    if (isDone) return await result;
+    const next = sleepers.pop();
+    if (!next) throw new Error('all wait for something that will never happen');
+    nowMs = Math.max(nowMs, next.atMs);
+    next.wake();
   }
 }

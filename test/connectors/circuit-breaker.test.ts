@@ -1,16 +1,8 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { cardAttempt } from './attempts.ts';
-import { CIRCUIT_OPEN, guarded, OUTCOMES } from './guarded-connection.ts';
-
-beforeEach(() => {
-  vi.useFakeTimers({ toFake: ['Date'] });
-});
-afterEach(() => {
-  vi.useRealTimers();
-});
+import { CIRCUIT_OPEN, guarded, later, OUTCOMES } from './guarded-connection.ts';
 
 const { approved, declined, unknown, notSent, turnedAway } = OUTCOMES;
-const later = (ms: number) => vi.setSystemTime(Date.now() + ms);
 
 describe('a closed circuit', () => {
   it.each(Object.entries(OUTCOMES))('gives the outcome as it is: %s', async (_name, outcome) => {
@@ -117,7 +109,41 @@ describe('an open circuit', () => {
     await open();
     expect(await connection.lookUp?.(query)).toBe(unknown);
     expect(lookedUp).toHaveLength(6);
+    expect(await connection.complete?.(query)).toBe(approved);
+    expect(health.state()).toBe('OPEN');
   });
+
+  it.each(['capture', 'cancel', 'refund'] as const)(
+    'holds back a %s like a payment, and one of them closes it as well',
+    async (name) => {
+      const { connection, open, payments, health } = guarded();
+      const target = { transactionId: 't', reference: undefined, money: { minorUnits: 1n, currency: 'USD' } };
+      const operation = {
+        ...target,
+        isWhole: true,
+        isFinal: true,
+        merchantReference: '',
+        description: '',
+        reason: undefined,
+        payment: target,
+        target,
+      };
+      const call = () => connection[name]?.(operation);
+      const failing = [call(), call()];
+      for (const payment of payments) await payment.end(unknown);
+      expect(await Promise.all(failing)).toEqual([unknown, unknown]);
+      expect(health.state()).toBe('OPEN');
+      expect(await call()).toEqual(CIRCUIT_OPEN);
+      expect(payments).toHaveLength(2);
+      later(1_000);
+      const trial = call();
+      await payments[2]?.end(approved);
+      expect(await trial).toBe(approved);
+      expect(health.state()).toBe('CLOSED');
+      await open();
+      expect(health.isAvailable()).toBe(false);
+    },
+  );
 });
 
 describe('a payment that began before the circuit opened', () => {

@@ -2,7 +2,8 @@ import { setImmediate } from 'node:timers/promises';
 import { create } from '@bufbuild/protobuf';
 import { ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import { CARDS_ONLY } from '#src/connectors/capabilities.ts';
-import { type BreakerSettings, type CircuitState, guardConnection } from '#src/connectors/circuit-breaker.ts';
+import type { BreakerSettings, CircuitState } from '#src/connectors/circuit.ts';
+import { guardConnection } from '#src/connectors/circuit-breaker.ts';
 import type { Outcome, ProviderConnection } from '#src/connectors/connector.ts';
 import { cardAttempt } from './attempts.ts';
 
@@ -30,6 +31,13 @@ export const CIRCUIT_OPEN: Outcome = {
   detail: 'circuit open',
   because: 'circuit_open',
 };
+
+let nowMs = 0;
+
+/** Lets so much time pass on the clock of every guarded connection. */
+export function later(ms: number): void {
+  nowMs += ms;
+}
 
 /** Lets every promise move on that can. */
 export const settled = () => setImmediate();
@@ -66,10 +74,10 @@ export function guarded(over: Partial<BreakerSettings> & { probed?: boolean } = 
   const inner: ProviderConnection = {
     identity: 'scripted',
     capabilities: CARDS_ONLY,
-    capture: undefined,
-    cancel: undefined,
-    refund: undefined,
-    complete: undefined,
+    capture: payments.call,
+    cancel: payments.call,
+    refund: payments.call,
+    complete: async () => OUTCOMES.approved,
     readNotification: undefined,
     pay: payments.call,
     probe: probed ? probes.call : undefined,
@@ -83,7 +91,7 @@ export function guarded(over: Partial<BreakerSettings> & { probed?: boolean } = 
   const connection = guardConnection(
     inner,
     { failureRate: 0.5, minCalls: 2, windowMs: 10_000, openMs: 1_000, ...settings },
-    (state) => states.push(state),
+    { changed: (state) => states.push(state), nowMs: () => nowMs },
   );
 
   /** Begins a payment; `sent` is what the inner connection got of it. */

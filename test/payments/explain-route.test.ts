@@ -13,7 +13,7 @@ import {
 } from '#gen/payments/v1/operator_service_pb.js';
 import { Payment_Workflow, Transaction_Category } from '#gen/payments/v1/payment_pb.js';
 import { CreatePaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
-import type { CircuitState } from '#src/connectors/circuit-breaker.ts';
+import type { CircuitState } from '#src/connectors/circuit.ts';
 import { createBinTable } from '#src/payments/bin-table.ts';
 import { describeConnection, explainRoute } from '#src/payments/explain-route.ts';
 import { createRouter } from '#src/routing/router.ts';

@@ -35,6 +35,8 @@ export async function startTestServer(
     catalogue?: string;
     keys?: InstallationKeys;
     databaseUrl?: string;
+    /** The clock of the circuit breakers. */
+    nowMs?: () => number;
   } = {},
 ): Promise<TestServer> {
   const owned = options.databaseUrl ? undefined : await createTestDatabase();
@@ -61,7 +63,15 @@ export async function startTestServer(
     fingerprintKey: hashKeys(keys.hashKey).fingerprintKey,
     bins: createBinTable(catalogue.bins),
   });
-  const server = await createServer({ config, catalogue, keys, database, databaseUrl, log });
+  const server = await createServer({
+    config,
+    catalogue,
+    keys,
+    database,
+    databaseUrl,
+    log,
+    nowMs: options.nowMs,
+  });
   return {
     url: await server.listen(),
     databaseUrl,
