@@ -1,27 +1,57 @@
-import type { PaymentService } from '#gen/payments/v1/payment_service_pb.js';
+import {
+  CancelOrRefundPaymentRequestSchema,
+  CancelPaymentRequestSchema,
+  CapturePaymentRequestSchema,
+  type PaymentService,
+  RefundPaymentRequestSchema,
+} from '#gen/payments/v1/payment_service_pb.js';
+import type { OperationDeps } from '#src/payments/claim-operation.ts';
 import { type Caller, createPayment, type PaymentDeps } from '#src/payments/create-payment.ts';
 import { getPayment } from '#src/payments/get-payment.ts';
-import { requireValid } from './require-valid.ts';
+import type { OperatedPaymentResponse } from '#src/payments/operate-payment.ts';
+import {
+  cancelOrRefundPayment,
+  cancelPayment,
+  capturePayment,
+  refundPayment,
+} from '#src/payments/payment-operations.ts';
+import { requireValid, requireValidOf } from './require-valid.ts';
 import type { ServiceHandlers } from './rest.ts';
+
+const validCapture = requireValidOf(CapturePaymentRequestSchema);
+const validCancel = requireValidOf(CancelPaymentRequestSchema);
+const validRefund = requireValidOf(RefundPaymentRequestSchema);
+const validCancelOrRefund = requireValidOf(CancelOrRefundPaymentRequestSchema);
 
 /** The handlers of the service's rpcs, by name. */
 export type PaymentHandlers = ServiceHandlers<typeof PaymentService, Caller>;
 
 /** The handlers of payments.v1.PaymentService, the same for every protocol. */
-export function paymentService(deps: PaymentDeps): PaymentHandlers {
+export function paymentService(deps: PaymentDeps & OperationDeps): PaymentHandlers {
   return {
     async createPayment(request, caller) {
       requireValid(request);
-      const { record, body, replayed } = await createPayment(deps, request, caller);
-      return {
-        message: record,
-        json: body,
-        created: `/v1/payments/${record.id}`,
-        ...(replayed && { headers: { 'idempotent-replayed': 'true' } }),
-      };
+      const created = await createPayment(deps, request, caller);
+      return { ...responseOf(created), created: `/v1/payments/${created.record.id}` };
     },
     async getPayment({ id }, caller) {
       return { message: await getPayment(deps, id, caller) };
     },
+    async capturePayment(request, caller) {
+      return responseOf(await capturePayment(deps, validCapture(request), caller));
+    },
+    async cancelPayment(request, caller) {
+      return responseOf(await cancelPayment(deps, validCancel(request), caller));
+    },
+    async refundPayment(request, caller) {
+      return responseOf(await refundPayment(deps, validRefund(request), caller));
+    },
+    async cancelOrRefundPayment(request, caller) {
+      return responseOf(await cancelOrRefundPayment(deps, validCancelOrRefund(request), caller));
+    },
   };
+}
+
+function responseOf({ record, body, replayed }: OperatedPaymentResponse) {
+  return { message: record, json: body, ...(replayed && { headers: { 'idempotent-replayed': 'true' } }) };
 }

@@ -17,6 +17,12 @@ export function createMetrics() {
     labelNames: ['category', 'status'] as const,
     registers,
   });
+  const operations = new Counter({
+    name: 'payment_operations_total',
+    help: 'Captures, cancels and refunds, by type and the status they were answered with. Replays are not counted again.',
+    labelNames: ['type', 'status'] as const,
+    registers,
+  });
   const replays = new Counter({
     name: 'payment_replays_total',
     help: 'Answers given again under their idempotency key.',
@@ -118,6 +124,7 @@ export function createMetrics() {
   return {
     registry,
     payments,
+    operations,
     replays,
     finishFailures,
     lookUps,

@@ -1,6 +1,11 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
-import { Payment_Status, Transaction_Category } from '#gen/payments/v1/payment_pb.js';
+import {
+  Payment_Status,
+  Transaction_Category,
+  Transaction_Status,
+  Transaction_Type,
+} from '#gen/payments/v1/payment_pb.js';
 import {
   type Authenticate,
   type Credentials,
@@ -11,6 +16,7 @@ import {
 import type { CatalogueObserver, OpenedCatalogue } from '#src/catalogue/open-catalogue.ts';
 import { CatalogueError } from '#src/catalogue/read-catalogue.ts';
 import { CIRCUIT_STATES } from '#src/connectors/circuit.ts';
+import type { OperationDeps } from '#src/payments/claim-operation.ts';
 import type { PaymentObserver } from '#src/payments/create-payment.ts';
 import { describeUnaskable, type OpenOutcomesObserver } from '#src/payments/open-outcomes.ts';
 import type { RecoveryObserver } from '#src/payments/recover-payments.ts';
@@ -20,7 +26,11 @@ import type { Metrics } from './metrics.ts';
 import type { Tracing } from './tracing.ts';
 
 /** Counts and times what becomes of payments, and logs what an operator must hear of. */
-export function observePayments(metrics: Metrics, tracing: Tracing, log: Logger): PaymentObserver {
+export function observePayments(
+  metrics: Metrics,
+  tracing: Tracing,
+  log: Logger,
+): PaymentObserver & OperationDeps['observer'] {
   return {
     async providerCall(connectionId, call) {
       const startedMs = performance.now();
@@ -49,6 +59,21 @@ export function observePayments(metrics: Metrics, tracing: Tracing, log: Logger)
       }
       metrics.payments.inc({ category, status });
       log.info(line, 'payment made');
+    },
+    operated({ record }) {
+      const type = Transaction_Type[record.transactions?.type ?? 0] ?? '';
+      const status = Transaction_Status[record.transactions?.status ?? 0] ?? '';
+      metrics.operations.inc({ type, status });
+      log.info(
+        {
+          payment_id: record.id,
+          account_id: record.accountId,
+          type,
+          status,
+          payment_status: Payment_Status[record.status],
+        },
+        'operation made',
+      );
     },
     replayed() {
       metrics.replays.inc();

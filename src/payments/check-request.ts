@@ -8,8 +8,8 @@ import {
   CreatePaymentRequestSchema,
 } from '#gen/payments/v1/payment_service_pb.js';
 import { passesLuhn } from '#src/luhn.ts';
-import { currencyDigits, formatMoney, isDecimal, largestAmount, parseMoney } from '#src/money.ts';
-import type { FieldError } from '#src/service-error.ts';
+import { currencyDigits, formatMoney, isDecimal, largestAmount, type Money, parseMoney } from '#src/money.ts';
+import { type FieldError, invalidParameters } from '#src/service-error.ts';
 import { checkValues, type Report } from './check-values.ts';
 
 /** Every country code of ISO 3166-1 alpha-2; the list has Kosovo's too, which is user-assigned and not ISO's. */
@@ -26,7 +26,7 @@ export function checkRequest(request: CreatePaymentRequest): FieldError[] {
   const report: Report = (field, code, message) => errors.push({ field, code, message });
   checkValues(CreatePaymentRequestSchema, request, report);
   checkCountry(report, 'country', request.country);
-  checkAmount(report, request);
+  checkAmount(report, request.amount);
   checkCallbackUrl(report, request.callbackUrl);
   if (request.customerPayer) checkPayer(report, request.customerPayer);
   if (request.paymentMethod) checkMethod(report, request.paymentMethod);
@@ -36,7 +36,20 @@ export function checkRequest(request: CreatePaymentRequest): FieldError[] {
   return errors;
 }
 
-function checkAmount(report: Report, { amount }: CreatePaymentRequest): void {
+/**
+ * Reads an amount that an operation is asked for.
+ *
+ * @throws ServiceError INVALID_PARAMETERS when it is no amount of money, or not above zero.
+ */
+export function requireAmount(amount: NonNullable<CreatePaymentRequest['amount']>): Money {
+  const errors: FieldError[] = [];
+  checkAmount((field, code, message) => errors.push({ field, code, message }), amount);
+  const money = parseMoney(amount.value?.value ?? '', amount.currency);
+  if (errors.length > 0 || !money) throw invalidParameters(errors);
+  return money;
+}
+
+function checkAmount(report: Report, amount: CreatePaymentRequest['amount']): void {
   if (!amount) return;
   if (amount.currency && currencyDigits(amount.currency) === undefined) {
     report(

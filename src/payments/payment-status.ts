@@ -1,6 +1,7 @@
 import { Payment_Status, Payment_SubStatus_Value, Transaction_Status } from '#gen/payments/v1/payment_pb.js';
 import { assertNever, type Outcome } from '#src/connectors/connector.ts';
 import { declineOf } from '#src/connectors/decline.ts';
+import { type Books, leftToRefund } from './payment-books.ts';
 
 /** What an outcome makes of a payment and its transaction. */
 export type States = {
@@ -81,4 +82,39 @@ export function statesOf(outcome: Outcome): States {
     default:
       return assertNever(outcome);
   }
+}
+
+/** What an outcome makes of an operation's transaction; the payment's own states follow from its books. */
+export function transactionStates(
+  outcome: Outcome,
+): Pick<States, 'transaction' | 'responseCode' | 'responseMessage'> {
+  return statesOf(outcome);
+}
+
+/** What a payment is told to be. */
+export type StandingStates = { readonly status: Payment_Status; readonly subStatus: Payment_SubStatus_Value };
+
+/**
+ * The state table of a payment that was purchased or authorized, by what operations have made of it since.
+ *
+ * @param told.isToldAsAuthorized the account wants an authorization told as one (AUTHORIZE, PENDING / AUTHORIZED).
+ * @param told.opens an operation is open that would end the payment: a refund of all that is left, or a cancel.
+ */
+export function standingStates(
+  books: Books,
+  told: { readonly isToldAsAuthorized: boolean; readonly opens: 'refund' | 'cancel' | undefined },
+): StandingStates {
+  const { REFUNDED, CANCELED, SUCCEEDED, PENDING } = Payment_Status;
+  const { PENDING_PROVIDER_CONFIRMATION: CONFIRMING, ...sub } = Payment_SubStatus_Value;
+  if (told.opens === 'refund') return { status: REFUNDED, subStatus: CONFIRMING };
+  if (told.opens === 'cancel') return { status: CANCELED, subStatus: CONFIRMING };
+  if (books.refunded > 0n && leftToRefund(books) === 0n) return { status: REFUNDED, subStatus: sub.REFUNDED };
+  if (books.refunded > 0n) return { status: SUCCEEDED, subStatus: sub.PARTIALLY_REFUNDED };
+  if (!books.isAuthorization) return { status: SUCCEEDED, subStatus: sub.APPROVED };
+  if (books.captured === books.amount) return { status: SUCCEEDED, subStatus: sub.CAPTURED };
+  if (books.captured > 0n) return { status: SUCCEEDED, subStatus: sub.PARTIALLY_CAPTURED };
+  if (books.isReleased) return { status: CANCELED, subStatus: sub.CANCELED };
+  return told.isToldAsAuthorized
+    ? { status: PENDING, subStatus: sub.AUTHORIZED }
+    : { status: SUCCEEDED, subStatus: sub.APPROVED };
 }

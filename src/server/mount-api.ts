@@ -21,6 +21,7 @@ import { refuseWrongForms } from '#src/api/rpc-forms.ts';
 import type { Config } from '#src/config.ts';
 import type { createMetrics } from '#src/observe/metrics.ts';
 import { observeAuthentication } from '#src/observe/observe.ts';
+import type { OperationDeps } from '#src/payments/claim-operation.ts';
 import type { Caller, PaymentDeps } from '#src/payments/create-payment.ts';
 import { findAccountKeys } from '#src/store/accounts.ts';
 import type { Database } from '#src/store/database.ts';
@@ -31,7 +32,7 @@ import { orUnavailable } from '#src/store/unavailable.ts';
 export type Api = {
   readonly config: Config;
   readonly admission: Admission;
-  readonly deps: PaymentDeps;
+  readonly deps: PaymentDeps & OperationDeps;
   readonly opened: OperatorDeps['opened'];
   readonly metrics: ReturnType<typeof createMetrics>;
   readonly database: Database;

@@ -24,6 +24,7 @@ import {
   showHealth,
 } from '#src/observe/observe.ts';
 import { createTracing, NO_TRACING } from '#src/observe/tracing.ts';
+import type { OperationDeps } from '#src/payments/claim-operation.ts';
 import type { PaymentDeps } from '#src/payments/create-payment.ts';
 import {
   type OpenOutcomesWatch,
@@ -89,12 +90,13 @@ export async function createServer(options: ServerOptions): Promise<Server> {
   let address = '';
   const admission = createAdmission(config, (limit) => metrics.refusals.inc({ limit }));
   const observer = observePayments(metrics, tracing, log);
-  const deps: PaymentDeps = {
+  const deps: PaymentDeps & OperationDeps = {
     database,
     vault: observeVault(cardVault(options.keys.vaultKeys), log),
     requestHashKey,
     fingerprintKey,
     catalogue: opened,
+    connections: () => opened().reachable,
     now: systemClock(),
     publicUrl: () => config.publicUrl ?? address,
     encodeAnswer: textEncoder(jsonEncoder(PaymentSchema)),

@@ -233,6 +233,13 @@ function isOfStatement(error: unknown): boolean {
 /** What is said of a connection or a server, not of a statement: 08 connection, 40003 completion unknown, 57P shutdown, 58 system. */
 const OF_CONNECTION_SQLSTATE = /^(08|40003$|57P|58)/;
 
+const UNIQUE_VIOLATION_SQLSTATE = '23505';
+
+/** Reports whether a statement was rolled back because a row with the same unique key is there. */
+export function isKeyTaken(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && error.code === UNIQUE_VIOLATION_SQLSTATE;
+}
+
 const READ_ONLY_SQLSTATE = '25006';
 
 function isReadOnly(error: unknown): boolean {

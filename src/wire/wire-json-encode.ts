@@ -10,7 +10,7 @@ import {
 } from '@bufbuild/protobuf';
 import { FeatureSet_FieldPresence, type Timestamp } from '@bufbuild/protobuf/wkt';
 import type { Decimal } from '#gen/google/type/decimal_pb.js';
-import { null_when_empty } from '#gen/payments/v1/json_options_pb.js';
+import { null_when_empty, omit_when_empty } from '#gen/payments/v1/json_options_pb.js';
 
 /**
  * Appends a value to the text. Everything is appended to one text, from left to right, and what is constant is joined
@@ -24,7 +24,8 @@ type Append<T = unknown> = (text: string, value: T) => string;
  * Names are those of the .proto file, in its order. Every field is always there: `null` where it has presence and is
  * unset, its default where it has none. Enums are value names; google.type.Decimal is a JSON number with at least one
  * decimal; google.protobuf.Timestamp has six fractional digits and `Z`; Struct, Value and ListValue are the JSON that
- * they hold; an empty list is `null` if its field has the option `null_when_empty`. The rest is as in ProtoJSON.
+ * they hold; an empty list is `null` if its field has the option `null_when_empty`, and an empty text is left out if its
+ * field, never the first, has the option `omit_when_empty`. The rest is as in ProtoJSON.
  *
  * @throws Error for a message type that has no form here, and when writing a decimal or a timestamp that is none: our bug.
  */
@@ -68,6 +69,9 @@ function fieldAppender(field: DescField, separator: string): Append<Members> {
       const oneof = message[oneofName] as { case?: string; value?: unknown };
       return oneof.case === localName ? append(text, oneof.value) : text + unset;
     };
+  }
+  if (getOption(field, omit_when_empty)) {
+    return (text, message) => (message[localName] === '' ? text : append(text, message[localName]));
   }
   return (text, message) => {
     const value = message[localName];

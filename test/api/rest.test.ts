@@ -49,6 +49,12 @@ describe('restRoutes', () => {
             };
           },
           getPayment: async ({ id }) => ({ message: create(PaymentSchema, { id }) }),
+          capturePayment: async ({ paymentId }) => ({ message: create(PaymentSchema, { id: paymentId }) }),
+          cancelPayment: async ({ paymentId }) => ({ message: create(PaymentSchema, { id: paymentId }) }),
+          refundPayment: async ({ paymentId }) => ({ message: create(PaymentSchema, { id: paymentId }) }),
+          cancelOrRefundPayment: async ({ paymentId }) => ({
+            message: create(PaymentSchema, { id: paymentId }),
+          }),
         },
       }),
     );

@@ -136,6 +136,11 @@ export declare type StringRules = Message<"buf.validate.StringRules"> & {
   pattern: string;
 
   /**
+   * @generated from field: repeated string in = 10;
+   */
+  in: string[];
+
+  /**
    * @generated from oneof buf.validate.StringRules.well_known
    */
   wellKnown: {

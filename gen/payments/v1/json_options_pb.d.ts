@@ -17,3 +17,10 @@ export declare const file_payments_v1_json_options: GenFile;
  */
 export declare const null_when_empty: GenExtension<FieldOptions, boolean>;
 
+/**
+ * An empty text is left out: the field is not part of every record.
+ *
+ * @generated from extension: bool omit_when_empty = 50002;
+ */
+export declare const omit_when_empty: GenExtension<FieldOptions, boolean>;
+

@@ -9,7 +9,7 @@ import { file_google_protobuf_descriptor } from "@bufbuild/protobuf/wkt";
  * Describes the file payments/v1/json_options.proto.
  */
 export const file_payments_v1_json_options = /*@__PURE__*/
-  fileDesc("Ch5wYXltZW50cy92MS9qc29uX29wdGlvbnMucHJvdG8SC3BheW1lbnRzLnYxOkcKD251bGxfd2hlbl9lbXB0eRIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY0YYDIAEoCFINbnVsbFdoZW5FbXB0eWIGcHJvdG8z", [file_google_protobuf_descriptor]);
+  fileDesc("Ch5wYXltZW50cy92MS9qc29uX29wdGlvbnMucHJvdG8SC3BheW1lbnRzLnYxOkcKD251bGxfd2hlbl9lbXB0eRIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY0YYDIAEoCFINbnVsbFdoZW5FbXB0eTpHCg9vbWl0X3doZW5fZW1wdHkSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGNKGAyABKAhSDW9taXRXaGVuRW1wdHliBnByb3RvMw", [file_google_protobuf_descriptor]);
 
 /**
  * An empty list is written as null rather than as [].
@@ -18,4 +18,12 @@ export const file_payments_v1_json_options = /*@__PURE__*/
  */
 export const null_when_empty = /*@__PURE__*/
   extDesc(file_payments_v1_json_options, 0);
+
+/**
+ * An empty text is left out: the field is not part of every record.
+ *
+ * @generated from extension: bool omit_when_empty = 50002;
+ */
+export const omit_when_empty = /*@__PURE__*/
+  extDesc(file_payments_v1_json_options, 1);
 

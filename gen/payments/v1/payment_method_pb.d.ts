@@ -399,6 +399,13 @@ export declare type Card = Message<"payments.v1.Card"> & {
    * @generated from field: optional payments.v1.StoredCredentials stored_credentials = 13;
    */
   storedCredentials?: StoredCredentials | undefined;
+
+  /**
+   * Where the payer passes a 3-D Secure challenge; only there.
+   *
+   * @generated from field: string redirect_url = 14;
+   */
+  redirectUrl: string;
 };
 
 /**

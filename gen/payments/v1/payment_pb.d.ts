@@ -565,6 +565,13 @@ export declare type Transaction = Message<"payments.v1.Transaction"> & {
    * @generated from field: google.protobuf.Timestamp updated_at = 17;
    */
   updatedAt?: Timestamp | undefined;
+
+  /**
+   * The transaction that a CAPTURE, CANCEL, REFUND or CHARGEBACK acts on; only there.
+   *
+   * @generated from field: string parent_transaction_id = 18;
+   */
+  parentTransactionId: string;
 };
 
 /**

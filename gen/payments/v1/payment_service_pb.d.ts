@@ -148,6 +148,204 @@ export declare type CreatePaymentRequest_Amount = Message<"payments.v1.CreatePay
 export declare const CreatePaymentRequest_AmountSchema: GenMessage<CreatePaymentRequest_Amount>;
 
 /**
+ * What of an authorization is to be captured.
+ *
+ * @generated from message payments.v1.CapturePaymentRequest
+ */
+export declare type CapturePaymentRequest = Message<"payments.v1.CapturePaymentRequest"> & {
+  /**
+   * UUID, the payment's id.
+   *
+   * @generated from field: string payment_id = 1;
+   */
+  paymentId: string;
+
+  /**
+   * UUID, the payment's own transaction; may be absent.
+   *
+   * @generated from field: string transaction_id = 2;
+   */
+  transactionId: string;
+
+  /**
+   * The merchant's reference of the operation; generated when absent. Without an idempotency key it is the key.
+   *
+   * @generated from field: string merchant_reference = 3;
+   */
+  merchantReference: string;
+
+  /**
+   * All that is left of the authorization when absent.
+   *
+   * @generated from field: optional payments.v1.CreatePaymentRequest.Amount amount = 4;
+   */
+  amount?: CreatePaymentRequest_Amount | undefined;
+
+  /**
+   * Free text.
+   *
+   * @generated from field: string reason = 5;
+   */
+  reason: string;
+
+  /**
+   * @generated from field: string description = 6;
+   */
+  description: string;
+};
+
+/**
+ * Describes the message payments.v1.CapturePaymentRequest.
+ * Use `create(CapturePaymentRequestSchema)` to create a new message.
+ */
+export declare const CapturePaymentRequestSchema: GenMessage<CapturePaymentRequest>;
+
+/**
+ * Which authorization is to be canceled.
+ *
+ * @generated from message payments.v1.CancelPaymentRequest
+ */
+export declare type CancelPaymentRequest = Message<"payments.v1.CancelPaymentRequest"> & {
+  /**
+   * UUID, the payment's id.
+   *
+   * @generated from field: string payment_id = 1;
+   */
+  paymentId: string;
+
+  /**
+   * UUID, the payment's own transaction; may be absent.
+   *
+   * @generated from field: string transaction_id = 2;
+   */
+  transactionId: string;
+
+  /**
+   * The merchant's reference of the operation; generated when absent. Without an idempotency key it is the key.
+   *
+   * @generated from field: string merchant_reference = 3;
+   */
+  merchantReference: string;
+
+  /**
+   * DUPLICATE, FRAUDULENT, REQUESTED_BY_CUSTOMER or REVERSE.
+   *
+   * @generated from field: string reason = 5;
+   */
+  reason: string;
+
+  /**
+   * @generated from field: string description = 6;
+   */
+  description: string;
+};
+
+/**
+ * Describes the message payments.v1.CancelPaymentRequest.
+ * Use `create(CancelPaymentRequestSchema)` to create a new message.
+ */
+export declare const CancelPaymentRequestSchema: GenMessage<CancelPaymentRequest>;
+
+/**
+ * What is to be given back.
+ *
+ * @generated from message payments.v1.RefundPaymentRequest
+ */
+export declare type RefundPaymentRequest = Message<"payments.v1.RefundPaymentRequest"> & {
+  /**
+   * UUID, the payment's id.
+   *
+   * @generated from field: string payment_id = 1;
+   */
+  paymentId: string;
+
+  /**
+   * UUID, the transaction to act on: the purchase, or one of the captures; the service chooses when absent.
+   *
+   * @generated from field: string transaction_id = 2;
+   */
+  transactionId: string;
+
+  /**
+   * The merchant's reference of the operation; generated when absent. Without an idempotency key it is the key.
+   *
+   * @generated from field: string merchant_reference = 3;
+   */
+  merchantReference: string;
+
+  /**
+   * All that is left of what was taken when absent.
+   *
+   * @generated from field: optional payments.v1.CreatePaymentRequest.Amount amount = 4;
+   */
+  amount?: CreatePaymentRequest_Amount | undefined;
+
+  /**
+   * DUPLICATE, FRAUDULENT, REQUESTED_BY_CUSTOMER or REVERSE.
+   *
+   * @generated from field: string reason = 5;
+   */
+  reason: string;
+
+  /**
+   * @generated from field: string description = 6;
+   */
+  description: string;
+};
+
+/**
+ * Describes the message payments.v1.RefundPaymentRequest.
+ * Use `create(RefundPaymentRequestSchema)` to create a new message.
+ */
+export declare const RefundPaymentRequestSchema: GenMessage<RefundPaymentRequest>;
+
+/**
+ * Which payment is to be undone.
+ *
+ * @generated from message payments.v1.CancelOrRefundPaymentRequest
+ */
+export declare type CancelOrRefundPaymentRequest = Message<"payments.v1.CancelOrRefundPaymentRequest"> & {
+  /**
+   * UUID, the payment's id.
+   *
+   * @generated from field: string payment_id = 1;
+   */
+  paymentId: string;
+
+  /**
+   * UUID, the payment's own transaction; may be absent.
+   *
+   * @generated from field: string transaction_id = 2;
+   */
+  transactionId: string;
+
+  /**
+   * The merchant's reference of the operation; generated when absent. Without an idempotency key it is the key.
+   *
+   * @generated from field: string merchant_reference = 3;
+   */
+  merchantReference: string;
+
+  /**
+   * DUPLICATE, FRAUDULENT, REQUESTED_BY_CUSTOMER or REVERSE.
+   *
+   * @generated from field: string reason = 5;
+   */
+  reason: string;
+
+  /**
+   * @generated from field: string description = 6;
+   */
+  description: string;
+};
+
+/**
+ * Describes the message payments.v1.CancelOrRefundPaymentRequest.
+ * Use `create(CancelOrRefundPaymentRequestSchema)` to create a new message.
+ */
+export declare const CancelOrRefundPaymentRequestSchema: GenMessage<CancelOrRefundPaymentRequest>;
+
+/**
  * Makes payments. Every call carries the headers (gRPC: metadata) `public-api-key` and, but for the one case that its
  * documentation names, `private-secret-key`.
  *
@@ -180,6 +378,51 @@ export declare const PaymentService: GenService<{
   getPayment: {
     methodKind: "unary";
     input: typeof GetPaymentRequestSchema;
+    output: typeof PaymentSchema;
+  },
+  /**
+   * Captures what an authorization holds: all that is left of it, or the amount given. The answer is the payment, whose
+   * `transactions` is the CAPTURE.
+   *
+   * Like every operation on money it is idempotent: by the header `x-idempotency-key`, else by `merchant_reference` within
+   * the payment. An outcome that is not known yet is PENDING, its amount stays reserved, and the provider is asked until
+   * it is known. One operation of a payment is open at a time; another is ABORTED (HTTP 409) until then.
+   *
+   * @generated from rpc payments.v1.PaymentService.CapturePayment
+   */
+  capturePayment: {
+    methodKind: "unary";
+    input: typeof CapturePaymentRequestSchema;
+    output: typeof PaymentSchema;
+  },
+  /**
+   * Cancels an authorization: releases what is not captured. It needs no key: a repeat answers the first response again.
+   *
+   * @generated from rpc payments.v1.PaymentService.CancelPayment
+   */
+  cancelPayment: {
+    methodKind: "unary";
+    input: typeof CancelPaymentRequestSchema;
+    output: typeof PaymentSchema;
+  },
+  /**
+   * Gives back what was taken: all that is left of it, or the amount given.
+   *
+   * @generated from rpc payments.v1.PaymentService.RefundPayment
+   */
+  refundPayment: {
+    methodKind: "unary";
+    input: typeof RefundPaymentRequestSchema;
+    output: typeof PaymentSchema;
+  },
+  /**
+   * Cancels a payment of which nothing is captured; refunds all that is left of any other.
+   *
+   * @generated from rpc payments.v1.PaymentService.CancelOrRefundPayment
+   */
+  cancelOrRefundPayment: {
+    methodKind: "unary";
+    input: typeof CancelOrRefundPaymentRequestSchema;
     output: typeof PaymentSchema;
   },
 }>;

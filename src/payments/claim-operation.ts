@@ -1,0 +1,228 @@
+import { randomUUIDv7 } from 'node:crypto';
+import { Payment_Status } from '#gen/payments/v1/payment_pb.js';
+import type { Outcome, ProviderConnection } from '#src/connectors/connector.ts';
+import { type Reason, ServiceError } from '#src/service-error.ts';
+import { isKeyTaken, isSurelyNotCommitted, isUnavailable } from '#src/store/database.ts';
+import {
+  claimOperation,
+  type OperationClaim,
+  readPayment,
+  readTransactions,
+  type StoredPayment,
+  type StoredTransaction,
+} from '#src/store/operations.ts';
+import { isUuid } from '#src/store/stored-objects.ts';
+import { orUnavailable } from '#src/store/unavailable.ts';
+import { booksOf, type OperationResponse } from './finish-operation.ts';
+import type { FinishDeps } from './finish-payment.ts';
+import type { Patience } from './idempotency.ts';
+import { isBase, withOperation } from './operation-record.ts';
+import type { Books, PlannedOperation } from './payment-books.ts';
+import type { RequestHash } from './request-hash.ts';
+import { decodeRecord, encodeRecord } from './stored-record.ts';
+
+/** What an operation on a payment needs. */
+export type OperationDeps = Omit<FinishDeps, 'observer'> & {
+  readonly patience: Patience;
+  readonly requestHashKey: Uint8Array;
+  /** The connections by which a payment's provider can be reached, those that left the catalogue included. */
+  readonly connections: () => ReadonlyMap<string, ProviderConnection>;
+  readonly observer: FinishDeps['observer'] & {
+    /** Runs a provider call, and sees its outcome. */
+    providerCall(connectionId: string, call: () => Promise<Outcome>): Promise<Outcome>;
+    replayed(): void;
+    operated(response: OperationResponse): void;
+  };
+};
+
+/** A payment as an operation is planned on it. */
+export type OperatedPayment = {
+  readonly books: Books;
+  readonly base: StoredTransaction;
+  readonly transactions: readonly StoredTransaction[];
+  readonly connection: ProviderConnection;
+};
+
+/** An operation as a merchant asks for it. */
+export type AskedOperation = {
+  /** The rpc: the space of its idempotency keys. */
+  readonly method: string;
+  readonly paymentId: string;
+  readonly transactionId: string;
+  readonly merchantReference: string;
+  readonly description: string;
+  readonly reason: string;
+  readonly hash: RequestHash;
+  /** false for a cancel: without a key it answers the cancel that stands. */
+  readonly needsKey: boolean;
+  /**
+   * Plans the operation, and chooses the transaction that it acts on.
+   *
+   * @throws ServiceError when the payment does not allow it.
+   */
+  readonly plan: (payment: OperatedPayment) => {
+    readonly planned: PlannedOperation;
+    readonly target: StoredTransaction;
+  };
+};
+
+const PLANS = 3;
+
+/** An operation that was claimed. */
+export type ClaimedOperation = {
+  readonly stored: StoredOperated;
+  readonly planned: PlannedOperation;
+  readonly target: StoredTransaction;
+  readonly written: OperationClaim;
+};
+
+/** Thrown by a cancel without a key that finds one that is open or done. */
+export class StandingCancel extends Error {
+  readonly transactionId: string;
+
+  constructor(transactionId: string) {
+    super('the payment is canceled, or is being canceled');
+    this.transactionId = transactionId;
+  }
+}
+
+/**
+ * Plans the operation on the payment as it stands and claims it, so that it stands before anything is sent. A payment that
+ * changes meanwhile is planned on again.
+ *
+ * @throws ServiceError when the payment does not allow it, or has another operation open.
+ */
+export async function claimOperationOn(
+  deps: OperationDeps,
+  asked: AskedOperation,
+  accountId: string,
+  key: string | undefined,
+): Promise<ClaimedOperation> {
+  for (let plans = 1; plans <= PLANS; plans++) {
+    const stored = await orUnavailable(readOperated(deps, accountId, asked.paymentId));
+    const standing = key === undefined ? standingCancel(stored.transactions) : undefined;
+    if (standing) throw new StandingCancel(standing.id);
+    if (stored.payment.openOperation) break;
+    const { planned, target } = asked.plan(stored);
+    const row = claimOf(deps, asked, key, stored, { planned, target }, accountId);
+    if (await claimOnce(deps, row)) return { stored, planned, target, written: row };
+  }
+  const message = 'Another operation of this payment is open; nothing was sent. Try again once it is done.';
+  throw new ServiceError('OPERATION_IN_PROGRESS', message, { retryAfterS: deps.patience.retryAfterS });
+}
+
+/** The cancel that a repeat without a key means: one that is open or done. */
+function standingCancel(transactions: readonly StoredTransaction[]): StoredTransaction | undefined {
+  return transactions.findLast(
+    ({ type, status }) => type === 'CANCEL' && (status === 'SUCCEEDED' || status === 'PENDING'),
+  );
+}
+
+/** A payment as it was read for an operation. */
+export type StoredOperated = OperatedPayment & {
+  readonly payment: StoredPayment;
+  readonly connectionId: string;
+};
+
+async function readOperated(
+  deps: OperationDeps,
+  accountId: string,
+  paymentId: string,
+): Promise<StoredOperated> {
+  const payment = isUuid(paymentId) ? await readPayment(deps.database, accountId, paymentId) : undefined;
+  if (!payment) throw notFound('PAYMENT_NOT_FOUND', 'payment_id');
+  const transactions = await readTransactions(deps.database, paymentId);
+  const base = transactions.find(({ type, status }) => type === 'PURCHASE' && status === 'SUCCEEDED');
+  if (!base) {
+    throw new ServiceError(
+      'INVALID_STATUS',
+      'The payment was not approved, so there is no money to act on. Nothing was sent.',
+    );
+  }
+  const connection = deps.connections().get(base.connectionId);
+  const isSameAccount = (base.connectionIdentity ?? connection?.identity) === connection?.identity;
+  if (!connection || !isSameAccount) {
+    const message =
+      "The payment's connection is not in this replica's catalogue; nothing was sent. Try again later.";
+    throw new ServiceError('SERVICE_UNAVAILABLE', message, { retryAfterS: deps.patience.retryAfterS });
+  }
+  return {
+    payment,
+    transactions,
+    base,
+    books: booksOf(payment, base),
+    connection,
+    connectionId: base.connectionId,
+  };
+}
+
+function claimOf(
+  deps: OperationDeps,
+  asked: AskedOperation,
+  key: string | undefined,
+  stored: StoredOperated,
+  { planned, target }: Pick<ClaimedOperation, 'planned' | 'target'>,
+  accountId: string,
+): OperationClaim {
+  const transactionId = randomUUIDv7();
+  const record = decodeRecord(stored.payment.record);
+  const base = record.transactionsHistory.find(isBase);
+  if (!base) throw new Error(`record ${record.id} has no transaction that succeeded`);
+  const facts = {
+    transactionId,
+    parentId: target.id,
+    merchantReference: asked.merchantReference || `reference-${transactionId}`,
+    description: asked.description,
+    reason: asked.reason || undefined,
+  };
+  const draft = withOperation(record, base, stored.books, planned, facts, deps.now());
+  const { connection, connectionId } = stored;
+  return {
+    accountId,
+    paymentId: record.id,
+    version: stored.payment.version,
+    status: Payment_Status[draft.status],
+    record: encodeRecord(draft),
+    transactionId,
+    type: planned.type,
+    baseId: stored.base.id,
+    parentId: target.id,
+    connectionId,
+    connectionIdentity: connection.identity,
+    minorUnits: planned.money.minorUnits,
+    currency: planned.money.currency,
+    isFinal: planned.isFinal,
+    leaseS: (connection.deadlineMs + deps.schedule.leaseMarginMs) / 1000,
+    method: asked.method,
+    idempotencyKey: key,
+    requestHash: asked.hash.hash,
+    requestShape: asked.hash.shape,
+  };
+}
+
+/**
+ * Claims, once. After a lost acknowledgement the claim may stand: the caller is told "in progress", and recovery finds out
+ * that it was never sent.
+ */
+async function claimOnce(deps: OperationDeps, row: OperationClaim): Promise<boolean> {
+  try {
+    return await claimOperation(deps.database, row);
+  } catch (error) {
+    if (isKeyTaken(error)) return false;
+    if (isSurelyNotCommitted(error) || !isUnavailable(error)) return orUnavailable(Promise.reject(error));
+    throw inProgress(deps.patience, error);
+  }
+}
+
+function notFound(reason: Reason, field: string): ServiceError {
+  const message = 'is not known in this account';
+  return new ServiceError(reason, `${field}: ${message}`, {
+    fields: [{ field, code: 'NOT_ALLOWED', message }],
+  });
+}
+
+/** The refusal of a call whose operation was accepted, or may have been. */
+export function inProgress({ retryAfterS }: Patience, cause?: unknown): ServiceError {
+  const message = 'The operation was accepted, or may have been; repeat the call to get its response.';
+  return new ServiceError('REQUEST_IN_PROGRESS', message, { retryAfterS, cause });
+}

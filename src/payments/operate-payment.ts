@@ -1,0 +1,181 @@
+import {
+  assertNever,
+  type Operation,
+  type Outcome,
+  type ProviderConnection,
+  type Target,
+} from '#src/connectors/connector.ts';
+import { ServiceError } from '#src/service-error.ts';
+import { isUnavailable } from '#src/store/database.ts';
+import { findOperation, findOperationByKey } from '#src/store/operation-keys.ts';
+import type { OperationClaim, StoredTransaction } from '#src/store/operations.ts';
+import type { KeyHolder } from '#src/store/payments.ts';
+import { orUnavailable } from '#src/store/unavailable.ts';
+import {
+  type AskedOperation,
+  type ClaimedOperation,
+  claimOperationOn,
+  inProgress,
+  type OperationDeps,
+  StandingCancel,
+} from './claim-operation.ts';
+import { FINISH_WAIT_MS } from './create-payment.ts';
+import { type OperationResponse, type TakenOperation, writeOperation } from './finish-operation.ts';
+import { within } from './finish-payment.ts';
+import { awaitAnswer, requireIdempotencyKey, requireSameRequest } from './idempotency.ts';
+import type { PlannedOperation } from './payment-books.ts';
+import { INVALID_CREDENTIALS_MESSAGE } from './prepare-payment.ts';
+import type { RequestHash } from './request-hash.ts';
+import { decodeRecord } from './stored-record.ts';
+
+/** The caller of an operation. */
+export type OperationCaller = {
+  readonly accountId: string;
+  readonly idempotencyKey: string | undefined;
+  readonly secretPresented: boolean;
+};
+
+/** The response to an operation, the same for every repeat of it. */
+export type OperatedPaymentResponse = OperationResponse & { readonly replayed: boolean };
+
+/**
+ * Captures, cancels or refunds, or gives again the response to an earlier call with the same key: the main path of every
+ * operation on a payment that stands. Claim, one provider call, finish; no database transaction is open meanwhile.
+ *
+ * @throws ServiceError when it was refused; REQUEST_IN_PROGRESS when it may stand and its response is still to come.
+ */
+export async function operatePayment(
+  deps: OperationDeps,
+  asked: AskedOperation,
+  caller: OperationCaller,
+): Promise<OperatedPaymentResponse> {
+  // 1. The key, and the response that it has if it was used before.
+  if (!caller.secretPresented) throw new ServiceError('INVALID_CREDENTIALS', INVALID_CREDENTIALS_MESSAGE);
+  const key = operationKey(asked, caller.idempotencyKey);
+  const { accountId } = caller;
+  const read = async () =>
+    key === undefined ? undefined : findOperationByKey(deps.database, accountId, asked.method, key);
+  const held = await orUnavailable(read());
+  if (held) return replay(deps, held, asked.hash, read);
+
+  // 2. and 3. The payment as it stands, what the operation makes of it, and commit 1.
+  let claimed: ClaimedOperation;
+  try {
+    claimed = await claimOperationOn(deps, asked, accountId, key);
+  } catch (refusal) {
+    if (refusal instanceof StandingCancel) return replayById(deps, accountId, refusal.transactionId);
+    // A call with the same key may have claimed it meanwhile: then the refusal is of its doing.
+    const holder = await orUnavailable(read());
+    if (!holder) throw refusal;
+    return replay(deps, holder, asked.hash, read);
+  }
+
+  // 4. The provider is called, once.
+  const { stored, planned, target, written: row } = claimed;
+  const operation = operationOf(asked, row, planned, stored.base, target);
+  const outcome = await deps.observer.providerCall(row.connectionId, () =>
+    send(stored.connection, planned, operation),
+  );
+
+  // 5. Commit 2: what is known of it now, and the response.
+  const taken: TakenOperation = { ...row, base: stored.base, fence: 0 };
+  const written = await within(writeOperation(deps, taken, outcome), FINISH_WAIT_MS);
+  if (written) {
+    deps.observer.operated(written);
+    return { ...written, replayed: false };
+  }
+  // Recovery wrote first, or the database is away: the stored response wins.
+  return { ...(await replayById(deps, accountId, row.transactionId)), replayed: false };
+}
+
+/** The header's key; else the merchant's reference within the payment, in a space that no header reaches. */
+function operationKey(asked: AskedOperation, header: string | undefined): string | undefined {
+  if (header !== undefined) return requireIdempotencyKey(header);
+  if (asked.merchantReference)
+    return `\u0001${asked.paymentId.toLowerCase()}\u0001${asked.merchantReference}`;
+  if (!asked.needsKey) return undefined;
+  const message = 'is required, or a merchant_reference in its place';
+  throw new ServiceError('IDEMPOTENCY_KEY_MISSING', `x-idempotency-key: ${message}`, {
+    fields: [{ field: 'x-idempotency-key', code: 'REQUIRED', message }],
+  });
+}
+
+function operationOf(
+  asked: AskedOperation,
+  claim: OperationClaim,
+  planned: PlannedOperation,
+  base: StoredTransaction,
+  target: StoredTransaction,
+): Operation & { readonly isFinal: boolean } {
+  return {
+    transactionId: claim.transactionId,
+    money: planned.money,
+    isWhole: planned.isWhole,
+    isFinal: planned.isFinal,
+    merchantReference: asked.merchantReference || `reference-${claim.transactionId}`,
+    description: asked.description,
+    reason: asked.reason || undefined,
+    payment: targetOf(base),
+    target: targetOf(target),
+  };
+}
+
+/** A stored transaction as a connector needs it. */
+export function targetOf(transaction: StoredTransaction): Target {
+  const { id, reference, minorUnits, currency } = transaction;
+  return { transactionId: id, reference, money: { minorUnits, currency } };
+}
+
+function send(
+  connection: ProviderConnection,
+  { type }: PlannedOperation,
+  operation: Operation & { readonly isFinal: boolean },
+): Promise<Outcome> {
+  const unsupported: Outcome = {
+    kind: 'not_sent',
+    because: 'turned_away',
+    detail: `the connector has no ${type}`,
+  };
+  switch (type) {
+    case 'CAPTURE':
+      return connection.capture?.(operation) ?? Promise.resolve(unsupported);
+    case 'CANCEL':
+      return connection.cancel?.(operation) ?? Promise.resolve(unsupported);
+    case 'REFUND':
+      return connection.refund?.(operation) ?? Promise.resolve(unsupported);
+    default:
+      return assertNever(type);
+  }
+}
+
+async function replay(
+  deps: OperationDeps,
+  held: KeyHolder,
+  hash: RequestHash,
+  read: () => Promise<KeyHolder | undefined>,
+): Promise<OperatedPaymentResponse> {
+  requireSameRequest(held, hash);
+  return awaited(deps, held, read);
+}
+
+function replayById(
+  deps: OperationDeps,
+  accountId: string,
+  transactionId: string,
+): Promise<OperatedPaymentResponse> {
+  return awaited(deps, undefined, () => findOperation(deps.database, accountId, transactionId));
+}
+
+async function awaited(
+  deps: OperationDeps,
+  first: KeyHolder | undefined,
+  read: () => Promise<KeyHolder | undefined>,
+): Promise<OperatedPaymentResponse> {
+  try {
+    const { record, answer } = await awaitAnswer(first, read, deps.patience);
+    deps.observer.replayed();
+    return { record: decodeRecord(record), body: answer, replayed: true };
+  } catch (error) {
+    throw isUnavailable(error) ? inProgress(deps.patience, error) : error;
+  }
+}

@@ -1,0 +1,150 @@
+import { clone } from '@bufbuild/protobuf';
+import type { Timestamp } from '@bufbuild/protobuf/wkt';
+import { TransactionPaymentMethodSchema } from '#gen/payments/v1/payment_method_pb.js';
+import {
+  type Payment,
+  type Transaction,
+  Transaction_Status,
+  Transaction_Type,
+} from '#gen/payments/v1/payment_pb.js';
+import type { Outcome } from '#src/connectors/connector.ts';
+import { toDecimal } from '#src/money.ts';
+import {
+  type Books,
+  booksAfter,
+  leftToRefund,
+  type OperationType,
+  type PlannedOperation,
+} from './payment-books.ts';
+import { standingStates, transactionStates, WAITING } from './payment-status.ts';
+
+/** What an operation's transaction says of itself. */
+export type OperationFacts = {
+  readonly transactionId: string;
+  readonly parentId: string;
+  readonly merchantReference: string;
+  readonly description: string;
+  readonly reason: string | undefined;
+};
+
+const TYPES: Readonly<Record<OperationType, Transaction_Type>> = {
+  CAPTURE: Transaction_Type.CAPTURE,
+  CANCEL: Transaction_Type.CANCEL,
+  REFUND: Transaction_Type.REFUND,
+};
+
+/** Returns a record with an operation that is about to be sent: its transaction is the last one, and waits. */
+export function withOperation(
+  record: Payment,
+  base: Transaction,
+  books: Books,
+  planned: PlannedOperation,
+  facts: OperationFacts,
+  at: Timestamp,
+): Payment {
+  const transaction: Transaction = {
+    ...base,
+    id: facts.transactionId,
+    type: TYPES[planned.type],
+    status: WAITING.transaction,
+    responseCode: WAITING.responseCode,
+    responseMessage: WAITING.responseMessage,
+    amount: toDecimal(planned.money),
+    paymentMethod: base.paymentMethod && clone(TransactionPaymentMethodSchema, base.paymentMethod),
+    providerData: base.providerData && { ...base.providerData, rawResponse: {} },
+    reason: facts.reason,
+    description: facts.description,
+    merchantReference: facts.merchantReference,
+    parentTransactionId: facts.parentId,
+    createdAt: at,
+    updatedAt: at,
+  };
+  return standing(
+    {
+      ...record,
+      transactions: transaction,
+      transactionsHistory: [...record.transactionsHistory, transaction],
+    },
+    books,
+    planned,
+    at,
+  );
+}
+
+/**
+ * Writes what became of an operation into a record and into the books.
+ *
+ * @param record as it stands; it is not changed.
+ * @returns the new record, whose `transactions` is the operation, and the new books.
+ */
+export function withOperationOutcome(
+  record: Payment,
+  transactionId: string,
+  books: Books,
+  operation: PlannedOperation,
+  outcome: Outcome,
+  at: Timestamp,
+): { readonly record: Payment; readonly books: Books; readonly transactionStatus: Transaction_Status } {
+  const before = record.transactionsHistory.find(({ id }) => id === transactionId);
+  if (!before) throw new Error(`record ${record.id} has no transaction ${transactionId}`);
+  const states = transactionStates(outcome);
+  const told = outcome.kind === 'not_sent' ? undefined : outcome.providerData;
+  const transaction: Transaction = {
+    ...before,
+    status: states.transaction,
+    responseCode: states.responseCode,
+    responseMessage: states.responseMessage,
+    ...(told && { providerData: told }),
+    updatedAt: at,
+  };
+  const isDone = outcome.kind === 'approved';
+  const isOpen = states.transaction === Transaction_Status.PENDING;
+  const after = isDone ? booksAfter(books, operation) : books;
+  const history = record.transactionsHistory.map((one) => (one.id === transactionId ? transaction : one));
+  return {
+    record: standing(
+      { ...record, transactions: transaction, transactionsHistory: history },
+      after,
+      isOpen ? operation : undefined,
+      at,
+    ),
+    books: after,
+    transactionStatus: states.transaction,
+  };
+}
+
+/** Sets the payment's own states and amounts: by its books, and by the operation that is open. */
+function standing(record: Payment, books: Books, open: PlannedOperation | undefined, at: Timestamp): Payment {
+  const base = record.transactionsHistory.find(isBase);
+  const states = standingStates(books, {
+    isToldAsAuthorized: base?.type === Transaction_Type.AUTHORIZE,
+    opens: open && opensTo(books, open),
+  });
+  const { currency } = books;
+  return {
+    ...record,
+    status: states.status,
+    subStatus: states.subStatus,
+    updatedAt: at,
+    ...(record.amount && {
+      amount: {
+        ...record.amount,
+        captured: toDecimal({ minorUnits: books.captured, currency }),
+        refunded: toDecimal({ minorUnits: books.refunded, currency }),
+      },
+    }),
+  };
+}
+
+/** What an open operation makes of the whole payment, if it makes anything of it before it is done. */
+function opensTo(books: Books, open: PlannedOperation): 'refund' | 'cancel' | undefined {
+  if (open.type === 'REFUND' && leftToRefund(booksAfter(books, open)) === 0n) return 'refund';
+  return open.type === 'CANCEL' && books.captured === 0n ? 'cancel' : undefined;
+}
+
+/** Whether a transaction is the payment's own: a purchase, an authorization or a verification that succeeded. */
+export function isBase({ type, status }: Transaction): boolean {
+  return BASE_TYPES.has(type) && status === Transaction_Status.SUCCEEDED;
+}
+
+const BASE_TYPES = new Set([Transaction_Type.PURCHASE, Transaction_Type.AUTHORIZE, Transaction_Type.VERIFY]);

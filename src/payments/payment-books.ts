@@ -1,0 +1,161 @@
+import type { Capabilities } from '#src/connectors/capabilities.ts';
+import { formatMoney, type Money } from '#src/money.ts';
+import { type FieldError, type Reason, ServiceError } from '#src/service-error.ts';
+
+/** What was taken, captured and given back of a payment, in minor units of its currency. */
+export type Books = {
+  readonly currency: string;
+  /** What was purchased or authorized. */
+  readonly amount: bigint;
+  /** false: it was purchased, that is, captured at once. */
+  readonly isAuthorization: boolean;
+  /** What CAPTUREs took; 0 for a purchase. */
+  readonly captured: bigint;
+  readonly refunded: bigint;
+  /** Nothing more may be captured: canceled, lapsed, or the last capture was made. */
+  readonly isReleased: boolean;
+};
+
+/** An operation on money that acts on a payment. */
+export type OperationType = 'CAPTURE' | 'CANCEL' | 'REFUND';
+
+/** What an operation will do. */
+export type PlannedOperation = {
+  readonly type: OperationType;
+  readonly money: Money;
+  /** All that was left to capture, cancel or refund. */
+  readonly isWhole: boolean;
+  /** Of a capture: none may follow. */
+  readonly isFinal: boolean;
+};
+
+/** A transaction that a refund may act on. */
+export type Refundable = { readonly amount: bigint; readonly refunded: bigint };
+
+/** What is left to capture. */
+export function leftToCapture(books: Books): bigint {
+  return books.isAuthorization && !books.isReleased ? books.amount - books.captured : 0n;
+}
+
+/** What is left to give back. */
+export function leftToRefund(books: Books): bigint {
+  return (books.isAuthorization ? books.captured : books.amount) - books.refunded;
+}
+
+/** The operation that undoes a payment: a cancel while nothing is captured, else a refund. */
+export function undoingType(books: Books): 'CANCEL' | 'REFUND' {
+  return books.isAuthorization && books.captured === 0n ? 'CANCEL' : 'REFUND';
+}
+
+/**
+ * Plans a capture.
+ *
+ * @param asked undefined for all that is left.
+ * @throws ServiceError INVALID_STATUS, INVALID_AMOUNT or OPERATION_NOT_SUPPORTED.
+ */
+export function planCapture(books: Books, asked: Money | undefined, can: Capabilities): PlannedOperation {
+  const left = leftToCapture(books);
+  if (left <= 0n) throw invalidStatus('there is nothing left to capture');
+  if (can.captures === 'none') throw notSupported('captures');
+  const amount = requireWithin(books, asked, left, 'capture');
+  const isWhole = amount === left;
+  return {
+    type: 'CAPTURE',
+    money: { minorUnits: amount, currency: books.currency },
+    isWhole,
+    isFinal: isWhole || can.captures === 'one',
+  };
+}
+
+/**
+ * Plans a cancel: it releases all that is not captured.
+ *
+ * @throws ServiceError INVALID_STATUS or OPERATION_NOT_SUPPORTED.
+ */
+export function planCancel(books: Books, can: Capabilities): PlannedOperation {
+  const left = leftToCapture(books);
+  if (left <= 0n) throw invalidStatus('there is nothing left to cancel; refund what was captured');
+  if (!can.cancel) throw notSupported('cancels');
+  const money = { minorUnits: left, currency: books.currency };
+  return { type: 'CANCEL', money, isWhole: left === books.amount, isFinal: true };
+}
+
+/**
+ * Plans a refund.
+ *
+ * @param of the transaction that is refunded; its own rest is a bound too.
+ * @param asked undefined for all that is left of it.
+ * @throws ServiceError INVALID_STATUS, INVALID_AMOUNT or OPERATION_NOT_SUPPORTED.
+ */
+export function planRefund(
+  books: Books,
+  of: Refundable,
+  asked: Money | undefined,
+  can: Capabilities,
+): PlannedOperation {
+  const left = leftToRefund(books);
+  if (left <= 0n) throw invalidStatus('there is nothing left to refund');
+  if (can.refunds === 'none') throw notSupported('refunds');
+  const leftOfIt = of.amount - of.refunded;
+  const amount = requireWithin(books, asked, leftOfIt < left ? leftOfIt : left, 'refund');
+  const isWhole = amount === left;
+  if (!isWhole && can.refunds === 'one') throw notSupported('partial refunds');
+  return {
+    type: 'REFUND',
+    money: { minorUnits: amount, currency: books.currency },
+    isWhole,
+    isFinal: isWhole,
+  };
+}
+
+/** Books after an operation was done. */
+export function booksAfter(
+  books: Books,
+  operation: Pick<PlannedOperation, 'type' | 'isFinal' | 'money'>,
+): Books {
+  const { minorUnits } = operation.money;
+  switch (operation.type) {
+    case 'CAPTURE':
+      return {
+        ...books,
+        captured: books.captured + minorUnits,
+        isReleased: books.isReleased || operation.isFinal,
+      };
+    case 'CANCEL':
+      return { ...books, isReleased: true };
+    case 'REFUND':
+      return { ...books, refunded: books.refunded + minorUnits };
+  }
+}
+
+function requireWithin(books: Books, asked: Money | undefined, left: bigint, verb: string): bigint {
+  if (!asked) return left;
+  if (asked.currency !== books.currency) {
+    const message = `must be the payment's currency, ${books.currency}`;
+    throw refusal('CURRENCY_NOT_ALLOWED', 'amount.currency', message);
+  }
+  if (asked.minorUnits <= left) return asked.minorUnits;
+  const most = formatMoney({ minorUnits: left, currency: books.currency });
+  throw refusal(
+    'INVALID_AMOUNT',
+    'amount.value',
+    `must be at most ${most}, which is what is left to ${verb}`,
+  );
+}
+
+function invalidStatus(why: string): ServiceError {
+  return new ServiceError(
+    'INVALID_STATUS',
+    `The payment's state does not allow it: ${why}. Nothing was sent.`,
+  );
+}
+
+function notSupported(what: string): ServiceError {
+  const message = `The payment's provider does not offer ${what}. Nothing was sent.`;
+  return new ServiceError('OPERATION_NOT_SUPPORTED', message);
+}
+
+function refusal(reason: Reason, field: string, message: string): ServiceError {
+  const fields: FieldError[] = [{ field, code: 'OUT_OF_RANGE', message }];
+  return new ServiceError(reason, `${field}: ${message}`, { fields });
+}

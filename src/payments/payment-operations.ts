@@ -1,0 +1,173 @@
+import type {
+  CancelOrRefundPaymentRequest,
+  CancelPaymentRequest,
+  CapturePaymentRequest,
+  RefundPaymentRequest,
+} from '#gen/payments/v1/payment_service_pb.js';
+import {
+  CancelOrRefundPaymentRequestSchema,
+  CancelPaymentRequestSchema,
+  CapturePaymentRequestSchema,
+  RefundPaymentRequestSchema,
+} from '#gen/payments/v1/payment_service_pb.js';
+import type { Money } from '#src/money.ts';
+import { ServiceError } from '#src/service-error.ts';
+import type { StoredTransaction } from '#src/store/operations.ts';
+import { requireAmount } from './check-request.ts';
+import type { OperatedPayment, OperationDeps } from './claim-operation.ts';
+import { type OperatedPaymentResponse, type OperationCaller, operatePayment } from './operate-payment.ts';
+import { planCancel, planCapture, planRefund, type Refundable, undoingType } from './payment-books.ts';
+import { requestHasher } from './request-hash.ts';
+
+const hashCapture = requestHasher(CapturePaymentRequestSchema);
+const hashCancel = requestHasher(CancelPaymentRequestSchema);
+const hashRefund = requestHasher(RefundPaymentRequestSchema);
+const hashCancelOrRefund = requestHasher(CancelOrRefundPaymentRequestSchema);
+
+/** Captures what an authorization holds, or a part of it. */
+export function capturePayment(
+  deps: OperationDeps,
+  request: CapturePaymentRequest,
+  caller: OperationCaller,
+): Promise<OperatedPaymentResponse> {
+  const amount = request.amount && requireAmount(request.amount);
+  return operatePayment(
+    deps,
+    {
+      ...request,
+      method: 'CAPTURE',
+      needsKey: true,
+      hash: hashCapture(deps.requestHashKey, request),
+      plan: (payment) => ({
+        planned: planCapture(payment.books, amount, payment.connection.capabilities),
+        target: requireBase(payment, request.transactionId),
+      }),
+    },
+    caller,
+  );
+}
+
+/** Cancels an authorization: releases what is not captured. */
+export function cancelPayment(
+  deps: OperationDeps,
+  request: CancelPaymentRequest,
+  caller: OperationCaller,
+): Promise<OperatedPaymentResponse> {
+  return operatePayment(
+    deps,
+    {
+      ...request,
+      method: 'CANCEL',
+      needsKey: false,
+      hash: hashCancel(deps.requestHashKey, request),
+      plan: (payment) => ({
+        planned: planCancel(payment.books, payment.connection.capabilities),
+        target: requireBase(payment, request.transactionId),
+      }),
+    },
+    caller,
+  );
+}
+
+/** Gives back what was taken, or a part of it. */
+export function refundPayment(
+  deps: OperationDeps,
+  request: RefundPaymentRequest,
+  caller: OperationCaller,
+): Promise<OperatedPaymentResponse> {
+  const amount = request.amount && requireAmount(request.amount);
+  return operatePayment(
+    deps,
+    {
+      ...request,
+      method: 'REFUND',
+      needsKey: true,
+      hash: hashRefund(deps.requestHashKey, request),
+      plan: (payment) => planRefundOf(payment, request.transactionId, amount),
+    },
+    caller,
+  );
+}
+
+/** Cancels a payment of which nothing is captured; refunds all that is left of any other. */
+export function cancelOrRefundPayment(
+  deps: OperationDeps,
+  request: CancelOrRefundPaymentRequest,
+  caller: OperationCaller,
+): Promise<OperatedPaymentResponse> {
+  return operatePayment(
+    deps,
+    {
+      ...request,
+      method: 'CANCEL_OR_REFUND',
+      needsKey: true,
+      hash: hashCancelOrRefund(deps.requestHashKey, request),
+      plan: (payment) => {
+        if (undoingType(payment.books) === 'REFUND') return planRefundOf(payment, '', undefined);
+        return {
+          planned: planCancel(payment.books, payment.connection.capabilities),
+          target: requireBase(payment, request.transactionId),
+        };
+      },
+    },
+    caller,
+  );
+}
+
+/** The payment's own transaction, which a path may name. */
+function requireBase({ base }: OperatedPayment, transactionId: string): StoredTransaction {
+  if (transactionId === '' || transactionId.toLowerCase() === base.id) return base;
+  throw transactionNotFound();
+}
+
+function planRefundOf(payment: OperatedPayment, transactionId: string, asked: Money | undefined) {
+  const target = refundTarget(payment, transactionId, asked);
+  const of = refundable(payment, target);
+  return { planned: planRefund(payment.books, of, asked, payment.connection.capabilities), target };
+}
+
+/**
+ * Chooses the transaction that a refund acts on: the one named; else the purchase; else the capture that has enough left,
+ * and where none has, the authorization, which stands for all of its captures.
+ */
+function refundTarget(
+  payment: OperatedPayment,
+  transactionId: string,
+  asked: Money | undefined,
+): StoredTransaction {
+  const { base, transactions, books } = payment;
+  const named = transactionId.toLowerCase();
+  if (!books.isAuthorization) return requireBase(payment, transactionId);
+  const captures = transactions.filter(({ type, status }) => type === 'CAPTURE' && status === 'SUCCEEDED');
+  if (named !== '' && named !== base.id) {
+    const capture = captures.find(({ id }) => id === named);
+    if (!capture) throw transactionNotFound();
+    return capture;
+  }
+  const withRest = captures.filter((capture) => rest(refundable(payment, capture)) > 0n);
+  const [only] = withRest;
+  if (only && withRest.length === 1) return only;
+  return withRest.find((capture) => asked && rest(refundable(payment, capture)) >= asked.minorUnits) ?? base;
+}
+
+function refundable({ transactions }: OperatedPayment, target: StoredTransaction): Refundable {
+  const refunds = transactions.filter(
+    ({ type, parentId, status }) =>
+      type === 'REFUND' && parentId === target.id && (status === 'SUCCEEDED' || status === 'PENDING'),
+  );
+  return {
+    amount: target.minorUnits,
+    refunded: refunds.reduce((sum, { minorUnits }) => sum + minorUnits, 0n),
+  };
+}
+
+function rest({ amount, refunded }: Refundable): bigint {
+  return amount - refunded;
+}
+
+function transactionNotFound(): ServiceError {
+  const message = 'is no transaction of this payment that the operation can act on';
+  return new ServiceError('TRANSACTION_NOT_FOUND', `transaction_id: ${message}`, {
+    fields: [{ field: 'transaction_id', code: 'NOT_ALLOWED', message }],
+  });
+}

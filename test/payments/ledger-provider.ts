@@ -1,0 +1,146 @@
+import { create } from '@bufbuild/protobuf';
+import { ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
+import type { Capabilities } from '#src/connectors/capabilities.ts';
+import { CARDS_ONLY } from '#src/connectors/capabilities.ts';
+import type { LookUp, Operation, Outcome, ProviderConnection } from '#src/connectors/connector.ts';
+
+/** How a provider takes a call: does it or not, and what it answers. */
+export type Behaviour =
+  | 'does it'
+  | 'declines it'
+  | 'does it, unheard'
+  | 'never hears of it'
+  | 'refuses it'
+  | 'delays it';
+
+/** A provider that keeps its own books of one connection, and behaves as told. */
+export type LedgerProvider = {
+  readonly connection: ProviderConnection;
+  /** What is next: one behaviour a call, `does it` when there is none left. */
+  readonly next: Behaviour[];
+  /** What the provider holds to be true of a charge. */
+  bookOf(transactionId: string): {
+    authorized: bigint;
+    captured: bigint;
+    refunded: bigint;
+    released: boolean;
+  };
+  /** Every call that moved money, in order: kind and the transaction's id. */
+  readonly moved: string[];
+  /** Does what was delayed. */
+  settleDelayed(): void;
+};
+
+const ALL: Capabilities = {
+  ...CARDS_ONLY,
+  authorization: true,
+  captures: 'several',
+  refunds: 'several',
+  cancel: true,
+};
+const told = { providerData: create(ProviderDataSchema) };
+const DONE: Outcome = { kind: 'approved', ...told, authorizationCode: '', retrievalReferenceNumber: '' };
+
+/** Opens such a provider. It never takes more than it should: what breaks its books throws, and fails the test. */
+export function ledgerProvider(capabilities: Partial<Capabilities> = {}): LedgerProvider {
+  type Charge = { authorized: bigint; captured: bigint; refunded: bigint; released: boolean };
+  const charges = new Map<string, Charge>();
+  const results = new Map<string, Outcome>();
+  const delayed: (() => void)[] = [];
+  const moved: string[] = [];
+  const next: Behaviour[] = [];
+
+  const chargeOf = (id: string) => charges.get(id) ?? fail(`there is no charge ${id}`);
+
+  function take(id: string, kind: string, apply: () => void): Outcome {
+    const behaviour = next.shift() ?? 'does it';
+    const doIt = () => {
+      if (results.has(id)) fail(`${kind} ${id} was sent twice`);
+      apply();
+      moved.push(`${kind} ${id}`);
+      results.set(id, DONE);
+    };
+    switch (behaviour) {
+      case 'does it':
+        doIt();
+        return DONE;
+      case 'does it, unheard':
+        doIt();
+        return { kind: 'unknown', detail: 'reset', providerData: undefined };
+      case 'never hears of it':
+        return { kind: 'unknown', detail: 'timeout', providerData: undefined };
+      case 'refuses it':
+        return { kind: 'not_sent', because: 'turned_away', detail: '400' };
+      case 'declines it':
+        results.set(id, { kind: 'declined', ...told, iso8583Code: '51' });
+        return results.get(id) as Outcome;
+      case 'delays it':
+        results.set(id, { kind: 'pending', ...told });
+        delayed.push(() => {
+          results.delete(id);
+          doIt();
+        });
+        return { kind: 'pending', ...told };
+    }
+  }
+
+  async function lookUp({ transactionId, close }: LookUp): Promise<Outcome> {
+    const known = results.get(transactionId);
+    if (known) return known;
+    if (!close) return { kind: 'unknown', detail: 'not heard of', providerData: undefined };
+    return { kind: 'not_sent', because: 'turned_away', detail: 'closed' };
+  }
+
+  const connection: ProviderConnection = {
+    identity: 'ledger',
+    capabilities: { ...ALL, ...capabilities },
+    deadlineMs: 1_000,
+    async pay({ transactionId, money, method }) {
+      const isCapture = method.kind !== 'card' || method.capture;
+      return take(transactionId, 'pay', () => {
+        const captured = isCapture ? money.minorUnits : 0n;
+        charges.set(transactionId, { authorized: money.minorUnits, captured, refunded: 0n, released: false });
+      });
+    },
+    async capture({ transactionId, money, payment, isFinal }) {
+      return take(transactionId, 'capture', () => {
+        const charge = chargeOf(payment.transactionId);
+        charge.captured += money.minorUnits;
+        if (charge.released || charge.captured > charge.authorized) fail('captured more than authorized');
+        charge.released = isFinal;
+      });
+    },
+    async cancel({ transactionId, payment }: Operation) {
+      return take(transactionId, 'cancel', () => {
+        const charge = chargeOf(payment.transactionId);
+        if (charge.released) fail('canceled what was released');
+        charge.released = true;
+      });
+    },
+    async refund({ transactionId, money, payment }: Operation) {
+      return take(transactionId, 'refund', () => {
+        const charge = chargeOf(payment.transactionId);
+        charge.refunded += money.minorUnits;
+        if (charge.refunded > charge.captured) fail('refunded more than captured');
+      });
+    },
+    complete: undefined,
+    lookUp,
+    readNotification: undefined,
+    probe: undefined,
+    close: async () => {},
+  };
+  return {
+    connection,
+    next,
+    moved,
+    bookOf: chargeOf,
+    settleDelayed() {
+      for (const settle of delayed.splice(0)) settle();
+    },
+  };
+}
+
+function fail(why: string): never {
+  throw new Error(`the provider's books are broken: ${why}`);
+}

@@ -1,0 +1,124 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { create } from '@bufbuild/protobuf';
+import { pino } from 'pino';
+import { CatalogueSchema } from '#gen/payments/config/catalogue_pb.js';
+import {
+  type Payment,
+  Payment_Workflow,
+  PaymentSchema,
+  Transaction_Category,
+} from '#gen/payments/v1/payment_pb.js';
+import { CreatePaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
+import { systemClock } from '#src/clock.ts';
+import type { Capabilities } from '#src/connectors/capabilities.ts';
+import { createBinTable } from '#src/payments/bin-table.ts';
+import type { OperationDeps } from '#src/payments/claim-operation.ts';
+import { createPayment, type PaymentDeps } from '#src/payments/create-payment.ts';
+import type { RecoveryDeps } from '#src/payments/recover-payments.ts';
+import { createRouter } from '#src/routing/router.ts';
+import { type Database, openDatabase } from '#src/store/database.ts';
+import { cardVault } from '#src/vault/card-vault.ts';
+import { parseJson } from '#src/wire/parse-json.ts';
+import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
+import { jsonEncoder } from '#src/wire/wire-json-encode.ts';
+import { createTestDatabase } from '../support/database.ts';
+import { ACCOUNT_ONE, cardPayment, withField } from '../support/payment-requests.ts';
+import { openTables, type Tables } from '../support/tables.ts';
+import { type LedgerProvider, ledgerProvider } from './ledger-provider.ts';
+
+/** Payments on a real database, at a provider that keeps books. */
+export type OperatedPayments = {
+  readonly database: Database;
+  readonly tables: Tables;
+  readonly provider: LedgerProvider;
+  readonly deps: PaymentDeps & OperationDeps & RecoveryDeps;
+  /** The caller of account one, with a fresh key or the one given; undefined for none. */
+  caller(idempotencyKey?: string | null): Caller;
+  /** Makes a payment of 100.00 USD by card. */
+  pay(options?: { capture?: boolean }): Promise<Payment>;
+  /** Makes what is open due at once. */
+  makeDue(): Promise<unknown>;
+  close(): Promise<void>;
+};
+
+type Caller = { accountId: string; idempotencyKey: string | undefined; secretPresented: true };
+
+const KEY = randomBytes(32);
+const decode = jsonDecoder(CreatePaymentRequestSchema);
+const encodeJson = jsonEncoder(PaymentSchema);
+
+/** Opens them. */
+export async function openOperatedPayments(
+  capabilities: Partial<Capabilities> = {},
+): Promise<OperatedPayments> {
+  const test = await createTestDatabase();
+  const database = openDatabase({ url: test.url, maxConnections: 8, log: pino({ level: 'silent' }) });
+  const tables = await openTables(test.url);
+  const provider = ledgerProvider(capabilities);
+  const connections = new Map([['ledger', provider.connection]]);
+  const signals = { isAvailable: () => true, approvalRate: () => 0 };
+  const catalogue = create(CatalogueSchema, {
+    paymentMethodTypes: [
+      { type: 'CARD', category: Transaction_Category.CARD, workflows: [Payment_Workflow.DIRECT] },
+    ],
+    connections: [{ id: 'ledger', name: 'Ledger', providerId: 'LEDGER' }],
+    routes: [{ id: 1, targets: [{ connection: 'ledger' }] }],
+  });
+  const deps: OperatedPayments['deps'] = {
+    database,
+    vault: cardVault(new Map([['test-1', KEY]])),
+    fingerprintKey: KEY,
+    requestHashKey: KEY,
+    catalogue: () => ({
+      types: new Map(catalogue.paymentMethodTypes.map((type) => [type.type, type])),
+      router: createRouter(catalogue, signals),
+      signals,
+      bins: createBinTable([]),
+      connections,
+      learn: () => {},
+    }),
+    connections: () => connections,
+    now: systemClock(),
+    publicUrl: () => 'https://payments.example',
+    encodeAnswer: (record) => Buffer.from(encodeJson(record)),
+    schedule: { leaseMarginMs: 60_000, firstLookUpMs: 1, lookUpsBeforeClosing: 0 },
+    patience: { waitMs: 1_000, retryAfterS: 1, pause: (ms) => new Promise((done) => setTimeout(done, ms)) },
+    observer: {
+      providerCall: (_id, call) => call(),
+      wentOn: () => {},
+      finishFailed: () => {},
+      answered: () => {},
+      operated: () => {},
+      replayed: () => {},
+    },
+    recovery: { lookedUp: () => {}, open: () => {}, failed: (error) => Promise.reject(error) },
+  };
+  const caller = (key: string | null = randomUUID()): Caller => ({
+    accountId: ACCOUNT_ONE,
+    idempotencyKey: key ?? undefined,
+    secretPresented: true,
+  });
+
+  return {
+    database,
+    tables,
+    provider,
+    deps,
+    caller,
+    async pay({ capture = true } = {}) {
+      const json = withField(
+        withField(cardPayment(), 'amount', { currency: 'USD', value: '100.00' }),
+        'payment_method.detail.card.capture',
+        capture,
+      );
+      const request = decode(parseJson(Buffer.from(JSON.stringify(json))));
+      return (await createPayment(deps, request, caller())).record;
+    },
+    makeDue: () => tables.query('UPDATE transaction SET look_up_at = now() WHERE look_up_at IS NOT NULL'),
+    async close() {
+      await tables.close();
+      await database.close();
+      await test.drop();
+    },
+  };
+}

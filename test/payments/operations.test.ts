@@ -1,0 +1,224 @@
+import { create } from '@bufbuild/protobuf';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import {
+  type Payment,
+  Payment_Status,
+  Payment_SubStatus_Value,
+  Transaction_Status,
+  Transaction_Type,
+} from '#gen/payments/v1/payment_pb.js';
+import {
+  CancelOrRefundPaymentRequestSchema,
+  CancelPaymentRequestSchema,
+  CapturePaymentRequestSchema,
+  RefundPaymentRequestSchema,
+} from '#gen/payments/v1/payment_service_pb.js';
+import {
+  cancelOrRefundPayment,
+  cancelPayment,
+  capturePayment,
+  refundPayment,
+} from '#src/payments/payment-operations.ts';
+import { type OperatedPayments, openOperatedPayments } from './operated-payments.ts';
+
+let payments: OperatedPayments;
+
+beforeAll(async () => {
+  payments = await openOperatedPayments();
+});
+afterAll(() => payments?.close());
+beforeEach(() => payments.tables.query('TRUNCATE payment, transaction'));
+
+type Asked = {
+  amount?: string;
+  reference?: string;
+  transactionId?: string;
+  key?: string | null;
+  currency?: string;
+};
+
+const fieldsOf = (payment: Payment, { amount, reference, transactionId, currency = 'USD' }: Asked) => ({
+  paymentId: payment.id,
+  ...(transactionId !== undefined && { transactionId }),
+  ...(reference !== undefined && { merchantReference: reference }),
+  ...(amount !== undefined && { amount: { currency, value: { value: amount } } }),
+});
+const capture = (payment: Payment, asked: Asked = {}) =>
+  capturePayment(
+    payments.deps,
+    create(CapturePaymentRequestSchema, fieldsOf(payment, asked)),
+    payments.caller(asked.key),
+  );
+const refund = (payment: Payment, asked: Asked = {}) =>
+  refundPayment(
+    payments.deps,
+    create(RefundPaymentRequestSchema, fieldsOf(payment, asked)),
+    payments.caller(asked.key),
+  );
+const cancel = (payment: Payment, asked: Asked = {}) =>
+  cancelPayment(
+    payments.deps,
+    create(CancelPaymentRequestSchema, fieldsOf(payment, asked)),
+    payments.caller(asked.key),
+  );
+const undo = (payment: Payment) =>
+  cancelOrRefundPayment(
+    payments.deps,
+    create(CancelOrRefundPaymentRequestSchema, { paymentId: payment.id }),
+    payments.caller(),
+  );
+
+/** A payment in a few words: what it and its last transaction are, and its amounts. */
+function shown(record: Payment) {
+  const { transactions, amount } = record;
+  return [
+    `${Payment_Status[record.status]}/${Payment_SubStatus_Value[record.subStatus]}`,
+    `${Transaction_Type[transactions?.type ?? 0]} ${Transaction_Status[transactions?.status ?? 0]} ${transactions?.amount?.value}`,
+    `captured ${amount?.captured?.value}, refunded ${amount?.refunded?.value}`,
+  ].join(' ← ');
+}
+
+describe('an authorization', () => {
+  it('is captured whole when no amount is given', async () => {
+    const payment = await payments.pay({ capture: false });
+    const { record, replayed } = await capture(payment);
+    expect(replayed).toBe(false);
+    expect(shown(record)).toBe(
+      'SUCCEEDED/CAPTURED ← CAPTURE SUCCEEDED 100.00 ← captured 100.00, refunded 0.00',
+    );
+    expect(record.transactions?.parentTransactionId).toBe(payment.transactions?.id);
+    expect(record.transactionsHistory.map(({ type }) => Transaction_Type[type])).toEqual([
+      'PURCHASE',
+      'CAPTURE',
+    ]);
+  });
+
+  it('is captured in parts, then refunded in parts, by the capture that has enough left', async () => {
+    const payment = await payments.pay({ capture: false });
+    const first = await capture(payment, { amount: '60' });
+    expect(shown(first.record)).toBe(
+      'SUCCEEDED/PARTIALLY_CAPTURED ← CAPTURE SUCCEEDED 60.00 ← captured 60.00, refunded 0.00',
+    );
+    const second = await capture(payment, { amount: '40.00' });
+    expect(shown(second.record)).toBe(
+      'SUCCEEDED/CAPTURED ← CAPTURE SUCCEEDED 40.00 ← captured 100.00, refunded 0.00',
+    );
+    const back = await refund(payment, { amount: '50' });
+    expect(shown(back.record)).toBe(
+      'SUCCEEDED/PARTIALLY_REFUNDED ← REFUND SUCCEEDED 50.00 ← captured 100.00, refunded 50.00',
+    );
+    expect(back.record.transactions?.parentTransactionId).toBe(first.record.transactions?.id);
+    const rest = await refund(payment);
+    expect(shown(rest.record)).toBe(
+      'REFUNDED/REFUNDED ← REFUND SUCCEEDED 50.00 ← captured 100.00, refunded 100.00',
+    );
+    expect(payments.provider.bookOf(payment.transactions?.id ?? '')).toMatchObject({
+      captured: 10_000n,
+      refunded: 10_000n,
+    });
+  });
+
+  it('is released by a cancel, which needs no key and answers a repeat as it did at first', async () => {
+    const payment = await payments.pay({ capture: false });
+    const first = await cancel(payment, { key: null });
+    expect(shown(first.record)).toBe(
+      'CANCELED/CANCELED ← CANCEL SUCCEEDED 100.00 ← captured 0.00, refunded 0.00',
+    );
+    const again = await cancel(payment, { key: null });
+    expect(again.replayed).toBe(true);
+    expect(Buffer.compare(again.body, first.body)).toBe(0);
+    await expect(capture(payment)).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
+    await expect(refund(payment)).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
+  });
+
+  it('of which a part was captured is released of the rest by a cancel', async () => {
+    const payment = await payments.pay({ capture: false });
+    await capture(payment, { amount: '30' });
+    const { record } = await cancel(payment);
+    expect(shown(record)).toBe(
+      'SUCCEEDED/PARTIALLY_CAPTURED ← CANCEL SUCCEEDED 70.00 ← captured 30.00, refunded 0.00',
+    );
+    await expect(capture(payment, { amount: '1' })).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
+  });
+
+  it('is undone by a cancel while nothing is captured, and by a refund after', async () => {
+    const open = await payments.pay({ capture: false });
+    expect(shown((await undo(open)).record)).toMatch(/^CANCELED.CANCELED ← CANCEL SUCCEEDED/);
+    const captured = await payments.pay({ capture: false });
+    await capture(captured, { amount: '60' });
+    expect(shown((await undo(captured)).record)).toMatch(/^REFUNDED.REFUNDED ← REFUND SUCCEEDED 60.00/);
+    expect(shown((await undo(await payments.pay())).record)).toMatch(
+      /^REFUNDED.REFUNDED ← REFUND SUCCEEDED 100.00/,
+    );
+  });
+});
+
+describe('a request that the payment does not allow', () => {
+  it.each([
+    ['more than is authorized', { amount: '100.01' }, 'INVALID_AMOUNT'],
+    ['another currency', { amount: '1', currency: 'EUR' }, 'CURRENCY_NOT_ALLOWED'],
+    ['no amount of money', { amount: '0' }, 'INVALID_PARAMETERS'],
+    ['another transaction', { transactionId: crypto.randomUUID() }, 'TRANSACTION_NOT_FOUND'],
+    ['no key and no reference', { key: null }, 'IDEMPOTENCY_KEY_MISSING'],
+  ])('is refused by name and consumes nothing: %s', async (_what, asked, reason) => {
+    const payment = await payments.pay({ capture: false });
+    await expect((async () => capture(payment, asked))()).rejects.toMatchObject({ reason });
+    expect(shown((await capture(payment)).record)).toMatch(/^SUCCEEDED.CAPTURED/);
+  });
+
+  it('is refused for a purchase that is to be captured or canceled, and for an unknown payment', async () => {
+    const payment = await payments.pay();
+    await expect(capture(payment)).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
+    await expect(cancel(payment)).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
+    for (const id of [crypto.randomUUID(), 'x', '']) {
+      await expect(refund({ ...payment, id })).rejects.toMatchObject({ reason: 'PAYMENT_NOT_FOUND' });
+    }
+    const others = { ...payments.caller(), accountId: crypto.randomUUID() };
+    const request = create(RefundPaymentRequestSchema, { paymentId: payment.id });
+    await expect(refundPayment(payments.deps, request, others)).rejects.toMatchObject({
+      reason: 'PAYMENT_NOT_FOUND',
+    });
+  });
+});
+
+describe('a repeat', () => {
+  it('gets the same bytes, by its key or by its merchant_reference; another request is refused', async () => {
+    const payment = await payments.pay();
+    const first = await refund(payment, { amount: '10', key: 'refund-1' });
+    const again = await refund(payment, { amount: '10', key: 'refund-1' });
+    expect(again.replayed).toBe(true);
+    expect(Buffer.compare(again.body, first.body)).toBe(0);
+    await expect(refund(payment, { amount: '11', key: 'refund-1' })).rejects.toMatchObject({
+      reason: 'IDEMPOTENCY_KEY_REUSED',
+    });
+    const byReference = await refund(payment, { amount: '20', reference: 'r-2', key: null });
+    expect((await refund(payment, { amount: '20', reference: 'r-2', key: null })).replayed).toBe(true);
+    expect(byReference.record.amount?.refunded?.value).toBe('30.00');
+  });
+
+  it('of a hundred at once with one key makes one refund', async () => {
+    const payment = await payments.pay();
+    const answers = await Promise.all(
+      Array.from({ length: 100 }, () => refund(payment, { amount: '10', key: 'one' })),
+    );
+    expect(new Set(answers.map(({ body }) => `${body}`)).size).toBe(1);
+    expect(payments.provider.bookOf(payment.transactions?.id ?? '').refunded).toBe(1_000n);
+  });
+});
+
+it('lets no race give back more than was taken', async () => {
+  const payment = await payments.pay();
+  const answers = await Promise.allSettled(
+    Array.from({ length: 20 }, (_, i) => refund(payment, { amount: '30', key: `race-${i}` })),
+  );
+  for (const answer of answers) {
+    if (answer.status === 'rejected') {
+      expect(answer.reason).toMatchObject({
+        reason: expect.stringMatching(/^(OPERATION_IN_PROGRESS|INVALID_AMOUNT)$/),
+      });
+    }
+  }
+  const { refunded } = payments.provider.bookOf(payment.transactions?.id ?? '');
+  expect(refunded <= 10_000n).toBe(true);
+  expect(refunded > 0n).toBe(true);
+});
