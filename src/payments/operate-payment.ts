@@ -5,7 +5,7 @@ import {
   type ProviderConnection,
   type Target,
 } from '#src/connectors/connector.ts';
-import { ServiceError } from '#src/service-error.ts';
+import { INVALID_CREDENTIALS_MESSAGE, ServiceError } from '#src/service-error.ts';
 import { isUnavailable } from '#src/store/database.ts';
 import { findOperation, findOperationByKey } from '#src/store/operation-keys.ts';
 import type { OperationClaim, StoredTransaction } from '#src/store/operations.ts';
@@ -19,12 +19,10 @@ import {
   type OperationDeps,
   StandingCancel,
 } from './claim-operation.ts';
-import { FINISH_WAIT_MS } from './create-payment.ts';
 import { type OperationResponse, type TakenOperation, writeOperation } from './finish-operation.ts';
-import { within } from './finish-payment.ts';
+import { finishWaitMs, within } from './finish-payment.ts';
 import { awaitAnswer, requireIdempotencyKey, requireSameRequest } from './idempotency.ts';
 import type { PlannedOperation } from './payment-books.ts';
-import { INVALID_CREDENTIALS_MESSAGE } from './prepare-payment.ts';
 import type { RequestHash } from './request-hash.ts';
 import { decodeRecord } from './stored-record.ts';
 
@@ -79,7 +77,7 @@ export async function operatePayment(
 
   // 5. Commit 2: what is known of it now, and the response.
   const taken: TakenOperation = { ...row, base: stored.base, fence: 0 };
-  const written = await within(writeOperation(deps, taken, outcome), FINISH_WAIT_MS);
+  const written = await within(writeOperation(deps, taken, outcome), finishWaitMs(deps.schedule));
   if (written) {
     deps.observer.operated(written);
     return { ...written, replayed: false };

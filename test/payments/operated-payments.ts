@@ -87,7 +87,7 @@ export async function openOperatedPayments(
       providerCall: (_id, call) => call(),
       wentOn: () => {},
       finishFailed: () => {},
-      answered: () => {},
+      finished: () => {},
       operated: () => {},
       replayed: () => {},
     },
