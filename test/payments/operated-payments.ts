@@ -91,7 +91,8 @@ export async function openOperatedPayments(
       operated: () => {},
       replayed: () => {},
     },
-    recovery: { lookedUp: () => {}, open: () => {}, failed: (error) => Promise.reject(error) },
+    isLeftAlone: () => false,
+    recovery: { lookedUp: () => {}, failed: (error) => Promise.reject(error) },
   };
   const caller = (key: string | null = randomUUID()): Caller => ({
     accountId: ACCOUNT_ONE,
