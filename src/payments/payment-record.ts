@@ -29,6 +29,7 @@ import {
   RoutingRulesSchema,
   type Transaction,
   Transaction_Category,
+  Transaction_Status,
   Transaction_Type,
   TransactionSchema,
 } from '#gen/payments/v1/payment_pb.js';
@@ -39,7 +40,7 @@ import { type Money, toDecimal } from '#src/money.ts';
 import type { ChosenRoute } from '#src/routing/router.ts';
 import { recordedAdditionalData } from './additional-data.ts';
 import type { ChosenMethod } from './payment-method.ts';
-import { type States, statesOf, WAITING } from './payment-status.ts';
+import { type States, statesOf, toldTransaction, WAITING } from './payment-status.ts';
 
 /** Everything that is known of a payment before its provider is called. */
 export type PaymentFacts = {
@@ -130,7 +131,7 @@ export function withAttempt(
   connection: ConnectionConfig,
   at: Timestamp,
 ): Payment {
-  const last = record.transactions;
+  const last = record.transactionsHistory.at(-1);
   if (!last?.paymentMethod) throw new Error('the record has no transaction');
   const transaction: Transaction = {
     ...last,
@@ -146,7 +147,7 @@ export function withAttempt(
 }
 
 /**
- * Writes an outcome into a record.
+ * Writes the outcome of the last attempt into a record.
  *
  * @param vaultedToken the token under which the card is kept, when it is.
  * @returns the states that the outcome makes.
@@ -157,7 +158,8 @@ export function recordOutcome(
   vaultedToken: string | undefined,
   at: Timestamp,
 ): States {
-  const transaction = record.transactions;
+  const { transactionsHistory: history } = record;
+  const transaction = history.at(-1);
   const detail = transaction?.paymentMethod?.detail;
   if (!transaction?.paymentMethod || !detail || !record.paymentMethod)
     throw new Error('the record has no transaction');
@@ -174,7 +176,10 @@ export function recordOutcome(
   }
   // A record that was read back holds copies where a new one holds the same detail twice.
   record.paymentMethod.paymentMethodDetail = detail;
-  const states = statesOf(outcome);
+  const isDeclinedBefore = history.some(
+    (one) => one !== transaction && one.status === Transaction_Status.DECLINED,
+  );
+  const states = statesOf(outcome, isDeclinedBefore);
   setStates(record, transaction, states, at);
   return states;
 }
@@ -187,11 +192,11 @@ function setStates(record: Payment, transaction: Transaction, states: States, at
   record.status = states.payment;
   record.subStatus = states.subStatus;
   record.updatedAt = at;
-  record.transactions = transaction;
   record.transactionsHistory = [
     ...record.transactionsHistory.filter(({ id }) => id !== transaction.id),
     transaction,
   ];
+  record.transactions = toldTransaction(record) ?? transaction;
 }
 
 /** What the request says wins, field by field; a document or an address is one thing, never half of each. */

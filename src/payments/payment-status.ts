@@ -1,4 +1,10 @@
-import { Payment_Status, Payment_SubStatus_Value, Transaction_Status } from '#gen/payments/v1/payment_pb.js';
+import {
+  type Payment,
+  Payment_Status,
+  Payment_SubStatus_Value,
+  type Transaction,
+  Transaction_Status,
+} from '#gen/payments/v1/payment_pb.js';
 import { assertNever, type Outcome } from '#src/connectors/connector.ts';
 import { declineOf } from '#src/connectors/decline.ts';
 import { type Books, leftToRefund } from './payment-books.ts';
@@ -54,8 +60,19 @@ const EXPIRED: States = {
   responseMessage: 'Payment expired',
 };
 
-/** THE state table: what becomes of a payment, by what is known of its attempt. */
-export function statesOf(outcome: Outcome): States {
+/** A provider declined before, and its answer stands: what was not sent changes nothing for the payment. */
+const NOT_SENT_AFTER_DECLINE: States = {
+  ...NOT_SENT,
+  payment: Payment_Status.DECLINED,
+  subStatus: Payment_SubStatus_Value.DECLINED,
+};
+
+/**
+ * THE state table: what becomes of a payment, by what is known of its attempt.
+ *
+ * @param isDeclinedBefore an earlier attempt was declined.
+ */
+export function statesOf(outcome: Outcome, isDeclinedBefore = false): States {
   switch (outcome.kind) {
     case 'approved':
       return APPROVED;
@@ -78,7 +95,7 @@ export function statesOf(outcome: Outcome): States {
       };
     }
     case 'not_sent':
-      return NOT_SENT;
+      return isDeclinedBefore ? NOT_SENT_AFTER_DECLINE : NOT_SENT;
     default:
       return assertNever(outcome);
   }
@@ -117,4 +134,15 @@ export function standingStates(
   return told.isToldAsAuthorized
     ? { status: PENDING, subStatus: sub.AUTHORIZED }
     : { status: SUCCEEDED, subStatus: sub.APPROVED };
+}
+
+/**
+ * The transaction that a payment tells of: the last, or, of a declined payment that could not be sent elsewhere
+ * afterwards, the last that a provider declined.
+ */
+export function toldTransaction(record: Payment): Transaction | undefined {
+  const { status, transactionsHistory } = record;
+  const isDeclined = ({ status }: Transaction) => status === Transaction_Status.DECLINED;
+  const declined = status === Payment_Status.DECLINED ? transactionsHistory.findLast(isDeclined) : undefined;
+  return declined ?? transactionsHistory.at(-1);
 }

@@ -1,9 +1,10 @@
 import { fromBinary, toBinary } from '@bufbuild/protobuf';
 import { type Payment, PaymentSchema } from '#gen/payments/v1/payment_pb.js';
+import { toldTransaction } from './payment-status.ts';
 
 /**
- * A record as it is stored: an encoded Payment without `transactions`, since that is the last of
- * `transactions_history`. Saying it once is a third of the bytes, and of the time that writing them takes.
+ * A record as it is stored: an encoded Payment without `transactions`, since that is one of `transactions_history`.
+ * Saying it once is a third of the bytes, and of the time that writing them takes.
  */
 export function encodeRecord(record: Payment): Uint8Array {
   return toBinary(PaymentSchema, { ...record, transactions: undefined });
@@ -12,7 +13,7 @@ export function encodeRecord(record: Payment): Uint8Array {
 /** Reads a record that `encodeRecord` wrote. */
 export function decodeRecord(stored: Uint8Array): Payment {
   const record = fromBinary(PaymentSchema, stored);
-  const last = record.transactionsHistory.at(-1);
-  if (last) record.transactions = last;
+  const told = toldTransaction(record);
+  if (told) record.transactions = told;
   return record;
 }

@@ -8,7 +8,7 @@ export type Summary = {
   readonly approvedPercent: number;
   /** Outcome not known when the request ended. */
   readonly pendingPercent: number;
-  /** Sent nowhere: no provider could be reached, or no route took it. */
+  /** No provider answered: none could be reached, or no route took the payment. */
   readonly errorPercent: number;
   readonly attemptsPerPayment: number;
   readonly meanWaitS: number;
@@ -40,9 +40,14 @@ export function summaryOf({ ends, openings }: DayResult): Summary {
   };
 }
 
-/** What is known of a payment at the end of its request; undefined when no route took it. */
+/**
+ * What is known of a payment at the end of its request, as its status tells (a payment that one provider declined and that
+ * could not be sent to another is declined); undefined when no route took it.
+ */
 export function outcomeOf({ attempts }: PaymentEnd): Outcome['kind'] | undefined {
-  return attempts.at(-1)?.outcome;
+  const last = attempts.at(-1)?.outcome;
+  const isDeclined = last === 'not_sent' && attempts.some(({ outcome }) => outcome === 'declined');
+  return isDeclined ? 'declined' : last;
 }
 
 function byHour(ends: DayResult['ends']): (number | undefined)[] {

@@ -33,6 +33,10 @@ routes:
   - id: 4
     condition: country == 'PE'
     targets: [{ connection: refused }, { connection: dns }, { connection: tls }, { connection: judge }]
+  - id: 7
+    condition: country == 'CL'
+    targets: [{ connection: judge }, { connection: refused }]
+    failover: { soft_declines: true }
   - { id: 5, targets: [{ connection: judge }, { connection: judge-two }], failover: { soft_declines: true } }
 `;
 }

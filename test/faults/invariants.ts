@@ -169,7 +169,9 @@ async function judgeAnswers(
   if (got) {
     const shown = got.transactions_history.map((transaction) => `${transaction.id} ${transaction.status}`);
     const stand = transactions.map((one) => `${one.transaction_id} ${one.transaction_status}`);
-    const isWhole = `${shown}` === `${stand}` && got.transactions.id === transactions.at(-1)?.transaction_id;
+    const declined = transactions.findLast((one) => one.transaction_status === 'DECLINED');
+    const told = (got.status === 'DECLINED' && declined) || transactions.at(-1);
+    const isWhole = `${shown}` === `${stand}` && got.transactions.id === told?.transaction_id;
     if (!isWhole) findings.I3.push(`${id} shows the transactions ${shown}; there are ${stand}`);
   }
   const told = paymentOf(first)?.status;

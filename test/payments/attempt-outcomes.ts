@@ -1,8 +1,14 @@
 import { create } from '@bufbuild/protobuf';
 import fc from 'fast-check';
 import { expect } from 'vitest';
-import { type Payment, ProviderDataSchema, Transaction_Status } from '#gen/payments/v1/payment_pb.js';
+import {
+  type Payment,
+  Payment_Status,
+  ProviderDataSchema,
+  Transaction_Status,
+} from '#gen/payments/v1/payment_pb.js';
 import type { Outcome } from '#src/connectors/connector.ts';
+import { statesOf } from '#src/payments/payment-status.ts';
 import { decodeRecord } from '#src/payments/stored-record.ts';
 import type { Call, Script } from './scripted-payments.ts';
 
@@ -82,3 +88,16 @@ export const shownOf = ({ transactionsHistory }: Payment) =>
     status: Transaction_Status[status],
     responseCode,
   }));
+
+/** The states that a sequence of attempts comes to: those of the last, of whether a provider declined before it. */
+export const endStates = (outcomes: readonly Outcome[]) =>
+  statesOf(
+    outcomes.at(-1) ?? NOT_SENT,
+    outcomes.slice(0, -1).some(({ kind }) => kind === 'declined'),
+  );
+
+/** The transaction that a payment must tell of: of a declined payment the one that was declined last, else the last. */
+export const toldOf = ({ status, transactionsHistory }: Payment) =>
+  status === Payment_Status.DECLINED
+    ? transactionsHistory.findLast((one) => one.status === Transaction_Status.DECLINED)
+    : transactionsHistory.at(-1);

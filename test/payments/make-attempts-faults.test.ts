@@ -1,17 +1,18 @@
 import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Payment_Status } from '#gen/payments/v1/payment_pb.js';
-import { statesOf } from '#src/payments/payment-status.ts';
 import { DatabaseUnavailableError } from '#src/store/database.ts';
 import { cardPayment } from '../support/payment-requests.ts';
 import {
   APPROVED,
   arbScript,
   declined,
+  endStates,
   expectedOutcomes,
   expectNoSecondCharge,
   NOT_SENT,
   shownOf,
+  toldOf,
 } from './attempt-outcomes.ts';
 import {
   isOpen,
@@ -153,7 +154,10 @@ describe('no fault between two attempts', () => {
         const isSent = made.length === payment.calls.length;
         const last = payment.calls.at(-1)?.outcome ?? NOT_SENT;
         const known = isOpen(last) ? script.truth : last;
-        expect(stands.status).toBe(statesOf(isSent ? known : NOT_SENT).payment);
+        const before = payment.calls.slice(0, -1).map(({ outcome }) => outcome);
+        const ended = isSent ? [...before, known] : [...before, last, NOT_SENT];
+        expect(stands.status).toBe(endStates(ended).payment);
+        expect(stands.transactions?.id).toBe(toldOf(stands)?.id);
         expect(made.filter(({ open }) => open)).toEqual([]);
       }),
       { numRuns: 200 },

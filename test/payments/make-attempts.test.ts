@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { Payment_Status, Transaction_Status } from '#gen/payments/v1/payment_pb.js';
+import { Payment_Status, Payment_SubStatus_Value, Transaction_Status } from '#gen/payments/v1/payment_pb.js';
 import type { Outcome } from '#src/connectors/connector.ts';
 import { getPayment } from '#src/payments/get-payment.ts';
 import { statesOf } from '#src/payments/payment-status.ts';
@@ -9,11 +9,13 @@ import {
   APPROVED,
   arbScript,
   declined,
+  endStates,
   expectedOutcomes,
   expectNoSecondCharge,
   NOT_SENT,
   PENDING,
   shownOf,
+  toldOf,
 } from './attempt-outcomes.ts';
 import { isOpen, openScriptedPayments, type ScriptedPayments } from './scripted-payments.ts';
 
@@ -50,7 +52,7 @@ describe('no sequence of outcomes', () => {
         );
         expectNoSecondCharge(payment.calls, script);
 
-        const states = made.map(statesOf);
+        const states = made.map((outcome) => statesOf(outcome));
         const shown = payment.calls.map(({ connectionId, transactionId }, i) => ({
           id: transactionId,
           providerId: connectionId.toUpperCase(),
@@ -58,8 +60,8 @@ describe('no sequence of outcomes', () => {
           responseCode: states[i]?.responseCode,
         }));
         expect(shownOf(record)).toEqual(shown);
-        expect(record.transactions).toBe(record.transactionsHistory.at(-1));
-        expect(record.status).toBe(states.at(-1)?.payment);
+        expect(record.transactions).toBe(toldOf(record));
+        expect(record.status).toBe(endStates(made).payment);
         expect(await payments.rows()).toEqual(
           payment.calls.map(({ connectionId, transactionId }, i) => ({
             id: transactionId,
@@ -123,6 +125,21 @@ describe('a second attempt', () => {
     expect(without.calls).toHaveLength(2);
   });
 
+  it('that cannot be sent after a soft decline leaves the payment declined, as the last provider that answered said', async () => {
+    const outcomes = [declined('05'), NOT_SENT, declined('51'), NOT_SENT, NOT_SENT];
+    const payment = payments.payment(CARD, { outcomes, softDeclines: true });
+    const { record } = await payment.send();
+    expect(Payment_Status[record.status]).toBe('DECLINED');
+    expect(Payment_SubStatus_Value[record.subStatus]).toBe('DECLINED');
+    expect(record.transactions).toMatchObject({ providerId: 'T3', responseCode: 'INSUFFICIENT_FUNDS' });
+    const history = ['DECLINED', 'ERROR', 'DECLINED', 'ERROR', 'ERROR'];
+    expect(shownOf(record).map(({ status }) => status)).toEqual(history);
+    expect(await payments.tables.query('SELECT status FROM payment')).toEqual([{ status: 'DECLINED' }]);
+    // As it reads from the database it tells of the same transaction.
+    expect((await payment.settle()).transactions?.id).toBe(record.transactions?.id);
+    expect((await payment.send()).record.transactions?.id).toBe(record.transactions?.id);
+  });
+
   it('is begun at no target whose circuit opened meanwhile: the decline stays the answer, or the next one is asked', async () => {
     let open = new Set<string>();
     const script = {
@@ -166,7 +183,7 @@ describe('a second attempt', () => {
 
   it.each([
     ['sent', 2, APPROVED, 'SUCCEEDED'],
-    ['begun, not sent', 1, NOT_SENT, 'ERROR'],
+    ['begun, not sent', 1, NOT_SENT, 'DECLINED'],
   ])(
     'whose process died once it was %s is finished by recovery, its history whole',
     async (_name, sent, ended, status) => {
@@ -189,7 +206,7 @@ describe('a second attempt', () => {
       const stands = await payment.settle();
       expect(Payment_Status[stands.status]).toBe(status);
       expect(payment.calls).toHaveLength(sent);
-      const states = [declined('51'), ended].map(statesOf);
+      const states = [declined('51'), ended].map((outcome) => statesOf(outcome));
       expect(shownOf(stands)).toMatchObject([
         { providerId: 'T1', status: 'DECLINED', responseCode: states[0]?.responseCode },
         { providerId: 'T2', responseCode: states[1]?.responseCode },

@@ -47,6 +47,18 @@ describe('statesOf', () => {
   });
 });
 
+describe('an attempt that was not sent, after one that was declined', () => {
+  it('leaves the payment declined, and is itself an error', () => {
+    const states = statesOf({ kind: 'not_sent', detail: '', because: 'unreachable' }, true);
+    expect(states).toMatchObject({
+      payment: Payment_Status.DECLINED,
+      subStatus: Payment_SubStatus_Value.DECLINED,
+      transaction: Transaction_Status.ERROR,
+      responseCode: 'PROVIDER_UNAVAILABLE',
+    });
+  });
+});
+
 describe('declineOf', () => {
   it.each([
     ['DO_NOT_HONOR', 'soft', ['05']],

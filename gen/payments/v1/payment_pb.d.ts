@@ -107,7 +107,8 @@ export declare type Payment = Message<"payments.v1.Payment"> & {
   taxes?: JsonObject | undefined;
 
   /**
-   * The last transaction of the payment.
+   * The transaction that the payment's status comes from: the last, or, of a declined payment that could not be sent
+   * elsewhere afterwards, the last that a provider declined.
    *
    * @generated from field: payments.v1.Transaction transactions = 16;
    */
