@@ -27,7 +27,7 @@ let server: TestServer;
 let client: Untyped;
 
 beforeAll(async () => {
-  server = await startTestServer();
+  server = await startTestServer({ config: { inProgressWaitMs: 300 } });
   client = new root.payments.v1.PaymentService(new URL(server.url).host, grpc.credentials.createInsecure());
 });
 

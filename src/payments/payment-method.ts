@@ -1,5 +1,5 @@
 import type { PaymentMethodType } from '#gen/payments/config/catalogue_pb.js';
-import type { CardDataInput } from '#gen/payments/v1/payment_method_pb.js';
+import type { CardDataInput, CardInput } from '#gen/payments/v1/payment_method_pb.js';
 import { Payment_Workflow, Transaction_Category } from '#gen/payments/v1/payment_pb.js';
 import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.js';
 import { type FieldError, invalidParameters, ServiceError } from '#src/service-error.ts';
@@ -49,9 +49,10 @@ export function chooseMethod(request: CreatePaymentRequest, types: MethodTypes):
   const kind = input.detail?.kind;
 
   if (offered.category === Transaction_Category.WALLET) {
-    if (kind?.case === 'card')
+    if (kind?.case === 'card' && asksForCard(kind.value))
       throw refuse('payment_method.detail.card', 'NOT_ALLOWED', 'a wallet takes no card');
-    return { kind: 'wallet', type, workflow, token, cardType: kind?.value?.cardData?.cardType || undefined };
+    const cardType = kind?.case === 'wallet' ? kind.value.cardData?.cardType || undefined : undefined;
+    return { kind: 'wallet', type, workflow, token, cardType };
   }
 
   if (kind?.case === 'wallet')
@@ -73,6 +74,11 @@ export function chooseMethod(request: CreatePaymentRequest, types: MethodTypes):
   if (card) return { kind: 'card', type, workflow, card, options };
   if (token) return { kind: 'vaulted_card', type, workflow, token, options };
   throw refuse('payment_method.detail.card.card_data', 'REQUIRED', 'send either card_data or vaulted_token');
+}
+
+/** Many merchants send a card's flags (`verify: false`) with every payment; that asks for nothing. */
+function asksForCard({ cardData, installments = 1, threeDSecure }: CardInput): boolean {
+  return cardData !== undefined || installments !== 1 || threeDSecure !== undefined;
 }
 
 function chooseWorkflow(

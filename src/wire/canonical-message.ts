@@ -6,6 +6,7 @@ import {
   hasOption,
   type Message,
 } from '@bufbuild/protobuf';
+import { field as fieldRules } from '#gen/buf/validate/validate_pb.js';
 import { FieldBehavior, field_behavior } from '#gen/google/api/field_behavior_pb.js';
 import { DecimalSchema } from '#gen/google/type/decimal_pb.js';
 import { canonicalDecimal } from './canonical-decimal.ts';
@@ -13,7 +14,8 @@ import { canonicalDecimal } from './canonical-decimal.ts';
 /**
  * Brings a request message into its one form, in place, so that requests that mean the same are the same: decimals in
  * their one spelling (what is no decimal stays, for validation to refuse), and without what a request cannot say
- * (OUTPUT_ONLY fields are ignored, as AIP-203 has it). Knows no payment.
+ * (OUTPUT_ONLY fields are ignored, as AIP-203 has it). Where a text must have a form, an empty one is an absent one; free
+ * text stays as it was sent. Knows no payment.
  */
 export function canonicalize(desc: DescMessage, message: Message): void {
   walker(desc)?.(message as AnyMessage);
@@ -44,6 +46,11 @@ function walker(desc: DescMessage): Walk | undefined {
 function fieldStep(field: DescField): Walk | undefined {
   const { localName, oneof } = field;
   if (isOutputOnly(field)) return (message) => clearField(message, field);
+  if (hasForm(field)) {
+    return (message) => {
+      if (message[localName] === '') clearField(message, field);
+    };
+  }
   const walk = field.fieldKind === 'map' || !field.message ? undefined : walker(field.message);
   if (!walk) return undefined;
   return (message) => {
@@ -52,6 +59,13 @@ function fieldStep(field: DescField): Walk | undefined {
     if (Array.isArray(value)) for (const element of value) walk(element);
     else if (value) walk(value as AnyMessage);
   };
+}
+
+/** Whether it is a text that a rule of its .proto gives a form, which no empty text has. */
+function hasForm(field: DescField): boolean {
+  if (field.fieldKind !== 'scalar' || field.oneof || !hasOption(field, fieldRules)) return false;
+  const { type } = getOption(field, fieldRules);
+  return type.case === 'string' && (type.value.pattern !== '' || type.value.wellKnown.case !== undefined);
 }
 
 function isOutputOnly(field: DescField): boolean {

@@ -31,7 +31,29 @@ const CODES: readonly [rule: RegExp, code: FieldCode][] = [
 
 function fieldError(violation: Violation): FieldError {
   const code = CODES.find(([rule]) => rule.test(violation.ruleId))?.[1] ?? 'INVALID_FORMAT';
-  return { field: fieldPath(violation), code, message: violation.message || 'is not valid' };
+  return { field: fieldPath(violation), code, message: messageOf(violation) };
+}
+
+/** What each pattern of our .proto files asks for, in words: a merchant's engineer need not read regular expressions. */
+const FORMS: ReadonlyMap<string, string> = new Map([
+  ['^[A-Z]{2}$', 'an ISO 3166-1 alpha-2 country code'],
+  ['^[A-Z]{3}$', 'an ISO 4217 currency code'],
+  ['^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$', 'a date as YYYY-MM-DD'],
+  ['^[0-9]{8,19}$', '8 to 19 digits'],
+  ['^[0-9]{4,8}$', '4 to 8 digits'],
+  ['^[0-9]{3,4}$', '3 or 4 digits'],
+  ['^[+]?[0-9]{1,7}$', '1 to 7 digits, with or without a plus sign before them'],
+  [
+    '^[A-Z][A-Z0-9_]{0,254}$',
+    'up to 255 capital letters, digits and underscores, the first of them a letter',
+  ],
+]);
+
+function messageOf({ message }: Violation): string {
+  const pattern = /regex pattern `(.*)`/s.exec(message)?.[1];
+  if (pattern === undefined) return message || 'is not valid';
+  const form = FORMS.get(pattern);
+  return form === undefined ? 'does not have the form that its documentation describes' : `must be ${form}`;
 }
 
 /** The path as merchants write it: additional_data.order.items[0].quantity. */

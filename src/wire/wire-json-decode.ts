@@ -2,14 +2,17 @@ import {
   create,
   type DescField,
   type DescMessage,
+  getOption,
   type Message,
   type MessageShape,
+  ScalarType,
 } from '@bufbuild/protobuf';
+import { or_boolean } from '#gen/payments/v1/json_options_pb.js';
 import { invalidParameters, ServiceError } from '#src/service-error.ts';
 import { maxItems, tooManyItems } from './list-limits.ts';
 import { isJsonObject } from './parse-json.ts';
 import { type Faults, isFull, locateFaults, noteFault, type Read } from './wire-json-faults.ts';
-import { enumReader, scalarReader } from './wire-json-scalars.ts';
+import { enumReader, readTextOrBoolean, scalarReader } from './wire-json-scalars.ts';
 import { wellKnownReader } from './wire-json-well-known.ts';
 
 /** Which JSON is read, and the readers that were compiled for it. */
@@ -26,7 +29,7 @@ const DIALECTS: readonly Dialect[] = [false, true].flatMap((rejectUnknown) =>
 /**
  * The reader of a message from REST JSON, compiled once a message type.
  *
- * Names are those of the .proto file; `null` is absent. Enums are value names, but not that of zero, which means
+ * Names are those of the .proto file; `null` is absent, and so is an empty text where no text is expected. Enums are value names, but not that of zero, which means
  * unspecified. google.type.Decimal is a number or a string of digits, and becomes canonical (see `canonicalDecimal`), so
  * that `10`, `"10"` and `10.00` are equal messages.
  *
@@ -55,7 +58,12 @@ export function jsonDecoder<Desc extends DescMessage>(
   };
 }
 
-type FieldReader = { readonly field: DescField; readonly read: Read };
+type FieldReader = {
+  readonly field: DescField;
+  readonly read: Read;
+  /** An empty text, which many forms and languages send for nothing, is an absent field. */
+  readonly emptyIsAbsent: boolean;
+};
 
 function messageReader(desc: DescMessage, dialect: Dialect): Read {
   const known = dialect.readers.get(desc) ?? wellKnownReader(desc, dialect.protobufJson);
@@ -75,15 +83,26 @@ function messageReader(desc: DescMessage, dialect: Dialect): Read {
   // Known before its fields are compiled, since a message may contain itself.
   dialect.readers.set(desc, read);
   for (const field of desc.fields) {
-    const reader = { field, read: valueReader(field, dialect) };
+    const emptyIsAbsent = !dialect.rejectUnknown && !takesText(field);
+    const reader = { field, read: valueReader(field, dialect), emptyIsAbsent };
     if (dialect.protobufJson) fields.set(field.jsonName, reader);
     fields.set(field.name, reader);
   }
   return read;
 }
 
-function readField({ field, read }: FieldReader, json: unknown, message: Message, faults: Faults): void {
-  if (json === null) return;
+/** Whether an empty text may be the field's value. */
+function takesText(field: DescField): boolean {
+  if (field.message)
+    return field.fieldKind === 'message' && field.message.typeName === 'google.protobuf.Value';
+  return (
+    field.fieldKind === 'scalar' && (field.scalar === ScalarType.STRING || field.scalar === ScalarType.BYTES)
+  );
+}
+
+function readField(reader: FieldReader, json: unknown, message: Message, faults: Faults): void {
+  if (json === null || (json === '' && reader.emptyIsAbsent)) return;
+  const { field, read } = reader;
   const members = message as unknown as Record<string, unknown>;
   const { oneof, localName } = field;
   if (oneof && (members[oneof.localName] as { case?: string }).case !== undefined) {
@@ -122,6 +141,7 @@ function valueReader(field: DescField, dialect: Dialect): Read {
 function elementReader(field: DescField, dialect: Dialect): Read {
   if (field.message) return messageReader(field.message, dialect);
   if (field.enum) return enumReader(field.enum, dialect.protobufJson);
+  if (getOption(field, or_boolean)) return readTextOrBoolean;
   const longAsString = field.fieldKind !== 'map' && field.longAsString;
   return scalarReader(field.scalar, { lenient: dialect.protobufJson, longAsString });
 }

@@ -57,6 +57,11 @@ export function enumReader(desc: DescEnum, lenient: boolean): Read {
   };
 }
 
+/** Reads a text that is sent as true or false, too. */
+export function readTextOrBoolean(json: unknown, faults: Faults): string | undefined {
+  return readString(typeof json === 'boolean' ? String(json) : json, faults);
+}
+
 function readString(json: unknown, faults: Faults): string | undefined {
   if (typeof json !== 'string') return noteFault(faults, 'INVALID_TYPE', 'must be a string');
   return json.isWellFormed() ? json : noteFault(faults, 'INVALID_FORMAT', 'must be well-formed Unicode');

@@ -54,19 +54,22 @@ function readDecimalObject(json: unknown, faults: Faults): unknown {
 }
 
 const RFC_3339 = /^(\d{4}-\d\d-(\d\d)T\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(?:Z|([+-])([01]\d|2[0-3]):([0-5]\d))$/;
+/** As databases print a time; it is taken for UTC. */
+const DATE_SPACE_TIME = /^(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d(?:\.\d{1,9})?)$/;
 // The bounds of google.protobuf.Timestamp.
 const FIRST_MS = Date.parse('0001-01-01T00:00:00Z');
 const LAST_MS = Date.parse('9999-12-31T23:59:59Z');
 
 function readTimestamp(json: unknown, faults: Faults): unknown {
   if (typeof json !== 'string') return noteFault(faults, 'INVALID_TYPE', 'must be a string');
-  const [, local = '', day, fraction = '', sign, hours = '0', minutes = '0'] = RFC_3339.exec(json) ?? [];
+  const [, local = '', day, fraction = '', sign, hours = '0', minutes = '0'] =
+    RFC_3339.exec(json.replace(DATE_SPACE_TIME, '$1T$2Z')) ?? [];
   const localMs = Date.parse(`${local}Z`);
   const offsetMs = (Number(hours) * 60 + Number(minutes)) * 60_000;
   const ms = sign === '-' ? localMs + offsetMs : localMs - offsetMs;
   // Date.parse takes a 30th of February for the 2nd of March. Beware: comparing with NaN is false.
   if (!(ms >= FIRST_MS && ms <= LAST_MS) || new Date(localMs).getUTCDate() !== Number(day)) {
-    return noteFault(faults, 'INVALID_FORMAT', 'must be an RFC 3339 timestamp');
+    return noteFault(faults, 'INVALID_FORMAT', 'must be a timestamp as 2026-01-31T09:08:07Z (RFC 3339)');
   }
   return create(TimestampSchema, { seconds: BigInt(ms / 1000), nanos: Number(fraction.padEnd(9, '0')) });
 }

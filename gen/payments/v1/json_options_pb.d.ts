@@ -24,3 +24,10 @@ export declare const null_when_empty: GenExtension<FieldOptions, boolean>;
  */
 export declare const omit_when_empty: GenExtension<FieldOptions, boolean>;
 
+/**
+ * A text that merchants also send as true or false; it is read as "true" or "false".
+ *
+ * @generated from extension: bool or_boolean = 50003;
+ */
+export declare const or_boolean: GenExtension<FieldOptions, boolean>;
+

@@ -9,7 +9,7 @@ import { file_google_protobuf_descriptor } from "@bufbuild/protobuf/wkt";
  * Describes the file payments/v1/json_options.proto.
  */
 export const file_payments_v1_json_options = /*@__PURE__*/
-  fileDesc("Ch5wYXltZW50cy92MS9qc29uX29wdGlvbnMucHJvdG8SC3BheW1lbnRzLnYxOkcKD251bGxfd2hlbl9lbXB0eRIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY0YYDIAEoCFINbnVsbFdoZW5FbXB0eTpHCg9vbWl0X3doZW5fZW1wdHkSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGNKGAyABKAhSDW9taXRXaGVuRW1wdHliBnByb3RvMw", [file_google_protobuf_descriptor]);
+  fileDesc("Ch5wYXltZW50cy92MS9qc29uX29wdGlvbnMucHJvdG8SC3BheW1lbnRzLnYxOkcKD251bGxfd2hlbl9lbXB0eRIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY0YYDIAEoCFINbnVsbFdoZW5FbXB0eTpHCg9vbWl0X3doZW5fZW1wdHkSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGNKGAyABKAhSDW9taXRXaGVuRW1wdHk6PgoKb3JfYm9vbGVhbhIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY04YDIAEoCFIJb3JCb29sZWFuQkwKD2NvbS5wYXltZW50cy52MVABWjdleGFtcGxlLmNvbS9wYXltZW50cy1zZXJ2aWNlL2dlbi9wYXltZW50cy92MTtwYXltZW50c3YxYgZwcm90bzM", [file_google_protobuf_descriptor]);
 
 /**
  * An empty list is written as null rather than as [].
@@ -26,4 +26,12 @@ export const null_when_empty = /*@__PURE__*/
  */
 export const omit_when_empty = /*@__PURE__*/
   extDesc(file_payments_v1_json_options, 1);
+
+/**
+ * A text that merchants also send as true or false; it is read as "true" or "false".
+ *
+ * @generated from extension: bool or_boolean = 50003;
+ */
+export const or_boolean = /*@__PURE__*/
+  extDesc(file_payments_v1_json_options, 2);
 

@@ -1,0 +1,137 @@
+import { globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type ApiClients, apiClients, PROTOCOLS } from '../support/api-clients.ts';
+import {
+  CARD_DATA,
+  cardPayment,
+  headersOne,
+  type RequestJson,
+  walletPayment,
+  withField,
+} from '../support/payment-requests.ts';
+import { startTestServer, type TestServer } from '../support/server.ts';
+
+const PAYER = 'customer_payer';
+
+let server: TestServer;
+let clients: ApiClients;
+
+beforeAll(async () => {
+  server = await startTestServer();
+  clients = apiClients(server.url);
+});
+
+afterAll(async () => {
+  clients?.close();
+  await server?.close();
+});
+
+const JSON_PROTOCOLS = ['rest', 'connectJson'] as const;
+
+async function created(protocol: (typeof PROTOCOLS)[number], request: RequestJson) {
+  const reply = await clients.create(protocol, request, headersOne());
+  expect({ protocol, reason: reply.reason, fields: reply.fields }).toMatchObject({
+    reason: undefined,
+    fields: [],
+  });
+  return JSON.parse(reply.record);
+}
+
+it.each([
+  [`${PAYER}.date_of_birth`, null],
+  [`${PAYER}.email`, null],
+  [`${PAYER}.ip_address`, null],
+  [`${PAYER}.country`, null],
+  [`${PAYER}.phone.country_code`, null],
+  [`${PAYER}.billing_address.country`, null],
+  // Free text is echoed.
+  [`${PAYER}.first_name`, ''],
+  ['callback_url', ''],
+])('takes an empty %s for an absent one, over every protocol', async (path, told) => {
+  for (const protocol of PROTOCOLS) {
+    const record = await created(protocol, withField(cardPayment(), path, ''));
+    expect(path.split('.').reduce((within, name) => within[name], record)).toBe(told);
+  }
+});
+
+it.each([
+  'workflow',
+  'checkout',
+  'additional_data',
+  'additional_data.order.items',
+  'additional_data.order.fee_amount',
+  'payment_method.vault_on_success',
+  'payment_method.detail.card.installments',
+  'payment_method.detail.card.capture',
+  `${CARD_DATA}.security_code`,
+  `${PAYER}.merchant_customer_created_at`,
+  `${PAYER}.browser_info.javascript_enabled`,
+])('takes an empty text as %s for an absent field, in JSON', async (path) => {
+  for (const protocol of JSON_PROTOCOLS) await created(protocol, withField(cardPayment(), path, ''));
+});
+
+it('takes true and false as java_enabled, which is a text', async () => {
+  for (const protocol of JSON_PROTOCOLS) {
+    for (const [sent, told] of [
+      [true, 'true'],
+      [false, 'false'],
+      ['yes', 'yes'],
+    ]) {
+      const request = withField(cardPayment(), `${PAYER}.browser_info.java_enabled`, sent);
+      expect((await created(protocol, request)).customer_payer.browser_info.java_enabled).toBe(told);
+    }
+  }
+});
+
+it.each([
+  ['2024-02-29 10:20:30', '2024-02-29T10:20:30.000000Z'],
+  ['2024-02-29 10:20:30.5', '2024-02-29T10:20:30.500000Z'],
+  ['2024-02-29T10:20:30+02:00', '2024-02-29T08:20:30.000000Z'],
+])('takes the time %s', async (sent, told) => {
+  for (const protocol of JSON_PROTOCOLS) {
+    const request = withField(cardPayment(), `${PAYER}.merchant_customer_created_at`, sent);
+    expect((await created(protocol, request)).customer_payer.merchant_customer_created_at).toBe(told);
+  }
+});
+
+it('takes the flags of a card with a wallet, and nothing that asks for a card', async () => {
+  const withCard = (card: object) => withField(walletPayment(), 'payment_method.detail', { card });
+  for (const card of [{}, { verify: false }, { capture: true }, { installments: 1 }]) {
+    await created('rest', withCard(card));
+  }
+  for (const card of [
+    { installments: 3 },
+    { three_d_secure: {} },
+    { card_data: { number: '4111111111111111' } },
+  ]) {
+    const { fields } = await clients.create('rest', withCard(card), headersOne());
+    expect(fields.map(({ field }) => field.split('.').slice(0, 3).join('.'))).toContain(
+      'payment_method.detail.card',
+    );
+  }
+});
+
+it.each([
+  ['country', 'usa', 'must be an ISO 3166-1 alpha-2 country code'],
+  ['amount.currency', 'usd', 'must be the ISO 4217 code of a currency that can be paid in'],
+  [`${CARD_DATA}.security_code`, '12a', 'must be 3 or 4 digits'],
+  [`${CARD_DATA}.number`, '4111-1111', 'must be 8 to 19 digits'],
+  [`${PAYER}.phone.country_code`, 'x', 'must be 1 to 7 digits, with or without a plus sign before them'],
+])('says in words what form %s has', async (path, value, message) => {
+  const { fields } = await clients.create('rest', withField(cardPayment(), path, value), headersOne());
+  expect(fields.filter(({ field }) => field === path).map((error) => error.message)).toContain(message);
+});
+
+it('has words for every pattern of the contract', () => {
+  const root = join(import.meta.dirname, '../..');
+  const words = readFileSync(join(root, 'src/wire/validate.ts'), 'utf8');
+  const protos = globSync('proto/payments/**/*.proto', { cwd: root });
+  const patterns = protos.flatMap((path) =>
+    [...readFileSync(join(root, path), 'utf8').matchAll(/pattern\s*[=:]\s*"([^"]+)"/g)].map(
+      ([, pattern]) => pattern,
+    ),
+  );
+  expect(patterns.length).toBeGreaterThan(20);
+  expect(patterns.filter((pattern) => !words.includes(`'${pattern}'`))).toEqual([]);
+});
