@@ -26,6 +26,8 @@ export type Config = {
   readonly sandbox: boolean;
   /** Where payers reach the sandbox's pages, when not at the address listened on. */
   readonly sandboxPublicUrl: string | undefined;
+  /** Describes the services to anybody who asks by gRPC server reflection. */
+  readonly reflection: boolean;
   readonly logLevel: string;
   /** How long a repeat waits for the first answer before it is told that it is in progress. */
   readonly inProgressWaitMs: number;
@@ -123,6 +125,7 @@ export function readConfig(environment: Environment = process.env): Config {
     sandbox,
     publicUrl: httpUrl('PUBLIC_URL')?.replace(/\/+$/, ''),
     sandboxPublicUrl: httpUrl('SANDBOX_PUBLIC_URL')?.replace(/\/+$/, ''),
+    reflection: flag('REFLECTION', sandbox),
     logLevel: oneOf('LOG_LEVEL', ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'], 'info'),
     inProgressWaitMs: integer('IN_PROGRESS_WAIT_MS', 5_000, 0, 60_000),
     maxInFlight: integer('MAX_IN_FLIGHT', 1_000, 1, 100_000),

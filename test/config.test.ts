@@ -51,6 +51,13 @@ it('reads the keys of operators; without them the one that everybody knows opens
   expect(readConfig({ ...database, OPERATOR_KEYS: long }).operatorKeys).toEqual([long]);
 });
 
+it('reflects with the sandbox only, unless it is told to', () => {
+  expect(readConfig({}).reflection).toBe(true);
+  expect(readConfig({ SANDBOX: 'off' }).reflection).toBe(false);
+  expect(readConfig({ SANDBOX: 'off', REFLECTION: 'on' }).reflection).toBe(true);
+  expect(readConfig({ REFLECTION: 'off' }).reflection).toBe(false);
+});
+
 it('tells a command where the catalogue is without anything else', () => {
   expect(readCatalogueFile({ CATALOGUE_FILE: '/c.yaml', PORT: 'abc' })).toBe('/c.yaml');
   expect(readCatalogueFile({})).toBe(readConfig({}).catalogueFile);

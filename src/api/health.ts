@@ -7,6 +7,7 @@ import {
   type HealthCheckRequest,
   HealthCheckResponse_ServingStatus as Status,
 } from '#gen/grpc/health/v1/health_pb.js';
+import { connectionOf } from './rpc.ts';
 
 /** What health is told by. */
 export type HealthOptions = {
@@ -26,8 +27,10 @@ const FRESH_MS = 500;
 const CHECK_TIMEOUT_MS = 2_000;
 /** How often a Watch looks for a change. */
 const WATCH_INTERVAL_MS = 1_000;
-/** Watches at once. Clients hold one for each connection; what is beyond that is a leak or an attack. */
-const MAX_WATCHES = 256;
+/** Watches of one connection at once. Clients hold one a connection and service; more is a leak or an attack. */
+const MAX_WATCHES_PER_CONNECTION = 16;
+/** Watches at once. Each costs a timer and some 10 KB. */
+const MAX_WATCHES = 1_024;
 
 /** Health for load balancers and orchestrators: `httpRoutes` is a Fastify plugin, `rpcRoutes` goes on a ConnectRouter. */
 export function createHealth(options: HealthOptions) {
@@ -37,6 +40,7 @@ export function createHealth(options: HealthOptions) {
   const servingStatus = async () => ((await isReady()) ? Status.SERVING : Status.NOT_SERVING);
   const names = new Set(['', ...options.services.map((service) => service.typeName)]);
   let watches = 0;
+  const watchesOn = new WeakMap<object, number>();
 
   /**
    * `GET /healthz`: 200 while the process lives. `GET /readyz`: 200 when a payment could be taken, else 503. The body is
@@ -57,8 +61,13 @@ export function createHealth(options: HealthOptions) {
   }
 
   async function* watch({ service }: HealthCheckRequest, context: HandlerContext) {
-    if (watches >= MAX_WATCHES) throw new ConnectError('too many watches', Code.ResourceExhausted);
+    const connection = connectionOf(context);
+    const onConnection = () => watchesOn.get(connection) ?? 0;
+    if (watches >= MAX_WATCHES || onConnection() >= MAX_WATCHES_PER_CONNECTION) {
+      throw new ConnectError('too many watches', Code.ResourceExhausted);
+    }
     watches++;
+    watchesOn.set(connection, onConnection() + 1);
     try {
       const gone = AbortSignal.any([context.signal, draining]);
       const current = names.has(service) ? servingStatus : async () => Status.SERVICE_UNKNOWN;
@@ -72,6 +81,7 @@ export function createHealth(options: HealthOptions) {
       }
     } finally {
       watches--;
+      watchesOn.set(connection, onConnection() - 1);
     }
   }
 

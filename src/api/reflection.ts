@@ -2,15 +2,18 @@ import type { DescExtension, DescFile, DescMessage, DescService } from '@bufbuil
 import { toBinary } from '@bufbuild/protobuf';
 import { nestedTypes } from '@bufbuild/protobuf/reflect';
 import { FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt';
-import { Code, ConnectError, type ConnectRouter } from '@connectrpc/connect';
+import { Code, ConnectError, type ConnectRouter, type HandlerContext } from '@connectrpc/connect';
 import { ServerReflection, type ServerReflectionRequest } from '#gen/grpc/reflection/v1/reflection_pb.js';
 import {
   type ServerReflectionRequest as ServerReflectionRequestV1Alpha,
   ServerReflection as ServerReflectionV1Alpha,
 } from '#gen/grpc/reflection/v1alpha/reflection_pb.js';
+import { connectionOf } from './rpc.ts';
 
-/** Questions of one stream. A client that describes everything asks one a symbol; how long it may take is the listener's limit. */
-const MAX_QUESTIONS = 1_000;
+/** Questions of one stream. A client that describes everything asks one a service, or one a file. */
+const MAX_QUESTIONS = 100;
+/** Bytes of the answers that one connection gets in all: the whole description, with all imports, some hundred times. */
+const MAX_BYTES_PER_CONNECTION = 4 * 2 ** 20;
 
 /**
  * The gRPC server reflection protocol, v1 and v1alpha, which differ in their names only: tools such as `grpcurl` and
@@ -20,18 +23,23 @@ const MAX_QUESTIONS = 1_000;
  */
 export function reflectionRoutes(services: readonly DescService[]): (router: ConnectRouter) => void {
   const answer = createAnswerer(services);
+  const bytesOn = new WeakMap<object, number>();
 
   async function* serverReflectionInfo<R extends ServerReflectionRequest | ServerReflectionRequestV1Alpha>(
     requests: AsyncIterable<R>,
+    context: HandlerContext,
   ) {
+    const connection = connectionOf(context);
     let questions = 0;
     for await (const request of requests) {
       if (++questions > MAX_QUESTIONS) throw new ConnectError('too many questions', Code.ResourceExhausted);
-      yield {
-        validHost: request.host,
-        originalRequest: request,
-        messageResponse: answer(request.messageRequest),
-      };
+      const messageResponse = answer(request.messageRequest);
+      const bytes = (bytesOn.get(connection) ?? 0) + sizeOf(request, messageResponse);
+      if (bytes > MAX_BYTES_PER_CONNECTION) {
+        throw new ConnectError('this connection has asked too much', Code.ResourceExhausted);
+      }
+      bytesOn.set(connection, bytes);
+      yield { validHost: request.host, originalRequest: request, messageResponse };
     }
   }
 
@@ -40,6 +48,25 @@ export function reflectionRoutes(services: readonly DescService[]): (router: Con
     router.service(ServerReflectionV1Alpha, { serverReflectionInfo });
   };
 }
+
+/**
+ * Returns about how many bytes an answer takes: what it repeats of the question (host, and the question with its host)
+ * and what it tells of files. The rest is small, and counted generously.
+ */
+function sizeOf(request: ServerReflectionRequest | ServerReflectionRequestV1Alpha, response: Answer): number {
+  const { value = '' } = request.messageRequest;
+  const asked = typeof value === 'string' ? value : value.containingType;
+  const files = response.case === 'fileDescriptorResponse' ? response.value.fileDescriptorProto : [];
+  let bytes = SMALL_ANSWER_BYTES + 2 * Buffer.byteLength(request.host) + 2 * Buffer.byteLength(asked);
+  for (const file of files) bytes += file.length + FIELD_BYTES;
+  return bytes;
+}
+
+const SMALL_ANSWER_BYTES = 512;
+/** What a length-delimited field takes beside its content. */
+const FIELD_BYTES = 8;
+
+type Answer = ReturnType<ReturnType<typeof createAnswerer>>;
 
 type Question = (ServerReflectionRequest | ServerReflectionRequestV1Alpha)['messageRequest'];
 
@@ -78,10 +105,17 @@ function createAnswerer(services: readonly DescService[]) {
 
 function files(file: DescFile | undefined) {
   if (!file) return notFound();
-  const fileDescriptorProto = withImports([file]).map(({ proto }) =>
-    toBinary(FileDescriptorProtoSchema, proto),
-  );
+  const fileDescriptorProto = withImports([file]).map(encoded);
   return { case: 'fileDescriptorResponse', value: { fileDescriptorProto } } as const;
+}
+
+const encodedFiles = new WeakMap<DescFile, Uint8Array<ArrayBuffer>>();
+
+/** A file never changes: it is encoded once, since that is most of what an answer costs. */
+function encoded(file: DescFile): Uint8Array<ArrayBuffer> {
+  const bytes = encodedFiles.get(file) ?? toBinary(FileDescriptorProtoSchema, file.proto);
+  encodedFiles.set(file, bytes);
+  return bytes;
 }
 
 function notFound() {

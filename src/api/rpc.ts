@@ -1,3 +1,4 @@
+import type { Http2ServerRequest } from 'node:http2';
 import type { DescMessage, DescMethodUnary, DescService, Message } from '@bufbuild/protobuf';
 import {
   Code,
@@ -31,6 +32,14 @@ export const RPC_OPTIONS = {
   requestGate: (context: HandlerContext) => rewriteErrors(context, UNREADABLE),
   contextValues: (request: FastifyRequest) => createContextValues().set(requestKey, request),
 } satisfies ConnectRouterOptions & { contextValues: unknown };
+
+/** Returns what stands for a call's connection, whatever the protocol: the same object for every call on it. */
+export function connectionOf(context: HandlerContext): object {
+  const raw = context.values.get(requestKey)?.raw;
+  // HTTP/2 requests make up a socket each.
+  const session = (raw as Partial<Http2ServerRequest> | undefined)?.stream?.session;
+  return session ?? raw?.socket ?? context;
+}
 
 /** What the rpc protocols are served with. */
 export type RpcOptions<Service extends DescService, Call> = {

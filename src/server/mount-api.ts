@@ -90,12 +90,13 @@ export function mountApi(app: FastifyInstance, api: Api): void {
   });
   // What watches the service is let in always.
   app.register(async (rpc) => {
-    refuseWrongForms(rpc, [Health, ServerReflection, ServerReflectionV1Alpha]);
+    const reflection = config.reflection ? [ServerReflection, ServerReflectionV1Alpha] : [];
+    refuseWrongForms(rpc, [Health, ...reflection]);
     rpc.register(fastifyConnectPlugin, {
       ...RPC_OPTIONS,
       routes(router) {
         health.rpcRoutes(router);
-        reflectionRoutes(services)(router);
+        if (config.reflection) reflectionRoutes(services)(router);
       },
     });
   });

@@ -10,6 +10,7 @@ import Fastify, { type FastifyInstance } from 'fastify';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { Health, HealthCheckResponse_ServingStatus as Status } from '#gen/grpc/health/v1/health_pb.js';
 import { createHealth } from '#src/api/health.ts';
+import { RPC_OPTIONS } from '#src/api/rpc.ts';
 import { createListener } from '#src/listener/listener.ts';
 
 let app: FastifyInstance;
@@ -37,7 +38,7 @@ async function start(): Promise<void> {
     createListener({ limits: { receiveTimeoutMs: 500, idleTimeoutMs: 500, drainTimeoutMs: 5_000 } }),
   );
   await app.register(health.httpRoutes);
-  await app.register(fastifyConnectPlugin, { routes: health.rpcRoutes });
+  await app.register(fastifyConnectPlugin, { ...RPC_OPTIONS, routes: health.rpcRoutes });
   baseUrl = await app.listen({ port: 0, host: '127.0.0.1' });
 }
 
@@ -166,16 +167,25 @@ describe.each(transports)('over %s', (_name, transport) => {
   });
 });
 
-it('refuses Watches over the limit, and takes new ones when clients go', async () => {
+it('bounds the watches of one connection, whatever is watched, and leaves room for others', async () => {
   await start();
   const transport = createGrpcTransport({ baseUrl });
-  const other = createGrpcTransport({ baseUrl });
-  const all = Array.from({ length: 256 }, () => watch(transport));
+  const all = Array.from({ length: 16 }, (_, i) => watch(transport, i % 2 ? '' : Health.typeName));
   await vi.waitFor(() => expect(all.every(({ told }) => told.length === 1)).toBe(true), 10_000);
-  expect(await watch(other).ended).toBe(Code.ResourceExhausted);
-  for (const { leave } of all.slice(0, 10)) leave();
+  expect(await watch(transport).ended).toBe(Code.ResourceExhausted);
+  const other = watch(createGrpcTransport({ baseUrl }));
+  await vi.waitFor(() => expect(other.told).toEqual([Status.SERVING]), 5_000);
+  all[0]?.leave();
   await vi.waitFor(async () => {
-    const again = watch(other);
+    const again = watch(transport);
     await vi.waitFor(() => expect(again.told).toEqual([Status.SERVING]), 500);
   }, 5_000);
+});
+
+it('bounds the watches of all connections', async () => {
+  await start();
+  const transports = Array.from({ length: 64 }, () => createGrpcTransport({ baseUrl }));
+  const all = transports.flatMap((transport) => Array.from({ length: 16 }, () => watch(transport)));
+  await vi.waitFor(() => expect(all.every(({ told }) => told.length === 1)).toBe(true), 20_000);
+  expect(await watch(createGrpcTransport({ baseUrl })).ended).toBe(Code.ResourceExhausted);
 });

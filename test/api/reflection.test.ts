@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { FileDescriptorProtoSchema, FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt';
-import { Code, ConnectError, createClient } from '@connectrpc/connect';
+import { Code, ConnectError, createClient, type Transport } from '@connectrpc/connect';
 import { fastifyConnectPlugin } from '@connectrpc/connect-fastify';
 import { createGrpcTransport } from '@connectrpc/connect-node';
 import * as grpc from '@grpc/grpc-js';
@@ -11,12 +11,18 @@ import * as protoLoader from '@grpc/proto-loader';
 import Fastify, { type FastifyInstance } from 'fastify';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Health } from '#gen/grpc/health/v1/health_pb.js';
-import { ServerReflection, type ServerReflectionRequest } from '#gen/grpc/reflection/v1/reflection_pb.js';
+import {
+  ServerReflection,
+  type ServerReflectionRequest,
+  ServerReflectionResponseSchema,
+} from '#gen/grpc/reflection/v1/reflection_pb.js';
 import { ServerReflection as ServerReflectionV1Alpha } from '#gen/grpc/reflection/v1alpha/reflection_pb.js';
 import { PaymentService } from '#gen/payments/v1/payment_service_pb.js';
 import { createHealth } from '#src/api/health.ts';
 import { reflectionRoutes } from '#src/api/reflection.ts';
+import { RPC_OPTIONS } from '#src/api/rpc.ts';
 import { createListener } from '#src/listener/listener.ts';
+import { startTestServer } from '../support/server.ts';
 
 const run = promisify(execFile);
 const BUF = fileURLToPath(new URL('../../node_modules/.bin/buf', import.meta.url));
@@ -39,6 +45,7 @@ beforeAll(async () => {
   });
   app = Fastify(createListener());
   await app.register(fastifyConnectPlugin, {
+    ...RPC_OPTIONS,
     routes(router) {
       health.rpcRoutes(router);
       reflectionRoutes(SERVICES)(router);
@@ -186,11 +193,67 @@ describe('limits', () => {
 
   it('ends a stream of too many questions', async () => {
     const question: Question = { case: 'fileByFilename', value: 'x' };
-    expect(await code(ask(ServerReflection, ...Array.from({ length: 1_001 }, () => question)))).toBe(
-      Code.ResourceExhausted,
-    );
+    const questions = (count: number) => Array.from({ length: count }, () => question);
+    expect(await ask(ServerReflection, ...questions(100))).toHaveLength(100);
+    expect(await code(ask(ServerReflection, ...questions(101)))).toBe(Code.ResourceExhausted);
+  });
+
+  it('gives one connection some megabytes, however many streams it asks on, and another its own', async () => {
+    const question: Question = { case: 'fileByFilename', value: 'payments/v1/payment_service.proto' };
+    const transport = createGrpcTransport({ baseUrl });
+    const bytes = await answeredUntilRefused(transport, question);
+    expect(bytes).toBeGreaterThan(3 * 2 ** 20);
+    expect(bytes).toBeLessThanOrEqual(4 * 2 ** 20);
+    // The limit stays reached.
+    expect(await answeredUntilRefused(transport, question)).toBe(0);
+    expect(await ask(ServerReflection, question)).toHaveLength(1);
+  });
+
+  it('counts what it repeats of the questions', async () => {
+    const question: Question = { case: 'fileByFilename', value: 'x'.repeat(100_000) };
+    const bytes = await answeredUntilRefused(createGrpcTransport({ baseUrl }), question);
+    expect(bytes).toBeLessThanOrEqual(4 * 2 ** 20);
   });
 });
+
+it('is not there where it is turned off, and health still is', async () => {
+  const server = await startTestServer({ config: { reflection: false } });
+  const transport = createGrpcTransport({ baseUrl: server.url });
+  for (const service of [ServerReflection, ServerReflectionV1Alpha]) {
+    const client = createClient(service as typeof ServerReflection, transport);
+    const answers = Array.fromAsync(
+      client.serverReflectionInfo(
+        (async function* () {
+          yield { messageRequest: { case: 'listServices', value: '' } } as const;
+        })(),
+      ),
+    );
+    const code = await answers.catch((error) => ConnectError.from(error).code);
+    expect(code).toBe(Code.Unimplemented);
+  }
+  expect(await createClient(Health, transport).check({})).toMatchObject({ status: 1 });
+  await server.close();
+});
+
+/** Asks on streams of ten questions until one is refused. @returns the bytes of the answers. */
+async function answeredUntilRefused(transport: Transport, question: Question): Promise<number> {
+  const client = createClient(ServerReflection, transport);
+  let bytes = 0;
+  for (let stream = 0; stream < 100; stream++) {
+    const answers = client.serverReflectionInfo(
+      (async function* () {
+        for (let i = 0; i < 10; i++) yield { messageRequest: question };
+      })(),
+    );
+    try {
+      for await (const answer of answers) bytes += toBinary(ServerReflectionResponseSchema, answer).length;
+    } catch (error) {
+      expect(ConnectError.from(error).code).toBe(Code.ResourceExhausted);
+      return bytes;
+    }
+  }
+  throw new Error('it was never refused');
+}
 
 describe('tools without .proto files', () => {
   const curl = async (...args: string[]) => (await run(BUF, ['curl', ...args], { timeout: 20_000 })).stdout;

@@ -33,6 +33,22 @@ export const HOSTILE: readonly Case[] = [
       await served.stop();
     },
   },
+  {
+    name: 'calls that hold on',
+    async run(world) {
+      const { url } = await world.startReplica();
+      const served = serveOthers(world, url);
+      const holding = world.random.shuffled([
+        ...Array.from({ length: 4 }, () => holdOn(url, 256, { window: 65_535, endsBody: false })),
+        ...Array.from({ length: 4 }, () => holdOn(url, 256, { window: 0, endsBody: true })),
+      ]);
+      // Longer than a body may take to begin, and a response to be taken: by then nothing of it is left.
+      await sleep(GIVEN_UP_MS);
+      for (const { open } of holding) world.expect(open() === 0, `${open()} streams still hold on`);
+      for (const { session } of holding) session.destroy();
+      await served.stop();
+    },
+  },
 ];
 
 type Hostile = {
@@ -134,6 +150,31 @@ function slowBodies(url: string, count: number): { end(): void } {
       for (const socket of sockets) socket.destroy();
     },
   };
+}
+
+const GIVEN_UP_MS = 18_000;
+
+/** Calls of one connection with the public key alone, whose bodies never come, or whose responses are never taken. */
+function holdOn(url: string, count: number, how: { window: number; endsBody: boolean }) {
+  const session = connectHttp2(url, { settings: { initialWindowSize: how.window } }).on('error', () => {});
+  const { 'private-secret-key': _secret, ...publicKey } = headersOne();
+  let open = 0;
+  for (let i = 0; i < count; i++) {
+    const stream = session.request({
+      ':method': 'POST',
+      ':path': '/v1/payments',
+      'content-type': 'application/json',
+      ...publicKey,
+    });
+    open++;
+    stream.on('error', () => {}).once('close', () => open--);
+    // Without a listener for it Node would throw the response away.
+    stream.on('response', () => {});
+    if (how.endsBody) stream.end('{}');
+  }
+  const pings = setInterval(() => !session.destroyed && session.ping(() => {}), 1_000);
+  session.once('close', () => clearInterval(pings));
+  return { session, open: () => open };
 }
 
 /** Streams of one connection, all at once; what becomes of them is the service's choice. */
