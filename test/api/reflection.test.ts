@@ -22,7 +22,6 @@ import { createHealth } from '#src/api/health.ts';
 import { reflectionRoutes } from '#src/api/reflection.ts';
 import { RPC_OPTIONS } from '#src/api/rpc.ts';
 import { createListener } from '#src/listener/listener.ts';
-import { startTestServer } from '../support/server.ts';
 
 const run = promisify(execFile);
 const BUF = fileURLToPath(new URL('../../node_modules/.bin/buf', import.meta.url));
@@ -214,25 +213,6 @@ describe('limits', () => {
     const bytes = await answeredUntilRefused(createGrpcTransport({ baseUrl }), question);
     expect(bytes).toBeLessThanOrEqual(4 * 2 ** 20);
   });
-});
-
-it('is not there where it is turned off, and health still is', async () => {
-  const server = await startTestServer({ config: { reflection: false } });
-  const transport = createGrpcTransport({ baseUrl: server.url });
-  for (const service of [ServerReflection, ServerReflectionV1Alpha]) {
-    const client = createClient(service as typeof ServerReflection, transport);
-    const answers = Array.fromAsync(
-      client.serverReflectionInfo(
-        (async function* () {
-          yield { messageRequest: { case: 'listServices', value: '' } } as const;
-        })(),
-      ),
-    );
-    const code = await answers.catch((error) => ConnectError.from(error).code);
-    expect(code).toBe(Code.Unimplemented);
-  }
-  expect(await createClient(Health, transport).check({})).toMatchObject({ status: 1 });
-  await server.close();
 });
 
 /** Asks on streams of ten questions until one is refused. @returns the bytes of the answers. */
