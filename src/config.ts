@@ -50,6 +50,8 @@ export type Config = {
     /** After so many look-ups the provider is asked to close what it has not heard of. */
     readonly lookUpsBeforeClosing: number;
   };
+  /** Takes webhooks at private, loopback and link-local addresses, and by http. */
+  readonly webhooksAllowPrivate: boolean;
   /** How often unknown outcomes that are due are searched for. */
   readonly recoveryIntervalMs: number;
   /** How long a shutdown waits for what is in flight. */
@@ -139,6 +141,7 @@ export function readConfig(environment: Environment = process.env): Config {
       firstLookUpMs: integer('LOOK_UP_FIRST_MS', 5_000, 10, 600_000),
       lookUpsBeforeClosing: integer('LOOK_UPS_BEFORE_CLOSING', 3, 0, 1_000),
     },
+    webhooksAllowPrivate: flag('WEBHOOKS_ALLOW_PRIVATE', sandbox && !databaseUrl),
     recoveryIntervalMs: integer('RECOVERY_INTERVAL_MS', 1_000, 10, 600_000),
     drainTimeoutMs: integer('DRAIN_TIMEOUT_MS', 25_000, 0, 600_000),
     otlpEndpoint: httpUrl('OTEL_EXPORTER_OTLP_ENDPOINT'),

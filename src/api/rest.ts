@@ -1,4 +1,5 @@
 import type { DescMessage, DescService, MessageShape } from '@bufbuild/protobuf';
+import { EmptySchema } from '@bufbuild/protobuf/wkt';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { ServiceError } from '#src/service-error.ts';
 import { canonicalize } from '#src/wire/canonical-message.ts';
@@ -92,6 +93,7 @@ function addRoute<Call>(
       canonicalize(input, message);
       const answer = await handle(message, calls.get(request) as Call);
       reply.headers({ ...answer.headers, 'content-type': 'application/json' });
+      if (route.output.typeName === EmptySchema.typeName) return reply.code(204).send();
       if (answer.created !== undefined) reply.code(201).header('location', answer.created);
       // As bytes, since Fastify gives the media type of a text a charset, which JSON's has not (RFC 8259).
       return reply.send(answer.json ?? Buffer.from(encode(answer.message)));

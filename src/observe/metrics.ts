@@ -80,6 +80,13 @@ export function createMetrics() {
     labelNames: ['result'] as const,
     registers,
   });
+  const deliveries = new Histogram({
+    name: 'webhook_delivery_seconds',
+    help: 'Attempts to deliver an event to a webhook, by result: DELIVERED, or why it was not taken.',
+    labelNames: ['result'] as const,
+    buckets: SECONDS,
+    registers,
+  });
   const queries = new Histogram({
     name: 'database_query_seconds',
     help: 'Database round trips, by statement, the wait for a connection included.',
@@ -135,6 +142,7 @@ export function createMetrics() {
     failovers,
     circuits,
     catalogueLoads,
+    deliveries,
     queries,
     requests,
     refusals,

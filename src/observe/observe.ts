@@ -22,6 +22,7 @@ import { describeUnaskable, type OpenOutcomesObserver } from '#src/payments/open
 import type { RecoveryObserver } from '#src/payments/recover-payments.ts';
 import type { Database } from '#src/store/database.ts';
 import type { CardVault } from '#src/vault/card-vault.ts';
+import type { DeliveryObserver } from '#src/webhooks/deliver.ts';
 import type { Metrics } from './metrics.ts';
 import type { Tracing } from './tracing.ts';
 
@@ -203,6 +204,23 @@ export function observeOpenOutcomes(metrics: Metrics, log: Logger): OpenOutcomes
     },
     failed(error) {
       log.error({ err: error }, 'open outcomes could not be counted; it is tried again');
+    },
+  };
+}
+
+/** Counts and times deliveries to webhooks, and logs what an operator or a merchant must hear of. */
+export function observeDeliveries(metrics: Metrics, log: Logger): DeliveryObserver {
+  return {
+    delivered({ accountId, webhookId }, { result, seconds }) {
+      metrics.deliveries.observe({ result }, seconds);
+      if (result === 'DELIVERED') return;
+      log.info({ account_id: accountId, webhook_id: webhookId, result }, 'webhook did not take an event');
+    },
+    turnedOff({ accountId, webhookId }) {
+      log.warn({ account_id: accountId, webhook_id: webhookId }, 'webhook answered 410 and was turned off');
+    },
+    failed(error) {
+      log.error({ err: error }, 'sending webhooks failed; it goes on');
     },
   };
 }

@@ -11,6 +11,7 @@ import {
 import { type FinishDeps, lookUpPauseS } from './finish-payment.ts';
 import { withOperationOutcome } from './operation-record.ts';
 import type { Books, OperationType } from './payment-books.ts';
+import { eventOf } from './payment-event.ts';
 import { decodeRecord, encodeRecord } from './stored-record.ts';
 
 /** An operation that was claimed, and the right to finish it. */
@@ -97,8 +98,10 @@ async function writeOnce(
     capturedMinorUnits: books.captured,
     refundedMinorUnits: books.refunded,
     isReleased: books.isReleased,
+    event: eventOf(record),
   });
   if (finished.kind !== 'written') return finished.kind === 'outdated' ? 'outdated' : undefined;
+  if (finished.event) deps.eventWritten?.();
   return { record: decodeRecord(finished.record), body: finished.response };
 }
 

@@ -9,6 +9,7 @@ import {
 import type { Outcome } from '#src/connectors/connector.ts';
 import { type Database, isUnavailable } from '#src/store/database.ts';
 import { type Finish, type Finished, finishPayment } from '#src/store/payments.ts';
+import { eventOf } from './payment-event.ts';
 import { recordOutcome } from './payment-record.ts';
 import { encodeRecord } from './stored-record.ts';
 
@@ -19,6 +20,8 @@ export type FinishDeps = {
   /** Renders the record as the body that REST answers, which is kept for replay. */
   readonly encodeAnswer: (record: Payment) => Uint8Array;
   readonly observer: FinishObserver;
+  /** Is called when a finish has left an event to relay to webhooks. */
+  readonly eventWritten?: () => void;
   readonly schedule: LookUpSchedule;
 };
 
@@ -77,6 +80,7 @@ export function finishOf(
     transactionStatus: Transaction_Status[states.transaction],
     fence: attempt.fence,
     lookUpInS: isLookedUp(outcome, record) ? lookUpPauseS(deps.schedule, attempt.fence) : undefined,
+    event: eventOf(record),
     vault: vaultedToken === undefined ? undefined : { token: vaultedToken, fate: open ? 'wait' : kept },
   };
 }
@@ -125,6 +129,7 @@ export async function writeFinish(
   for (let tries = 1; ; tries++) {
     try {
       const finished = await finishPayment(deps.database, finish);
+      if (finished !== false && finished.event) deps.eventWritten?.();
       if (finished) deps.observer.finished(finish.payment, finished.earlier !== undefined);
       return finished;
     } catch (error) {

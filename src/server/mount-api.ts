@@ -6,6 +6,7 @@ import { ServerReflection } from '#gen/grpc/reflection/v1/reflection_pb.js';
 import { ServerReflection as ServerReflectionV1Alpha } from '#gen/grpc/reflection/v1alpha/reflection_pb.js';
 import { OperatorService } from '#gen/payments/v1/operator_service_pb.js';
 import { PaymentService } from '#gen/payments/v1/payment_service_pb.js';
+import { WebhookService } from '#gen/payments/v1/webhook_service_pb.js';
 import type { Admission, Ticket } from '#src/api/admission.ts';
 import { admitCalls, refuseRest, refuseRpc } from '#src/api/admit-calls.ts';
 import { createAuthenticate } from '#src/api/authenticate.ts';
@@ -18,6 +19,7 @@ import { reflectionRoutes } from '#src/api/reflection.ts';
 import { restRoutes, type ServiceHandlers } from '#src/api/rest.ts';
 import { RPC_OPTIONS, rpcRoutes } from '#src/api/rpc.ts';
 import { refuseWrongForms } from '#src/api/rpc-forms.ts';
+import { webhookService } from '#src/api/webhook-service.ts';
 import type { Config } from '#src/config.ts';
 import type { createMetrics } from '#src/observe/metrics.ts';
 import { observeAuthentication } from '#src/observe/observe.ts';
@@ -27,12 +29,14 @@ import { findAccountKeys } from '#src/store/accounts.ts';
 import type { Database } from '#src/store/database.ts';
 import { checkWritable } from '#src/store/payments.ts';
 import { orUnavailable } from '#src/store/unavailable.ts';
+import type { ManageDeps } from '#src/webhooks/manage-webhooks.ts';
 
 /** What the API is mounted with. */
 export type Api = {
   readonly config: Config;
   readonly admission: Admission;
   readonly deps: PaymentDeps & OperationDeps;
+  readonly webhooks: ManageDeps;
   readonly opened: OperatorDeps['opened'];
   readonly metrics: ReturnType<typeof createMetrics>;
   readonly database: Database;
@@ -59,12 +63,13 @@ export function mountApi(app: FastifyInstance, api: Api): void {
       ticket.receive(credentials);
       return { ...credentials, idempotencyKey: header('x-idempotency-key'), ticket };
     };
-    return { ofPayments: openerFor(authenticateAccount), ofOperators: openerFor(authenticateOperator) };
+    return { ofAccounts: openerFor(authenticateAccount), ofOperators: openerFor(authenticateOperator) };
   };
   const payments = ticketed<typeof PaymentService>(paymentService(deps), api.inFlight);
   const operatorDeps = { opened: api.opened, now: deps.now };
   const operators = ticketed<typeof OperatorService>(operatorService(operatorDeps), api.inFlight);
-  const services = [PaymentService, OperatorService, Health];
+  const webhooks = ticketed<typeof WebhookService>(webhookService(api.webhooks), api.inFlight);
+  const services = [PaymentService, WebhookService, OperatorService, Health];
   const health = createHealth({
     services,
     draining: api.draining,
@@ -73,17 +78,19 @@ export function mountApi(app: FastifyInstance, api: Api): void {
   const onError = (err: unknown) => app.log.error({ err }, 'an rpc failed');
 
   app.register(async (rest) => {
-    const { ofPayments, ofOperators } = openers(admitCalls(rest, admission, refuseRest));
-    rest.register(restRoutes({ service: PaymentService, handlers: payments, openCall: ofPayments }));
+    const { ofAccounts, ofOperators } = openers(admitCalls(rest, admission, refuseRest));
+    rest.register(restRoutes({ service: PaymentService, handlers: payments, openCall: ofAccounts }));
+    rest.register(restRoutes({ service: WebhookService, handlers: webhooks, openCall: ofAccounts }));
     rest.register(restRoutes({ service: OperatorService, handlers: operators, openCall: ofOperators }));
   });
   app.register(async (rpc) => {
-    const { ofPayments, ofOperators } = openers(admitCalls(rpc, admission, refuseRpc));
-    refuseWrongForms(rpc, [PaymentService, OperatorService]);
+    const { ofAccounts, ofOperators } = openers(admitCalls(rpc, admission, refuseRpc));
+    refuseWrongForms(rpc, [PaymentService, WebhookService, OperatorService]);
     rpc.register(fastifyConnectPlugin, {
       ...RPC_OPTIONS,
       routes(router) {
-        rpcRoutes({ service: PaymentService, handlers: payments, openCall: ofPayments, onError })(router);
+        rpcRoutes({ service: PaymentService, handlers: payments, openCall: ofAccounts, onError })(router);
+        rpcRoutes({ service: WebhookService, handlers: webhooks, openCall: ofAccounts, onError })(router);
         rpcRoutes({ service: OperatorService, handlers: operators, openCall: ofOperators, onError })(router);
       },
     });

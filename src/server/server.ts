@@ -15,6 +15,7 @@ import { createMetrics } from '#src/observe/metrics.ts';
 import {
   observeCatalogue,
   observeDatabase,
+  observeDeliveries,
   observeOpenOutcomes,
   observePayments,
   observeRecovery,
@@ -37,6 +38,7 @@ import { ServiceError } from '#src/service-error.ts';
 import type { Database } from '#src/store/database.ts';
 import { cardVault } from '#src/vault/card-vault.ts';
 import { hashKeys, type InstallationKeys } from '#src/vault/key-file.ts';
+import { DEFAULT_SETTINGS, startWebhooks, type Webhooks } from '#src/webhooks/start-webhooks.ts';
 import { jsonEncoder } from '#src/wire/wire-json-encode.ts';
 import { mountApi } from './mount-api.ts';
 import { mountSandbox } from './mount-sandbox.ts';
@@ -110,8 +112,12 @@ export async function createServer(options: ServerOptions): Promise<Server> {
       providerCall: (connectionId, call) =>
         admission.pauseWork(() => observer.providerCall(connectionId, call)),
     },
+    eventWritten: () => webhooks?.eventWritten(),
     schedule: config.lookUpSchedule,
   };
+  // Its secrets are sealed by the vault too, but its log is of cards.
+  const secretVault = cardVault(options.keys.vaultKeys);
+  let webhooks: Webhooks | undefined;
 
   const app = Fastify({
     ...createListener({
@@ -135,6 +141,13 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     config,
     admission,
     deps,
+    webhooks: {
+      database,
+      vault: secretVault,
+      allowPrivate: config.webhooksAllowPrivate,
+      newId: randomUUID,
+      wake: (webhook) => webhooks?.wake(webhook),
+    },
     opened,
     metrics,
     draining: draining.signal,
@@ -196,6 +209,12 @@ export async function createServer(options: ServerOptions): Promise<Server> {
         connections,
       });
       unaskable = await openOutcomes.look();
+      webhooks = await startWebhooks({
+        database,
+        vault: secretVault,
+        observer: observeDeliveries(metrics, log),
+        settings: { ...DEFAULT_SETTINGS, allowPrivate: config.webhooksAllowPrivate },
+      });
       return address;
     },
     replaceCatalogue(catalogue) {
@@ -214,7 +233,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
       clearInterval(probing);
       // Who left before the answer is not waited for by the listener, but what was begun for them is finished.
       await Promise.allSettled(inFlight);
-      await Promise.all([stopRecovery?.(), openOutcomes?.stop()]);
+      await Promise.all([stopRecovery?.(), openOutcomes?.stop(), webhooks?.stop()]);
       await closing;
       await open?.close();
       await sandbox?.close();

@@ -1,4 +1,5 @@
 import type { Database } from './database.ts';
+import { insertEventCte } from './outbox.ts';
 
 /** A payment as an operation finds it. */
 export type StoredPayment = {
@@ -219,12 +220,19 @@ export type OperationFinish = {
   readonly capturedMinorUnits: bigint;
   readonly refundedMinorUnits: bigint;
   readonly isReleased: boolean;
+  /** Names the event that tells webhooks of this change. */
+  readonly event: string;
 };
 
 /** What became of a finish. */
 export type FinishedOperation =
-  /** `response` and `record` are what callers of the operation are told, from now on. */
-  | { readonly kind: 'written'; readonly response: Uint8Array; readonly record: Uint8Array }
+  /** `response` and `record` are what callers of the operation are told, from now on; `event`: there is one to relay. */
+  | {
+      readonly kind: 'written';
+      readonly response: Uint8Array;
+      readonly record: Uint8Array;
+      readonly event: boolean;
+    }
   /** The payment has changed since it was read: make the record anew. */
   | { readonly kind: 'outdated' }
   /** Somebody else finished or took the transaction. */
@@ -247,12 +255,14 @@ const FINISH = {
     ), finished AS (
       UPDATE payment p
       SET status = $11, record = $5, version = p.version + 1, updated_at = now(),
+        event_sequence = p.event_sequence + 1,
         captured_minor_units = $12, refunded_minor_units = $13, released = $14,
         open_operation = CASE WHEN $8::float8 IS NULL THEN NULL ELSE p.open_operation END
       FROM attempt WHERE p.account_id = $1 AND p.id = $2
-      RETURNING p.id
-    )
-    SELECT locked.version AS found, attempt.response, attempt.response_record
+      RETURNING p.id, p.account_id, p.event_sequence
+    ), ${insertEventCte({ changed: 'finished', type: '$15::text', record: '$5' })}
+    SELECT locked.version AS found, attempt.response, attempt.response_record,
+      EXISTS (SELECT FROM event) AS event
     FROM locked LEFT JOIN attempt ON true LEFT JOIN finished ON true`,
 };
 
@@ -265,6 +275,7 @@ export async function finishOperation(
     found: number;
     response: Buffer | null;
     response_record: Buffer | null;
+    event: boolean;
   }>(FINISH, [
     finish.accountId,
     finish.paymentId,
@@ -280,10 +291,11 @@ export async function finishOperation(
     finish.capturedMinorUnits.toString(),
     finish.refundedMinorUnits.toString(),
     finish.isReleased,
+    finish.event,
   ]);
   const row = rows[0];
   if (row?.response && row.response_record) {
-    return { kind: 'written', response: row.response, record: row.response_record };
+    return { kind: 'written', response: row.response, record: row.response_record, event: row.event };
   }
   return row && row.found !== finish.version ? { kind: 'outdated' } : { kind: 'lost' };
 }

@@ -1,4 +1,5 @@
 import type { Database } from './database.ts';
+import { insertEventCte } from './outbox.ts';
 
 /** What is written before a provider is called. Messages come encoded: the store knows rows, not payments. */
 export type Claim = {
@@ -43,12 +44,16 @@ export type Finish = {
   readonly fence: number;
   /** In how many seconds the outcome is looked up again; undefined once it is known. */
   readonly lookUpInS: number | undefined;
+  /** Names the event that tells webhooks of this change. */
+  readonly event: string;
   /** What becomes of the card that waits: kept, dropped, or waiting on while the outcome is open. */
   readonly vault: { readonly token: string; readonly fate: 'keep' | 'drop' | 'wait' } | undefined;
 };
 
 /** What was stored with a finish. */
 export type Finished = {
+  /** There is an event to relay. */
+  readonly event?: true;
   /** The response that was stored before this finish, and stays the one: not what this finish would have told. */
   readonly earlier: { readonly record: Uint8Array; readonly answer: Uint8Array } | undefined;
 };
@@ -114,33 +119,35 @@ const FINISH_PAYMENT = `
   ), finished AS (
     UPDATE payment
     SET status = $2, record = $3, answer = coalesce(answer, $4), updated_at = now(),
-      answered_record = CASE WHEN answer IS NOT NULL THEN coalesce(answered_record, record) END
+      answered_record = CASE WHEN answer IS NOT NULL THEN coalesce(answered_record, record) END,
+      event_sequence = event_sequence + 1
     FROM attempt WHERE payment.id = $1 AND attempt.payment_id = $1
-    RETURNING NULLIF(answer, $4) AS earlier, answered_record AS told
-  )`;
+    RETURNING id, account_id, event_sequence, NULLIF(answer, $4) AS earlier, answered_record AS told
+  ), ${insertEventCte({ changed: 'finished', type: '$9::text', record: '$3' })}`;
 
 // A response of its own is not sent back. Said again after a lost acknowledgement, a finish finds itself there.
 const FINISHED = `
-  SELECT earlier, CASE WHEN earlier IS NOT NULL THEN told END AS told FROM finished
+  SELECT earlier, CASE WHEN earlier IS NOT NULL THEN told END AS told, EXISTS (SELECT FROM event) AS event
+  FROM finished
   UNION ALL
-  SELECT NULLIF(answer, $4), answered_record FROM payment
+  SELECT NULLIF(answer, $4), answered_record, false FROM payment
   WHERE id = $1 AND record = $3 AND NOT EXISTS (SELECT 1 FROM finished)`;
 
 const FINISH = { name: 'finish', text: `WITH ${FINISH_PAYMENT} ${FINISHED}` };
 const FINISH_KEEPING_CARD = {
   name: 'finish_keeping_card',
   text: `WITH ${FINISH_PAYMENT}, card AS (
-    UPDATE vaulted_token SET active = true FROM finished WHERE vaulted_token.id = $9
+    UPDATE vaulted_token SET active = true FROM finished WHERE vaulted_token.id = $10
   ) ${FINISHED}`,
 };
 const FINISH_DROPPING_CARD = {
   name: 'finish_dropping_card',
   text: `WITH ${FINISH_PAYMENT}, card AS (
-    DELETE FROM vaulted_token USING finished WHERE vaulted_token.id = $9 AND NOT active
+    DELETE FROM vaulted_token USING finished WHERE vaulted_token.id = $10 AND NOT active
   ) ${FINISHED}`,
 };
 
-type FinishedRow = { earlier: Buffer | null; told: Buffer | null };
+type FinishedRow = { earlier: Buffer | null; told: Buffer | null; event: boolean };
 
 /**
  * Claims the key and inserts the payment with its transaction: one statement, one commit, one round trip.
@@ -192,7 +199,7 @@ export async function findByKey(
 }
 
 /**
- * Finishes the payment, its transaction and the card that waits: one statement, one commit, one round trip.
+ * Finishes the payment, its transaction and the card that waits, with the event if a webhook wants it: one statement, one commit, one round trip.
  *
  * @returns false when its outcome was known before, or somebody else took it since; then nothing was changed.
  */
@@ -206,6 +213,7 @@ export async function finishPayment(database: Database, finish: Finish): Promise
     finish.transactionStatus,
     finish.fence,
     finish.lookUpInS ?? null,
+    finish.event,
   ];
   let statement = FINISH;
   if (finish.vault && finish.vault.fate !== 'wait') {
@@ -215,7 +223,10 @@ export async function finishPayment(database: Database, finish: Finish): Promise
   const { rows } = await database.query<FinishedRow>(statement, values);
   const row = rows[0];
   if (!row) return false;
-  return { earlier: row.earlier && row.told ? { answer: row.earlier, record: row.told } : undefined };
+  return {
+    ...(row.event && { event: true as const }),
+    earlier: row.earlier && row.told ? { answer: row.earlier, record: row.told } : undefined,
+  };
 }
 
 const GET_PAYMENT = {

@@ -70,6 +70,7 @@ export function openBarePayments(databaseUrl: string, sampleFile: string): BareP
         transactionStatus: 'SUCCEEDED',
         fence: 0,
         lookUpInS: undefined,
+        event: 'payment.purchase',
         vault: undefined,
       });
       if (!finished) throw new Error('the payment was finished before');

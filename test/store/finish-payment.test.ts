@@ -37,6 +37,7 @@ const finish = (attempt: OpenAttempt, name: string, options: Partial<Finish> = {
     transactionStatus: name,
     fence: 0,
     lookUpInS: undefined,
+    event: 'payment.purchase',
     vault: undefined,
     ...options,
   });

@@ -274,6 +274,7 @@ async function finish(attempt: OpenAttempt, fence: number, lookUpInS?: number): 
     transactionStatus: 'ERROR',
     fence,
     lookUpInS,
+    event: 'payment.purchase',
     vault: undefined,
   });
 }

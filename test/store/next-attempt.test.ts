@@ -59,6 +59,7 @@ const finish = (attempt: OpenAttempt, transactionId = attempt.transactionId) =>
     transactionStatus: 'DECLINED',
     fence: 0,
     lookUpInS: undefined,
+    event: 'payment.purchase',
     vault: undefined,
   });
 

@@ -43,6 +43,7 @@ const LAYERS: readonly (readonly string[])[] = [
     'src/sandbox',
   ],
   ['src/payments'],
+  ['src/webhooks'],
   ['src/catalogue', 'src/api'],
   ['src/observe', 'src/simulation'],
   ['src/server'],
@@ -87,7 +88,12 @@ const PLACES: readonly { what: string; pattern: RegExp; places: readonly string[
   {
     what: 'outbound HTTP',
     pattern: /from 'undici'|\bfetch\(|\b(https?|net|tls)\.(request|get|connect)\(|\bhttp2\.connect\(/,
-    places: ['src/connectors/http-client.ts', 'src/sandbox/notifications.ts'],
+    places: [
+      'src/connectors/http-client.ts',
+      'src/sandbox/notifications.ts',
+      'src/webhooks/webhook-client.ts',
+      'src/commands/webhook-listen.ts',
+    ],
   },
   {
     what: 'an HTTP server of Node',
@@ -101,7 +107,11 @@ const PLACES: readonly { what: string; pattern: RegExp; places: readonly string[
       /\bSELECT\s[\s\S]*?\sFROM\b|\bINSERT INTO\b|\bUPDATE \w+ SET\b|\bDELETE FROM\b|\b(CREATE|ALTER|DROP) (TABLE|SCHEMA)\b|from 'pg'/,
     places: ['src/store/', 'src/sandbox/postgres-ledger.ts'],
   },
-  { what: 'reveal(', pattern: /\.reveal\(/, places: ['src/vault/', 'src/connectors/'] },
+  {
+    what: 'reveal(',
+    pattern: /\.reveal\(/,
+    places: ['src/vault/', 'src/connectors/', 'src/webhooks/signing-secret.ts'],
+  },
   {
     what: 'console',
     pattern: /\bconsole\.\w/,

@@ -1,0 +1,265 @@
+import type { Database } from './database.ts';
+import type { WebhookName } from './outbox.ts';
+
+/** A delivery that is due, taken by who asked. */
+export type TakenDelivery = {
+  readonly id: string;
+  /** Fencing token: what is written of the attempt must name it. */
+  readonly attempts: number;
+  /** How many attempts of the schedule were made before this one. */
+  readonly retry: number;
+  readonly event: {
+    readonly id: string;
+    readonly type: string;
+    readonly sequence: number;
+    /** An encoded Payment; empty for webhook.test. */
+    readonly record: Uint8Array;
+    readonly createdAt: Date;
+  };
+};
+
+type TakenRow = {
+  id: string;
+  attempts: number;
+  retry: number;
+  event_id: string;
+  type: string;
+  sequence: number;
+  record: Buffer;
+  created_at: Date;
+};
+
+// The lease goes by the database's clock; while it holds, the delivery is not due.
+const TAKE = {
+  name: 'take_due_deliveries',
+  text: `
+    WITH due AS (
+      SELECT account_id, id FROM delivery
+      WHERE account_id = $1 AND webhook_id = $2 AND due_at <= now()
+      ORDER BY due_at LIMIT $3 FOR UPDATE SKIP LOCKED
+    )
+    UPDATE delivery d SET attempts = d.attempts + 1, due_at = now() + make_interval(secs => $4)
+    FROM due, event e
+    WHERE d.account_id = $1 AND d.id = due.id AND e.account_id = $1 AND e.id = d.event_id
+    RETURNING d.id, d.attempts, d.retry, e.id AS event_id, e.type, e.sequence, e.record, e.created_at`,
+};
+
+/** Takes up to `limit` due deliveries of a webhook, each for `leaseS` seconds, the longest due first. */
+export async function takeDueDeliveries(
+  database: Database,
+  { accountId, webhookId }: WebhookName,
+  limit: number,
+  leaseS: number,
+): Promise<TakenDelivery[]> {
+  const { rows } = await database.query<TakenRow>(TAKE, [accountId, webhookId, limit, leaseS]);
+  const taken = rows.map((row) => ({
+    id: row.id,
+    attempts: row.attempts,
+    retry: row.retry,
+    event: {
+      id: row.event_id,
+      type: row.type,
+      sequence: row.sequence,
+      record: row.record,
+      createdAt: row.created_at,
+    },
+  }));
+  // An UPDATE returns rows in no order; ids follow the time.
+  return taken.sort((a, b) => (a.id < b.id ? -1 : 1));
+}
+
+/** What came of an attempt. */
+export type AttemptResult = {
+  readonly responseStatus: number | undefined;
+  /** undefined when the receiver took it. */
+  readonly error: string | undefined;
+  /** In how many seconds it is tried again; undefined when it is not. */
+  readonly retryInS: number | undefined;
+};
+
+const FINISH = {
+  name: 'finish_delivery',
+  text: `
+    WITH finished AS (
+      UPDATE delivery SET
+        status = CASE WHEN $5::text IS NULL THEN 'DELIVERED' WHEN $6::float8 IS NULL THEN 'FAILED' ELSE 'PENDING' END,
+        due_at = now() + make_interval(secs => $6), response_status = $4, error = $5, retry = retry + 1,
+        delivered_at = CASE WHEN $5 IS NULL THEN now() END
+      WHERE account_id = $1 AND id = $2 AND attempts = $3 AND due_at IS NOT NULL
+      RETURNING webhook_id
+    )
+    UPDATE webhook w SET failing_since = CASE WHEN $5 IS NOT NULL THEN now() END
+    FROM finished
+    WHERE w.account_id = $1 AND w.id = finished.webhook_id AND (w.failing_since IS NULL) = ($5 IS NOT NULL)`,
+};
+
+/** Writes what came of an attempt, unless somebody else has taken the delivery since. */
+export async function finishDelivery(
+  database: Database,
+  accountId: string,
+  delivery: Pick<TakenDelivery, 'id' | 'attempts'>,
+  { responseStatus = null, error = null, retryInS = null }: Nullable<AttemptResult>,
+): Promise<void> {
+  const { id, attempts } = delivery;
+  await database.query(FINISH, [accountId, id, attempts, responseStatus, error, retryInS]);
+}
+
+type Nullable<T> = { readonly [K in keyof T]: T[K] | null };
+
+const TURN_OFF = {
+  name: 'turn_off_webhook',
+  text: `
+    WITH closed AS (
+      UPDATE delivery SET status = 'FAILED', due_at = NULL, error = 'WEBHOOK_OFF'
+      WHERE account_id = $1 AND webhook_id = $2 AND due_at IS NOT NULL
+    )
+    UPDATE webhook SET active = false, disabled_reason = coalesce($3, disabled_reason), updated_at = now()
+    WHERE account_id = $1 AND id = $2 AND active`,
+};
+
+/** Turns a webhook off and ends its open deliveries as FAILED, also those of a webhook that is off or gone already. */
+export async function turnOffWebhook(
+  database: Database,
+  { accountId, webhookId }: WebhookName,
+  reason?: string,
+): Promise<void> {
+  await database.query(TURN_OFF, [accountId, webhookId, reason ?? null]);
+}
+
+const NEXT_DUE = {
+  name: 'next_due_delivery',
+  text: `
+    SELECT greatest(0, extract(epoch FROM min(due_at) - now()))::float8 AS in_s FROM delivery
+    WHERE account_id = $1 AND webhook_id = $2 AND due_at IS NOT NULL`,
+};
+
+/** In how many seconds a webhook's next delivery is due; undefined when none is open. */
+export async function nextDueInS(
+  database: Database,
+  { accountId, webhookId }: WebhookName,
+): Promise<number | undefined> {
+  const { rows } = await database.query<{ in_s: number | null }>(NEXT_DUE, [accountId, webhookId]);
+  return rows[0]?.in_s ?? undefined;
+}
+
+/** A delivery as its account sees it. */
+export type StoredDelivery = {
+  readonly id: string;
+  readonly webhookId: string;
+  readonly eventId: string;
+  readonly type: string;
+  readonly paymentId: string;
+  readonly status: string;
+  readonly attempts: number;
+  readonly responseStatus: number | undefined;
+  readonly error: string | undefined;
+  readonly dueAt: Date | undefined;
+  readonly createdAt: Date;
+  readonly deliveredAt: Date | undefined;
+};
+
+type DeliveryRow = {
+  id: string;
+  webhook_id: string;
+  event_id: string;
+  type: string;
+  payment_id: string;
+  status: string;
+  attempts: number;
+  response_status: number | null;
+  error: string | null;
+  due_at: Date | null;
+  created_at: Date;
+  delivered_at: Date | null;
+};
+
+const COLUMNS = `d.id, d.webhook_id, d.event_id, e.type, e.payment_id, d.status, d.attempts, d.response_status,
+  d.error, d.due_at, d.created_at, d.delivered_at`;
+const LIST = {
+  name: 'list_deliveries',
+  text: `
+    SELECT ${COLUMNS} FROM delivery d JOIN event e ON e.account_id = d.account_id AND e.id = d.event_id
+    WHERE d.account_id = $1 AND d.webhook_id = $2 AND ($3::uuid IS NULL OR d.id < $3)
+    ORDER BY d.id DESC LIMIT $4`,
+};
+
+/** Lists a webhook's deliveries, newest first, those before `beforeId`. */
+export async function listDeliveries(
+  database: Database,
+  { accountId, webhookId }: WebhookName,
+  beforeId: string | undefined,
+  limit: number,
+): Promise<StoredDelivery[]> {
+  const values = [accountId, webhookId, beforeId ?? null, limit];
+  return (await database.query<DeliveryRow>(LIST, values)).rows.map(toDelivery);
+}
+
+const GET = {
+  name: 'get_delivery',
+  text: `
+    SELECT ${COLUMNS} FROM delivery d JOIN event e ON e.account_id = d.account_id AND e.id = d.event_id
+    WHERE d.account_id = $1 AND d.id = $2`,
+};
+
+/** Returns a delivery of an account. @param id a UUID. */
+export async function getDelivery(
+  database: Database,
+  accountId: string,
+  id: string,
+): Promise<StoredDelivery | undefined> {
+  const { rows } = await database.query<DeliveryRow>(GET, [accountId, id]);
+  return rows[0] && toDelivery(rows[0]);
+}
+
+const REDELIVER = {
+  name: 'redeliver',
+  text: `
+    UPDATE delivery SET status = 'PENDING', due_at = now(), retry = 0, delivered_at = NULL
+    WHERE account_id = $1 AND id = $2`,
+};
+// Ids follow the time, so the index of the webhook's deliveries gives those since then.
+const REDELIVER_FAILED = {
+  name: 'redeliver_failed',
+  text: `
+    UPDATE delivery SET status = 'PENDING', due_at = now(), retry = 0
+    WHERE account_id = $1 AND id IN (
+      SELECT id FROM delivery
+      WHERE account_id = $1 AND webhook_id = $2 AND status = 'FAILED' AND created_at >= $3
+        AND id >= (lpad(to_hex(greatest(0, (extract(epoch FROM $3::timestamptz) * 1000)::bigint)), 12, '0')
+          || repeat('0', 20))::uuid
+      ORDER BY id LIMIT $4
+    )`,
+};
+
+/** Makes a delivery due now, with the whole schedule ahead of it. */
+export async function redeliver(database: Database, accountId: string, id: string): Promise<void> {
+  await database.query(REDELIVER, [accountId, id]);
+}
+
+/** Makes up to `limit` of a webhook's FAILED deliveries due now, the oldest since a time first. @returns how many. */
+export async function redeliverFailed(
+  database: Database,
+  { accountId, webhookId }: WebhookName,
+  since: Date,
+  limit: number,
+): Promise<number> {
+  const result = await database.query(REDELIVER_FAILED, [accountId, webhookId, since, limit]);
+  return result.rowCount ?? 0;
+}
+
+function toDelivery(row: DeliveryRow): StoredDelivery {
+  return {
+    id: row.id,
+    webhookId: row.webhook_id,
+    eventId: row.event_id,
+    type: row.type,
+    paymentId: row.payment_id,
+    status: row.status,
+    attempts: row.attempts,
+    responseStatus: row.response_status ?? undefined,
+    error: row.error ?? undefined,
+    dueAt: row.due_at ?? undefined,
+    createdAt: row.created_at,
+    deliveredAt: row.delivered_at ?? undefined,
+  };
+}

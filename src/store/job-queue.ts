@@ -1,0 +1,62 @@
+import { createHash } from 'node:crypto';
+import PgBoss from 'pg-boss';
+import type { Database } from './database.ts';
+
+/** Jobs in PostgreSQL: pg-boss, on our own connections and without its timers, so that every failure is the caller's. */
+export type JobQueue<Data extends object> = {
+  /**
+   * Adds jobs that are due in some seconds. A key holds one job that waits; adding another one changes nothing.
+   */
+  add(jobs: readonly { readonly key: string; readonly data: Data }[], inS: number): Promise<void>;
+  /** Takes up to `limit` jobs that are due; no other replica gets them. */
+  take(limit: number): Promise<{ readonly id: string; readonly data: Data }[]>;
+  /** Removes a job that was taken. */
+  remove(id: string): Promise<void>;
+  /** Removes the jobs that replicas which died had taken. */
+  removeAbandoned(): Promise<void>;
+};
+
+const SCHEMA = 'job_queue';
+/** After that a job that was taken counts as abandoned. */
+const EXPIRE_S = 300;
+
+/** Opens a queue, and creates pg-boss's schema when there is none. */
+export async function openJobQueue<Data extends object>(
+  database: Database,
+  name: string,
+): Promise<JobQueue<Data>> {
+  const boss = new PgBoss({
+    db: { executeSql: (text, values) => executeSql(database, text, values) },
+    schema: SCHEMA,
+    supervise: false,
+    schedule: false,
+    archiveCompletedAfterSeconds: 60,
+    deleteAfterSeconds: 60,
+  });
+  await boss.start();
+  // "short": one job of a key waits, whatever is under way.
+  await boss.createQueue(name, { name, policy: 'short', retryLimit: 0, expireInSeconds: EXPIRE_S });
+  return {
+    async add(jobs, inS) {
+      const startAfter = String(inS);
+      const rows = jobs.map(({ key, data }) => ({ name, data, singletonKey: key, startAfter }));
+      if (rows.length > 0) await boss.insert(rows);
+    },
+    take: async (limit) => (await boss.fetch<Data>(name, { batchSize: limit })) ?? [],
+    remove: (id) => boss.deleteJob(name, id),
+    async removeAbandoned() {
+      await boss.maintain();
+    },
+  };
+}
+
+/** What pg-boss runs again and again has values; what sets it up has none, and is several statements. */
+async function executeSql(
+  database: Database,
+  text: string,
+  values: readonly unknown[] = [],
+): Promise<{ rows: unknown[] }> {
+  if (values.length === 0) return database.transaction((run) => run(text));
+  const digest = createHash('sha256').update(text).digest('hex').slice(0, 16);
+  return database.query({ name: `job_queue_${digest}`, text }, values);
+}

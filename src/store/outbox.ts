@@ -1,0 +1,136 @@
+import type { Database } from './database.ts';
+
+// A UUIDv7 by the database's clock; uuidv7() itself comes with PostgreSQL 18 only. The milliseconds, the version, and the
+// last 19 digits of a random UUID. Not a subquery, which would be one UUID for all rows of the statement.
+const UUID_V7 = `
+  (lpad(to_hex((extract(epoch FROM clock_timestamp()) * 1000)::bigint), 12, '0')
+    || '7' || substr(replace(gen_random_uuid()::text, '-', ''), 14))::uuid`;
+
+/**
+ * A CTE that writes the event of a payment's change in the statement that makes the change. It is one look at an index
+ * for an account that has no webhook wanting the event, and nothing is written then.
+ *
+ * @param names.changed the CTE of the change: it returns `account_id`, `id` and `event_sequence` of the payment, and no
+ *   row when nothing was changed.
+ * @param names.type the event's name, as a parameter of the statement (`$9::text`).
+ * @param names.record the record after the change, as a parameter (`$3::bytea`).
+ * @returns text such as `event AS (INSERT …)`, which returns a row when there is an event to relay.
+ */
+export function insertEventCte(names: { changed: string; type: string; record: string }): string {
+  const { changed, type, record } = names;
+  return `event AS (
+    INSERT INTO event (account_id, id, type, payment_id, sequence, record)
+    SELECT c.account_id, ${UUID_V7}, ${type}, c.id, c.event_sequence, ${record}
+    FROM ${changed} c
+    WHERE EXISTS (
+      SELECT FROM webhook w WHERE w.account_id = c.account_id AND w.active AND ${type} = ANY (w.events)
+    )
+    RETURNING id
+  )`;
+}
+
+/** Names a webhook. */
+export type WebhookName = { readonly accountId: string; readonly webhookId: string };
+
+type NameRow = { account_id: string; webhook_id: string };
+
+// A locked event is another replica's, and skipped.
+const RELAY = {
+  name: 'relay_events',
+  text: `
+    WITH open AS (
+      SELECT account_id, id FROM event WHERE relayed_at IS NULL
+      ORDER BY created_at LIMIT $1 FOR UPDATE SKIP LOCKED
+    ), relayed AS (
+      UPDATE event e SET relayed_at = now() FROM open o
+      WHERE e.account_id = o.account_id AND e.id = o.id
+      RETURNING e.account_id, e.id, e.type
+    ), made AS (
+      INSERT INTO delivery (account_id, id, webhook_id, event_id)
+      SELECT r.account_id, ${UUID_V7}, w.id, r.id
+      FROM relayed r JOIN webhook w ON w.account_id = r.account_id AND w.active AND r.type = ANY (w.events)
+      RETURNING account_id, webhook_id
+    )
+    SELECT (SELECT count(*) FROM relayed)::integer AS relayed, made.account_id, made.webhook_id
+    FROM (VALUES (1)) AS always (n) LEFT JOIN (SELECT DISTINCT account_id, webhook_id FROM made) made ON true`,
+};
+
+/** Turns up to `limit` events into deliveries. @returns how many, and which webhooks have something to be sent. */
+export async function relayEvents(
+  database: Database,
+  limit: number,
+): Promise<{ relayed: number; webhooks: WebhookName[] }> {
+  const { rows } = await database.query<{ relayed: number; account_id: string | null; webhook_id: string }>(
+    RELAY,
+    [limit],
+  );
+  const named = rows.filter((row): row is NameRow & { relayed: number } => row.account_id !== null);
+  return { relayed: rows[0]?.relayed ?? 0, webhooks: named.map(toName) };
+}
+
+// Hops from webhook to webhook in the index of open deliveries, so that one with a million of them costs one step.
+const OVERDUE = {
+  name: 'list_overdue_webhooks',
+  text: `
+    WITH RECURSIVE first_due AS (
+      (SELECT account_id, webhook_id, due_at FROM delivery WHERE due_at IS NOT NULL
+       ORDER BY account_id, webhook_id, due_at LIMIT 1)
+      UNION ALL
+      SELECT next.* FROM first_due f CROSS JOIN LATERAL (
+        SELECT account_id, webhook_id, due_at FROM delivery d
+        WHERE due_at IS NOT NULL AND (d.account_id, d.webhook_id) > (f.account_id, f.webhook_id)
+        ORDER BY account_id, webhook_id, due_at LIMIT 1
+      ) next
+    )
+    SELECT account_id, webhook_id FROM first_due WHERE due_at < now() - make_interval(secs => $1)`,
+};
+
+/** Lists the webhooks that have a delivery more than `lateS` seconds overdue: nobody was woken, or whoever was has died. */
+export async function listOverdueWebhooks(database: Database, lateS: number): Promise<WebhookName[]> {
+  return (await database.query<NameRow>(OVERDUE, [lateS])).rows.map(toName);
+}
+
+const TEST_EVENT = {
+  name: 'insert_test_event',
+  text: `
+    WITH event AS (
+      INSERT INTO event (account_id, id, type, payment_id, sequence, record, relayed_at)
+      SELECT $1, ${UUID_V7}, 'webhook.test', '${'0'.repeat(8)}-0000-0000-0000-${'0'.repeat(12)}', 0, '', now()
+      RETURNING id
+    )
+    INSERT INTO delivery (account_id, id, webhook_id, event_id)
+    SELECT $1, ${UUID_V7}, $2, id FROM event RETURNING id`,
+};
+
+/** Makes a delivery of a webhook.test event. @returns its id. */
+export async function insertTestDelivery(database: Database, webhook: WebhookName): Promise<string> {
+  const { rows } = await database.query<{ id: string }>(TEST_EVENT, [webhook.accountId, webhook.webhookId]);
+  if (!rows[0]) throw new Error('the statement returns one row always');
+  return rows[0].id;
+}
+
+// Deliveries go with their events: both are as old.
+const DELETE_OLD = {
+  name: 'delete_old_events',
+  text: `
+    WITH old AS (
+      SELECT account_id, id FROM event WHERE created_at < now() - make_interval(days => $1) LIMIT $2
+    ), old_deliveries AS (
+      SELECT account_id, id FROM delivery WHERE created_at < now() - make_interval(days => $1) LIMIT $2
+    ), deliveries AS (
+      DELETE FROM delivery d USING old_deliveries o WHERE d.account_id = o.account_id AND d.id = o.id RETURNING 1
+    ), events AS (
+      DELETE FROM event e USING old o WHERE e.account_id = o.account_id AND e.id = o.id RETURNING 1
+    )
+    SELECT ((SELECT count(*) FROM deliveries) + (SELECT count(*) FROM events))::integer AS deleted`,
+};
+
+/** Deletes up to `limit` events and as many deliveries that are older than `days`. @returns how many rows went. */
+export async function deleteOldEvents(database: Database, days: number, limit: number): Promise<number> {
+  const { rows } = await database.query<{ deleted: number }>(DELETE_OLD, [days, limit]);
+  return rows[0]?.deleted ?? 0;
+}
+
+function toName(row: NameRow): WebhookName {
+  return { accountId: row.account_id, webhookId: row.webhook_id };
+}

@@ -1,0 +1,220 @@
+import type { Database } from './database.ts';
+
+/** A webhook as it is stored. */
+export type StoredWebhook = {
+  readonly accountId: string;
+  readonly id: string;
+  readonly url: string;
+  readonly description: string;
+  readonly events: readonly string[];
+  readonly active: boolean;
+  readonly disabledReason: string | undefined;
+  /** The signing secret as a JWE bound to `id`. */
+  readonly secret: string;
+  /** The secret before it, while that signs as well. */
+  readonly previousSecret: string | undefined;
+  readonly previousSecretUntil: Date | undefined;
+  readonly failingSince: Date | undefined;
+  readonly createdAt: Date;
+  readonly updatedAt: Date;
+};
+
+type Row = {
+  account_id: string;
+  id: string;
+  url: string;
+  description: string;
+  events: string[];
+  active: boolean;
+  disabled_reason: string | null;
+  secret: string;
+  previous_secret: string | null;
+  previous_secret_until: Date | null;
+  failing_since: Date | null;
+  created_at: Date;
+  updated_at: Date;
+};
+
+const COLUMNS = `account_id, id, url, description, events, active, disabled_reason, secret,
+  CASE WHEN previous_secret_until > now() THEN previous_secret END AS previous_secret,
+  CASE WHEN previous_secret_until > now() THEN previous_secret_until END AS previous_secret_until,
+  failing_since, created_at, updated_at`;
+
+/**
+ * Adds a webhook, unless its account has `limit` of them.
+ *
+ * @returns undefined when the limit is reached.
+ */
+export function insertWebhook(
+  database: Database,
+  webhook: Pick<StoredWebhook, 'accountId' | 'id' | 'url' | 'description' | 'events' | 'secret'>,
+  limit: number,
+): Promise<StoredWebhook | undefined> {
+  const { accountId, id, url, description, events, secret } = webhook;
+  return database.transaction(async (run) => {
+    // The account's row is the lock that lets nobody count beside us.
+    await run('SELECT id FROM account WHERE id = $1 FOR NO KEY UPDATE', [accountId]);
+    const { rows } = await run<Row>(
+      `INSERT INTO webhook (account_id, id, url, description, events, secret)
+       SELECT $1, $2, $3, $4, $5, $6 WHERE (SELECT count(*) FROM webhook WHERE account_id = $1) < $7
+       RETURNING ${COLUMNS}`,
+      [accountId, id, url, description, events, secret, limit],
+    );
+    return rows[0] && toWebhook(rows[0]);
+  });
+}
+
+const LIST = {
+  name: 'list_webhooks',
+  text: `SELECT ${COLUMNS} FROM webhook WHERE account_id = $1 ORDER BY created_at, id`,
+};
+const GET = {
+  name: 'get_webhook',
+  text: `SELECT ${COLUMNS} FROM webhook WHERE account_id = $1 AND id = $2`,
+};
+
+/** Lists an account's webhooks, oldest first. */
+export async function listWebhooks(database: Database, accountId: string): Promise<StoredWebhook[]> {
+  return (await database.query<Row>(LIST, [accountId])).rows.map(toWebhook);
+}
+
+/** Returns a webhook of an account. @param id a UUID. */
+export async function getWebhook(
+  database: Database,
+  accountId: string,
+  id: string,
+): Promise<StoredWebhook | undefined> {
+  const { rows } = await database.query<Row>(GET, [accountId, id]);
+  return rows[0] && toWebhook(rows[0]);
+}
+
+/** What a change of a webhook sets; what is undefined stays. */
+export type WebhookChange = {
+  readonly url?: string | undefined;
+  readonly description?: string | undefined;
+  readonly events?: readonly string[] | undefined;
+  readonly active?: boolean | undefined;
+};
+
+// A webhook that is turned off has no open delivery, so nothing old is sent by surprise when it is turned on again.
+const UPDATE = {
+  name: 'update_webhook',
+  text: `
+    WITH closed AS (
+      UPDATE delivery SET status = 'FAILED', due_at = NULL, error = 'WEBHOOK_OFF'
+      WHERE account_id = $1 AND webhook_id = $2 AND due_at IS NOT NULL AND $6 IS FALSE
+    )
+    UPDATE webhook SET url = coalesce($3, url), description = coalesce($4, description),
+      events = coalesce($5::text[], events), active = coalesce($6::boolean, active), disabled_reason = CASE WHEN $6 IS NULL THEN disabled_reason END,
+      failing_since = CASE WHEN $3::text IS NULL AND $6 IS NOT TRUE THEN failing_since END, updated_at = now()
+    WHERE account_id = $1 AND id = $2
+    RETURNING ${COLUMNS}`,
+};
+
+/** Changes a webhook; turning it off ends its open deliveries as FAILED. @returns undefined when there is none. */
+export async function updateWebhook(
+  database: Database,
+  accountId: string,
+  id: string,
+  change: WebhookChange,
+): Promise<StoredWebhook | undefined> {
+  const { url = null, description = null, events = null, active = null } = change;
+  const { rows } = await database.query<Row>(UPDATE, [accountId, id, url, description, events, active]);
+  return rows[0] && toWebhook(rows[0]);
+}
+
+const ROTATE = {
+  name: 'rotate_webhook_secret',
+  text: `
+    UPDATE webhook SET secret = $3, previous_secret = secret,
+      previous_secret_until = now() + make_interval(secs => $4), updated_at = now()
+    WHERE account_id = $1 AND id = $2
+    RETURNING ${COLUMNS}`,
+};
+
+/** Gives a webhook another secret; the one before signs as well for `bothForS` seconds, any older one no more. */
+export async function rotateWebhookSecret(
+  database: Database,
+  webhook: { readonly accountId: string; readonly id: string; readonly secret: string },
+  bothForS: number,
+): Promise<StoredWebhook | undefined> {
+  const { accountId, id, secret } = webhook;
+  const { rows } = await database.query<Row>(ROTATE, [accountId, id, secret, bothForS]);
+  return rows[0] && toWebhook(rows[0]);
+}
+
+const DELETE = {
+  name: 'delete_webhook',
+  text: `
+    WITH deliveries AS (DELETE FROM delivery WHERE account_id = $1 AND webhook_id = $2)
+    DELETE FROM webhook WHERE account_id = $1 AND id = $2 RETURNING id`,
+};
+
+/** Removes a webhook with its deliveries. @returns false when there is none. */
+export async function deleteWebhook(database: Database, accountId: string, id: string): Promise<boolean> {
+  return (await database.query(DELETE, [accountId, id])).rows.length === 1;
+}
+
+const LIST_SEALED = {
+  name: 'list_sealed_webhook_secrets',
+  text: `
+    SELECT account_id, id, secret, previous_secret FROM webhook
+    WHERE id > $1::uuid ORDER BY id LIMIT $2`,
+};
+const REPLACE_SEALED = {
+  name: 'replace_sealed_webhook_secret',
+  text: `
+    UPDATE webhook SET secret = CASE WHEN secret = $3 THEN $4 ELSE secret END,
+      previous_secret = CASE WHEN previous_secret = $3 THEN $4 ELSE previous_secret END
+    WHERE account_id = $1 AND id = $2 AND $3 IN (secret, previous_secret)
+    RETURNING id`,
+};
+
+/** A webhook's secrets as they are sealed. */
+export type SealedSecrets = {
+  readonly accountId: string;
+  readonly id: string;
+  readonly secrets: readonly string[];
+};
+
+/** Lists up to `limit` webhooks' secrets in the order of their ids, those after `afterId`. */
+export async function listSealedSecrets(
+  database: Database,
+  afterId: string,
+  limit: number,
+): Promise<SealedSecrets[]> {
+  const { rows } = await database.query<Row>(LIST_SEALED, [afterId, limit]);
+  return rows.map((row) => ({
+    accountId: row.account_id,
+    id: row.id,
+    secrets: [row.secret, row.previous_secret].filter((secret) => secret !== null),
+  }));
+}
+
+/** Puts another ciphertext in the place of one; false when that is not there any more. */
+export async function replaceSealedSecret(
+  database: Database,
+  { accountId, id }: Pick<SealedSecrets, 'accountId' | 'id'>,
+  sealed: string,
+  resealed: string,
+): Promise<boolean> {
+  return (await database.query(REPLACE_SEALED, [accountId, id, sealed, resealed])).rows.length === 1;
+}
+
+function toWebhook(row: Row): StoredWebhook {
+  return {
+    accountId: row.account_id,
+    id: row.id,
+    url: row.url,
+    description: row.description,
+    events: row.events,
+    active: row.active,
+    disabledReason: row.disabled_reason ?? undefined,
+    secret: row.secret,
+    previousSecret: row.previous_secret ?? undefined,
+    previousSecretUntil: row.previous_secret_until ?? undefined,
+    failingSince: row.failing_since ?? undefined,
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+  };
+}

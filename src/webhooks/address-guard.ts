@@ -1,0 +1,48 @@
+import { BlockList, isIP } from 'node:net';
+
+// IANA's special-purpose registry: what is not globally reachable, or stands for another address.
+const IPV4: readonly (readonly [string, number])[] = [
+  ['0.0.0.0', 8],
+  ['10.0.0.0', 8],
+  ['100.64.0.0', 10],
+  ['127.0.0.0', 8],
+  ['169.254.0.0', 16],
+  ['172.16.0.0', 12],
+  ['192.0.0.0', 24],
+  ['192.0.2.0', 24],
+  ['192.88.99.0', 24],
+  ['192.168.0.0', 16],
+  ['198.18.0.0', 15],
+  ['198.51.100.0', 24],
+  ['203.0.113.0', 24],
+  ['224.0.0.0', 4],
+  ['240.0.0.0', 4],
+];
+/** Of IPv6 only this is handed out; loopback, ULA, link-local, multicast, IPv4-mapped and NAT64 lie outside of it. */
+const IPV6_GLOBAL = ['2000::', 3] as const;
+/** Within it: IETF's own with Teredo, documentation, and 6to4, which carries an IPv4 address. */
+const IPV6: readonly (readonly [string, number])[] = [
+  ['2001::', 23],
+  ['2001:db8::', 32],
+  ['2002::', 16],
+  ['3fff::', 20],
+];
+
+const special = new BlockList();
+for (const [network, prefix] of IPV4) special.addSubnet(network, prefix, 'ipv4');
+for (const [network, prefix] of IPV6) special.addSubnet(network, prefix, 'ipv6');
+const global6 = new BlockList();
+global6.addSubnet(...IPV6_GLOBAL, 'ipv6');
+
+/** Tells whether an IP address is one of the public Internet. What is no address is not. */
+export function isPublicAddress(address: string): boolean {
+  switch (isIP(address)) {
+    case 4:
+      return !special.check(address, 'ipv4');
+    case 6:
+      // A scope (fe80::1%eth0) is never global.
+      return !address.includes('%') && global6.check(address, 'ipv6') && !special.check(address, 'ipv6');
+    default:
+      return false;
+  }
+}

@@ -1,0 +1,146 @@
+import type { LookupFunction } from 'node:net';
+import type { Database } from '#src/store/database.ts';
+import {
+  finishDelivery,
+  nextDueInS,
+  type TakenDelivery,
+  takeDueDeliveries,
+  turnOffWebhook,
+} from '#src/store/deliveries.ts';
+import type { WebhookName } from '#src/store/outbox.ts';
+import type { StoredWebhook } from '#src/store/webhooks.ts';
+import { eventBody } from './event-body.ts';
+import { retryPauseS } from './retry-schedule.ts';
+import { openSigner, type SecretVault, type Sign } from './signing-secret.ts';
+import { createWebhookClient, type PostResult, type WebhookClient } from './webhook-client.ts';
+
+/** What delivering needs. */
+export type DeliverDeps = {
+  readonly database: Database;
+  readonly vault: SecretVault;
+  readonly observer: DeliveryObserver;
+  readonly settings: DeliverySettings;
+};
+
+/** How deliveries are made. */
+export type DeliverySettings = {
+  readonly allowPrivate: boolean;
+  /** How long a receiver has for the first byte of its answer. */
+  readonly timeoutMs: number;
+  /** How long a delivery is left to the replica that took it: the time-out, and the time for what is done around it. */
+  readonly leaseS: number;
+  /** How many deliveries of one webhook a replica has under way at once. */
+  readonly perWebhook: number;
+  /** How long a webhook is drained before others get its turn. */
+  readonly sliceMs: number;
+  /** The pauses after failed attempts; by default RETRY_SCHEDULE_S. */
+  readonly retryScheduleS?: readonly number[];
+  readonly lookup?: LookupFunction;
+};
+
+/** Is told what becomes of deliveries, for metrics and logs. */
+export type DeliveryObserver = {
+  delivered(webhook: WebhookName, attempt: { readonly result: string; readonly seconds: number }): void;
+  turnedOff(webhook: WebhookName): void;
+  failed(error: unknown): void;
+};
+
+const GONE = 410;
+
+/**
+ * Sends what is due at one webhook until nothing is, or its time slice is over.
+ *
+ * @param stop ends it after the deliveries under way.
+ * @returns in how many seconds the webhook is to be drained again; undefined when nothing is open.
+ */
+export async function drainWebhook(
+  deps: DeliverDeps,
+  webhook: StoredWebhook,
+  stop: AbortSignal,
+): Promise<number | undefined> {
+  const { database, settings } = deps;
+  const name = { accountId: webhook.accountId, webhookId: webhook.id };
+  const take = (limit: number) => takeDueDeliveries(database, name, limit, settings.leaseS);
+  const first = await take(settings.perWebhook);
+  if (first.length > 0) {
+    const client = createWebhookClient(webhook.url, { ...settings, maxConnections: settings.perWebhook });
+    const receiver = { webhook, client, sign: await openSignerOf(deps, webhook) };
+    const endMs = performance.now() + settings.sliceMs;
+    const lanes = first.map(async (delivery) => {
+      for (let next: TakenDelivery | undefined = delivery; next; ) {
+        if ((await deliver(deps, receiver, next)) === 'turned_off') return;
+        if (stop.aborted || performance.now() >= endMs) return;
+        [next] = await take(1);
+      }
+    });
+    // A lane that fails leaves what it took to its lease.
+    for (const lane of await Promise.allSettled(lanes)) {
+      if (lane.status === 'rejected') deps.observer.failed(lane.reason);
+    }
+    await client.close();
+  }
+  return nextDueInS(database, name);
+}
+
+function openSignerOf(deps: DeliverDeps, webhook: StoredWebhook): Promise<Sign | undefined> {
+  return openSigner(deps.vault, webhook.id, sealedSecrets(webhook)).catch((error) => {
+    deps.observer.failed(error);
+    return undefined;
+  });
+}
+
+function sealedSecrets({ secret, previousSecret }: StoredWebhook): string[] {
+  return previousSecret === undefined ? [secret] : [secret, previousSecret];
+}
+
+type Receiver = {
+  readonly webhook: StoredWebhook;
+  readonly client: WebhookClient;
+  /** undefined when its secret cannot be opened: nothing is sent unsigned. */
+  readonly sign: Sign | undefined;
+};
+
+async function deliver(
+  deps: DeliverDeps,
+  { webhook, client, sign }: Receiver,
+  delivery: TakenDelivery,
+): Promise<'done' | 'turned_off'> {
+  const { database, observer, settings } = deps;
+  const name = { accountId: webhook.accountId, webhookId: webhook.id };
+  const startedMs = performance.now();
+  const result = sign ? await post(client, sign, webhook.accountId, delivery) : NO_SECRET;
+  const error = errorOf(result);
+  const seconds = (performance.now() - startedMs) / 1000;
+  observer.delivered(name, { result: error ?? 'DELIVERED', seconds });
+  const gone = result.status === GONE;
+  await finishDelivery(database, webhook.accountId, delivery, {
+    responseStatus: result.status,
+    error,
+    retryInS: error === undefined || gone ? undefined : retryPauseS(delivery.retry, settings.retryScheduleS),
+  });
+  if (!gone) return 'done';
+  await turnOffWebhook(database, name, 'GONE');
+  observer.turnedOff(name);
+  return 'turned_off';
+}
+
+const NO_SECRET = { status: undefined, error: 'SECRET_UNREADABLE' } as const;
+
+function post(
+  client: WebhookClient,
+  sign: Sign,
+  accountId: string,
+  delivery: TakenDelivery,
+): Promise<PostResult> {
+  const body = eventBody(accountId, delivery);
+  const headers = sign(delivery.event.id, new Date(), body);
+  return client.post({ ...headers, 'content-type': 'application/json', 'user-agent': USER_AGENT }, body);
+}
+
+const USER_AGENT = 'payments-service-webhooks/1';
+
+/** Why an attempt failed; undefined for a 2xx status, whatever came after it. */
+function errorOf(result: PostResult | typeof NO_SECRET): string | undefined {
+  if (result.status === undefined) return result.error;
+  return result.status >= 200 && result.status < 300 ? undefined : 'HTTP_STATUS';
+}

@@ -1,0 +1,25 @@
+import { PaymentSchema } from '#gen/payments/v1/payment_pb.js';
+import { decodeRecord } from '#src/payments/stored-record.ts';
+import type { TakenDelivery } from '#src/store/deliveries.ts';
+import { jsonEncoder } from '#src/wire/wire-json-encode.ts';
+import { TEST_EVENT_TYPE } from './event-types.ts';
+
+const encodePayment = jsonEncoder(PaymentSchema);
+const VERSION = 2;
+
+/** Writes the body of a delivery: the payment stands in it as REST renders it. */
+export function eventBody(accountId: string, { event, retry }: TakenDelivery): string {
+  const head = JSON.stringify({
+    id: event.id,
+    type: event.type.split('.')[0],
+    type_event: event.type,
+    account_id: accountId,
+    version: VERSION,
+    retry,
+    timestamp: event.createdAt.toISOString(),
+    sequence: event.sequence,
+  });
+  const data =
+    event.type === TEST_EVENT_TYPE ? '{}' : `{"payment":${encodePayment(decodeRecord(event.record))}}`;
+  return `${head.slice(0, -1)},"data":${data}}`;
+}

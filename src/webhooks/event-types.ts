@@ -1,0 +1,16 @@
+/** The events that a webhook may want: a closed list. */
+export const EVENT_TYPES = [
+  'payment.purchase',
+  'payment.authorize',
+  'payment.capture',
+  'payment.cancel',
+  'payment.refund',
+  'payment.verify',
+  'payment.expired',
+  'payment.chargeback',
+  'enrollment.enroll',
+  'enrollment.unenroll',
+] as const;
+
+/** The event that TestWebhook sends, to any webhook. */
+export const TEST_EVENT_TYPE = 'webhook.test';

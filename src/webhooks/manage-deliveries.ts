@@ -1,0 +1,104 @@
+import { invalidParameters, ServiceError } from '#src/service-error.ts';
+import type { Database } from '#src/store/database.ts';
+import {
+  getDelivery,
+  listDeliveries,
+  redeliver,
+  redeliverFailed,
+  type StoredDelivery,
+} from '#src/store/deliveries.ts';
+import { insertTestDelivery } from '#src/store/outbox.ts';
+import { isUuid } from '#src/store/stored-objects.ts';
+import { orUnavailable } from '#src/store/unavailable.ts';
+import { type ManageDeps, requireActive, requireWebhook } from './manage-webhooks.ts';
+
+const PAGE_SIZE = 50;
+/** How many deliveries one call makes due; a statement has to end in time. */
+const MAX_REDELIVERED = 10_000;
+
+/** A page of deliveries. */
+export type DeliveriesPage = { readonly deliveries: StoredDelivery[]; readonly nextPageToken: string };
+
+/**
+ * Lists a webhook's deliveries, newest first. Later pages are not shifted by deliveries that come meanwhile.
+ *
+ * @throws ServiceError WEBHOOK_NOT_FOUND; INVALID_PARAMETERS for a page token that is none of ours.
+ */
+export async function deliveriesPage(
+  database: Database,
+  accountId: string,
+  page: { readonly webhookId: string; readonly pageSize: number; readonly pageToken: string },
+): Promise<DeliveriesPage> {
+  const { webhookId, pageToken } = page;
+  if (pageToken !== '' && !isUuid(pageToken)) {
+    throw invalidParameters([
+      { field: 'page_token', code: 'INVALID_FORMAT', message: 'must be a next_page_token' },
+    ]);
+  }
+  await requireWebhook(database, accountId, webhookId);
+  const size = page.pageSize || PAGE_SIZE;
+  const before = pageToken || undefined;
+  // One more than is shown tells whether another page follows.
+  const found = await orUnavailable(listDeliveries(database, { accountId, webhookId }, before, size + 1));
+  const deliveries = found.slice(0, size);
+  return { deliveries, nextPageToken: found.length > size ? (deliveries.at(-1)?.id ?? '') : '' };
+}
+
+/** Sends webhook.test to a webhook. @throws ServiceError WEBHOOK_NOT_FOUND, WEBHOOK_OFF. */
+export async function sendTestEvent(
+  deps: ManageDeps,
+  accountId: string,
+  webhookId: string,
+): Promise<StoredDelivery> {
+  requireActive(await requireWebhook(deps.database, accountId, webhookId));
+  const id = await orUnavailable(insertTestDelivery(deps.database, { accountId, webhookId }));
+  deps.wake({ accountId, webhookId });
+  return requireDelivery(deps.database, accountId, id);
+}
+
+/**
+ * Sends a delivery again.
+ *
+ * @param webhookId "" for whichever webhook it belongs to.
+ * @throws ServiceError DELIVERY_NOT_FOUND, WEBHOOK_OFF.
+ */
+export async function redeliverOne(
+  deps: ManageDeps,
+  accountId: string,
+  id: string,
+  webhookId: string,
+): Promise<StoredDelivery> {
+  const delivery = await requireDelivery(deps.database, accountId, id);
+  if (webhookId !== '' && webhookId.toLowerCase() !== delivery.webhookId) throw deliveryNotFound();
+  requireActive(await requireWebhook(deps.database, accountId, delivery.webhookId));
+  await orUnavailable(redeliver(deps.database, accountId, id));
+  deps.wake({ accountId, webhookId: delivery.webhookId });
+  return requireDelivery(deps.database, accountId, id);
+}
+
+/** Sends failed deliveries again. @returns how many. @throws ServiceError WEBHOOK_NOT_FOUND, WEBHOOK_OFF. */
+export async function redeliverAllFailed(
+  deps: ManageDeps,
+  accountId: string,
+  webhookId: string,
+  since: Date,
+): Promise<number> {
+  requireActive(await requireWebhook(deps.database, accountId, webhookId));
+  const webhook = { accountId, webhookId };
+  const count = await orUnavailable(redeliverFailed(deps.database, webhook, since, MAX_REDELIVERED));
+  if (count > 0) deps.wake(webhook);
+  return count;
+}
+
+async function requireDelivery(database: Database, accountId: string, id: string): Promise<StoredDelivery> {
+  const delivery = isUuid(id) ? await orUnavailable(getDelivery(database, accountId, id)) : undefined;
+  if (!delivery) throw deliveryNotFound();
+  return delivery;
+}
+
+function deliveryNotFound(): ServiceError {
+  const message = 'is not known in this account';
+  return new ServiceError('DELIVERY_NOT_FOUND', `id: ${message}`, {
+    fields: [{ field: 'id', code: 'NOT_ALLOWED', message }],
+  });
+}

@@ -1,0 +1,168 @@
+import { isIP } from 'node:net';
+import { type FieldError, invalidParameters, ServiceError } from '#src/service-error.ts';
+import type { Database } from '#src/store/database.ts';
+import type { WebhookName } from '#src/store/outbox.ts';
+import { isUuid } from '#src/store/stored-objects.ts';
+import { orUnavailable } from '#src/store/unavailable.ts';
+import {
+  deleteWebhook,
+  getWebhook,
+  insertWebhook,
+  listWebhooks,
+  rotateWebhookSecret,
+  type StoredWebhook,
+  updateWebhook,
+  type WebhookChange,
+} from '#src/store/webhooks.ts';
+import { isPublicAddress } from './address-guard.ts';
+import { EVENT_TYPES } from './event-types.ts';
+import { newSigningSecret, type SecretVault } from './signing-secret.ts';
+
+/** What managing webhooks needs. */
+export type ManageDeps = {
+  readonly database: Database;
+  readonly vault: SecretVault;
+  readonly allowPrivate: boolean;
+  readonly newId: () => string;
+  /** Has what is due at a webhook sent now. */
+  readonly wake: (webhook: WebhookName) => void;
+};
+
+/** A webhook with the secret that is shown this once. */
+export type WebhookWithSecret = { readonly webhook: StoredWebhook; readonly secret: string };
+
+/** How many webhooks an account may have. */
+export const MAX_WEBHOOKS = 16;
+
+/**
+ * Adds a webhook to an account.
+ *
+ * @throws ServiceError INVALID_PARAMETERS, WEBHOOK_LIMIT_REACHED.
+ */
+export async function addWebhook(
+  deps: ManageDeps,
+  accountId: string,
+  request: { readonly url: string; readonly events: readonly string[]; readonly description: string },
+): Promise<WebhookWithSecret> {
+  requireValidChange(deps, request);
+  const id = deps.newId();
+  const { shown, sealed } = await newSigningSecret(deps.vault, id);
+  const { description } = request;
+  const stored = {
+    accountId,
+    id,
+    url: new URL(request.url).href,
+    events: [...new Set(request.events)],
+    description,
+    secret: sealed,
+  };
+  const webhook = await orUnavailable(insertWebhook(deps.database, stored, MAX_WEBHOOKS));
+  if (webhook) return { webhook, secret: shown };
+  throw new ServiceError('WEBHOOK_LIMIT_REACHED', `an account has ${MAX_WEBHOOKS} webhooks at most`);
+}
+
+/** Returns a webhook of an account. @throws ServiceError WEBHOOK_NOT_FOUND, also for another account's. */
+export async function requireWebhook(
+  database: Database,
+  accountId: string,
+  id: string,
+): Promise<StoredWebhook> {
+  const webhook = isUuid(id) ? await orUnavailable(getWebhook(database, accountId, id)) : undefined;
+  if (!webhook) throw webhookNotFound();
+  return webhook;
+}
+
+/** Lists an account's webhooks, oldest first. */
+export function listOwnWebhooks(database: Database, accountId: string): Promise<StoredWebhook[]> {
+  return orUnavailable(listWebhooks(database, accountId));
+}
+
+/** Changes what is given of a webhook. @throws ServiceError INVALID_PARAMETERS, WEBHOOK_NOT_FOUND. */
+export async function changeWebhook(
+  deps: ManageDeps,
+  accountId: string,
+  id: string,
+  change: WebhookChange,
+): Promise<StoredWebhook> {
+  requireValidChange(deps, change);
+  const url = change.url === undefined ? undefined : new URL(change.url).href;
+  const events = change.events && [...new Set(change.events)];
+  const updated = isUuid(id)
+    ? await orUnavailable(updateWebhook(deps.database, accountId, id, { ...change, url, events }))
+    : undefined;
+  if (!updated) throw webhookNotFound();
+  return updated;
+}
+
+/** Removes a webhook. @throws ServiceError WEBHOOK_NOT_FOUND. */
+export async function removeWebhook(database: Database, accountId: string, id: string): Promise<void> {
+  const removed = isUuid(id) && (await orUnavailable(deleteWebhook(database, accountId, id)));
+  if (!removed) throw webhookNotFound();
+}
+
+/** For how long the secret before a new one signs as well. */
+const BOTH_SECRETS_S = 86_400;
+
+/** Gives a webhook another secret, which signs beside the one before for a day. @throws ServiceError WEBHOOK_NOT_FOUND. */
+export async function rotateSecret(
+  deps: ManageDeps,
+  accountId: string,
+  id: string,
+): Promise<WebhookWithSecret> {
+  const found = await requireWebhook(deps.database, accountId, id);
+  const { shown, sealed: secret } = await newSigningSecret(deps.vault, found.id);
+  const rotated = rotateWebhookSecret(deps.database, { accountId, id, secret }, BOTH_SECRETS_S);
+  const webhook = await orUnavailable(rotated);
+  if (!webhook) throw webhookNotFound();
+  return { webhook, secret: shown };
+}
+
+function webhookNotFound(): ServiceError {
+  const message = 'is not known in this account';
+  return new ServiceError('WEBHOOK_NOT_FOUND', `id: ${message}`, {
+    fields: [{ field: 'id', code: 'NOT_ALLOWED', message }],
+  });
+}
+
+/** @throws ServiceError WEBHOOK_OFF when nothing can be sent to it. */
+export function requireActive(webhook: StoredWebhook): void {
+  if (webhook.active) return;
+  throw new ServiceError('WEBHOOK_OFF', 'the webhook is off, and nothing was sent; turn it on first');
+}
+
+/**
+ * Holds what a webhook is to be against our own rules.
+ *
+ * @throws ServiceError INVALID_PARAMETERS.
+ */
+function requireValidChange({ allowPrivate }: Pick<ManageDeps, 'allowPrivate'>, change: WebhookChange): void {
+  const faults: FieldError[] = [];
+  const urlFault = change.url === undefined ? undefined : faultOfUrl(change.url, allowPrivate);
+  if (urlFault) faults.push({ field: 'url', ...urlFault });
+  if (change.description?.includes('\0')) {
+    faults.push({ field: 'description', code: 'INVALID_FORMAT', message: 'must not hold a NUL character' });
+  }
+  const known: readonly string[] = EVENT_TYPES;
+  for (const [i, event] of (change.events ?? []).entries()) {
+    if (known.includes(event)) continue;
+    const message = `must be one of ${EVENT_TYPES.join(', ')}`;
+    faults.push({ field: `events[${i}]`, code: 'NOT_ALLOWED', message });
+  }
+  if (faults.length > 0) throw invalidParameters(faults);
+}
+
+function faultOfUrl(text: string, allowPrivate: boolean): Omit<FieldError, 'field'> | undefined {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (!url || url.hostname === '' || (url.protocol !== 'https:' && url.protocol !== 'http:')) {
+    return { code: 'INVALID_FORMAT', message: 'must be an https URL' };
+  }
+  if (url.username !== '' || url.password !== '') {
+    return { code: 'NOT_ALLOWED', message: 'must not hold a user or a password' };
+  }
+  if (allowPrivate) return undefined;
+  if (url.protocol !== 'https:') return { code: 'NOT_ALLOWED', message: 'must be an https URL' };
+  // A name is judged by the address that it has when it is connected to.
+  const host = url.hostname.replace(/^\[|\]$/g, '');
+  if (isIP(host) === 0 || isPublicAddress(host)) return undefined;
+  return { code: 'NOT_ALLOWED', message: 'must be a public address' };
+}

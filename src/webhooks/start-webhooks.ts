@@ -1,0 +1,148 @@
+import { turnOffWebhook } from '#src/store/deliveries.ts';
+import { deleteOldEvents, listOverdueWebhooks, relayEvents, type WebhookName } from '#src/store/outbox.ts';
+import { getWebhook } from '#src/store/webhooks.ts';
+import { type DeliverDeps, type DeliverySettings, drainWebhook } from './deliver.ts';
+import { repeat } from './repeat.ts';
+import { startWakeUps } from './wake-ups.ts';
+
+/** What the webhooks of this replica run with. */
+export type WebhookSettings = DeliverySettings & {
+  /** How many webhooks are drained at once. */
+  readonly concurrency: number;
+  /** How many of those may be webhooks that fail, so that the others never wait for them. */
+  readonly failingConcurrency: number;
+  /** How often the outbox and the queue are looked at when this replica has written nothing to them. */
+  readonly relayIntervalMs: number;
+  /** How often overdue deliveries are searched for, and how late they are by then. */
+  readonly overdueIntervalMs: number;
+  /** How long events and deliveries are kept. */
+  readonly keepDays: number;
+};
+
+/** The settings of a service in production. */
+export const DEFAULT_SETTINGS: Omit<WebhookSettings, 'allowPrivate'> = {
+  timeoutMs: 10_000,
+  leaseS: 30,
+  perWebhook: 8,
+  sliceMs: 20_000,
+  concurrency: 64,
+  failingConcurrency: 32,
+  relayIntervalMs: 1_000,
+  overdueIntervalMs: 5_000,
+  keepDays: 30,
+};
+
+/** The webhooks of a replica at work. */
+export type Webhooks = {
+  /** Relays what was just written to the outbox. */
+  readonly eventWritten: () => void;
+  /** Has what is due at a webhook sent now. */
+  readonly wake: (webhook: WebhookName) => void;
+  /** Stops after the deliveries under way. */
+  stop(): Promise<void>;
+};
+
+/** What the webhooks of a replica need. */
+export type WebhookDeps = Omit<DeliverDeps, 'settings'> & {
+  readonly settings: WebhookSettings;
+};
+
+const RELAY_BATCH = 200;
+const FAILING_PAUSE_S = 5;
+const AGE_INTERVAL_MS = 3_600_000;
+const AGE_BATCH = 1_000;
+
+/**
+ * Starts to send events. Any number of replicas may: an event is relayed once, a delivery is with one of them at a time,
+ * and what one that died had taken is taken up by another when its lease ends.
+ */
+export async function startWebhooks(deps: WebhookDeps): Promise<Webhooks> {
+  const { database, settings, observer } = deps;
+  const stop = new AbortController();
+  const { signal } = stop;
+  const drains = createDrains(deps, signal);
+  const wakeUps = await startWakeUps({
+    database,
+    concurrency: settings.concurrency,
+    intervalMs: settings.relayIntervalMs,
+    drain: async (webhook) => {
+      const inS = await drains.drain(webhook);
+      if (inS !== undefined) await wakeUps.wake([webhook], inS).catch(observer.failed);
+    },
+    onError: observer.failed,
+  });
+
+  let written = Promise.withResolvers<void>();
+  const relay = async () => {
+    written = Promise.withResolvers<void>();
+    for (;;) {
+      const { relayed, webhooks } = await relayEvents(database, RELAY_BATCH);
+      await wakeUps.wake(webhooks);
+      if (relayed < RELAY_BATCH) return;
+    }
+  };
+  const wakeOverdue = async () => {
+    const lateS = settings.overdueIntervalMs / 1000;
+    await wakeUps.wake(await listOverdueWebhooks(database, lateS));
+  };
+  const deleteOld = async () => {
+    await wakeUps.removeAbandoned();
+    while (!signal.aborted && (await deleteOldEvents(database, settings.keepDays, AGE_BATCH)) > 0);
+  };
+  const often = (intervalMs: number, work: () => Promise<void>, sooner?: () => Promise<void>) =>
+    repeat(work, { intervalMs, sooner, signal, onError: observer.failed });
+  const running = Promise.all([
+    often(settings.relayIntervalMs, relay, () => written.promise),
+    often(settings.overdueIntervalMs, wakeOverdue),
+    often(AGE_INTERVAL_MS, deleteOld),
+  ]);
+
+  return {
+    eventWritten: () => written.resolve(),
+    wake: (webhook) => void wakeUps.wake([webhook]).catch(observer.failed),
+    async stop() {
+      stop.abort();
+      await running;
+      await wakeUps.stop();
+    },
+  };
+}
+
+/** Drains webhooks, each once at a time in this replica, and failing ones in a share of the turns only. */
+function createDrains(deps: WebhookDeps, stop: AbortSignal) {
+  const running = new Map<string, { again: boolean }>();
+  let failing = 0;
+
+  /** @returns in how many seconds the webhook is to be drained again; undefined when somebody sees to it. */
+  async function drain(name: WebhookName): Promise<number | undefined> {
+    const { accountId, webhookId } = name;
+    const before = running.get(webhookId);
+    if (before) {
+      before.again = true;
+      return undefined;
+    }
+    const turn = { again: false };
+    running.set(webhookId, turn);
+    try {
+      const webhook = await getWebhook(deps.database, accountId, webhookId);
+      if (!webhook?.active) {
+        await turnOffWebhook(deps.database, name);
+        return undefined;
+      }
+      const fails = webhook.failingSince !== undefined;
+      if (fails && failing >= deps.settings.failingConcurrency) return FAILING_PAUSE_S;
+      if (fails) failing += 1;
+      const inS = await drainWebhook(deps, webhook, stop).finally(() => {
+        if (fails) failing -= 1;
+      });
+      return turn.again ? 0 : inS;
+    } catch (error) {
+      // Overdue deliveries are searched for.
+      deps.observer.failed(error);
+      return undefined;
+    } finally {
+      running.delete(webhookId);
+    }
+  }
+  return { drain };
+}

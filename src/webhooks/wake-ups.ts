@@ -1,0 +1,80 @@
+import type { Database } from '#src/store/database.ts';
+import { openJobQueue } from '#src/store/job-queue.ts';
+import type { WebhookName } from '#src/store/outbox.ts';
+import { repeat } from './repeat.ts';
+
+/** Says which webhook has something to be sent, and when; some replica then drains it. */
+export type WakeUps = {
+  /** Has each of these webhooks drained, at once or in some seconds. */
+  wake(webhooks: readonly WebhookName[], inS?: number): Promise<void>;
+  /** Removes what replicas that died have left behind. */
+  removeAbandoned(): Promise<void>;
+  /** Takes no more; resolves once the drains under way have ended. */
+  stop(): Promise<void>;
+};
+
+/** What it takes to drain webhooks. */
+export type WakeUpOptions = {
+  readonly database: Database;
+  /** How many webhooks a replica drains at once. */
+  readonly concurrency: number;
+  /** How often the queue is looked at when this replica has added nothing to it. */
+  readonly intervalMs: number;
+  readonly drain: (webhook: WebhookName) => Promise<void>;
+  readonly onError: (error: unknown) => void;
+};
+
+/**
+ * Starts to take wake-ups from the job queue. There are two jobs for a webhook at most, one that is due and one for
+ * later. A job is never the only trace of a delivery: one that is lost costs time only.
+ */
+export async function startWakeUps(options: WakeUpOptions): Promise<WakeUps> {
+  const { concurrency, onError } = options;
+  const queue = await openJobQueue<WebhookName>(options.database, 'webhook');
+  const stop = new AbortController();
+  const running = new Set<Promise<void>>();
+  let look = Promise.withResolvers<void>();
+
+  const run = async ({ id, data }: { id: string; data: WebhookName }) => {
+    await options.drain(data);
+    await queue.remove(id);
+  };
+  const take = async () => {
+    look = Promise.withResolvers<void>();
+    const free = concurrency - running.size;
+    // Whoever ends looks again.
+    if (free === 0) return;
+    const jobs = await queue.take(free);
+    for (const job of jobs) {
+      const one = run(job)
+        .catch(onError)
+        .finally(() => {
+          running.delete(one);
+          if (running.size === concurrency - 1) look.resolve();
+        });
+      running.add(one);
+    }
+    if (jobs.length === free) look.resolve();
+  };
+  const taking = repeat(take, {
+    intervalMs: options.intervalMs,
+    sooner: () => look.promise,
+    signal: stop.signal,
+    onError,
+  });
+
+  return {
+    async wake(webhooks, inS = 0) {
+      const when = inS > 0 ? 'later' : 'now';
+      const jobs = webhooks.map((data) => ({ key: `${data.webhookId} ${when}`, data }));
+      await queue.add(jobs, inS);
+      if (inS <= 0) look.resolve();
+    },
+    removeAbandoned: () => queue.removeAbandoned(),
+    async stop() {
+      stop.abort();
+      await taking;
+      await Promise.all(running);
+    },
+  };
+}

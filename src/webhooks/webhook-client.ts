@@ -1,0 +1,176 @@
+import { lookup as systemLookup } from 'node:dns';
+import { isIP, type LookupFunction } from 'node:net';
+import { buildConnector, type Dispatcher, Pool } from 'undici';
+import { isPublicAddress } from './address-guard.ts';
+
+/** What came of one POST: the receiver's status, or why there is none. */
+export type PostResult =
+  | { readonly status: number }
+  | { readonly status: undefined; readonly error: PostError };
+
+/** Why a receiver could not be asked. */
+export type PostError =
+  | 'TIMEOUT'
+  | 'CONNECTION_FAILED'
+  | 'NAME_NOT_RESOLVED'
+  | 'TLS_FAILED'
+  | 'ADDRESS_NOT_ALLOWED';
+
+/** HTTP/1.1 to one receiver. It follows no redirect, keeps no more than a few bytes of an answer, and never throws. */
+export type WebhookClient = {
+  post(headers: Readonly<Record<string, string>>, body: string): Promise<PostResult>;
+  close(): Promise<void>;
+};
+
+/** What a receiver is allowed to be, and to take. */
+export type WebhookClientOptions = {
+  /** Takes private, loopback and link-local addresses too. */
+  readonly allowPrivate: boolean;
+  /** From the call to the first byte of the answer. */
+  readonly timeoutMs: number;
+  readonly maxConnections: number;
+  /** Resolves names; by default the system's resolver. */
+  readonly lookup?: LookupFunction;
+};
+
+/** What is read of an answer at most; its status is all that counts. */
+const MAX_RESPONSE_BYTES = 4 * 1024;
+/** How long an answer's body may take: reading it to its end keeps the connection. */
+const BODY_TIMEOUT_MS = 1_000;
+const MAX_HEADER_BYTES = 16 * 1024;
+
+/** Opens connections to the receiver at a URL as they are needed. */
+export function createWebhookClient(url: string, options: WebhookClientOptions): WebhookClient {
+  const { origin, pathname, search } = new URL(url);
+  const pool = new Pool(origin, {
+    connect: guardedConnector(options),
+    connections: options.maxConnections,
+    pipelining: 1,
+    allowH2: false,
+    maxHeaderSize: MAX_HEADER_BYTES,
+    // The deadline in `post` covers both.
+    headersTimeout: 0,
+    bodyTimeout: 0,
+  });
+  return {
+    post: (headers, body) => post(pool, { path: pathname + search, headers, body }, options.timeoutMs),
+    close: () => pool.destroy(),
+  };
+}
+
+class AddressNotAllowedError extends Error {
+  readonly code = 'ADDRESS_NOT_ALLOWED';
+}
+
+/**
+ * Connects to public addresses only. The judgement is on the very address that the socket connects to: a name is
+ * resolved once, by the connect itself, so nothing can answer differently between a check and the connection.
+ */
+function guardedConnector(options: WebhookClientOptions): buildConnector.connector {
+  const lookup = options.lookup ?? (systemLookup as LookupFunction);
+  const base = { timeout: options.timeoutMs };
+  if (options.allowPrivate) return buildConnector({ ...base, lookup });
+  const connect = buildConnector({ ...base, lookup: publicLookup(lookup) });
+  return (target, callback) => {
+    // An address in the URL is not looked up.
+    const host = target.hostname.replace(/^\[|\]$/g, '');
+    if (isIP(host) && !isPublicAddress(host)) {
+      callback(new AddressNotAllowedError(), null);
+      return;
+    }
+    connect(target, (...[error, socket]) => {
+      if (error) {
+        callback(error, null);
+      } else if (isPublicAddress(socket.remoteAddress ?? '')) {
+        callback(null, socket);
+      } else {
+        socket.destroy();
+        callback(new AddressNotAllowedError(), null);
+      }
+    });
+  };
+}
+
+/** A name that also has a private address is refused as a whole: no honest receiver has one. */
+function publicLookup(lookup: LookupFunction): LookupFunction {
+  return (hostname, options, callback) => {
+    lookup(hostname, options, (error, address, family) => {
+      const addresses = typeof address === 'string' ? [address] : address?.map((one) => one.address);
+      if (!error && !addresses?.every(isPublicAddress)) {
+        callback(new AddressNotAllowedError(), '', 0);
+        return;
+      }
+      callback(error, address, family);
+    });
+  };
+}
+
+/** Ends a request whose result is settled already; nobody gets to see it. */
+const ABANDONED = new Error('abandoned');
+
+function post(
+  pool: Pool,
+  request: {
+    readonly path: string;
+    readonly headers: Readonly<Record<string, string>>;
+    readonly body: string;
+  },
+  timeoutMs: number,
+): Promise<PostResult> {
+  return new Promise((resolve) => {
+    let controller: Dispatcher.DispatchController | undefined;
+    let status: number | undefined;
+    let read = 0;
+    let settled = false;
+
+    function settle(error: PostError): void {
+      settled = true;
+      clearTimeout(deadline);
+      resolve(status === undefined ? { status, error } : { status });
+    }
+    function abandon(): void {
+      settle('TIMEOUT');
+      controller?.abort(ABANDONED);
+    }
+    let deadline = setTimeout(abandon, timeoutMs);
+
+    pool.dispatch(
+      { method: 'POST', path: request.path, headers: request.headers, body: request.body },
+      {
+        onRequestStart(started) {
+          // Given up while it waited for a connection: it must not be sent any more.
+          if (settled) throw ABANDONED;
+          controller = started;
+        },
+        onResponseStart(_controller, statusCode) {
+          if (statusCode < 200) return;
+          status = statusCode;
+          clearTimeout(deadline);
+          deadline = setTimeout(abandon, BODY_TIMEOUT_MS);
+        },
+        onResponseData(current, chunk) {
+          read += chunk.length;
+          if (read <= MAX_RESPONSE_BYTES) return;
+          settle('CONNECTION_FAILED');
+          current.abort(ABANDONED);
+        },
+        onResponseEnd() {
+          settle('CONNECTION_FAILED');
+        },
+        onResponseError(_controller, error) {
+          settle(errorOf(error));
+        },
+      },
+    );
+  });
+}
+
+function errorOf(error: Error): PostError {
+  const code = String((error as { code?: unknown }).code ?? '');
+  if (code === 'ADDRESS_NOT_ALLOWED') return code;
+  if (code === 'UND_ERR_CONNECT_TIMEOUT') return 'TIMEOUT';
+  if (/^(ENOTFOUND|EAI_|ENODATA)/.test(code)) return 'NAME_NOT_RESOLVED';
+  return /^(ERR_TLS|ERR_SSL|CERT|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO|EPROTO)/.test(code)
+    ? 'TLS_FAILED'
+    : 'CONNECTION_FAILED';
+}

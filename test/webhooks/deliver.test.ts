@@ -1,0 +1,211 @@
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { rotateSecret } from '#src/webhooks/manage-webhooks.ts';
+import { NO_ANSWER, type Receiver, startReceiver, status, verify } from './receiver.ts';
+import { openWebhookWorld, type WebhookWorld } from './webhook-world.ts';
+
+let world: WebhookWorld;
+const receivers: Receiver[] = [];
+
+beforeEach(async () => {
+  world = await openWebhookWorld();
+});
+afterEach(async () => {
+  for (const receiver of receivers.splice(0)) await receiver.close();
+  await world.close();
+});
+
+async function receiver(...args: Parameters<typeof startReceiver>): Promise<Receiver> {
+  const started = await startReceiver(...args);
+  receivers.push(started);
+  return started;
+}
+
+const deliveries = () =>
+  world.tables.query('SELECT status, attempts, error, response_status, due_at FROM delivery ORDER BY id');
+const settled = (count = 1) =>
+  vi.waitFor(
+    async () => {
+      const rows = await deliveries();
+      expect(rows).toHaveLength(count);
+      expect(rows.every(({ due_at }) => due_at === null)).toBe(true);
+      return rows;
+    },
+    { timeout: 20_000 },
+  );
+
+it('delivers an event once, signed as the Standard Webhooks library verifies it.', async () => {
+  const shop = await receiver();
+  const account = await world.addAccount();
+  const { secret } = await world.addWebhook(account, shop.url);
+  await world.start();
+  const payment = await world.change(account);
+  await shop.has(1);
+  expect(await settled()).toMatchObject([{ status: 'DELIVERED', attempts: 1, response_status: 204 }]);
+  expect(shop.received).toHaveLength(1);
+  const [message] = shop.received;
+  if (!message) throw new Error('nothing was received');
+  expect(verify(secret, message)).toEqual(message.json);
+  expect(() => verify(secret, { ...message, text: `${message.text} ` })).toThrow();
+  expect(message.json).toMatchObject({
+    type: 'payment',
+    type_event: 'payment.purchase',
+    account_id: account,
+    version: 2,
+    retry: 0,
+    sequence: 1,
+    data: { payment: { id: payment, description: 'payment.purchase', status: 'STATUS_UNSPECIFIED' } },
+  });
+  expect(message.headers['webhook-id']).toBe(message.json.id);
+  expect(message.headers['content-type']).toBe('application/json');
+  expect(world.errors).toEqual([]);
+});
+
+it('writes no event where no webhook wants it, is on, or belongs to the account.', async () => {
+  const [account, other] = [await world.addAccount(), await world.addAccount()];
+  await world.addWebhook(account, 'http://127.0.0.1:9/', ['payment.refund']);
+  const { webhook } = await world.addWebhook(account, 'http://127.0.0.1:9/');
+  await world.tables.query('UPDATE webhook SET active = false WHERE id = $1', [webhook.id]);
+  await world.change(account);
+  await world.change(other);
+  expect(await world.tables.query('SELECT id FROM event')).toEqual([]);
+  await world.change(account, 'payment.refund');
+  expect(await world.tables.query('SELECT type FROM event')).toEqual([{ type: 'payment.refund' }]);
+});
+
+it('numbers the events of a payment, so that a receiver can tell old from new.', async () => {
+  const shop = await receiver();
+  const account = await world.addAccount();
+  await world.addWebhook(account, shop.url, ['payment.purchase', 'payment.refund']);
+  await world.start();
+  const payment = await world.change(account);
+  await world.change(account, 'payment.refund', payment);
+  await world.change(account, 'payment.refund', payment);
+  const sequences = (await shop.has(3)).map(({ json }) => json.sequence);
+  expect(sequences.sort()).toEqual([1, 2, 3]);
+});
+
+it('tries again after an error, a redirect and silence, and signs each try anew under the same id.', async () => {
+  const shop = await receiver((response, message, nth) => {
+    if (nth === 1) response.writeHead(500).end('no');
+    else if (nth === 2) response.writeHead(307, { location: '/elsewhere' }).end();
+    else if (nth > 3) status(200)(response, message, nth);
+  });
+  const account = await world.addAccount();
+  const { secret } = await world.addWebhook(account, shop.url);
+  await world.start();
+  await world.change(account);
+  expect(await settled()).toMatchObject([{ status: 'DELIVERED', attempts: 4, error: null }]);
+  expect(world.results).toEqual(['HTTP_STATUS', 'HTTP_STATUS', 'TIMEOUT', 'DELIVERED']);
+  expect(shop.received.map(({ json }) => json.retry)).toEqual([0, 1, 2, 3]);
+  expect(new Set(shop.received.map(({ json }) => json.id)).size).toBe(1);
+  for (const message of shop.received) verify(secret, message);
+});
+
+it('keeps what no try has brought as failed, and marks the webhook as failing until one succeeds.', async () => {
+  const shop = await receiver(status(503));
+  const account = await world.addAccount();
+  await world.addWebhook(account, shop.url);
+  await world.start();
+  await world.change(account);
+  expect(await settled()).toMatchObject([
+    { status: 'FAILED', attempts: 4, error: 'HTTP_STATUS', response_status: 503 },
+  ]);
+  const failing = () => world.tables.query('SELECT failing_since IS NOT NULL AS failing FROM webhook');
+  expect(await failing()).toEqual([{ failing: true }]);
+  shop.answer(status(200));
+  await world.change(account);
+  await settled(2);
+  expect(await failing()).toEqual([{ failing: false }]);
+});
+
+it('turns a webhook off when its receiver answers 410, and ends its open deliveries.', async () => {
+  const shop = await receiver(status(500));
+  const account = await world.addAccount();
+  await world.addWebhook(account, shop.url);
+  await world.start({ retryScheduleS: [60] });
+  await world.change(account);
+  await shop.has(1);
+  shop.answer(status(410));
+  await world.change(account);
+  await shop.has(2);
+  expect(await settled(2)).toMatchObject([
+    { status: 'FAILED', error: 'WEBHOOK_OFF' },
+    { status: 'FAILED', error: 'HTTP_STATUS', response_status: 410 },
+  ]);
+  expect(await world.tables.query('SELECT active, disabled_reason FROM webhook')).toEqual([
+    { active: false, disabled_reason: 'GONE' },
+  ]);
+  await world.change(account);
+  expect(await world.tables.query('SELECT count(*)::int AS n FROM event')).toEqual([{ n: 2 }]);
+});
+
+it('signs with two secrets while they are changed, and with the new one alone after that.', async () => {
+  const shop = await receiver();
+  const account = await world.addAccount();
+  const { webhook, secret: old } = await world.addWebhook(account, shop.url);
+  const { secret } = await rotateSecret(world.deps, account, webhook.id);
+  await world.start();
+  await world.change(account);
+  const [both] = await shop.has(1);
+  if (!both) throw new Error('nothing was received');
+  verify(old, both);
+  verify(secret, both);
+  await world.tables.query("UPDATE webhook SET previous_secret_until = now() - interval '1 s'");
+  await world.change(account);
+  const alone = (await shop.has(2))[1];
+  if (!alone) throw new Error('nothing was received');
+  verify(secret, alone);
+  expect(() => verify(old, alone)).toThrow();
+});
+
+it('keeps no secret in the clear.', async () => {
+  const account = await world.addAccount();
+  const { webhook, secret } = await world.addWebhook(account, 'http://127.0.0.1:9/');
+  const { secret: next } = await rotateSecret(world.deps, account, webhook.id);
+  const stored = JSON.stringify(await world.tables.query('SELECT * FROM webhook'));
+  for (const shown of [secret, next]) {
+    expect(shown).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/);
+    expect(stored).not.toContain(shown.slice('whsec_'.length));
+  }
+});
+
+it('delivers to others at once while receivers hang, drip and send without end.', async () => {
+  const silent = await Promise.all(Array.from({ length: 3 }, () => receiver(NO_ANSWER)));
+  const drip = await receiver((response) => {
+    response.writeHead(200);
+    const timer = setInterval(() => response.write('.'), 20);
+    response.once('close', () => clearInterval(timer));
+  });
+  const sizes: number[] = [];
+  const endless = await receiver((response, _message, nth) => {
+    response.writeHead(200);
+    const send = () => {
+      for (let more = true; more && !response.destroyed && (sizes[nth] ?? 0) < 10e6; ) {
+        sizes[nth] = (sizes[nth] ?? 0) + 64 * 1024;
+        more = response.write(Buffer.alloc(64 * 1024));
+      }
+    };
+    response.on('drain', send);
+    send();
+  });
+  const account = await world.addAccount();
+  for (const { url } of [...silent, drip, endless]) await world.addWebhook(account, url);
+  const well = await receiver();
+  const other = await world.addAccount();
+  await world.addWebhook(other, well.url);
+  await world.start({ timeoutMs: 5_000, leaseS: 10, concurrency: 8, failingConcurrency: 2 });
+  for (let i = 0; i < 20; i++) await world.change(account);
+  for (const { has } of [...silent, drip, endless]) await has(1);
+  const startedMs = performance.now();
+  await world.change(other);
+  await well.has(1);
+  expect(performance.now() - startedMs).toBeLessThan(2_500);
+  for (const { open } of silent) expect(open().most).toBeLessThanOrEqual(8);
+  // A 2xx status is what counts, and little more than what the sockets hold was read after it.
+  await vi.waitFor(
+    () => expect(world.results.filter((result) => result === 'DELIVERED').length).toBeGreaterThan(40),
+    15_000,
+  );
+  expect(sizes.filter((size) => size > 0).length).toBeGreaterThan(15);
+  expect(Math.max(...sizes.filter((size) => size > 0))).toBeLessThan(8e6);
+});

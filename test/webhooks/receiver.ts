@@ -1,0 +1,89 @@
+import http, { type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import { Webhook } from 'standardwebhooks';
+import { expect, vi } from 'vitest';
+
+/** A message as a receiver got it. */
+export type Received = {
+  readonly headers: Readonly<Record<string, string>>;
+  readonly text: string;
+  // biome-ignore lint/suspicious/noExplicitAny: whatever was sent, to be held against what is expected.
+  readonly json: any;
+};
+
+/** Answers a message, or leaves it unanswered. */
+export type Answer = (response: ServerResponse, received: Received, nth: number) => void;
+
+/** A merchant's server, on a real socket. */
+export type Receiver = {
+  readonly url: string;
+  readonly port: number;
+  readonly received: readonly Received[];
+  /** Answers so from now on. */
+  answer(answer: Answer): void;
+  /** Waits until so many messages have come. */
+  has(count: number): Promise<readonly Received[]>;
+  /** How many requests are under way now, and were at most. */
+  readonly open: () => { now: number; most: number };
+  close(): Promise<void>;
+};
+
+/** Answers with a status. */
+export const status =
+  (code: number): Answer =>
+  (response) => {
+    response.writeHead(code).end();
+  };
+
+export const NO_ANSWER: Answer = () => {};
+
+/** Starts a receiver that answers 204 until it is told otherwise. */
+export async function startReceiver(first: Answer = status(204)): Promise<Receiver> {
+  const received: Received[] = [];
+  const sockets = new Set<Socket>();
+  let answer = first;
+  let now = 0;
+  let most = 0;
+  const server = http.createServer(async (request: IncomingMessage, response) => {
+    now += 1;
+    most = Math.max(most, now);
+    response.once('close', () => {
+      now -= 1;
+    });
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk);
+    const text = Buffer.concat(chunks).toString();
+    const one = { headers: request.headers as Record<string, string>, text, json: JSON.parse(text) };
+    received.push(one);
+    answer(response, one, received.length);
+  });
+  server.on('connection', (socket) => {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}/hook`,
+    port,
+    received,
+    answer: (next) => {
+      answer = next;
+    },
+    has: async (count) => {
+      await vi.waitFor(() => expect(received.length).toBeGreaterThanOrEqual(count), { timeout: 20_000 });
+      return received;
+    },
+    open: () => ({ now, most }),
+    close: () =>
+      new Promise<void>((resolve) => {
+        server.close(() => resolve());
+        for (const socket of sockets) socket.destroy();
+      }),
+  };
+}
+
+/** Verifies a message as its receiver does, with the scheme's own library. @throws when it is not genuine. */
+export function verify(secret: string, { text, headers }: Received): unknown {
+  return new Webhook(secret).verify(text, headers);
+}

@@ -1,0 +1,144 @@
+import { spawn } from 'node:child_process';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { openDatabase } from '#src/store/database.ts';
+import { deleteOldEvents } from '#src/store/outbox.ts';
+import { redeliverAllFailed, redeliverOne } from '#src/webhooks/manage-deliveries.ts';
+import { NO_ANSWER, type Receiver, startReceiver, status } from './receiver.ts';
+import { openWebhookWorld, type WebhookWorld } from './webhook-world.ts';
+
+let world: WebhookWorld;
+let shop: Receiver;
+let account: string;
+let webhookId: string;
+
+beforeEach(async () => {
+  world = await openWebhookWorld();
+  shop = await startReceiver();
+  account = await world.addAccount();
+  webhookId = (await world.addWebhook(account, shop.url)).webhook.id;
+});
+afterEach(async () => {
+  await shop.close();
+  await world.close();
+});
+
+const count = async (where: string) =>
+  (await world.tables.query(`SELECT count(*)::int AS n FROM delivery WHERE ${where}`))[0]?.n;
+const delivered = (n: number) =>
+  vi.waitFor(async () => expect(await count("status = 'DELIVERED'")).toBe(n), 20_000);
+
+it('delivers by another replica what one that was killed had taken.', async () => {
+  shop.answer(NO_ANSWER);
+  const child = spawn(
+    process.execPath,
+    [
+      join(import.meta.dirname, 'replica.ts'),
+      world.databaseUrl,
+      Buffer.from(world.vaultKey).toString('base64'),
+    ],
+    { stdio: 'inherit' },
+  );
+  const ended = new Promise((resolve) => child.once('exit', resolve));
+  await world.change(account);
+  await shop.has(1);
+  child.kill('SIGKILL');
+  await ended;
+  shop.answer(status(200));
+  await world.start();
+  await delivered(1);
+  expect(shop.received.map(({ json }) => json.id)).toEqual([
+    shop.received[0]?.json.id,
+    shop.received[0]?.json.id,
+  ]);
+  expect(await count('attempts = 2')).toBe(1);
+}, 40_000);
+
+it('delivers once although two replicas look for work.', async () => {
+  await world.start();
+  await world.start();
+  for (let i = 0; i < 50; i++) await world.change(account);
+  await delivered(50);
+  expect(shop.received).toHaveLength(50);
+  expect(new Set(shop.received.map(({ json }) => json.id)).size).toBe(50);
+  expect(world.errors).toEqual([]);
+});
+
+it('delivers what was written while no worker ran, and what the job queue has lost.', async () => {
+  await world.change(account);
+  const first = await world.start({ overdueIntervalMs: 60_000 });
+  await delivered(1);
+  await first.stop();
+  await world.change(account);
+  const { rowCount } = {
+    rowCount: (await world.tables.query('SELECT id FROM event WHERE relayed_at IS NULL')).length,
+  };
+  expect(rowCount).toBe(1);
+  // As a replica leaves it that dies between the relay and its wake-up.
+  await world.tables.query(`
+    WITH e AS (UPDATE event SET relayed_at = now() WHERE relayed_at IS NULL RETURNING account_id, id)
+    INSERT INTO delivery (account_id, id, webhook_id, event_id)
+    SELECT account_id, gen_random_uuid(), '${webhookId}', id FROM e`);
+  await world.tables.query('DELETE FROM job_queue.job');
+  await world.start();
+  await delivered(2);
+});
+
+it('sends again by hand one delivery, or all that failed since a time.', async () => {
+  shop.answer(status(500));
+  await world.start({ retryScheduleS: [] });
+  await world.change(account);
+  await vi.waitFor(async () => expect(await count("status = 'FAILED'")).toBe(1), 10_000);
+  const since = new Date(Date.now() + 1);
+  await new Promise((resolve) => setTimeout(resolve, 5));
+  for (let i = 0; i < 3; i++) await world.change(account);
+  await vi.waitFor(async () => expect(await count("status = 'FAILED'")).toBe(4), 10_000);
+  shop.answer(status(200));
+  expect(await redeliverAllFailed(world.deps, account, webhookId, since)).toBe(3);
+  await delivered(3);
+  const [failed] = await world.tables.query("SELECT id FROM delivery WHERE status = 'FAILED'");
+  const again = await redeliverOne(world.deps, account, String(failed?.id), '');
+  expect(again).toMatchObject({ status: 'PENDING', webhookId });
+  await delivered(4);
+  const redelivered = await redeliverOne(world.deps, account, again.id, webhookId);
+  expect(redelivered.status).toBe('PENDING');
+  await shop.has(9);
+  await delivered(4);
+  const other = await world.addAccount();
+  await expect(redeliverOne(world.deps, other, again.id, '')).rejects.toMatchObject({
+    reason: 'DELIVERY_NOT_FOUND',
+  });
+});
+
+it('sends nothing more to a webhook that was removed while its deliveries were open.', async () => {
+  await world.change(account);
+  const worker = await world.start();
+  await delivered(1);
+  await worker.stop();
+  await world.change(account);
+  await world.tables.query('DELETE FROM webhook');
+  await world.start();
+  await vi.waitFor(
+    async () => expect(await world.tables.query('SELECT id FROM event WHERE relayed_at IS NULL')).toEqual([]),
+    10_000,
+  );
+  expect(await count('due_at IS NOT NULL')).toBe(0);
+  expect(shop.received).toHaveLength(1);
+});
+
+it('ages out events and deliveries, and leaves the younger ones.', async () => {
+  await world.change(account);
+  const worker = await world.start();
+  await delivered(1);
+  await worker.stop();
+  for (const table of ['event', 'delivery']) {
+    await world.tables.query(`UPDATE ${table} SET created_at = now() - interval '31 days'`);
+  }
+  await world.change(account);
+  const database = openDatabase({ url: world.databaseUrl, maxConnections: 1, log: { warn: () => {} } });
+  expect(await deleteOldEvents(database, 30, 100)).toBe(2);
+  expect(await deleteOldEvents(database, 30, 100)).toBe(0);
+  await database.close();
+  expect(await world.tables.query('SELECT relayed_at FROM event')).toEqual([{ relayed_at: null }]);
+  expect(await count('true')).toBe(0);
+});

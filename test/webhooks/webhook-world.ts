@@ -1,0 +1,115 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { create } from '@bufbuild/protobuf';
+import { pino } from 'pino';
+import { PaymentSchema } from '#gen/payments/v1/payment_pb.js';
+import { encodeRecord } from '#src/payments/stored-record.ts';
+import { insertAccount } from '#src/store/accounts.ts';
+import { openDatabase } from '#src/store/database.ts';
+import { insertEventCte } from '#src/store/outbox.ts';
+import { cardVault } from '#src/vault/card-vault.ts';
+import { addWebhook, type ManageDeps, type WebhookWithSecret } from '#src/webhooks/manage-webhooks.ts';
+import {
+  DEFAULT_SETTINGS,
+  startWebhooks,
+  type WebhookSettings,
+  type Webhooks,
+} from '#src/webhooks/start-webhooks.ts';
+import { createTestDatabase } from '../support/database.ts';
+import { openTables, type Tables } from '../support/tables.ts';
+
+/** A database with accounts, and workers that send their events. */
+export type WebhookWorld = {
+  readonly databaseUrl: string;
+  readonly vaultKey: Uint8Array;
+  readonly tables: Tables;
+  readonly deps: ManageDeps;
+  /** What the workers have reported. */
+  readonly errors: unknown[];
+  readonly results: string[];
+  addAccount(): Promise<string>;
+  addWebhook(accountId: string, url: string, events?: readonly string[]): Promise<WebhookWithSecret>;
+  /** Starts a replica's worker. */
+  start(settings?: Partial<WebhookSettings>): Promise<Webhooks>;
+  /** Changes a payment, in one statement with its event. @returns the payment's id. */
+  change(accountId: string, type?: string, paymentId?: string): Promise<string>;
+  close(): Promise<void>;
+};
+
+/** Settings under which nothing waits for long. */
+export const QUICK: WebhookSettings = {
+  ...DEFAULT_SETTINGS,
+  allowPrivate: true,
+  timeoutMs: 500,
+  leaseS: 1,
+  relayIntervalMs: 50,
+  overdueIntervalMs: 200,
+  retryScheduleS: [0.05, 0.1, 0.2],
+};
+
+const CHANGE = {
+  name: 'change',
+  text: `
+    WITH changed AS (
+      INSERT INTO payment (account_id, id, idempotency_key, request_hash, status, record, event_sequence)
+      VALUES ($1, $2::uuid, ($2::uuid)::text, '', 'SUCCEEDED', $3, 1)
+      ON CONFLICT (id) DO UPDATE SET record = $3, event_sequence = payment.event_sequence + 1
+      RETURNING account_id, id, event_sequence
+    ), ${insertEventCte({ changed: 'changed', type: '$4::text', record: '$3' })}
+    SELECT EXISTS (SELECT FROM event) AS event FROM changed`,
+};
+
+/** Opens a world. Nothing is sent before a worker is started. */
+export async function openWebhookWorld(): Promise<WebhookWorld> {
+  const owned = await createTestDatabase();
+  const log = pino({ level: 'silent' });
+  const database = openDatabase({ url: owned.url, maxConnections: 8, log });
+  const tables = await openTables(owned.url);
+  const vaultKey = randomBytes(32);
+  const vault = cardVault(new Map([['test-1', vaultKey]]));
+  const workers: Webhooks[] = [];
+  const errors: unknown[] = [];
+  const results: string[] = [];
+  const wake: ManageDeps['wake'] = (webhook) => workers.at(-1)?.wake(webhook);
+  const deps: ManageDeps = { database, vault, allowPrivate: true, newId: randomUUID, wake };
+  return {
+    databaseUrl: owned.url,
+    vaultKey,
+    tables,
+    deps,
+    errors,
+    results,
+    async addAccount() {
+      const id = randomUUID();
+      await insertAccount(database, { id, name: 'test', secretAlways: false });
+      return id;
+    },
+    addWebhook: (accountId, url, events = ['payment.purchase']) =>
+      addWebhook(deps, accountId, { url, events, description: '' }),
+    async start(settings = {}) {
+      const worker = await startWebhooks({
+        database,
+        vault,
+        observer: {
+          delivered: (_webhook, { result }) => results.push(result),
+          turnedOff: () => {},
+          failed: (error) => errors.push(error),
+        },
+        settings: { ...QUICK, ...settings },
+      });
+      workers.push(worker);
+      return worker;
+    },
+    async change(accountId, type = 'payment.purchase', paymentId = randomUUID()) {
+      const record = encodeRecord(create(PaymentSchema, { id: paymentId, accountId, description: type }));
+      const { rows } = await database.query<{ event: boolean }>(CHANGE, [accountId, paymentId, record, type]);
+      if (rows[0]?.event) workers.at(-1)?.eventWritten();
+      return paymentId;
+    },
+    async close() {
+      await Promise.all(workers.map((worker) => worker.stop()));
+      await tables.close();
+      await database.close();
+      await owned.drop();
+    },
+  };
+}
