@@ -266,17 +266,14 @@ const FINISH = {
     FROM locked LEFT JOIN attempt ON true LEFT JOIN finished ON true`,
 };
 
+type FinishRow = { found: number; response: Buffer | null; response_record: Buffer | null; event: boolean };
+
 /** Finishes an operation and its payment, in one statement and one commit. */
 export async function finishOperation(
   database: Database,
   finish: OperationFinish,
 ): Promise<FinishedOperation> {
-  const { rows } = await database.query<{
-    found: number;
-    response: Buffer | null;
-    response_record: Buffer | null;
-    event: boolean;
-  }>(FINISH, [
+  const { rows } = await database.query<FinishRow>(FINISH, [
     finish.accountId,
     finish.paymentId,
     finish.transactionId,

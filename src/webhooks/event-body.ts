@@ -2,7 +2,7 @@ import { PaymentSchema } from '#gen/payments/v1/payment_pb.js';
 import { decodeRecord } from '#src/payments/stored-record.ts';
 import type { TakenDelivery } from '#src/store/deliveries.ts';
 import { jsonEncoder } from '#src/wire/wire-json-encode.ts';
-import { TEST_EVENT_TYPE } from './event-types.ts';
+import { TEST_EVENT_TYPE } from './events.ts';
 
 const encodePayment = jsonEncoder(PaymentSchema);
 const VERSION = 2;

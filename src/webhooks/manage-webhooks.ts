@@ -15,7 +15,7 @@ import {
   type WebhookChange,
 } from '#src/store/webhooks.ts';
 import { isPublicAddress } from './address-guard.ts';
-import { EVENT_TYPES } from './event-types.ts';
+import { EVENT_TYPES } from './events.ts';
 import { newSigningSecret, type SecretVault } from './signing-secret.ts';
 
 /** What managing webhooks needs. */
