@@ -1,6 +1,6 @@
 import countryCodes from 'i18n-iso-countries/codes.json' with { type: 'json' };
 import type { Decimal } from '#gen/google/type/decimal_pb.js';
-import type { Airline, Order } from '#gen/payments/v1/additional_data_pb.js';
+import type { Airline, Order, OrderItem } from '#gen/payments/v1/additional_data_pb.js';
 import type { Address, CustomerPayer } from '#gen/payments/v1/customer_payer_pb.js';
 import type { PaymentMethodInput } from '#gen/payments/v1/payment_method_pb.js';
 import {
@@ -168,7 +168,17 @@ function checkOrder(report: Report, order: Order, currency: string): void {
   checkMoney(report, `${field}.shipping_amount`, order.shippingAmount, currency);
   for (const [i, item] of order.items.entries()) {
     checkMoney(report, `${field}.items[${i}].unit_amount`, item.unitAmount, currency);
+    checkQuantity(report, `${field}.items[${i}].quantity`, item);
   }
+}
+
+/** A quantity that is not whole, such as 1.5; it is no money, so it may have any number of decimals. */
+function checkQuantity(report: Report, field: string, item: OrderItem): void {
+  const decimal = item.quantityDecimal?.value;
+  if (decimal === undefined) return;
+  if (item.quantity !== undefined) report(field, 'NOT_ALLOWED', 'must not be sent with quantity_decimal');
+  if (!isDecimal(decimal)) report(field, 'INVALID_FORMAT', 'must be a decimal number without exponent');
+  else if (decimal.startsWith('-')) report(field, 'OUT_OF_RANGE', 'must be zero or more');
 }
 
 function checkAirline(report: Report, airline: Airline, currency: string): void {

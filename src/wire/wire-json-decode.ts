@@ -7,10 +7,10 @@ import {
   type MessageShape,
   ScalarType,
 } from '@bufbuild/protobuf';
-import { or_boolean } from '#gen/payments/v1/json_options_pb.js';
+import { fraction_of, or_boolean } from '#gen/payments/v1/json_options_pb.js';
 import { invalidParameters, ServiceError } from '#src/service-error.ts';
 import { maxItems, tooManyItems } from './list-limits.ts';
-import { isJsonObject } from './parse-json.ts';
+import { isJsonObject, RawNumber } from './parse-json.ts';
 import { type Faults, isFull, locateFaults, noteFault, type Read } from './wire-json-faults.ts';
 import { enumReader, readTextOrBoolean, scalarReader } from './wire-json-scalars.ts';
 import { wellKnownReader } from './wire-json-well-known.ts';
@@ -60,6 +60,10 @@ export function jsonDecoder<Desc extends DescMessage>(
 
 type FieldReader = {
   readonly field: DescField;
+  /** The member that it is read from. */
+  readonly name: string;
+  /** Reads numbers that are not whole, for an integer that has another field for them. */
+  readonly fraction?: FieldReader;
   readonly read: Read;
   /** An empty text, which many forms and languages send for nothing, is an absent field. */
   readonly emptyIsAbsent: boolean;
@@ -84,9 +88,15 @@ function messageReader(desc: DescMessage, dialect: Dialect): Read {
   dialect.readers.set(desc, read);
   for (const field of desc.fields) {
     const emptyIsAbsent = !dialect.rejectUnknown && !takesText(field);
-    const reader = { field, read: valueReader(field, dialect), emptyIsAbsent };
+    const reader = { field, name: field.name, read: valueReader(field, dialect), emptyIsAbsent };
+    const wholeName = getOption(field, fraction_of);
+    const whole = fields.get(wholeName);
+    if (whole) {
+      const either = { ...whole, fraction: { ...reader, name: wholeName } };
+      for (const [name, known] of fields) if (known === whole) fields.set(name, either);
+    }
     if (dialect.protobufJson) fields.set(field.jsonName, reader);
-    fields.set(field.name, reader);
+    if (dialect.protobufJson || !whole) fields.set(field.name, reader);
   }
   return read;
 }
@@ -102,7 +112,8 @@ function takesText(field: DescField): boolean {
 
 function readField(reader: FieldReader, json: unknown, message: Message, faults: Faults): void {
   if (json === null || (json === '' && reader.emptyIsAbsent)) return;
-  const { field, read } = reader;
+  const { fraction = reader, name } = reader;
+  const { field, read } = isFraction(json) ? fraction : reader;
   const members = message as unknown as Record<string, unknown>;
   const { oneof, localName } = field;
   if (oneof && (members[oneof.localName] as { case?: string }).case !== undefined) {
@@ -115,9 +126,14 @@ function readField(reader: FieldReader, json: unknown, message: Message, faults:
   }
   const count = faults.length;
   const value = read(json, faults);
-  if (faults.length > count) locateFaults(faults, count, field.name);
+  if (faults.length > count) locateFaults(faults, count, name);
   if (oneof) members[oneof.localName] = { case: localName, value };
   else members[localName] = value;
+}
+
+function isFraction(json: unknown): boolean {
+  if (json instanceof RawNumber) return !/^-?\d+(?:\.0*)?$/.test(json.source);
+  return typeof json === 'number' && !Number.isInteger(json);
 }
 
 function noteUnknown(name: string, faults: Faults): void {

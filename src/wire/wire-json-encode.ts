@@ -10,7 +10,7 @@ import {
 } from '@bufbuild/protobuf';
 import { FeatureSet_FieldPresence, type Timestamp } from '@bufbuild/protobuf/wkt';
 import type { Decimal } from '#gen/google/type/decimal_pb.js';
-import { null_when_empty, omit_when_empty } from '#gen/payments/v1/json_options_pb.js';
+import { fraction_of, null_when_empty, omit_when_empty } from '#gen/payments/v1/json_options_pb.js';
 
 /**
  * Appends a value to the text. Everything is appended to one text, from left to right, and what is constant is joined
@@ -50,7 +50,8 @@ function messageAppender(desc: DescMessage): Append {
   };
   // Known before its fields are compiled, since a message may contain itself.
   appenders.set(desc, append);
-  for (const [i, field] of desc.fields.entries()) fields.push(fieldAppender(field, i === 0 ? '{' : ','));
+  const told = desc.fields.filter((field) => getOption(field, fraction_of) === '');
+  for (const [i, field] of told.entries()) fields.push(fieldAppender(field, i === 0 ? '{' : ','));
   if (fields.length === 0) fields.push((text) => `${text}{`);
   return append;
 }
@@ -72,6 +73,16 @@ function fieldAppender(field: DescField, separator: string): Append<Members> {
   }
   if (getOption(field, omit_when_empty)) {
     return (text, message) => (message[localName] === '' ? text : append(text, message[localName]));
+  }
+  const fraction = field.parent.fields.find((other) => getOption(other, fraction_of) === field.name);
+  if (fraction) {
+    const appendFraction = valueAppender(fraction, prefix);
+    return (text, message) => {
+      const decimal = message[fraction.localName];
+      if (decimal !== undefined) return appendFraction(text, decimal);
+      const value = message[localName];
+      return value === undefined ? text + unset : append(text, value);
+    };
   }
   return (text, message) => {
     const value = message[localName];

@@ -135,3 +135,25 @@ it('has words for every pattern of the contract', () => {
   expect(patterns.length).toBeGreaterThan(20);
   expect(patterns.filter((pattern) => !words.includes(`'${pattern}'`))).toEqual([]);
 });
+
+const QUANTITY = 'additional_data.order.items[0].quantity';
+
+it.each([
+  [1.5, '1.5'],
+  [0.333, '0.333'],
+  [2, '2'],
+  [0, '0'],
+  [0.1234567890123456, '0.1234567890123456'],
+])('takes the quantity %s, and tells it so, over every protocol', async (sent, told) => {
+  for (const protocol of PROTOCOLS) {
+    const reply = await clients.create(protocol, withField(cardPayment(), QUANTITY, sent), headersOne());
+    expect({ protocol, reason: reply.reason, fields: reply.fields }).toMatchObject({ reason: undefined });
+    expect(reply.record).toContain(`"quantity":${told},`);
+    expect(reply.record).not.toContain('quantity_decimal');
+  }
+});
+
+it.each([-0.5, '1.5'])('refuses the quantity %j by its name', async (sent) => {
+  const { fields } = await clients.create('rest', withField(cardPayment(), QUANTITY, sent), headersOne());
+  expect(fields.map(({ field }) => field)).toEqual([QUANTITY]);
+});

@@ -4,6 +4,7 @@ import {
   type DescField,
   type DescMessage,
   equals,
+  getOption,
   type Message,
   ScalarType,
 } from '@bufbuild/protobuf';
@@ -15,6 +16,8 @@ import {
 } from '@bufbuild/protobuf/wkt';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { DecimalSchema } from '#gen/google/type/decimal_pb.js';
+import { fraction_of } from '#gen/payments/v1/json_options_pb.js';
 import { PaymentSchema } from '#gen/payments/v1/payment_pb.js';
 import { CreatePaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
 import { ServiceError } from '#src/service-error.ts';
@@ -104,12 +107,18 @@ function elements(field: DescField): fc.Arbitrary<unknown> {
 /** JSON has no minus zero that survives being written. */
 const jsonAsParsed = (value: unknown) => JSON.parse(JSON.stringify(value));
 
-/** Fills the enums, which JSON cannot say to be unspecified. */
+/** Fills the enums, which JSON cannot say to be unspecified, and leaves one of two fields that are one member. */
 function specified<M extends Message>(desc: DescMessage, message: M): M {
   const members = message as Record<string, unknown>;
   for (const field of desc.fields) {
     const { localName } = field;
     if (field.fieldKind === 'enum' && members[localName] === 0) members[localName] = 1;
+    const whole = desc.fields.find(({ name }) => name === getOption(field, fraction_of));
+    if (whole && members[localName]) {
+      // The two are one member in JSON: which of them is set is told by whether the number is whole.
+      members[localName] = create(DecimalSchema, { value: '1.25' });
+      members[whole.localName] = undefined;
+    }
     const inner = field.fieldKind === 'message' && !field.oneof ? members[localName] : undefined;
     if (field.fieldKind === 'message' && inner && !field.message.typeName.startsWith('google.')) {
       specified(field.message, inner as Message);

@@ -118,6 +118,8 @@ export declare type OrderItem = Message<"payments.v1.OrderItem"> & {
   name?: string | undefined;
 
   /**
+   * Where it is whole.
+   *
    * @generated from field: optional int32 quantity = 3;
    */
   quantity?: number | undefined;
@@ -150,6 +152,13 @@ export declare type OrderItem = Message<"payments.v1.OrderItem"> & {
    * @generated from field: optional string manufacture_part_number = 8;
    */
   manufacturePartNumber?: string | undefined;
+
+  /**
+   * The quantity where it is not whole, such as 1.5 kilograms; then quantity is not set. In REST JSON it is `quantity`.
+   *
+   * @generated from field: optional google.type.Decimal quantity_decimal = 9;
+   */
+  quantityDecimal?: Decimal | undefined;
 };
 
 /**

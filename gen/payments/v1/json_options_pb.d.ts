@@ -31,3 +31,10 @@ export declare const omit_when_empty: GenExtension<FieldOptions, boolean>;
  */
 export declare const or_boolean: GenExtension<FieldOptions, boolean>;
 
+/**
+ * A decimal without a member of its own: what is sent or told as the integer of this name, where it is not whole.
+ *
+ * @generated from extension: string fraction_of = 50004;
+ */
+export declare const fraction_of: GenExtension<FieldOptions, string>;
+
