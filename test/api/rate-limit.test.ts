@@ -19,7 +19,7 @@ function rateLimit(perSecond: number, burst: number) {
   };
 }
 
-const times = (count: number, take: () => number) => Array.from({ length: count }, take);
+const times = (count: number, take: () => number) => Array.from({ length: count }, () => take());
 
 describe('createRateLimit', () => {
   it('allows a burst, then refuses', () => {
