@@ -6,7 +6,10 @@ export const LISTENER_LIMITS = {
   sniffTimeoutMs: 5_000,
   /** HTTP/1.1: from a request's first byte to the end of its headers. */
   headersTimeoutMs: 10_000,
-  /** From a request's headers to the first byte of its body, which an honest client sends right behind them. */
+  /**
+   * From a request's headers to the first byte of its body, which an honest client sends right behind them. Over HTTP/2
+   * the time begins anew while other bodies arrive on the connection, which may take up its window.
+   */
   firstBodyTimeoutMs: 5_000,
   /** From a request's start to its body's last byte: a slow body ends here. The response may take longer. */
   receiveTimeoutMs: 30_000,

@@ -10,6 +10,8 @@ import {
   beginExchange,
   type Connection,
   type Connections,
+  createPeerClock,
+  type PeerClock,
   supervise,
   superviseSession,
 } from './supervise.ts';
@@ -39,17 +41,18 @@ type Handler = Parameters<FastifyServerFactory>[0];
 export function createListener(options: ListenerOptions = {}): Listener {
   const limits = { ...LISTENER_LIMITS, ...options.limits };
   const connections: Connections = new Map();
+  const clock = createPeerClock();
 
   function serverFactory(handler: Handler): http.Server {
     const admitted = admit(handler, limits);
-    const server = createHttp1Server(noteResponses(admitted, connections), options, limits);
+    const server = createHttp1Server(noteResponses(admitted, connections, clock), options, limits);
     const http2Server = createHttp2Server(admitted, limits);
-    routeConnections(server, http2Server, connections, limits, options.tls !== undefined);
+    routeConnections({ server, http2Server, connections, clock, limits, isTls: options.tls !== undefined });
     endSilentConnections(server, connections);
     makeCloseDrain(server, connections, limits.drainTimeoutMs);
     const refuseLate = (socket: Socket) =>
       refuseMalformed('ERR_HTTP_REQUEST_TIMEOUT', socket, connections.get(socket)?.response);
-    server.once('listening', () => server.once('close', supervise(connections, limits, refuseLate)));
+    server.once('listening', () => server.once('close', supervise(connections, clock, limits, refuseLate)));
     return server;
   }
 
@@ -115,14 +118,16 @@ function createHttp2Server(handler: Handler, limits: ListenerLimits): Http2Serve
 }
 
 /** Takes new connections from Node's HTTP/1.1 listener, and gives each to the protocol that it speaks. */
-function routeConnections(
-  server: http.Server,
-  http2Server: Http2Server,
-  connections: Connections,
-  limits: ListenerLimits,
-  tls: boolean,
-): void {
-  const event = tls ? 'secureConnection' : 'connection';
+function routeConnections(deps: {
+  readonly server: http.Server;
+  readonly http2Server: Http2Server;
+  readonly connections: Connections;
+  readonly clock: PeerClock;
+  readonly limits: ListenerLimits;
+  readonly isTls: boolean;
+}): void {
+  const { server, http2Server, connections, clock, limits, isTls } = deps;
+  const event = isTls ? 'secureConnection' : 'connection';
   const serveHttp1 = server.listeners(event);
   server.removeAllListeners(event);
   const serve = (socket: Socket, connection: Connection, isHttp2: boolean) => {
@@ -134,7 +139,7 @@ function routeConnections(
     socket.allowHalfOpen = false;
     http2Server.once('session', (session) => {
       connection.session = session;
-      superviseSession(session, connection, limits);
+      superviseSession(session, connection, clock, limits);
     });
     http2Server.emit('connection', socket);
   };
@@ -142,6 +147,7 @@ function routeConnections(
     const connection: Connection = {
       session: undefined,
       streams: new Map(),
+      isReceiving: false,
       response: undefined,
       unfinished: new Map(),
     };
@@ -151,7 +157,7 @@ function routeConnections(
     socket.on('error', () => {});
     // A TLS handshake may end after the drain has begun.
     if (!server.listening) socket.destroy();
-    else if (tls) serve(socket, connection, (socket as TLSSocket).alpnProtocol === 'h2');
+    else if (isTls) serve(socket, connection, (socket as TLSSocket).alpnProtocol === 'h2');
     else sniff(socket, limits.sniffTimeoutMs, (isHttp2) => serve(socket, connection, isHttp2));
   });
 }
@@ -199,12 +205,12 @@ function refuse(response: ServerResponse, status: number): void {
 }
 
 /** Remembers the responses of each HTTP/1.1 connection until they are finished, and the latest beyond that. */
-function noteResponses(handler: Handler, connections: Connections): Handler {
+function noteResponses(handler: Handler, connections: Connections, clock: PeerClock): Handler {
   return (request, response) => {
     const connection = connections.get(request.socket);
     if (connection) {
       connection.response = response;
-      connection.unfinished.set(response, beginExchange());
+      connection.unfinished.set(response, beginExchange(clock));
     }
     // Connect stops reading a body that is too large: the rest is skipped, since the connection's next request lies behind.
     request[Symbol.asyncIterator] = () => request.iterator({ destroyOnReturn: false });

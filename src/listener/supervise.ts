@@ -3,9 +3,11 @@ import type { ServerHttp2Session, ServerHttp2Stream } from 'node:http2';
 import type { Socket } from 'node:net';
 import type { ListenerLimits } from './listener-limits.ts';
 
-/** A request and its response, until both are over. Times are those of `performance.now()`. */
+/** A request and its response, until both are over. Times are those of the supervision's clock. */
 type Exchange = {
   readonly beganAtMs: number;
+  /** Since when the peer could have sent the first bytes of the body. */
+  bodyDueSinceMs: number;
   /** Since when the peer has not taken what is written; 0 while there is nothing that it could take. */
   unsentSinceMs: number;
 };
@@ -16,6 +18,8 @@ export type Connection = {
   session: ServerHttp2Session | undefined;
   /** HTTP/2: the open streams. */
   readonly streams: Map<ServerHttp2Stream, Exchange>;
+  /** HTTP/2: whether bodies were under way when we last looked. Others may wait for them: all share one window. */
+  isReceiving: boolean;
   /** HTTP/1.1: the latest response, finished or not. */
   response: ServerResponse | undefined;
   /** HTTP/1.1: the responses that are not finished, in the order in which they are sent. */
@@ -34,6 +38,28 @@ const SWEEP_MS = 250;
 /** RFC 9113, section 7. */
 const CANCEL = 8;
 
+/** The clock that peers are held to, in milliseconds: it stands still while the process does. */
+export type PeerClock = {
+  now(): number;
+  /** Tells it that `expectedMs` should have passed since the last time. */
+  tick(expectedMs: number): void;
+};
+
+/** Makes the clock. What came while we stood still lies in the sockets, unread: its sender is not late. */
+export function createPeerClock(): PeerClock {
+  let stoodStillMs = 0;
+  let tickedAtMs = performance.now();
+  return {
+    now: () => performance.now() - stoodStillMs,
+    tick(expectedMs) {
+      const nowMs = performance.now();
+      const lateMs = nowMs - tickedAtMs - expectedMs;
+      if (lateMs > expectedMs) stoodStillMs += lateMs;
+      tickedAtMs = nowMs;
+    },
+  };
+}
+
 /**
  * Ends the requests that do not arrive in time, and the connections or streams whose peer leaves responses untaken: for
  * too long, or too many bytes of them. One timer looks at all connections, so a request costs no timer of its own.
@@ -43,31 +69,36 @@ const CANCEL = 8;
  */
 export function supervise(
   connections: Connections,
+  clock: PeerClock,
   limits: ListenerLimits,
   refuseLate: (socket: Socket) => void,
 ): () => void {
   const shortestMs = Math.min(limits.firstBodyTimeoutMs, limits.receiveTimeoutMs, limits.takeTimeoutMs);
-  const timer = setInterval(
-    () => sweep(connections, limits, refuseLate),
-    Math.min(SWEEP_MS, Math.ceil(shortestMs / 4)),
-  );
+  const everyMs = Math.min(SWEEP_MS, Math.ceil(shortestMs / 4));
+  clock.tick(0);
+  const timer = setInterval(() => {
+    clock.tick(everyMs);
+    sweep(connections, clock.now(), limits, refuseLate);
+  }, everyMs);
   timer.unref();
   return () => clearInterval(timer);
 }
 
 /** Begins to look after an exchange. */
-export function beginExchange(): Exchange {
-  return { beganAtMs: performance.now(), unsentSinceMs: 0 };
+export function beginExchange(clock: PeerClock): Exchange {
+  const beganAtMs = clock.now();
+  return { beganAtMs, bodyDueSinceMs: beganAtMs, unsentSinceMs: 0 };
 }
 
 /** Keeps account of the open streams of an HTTP/2 connection, and ends the connection when it is idle. */
 export function superviseSession(
   session: ServerHttp2Session,
   { streams }: Connection,
+  clock: PeerClock,
   limits: ListenerLimits,
 ): void {
   session.on('stream', (stream) => {
-    streams.set(stream, beginExchange());
+    streams.set(stream, beginExchange(clock));
     stream.once('close', () => streams.delete(stream));
     if (!stream.endAfterHeaders) skipUnreadBody(stream);
   });
@@ -94,8 +125,12 @@ function heldBytes(stream: ServerHttp2Stream): number {
   return Math.max(stream.writableLength, Number(stream.sentHeaders?.['content-length'] ?? 0));
 }
 
-function sweep(connections: Connections, limits: ListenerLimits, refuseLate: (socket: Socket) => void): void {
-  const nowMs = performance.now();
+function sweep(
+  connections: Connections,
+  nowMs: number,
+  limits: ListenerLimits,
+  refuseLate: (socket: Socket) => void,
+): void {
   let unsentBytes = 0;
   const holders: { readonly socket: Socket; readonly bytes: number }[] = [];
   for (const [socket, connection] of connections) {
@@ -118,24 +153,28 @@ function sweep(connections: Connections, limits: ListenerLimits, refuseLate: (so
 }
 
 /** @returns the unsent bytes of the connection; infinitely many when it has to be ended. */
-function sweepStreams({ streams }: Connection, nowMs: number, limits: ListenerLimits): number {
+function sweepStreams(connection: Connection, nowMs: number, limits: ListenerLimits): number {
   let unsentBytes = 0;
-  for (const [stream, exchange] of streams) {
+  let isReceiving = false;
+  for (const [stream, exchange] of connection.streams) {
+    let isLate = false;
+    if (!stream.endAfterHeaders && !stream.readableEnded) {
+      const hasBegun = stream.readableDidRead || stream.readableLength > 0;
+      isReceiving ||= hasBegun;
+      if (connection.isReceiving) exchange.bodyDueSinceMs = nowMs;
+      isLate =
+        nowMs - exchange.beganAtMs > limits.receiveTimeoutMs ||
+        (!hasBegun && nowMs - exchange.bodyDueSinceMs > limits.firstBodyTimeoutMs);
+    }
     const isUnsent = isUntaken(stream);
     if (isUnsent) unsentBytes += heldBytes(stream);
-    const isOverdue = isTakenLate(exchange, isUnsent, nowMs, limits) || isLate(stream, exchange);
-    if (!isOverdue) continue;
+    if (!isTakenLate(exchange, isUnsent, nowMs, limits) && !isLate) continue;
     // A peer that reads nothing does not take the reset either.
     if (stream.closed) return Number.POSITIVE_INFINITY;
     stream.close(CANCEL);
   }
+  connection.isReceiving = isReceiving;
   return unsentBytes;
-
-  function isLate(stream: ServerHttp2Stream, { beganAtMs }: Exchange): boolean {
-    if (stream.endAfterHeaders || stream.readableEnded) return false;
-    const hasBegun = stream.readableDidRead || stream.readableLength > 0;
-    return nowMs - beganAtMs > (hasBegun ? limits.receiveTimeoutMs : limits.firstBodyTimeoutMs);
-  }
 }
 
 /** @returns the unsent bytes of the connection; infinitely many when it has to be ended. */

@@ -1,4 +1,5 @@
 import http2 from 'node:http2';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, vi } from 'vitest';
 import {
   app,
@@ -123,7 +124,7 @@ describe('a response that its client does not take', () => {
     await startWithLarge({ limits: { takeTimeoutMs: 150 } });
     const client = connect('GET /slow HTTP/1.1\r\nHost: a\r\n\r\n', 'GET / HTTP/1.1\r\nHost: a\r\n\r\n');
     await untilOpen();
-    await new Promise((resolve) => setTimeout(resolve, 500));
+    await sleep(500);
     finishSlow();
     await client.has('{"slow":true}');
     await client.has('{"version":"1.1"}');
@@ -182,23 +183,42 @@ describe('a body that does not begin', () => {
     await othersAreServed();
   });
 
-  it('resets its stream over HTTP/2, and one that began keeps its time', async () => {
+  it('resets its stream over HTTP/2, once no other body arrives', async () => {
     await start({ limits: { firstBodyTimeoutMs: 200 } });
     const client = session();
     const headers = { ':path': '/', ':method': 'POST', 'content-type': 'application/json' };
-    const silent = client.request(headers);
-    silent.on('error', () => {});
-    const slow = client.request(headers);
-    let answer = '';
-    slow.on('data', (chunk) => {
-      answer += chunk;
+    const begun = client.request(headers);
+    begun.write('[');
+    // Its body may wait for the one that has begun.
+    const waiting = client.request(headers);
+    waiting.on('error', () => {});
+    let isReset = false;
+    const reset = new Promise<void>((resolve) => {
+      waiting.once('close', () => {
+        isReset = true;
+        resolve();
+      });
     });
-    slow.write('[');
-    await new Promise((resolve) => silent.once('close', resolve));
-    expect(silent.rstCode).toBe(http2.constants.NGHTTP2_CANCEL);
-    slow.end(']');
-    await new Promise((resolve) => slow.once('close', resolve));
-    expect(answer).toBe('[]');
+    await sleep(500);
+    expect(isReset).toBe(false);
+    begun.end(']');
+    expect((await begun.toArray()).join('')).toBe('[]');
+    await reset;
+    expect(waiting.rstCode).toBe(http2.constants.NGHTTP2_CANCEL);
+  });
+});
+
+describe('a stall of our own', () => {
+  it('does not count against a client whose body came meanwhile', async () => {
+    await start({ limits: { firstBodyTimeoutMs: 200 } });
+    const client = connect(
+      'POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n',
+    );
+    await new Promise((resolve) => app.server.once('request', resolve));
+    client.socket.write('[]');
+    const until = performance.now() + 500;
+    while (performance.now() < until);
+    await client.has('HTTP/1.1 200 OK');
   });
 });
 
