@@ -9,6 +9,7 @@ import { createBinTable } from '#src/payments/bin-table.ts';
 import { describeUnaskable } from '#src/payments/open-outcomes.ts';
 import { resolveDataDir } from '#src/postgres/data-dir.ts';
 import { startEmbeddedPostgres } from '#src/postgres/embedded-postgres.ts';
+import { checkKeys } from '#src/server/check-keys.ts';
 import { addSandboxFixtures, SANDBOX_ACCOUNT } from '#src/server/sandbox-fixtures.ts';
 import { createServer } from '#src/server/server.ts';
 import { type Database, openDatabase } from '#src/store/database.ts';
@@ -50,6 +51,7 @@ async function serve(config: Config): Promise<void> {
   ending.push(() => database.close());
   await database.assertDurable(config.allowUnsafeDatabase);
   await migrate(database, join(import.meta.dirname, 'store/migrations'));
+  await checkKeys(database, keys);
   const withFixtures = config.sandbox && storage.dataDir !== undefined;
   if (withFixtures) await addFixtures(database, keys, createBinTable(catalogue.bins));
 

@@ -1,47 +1,81 @@
 /**
- * Every way in which a call is refused, and how each protocol says it. One catalogue, two renderings (api/errors.ts).
+ * Every reason for which a call is refused, and how each protocol says it. One table, two renderings (api/errors.ts).
  * `status` is HTTP's; `rpc` is the name of a google.rpc.Code.
+ *
+ * Unless its sentence says otherwise, nothing was sent to a provider and the idempotency key was not used up.
  */
 export const REASONS = {
+  /** A field is missing or breaks a rule: correct the fields that `errors` names, and send the request again. */
   INVALID_PARAMETERS: { status: 400, rpc: 'InvalidArgument', title: 'Invalid parameters' },
+  /** The body or the path cannot be read as a request, or is nested too deeply: correct how it is encoded. */
   INVALID_REQUEST: { status: 400, rpc: 'InvalidArgument', title: 'Invalid request' },
+  /** The header x-idempotency-key is missing or malformed: send 1 to 255 printable ASCII characters. */
   IDEMPOTENCY_KEY_MISSING: { status: 400, rpc: 'InvalidArgument', title: 'Idempotency key missing' },
+  /** No route or method of the catalogue takes this type, country or currency: offer the payer another way to pay. */
   PAYMENT_METHOD_NOT_AVAILABLE: {
     status: 400,
     rpc: 'InvalidArgument',
     title: 'Payment method not available',
   },
+  /** The account has no stored customer of this id: send the payer's data instead, or another id. */
   CUSTOMER_NOT_FOUND: { status: 400, rpc: 'InvalidArgument', title: 'Customer not found' },
+  /** The account has no checkout session of this id: create one, or leave it out. */
   CHECKOUT_SESSION_NOT_FOUND: { status: 400, rpc: 'InvalidArgument', title: 'Checkout session not found' },
+  /** The account has no stored method of this token and type: ask the payer for the card or wallet again. */
   VAULTED_TOKEN_NOT_FOUND: { status: 400, rpc: 'InvalidArgument', title: 'Vaulted token not found' },
+  /** An operation's amount is more than is left of the payment: ask for no more than the message names. */
   INVALID_AMOUNT: { status: 400, rpc: 'FailedPrecondition', title: 'Invalid amount' },
+  /** An operation names another currency than the payment's: use the payment's. */
   CURRENCY_NOT_ALLOWED: { status: 400, rpc: 'InvalidArgument', title: 'Currency not allowed' },
+  /** The payment's status does not allow the operation: read the payment before you decide what to do. */
   INVALID_STATUS: { status: 400, rpc: 'FailedPrecondition', title: 'Invalid status' },
+  /** The payment's provider cannot do the operation, or not in part: do what the message offers instead. */
   OPERATION_NOT_SUPPORTED: { status: 400, rpc: 'FailedPrecondition', title: 'Operation not supported' },
+  /** A key header is missing or wrong, or this call needs the secret key: check both keys. */
   INVALID_CREDENTIALS: { status: 401, rpc: 'Unauthenticated', title: 'Invalid credentials' },
+  /** The keys are another account's than the request's: use the keys of account_id. */
   AUTHORIZATION_REQUIRED: { status: 403, rpc: 'PermissionDenied', title: 'Authorization required' },
+  /** The account has no payment of this id: check the id and the account. */
   PAYMENT_NOT_FOUND: { status: 404, rpc: 'NotFound', title: 'Payment not found' },
+  /** The payment has no transaction of this id that the operation could act on: check the id. */
   TRANSACTION_NOT_FOUND: { status: 404, rpc: 'NotFound', title: 'Transaction not found' },
+  /** The account has no webhook of this id: check the id and the account. */
   WEBHOOK_NOT_FOUND: { status: 404, rpc: 'NotFound', title: 'Webhook not found' },
+  /** The webhook has no delivery of this id: check the id, or list its deliveries. */
   DELIVERY_NOT_FOUND: { status: 404, rpc: 'NotFound', title: 'Delivery not found' },
+  /** There is no such path or rpc: check the address and the protocol. */
   NOT_FOUND: { status: 404, rpc: 'Unimplemented', title: 'Not found' },
+  /** The path does not take this HTTP method: use one that the header Allow names. */
   METHOD_NOT_ALLOWED: { status: 405, rpc: 'Unimplemented', title: 'Method not allowed' },
+  /** Another operation on the payment has no outcome yet: wait for it, then decide anew. */
   OPERATION_IN_PROGRESS: { status: 409, rpc: 'Aborted', title: 'Operation in progress' },
+  /**
+   * The first call with this key has no response yet; it may have been sent, and the key is in use. Repeat it with the
+   * SAME key until its response comes: under another key it could be charged twice.
+   */
   REQUEST_IN_PROGRESS: { status: 409, rpc: 'Aborted', title: 'Request in progress' },
+  /** The account has as many webhooks as it may: delete one before you create another. */
   WEBHOOK_LIMIT_REACHED: { status: 409, rpc: 'FailedPrecondition', title: 'Webhook limit reached' },
+  /** The webhook is switched off, so nothing is delivered to it: switch it on first. */
   WEBHOOK_OFF: { status: 409, rpc: 'FailedPrecondition', title: 'Webhook is off' },
+  /** The body is larger than the limit, as sent or expanded: send less. */
   REQUEST_TOO_LARGE: { status: 413, rpc: 'ResourceExhausted', title: 'Request too large' },
+  /** The Content-Type or the encoding is not one that is read here: send what the message names. */
   UNSUPPORTED_MEDIA_TYPE: { status: 415, rpc: 'InvalidArgument', title: 'Unsupported media type' },
+  /** The key belongs to an earlier, different request, which stands as it was: give a new request a key of its own. */
   IDEMPOTENCY_KEY_REUSED: { status: 422, rpc: 'FailedPrecondition', title: 'Idempotency key reused' },
+  /** The account calls more often than it may: wait as long as Retry-After says, then repeat the call. */
   RATE_LIMITED: { status: 429, rpc: 'ResourceExhausted', title: 'Too many requests' },
+  /** The service or its database cannot take the call now: repeat it with the same key after Retry-After. */
   SERVICE_UNAVAILABLE: { status: 503, rpc: 'Unavailable', title: 'Service unavailable' },
+  /** A fault of ours; whether anything was sent is not known. Repeat it with the SAME key, and report the request_id. */
   INTERNAL_ERROR: { status: 500, rpc: 'Internal', title: 'Internal error' },
 } as const;
 
-/** Why a payment was refused: a code of the closed list. */
+/** The reason for which a call is refused: a name of the table. */
 export type Reason = keyof typeof REASONS;
 
-/** Why a field is refused. */
+/** The reason for which a field is refused. */
 export type FieldCode =
   | 'REQUIRED'
   | 'INVALID_TYPE'
@@ -54,17 +88,20 @@ export type FieldCode =
 /** A field at fault. `field` is its path (`additional_data.order.items[0].quantity`); `message` never holds its value. */
 export type FieldError = { readonly field: string; readonly code: FieldCode; readonly message: string };
 
-/**
- * A call is refused. But for REQUEST_IN_PROGRESS and INTERNAL_ERROR nothing was sent to a provider. `message` is shown to the caller: it names fields and limits,
- * never a value.
- */
+/** The refusal of a call. Its message is shown to the caller: it names fields and limits, and never repeats a value. */
 export class ServiceError extends Error {
   override readonly name = 'ServiceError';
   readonly reason: Reason;
   readonly fields: readonly FieldError[];
-  /** After how many seconds a retry makes sense. */
+  /** Seconds after which a retry makes sense; undefined where none does without a change. */
   readonly retryAfterS: number | undefined;
 
+  /**
+   * @param message what happened, whether anything was sent, and what to do.
+   * @param options.fields the fields at fault.
+   * @param options.retryAfterS seconds after which a retry makes sense.
+   * @param options.cause what brought it about, for the log only.
+   */
   constructor(
     reason: Reason,
     message: string,
@@ -80,7 +117,7 @@ export class ServiceError extends Error {
 /** One message for every way in which credentials are wrong: it does not reveal which. */
 export const INVALID_CREDENTIALS_MESSAGE = 'public-api-key or private-secret-key is missing or wrong';
 
-/** The refusal of one or more fields. */
+/** Makes the refusal of one or more fields. */
 export function invalidParameters(fields: readonly FieldError[]): ServiceError {
   return new ServiceError('INVALID_PARAMETERS', fields.map((f) => `${f.field}: ${f.message}`).join('; '), {
     fields,

@@ -57,6 +57,16 @@ it('refuses a database whose commits a crash can undo, unless told to take it', 
   expect(stderr).not.toContain('sk_sandbox_one');
 });
 
+it('refuses another hash key than the database was used with, before it serves anything', async () => {
+  const environment = { ...onDatabase, ALLOW_UNSAFE_DATABASE: 'on' };
+  const service = await startService(environment);
+  service.child.kill('SIGTERM');
+  expect((await service.ended).code).toBe(0);
+  expect(await refusal({ ...environment, HASH_KEY: key() })).toMatch(
+    /^HASH_KEY .* is not the one that this database was used with/,
+  );
+});
+
 it('says which port is in use', async () => {
   const other = net.createServer().listen(0, '127.0.0.1');
   await new Promise((resolve) => other.once('listening', resolve));

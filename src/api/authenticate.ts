@@ -63,8 +63,8 @@ export function createAuthenticate(
     const cached = cache.get(publicKey);
     const recalled = cached && check(cached.keys, secret);
     if (recalled && cached.until > performance.now()) return recalled;
-    // Every refusal has read the database once, for an unknown key as for a wrong secret, so that the time it takes
-    // tells them not apart; and a secret that was just issued works at once.
+    // A refusal reads the database once, for an unknown key as for a wrong secret, so that the time it takes does not
+    // tell them apart; and a secret that was just issued works at once. (Only keys that are too long are refused unread.)
     const keys = await limitLookUp(recalled, () => find(publicKey));
     if (keys) {
       if (cache.size >= MAX_CACHED) cache.clear();

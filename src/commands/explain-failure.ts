@@ -2,6 +2,7 @@ import { describeError } from '#src/api/errors.ts';
 import { CatalogueError } from '#src/catalogue/read-catalogue.ts';
 import { ConfigError } from '#src/config.ts';
 import { EmbeddedPostgresError } from '#src/postgres/embedded-postgres-error.ts';
+import { InstallationKeysError } from '#src/server/check-keys.ts';
 import { DatabaseUnavailableError, UnsafeDatabaseError } from '#src/store/database.ts';
 import { MigrationError } from '#src/store/migrate.ts';
 
@@ -17,7 +18,7 @@ export function explainFailure(error: unknown): string {
   return explainListening(error) ?? `${error.message}\n${JSON.stringify(describeError(error))}`;
 }
 
-const IN_THEIR_OWN_WORDS = [ConfigError, MigrationError, EmbeddedPostgresError];
+const IN_THEIR_OWN_WORDS = [ConfigError, MigrationError, EmbeddedPostgresError, InstallationKeysError];
 
 /** The operating system's refusals to listen. */
 function explainListening(

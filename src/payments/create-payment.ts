@@ -41,7 +41,7 @@ export type Caller = {
   readonly secretPresented: boolean;
 };
 
-/** The answer to a call; the same for the same key, ever. */
+/** The response to a call. A key always gets the same one. */
 export type CreatedPayment = {
   readonly record: Payment;
   /** The record as REST answers it, byte for byte. */
@@ -50,12 +50,13 @@ export type CreatedPayment = {
 };
 
 /**
- * Makes a payment, or answers again what was answered under the same key. THE main path: two commits (and one for each
- * further attempt), and no database transaction is open while a provider is called.
+ * Makes a payment, or returns the response that is stored under the same key. THE main path: two commits (and one for
+ * each further attempt), and no database transaction is open while a provider is called.
  *
  * @param request satisfies the rules of its .proto and checkRequest.
- * @throws ServiceError when the payment was refused; REQUEST_IN_PROGRESS when it may stand, and its answer is still to
- *   come under the same key; for every other reason nothing was claimed and nothing was sent.
+ * @throws ServiceError when the payment was refused; REQUEST_IN_PROGRESS when it may stand, and its response is still to
+ *   come under the same key; for every other reason nothing was claimed and nothing was sent by this call.
+ * @throws Error a fault of ours, after which the payment may stand: recovery learns its outcome, and the key its response.
  */
 export async function createPayment(
   deps: PaymentDeps,

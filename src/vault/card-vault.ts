@@ -71,3 +71,11 @@ export function cardVault(keys: VaultKeys): CardVault {
     },
   };
 }
+
+/** What every number sealed under a key begins with, whichever its token: the header's first fields. */
+export function sealedPrefix(keyId: string): string {
+  const header = JSON.stringify({ alg: ALGORITHM, enc: ENCRYPTION, kid: keyId, sub: '' });
+  // Without what base64 spells together with the token: whole groups of three bytes.
+  const fixed = Buffer.from(header.slice(0, -'"}'.length));
+  return fixed.subarray(0, fixed.length - (fixed.length % 3)).toString('base64url');
+}

@@ -66,3 +66,22 @@ export function hashKeys(key: Uint8Array): HashKeys {
     sandboxApiKey: Buffer.from(derive('sandbox api key')).toString('hex'),
   };
 }
+
+const HASH_KEY_NAME = 'hash key';
+const VAULT_KEY_NAME = 'vault key ';
+
+/**
+ * What an installation's keys are recognized by: a value derived from each, from which the key cannot be computed (HKDF).
+ *
+ * @returns the check values, by name.
+ */
+export function keyChecks({ vaultKeys, hashKey }: InstallationKeys): Map<string, Uint8Array> {
+  const derive = (key: Uint8Array) => new Uint8Array(hkdfSync('sha256', key, '', 'check value', 32));
+  const ofVault = [...vaultKeys].map(([id, key]) => [VAULT_KEY_NAME + id, derive(key)] as const);
+  return new Map([[HASH_KEY_NAME, derive(hashKey)], ...ofVault]);
+}
+
+/** The id of the vault key that a check value's name stands for; undefined for the hash key. */
+export function vaultKeyIdOf(name: string): string | undefined {
+  return name.startsWith(VAULT_KEY_NAME) ? name.slice(VAULT_KEY_NAME.length) : undefined;
+}

@@ -221,6 +221,17 @@ describe('a key of a caller with the public key alone', () => {
     expect((await clients.create('rest', walletPayment(), publicOnly(used))).reason).toBeUndefined();
   });
 
+  it('is not looked for when the call needs the secret: the refusal is the same whether it is used or not', async () => {
+    const used = randomUUID();
+    await clients.create('rest', walletPayment(), publicOnly(used));
+    for (const protocol of PROTOCOLS) {
+      for (const key of [used, randomUUID()]) {
+        const reply = await clients.create(protocol, cardPayment(), publicOnly(key));
+        expect([reply.reason, replayed(reply)]).toEqual(['INVALID_CREDENTIALS', null]);
+      }
+    }
+  });
+
   it('is replayed to such callers, on every protocol', async () => {
     const key = randomUUID();
     const first = await clients.create('rest', walletPayment(), publicOnly(key));

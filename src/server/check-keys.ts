@@ -1,0 +1,51 @@
+import type { Database } from '#src/store/database.ts';
+import { countSealedCards, forgetKey, storeKeyChecks } from '#src/store/installation-keys.ts';
+import { sealedPrefix } from '#src/vault/card-vault.ts';
+import { type InstallationKeys, keyChecks, vaultKeyIdOf } from '#src/vault/key-file.ts';
+
+/** The keys are not those that the database was used with. */
+export class InstallationKeysError extends Error {
+  override readonly name = 'InstallationKeysError';
+}
+
+/** How long counting the cards of a missing key may take: it reads the whole table. */
+const COUNT_TIMEOUT_MS = 600_000;
+
+/**
+ * Compares the keys with those that this database was used with before, of which it keeps check values; the first start
+ * stores them. A vault key that is missing is forgotten once no stored card is sealed under it.
+ *
+ * @throws InstallationKeysError for another hash key, another key under a known id, or a missing vault key that stored
+ *   cards need. Then nothing was changed.
+ */
+export async function checkKeys(database: Database, keys: InstallationKeys): Promise<void> {
+  const own = keyChecks(keys);
+  await database.transaction(async (run) => {
+    const known = await storeKeyChecks(run, own);
+    const problems: string[] = [];
+    for (const [name, check] of known) {
+      const ownCheck = own.get(name);
+      const keyId = vaultKeyIdOf(name);
+      if (ownCheck) {
+        if (!Buffer.from(check).equals(ownCheck))
+          problems.push(keyId === undefined ? OTHER_HASH_KEY : otherKey(keyId));
+      } else if (keyId !== undefined) {
+        const cards = await countSealedCards(run, sealedPrefix(keyId));
+        if (cards > 0n) problems.push(missingKey(keyId, cards));
+        else await forgetKey(run, name);
+      }
+    }
+    if (problems.length > 0) throw new InstallationKeysError(problems.join('; '));
+  }, COUNT_TIMEOUT_MS);
+}
+
+const OTHER_HASH_KEY =
+  'HASH_KEY (with the embedded database: "hash" in keys.json) is not the one that this database was used with: retries would be taken for other requests, and card fingerprints would change. Start with the former one';
+
+function otherKey(id: string): string {
+  return `VAULT_KEYS has another key under the id "${id}" than this database was used with: stored cards would not open. Start with the former one, and give a new key an id of its own`;
+}
+
+function missingKey(id: string, cards: bigint): string {
+  return `VAULT_KEYS lacks the key "${id}", which ${cards} stored cards need. Bring it back, and run npm run vault:rotate before you retire it`;
+}

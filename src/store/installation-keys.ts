@@ -1,0 +1,35 @@
+import type { Run } from './database.ts';
+
+/**
+ * Stores the check values of keys that are not known yet.
+ *
+ * @returns the check values of every key that the installation knows, by name: those that were stored before win.
+ */
+export async function storeKeyChecks(
+  run: Run,
+  checks: ReadonlyMap<string, Uint8Array>,
+): Promise<Map<string, Uint8Array>> {
+  await run(
+    `INSERT INTO installation_key (name, check_value) SELECT * FROM unnest($1::text[], $2::bytea[])
+     ON CONFLICT (name) DO NOTHING`,
+    [[...checks.keys()], [...checks.values()]],
+  );
+  const { rows } = await run<{ name: string; check_value: Buffer }>(
+    'SELECT name, check_value FROM installation_key ORDER BY name',
+  );
+  return new Map(rows.map(({ name, check_value }) => [name, check_value]));
+}
+
+/** Forgets a key that nothing needs any more. */
+export async function forgetKey(run: Run, name: string): Promise<void> {
+  await run('DELETE FROM installation_key WHERE name = $1', [name]);
+}
+
+/** Counts the stored cards whose ciphertext begins with a text. Reads the whole table. */
+export async function countSealedCards(run: Run, prefix: string): Promise<bigint> {
+  const { rows } = await run<{ cards: bigint }>(
+    'SELECT count(*) AS cards FROM vaulted_token WHERE starts_with(card_number, $1)',
+    [prefix],
+  );
+  return rows[0]?.cards ?? 0n;
+}

@@ -1,0 +1,92 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { pino } from 'pino';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { Secret } from '#src/secret.ts';
+import { checkKeys } from '#src/server/check-keys.ts';
+import { type Database, openDatabase } from '#src/store/database.ts';
+import { cardVault } from '#src/vault/card-vault.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { openTables, type Tables } from '../support/tables.ts';
+
+const HASH_KEY = randomBytes(32);
+const [OLD, NEW] = [randomBytes(32), randomBytes(32)];
+
+let test: TestDatabase;
+let database: Database;
+let tables: Tables;
+
+beforeEach(async () => {
+  test = await createTestDatabase();
+  database = openDatabase({ url: test.url, maxConnections: 4, log: pino({ level: 'silent' }) });
+  tables = await openTables(test.url);
+});
+afterEach(async () => {
+  await tables?.close();
+  await database?.close();
+  await test?.drop();
+});
+
+/** Starts a replica with these keys. */
+const start = (vaultKeys: Readonly<Record<string, Uint8Array>>, hashKey: Uint8Array = HASH_KEY) =>
+  checkKeys(database, { vaultKeys: new Map(Object.entries(vaultKeys)), hashKey });
+
+const known = () => tables.query('SELECT name FROM installation_key ORDER BY name');
+
+async function storeCard(keyId: string, key: Uint8Array): Promise<string> {
+  const [account, token] = [randomUUID(), randomUUID()];
+  await tables.query("INSERT INTO account (id, name) VALUES ($1, 'Keys')", [account]);
+  const sealed = await cardVault(new Map([[keyId, key]])).seal(new Secret('4111111111111111'), token);
+  await tables.query(
+    "INSERT INTO vaulted_token (id, account_id, type, card, card_number, active) VALUES ($1, $2, 'CARD', '', $3, true)",
+    [token, account, sealed],
+  );
+  return token;
+}
+
+it('takes the keys of the first start, and the same ones ever after, by several replicas at once', async () => {
+  await Promise.all([1, 2, 3].map(() => start({ old: OLD })));
+  await start({ old: OLD });
+  expect(await known()).toEqual([{ name: 'hash key' }, { name: 'vault key old' }]);
+});
+
+it('keeps nothing from which a key could be read', async () => {
+  await start({ old: OLD });
+  const [stored] = await tables.query("SELECT string_agg(check_value, '') AS bytes FROM installation_key");
+  for (const key of [OLD, HASH_KEY]) expect(Buffer.from(stored?.bytes as Buffer).includes(key)).toBe(false);
+});
+
+it('refuses another hash key, and remembers nothing of that start', async () => {
+  await start({ old: OLD });
+  await expect(start({ new: NEW, old: OLD }, randomBytes(32))).rejects.toThrow(/^HASH_KEY .* is not the one/);
+  expect(await known()).toEqual([{ name: 'hash key' }, { name: 'vault key old' }]);
+  await start({ old: OLD });
+});
+
+it('refuses another key under the id of a known one', async () => {
+  await start({ old: OLD });
+  await expect(start({ old: NEW })).rejects.toThrow('VAULT_KEYS has another key under the id "old"');
+});
+
+it('takes a new key beside the old one, and forgets a retired key that no stored card needs', async () => {
+  await start({ old: OLD });
+  await start({ new: NEW, old: OLD });
+  await storeCard('new', NEW);
+  await start({ new: NEW });
+  expect(await known()).toEqual([{ name: 'hash key' }, { name: 'vault key new' }]);
+  await start({ new: NEW, old: randomBytes(32) });
+});
+
+it.each(['o', 'ol', 'old', 'old-', 'old_2', 'another-id'])(
+  'refuses to start without a key that stored cards need, whatever the length of its id: %s',
+  async (id) => {
+    await start({ [id]: OLD, new: NEW });
+    await storeCard(id, OLD);
+    await storeCard(id, OLD);
+    // The ids of these begin alike, and their cards are none of that key.
+    await storeCard(`${id}x`, NEW);
+    await storeCard('new', NEW);
+    const refusal = `VAULT_KEYS lacks the key "${id}", which 2 stored cards need.`;
+    await expect(start({ new: NEW })).rejects.toThrow(refusal);
+    await start({ new: NEW, [id]: OLD });
+  },
+);
