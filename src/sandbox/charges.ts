@@ -1,4 +1,4 @@
-import { randomInt } from 'node:crypto';
+import { randomInt, randomUUID } from 'node:crypto';
 import { type Behaviour, readOrder } from './behaviour.ts';
 import { type Call, newEntry, newId } from './entries.ts';
 import { readCommonDetails, readExpiry, readPage } from './entry-details.ts';
@@ -24,6 +24,7 @@ export const AUTHORIZATION_VALID_MS = 7 * 24 * 60 * 60_000;
 const CHALLENGE_VALID_MS = 15 * 60_000;
 const CURRENCY = /^[A-Z]{3}$/;
 const APPROVED = '00';
+const APPROVE: Behaviour = { kind: 'approve' };
 const MAX_INSTALLMENTS = 99;
 const RETRIEVAL_REFERENCE_NUMBER_RANGE = 10 ** 12;
 const AUTHORIZATION_CODE_RANGE = 36 ** 6;
@@ -55,7 +56,10 @@ export function decideCharge(body: JsonRecord, call: Call, publicUrl: string): D
   const capture = boolean(body, 'capture');
   const card = readCard(object(body, 'card'));
   const order = readOrder(optionalText(body, 'description'));
-  const behaviour = order.behaviour ?? behaviourOf(card.number);
+  // Who passed 3-D Secure elsewhere is not challenged again.
+  const isAuthenticated = optionalObject(body, 'three_d_secure') !== undefined;
+  const byCard = behaviourOf(card.number);
+  const behaviour = order.behaviour ?? (isAuthenticated && byCard.kind === 'challenge' ? APPROVE : byCard);
   const validMs = behaviour.kind === 'challenge' ? CHALLENGE_VALID_MS : AUTHORIZATION_VALID_MS;
   const expiry = {
     status: 'expired',
@@ -77,6 +81,7 @@ export function decideCharge(body: JsonRecord, call: Call, publicUrl: string): D
       installments: integer(body, 'installments', { min: 1, max: MAX_INSTALLMENTS }),
       ...shownDigits(card),
       challenge_url: state.status === 'challenge_required' ? `${publicUrl}/challenge/${id}` : null,
+      soft_descriptor: optionalText(body, 'soft_descriptor') ?? null,
       reference: optionalText(body, 'reference') ?? null,
       description: optionalText(body, 'description') ?? null,
       three_d_secure_setup_id: optionalText(body, 'three_d_secure_setup_id') ?? null,
@@ -135,6 +140,7 @@ export function issuerFields({
     response_message: responseCode ? (RESPONSE_MESSAGES[responseCode] ?? 'Declined') : null,
     authorization_code: status === 'approved' ? randomAuthorizationCode() : null,
     retrieval_reference_number: responseCode ? randomRetrievalReferenceNumber() : null,
+    network_transaction_id: status === 'approved' ? randomNetworkTransactionId() : null,
   };
 }
 
@@ -200,4 +206,9 @@ function randomAuthorizationCode(): string {
 /** ISO 8583 field 37: twelve digits. */
 function randomRetrievalReferenceNumber(): string {
   return randomInt(RETRIEVAL_REFERENCE_NUMBER_RANGE).toString().padStart(12, '0');
+}
+
+/** The card scheme's name of a transaction: fifteen letters and digits. */
+function randomNetworkTransactionId(): string {
+  return `SBX${randomUUID().replaceAll('-', '').slice(0, 12).toUpperCase()}`;
 }

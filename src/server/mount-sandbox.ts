@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import Fastify, { type FastifyInstance } from 'fastify';
 import type { Config } from '#src/config.ts';
 import { sandboxProvider } from '#src/sandbox/sandbox-provider.ts';
@@ -29,18 +30,23 @@ export async function mountSandbox(
 ): Promise<Sandbox> {
   const { config, databaseUrl, address } = options;
   const apiKey = config.environment('SANDBOX_API_KEY') ?? options.apiKey;
+  // The same in every replica that has the same API key.
+  const notificationSecret =
+    config.environment('SANDBOX_NOTIFICATION_SECRET') ??
+    createHash('sha256').update(`notifications ${apiKey}`).digest('hex');
   const provider = {
     prefix: SANDBOX_PREFIX,
     databaseUrl,
     publicUrl: () => config.sandboxPublicUrl ?? `${address()}${SANDBOX_PREFIX}`,
     apiKeys: [apiKey],
+    notificationSecrets: [notificationSecret],
   };
   const door = Fastify({ logger: false });
   await app.register(sandboxProvider, provider);
   await door.register(sandboxProvider, provider);
   return {
     listen: async () => `${await door.listen({ host: '127.0.0.1', port: 0 })}${SANDBOX_PREFIX}`,
-    environment: { SANDBOX_API_KEY: apiKey },
+    environment: { SANDBOX_API_KEY: apiKey, SANDBOX_NOTIFICATION_SECRET: notificationSecret },
     close: () => door.close(),
   };
 }

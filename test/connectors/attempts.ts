@@ -3,6 +3,7 @@ import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { AdditionalDataSchema } from '#gen/payments/v1/additional_data_pb.js';
 import { CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
 import type { AttemptMethod, CardOptions, PaymentAttempt } from '#src/connectors/attempt.ts';
+import type { CaptureOperation, LookUp } from '#src/connectors/connector.ts';
 import { Secret } from '#src/secret.ts';
 
 export const SECURITY_CODE = '987';
@@ -34,6 +35,13 @@ export function cardAttempt(number = '4111111111111111', over: Partial<PaymentAt
     },
     over,
   );
+}
+
+/** An attempt that checks a card and charges nothing. */
+export function verificationAttempt(number?: string): PaymentAttempt {
+  const attempt = cardAttempt(number, { money: { minorUnits: 0n, currency: 'USD' } });
+  if (attempt.method.kind !== 'card') throw new Error('not a card');
+  return { ...attempt, method: { ...attempt.method, verify: true, capture: false } };
 }
 
 /** An attempt that the payer completes at the provider's page. */
@@ -70,4 +78,37 @@ function attemptBy(method: AttemptMethod, over: Partial<PaymentAttempt>): Paymen
     method,
     ...over,
   };
+}
+
+/** A capture, a cancel or a refund of what an attempt made. */
+export function operationOn(
+  attempt: PaymentAttempt,
+  reference: string | undefined,
+  over: Partial<CaptureOperation> = {},
+): CaptureOperation {
+  const { transactionId, money } = attempt;
+  const payment = { transactionId, reference, money };
+  return {
+    transactionId: randomUUID(),
+    money,
+    isWhole: true,
+    isFinal: false,
+    merchantReference: 'operation-1',
+    description: '',
+    reason: undefined,
+    payment,
+    target: payment,
+    ...over,
+  };
+}
+
+/** A look-up of an attempt. */
+export function lookUpOf(attempt: PaymentAttempt, over: Partial<LookUp> = {}): LookUp {
+  const { method, ...facts } = attempt;
+  const of =
+    method.kind === 'card'
+      ? { kind: method.kind, capture: method.capture, verify: method.verify, attempt: facts }
+      : { kind: method.kind, attempt: facts };
+  const { transactionId, money } = attempt;
+  return { transactionId, money, reference: undefined, sentAtMs: Date.now(), close: false, of, ...over };
 }

@@ -6,6 +6,8 @@ import type { PaymentAttempt } from '#src/connectors/attempt.ts';
 import type { Connector, Outcome, ProviderConnection } from '#src/connectors/connector.ts';
 import { redactOutcomes } from '#src/connectors/redact-outcomes.ts';
 import type { Secret } from '#src/secret.ts';
+import { brokenAnswers } from './broken-answers.ts';
+import { type ConformingCall, describeCalls } from './conformance-calls.ts';
 import {
   closedPort,
   httpAnswer,
@@ -26,6 +28,8 @@ export type ConformingConnector = {
   approval(attempt: PaymentAttempt): { status: number; body: JsonObject };
   /** The provider's answer to a probe when all is well. */
   readonly probeAnswer: { status: number; body: JsonObject };
+  /** The calls beside `pay` that the connector makes. */
+  readonly calls?: readonly ConformingCall[];
   /** Answers of the provider, and the kind of outcome that each must become. */
   readonly answers: readonly ConformingAnswer[];
 };
@@ -81,7 +85,7 @@ export function describeConformance(subject: ConformingConnector): void {
     });
 
     describe('unknown: it may have happened', () => {
-      for (const [name, script] of Object.entries(brokenAnswers(subject))) {
+      for (const [name, script] of Object.entries(brokenAnswers(subject.approval(subject.attempt())))) {
         it(name, () => suite.expectUnknown(script));
       }
       it('a kept connection that the provider resets under the next attempt', async () => {
@@ -123,12 +127,19 @@ export function describeConformance(subject: ConformingConnector): void {
       it('finds none when the connection is refused', async () => {
         expect(await suite.probe(`http://127.0.0.1:${await closedPort()}`)).toBe(false);
       });
-      for (const [name, script] of Object.entries(brokenAnswers(subject))) {
+      for (const [name, script] of Object.entries(brokenAnswers(subject.approval(subject.attempt())))) {
         it(`finds none when it gets ${name}`, async () => {
           const server = await suite.serve(script);
           expect(await suite.probe(`http://127.0.0.1:${server.port}`)).toBe(false);
         });
       }
+    });
+
+    describeCalls(subject.calls ?? [], {
+      serve: suite.serve,
+      connect: suite.connect,
+      capabilities: () => suite.connect('http://127.0.0.1:1').capabilities,
+      maxMs: TIMEOUT_MS + SLACK_MS,
     });
 
     it('gives the provider our transaction id, and keeps sockets only until close', async () => {
@@ -155,45 +166,6 @@ export function describeConformance(subject: ConformingConnector): void {
       expect(await outcome).toMatchObject({ kind: 'approved' });
     });
   });
-}
-
-/** Every way of not answering properly. */
-function brokenAnswers(subject: ConformingConnector): Record<string, Script> {
-  const head = (length: number) =>
-    `HTTP/1.1 201 Created\r\ncontent-type: application/json\r\ncontent-length: ${length}\r\n\r\n`;
-  const html = '<!doctype html><h1>It works!</h1>';
-  const rows: Record<string, Script> = {
-    'no answer at all': () => {},
-    'closed before the answer': (socket) => socket.end(),
-    'reset before the answer': (socket) => socket.resetAndDestroy(),
-    "reset after the answer's head": (socket) => socket.write(head(500), () => socket.resetAndDestroy()),
-    'a body cut off': (socket) => socket.end(`${head(500)}{"id":`),
-    'a body of unknown length cut off': (socket) => socket.end('HTTP/1.1 201 Created\r\n\r\n{"id":'),
-    'a body that drips beyond the deadline': (socket) => {
-      socket.write(head(500));
-      const drip = setInterval(() => socket.write(' '), 20);
-      socket.once('close', () => clearInterval(drip));
-    },
-    'a body of 10 MB': (socket) => socket.write(httpAnswer(201, ' '.repeat(10_000_000))),
-    'an HTML page': (socket) => socket.write(httpAnswer(200, html, { 'content-type': 'text/html' })),
-    'an HTML page with 403': (socket) => socket.write(httpAnswer(403, html, { 'content-type': 'text/html' })),
-    'no HTTP': (socket) => socket.end('220 mail.example ESMTP\r\n\r\n'),
-    'an empty body': (socket) => socket.write(httpAnswer(201, '')),
-    'a JSON list': (socket) => socket.write(httpAnswer(201, '[]')),
-    'JSON nested 30,000 deep': (socket) =>
-      socket.write(httpAnswer(201, `{"a":${'['.repeat(30_000)}${']'.repeat(30_000)}}`)),
-    'a body that is not UTF-8': (socket) => {
-      socket.write(head(9));
-      socket.write(Buffer.from([0x7b, 0x22, 0x61, 0x22, 0x3a, 0x22, 0xff, 0x22, 0x7d]));
-    },
-    'a redirect': (socket) => socket.write(httpAnswer(307, '', { location: '/elsewhere' })),
-  };
-  for (const status of [500, 502, 503]) {
-    rows[`an approval with status ${status}`] = (socket) => {
-      socket.write(httpAnswer(status, JSON.stringify(subject.approval(subject.attempt()).body)));
-    };
-  }
-  return rows;
 }
 
 function createSuite(subject: ConformingConnector) {

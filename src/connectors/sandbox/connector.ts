@@ -1,24 +1,55 @@
 import { randomUUID } from 'node:crypto';
 import type { JsonObject } from '@bufbuild/protobuf';
 import type { PaymentAttempt } from '#src/connectors/attempt.ts';
-import { CARDS_ONLY } from '#src/connectors/capabilities.ts';
+import type { Capabilities } from '#src/connectors/capabilities.ts';
 import type {
   ConnectContext,
   Connector,
   LookUp,
+  Operation,
   Outcome,
   ProviderConnection,
 } from '#src/connectors/connector.ts';
 import { createHttpClient } from '#src/connectors/http-client.ts';
-import { type AskedAttempt, fromLookUp, fromProvider, isUnheardOf } from './from-provider.ts';
+import { fromCompletion, fromLookUp, fromOperation, fromProvider } from './from-provider.ts';
+import { isUnheardOf } from './read-answer.ts';
+import { notificationReader } from './read-notification.ts';
 import { readSettings } from './settings.ts';
-import { lookUpRequest, toProvider } from './to-provider.ts';
+import {
+  completionRequest,
+  lookUpRequest,
+  MAX_MINOR_UNITS,
+  type OperationKind,
+  operationRequest,
+  toProvider,
+} from './to-provider.ts';
 
 /** Speaks HTTP to the simulated provider. Its settings: see settings.ts. */
 export const sandboxConnector: Connector = { name: 'sandbox', connect };
 
 /** With this card number the connector goes to an address where nothing listens, and really tries to connect. */
 export const CONNECTION_REFUSED_CARD = '4000000000005001';
+
+const CAPABILITIES: Capabilities = {
+  methods: ['card', 'wallet_redirect', 'wallet_enrollment'],
+  authorization: true,
+  captures: 'several',
+  refunds: 'several',
+  cancel: true,
+  verify: true,
+  installments: true,
+  challenge: true,
+  externalThreeDSecure: true,
+  storedCredentials: true,
+  softDescriptor: true,
+  authorizationValidDays: 7,
+};
+
+const TOO_LARGE: Outcome = {
+  kind: 'not_sent',
+  detail: 'the amount is above what the provider takes',
+  because: 'turned_away',
+};
 
 const REFUSING_ORIGIN = 'http://127.0.0.1:1';
 const MAX_RESPONSE_BYTES = 256 * 1024;
@@ -35,22 +66,25 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
   const refusing = createHttpClient({ origin: REFUSING_ORIGIN, ...limits });
 
   async function pay(attempt: PaymentAttempt): Promise<Outcome> {
-    // The provider's JSON numbers cannot tell such an amount exactly.
-    if (attempt.money.minorUnits > BigInt(Number.MAX_SAFE_INTEGER)) {
-      return {
-        kind: 'not_sent',
-        detail: 'the amount is above what the provider takes',
-        because: 'turned_away',
-      };
-    }
+    if (attempt.money.minorUnits > MAX_MINOR_UNITS) return TOO_LARGE;
     const client = isConnectionRefusedCard(attempt) ? refusing : provider;
     const result = await client.request(toProvider(attempt, sandbox));
     return fromProvider(result, attempt, context.providerId);
   }
 
+  const operate = (kind: OperationKind) => async (operation: Operation) => {
+    const result = await provider.request(operationRequest(kind, operation, sandbox));
+    return fromOperation(result, kind, operation, context.providerId);
+  };
+
+  async function complete(query: LookUp): Promise<Outcome> {
+    const result = await provider.request(completionRequest(query, sandbox));
+    return fromCompletion(result, query, context.providerId);
+  }
+
   async function lookUp(query: LookUp): Promise<Outcome> {
     const result = await provider.request(lookUpRequest(query, sandbox));
-    return fromLookUp(result, { ...query, method: methodOf(query) }, context.providerId);
+    return fromLookUp(result, query, context.providerId);
   }
 
   /** Looks up what nobody ever sent. */
@@ -63,41 +97,24 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
     await Promise.all([provider.close(), refusing.close()]);
   }
 
-  const { origin, basePath, acquirer, accountId, apiKey } = sandbox;
+  const { origin, basePath, acquirer, accountId, apiKey, notificationSecrets } = sandbox;
   const identity = [origin + basePath, acquirer, accountId ?? ''].join(' ');
   const accountNamedBy = accountId === undefined ? apiKey : undefined;
   return {
     identity,
     accountNamedBy,
-    capabilities: {
-      ...CARDS_ONLY,
-      methods: ['card', 'wallet_redirect', 'wallet_enrollment'],
-      authorization: true,
-      installments: true,
-    },
+    capabilities: CAPABILITIES,
     deadlineMs: sandbox.timeoutMs,
     pay,
-    capture: undefined,
-    cancel: undefined,
-    refund: undefined,
-    complete: undefined,
+    capture: operate('capture'),
+    cancel: operate('cancel'),
+    refund: operate('refund'),
+    complete,
     lookUp,
-    readNotification: undefined,
+    readNotification: notificationSecrets.length > 0 ? notificationReader(notificationSecrets) : undefined,
     probe,
     close,
   };
-}
-
-function methodOf({ of }: LookUp): AskedAttempt['method'] {
-  switch (of.kind) {
-    case 'card':
-      return { kind: of.kind, capture: of.capture };
-    case 'wallet_redirect':
-    case 'wallet_enrollment':
-      return { kind: of.kind };
-    default:
-      throw new Error(`the connector sent no ${of.kind}`);
-  }
 }
 
 function isConnectionRefusedCard(attempt: PaymentAttempt): boolean {

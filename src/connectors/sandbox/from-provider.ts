@@ -1,219 +1,185 @@
-import { create, type JsonObject } from '@bufbuild/protobuf';
-import { type ProviderData, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
-import type { AttemptMethod } from '#src/connectors/attempt.ts';
-import { assertNever, type LookUp, type Outcome } from '#src/connectors/connector.ts';
+import type { JsonObject } from '@bufbuild/protobuf';
+import type { PaymentAttempt } from '#src/connectors/attempt.ts';
+import { assertNever, type LookUp, type Operation, type Outcome } from '#src/connectors/connector.ts';
 import type { HttpResult } from '#src/connectors/http-client.ts';
+import { isHttpUrl, isTextLike, textOf, unknownOutcome } from '#src/connectors/provider-answer.ts';
 import {
-  answeredAboutAnother,
-  differingMoney,
-  isHttpUrl,
-  isJsonObject,
-  isTextLike,
-  outcomeOfStatus,
-  readJsonObject,
-  readMoney,
-  textOf,
-  unknownOutcome,
-} from '#src/connectors/provider-answer.ts';
+  type Asked,
+  DECLINED,
+  RESPONSE_CODE,
+  type ReadOutcome,
+  readLookUp,
+  readResult,
+  type Told,
+} from './read-answer.ts';
+import { completionKey, type OperationKind } from './to-provider.ts';
 
-/** The fields of the provider's answers that are shown in `raw_response`; anything else an answer holds is dropped. */
-const SHOWN_FIELDS = [
-  'object',
-  'id',
-  'idempotency_key',
-  'account',
-  'acquirer',
-  'status',
-  'response_code',
-  'response_message',
-  'authorization_code',
-  'retrieval_reference_number',
-  'amount',
-  'currency',
-  'captured',
-  'installments',
-  'card_iin',
-  'card_last_four',
-  'order_item_count',
-  'airline_leg_count',
-  'wallet',
-  'card_type',
-  'checkout_url',
-  'created_at',
-];
-
-const ID = /^[a-z]{2}_[0-9a-f-]{36}$/;
-/** ISO 8583 fields 37, 38 and 39. */
+/** ISO 8583 fields 37 and 38. */
 const RETRIEVAL_REFERENCE_NUMBER = /^[A-Z0-9]{12}$/;
 const AUTHORIZATION_CODE = /^[A-Z0-9]{6}$/;
-const RESPONSE_CODE = /^[A-Z0-9]{2}$/;
+const NETWORK_TRANSACTION_ID = /^[A-Z0-9]{15}$/;
+/** ISO 8583 response codes: approved, do not honor, customer cancellation. */
 const APPROVED = '00';
-/** The HTTP status of a declined charge. */
-const DECLINED = 402;
+const DO_NOT_HONOR = '05';
+const CUSTOMER_CANCELLATION = '17';
 
-const OBJECTS: Readonly<Record<AttemptMethod['kind'], string>> = {
+/** The provider's names of what it is asked for. */
+const OBJECTS = {
   card: 'charge',
   wallet_redirect: 'wallet_order',
   wallet_enrollment: 'wallet_enrollment',
-};
+  capture: 'capture',
+  cancel: 'cancellation',
+  refund: 'refund',
+} as const;
 
-/**
- * What an attempt's HTTP result says of it. Strict: an answer counts only if all of it is as it must be for this very
- * attempt (key, kind, amount, currency); else the outcome is `unknown`, since the money may have moved.
- *
- * A refusal (400, 401, 403, …) with the provider's own error body is `not_sent`: the provider says that it did not take
- * the request up, so nothing happened and the attempt may be made elsewhere. The same status without that body, from a
- * proxy in between say, is `unknown`. So is a 409: something else happened under our key.
- */
-export function fromProvider(result: HttpResult, attempt: AskedAttempt, providerId: string): Outcome {
-  if (result.kind === 'not_sent') return result;
-  if (result.kind === 'unknown') return { ...result, providerData: undefined };
-  return fromAnswer(result, attempt, providerId);
+/** What an attempt's HTTP result says of it. */
+export function fromProvider(result: HttpResult, attempt: PaymentAttempt, providerId: string): Outcome {
+  const { method } = attempt;
+  return readResult(result, askedOf(attempt, method), providerId, (answer, told, httpStatus) => {
+    switch (method.kind) {
+      case 'card':
+        return readCharge(answer, told, httpStatus, method);
+      case 'wallet_redirect':
+        // Nobody can have paid what the payer has not been sent to.
+        return answer.status === 'created' ? readWallet(answer, told, httpStatus) : undefined;
+      case 'wallet_enrollment':
+        return readWallet(answer, told, httpStatus);
+      default:
+        return assertNever(method);
+    }
+  });
 }
 
-/** What an answer is read against; a PaymentAttempt is one. */
-export type AskedAttempt = Pick<LookUp, 'transactionId' | 'money'> & {
-  readonly method:
-    | { readonly kind: 'card'; readonly capture: boolean }
-    | { readonly kind: 'wallet_redirect' | 'wallet_enrollment' };
-};
-
-/**
- * What the result of a look-up says of an attempt. Only an answer says anything: that the provider could not be asked is
- * not its word.
- */
-export function fromLookUp(result: HttpResult, attempt: AskedAttempt, providerId: string): Outcome {
-  if (result.kind !== 'answer') return unknownOutcome(result.detail);
-  if (isUnheardOf(result)) return unknownOutcome('the provider has not heard of it');
-  const answer = readJsonObject(result.body);
-  if (isClosed(result.status, answer, attempt))
-    return { kind: 'not_sent', detail: 'the provider closed it unheard', because: 'turned_away' };
-  const outcome = fromAnswer(result, attempt, providerId);
-  return outcome.kind === 'not_sent' ? unknownOutcome(outcome.detail) : outcome;
-}
-
-/** Whether the result of a look-up is the provider's word that it knows nothing under that key. */
-export function isUnheardOf(result: HttpResult): boolean {
-  if (result.kind !== 'answer' || result.status !== 404) return false;
-  const answer = readJsonObject(result.body);
-  return answer !== undefined && isErrorBody(answer);
-}
-
-function isClosed(status: number, answer: JsonObject | undefined, attempt: AskedAttempt): boolean {
-  return status === 200 && answer?.object === 'closed' && answer.idempotency_key === attempt.transactionId;
-}
-
-function fromAnswer(
-  result: Extract<HttpResult, { kind: 'answer' }>,
-  attempt: AskedAttempt,
+/** What the HTTP result of a capture, a cancel or a refund says of it. */
+export function fromOperation(
+  result: HttpResult,
+  kind: OperationKind,
+  operation: Operation,
   providerId: string,
 ): Outcome {
-  const { status } = result;
-  const answer = readJsonObject(result.body);
-  if (!answer) return unknownOutcome(`the answer cannot be read: ${status}`);
-  const refusal = status === DECLINED ? undefined : outcomeOfStatus(status, isErrorBody(answer));
-  if (refusal) return refusal;
-
-  if (answer.object !== OBJECTS[attempt.method.kind] || !isTextLike(answer.id, ID)) {
-    return unknownOutcome('the answer is of another kind than was asked for');
-  }
-  const difference = differenceOf(answer, attempt);
-  if (difference !== undefined) return answeredAboutAnother(difference);
-  const providerData = providerDataOf(answer, providerId);
-  return (
-    readOutcome(answer, status, attempt.method, providerData) ??
-    unknownOutcome('the answer contradicts itself', providerData)
-  );
+  return readResult(result, askedOf(operation, { kind }), providerId, readOperation);
 }
 
-function readOutcome(
-  answer: JsonObject,
-  httpStatus: number,
-  method: AskedAttempt['method'],
-  providerData: ProviderData,
-): Outcome | undefined {
-  switch (method.kind) {
-    case 'card':
-      return readCharge(answer, httpStatus, method.capture, providerData);
-    case 'wallet_redirect': {
-      const redirectUrl = answer.checkout_url;
-      if (httpStatus === DECLINED || answer.status !== 'created' || !isHttpUrl(redirectUrl)) return undefined;
-      return { kind: 'redirect', providerData, redirectUrl };
+/**
+ * What the HTTP result of a completion says of its transaction. What the provider knows the transaction by stays the
+ * order's identifier.
+ */
+export function fromCompletion(result: HttpResult, query: LookUp, providerId: string): Outcome {
+  const asked = {
+    idempotencyKey: completionKey(query.transactionId),
+    money: query.money,
+    object: 'completion',
+  };
+  return readResult(result, asked, providerId, (answer, told, httpStatus) => {
+    const outcome = readOperation(answer, { ...told, reference: textOf(answer.payment) }, httpStatus);
+    // It may be completed already, or expired: the order itself tells.
+    return outcome?.kind === 'declined' && answer.failure_code !== 'declined'
+      ? unknownOutcome('the order cannot be completed: it has to be looked up')
+      : outcome;
+  });
+}
+
+/** What the result of a look-up says of a transaction. */
+export function fromLookUp(result: HttpResult, query: LookUp, providerId: string): Outcome {
+  const { of } = query;
+  return readLookUp(result, askedOf(query, of), providerId, (answer, told, httpStatus) => {
+    switch (of.kind) {
+      case 'card':
+        // What was authorized may have been captured or canceled since.
+        return readCharge(answer, told, httpStatus, {
+          ...of,
+          capture: of.capture || answer.captured === true,
+        });
+      case 'wallet_redirect':
+      case 'wallet_enrollment':
+        return readWallet(answer, told, httpStatus);
+      case 'capture':
+      case 'cancel':
+      case 'refund':
+        return readOperation(answer, told, httpStatus);
+      default:
+        return assertNever(of);
     }
-    case 'wallet_enrollment':
-      return httpStatus !== DECLINED && answer.status === 'pending'
-        ? { kind: 'pending', providerData }
-        : undefined;
-    default:
-      return assertNever(method);
-  }
+  });
+}
+
+function askedOf(
+  { transactionId, money }: Pick<LookUp, 'transactionId' | 'money'>,
+  of: { readonly kind: keyof typeof OBJECTS; readonly verify?: boolean },
+): Asked {
+  return { idempotencyKey: transactionId, money, object: of.verify ? 'verification' : OBJECTS[of.kind] };
 }
 
 function readCharge(
   answer: JsonObject,
+  told: Told,
   httpStatus: number,
-  capture: boolean,
-  providerData: ProviderData,
+  asked: { readonly capture: boolean; readonly verify: boolean },
 ): Outcome | undefined {
-  const { status, response_code, authorization_code, retrieval_reference_number, captured } = answer;
-  if (!isTextLike(response_code, RESPONSE_CODE)) return undefined;
-  if (status === 'declined' && response_code !== APPROVED && captured === false) {
-    return { kind: 'declined', providerData, iso8583Code: response_code };
+  const { status, response_code: code, authorization_code, retrieval_reference_number } = answer;
+  const { challenge_url, network_transaction_id } = answer;
+  if (status === 'challenge_required') {
+    return isHttpUrl(challenge_url) ? { kind: 'redirect', ...told, redirectUrl: challenge_url } : undefined;
   }
+  if (status === 'pending') return { kind: 'pending', ...told };
+  if (status === 'expired') return { kind: 'expired', ...told };
+  if (!isTextLike(code, RESPONSE_CODE)) return undefined;
+  const captured = answer.captured === true;
+  if (status === 'declined' && code !== APPROVED && !captured) {
+    return { kind: 'declined', ...told, iso8583Code: code };
+  }
+  // A canceled charge was approved before: that it was canceled is another transaction's outcome.
+  const isApproved = (status === 'approved' || status === 'canceled') && code === APPROVED;
   if (
-    status === 'approved' &&
+    isApproved &&
     httpStatus !== DECLINED &&
-    response_code === APPROVED &&
-    captured === capture &&
+    (asked.verify || captured === asked.capture) &&
     isTextLike(authorization_code, AUTHORIZATION_CODE) &&
     isTextLike(retrieval_reference_number, RETRIEVAL_REFERENCE_NUMBER)
   ) {
     return {
       kind: 'approved',
-      providerData,
+      ...told,
       authorizationCode: authorization_code,
       retrievalReferenceNumber: retrieval_reference_number,
+      ...(isTextLike(network_transaction_id, NETWORK_TRANSACTION_ID) && {
+        networkTransactionId: network_transaction_id,
+      }),
     };
   }
   return undefined;
 }
 
-/** The first field by which an answer is about another attempt than this one. */
-function differenceOf(answer: JsonObject, attempt: AskedAttempt): string | undefined {
-  if (answer.idempotency_key !== attempt.transactionId) return 'idempotency_key';
-  return differingMoney(readMoney(answer.amount, answer.currency, 'minor_units'), attempt.money);
-}
-
-function providerDataOf(answer: JsonObject, providerId: string): ProviderData {
-  const isCharge = answer.object === 'charge';
-  const responseCode = textOf(answer.response_code);
-  const responseMessage = textOf(answer.response_message);
-  return create(ProviderDataSchema, {
-    id: providerId,
-    transactionId: textOf(answer.id),
-    accountId: textOf(answer.account),
-    status: textOf(answer.status),
-    subStatus: isCharge && answer.status === 'approved' ? (answer.captured ? 'captured' : 'authorized') : '',
-    responseMessage,
-    responseCode,
-    rawResponse: rawResponseOf(answer),
-    ...(isCharge && { iso8583ResponseCode: responseCode, iso8583ResponseMessage: responseMessage }),
-  });
-}
-
-function rawResponseOf(answer: JsonObject): JsonObject {
-  const raw: JsonObject = {};
-  for (const field of SHOWN_FIELDS) {
-    const value = answer[field];
-    if (value !== undefined && (value === null || typeof value !== 'object')) raw[field] = value;
+function readWallet(answer: JsonObject, told: Told, httpStatus: number): Outcome | undefined {
+  const { status, checkout_url } = answer;
+  if (httpStatus === DECLINED) return undefined;
+  switch (status) {
+    case 'created':
+      return isHttpUrl(checkout_url) ? { kind: 'redirect', ...told, redirectUrl: checkout_url } : undefined;
+    case 'payer_approved':
+      return { kind: 'to_complete', ...told };
+    case 'pending':
+      return { kind: 'pending', ...told };
+    case 'paid':
+      return { kind: 'approved', ...told, authorizationCode: '', retrievalReferenceNumber: '' };
+    case 'declined':
+      return { kind: 'declined', ...told, iso8583Code: DO_NOT_HONOR };
+    case 'canceled':
+      return { kind: 'declined', ...told, iso8583Code: CUSTOMER_CANCELLATION };
+    case 'expired':
+      return { kind: 'expired', ...told };
+    default:
+      return undefined;
   }
-  return raw;
 }
 
-function isErrorBody(answer: JsonObject): boolean {
-  return (
-    isJsonObject(answer.error) &&
-    typeof answer.error.type === 'string' &&
-    typeof answer.error.message === 'string'
-  );
-}
+const readOperation: ReadOutcome = (answer, told, httpStatus) => {
+  const { status, response_code: code } = answer;
+  if (!isTextLike(code, RESPONSE_CODE)) return undefined;
+  if (status === 'failed' && code !== APPROVED) return { kind: 'declined', ...told, iso8583Code: code };
+  if (httpStatus === DECLINED || code !== APPROVED) return undefined;
+  if (status === 'pending') return { kind: 'pending', ...told };
+  if (status !== 'succeeded') return undefined;
+  return { kind: 'approved', ...told, authorizationCode: '', retrievalReferenceNumber: '' };
+};

@@ -13,6 +13,8 @@ export type SandboxSettings = {
   /** The account at the provider; the provider has a default. */
   readonly accountId: string | undefined;
   readonly apiKey: Secret;
+  /** Any of them verifies a notification. None: no notifications. */
+  readonly notificationSecrets: readonly Secret[];
 };
 
 const NAMES: ReadonlySet<string> = new Set(['base_url', 'timeout_ms', 'acquirer', 'account_id']);
@@ -20,12 +22,14 @@ const DEFAULT_TIMEOUT_MS = 10_000;
 const MIN_TIMEOUT_MS = 100;
 const MAX_TIMEOUT_MS = 60_000;
 const ACCOUNT_ID = /^[A-Za-z0-9_-]{1,64}$/;
+const MIN_SECRET_LENGTH = 16;
 /** What a header's value can be. */
 const API_KEY = /^[\x21-\x7e]{1,255}$/;
 
 /**
  * Reads a connection's settings: `base_url` (http or https), `timeout_ms` (100 to 60000, 10000 by default), `acquirer`
- * (ONE or TWO, ONE by default), `account_id` (optional); and the secret `api_key`.
+ * (ONE or TWO, ONE by default), `account_id` (optional); the secret `api_key`; and, for signed notifications, the secrets
+ * `notification_secret` and, while that is exchanged for another, `previous_notification_secret`.
  *
  * @throws Error naming the setting at fault, without its value.
  */
@@ -53,7 +57,20 @@ export function readSettings(
   if (!apiKey || !API_KEY.test(apiKey.reveal())) {
     throw new Error('the secret api_key must be 1 to 255 printable ASCII characters');
   }
-  return { ...readBaseUrl(base_url), timeoutMs: timeout_ms, acquirer, accountId: account_id, apiKey };
+  const notificationSecrets = [secrets.notification_secret, secrets.previous_notification_secret].filter(
+    (secret) => secret !== undefined,
+  );
+  if (notificationSecrets.some((secret) => secret.reveal().length < MIN_SECRET_LENGTH)) {
+    throw new Error(`a notification secret must have ${MIN_SECRET_LENGTH} characters or more`);
+  }
+  return {
+    ...readBaseUrl(base_url),
+    timeoutMs: timeout_ms,
+    acquirer,
+    accountId: account_id,
+    apiKey,
+    notificationSecrets,
+  };
 }
 
 function readBaseUrl(baseUrl: unknown): { origin: string; basePath: string } {

@@ -1,11 +1,24 @@
 import type { Decimal } from '#gen/google/type/decimal_pb.js';
 import type { Airline, Order } from '#gen/payments/v1/additional_data_pb.js';
 import type { CustomerPayer } from '#gen/payments/v1/customer_payer_pb.js';
+import type { StoredCredentials, ThreeDSecure } from '#gen/payments/v1/payment_method_pb.js';
 import type { AttemptCard, PaymentAttempt } from '#src/connectors/attempt.ts';
-import { assertNever, type LookUp } from '#src/connectors/connector.ts';
+import { assertNever, type LookUp, type Operation } from '#src/connectors/connector.ts';
 import type { HttpRequest } from '#src/connectors/http-client.ts';
 import { parseMoney } from '#src/money.ts';
 import type { SandboxSettings } from './settings.ts';
+
+/** What can be done with a payment by one call. */
+export type OperationKind = 'capture' | 'cancel' | 'refund';
+
+/** An amount above it the provider's JSON numbers cannot tell exactly. */
+export const MAX_MINOR_UNITS = BigInt(Number.MAX_SAFE_INTEGER);
+
+const OPERATION_PATHS: Readonly<Record<OperationKind, string>> = {
+  capture: '/v1/captures',
+  cancel: '/v1/cancellations',
+  refund: '/v1/refunds',
+};
 
 /**
  * The request that an attempt becomes. Its body holds the card number and the security code: it is for the provider's
@@ -13,21 +26,24 @@ import type { SandboxSettings } from './settings.ts';
  */
 export function toProvider(attempt: PaymentAttempt, settings: SandboxSettings): HttpRequest {
   const { method } = attempt;
+  const post = (path: string, specific: object) =>
+    postRequest(settings, path, attempt.transactionId, { ...factsOf(attempt, settings), ...specific });
   switch (method.kind) {
     case 'card':
-      return post('/v1/charges', attempt, settings, {
+      return post(method.verify ? '/v1/verifications' : '/v1/charges', {
+        ...payersWay(attempt),
         capture: method.capture,
         installments: method.installments,
         three_d_secure_setup_id: method.threeDSecureSetupId,
+        three_d_secure: method.threeDSecure && threeDSecureOf(method.threeDSecure),
+        stored_credentials: method.storedCredentials && storedCredentialsOf(method.storedCredentials),
+        soft_descriptor: method.softDescriptor || undefined,
         card: cardOf(method.card),
       });
     case 'wallet_redirect':
-      return post('/v1/wallet-orders', attempt, settings, {
-        wallet: method.type,
-        return_url: attempt.returnUrl,
-      });
+      return post('/v1/wallet-orders', { ...payersWay(attempt), wallet: method.type });
     case 'wallet_enrollment':
-      return post('/v1/wallet-enrollments', attempt, settings, {
+      return post('/v1/wallet-enrollments', {
         wallet: method.type,
         wallet_token: method.token,
         card_type: method.cardType,
@@ -37,7 +53,36 @@ export function toProvider(attempt: PaymentAttempt, settings: SandboxSettings): 
   }
 }
 
-/** The request that asks what became of an attempt; or has it closed when the provider has not heard of it. */
+/** The request that a capture, a cancel or a refund becomes. */
+export function operationRequest(
+  kind: OperationKind,
+  operation: Operation & { readonly isFinal?: boolean },
+  settings: SandboxSettings,
+): HttpRequest {
+  const { payment, money } = operation;
+  return postRequest(settings, OPERATION_PATHS[kind], operation.transactionId, {
+    payment: payment.reference ?? payment.transactionId,
+    ...(kind !== 'cancel' && { amount: Number(money.minorUnits), currency: money.currency }),
+    final: operation.isFinal,
+    reference: operation.merchantReference || undefined,
+    description: operation.description || undefined,
+    reason: operation.reason,
+  });
+}
+
+/** The request that takes the money of an order which its payer approved. */
+export function completionRequest(query: LookUp, settings: SandboxSettings): HttpRequest {
+  const { reference, transactionId } = query;
+  const payment = reference ?? transactionId;
+  return postRequest(settings, '/v1/completions', completionKey(transactionId), { payment });
+}
+
+/** The idempotency key of a transaction's completion: always the same, so that a repeat takes nothing twice. */
+export function completionKey(transactionId: string): string {
+  return `${transactionId}-complete`;
+}
+
+/** The request that asks what became of a transaction; or has it closed when the provider has not heard of it. */
 export function lookUpRequest(
   query: Pick<LookUp, 'transactionId' | 'close'>,
   settings: SandboxSettings,
@@ -53,36 +98,68 @@ export function lookUpRequest(
   };
 }
 
-function post(
-  path: string,
-  attempt: PaymentAttempt,
+function postRequest(
   settings: SandboxSettings,
-  specific: object,
+  path: string,
+  idempotencyKey: string,
+  body: object,
 ): HttpRequest {
-  const { currency } = attempt.money;
-  const { order, airline } = attempt.additionalData ?? {};
   return {
     method: 'POST',
     path: settings.basePath + path,
     headers: {
       authorization: `Bearer ${settings.apiKey.reveal()}`,
       'content-type': 'application/json',
-      'idempotency-key': attempt.transactionId,
+      'idempotency-key': idempotencyKey,
       'sandbox-acquirer': settings.acquirer,
       ...(settings.accountId !== undefined && { 'sandbox-account': settings.accountId }),
     },
-    body: JSON.stringify({
-      amount: Number(attempt.money.minorUnits),
-      currency,
-      country: attempt.country,
-      reference: attempt.merchantReference,
-      order_number: attempt.merchantOrderId,
-      description: attempt.description,
-      payer: payerOf(attempt.customerPayer),
-      order: order && orderOf(order, currency),
-      airline: airline && airlineOf(airline),
-      ...specific,
-    }),
+    body: JSON.stringify(body),
+  };
+}
+
+function factsOf(attempt: PaymentAttempt, settings: SandboxSettings): object {
+  const { currency } = attempt.money;
+  const { order, airline } = attempt.additionalData ?? {};
+  // Notifications that could not be verified are not asked for.
+  const isNotified = settings.notificationSecrets.length > 0 && attempt.notificationUrl !== '';
+  return {
+    amount: Number(attempt.money.minorUnits),
+    currency,
+    country: attempt.country,
+    reference: attempt.merchantReference,
+    order_number: attempt.merchantOrderId,
+    description: attempt.description,
+    notification_url: isNotified ? attempt.notificationUrl : undefined,
+    payer: payerOf(attempt.customerPayer),
+    order: order && orderOf(order, currency),
+    airline: airline && airlineOf(airline),
+  };
+}
+
+/** Where the payer goes afterwards, and until when. */
+function payersWay({ returnUrl, expiresAtMs }: PaymentAttempt): object {
+  return {
+    return_url: returnUrl || undefined,
+    expires_at: expiresAtMs > 0 ? new Date(expiresAtMs).toISOString() : undefined,
+  };
+}
+
+function threeDSecureOf(results: ThreeDSecure): object {
+  return {
+    version: results.version,
+    eci: results.electronicCommerceIndicator,
+    cryptogram: results.cryptogram,
+    transaction_id: results.transactionId,
+    directory_server_transaction_id: results.directoryServerTransactionId,
+  };
+}
+
+function storedCredentialsOf(credentials: StoredCredentials): object {
+  return {
+    reason: credentials.reason,
+    usage: credentials.usage,
+    network_transaction_id: credentials.networkTransactionId,
   };
 }
 

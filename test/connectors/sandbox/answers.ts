@@ -1,7 +1,8 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import type { PaymentAttempt } from '#src/connectors/attempt.ts';
 
-const ID = '3f0e5a52-0f39-4a5b-9d7b-5f5d1c9c2a11';
+/** What follows the prefix of every identifier here. */
+export const ID = '3f0e5a52-0f39-4a5b-9d7b-5f5d1c9c2a11';
 
 /** The sandbox provider's approval of an attempt by card. */
 export function chargeAnswer(attempt: PaymentAttempt): JsonObject {
@@ -29,6 +30,24 @@ export function declinedAnswer(attempt: PaymentAttempt, responseCode: string): J
     authorization_code: null,
     captured: false,
   };
+}
+
+/** Its approval of a charge, made a challenge that the payer has to pass first. */
+export function challenged(approval: JsonObject): JsonObject {
+  return {
+    ...approval,
+    status: 'challenge_required',
+    response_code: null,
+    authorization_code: null,
+    captured: false,
+    challenge_url: `https://provider.example/challenge/ch_${ID}`,
+  };
+}
+
+/** Its approval of a card that was to be verified. */
+export function verificationAnswer(attempt: PaymentAttempt): JsonObject {
+  const { captured, ...approval } = chargeAnswer(attempt);
+  return { ...approval, object: 'verification', id: `vf_${ID}` };
 }
 
 export function orderAnswer(attempt: PaymentAttempt): JsonObject {

@@ -14,79 +14,9 @@ import {
   redirectAttempt,
   SECURITY_CODE,
 } from '../attempts.ts';
-import { type ConformingAnswer, describeConformance } from '../conformance.ts';
-import { chargeAnswer, declinedAnswer, enrollmentAnswer, orderAnswer } from './answers.ts';
 
 const API_KEY = 'sandbox_test_key';
 const secrets = { api_key: new Secret(API_KEY) };
-
-describeConformance({
-  connector: sandboxConnector,
-  settings: (baseUrl, timeoutMs) => ({ base_url: baseUrl, timeout_ms: timeoutMs }),
-  secrets,
-  attempt: cardAttempt,
-  approval: (attempt) => ({ status: 201, body: chargeAnswer(attempt) }),
-  probeAnswer: { status: 404, body: { error: { type: 'not_found', message: 'nothing was recorded' } } },
-  answers: [
-    row('approved', 'a charge', (_, approval) => ({ status: 201, body: approval })),
-    row('approved', 'a repeated charge', (_, approval) => ({ status: 200, body: approval })),
-    row('declined', 'a decline with 402', (attempt) => ({
-      status: 402,
-      body: declinedAnswer(attempt, '51'),
-    })),
-    row('declined', 'a decline with 201', (attempt) => ({
-      status: 201,
-      body: declinedAnswer(attempt, '05'),
-    })),
-    {
-      ...row('redirect', 'a wallet order', (a) => ({ status: 201, body: orderAnswer(a) })),
-      attempt: redirectAttempt,
-    },
-    {
-      ...row('pending', 'a wallet enrollment', (a) => ({ status: 201, body: enrollmentAnswer(a) })),
-      attempt: enrollmentAttempt,
-    },
-    ...[400, 401, 403, 404, 422, 429].map((status) =>
-      row('not_sent', `a refusal with ${status}`, () => ({
-        status,
-        body: { error: { type: 'invalid_request', message: 'no' } },
-      })),
-    ),
-    row('unknown', 'a refusal with 409', () => ({
-      status: 409,
-      body: { error: { type: 'x', message: 'y' } },
-    })),
-    row('unknown', 'a refusal not in its own form', () => ({
-      status: 403,
-      body: { message: 'proxy says no' },
-    })),
-    row('unknown', 'an approval with 402', (_, approval) => ({ status: 402, body: approval })),
-    ...Object.entries({
-      amount: 1,
-      currency: 'EUR',
-      idempotency_key: '00000000-0000-4000-8000-000000000000',
-      object: 'refund',
-      id: '',
-      status: 'processing',
-      response_code: '51',
-      authorization_code: null,
-      retrieval_reference_number: '12',
-      captured: false,
-    }).map(([field, value]) =>
-      row('unknown', `an approval whose ${field} is not right`, (_, approval) => ({
-        status: 201,
-        body: { ...approval, [field]: value },
-      })),
-    ),
-    {
-      ...row('unknown', 'a wallet order whose address is no web address', (a) => ({
-        status: 201,
-        body: { ...orderAnswer(a), checkout_url: 'javascript:alert(1)' },
-      })),
-      attempt: redirectAttempt,
-    },
-  ],
-});
 
 describe('the sandbox connector with the sandbox provider', () => {
   let database: TestDatabase;
@@ -285,8 +215,4 @@ function magic(name: string): string {
   const card = MAGIC_CARDS.find((it) => it.name === name);
   if (!card) throw new Error(`no magic card ${name}`);
   return card.number;
-}
-
-function row(outcome: Outcome['kind'], name: string, answer: ConformingAnswer['answer']): ConformingAnswer {
-  return { outcome, name, answer };
 }

@@ -1,0 +1,155 @@
+import { create, type JsonObject } from '@bufbuild/protobuf';
+import { type ProviderData, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
+import type { Outcome } from '#src/connectors/connector.ts';
+import type { HttpResult } from '#src/connectors/http-client.ts';
+import {
+  answeredAboutAnother,
+  differingMoney,
+  isJsonObject,
+  isTextLike,
+  outcomeOfStatus,
+  readJsonObject,
+  readMoney,
+  textOf,
+  unknownOutcome,
+} from '#src/connectors/provider-answer.ts';
+import type { Money } from '#src/money.ts';
+
+/** What an answer is read against. */
+export type Asked = {
+  /** The Idempotency-Key that it was asked with. */
+  readonly idempotencyKey: string;
+  readonly money: Money;
+  /** The `object` that the answer must be. */
+  readonly object: string;
+};
+
+/**
+ * Reads the outcome from an answer that is about what was asked.
+ *
+ * @returns undefined when the answer contradicts itself.
+ */
+export type ReadOutcome = (answer: JsonObject, told: Told, httpStatus: number) => Outcome | undefined;
+
+/** What every outcome tells of the answer. */
+export type Told = { readonly providerData: ProviderData; readonly reference: string };
+
+/** ISO 8583 field 39. */
+export const RESPONSE_CODE = /^[A-Z0-9]{2}$/;
+/** The HTTP status of what was declined. */
+export const DECLINED = 402;
+
+/** The fields of the provider's answers that are shown in `raw_response`; anything else an answer holds is dropped. */
+const SHOWN_FIELDS = [
+  ...['object', 'id', 'payment', 'idempotency_key', 'account', 'acquirer', 'status', 'failure_code'],
+  ...['response_code', 'response_message', 'authorization_code', 'retrieval_reference_number'],
+  ...[
+    'amount',
+    'currency',
+    'captured',
+    'amount_captured',
+    'amount_canceled',
+    'amount_refunded',
+    'installments',
+  ],
+  ...['card_iin', 'card_last_four', 'order_item_count', 'airline_leg_count', 'wallet', 'card_type'],
+  ...['checkout_url', 'challenge_url', 'created_at', 'expires_at'],
+];
+const ID = /^[a-z]{2}_[0-9a-f-]{36}$/;
+
+/**
+ * What a call's HTTP result says of it. Strict: an answer counts only if all of it is as it must be for this very call
+ * (key, kind, amount, currency); else the outcome is `unknown`, since the money may have moved.
+ *
+ * A refusal (400, 401, 403, …) with the provider's own error body is `not_sent`: the provider says that it did not take
+ * the request up, so nothing happened and the attempt may be made elsewhere. The same status without that body, from a
+ * proxy in between say, is `unknown`. So is a 409: something else happened under our key.
+ */
+export function readResult(
+  result: HttpResult,
+  asked: Asked,
+  providerId: string,
+  readOutcome: ReadOutcome,
+): Outcome {
+  if (result.kind === 'not_sent') return result;
+  if (result.kind === 'unknown') return unknownOutcome(result.detail);
+  const { status } = result;
+  const answer = readJsonObject(result.body);
+  if (!answer) return unknownOutcome(`the answer cannot be read: ${status}`);
+  const refusal = status === DECLINED ? undefined : outcomeOfStatus(status, isErrorBody(answer));
+  if (refusal) return refusal;
+
+  if (answer.object !== asked.object || !isTextLike(answer.id, ID)) {
+    return unknownOutcome('the answer is of another kind than was asked for');
+  }
+  if (answer.idempotency_key !== asked.idempotencyKey) return answeredAboutAnother('idempotency_key');
+  const difference = differingMoney(readMoney(answer.amount, answer.currency, 'minor_units'), asked.money);
+  if (difference !== undefined) return answeredAboutAnother(difference);
+  const providerData = providerDataOf(answer, providerId);
+  return (
+    readOutcome(answer, { providerData, reference: answer.id }, status) ??
+    unknownOutcome('the answer contradicts itself', providerData)
+  );
+}
+
+/** The same of a look-up. Only an answer says anything: that the provider could not be asked is not its word. */
+export function readLookUp(
+  result: HttpResult,
+  asked: Asked,
+  providerId: string,
+  readOutcome: ReadOutcome,
+): Outcome {
+  if (result.kind !== 'answer') return unknownOutcome(result.detail);
+  if (isUnheardOf(result)) return unknownOutcome('the provider has not heard of it');
+  if (isClosed(result, asked.idempotencyKey)) {
+    return { kind: 'not_sent', detail: 'the provider closed it unheard', because: 'turned_away' };
+  }
+  const outcome = readResult(result, asked, providerId, readOutcome);
+  return outcome.kind === 'not_sent' ? unknownOutcome(outcome.detail) : outcome;
+}
+
+/** Whether the result of a look-up is the provider's word that it knows nothing under that key. */
+export function isUnheardOf(result: HttpResult): boolean {
+  if (result.kind !== 'answer' || result.status !== 404) return false;
+  const answer = readJsonObject(result.body);
+  return answer !== undefined && isErrorBody(answer);
+}
+
+function isClosed(result: Extract<HttpResult, { kind: 'answer' }>, idempotencyKey: string): boolean {
+  const answer = readJsonObject(result.body);
+  return result.status === 200 && answer?.object === 'closed' && answer.idempotency_key === idempotencyKey;
+}
+
+function providerDataOf(answer: JsonObject, providerId: string): ProviderData {
+  const isCharge = answer.object === 'charge';
+  const responseCode = textOf(answer.response_code);
+  const responseMessage = textOf(answer.response_message);
+  return create(ProviderDataSchema, {
+    id: providerId,
+    transactionId: textOf(answer.id),
+    accountId: textOf(answer.account),
+    status: textOf(answer.status),
+    subStatus: isCharge && answer.status === 'approved' ? (answer.captured ? 'captured' : 'authorized') : '',
+    responseMessage,
+    responseCode,
+    rawResponse: rawResponseOf(answer),
+    ...(isCharge && { iso8583ResponseCode: responseCode, iso8583ResponseMessage: responseMessage }),
+  });
+}
+
+function rawResponseOf(answer: JsonObject): JsonObject {
+  const raw: JsonObject = {};
+  for (const field of SHOWN_FIELDS) {
+    const value = answer[field];
+    if (value !== undefined && (value === null || typeof value !== 'object')) raw[field] = value;
+  }
+  return raw;
+}
+
+function isErrorBody(answer: JsonObject): boolean {
+  return (
+    isJsonObject(answer.error) &&
+    typeof answer.error.type === 'string' &&
+    typeof answer.error.message === 'string'
+  );
+}

@@ -1,0 +1,68 @@
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import type { JsonObject } from '@bufbuild/protobuf';
+import type {
+  NotificationReading,
+  NotificationSubject,
+  RawNotification,
+  ReadNotification,
+} from '#src/connectors/connector.ts';
+import { isJsonObject, isTextLike, readJsonObject } from '#src/connectors/provider-answer.ts';
+import type { Secret } from '#src/secret.ts';
+
+const HEADER = 'sandbox-signature';
+const TOLERANCE_MS = 5 * 60_000;
+/** More signatures than the provider ever sends are not compared. */
+const MAX_SIGNATURES = 8;
+const EVENT_ID = /^ev_[0-9a-f-]{36}$/;
+const ID = /^[a-z]{2}_[0-9a-f-]{36}$/;
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+/**
+ * Makes the reader of the provider's notifications. They are signed with an HMAC-SHA256 of the time and the body, as
+ * src/sandbox/README.md describes; a signature by any of `secrets` counts, and none that is more than five minutes old.
+ */
+export function notificationReader(secrets: readonly Secret[]): ReadNotification {
+  return async (notification, nowMs) => {
+    const fault = faultOf(notification, secrets, nowMs);
+    return fault === undefined ? read(notification) : { kind: 'forged', detail: fault };
+  };
+}
+
+/** Why a signature does not count; undefined when it does. */
+function faultOf(
+  { header, body }: RawNotification,
+  secrets: readonly Secret[],
+  nowMs: number,
+): string | undefined {
+  const parts = (header(HEADER) ?? '').split(',');
+  const time = /^t=(\d{1,12})$/.exec(parts[0] ?? '')?.[1];
+  if (time === undefined) return 'the signature is missing or malformed';
+  const given = parts
+    .slice(1, 1 + MAX_SIGNATURES)
+    .flatMap((part) => /^v1=([0-9a-f]{64})$/.exec(part)?.[1] ?? [])
+    .map((hex) => Buffer.from(hex, 'hex'));
+  const expected = secrets.map((secret) =>
+    createHmac('sha256', secret.reveal()).update(`${time}.`).update(body).digest(),
+  );
+  const isGenuine = expected.some((mac) => given.some((other) => timingSafeEqual(mac, other)));
+  if (!isGenuine) return 'the signature is wrong';
+  // Judged last: nobody without a secret learns what the time should be.
+  return Math.abs(nowMs - Number(time) * 1_000) > TOLERANCE_MS
+    ? 'the signature is too old or too new'
+    : undefined;
+}
+
+function read({ body }: RawNotification): NotificationReading {
+  const event = readJsonObject(body);
+  if (!event || !isTextLike(event.id, EVENT_ID) || !isJsonObject(event.data)) return { kind: 'ignored' };
+  const subject = subjectOf(event.data);
+  return subject ? { kind: 'about', deduplicationKey: event.id, subjects: [subject] } : { kind: 'ignored' };
+}
+
+/** A completion is about the order that it completes; everything else about itself. */
+function subjectOf(data: JsonObject): NotificationSubject | undefined {
+  const { object, id, payment, idempotency_key: key } = data;
+  if (object === 'completion') return isTextLike(payment, ID) ? { reference: payment } : undefined;
+  if (!isTextLike(id, ID)) return undefined;
+  return { reference: id, ...(isTextLike(key, UUID) && { transactionId: key }) };
+}

@@ -1,0 +1,41 @@
+import type { JsonObject } from '@bufbuild/protobuf';
+import { httpAnswer, type Script } from './scripted-server.ts';
+
+/** Every way of not answering properly, to a call whose approval is given. */
+export function brokenAnswers(approval: { status: number; body: JsonObject }): Record<string, Script> {
+  const head = (length: number) =>
+    `HTTP/1.1 201 Created\r\ncontent-type: application/json\r\ncontent-length: ${length}\r\n\r\n`;
+  const html = '<!doctype html><h1>It works!</h1>';
+  const rows: Record<string, Script> = {
+    'no answer at all': () => {},
+    'closed before the answer': (socket) => socket.end(),
+    'reset before the answer': (socket) => socket.resetAndDestroy(),
+    "reset after the answer's head": (socket) => socket.write(head(500), () => socket.resetAndDestroy()),
+    'a body cut off': (socket) => socket.end(`${head(500)}{"id":`),
+    'a body of unknown length cut off': (socket) => socket.end('HTTP/1.1 201 Created\r\n\r\n{"id":'),
+    'a body that drips beyond the deadline': (socket) => {
+      socket.write(head(500));
+      const drip = setInterval(() => socket.write(' '), 20);
+      socket.once('close', () => clearInterval(drip));
+    },
+    'a body of 10 MB': (socket) => socket.write(httpAnswer(201, ' '.repeat(10_000_000))),
+    'an HTML page': (socket) => socket.write(httpAnswer(200, html, { 'content-type': 'text/html' })),
+    'an HTML page with 403': (socket) => socket.write(httpAnswer(403, html, { 'content-type': 'text/html' })),
+    'no HTTP': (socket) => socket.end('220 mail.example ESMTP\r\n\r\n'),
+    'an empty body': (socket) => socket.write(httpAnswer(201, '')),
+    'a JSON list': (socket) => socket.write(httpAnswer(201, '[]')),
+    'JSON nested 30,000 deep': (socket) =>
+      socket.write(httpAnswer(201, `{"a":${'['.repeat(30_000)}${']'.repeat(30_000)}}`)),
+    'a body that is not UTF-8': (socket) => {
+      socket.write(head(9));
+      socket.write(Buffer.from([0x7b, 0x22, 0x61, 0x22, 0x3a, 0x22, 0xff, 0x22, 0x7d]));
+    },
+    'a redirect': (socket) => socket.write(httpAnswer(307, '', { location: '/elsewhere' })),
+  };
+  for (const status of [500, 502, 503]) {
+    rows[`an approval with status ${status}`] = (socket) => {
+      socket.write(httpAnswer(status, JSON.stringify(approval.body)));
+    };
+  }
+  return rows;
+}

@@ -1,0 +1,106 @@
+import type { JsonObject } from '@bufbuild/protobuf';
+import { describe, expect, it } from 'vitest';
+import type { Capabilities } from '#src/connectors/capabilities.ts';
+import type { Outcome, ProviderConnection } from '#src/connectors/connector.ts';
+import { brokenAnswers } from './broken-answers.ts';
+import { closedPort, httpAnswer, type Script, type ScriptedServer } from './scripted-server.ts';
+
+/** A call beside `pay` that a connector makes, with the provider's answers to it. */
+export type ConformingCall = {
+  readonly name: 'capture' | 'cancel' | 'refund' | 'complete' | 'lookUp';
+  /** Tells calls of one name apart, as look-ups of different kinds. */
+  readonly of?: string;
+  /** Makes the call, always for the same transaction. */
+  make(connection: ProviderConnection): Promise<Outcome> | undefined;
+  /** What the request must carry: our transaction's id, or the key that derives from it. */
+  readonly key: string;
+  /** The provider's answer when it is done. */
+  readonly approval: Answer;
+  /** Other answers, and the kind of outcome that each must become. */
+  readonly answers: readonly {
+    readonly name: string;
+    readonly outcome: Outcome['kind'];
+    readonly answer: Answer;
+  }[];
+};
+
+type Answer = { readonly status: number; readonly body: JsonObject };
+
+/** What the calls are tried with. */
+export type CallSuite = {
+  serve(script: Script): Promise<ScriptedServer>;
+  connect(baseUrl: string): ProviderConnection;
+  capabilities(): Capabilities;
+  /** By when a call must have ended. */
+  readonly maxMs: number;
+};
+
+/**
+ * What holds of every call, as it does of `pay`: not_sent only when surely nothing was sent, unknown when it may have
+ * been, sent once, ended by its deadline. A look-up that learns nothing is unknown, whatever became of its request.
+ */
+export function describeCalls(calls: readonly ConformingCall[], suite: CallSuite): void {
+  it('can do what its capabilities say, and nothing else', () => {
+    const { captures, refunds, cancel, authorization } = suite.capabilities();
+    const has = (name: ConformingCall['name']) => calls.some((call) => call.name === name);
+    const connection = suite.connect('http://127.0.0.1:1');
+    for (const name of ['capture', 'cancel', 'refund', 'complete', 'lookUp'] as const) {
+      expect([name, connection[name] !== undefined]).toEqual([name, has(name)]);
+    }
+    expect([captures !== 'none', refunds !== 'none', cancel]).toEqual([
+      has('capture'),
+      has('refund'),
+      has('cancel'),
+    ]);
+    // An authorization that nobody can capture is of no use.
+    expect(authorization).toBe(has('capture'));
+  });
+
+  for (const call of calls) describe(`${call.name} ${call.of ?? ''}`.trim(), () => describeCall(call, suite));
+}
+
+function describeCall(call: ConformingCall, suite: CallSuite): void {
+  async function make(baseUrl: string): Promise<Outcome | undefined> {
+    const startedMs = performance.now();
+    const outcome = await call.make(suite.connect(baseUrl));
+    expect(performance.now() - startedMs).toBeLessThan(suite.maxMs);
+    return outcome;
+  }
+
+  async function makeAt(
+    script: Script,
+  ): Promise<{ outcome: Outcome | undefined; requests: readonly string[] }> {
+    const server = await suite.serve(script);
+    const outcome = await make(`http://127.0.0.1:${server.port}`);
+    return { outcome, requests: server.requests };
+  }
+
+  const written = ({ status, body }: Answer): Script => {
+    return (socket) => void socket.write(httpAnswer(status, JSON.stringify(body)));
+  };
+
+  it('is approved, with one request that carries our key', async () => {
+    const { outcome, requests } = await makeAt(written(call.approval));
+    expect(outcome).toMatchObject({ kind: 'approved' });
+    expect(requests).toEqual([expect.stringContaining(call.key)]);
+  });
+
+  it('is not_sent, or as unknown as before for a look-up, when the connection is refused', async () => {
+    const outcome = await make(`http://127.0.0.1:${await closedPort()}`);
+    expect(outcome).toMatchObject({ kind: call.name === 'lookUp' ? 'unknown' : 'not_sent' });
+  });
+
+  for (const [name, script] of Object.entries(brokenAnswers(call.approval))) {
+    it(`is unknown when it gets ${name}`, async () => {
+      const { outcome, requests } = await makeAt(script);
+      expect(outcome).toMatchObject({ kind: 'unknown' });
+      expect(requests).toHaveLength(1);
+    });
+  }
+
+  for (const { name, outcome: kind, answer } of call.answers) {
+    it(`is ${kind} when it gets ${name}`, async () => {
+      expect((await makeAt(written(answer))).outcome).toMatchObject({ kind });
+    });
+  }
+}

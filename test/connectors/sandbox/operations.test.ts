@@ -1,0 +1,193 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { PaymentAttempt } from '#src/connectors/attempt.ts';
+import type { CaptureOperation, LookUp, Outcome, ProviderConnection } from '#src/connectors/connector.ts';
+import { sandboxConnector } from '#src/connectors/sandbox/connector.ts';
+import { MAGIC_CARDS } from '#src/sandbox/magic-cards.ts';
+import { Secret } from '#src/secret.ts';
+import { API_KEY, type ProviderUnderTest, read, startProvider } from '../../sandbox/provider-under-test.ts';
+import { cardAttempt, lookUpOf, operationOn, redirectAttempt, verificationAttempt } from '../attempts.ts';
+
+let provider: ProviderUnderTest;
+let connection: ProviderConnection;
+
+beforeAll(async () => {
+  provider = await startProvider({ publicUrl: (origin) => origin });
+  connection = sandboxConnector.connect(
+    { base_url: provider.origin, timeout_ms: 1_000 },
+    { providerId: 'SANDBOX_ONE', secrets: { api_key: new Secret(API_KEY) } },
+  );
+});
+afterAll(async () => {
+  await connection?.close();
+  await provider?.close();
+});
+
+function authorization(over: Partial<PaymentAttempt> = {}): PaymentAttempt {
+  const attempt = cardAttempt(undefined, over);
+  if (attempt.method.kind !== 'card') throw new Error('not a card');
+  return { ...attempt, method: { ...attempt.method, capture: false } };
+}
+
+/** Pays, and gives what operations name the payment by. */
+async function paid(attempt: PaymentAttempt): Promise<string> {
+  const outcome = await connection.pay(attempt);
+  expect(outcome).toMatchObject({ kind: 'approved', reference: expect.stringMatching(/^ch_/) });
+  return 'reference' in outcome ? String(outcome.reference) : '';
+}
+
+const lookUp = (query: LookUp) => connection.lookUp?.(query) as Promise<Outcome>;
+const lookUpOperation = (kind: 'capture' | 'cancel' | 'refund', operation: CaptureOperation, close = false) =>
+  lookUp({
+    ...lookUpOf(cardAttempt()),
+    transactionId: operation.transactionId,
+    money: operation.money,
+    close,
+    of: { kind, payment: operation.payment, target: operation.target },
+  });
+const part = (minorUnits: bigint) => ({ minorUnits, currency: 'USD' });
+
+describe('operations at the sandbox provider', () => {
+  it('an authorization is captured in parts and refunded in parts, by reference or by transaction', async () => {
+    const attempt = authorization();
+    const reference = await paid(attempt);
+    const first = operationOn(attempt, reference, { money: part(100_000n) });
+    const last = operationOn(attempt, undefined, { money: part(50_000n), isFinal: true });
+    expect(await connection.capture?.(first)).toMatchObject({
+      kind: 'approved',
+      reference: expect.stringMatching(/^cp_/),
+      providerData: { status: 'succeeded', rawResponse: { payment: reference } },
+    });
+    expect(await connection.capture?.(last)).toMatchObject({ kind: 'approved' });
+    expect(
+      await connection.refund?.(operationOn(attempt, reference, { money: part(150_001n) })),
+    ).toMatchObject({
+      kind: 'declined',
+      iso8583Code: '61',
+    });
+    const refund = operationOn(attempt, reference, { money: part(150_000n) });
+    expect(await connection.refund?.(refund)).toMatchObject({ kind: 'approved' });
+    expect(await connection.refund?.(refund)).toMatchObject({ kind: 'approved' });
+    expect(await read(provider.origin, `/v1/by-id/${reference}`)).toMatchObject({
+      amount_captured: 150_000,
+      amount_canceled: 150_000,
+      amount_refunded: 150_000,
+    });
+    expect(await lookUpOperation('refund', refund)).toMatchObject({ kind: 'approved' });
+    expect(await lookUp(lookUpOf(attempt))).toMatchObject({ kind: 'approved' });
+  });
+
+  it('an authorization is canceled, and its own look-up still says that it was approved', async () => {
+    const attempt = authorization();
+    const operation = operationOn(attempt, await paid(attempt));
+    expect(await connection.cancel?.(operation)).toMatchObject({ kind: 'approved' });
+    expect(await lookUpOperation('cancel', operation)).toMatchObject({ kind: 'approved' });
+    expect(await lookUp(lookUpOf(attempt))).toMatchObject({ kind: 'approved' });
+    expect(await connection.capture?.(operationOn(attempt, undefined))).toMatchObject({ kind: 'declined' });
+  });
+
+  it('an authorization that lapsed is expired', async () => {
+    const attempt = authorization({ description: 'sandbox:expire_after:1' });
+    await paid(attempt);
+    await expect.poll(() => lookUp(lookUpOf(attempt))).toMatchObject({ kind: 'expired' });
+  });
+
+  it.each(['hang_after', 'reset_after', 'error_after', 'html'])(
+    'a refund that is done with %s is unknown, then found',
+    async (name) => {
+      const attempt = cardAttempt();
+      const operation = operationOn(attempt, await paid(attempt), { description: `sandbox:${name}` });
+      expect(await connection.refund?.(operation)).toMatchObject({ kind: 'unknown' });
+      expect(await lookUpOperation('refund', operation)).toMatchObject({ kind: 'approved' });
+    },
+  );
+
+  it('a refund that is never heard of is unknown, and never happens once it is closed', async () => {
+    const attempt = cardAttempt();
+    const operation = operationOn(attempt, await paid(attempt), { description: 'sandbox:reset_before' });
+    expect(await connection.refund?.(operation)).toMatchObject({ kind: 'unknown' });
+    expect(await lookUpOperation('refund', operation)).toMatchObject({ kind: 'unknown' });
+    expect(await lookUpOperation('refund', operation, true)).toMatchObject({ kind: 'not_sent' });
+    expect(await connection.refund?.({ ...operation, description: '' })).toMatchObject({ kind: 'unknown' });
+    expect(await lookUpOperation('refund', operation)).toMatchObject({ kind: 'not_sent' });
+  });
+
+  it.each([
+    ['sandbox:done_after:100', 'approved'],
+    ['sandbox:fail_after:100', 'declined'],
+  ])('a refund with %s is pending, then %s', async (description, kind) => {
+    const attempt = cardAttempt();
+    const operation = operationOn(attempt, await paid(attempt), { description });
+    expect(await connection.refund?.(operation)).toMatchObject({ kind: 'pending' });
+    await expect.poll(() => lookUpOperation('refund', operation)).toMatchObject({ kind });
+  });
+
+  it('an amount that the provider cannot be told is not sent', async () => {
+    const attempt = cardAttempt();
+    const operation = operationOn(attempt, await paid(attempt), { money: part(2n ** 53n) });
+    expect(await connection.refund?.(operation)).toMatchObject({ kind: 'not_sent', because: 'turned_away' });
+  });
+
+  it('a card is verified, and found again', async () => {
+    const attempt = verificationAttempt();
+    expect(await connection.pay(attempt)).toMatchObject({ kind: 'approved' });
+    expect(await lookUp(lookUpOf(attempt))).toMatchObject({ kind: 'approved' });
+    const declined = MAGIC_CARDS.find(({ name }) => name === 'INSUFFICIENT_FUNDS')?.number;
+    expect(await connection.pay(verificationAttempt(declined))).toMatchObject({
+      kind: 'declined',
+      iso8583Code: '51',
+    });
+  });
+});
+
+describe('payers at the sandbox provider', () => {
+  const act = (url: string, action: string) =>
+    fetch(`${url}/${action}`, { method: 'POST', redirect: 'manual' });
+  const redirectOf = (outcome: Outcome) => (outcome.kind === 'redirect' ? outcome.redirectUrl : '');
+
+  it.each([
+    ['pay', { kind: 'approved', reference: expect.stringMatching(/^wo_/) }],
+    ['decline', { kind: 'declined', iso8583Code: '05' }],
+    ['leave', { kind: 'declined', iso8583Code: '17' }],
+  ])('a wallet: who presses %s', async (action, outcome) => {
+    const attempt = redirectAttempt();
+    const url = redirectOf(await connection.pay(attempt));
+    expect(await lookUp(lookUpOf(attempt))).toMatchObject({ kind: 'redirect', redirectUrl: url });
+    await act(url, action);
+    expect(await lookUp(lookUpOf(attempt))).toMatchObject(outcome);
+  });
+
+  it('a wallet to complete takes the money once, however often it is completed', async () => {
+    const attempt = redirectAttempt({ method: { kind: 'wallet_redirect', type: 'WALLET_D' } } as object);
+    const url = redirectOf(await connection.pay(attempt));
+    const query = lookUpOf(attempt);
+    expect(await connection.complete?.(query)).toMatchObject({ kind: 'not_sent' });
+    await act(url, 'pay');
+    expect(await lookUp(query)).toMatchObject({ kind: 'to_complete' });
+    for (let i = 0; i < 2; i++) {
+      const outcome = await connection.complete?.({ ...query, reference: url.split('/').at(-1) });
+      expect(outcome).toMatchObject({ kind: 'approved', reference: expect.stringMatching(/^wo_/) });
+    }
+    expect(await lookUp(query)).toMatchObject({ kind: 'approved' });
+    expect(await connection.refund?.(operationOn(attempt, undefined))).toMatchObject({ kind: 'approved' });
+  });
+
+  it('an open redirect that is closed has expired, and cannot be paid any more', async () => {
+    const attempt = redirectAttempt();
+    const url = redirectOf(await connection.pay(attempt));
+    expect(await lookUp(lookUpOf(attempt, { close: true }))).toMatchObject({ kind: 'expired' });
+    await act(url, 'pay');
+    expect(await lookUp(lookUpOf(attempt))).toMatchObject({ kind: 'expired' });
+  });
+
+  it.each([
+    ['CHALLENGE_PASSED', { kind: 'approved', authorizationCode: expect.stringMatching(/^[A-Z0-9]{6}$/) }],
+    ['CHALLENGE_FAILED', { kind: 'declined', iso8583Code: '05' }],
+    ['CHALLENGE_ABANDONED', { kind: 'redirect' }],
+  ])('a challenge: %s', async (name, outcome) => {
+    const attempt = cardAttempt(MAGIC_CARDS.find((card) => card.name === name)?.number);
+    const url = redirectOf(await connection.pay(attempt));
+    expect(url).toMatch(/\/challenge\/ch_/);
+    await act(url, 'pay');
+    expect(await lookUp(lookUpOf(attempt))).toMatchObject(outcome);
+  });
+});

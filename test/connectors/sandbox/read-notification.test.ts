@@ -1,0 +1,136 @@
+import { once } from 'node:events';
+import { createServer, type IncomingHttpHeaders } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { ProviderConnection, RawNotification } from '#src/connectors/connector.ts';
+import { sandboxConnector } from '#src/connectors/sandbox/connector.ts';
+import { signatureOf } from '#src/sandbox/signature.ts';
+import { Secret } from '#src/secret.ts';
+import { API_KEY, type ProviderUnderTest, startProvider } from '../../sandbox/provider-under-test.ts';
+import { cardAttempt, lookUpOf, redirectAttempt } from '../attempts.ts';
+
+const SECRET = 'a notification secret';
+const PREVIOUS = 'the notification secret of before';
+
+let provider: ProviderUnderTest;
+let connection: ProviderConnection;
+/** What the provider sent to our address. */
+const notified: { headers: IncomingHttpHeaders; body: string }[] = [];
+const ourselves = createServer((request, response) => {
+  let body = '';
+  request.on('data', (chunk) => {
+    body += chunk;
+  });
+  request.on('end', () => {
+    notified.push({ headers: request.headers, body });
+    response.end();
+  });
+});
+let notificationUrl: string;
+
+beforeAll(async () => {
+  ourselves.listen(0, '127.0.0.1');
+  await once(ourselves, 'listening');
+  notificationUrl = `http://127.0.0.1:${(ourselves.address() as AddressInfo).port}/notifications`;
+  provider = await startProvider({ publicUrl: (origin) => origin, notificationSecrets: [PREVIOUS] });
+  connection = sandboxConnector.connect(
+    { base_url: provider.origin, timeout_ms: 1_000 },
+    {
+      providerId: 'SANDBOX_ONE',
+      secrets: {
+        api_key: new Secret(API_KEY),
+        notification_secret: new Secret(SECRET),
+        previous_notification_secret: new Secret(PREVIOUS),
+      },
+    },
+  );
+});
+afterAll(async () => {
+  await connection?.close();
+  await provider?.close();
+  ourselves.closeAllConnections();
+  ourselves.close();
+});
+
+describe('notifications of the sandbox provider', () => {
+  const raw = ({ headers, body }: (typeof notified)[number]): RawNotification => ({
+    header: (name) => headers[name]?.toString(),
+    query: '',
+    body: Buffer.from(body),
+  });
+  const reading = (notification: RawNotification, nowMs = Date.now()) =>
+    connection.readNotification?.(notification, nowMs);
+
+  it('say which transaction they are about, also signed with the secret of before', async () => {
+    const attempt = cardAttempt(undefined, { notificationUrl, description: 'about' });
+    const outcome = await connection.pay(attempt);
+    const reference = outcome.kind === 'approved' ? outcome.reference : '';
+    await expect.poll(() => notified.filter(({ body }) => body.includes('"about"'))).toHaveLength(1);
+    const [notification] = notified.filter(({ body }) => body.includes('"about"'));
+    if (!notification) throw new Error('nothing came');
+    const about = {
+      kind: 'about',
+      deduplicationKey: expect.stringMatching(/^ev_/),
+      subjects: [{ transactionId: attempt.transactionId, reference }],
+    };
+    expect(await reading(raw(notification))).toEqual(about);
+    const fresh = signatureOf(notification.body, [SECRET], Date.now());
+    expect(await reading(raw({ ...notification, headers: { 'sandbox-signature': fresh } }))).toEqual(about);
+    const tampered = { ...notification, body: notification.body.replace('approved', 'declined') };
+    expect(await reading(raw(tampered))).toMatchObject({ kind: 'forged' });
+    for (const minutes of [-6, 6]) {
+      expect(await reading(raw(notification), Date.now() + minutes * 60_000)).toMatchObject({
+        kind: 'forged',
+      });
+    }
+  });
+
+  it('of a completion are about its order', async () => {
+    const method = { kind: 'wallet_redirect', type: 'WALLET_D' } as const;
+    const attempt = redirectAttempt({ notificationUrl, method } as object);
+    const outcome = await connection.pay(attempt);
+    const url = outcome.kind === 'redirect' ? outcome.redirectUrl : '';
+    await fetch(`${url}/pay`, { method: 'POST', redirect: 'manual' });
+    await connection.complete?.(lookUpOf(attempt));
+    await expect.poll(() => notified.some(({ body }) => body.includes('"completion.succeeded"'))).toBe(true);
+    const notification = notified.find(({ body }) => body.includes('"completion.succeeded"'));
+    expect(notification && (await reading(raw(notification)))).toMatchObject({
+      kind: 'about',
+      subjects: [{ reference: url.split('/').at(-1) }],
+    });
+  });
+
+  it.each([
+    ['no signature', undefined],
+    ['an empty one', ''],
+    ['one without a time', `v1=${'0'.repeat(64)}`],
+    ['one that is too short', 't=1767225600,v1=00'],
+    ['a wrong one', `t=1767225600,v1=${'0'.repeat(64)}`],
+    ['one by another secret', signatureOf('{}', ['another'], Date.now())],
+  ])('with %s are forged', async (_name, signature) => {
+    const headers = { 'sandbox-signature': signature };
+    expect(await reading(raw({ headers, body: '{}' }))).toMatchObject({ kind: 'forged' });
+  });
+
+  it.each([
+    '',
+    '[]',
+    '{}',
+    '{"id":"ev_1"}',
+    '\u0000',
+    '{"id":"ev_00000000-0000-4000-8000-000000000000","data":{}}',
+  ])('that are genuine and of no use are ignored: %s', async (body) => {
+    const headers = { 'sandbox-signature': signatureOf(body, [SECRET], Date.now()) };
+    expect(await reading(raw({ headers, body }))).toEqual({ kind: 'ignored' });
+  });
+
+  it('are read only with a secret to verify them, which is long enough', () => {
+    const connect = (secrets: Record<string, Secret>) =>
+      sandboxConnector.connect(
+        { base_url: provider.origin },
+        { providerId: 'SANDBOX_ONE', secrets: { api_key: new Secret(API_KEY), ...secrets } },
+      );
+    expect(connect({}).readNotification).toBeUndefined();
+    expect(() => connect({ notification_secret: new Secret('short') })).toThrow(/16 characters/);
+  });
+});
