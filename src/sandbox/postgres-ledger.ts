@@ -84,8 +84,10 @@ export function postgresLedger(databaseUrl: string): Ledger {
     statement_timeout: TIMEOUT_MS,
     application_name: 'sandbox-provider',
   });
-  // A connection that breaks while idle is replaced at its next use; unheard, the event would end the process.
+  // A connection that breaks is replaced at its next use, and who used it hears of it by its query. Unheard, the events
+  // would end the process: the pool's, of an idle connection, and the connection's own, of one in use or closing.
   pool.on('error', () => {});
+  pool.on('connect', (client) => void client.on('error', () => {}));
 
   async function prepare(): Promise<void> {
     // One simple query is one transaction, and the lock is let go with it.

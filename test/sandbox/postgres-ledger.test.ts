@@ -6,13 +6,14 @@ import { postgresLedger } from '#src/sandbox/postgres-ledger.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 
 let database: TestDatabase;
-let pool: pg.Pool;
+let client: pg.Client;
 beforeEach(async () => {
   database = await createTestDatabase({ empty: true });
-  pool = new pg.Pool({ connectionString: database.url, max: 1 });
+  client = new pg.Client(database.url);
+  await client.connect();
 });
 afterEach(async () => {
-  await pool.end();
+  await client.end();
   await database.drop();
 });
 
@@ -57,8 +58,23 @@ it('a change whose new entry finds its idempotency key in use writes nothing', a
   await ledger.close();
 });
 
+it('a connection that breaks within a change ends neither the process nor the ledger', async () => {
+  const ledger = postgresLedger(database.url);
+  await ledger.prepare();
+  const { entry: charge } = await ledger.record(entry('a'));
+  // The change waits for a row that is locked, and its connection is ended meanwhile.
+  await client.query('BEGIN; SELECT FROM sandbox.ledger FOR UPDATE');
+  const broken = expect(ledger.change([charge.id], () => [charge])).rejects.toThrow();
+  const end = 'SELECT pg_terminate_backend(pid) FROM pg_locks WHERE NOT granted';
+  await expect.poll(async () => (await client.query(end)).rowCount).toBe(1);
+  await broken;
+  await client.query('ROLLBACK');
+  expect(await ledger.findById(charge.id)).toEqual(charge);
+  await ledger.close();
+});
+
 it('a ledger of the time before operations goes on, and what it had captured can be refunded', async () => {
-  await pool.query(`CREATE SCHEMA sandbox;
+  await client.query(`CREATE SCHEMA sandbox;
     CREATE TABLE sandbox.ledger (id text PRIMARY KEY, idempotency_key text NOT NULL UNIQUE, kind text NOT NULL,
       acquirer text NOT NULL, status text NOT NULL, response_code text, amount bigint NOT NULL, currency text NOT NULL,
       card_iin text, card_last_four text, answer_status integer NOT NULL, answer text NOT NULL, details text,

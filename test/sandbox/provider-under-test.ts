@@ -31,7 +31,8 @@ export type AppOptions = {
 export async function startProvider(options: AppOptions = {}): Promise<ProviderUnderTest> {
   const database = await createTestDatabase({ empty: true });
   const { app, origin } = await startApp({ databaseUrl: database.url }, options);
-  const pool = new pg.Pool({ connectionString: database.url, max: 1 });
+  const client = new pg.Client(database.url);
+  await client.connect();
   const authorization = `Bearer ${API_KEY}`;
   return {
     app,
@@ -49,10 +50,10 @@ export async function startProvider(options: AppOptions = {}): Promise<ProviderU
         body: typeof body === 'string' ? body : JSON.stringify(body),
       }),
     get: (path) => fetch(origin + path, { headers: { authorization } }),
-    query: async (sql) => (await pool.query(sql)).rows,
+    query: async (sql) => (await client.query(sql)).rows,
     close: async () => {
       await app.close();
-      await pool.end();
+      await client.end();
       await database.drop();
     },
   };
