@@ -179,6 +179,9 @@ export function observeRecovery(metrics: Metrics, log: Logger): RecoveryObserver
         'outcome looked up',
       );
     },
+    followedUp(connectionId, result) {
+      metrics.lookUps.inc({ connection: connectionId, result });
+    },
     failed(error) {
       log.error({ err: error }, 'recovery failed; it goes on');
     },

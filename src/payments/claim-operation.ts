@@ -4,13 +4,12 @@ import type { Outcome, ProviderConnection } from '#src/connectors/connector.ts';
 import { type Reason, ServiceError } from '#src/service-error.ts';
 import { isKeyTaken, isSurelyNotCommitted, isUnavailable } from '#src/store/database.ts';
 import {
-  claimOperation,
-  type OperationClaim,
   readPayment,
   readTransactions,
   type StoredPayment,
   type StoredTransaction,
-} from '#src/store/operations.ts';
+} from '#src/store/operated-payments.ts';
+import { claimOperation, type OperationClaim } from '#src/store/operations.ts';
 import { isUuid } from '#src/store/stored-objects.ts';
 import { orUnavailable } from '#src/store/unavailable.ts';
 import { booksOf, type OperationResponse } from './finish-operation.ts';

@@ -1,35 +1,32 @@
 import { setTimeout } from 'node:timers/promises';
 import { type Payment, Payment_Status, Transaction_Status } from '#gen/payments/v1/payment_pb.js';
-import type { Outcome } from '#src/connectors/connector.ts';
+import type { Outcome, Target } from '#src/connectors/connector.ts';
 import { isUnavailable } from '#src/store/database.ts';
 import {
-  finishOperation,
   readPayment,
+  readTransactions,
   type StoredPayment,
   type StoredTransaction,
-} from '#src/store/operations.ts';
-import { type FinishDeps, lookUpPauseS } from './finish-payment.ts';
-import { withOperationOutcome } from './operation-record.ts';
+} from '#src/store/operated-payments.ts';
+import { finishOperation } from '#src/store/operations.ts';
+import type { FinishDeps } from './finish-payment.ts';
+import { withBaseOutcome, withLapse, withOperationOutcome } from './operation-record.ts';
 import type { Books, OperationType } from './payment-books.ts';
 import { eventOf } from './payment-event.ts';
 import { decodeRecord, encodeRecord } from './stored-record.ts';
 
-/** An operation that was claimed, and the right to finish it. */
-export type TakenOperation = {
+/** A transaction that was taken, and the right to write what became of it. */
+export type TakenTransaction = {
   readonly accountId: string;
   readonly paymentId: string;
   readonly transactionId: string;
-  readonly type: OperationType;
-  readonly minorUnits: bigint;
-  /** Of a capture: none may follow. */
-  readonly isFinal: boolean;
-  /** The purchase or authorization that it acts on, as it stands in the database. */
-  readonly base: Pick<StoredTransaction, 'minorUnits' | 'currency' | 'capture'>;
-  /** Fencing token that the finish must present. */
+  /** Fencing token that the write must present. */
   readonly fence: number;
+  /** In how many seconds it is followed up if it stays open. */
+  readonly followUpInS: number | undefined;
 };
 
-/** What callers of the operation are told; undefined when somebody else finished it. */
+/** What callers of an operation are told; for a purchase, the payment as it stands. */
 export type OperationResponse = { readonly record: Payment; readonly body: Uint8Array };
 
 const FIRST_PAUSE_MS = 20;
@@ -37,22 +34,24 @@ const LONGEST_PAUSE_MS = 2_000;
 const TRIES = 60;
 
 /**
- * Writes what became of an operation into its payment, again and again while the database is away.
+ * Writes what became of a transaction into its payment, again and again while the database is away.
  *
- * @param stop ends the tries; what was not written is learned again by recovery.
- * @returns the stored response, which wins over the one made here; undefined when somebody else finished or took it.
+ * @param outcome 'lapsed' ends an authorization that was not captured in time.
+ * @param stop ends the tries; what was not written is learned again.
+ * @returns the stored response, which wins over the one made here; undefined when nothing was written: somebody else
+ *   finished or took the transaction, or it is final and stays what it is.
  */
-export async function writeOperation(
+export async function writeOutcome(
   deps: FinishDeps,
-  taken: TakenOperation,
-  outcome: Outcome,
+  taken: TakenTransaction,
+  outcome: Outcome | 'lapsed',
   stop?: AbortSignal,
 ): Promise<OperationResponse | undefined> {
   let pauseMs = FIRST_PAUSE_MS;
   for (let tries = 1; ; tries++) {
     try {
-      const finished = await writeOnce(deps, taken, outcome);
-      if (finished !== 'outdated') return finished;
+      const written = await writeOnce(deps, taken, outcome);
+      if (written !== 'outdated') return written;
       if (tries === TRIES) throw new Error(`payment ${taken.paymentId} changes all the time`);
     } catch (error) {
       deps.observer.finishFailed(taken.paymentId, error);
@@ -65,44 +64,85 @@ export async function writeOperation(
 
 async function writeOnce(
   deps: FinishDeps,
-  taken: TakenOperation,
-  outcome: Outcome,
+  taken: TakenTransaction,
+  outcome: Outcome | 'lapsed',
 ): Promise<OperationResponse | undefined | 'outdated'> {
-  const { accountId, paymentId, transactionId, base, fence } = taken;
+  const { accountId, paymentId, transactionId, fence } = taken;
   const stored = await readPayment(deps.database, accountId, paymentId);
-  if (!stored) throw new Error(`payment ${paymentId} is gone`);
-  const money = { minorUnits: taken.minorUnits, currency: base.currency };
-  // isWhole only tells a connector what was planned; here the books decide.
-  const operation = { type: taken.type, money, isFinal: taken.isFinal, isWhole: false };
-  const { record, books, transactionStatus } = withOperationOutcome(
-    decodeRecord(stored.record),
-    transactionId,
-    booksOf(stored, base),
-    operation,
-    outcome,
-    deps.now(),
-  );
-  const isOpen = outcome.kind === 'unknown' || outcome.kind === 'pending';
+  const transactions = await readTransactions(deps.database, paymentId);
+  const transaction = transactions.find(({ id }) => id === transactionId);
+  if (!stored || !transaction) throw new Error(`payment ${paymentId} lacks transaction ${transactionId}`);
+  const applied = apply(deps, stored, transaction, transactions, outcome);
+  if (!applied) return undefined;
+  const { record, books, transactionStatus } = applied;
+  const isOpen = outcome !== 'lapsed' && STAYS_OPEN.has(outcome.kind);
   const finished = await finishOperation(deps.database, {
     accountId,
     paymentId,
     transactionId,
     fence,
     version: stored.version,
-    status: Payment_Status[record.status],
+    status: Payment_Status[record.status] ?? '',
     record: encodeRecord(record),
-    transactionStatus: Transaction_Status[transactionStatus],
-    reference: outcome.kind === 'not_sent' ? undefined : outcome.reference,
+    transactionStatus: Transaction_Status[transactionStatus] ?? '',
+    reference: outcome === 'lapsed' || outcome.kind === 'not_sent' ? undefined : outcome.reference,
     response: deps.encodeAnswer(record),
-    lookUpInS: isOpen ? lookUpPauseS(deps.schedule, fence) : undefined,
+    lookUpInS: isOpen ? taken.followUpInS : undefined,
     capturedMinorUnits: books.captured,
     refundedMinorUnits: books.refunded,
     isReleased: books.isReleased,
     event: eventOf(record),
+    wasFinal: !transaction.isScheduled,
+    card: cardFate(transaction, transactionStatus),
   });
   if (finished.kind !== 'written') return finished.kind === 'outdated' ? 'outdated' : undefined;
   if (finished.event) deps.eventWritten?.();
-  return { record: decodeRecord(finished.record), body: finished.response };
+  const written = decodeRecord(finished.record);
+  deps.observer.finished(written, true);
+  return { record: written, body: finished.response };
+}
+
+const STAYS_OPEN = new Set<Outcome['kind']>(['unknown', 'pending', 'redirect', 'to_complete']);
+
+function apply(
+  deps: FinishDeps,
+  stored: StoredPayment,
+  transaction: StoredTransaction,
+  transactions: readonly StoredTransaction[],
+  outcome: Outcome | 'lapsed',
+) {
+  const record = decodeRecord(stored.record);
+  const at = deps.now();
+  if (!isOperation(transaction.type)) {
+    const books = booksOf(stored, transaction);
+    if (outcome === 'lapsed') return withLapse(record, transaction.id, books, at);
+    return mayBecome(transaction.status, outcome)
+      ? withBaseOutcome(record, transaction, books, outcome, at)
+      : undefined;
+  }
+  const base = transactions.find((one) => !isOperation(one.type) && one.status === 'SUCCEEDED');
+  if (!base || outcome === 'lapsed') throw new Error(`transaction ${transaction.id} acts on nothing`);
+  if (transaction.status !== 'PENDING') return undefined;
+  const money = { minorUnits: transaction.minorUnits, currency: transaction.currency };
+  const operation = { type: transaction.type, money, isFinal: transaction.isFinal };
+  return withOperationOutcome(record, transaction.id, booksOf(stored, base), operation, outcome, at);
+}
+
+/** A final state stays; only money that arrives after an expiry is not turned away. */
+function mayBecome(status: string, outcome: Outcome): boolean {
+  if (status === 'CREATED' || status === 'PENDING') return true;
+  return status === 'EXPIRED' && outcome.kind === 'approved';
+}
+
+function cardFate({ vaultedToken }: StoredTransaction, status: Transaction_Status): 'keep' | 'drop' | 'wait' {
+  if (!vaultedToken || status === Transaction_Status.PENDING || status === Transaction_Status.CREATED)
+    return 'wait';
+  return status === Transaction_Status.SUCCEEDED ? 'keep' : 'drop';
+}
+
+/** Whether a transaction acts on another one: a capture, a cancel or a refund. */
+export function isOperation(type: string): type is OperationType {
+  return type === 'CAPTURE' || type === 'CANCEL' || type === 'REFUND';
 }
 
 /** A payment's books, from the columns that the bounds are kept by. */
@@ -118,4 +158,10 @@ export function booksOf(
     refunded: stored.refundedMinorUnits,
     isReleased: stored.isReleased,
   };
+}
+
+/** A stored transaction as a connector needs it. */
+export function targetOf(transaction: StoredTransaction): Target {
+  const { id, reference, minorUnits, currency } = transaction;
+  return { transactionId: id, reference, money: { minorUnits, currency } };
 }

@@ -57,6 +57,8 @@ export type TakenAttempt = {
   /** Fencing token: how often recovery has taken the attempt to look it up. */
   readonly fence: number;
   readonly vaultedToken: string | undefined;
+  /** false: only an authorization was asked for. */
+  readonly capture: boolean;
 };
 
 /** Writes an outcome into a record, and says what is to be written of it; an open one is to be looked up. */
@@ -79,10 +81,29 @@ export function finishOf(
     transactionId: attempt.transactionId,
     transactionStatus: Transaction_Status[states.transaction],
     fence: attempt.fence,
+    reference: outcome.kind === 'not_sent' ? undefined : outcome.reference,
+    followUpInS: followUpInS(deps.schedule, attempt, outcome),
     lookUpInS: isLookedUp(outcome, record) ? lookUpPauseS(deps.schedule, attempt.fence) : undefined,
     event: eventOf(record),
     vault: vaultedToken === undefined ? undefined : { token: vaultedToken, fate: open ? 'wait' : kept },
   };
+}
+
+const FIRST_FOLLOW_UP_S = 60;
+const DAY_S = 86_400;
+
+/** When a transaction that is known is followed up for the first time: follow-up.ts knows its terms, and goes on. */
+function followUpInS(schedule: LookUpSchedule, attempt: TakenAttempt, outcome: Outcome): number | undefined {
+  switch (outcome.kind) {
+    case 'redirect':
+      return FIRST_FOLLOW_UP_S;
+    case 'pending':
+      return lookUpPauseS(schedule, attempt.fence);
+    case 'approved':
+      return attempt.capture ? undefined : DAY_S;
+    default:
+      return undefined;
+  }
 }
 
 /** Whether more is to be learned by a look-up. A wallet that is pending waits for its payer, whom no look-up hurries. */

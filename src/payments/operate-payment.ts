@@ -7,8 +7,9 @@ import {
 } from '#src/connectors/connector.ts';
 import { INVALID_CREDENTIALS_MESSAGE, ServiceError } from '#src/service-error.ts';
 import { isUnavailable } from '#src/store/database.ts';
+import type { StoredTransaction } from '#src/store/operated-payments.ts';
 import { findOperation, findOperationByKey } from '#src/store/operation-keys.ts';
-import type { OperationClaim, StoredTransaction } from '#src/store/operations.ts';
+import type { OperationClaim } from '#src/store/operations.ts';
 import type { KeyHolder } from '#src/store/payments.ts';
 import { orUnavailable } from '#src/store/unavailable.ts';
 import {
@@ -19,8 +20,8 @@ import {
   type OperationDeps,
   StandingCancel,
 } from './claim-operation.ts';
-import { type OperationResponse, type TakenOperation, writeOperation } from './finish-operation.ts';
-import { finishWaitMs, within } from './finish-payment.ts';
+import { type OperationResponse, targetOf, writeOutcome } from './finish-operation.ts';
+import { finishWaitMs, lookUpPauseS, within } from './finish-payment.ts';
 import { awaitAnswer, requireIdempotencyKey, requireSameRequest } from './idempotency.ts';
 import type { PlannedOperation } from './payment-books.ts';
 import type { RequestHash } from './request-hash.ts';
@@ -76,8 +77,8 @@ export async function operatePayment(
   );
 
   // 5. Commit 2: what is known of it now, and the response.
-  const taken: TakenOperation = { ...row, base: stored.base, fence: 0 };
-  const written = await within(writeOperation(deps, taken, outcome), finishWaitMs(deps.schedule));
+  const taken = { ...row, fence: 0, followUpInS: lookUpPauseS(deps.schedule, 0) };
+  const written = await within(writeOutcome(deps, taken, outcome), finishWaitMs(deps.schedule));
   if (written) {
     deps.observer.operated(written);
     return { ...written, replayed: false };
@@ -116,12 +117,6 @@ function operationOf(
     payment: targetOf(base),
     target: targetOf(target),
   };
-}
-
-/** A stored transaction as a connector needs it. */
-export function targetOf(transaction: StoredTransaction): Target {
-  const { id, reference, minorUnits, currency } = transaction;
-  return { transactionId: id, reference, money: { minorUnits, currency } };
 }
 
 function send(

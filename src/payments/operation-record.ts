@@ -3,6 +3,9 @@ import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import { TransactionPaymentMethodSchema } from '#gen/payments/v1/payment_method_pb.js';
 import {
   type Payment,
+  Payment_Status,
+  Payment_SubStatus_Value,
+  Payment_Workflow,
   type Transaction,
   Transaction_Status,
   Transaction_Type,
@@ -16,6 +19,7 @@ import {
   type OperationType,
   type PlannedOperation,
 } from './payment-books.ts';
+import { recordOutcome } from './payment-record.ts';
 import { standingStates, transactionStates, WAITING } from './payment-status.ts';
 
 /** What an operation's transaction says of itself. */
@@ -26,6 +30,8 @@ export type OperationFacts = {
   readonly description: string;
   readonly reason: string | undefined;
 };
+
+type OpenOperation = Pick<PlannedOperation, 'type' | 'money' | 'isFinal'>;
 
 const TYPES: Readonly<Record<OperationType, Transaction_Type>> = {
   CAPTURE: Transaction_Type.CAPTURE,
@@ -81,10 +87,10 @@ export function withOperationOutcome(
   record: Payment,
   transactionId: string,
   books: Books,
-  operation: PlannedOperation,
+  operation: OpenOperation,
   outcome: Outcome,
   at: Timestamp,
-): { readonly record: Payment; readonly books: Books; readonly transactionStatus: Transaction_Status } {
+): Applied {
   const before = record.transactionsHistory.find(({ id }) => id === transactionId);
   if (!before) throw new Error(`record ${record.id} has no transaction ${transactionId}`);
   const states = transactionStates(outcome);
@@ -113,8 +119,67 @@ export function withOperationOutcome(
   };
 }
 
+/** What an outcome makes of a payment. */
+export type Applied = {
+  readonly record: Payment;
+  readonly books: Books;
+  readonly transactionStatus: Transaction_Status;
+};
+
+/**
+ * Writes what became of the payment's own transaction, whose payer was sent away or whose provider had yet to decide.
+ *
+ * @param record as it stands; it is changed.
+ */
+export function withBaseOutcome(
+  record: Payment,
+  { id, vaultedToken }: { readonly id: string; readonly vaultedToken: string | undefined },
+  books: Books,
+  outcome: Outcome,
+  at: Timestamp,
+): Applied {
+  const transaction = record.transactionsHistory.find((one) => one.id === id);
+  if (!transaction) throw new Error(`record ${record.id} has no transaction ${id}`);
+  record.transactions = transaction;
+  const states = recordOutcome(record, outcome, vaultedToken, at);
+  // The payer has come back or has acted: it is the provider's turn.
+  if (outcome.kind === 'pending' && record.workflow === Payment_Workflow.REDIRECT) {
+    record.subStatus = Payment_SubStatus_Value.IN_PROCESS;
+  }
+  if (outcome.kind !== 'redirect' && record.checkout) {
+    record.checkout = { ...record.checkout, sdkActionRequired: false };
+  }
+  return { record, books, transactionStatus: states.transaction };
+}
+
+/** Ends an authorization that was not captured in time; of one that is over already nothing changes but its schedule. */
+export function withLapse(record: Payment, transactionId: string, books: Books, at: Timestamp): Applied {
+  const after = { ...books, isReleased: true };
+  if (books.isReleased || books.captured > 0n) {
+    return { record, books: after, transactionStatus: Transaction_Status.SUCCEEDED };
+  }
+  const history = record.transactionsHistory.map((one) =>
+    one.id === transactionId ? { ...one, status: Transaction_Status.EXPIRED, ...LAPSED, updatedAt: at } : one,
+  );
+  const last = history.at(-1);
+  return {
+    record: {
+      ...record,
+      status: Payment_Status.EXPIRED,
+      subStatus: Payment_SubStatus_Value.EXPIRED,
+      updatedAt: at,
+      ...(last && { transactions: last }),
+      transactionsHistory: history,
+    },
+    books: after,
+    transactionStatus: Transaction_Status.EXPIRED,
+  };
+}
+
+const LAPSED = { responseCode: 'EXPIRED', responseMessage: 'Authorization lapsed' };
+
 /** Sets the payment's own states and amounts: by its books, and by the operation that is open. */
-function standing(record: Payment, books: Books, open: PlannedOperation | undefined, at: Timestamp): Payment {
+function standing(record: Payment, books: Books, open: OpenOperation | undefined, at: Timestamp): Payment {
   const base = record.transactionsHistory.find(isBase);
   const states = standingStates(books, {
     isToldAsAuthorized: base?.type === Transaction_Type.AUTHORIZE,
@@ -137,7 +202,7 @@ function standing(record: Payment, books: Books, open: PlannedOperation | undefi
 }
 
 /** What an open operation makes of the whole payment, if it makes anything of it before it is done. */
-function opensTo(books: Books, open: PlannedOperation): 'refund' | 'cancel' | undefined {
+function opensTo(books: Books, open: OpenOperation): 'refund' | 'cancel' | undefined {
   if (open.type === 'REFUND' && leftToRefund(booksAfter(books, open)) === 0n) return 'refund';
   return open.type === 'CANCEL' && books.captured === 0n ? 'cancel' : undefined;
 }

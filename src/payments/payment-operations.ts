@@ -12,7 +12,7 @@ import {
 } from '#gen/payments/v1/payment_service_pb.js';
 import type { Money } from '#src/money.ts';
 import { ServiceError } from '#src/service-error.ts';
-import type { StoredTransaction } from '#src/store/operations.ts';
+import type { StoredTransaction } from '#src/store/operated-payments.ts';
 import { requireAmount } from './check-request.ts';
 import type { OperatedPayment, OperationDeps } from './claim-operation.ts';
 import { type OperatedPaymentResponse, type OperationCaller, operatePayment } from './operate-payment.ts';

@@ -9,22 +9,24 @@ import {
 } from '#gen/payments/v1/payment_pb.js';
 import type { AttemptFacts } from '#src/connectors/attempt.ts';
 import type { LookUp, Outcome, ProviderConnection } from '#src/connectors/connector.ts';
+import { takeDueFollowUps } from '#src/store/follow-ups.ts';
 import {
+  type AskableConnection,
   type DueAttempt,
   MAX_TAKEN,
   postponeLookUp,
   type Take,
   takeDueAttempts,
 } from '#src/store/look-ups.ts';
-import { type FinishDeps, finishOf, lookUpPauseS, writeFinish } from './finish-payment.ts';
+import { finishOf, lookUpPauseS, writeFinish } from './finish-payment.ts';
+import { type FollowUpDeps, followUp } from './follow-up.ts';
 import { askableConnections } from './open-outcomes.ts';
 import { attemptFacts } from './payment-attempt.ts';
 import { leaseS } from './prepare-payment.ts';
 import { decodeRecord } from './stored-record.ts';
 
 /** What recovery needs. */
-export type RecoveryDeps = FinishDeps & {
-  readonly publicUrl: () => string;
+export type RecoveryDeps = FollowUpDeps & {
   /** The connections by which an outcome can be learned, by id. */
   readonly connections: () => ReadonlyMap<string, ProviderConnection>;
   /** Whether a connection's provider is being left alone since its circuit is open. */
@@ -33,7 +35,7 @@ export type RecoveryDeps = FinishDeps & {
 };
 
 /** Is told what recovery learns, for metrics and logs. */
-export type RecoveryObserver = {
+export type RecoveryObserver = FollowUpDeps['recovery'] & {
   lookedUp(attempt: DueAttempt, result: Outcome['kind']): void;
   failed(error: unknown): void;
 };
@@ -113,17 +115,28 @@ async function beginDue(
   stop: AbortSignal | undefined,
 ): Promise<Promise<void>[]> {
   const connections = deps.connections();
-  const takes = takesOf(deps, connections, underWay);
-  if (takes.length === 0) return [];
-  const due = await takeDueAttempts(deps.database, takes);
-  for (const attempt of due) {
-    const { connectionId } = attempt;
+  const begin = (connectionId: string, work: (connection: ProviderConnection) => Promise<unknown>) => {
+    const connection = connections.get(connectionId);
+    if (!connection) return;
     const lookUps = underWay.get(connectionId) ?? new Set();
     underWay.set(connectionId, lookUps);
-    const lookUp = recoverOne(deps, connections.get(connectionId), attempt, stop)
-      .catch((error) => deps.recovery.failed(error))
+    const lookUp: Promise<void> = work(connection)
+      .then(() => {}, deps.recovery.failed)
       .finally(() => lookUps.delete(lookUp));
     lookUps.add(lookUp);
+  };
+
+  const takes = takesOf(deps, askableConnections(connections), underWay);
+  const due = takes.length > 0 ? await takeDueAttempts(deps.database, takes) : [];
+  for (const attempt of due) {
+    begin(attempt.connectionId, (connection) => recoverOne(deps, connection, attempt, stop));
+  }
+  // What goes on after its call also ends where a provider offers no look-up.
+  const all = [...connections].map(([connectionId, { identity }]) => ({ connectionId, identity }));
+  const followUpTakes = takesOf(deps, all, underWay);
+  const followUps = followUpTakes.length > 0 ? await takeDueFollowUps(deps.database, followUpTakes) : [];
+  for (const one of followUps) {
+    begin(one.connectionId, (connection) => followUp(deps, connection, one, stop));
   }
   const taken = Map.groupBy(due, ({ connectionId }) => connectionId);
   const full = takes.filter(({ connectionId, limit }) => taken.get(connectionId)?.length === limit);
@@ -131,13 +144,9 @@ async function beginDue(
 }
 
 /** What may be taken now: of each connection as many as it has free slots. */
-function takesOf(
-  deps: RecoveryDeps,
-  connections: ReadonlyMap<string, ProviderConnection>,
-  underWay: UnderWay,
-): Take[] {
-  const askable = askableConnections(connections);
-  const slots = Math.max(1, Math.min(CONNECTION_SLOTS, Math.floor(ALL_SLOTS / askable.length)));
+function takesOf(deps: RecoveryDeps, askable: readonly AskableConnection[], underWay: UnderWay): Take[] {
+  const connections = deps.connections();
+  const slots = Math.max(1, Math.min(CONNECTION_SLOTS, Math.floor(ALL_SLOTS / Math.max(1, askable.length))));
   return askable.flatMap((one) => {
     const connection = connections.get(one.connectionId);
     const limit = slots - (underWay.get(one.connectionId)?.size ?? 0);
@@ -148,12 +157,12 @@ function takesOf(
 
 async function recoverOne(
   deps: RecoveryDeps,
-  connection: ProviderConnection | undefined,
+  connection: ProviderConnection,
   attempt: DueAttempt,
   stop: AbortSignal | undefined,
 ): Promise<void> {
   const record = decodeRecord(attempt.record);
-  const outcome = await connection?.lookUp?.(lookUpOf(deps, attempt, record));
+  const outcome = await connection.lookUp?.(lookUpOf(deps, attempt, record));
   if (!outcome) throw new Error(`connection ${attempt.connectionId} cannot be asked`);
   deps.recovery.lookedUp(attempt, outcome.kind);
   // A payment whose process died is answered by its retry once something is known; until then its key is in progress.

@@ -1,109 +1,6 @@
 import type { Database } from './database.ts';
 import { insertEventCte } from './outbox.ts';
 
-/** A payment as an operation finds it. */
-export type StoredPayment = {
-  /** An encoded Payment. */
-  readonly record: Uint8Array;
-  /** Counts the writes; a write that presents an older one changes nothing. */
-  readonly version: number;
-  readonly capturedMinorUnits: bigint;
-  readonly refundedMinorUnits: bigint;
-  readonly isReleased: boolean;
-  /** The transaction of the operation that is open, if any. */
-  readonly openOperation: string | undefined;
-};
-
-/** A transaction as an operation finds it. */
-export type StoredTransaction = {
-  readonly id: string;
-  readonly type: string;
-  readonly status: string;
-  readonly parentId: string | undefined;
-  readonly connectionId: string;
-  readonly connectionIdentity: string | undefined;
-  readonly minorUnits: bigint;
-  readonly currency: string;
-  /** false for an authorization only. */
-  readonly capture: boolean;
-  readonly reference: string | undefined;
-  readonly createdAt: Date;
-};
-
-type PaymentRow = {
-  record: Buffer;
-  version: number;
-  captured_minor_units: bigint;
-  refunded_minor_units: bigint;
-  released: boolean;
-  open_operation: string | null;
-};
-type TransactionRow = {
-  id: string;
-  type: string;
-  status: string;
-  parent_id: string | null;
-  connection_id: string;
-  connection_identity: string | null;
-  amount_minor_units: bigint;
-  currency: string;
-  capture: boolean;
-  reference: string | null;
-  created_at: Date;
-};
-
-const READ_PAYMENT = {
-  name: 'read_payment_for_operation',
-  text: `
-    SELECT record, version, captured_minor_units, refunded_minor_units, released, open_operation
-    FROM payment WHERE account_id = $1 AND id = $2`,
-};
-const READ_TRANSACTIONS = {
-  name: 'read_transactions',
-  text: `
-    SELECT id, type, status, parent_id, connection_id, connection_identity, amount_minor_units, currency, capture,
-      reference, created_at
-    FROM transaction WHERE payment_id = $1 ORDER BY created_at, id`,
-};
-
-/** Reads a payment of an account. @param paymentId a UUID. */
-export async function readPayment(
-  database: Database,
-  accountId: string,
-  paymentId: string,
-): Promise<StoredPayment | undefined> {
-  const { rows } = await database.query<PaymentRow>(READ_PAYMENT, [accountId, paymentId]);
-  const row = rows[0];
-  return (
-    row && {
-      record: row.record,
-      version: row.version,
-      capturedMinorUnits: row.captured_minor_units,
-      refundedMinorUnits: row.refunded_minor_units,
-      isReleased: row.released,
-      openOperation: row.open_operation ?? undefined,
-    }
-  );
-}
-
-/** Reads a payment's transactions in the order in which they were begun. */
-export async function readTransactions(database: Database, paymentId: string): Promise<StoredTransaction[]> {
-  const { rows } = await database.query<TransactionRow>(READ_TRANSACTIONS, [paymentId]);
-  return rows.map((row) => ({
-    id: row.id,
-    type: row.type,
-    status: row.status,
-    parentId: row.parent_id ?? undefined,
-    connectionId: row.connection_id,
-    connectionIdentity: row.connection_identity ?? undefined,
-    minorUnits: row.amount_minor_units,
-    currency: row.currency,
-    capture: row.capture,
-    reference: row.reference ?? undefined,
-    createdAt: row.created_at,
-  }));
-}
-
 /** What is written before an operation is sent. */
 export type OperationClaim = {
   readonly accountId: string;
@@ -141,7 +38,8 @@ const CLAIM = {
   text: `
     WITH taken AS (
       UPDATE payment p
-      SET open_operation = $4::uuid, version = p.version + 1, status = $5, record = $6, updated_at = now()
+      SET open_operation = $4::uuid, version = p.version + 1, status = $5, record = $6, updated_at = now(),
+        answered_record = CASE WHEN p.answer IS NOT NULL THEN coalesce(p.answered_record, p.record) END
       FROM transaction base
       WHERE p.account_id = $1 AND p.id = $2 AND p.version = $3 AND p.open_operation IS NULL
         AND base.id = $7::uuid AND base.payment_id = p.id AND base.status = 'SUCCEEDED'
@@ -163,7 +61,7 @@ const CLAIM = {
       RETURNING p.id
     )
     INSERT INTO transaction (id, account_id, payment_id, type, parent_id, connection_id, connection_identity, status,
-      amount_minor_units, currency, capture, final, look_up_at, method, idempotency_key, request_hash, request_shape)
+      amount_minor_units, currency, capture, final, follow_up_at, method, idempotency_key, request_hash, request_shape)
     SELECT $4::uuid, $1, id, $8, $10::uuid, $11, $12, 'PENDING', $9, $13, false, $14,
       now() + make_interval(secs => $15), $16, $17, $18, $19
     FROM taken
@@ -201,7 +99,7 @@ export async function claimOperation(database: Database, claim: OperationClaim):
   return rows.length === 1;
 }
 
-/** What is written once the outcome of an operation is known, or is to be looked up. */
+/** What is written of a transaction that went on after its call, once more is known of it. */
 export type OperationFinish = {
   readonly accountId: string;
   readonly paymentId: string;
@@ -215,13 +113,17 @@ export type OperationFinish = {
   readonly transactionStatus: string;
   readonly reference: string | undefined;
   readonly response: Uint8Array;
-  /** In how many seconds it is looked up; undefined once it is known. */
+  /** In how many seconds it is followed up; undefined once nothing more is to come. */
   readonly lookUpInS: number | undefined;
   readonly capturedMinorUnits: bigint;
   readonly refundedMinorUnits: bigint;
   readonly isReleased: boolean;
   /** Names the event that tells webhooks of this change. */
   readonly event: string;
+  /** Corrects a transaction that was final: money that arrived after it expired, say. */
+  readonly wasFinal?: boolean;
+  /** What becomes of the card that waits for the outcome. */
+  readonly card?: 'keep' | 'drop' | 'wait';
 };
 
 /** What became of a finish. */
@@ -246,20 +148,30 @@ const FINISH = {
     ), attempt AS (
       UPDATE transaction t
       SET status = $6, reference = coalesce($7, t.reference), updated_at = now(),
-        look_up_at = now() + make_interval(secs => $8::float8),
-        response = coalesce(t.response, $9), response_record = coalesce(t.response_record, $5)
+        follow_up_at = now() + make_interval(secs => $8::float8),
+        response = CASE WHEN t.method IS NOT NULL THEN coalesce(t.response, $9) END,
+        response_record = CASE WHEN t.method IS NOT NULL THEN coalesce(t.response_record, $5) END
       FROM locked
-      WHERE t.id = $3::uuid AND t.payment_id = locked.id AND locked.version = $4
-        AND t.look_up_at IS NOT NULL AND (t.fence = $10 OR $8::float8 IS NULL)
-      RETURNING t.response, t.response_record
+      WHERE t.id = $3::uuid AND t.payment_id = locked.id AND locked.version = $4 AND t.look_up_at IS NULL
+        AND CASE WHEN $16::boolean THEN t.follow_up_at IS NULL
+          ELSE t.follow_up_at IS NOT NULL AND (t.fence = $10 OR $8::float8 IS NULL) END
+      RETURNING coalesce(t.response, $9) AS response, coalesce(t.response_record, $5) AS response_record,
+        t.vaulted_token
     ), finished AS (
       UPDATE payment p
       SET status = $11, record = $5, version = p.version + 1, updated_at = now(),
         event_sequence = p.event_sequence + 1,
         captured_minor_units = $12, refunded_minor_units = $13, released = $14,
-        open_operation = CASE WHEN $8::float8 IS NULL THEN NULL ELSE p.open_operation END
+        open_operation = CASE WHEN p.open_operation = $3::uuid AND $8::float8 IS NULL THEN NULL
+          ELSE p.open_operation END,
+        answered_record = CASE WHEN p.answer IS NOT NULL THEN coalesce(p.answered_record, p.record) END
       FROM attempt WHERE p.account_id = $1 AND p.id = $2
       RETURNING p.id, p.account_id, p.event_sequence
+    ), kept_card AS (
+      UPDATE vaulted_token v SET active = true FROM attempt WHERE v.id = attempt.vaulted_token AND $17 = 'keep'
+    ), dropped_card AS (
+      DELETE FROM vaulted_token v USING attempt
+      WHERE v.id = attempt.vaulted_token AND $17 = 'drop' AND NOT v.active
     ), ${insertEventCte({ changed: 'finished', type: '$15::text', record: '$5' })}
     SELECT locked.version AS found, attempt.response, attempt.response_record,
       EXISTS (SELECT FROM event) AS event
@@ -268,7 +180,7 @@ const FINISH = {
 
 type FinishRow = { found: number; response: Buffer | null; response_record: Buffer | null; event: boolean };
 
-/** Finishes an operation and its payment, in one statement and one commit. */
+/** Writes what became of a transaction and its payment, in one statement and one commit. */
 export async function finishOperation(
   database: Database,
   finish: OperationFinish,
@@ -289,6 +201,8 @@ export async function finishOperation(
     finish.refundedMinorUnits.toString(),
     finish.isReleased,
     finish.event,
+    finish.wasFinal ?? false,
+    finish.card ?? 'wait',
   ]);
   const row = rows[0];
   if (row?.response && row.response_record) {

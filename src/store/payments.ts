@@ -46,6 +46,10 @@ export type Finish = {
   readonly lookUpInS: number | undefined;
   /** Names the event that tells webhooks of this change. */
   readonly event: string;
+  /** What the connector told of it for later calls. */
+  readonly reference?: string | undefined;
+  /** In how many seconds it is followed up: its payer has yet to act, or its authorization lapses. */
+  readonly followUpInS?: number | undefined;
   /** What becomes of the card that waits: kept, dropped, or waiting on while the outcome is open. */
   readonly vault: { readonly token: string; readonly fate: 'keep' | 'drop' | 'wait' } | undefined;
 };
@@ -113,7 +117,8 @@ const FIND_BY_KEY = {
 const FINISH_PAYMENT = `
   attempt AS (
     UPDATE transaction
-    SET status = $6, look_up_at = now() + make_interval(secs => $8::float8), updated_at = now()
+    SET status = $6, look_up_at = now() + make_interval(secs => $8::float8), updated_at = now(),
+      reference = coalesce($10, reference), follow_up_at = now() + make_interval(secs => $11::float8)
     WHERE id = $5 AND look_up_at IS NOT NULL AND (fence = $7 OR $8::float8 IS NULL)
     RETURNING payment_id
   ), finished AS (
@@ -137,13 +142,13 @@ const FINISH = { name: 'finish', text: `WITH ${FINISH_PAYMENT} ${FINISHED}` };
 const FINISH_KEEPING_CARD = {
   name: 'finish_keeping_card',
   text: `WITH ${FINISH_PAYMENT}, card AS (
-    UPDATE vaulted_token SET active = true FROM finished WHERE vaulted_token.id = $10
+    UPDATE vaulted_token SET active = true FROM finished WHERE vaulted_token.id = $12
   ) ${FINISHED}`,
 };
 const FINISH_DROPPING_CARD = {
   name: 'finish_dropping_card',
   text: `WITH ${FINISH_PAYMENT}, card AS (
-    DELETE FROM vaulted_token USING finished WHERE vaulted_token.id = $10 AND NOT active
+    DELETE FROM vaulted_token USING finished WHERE vaulted_token.id = $12 AND NOT active
   ) ${FINISHED}`,
 };
 
@@ -214,6 +219,8 @@ export async function finishPayment(database: Database, finish: Finish): Promise
     finish.fence,
     finish.lookUpInS ?? null,
     finish.event,
+    finish.reference ?? null,
+    finish.followUpInS ?? null,
   ];
   let statement = FINISH;
   if (finish.vault && finish.vault.fate !== 'wait') {

@@ -8,7 +8,10 @@ import {
   PaymentSchema,
   Transaction_Category,
 } from '#gen/payments/v1/payment_pb.js';
-import { CreatePaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
+import {
+  type CreatePaymentRequest,
+  CreatePaymentRequestSchema,
+} from '#gen/payments/v1/payment_service_pb.js';
 import { systemClock } from '#src/clock.ts';
 import type { Capabilities } from '#src/connectors/capabilities.ts';
 import { createBinTable } from '#src/payments/bin-table.ts';
@@ -36,6 +39,11 @@ export type OperatedPayments = {
   caller(idempotencyKey?: string | null): Caller;
   /** Makes a payment of 100.00 USD by card. */
   pay(options?: { capture?: boolean }): Promise<Payment>;
+  /** Makes one, and gives back its request and its response too. */
+  payAs(
+    payer: Caller,
+    options?: { capture?: boolean },
+  ): Promise<{ request: CreatePaymentRequest; payment: Payment; body: Uint8Array }>;
   /** Makes what is open due at once. */
   makeDue(): Promise<unknown>;
   close(): Promise<void>;
@@ -92,7 +100,7 @@ export async function openOperatedPayments(
       replayed: () => {},
     },
     isLeftAlone: () => false,
-    recovery: { lookedUp: () => {}, failed: (error) => Promise.reject(error) },
+    recovery: { followedUp: () => {}, lookedUp: () => {}, failed: (error) => Promise.reject(error) },
   };
   const caller = (key: string | null = randomUUID()): Caller => ({
     accountId: ACCOUNT_ONE,
@@ -100,22 +108,30 @@ export async function openOperatedPayments(
     secretPresented: true,
   });
 
+  async function payAs(payer: Caller, { capture = true }: { capture?: boolean } = {}) {
+    const json = withField(
+      withField(cardPayment(), 'amount', { currency: 'USD', value: '100.00' }),
+      'payment_method.detail.card.capture',
+      capture,
+    );
+    const request = decode(parseJson(Buffer.from(JSON.stringify(json))));
+    const { record, body } = await createPayment(deps, request, payer);
+    return { request, payment: record, body };
+  }
+
   return {
     database,
     tables,
     provider,
     deps,
     caller,
-    async pay({ capture = true } = {}) {
-      const json = withField(
-        withField(cardPayment(), 'amount', { currency: 'USD', value: '100.00' }),
-        'payment_method.detail.card.capture',
-        capture,
-      );
-      const request = decode(parseJson(Buffer.from(JSON.stringify(json))));
-      return (await createPayment(deps, request, caller())).record;
-    },
-    makeDue: () => tables.query('UPDATE transaction SET look_up_at = now() WHERE look_up_at IS NOT NULL'),
+    payAs,
+    pay: async (options) => (await payAs(caller(), options)).payment,
+    makeDue: () =>
+      tables.query(
+        `UPDATE transaction SET look_up_at = CASE WHEN look_up_at IS NOT NULL THEN now() END,
+          follow_up_at = CASE WHEN follow_up_at IS NOT NULL THEN now() END`,
+      ),
     async close() {
       await tables.close();
       await database.close();

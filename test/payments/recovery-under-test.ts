@@ -99,6 +99,7 @@ export function depsWith(connections: Readonly<Record<string, ProviderConnection
     connections: () => new Map(Object.entries(connections)),
     isLeftAlone: () => false,
     recovery: {
+      followedUp: () => {},
       lookedUp: (_attempt, result) => seen.push(result),
       failed: (error) => seen.push(String(error)),
     },
@@ -141,7 +142,11 @@ export async function openCount(): Promise<unknown> {
 export const makeDue = () =>
   tables.query('UPDATE transaction SET look_up_at = now() WHERE look_up_at IS NOT NULL');
 
-export const takenBy = (attempt: OpenAttempt, fence: number): TakenAttempt => ({ ...attempt, fence });
+export const takenBy = (attempt: OpenAttempt, fence: number): TakenAttempt => ({
+  ...attempt,
+  fence,
+  capture: false,
+});
 
 /** A record of one's own, as another process has read it. */
 export const copyOf = ({ record }: OpenAttempt) => fromBinary(PaymentSchema, toBinary(PaymentSchema, record));

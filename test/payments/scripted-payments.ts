@@ -137,7 +137,7 @@ function scriptedPayment(opened: Opened, request: RequestJson, script: Script): 
   const connections = scriptedConnections(script, calls, tables);
   const deps = depsOf(opened, script, connections);
   const failed = (error: unknown) => Promise.reject(error);
-  const recovery = { lookedUp: () => {}, failed };
+  const recovery = { followedUp: () => {}, lookedUp: () => {}, failed };
   const isLeftAlone = () => false;
   const caller = { accountId: ACCOUNT_ONE, idempotencyKey: randomUUID(), secretPresented: true };
   const message = decode(parseJson(Buffer.from(JSON.stringify(request))));

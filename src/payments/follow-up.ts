@@ -1,0 +1,182 @@
+import { timestampDate } from '@bufbuild/protobuf/wkt';
+import { type Payment, Payment_Workflow } from '#gen/payments/v1/payment_pb.js';
+import type { LookedUp, LookUp, Outcome, ProviderConnection } from '#src/connectors/connector.ts';
+import { type DueFollowUp, postponeFollowUp } from '#src/store/follow-ups.ts';
+import {
+  readPayment,
+  readTransactions,
+  type StoredPayment,
+  type StoredTransaction,
+} from '#src/store/operated-payments.ts';
+import { isOperation, type OperationResponse, targetOf, writeOutcome } from './finish-operation.ts';
+import { type FinishDeps, lookUpPauseS } from './finish-payment.ts';
+import { attemptFacts } from './payment-attempt.ts';
+import { decodeRecord } from './stored-record.ts';
+
+/** What following up a transaction needs. */
+export type FollowUpDeps = FinishDeps & {
+  readonly publicUrl: () => string;
+  readonly recovery: {
+    /** A transaction was followed up, and the provider said what. */
+    followedUp(connectionId: string, result: Outcome['kind'] | 'lapsed'): void;
+  };
+};
+
+/** A transaction as it stands, with its payment. */
+export type FollowedUp = {
+  readonly payment: StoredPayment;
+  readonly record: Payment;
+  readonly transaction: StoredTransaction;
+  readonly transactions: readonly StoredTransaction[];
+};
+
+const DAY_MS = 86_400_000;
+const LONGEST_PAUSE_S = 3_600;
+/** From an expiry to the last look-up: a payer who paid at the last moment is not told "expired". */
+const GRACE_MS = 30_000;
+
+/**
+ * Goes on with a transaction after its call: learns what became of an operation that is open, of a payer who was sent away
+ * and of a challenge, and ends what lapsed. The provider's word is written as any outcome is.
+ *
+ * @returns the payment as it was written; undefined when nothing changed.
+ */
+export async function followUp(
+  deps: FollowUpDeps,
+  connection: ProviderConnection,
+  due: DueFollowUp,
+  stop?: AbortSignal,
+): Promise<OperationResponse | undefined> {
+  const found = await readFollowedUp(deps, due);
+  if (!found) return undefined;
+  const nowMs = timestampDate(deps.now()).getTime();
+  if (isLapsing(found.transaction)) return lapse(deps, connection, due, found, nowMs);
+
+  const isLast = expiryOf(found, deps) + GRACE_MS <= nowMs;
+  const query = lookUpOf(deps, due, found, isLast);
+  const outcome = await learn(connection, query);
+  deps.recovery.followedUp(due.connectionId, outcome.kind);
+  if (changesNothing(outcome, isLast && !isOperation(found.transaction.type))) {
+    await postponeFollowUp(deps.database, due, pauseS(deps, due, found, nowMs));
+    return undefined;
+  }
+  const ended = isLast && !isOperation(found.transaction.type) ? endOf(outcome) : outcome;
+  return writeOutcome(deps, { ...due, followUpInS: pauseS(deps, due, found, nowMs) }, ended, stop);
+}
+
+/**
+ * Reads a transaction with its payment.
+ *
+ * @returns undefined when there is nothing to follow up: its creation is under way.
+ */
+export async function readFollowedUp(
+  { database }: Pick<FollowUpDeps, 'database'>,
+  { accountId, paymentId, transactionId }: DueFollowUp,
+): Promise<FollowedUp | undefined> {
+  const payment = await readPayment(database, accountId, paymentId);
+  const transactions = await readTransactions(database, paymentId);
+  const transaction = transactions.find(({ id }) => id === transactionId);
+  return (
+    payment && transaction && { payment, record: decodeRecord(payment.record), transaction, transactions }
+  );
+}
+
+/** Asks the provider; takes the money of a payer who agreed, where that is ours to do. */
+export async function learn(connection: ProviderConnection, query: LookUp): Promise<Outcome> {
+  const outcome = (await connection.lookUp?.(query)) ?? NO_LOOK_UP;
+  return outcome.kind === 'to_complete' && connection.complete ? connection.complete(query) : outcome;
+}
+
+const NO_LOOK_UP: Outcome = { kind: 'unknown', detail: 'there is no look-up', providerData: undefined };
+
+/** Builds the question about a transaction, from what is stored of it alone. */
+export function lookUpOf(
+  deps: Pick<FollowUpDeps, 'publicUrl' | 'schedule'>,
+  due: Pick<DueFollowUp, 'fence'>,
+  found: FollowedUp,
+  isLast: boolean,
+): LookUp {
+  const { transaction } = found;
+  const closesUnheard = isOperation(transaction.type) && due.fence > deps.schedule.lookUpsBeforeClosing;
+  return {
+    transactionId: transaction.id,
+    money: { minorUnits: transaction.minorUnits, currency: transaction.currency },
+    reference: transaction.reference,
+    sentAtMs: transaction.createdAt.getTime(),
+    close: isOperation(transaction.type) ? closesUnheard : isLast,
+    of: lookedUpOf(deps, found),
+  };
+}
+
+function lookedUpOf(deps: Pick<FollowUpDeps, 'publicUrl'>, found: FollowedUp): LookedUp {
+  const { transaction, transactions, record } = found;
+  if (isOperation(transaction.type)) {
+    const own = transactions.find((one) => BASE_TYPES.has(one.type) && one.status === 'SUCCEEDED');
+    const acted = transactions.find(({ id }) => id === transaction.parentId);
+    if (!own || !acted) throw new Error(`payment ${record.id} lacks what ${transaction.id} acts on`);
+    const kind = KINDS[transaction.type];
+    return { kind, payment: targetOf(own), target: targetOf(acted) };
+  }
+  const told = record.transactionsHistory.find(({ id }) => id === transaction.id) ?? record.transactions;
+  const facts = attemptFacts({ ...record, ...(told && { transactions: told }) }, deps.publicUrl());
+  if (told?.paymentMethod?.detail?.kind.case === 'card') {
+    return {
+      kind: 'card',
+      capture: transaction.capture,
+      verify: transaction.type === 'VERIFY',
+      attempt: facts,
+    };
+  }
+  const isRedirect = record.workflow === Payment_Workflow.REDIRECT;
+  return { kind: isRedirect ? 'wallet_redirect' : 'wallet_enrollment', attempt: facts };
+}
+
+const KINDS = { CAPTURE: 'capture', CANCEL: 'cancel', REFUND: 'refund' } as const;
+const BASE_TYPES = new Set(['PURCHASE', 'AUTHORIZE', 'VERIFY']);
+
+/** An authorization that waits to be captured. */
+function isLapsing({ type, status, capture }: StoredTransaction): boolean {
+  return BASE_TYPES.has(type) && status === 'SUCCEEDED' && !capture;
+}
+
+async function lapse(
+  deps: FollowUpDeps,
+  { capabilities }: ProviderConnection,
+  due: DueFollowUp,
+  { payment, transaction }: FollowedUp,
+  nowMs: number,
+): Promise<OperationResponse | undefined> {
+  const lapsesAtMs = transaction.createdAt.getTime() + capabilities.authorizationValidDays * DAY_MS;
+  const isOver = payment.isReleased || payment.capturedMinorUnits >= transaction.minorUnits;
+  if (!isOver && (nowMs < lapsesAtMs || payment.openOperation)) {
+    const inS = payment.openOperation ? LONGEST_PAUSE_S : (lapsesAtMs - nowMs) / 1000;
+    await postponeFollowUp(deps.database, due, Math.max(inS, 1));
+    return undefined;
+  }
+  deps.recovery.followedUp(due.connectionId, 'lapsed');
+  return writeOutcome(deps, { ...due, followUpInS: undefined }, 'lapsed');
+}
+
+function expiryOf({ record, transaction }: FollowedUp, deps: Pick<FollowUpDeps, 'publicUrl'>): number {
+  if (isOperation(transaction.type)) return Number.POSITIVE_INFINITY;
+  return attemptFacts(record, deps.publicUrl()).expiresAtMs;
+}
+
+/** Nothing is written of what is not known, and of a payer who has yet to act. */
+function changesNothing(outcome: Outcome, isLast: boolean): boolean {
+  if (outcome.kind === 'unknown' || outcome.kind === 'to_complete') return true;
+  return !isLast && outcome.kind === 'redirect';
+}
+
+/** What a payment ends as whose payer did not act in time: the provider closed it where that is possible. */
+function endOf(outcome: Outcome): Outcome {
+  if (outcome.kind === 'redirect') return { kind: 'expired', providerData: outcome.providerData };
+  return outcome;
+}
+
+function pauseS(deps: FollowUpDeps, due: DueFollowUp, found: FollowedUp, nowMs: number): number {
+  if (isOperation(found.transaction.type)) return lookUpPauseS(deps.schedule, due.fence);
+  const untilExpiryS = (expiryOf(found, deps) + GRACE_MS - nowMs) / 1000;
+  const pause = Math.min(60 * 2 ** Math.min(due.fence, 10), LONGEST_PAUSE_S);
+  return untilExpiryS > 0 ? Math.max(1, Math.min(pause, untilExpiryS)) : pause;
+}

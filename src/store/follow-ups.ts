@@ -1,0 +1,124 @@
+import type { Database } from './database.ts';
+import { MAX_TAKEN } from './look-ups.ts';
+
+/** A transaction that is due to be followed up, taken by the caller. */
+export type DueFollowUp = {
+  readonly accountId: string;
+  readonly paymentId: string;
+  readonly transactionId: string;
+  readonly connectionId: string;
+  /** Fencing token that a write must present: how often the transaction was taken, this time included. */
+  readonly fence: number;
+};
+
+type Row = { account_id: string; payment_id: string; id: string; connection_id: string; fence: number };
+
+const TAKEN = 'p.account_id, t.payment_id, t.id, t.connection_id, t.fence';
+
+// As look-ups are taken (look-ups.ts), on the schedule of what goes on after its call.
+const TAKE = {
+  name: 'take_due_follow_ups',
+  text: `
+    WITH due AS (
+      SELECT open.id, take.lease_s
+      FROM unnest($1::text[], $2::text[], $3::integer[], $4::float8[]) AS take(connection_id, identity, most, lease_s),
+        LATERAL (
+          SELECT id FROM (
+            SELECT id FROM transaction
+            WHERE connection_id = take.connection_id AND follow_up_at <= now()
+              AND (connection_identity = take.identity OR connection_identity IS NULL)
+            ORDER BY follow_up_at LIMIT ${MAX_TAKEN} FOR UPDATE SKIP LOCKED
+          ) longest LIMIT take.most
+        ) open
+    )
+    UPDATE transaction t SET fence = t.fence + 1, follow_up_at = now() + make_interval(secs => due.lease_s)
+    FROM due, payment p
+    WHERE t.id = due.id AND p.id = t.payment_id
+    RETURNING ${TAKEN}`,
+};
+
+/** Takes transactions that are due to be followed up, of each connection those that have been due for longest. */
+export async function takeDueFollowUps(
+  database: Database,
+  takes: readonly {
+    readonly connectionId: string;
+    readonly identity: string;
+    readonly limit: number;
+    readonly leaseS: number;
+  }[],
+): Promise<DueFollowUp[]> {
+  const { rows } = await database.query<Row>(TAKE, [
+    takes.map(({ connectionId }) => connectionId),
+    takes.map(({ identity }) => identity),
+    takes.map(({ limit }) => limit),
+    takes.map(({ leaseS }) => leaseS),
+  ]);
+  return rows.map(dueFollowUp);
+}
+
+const TAKE_ONE = {
+  name: 'take_follow_up',
+  text: `
+    UPDATE transaction t
+    SET fence = t.fence + 1, follow_up_at = CASE WHEN t.follow_up_at IS NULL THEN NULL
+      ELSE greatest(t.follow_up_at, now() + make_interval(secs => $2)) END
+    FROM payment p
+    WHERE t.id = $1::uuid AND p.id = t.payment_id AND t.look_up_at IS NULL
+    RETURNING ${TAKEN}`,
+};
+
+/**
+ * Takes one transaction out of its turn, since its payer came back or its provider told something.
+ *
+ * @returns undefined while its creation is under way, or its outcome is being looked up.
+ */
+export async function takeFollowUp(
+  database: Database,
+  transactionId: string,
+  leaseS: number,
+): Promise<DueFollowUp | undefined> {
+  const { rows } = await database.query<Row>(TAKE_ONE, [transactionId, leaseS]);
+  return rows[0] && dueFollowUp(rows[0]);
+}
+
+const POSTPONE = {
+  name: 'postpone_follow_up',
+  text: `
+    UPDATE transaction SET follow_up_at = now() + make_interval(secs => $3)
+    WHERE id = $1 AND fence = $2 AND follow_up_at IS NOT NULL`,
+};
+
+/** Gives a taken transaction back, to be followed up again later. */
+export async function postponeFollowUp(
+  database: Database,
+  due: Pick<DueFollowUp, 'transactionId' | 'fence'>,
+  inS: number,
+): Promise<void> {
+  await database.query(POSTPONE, [due.transactionId, due.fence, inS]);
+}
+
+const FIND_BY_PAYMENT = {
+  name: 'find_own_transaction',
+  text: `
+    SELECT t.id, p.account_id FROM payment p JOIN transaction t ON t.payment_id = p.id
+    WHERE p.id = $1::uuid AND t.parent_id IS NULL ORDER BY t.created_at DESC, t.id DESC LIMIT 1`,
+};
+
+/** The last attempt of a payment, whoever's it is. @param paymentId a UUID. */
+export async function findOwnTransaction(
+  database: Database,
+  paymentId: string,
+): Promise<{ readonly transactionId: string; readonly accountId: string } | undefined> {
+  const { rows } = await database.query<{ id: string; account_id: string }>(FIND_BY_PAYMENT, [paymentId]);
+  return rows[0] && { transactionId: rows[0].id, accountId: rows[0].account_id };
+}
+
+function dueFollowUp(row: Row): DueFollowUp {
+  return {
+    accountId: row.account_id,
+    paymentId: row.payment_id,
+    transactionId: row.id,
+    connectionId: row.connection_id,
+    fence: row.fence,
+  };
+}

@@ -1,0 +1,115 @@
+import type { Database } from './database.ts';
+
+/** A payment as an operation finds it. */
+export type StoredPayment = {
+  /** An encoded Payment. */
+  readonly record: Uint8Array;
+  /** Counts the writes; a write that presents an older one changes nothing. */
+  readonly version: number;
+  readonly capturedMinorUnits: bigint;
+  readonly refundedMinorUnits: bigint;
+  readonly isReleased: boolean;
+  /** The transaction of the operation that is open, if any. */
+  readonly openOperation: string | undefined;
+};
+
+/** A transaction as an operation finds it. */
+export type StoredTransaction = {
+  readonly id: string;
+  readonly type: string;
+  readonly status: string;
+  readonly parentId: string | undefined;
+  readonly connectionId: string;
+  readonly connectionIdentity: string | undefined;
+  readonly minorUnits: bigint;
+  readonly currency: string;
+  /** false for an authorization only. */
+  readonly capture: boolean;
+  readonly reference: string | undefined;
+  /** Of a capture: none may follow. */
+  readonly isFinal: boolean;
+  readonly vaultedToken: string | undefined;
+  /** It will be followed up; false once it is final. */
+  readonly isScheduled: boolean;
+  readonly createdAt: Date;
+};
+
+type PaymentRow = {
+  record: Buffer;
+  version: number;
+  captured_minor_units: bigint;
+  refunded_minor_units: bigint;
+  released: boolean;
+  open_operation: string | null;
+};
+type TransactionRow = {
+  id: string;
+  type: string;
+  status: string;
+  parent_id: string | null;
+  connection_id: string;
+  connection_identity: string | null;
+  amount_minor_units: bigint;
+  currency: string;
+  capture: boolean;
+  reference: string | null;
+  final: boolean;
+  vaulted_token: string | null;
+  scheduled: boolean;
+  created_at: Date;
+};
+
+const READ_PAYMENT = {
+  name: 'read_payment_for_operation',
+  text: `
+    SELECT record, version, captured_minor_units, refunded_minor_units, released, open_operation
+    FROM payment WHERE account_id = $1 AND id = $2`,
+};
+const READ_TRANSACTIONS = {
+  name: 'read_transactions',
+  text: `
+    SELECT id, type, status, parent_id, connection_id, connection_identity, amount_minor_units, currency, capture,
+      reference, final, vaulted_token, follow_up_at IS NOT NULL AS scheduled, created_at
+    FROM transaction WHERE payment_id = $1 ORDER BY created_at, id`,
+};
+
+/** Reads a payment of an account. @param paymentId a UUID. */
+export async function readPayment(
+  database: Database,
+  accountId: string,
+  paymentId: string,
+): Promise<StoredPayment | undefined> {
+  const { rows } = await database.query<PaymentRow>(READ_PAYMENT, [accountId, paymentId]);
+  const row = rows[0];
+  return (
+    row && {
+      record: row.record,
+      version: row.version,
+      capturedMinorUnits: row.captured_minor_units,
+      refundedMinorUnits: row.refunded_minor_units,
+      isReleased: row.released,
+      openOperation: row.open_operation ?? undefined,
+    }
+  );
+}
+
+/** Reads a payment's transactions in the order in which they were begun. */
+export async function readTransactions(database: Database, paymentId: string): Promise<StoredTransaction[]> {
+  const { rows } = await database.query<TransactionRow>(READ_TRANSACTIONS, [paymentId]);
+  return rows.map((row) => ({
+    id: row.id,
+    type: row.type,
+    status: row.status,
+    parentId: row.parent_id ?? undefined,
+    connectionId: row.connection_id,
+    connectionIdentity: row.connection_identity ?? undefined,
+    minorUnits: row.amount_minor_units,
+    currency: row.currency,
+    capture: row.capture,
+    reference: row.reference ?? undefined,
+    isFinal: row.final,
+    vaultedToken: row.vaulted_token ?? undefined,
+    isScheduled: row.scheduled,
+    createdAt: row.created_at,
+  }));
+}

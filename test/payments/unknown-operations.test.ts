@@ -1,0 +1,178 @@
+import { create } from '@bufbuild/protobuf';
+import fc from 'fast-check';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import {
+  type Payment,
+  Payment_Status,
+  Payment_SubStatus_Value,
+  Transaction_Status,
+} from '#gen/payments/v1/payment_pb.js';
+import {
+  CancelPaymentRequestSchema,
+  CapturePaymentRequestSchema,
+  RefundPaymentRequestSchema,
+} from '#gen/payments/v1/payment_service_pb.js';
+import { createPayment } from '#src/payments/create-payment.ts';
+import { getPayment } from '#src/payments/get-payment.ts';
+import { cancelPayment, capturePayment, refundPayment } from '#src/payments/payment-operations.ts';
+import { recoverDue } from '#src/payments/recover-payments.ts';
+import type { Behaviour } from './ledger-provider.ts';
+import { type OperatedPayments, openOperatedPayments } from './operated-payments.ts';
+
+let payments: OperatedPayments;
+
+beforeAll(async () => {
+  payments = await openOperatedPayments();
+});
+afterAll(() => payments?.close());
+beforeEach(() => payments.tables.query('TRUNCATE payment, transaction'));
+afterEach(() => {
+  payments.provider.next.length = 0;
+});
+
+type Verb = 'capture' | 'refund' | 'cancel';
+
+function operate(verb: Verb, { id }: Payment, amount?: string, key?: string) {
+  const init = { paymentId: id, ...(amount && { amount: { currency: 'USD', value: { value: amount } } }) };
+  const caller = payments.caller(key);
+  if (verb === 'capture')
+    return capturePayment(payments.deps, create(CapturePaymentRequestSchema, init), caller);
+  if (verb === 'refund')
+    return refundPayment(payments.deps, create(RefundPaymentRequestSchema, init), caller);
+  return cancelPayment(payments.deps, create(CancelPaymentRequestSchema, { paymentId: id }), caller);
+}
+
+const standing = (payment: Payment) => getPayment(payments.deps, payment.id, payments.caller());
+const stateOf = ({ status, subStatus }: Payment) =>
+  `${Payment_Status[status]}/${Payment_SubStatus_Value[subStatus]}`;
+
+/** Looks up what is open, until the provider has told of everything that it will tell. */
+async function recover(): Promise<void> {
+  for (let round = 0; round < 3; round++) {
+    await payments.makeDue();
+    await recoverDue(payments.deps);
+  }
+}
+
+describe('an operation whose outcome is not known', () => {
+  it('is PENDING, keeps its amount reserved and keeps others out, and becomes what the provider says', async () => {
+    const payment = await payments.pay();
+    payments.provider.next.push('does it, unheard');
+    const first = await operate('refund', payment, '100', 'refund-1');
+    expect(stateOf(first.record)).toBe('REFUNDED/PENDING_PROVIDER_CONFIRMATION');
+    expect(first.record.transactions?.status).toBe(Transaction_Status.PENDING);
+    expect(first.record.amount?.refunded?.value).toBe('0.00');
+    await expect(operate('refund', payment, '1')).rejects.toMatchObject({ reason: 'OPERATION_IN_PROGRESS' });
+
+    await recover();
+    const after = await standing(payment);
+    expect(stateOf(after)).toBe('REFUNDED/REFUNDED');
+    expect(after.amount?.refunded?.value).toBe('100.00');
+    const again = await operate('refund', payment, '100', 'refund-1');
+    expect(again.replayed).toBe(true);
+    expect(Buffer.compare(again.body, first.body)).toBe(0);
+  });
+
+  it('leaves the payment as it was once the provider says that it never happened', async () => {
+    const payment = await payments.pay({ capture: false });
+    payments.provider.next.push('never hears of it');
+    const { record } = await operate('cancel', payment);
+    expect(stateOf(record)).toBe('CANCELED/PENDING_PROVIDER_CONFIRMATION');
+    await recover();
+    const after = await standing(payment);
+    expect(stateOf(after)).toBe('SUCCEEDED/APPROVED');
+    expect(after.transactions?.status).toBe(Transaction_Status.ERROR);
+    expect(stateOf((await operate('capture', payment)).record)).toBe('SUCCEEDED/CAPTURED');
+  });
+
+  it('that the provider has only received is PENDING until it is done', async () => {
+    const payment = await payments.pay();
+    payments.provider.next.push('delays it');
+    await operate('refund', payment, '40');
+    await recover();
+    expect((await standing(payment)).amount?.refunded?.value).toBe('0.00');
+    payments.provider.settleDelayed();
+    await recover();
+    const after = await standing(payment);
+    expect(stateOf(after)).toBe('SUCCEEDED/PARTIALLY_REFUNDED');
+    expect(after.amount?.refunded?.value).toBe('40.00');
+  });
+});
+
+it('tells a decline by its transaction, and leaves the payment as it was', async () => {
+  const payment = await payments.pay({ capture: false });
+  payments.provider.next.push('declines it');
+  const { record } = await operate('capture', payment, '50');
+  expect(stateOf(record)).toBe('SUCCEEDED/APPROVED');
+  expect(record.transactions).toMatchObject({
+    status: Transaction_Status.DECLINED,
+    responseCode: 'INSUFFICIENT_FUNDS',
+  });
+  expect(stateOf((await operate('capture', payment, '50')).record)).toBe('SUCCEEDED/PARTIALLY_CAPTURED');
+});
+
+it('never changes the response that the creation had', async () => {
+  const caller = payments.caller();
+  const { request, payment, body } = await payments.payAs(caller);
+  await operate('refund', payment, '10');
+  const again = await createPayment(payments.deps, request, caller);
+  expect(again.replayed).toBe(true);
+  expect(Buffer.compare(again.body, body)).toBe(0);
+  expect(again.record.amount?.refunded?.value).toBe('0.00');
+});
+
+const arbBehaviour = fc.constantFrom<Behaviour>(
+  'does it',
+  'does it',
+  'does it, unheard',
+  'never hears of it',
+  'declines it',
+  'refuses it',
+  'delays it',
+);
+const arbStep = fc.record({
+  verb: fc.constantFrom<Verb>('capture', 'refund', 'cancel'),
+  amount: fc.option(fc.integer({ min: 1, max: 12_000 }), { nil: undefined }),
+  behaviour: arbBehaviour,
+  recovers: fc.boolean(),
+});
+
+it('keeps the amounts of the record, the columns and the provider equal over any sequence of operations', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.boolean(),
+      fc.array(arbStep, { minLength: 1, maxLength: 7 }),
+      async (capture, steps) => {
+        const payment = await payments.pay({ capture });
+        for (const { verb, amount, behaviour, recovers } of steps) {
+          payments.provider.next.push(behaviour);
+          const asked = amount === undefined ? undefined : (amount / 100).toFixed(2);
+          await operate(verb, payment, asked).catch((error) => {
+            payments.provider.next.length = 0;
+            expect(error).toMatchObject({
+              reason: expect.stringMatching(/^(INVALID_AMOUNT|INVALID_STATUS|OPERATION_IN_PROGRESS)$/),
+            });
+          });
+          if (recovers) await recover();
+        }
+        payments.provider.settleDelayed();
+        await recover();
+
+        const record = await standing(payment);
+        const [row] = await payments.tables.query(
+          'SELECT captured_minor_units AS captured, refunded_minor_units AS refunded, open_operation FROM payment WHERE id = $1',
+          [payment.id],
+        );
+        const book = payments.provider.bookOf(payment.transactionsHistory[0]?.id ?? '');
+        const units = (decimal?: { value: string }) => BigInt((decimal?.value ?? '').replace('.', ''));
+        expect(row?.open_operation).toBeNull();
+        expect(units(record.amount?.refunded)).toBe(book.refunded);
+        expect(BigInt(`${row?.refunded}`)).toBe(book.refunded);
+        expect(units(record.amount?.captured)).toBe(capture ? 0n : book.captured);
+        expect(BigInt(`${row?.captured}`)).toBe(capture ? 0n : book.captured);
+        expect(book.refunded <= book.captured && book.captured <= book.authorized).toBe(true);
+      },
+    ),
+    { numRuns: 60, seed: 20_261_122 },
+  );
+});
