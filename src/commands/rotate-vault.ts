@@ -4,13 +4,22 @@ import { embeddedKeys } from '#src/vault/key-file.ts';
 import { withDatabase } from './command-database.ts';
 import { explainFailure } from './explain-failure.ts';
 import { resealCards } from './reseal-cards.ts';
+import { resealWebhookSecrets } from './reseal-webhook-secrets.ts';
 
-/** `npm run vault:rotate`: seals every stored card number under the first of VAULT_KEYS, and prints counts only. */
+/** `npm run vault:rotate`: seals every stored card number and webhook secret under the first of VAULT_KEYS, and prints counts only. */
 async function main(): Promise<void> {
   const config = readConfig();
   const counts = await withDatabase(config, async ({ database, dataDir }) => {
     const keys = config.vaultKeys ?? embeddedKeys(dataDir ?? '').vaultKeys;
-    return resealCards(database, cardVault(keys));
+    const vault = cardVault(keys);
+    const cards = await resealCards(database, vault);
+    const secrets = await resealWebhookSecrets(database, vault);
+    return {
+      resealed: cards.resealed + secrets.resealed,
+      current: cards.current + secrets.current,
+      changed: cards.changed + secrets.changed,
+      unreadable: cards.unreadable + secrets.unreadable,
+    };
   });
   console.log(`resealed     ${counts.resealed}`);
   console.log(`were current ${counts.current}`);
@@ -22,7 +31,7 @@ async function main(): Promise<void> {
     );
     process.exitCode = 1;
   } else if (counts.resealed + counts.changed === 0) {
-    console.log('Every stored card is under the current key: older keys may be retired.');
+    console.log('Every stored card and webhook secret is under the current key: older keys may be retired.');
   } else {
     console.log('Run it again, with every replica on the new key first, until nothing is resealed.');
   }

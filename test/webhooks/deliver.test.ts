@@ -1,4 +1,7 @@
+import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { resealWebhookSecrets } from '#src/commands/reseal-webhook-secrets.ts';
+import { cardVault } from '#src/vault/card-vault.ts';
 import { rotateSecret } from '#src/webhooks/manage-webhooks.ts';
 import { NO_ANSWER, type Receiver, startReceiver, status, verify } from './receiver.ts';
 import { openWebhookWorld, type WebhookWorld } from './webhook-world.ts';
@@ -156,6 +159,32 @@ it('signs with two secrets while they are changed, and with the new one alone af
   if (!alone) throw new Error('nothing was received');
   verify(secret, alone);
   expect(() => verify(old, alone)).toThrow();
+});
+
+it('signs with secrets that were sealed anew under another key of the vault.', async () => {
+  const shop = await receiver();
+  const account = await world.addAccount();
+  const { webhook, secret: old } = await world.addWebhook(account, shop.url);
+  const { secret } = await rotateSecret(world.deps, account, webhook.id);
+  const next = cardVault(new Map([...[['test-2', randomBytes(32)] as const], ['test-1', world.vaultKey]]));
+  expect(await resealWebhookSecrets(world.deps.database, next)).toMatchObject({ resealed: 2, unreadable: 0 });
+  expect(await resealWebhookSecrets(world.deps.database, next)).toMatchObject({ resealed: 0, current: 2 });
+  await world.start({}, next);
+  await world.change(account);
+  const [message] = await shop.has(1);
+  if (!message) throw new Error('nothing was received');
+  verify(old, message);
+  verify(secret, message);
+});
+
+it('sends nothing unsigned when the vault cannot open the secret, and says so.', async () => {
+  const shop = await receiver();
+  const account = await world.addAccount();
+  await world.addWebhook(account, shop.url);
+  await world.start({ retryScheduleS: [] }, cardVault(new Map([['other', randomBytes(32)]])));
+  await world.change(account);
+  expect(await settled()).toMatchObject([{ status: 'FAILED', error: 'SECRET_UNREADABLE' }]);
+  expect(shop.received).toEqual([]);
 });
 
 it('keeps no secret in the clear.', async () => {

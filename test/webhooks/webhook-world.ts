@@ -8,6 +8,7 @@ import { openDatabase } from '#src/store/database.ts';
 import { insertEventCte } from '#src/store/outbox.ts';
 import { cardVault } from '#src/vault/card-vault.ts';
 import { addWebhook, type ManageDeps, type WebhookWithSecret } from '#src/webhooks/manage-webhooks.ts';
+import type { SecretVault } from '#src/webhooks/signing-secret.ts';
 import {
   DEFAULT_SETTINGS,
   startWebhooks,
@@ -29,7 +30,7 @@ export type WebhookWorld = {
   addAccount(): Promise<string>;
   addWebhook(accountId: string, url: string, events?: readonly string[]): Promise<WebhookWithSecret>;
   /** Starts a replica's worker. */
-  start(settings?: Partial<WebhookSettings>): Promise<Webhooks>;
+  start(settings?: Partial<WebhookSettings>, vault?: SecretVault): Promise<Webhooks>;
   /** Changes a payment, in one statement with its event. @returns the payment's id. */
   change(accountId: string, type?: string, paymentId?: string): Promise<string>;
   close(): Promise<void>;
@@ -85,10 +86,10 @@ export async function openWebhookWorld(): Promise<WebhookWorld> {
     },
     addWebhook: (accountId, url, events = ['payment.purchase']) =>
       addWebhook(deps, accountId, { url, events, description: '' }),
-    async start(settings = {}) {
+    async start(settings = {}, opened = vault) {
       const worker = await startWebhooks({
         database,
-        vault,
+        vault: opened,
         observer: {
           delivered: (_webhook, { result }) => results.push(result),
           turnedOff: () => {},

@@ -1,0 +1,38 @@
+import type { Database } from '#src/store/database.ts';
+import { BEFORE_ALL_TOKENS } from '#src/store/sealed-cards.ts';
+import { listSealedSecrets, replaceSealedSecret } from '#src/store/webhooks.ts';
+import type { CardVault } from '#src/vault/card-vault.ts';
+import type { Resealing } from './reseal-cards.ts';
+
+const BATCH_SIZE = 500;
+
+/** Seals every webhook's secrets under the vault's current key, as `resealCards` does with card numbers. */
+export async function resealWebhookSecrets(database: Database, vault: CardVault): Promise<Resealing> {
+  const counts: Resealing = { resealed: 0, current: 0, changed: 0, unreadable: 0 };
+  let last = BEFORE_ALL_TOKENS;
+  for (;;) {
+    const webhooks = await listSealedSecrets(database, last, BATCH_SIZE);
+    for (const webhook of webhooks) {
+      for (const sealed of webhook.secrets) counts[await resealSecret(database, vault, webhook, sealed)]++;
+    }
+    const id = webhooks.at(-1)?.id;
+    if (id === undefined) return counts;
+    last = id;
+  }
+}
+
+async function resealSecret(
+  database: Database,
+  vault: CardVault,
+  webhook: { readonly accountId: string; readonly id: string },
+  sealed: string,
+): Promise<keyof Resealing> {
+  let resealed: string | undefined;
+  try {
+    resealed = await vault.reseal(sealed, webhook.id);
+  } catch {
+    return 'unreadable';
+  }
+  if (resealed === undefined) return 'current';
+  return (await replaceSealedSecret(database, webhook, sealed, resealed)) ? 'resealed' : 'changed';
+}

@@ -1,0 +1,134 @@
+import { parseArgs } from 'node:util';
+import Fastify, { type FastifyRequest } from 'fastify';
+import { Webhook } from 'standardwebhooks';
+import { EVENT_TYPES } from '#src/webhooks/events.ts';
+
+const USAGE = `Usage: npm run webhook-listen [-- options]
+
+Listens for a webhook, checks every signature and prints the events. It registers itself at a service that runs, and
+removes itself again when it ends (Ctrl-C).
+
+  --service <url>        the service (http://127.0.0.1:8080)
+  --port <port>          where to listen on 127.0.0.1 (8090)
+  --public-key <key>     the account's keys (pk_sandbox_one)
+  --secret-key <key>     (sk_sandbox_one)
+  --secret whsec_…       registers nothing, and checks with this secret`;
+
+const OPTIONS = {
+  service: { type: 'string', default: 'http://127.0.0.1:8080' },
+  port: { type: 'string', default: '8090' },
+  'public-key': { type: 'string', default: 'pk_sandbox_one' },
+  'secret-key': { type: 'string', default: 'sk_sandbox_one' },
+  secret: { type: 'string' },
+  help: { type: 'boolean', short: 'h', default: false },
+} as const;
+
+type Options = ReturnType<typeof readOptions>;
+
+function readOptions() {
+  return parseArgs({ options: OPTIONS }).values;
+}
+
+/** Where the account's webhook is, once it is registered. */
+type Registered = { readonly id: string; readonly secret: string };
+
+async function main(options: Options): Promise<void> {
+  const port = Number(options.port);
+  let webhook: Webhook | undefined;
+  const app = Fastify({ bodyLimit: 4 * 1024 * 1024 });
+  app.addContentTypeParser(
+    'application/json',
+    { parseAs: 'string' },
+    async (_request: unknown, body: string) => body,
+  );
+  app.post('/', async (request, reply) => {
+    if (!webhook) return reply.code(503).send();
+    try {
+      webhook.verify(request.body as string, textHeaders(request));
+    } catch {
+      console.log('✗ a message whose signature is wrong was refused');
+      return reply.code(401).send();
+    }
+    console.log(describe(JSON.parse(request.body as string)));
+    return reply.code(204).send();
+  });
+  const address = await app.listen({ host: '127.0.0.1', port });
+
+  const registered = options.secret ? undefined : await register(options, `${address}/`);
+  webhook = new Webhook(options.secret ?? registered?.secret ?? '');
+  console.log(`Listening at ${address}/${registered ? ` as webhook ${registered.id}` : ''}. Ctrl-C ends it.`);
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.once(signal, async () => {
+      if (registered) await call(options, 'DELETE', `/v1/webhooks/${registered.id}`).catch(() => {});
+      await app.close();
+    });
+  }
+}
+
+async function register(options: Options, url: string): Promise<Registered> {
+  const response = await call(options, 'POST', '/v1/webhooks', {
+    url,
+    events: EVENT_TYPES,
+    description: DESCRIPTION,
+  });
+  const json = (await response.json()) as Registered & { detail?: string };
+  if (response.status !== 201) throw new Error(`the service refused the webhook: ${json.detail}`);
+  return json;
+}
+
+const DESCRIPTION = 'npm run webhook-listen';
+
+async function call(options: Options, method: string, path: string, body?: object): Promise<Response> {
+  try {
+    return await fetch(new URL(path, options.service), {
+      method,
+      headers: {
+        'public-api-key': options['public-key'],
+        'private-secret-key': options['secret-key'],
+        ...(body && { 'content-type': 'application/json' }),
+      },
+      ...(body && { body: JSON.stringify(body) }),
+    });
+  } catch (cause) {
+    throw new Error(`no service answers at ${options.service}: start it with npm start`, { cause });
+  }
+}
+
+function textHeaders(request: FastifyRequest): Record<string, string> {
+  return Object.fromEntries(Object.entries(request.headers).map(([name, value]) => [name, String(value)]));
+}
+
+type Message = {
+  type_event: string;
+  sequence: number;
+  retry: number;
+  data: {
+    payment?: {
+      id: string;
+      status: string;
+      sub_status: string;
+      transactions: { type: string; status: string; amount: number };
+      amount: { currency: string };
+    };
+  };
+};
+
+function describe({ type_event, sequence, retry, data: { payment } }: Message): string {
+  const tries = retry > 0 ? `, try ${retry + 1}` : '';
+  if (!payment) return `✓ ${type_event}${tries}`;
+  const { type, status, amount } = payment.transactions;
+  const what = `${type} ${amount} ${payment.amount.currency} ${status}`;
+  return `✓ ${type_event} #${sequence}${tries}: payment ${payment.id} is ${payment.status}/${payment.sub_status} (${what})`;
+}
+
+try {
+  const options = readOptions();
+  if (options.help) console.log(USAGE);
+  else await main(options);
+} catch (error) {
+  const isUsage = String((error as { code?: unknown }).code ?? '').startsWith('ERR_PARSE_ARGS');
+  console.error(
+    isUsage ? `${(error as Error).message}\n\n${USAGE}` : `Not done: ${(error as Error).message}`,
+  );
+  process.exit(isUsage ? 2 : 1);
+}
