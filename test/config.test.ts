@@ -51,6 +51,14 @@ it('reads the keys of operators; without them the one that everybody knows opens
   expect(readConfig({ ...database, OPERATOR_KEYS: long }).operatorKeys).toEqual([long]);
 });
 
+it('allows webhooks at private addresses with the sandbox and its own database only, unless it is told to', () => {
+  expect(readConfig({}).webhooksAllowPrivate).toBe(true);
+  expect(readConfig({ SANDBOX: 'off' }).webhooksAllowPrivate).toBe(false);
+  const database = { ...KEYS, DATABASE_URL: 'postgres://host/db' };
+  expect(readConfig(database).webhooksAllowPrivate).toBe(false);
+  expect(readConfig({ ...database, WEBHOOKS_ALLOW_PRIVATE: 'on' }).webhooksAllowPrivate).toBe(true);
+});
+
 it('reflects with the sandbox only, unless it is told to', () => {
   expect(readConfig({}).reflection).toBe(true);
   expect(readConfig({ SANDBOX: 'off' }).reflection).toBe(false);

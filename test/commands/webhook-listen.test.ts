@@ -1,0 +1,55 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { startTestServer, type TestServer } from '../support/server.ts';
+import { openTables } from '../support/tables.ts';
+
+const COMMAND = join(import.meta.dirname, '../../src/commands/webhook-listen.ts');
+const KEYS = { 'public-api-key': 'pk_sandbox_one', 'private-secret-key': 'sk_sandbox_one' };
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await startTestServer();
+});
+afterAll(() => server?.close());
+
+function listen(...args: string[]) {
+  const child = spawn(process.execPath, [COMMAND, '--port', '0', ...args]);
+  const printed = { text: '' };
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (text) => {
+      printed.text += text;
+    });
+  }
+  return { child, printed, ended: once(child, 'close') };
+}
+
+it('registers itself, prints the events that it verified, refuses forged ones, and leaves no webhook behind.', async () => {
+  const { child, printed, ended } = listen('--service', server.url);
+  const shows = (text: string | RegExp) => vi.waitFor(() => expect(printed.text).toMatch(text), 20_000);
+  await shows(/^Listening at \S+ as webhook \S+\./m);
+  const [, address = '', id = ''] = /Listening at (\S+) as webhook ([0-9a-f-]+)/.exec(printed.text) ?? [];
+  await fetch(`${server.url}/v1/webhooks/${id}/test`, { method: 'POST', headers: KEYS });
+  await shows(/^✓ webhook\.test$/m);
+  const forged = await fetch(address, {
+    method: 'POST',
+    headers: {
+      ...{ 'content-type': 'application/json', 'webhook-id': 'a', 'webhook-signature': 'v1,AAAA' },
+      'webhook-timestamp': String(Math.floor(Date.now() / 1000)),
+    },
+    body: '{}',
+  });
+  expect(forged.status).toBe(401);
+  child.kill('SIGINT');
+  expect(await ended).toEqual([0, null]);
+  const tables = await openTables(server.databaseUrl);
+  expect(await tables.query('SELECT id FROM webhook')).toEqual([]);
+  await tables.close();
+});
+
+it('says what to do when no service answers.', async () => {
+  const { printed, ended } = listen('--service', 'http://127.0.0.1:9');
+  expect(await ended).toEqual([1, null]);
+  expect(printed.text).toBe('Not done: no service answers at http://127.0.0.1:9: start it with npm start\n');
+});
