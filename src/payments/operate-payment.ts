@@ -3,7 +3,6 @@ import {
   type Operation,
   type Outcome,
   type ProviderConnection,
-  type Target,
 } from '#src/connectors/connector.ts';
 import { INVALID_CREDENTIALS_MESSAGE, ServiceError } from '#src/service-error.ts';
 import { isUnavailable } from '#src/store/database.ts';
