@@ -43,17 +43,9 @@ export const DECLINED = 402;
 const SHOWN_FIELDS = [
   ...['object', 'id', 'payment', 'idempotency_key', 'account', 'acquirer', 'status', 'failure_code'],
   ...['response_code', 'response_message', 'authorization_code', 'retrieval_reference_number'],
-  ...[
-    'amount',
-    'currency',
-    'captured',
-    'amount_captured',
-    'amount_canceled',
-    'amount_refunded',
-    'installments',
-  ],
+  ...['amount', 'currency', 'captured', 'installments'],
   ...['card_iin', 'card_last_four', 'order_item_count', 'airline_leg_count', 'wallet', 'card_type'],
-  ...['checkout_url', 'challenge_url', 'created_at', 'expires_at'],
+  ...['checkout_url', 'challenge_url', 'created_at'],
 ];
 const ID = /^[a-z]{2}_[0-9a-f-]{36}$/;
 
@@ -140,7 +132,10 @@ function providerDataOf(answer: JsonObject, providerId: string): ProviderData {
 function rawResponseOf(answer: JsonObject): JsonObject {
   const raw: JsonObject = {};
   for (const field of SHOWN_FIELDS) {
+    // A wallet's money is taken by its payer: `status` tells.
+    if (field === 'captured' && answer.object !== 'charge') continue;
     const value = answer[field];
+    if (field === 'challenge_url' && value === null) continue;
     if (value !== undefined && (value === null || typeof value !== 'object')) raw[field] = value;
   }
   return raw;
