@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,10 +9,14 @@ import { createBinTable } from '#src/payments/bin-table.ts';
 import { resolveDataDir } from '#src/postgres/data-dir.ts';
 import { startEmbeddedPostgres } from '#src/postgres/embedded-postgres.ts';
 import { addSandboxFixtures } from '#src/server/sandbox-fixtures.ts';
-import { openDatabase } from '#src/store/database.ts';
+import { type Database, openDatabase } from '#src/store/database.ts';
 import { migrate } from '#src/store/migrate.ts';
+import { insertWebhook } from '#src/store/webhooks.ts';
 import { cardVault } from '#src/vault/card-vault.ts';
 import { hashKeys } from '#src/vault/key-file.ts';
+import { EVENT_TYPES } from '#src/webhooks/events.ts';
+import { newSigningSecret } from '#src/webhooks/signing-secret.ts';
+import { ACCOUNT_ONE, ACCOUNT_TWO } from '../support/payment-requests.ts';
 
 /** The keys of every service under test. */
 export const VAULT_KEY = randomBytes(32);
@@ -102,7 +106,16 @@ async function fill(url: string): Promise<void> {
       fingerprintKey: hashKeys(HASH_KEY).fingerprintKey,
       bins: createBinTable(readCatalogue(join(ROOT, 'config/sandbox-catalogue.yaml')).bins),
     });
+    for (const account of [ACCOUNT_ONE, ACCOUNT_TWO]) await addWebhook(database, account);
   } finally {
     await database.close();
   }
+}
+
+/** A webhook that wants everything, at a port where nobody listens: what is to be told is seen in the outbox. */
+async function addWebhook(database: Database, accountId: string): Promise<void> {
+  const id = randomUUID();
+  const { sealed: secret } = await newSigningSecret(cardVault(new Map([['faults-1', VAULT_KEY]])), id);
+  const webhook = { accountId, id, url: 'http://127.0.0.1:9/', description: '', events: EVENT_TYPES, secret };
+  await insertWebhook(database, webhook, 1);
 }

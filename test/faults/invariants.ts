@@ -15,6 +15,7 @@ export const INVARIANTS = {
   I6: 'no security code on disk or in a log, no card number but in the vault’s ciphertext',
   I7: 'no second provider while the first is unknown',
   I8: 'every request ends by its deadline; handles and memory return to where they were',
+  I10: 'every change of a payment has its event, and every event its change',
   I11: 'what a caller is told is what is stored',
   told: 'what the case expects to be answered',
 } as const;
@@ -48,7 +49,7 @@ const RETRIES_AT_ONCE = 4;
 /** Waits for recovery, retries every order, and holds ledger, database and answers against each other. */
 export async function judgeWorld(world: World): Promise<Findings> {
   const findings: Findings = {
-    ...{ I1: [], I2: [], I3: [], I4: [], I5: [], I6: [], I7: [], I8: [], I11: [] },
+    ...{ I1: [], I2: [], I3: [], I4: [], I5: [], I6: [], I7: [], I8: [], I10: [], I11: [] },
     told: [...world.disappointments],
   };
   const isDry = await world.drain();
@@ -69,6 +70,7 @@ export async function judgeWorld(world: World): Promise<Findings> {
   const answers = world.orders.map((order) => () => judgeAnswers(findings, world, order, payments));
   await inParallel(answers, RETRIES_AT_ONCE);
   findings.I5.push(...world.watch.changes);
+  await judgeEvents(findings, world);
   await judgeSecrets(findings, world);
   for (const [replica, handles] of world.baselines) await judgeHandles(findings, replica, handles);
   return findings;
@@ -191,6 +193,25 @@ async function dump(world: World): Promise<string> {
     }
   }
   return parts.join('\n');
+}
+
+// A release that knows no webhooks finishes payments without events, and leaves their sequence at 0.
+const EVENTS = `SELECT coalesce(p.id, e.payment_id) AS id, p.event_sequence AS changes, e.events, e.last_sequence,
+    p.status <> 'PENDING' AND p.event_sequence > 0 AND p.record <> e.last_record AS is_untold
+  FROM payment p FULL JOIN (
+    SELECT account_id, payment_id, count(*)::integer AS events, max(sequence) AS last_sequence,
+      (array_agg(record ORDER BY sequence DESC))[1] AS last_record
+    FROM event GROUP BY account_id, payment_id
+  ) e ON e.payment_id = p.id AND e.account_id = p.account_id`;
+
+async function judgeEvents(findings: Findings, world: World): Promise<void> {
+  for (const row of await world.query(EVENTS)) {
+    const { id, changes, events, last_sequence, is_untold } = row as Record<string, unknown>;
+    if (changes === null) findings.I10.push(`${id} has events and is no payment`);
+    else if ((events ?? 0) !== changes || (last_sequence ?? 0) !== changes) {
+      findings.I10.push(`${id} changed ${changes} times and has ${events ?? 0} events`);
+    } else if (is_untold) findings.I10.push(`the last change of ${id} has no event`);
+  }
 }
 
 async function judgeSecrets(findings: Findings, world: World): Promise<void> {

@@ -32,6 +32,13 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
     cases: ['two replicas: one stopped past its lease, then continued'],
     violates: ['I5'],
   },
+  'recovery-tells-nothing': {
+    file: 'src/payments/finish-payment.ts',
+    find: 'event: eventOf(record),',
+    replacement: "event: attempt.fence > 0 ? '' : eventOf(record),",
+    cases: ['killed after sending, before the answer'],
+    violates: ['I10'],
+  },
   'tell-own-outcome': {
     file: 'src/payments/create-payment.ts',
     find: '    ? finished.earlier\n',
