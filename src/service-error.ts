@@ -25,11 +25,13 @@ export const REASONS = {
   VAULTED_TOKEN_NOT_FOUND: { status: 400, rpc: 'InvalidArgument', title: 'Vaulted token not found' },
   /** An operation's amount is more than is left of the payment: ask for no more than the message names. */
   INVALID_AMOUNT: { status: 400, rpc: 'FailedPrecondition', title: 'Invalid amount' },
+  /** A field that is known and not supported is set: leave it out; to ignore it would change what is paid, and to whom. */
+  NOT_SUPPORTED: { status: 400, rpc: 'InvalidArgument', title: 'Not supported' },
   /** An operation names another currency than the payment's: use the payment's. */
   CURRENCY_NOT_ALLOWED: { status: 400, rpc: 'InvalidArgument', title: 'Currency not allowed' },
   /** The payment's status does not allow the operation: read the payment before you decide what to do. */
   INVALID_STATUS: { status: 400, rpc: 'FailedPrecondition', title: 'Invalid status' },
-  /** The payment's provider cannot do the operation, or not in part: do what the message offers instead. */
+  /** No provider that the route allows can do what is asked, or not in part: do what the message offers instead. */
   OPERATION_NOT_SUPPORTED: { status: 400, rpc: 'FailedPrecondition', title: 'Operation not supported' },
   /** A key header is missing or wrong, or this call needs the secret key: check both keys. */
   INVALID_CREDENTIALS: { status: 401, rpc: 'Unauthenticated', title: 'Invalid credentials' },
@@ -83,7 +85,8 @@ export type FieldCode =
   | 'OUT_OF_RANGE'
   | 'TOO_LONG'
   | 'TOO_MANY'
-  | 'NOT_ALLOWED';
+  | 'NOT_ALLOWED'
+  | 'NOT_SUPPORTED';
 
 /** A field at fault. `field` is its path (`additional_data.order.items[0].quantity`); `message` never holds its value. */
 export type FieldError = { readonly field: string; readonly code: FieldCode; readonly message: string };
@@ -117,9 +120,13 @@ export class ServiceError extends Error {
 /** One message for every way in which credentials are wrong: it does not reveal which. */
 export const INVALID_CREDENTIALS_MESSAGE = 'public-api-key or private-secret-key is missing or wrong';
 
-/** Makes the refusal of one or more fields. */
+/**
+ * Makes the refusal of one or more fields. Those that are known and not supported are told alone: to mend the others would
+ * help nobody who needs them.
+ */
 export function invalidParameters(fields: readonly FieldError[]): ServiceError {
-  return new ServiceError('INVALID_PARAMETERS', fields.map((f) => `${f.field}: ${f.message}`).join('; '), {
-    fields,
-  });
+  const unsupported = fields.filter(({ code }) => code === 'NOT_SUPPORTED');
+  const told = unsupported.length > 0 ? unsupported : fields;
+  const reason = unsupported.length > 0 ? 'NOT_SUPPORTED' : 'INVALID_PARAMETERS';
+  return new ServiceError(reason, told.map((f) => `${f.field}: ${f.message}`).join('; '), { fields: told });
 }

@@ -1,3 +1,4 @@
+import type { JsonObject } from '@bufbuild/protobuf';
 import type { AdditionalData } from '#gen/payments/v1/additional_data_pb.js';
 import type { CustomerPayer } from '#gen/payments/v1/customer_payer_pb.js';
 import type { StoredCredentials, ThreeDSecure } from '#gen/payments/v1/payment_method_pb.js';
@@ -27,6 +28,10 @@ export type AttemptFacts = {
   readonly expiresAtMs: number;
   readonly customerPayer: CustomerPayer;
   readonly additionalData: AdditionalData | undefined;
+  /** Any JSON object, as the merchant sent it. */
+  readonly taxes: JsonObject | undefined;
+  /** What the merchant keeps with the payment, for providers that keep it too. */
+  readonly metadata: readonly { readonly key: string; readonly value: string }[];
 };
 
 /** How it is paid. */

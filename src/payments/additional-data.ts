@@ -23,6 +23,7 @@ export function recordedAdditionalData(
   return create(AdditionalDataSchema, {
     airline: sent.airline && recordedAirline(sent.airline, currency),
     order: sent.order && recordedOrder(sent.order, currency),
+    ...(sent.sellerDetails && { sellerDetails: sent.sellerDetails }),
   });
 }
 
@@ -31,6 +32,7 @@ function recordedOrder(sent: Order, currency: string): Order {
   return create(OrderSchema, {
     feeAmount: inDigitsOf(currency, sent.feeAmount),
     shippingAmount: inDigitsOf(currency, sent.shippingAmount),
+    tipAmount: inDigitsOf(currency, sent.tipAmount),
     items: sent.items.map((item) =>
       create(OrderItemSchema, { ...item, unitAmount: inDigitsOf(currency, item.unitAmount) }),
     ),

@@ -2,7 +2,7 @@ import countryCodes from 'i18n-iso-countries/codes.json' with { type: 'json' };
 import type { Decimal } from '#gen/google/type/decimal_pb.js';
 import type { Airline, Order, OrderItem } from '#gen/payments/v1/additional_data_pb.js';
 import type { Address, CustomerPayer } from '#gen/payments/v1/customer_payer_pb.js';
-import type { PaymentMethodInput } from '#gen/payments/v1/payment_method_pb.js';
+import type { PaymentMethodInput, ThreeDSecureSetup } from '#gen/payments/v1/payment_method_pb.js';
 import {
   type CreatePaymentRequest,
   CreatePaymentRequestSchema,
@@ -11,6 +11,7 @@ import { passesLuhn } from '#src/luhn.ts';
 import { currencyDigits, formatMoney, isDecimal, largestAmount, type Money, parseMoney } from '#src/money.ts';
 import { type FieldError, invalidParameters } from '#src/service-error.ts';
 import { checkValues, type Report } from './check-values.ts';
+import { hasThreeDSecureResults } from './payment-method.ts';
 
 /** Every country code of ISO 3166-1 alpha-2; the list has Kosovo's too, which is user-assigned and not ISO's. */
 export const COUNTRIES: ReadonlySet<string> = new Set(
@@ -26,7 +27,7 @@ export function checkRequest(request: CreatePaymentRequest): FieldError[] {
   const report: Report = (field, code, message) => errors.push({ field, code, message });
   checkValues(CreatePaymentRequestSchema, request, report);
   checkCountry(report, 'country', request.country);
-  checkAmount(report, request.amount);
+  checkAmount(report, request.amount, isVerification(request.paymentMethod));
   checkCallbackUrl(report, request.callbackUrl);
   if (request.customerPayer) checkPayer(report, request.customerPayer);
   if (request.paymentMethod) checkMethod(report, request.paymentMethod);
@@ -49,7 +50,13 @@ export function requireAmount(amount: NonNullable<CreatePaymentRequest['amount']
   return money;
 }
 
-function checkAmount(report: Report, amount: CreatePaymentRequest['amount']): void {
+/** Whether the card is only to be checked: then the amount is 0. */
+function isVerification(method: PaymentMethodInput | undefined): boolean {
+  const kind = method?.detail?.kind;
+  return kind?.case === 'card' && kind.value.verify;
+}
+
+function checkAmount(report: Report, amount: CreatePaymentRequest['amount'], isVerification = false): void {
   if (!amount) return;
   if (amount.currency && currencyDigits(amount.currency) === undefined) {
     report(
@@ -60,7 +67,13 @@ function checkAmount(report: Report, amount: CreatePaymentRequest['amount']): vo
   }
   checkMoney(report, 'amount.value', amount.value, amount.currency);
   const money = parseMoney(amount.value?.value ?? '', amount.currency);
-  if (money && money.minorUnits <= 0n) report('amount.value', 'OUT_OF_RANGE', 'must be above zero');
+  if (!money) return;
+  if (isVerification) {
+    if (money.minorUnits === 0n) return;
+    report('amount.value', 'OUT_OF_RANGE', 'must be 0 where verify is true, since nothing is charged');
+  } else if (money.minorUnits <= 0n) {
+    report('amount.value', 'OUT_OF_RANGE', 'must be above zero');
+  }
 }
 
 /** Any amount of money: a decimal that its currency can hold, within the largest amount either way. */
@@ -149,7 +162,9 @@ function checkAddress(report: Report, field: string, address: Address | undefine
 
 function checkMethod(report: Report, method: PaymentMethodInput): void {
   const kind = method.detail?.kind;
-  const card = kind?.case === 'card' ? kind.value.cardData : undefined;
+  if (kind?.case !== 'card') return;
+  if (kind.value.threeDSecure) checkThreeDSecure(report, kind.value.threeDSecure);
+  const card = kind.value.cardData;
   if (!card) return;
   const field = 'payment_method.detail.card.card_data';
   // What is no number at all is for the .proto's rule to say.
@@ -162,10 +177,18 @@ function checkMethod(report: Report, method: PaymentMethodInput): void {
   }
 }
 
+/** A setup is for the provider to authenticate by; results say that somebody else did. */
+function checkThreeDSecure(report: Report, sent: ThreeDSecureSetup): void {
+  if (!sent.threeDSecureSetupId || !hasThreeDSecureResults(sent)) return;
+  const message = 'must not be sent with the results of an authentication made elsewhere';
+  report('payment_method.detail.card.three_d_secure.three_d_secure_setup_id', 'NOT_ALLOWED', message);
+}
+
 function checkOrder(report: Report, order: Order, currency: string): void {
   const field = 'additional_data.order';
   checkMoney(report, `${field}.fee_amount`, order.feeAmount, currency);
   checkMoney(report, `${field}.shipping_amount`, order.shippingAmount, currency);
+  checkMoney(report, `${field}.tip_amount`, order.tipAmount, currency);
   for (const [i, item] of order.items.entries()) {
     checkMoney(report, `${field}.items[${i}].unit_amount`, item.unitAmount, currency);
     checkQuantity(report, `${field}.items[${i}].quantity`, item);

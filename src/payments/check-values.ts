@@ -1,5 +1,13 @@
-import { type DescField, type DescMessage, type Message, ScalarType } from '@bufbuild/protobuf';
+import {
+  type DescField,
+  type DescMessage,
+  getOption,
+  type JsonValue,
+  type Message,
+  ScalarType,
+} from '@bufbuild/protobuf';
 import type { Timestamp, Value } from '@bufbuild/protobuf/wkt';
+import { not_supported } from '#gen/payments/v1/json_options_pb.js';
 import type { FieldCode } from '#src/service-error.ts';
 
 /** Takes a field at fault. */
@@ -7,8 +15,8 @@ export type Report = (field: string, code: FieldCode, message: string) => void;
 
 /**
  * Checks what no field may hold, whichever it is: a NUL character, which neither databases nor providers agree on; a
- * google.protobuf.Timestamp or Value that has no JSON form, which only the binary protocols can send. What is ignored in
- * a request (google.protobuf.Struct) is not looked at.
+ * google.protobuf.Timestamp, Value or Struct that has no JSON form, which only the binary protocols can send; and anything
+ * in a field that is not supported.
  */
 export function checkValues(desc: DescMessage, message: Message, report: Report): void {
   walker(desc)(message as AnyMessage, '', report);
@@ -37,12 +45,14 @@ function walker(desc: DescMessage): Walk<AnyMessage> {
 }
 
 function checkOf(field: DescField): Walk<never> | undefined {
+  if (getOption(field, not_supported)) return refuseUnsupported;
   if (field.fieldKind === 'map') return undefined;
   if (field.scalar === ScalarType.STRING) return checkText;
   switch (field.message?.typeName) {
     case undefined:
-    case 'google.protobuf.Struct':
       return undefined;
+    case 'google.protobuf.Struct':
+      return checkJson;
     case 'google.protobuf.Timestamp':
       return checkTimestamp;
     case 'google.protobuf.Value':
@@ -63,6 +73,10 @@ function fieldStep({ localName, name, oneof }: DescField, check: Walk<never>): W
   };
 }
 
+function refuseUnsupported(_value: unknown, path: string, report: Report): void {
+  report(path, 'NOT_SUPPORTED', 'is not supported; nothing was sent');
+}
+
 function checkText(text: string, path: string, report: Report): void {
   if (text.includes('\0')) report(path, 'INVALID_FORMAT', 'must not contain a NUL character');
 }
@@ -79,6 +93,20 @@ function checkTimestamp({ seconds, nanos }: Timestamp, path: string, report: Rep
 function checkValue(value: Value, path: string, report: Report): void {
   const fault = valueFault(value);
   if (fault) report(path, 'INVALID_FORMAT', fault);
+}
+
+function checkJson(json: JsonValue, path: string, report: Report): void {
+  const fault = jsonFault(json);
+  if (fault) report(path, 'INVALID_FORMAT', fault);
+}
+
+/** What keeps a google.protobuf.Struct, which the library reads as an object, from being JSON. */
+function jsonFault(json: JsonValue): string | undefined {
+  if (typeof json === 'string') return textFault(json);
+  if (typeof json === 'number' && !Number.isFinite(json)) return 'must not hold NaN or an infinite number';
+  if (typeof json !== 'object' || json === null) return undefined;
+  const names = Array.isArray(json) ? undefined : textFault(Object.keys(json).join());
+  return names ?? Object.values(json).map(jsonFault).find((fault) => fault !== undefined);
 }
 
 /** What keeps a value from being JSON. Located at the value itself: the names within are the sender's own. */

@@ -47,6 +47,8 @@ export function attemptFacts(record: Payment, publicUrl: string): AttemptFacts {
     expiresAtMs: timestampMs(createdAt) + REDIRECT_VALID_MS,
     customerPayer,
     additionalData: record.additionalData,
+    taxes: record.taxes,
+    metadata: record.metadata.map(({ key, value }) => ({ key: String(key), value: String(value) })),
   };
 }
 
@@ -72,16 +74,5 @@ function attemptMethod(
     };
   }
   if (!card) throw new Error('a card payment has a card');
-  const { capture, installments, threeDSecureSetupId } = method.options;
-  return {
-    kind: 'card',
-    card,
-    capture,
-    verify: false,
-    installments,
-    threeDSecureSetupId,
-    threeDSecure: undefined,
-    storedCredentials: undefined,
-    softDescriptor: '',
-  };
+  return { kind: 'card', card, ...method.options };
 }

@@ -1,7 +1,18 @@
+import { create } from '@bufbuild/protobuf';
 import type { PaymentMethodType } from '#gen/payments/config/catalogue_pb.js';
-import type { CardDataInput, CardInput } from '#gen/payments/v1/payment_method_pb.js';
+import {
+  type CardDataInput,
+  type CardInput,
+  type StoredCredentials,
+  type StoredCredentialsInput,
+  StoredCredentialsSchema,
+  type ThreeDSecure,
+  ThreeDSecureSchema,
+  type ThreeDSecureSetup,
+} from '#gen/payments/v1/payment_method_pb.js';
 import { Payment_Workflow, Transaction_Category } from '#gen/payments/v1/payment_pb.js';
 import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.js';
+import type { CardOptions as AttemptOptions } from '#src/connectors/attempt.ts';
 import { type FieldError, invalidParameters, ServiceError } from '#src/service-error.ts';
 
 /** How the payer pays, with nothing left to guess: what `detail` may hold, by category and workflow. */
@@ -15,13 +26,7 @@ export type ChosenMethod = {
 );
 
 /** What a card payment may ask for, beside the card. */
-export type CardOptions = {
-  /** false: authorization only. */
-  readonly capture: boolean;
-  readonly installments: number;
-  readonly threeDSecureSetupId: string | undefined;
-  readonly vaultOnSuccess: boolean;
-};
+export type CardOptions = AttemptOptions & { readonly vaultOnSuccess: boolean };
 
 /** The types that the catalogue offers, by name. */
 export type MethodTypes = ReadonlyMap<string, PaymentMethodType>;
@@ -65,20 +70,62 @@ export function chooseMethod(request: CreatePaymentRequest, types: MethodTypes):
       'send either card_data or vaulted_token, not both',
     );
   }
-  const options: CardOptions = {
-    capture: kind?.value?.capture ?? true,
-    installments: kind?.value?.installments ?? 1,
-    threeDSecureSetupId: kind?.value?.threeDSecure?.threeDSecureSetupId || undefined,
-    vaultOnSuccess: input.vaultOnSuccess,
-  };
+  const options = { ...cardOptions(kind?.value), vaultOnSuccess: input.vaultOnSuccess };
   if (card) return { kind: 'card', type, workflow, card, options };
   if (token) return { kind: 'vaulted_card', type, workflow, token, options };
   throw refuse('payment_method.detail.card.card_data', 'REQUIRED', 'send either card_data or vaulted_token');
 }
 
 /** Many merchants send a card's flags (`verify: false`) with every payment; that asks for nothing. */
-function asksForCard({ cardData, installments = 1, threeDSecure }: CardInput): boolean {
-  return cardData !== undefined || installments !== 1 || threeDSecure !== undefined;
+function asksForCard(input: CardInput): boolean {
+  const { verify, installments, threeDSecure, storedCredentials, softDescriptor } = cardOptions(input);
+  const options = [verify, installments !== 1, threeDSecure, storedCredentials, softDescriptor];
+  return input.cardData !== undefined || input.threeDSecure !== undefined || options.some(Boolean);
+}
+
+function cardOptions(input: CardInput | undefined): AttemptOptions {
+  const verify = input?.verify ?? false;
+  return {
+    // A verification leaves nothing to capture.
+    capture: verify || (input?.capture ?? true),
+    verify,
+    installments: input?.installments ?? 1,
+    threeDSecureSetupId: input?.threeDSecure?.threeDSecureSetupId || undefined,
+    threeDSecure: threeDSecureResults(input?.threeDSecure),
+    storedCredentials: storedCredentials(input?.storedCredentials),
+    softDescriptor: input?.softDescriptor ?? '',
+  };
+}
+
+/** Whether results of 3-D Secure made elsewhere are sent. */
+export function hasThreeDSecureResults(sent: ThreeDSecureSetup): boolean {
+  const { version, electronicCommerceIndicator, cryptogram, transactionId, directoryServerTransactionId } = sent;
+  return [version, electronicCommerceIndicator, cryptogram, transactionId, directoryServerTransactionId].some(
+    (text) => text !== '',
+  );
+}
+
+function threeDSecureResults(sent: ThreeDSecureSetup | undefined): ThreeDSecure | undefined {
+  if (!sent || !hasThreeDSecureResults(sent)) return undefined;
+  return create(ThreeDSecureSchema, {
+    version: sent.version || undefined,
+    electronicCommerceIndicator: sent.electronicCommerceIndicator || undefined,
+    cryptogram: sent.cryptogram || undefined,
+    transactionId: sent.transactionId || undefined,
+    directoryServerTransactionId: sent.directoryServerTransactionId || undefined,
+  });
+}
+
+function storedCredentials(sent: StoredCredentialsInput | undefined): StoredCredentials | undefined {
+  if (!sent) return undefined;
+  const { reason, usage, subscriptionAgreementId, networkTransactionId } = sent;
+  if (!reason && !usage && !subscriptionAgreementId && !networkTransactionId) return undefined;
+  return create(StoredCredentialsSchema, {
+    reason: reason || undefined,
+    usage: usage || undefined,
+    subscriptionAgreementId: subscriptionAgreementId || undefined,
+    networkTransactionId: networkTransactionId || undefined,
+  });
 }
 
 function chooseWorkflow(

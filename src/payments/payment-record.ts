@@ -14,6 +14,7 @@ import {
   PaymentMethodDetailSchema,
   PaymentMethodSchema,
   StoredCredentialsSchema,
+  type ThreeDSecure,
   ThreeDSecureSchema,
   TransactionPaymentMethodSchema,
   WalletSchema,
@@ -106,6 +107,8 @@ export function newRecord(facts: PaymentFacts): Payment {
     additionalData: recordedAdditionalData(request.additionalData, money.currency),
     workflow: method.workflow,
     callbackUrl: request.callbackUrl,
+    taxes: request.taxes,
+    metadata: request.metadata.map(({ key, value }) => ({ key, value })),
     routingRules: create(RoutingRulesSchema, {
       condition: {
         id: chosen.route.id,
@@ -229,10 +232,20 @@ function recordedDetail(facts: PaymentFacts): PaymentMethodDetail {
     capture: true,
     installments: method.options.installments,
     installmentsType: 'MERCHANT',
-    cardData: facts.cardData,
-    storedCredentials: create(StoredCredentialsSchema),
+    cardData: recordedCard(facts.cardData, method.options.threeDSecure),
+    verify: method.options.verify,
+    softDescriptor: method.options.softDescriptor,
+    storedCredentials: method.options.storedCredentials ?? create(StoredCredentialsSchema),
   });
   return create(PaymentMethodDetailSchema, { kind: { case: 'card', value } });
+}
+
+/** A kept card holds no results of 3-D Secure: they are of one payment. */
+function recordedCard(
+  card: CardData | undefined,
+  threeDSecure: ThreeDSecure | undefined,
+): CardData | undefined {
+  return card && threeDSecure ? { ...card, threeDSecure } : card;
 }
 
 /** Of an enrolled wallet only the card's type is known; the interface shows the rest as empty, not as null. */

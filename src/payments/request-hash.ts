@@ -1,5 +1,12 @@
 import { createHash, createHmac } from 'node:crypto';
-import { type DescField, type DescMessage, type MessageShape, toBinary } from '@bufbuild/protobuf';
+import {
+  type DescField,
+  type DescMessage,
+  type JsonObject,
+  type JsonValue,
+  type MessageShape,
+  toBinary,
+} from '@bufbuild/protobuf';
 import type { Value } from '@bufbuild/protobuf/wkt';
 import type { CardDataInput, CardInput, PaymentMethodInput } from '#gen/payments/v1/payment_method_pb.js';
 import {
@@ -80,10 +87,25 @@ function withoutSecurityCode(request: CreatePaymentRequest): CreatePaymentReques
 
 /** Protobuf writes a map in the order in which it was read: that of free JSON's members means nothing. */
 function withOrderedMembers(request: CreatePaymentRequest): CreatePaymentRequest {
-  const { customerPayer } = request;
-  if (!customerPayer || customerPayer.deviceFingerprints.length === 0) return request;
-  const deviceFingerprints = customerPayer.deviceFingerprints.map(orderedMembers);
-  return { ...request, customerPayer: { ...customerPayer, deviceFingerprints } };
+  const { customerPayer, taxes, additionalData } = request;
+  const sellerDetails = additionalData?.sellerDetails;
+  const fingerprints = customerPayer?.deviceFingerprints.map(orderedMembers) ?? [];
+  if (fingerprints.length === 0 && !taxes && !sellerDetails) return request;
+  return {
+    ...request,
+    ...(customerPayer && { customerPayer: { ...customerPayer, deviceFingerprints: fingerprints } }),
+    ...(taxes && { taxes: orderedJson(taxes) }),
+    ...(sellerDetails && { additionalData: { ...additionalData, sellerDetails: orderedJson(sellerDetails) } }),
+  };
+}
+
+function orderedJson(object: JsonObject): JsonObject {
+  const ordered = (value: JsonValue): JsonValue => {
+    if (Array.isArray(value)) return value.map(ordered);
+    return typeof value === 'object' && value !== null ? orderedJson(value) : value;
+  };
+  const members = Object.entries(object).sort(([a], [b]) => (a < b ? -1 : 1));
+  return Object.fromEntries(members.map(([name, value]) => [name, ordered(value)]));
 }
 
 function orderedMembers(value: Value): Value {

@@ -146,6 +146,8 @@ function attemptOf({ id, money, facts }: SyntheticPayment): PaymentAttempt {
     expiresAtMs: 0,
     customerPayer: NOBODY,
     additionalData: undefined,
+    taxes: undefined,
+    metadata: [],
     method: {
       kind: 'card',
       card: NO_CARD,

@@ -6,15 +6,17 @@ import {
   hasOption,
   type Message,
 } from '@bufbuild/protobuf';
+import type { Value } from '@bufbuild/protobuf/wkt';
 import { field as fieldRules } from '#gen/buf/validate/validate_pb.js';
 import { FieldBehavior, field_behavior } from '#gen/google/api/field_behavior_pb.js';
 import { DecimalSchema } from '#gen/google/type/decimal_pb.js';
+import { not_supported } from '#gen/payments/v1/json_options_pb.js';
 import { canonicalDecimal } from './canonical-decimal.ts';
 
 /**
  * Brings a request message into its one form, in place, so that requests that mean the same are the same: decimals in
  * their one spelling (what is no decimal stays, for validation to refuse), and without what a request cannot say
- * (OUTPUT_ONLY fields are ignored, as AIP-203 has it). Where a text must have a form, an empty one is an absent one; free
+ * (OUTPUT_ONLY fields are ignored, as AIP-203 has it, and so are fields that are not supported and ask for nothing). Where a text must have a form, an empty one is an absent one; free
  * text stays as it was sent. Knows no payment.
  */
 export function canonicalize(desc: DescMessage, message: Message): void {
@@ -46,6 +48,11 @@ function walker(desc: DescMessage): Walk | undefined {
 function fieldStep(field: DescField): Walk | undefined {
   const { localName, oneof } = field;
   if (isOutputOnly(field)) return (message) => clearField(message, field);
+  if (getOption(field, not_supported)) {
+    return (message) => {
+      if (asksForNothing(message[localName] as Value | undefined)) clearField(message, field);
+    };
+  }
   if (hasForm(field)) {
     return (message) => {
       if (message[localName] === '') clearField(message, field);
@@ -59,6 +66,24 @@ function fieldStep(field: DescField): Walk | undefined {
     if (Array.isArray(value)) for (const element of value) walk(element);
     else if (value) walk(value as AnyMessage);
   };
+}
+
+/** Whether free JSON is null, false, "", [] or {}, or an object of nothing else. */
+function asksForNothing(value: Value | undefined): boolean {
+  const kind = value?.kind;
+  switch (kind?.case) {
+    case 'listValue':
+      return kind.value.values.length === 0;
+    case 'structValue':
+      return Object.values(kind.value.fields).every(asksForNothing);
+    case 'numberValue':
+      return false;
+    case 'stringValue':
+    case 'boolValue':
+      return !kind.value;
+    default:
+      return true;
+  }
 }
 
 /** Whether it is a text that a rule of its .proto gives a form, which no empty text has. */

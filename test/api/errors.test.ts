@@ -32,6 +32,7 @@ const TABLE: Record<Reason, [status: number, rpc: keyof typeof Code]> = {
   CUSTOMER_NOT_FOUND: [400, 'InvalidArgument'],
   CHECKOUT_SESSION_NOT_FOUND: [400, 'InvalidArgument'],
   VAULTED_TOKEN_NOT_FOUND: [400, 'InvalidArgument'],
+  NOT_SUPPORTED: [400, 'InvalidArgument'],
   INVALID_AMOUNT: [400, 'FailedPrecondition'],
   CURRENCY_NOT_ALLOWED: [400, 'InvalidArgument'],
   INVALID_STATUS: [400, 'FailedPrecondition'],

@@ -75,6 +75,8 @@ function attemptBy(method: AttemptMethod, over: Partial<PaymentAttempt>): Paymen
     expiresAtMs: Date.UTC(2030, 0, 1),
     customerPayer: create(CustomerPayerSchema, { firstName: 'Ana', email: 'ana@example.com' }),
     additionalData: undefined,
+    taxes: undefined,
+    metadata: [],
     method,
     ...over,
   };

@@ -30,7 +30,7 @@ export declare type AdditionalData = Message<"payments.v1.AdditionalData"> & {
   order?: Order | undefined;
 
   /**
-   * Content not specified; null.
+   * Who sells, on a marketplace: any JSON object, echoed as sent.
    *
    * @generated from field: optional google.protobuf.Struct seller_details = 3;
    */
@@ -65,13 +65,15 @@ export declare type Order = Message<"payments.v1.Order"> & {
   items: OrderItem[];
 
   /**
-   * The rest of the order has no specified content yet; null.
+   * Part of the payment's amount, as the fee and shipping are.
    *
    * @generated from field: optional google.type.Decimal tip_amount = 4;
    */
   tipAmount?: Decimal | undefined;
 
   /**
+   * The rest of the order has no specified content yet; null.
+   *
    * @generated from field: optional google.protobuf.Struct account_funding = 5;
    */
   accountFunding?: JsonObject | undefined;

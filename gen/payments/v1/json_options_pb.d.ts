@@ -32,6 +32,14 @@ export declare const omit_when_empty: GenExtension<FieldOptions, boolean>;
 export declare const or_boolean: GenExtension<FieldOptions, boolean>;
 
 /**
+ * A request that sets it is refused with NOT_SUPPORTED, whatever the protocol: to ignore it would change who gets
+ * money, how much, when, or on whose liability. null, false, "", [] and {} set nothing.
+ *
+ * @generated from extension: bool not_supported = 50005;
+ */
+export declare const not_supported: GenExtension<FieldOptions, boolean>;
+
+/**
  * A decimal without a member of its own: what is sent or told as the integer of this name, where it is not whole.
  *
  * @generated from extension: string fraction_of = 50004;

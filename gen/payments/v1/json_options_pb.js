@@ -9,7 +9,7 @@ import { file_google_protobuf_descriptor } from "@bufbuild/protobuf/wkt";
  * Describes the file payments/v1/json_options.proto.
  */
 export const file_payments_v1_json_options = /*@__PURE__*/
-  fileDesc("Ch5wYXltZW50cy92MS9qc29uX29wdGlvbnMucHJvdG8SC3BheW1lbnRzLnYxOkcKD251bGxfd2hlbl9lbXB0eRIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY0YYDIAEoCFINbnVsbFdoZW5FbXB0eTpHCg9vbWl0X3doZW5fZW1wdHkSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGNKGAyABKAhSDW9taXRXaGVuRW1wdHk6PgoKb3JfYm9vbGVhbhIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY04YDIAEoCFIJb3JCb29sZWFuOkAKC2ZyYWN0aW9uX29mEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxjUhgMgASgJUgpmcmFjdGlvbk9mQkwKD2NvbS5wYXltZW50cy52MVABWjdleGFtcGxlLmNvbS9wYXltZW50cy1zZXJ2aWNlL2dlbi9wYXltZW50cy92MTtwYXltZW50c3YxYgZwcm90bzM", [file_google_protobuf_descriptor]);
+  fileDesc("Ch5wYXltZW50cy92MS9qc29uX29wdGlvbnMucHJvdG8SC3BheW1lbnRzLnYxOkcKD251bGxfd2hlbl9lbXB0eRIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY0YYDIAEoCFINbnVsbFdoZW5FbXB0eTpHCg9vbWl0X3doZW5fZW1wdHkSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGNKGAyABKAhSDW9taXRXaGVuRW1wdHk6PgoKb3JfYm9vbGVhbhIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY04YDIAEoCFIJb3JCb29sZWFuOkQKDW5vdF9zdXBwb3J0ZWQSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGNWGAyABKAhSDG5vdFN1cHBvcnRlZDpACgtmcmFjdGlvbl9vZhIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY1IYDIAEoCVIKZnJhY3Rpb25PZkJMCg9jb20ucGF5bWVudHMudjFQAVo3ZXhhbXBsZS5jb20vcGF5bWVudHMtc2VydmljZS9nZW4vcGF5bWVudHMvdjE7cGF5bWVudHN2MWIGcHJvdG8z", [file_google_protobuf_descriptor]);
 
 /**
  * An empty list is written as null rather than as [].
@@ -36,10 +36,19 @@ export const or_boolean = /*@__PURE__*/
   extDesc(file_payments_v1_json_options, 2);
 
 /**
+ * A request that sets it is refused with NOT_SUPPORTED, whatever the protocol: to ignore it would change who gets
+ * money, how much, when, or on whose liability. null, false, "", [] and {} set nothing.
+ *
+ * @generated from extension: bool not_supported = 50005;
+ */
+export const not_supported = /*@__PURE__*/
+  extDesc(file_payments_v1_json_options, 3);
+
+/**
  * A decimal without a member of its own: what is sent or told as the integer of this name, where it is not whole.
  *
  * @generated from extension: string fraction_of = 50004;
  */
 export const fraction_of = /*@__PURE__*/
-  extDesc(file_payments_v1_json_options, 3);
+  extDesc(file_payments_v1_json_options, 4);
 

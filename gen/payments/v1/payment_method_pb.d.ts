@@ -4,6 +4,7 @@
 
 import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import type { JsonObject, Message } from "@bufbuild/protobuf";
+import type { Value } from "@bufbuild/protobuf/wkt";
 import type { Decimal } from "../../google/type/decimal_pb.js";
 
 /**
@@ -42,6 +43,33 @@ export declare type PaymentMethodInput = Message<"payments.v1.PaymentMethodInput
    * @generated from field: optional payments.v1.PaymentMethodDetailInput detail = 4;
    */
   detail?: PaymentMethodDetailInput | undefined;
+
+  /**
+   * Known and not supported: refused when set.
+   *
+   * @generated from field: optional google.protobuf.Value split_payment_methods = 30;
+   */
+  splitPaymentMethods?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value network_token = 31;
+   */
+  networkToken?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value payment_token = 32;
+   */
+  paymentToken?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value external_providers_data = 33;
+   */
+  externalProvidersData?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value subscription = 34;
+   */
+  subscription?: Value | undefined;
 };
 
 /**
@@ -107,6 +135,59 @@ export declare type CardInput = Message<"payments.v1.CardInput"> & {
    * @generated from field: optional payments.v1.ThreeDSecureSetup three_d_secure = 4;
    */
   threeDSecure?: ThreeDSecureSetup | undefined;
+
+  /**
+   * Checks the card and charges nothing; the amount is then 0.
+   *
+   * @generated from field: bool verify = 5;
+   */
+  verify: boolean;
+
+  /**
+   * Shown on the cardholder's statement, where the provider takes one.
+   *
+   * @generated from field: string soft_descriptor = 6;
+   */
+  softDescriptor: string;
+
+  /**
+   * Says that the card is kept, or was: card schemes ask for it with every payment by a kept card.
+   *
+   * @generated from field: optional payments.v1.StoredCredentialsInput stored_credentials = 7;
+   */
+  storedCredentials?: StoredCredentialsInput | undefined;
+
+  /**
+   * Known and not supported: refused when set.
+   *
+   * @generated from field: optional google.protobuf.Value delayed_capture_settings = 30;
+   */
+  delayedCaptureSettings?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value delayed_cancel_settings = 31;
+   */
+  delayedCancelSettings?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value network_token = 32;
+   */
+  networkToken?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value payment_token = 33;
+   */
+  paymentToken?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value external_providers_data = 34;
+   */
+  externalProvidersData?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value fraud_screening = 35;
+   */
+  fraudScreening?: Value | undefined;
 };
 
 /**
@@ -114,6 +195,47 @@ export declare type CardInput = Message<"payments.v1.CardInput"> & {
  * Use `create(CardInputSchema)` to create a new message.
  */
 export declare const CardInputSchema: GenMessage<CardInput>;
+
+/**
+ * Card-scheme stored-credential (credential on file) data, as the merchant sends it.
+ *
+ * @generated from message payments.v1.StoredCredentialsInput
+ */
+export declare type StoredCredentialsInput = Message<"payments.v1.StoredCredentialsInput"> & {
+  /**
+   * CARD_ON_FILE (the cardholder pays with a kept card), SUBSCRIPTION or UNSCHEDULED_CARD_ON_FILE (the merchant charges it).
+   *
+   * @generated from field: string reason = 1;
+   */
+  reason: string;
+
+  /**
+   * FIRST (the card is about to be kept) or USED (it was kept before).
+   *
+   * @generated from field: string usage = 2;
+   */
+  usage: string;
+
+  /**
+   * The merchant's agreement with the cardholder.
+   *
+   * @generated from field: string subscription_agreement_id = 3;
+   */
+  subscriptionAgreementId: string;
+
+  /**
+   * The scheme's id of the first payment by the kept card.
+   *
+   * @generated from field: string network_transaction_id = 4;
+   */
+  networkTransactionId: string;
+};
+
+/**
+ * Describes the message payments.v1.StoredCredentialsInput.
+ * Use `create(StoredCredentialsInputSchema)` to create a new message.
+ */
+export declare const StoredCredentialsInputSchema: GenMessage<StoredCredentialsInput>;
 
 /**
  * A card as its holder reads it off.
@@ -162,7 +284,8 @@ export declare type CardDataInput = Message<"payments.v1.CardDataInput"> & {
 export declare const CardDataInputSchema: GenMessage<CardDataInput>;
 
 /**
- * A reference to a 3-D Secure setup done earlier; passed on to the provider.
+ * 3-D Secure: a reference to a setup done earlier, or the results of an authentication made elsewhere (EMV 3-D Secure).
+ * Either is passed on to the provider.
  *
  * @generated from message payments.v1.ThreeDSecureSetup
  */
@@ -171,6 +294,39 @@ export declare type ThreeDSecureSetup = Message<"payments.v1.ThreeDSecureSetup">
    * @generated from field: string three_d_secure_setup_id = 1;
    */
   threeDSecureSetupId: string;
+
+  /**
+   * Such as 2.2.0.
+   *
+   * @generated from field: string version = 2;
+   */
+  version: string;
+
+  /**
+   * ECI, such as 05.
+   *
+   * @generated from field: string electronic_commerce_indicator = 3;
+   */
+  electronicCommerceIndicator: string;
+
+  /**
+   * CAVV or AAV, in base64 as the directory server gives it.
+   *
+   * @generated from field: string cryptogram = 4;
+   */
+  cryptogram: string;
+
+  /**
+   * Of the 3-D Secure server, or XID.
+   *
+   * @generated from field: string transaction_id = 5;
+   */
+  transactionId: string;
+
+  /**
+   * @generated from field: string directory_server_transaction_id = 6;
+   */
+  directoryServerTransactionId: string;
 };
 
 /**
@@ -339,7 +495,8 @@ export declare type Card = Message<"payments.v1.Card"> & {
   verify: boolean;
 
   /**
-   * true for every card payment, as the interface shows it, whatever was asked for.
+   * true for every card payment, as the interface shows it, whatever was asked for. Of accounts that have authorizations
+   * told as such, and of verifications, whether it was captured at once.
    *
    * @generated from field: bool capture = 2;
    */

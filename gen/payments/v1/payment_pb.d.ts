@@ -100,7 +100,7 @@ export declare type Payment = Message<"payments.v1.Payment"> & {
   additionalData?: AdditionalData | undefined;
 
   /**
-   * Content not specified; null.
+   * Echoed as sent; null when not sent.
    *
    * @generated from field: optional google.protobuf.Struct taxes = 15;
    */
@@ -141,7 +141,7 @@ export declare type Payment = Message<"payments.v1.Payment"> & {
   callbackUrl?: string | undefined;
 
   /**
-   * Content not specified; empty.
+   * Echoed as sent: objects of `key` and `value`, as MetadataEntry.
    *
    * @generated from field: repeated google.protobuf.Struct metadata = 21;
    */
@@ -425,6 +425,29 @@ export enum Payment_Workflow {
 export declare const Payment_WorkflowSchema: GenEnum<Payment_Workflow>;
 
 /**
+ * What a merchant keeps with a payment for its own use.
+ *
+ * @generated from message payments.v1.MetadataEntry
+ */
+export declare type MetadataEntry = Message<"payments.v1.MetadataEntry"> & {
+  /**
+   * @generated from field: string key = 1;
+   */
+  key: string;
+
+  /**
+   * @generated from field: string value = 2;
+   */
+  value: string;
+};
+
+/**
+ * Describes the message payments.v1.MetadataEntry.
+ * Use `create(MetadataEntrySchema)` to create a new message.
+ */
+export declare const MetadataEntrySchema: GenMessage<MetadataEntry>;
+
+/**
  * The money of a payment. Decimals carry the digits that ISO 4217 gives the currency, and never fewer than one.
  *
  * @generated from message payments.v1.Amount
@@ -514,7 +537,7 @@ export declare type Transaction = Message<"payments.v1.Transaction"> & {
   paymentMethod?: TransactionPaymentMethod | undefined;
 
   /**
-   * SUCCEEDED, PENDING_PROVIDER_CONFIRMATION, PROVIDER_UNAVAILABLE, or a decline code such as INSUFFICIENT_FUNDS.
+   * SUCCEEDED, PENDING_PROVIDER_CONFIRMATION, CHALLENGE_REQUIRED, EXPIRED, PROVIDER_UNAVAILABLE, or a decline code such as INSUFFICIENT_FUNDS.
    *
    * @generated from field: string response_code = 8;
    */
@@ -890,7 +913,7 @@ export declare type Checkout = Message<"payments.v1.Checkout"> & {
   session: string;
 
   /**
-   * The payer must act: true for redirect wallets.
+   * The payer must act: true for redirect wallets, and while a card waits for a 3-D Secure challenge.
    *
    * @generated from field: bool sdk_action_required = 2;
    */

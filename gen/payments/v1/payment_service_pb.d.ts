@@ -6,11 +6,12 @@
 // and answered with the full record.
 
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
-import type { Message } from "@bufbuild/protobuf";
+import type { JsonObject, Message } from "@bufbuild/protobuf";
 import type { CustomerPayer } from "./customer_payer_pb.js";
 import type { PaymentMethodInput } from "./payment_method_pb.js";
-import type { Checkout, Payment_Workflow, PaymentSchema } from "./payment_pb.js";
+import type { Checkout, MetadataEntry, Payment_Workflow, PaymentSchema } from "./payment_pb.js";
 import type { AdditionalData } from "./additional_data_pb.js";
+import type { Value } from "@bufbuild/protobuf/wkt";
 import type { Decimal } from "../../google/type/decimal_pb.js";
 
 /**
@@ -112,6 +113,77 @@ export declare type CreatePaymentRequest = Message<"payments.v1.CreatePaymentReq
    * @generated from field: optional payments.v1.AdditionalData additional_data = 12;
    */
   additionalData?: AdditionalData | undefined;
+
+  /**
+   * Kept with the payment and echoed.
+   *
+   * @generated from field: repeated payments.v1.MetadataEntry metadata = 13;
+   */
+  metadata: MetadataEntry[];
+
+  /**
+   * Any JSON object, echoed as sent. Taxes are part of the payment's amount.
+   *
+   * @generated from field: optional google.protobuf.Struct taxes = 14;
+   */
+  taxes?: JsonObject | undefined;
+
+  /**
+   * Known and not supported: refused when set. Some have their place further within, and are refused there too.
+   *
+   * @generated from field: optional google.protobuf.Value split = 30;
+   */
+  split?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value split_marketplace = 31;
+   */
+  splitMarketplace?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value split_payment_methods = 32;
+   */
+  splitPaymentMethods?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value subscription = 33;
+   */
+  subscription?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value delayed_capture_settings = 34;
+   */
+  delayedCaptureSettings?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value delayed_cancel_settings = 35;
+   */
+  delayedCancelSettings?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value network_token = 36;
+   */
+  networkToken?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value payment_token = 37;
+   */
+  paymentToken?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value external_providers_data = 38;
+   */
+  externalProvidersData?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value fraud_screening = 39;
+   */
+  fraudScreening?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value currency_conversion = 40;
+   */
+  currencyConversion?: Value | undefined;
 };
 
 /**
@@ -134,11 +206,16 @@ export declare type CreatePaymentRequest_Amount = Message<"payments.v1.CreatePay
   currency: string;
 
   /**
-   * Above zero, at most 10^12 and 2^53 - 1 minor units, with no more decimals than the currency has.
+   * Above zero, or 0 where a card is only verified; at most 10^12 and 2^53 - 1 minor units, with no more decimals than the currency has.
    *
    * @generated from field: google.type.Decimal value = 2;
    */
   value?: Decimal | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value currency_conversion = 3;
+   */
+  currencyConversion?: Value | undefined;
 };
 
 /**

@@ -1,0 +1,176 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type ApiClients, apiClients, PROTOCOLS } from '../support/api-clients.ts';
+import { cardPayment, headersOne, type RequestJson, withField } from '../support/payment-requests.ts';
+import { startTestServer, type TestServer } from '../support/server.ts';
+
+let server: TestServer;
+let clients: ApiClients;
+
+beforeAll(async () => {
+  server = await startTestServer();
+  clients = apiClients(server.url);
+});
+
+afterAll(async () => {
+  clients?.close();
+  await server?.close();
+});
+
+const CARD = 'payment_method.detail.card';
+
+describe('a field that is known and not supported', () => {
+  it.each([
+    ['split', [{ recipient: 'a', amount: 5 }]],
+    ['split_marketplace', [{ recipient_id: 'a', type: 'PURCHASE', amount: { value: 5 } }]],
+    ['split_payment_methods', [{ type: 'CARD' }, { type: 'CARD' }]],
+    ['subscription', { id: 'sub-1' }],
+    ['delayed_capture_settings', { delay: 'P3D' }],
+    ['delayed_cancel_settings', { delay: 'P3D' }],
+    ['network_token', 'token'],
+    ['payment_token', 'token'],
+    ['external_providers_data', { provider: { risk: 1 } }],
+    ['fraud_screening', { stand_alone: true }],
+    ['currency_conversion', { cardholder_currency: 'EUR' }],
+    ['amount.currency_conversion', { cardholder_currency: 'EUR' }],
+    ['payment_method.split_payment_methods', [{ type: 'CARD' }]],
+    ['payment_method.network_token', { token: '1' }],
+    ['payment_method.payment_token', 'token'],
+    ['payment_method.external_providers_data', { provider: 0 }],
+    ['payment_method.subscription', true],
+    [`${CARD}.delayed_capture_settings`, { delay: 'P3D', simplified_mode: true }],
+    [`${CARD}.delayed_cancel_settings`, { delay: 'P3D' }],
+    [`${CARD}.network_token`, { number: '1' }],
+    [`${CARD}.payment_token`, 'token'],
+    [`${CARD}.external_providers_data`, ['a']],
+    [`${CARD}.fraud_screening`, { stand_alone: true }],
+  ])('is refused by its name, %s, over every protocol', async (field, value) => {
+    // The amount is at fault too: what is not supported is told first.
+    const request = withField(withField(cardPayment(), 'amount.value', 0), field, value);
+    for (const protocol of PROTOCOLS) {
+      const { status, code, reason, fields } = await clients.create(protocol, request, headersOne());
+      expect({ protocol, reason, fields }).toEqual({
+        protocol,
+        reason: 'NOT_SUPPORTED',
+        fields: [{ field, code: 'NOT_SUPPORTED', message: 'is not supported; nothing was sent' }],
+      });
+      if (protocol === 'rest') expect(status).toBe(400);
+      else expect(code).toBe('InvalidArgument');
+    }
+  });
+
+  it.each([
+    null,
+    '',
+    false,
+    [],
+    {},
+    { delay: null, amount: { value: '' } },
+  ])('asks for nothing as %j, and makes no other request of it', async (nothing) => {
+    const headers = headersOne();
+    const { record } = await clients.create('rest', cardPayment(), headers);
+    let request = cardPayment();
+    for (const field of ['split', 'fraud_screening', `${CARD}.network_token`, 'amount.currency_conversion'])
+      request = withField(request, field, nothing);
+    for (const protocol of PROTOCOLS) {
+      const reply = await clients.create(protocol, request, headers);
+      expect({ protocol, reason: reply.reason, record: reply.record }).toEqual({
+        protocol,
+        reason: undefined,
+        record,
+      });
+    }
+  });
+
+  it('is refused in an operation on a payment too', async () => {
+    const payment = JSON.parse((await clients.create('rest', cardPayment(), headersOne())).record);
+    const response = await fetch(`${server.url}/v1/payments/${payment.id}/refund`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...headersOne() },
+      body: JSON.stringify({ amount: { currency: 'USD', value: 1, currency_conversion: { rate: 2 } } }),
+    });
+    expect({ status: response.status, ...((await response.json()) as object) }).toMatchObject({
+      status: 400,
+      code: 'NOT_SUPPORTED',
+      errors: [{ field: 'amount.currency_conversion' }],
+    });
+  });
+});
+
+describe('what a merchant sends for its own use', () => {
+  it('is told back in the record, over every protocol', async () => {
+    const metadata = [
+      { key: 'order', value: '1001' },
+      { key: 'note', value: '' },
+    ];
+    const taxes = { type: 'VAT', value: 1.9, lines: [{ percentage: 19 }] };
+    const seller = { name: 'Shop', reference: { id: 'seller-1' } };
+    let request: RequestJson = { ...cardPayment(), metadata, taxes };
+    request = withField(request, 'additional_data.seller_details', seller);
+    request = withField(request, 'additional_data.order.tip_amount', '1.5');
+    for (const protocol of PROTOCOLS) {
+      const { record } = await clients.create(protocol, request, headersOne());
+      expect({ protocol, ...JSON.parse(record) }).toMatchObject({
+        protocol,
+        metadata,
+        taxes,
+        additional_data: { seller_details: seller, order: { tip_amount: 1.5 } },
+      });
+      expect(record).toContain('"tip_amount":1.50');
+    }
+  });
+
+  it.each([
+    [[{ key: 'k'.repeat(49), value: '' }], 'metadata[0].key', 'TOO_LONG'],
+    [[{ key: 'k', value: 'v'.repeat(513) }], 'metadata[0].value', 'TOO_LONG'],
+    [[{ value: 'v' }], 'metadata[0].key', 'REQUIRED'],
+    [Array.from({ length: 51 }, (_, i) => ({ key: `k${i}`, value: '' })), 'metadata', 'TOO_MANY'],
+    [[{ key: 'k', value: 1 }], 'metadata[0].value', 'INVALID_TYPE'],
+  ])('is refused beyond its limits, by its place', async (metadata, field, code) => {
+    const reply = await clients.create('rest', { ...cardPayment(), metadata }, headersOne());
+    expect(reply).toMatchObject({ status: 400, reason: 'INVALID_PARAMETERS', fields: [{ field, code }] });
+  });
+});
+
+describe('what a card payment asks for', () => {
+  it.each([
+    ['stored_credentials.reason', 'BECAUSE', 'INVALID_FORMAT'],
+    ['stored_credentials.usage', 'ONCE', 'INVALID_FORMAT'],
+    ['stored_credentials.network_transaction_id', 'x'.repeat(256), 'TOO_LONG'],
+    ['soft_descriptor', 'x'.repeat(256), 'TOO_LONG'],
+    ['three_d_secure.electronic_commerce_indicator', '5a', 'INVALID_FORMAT'],
+    ['three_d_secure.cryptogram', 'x'.repeat(256), 'TOO_LONG'],
+    ['verify', 'yes', 'INVALID_TYPE'],
+  ])('is refused where %s is not what it can be, and its value is not repeated', async (path, value, code) => {
+    const reply = await clients.create('rest', withField(cardPayment(), `${CARD}.${path}`, value), headersOne());
+    expect(reply).toMatchObject({ reason: 'INVALID_PARAMETERS', fields: [{ field: `${CARD}.${path}`, code }] });
+    expect(reply.raw).not.toContain(value);
+  });
+
+  it('is not both a 3-D Secure setup and results of 3-D Secure made elsewhere', async () => {
+    const request = withField(cardPayment(), `${CARD}.three_d_secure`, {
+      three_d_secure_setup_id: 'setup-1',
+      electronic_commerce_indicator: '05',
+    });
+    expect(await clients.create('rest', request, headersOne())).toMatchObject({
+      fields: [{ field: `${CARD}.three_d_secure.three_d_secure_setup_id`, code: 'NOT_ALLOWED' }],
+    });
+  });
+
+  it.each(['verify', 'soft_descriptor', 'stored_credentials'])(
+    'is refused of a wallet when it is %s, which a wallet does not take',
+    async (option) => {
+      const values = { verify: true, soft_descriptor: 'SHOP', stored_credentials: { usage: 'USED' } };
+      const path = `test/scenarios/01-wallet-redirect-checkout/request.json`;
+      const wallet = JSON.parse(readFileSync(join(import.meta.dirname, '../..', path), 'utf8'));
+      const amount = option === 'verify' ? 0 : 10;
+      const detail = { card: { [option]: values[option as keyof typeof values] } };
+      const request = withField(withField(wallet, 'payment_method.detail', detail), 'amount.value', amount);
+      expect(await clients.create('rest', request, headersOne())).toMatchObject({
+        reason: 'INVALID_PARAMETERS',
+        fields: [{ field: CARD, code: 'NOT_ALLOWED' }],
+      });
+    },
+  );
+});
