@@ -106,7 +106,12 @@ function jsonFault(json: JsonValue): string | undefined {
   if (typeof json === 'number' && !Number.isFinite(json)) return 'must not hold NaN or an infinite number';
   if (typeof json !== 'object' || json === null) return undefined;
   const names = Array.isArray(json) ? undefined : textFault(Object.keys(json).join());
-  return names ?? Object.values(json).map(jsonFault).find((fault) => fault !== undefined);
+  return (
+    names ??
+    Object.values(json)
+      .map(jsonFault)
+      .find((fault) => fault !== undefined)
+  );
 }
 
 /** What keeps a value from being JSON. Located at the value itself: the names within are the sender's own. */

@@ -99,7 +99,8 @@ function cardOptions(input: CardInput | undefined): AttemptOptions {
 
 /** Whether results of 3-D Secure made elsewhere are sent. */
 export function hasThreeDSecureResults(sent: ThreeDSecureSetup): boolean {
-  const { version, electronicCommerceIndicator, cryptogram, transactionId, directoryServerTransactionId } = sent;
+  const { version, electronicCommerceIndicator, cryptogram, transactionId, directoryServerTransactionId } =
+    sent;
   return [version, electronicCommerceIndicator, cryptogram, transactionId, directoryServerTransactionId].some(
     (text) => text !== '',
   );

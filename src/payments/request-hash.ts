@@ -95,7 +95,9 @@ function withOrderedMembers(request: CreatePaymentRequest): CreatePaymentRequest
     ...request,
     ...(customerPayer && { customerPayer: { ...customerPayer, deviceFingerprints: fingerprints } }),
     ...(taxes && { taxes: orderedJson(taxes) }),
-    ...(sellerDetails && { additionalData: { ...additionalData, sellerDetails: orderedJson(sellerDetails) } }),
+    ...(sellerDetails && {
+      additionalData: { ...additionalData, sellerDetails: orderedJson(sellerDetails) },
+    }),
   };
 }
 

@@ -60,28 +60,24 @@ describe('a field that is known and not supported', () => {
     }
   });
 
-  it.each([
-    null,
-    '',
-    false,
-    [],
-    {},
-    { delay: null, amount: { value: '' } },
-  ])('asks for nothing as %j, and makes no other request of it', async (nothing) => {
-    const headers = headersOne();
-    const { record } = await clients.create('rest', cardPayment(), headers);
-    let request = cardPayment();
-    for (const field of ['split', 'fraud_screening', `${CARD}.network_token`, 'amount.currency_conversion'])
-      request = withField(request, field, nothing);
-    for (const protocol of PROTOCOLS) {
-      const reply = await clients.create(protocol, request, headers);
-      expect({ protocol, reason: reply.reason, record: reply.record }).toEqual({
-        protocol,
-        reason: undefined,
-        record,
-      });
-    }
-  });
+  it.each([null, '', false, [], {}, { delay: null, amount: { value: '' } }])(
+    'asks for nothing as %j, and makes no other request of it',
+    async (nothing) => {
+      const headers = headersOne();
+      const { record } = await clients.create('rest', cardPayment(), headers);
+      let request = cardPayment();
+      for (const field of ['split', 'fraud_screening', `${CARD}.network_token`, 'amount.currency_conversion'])
+        request = withField(request, field, nothing);
+      for (const protocol of PROTOCOLS) {
+        const reply = await clients.create(protocol, request, headers);
+        expect({ protocol, reason: reply.reason, record: reply.record }).toEqual({
+          protocol,
+          reason: undefined,
+          record,
+        });
+      }
+    },
+  );
 
   it('is refused in an operation on a payment too', async () => {
     const payment = JSON.parse((await clients.create('rest', cardPayment(), headersOne())).record);
@@ -142,11 +138,21 @@ describe('what a card payment asks for', () => {
     ['three_d_secure.electronic_commerce_indicator', '5a', 'INVALID_FORMAT'],
     ['three_d_secure.cryptogram', 'x'.repeat(256), 'TOO_LONG'],
     ['verify', 'yes', 'INVALID_TYPE'],
-  ])('is refused where %s is not what it can be, and its value is not repeated', async (path, value, code) => {
-    const reply = await clients.create('rest', withField(cardPayment(), `${CARD}.${path}`, value), headersOne());
-    expect(reply).toMatchObject({ reason: 'INVALID_PARAMETERS', fields: [{ field: `${CARD}.${path}`, code }] });
-    expect(reply.raw).not.toContain(value);
-  });
+  ])(
+    'is refused where %s is not what it can be, and its value is not repeated',
+    async (path, value, code) => {
+      const reply = await clients.create(
+        'rest',
+        withField(cardPayment(), `${CARD}.${path}`, value),
+        headersOne(),
+      );
+      expect(reply).toMatchObject({
+        reason: 'INVALID_PARAMETERS',
+        fields: [{ field: `${CARD}.${path}`, code }],
+      });
+      expect(reply.raw).not.toContain(value);
+    },
+  );
 
   it('is not both a 3-D Secure setup and results of 3-D Secure made elsewhere', async () => {
     const request = withField(cardPayment(), `${CARD}.three_d_secure`, {

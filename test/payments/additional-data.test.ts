@@ -72,19 +72,21 @@ describe('additional data in the record', () => {
     ]);
   });
 
+  it('tells the tip in the digits of its currency, and seller details as they were sent', () => {
+    const sellerDetails = { name: 'Shop', reference: { id: 9 } };
+    const order = { tipAmount: { value: '1.5' } };
+    const data = recordedAdditionalData(create(AdditionalDataSchema, { sellerDetails, order }), 'USD');
+    expect(data?.sellerDetails).toEqual(sellerDetails);
+    expect(data?.order?.tipAmount?.value).toBe('1.50');
+  });
+
   it('leaves out what is for the service to fill', () => {
     const data = recordedAdditionalData(
       create(AdditionalDataSchema, {
-        sellerDetails: { name: 'x' },
-        order: { tipAmount: { value: '1' }, salesChannel: 'x', fulfillment: { a: 1 } },
+        order: { salesChannel: 'x', fulfillment: { a: 1 } },
       }),
       'USD',
     );
-    expect(data?.sellerDetails).toBeUndefined();
-    expect([data?.order?.tipAmount, data?.order?.salesChannel, data?.order?.fulfillment]).toEqual([
-      undefined,
-      undefined,
-      undefined,
-    ]);
+    expect([data?.order?.salesChannel, data?.order?.fulfillment]).toEqual([undefined, undefined]);
   });
 });

@@ -28,6 +28,27 @@ describe('checkRequest', () => {
     expect(faults({ amount: { currency, value: { value } } })).toEqual([]);
   });
 
+  it.each([
+    ['0', true, []],
+    ['0.00', true, []],
+    ['1', true, ['amount.value OUT_OF_RANGE']],
+    ['-1', true, ['amount.value OUT_OF_RANGE']],
+    ['0', false, ['amount.value OUT_OF_RANGE']],
+  ])('judges the amount %s where verify is %s', (value, verify, expected) => {
+    const paymentMethod = { detail: { kind: { case: 'card' as const, value: { verify } } } };
+    expect(faults({ amount: { currency: 'USD', value: { value } }, paymentMethod })).toEqual(expected);
+  });
+
+  it.each([{ a: Number.NaN }, { a: [{ b: 'x\0' }] }, { 'n\0': 1 }, { a: { b: Number.POSITIVE_INFINITY } }])(
+    'refuses taxes and seller details that have no JSON form, which only binary messages can hold: %j',
+    (json) => {
+      expect(faults({ taxes: json })).toEqual(['taxes INVALID_FORMAT']);
+      expect(faults({ additionalData: { sellerDetails: json } })).toEqual([
+        'additional_data.seller_details INVALID_FORMAT',
+      ]);
+    },
+  );
+
   it.each(['XXX', 'XTS', 'XAU', 'XAG', 'XPT', 'XPD', 'XBA', 'XDR', 'XSU', 'XUA'])(
     'refuses %s, in which nobody can be charged',
     (currency) => {

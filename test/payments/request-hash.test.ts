@@ -28,7 +28,12 @@ function shuffled(value: unknown, turn: number): unknown {
 }
 
 describe('the hash of a request', () => {
-  const rich = withField(cardPayment(), 'customer_payer', {
+  const described = {
+    ...cardPayment(),
+    taxes: { type: 'VAT', lines: [{ value: 1, rate: { of: 19, per: 100 } }] },
+    additional_data: { seller_details: { name: 'Shop', address: { city: 'Lima', zip: '1' } } },
+  };
+  const rich = withField(described, 'customer_payer', {
     email: 'a@example.com',
     device_fingerprints: [{ vendor: 'x', scores: { a: 1, b: [2, { d: 4, c: 3 }] } }, 'text', null],
     billing_address: { city: 'Bogotá', country: 'CO' },

@@ -25,7 +25,7 @@ describe('canonicalize', () => {
   it('drops what only the service may say', () => {
     const request = create(CreatePaymentRequestSchema, {
       checkout: { session: 's', sdkActionRequired: true },
-      additionalData: { sellerDetails: { a: 1 }, order: { salesChannel: 'web', feeAmount: { value: '1' } } },
+      additionalData: { order: { salesChannel: 'web', fulfillment: { a: 1 }, feeAmount: { value: '1' } } },
     });
     canonicalize(CreatePaymentRequestSchema, request);
     expect(request).toEqual(
@@ -34,5 +34,23 @@ describe('canonicalize', () => {
         additionalData: { order: { feeAmount: { value: '1' } } },
       }),
     );
+  });
+
+  it('drops what is not supported only where it asks for nothing', () => {
+    const value = (kind: object) => ({ kind }) as never;
+    const request = create(CreatePaymentRequestSchema, {
+      split: value({ case: 'listValue', value: { values: [] } }),
+      subscription: value({ case: 'boolValue', value: false }),
+      networkToken: value({ case: undefined }),
+      paymentToken: value({ case: 'numberValue', value: 0 }),
+      fraudScreening: value({
+        case: 'structValue',
+        value: { fields: { a: value({ case: 'stringValue', value: '' }) } },
+      }),
+    });
+    canonicalize(CreatePaymentRequestSchema, request);
+    const { split, subscription, networkToken, fraudScreening, paymentToken } = request;
+    expect([split, subscription, networkToken, fraudScreening]).toEqual(Array(4).fill(undefined));
+    expect(paymentToken).toBeDefined();
   });
 });
