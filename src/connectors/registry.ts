@@ -1,5 +1,6 @@
 import { sandboxConnector } from '#src/connectors/sandbox/connector.ts';
+import { stripeConnector } from '#src/connectors/stripe/connector.ts';
 import type { Connector } from './connector.ts';
 
 /** Every connector that a catalogue's connection may name. */
-export const CONNECTORS: readonly Connector[] = [sandboxConnector];
+export const CONNECTORS: readonly Connector[] = [sandboxConnector, stripeConnector];

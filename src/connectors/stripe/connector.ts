@@ -1,0 +1,177 @@
+import type { JsonObject } from '@bufbuild/protobuf';
+import type { PaymentAttempt } from '#src/connectors/attempt.ts';
+import { CARDS_ONLY } from '#src/connectors/capabilities.ts';
+import type {
+  ConnectContext,
+  Connector,
+  LookUp,
+  Operation,
+  Outcome,
+  ProviderConnection,
+} from '#src/connectors/connector.ts';
+import { createHttpClient } from '#src/connectors/http-client.ts';
+import { readJsonObject, unknownOutcome } from '#src/connectors/provider-answer.ts';
+import { type AskedIntent, fromAnswer, fromIntent, fromRefund, referringTo } from './from-provider.ts';
+import { lookUp } from './look-up.ts';
+import { toStripeMoney } from './money.ts';
+import { readEvent } from './notifications.ts';
+import { fromPreparation } from './refusals.ts';
+import { readSettings } from './settings.ts';
+import {
+  cancelFields,
+  captureFields,
+  confirmFields,
+  descriptorFields,
+  get,
+  httpRequest,
+  intentFields,
+  intentPath,
+  paymentMethodFields,
+  post,
+  refundFields,
+  type Send,
+} from './to-provider.ts';
+
+/**
+ * Speaks to Stripe's PaymentIntents. An attempt makes a payment method and an unconfirmed intent, which charge nothing,
+ * and then confirms the intent, which does: a look-up can always find that intent again, and cancel it, after which the
+ * confirmation is refused for good. Its settings: see settings.ts.
+ */
+export const stripeConnector: Connector = { name: 'stripe', connect };
+
+const MAX_RESPONSE_BYTES = 256 * 1024;
+const MAX_CONNECTIONS = 64;
+
+function connect(settings: JsonObject, context: ConnectContext): ProviderConnection {
+  const stripe = readSettings(settings, context.secrets);
+  const { origin, accountId, apiKey, isLive, timeoutMs } = stripe;
+  const client = createHttpClient({
+    origin,
+    timeoutMs,
+    maxResponseBytes: MAX_RESPONSE_BYTES,
+    maxConnections: MAX_CONNECTIONS,
+  });
+  const shownAs = { providerId: context.providerId, accountId };
+
+  function begin(): Send {
+    const deadlineAtMs = performance.now() + timeoutMs;
+    return (target) => client.request({ ...httpRequest(target, apiKey), deadlineAtMs });
+  }
+
+  async function pay(attempt: PaymentAttempt): Promise<Outcome> {
+    const { method, transactionId } = attempt;
+    const money = toStripeMoney(attempt.money);
+    if (method.kind !== 'card' || method.verify) return turnedAway('it takes purchases by card only');
+    if (!money) return turnedAway('it has no such amount in this currency');
+    const send = begin();
+    const [methodResult, intentResult] = await Promise.all([
+      send(post('/v1/payment_methods', paymentMethodFields(attempt, method), `${transactionId}:pm`)),
+      send(post('/v1/payment_intents', intentFields(attempt, money, method.capture), transactionId)),
+    ]);
+    const paymentMethod = fromPreparation(methodResult, 'payment_method', shownAs);
+    if ('outcome' in paymentMethod) return paymentMethod.outcome;
+    const intent = fromPreparation(intentResult, 'payment_intent', shownAs);
+    if ('outcome' in intent) return intent.outcome;
+
+    const asked: AskedIntent = {
+      intentId: undefined,
+      payment: { transactionId, money },
+      of: { kind: 'card', capture: method.capture },
+      shownAs,
+    };
+    const created = fromIntent(intent.body, asked);
+    if (created !== 'open') {
+      return created.kind === 'unknown' ? created : unknownOutcome('alarm: the payment was confirmed before');
+    }
+    const intentId = String(intent.body.id);
+    const descriptor = descriptorFields(method);
+    if (descriptor) {
+      const path = intentPath(intentId);
+      const result = await send(post(path, descriptor, `${transactionId}:descriptor`));
+      const updated = fromPreparation(result, 'payment_intent', shownAs);
+      if ('outcome' in updated) return updated.outcome;
+    }
+
+    const fields = confirmFields(attempt, method, String(paymentMethod.body.id), stripe);
+    const result = await send(post(intentPath(intentId, '/confirm'), fields, `${transactionId}:confirm`));
+    const confirmed = { ...asked, intentId };
+    return referringTo(
+      intentId,
+      fromAnswer(result, confirmed, (body) => fromIntent(body, confirmed)),
+    );
+  }
+
+  /** Captures or cancels. */
+  async function operate(operation: Operation, verb: 'capture' | 'cancel'): Promise<Outcome> {
+    const { transactionId, payment } = operation;
+    const [paid, money] = [toStripeMoney(payment.money), toStripeMoney(operation.money)];
+    const intentId = payment.reference;
+    if (!paid || !money || intentId === undefined)
+      return turnedAway('it does not know this payment or amount');
+    const asked: AskedIntent = {
+      intentId,
+      payment: { transactionId: payment.transactionId, money: paid },
+      of: { kind: verb, transactionId, money },
+      shownAs,
+    };
+    const fields = verb === 'cancel' ? cancelFields(operation) : captureFields(operation, money);
+    const result = await begin()(post(intentPath(intentId, `/${verb}`), fields, transactionId));
+    return referringTo(
+      intentId,
+      fromAnswer(result, asked, (body) => fromIntent(body, asked)),
+    );
+  }
+
+  async function refund(operation: Operation): Promise<Outcome> {
+    const { transactionId, payment } = operation;
+    const money = toStripeMoney(operation.money);
+    const intentId = payment.reference;
+    if (!money || intentId === undefined) return turnedAway('it does not know this payment or amount');
+    const asked = { intentId, refund: { transactionId, money }, shownAs };
+    const result = await begin()(
+      post('/v1/refunds', refundFields(operation, money, intentId), transactionId),
+    );
+    return fromAnswer(result, asked, (body) => fromRefund(body, asked));
+  }
+
+  /** Lists one payment: what the look-up may do, too, so that a restricted key needs no further permission. */
+  async function probe(): Promise<boolean> {
+    const result = await begin()(get('/v1/payment_intents', { limit: 1 }));
+    if (result.kind !== 'answer' || result.status !== 200) return false;
+    return readJsonObject(result.body)?.object === 'list';
+  }
+
+  return {
+    identity: [origin, isLive ? 'live' : 'test', accountId ?? ''].join(' '),
+    accountNamedBy: accountId === undefined ? apiKey : undefined,
+    capabilities: {
+      ...CARDS_ONLY,
+      authorization: true,
+      captures: 'one',
+      refunds: 'several',
+      cancel: true,
+      installments: stripe.installments,
+      challenge: true,
+      externalThreeDSecure: true,
+      softDescriptor: true,
+      authorizationValidDays: 7,
+    },
+    deadlineMs: timeoutMs,
+    pay,
+    capture: (operation) => operate(operation, 'capture'),
+    cancel: (operation) => operate(operation, 'cancel'),
+    refund,
+    complete: undefined,
+    lookUp: (query: LookUp) => lookUp(query, begin(), shownAs),
+    readNotification:
+      stripe.webhookSecrets.length === 0
+        ? undefined
+        : async (notification, nowMs) => readEvent(notification, stripe, nowMs),
+    probe,
+    close: () => client.close(),
+  };
+}
+
+function turnedAway(detail: string): Outcome {
+  return { kind: 'not_sent', detail: `nothing was sent to the provider: ${detail}`, because: 'turned_away' };
+}

@@ -1,0 +1,214 @@
+import type { JsonObject, JsonValue } from '@bufbuild/protobuf';
+import type { ProviderData } from '#gen/payments/v1/payment_pb.js';
+import { assertNever, type Outcome } from '#src/connectors/connector.ts';
+import type { HttpResult } from '#src/connectors/http-client.ts';
+import {
+  answeredAboutAnother,
+  differingMoney,
+  isHttpUrl,
+  isJsonObject,
+  isTextLike,
+  readJsonObject,
+  readMoney,
+  textOf,
+  unknownOutcome,
+} from '#src/connectors/provider-answer.ts';
+import type { Money } from '#src/money.ts';
+import { meaningOf } from './decline-codes.ts';
+import { providerDataOf, type ShownAs } from './provider-data.ts';
+import { declined, errorOf, fromRefusal, isCardError } from './refusals.ts';
+
+/** What an answer about a PaymentIntent is read against. All money is in Stripe's units. */
+export type AskedIntent = {
+  /** undefined until Stripe has told it. */
+  readonly intentId: string | undefined;
+  /** The purchase or authorization that the intent stands for. */
+  readonly payment: AskedMoney;
+  readonly of:
+    | { readonly kind: 'card'; readonly capture: boolean }
+    | ({ readonly kind: 'capture' | 'cancel' } & AskedMoney);
+  readonly shownAs: ShownAs;
+};
+
+/** What an answer about a refund is read against. */
+export type AskedRefund = {
+  readonly intentId: string;
+  readonly refund: AskedMoney;
+  readonly shownAs: ShownAs;
+};
+
+/** A transaction of ours and its money. */
+export type AskedMoney = { readonly transactionId: string; readonly money: Money };
+/** It has not happened, and it still may: only its request was not heard of. */
+export type Open = 'open';
+
+/** What the ids of PaymentIntents look like. */
+export const INTENT_ID = /^pi_[A-Za-z0-9_]{1,200}$/;
+const REFUND_ID = /^(re|pyr)_[A-Za-z0-9_]{1,200}$/;
+/** What the answer to a request that may move money says; `read` is for the body of a success. */
+export function fromAnswer(
+  result: HttpResult,
+  asked: AskedIntent | AskedRefund,
+  read: (body: JsonObject) => Outcome | Open,
+): Outcome {
+  if (result.kind === 'not_sent') return result;
+  if (result.kind === 'unknown') return { ...result, providerData: undefined };
+  const body = readJsonObject(result.body);
+  if (!body) return unknownOutcome(`the answer cannot be read: ${result.status}`);
+  const error = errorOf(body);
+  if (isCardError(result.status, error)) return fromDecline(error, body, asked);
+  const refusal = fromRefusal(result.status, error);
+  if (refusal) return refusal;
+  const outcome = read(body);
+  return outcome === 'open' ? unknownOutcome('the answer contradicts itself') : outcome;
+}
+
+/** What a PaymentIntent says of a purchase, an authorization, a capture or a cancel. */
+export function fromIntent(intent: JsonObject, asked: AskedIntent): Outcome | Open {
+  const difference = differenceOf(intent, asked);
+  if (difference !== undefined) return answeredAboutAnother(difference);
+  const providerData = providerDataOf(intent, intent, asked.shownAs);
+  switch (asked.of.kind) {
+    case 'card':
+      return fromPayment(intent, asked.of.capture, providerData);
+    case 'capture':
+      return fromCapture(intent, asked.of, providerData);
+    case 'cancel':
+      if (intent.status === 'canceled') return approved(intent, providerData);
+      return intent.status === 'succeeded' ? neverHappens('the payment is captured') : 'open';
+    default:
+      return assertNever(asked.of);
+  }
+}
+
+/** What a refund says of itself. */
+export function fromRefund(refund: JsonObject, asked: AskedRefund): Outcome {
+  if (refund.object !== 'refund' || !isTextLike(refund.id, REFUND_ID)) return answeredAboutAnother('object');
+  if (refund.payment_intent !== asked.intentId) return answeredAboutAnother('payment_intent');
+  if (metadataOf(refund).transaction_id !== asked.refund.transactionId)
+    return answeredAboutAnother('transaction_id');
+  const money = readMoney(refund.amount, refund.currency, 'minor_units');
+  const difference = differingMoney(money, asked.refund.money);
+  if (difference !== undefined) return answeredAboutAnother(difference);
+
+  const providerData = providerDataOf(refund, refund, asked.shownAs);
+  const told = { providerData, reference: refund.id };
+  switch (refund.status) {
+    case 'succeeded':
+      return { kind: 'approved', ...told, authorizationCode: '', retrievalReferenceNumber: '' };
+    case 'pending':
+    case 'requires_action':
+      return { kind: 'pending', ...told };
+    case 'failed':
+    case 'canceled':
+      return { kind: 'declined', ...told, ...meaningOf(textOf(refund.failure_reason)) };
+    default:
+      return unknownOutcome('the refund has a status that is not known', providerData);
+  }
+}
+
+/** What Stripe says of a payment whose status is a success by HTTP. */
+function fromPayment(intent: JsonObject, capture: boolean, providerData: ProviderData): Outcome | Open {
+  const { status, amount, amount_received, amount_capturable, last_payment_error } = intent;
+  const failure = isJsonObject(last_payment_error) ? last_payment_error : undefined;
+  if ((intent.capture_method !== 'manual') !== capture) return answeredAboutAnother('capture_method');
+  switch (status) {
+    case 'succeeded':
+      // An authorization may have been captured since, in part too.
+      if (capture && amount_received !== amount) return answeredAboutAnother('amount_received');
+      return approved(intent, providerData);
+    case 'requires_capture':
+      if (capture || amount_capturable !== amount) return answeredAboutAnother('amount_capturable');
+      return approved(intent, providerData);
+    case 'processing':
+      return { kind: 'pending', providerData };
+    case 'requires_action':
+      return fromNextAction(intent.next_action, providerData);
+    case 'requires_payment_method':
+    case 'requires_confirmation':
+      return failure ? declined(failure, intent, providerData) : 'open';
+    case 'canceled':
+      if (failure) return declined(failure, intent, providerData);
+      // Without a payment method it was never confirmed, and cannot be any more.
+      if (intent.payment_method || intent.latest_charge) return { kind: 'expired', providerData };
+      return neverHappens('the provider closed it unconfirmed');
+    default:
+      return unknownOutcome('the payment has a status that is not known', providerData);
+  }
+}
+
+function fromNextAction(action: JsonValue | undefined, providerData: ProviderData): Outcome {
+  const redirect = isJsonObject(action) && isJsonObject(action.redirect_to_url) && action.redirect_to_url;
+  if (!redirect || !isHttpUrl(redirect.url)) {
+    return unknownOutcome('the payer has to act, and there is no address to send them to', providerData);
+  }
+  return { kind: 'redirect', providerData, redirectUrl: redirect.url };
+}
+
+function fromCapture(
+  intent: JsonObject,
+  { transactionId, money }: AskedMoney,
+  providerData: ProviderData,
+): Outcome | Open {
+  if (intent.status === 'requires_capture') return 'open';
+  if (intent.status === 'canceled') return neverHappens('the authorization is canceled');
+  if (intent.status !== 'succeeded')
+    return unknownOutcome('the payment is in no state for captures', providerData);
+  // One capture is all that an authorization takes.
+  if (metadataOf(intent).capture_transaction_id !== transactionId)
+    return neverHappens('another capture was made');
+  const captured = readMoney(intent.amount_received, intent.currency, 'minor_units');
+  const difference = differingMoney(captured, money);
+  return difference === undefined ? approved(intent, providerData) : answeredAboutAnother('amount_received');
+}
+
+function approved(intent: JsonObject, providerData: ProviderData): Outcome {
+  const charge = isJsonObject(intent.latest_charge) ? intent.latest_charge : {};
+  const details = isJsonObject(charge.payment_method_details) ? charge.payment_method_details : {};
+  // Newer versions of the API tell these two.
+  const card = isJsonObject(details.card) ? details.card : {};
+  const networkTransactionId = textOf(card.network_transaction_id);
+  return {
+    kind: 'approved',
+    providerData,
+    authorizationCode: textOf(card.authorization_code),
+    retrievalReferenceNumber: '',
+    ...(networkTransactionId !== '' && { networkTransactionId }),
+  };
+}
+
+/** A decline as an error. Only a decline of this very payment counts. */
+function fromDecline(error: JsonObject, body: JsonObject, asked: AskedIntent | AskedRefund): Outcome {
+  const intent = error.payment_intent;
+  if (!('of' in asked) || !isJsonObject(intent)) return unknownOutcome('a decline that names no payment');
+  const difference = differenceOf(intent, asked);
+  if (difference !== undefined) return answeredAboutAnother(difference);
+  const providerData = providerDataOf(intent, body, asked.shownAs);
+  // An authorization that could not be captured still stands.
+  const isCharged =
+    intent.status === 'succeeded' || (asked.of.kind === 'card' && intent.status === 'requires_capture');
+  if (isCharged) return unknownOutcome('the answer contradicts itself', providerData);
+  return declined(error, intent, providerData);
+}
+
+function neverHappens(detail: string): Outcome {
+  return { kind: 'not_sent', detail, because: 'turned_away' };
+}
+
+/** The first field by which an intent is another than the one asked about. */
+function differenceOf(intent: JsonObject, { intentId, payment }: AskedIntent): string | undefined {
+  if (intent.object !== 'payment_intent') return 'object';
+  if (!isTextLike(intent.id, INTENT_ID) || (intentId !== undefined && intent.id !== intentId)) return 'id';
+  if (metadataOf(intent).transaction_id !== payment.transactionId) return 'transaction_id';
+  return differingMoney(readMoney(intent.amount, intent.currency, 'minor_units'), payment.money);
+}
+
+/** What we noted on an object when we made it. */
+export function metadataOf({ metadata }: JsonObject): JsonObject {
+  return isJsonObject(metadata) ? metadata : {};
+}
+
+/** The outcome with the intent's id as its reference, by which operations and look-ups find it. */
+export function referringTo(intentId: string, outcome: Outcome): Outcome {
+  return outcome.kind === 'not_sent' ? outcome : { ...outcome, reference: intentId };
+}

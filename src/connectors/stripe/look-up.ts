@@ -1,0 +1,161 @@
+import type { LookedUp, LookUp, Outcome } from '#src/connectors/connector.ts';
+import { isJsonObject, isTextLike, readJsonObject, unknownOutcome } from '#src/connectors/provider-answer.ts';
+import {
+  type AskedIntent,
+  fromIntent,
+  fromRefund,
+  INTENT_ID,
+  metadataOf,
+  type Open,
+  referringTo,
+} from './from-provider.ts';
+import { toStripeMoney } from './money.ts';
+import type { ShownAs } from './provider-data.ts';
+import { get, intentFields, intentPath, post, type Send } from './to-provider.ts';
+
+/**
+ * Idempotency keys live for 24 hours at least. For so long, less an hour for clocks and queues, a request may be repeated
+ * under its key; later it would be a new one.
+ */
+const REPEATABLE_MS = 23 * 3_600_000;
+const MAX_REFUNDS = 100;
+
+type Card = Extract<LookedUp, { kind: 'card' }>;
+type Operated = Extract<LookedUp, { kind: 'capture' | 'cancel' | 'refund' }>;
+/** Reads what Stripe says now. */
+type Read = () => Promise<Outcome | Open>;
+
+/**
+ * Learns what became of a transaction.
+ *
+ * - A payment: its creation is repeated under its key, which finds its intent, or makes one that nobody has confirmed.
+ *   What is still open is canceled to close it: a late confirmation is then refused for good.
+ * - A capture, a cancel or a refund: the payment, or the list of its refunds, says whether it happened. To close one, its
+ *   key is used up by a harmless request, so that a late one is refused for misusing the key.
+ */
+export async function lookUp(query: LookUp, send: Send, shownAs: ShownAs): Promise<Outcome> {
+  const { of } = query;
+  switch (of.kind) {
+    case 'card':
+      return lookUpPayment(query, of, send, shownAs);
+    case 'capture':
+    case 'cancel':
+    case 'refund':
+      return lookUpOperation(query, of, send, shownAs);
+    default:
+      return unknownOutcome(`the connector sent no ${of.kind}`);
+  }
+}
+
+async function lookUpPayment(query: LookUp, of: Card, send: Send, shownAs: ShownAs): Promise<Outcome> {
+  const { transactionId } = query;
+  const money = toStripeMoney(query.money);
+  if (!money) return unknownOutcome('the provider has no such amount in this currency');
+  const asked = { payment: { transactionId, money }, of, shownAs };
+
+  const intentId = query.reference ?? (await findIntent(query, of, send));
+  if (typeof intentId !== 'string') return intentId;
+  const read = () => readIntent({ ...asked, intentId }, send);
+  let outcome = await read();
+  if (query.close && (outcome === 'open' || outcome.kind === 'redirect')) {
+    // It needs no key: a second one changes nothing. Only what is read afterwards counts.
+    await send(post(intentPath(intentId, '/cancel'), { cancellation_reason: 'abandoned' }, undefined));
+    outcome = await read();
+  }
+  if (outcome === 'open') return referringTo(intentId, unknownOutcome('it is not confirmed, and may yet be'));
+  return referringTo(intentId, outcome);
+}
+
+/** The id of a payment's intent, where it was never told. */
+async function findIntent(query: LookUp, of: Card, send: Send): Promise<string | Outcome> {
+  const { transactionId, sentAtMs } = query;
+  const money = toStripeMoney(query.money);
+  if (money && Date.now() - sentAtMs < REPEATABLE_MS) {
+    const fields = intentFields(of.attempt, money, of.capture);
+    const intent = successOf(await send(post('/v1/payment_intents', fields, transactionId)));
+    return isTextLike(intent?.id, INTENT_ID)
+      ? intent.id
+      : unknownOutcome('the creation cannot be repeated now');
+  }
+  // The search is up to an hour behind: that it finds nothing proves nothing.
+  const search = { query: `metadata['transaction_id']:'${transactionId}'` };
+  const found = successOf(await send(get('/v1/payment_intents/search', search)))?.data;
+  const ours = Array.isArray(found)
+    ? found.filter((it) => isJsonObject(it) && metadataOf(it).transaction_id === transactionId)
+    : [];
+  const [intent] = ours;
+  if (ours.length > 1) return unknownOutcome('alarm: the provider has several payments for this transaction');
+  return isJsonObject(intent) && isTextLike(intent.id, INTENT_ID)
+    ? intent.id
+    : unknownOutcome(
+        'the search found nothing, and it is too late to repeat the creation: look into it by hand',
+      );
+}
+
+async function lookUpOperation(query: LookUp, of: Operated, send: Send, shownAs: ShownAs): Promise<Outcome> {
+  const { transactionId } = query;
+  const intentId = of.payment.reference;
+  const money = toStripeMoney(query.money);
+  const paid = toStripeMoney(of.payment.money);
+  if (!money || !paid || intentId === undefined) return unknownOutcome('the payment is not known');
+  const payment = { transactionId: of.payment.transactionId, money: paid };
+  const { kind } = of;
+  const read: Read =
+    kind === 'refund'
+      ? () => readRefund(intentId, { transactionId, money }, send, shownAs)
+      : () => readIntent({ intentId, payment, of: { kind, transactionId, money }, shownAs }, send);
+  const outcome = await read();
+  if (outcome !== 'open') return outcome;
+  if (!query.close) return unknownOutcome('it was not heard of yet');
+  return closeOperation(query, intentId, read, send);
+}
+
+/** Sees to it that a request which was not heard of cannot be carried out any more. */
+async function closeOperation(
+  { transactionId, sentAtMs }: LookUp,
+  intentId: string,
+  read: Read,
+  send: Send,
+): Promise<Outcome> {
+  // A day later no request is still under way, and its key may be forgotten.
+  if (Date.now() - sentAtMs < REPEATABLE_MS) {
+    const used = successOf(
+      await send(post(intentPath(intentId), { metadata: { closed: transactionId } }, transactionId)),
+    );
+    if (!used)
+      return unknownOutcome('its key cannot be used up: it has begun, or the provider cannot be asked');
+  }
+  const outcome = await read();
+  if (outcome !== 'open') return outcome;
+  return { kind: 'not_sent', detail: 'the provider will refuse it from now on', because: 'turned_away' };
+}
+
+async function readIntent(
+  asked: AskedIntent & { readonly intentId: string },
+  send: Send,
+): Promise<Outcome | Open> {
+  const intent = successOf(await send(get(intentPath(asked.intentId), { expand: ['latest_charge'] })));
+  return intent ? fromIntent(intent, asked) : unknownOutcome('the provider cannot be asked');
+}
+
+async function readRefund(
+  intentId: string,
+  refund: AskedIntent['payment'],
+  send: Send,
+  shownAs: ShownAs,
+): Promise<Outcome | Open> {
+  const list = successOf(await send(get('/v1/refunds', { payment_intent: intentId, limit: MAX_REFUNDS })));
+  if (!list || !Array.isArray(list.data)) return unknownOutcome('the provider cannot be asked');
+  const found = list.data.find(
+    (it) => isJsonObject(it) && metadataOf(it).transaction_id === refund.transactionId,
+  );
+  if (isJsonObject(found)) return fromRefund(found, { intentId, refund, shownAs });
+  return list.has_more === false
+    ? 'open'
+    : unknownOutcome('the payment has more refunds than are listed at once');
+}
+
+/** The body of a success. Only that says anything: that Stripe could not be asked is not its word. */
+function successOf(result: Awaited<ReturnType<Send>>) {
+  return result.kind === 'answer' && result.status === 200 ? readJsonObject(result.body) : undefined;
+}

@@ -1,0 +1,34 @@
+import { currencyDigits, type Money } from '#src/money.ts';
+
+/** Currencies that Stripe counts in whole units, and those that ISO 4217 does but Stripe counts in hundredths. */
+const NO_DECIMALS = new Set('BIF CLP DJF GNF JPY KMF KRW MGA PYG RWF VND VUV XAF XOF XPF'.split(' '));
+const TWO_DECIMALS = new Set(['ISK', 'UGX']);
+/** Counted in thousandths, of which the last digit must be 0. */
+const THREE_DECIMALS = new Set(['BHD', 'JOD', 'KWD', 'OMR', 'TND']);
+/** Twelve digits, for the few currencies that Stripe takes so many of; it refuses less by itself. */
+const MAX_AMOUNT = 999_999_999_999n;
+
+/**
+ * Money in the units in which Stripe counts its currency.
+ *
+ * @returns undefined when Stripe has no such amount, or it is not known how Stripe counts the currency.
+ */
+export function toStripeMoney({ minorUnits, currency }: Money): Money | undefined {
+  const ours = currencyDigits(currency);
+  const theirs = decimalsAtStripe(currency);
+  if (ours === undefined || theirs === undefined) return undefined;
+  const finer = 10n ** BigInt(Math.max(theirs - ours, 0));
+  const coarser = 10n ** BigInt(Math.max(ours - theirs, 0));
+  const amount = (minorUnits * finer) / coarser;
+  const isExact = amount * coarser === minorUnits * finer;
+  const isWhole = !THREE_DECIMALS.has(currency) || amount % 10n === 0n;
+  if (!isExact || !isWhole || amount <= 0n || amount > MAX_AMOUNT) return undefined;
+  return { minorUnits: amount, currency };
+}
+
+function decimalsAtStripe(currency: string): number | undefined {
+  if (NO_DECIMALS.has(currency)) return 0;
+  if (TWO_DECIMALS.has(currency)) return 2;
+  if (THREE_DECIMALS.has(currency)) return 3;
+  return currencyDigits(currency) === 2 ? 2 : undefined;
+}

@@ -1,0 +1,82 @@
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import type { JsonValue } from '@bufbuild/protobuf';
+import type { NotificationReading, NotificationSubject, RawNotification } from '#src/connectors/connector.ts';
+import { isJsonObject, isTextLike, readJsonObject, textOf } from '#src/connectors/provider-answer.ts';
+import type { Secret } from '#src/secret.ts';
+import type { StripeSettings } from './settings.ts';
+
+/** How old, or how far ahead of our clock, a signature may be. */
+const TOLERANCE_S = 300;
+const UNIX_SECONDS = /^\d{1,12}$/;
+const HEX_SHA256 = /^[0-9a-f]{64}$/;
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+const EVENT_ID = /^evt_[A-Za-z0-9_]{1,200}$/;
+const INTENT_ID = /^pi_[A-Za-z0-9_]{1,200}$/;
+
+const DISPUTES: Readonly<Record<string, NonNullable<NotificationSubject['dispute']>>> = {
+  needs_response: 'opened',
+  under_review: 'opened',
+  lost: 'lost',
+  won: 'won',
+};
+
+/** Reads an event that Stripe posted to our endpoint; pure. Its object only tells what to look up, never what happened. */
+export function readEvent(
+  notification: RawNotification,
+  settings: Pick<StripeSettings, 'webhookSecrets' | 'accountId' | 'isLive'>,
+  nowMs: number,
+): NotificationReading {
+  const header = notification.header('stripe-signature') ?? '';
+  const fault = signatureFault(header, notification.body, settings.webhookSecrets, nowMs);
+  if (fault !== undefined) return { kind: 'forged', detail: fault };
+
+  const event = readJsonObject(notification.body);
+  if (!event || !isTextLike(event.id, EVENT_ID) || !isJsonObject(event.data)) return { kind: 'ignored' };
+  // Events of test payments, and of accounts connected to ours, may come to the same endpoint.
+  const isOurs = event.account === undefined || event.account === settings.accountId;
+  if (event.livemode !== settings.isLive || !isOurs) return { kind: 'ignored' };
+  const subject = subjectOf(textOf(event.type), event.data.object);
+  return subject ? { kind: 'about', deduplicationKey: event.id, subjects: [subject] } : { kind: 'ignored' };
+}
+
+/**
+ * What is wrong with a `Stripe-Signature` header, `t=<unix seconds>,v1=<hex>[,v1=<hex>]`: HMAC-SHA-256 of `<t>.<body>`
+ * under one of the secrets; undefined when nothing is.
+ */
+function signatureFault(
+  header: string,
+  body: Uint8Array,
+  secrets: readonly Secret[],
+  nowMs: number,
+): string | undefined {
+  const elements = header.split(',').map((element) => element.trim().split('=', 2));
+  const time = elements.find(([name]) => name === 't')?.[1] ?? '';
+  const signatures = elements.flatMap(([name, value]) =>
+    name === 'v1' && value !== undefined && HEX_SHA256.test(value) ? [Buffer.from(value, 'hex')] : [],
+  );
+  if (!UNIX_SECONDS.test(time) || signatures.length === 0) return 'the signature is missing or malformed';
+  const isSigned = secrets.some((secret) => {
+    const expected = createHmac('sha256', secret.reveal()).update(`${time}.`).update(body).digest();
+    return signatures.some((signature) => timingSafeEqual(signature, expected));
+  });
+  if (!isSigned) return 'the signature is wrong';
+  if (Math.abs(nowMs / 1000 - Number(time)) > TOLERANCE_S)
+    return 'the signature is too old, or ahead of its time';
+  return undefined;
+}
+
+function subjectOf(type: string, object: JsonValue | undefined): NotificationSubject | undefined {
+  if (!isJsonObject(object)) return undefined;
+  if (type.startsWith('charge.dispute.')) {
+    const dispute = DISPUTES[textOf(object.status)];
+    return dispute && isTextLike(object.payment_intent, INTENT_ID)
+      ? { reference: object.payment_intent, dispute }
+      : undefined;
+  }
+  const transactionId = isJsonObject(object.metadata) ? object.metadata.transaction_id : undefined;
+  const isPayment = type.startsWith('payment_intent.') && object.object === 'payment_intent';
+  const isRefund = /^(charge\.)?refund\./.test(type) && object.object === 'refund';
+  // Whatever else uses the account makes payments without an id of ours.
+  if (!(isPayment || isRefund) || !isTextLike(transactionId, UUID)) return undefined;
+  return { transactionId, ...(typeof object.id === 'string' && { reference: object.id }) };
+}

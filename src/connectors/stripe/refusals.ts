@@ -1,0 +1,90 @@
+import type { JsonObject } from '@bufbuild/protobuf';
+import type { ProviderData } from '#gen/payments/v1/payment_pb.js';
+import type { Outcome } from '#src/connectors/connector.ts';
+import type { HttpResult } from '#src/connectors/http-client.ts';
+import {
+  isJsonObject,
+  outcomeOfStatus,
+  readJsonObject,
+  textOf,
+  unknownOutcome,
+} from '#src/connectors/provider-answer.ts';
+import { meaningOf } from './decline-codes.ts';
+import { providerDataOf, type ShownAs } from './provider-data.ts';
+
+const DECLINED = 402;
+/** Errors of status 400, 409 or 429 under which something may have been done by an earlier request, or a running one. */
+const SAYING_NOTHING: ReadonlySet<string> = new Set([
+  'payment_intent_unexpected_state',
+  'idempotency_key_in_use',
+  'lock_timeout',
+]);
+/**
+ * What the answer to a request that moves no money, made before the one that does, says.
+ *
+ * @returns the body of a success; else an outcome. Whatever happened, nothing was charged.
+ */
+export function fromPreparation(
+  result: HttpResult,
+  object: string,
+  shownAs: ShownAs,
+): { readonly body: JsonObject } | { readonly outcome: Outcome } {
+  if (result.kind === 'not_sent') return { outcome: result };
+  const unprepared = (detail: string): { outcome: Outcome } => ({
+    outcome: { kind: 'not_sent', detail: `before charging: ${detail}`, because: 'unreachable' },
+  });
+  if (result.kind === 'unknown') return unprepared(result.detail);
+  const body = readJsonObject(result.body);
+  const error = body && errorOf(body);
+  if (body && isCardError(result.status, error)) {
+    return { outcome: declined(error, undefined, providerDataOf({}, body, shownAs)) };
+  }
+  if (result.status === 200 && body?.object === object && typeof body.id === 'string') return { body };
+  const refusal = fromRefusal(result.status, error);
+  return refusal?.kind === 'not_sent'
+    ? { outcome: refusal }
+    : unprepared(`the provider's answer: ${result.status}`);
+}
+
+/** Whether an answer declines a card, and does not refuse a request. */
+export function isCardError(status: number, error: JsonObject | undefined): error is JsonObject {
+  return status === DECLINED && error?.type === 'card_error';
+}
+
+/** A decline, by the error that tells it: of an answer, or the last one of an intent. */
+export function declined(
+  error: JsonObject,
+  intent: JsonObject | undefined,
+  providerData: ProviderData,
+): Outcome {
+  const charge = isJsonObject(intent?.latest_charge) ? intent.latest_charge : {};
+  const isBlocked = isJsonObject(charge.outcome) && charge.outcome.type === 'blocked';
+  const meaning = meaningOf(codeOf(error), isBlocked);
+  providerData.iso8583ResponseCode = meaning.iso8583Code;
+  providerData.responseCode = codeOf(error);
+  providerData.responseMessage = textOf(error.message);
+  return { kind: 'declined', providerData, ...meaning };
+}
+
+/** What a status other than success says, with the error beside it; undefined for a success. */
+export function fromRefusal(status: number, error: JsonObject | undefined): Outcome | undefined {
+  const said = error ? ` ${[textOf(error.code), textOf(error.param)].join(' ').trim()}` : '';
+  if (error && (error.type === 'idempotency_error' || SAYING_NOTHING.has(textOf(error.code)))) {
+    return unknownOutcome(`the provider's answer: ${status}${said}`);
+  }
+  // No card's decline but the account's set-up: it may not send card numbers, say.
+  const isSetUp = status === DECLINED && error?.type === 'invalid_request_error' && !error.decline_code;
+  const outcome = isSetUp ? outcomeOfStatus(400, true) : outcomeOfStatus(status, error !== undefined);
+  return outcome?.kind === 'not_sent'
+    ? { ...outcome, detail: `the provider refused the request: ${status}${said}` }
+    : outcome;
+}
+
+/** The error of an answer that is one, in Stripe's form. */
+export function errorOf(body: JsonObject): JsonObject | undefined {
+  return isJsonObject(body.error) && typeof body.error.type === 'string' ? body.error : undefined;
+}
+
+function codeOf(error: JsonObject): string {
+  return textOf(error.decline_code) || textOf(error.code);
+}

@@ -1,0 +1,222 @@
+import type Stripe from 'stripe';
+import type { Address, CustomerPayer } from '#gen/payments/v1/customer_payer_pb.js';
+import type { ThreeDSecure } from '#gen/payments/v1/payment_method_pb.js';
+import type { AttemptFacts, AttemptMethod, PaymentAttempt } from '#src/connectors/attempt.ts';
+import type { Operation } from '#src/connectors/connector.ts';
+import { encodeForm, type FormValue } from '#src/connectors/form-body.ts';
+import type { HttpRequest, HttpResult } from '#src/connectors/http-client.ts';
+import type { Money } from '#src/money.ts';
+import type { Secret } from '#src/secret.ts';
+import type { StripeSettings } from './settings.ts';
+
+/** The version whose schema and types these requests are held against; an account's own default may be any. */
+const API_VERSION = '2023-08-16';
+const MAX_DESCRIPTION_LENGTH = 1_000;
+const MAX_DESCRIPTOR_LENGTH = 22;
+/** What a statement cannot show, in Stripe's words. */
+const NOT_IN_DESCRIPTORS = /[<>\\'"*]/g;
+
+/** A card attempt's payment method. */
+export type CardMethod = Extract<AttemptMethod, { kind: 'card' }>;
+/** Parameters of Stripe's official types, of the version above, whose absent ones may also be undefined. */
+type Wire<T> = T extends object ? { readonly [Name in keyof T]?: Wire<T[Name]> | undefined } : T;
+type Fields = { readonly [name: string]: FormValue };
+
+/** A request to Stripe, before it has its headers. */
+export type StripeTarget = {
+  readonly method: 'GET' | 'POST';
+  readonly path: string;
+  readonly fields: Fields;
+  /** Belongs to one path. undefined where a repeat changes nothing. */
+  readonly key: string | undefined;
+};
+
+/** Sends a request within the deadline of the call that it belongs to. */
+export type Send = (target: StripeTarget) => Promise<HttpResult>;
+
+/** Asks for something. */
+export function get(path: string, fields: Fields): StripeTarget {
+  return { method: 'GET', path, fields, key: undefined };
+}
+
+/** Does something, once for each key. */
+export function post(path: string, fields: Fields, key: string | undefined): StripeTarget {
+  return { method: 'POST', path, fields, key };
+}
+
+/** The path of a PaymentIntent, or of what is done with it (`/confirm`). */
+export function intentPath(intentId: string, verb = ''): string {
+  return `/v1/payment_intents/${encodeURIComponent(intentId)}${verb}`;
+}
+
+/** The HTTP request. Its body may hold a card: it is for Stripe's socket only. */
+export function httpRequest({ method, path, fields, key }: StripeTarget, apiKey: Secret): HttpRequest {
+  const form = encodeForm(fields);
+  const headers = {
+    authorization: `Bearer ${apiKey.reveal()}`,
+    'stripe-version': API_VERSION,
+    ...(method === 'POST' && { 'content-type': 'application/x-www-form-urlencoded' }),
+    ...(key !== undefined && { 'idempotency-key': key }),
+  };
+  if (method === 'GET') return { method, path: `${path}?${form}`, headers, body: undefined };
+  return { method, path, headers, body: form };
+}
+
+/** Makes the card a payment method, which charges nothing. */
+export function paymentMethodFields({ customerPayer }: PaymentAttempt, { card }: CardMethod): Fields {
+  return {
+    type: 'card',
+    card: {
+      number: card.number.reveal(),
+      exp_month: card.expirationMonth,
+      exp_year: 2000 + card.expirationYear,
+      cvc: card.securityCode?.reveal(),
+    },
+    billing_details: {
+      name: card.holderName || undefined,
+      email: customerPayer.email || undefined,
+      phone: phoneOf(customerPayer),
+      address: addressOf(customerPayer.billingAddress),
+    },
+  } satisfies Wire<Stripe.PaymentMethodCreateParams>;
+}
+
+/**
+ * Makes a PaymentIntent without a payment method, which charges nothing. A pure function of what is stored of the
+ * payment: a look-up sends it again, and Stripe compares every field.
+ *
+ * @param money in Stripe's units.
+ */
+export function intentFields(facts: AttemptFacts, money: Money, capture: boolean): Fields {
+  return {
+    amount: Number(money.minorUnits),
+    currency: money.currency.toLowerCase(),
+    capture_method: capture ? 'automatic' : 'manual',
+    payment_method_types: ['card'],
+    description: facts.description.slice(0, MAX_DESCRIPTION_LENGTH) || undefined,
+    metadata: {
+      transaction_id: facts.transactionId,
+      payment_id: facts.paymentId,
+      merchant_order_id: facts.merchantOrderId || undefined,
+      merchant_reference: facts.merchantReference || undefined,
+      booking_reference: facts.additionalData?.airline?.pnr || undefined,
+    } as Record<string, string>,
+  } satisfies Wire<Stripe.PaymentIntentCreateParams>;
+}
+
+/** Puts the merchant's words on the cardholder's statement; undefined when there are none that it can show. */
+export function descriptorFields({ softDescriptor }: CardMethod): Fields | undefined {
+  const suffix = softDescriptor.replace(NOT_IN_DESCRIPTORS, '').slice(0, MAX_DESCRIPTOR_LENGTH).trim();
+  return suffix === ''
+    ? undefined
+    : ({ statement_descriptor_suffix: suffix } satisfies Wire<Stripe.PaymentIntentUpdateParams>);
+}
+
+/** Charges the payment method, or authorizes it: the one request of an attempt that moves money. */
+export function confirmFields(
+  attempt: PaymentAttempt,
+  method: CardMethod,
+  paymentMethodId: string,
+  settings: Pick<StripeSettings, 'requestThreeDSecure'>,
+): Fields {
+  const { threeDSecure, installments } = method;
+  const wantsThreeDSecure = method.threeDSecureSetupId !== undefined && threeDSecure === undefined;
+  return {
+    payment_method: paymentMethodId,
+    return_url: attempt.returnUrl,
+    shipping: shippingOf(attempt.customerPayer),
+    payment_method_options: {
+      card: {
+        request_three_d_secure: wantsThreeDSecure ? 'any' : settings.requestThreeDSecure,
+        ...(installments > 1 && {
+          installments: {
+            enabled: true,
+            plan: { count: installments, interval: 'month', type: 'fixed_count' },
+          },
+        }),
+        ...(threeDSecure && externalResultOf(threeDSecure)),
+      },
+    },
+    expand: ['latest_charge'],
+  } satisfies Wire<Stripe.PaymentIntentConfirmParams>;
+}
+
+/** Results of 3-D Secure made elsewhere. Younger than the API version above, whose types do not have it. */
+function externalResultOf(result: ThreeDSecure): Fields {
+  return {
+    three_d_secure: {
+      version: result.version,
+      cryptogram: result.cryptogram,
+      transaction_id: result.directoryServerTransactionId ?? result.transactionId,
+      electronic_commerce_indicator: result.electronicCommerceIndicator,
+    },
+  };
+}
+
+/** Takes money that an authorization holds. The intent is marked with whose capture it was. */
+export function captureFields(operation: Operation, money: Money): Fields {
+  return {
+    amount_to_capture: Number(money.minorUnits),
+    metadata: { capture_transaction_id: operation.transactionId },
+    expand: ['latest_charge'],
+  } satisfies Wire<Stripe.PaymentIntentCaptureParams>;
+}
+
+/** Releases an authorization. */
+export function cancelFields({ reason }: Operation): Fields {
+  return {
+    cancellation_reason: reasonOf(reason),
+    expand: ['latest_charge'],
+  } satisfies Wire<Stripe.PaymentIntentCancelParams>;
+}
+
+/** Gives money back. */
+export function refundFields(operation: Operation, money: Money, intentId: string): Fields {
+  return {
+    payment_intent: intentId,
+    amount: Number(money.minorUnits),
+    reason: reasonOf(operation.reason),
+    metadata: {
+      transaction_id: operation.transactionId,
+      merchant_reference: operation.merchantReference || undefined,
+    } as Record<string, string>,
+  } satisfies Wire<Stripe.RefundCreateParams>;
+}
+
+function reasonOf(reason: string | undefined): Stripe.RefundCreateParams.Reason | undefined {
+  switch (reason) {
+    case 'DUPLICATE':
+      return 'duplicate';
+    case 'FRAUDULENT':
+      return 'fraudulent';
+    case 'REQUESTED_BY_CUSTOMER':
+      return 'requested_by_customer';
+    default:
+      return undefined;
+  }
+}
+
+function phoneOf({ phone }: CustomerPayer): string | undefined {
+  if (!phone?.number) return undefined;
+  return phone.countryCode ? `+${phone.countryCode.replace('+', '')}${phone.number}` : phone.number;
+}
+
+function addressOf(address: Address | undefined) {
+  if (!address) return undefined;
+  const { addressLine1, addressLine2, neighborhood, city, state, zipCode, country } = address;
+  return {
+    line1: addressLine1 || undefined,
+    line2: [addressLine2, neighborhood].filter(Boolean).join(', ') || undefined,
+    city: city || undefined,
+    state: state || undefined,
+    postal_code: zipCode || undefined,
+    country: country || undefined,
+  } satisfies Wire<Stripe.AddressParam>;
+}
+
+/** Stripe wants a name and an address, or neither. */
+function shippingOf(payer: CustomerPayer) {
+  const name = [payer.firstName, payer.lastName].filter(Boolean).join(' ');
+  const address = addressOf(payer.shippingAddress);
+  return name !== '' && address?.line1 ? { name, phone: phoneOf(payer), address } : undefined;
+}

@@ -1,0 +1,316 @@
+import type { JsonObject, JsonValue } from '@bufbuild/protobuf';
+import { type Answer, type CardBehaviour, invalid, newId, StripeError, TEST_CARDS } from './fake-wire.ts';
+
+/** What the fake knows, and how it is changed; no HTTP here. */
+export type FakeLedger = ReturnType<typeof createLedger>;
+
+type Intent = JsonObject & { id: string; status: string; amount: number; currency: string; metadata: JsonObject };
+
+const SEVEN_DAYS_MS = 7 * 24 * 3_600_000;
+/** Parameters of the version at hand; another one is refused, as Stripe does. */
+const KNOWN: Record<string, string> = {
+  create:
+    'amount currency capture_method payment_method_types description metadata statement_descriptor_suffix customer expand',
+  confirm:
+    'payment_method payment_method_options return_url capture_method error_on_requires_action off_session shipping expand',
+  update: 'description metadata statement_descriptor_suffix expand',
+  capture: 'amount_to_capture metadata expand',
+  cancel: 'cancellation_reason expand',
+  refund: 'payment_intent amount reason metadata expand',
+  method: 'type card billing_details metadata expand',
+};
+
+/** Opens an empty ledger. */
+export function createLedger(nowMs: () => number, pageUrl: (intentId: string) => string) {
+  const cards = new Map<string, CardBehaviour>(TEST_CARDS);
+  const methods = new Map<string, CardBehaviour>();
+  const intents = new Map<string, Intent>();
+  const charges = new Map<string, JsonObject>();
+  const refunds = new Map<string, JsonObject>();
+  /** What a new refund's status is, and whether the intent's object lock is held. */
+  const mode = { refundStatus: 'succeeded', locked: false };
+
+  function createMethod(fields: JsonObject): Answer {
+    check('method', fields);
+    const card = fields.card as JsonObject | undefined;
+    if (!card?.number || !card.exp_month || !card.exp_year) throw invalid('missing card', { param: 'card' });
+    const behaviour = cards.get(String(card.number)) ?? { kind: 'approve' };
+    if (behaviour.kind === 'decline' && behaviour.early) {
+      const { code } = behaviour;
+      throw new StripeError(
+        402,
+        { type: 'card_error', code, message: `Your card: ${code}`, param: 'number' },
+        true,
+      );
+    }
+    const id = newId('pm');
+    methods.set(id, behaviour);
+    const last4 = String(card.number).slice(-4);
+    return ok({
+      id,
+      object: 'payment_method',
+      type: 'card',
+      card: { brand: 'visa', last4 },
+      livemode: false,
+    });
+  }
+
+  function createIntent(fields: JsonObject): Answer {
+    check('create', fields);
+    const amount = Number(fields.amount);
+    const currency = String(fields.currency ?? '');
+    if (!Number.isInteger(amount) || amount < 1) throw invalid('amount', { code: 'amount_too_small' });
+    if (amount > 999_999_999_999) throw invalid('amount', { code: 'amount_too_large' });
+    if (!/^[a-z]{3}$/.test(currency)) throw invalid('currency', { code: 'invalid_currency' });
+    const multiple = { isk: 100, ugx: 100, bhd: 10, jod: 10, kwd: 10, omr: 10, tnd: 10 }[currency] ?? 1;
+    if (amount % multiple !== 0) throw invalid('amount', { code: 'parameter_invalid_integer' });
+    const id = newId('pi');
+    const intent: Intent = {
+      id,
+      object: 'payment_intent',
+      status: 'requires_payment_method',
+      amount,
+      amount_capturable: 0,
+      amount_received: 0,
+      currency,
+      capture_method: fields.capture_method ?? 'automatic',
+      confirmation_method: 'automatic',
+      client_secret: `${id}_secret_${newId('x')}`,
+      description: fields.description ?? null,
+      metadata: (fields.metadata as JsonObject) ?? {},
+      statement_descriptor_suffix: fields.statement_descriptor_suffix ?? null,
+      payment_method_types: fields.payment_method_types ?? ['card', 'link'],
+      payment_method: null,
+      latest_charge: null,
+      last_payment_error: null,
+      next_action: null,
+      cancellation_reason: null,
+      canceled_at: null,
+      created: Math.floor(nowMs() / 1000),
+      livemode: false,
+    };
+    intents.set(id, intent);
+    return ok(told(intent, fields));
+  }
+
+  function confirm(id: string, fields: JsonObject): Answer {
+    check('confirm', fields);
+    const intent = locked(id);
+    if (!['requires_payment_method', 'requires_confirmation'].includes(intent.status))
+      throw unexpected(intent);
+    const behaviour = methods.get(String(fields.payment_method));
+    if (!behaviour) throw invalid('No such PaymentMethod', { code: 'resource_missing' });
+    const options = (fields.payment_method_options as JsonObject | undefined)?.card as JsonObject | undefined;
+    Object.assign(intent, { payment_method: fields.payment_method, last_payment_error: null });
+    const wanted = options?.request_three_d_secure === 'any' && behaviour.kind === 'approve';
+    const asked: CardBehaviour = wanted ? { kind: 'challenge', next: behaviour } : behaviour;
+    if (asked.kind === 'challenge' && !options?.three_d_secure) {
+      if (!fields.return_url) {
+        intent.next_action = { type: 'use_stripe_sdk', use_stripe_sdk: {} };
+      } else {
+        const redirect = { url: pageUrl(id), return_url: fields.return_url ?? null };
+        intent.next_action = { type: 'redirect_to_url', redirect_to_url: redirect };
+      }
+      intent.status = 'requires_action';
+      return ok(told(intent, fields));
+    }
+    return charge(intent, asked.kind === 'challenge' ? asked.next : asked, fields);
+  }
+
+  function charge(intent: Intent, behaviour: CardBehaviour, fields: JsonObject): Answer {
+    intent.next_action = null;
+    if (behaviour.kind === 'processing') {
+      intent.status = 'processing';
+      return ok(told(intent, fields));
+    }
+    const manual = intent.capture_method === 'manual';
+    const failed = behaviour.kind === 'decline';
+    const made: JsonObject = {
+      id: newId('ch'),
+      object: 'charge',
+      amount: intent.amount,
+      amount_captured: failed || manual ? 0 : intent.amount,
+      amount_refunded: 0,
+      captured: !failed && !manual,
+      currency: intent.currency,
+      payment_intent: intent.id,
+      status: failed ? 'failed' : 'succeeded',
+      outcome: {
+        type: failed ? (behaviour.blocked ? 'blocked' : 'issuer_declined') : 'authorized',
+        network_status: failed ? 'declined_by_network' : 'approved_by_network',
+        seller_message: failed ? 'The bank did not approve.' : 'Payment complete.',
+      },
+      payment_method_details: {
+        type: 'card',
+        card: { brand: 'visa', authorization_code: '123456', network_transaction_id: 'nti-1' },
+      },
+    };
+    charges.set(made.id as string, made);
+    intent.latest_charge = made.id as string;
+    if (failed) throw decline(intent, behaviour.code, behaviour.declineCode, fields);
+    intent.status = manual ? 'requires_capture' : 'succeeded';
+    intent[manual ? 'amount_capturable' : 'amount_received'] = intent.amount;
+    intent.authorized_at = nowMs();
+    return ok(told(intent, fields));
+  }
+
+  function decline(
+    intent: Intent,
+    code: string,
+    declineCode: string | undefined,
+    fields: JsonObject,
+  ): StripeError {
+    const error: JsonObject = {
+      type: 'card_error',
+      code,
+      message: 'Your card was declined.',
+      doc_url: 'https://x',
+    };
+    if (declineCode !== undefined) error.decline_code = declineCode;
+    if (intent.latest_charge) error.charge = intent.latest_charge;
+    intent.status = 'requires_payment_method';
+    intent.payment_method = null;
+    intent.last_payment_error = { ...error };
+    return new StripeError(402, { ...error, payment_intent: told(intent, fields) }, true);
+  }
+
+  /** The payer's word at the issuer's page. */
+  function authenticate(id: string, passes: boolean): void {
+    const intent = found(id);
+    if (intent.status !== 'requires_action') return;
+    const method = methods.get(String(intent.payment_method));
+    const next: CardBehaviour = method?.kind === 'challenge' ? method.next : { kind: 'approve' };
+    try {
+      if (passes) charge(intent, next, {});
+      else decline(intent, 'payment_intent_authentication_failure', undefined, {});
+      if (!passes) intent.next_action = null;
+    } catch (error) {
+      if (!(error instanceof StripeError)) throw error;
+    }
+  }
+
+  function update(id: string, fields: JsonObject): Answer {
+    check('update', fields);
+    const intent = locked(id);
+    const { metadata, expand, ...rest } = fields;
+    Object.assign(intent, rest);
+    Object.assign(intent.metadata, metadata);
+    return ok(told(intent, fields));
+  }
+
+  function capture(id: string, fields: JsonObject): Answer {
+    check('capture', fields);
+    const intent = locked(id);
+    if (intent.status !== 'requires_capture') throw unexpected(intent);
+    const amount = Number(fields.amount_to_capture ?? intent.amount_capturable);
+    if (amount > (intent.amount_capturable as number))
+      throw invalid('too much', { code: 'amount_too_large' });
+    Object.assign(intent, { status: 'succeeded', amount_received: amount, amount_capturable: 0 });
+    Object.assign(intent.metadata, fields.metadata);
+    Object.assign(charges.get(intent.latest_charge as string) ?? {}, {
+      captured: true,
+      amount_captured: amount,
+    });
+    return ok(told(intent, fields));
+  }
+
+  function cancel(id: string, fields: JsonObject): Answer {
+    check('cancel', fields);
+    const intent = locked(id);
+    if (['succeeded', 'canceled', 'processing'].includes(intent.status)) throw unexpected(intent);
+    const reason = fields.cancellation_reason ?? null;
+    Object.assign(intent, { status: 'canceled', amount_capturable: 0, next_action: null });
+    Object.assign(intent, { cancellation_reason: reason, canceled_at: Math.floor(nowMs() / 1000) });
+    return ok(told(intent, fields));
+  }
+
+  function refund(fields: JsonObject): Answer {
+    check('refund', fields);
+    const intent = locked(String(fields.payment_intent));
+    const paid = charges.get(intent.latest_charge as string);
+    if (intent.status !== 'succeeded' || !paid) throw invalid('nothing to refund');
+    const left = (paid.amount_captured as number) - (paid.amount_refunded as number);
+    if (left === 0) throw invalid('refunded', { code: 'charge_already_refunded' });
+    const amount = Number(fields.amount ?? left);
+    if (amount > left) throw invalid('more than is left');
+    const failed = mode.refundStatus === 'failed';
+    if (!failed) paid.amount_refunded = (paid.amount_refunded as number) + amount;
+    const made: JsonObject = {
+      id: newId('re'),
+      object: 'refund',
+      amount,
+      currency: intent.currency as string,
+      charge: paid.id as string,
+      payment_intent: intent.id,
+      reason: fields.reason ?? null,
+      metadata: fields.metadata ?? {},
+      status: mode.refundStatus,
+      created: Math.floor(nowMs() / 1000),
+      ...(failed && { failure_reason: 'expired_or_canceled_card' }),
+    };
+    refunds.set(made.id as string, made);
+    return ok(made);
+  }
+
+  function found(id: string): Intent {
+    const intent = intents.get(id);
+    if (!intent) throw invalid('No such payment_intent', { code: 'resource_missing', param: 'intent' }, 404);
+    const authorizedAt = intent.authorized_at as number;
+    if (intent.status === 'requires_capture' && nowMs() - authorizedAt > SEVEN_DAYS_MS) {
+      Object.assign(intent, { status: 'canceled', cancellation_reason: 'automatic', amount_capturable: 0 });
+    }
+    return intent;
+  }
+
+  function locked(id: string): Intent {
+    const message = 'This object cannot be accessed right now';
+    if (mode.locked) throw invalid(message, { code: 'lock_timeout' }, 429);
+    return found(id);
+  }
+
+  function told(intent: Intent, fields: JsonObject): JsonObject {
+    const { authorized_at, ...shown } = intent;
+    const expands = Object.values((fields.expand as JsonObject) ?? {}).includes('latest_charge');
+    const latest = charges.get(intent.latest_charge as string);
+    return structuredClone({ ...shown, ...(expands && latest && { latest_charge: latest }) }) as JsonObject;
+  }
+
+  function unexpected(intent: Intent): StripeError {
+    const code = 'payment_intent_unexpected_state';
+    const payment_intent = told(intent, {});
+    return new StripeError(
+      400,
+      { type: 'invalid_request_error', code, message: 'state', payment_intent },
+      true,
+    );
+  }
+
+  const read = (id: string, fields: JsonObject): Answer => ok(told(found(id), fields));
+  return {
+    cards,
+    intents,
+    refunds,
+    mode,
+    createMethod,
+    createIntent,
+    confirm,
+    update,
+    capture,
+    cancel,
+    refund,
+    read,
+    told,
+    authenticate,
+  };
+}
+
+function ok(body: JsonObject): Answer {
+  return { status: 200, body };
+}
+
+function check(operation: string, fields: JsonObject): void {
+  const known = KNOWN[operation]?.split(' ') ?? [];
+  const unknown: JsonValue | undefined = Object.keys(fields).find((name) => !known.includes(name));
+  if (unknown)
+    throw invalid(`Received unknown parameter: ${unknown}`, { code: 'parameter_unknown', param: unknown });
+}
