@@ -26,6 +26,11 @@ export type ConformingConnector = {
   attempt(): PaymentAttempt;
   /** The provider's approval of an attempt, as it is sent. */
   approval(attempt: PaymentAttempt): { status: number; body: JsonObject };
+  /**
+   * The provider's answer to a request that an attempt makes before the one that may move money; undefined for that one.
+   * Absent where there is none. The suite answers those properly and does not count them.
+   */
+  preparation?(request: string, attempt: PaymentAttempt): { status: number; body: JsonObject } | undefined;
   /** The provider's answer to a probe when all is well. */
   readonly probeAnswer: { status: number; body: JsonObject };
   /** The calls beside `pay` that the connector makes. */
@@ -173,9 +178,20 @@ function createSuite(subject: ConformingConnector) {
   const attempts = new Map<string, PaymentAttempt>();
 
   async function serve(script: Script, tls?: { cert: Buffer; key: Buffer }): Promise<ScriptedServer> {
-    const server = await startScriptedServer(script, tls ? { tls } : {});
+    const requests: string[] = [];
+    const afterPreparation: Script = (socket, text) => {
+      const attempt = attemptOf(text);
+      const prepared = attempt && subject.preparation?.(text, attempt);
+      if (prepared) {
+        socket.write(httpAnswer(prepared.status, JSON.stringify(prepared.body)));
+        return;
+      }
+      requests.push(text);
+      script(socket, text);
+    };
+    const server = await startScriptedServer(afterPreparation, tls ? { tls } : {});
     opened.push(server);
-    return server;
+    return { ...server, requests };
   }
 
   function connect(baseUrl: string): ProviderConnection {
@@ -219,9 +235,14 @@ function createSuite(subject: ConformingConnector) {
     expect(server.requests).toHaveLength(1);
   }
 
+  /** The attempt whose id a request carries. */
+  function attemptOf(request: string): PaymentAttempt | undefined {
+    return [...attempts.values()].find(({ transactionId }) => request.includes(transactionId));
+  }
+
   /** The approval of the attempt whose id a request carries. */
   function approvalOf(request: string): string {
-    const attempt = [...attempts.values()].find(({ transactionId }) => request.includes(transactionId));
+    const attempt = attemptOf(request);
     if (!attempt) throw new Error('the request does not carry our transaction id');
     const { status, body } = subject.approval(attempt);
     return httpAnswer(status, JSON.stringify(body));

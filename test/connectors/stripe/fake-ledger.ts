@@ -4,7 +4,13 @@ import { type Answer, type CardBehaviour, invalid, newId, StripeError, TEST_CARD
 /** What the fake knows, and how it is changed; no HTTP here. */
 export type FakeLedger = ReturnType<typeof createLedger>;
 
-type Intent = JsonObject & { id: string; status: string; amount: number; currency: string; metadata: JsonObject };
+type Intent = JsonObject & {
+  id: string;
+  status: string;
+  amount: number;
+  currency: string;
+  metadata: JsonObject;
+};
 
 const SEVEN_DAYS_MS = 7 * 24 * 3_600_000;
 /** Parameters of the version at hand; another one is refused, as Stripe does. */
