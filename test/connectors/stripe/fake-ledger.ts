@@ -1,4 +1,5 @@
-import type { JsonObject, JsonValue } from '@bufbuild/protobuf';
+import type { JsonObject } from '@bufbuild/protobuf';
+import { checkParameters as check } from './fake-parameters.ts';
 import { type Answer, type CardBehaviour, invalid, newId, StripeError, TEST_CARDS } from './fake-wire.ts';
 
 /** What the fake knows, and how it is changed; no HTTP here. */
@@ -13,19 +14,6 @@ type Intent = JsonObject & {
 };
 
 const SEVEN_DAYS_MS = 7 * 24 * 3_600_000;
-/** Parameters of the version at hand; another one is refused, as Stripe does. */
-const KNOWN: Record<string, string> = {
-  create:
-    'amount currency capture_method payment_method_types description metadata statement_descriptor_suffix customer expand',
-  confirm:
-    'payment_method payment_method_options return_url capture_method error_on_requires_action off_session shipping expand',
-  update: 'description metadata statement_descriptor_suffix expand',
-  capture: 'amount_to_capture metadata expand',
-  cancel: 'cancellation_reason expand',
-  refund: 'payment_intent amount reason metadata expand',
-  method: 'type card billing_details metadata expand',
-};
-
 /** Opens an empty ledger. */
 export function createLedger(nowMs: () => number, pageUrl: (intentId: string) => string) {
   const cards = new Map<string, CardBehaviour>(TEST_CARDS);
@@ -153,19 +141,14 @@ export function createLedger(nowMs: () => number, pageUrl: (intentId: string) =>
     };
     charges.set(made.id as string, made);
     intent.latest_charge = made.id as string;
-    if (failed) throw decline(intent, behaviour.code, behaviour.declineCode, fields);
+    if (failed) throw decline(intent, behaviour.code, behaviour.declineCode);
     intent.status = manual ? 'requires_capture' : 'succeeded';
     intent[manual ? 'amount_capturable' : 'amount_received'] = intent.amount;
     intent.authorized_at = nowMs();
     return ok(told(intent, fields));
   }
 
-  function decline(
-    intent: Intent,
-    code: string,
-    declineCode: string | undefined,
-    fields: JsonObject,
-  ): StripeError {
+  function decline(intent: Intent, code: string, declineCode: string | undefined): StripeError {
     const error: JsonObject = {
       type: 'card_error',
       code,
@@ -177,7 +160,7 @@ export function createLedger(nowMs: () => number, pageUrl: (intentId: string) =>
     intent.status = 'requires_payment_method';
     intent.payment_method = null;
     intent.last_payment_error = { ...error };
-    return new StripeError(402, { ...error, payment_intent: told(intent, fields) }, true);
+    return new StripeError(402, { ...error, payment_intent: told(intent, {}) }, true);
   }
 
   /** The payer's word at the issuer's page. */
@@ -188,7 +171,7 @@ export function createLedger(nowMs: () => number, pageUrl: (intentId: string) =>
     const next: CardBehaviour = method?.kind === 'challenge' ? method.next : { kind: 'approve' };
     try {
       if (passes) charge(intent, next, {});
-      else decline(intent, 'payment_intent_authentication_failure', undefined, {});
+      else decline(intent, 'payment_intent_authentication_failure', undefined);
       if (!passes) intent.next_action = null;
     } catch (error) {
       if (!(error instanceof StripeError)) throw error;
@@ -312,11 +295,4 @@ export function createLedger(nowMs: () => number, pageUrl: (intentId: string) =>
 
 function ok(body: JsonObject): Answer {
   return { status: 200, body };
-}
-
-function check(operation: string, fields: JsonObject): void {
-  const known = KNOWN[operation]?.split(' ') ?? [];
-  const unknown: JsonValue | undefined = Object.keys(fields).find((name) => !known.includes(name));
-  if (unknown)
-    throw invalid(`Received unknown parameter: ${unknown}`, { code: 'parameter_unknown', param: unknown });
 }

@@ -45,6 +45,7 @@ export async function startFakeStripe() {
   const keys = new Map<string, Kept>();
   const faults: { pattern: RegExp; fault: Fault }[] = [];
   const requests: Seen[] = [];
+  let running = 0;
   /** How long a call takes, by what matches; and how far the search is behind. */
   const pace = { confirmMs: 0, searchLagMs: 60_000 };
 
@@ -63,7 +64,12 @@ export async function startFakeStripe() {
     requests.push({ call, key, fields, headers: request.headers });
     const index = faults.findIndex(({ pattern }) => pattern.test(call));
     const fault = index < 0 ? undefined : faults.splice(index, 1)[0]?.fault;
-    return respond(request, reply, fault, () => perform(request, call, fields, key));
+    running += 1;
+    try {
+      return await respond(request, reply, fault, () => perform(request, call, fields, key));
+    } finally {
+      running -= 1;
+    }
   });
 
   async function respond(
@@ -231,6 +237,8 @@ export async function startFakeStripe() {
       time.shiftMs += ms;
     },
     fail: (pattern: RegExp, fault: Fault) => faults.push({ pattern, fault }),
+    /** Whether nothing is under way, late requests included. */
+    idle: () => running === 0,
     /** The calls made so far, such as `POST /v1/refunds`, with ids left out. */
     calls: () => requests.map(({ call }) => call.replace(/\/(pi|re)_\w+/, '/{id}')),
     close: () => app.close(),

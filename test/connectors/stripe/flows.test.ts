@@ -1,0 +1,216 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Outcome } from '#src/connectors/connector.ts';
+import { cardAttempt } from '../attempts.ts';
+import { TEST_CARDS } from './fake-wire.ts';
+import { AUTHORIZE, cardWith, lookUp, openStripe, paid, type StripeUnderTest } from './stripe-under-test.ts';
+
+let stripe: StripeUnderTest;
+beforeEach(async () => {
+  stripe = await openStripe();
+});
+afterEach(() => stripe.close());
+
+const approve = '4242424242424242';
+const challenge = '4000002760003184';
+
+describe('a payment', () => {
+  it('is charged by confirming an intent, after two requests that charge nothing', async () => {
+    const { attempt, outcome } = await paid(stripe);
+    expect(outcome).toMatchObject({
+      authorizationCode: '123456',
+      networkTransactionId: 'nti-1',
+      reference: expect.stringMatching(/^pi_/),
+      providerData: {
+        id: 'STRIPE',
+        transactionId: outcome.reference,
+        status: 'succeeded',
+        statusDetail: 'approved_by_network',
+        rawResponse: { object: 'payment_intent', amount_received: 300_000 },
+      },
+    });
+    expect(stripe.fake.calls().sort()).toEqual([
+      'POST /v1/payment_intents',
+      'POST /v1/payment_intents/{id}/confirm',
+      'POST /v1/payment_methods',
+    ]);
+    expect(stripe.fake.requests.map(({ key }) => key).sort()).toEqual([
+      attempt.transactionId,
+      `${attempt.transactionId}:confirm`,
+      `${attempt.transactionId}:pm`,
+    ]);
+    expect(stripe.intent()).toMatchObject({ status: 'succeeded', amount: 300_000, currency: 'usd' });
+  });
+
+  it('shows nothing by which a browser could act on the payment', async () => {
+    const { outcome } = await paid(stripe);
+    const declined = await stripe.connection.pay(cardAttempt('4000000000000002'));
+    expect(JSON.stringify([outcome, declined])).not.toContain('_secret_');
+  });
+
+  it('is only authorized when it is not to be captured', async () => {
+    await paid(stripe, cardWith(approve, AUTHORIZE));
+    expect(stripe.intent()).toMatchObject({ status: 'requires_capture', amount_received: 0 });
+  });
+
+  it('is pending while Stripe processes it', async () => {
+    stripe.fake.ledger.cards.set('4000000000000077', { kind: 'processing' });
+    expect(await stripe.connection.pay(cardAttempt('4000000000000077'))).toMatchObject({ kind: 'pending' });
+  });
+
+  const declines: [string, string, string][] = [
+    ['4000000000000002', '05', 'generic_decline'],
+    ['4000000000009995', '51', 'insufficient_funds'],
+    ['4000000000009987', '41', 'lost_card'],
+    ['4000000000009979', '43', 'stolen_card'],
+    ['4000000000000069', '54', 'expired_card'],
+    ['4000000000000127', 'N7', 'incorrect_cvc'],
+    ['4000000000000119', '96', 'processing_error'],
+    ['4242424242424241', '14', 'incorrect_number'],
+    ['4100000000000019', '59', 'fraudulent'],
+  ];
+  it.each(declines)('with the test card %s is declined with %s', async (number, iso8583Code, code) => {
+    expect(TEST_CARDS.has(number)).toBe(true);
+    const outcome = await stripe.connection.pay(cardAttempt(number));
+    expect(outcome).toMatchObject({
+      kind: 'declined',
+      iso8583Code,
+      providerData: { responseCode: code, iso8583ResponseCode: iso8583Code },
+    });
+  });
+
+  it('that Radar blocked is suspected fraud, whatever the code says', async () => {
+    stripe.fake.ledger.cards.set('4000000000000077', {
+      kind: 'decline',
+      code: 'card_declined',
+      declineCode: 'generic_decline',
+      blocked: true,
+    });
+    const attempt = cardAttempt('4000000000000077');
+    const outcome = await stripe.connection.pay(attempt);
+    expect(outcome).toMatchObject({ kind: 'declined', iso8583Code: '05' });
+    // The error holds the charge by its id only; a look-up reads all of it.
+    expect(await lookUp(stripe, attempt, outcome)).toMatchObject({ kind: 'declined', iso8583Code: '59' });
+  });
+
+  it('shows the merchant on the statement, by a request of its own before the charge', async () => {
+    await paid(stripe, cardWith(approve, { softDescriptor: 'Tom\'s "Shop" <of many many words>' }));
+    expect(stripe.intent()).toMatchObject({ statement_descriptor_suffix: 'Toms Shop of many many' });
+    expect(stripe.fake.calls().slice(2)).toEqual([
+      'POST /v1/payment_intents/{id}',
+      'POST /v1/payment_intents/{id}/confirm',
+    ]);
+  });
+
+  it.each([
+    ['an amount that Stripe cannot write', { minorUnits: 1_001n, currency: 'KWD' }],
+    ['nothing', { minorUnits: 0n, currency: 'USD' }],
+  ])('of %s is turned away, and nothing is sent', async (_what, money) => {
+    const outcome = await stripe.connection.pay(cardAttempt(approve, { money }));
+    expect(outcome).toMatchObject({ kind: 'not_sent', because: 'turned_away' });
+    expect(stripe.fake.requests).toEqual([]);
+  });
+
+  it('is not sent where the key is refused, which counts against the connection', async () => {
+    const other = await openStripe({ apiKey: 'sk_test_revoked' });
+    expect(await other.connection.pay(cardAttempt(approve))).toMatchObject({
+      kind: 'not_sent',
+      because: 'unreachable',
+    });
+    expect(await other.connection.probe?.()).toBe(false);
+    expect(await stripe.connection.probe?.()).toBe(true);
+    await other.close();
+  });
+});
+
+describe('3-D Secure', () => {
+  it('sends the payer to the issuer, and is charged once the payer agreed there', async () => {
+    const attempt = cardAttempt(challenge);
+    const outcome = await stripe.connection.pay(attempt);
+    expect(outcome).toMatchObject({ kind: 'redirect' });
+    expect(await lookUp(stripe, attempt, outcome)).toMatchObject({ kind: 'redirect' });
+    const back = await atTheIssuer(outcome, 'complete');
+    expect(back).toContain(`${attempt.returnUrl}?payment_intent=pi_`);
+    expect(await lookUp(stripe, attempt, outcome)).toMatchObject({ kind: 'approved' });
+    expect(stripe.intent()).toMatchObject({ status: 'succeeded', amount_received: 300_000 });
+  });
+
+  it('that the payer fails is a decline', async () => {
+    const attempt = cardAttempt(challenge);
+    const outcome = await stripe.connection.pay(attempt);
+    await atTheIssuer(outcome, 'fail');
+    expect(await lookUp(stripe, attempt, outcome)).toMatchObject({ kind: 'declined', iso8583Code: '1A' });
+  });
+
+  it('that the payer passes may still end in a decline', async () => {
+    const attempt = cardAttempt('4000008260003178');
+    const outcome = await stripe.connection.pay(attempt);
+    await atTheIssuer(outcome, 'complete');
+    expect(await lookUp(stripe, attempt, outcome)).toMatchObject({ kind: 'declined', iso8583Code: '51' });
+  });
+
+  it('of an authorization ends authorized', async () => {
+    const attempt = cardWith(challenge, AUTHORIZE);
+    const outcome = await stripe.connection.pay(attempt);
+    await atTheIssuer(outcome, 'complete');
+    expect(await lookUp(stripe, attempt, outcome)).toMatchObject({ kind: 'approved' });
+    expect(stripe.intent()).toMatchObject({ status: 'requires_capture' });
+  });
+
+  it('that nobody follows is closed, after which the payer can no longer pay', async () => {
+    const attempt = cardAttempt(challenge);
+    const outcome = await stripe.connection.pay(attempt);
+    expect(await lookUp(stripe, attempt, outcome, { close: true })).toMatchObject({ kind: 'expired' });
+    const late = await fetch(outcome.kind === 'redirect' ? outcome.redirectUrl : '', {
+      method: 'POST',
+      headers: { 'content-type': 'application/x-www-form-urlencoded' },
+      body: 'result=complete',
+      redirect: 'manual',
+    });
+    expect(late.status).toBe(404);
+    expect(stripe.intent()).toMatchObject({ status: 'canceled', amount_received: 0 });
+  });
+
+  it('made elsewhere is passed on, and nobody is sent anywhere', async () => {
+    const threeDSecure = {
+      version: '2.2.0',
+      cryptogram: 'M6+990I6FLD8Y6rZz9d5QbfrMNY=',
+      electronicCommerceIndicator: '05',
+      transactionId: 'server-transaction',
+      directoryServerTransactionId: 'ds-transaction',
+    };
+    await paid(stripe, cardWith(challenge, { threeDSecure }));
+    const confirm = stripe.fake.requests.at(-1)?.fields.payment_method_options;
+    expect(confirm).toMatchObject({
+      card: {
+        three_d_secure: {
+          version: '2.2.0',
+          cryptogram: 'M6+990I6FLD8Y6rZz9d5QbfrMNY=',
+          transaction_id: 'ds-transaction',
+          electronic_commerce_indicator: '05',
+        },
+      },
+    });
+  });
+
+  it('is asked for where the merchant names a setup without results, or the connection says so', async () => {
+    expect(await stripe.connection.pay(cardWith(approve, { threeDSecureSetupId: 'setup-1' }))).toMatchObject({
+      kind: 'redirect',
+    });
+    const strict = await openStripe({ settings: { request_three_d_secure: 'any' } });
+    expect(await strict.connection.pay(cardAttempt(approve))).toMatchObject({ kind: 'redirect' });
+    await strict.close();
+  });
+});
+
+/** Clicks on one of the issuer's buttons; returns where that sends the payer. */
+async function atTheIssuer(outcome: Outcome, result: 'complete' | 'fail'): Promise<string | null> {
+  if (outcome.kind !== 'redirect') throw new Error('no redirect');
+  expect(await (await fetch(outcome.redirectUrl)).text()).toContain(`value="${result}"`);
+  const response = await fetch(outcome.redirectUrl, {
+    method: 'POST',
+    headers: { 'content-type': 'application/x-www-form-urlencoded' },
+    body: `result=${result}`,
+    redirect: 'manual',
+  });
+  return response.headers.get('location');
+}

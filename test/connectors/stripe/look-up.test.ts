@@ -1,0 +1,203 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { LookUp, Outcome } from '#src/connectors/connector.ts';
+import { cardAttempt, operationOn } from '../attempts.ts';
+import {
+  AUTHORIZE,
+  cardWith,
+  lookUp,
+  lookUpOperation,
+  openStripe,
+  paid,
+  type StripeUnderTest,
+} from './stripe-under-test.ts';
+
+let stripe: StripeUnderTest;
+beforeEach(async () => {
+  stripe = await openStripe({ settings: { timeout_ms: 500 } });
+});
+afterEach(() => stripe.close());
+
+const approve = '4242424242424242';
+const METHODS = /^POST .*methods$/;
+const CREATE = /^POST .*intents$/;
+const CONFIRM = /confirm$/;
+const DAY_MS = 24 * 3_600_000;
+const CLOSE = { close: true };
+
+describe('a request lost before the confirmation', () => {
+  it.each([
+    ['the payment method', METHODS],
+    ['the intent', CREATE],
+  ])('leaves the payment not sent, when it makes %s', async (_what, call) => {
+    for (const fault of ['lost_before', 'lost_after', 'silent', 'error_after'] as const) {
+      const fresh = await openStripe({ settings: { timeout_ms: 500 } });
+      fresh.fake.fail(call, fault);
+      const outcome = await fresh.connection.pay(cardAttempt(approve));
+      expect(outcome).toMatchObject({ kind: 'not_sent', because: 'unreachable' });
+      expect(fresh.fake.calls()).not.toContain('POST /v1/payment_intents/{id}/confirm');
+      await fresh.close();
+    }
+  });
+
+  it('leaves the payment not sent, when it puts words on the statement', async () => {
+    stripe.fake.fail(/pi_\w+$/, 'lost_after');
+    const outcome = await stripe.connection.pay(cardWith(approve, { softDescriptor: 'Shop' }));
+    expect(outcome).toMatchObject({ kind: 'not_sent' });
+    expect(stripe.intent()).toMatchObject({ status: 'requires_payment_method' });
+  });
+
+  it('is an alarm when the intent that comes back is for other money', async () => {
+    const attempt = cardAttempt(approve);
+    await stripe.connection.pay(attempt);
+    stripe.fake.fail(CREATE, {
+      answer: { status: 200, body: { ...stripe.intent(), status: 'requires_payment_method', amount: 1 } },
+    });
+    const outcome = await stripe.connection.pay(attempt);
+    expect(outcome).toMatchObject({ kind: 'unknown', detail: expect.stringMatching(/^alarm: /) });
+  });
+});
+
+describe('a lost confirmation', () => {
+  const cards = [
+    ['approved', approve],
+    ['declined', '4000000000009995'],
+    ['redirect', '4000002760003184'],
+  ] as const;
+  const faults = ['lost_after', 'silent', 'error_after'] as const;
+  const rows = cards.flatMap(([kind, card]) => faults.map((fault) => [kind, fault, card] as const));
+
+  it.each(rows)('that was %s (%s) is unknown, and the look-up learns it', async (kind, fault, card) => {
+    stripe.fake.fail(CONFIRM, fault);
+    const attempt = cardAttempt(card);
+    const outcome = await stripe.connection.pay(attempt);
+    expect(outcome).toMatchObject({ kind: 'unknown', reference: expect.stringMatching(/^pi_/) });
+    expect(await lookUp(stripe, attempt, outcome)).toMatchObject({ kind });
+    // So does one that was told nothing, as after the end of a process.
+    expect(await lookUp(stripe, attempt, undefined)).toMatchObject({ kind });
+    expect(stripe.intent().id).toBe(referenceOf(outcome));
+  });
+
+  it('that never came stays unknown until it is closed, and is then refused for good', async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    stripe.fake.fail(CONFIRM, { late: promise });
+    const attempt = cardAttempt(approve);
+    const outcome = await stripe.connection.pay(attempt);
+    expect(outcome).toMatchObject({ kind: 'unknown' });
+    expect(await lookUp(stripe, attempt, outcome)).toMatchObject({ kind: 'unknown' });
+    expect(await lookUp(stripe, attempt, outcome, CLOSE)).toMatchObject({ kind: 'not_sent' });
+    resolve();
+    await expect.poll(() => stripe.fake.idle()).toBe(true);
+    expect(stripe.intent()).toMatchObject({ status: 'canceled', amount_received: 0, latest_charge: null });
+    expect(await lookUp(stripe, attempt, outcome)).toMatchObject({ kind: 'not_sent' });
+  });
+
+  it('that still runs keeps the look-up from closing it, and is learned when it is done', async () => {
+    stripe.fake.pace.confirmMs = 1_500;
+    const attempt = cardAttempt(approve);
+    const outcome = await stripe.connection.pay(attempt);
+    expect(outcome).toMatchObject({ kind: 'unknown' });
+    expect(await lookUp(stripe, attempt, outcome, CLOSE)).toMatchObject({ kind: 'unknown' });
+    await expect.poll(() => stripe.intent().status, { timeout: 5_000 }).toBe('succeeded');
+    expect(await lookUp(stripe, attempt, outcome, CLOSE)).toMatchObject({ kind: 'approved' });
+  });
+
+  it('is never made a second time', async () => {
+    stripe.fake.fail(CONFIRM, 'lost_after');
+    const attempt = cardAttempt(approve);
+    const outcome = await stripe.connection.pay(attempt);
+    await lookUp(stripe, attempt, outcome, CLOSE);
+    expect(stripe.fake.calls().filter((call) => CONFIRM.test(call))).toHaveLength(1);
+  });
+});
+
+describe('a payment whose process died', () => {
+  it('before anything was sent is unknown, and closed for good', async () => {
+    const attempt = cardAttempt(approve);
+    expect(await lookUp(stripe, attempt, undefined)).toMatchObject({ kind: 'unknown' });
+    expect(await lookUp(stripe, attempt, undefined, CLOSE)).toMatchObject({ kind: 'not_sent' });
+    // What comes late gets the intent that is closed.
+    expect(await stripe.connection.pay(attempt)).toMatchObject({ kind: 'unknown' });
+    expect(stripe.intent()).toMatchObject({ status: 'canceled', amount_received: 0 });
+  });
+
+  it('is found by search after a day, when its key may be forgotten', async () => {
+    const attempt = cardAttempt(approve);
+    await stripe.connection.pay(attempt);
+    stripe.fake.advance(2 * DAY_MS);
+    const sentAtMs = Date.now() - 2 * DAY_MS;
+    expect(await lookUp(stripe, attempt, undefined, { sentAtMs })).toMatchObject({ kind: 'approved' });
+    expect(stripe.fake.calls().filter((call) => CREATE.test(call))).toHaveLength(1);
+  });
+
+  it('stays unknown when a search finds nothing, and nothing is created', async () => {
+    const attempt = cardAttempt(approve);
+    const sentAtMs = Date.now() - 2 * DAY_MS;
+    expect(await lookUp(stripe, attempt, undefined, { sentAtMs, close: true })).toMatchObject({
+      kind: 'unknown',
+    });
+    expect(stripe.fake.calls()).toEqual(['GET /v1/payment_intents/search']);
+  });
+
+  it('is not looked up as a kind that was never sent', async () => {
+    const { method, ...facts } = cardAttempt(approve);
+    const of: LookUp['of'] = { kind: 'wallet_redirect', attempt: facts };
+    expect(await lookUp(stripe, { ...facts, method }, undefined, { of })).toMatchObject({ kind: 'unknown' });
+    expect(stripe.fake.requests).toEqual([]);
+  });
+});
+
+describe('a lost operation', () => {
+  const calls = { capture: /capture$/, cancel: /cancel$/, refund: /refunds$/ };
+  const kinds = ['capture', 'cancel', 'refund'] as const;
+
+  it.each(kinds)('is unknown, and the look-up learns that the %s was done', async (kind) => {
+    const operation = await operationAfterPayment(kind);
+    stripe.fake.fail(calls[kind], 'lost_after');
+    expect(await stripe.connection[kind]?.(operation)).toMatchObject({ kind: 'unknown' });
+    expect(await lookUpOperation(stripe, kind, operation)).toMatchObject({ kind: 'approved' });
+  });
+
+  it.each(kinds)('that never came is closed, so that a late %s is refused', async (kind) => {
+    const operation = await operationAfterPayment(kind);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    stripe.fake.fail(calls[kind], { late: promise });
+    expect(await stripe.connection[kind]?.(operation)).toMatchObject({ kind: 'unknown' });
+    expect(await lookUpOperation(stripe, kind, operation)).toMatchObject({ kind: 'unknown' });
+    expect(await lookUpOperation(stripe, kind, operation, CLOSE)).toMatchObject({ kind: 'not_sent' });
+    expect(await lookUpOperation(stripe, kind, operation, CLOSE)).toMatchObject({ kind: 'not_sent' });
+    const before = JSON.stringify([stripe.intent().status, [...stripe.fake.ledger.refunds]]);
+    resolve();
+    await expect.poll(() => stripe.fake.idle()).toBe(true);
+    expect(JSON.stringify([stripe.intent().status, [...stripe.fake.ledger.refunds]])).toBe(before);
+  });
+
+  it.each(kinds)('that never came is closed after a day without using its key: %s', async (kind) => {
+    const operation = await operationAfterPayment(kind);
+    const over = { close: true, sentAtMs: Date.now() - 2 * DAY_MS };
+    expect(await lookUpOperation(stripe, kind, operation, over)).toMatchObject({ kind: 'not_sent' });
+    expect(stripe.fake.requests.map(({ key }) => key)).not.toContain(operation.transactionId);
+  });
+
+  it('that began and failed at Stripe stays unknown when it is to be closed', async () => {
+    const operation = await operationAfterPayment('refund');
+    stripe.fake.fail(calls.refund, 'error_after');
+    await stripe.connection.refund?.(operation);
+    stripe.fake.ledger.refunds.clear();
+    expect(await lookUpOperation(stripe, 'refund', operation, CLOSE)).toMatchObject({ kind: 'unknown' });
+  });
+
+  it('of a payment that was never told is unknown', async () => {
+    const operation = operationOn(cardAttempt(approve), undefined);
+    expect(await lookUpOperation(stripe, 'refund', operation, CLOSE)).toMatchObject({ kind: 'unknown' });
+  });
+
+  async function operationAfterPayment(kind: 'capture' | 'cancel' | 'refund') {
+    const attempt = cardWith(approve, kind === 'refund' ? {} : AUTHORIZE);
+    const { reference } = await paid(stripe, attempt);
+    return operationOn(attempt, reference);
+  }
+});
+
+function referenceOf(outcome: Outcome): string | undefined {
+  return 'reference' in outcome ? outcome.reference : undefined;
+}

@@ -1,0 +1,89 @@
+import { randomUUID } from 'node:crypto';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { cardAttempt, operationOn } from '../attempts.ts';
+import {
+  AUTHORIZE,
+  cardWith,
+  lookUp,
+  lookUpOperation,
+  openStripe,
+  paid,
+  type StripeUnderTest,
+} from './stripe-under-test.ts';
+
+let stripe: StripeUnderTest;
+beforeEach(async () => {
+  stripe = await openStripe();
+});
+afterEach(() => stripe.close());
+
+const approve = '4242424242424242';
+
+describe('operations', () => {
+  it('capture a part of an authorization once, and the rest is released', async () => {
+    const { attempt, reference } = await paid(stripe, cardWith(approve, AUTHORIZE));
+    const part = operationOn(attempt, reference, { money: { minorUnits: 100_000n, currency: 'USD' } });
+    expect(await stripe.connection.capture?.(part)).toMatchObject({ kind: 'approved', reference });
+    expect(stripe.intent()).toMatchObject({ amount_received: 100_000, amount_capturable: 0 });
+    // Another one is refused by the state, which alone does not say who brought it about.
+    const another = { ...part, transactionId: randomUUID() };
+    expect(await stripe.connection.capture?.(another)).toMatchObject({ kind: 'unknown' });
+    expect(await lookUpOperation(stripe, 'capture', another)).toMatchObject({ kind: 'not_sent' });
+    expect(await lookUpOperation(stripe, 'capture', part)).toMatchObject({ kind: 'approved' });
+  });
+
+  it('cancel an authorization', async () => {
+    const { attempt, reference } = await paid(stripe, cardWith(approve, AUTHORIZE));
+    const cancel = operationOn(attempt, reference, { reason: 'DUPLICATE' });
+    expect(await stripe.connection.cancel?.(cancel)).toMatchObject({ kind: 'approved' });
+    expect(stripe.intent()).toMatchObject({ status: 'canceled', cancellation_reason: 'duplicate' });
+    expect(await lookUpOperation(stripe, 'cancel', cancel)).toMatchObject({ kind: 'approved' });
+  });
+
+  it('find an authorization expired that lapsed', async () => {
+    const { attempt, outcome, reference } = await paid(stripe, cardWith(approve, AUTHORIZE));
+    stripe.fake.advance(8 * 24 * 3_600_000);
+    expect(await lookUp(stripe, attempt, outcome)).toMatchObject({ kind: 'expired' });
+    const capture = operationOn(attempt, reference);
+    expect(await stripe.connection.capture?.(capture)).toMatchObject({ kind: 'unknown' });
+    expect(await lookUpOperation(stripe, 'capture', capture)).toMatchObject({ kind: 'not_sent' });
+  });
+
+  it('refund in parts until all is given back, and no more', async () => {
+    const { attempt, reference } = await paid(stripe);
+    const refund = (minorUnits: bigint) =>
+      stripe.connection.refund?.(
+        operationOn(attempt, reference, { money: { minorUnits, currency: 'USD' }, reason: 'FRAUDULENT' }),
+      );
+    expect(await refund(100_000n)).toMatchObject({
+      kind: 'approved',
+      reference: expect.stringMatching(/^re_/),
+    });
+    expect(await refund(200_000n)).toMatchObject({ kind: 'approved' });
+    expect(await refund(1n)).toMatchObject({ kind: 'not_sent', because: 'turned_away' });
+    const refunds = [...stripe.fake.ledger.refunds.values()];
+    expect(refunds).toMatchObject([
+      { amount: 100_000, reason: 'fraudulent' },
+      { amount: 200_000, reason: 'fraudulent' },
+    ]);
+  });
+
+  it.each([
+    ['pending', 'pending'],
+    ['failed', 'declined'],
+  ] as const)('tell a refund that is %s as %s', async (status, kind) => {
+    const { attempt, reference } = await paid(stripe);
+    stripe.fake.ledger.mode.refundStatus = status;
+    const refund = operationOn(attempt, reference);
+    expect(await stripe.connection.refund?.(refund)).toMatchObject({ kind });
+    expect(await lookUpOperation(stripe, 'refund', refund)).toMatchObject({ kind });
+  });
+
+  it('are turned away where the payment was never told', async () => {
+    const operation = operationOn(cardAttempt(approve), undefined);
+    for (const call of ['capture', 'cancel', 'refund'] as const) {
+      expect(await stripe.connection[call]?.(operation)).toMatchObject({ kind: 'not_sent' });
+    }
+    expect(stripe.fake.requests).toEqual([]);
+  });
+});

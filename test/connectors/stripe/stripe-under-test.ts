@@ -1,0 +1,89 @@
+import type { JsonObject } from '@bufbuild/protobuf';
+import type { CardOptions, PaymentAttempt } from '#src/connectors/attempt.ts';
+import type { LookUp, Outcome, ProviderConnection } from '#src/connectors/connector.ts';
+import { redactOutcomes } from '#src/connectors/redact-outcomes.ts';
+import { stripeConnector } from '#src/connectors/stripe/connector.ts';
+import { Secret } from '#src/secret.ts';
+import { cardAttempt, lookUpOf, type operationOn } from '../attempts.ts';
+import { FAKE_API_KEY, FAKE_WEBHOOK_SECRET, startFakeStripe } from './fake-stripe.ts';
+
+/** A connection to a fake of Stripe of its own. */
+export type StripeUnderTest = {
+  readonly fake: Awaited<ReturnType<typeof startFakeStripe>>;
+  readonly connection: ProviderConnection;
+  /** The one intent that the fake has. */
+  intent(): JsonObject;
+  close(): Promise<void>;
+};
+
+export async function openStripe(
+  over: { settings?: JsonObject; apiKey?: string } = {},
+): Promise<StripeUnderTest> {
+  const fake = await startFakeStripe();
+  const secrets = {
+    api_key: new Secret(over.apiKey ?? FAKE_API_KEY),
+    webhook_secret: new Secret(FAKE_WEBHOOK_SECRET),
+  };
+  const settings = { base_url: fake.url, timeout_ms: 2_000, ...over.settings };
+  const connection = redactOutcomes(stripeConnector.connect(settings, { providerId: 'STRIPE', secrets }));
+  return {
+    fake,
+    connection,
+    intent: () => {
+      const [intent, ...others] = [...fake.ledger.intents.values()];
+      if (!intent || others.length > 0) throw new Error(`${others.length + 1} intents, or none`);
+      return intent;
+    },
+    close: async () => {
+      await connection.close();
+      await fake.close();
+    },
+  };
+}
+
+/** An attempt by card with options of its own. */
+export function cardWith(number: string, options: Partial<CardOptions> | object): PaymentAttempt {
+  const attempt = cardAttempt(number);
+  return { ...attempt, method: { ...attempt.method, ...options } as PaymentAttempt['method'] };
+}
+
+/** Card options of an authorization only. */
+export const AUTHORIZE = { capture: false };
+
+/** Makes a payment that is approved. */
+export async function paid({ connection }: StripeUnderTest, attempt = cardAttempt('4242424242424242')) {
+  const outcome = await connection.pay(attempt);
+  if (outcome.kind !== 'approved') throw new Error(`not approved but ${outcome.kind}`);
+  return { attempt, outcome, reference: outcome.reference };
+}
+
+/** Looks up an attempt by what was told of it. */
+export function lookUp(
+  { connection }: StripeUnderTest,
+  attempt: PaymentAttempt,
+  told: Outcome | undefined,
+  over: Partial<LookUp> = {},
+) {
+  const reference = told && 'reference' in told ? told.reference : undefined;
+  return connection.lookUp?.(lookUpOf(attempt, { reference, ...over }));
+}
+
+/** Looks up an operation. */
+export function lookUpOperation(
+  { connection }: StripeUnderTest,
+  kind: 'capture' | 'cancel' | 'refund',
+  { transactionId, money, payment }: ReturnType<typeof operationOn>,
+  over: Partial<LookUp> = {},
+) {
+  const of = { kind, payment, target: payment };
+  const sentAtMs = Date.now();
+  return connection.lookUp?.({
+    transactionId,
+    money,
+    reference: undefined,
+    sentAtMs,
+    close: false,
+    of,
+    ...over,
+  });
+}
