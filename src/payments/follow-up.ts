@@ -1,7 +1,13 @@
 import { timestampDate } from '@bufbuild/protobuf/wkt';
-import { type Payment, Payment_Workflow } from '#gen/payments/v1/payment_pb.js';
-import type { LookedUp, LookUp, Outcome, ProviderConnection } from '#src/connectors/connector.ts';
-import { type DueFollowUp, postponeFollowUp } from '#src/store/follow-ups.ts';
+import { type Payment, Payment_SubStatus_Value, Payment_Workflow } from '#gen/payments/v1/payment_pb.js';
+import type {
+  LookedUp,
+  LookUp,
+  NotificationSubject,
+  Outcome,
+  ProviderConnection,
+} from '#src/connectors/connector.ts';
+import { type DueFollowUp, endFollowUp, postponeFollowUp, takeFollowUp } from '#src/store/follow-ups.ts';
 import {
   readPayment,
   readTransactions,
@@ -11,6 +17,7 @@ import {
 import { isOperation, type OperationResponse, targetOf, writeOutcome } from './finish-operation.ts';
 import { type FinishDeps, lookUpPauseS } from './finish-payment.ts';
 import { attemptFacts } from './payment-attempt.ts';
+import { leaseS } from './prepare-payment.ts';
 import { decodeRecord } from './stored-record.ts';
 
 /** What following up a transaction needs. */
@@ -18,7 +25,7 @@ export type FollowUpDeps = FinishDeps & {
   readonly publicUrl: () => string;
   readonly recovery: {
     /** A transaction was followed up, and the provider said what. */
-    followedUp(connectionId: string, result: Outcome['kind'] | 'lapsed'): void;
+    followedUp(connectionId: string, result: Outcome['kind'] | 'lapsed' | 'mismatch'): void;
   };
 };
 
@@ -56,13 +63,54 @@ export async function followUp(
   const query = lookUpOf(deps, due, found, isLast);
   const outcome = await learn(connection, query);
   deps.recovery.followedUp(due.connectionId, outcome.kind);
-  if (changesNothing(outcome, isLast && !isOperation(found.transaction.type))) {
+  if (changesNothing(outcome, isLast) || isToldAlready(outcome, found)) {
     await postponeFollowUp(deps.database, due, pauseS(deps, due, found, nowMs));
     return undefined;
   }
-  const ended = isLast && !isOperation(found.transaction.type) ? endOf(outcome) : outcome;
+  const ended = isLast ? endOf(outcome) : outcome;
   return writeOutcome(deps, { ...due, followUpInS: pauseS(deps, due, found, nowMs) }, ended, stop);
 }
+
+/** What came of following up a transaction out of its turn; 'waiting': its creation is under way. */
+export type FollowedUpNow = 'applied' | 'unchanged' | 'waiting' | 'unmatched';
+
+/** Follows up a transaction out of its turn, since its payer came back or its provider told something. */
+export async function followUpNow(
+  deps: FollowUpDeps,
+  connection: ProviderConnection,
+  transactionId: string,
+  stop?: AbortSignal,
+): Promise<FollowedUpNow> {
+  const due = await takeFollowUp(deps.database, transactionId, leaseS(connection, deps.schedule));
+  if (!due) return 'waiting';
+  return (await followUp(deps, connection, due, stop)) ? 'applied' : 'unchanged';
+}
+
+/**
+ * Writes what a provider without look-up told under its signature, where that fits the record: amount and currency are the
+ * transaction's own. Anything else changes nothing, and is an alarm.
+ */
+export async function applySigned(
+  deps: FollowUpDeps,
+  connection: ProviderConnection,
+  transactionId: string,
+  signed: SignedOutcome,
+  stop?: AbortSignal,
+): Promise<FollowedUpNow> {
+  const due = await takeFollowUp(deps.database, transactionId, leaseS(connection, deps.schedule));
+  if (!due) return 'waiting';
+  const found = await readFollowedUp(deps, due);
+  if (!found) return 'unmatched';
+  const { minorUnits, currency } = found.transaction;
+  if (signed.minorUnits !== minorUnits || signed.currency !== currency) {
+    deps.recovery.followedUp(due.connectionId, 'mismatch');
+    return 'unchanged';
+  }
+  const followUpInS = lookUpPauseS(deps.schedule, due.fence);
+  return (await writeOutcome(deps, { ...due, followUpInS }, signed.outcome, stop)) ? 'applied' : 'unchanged';
+}
+
+type SignedOutcome = NonNullable<NotificationSubject['signed']>;
 
 /**
  * Reads a transaction with its payment.
@@ -147,8 +195,11 @@ async function lapse(
   nowMs: number,
 ): Promise<OperationResponse | undefined> {
   const lapsesAtMs = transaction.createdAt.getTime() + capabilities.authorizationValidDays * DAY_MS;
-  const isOver = payment.isReleased || payment.capturedMinorUnits >= transaction.minorUnits;
-  if (!isOver && (nowMs < lapsesAtMs || payment.openOperation)) {
+  if (payment.isReleased || payment.capturedMinorUnits >= transaction.minorUnits) {
+    await endFollowUp(deps.database, due);
+    return undefined;
+  }
+  if (nowMs < lapsesAtMs || payment.openOperation) {
     const inS = payment.openOperation ? LONGEST_PAUSE_S : (lapsesAtMs - nowMs) / 1000;
     await postponeFollowUp(deps.database, due, Math.max(inS, 1));
     return undefined;
@@ -166,6 +217,13 @@ function expiryOf({ record, transaction }: FollowedUp, deps: Pick<FollowUpDeps, 
 function changesNothing(outcome: Outcome, isLast: boolean): boolean {
   if (outcome.kind === 'unknown' || outcome.kind === 'to_complete') return true;
   return !isLast && outcome.kind === 'redirect';
+}
+
+/** The provider has yet to decide, and the payment says so already. */
+function isToldAlready(outcome: Outcome, { transaction, record }: FollowedUp): boolean {
+  if (outcome.kind !== 'pending' || transaction.status !== 'PENDING') return false;
+  const waitsForPayer = record.subStatus === Payment_SubStatus_Value.WAITING_ADDITIONAL_STEP;
+  return !waitsForPayer;
 }
 
 /** What a payment ends as whose payer did not act in time: the provider closed it where that is possible. */

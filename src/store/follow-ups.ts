@@ -97,6 +97,19 @@ export async function postponeFollowUp(
   await database.query(POSTPONE, [due.transactionId, due.fence, inS]);
 }
 
+const END = {
+  name: 'end_follow_up',
+  text: 'UPDATE transaction SET follow_up_at = NULL WHERE id = $1 AND fence = $2',
+};
+
+/** Follows a taken transaction up no more: nothing is left to happen to it by itself. */
+export async function endFollowUp(
+  database: Database,
+  due: Pick<DueFollowUp, 'transactionId' | 'fence'>,
+): Promise<void> {
+  await database.query(END, [due.transactionId, due.fence]);
+}
+
 const FIND_BY_PAYMENT = {
   name: 'find_own_transaction',
   text: `

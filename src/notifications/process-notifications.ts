@@ -1,0 +1,114 @@
+import { setTimeout } from 'node:timers/promises';
+import type { NotificationSubject, ProviderConnection } from '#src/connectors/connector.ts';
+import { applySigned, type FollowUpDeps, followUpNow } from '#src/payments/follow-up.ts';
+import {
+  type DueNotification,
+  findTransactionByReference,
+  settleNotification,
+  takeDueNotifications,
+} from '#src/store/notifications.ts';
+
+/** What processing notifications needs. */
+export type ProcessDeps = FollowUpDeps & {
+  readonly connections: () => ReadonlyMap<string, ProviderConnection>;
+  readonly processed: {
+    settled(connectionId: string, result: NotificationResult): void;
+    failed(error: unknown): void;
+  };
+};
+
+/** What came of a notification. */
+export type NotificationResult = 'applied' | 'unchanged' | 'waiting' | 'unmatched' | 'unsupported';
+
+const BATCH = 20;
+const LEASE_S = 60;
+const FIRST_PAUSE_S = 2;
+const LONGEST_PAUSE_S = 3_600;
+/** A transaction that is not found after so many tries (some days) is not ours. */
+const MOST_TRIES = 60;
+
+/**
+ * Processes what providers told us: looks up the transaction that a notification is about and writes what the provider
+ * says of it, as any outcome is written. Late, early, double and out-of-order notifications change nothing that is final.
+ * Any number of replicas may run it.
+ *
+ * @returns `wake` looks for what is due at once; `stop` resolves once what is under way has ended.
+ */
+export function startNotifications(
+  deps: ProcessDeps,
+  options: { readonly intervalMs: number },
+): { readonly wake: () => void; readonly stop: () => Promise<void> } {
+  const stopped = new AbortController();
+  let wakeUp = new AbortController();
+  const running = (async () => {
+    while (!stopped.signal.aborted) {
+      wakeUp = new AbortController();
+      const taken = await processDue(deps, stopped.signal).catch((error) => {
+        deps.processed.failed(error);
+        return 0;
+      });
+      if (taken === BATCH) continue;
+      const signal = AbortSignal.any([stopped.signal, wakeUp.signal]);
+      await setTimeout(options.intervalMs, undefined, { signal }).catch(() => {});
+    }
+  })();
+  return {
+    wake: () => wakeUp.abort(),
+    async stop() {
+      stopped.abort();
+      await running;
+    },
+  };
+}
+
+/** Processes what is due. @returns how many notifications were taken. */
+export async function processDue(deps: ProcessDeps, stop?: AbortSignal): Promise<number> {
+  const due = await takeDueNotifications(deps.database, BATCH, LEASE_S);
+  await Promise.all(due.map((one) => processOne(deps, one, stop).catch(deps.processed.failed)));
+  return due.length;
+}
+
+async function processOne(
+  deps: ProcessDeps,
+  notification: DueNotification,
+  stop: AbortSignal | undefined,
+): Promise<void> {
+  const result = await resultOf(deps, notification, stop);
+  deps.processed.settled(notification.connectionId, result);
+  const isOver = result !== 'waiting' && (result !== 'unmatched' || notification.tries >= MOST_TRIES);
+  const pauseS = Math.min(FIRST_PAUSE_S * 2 ** Math.min(notification.tries - 1, 20), LONGEST_PAUSE_S);
+  await settleNotification(deps.database, notification, result, isOver ? undefined : pauseS);
+}
+
+async function resultOf(
+  deps: ProcessDeps,
+  notification: DueNotification,
+  stop: AbortSignal | undefined,
+): Promise<NotificationResult> {
+  const { connectionId, reference } = notification;
+  const connection = deps.connections().get(connectionId);
+  if (!connection) return 'waiting';
+  const transactionId =
+    notification.transactionId ??
+    (reference && (await findTransactionByReference(deps.database, connectionId, reference)));
+  if (!transactionId) return 'unmatched';
+  const subject = connection.lookUp ? undefined : await readAgain(connection, notification);
+  if (subject?.dispute) return 'unsupported';
+  const written = subject?.signed
+    ? await applySigned(deps, connection, transactionId, subject.signed, stop)
+    : await followUpNow(deps, connection, transactionId, stop);
+  return written;
+}
+
+/** Reads the notification as it came, at the time at which it came: its signature is as old as it was then. */
+async function readAgain(
+  connection: ProviderConnection,
+  notification: DueNotification,
+): Promise<NotificationSubject | undefined> {
+  const headers = JSON.parse(notification.headers) as Record<string, string>;
+  const reading = await connection.readNotification?.(
+    { header: (name) => headers[name], query: notification.query, body: notification.body },
+    notification.receivedAt.getTime(),
+  );
+  return reading?.kind === 'about' ? reading.subjects[notification.subject] : undefined;
+}

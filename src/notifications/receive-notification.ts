@@ -1,0 +1,62 @@
+import type { ProviderConnection, RawNotification } from '#src/connectors/connector.ts';
+import { ServiceError } from '#src/service-error.ts';
+import type { Database } from '#src/store/database.ts';
+import { insertNotification } from '#src/store/notifications.ts';
+import { orUnavailable } from '#src/store/unavailable.ts';
+
+/** What receiving a notification needs. */
+export type ReceiveDeps = {
+  readonly database: Database;
+  /** The connections by which a payment's provider can be reached, those that left the catalogue included. */
+  readonly connections: () => ReadonlyMap<string, ProviderConnection>;
+  readonly nowMs: () => number;
+  readonly notifications: {
+    received(connectionId: string, kind: 'forged' | 'ignored' | 'about'): void;
+  };
+};
+
+const MAX_SUBJECTS = 100;
+
+/**
+ * Verifies a provider's notification and stores it, before it is acknowledged. It is processed after: it says only which
+ * transaction to ask about.
+ *
+ * @returns the body of the acknowledgement.
+ * @throws ServiceError NOT_FOUND for a connection that takes none, INVALID_CREDENTIALS for a forged one, SERVICE_UNAVAILABLE
+ *   when it could not be stored: the provider sends it again.
+ */
+export async function receiveNotification(
+  deps: ReceiveDeps,
+  connectionId: string,
+  raw: RawNotification,
+): Promise<string> {
+  const read = deps.connections().get(connectionId)?.readNotification;
+  if (!read) throw new ServiceError('NOT_FOUND', 'No connection takes notifications at this path.');
+  const headers: Record<string, string> = {};
+  const header = (name: string) => {
+    const value = raw.header(name);
+    if (value !== undefined) headers[name] = value;
+    return value;
+  };
+  const reading = await read({ ...raw, header }, deps.nowMs());
+  deps.notifications.received(connectionId, reading.kind);
+  if (reading.kind === 'forged') {
+    throw new ServiceError('INVALID_CREDENTIALS', 'The signature is missing, wrong or too old.');
+  }
+  if (reading.kind === 'about') {
+    const subjects = reading.subjects
+      .slice(0, MAX_SUBJECTS)
+      .map(({ transactionId, reference }) => ({ transactionId, reference }));
+    await orUnavailable(
+      insertNotification(deps.database, {
+        connectionId,
+        deduplicationKey: reading.deduplicationKey,
+        subjects,
+        body: raw.body,
+        query: raw.query,
+        headers: JSON.stringify(headers),
+      }),
+    );
+  }
+  return reading.acknowledgement ?? '';
+}

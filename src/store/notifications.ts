@@ -1,0 +1,158 @@
+import type { Database } from './database.ts';
+
+/** One subject of a provider's notification, as it is stored before it is answered. */
+export type StoredNotification = {
+  readonly accountId: string;
+  readonly connectionId: string;
+  readonly deduplicationKey: string;
+  readonly subject: number;
+  readonly transactionId: string | undefined;
+  readonly reference: string | undefined;
+};
+
+/** A notification that is due, taken by the caller. */
+export type DueNotification = StoredNotification & {
+  readonly body: Uint8Array;
+  readonly query: string;
+  /** The headers that its signature is made of, as JSON. */
+  readonly headers: string;
+  readonly receivedAt: Date;
+  /** How often it was taken, this time included. */
+  readonly tries: number;
+};
+
+const INSERT = {
+  name: 'insert_notification',
+  text: `
+    INSERT INTO notification
+      (account_id, connection_id, deduplication_key, subject, transaction_id, reference, body, query, headers)
+    SELECT coalesce(p.account_id, '00000000-0000-0000-0000-000000000000'), $1, $2, s.number,
+      coalesce(s.transaction_id, t.id), s.reference, $6, $7, $8
+    FROM unnest($3::integer[], $4::uuid[], $5::text[]) AS s(number, transaction_id, reference)
+    LEFT JOIN LATERAL (
+      SELECT id, payment_id FROM transaction
+      WHERE connection_id = $1 AND (id = s.transaction_id OR reference = s.reference) LIMIT 1
+    ) t ON true
+    LEFT JOIN payment p ON p.id = t.payment_id
+    ON CONFLICT DO NOTHING`,
+};
+
+/** Stores a notification, once however often it is delivered. It is due at once. */
+export async function insertNotification(
+  database: Database,
+  notification: {
+    readonly connectionId: string;
+    readonly deduplicationKey: string;
+    readonly subjects: readonly {
+      readonly transactionId: string | undefined;
+      readonly reference: string | undefined;
+    }[];
+    readonly body: Uint8Array;
+    readonly query: string;
+    /** The headers that its signature is made of, as JSON. */
+    readonly headers: string;
+  },
+): Promise<void> {
+  const { subjects } = notification;
+  await database.query(INSERT, [
+    notification.connectionId,
+    notification.deduplicationKey,
+    subjects.map((_, i) => i),
+    subjects.map(({ transactionId }) => transactionId ?? null),
+    subjects.map(({ reference }) => reference ?? null),
+    notification.body,
+    notification.query,
+    notification.headers,
+  ]);
+}
+
+type DueRow = {
+  account_id: string;
+  connection_id: string;
+  deduplication_key: string;
+  subject: number;
+  transaction_id: string | null;
+  reference: string | null;
+  body: Buffer;
+  query: string;
+  headers: string;
+  received_at: Date;
+  tries: number;
+};
+
+const TAKE = {
+  name: 'take_due_notifications',
+  text: `
+    WITH due AS (
+      SELECT account_id, connection_id, deduplication_key, subject FROM notification
+      WHERE process_at <= now() ORDER BY process_at LIMIT $1 FOR UPDATE SKIP LOCKED
+    )
+    UPDATE notification n SET tries = n.tries + 1, process_at = now() + make_interval(secs => $2)
+    FROM due
+    WHERE n.account_id = due.account_id AND n.connection_id = due.connection_id
+      AND n.deduplication_key = due.deduplication_key AND n.subject = due.subject
+    RETURNING n.account_id, n.connection_id, n.deduplication_key, n.subject, n.transaction_id, n.reference, n.body,
+      n.query, n.headers, n.received_at, n.tries`,
+};
+
+/** Takes notifications that are due, each for `leaseS` seconds. */
+export async function takeDueNotifications(
+  database: Database,
+  limit: number,
+  leaseS: number,
+): Promise<DueNotification[]> {
+  const { rows } = await database.query<DueRow>(TAKE, [limit, leaseS]);
+  return rows.map((row) => ({
+    accountId: row.account_id,
+    connectionId: row.connection_id,
+    deduplicationKey: row.deduplication_key,
+    subject: row.subject,
+    transactionId: row.transaction_id ?? undefined,
+    reference: row.reference ?? undefined,
+    body: row.body,
+    query: row.query,
+    headers: row.headers,
+    receivedAt: row.received_at,
+    tries: row.tries,
+  }));
+}
+
+const SETTLE = {
+  name: 'settle_notification',
+  text: `
+    UPDATE notification SET result = $5, process_at = now() + make_interval(secs => $6::float8)
+    WHERE account_id = $1 AND connection_id = $2 AND deduplication_key = $3 AND subject = $4`,
+};
+
+/** Writes what came of a notification. @param againInS in how many seconds it is tried again; undefined for never. */
+export async function settleNotification(
+  database: Database,
+  notification: StoredNotification,
+  result: string,
+  againInS?: number,
+): Promise<void> {
+  const { accountId, connectionId, deduplicationKey, subject } = notification;
+  await database.query(SETTLE, [
+    accountId,
+    connectionId,
+    deduplicationKey,
+    subject,
+    result,
+    againInS ?? null,
+  ]);
+}
+
+const FIND_BY_REFERENCE = {
+  name: 'find_transaction_by_reference',
+  text: 'SELECT id FROM transaction WHERE connection_id = $1 AND reference = $2 LIMIT 1',
+};
+
+/** The transaction that a connector told this reference of, if any. */
+export async function findTransactionByReference(
+  database: Database,
+  connectionId: string,
+  reference: string,
+): Promise<string | undefined> {
+  const { rows } = await database.query<{ id: string }>(FIND_BY_REFERENCE, [connectionId, reference]);
+  return rows[0]?.id;
+}
