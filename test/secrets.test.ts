@@ -48,7 +48,7 @@ beforeAll(async () => {
     vi.spyOn(console, method).mockImplementation((...args) => void printed.push(args.join(' ')));
   }
   server = await startTestServer({
-    config: { environment: (name) => (name === 'SANDBOX_API_KEY' ? API_KEY : undefined) },
+    config: { environment: (name) => (name.startsWith('SANDBOX_') ? API_KEY : undefined) },
     catalogue: sandboxCatalogue(500),
   });
   clients = apiClients(server.url);

@@ -23,6 +23,12 @@ export function createMetrics() {
     labelNames: ['type', 'status'] as const,
     registers,
   });
+  const notifications = new Counter({
+    name: 'provider_notifications_total',
+    help: 'Notifications of providers, by connection: received as forged, ignored or about; processed as applied, unchanged, unmatched or unsupported.',
+    labelNames: ['connection', 'result'] as const,
+    registers,
+  });
   const replays = new Counter({
     name: 'payment_replays_total',
     help: 'Answers given again under their idempotency key.',
@@ -132,6 +138,7 @@ export function createMetrics() {
     registry,
     payments,
     operations,
+    notifications,
     replays,
     finishFailures,
     lookUps,

@@ -18,8 +18,6 @@ import { CatalogueError } from '#src/catalogue/read-catalogue.ts';
 import { CIRCUIT_STATES } from '#src/connectors/circuit.ts';
 import type { OperationDeps } from '#src/payments/claim-operation.ts';
 import type { PaymentObserver } from '#src/payments/create-payment.ts';
-import { describeUnaskable, type OpenOutcomesObserver } from '#src/payments/open-outcomes.ts';
-import type { RecoveryObserver } from '#src/payments/recover-payments.ts';
 import type { Database } from '#src/store/database.ts';
 import type { CardVault } from '#src/vault/card-vault.ts';
 import type { DeliveryObserver } from '#src/webhooks/deliver.ts';
@@ -167,48 +165,6 @@ export function showHealth(metrics: Metrics, health: OpenedCatalogue['health']):
       metrics.circuits.set({ connection, state: each }, state() === each ? 1 : 0);
     }
   }
-}
-
-/** Counts what recovery learns. */
-export function observeRecovery(metrics: Metrics, log: Logger): RecoveryObserver {
-  return {
-    lookedUp({ transactionId, connectionId, fence }, result) {
-      metrics.lookUps.inc({ connection: connectionId, result });
-      log.info(
-        { transaction_id: transactionId, connection: connectionId, look_ups: fence, result },
-        'outcome looked up',
-      );
-    },
-    followedUp(connectionId, result) {
-      metrics.lookUps.inc({ connection: connectionId, result });
-    },
-    failed(error) {
-      log.error({ err: error }, 'recovery failed; it goes on');
-    },
-  };
-}
-
-/** Shows how many outcomes are open, and tells of those that nobody can be asked about. */
-export function observeOpenOutcomes(metrics: Metrics, log: Logger): OpenOutcomesObserver {
-  return {
-    counted({ open, oldestS, unaskable }) {
-      metrics.openOutcomes.set(open);
-      metrics.oldestOpenOutcome.set(oldestS);
-      metrics.unaskableOutcomes.reset();
-      for (const { connectionId, reason, open: count } of unaskable) {
-        metrics.unaskableOutcomes.inc({ connection: connectionId, reason }, count);
-      }
-    },
-    unaskable(outcomes) {
-      log.warn(
-        { connection: outcomes.connectionId, reason: outcomes.reason, open: outcomes.open },
-        describeUnaskable(outcomes),
-      );
-    },
-    failed(error) {
-      log.error({ err: error }, 'open outcomes could not be counted; it is tried again');
-    },
-  };
 }
 
 /** Counts and times deliveries to webhooks, and logs what an operator or a merchant must hear of. */

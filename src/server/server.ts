@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { timestampMs } from '@bufbuild/protobuf/wkt';
 import Fastify, { type FastifyBaseLogger, LogController } from 'fastify';
 import type { Logger } from 'pino';
 import type { Catalogue } from '#gen/payments/config/catalogue_pb.js';
@@ -9,21 +10,22 @@ import { answerError, answerErrors } from '#src/api/error-handler.ts';
 import { type OpenedCatalogue, openCatalogue } from '#src/catalogue/open-catalogue.ts';
 import { systemClock } from '#src/clock.ts';
 import type { Config } from '#src/config.ts';
+import type { ProviderConnection } from '#src/connectors/connector.ts';
 import { CONNECTORS } from '#src/connectors/registry.ts';
 import { createListener } from '#src/listener/listener.ts';
+import { startNotifications } from '#src/notifications/process-notifications.ts';
 import { createMetrics } from '#src/observe/metrics.ts';
 import {
   observeCatalogue,
   observeDatabase,
   observeDeliveries,
-  observeOpenOutcomes,
   observePayments,
-  observeRecovery,
   observeReloads,
   observeRequests,
   observeVault,
   showHealth,
 } from '#src/observe/observe.ts';
+import { observeNotifications, observeOpenOutcomes, observeRecovery } from '#src/observe/observe-recovery.ts';
 import { createTracing, NO_TRACING } from '#src/observe/tracing.ts';
 import type { OperationDeps } from '#src/payments/claim-operation.ts';
 import type { PaymentDeps } from '#src/payments/create-payment.ts';
@@ -41,6 +43,7 @@ import { hashKeys, type InstallationKeys } from '#src/vault/key-file.ts';
 import { DEFAULT_SETTINGS, startWebhooks, type Webhooks } from '#src/webhooks/start-webhooks.ts';
 import { jsonEncoder } from '#src/wire/wire-json-encode.ts';
 import { mountApi } from './mount-api.ts';
+import { mountProviders } from './mount-providers.ts';
 import { mountSandbox } from './mount-sandbox.ts';
 
 /** What the process has made ready for the server. */
@@ -156,6 +159,15 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     inFlight,
     collect: () => open && showHealth(metrics, open.health),
   });
+  const connections = () => open?.reachable ?? new Map<string, ProviderConnection>();
+  const followUps = { ...deps, recovery: observeRecovery(metrics, log), connections };
+  const notifications = observeNotifications(metrics, log);
+  let processing: ReturnType<typeof startNotifications> | undefined;
+  mountProviders(app, {
+    receive: { database, connections, nowMs: () => timestampMs(deps.now()), notifications },
+    payer: followUps,
+    wake: () => processing?.wake(),
+  });
   const sandbox = config.sandbox
     ? await mountSandbox(app, { ...options, address: () => address, apiKey: sandboxApiKey })
     : undefined;
@@ -189,18 +201,16 @@ export async function createServer(options: ServerOptions): Promise<Server> {
       );
       sandboxUrl = await sandbox?.listen();
       open = openNext(options.catalogue);
-      const connections = () => open?.reachable ?? new Map();
       probing = setInterval(() => {
         // So no payment has to be the one that finds out that a pause is over.
         for (const { probeIfDue } of open?.health.values() ?? []) probeIfDue();
       }, PROBE_EVERY_MS);
       stopRecovery = startRecovery(
-        {
-          ...deps,
-          recovery: observeRecovery(metrics, log),
-          connections,
-          isLeftAlone: (id) => open?.health.get(id)?.isLeftAlone() ?? false,
-        },
+        { ...followUps, isLeftAlone: (id) => open?.health.get(id)?.isLeftAlone() ?? false },
+        { intervalMs: config.recoveryIntervalMs },
+      );
+      processing = startNotifications(
+        { ...followUps, processed: notifications },
         { intervalMs: config.recoveryIntervalMs },
       );
       openOutcomes = watchOpenOutcomes({
@@ -233,7 +243,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
       clearInterval(probing);
       // Who left before the answer is not waited for by the listener, but what was begun for them is finished.
       await Promise.allSettled(inFlight);
-      await Promise.all([stopRecovery?.(), openOutcomes?.stop(), webhooks?.stop()]);
+      await Promise.all([stopRecovery?.(), processing?.stop(), openOutcomes?.stop(), webhooks?.stop()]);
       await closing;
       await open?.close();
       await sandbox?.close();

@@ -113,17 +113,28 @@ export async function endFollowUp(
 const FIND_BY_PAYMENT = {
   name: 'find_own_transaction',
   text: `
-    SELECT t.id, p.account_id FROM payment p JOIN transaction t ON t.payment_id = p.id
+    SELECT t.id, t.connection_id, p.account_id FROM payment p JOIN transaction t ON t.payment_id = p.id
     WHERE p.id = $1::uuid AND t.parent_id IS NULL ORDER BY t.created_at DESC, t.id DESC LIMIT 1`,
 };
 
-/** The last attempt of a payment, whoever's it is. @param paymentId a UUID. */
+/** The payment's own transaction, whoever's payment it is. */
+export type OwnTransaction = {
+  readonly transactionId: string;
+  readonly accountId: string;
+  readonly connectionId: string;
+};
+
+/** Finds the last attempt of a payment, whoever's it is. @param paymentId a UUID. */
 export async function findOwnTransaction(
   database: Database,
   paymentId: string,
-): Promise<{ readonly transactionId: string; readonly accountId: string } | undefined> {
-  const { rows } = await database.query<{ id: string; account_id: string }>(FIND_BY_PAYMENT, [paymentId]);
-  return rows[0] && { transactionId: rows[0].id, accountId: rows[0].account_id };
+): Promise<OwnTransaction | undefined> {
+  const { rows } = await database.query<{ id: string; account_id: string; connection_id: string }>(
+    FIND_BY_PAYMENT,
+    [paymentId],
+  );
+  const row = rows[0];
+  return row && { transactionId: row.id, accountId: row.account_id, connectionId: row.connection_id };
 }
 
 function dueFollowUp(row: Row): DueFollowUp {

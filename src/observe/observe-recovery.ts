@@ -1,0 +1,70 @@
+import type { Logger } from 'pino';
+import type { ProcessDeps } from '#src/notifications/process-notifications.ts';
+import type { ReceiveDeps } from '#src/notifications/receive-notification.ts';
+import { describeUnaskable, type OpenOutcomesObserver } from '#src/payments/open-outcomes.ts';
+import type { RecoveryObserver } from '#src/payments/recover-payments.ts';
+import type { Metrics } from './metrics.ts';
+
+/** Counts what recovery learns. */
+export function observeRecovery(metrics: Metrics, log: Logger): RecoveryObserver {
+  return {
+    lookedUp({ transactionId, connectionId, fence }, result) {
+      metrics.lookUps.inc({ connection: connectionId, result });
+      log.info(
+        { transaction_id: transactionId, connection: connectionId, look_ups: fence, result },
+        'outcome looked up',
+      );
+    },
+    followedUp(connectionId, result) {
+      metrics.lookUps.inc({ connection: connectionId, result });
+    },
+    failed(error) {
+      log.error({ err: error }, 'recovery failed; it goes on');
+    },
+  };
+}
+
+/** Counts providers' notifications, and tells of those that are forged or about nothing of ours. */
+export function observeNotifications(
+  metrics: Metrics,
+  log: Logger,
+): ReceiveDeps['notifications'] & ProcessDeps['processed'] {
+  return {
+    received(connection, kind) {
+      metrics.notifications.inc({ connection, result: kind });
+      if (kind === 'forged') log.warn({ connection }, 'forged notification refused');
+    },
+    settled(connection, result) {
+      if (result === 'waiting') return;
+      metrics.notifications.inc({ connection, result });
+      if (result === 'unsupported')
+        log.error({ connection }, 'dispute notification stored; disputes are not built');
+    },
+    failed(error) {
+      log.error({ err: error }, 'a notification could not be processed; it is tried again');
+    },
+  };
+}
+
+/** Shows how many outcomes are open, and tells of those that nobody can be asked about. */
+export function observeOpenOutcomes(metrics: Metrics, log: Logger): OpenOutcomesObserver {
+  return {
+    counted({ open, oldestS, unaskable }) {
+      metrics.openOutcomes.set(open);
+      metrics.oldestOpenOutcome.set(oldestS);
+      metrics.unaskableOutcomes.reset();
+      for (const { connectionId, reason, open: count } of unaskable) {
+        metrics.unaskableOutcomes.inc({ connection: connectionId, reason }, count);
+      }
+    },
+    unaskable(outcomes) {
+      log.warn(
+        { connection: outcomes.connectionId, reason: outcomes.reason, open: outcomes.open },
+        describeUnaskable(outcomes),
+      );
+    },
+    failed(error) {
+      log.error({ err: error }, 'open outcomes could not be counted; it is tried again');
+    },
+  };
+}

@@ -1,0 +1,74 @@
+import { type Payment, Payment_Status } from '#gen/payments/v1/payment_pb.js';
+import type { ProviderConnection } from '#src/connectors/connector.ts';
+import { ServiceError } from '#src/service-error.ts';
+import type { Database } from '#src/store/database.ts';
+import { findOwnTransaction, type OwnTransaction } from '#src/store/follow-ups.ts';
+import { getPaymentRecord } from '#src/store/payments.ts';
+import { isUuid } from '#src/store/stored-objects.ts';
+import { orUnavailable } from '#src/store/unavailable.ts';
+import { type FollowUpDeps, followUpNow } from './follow-up.ts';
+import { decodeRecord } from './stored-record.ts';
+
+/** What a payer's return needs. */
+export type ReturnDeps = FollowUpDeps & {
+  readonly database: Database;
+  readonly connections: () => ReadonlyMap<string, ProviderConnection>;
+  /** Whether a look-up of the payment may be made now: a payer who reloads the page asks the provider no more. */
+  readonly mayLookUp: (paymentId: string) => boolean;
+};
+
+/**
+ * Learns what a payer who came back has done, by asking the provider: what the return address says is a hint that anybody
+ * can write.
+ *
+ * @returns the payment as it stands then.
+ * @throws ServiceError PAYMENT_NOT_FOUND.
+ */
+export async function returnPayer(deps: ReturnDeps, paymentId: string): Promise<Payment> {
+  const own = isUuid(paymentId)
+    ? await orUnavailable(findOwnTransaction(deps.database, paymentId))
+    : undefined;
+  if (!own) throw new ServiceError('PAYMENT_NOT_FOUND', 'There is no such payment.');
+  const before = await standing(deps, paymentId, own);
+  const connection = deps.connections().get(own.connectionId);
+  if (!connection || !OPEN.has(before.status) || !deps.mayLookUp(paymentId)) return before;
+  await followUpNow(deps, connection, own.transactionId);
+  return standing(deps, paymentId, own);
+}
+
+const OPEN = new Set([Payment_Status.READY_TO_PAY, Payment_Status.PENDING]);
+
+async function standing(
+  { database }: ReturnDeps,
+  paymentId: string,
+  { accountId }: OwnTransaction,
+): Promise<Payment> {
+  const record = await orUnavailable(getPaymentRecord(database, paymentId, accountId));
+  if (!record) throw new ServiceError('PAYMENT_NOT_FOUND', 'There is no such payment.');
+  return decodeRecord(record);
+}
+
+/**
+ * Returns the address to which the payer is sent: the merchant's `callback_url` with `payment_id` and `status` added. A
+ * host alone gets `https://`.
+ *
+ * @returns undefined when the payment has none.
+ */
+export function callbackAddress(payment: Payment): string | undefined {
+  const { callbackUrl } = payment;
+  if (!callbackUrl) return undefined;
+  const url = URL.parse(
+    /^[a-z][a-z0-9+.-]*:\/?\/?/i.test(callbackUrl) && !isHostWithPort(callbackUrl)
+      ? callbackUrl
+      : `https://${callbackUrl}`,
+  );
+  if (!url) return undefined;
+  url.searchParams.set('payment_id', payment.id);
+  url.searchParams.set('status', Payment_Status[payment.status] ?? '');
+  return url.href;
+}
+
+/** `shop.example:8443/back` is a host with a port, not a scheme. */
+function isHostWithPort(text: string): boolean {
+  return /^[a-z0-9.-]+:\d/i.test(text);
+}

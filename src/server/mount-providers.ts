@@ -1,0 +1,126 @@
+import type { FastifyInstance } from 'fastify';
+import { type Payment, Payment_Status } from '#gen/payments/v1/payment_pb.js';
+import type { RawNotification } from '#src/connectors/connector.ts';
+import { type ReceiveDeps, receiveNotification } from '#src/notifications/receive-notification.ts';
+import { callbackAddress, type ReturnDeps, returnPayer } from '#src/payments/payer-return.ts';
+import { ServiceError } from '#src/service-error.ts';
+import { PAGE_HEADERS, type Page, renderPage } from '#src/web/page.ts';
+
+/** What providers and payers come back to is mounted with. */
+export type ProviderRoutes = {
+  readonly receive: ReceiveDeps;
+  readonly payer: Omit<ReturnDeps, 'mayLookUp'>;
+  /** Processes what was stored at once. */
+  readonly wake: () => void;
+};
+
+const NOTIFICATION_LIMIT_BYTES = 256 * 1024;
+/** Notifications and returns at once: beyond that they are refused, and come again. */
+const MAX_AT_ONCE = 100;
+/** Between two look-ups of one payment that its payer causes. */
+const LOOK_UP_EVERY_MS = 2_000;
+const MOST_PAYMENTS_REMEMBERED = 10_000;
+
+/** Mounts where providers send notifications, and where they send payers back. Neither carries an account's keys. */
+export function mountProviders(app: FastifyInstance, routes: ProviderRoutes): void {
+  const payer = { ...routes.payer, mayLookUp: createLookUpLimit() };
+  let atOnce = 0;
+  app.register(async (raw) => {
+    raw.addHook('onRequest', async (_request, reply) => {
+      if (atOnce >= MAX_AT_ONCE) {
+        throw new ServiceError('SERVICE_UNAVAILABLE', 'The service is overloaded. Try again later.', {
+          retryAfterS: 1,
+        });
+      }
+      atOnce += 1;
+      reply.raw.once('close', () => {
+        atOnce -= 1;
+      });
+    });
+    raw.removeAllContentTypeParsers();
+    raw.addContentTypeParser(
+      '*',
+      { parseAs: 'buffer', bodyLimit: NOTIFICATION_LIMIT_BYTES },
+      (_request, body, done) => done(null, body),
+    );
+
+    raw.post<{ Params: { connection: string } }>(
+      '/v1/providers/:connection/notifications',
+      async (request, reply) => {
+        const notification: RawNotification = {
+          header: (name) => {
+            const value = request.headers[name];
+            return Array.isArray(value) ? value.join(', ') : value;
+          },
+          query: request.url.split('?')[1] ?? '',
+          body: (request.body as Uint8Array | undefined) ?? new Uint8Array(),
+        };
+        const acknowledgement = await receiveNotification(
+          routes.receive,
+          request.params.connection,
+          notification,
+        );
+        routes.wake();
+        return reply.code(200).type('text/plain; charset=utf-8').send(acknowledgement);
+      },
+    );
+
+    raw.get<{ Params: { id: string } }>('/v1/payments/:id/return', async (request, reply) => {
+      const payment = await returnPayer(payer, request.params.id);
+      const address = callbackAddress(payment);
+      reply.headers({ 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' });
+      if (address !== undefined) return reply.code(303).header('location', address).send();
+      return reply
+        .code(200)
+        .headers(PAGE_HEADERS)
+        .send(renderPage(outcomePage(payment)));
+    });
+  });
+}
+
+/** At most one look-up of a payment every two seconds; the payments asked for last are remembered. */
+function createLookUpLimit(): (paymentId: string) => boolean {
+  const askedAtMs = new Map<string, number>();
+  return (paymentId) => {
+    const nowMs = performance.now();
+    const last = askedAtMs.get(paymentId);
+    if (last !== undefined && nowMs - last < LOOK_UP_EVERY_MS) return false;
+    askedAtMs.delete(paymentId);
+    if (askedAtMs.size >= MOST_PAYMENTS_REMEMBERED) {
+      for (const oldest of askedAtMs.keys()) {
+        askedAtMs.delete(oldest);
+        break;
+      }
+    }
+    askedAtMs.set(paymentId, nowMs);
+    return true;
+  };
+}
+
+/** What a payer is told whose merchant has no page for it. */
+function outcomePage(payment: Payment): Page {
+  const { currency = '', value } = payment.amount ?? {};
+  const shared = { amount: `${value?.value ?? ''} ${currency}`, small: `Payment ${payment.id}` };
+  const { SUCCEEDED, VERIFIED, DECLINED, EXPIRED, ERROR, CANCELED } = Payment_Status;
+  switch (payment.status) {
+    case SUCCEEDED:
+    case VERIFIED:
+      return { ...shared, title: 'Payment complete', text: 'You can close this page.' };
+    case DECLINED:
+      return {
+        ...shared,
+        title: 'Payment declined',
+        text: 'Nothing was charged. You can try again with another method.',
+      };
+    case EXPIRED:
+    case CANCELED:
+    case ERROR:
+      return { ...shared, title: 'Payment not made', text: 'Nothing was charged. Start again in the shop.' };
+    default:
+      return {
+        ...shared,
+        title: 'Payment in progress',
+        text: 'Your payment is being confirmed. The shop will tell you the outcome.',
+      };
+  }
+}

@@ -1,0 +1,42 @@
+import { createHash } from 'node:crypto';
+
+const STYLE = `
+  :root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif;
+    --text: light-dark(#1c1e24, #eceef2); --quiet: light-dark(#565b66, #a9afbb); --line: light-dark(#d9dce3, #3b404b); }
+  body { margin: 0; min-height: 100svh; display: grid; place-items: center; padding: 1rem; box-sizing: border-box;
+    color: var(--text); background: light-dark(#f3f4f7, #15171c); }
+  main { width: 100%; max-width: 26rem; padding: 1.75rem; border-radius: 1rem; box-sizing: border-box;
+    overflow-wrap: anywhere; background: light-dark(#fff, #22252d); border: 1px solid var(--line); }
+  h1 { margin: 0 0 .5rem; font-size: 1.3rem; }
+  .amount { margin: 0 0 1rem; font-size: 1.8rem; font-weight: 700; font-variant-numeric: tabular-nums; }
+  p { margin: 0 0 1rem; }
+  .quiet { margin: 0; font-size: .85rem; color: var(--quiet); }`;
+
+/** The headers of every page: nothing runs, loads, frames it or keeps it. */
+export const PAGE_HEADERS: Readonly<Record<string, string>> = {
+  'content-type': 'text/html; charset=utf-8',
+  'content-security-policy': `default-src 'none'; style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
+  'x-content-type-options': 'nosniff',
+  'referrer-policy': 'no-referrer',
+  'cache-control': 'no-store',
+};
+
+/** What a page tells. Texts are escaped. */
+export type Page = {
+  readonly title: string;
+  /** Such as "100.00 USD"; '' for none. */
+  readonly amount: string;
+  readonly text: string;
+  readonly small: string;
+};
+
+/** Renders a page for a payer. */
+export function renderPage({ title, amount, text, small }: Page): string {
+  const line = (tag: string, kind: string, content: string) =>
+    content === '' ? '' : `<${tag}${kind && ` class="${kind}"`}>${escapeHtml(content)}</${tag}>`;
+  return `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>${escapeHtml(title)}</title><style>${STYLE}</style></head><body><main>${line('h1', '', title)}${line('p', 'amount', amount)}${line('p', '', text)}${line('p', 'quiet', small)}</main></body></html>`;
+}
+
+function escapeHtml(text: string): string {
+  return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
+}

@@ -1,0 +1,148 @@
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Browser } from 'puppeteer-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startBrowser } from './support/browser.ts';
+import { headersOne, type RequestJson, walletPayment, withField } from './support/payment-requests.ts';
+import { startTestServer, type TestServer } from './support/server.ts';
+import { openTables, type Tables } from './support/tables.ts';
+
+let server: TestServer;
+let tables: Tables;
+let browser: Browser;
+/** The merchant's shop, to which payers come back. */
+const shop = createServer((_request, response) => {
+  response.setHeader('content-type', 'text/html').end('<!doctype html><title>Shop</title>');
+});
+let shopUrl: string;
+
+beforeAll(async () => {
+  shop.listen(0, '127.0.0.1');
+  await once(shop, 'listening');
+  shopUrl = `http://127.0.0.1:${(shop.address() as AddressInfo).port}`;
+  server = await startTestServer();
+  tables = await openTables(server.databaseUrl);
+  browser = await startBrowser();
+});
+afterAll(async () => {
+  await browser?.close();
+  await tables?.close();
+  await server?.close();
+  shop.closeAllConnections();
+  shop.close();
+});
+
+// biome-ignore lint/suspicious/noExplicitAny: the record, as a merchant's code sees it.
+type Record = any;
+
+async function create(over: { [path: string]: unknown } = {}): Promise<Record> {
+  let json: RequestJson = withField(walletPayment(), 'callback_url', `${shopUrl}/done?order=7`);
+  for (const [path, value] of Object.entries(over)) json = withField(json, path, value);
+  const response = await fetch(`${server.url}/v1/payments`, {
+    method: 'POST',
+    headers: { ...headersOne(randomUUID()), 'content-type': 'application/json' },
+    body: JSON.stringify(json),
+  });
+  expect(response.status).toBe(201);
+  return response.json();
+}
+
+async function get(id: string): Promise<Record> {
+  return (await fetch(`${server.url}/v1/payments/${id}`, { headers: headersOne() })).json();
+}
+
+const stateOf = (record: Record) => `${record.status}/${record.sub_status}`;
+const redirectOf = (record: Record) => record.payment_method.payment_method_detail.wallet.redirect_url;
+
+/** The payer follows the redirect and presses a button. @returns where they end up. */
+async function press(record: Record, label: RegExp): Promise<string> {
+  const page = await browser.newPage();
+  try {
+    await page.goto(redirectOf(record));
+    const buttons = await page.$$('button');
+    for (const button of buttons) {
+      if (!label.test((await button.evaluate((one) => one.textContent)) ?? '')) continue;
+      await button.click();
+      // The way back goes over pages of the provider and of the service.
+      await page.waitForFunction("document.title === 'Shop'", { timeout: 20_000 });
+      return page.url();
+    }
+    throw new Error(`no button reads ${label}`);
+  } finally {
+    await page.close();
+  }
+}
+
+describe('a payer who is sent to the wallet', () => {
+  it('pays, comes back to the shop, and the payment is SUCCEEDED', async () => {
+    const record = await create();
+    expect(stateOf(record)).toBe('READY_TO_PAY/CREATED');
+    const back = new URL(await press(record, /pay/i));
+    expect([back.pathname, back.searchParams.get('order')]).toEqual(['/done', '7']);
+    expect(back.searchParams.get('payment_id')).toBe(record.id);
+    expect(back.searchParams.get('status')).toBe('SUCCEEDED');
+    const after = await get(record.id);
+    expect(stateOf(after)).toBe('SUCCEEDED/APPROVED');
+    expect(after.checkout.sdk_action_required).toBe(false);
+  });
+
+  it('approves at a wallet whose money the service has to take, and it is taken once', async () => {
+    const record = await create({ 'payment_method.type': 'WALLET_D' });
+    expect(new URL(await press(record, /approve|pay/i)).searchParams.get('status')).toBe('SUCCEEDED');
+    expect(stateOf(await get(record.id))).toBe('SUCCEEDED/APPROVED');
+  });
+
+  it('declines, and the payment is DECLINED', async () => {
+    const record = await create();
+    expect(new URL(await press(record, /decline/i)).searchParams.get('status')).toBe('DECLINED');
+    expect(stateOf(await get(record.id))).toBe('DECLINED/DECLINED');
+  });
+});
+
+it('believes the provider and not the return address: who only opens it has paid nothing', async () => {
+  const record = await create();
+  const response = await fetch(`${server.url}/v1/payments/${record.id}/return?status=approved&paid=1`, {
+    redirect: 'manual',
+  });
+  expect(response.status).toBe(303);
+  expect(new URL(response.headers.get('location') ?? '').searchParams.get('status')).toBe('READY_TO_PAY');
+  expect(stateOf(await get(record.id))).toBe('READY_TO_PAY/CREATED');
+});
+
+it('tells the outcome on a page of its own where the merchant gave no callback_url', async () => {
+  const record = await create({ callback_url: null });
+  const response = await fetch(`${server.url}/v1/payments/${record.id}/return`);
+  expect(response.status).toBe(200);
+  expect(response.headers.get('content-security-policy')).toContain("default-src 'none'");
+  expect(await response.text()).toContain('Payment in progress');
+  const unknown = await fetch(`${server.url}/v1/payments/${randomUUID()}/return`);
+  expect(unknown.status).toBe(404);
+});
+
+describe('a notification of the provider', () => {
+  it('makes a payment SUCCEEDED whose payer never came back', async () => {
+    const record = await create({ description: 'sandbox:done_after:300' });
+    await expect
+      .poll(async () => stateOf(await get(record.id)), { timeout: 20_000 })
+      .toBe('SUCCEEDED/APPROVED');
+    const rows = await tables.query(
+      'SELECT result FROM notification WHERE transaction_id = $1 AND result IS NOT NULL',
+      [record.transactions.id],
+    );
+    expect(rows.length).toBeGreaterThan(0);
+  });
+
+  it('is refused when it is forged, and nothing is stored', async () => {
+    const before = await tables.query('SELECT count(*)::integer AS n FROM notification');
+    const url = `${server.url}/v1/providers/sandbox-one/notifications`;
+    const body = JSON.stringify({ id: `ev_${randomUUID()}`, type: 'charge.approved', data: {} });
+    const forged = await fetch(url, { method: 'POST', headers: { 'sandbox-signature': 't=1,v1=00' }, body });
+    expect(forged.status).toBe(401);
+    expect((await fetch(url, { method: 'POST', body })).status).toBe(401);
+    expect((await fetch(url.replace('sandbox-one', 'nobody'), { method: 'POST', body })).status).toBe(404);
+    expect((await fetch(url, { method: 'POST', body: 'x'.repeat(300_000) })).status).toBe(413);
+    expect(await tables.query('SELECT count(*)::integer AS n FROM notification')).toEqual(before);
+  });
+});
