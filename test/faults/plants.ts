@@ -20,7 +20,7 @@ const NEVER_RECOVER = `  const due: DueAttempt[] = [];
 export const PLANTS: Readonly<Record<string, Plant>> = {
   'no-recovery': {
     file: 'src/payments/recover-payments.ts',
-    find: '  const due = await takeDueAttempts(deps.database, takes);',
+    find: '  const due = takes.length > 0 ? await takeDueAttempts(deps.database, takes) : [];',
     replacement: NEVER_RECOVER,
     cases: ['killed after sending, before the answer'],
     violates: ['I2'],
