@@ -36,7 +36,7 @@ neither a database nor a running service is needed.
   --catalogue      the catalogue's file, instead of CATALOGUE_FILE or the sandbox's`;
 
 const ASSUMPTIONS =
-  'Every circuit counts as closed and no approval rate is learned: the service itself (OperatorService.ExplainRoute) knows better.';
+  'Every circuit counts as closed, every connection as able to do what is asked, and no approval rate is learned: the service itself (OperatorService.ExplainRoute) knows better.';
 
 /** The command line is not as in the usage. */
 class UsageError extends Error {}
@@ -113,6 +113,7 @@ function closedCatalogue(catalogue: Catalogue): ExplainedCatalogue {
     types: new Map(catalogue.paymentMethodTypes.map((type) => [type.type, type])),
     router: createRouter(catalogue, signals),
     bins: createBinTable(catalogue.bins),
+    connections: new Map(),
     signals,
     health: new Map(guarded.map(({ id }) => [id, { state: () => 'CLOSED' }])),
   };

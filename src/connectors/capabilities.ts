@@ -18,7 +18,7 @@ export type Capabilities = {
   /** Checks a card without charging it. */
   readonly verify: boolean;
   readonly installments: boolean;
-  /** Takes the payer through a 3-D Secure challenge (outcome `redirect` for a card). */
+  /** Does 3-D Secure itself: by a setup made earlier, and with a challenge for the payer (outcome `redirect` for a card). */
   readonly challenge: boolean;
   /** Takes results of 3-D Secure made elsewhere. */
   readonly externalThreeDSecure: boolean;

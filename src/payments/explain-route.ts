@@ -12,16 +12,20 @@ import {
 import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.js';
 import type { RoutingFacts } from '#gen/payments/v1/routing_facts_pb.js';
 import type { ConnectionHealth } from '#src/connectors/circuit-breaker.ts';
-import { lotSeed, orderTargets, type Signals } from '#src/routing/order-targets.ts';
-import type { ReadyRoute } from '#src/routing/router.ts';
+import type { ProviderConnection } from '#src/connectors/connector.ts';
+import { lotSeed, type Signals } from '#src/routing/order-targets.ts';
+import { chooseTargets, type ReadyRoute } from '#src/routing/router.ts';
 import { cardData } from './card.ts';
+import { lacksOf } from './connection-lacks.ts';
 import { usesProviderToken } from './payment-attempt.ts';
-import { chooseMethod } from './payment-method.ts';
+import { type ChosenMethod, chooseMethod } from './payment-method.ts';
 import type { LiveCatalogue } from './prepare-payment.ts';
 import { routingFacts } from './routing-facts.ts';
 
 /** What an explanation is made from. */
 export type ExplainedCatalogue = Pick<LiveCatalogue, 'types' | 'router' | 'bins'> & {
+  /** By id; a connection that is not there, since nothing is open, counts as able to do whatever is asked. */
+  readonly connections: ReadonlyMap<string, Pick<ProviderConnection, 'capabilities'>>;
   readonly signals: Signals;
   readonly health: CircuitStates;
 };
@@ -47,10 +51,9 @@ export function explainRoute(
     method.kind === 'card' ? cardData(method.card, catalogue.bins(method.card.number), '') : undefined;
   const facts = routingFacts(request, method, card, time);
   const { routes, taken } = findRoute(catalogue.router.routes, facts);
-  const pinned = usesProviderToken(method);
-  const way = taken && explainWay(catalogue, taken, facts, lotSeed(facts.accountId, idempotencyKey), pinned);
+  const way = taken && explainWay(catalogue, taken, facts, lotSeed(facts.accountId, idempotencyKey), method);
   const notes = method.kind === 'vaulted_card' ? [CARD_NOT_READ] : [];
-  if (pinned) notes.push(ONE_PROVIDER);
+  if (usesProviderToken(method)) notes.push(ONE_PROVIDER);
   return create(ExplainRouteResponseSchema, { ...way, facts, routes, notes });
 }
 
@@ -72,14 +75,21 @@ function findRoute(all: readonly ReadyRoute[], facts: RoutingFacts) {
 }
 
 function explainWay(
-  { signals, health }: ExplainedCatalogue,
-  { route, planOf }: ReadyRoute,
+  { signals, health, connections }: ExplainedCatalogue,
+  ready: ReadyRoute,
   facts: RoutingFacts,
   seed: string,
-  pinned: boolean,
+  method: ChosenMethod,
 ) {
-  const plan = planOf(facts.accountId, pinned);
-  const { targets, smart } = orderTargets(plan, facts, seed, signals);
+  const isPinned = usesProviderToken(method);
+  const lacks = ({ id }: ConnectionConfig) => {
+    const connection = connections.get(id);
+    return connection ? lacksOf(method, connection.capabilities) : [];
+  };
+  const canTake = (connection: ConnectionConfig) => lacks(connection).length === 0;
+  const chosen = chooseTargets(ready, facts, seed, signals, { isPinned, canTake });
+  const { route, targets, smart, passedOver } = chosen;
+  const plan = ready.planOf(facts.accountId, isPinned);
   const weights = new Map(plan.targets.map(({ connection, weight }) => [connection.id, weight]));
   return {
     targets: targets.map((connection) => ({
@@ -89,8 +99,12 @@ function explainWay(
         approvalRate: signals.approvalRate(connection.id, facts),
       }),
     })),
+    passedOver: passedOver.map((connection) => ({
+      connection: describeConnection(connection, signals, health),
+      lacks: lacks(connection).map(({ what }) => what),
+    })),
     choice: CHOICES[plan.choice],
-    maxAttempts: plan.maxAttempts,
+    maxAttempts: chosen.maxAttempts,
     softDeclines: plan.softDeclines,
     smartRouting: smart,
     monitors: plan.monitored,

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
+import type { ConnectionConfig } from '#gen/payments/config/catalogue_pb.js';
 import { CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
 import { type CardData, CardDataSchema } from '#gen/payments/v1/payment_method_pb.js';
 import {
@@ -24,6 +25,7 @@ import { findStoredObjects, type StoredObjects, type VaultedToken } from '#src/s
 import { type CardVault, VaultKeyMissingError } from '#src/vault/card-vault.ts';
 import type { BinTable } from './bin-table.ts';
 import { cardData, cardFingerprint } from './card.ts';
+import { lacksOf, notOffered } from './connection-lacks.ts';
 import type { LookUpSchedule } from './finish-payment.ts';
 import { paymentAttempt, usesProviderToken } from './payment-attempt.ts';
 import { type ChosenMethod, chooseMethod, type MethodTypes } from './payment-method.ts';
@@ -105,7 +107,7 @@ export async function preparePayment(
   const createdAt = deps.now();
   const facts = routingFacts(request, method, card?.data, createdAt);
   const seed = lotSeed(caller.accountId, caller.idempotencyKey);
-  const chosen = requireRoute(catalogue.router.choose(facts, seed, usesProviderToken(method)));
+  const chosen = chooseRoute(catalogue, method, facts, seed);
   const [first] = chosen.targets;
   if (!first) throw new Error(`route ${chosen.route.id} has no target`);
   const connection = openConnection(catalogue, first.id);
@@ -196,7 +198,19 @@ function requireMoney({ amount }: CreatePaymentRequest): Money {
   return money;
 }
 
-function requireRoute(chosen: ChosenRoute | undefined): ChosenRoute {
+/** Chooses the route, and those of its targets that can do what is asked: one at least. */
+function chooseRoute(
+  catalogue: LiveCatalogue,
+  method: ChosenMethod,
+  facts: RoutingFacts,
+  seed: string,
+): ChosenRoute {
+  const lacks = ({ id }: ConnectionConfig) => lacksOf(method, openConnection(catalogue, id).capabilities);
+  const chosen = catalogue.router.choose(facts, seed, {
+    isPinned: usesProviderToken(method),
+    canTake: (connection) => lacks(connection).length === 0,
+  });
+  if (chosen?.targets.length === 0) throw notOffered(chosen.passedOver.flatMap(lacks));
   if (chosen) return chosen;
   const message = 'no route takes this payment';
   throw new ServiceError('PAYMENT_METHOD_NOT_AVAILABLE', `payment_method.type: ${message}`, {

@@ -14,8 +14,10 @@ import { orderTargets, type Signals, type TargetPlan } from './order-targets.ts'
 /** The way of one payment. */
 export type ChosenRoute = {
   readonly route: Route;
-  /** Where it may be sent, the first choice first; never empty. */
+  /** Where it may be sent, the first choice first; empty when every target was passed over. */
   readonly targets: readonly ConnectionConfig[];
+  /** The route's other targets: they cannot do what is asked. */
+  readonly passedOver: readonly ConnectionConfig[];
   /** Attempts in all, the first included. */
   readonly maxAttempts: number;
   /** Goes on after a soft decline, too. */
@@ -31,8 +33,8 @@ export type ReadyRoute = {
   readonly route: Route;
   /** undefined takes every payment. */
   readonly condition: Condition | undefined;
-  /** Where payments of an account go; `pinned` see Router. */
-  readonly planOf: (accountId: string, pinned: boolean) => RoutePlan;
+  /** Where payments of an account go; `isPinned` see Router. */
+  readonly planOf: (accountId: string, isPinned: boolean) => RoutePlan;
 };
 
 /** What a route does with the payments that it takes. */
@@ -45,10 +47,17 @@ export type Router = {
    * The first route whose condition holds; undefined when none does.
    *
    * @param seed see lotSeed.
-   * @param pinned for what only the first of the listed targets can take, whatever weights and health say: a wallet
-   *   that was enrolled there.
+   * @param options.isPinned for what only the first of the listed targets can take, whatever weights and health say: a
+   *   wallet that was enrolled there.
+   * @param options.canTake whether a connection can do what is asked; those that cannot are passed over.
    */
-  choose(facts: RoutingFacts, seed: string, pinned?: boolean): ChosenRoute | undefined;
+  choose(facts: RoutingFacts, seed: string, options?: ChoiceOptions): ChosenRoute | undefined;
+};
+
+/** What narrows the choice among a route's targets. */
+export type ChoiceOptions = {
+  readonly isPinned?: boolean;
+  readonly canTake?: (connection: ConnectionConfig) => boolean;
 };
 
 /** Makes the catalogue's routes ready. The catalogue is valid: conditions compile, and targets are in it. */
@@ -73,15 +82,31 @@ export function createRouter(
 
   return {
     routes,
-    choose(facts, seed, pinned = false) {
+    choose(facts, seed, options = {}) {
       const values = factValues(facts);
       const taken = routes.find((route) => takes(route, values));
       if (!taken) return undefined;
-      const plan = taken.planOf(facts.accountId, pinned);
-      const { targets, smart } = orderTargets(plan, facts, seed, signals);
-      const { maxAttempts, softDeclines, monitored } = plan;
-      return { route: taken.route, targets, maxAttempts, softDeclines, smart, monitored };
+      return chooseTargets(taken, facts, seed, signals, options);
     },
+  };
+}
+
+/** Orders the targets of a route that was taken, those that can do what is asked. */
+export function chooseTargets(
+  { route, planOf }: ReadyRoute,
+  facts: RoutingFacts,
+  seed: string,
+  signals: Signals,
+  { isPinned = false, canTake = () => true }: ChoiceOptions,
+): ChosenRoute {
+  const plan = planOf(facts.accountId, isPinned);
+  const able = plan.targets.filter(({ connection }) => canTake(connection));
+  const others = plan.targets.filter((target) => !able.includes(target));
+  const { targets, smart } = orderTargets({ ...plan, targets: able }, facts, seed, signals);
+  const { maxAttempts, softDeclines, monitored } = plan;
+  return {
+    ...{ route, targets, passedOver: others.map(({ connection }) => connection) },
+    ...{ maxAttempts: Math.min(maxAttempts, targets.length), softDeclines, smart, monitored },
   };
 }
 
@@ -113,9 +138,9 @@ function plansOf(route: Route, connections: ReadonlyMap<string, ConnectionConfig
       return override.accountIds.map((accountId) => [accountId, plan] as const);
     }),
   );
-  return (accountId, pinned) => {
+  return (accountId, isPinned) => {
     const plan = byAccount.get(accountId) ?? usual;
-    return pinned ? pinnedPlan(plan) : plan;
+    return isPinned ? pinnedPlan(plan) : plan;
   };
 }
 

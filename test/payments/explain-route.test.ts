@@ -13,6 +13,7 @@ import {
 } from '#gen/payments/v1/operator_service_pb.js';
 import { Payment_Workflow, Transaction_Category } from '#gen/payments/v1/payment_pb.js';
 import { CreatePaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
+import { CARDS_ONLY, type Capabilities } from '#src/connectors/capabilities.ts';
 import type { CircuitState } from '#src/connectors/circuit.ts';
 import { createBinTable } from '#src/payments/bin-table.ts';
 import { describeConnection, explainRoute } from '#src/payments/explain-route.ts';
@@ -42,7 +43,12 @@ const to = (...connections: string[]) => connections.map((connection) => ({ conn
 function explain(
   routes: RouteInit[],
   request: object,
-  options: { circuits?: Record<string, CircuitState>; rates?: Record<string, number>; key?: string } = {},
+  options: {
+    circuits?: Record<string, CircuitState>;
+    rates?: Record<string, number>;
+    key?: string;
+    capabilities?: Record<string, Capabilities>;
+  } = {},
 ) {
   const circuits = Object.entries(options.circuits ?? {});
   const catalogue = create(CatalogueSchema, {
@@ -64,6 +70,9 @@ function explain(
       router: createRouter(catalogue, signals),
       bins: createBinTable(catalogue.bins),
       signals,
+      connections: new Map(
+        Object.entries(options.capabilities ?? {}).map(([id, capabilities]) => [id, { capabilities }]),
+      ),
       health: new Map(circuits.map(([id, state]) => [id, { state: () => state }])),
     },
     decode(parseJson(Buffer.from(JSON.stringify(request)))),
@@ -253,5 +262,35 @@ it('tells of a connection no setting and no secret', () => {
       circuit: Circuit.CLOSED,
       available: true,
     },
+  });
+});
+
+describe('targets that cannot do what is asked', () => {
+  const request = withField(cardPayment(), 'payment_method.detail.card.installments', 3);
+  const able = { ...CARDS_ONLY, installments: true };
+
+  it('are passed over, and it is told what they lack', () => {
+    const capabilities = { a: CARDS_ONLY, b: able };
+    const explanation = explain([{ id: 1, targets: to('a', 'b', 'c') }], request, { capabilities });
+    // Of c nothing is known.
+    expect(idsOf(explanation)).toEqual(['b', 'c']);
+    expect(explanation).toMatchObject({ maxAttempts: 2, smartRouting: false });
+    expect(explanation.passedOver).toMatchObject([{ connection: { id: 'a' }, lacks: ['installments'] }]);
+  });
+
+  it('leave no attempt where they are all that the route has', () => {
+    const explanation = explain([{ id: 1, targets: to('a') }], request, { capabilities: { a: CARDS_ONLY } });
+    expect(explanation).toMatchObject({
+      targets: [],
+      maxAttempts: 0,
+      passedOver: [{ connection: { id: 'a' } }],
+    });
+  });
+
+  it('are as good as others for what they can do', () => {
+    const explanation = explain([{ id: 1, targets: to('a') }], cardPayment(), {
+      capabilities: { a: CARDS_ONLY },
+    });
+    expect(explanation).toMatchObject({ targets: [{ connection: { id: 'a' } }], passedOver: [] });
   });
 });

@@ -214,3 +214,26 @@ describe('a second attempt', () => {
     },
   );
 });
+
+describe('a target that cannot do what is asked', () => {
+  const request = withField(CARD, 'payment_method.detail.card.installments', 3);
+  const able = { installments: true };
+
+  it('is passed over, first and in failover, and is no attempt', async () => {
+    const outcomes = [APPROVED, NOT_SENT, APPROVED, APPROVED];
+    const payment = payments.payment(request, { outcomes, capabilities: { t2: able, t4: able } });
+    const { record } = await payment.send();
+    expect(payment.calls.map(({ connectionId }) => connectionId)).toEqual(['t2', 't4']);
+    expect(record.transactionsHistory.map(({ providerId }) => providerId)).toEqual(['T2', 'T4']);
+  });
+
+  it('has the payment refused where there is no other, which uses up neither key nor database', async () => {
+    const payment = payments.payment(request, { outcomes: [APPROVED, APPROVED] });
+    await expect(payment.send()).rejects.toMatchObject({
+      reason: 'OPERATION_NOT_SUPPORTED',
+      fields: [{ field: 'payment_method.detail.card.installments', code: 'NOT_SUPPORTED' }],
+    });
+    expect(payment.calls).toEqual([]);
+    expect(await payments.rows()).toEqual([]);
+  });
+});

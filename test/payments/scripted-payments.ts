@@ -13,7 +13,7 @@ import {
 import { CreatePaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
 import { systemClock } from '#src/clock.ts';
 import type { PaymentAttempt } from '#src/connectors/attempt.ts';
-import { CARDS_ONLY } from '#src/connectors/capabilities.ts';
+import { CARDS_ONLY, type Capabilities } from '#src/connectors/capabilities.ts';
 import type { LookUp, Outcome, ProviderConnection } from '#src/connectors/connector.ts';
 import { createBinTable } from '#src/payments/bin-table.ts';
 import { type CreatedPayment, createPayment, type PaymentDeps } from '#src/payments/create-payment.ts';
@@ -37,6 +37,8 @@ export type Script = {
   /** What a payment comes to at target t1, t2, …; as many targets as there are outcomes. */
   readonly outcomes: readonly Outcome[];
   readonly maxAttempts?: number | undefined;
+  /** What a target offers beside what all do: cards and enrolled wallets. */
+  readonly capabilities?: Readonly<Record<string, Partial<Capabilities>>>;
   readonly softDeclines?: boolean;
   /** Whether a target's circuit lets payments pass; all do by default. */
   readonly isAvailable?: (connectionId: string) => boolean;
@@ -239,7 +241,11 @@ function scriptedConnections(script: Script, calls: Call[], tables: Tables): Map
   const closed = new Set<string>();
   const connectionOf = (connectionId: string, outcome: Outcome): ProviderConnection => ({
     identity: connectionId,
-    capabilities: CARDS_ONLY,
+    capabilities: {
+      ...CARDS_ONLY,
+      methods: ['card', 'wallet_enrollment'],
+      ...script.capabilities?.[connectionId],
+    },
     capture: undefined,
     cancel: undefined,
     refund: undefined,

@@ -153,7 +153,7 @@ describe('targets', () => {
       isAvailable: (id: string) => id !== 'a',
     });
     for (let i = 0; i < 50; i++) {
-      const chosen = router.choose(create(RoutingFactsSchema), `payment-${i}`, true);
+      const chosen = router.choose(create(RoutingFactsSchema), `payment-${i}`, { isPinned: true });
       expect(chosen?.targets.map(({ id }) => id)).toEqual(['a']);
     }
   });

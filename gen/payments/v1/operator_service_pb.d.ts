@@ -226,6 +226,13 @@ export declare type ExplainRouteResponse = Message<"payments.v1.ExplainRouteResp
    * @generated from field: repeated string notes = 10;
    */
   notes: string[];
+
+  /**
+   * Of the route that is taken. Where no target is left, the payment is refused with OPERATION_NOT_SUPPORTED.
+   *
+   * @generated from field: repeated payments.v1.ExplainRouteResponse.PassedOver passed_over = 11;
+   */
+  passedOver: ExplainRouteResponse_PassedOver[];
 };
 
 /**
@@ -300,6 +307,31 @@ export declare type ExplainRouteResponse_Target = Message<"payments.v1.ExplainRo
  * Use `create(ExplainRouteResponse_TargetSchema)` to create a new message.
  */
 export declare const ExplainRouteResponse_TargetSchema: GenMessage<ExplainRouteResponse_Target>;
+
+/**
+ * A target that cannot do what is asked.
+ *
+ * @generated from message payments.v1.ExplainRouteResponse.PassedOver
+ */
+export declare type ExplainRouteResponse_PassedOver = Message<"payments.v1.ExplainRouteResponse.PassedOver"> & {
+  /**
+   * @generated from field: payments.v1.Connection connection = 1;
+   */
+  connection?: Connection | undefined;
+
+  /**
+   * What it does not offer, such as "installments".
+   *
+   * @generated from field: repeated string lacks = 2;
+   */
+  lacks: string[];
+};
+
+/**
+ * Describes the message payments.v1.ExplainRouteResponse.PassedOver.
+ * Use `create(ExplainRouteResponse_PassedOverSchema)` to create a new message.
+ */
+export declare const ExplainRouteResponse_PassedOverSchema: GenMessage<ExplainRouteResponse_PassedOver>;
 
 /**
  * By what the first choice among the targets is made.

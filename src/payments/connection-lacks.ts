@@ -1,0 +1,73 @@
+import { Payment_Workflow } from '#gen/payments/v1/payment_pb.js';
+import type { Capabilities, MethodKind } from '#src/connectors/capabilities.ts';
+import { ServiceError } from '#src/service-error.ts';
+import type { CardOptions, ChosenMethod } from './payment-method.ts';
+
+/** Something that a payment asks for and a connection does not offer. */
+export type Lack = {
+  /** Path of the field that asks for it. */
+  readonly field: string;
+  /** Names it, in the plural. */
+  readonly what: string;
+};
+
+const CARD = 'payment_method.detail.card';
+
+const METHODS: Readonly<Record<MethodKind, string>> = {
+  card: 'card payments',
+  wallet_redirect: 'redirects to wallets',
+  wallet_enrollment: 'payments by enrolled wallets',
+};
+
+/** Lists what a payment by this method asks for and a connection does not offer; pure. */
+export function lacksOf(method: ChosenMethod, can: Capabilities): Lack[] {
+  const kind = methodKind(method);
+  const lacks = can.methods.includes(kind) ? [] : [{ field: 'payment_method.type', what: METHODS[kind] }];
+  return method.kind === 'wallet' ? lacks : [...lacks, ...cardLacks(method.options, can)];
+}
+
+function methodKind({ kind, workflow }: ChosenMethod): MethodKind {
+  if (kind !== 'wallet') return 'card';
+  return workflow === Payment_Workflow.REDIRECT ? 'wallet_redirect' : 'wallet_enrollment';
+}
+
+function cardLacks(asked: CardOptions, can: Capabilities): Lack[] {
+  const asks: readonly [isAsked: boolean, isOffered: boolean, field: string, what: string][] = [
+    [asked.verify, can.verify, 'verify', 'verifications'],
+    [!asked.capture, can.authorization, 'capture', 'authorizations without capture'],
+    [asked.installments > 1, can.installments, 'installments', 'installments'],
+    [
+      asked.threeDSecureSetupId !== undefined,
+      can.challenge,
+      'three_d_secure.three_d_secure_setup_id',
+      '3-D Secure setups',
+    ],
+    [
+      asked.threeDSecure !== undefined,
+      can.externalThreeDSecure,
+      'three_d_secure',
+      'results of 3-D Secure made elsewhere',
+    ],
+    [
+      asked.storedCredentials !== undefined,
+      can.storedCredentials,
+      'stored_credentials',
+      'stored credentials',
+    ],
+  ];
+  return asks
+    .filter(([isAsked, isOffered]) => isAsked && !isOffered)
+    .map(([, , field, what]) => ({ field: `${CARD}.${field}`, what }));
+}
+
+/** Makes the refusal of a payment that no connection of its route can make. */
+export function notOffered(lacks: readonly Lack[]): ServiceError {
+  const byField = new Map(lacks.map((lack) => [lack.field, lack]));
+  const fields = [...byField.values()].map(({ field, what }) => ({
+    field,
+    code: 'NOT_SUPPORTED' as const,
+    message: `asks for ${what}, which no connection of the payment's route offers with all else that is asked`,
+  }));
+  const named = fields.map(({ field, message }) => `${field}: ${message}`).join('; ');
+  return new ServiceError('OPERATION_NOT_SUPPORTED', `${named}. Nothing was sent.`, { fields });
+}

@@ -1,0 +1,76 @@
+import { create } from '@bufbuild/protobuf';
+import { describe, expect, it } from 'vitest';
+import { StoredCredentialsSchema, ThreeDSecureSchema } from '#gen/payments/v1/payment_method_pb.js';
+import { Payment_Workflow } from '#gen/payments/v1/payment_pb.js';
+import { CARDS_ONLY, type Capabilities } from '#src/connectors/capabilities.ts';
+import { lacksOf, notOffered } from '#src/payments/connection-lacks.ts';
+import type { CardOptions, ChosenMethod } from '#src/payments/payment-method.ts';
+import { CARD_OPTIONS } from '../connectors/attempts.ts';
+
+const { DIRECT, REDIRECT } = Payment_Workflow;
+
+const card = (options: Partial<CardOptions>): ChosenMethod => ({
+  ...{ kind: 'vaulted_card', type: 'CARD', workflow: DIRECT, token: 'token' },
+  options: { ...CARD_OPTIONS, vaultOnSuccess: false, ...options },
+});
+const wallet = (workflow: ChosenMethod['workflow']): ChosenMethod => ({
+  ...{ kind: 'wallet', type: 'WALLET', workflow, token: undefined, cardType: undefined },
+});
+const ALL: Capabilities = {
+  ...CARDS_ONLY,
+  methods: ['card', 'wallet_redirect', 'wallet_enrollment'],
+  authorization: true,
+  verify: true,
+  installments: true,
+  challenge: true,
+  externalThreeDSecure: true,
+  storedCredentials: true,
+};
+const CARD = 'payment_method.detail.card';
+
+describe('lacksOf', () => {
+  it.each<[ChosenMethod, Partial<Capabilities>, string]>([
+    [card({ verify: true }), { verify: false }, `${CARD}.verify`],
+    [card({ capture: false }), { authorization: false }, `${CARD}.capture`],
+    [card({ installments: 2 }), { installments: false }, `${CARD}.installments`],
+    [
+      card({ threeDSecureSetupId: 'setup-1' }),
+      { challenge: false },
+      `${CARD}.three_d_secure.three_d_secure_setup_id`,
+    ],
+    [
+      card({ threeDSecure: create(ThreeDSecureSchema) }),
+      { externalThreeDSecure: false },
+      `${CARD}.three_d_secure`,
+    ],
+    [
+      card({ storedCredentials: create(StoredCredentialsSchema) }),
+      { storedCredentials: false },
+      `${CARD}.stored_credentials`,
+    ],
+    [card({}), { methods: ['wallet_redirect', 'wallet_enrollment'] }, 'payment_method.type'],
+    [wallet(REDIRECT), { methods: ['card', 'wallet_enrollment'] }, 'payment_method.type'],
+    [wallet(DIRECT), { methods: ['card', 'wallet_redirect'] }, 'payment_method.type'],
+  ])('names what is asked by %o and not offered with %o', (method, without, field) => {
+    expect(lacksOf(method, ALL)).toEqual([]);
+    expect(lacksOf(method, { ...ALL, ...without }).map((lack) => lack.field)).toEqual([field]);
+  });
+
+  it('finds that a plain purchase by card can be made everywhere, with a soft descriptor too', () => {
+    expect(lacksOf(card({ softDescriptor: 'SHOP' }), CARDS_ONLY)).toEqual([]);
+  });
+});
+
+describe('the refusal of what no connection offers', () => {
+  it('names each field once, and says that nothing was sent', () => {
+    const lacks = lacksOf(card({ verify: true, installments: 3 }), CARDS_ONLY);
+    const error = notOffered([...lacks, ...lacks]);
+    expect(error.reason).toBe('OPERATION_NOT_SUPPORTED');
+    expect(error.fields.map(({ field, code }) => [field, code])).toEqual([
+      [`${CARD}.verify`, 'NOT_SUPPORTED'],
+      [`${CARD}.installments`, 'NOT_SUPPORTED'],
+    ]);
+    expect(error.message).toContain('asks for verifications');
+    expect(error.message).toContain('Nothing was sent.');
+  });
+});
