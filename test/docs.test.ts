@@ -1,0 +1,80 @@
+import { existsSync, globSync, readFileSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { expect, it } from 'vitest';
+import { readConfig } from '#src/config.ts';
+import { REASONS } from '#src/service-error.ts';
+
+const ROOT = join(import.meta.dirname, '..');
+const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
+
+/** The cells of every table row whose first cell is a name in code, by that name. */
+function rows(path: string): Map<string, string[]> {
+  const cells = read(path)
+    .split('\n')
+    .filter((line) => line.startsWith('| `'))
+    .map((line) => line.slice(1, -1).split('|'))
+    .map(([name = '', ...others]) => [name.trim().slice(1, -1), others.map((one) => one.trim())] as const);
+  return new Map(cells);
+}
+
+/** Of the sandbox provider, which the server reads as it reads a connection's secrets. */
+const READ_BY_NAME = ['SANDBOX_API_KEY', 'SANDBOX_NOTIFICATION_SECRET'];
+
+it('docs/configuration.md lists every variable that the configuration reads, and no other', () => {
+  const names = new Set(READ_BY_NAME);
+  const recorder = new Proxy({}, { get: (_, name) => void names.add(String(name)) });
+  readConfig(recorder);
+  expect([...rows('docs/configuration.md').keys()].sort()).toEqual([...names].sort());
+});
+
+it('docs/configuration.md gives the defaults that the configuration has', () => {
+  const { environment: _, ...defaults } = readConfig({});
+  const documented = [...rows('docs/configuration.md')].flatMap(([name, [text = '']]) => {
+    const [, value] = /^`([^`]+)`$/.exec(text) ?? [];
+    return value === undefined ? [] : [[name, value] as const];
+  });
+  expect(documented.length).toBeGreaterThan(15);
+  for (const [name, value] of documented) {
+    const { environment: _, ...config } = readConfig({ [name]: value });
+    expect([name, config]).toEqual([name, defaults]);
+  }
+});
+
+it('docs/errors.md lists every reason for a refusal, with its HTTP status and RPC code', () => {
+  const documented = [...rows('docs/errors.md')].map(([reason, cells]) => [reason, ...cells.slice(0, 2)]);
+  const codeName = (rpc: string) => rpc.replaceAll(/(?<=[a-z])(?=[A-Z])/g, '_').toUpperCase();
+  const actual = Object.entries(REASONS).map(([reason, { status, rpc }]) => [
+    reason,
+    String(status),
+    codeName(rpc),
+  ]);
+  expect(documented.sort()).toEqual(actual.sort());
+});
+
+/** As GitHub makes anchors of headings. */
+function anchors(markdown: string): Set<string> {
+  const headings = markdown.matchAll(/^#+ (.+)$/gm);
+  const anchorOf = (heading: string) =>
+    heading
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N}_ -]/gu, '')
+      .replaceAll(' ', '-');
+  return new Set([...headings].map(([, heading = '']) => anchorOf(heading)));
+}
+
+it('every link between documents leads to a file and a heading that are there', () => {
+  const broken = globSync(['*.md', 'docs/**/*.md', 'src/**/*.md'], { cwd: ROOT }).flatMap((document) => {
+    const links = read(document).matchAll(/\]\((?!https?:)([^)#]*)(?:#([^)]+))?\)/g);
+    return [...links].flatMap(([link, path = '', anchor]) => {
+      const target = path === '' ? join(ROOT, document) : resolve(ROOT, dirname(document), path);
+      const isThere =
+        existsSync(target) && (anchor === undefined || anchors(readFileSync(target, 'utf8')).has(anchor));
+      return isThere ? [] : [`${document}: ${link}`];
+    });
+  });
+  expect(broken).toEqual([]);
+});
+
+it('README.md stays short enough for a newcomer: fewer than 900 words', () => {
+  expect(read('README.md').split(/\s+/).length).toBeLessThan(900);
+});
