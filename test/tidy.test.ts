@@ -1,6 +1,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { mapBreaches } from './support/architecture-map.ts';
 import { breaches } from './support/house-rules.ts';
 
 const ROOT = join(import.meta.dirname, '..');
@@ -9,6 +10,23 @@ it('keeps the rules of the house everywhere', () => {
   const files = globSync(['src/**/*.ts', 'test/**/*.ts', '.ci/*.ts'], { cwd: ROOT });
   expect(files.length).toBeGreaterThan(100);
   expect(breaches(new Map(files.map((path) => [path, readFileSync(join(ROOT, path), 'utf8')])))).toEqual([]);
+});
+
+it('names every source file once in the map of ARCHITECTURE.md, which stays about a page', () => {
+  const architecture = readFileSync(join(ROOT, 'ARCHITECTURE.md'), 'utf8');
+  const files = globSync('src/**/*.{ts,sql}', { cwd: ROOT });
+  expect(mapBreaches(architecture, files)).toEqual([]);
+  expect(architecture.split('\n').length).toBeLessThanOrEqual(110);
+});
+
+it('finds files that the map leaves out, names twice or invents', () => {
+  const map = '| `/` | What it is. | main |\n| `api/` | What it is. | rest · rpc · rest · gone · one/ |';
+  const files = ['src/main.ts', 'src/api/rest.ts', 'src/api/rpc.ts', 'src/api/new.ts', 'src/api/one/a.ts'];
+  expect(mapBreaches(map, files)).toEqual([
+    'src/api/rest.ts: the map in ARCHITECTURE.md names it 2 times, not once',
+    'src/api/new.ts: the map in ARCHITECTURE.md names it 0 times, not once',
+    'src/api/gone.ts: the map in ARCHITECTURE.md names it, and it is not there',
+  ]);
 });
 
 describe('the rules', () => {

@@ -1,0 +1,24 @@
+/**
+ * Holds the map of rooms in ARCHITECTURE.md against the files that there are. A row names a room of src/ in its first cell
+ * and that room's files in its last, without `.ts` and divided by `·`; a name with a slash stands for a whole folder.
+ *
+ * @returns one line for each file that the map does not name exactly once, and each name that stands for nothing.
+ */
+export function mapBreaches(architecture: string, files: readonly string[]): string[] {
+  const named = [...architecture.matchAll(/^\| `([a-z-]*\/)` \|.*\| ([^|]+) \|$/gm)].flatMap(
+    ([, room = '', names = '']) =>
+      names
+        .split(' · ')
+        .map((name) => `src/${room === '/' ? '' : room}${name}${name.endsWith('/') ? '' : '.ts'}`),
+  );
+  const isOf = (file: string, name: string) => (name.endsWith('/') ? file.startsWith(name) : file === name);
+  const timesNamed = (file: string) => named.filter((name) => isOf(file, name)).length;
+  return [
+    ...files
+      .filter((file) => timesNamed(file) !== 1)
+      .map((file) => `${file}: the map in ARCHITECTURE.md names it ${timesNamed(file)} times, not once`),
+    ...named
+      .filter((name) => !files.some((file) => isOf(file, name)))
+      .map((name) => `${name}: the map in ARCHITECTURE.md names it, and it is not there`),
+  ];
+}
