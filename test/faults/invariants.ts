@@ -15,6 +15,7 @@ export const INVARIANTS = {
   I6: 'no security code on disk or in a log, no card number but in the vault’s ciphertext',
   I7: 'no second provider while the first is unknown',
   I8: 'every request ends by its deadline; handles and memory return to where they were',
+  I9: 'given back ≤ captured ≤ authorized, in the columns and in the ledger alike',
   I10: 'every change of a payment has its event, and every event its change',
   I11: 'what a caller is told is what is stored',
   told: 'what the case expects to be answered',
@@ -42,14 +43,14 @@ type Row = {
 const ROWS = `SELECT p.id, p.account_id, p.idempotency_key, p.status,
   convert_from(p.answer, 'UTF8') AS answer, t.id AS transaction_id,
   t.status AS transaction_status, t.amount_minor_units, t.currency
-  FROM payment p JOIN transaction t ON t.payment_id = p.id ORDER BY t.created_at`;
+  FROM payment p JOIN transaction t ON t.payment_id = p.id AND t.parent_id IS NULL ORDER BY t.created_at`;
 
 const RETRIES_AT_ONCE = 4;
 
 /** Waits for recovery, retries every order, and holds ledger, database and answers against each other. */
 export async function judgeWorld(world: World): Promise<Findings> {
   const findings: Findings = {
-    ...{ I1: [], I2: [], I3: [], I4: [], I5: [], I6: [], I7: [], I8: [], I10: [], I11: [] },
+    ...{ I1: [], I2: [], I3: [], I4: [], I5: [], I6: [], I7: [], I8: [], I9: [], I10: [], I11: [] },
     told: [...world.disappointments],
   };
   const isDry = await world.drain();
@@ -62,7 +63,8 @@ export async function judgeWorld(world: World): Promise<Findings> {
   if (isDry) await world.drain();
   const rows = (await world.query(ROWS)) as Row[];
   const payments = Map.groupBy(rows, ({ id }) => id);
-  const approvals = (await world.ledger()).filter(({ status }) => status === 'approved');
+  const charges = (await world.ledger()).filter(({ kind }) => kind === 'charge');
+  const approvals = charges.filter(({ status }) => APPROVED.has(status));
   judgeCharges(findings, rows, approvals);
   judgePayments(findings, payments, approvals);
   judgeOrders(findings, rows, world.orders);
@@ -70,11 +72,15 @@ export async function judgeWorld(world: World): Promise<Findings> {
   const answers = world.orders.map((order) => () => judgeAnswers(findings, world, order, payments));
   await inParallel(answers, RETRIES_AT_ONCE);
   findings.I5.push(...world.watch.changes);
+  await judgeBooks(findings, world, charges);
   await judgeEvents(findings, world);
   await judgeSecrets(findings, world);
   for (const [replica, handles] of world.baselines) await judgeHandles(findings, replica, handles);
   return findings;
 }
+
+/** Of a charge that was approved: it may have been canceled since. */
+const APPROVED: ReadonlySet<string> = new Set(['approved', 'canceled', 'expired']);
 
 /** A refusal says that nothing was taken; who heard nothing, or "in progress", asks again. */
 function mayHaveBeenTaken({ status }: { status: number | undefined }): boolean {
@@ -94,7 +100,6 @@ function judgeCharges(findings: Findings, rows: readonly Row[], approvals: reado
       continue;
     }
     const same =
-      row.status === 'SUCCEEDED' &&
       row.transaction_status === 'SUCCEEDED' &&
       Number(row.amount_minor_units) === approval.amount &&
       row.currency === approval.currency;
@@ -116,7 +121,7 @@ function judgePayments(
     const last = transactions.at(-1);
     for (const row of transactions) {
       const isCharged = approved.has(row.transaction_id);
-      if (row === last && row.status === 'SUCCEEDED' && !isCharged) {
+      if (row === last && row.transaction_status === 'SUCCEEDED' && !isCharged) {
         findings.I2.push(`${id} is SUCCEEDED and was never charged`);
       }
       if (row === last) continue;
@@ -169,16 +174,46 @@ async function judgeAnswers(
   if (got && row && got.status !== row.status)
     findings.I5.push(`${id} reads ${got.status}, is ${row.status}`);
   if (got) {
-    const shown = got.transactions_history.map((transaction) => `${transaction.id} ${transaction.status}`);
+    const own = got.transactions_history.filter((one) => one.parent_transaction_id === undefined);
+    const isOperated = own.length < got.transactions_history.length;
+    const shown = own.map((transaction) => `${transaction.id} ${transaction.status}`);
     const stand = transactions.map((one) => `${one.transaction_id} ${one.transaction_status}`);
     const declined = transactions.findLast((one) => one.transaction_status === 'DECLINED');
     const told = (got.status === 'DECLINED' && declined) || transactions.at(-1);
-    const isWhole = `${shown}` === `${stand}` && got.transactions.id === told?.transaction_id;
+    const isWhole = `${shown}` === `${stand}` && (isOperated || got.transactions.id === told?.transaction_id);
     if (!isWhole) findings.I3.push(`${id} shows the transactions ${shown}; there are ${stand}`);
   }
   const told = paymentOf(first)?.status;
-  if (row && told !== 'PENDING' && told !== row.status) {
+  const hasMoved = got?.transactions_history.some((one) => one.parent_transaction_id !== undefined);
+  if (row && !hasMoved && told !== 'PENDING' && told !== row.status) {
     findings.I5.push(`${id} was answered ${told}, is ${row.status}`);
+  }
+}
+
+const BOOKS = `SELECT p.id, base.id AS base, base.amount_minor_units AS amount, base.capture,
+    p.captured_minor_units AS captured, p.refunded_minor_units AS refunded, p.open_operation
+  FROM payment p JOIN transaction base ON base.payment_id = p.id AND base.parent_id IS NULL
+  WHERE base.status = 'SUCCEEDED'`;
+
+/** What operations have done, by the columns that keep their bounds and by the judge's own sums. */
+async function judgeBooks(findings: Findings, world: World, charges: readonly LedgerLine[]): Promise<void> {
+  const byKey = new Map(charges.map((charge) => [charge.idempotency_key, charge]));
+  for (const row of await world.query(BOOKS)) {
+    const [amount, captured, refunded] = [row.amount, row.captured, row.refunded].map(Number) as [
+      number,
+      number,
+      number,
+    ];
+    const charge = byKey.get(String(row.base));
+    const taken = row.capture ? amount : captured;
+    if (refunded > taken || captured > amount)
+      findings.I9.push(`${row.id} gave back ${refunded} of ${taken}`);
+    if (charge && (charge.amount_refunded !== refunded || charge.amount_captured !== taken)) {
+      findings.I9.push(
+        `${row.id}: ${taken} captured, ${refunded} refunded; the ledger has ${charge.amount_captured}, ${charge.amount_refunded}`,
+      );
+    }
+    if (row.open_operation !== null) findings.I9.push(`${row.id} has an operation that stays open`);
   }
 }
 

@@ -32,6 +32,8 @@ export type OrderOptions = {
   readonly key?: string;
   readonly minorUnits?: number;
   readonly vault?: boolean;
+  /** false: authorization only; drawn when absent. */
+  readonly capture?: boolean;
   /** By default one that is approved everywhere. */
   readonly cardNumber?: string;
   /** A field of the request that the release before does not know (see cases/releases.ts). */
@@ -77,7 +79,7 @@ export function makeOrder(random: Random, options: OrderOptions = {}): Order {
       vault_on_success: options.vault ?? random.integer(0, 3) === 0,
       detail: {
         card: {
-          capture: random.integer(0, 1) === 1,
+          capture: options.capture ?? random.integer(0, 1) === 1,
           card_data: {
             number: cardNumber,
             expiration_month: 11,
@@ -125,7 +127,11 @@ export type PaymentJson = {
   readonly status: string;
   readonly created_at: string;
   readonly transactions: { readonly id: string };
-  readonly transactions_history: readonly { readonly id: string; readonly status: string }[];
+  readonly transactions_history: readonly {
+    readonly id: string;
+    readonly status: string;
+    readonly parent_transaction_id?: string;
+  }[];
 };
 
 /** A payment as GetPayment tells it; undefined when it does not. */

@@ -2,8 +2,8 @@ import type { Gate } from './gate.ts';
 import { type Link, startTcpProxy, type TcpProxy } from './tcp-proxy.ts';
 
 /**
- * A proxy before the provider. It asks the gate where a call begins and where its answer begins, at `charge`, `look_up`
- * and `close`, each `:request` and `:response`. A request that is held and whose caller is gone is still delivered when
+ * A proxy before the provider. It asks the gate where a call begins and where its answer begins, at `charge`, `look_up`,
+ * `close` and `operation`, each `:request` and `:response`. A request that is held and whose caller is gone is still delivered when
  * it is released, as bytes on their way are.
  */
 export function startProviderProxy(targetPort: number, gate: Gate): Promise<TcpProxy> {
@@ -45,5 +45,6 @@ async function carryAnswers({ client, server, wait }: Link, gate: Gate, calls: s
 function callOf(head: string): string | undefined {
   if (/^POST \/v1\/by-idempotency-key\/[^/ ]+\/close /.test(head)) return 'close';
   if (/^GET \/v1\/by-idempotency-key\//.test(head)) return 'look_up';
+  if (/^POST \/v1\/(captures|cancellations|refunds|completions) /.test(head)) return 'operation';
   return /^POST \/v1\/(charges|wallet-)/.test(head) ? 'charge' : undefined;
 }

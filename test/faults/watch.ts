@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Looks at every payment all the time. */
+/** Looks at every payment and transaction all the time. */
 export type StatusWatch = {
   /** Those that left a terminal status. */
   readonly changes: readonly string[];
@@ -16,6 +16,11 @@ export const WATCHED_MS = 400;
 const DOUBLY_OPEN =
   'SELECT payment_id FROM transaction WHERE look_up_at IS NOT NULL GROUP BY payment_id HAVING count(*) > 1';
 
+// A payment moves on with its operations; its transactions never leave a terminal status.
+const STATUSES = `SELECT id, status FROM transaction UNION ALL
+  SELECT p.id, p.status FROM payment p
+  WHERE NOT EXISTS (SELECT FROM transaction t WHERE t.payment_id = p.id AND t.parent_id IS NOT NULL)`;
+
 type Query = (sql: string) => Promise<readonly Record<string, unknown>[]>;
 
 /** Begins to look. */
@@ -25,7 +30,7 @@ export function watchStatuses(query: Query): StatusWatch {
   const doublyOpen = new Set<string>();
   let stopped = false;
   const look = async () => {
-    for (const { id, status } of await query('SELECT id, status FROM payment')) {
+    for (const { id, status } of await query(STATUSES)) {
       const before = ended.get(String(id));
       if (before !== undefined && before !== status) changes.push(`${id}: ${before} → ${status}`);
       if (TERMINAL.has(String(status))) ended.set(String(id), String(status));

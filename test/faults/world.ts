@@ -67,6 +67,8 @@ export type LedgerLine = {
   readonly status: string;
   readonly amount: number;
   readonly currency: string;
+  readonly amount_captured: number;
+  readonly amount_refunded: number;
   /** The merchant's reference, as the provider was told it. */
   readonly reference: string | null;
 };
@@ -221,7 +223,8 @@ export async function openWorld(options: {
       return order;
     },
     async drain() {
-      const open = 'SELECT 1 FROM transaction WHERE look_up_at IS NOT NULL LIMIT 1';
+      const open = `SELECT 1 FROM transaction
+        WHERE look_up_at IS NOT NULL OR (parent_id IS NOT NULL AND follow_up_at IS NOT NULL) LIMIT 1`;
       const isDry = async () => (await query(open).catch(() => [1])).length === 0;
       return until('the end of recovery', isDry, DRAIN_TIMEOUT_MS).then(
         () => true,

@@ -6,6 +6,7 @@ import { FAILOVER } from './failover.ts';
 import { HOSTILE } from './hostile.ts';
 import { KILLS } from './kills.ts';
 import { LOOK_UPS } from './look-ups.ts';
+import { OPERATIONS } from './operations.ts';
 import { PROVIDER } from './provider.ts';
 import { RELEASES } from './releases.ts';
 import { REPLICAS } from './replicas.ts';
@@ -13,5 +14,5 @@ import { REPLICAS } from './replicas.ts';
 /** Every fault that is tried. */
 export const CASES: readonly Case[] = [
   ...[...KILLS, ...DATABASE, ...DISK],
-  ...[...PROVIDER, ...FAILOVER, ...LOOK_UPS, ...CLIENTS, ...REPLICAS, ...RELEASES, ...HOSTILE],
+  ...[...PROVIDER, ...FAILOVER, ...LOOK_UPS, ...OPERATIONS, ...CLIENTS, ...REPLICAS, ...RELEASES, ...HOSTILE],
 ];
