@@ -1,0 +1,191 @@
+import type { JsonObject } from '@bufbuild/protobuf';
+import Stripe from 'stripe';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { NotificationReading } from '#src/connectors/connector.ts';
+import { readEvent } from '#src/connectors/stripe/notifications.ts';
+import { Secret } from '#src/secret.ts';
+import { cardAttempt } from '../attempts.ts';
+import { INTENT_ID, intentAnswer, REFUND_ID, refundAnswer } from './answers.ts';
+import { stripeSignature } from './fake-wire.ts';
+import { openStripe, paid, type StripeUnderTest } from './stripe-under-test.ts';
+
+const NOW_MS = Date.UTC(2026, 10, 22);
+const NOW_S = NOW_MS / 1000;
+const [OLD, NEW] = ['whsec_old', 'whsec_new'];
+const settings = {
+  webhookSecrets: [new Secret(OLD), new Secret(NEW)],
+  accountId: 'acct_1',
+  isLive: false,
+};
+const attempt = cardAttempt();
+
+function event(type: string, object: JsonObject, over: JsonObject = {}): string {
+  return JSON.stringify({ id: 'evt_1', object: 'event', type, livemode: false, data: { object }, ...over });
+}
+
+const SUCCEEDED = event('payment_intent.succeeded', intentAnswer(attempt));
+
+function read(
+  body: string,
+  signature: string | undefined,
+  over: Partial<typeof settings> = {},
+): NotificationReading {
+  const notification = {
+    header: (name: string) => (name === 'stripe-signature' ? signature : undefined),
+    query: '',
+    body: Buffer.from(body),
+  };
+  return readEvent(notification, { ...settings, ...over }, NOW_MS);
+}
+
+function readSigned(body: string, over: Partial<typeof settings> = {}): NotificationReading {
+  return read(body, stripeSignature(body, [OLD], NOW_S), over);
+}
+
+describe('a notification', () => {
+  it('is verified as the published vector is', () => {
+    const body = '{"id":"evt_test_webhook","object":"event"}';
+    const signature = 't=1492774577,v1=88a022085c6bdb887b02cb26ff76dd681234d9675c0f22844059f55552a8883a';
+    const notification = { header: () => signature, query: '', body: Buffer.from(body) };
+    const webhookSecrets = [new Secret('whsec_test_secret')];
+    const at = (seconds: number) => readEvent(notification, { ...settings, webhookSecrets }, seconds * 1000);
+    // Genuine; it tells of nothing.
+    expect(at(1492774577)).toEqual({ kind: 'ignored' });
+    expect(at(1492774577 + 299)).toEqual({ kind: 'ignored' });
+    expect(at(1492774577 + 301)).toMatchObject({ kind: 'forged' });
+    expect(at(1492774577 - 301)).toMatchObject({ kind: 'forged' });
+    // Milliseconds are no seconds.
+    expect(at(1492774577 * 1000)).toMatchObject({ kind: 'forged' });
+  });
+
+  it("is verified as Stripe's own library signs it, which verifies ours", () => {
+    const { webhooks } = new Stripe('sk_test_x', { apiVersion: '2023-08-16' });
+    const signature = webhooks.generateTestHeaderString({
+      payload: SUCCEEDED,
+      secret: NEW,
+      timestamp: NOW_S,
+    });
+    expect(read(SUCCEEDED, signature)).toMatchObject({ kind: 'about' });
+    const ours = stripeSignature(SUCCEEDED, [NEW], Math.floor(Date.now() / 1000));
+    expect(webhooks.constructEvent(SUCCEEDED, ours, NEW)).toMatchObject({ id: 'evt_1' });
+  });
+
+  it.each([
+    ['the old secret', [OLD]],
+    ['the new secret', [NEW]],
+    ['both, as while a secret is rolled', [OLD, NEW]],
+    ['another and one of ours', ['whsec_other', NEW]],
+  ])('is genuine when it is signed with %s', (_what, secrets) => {
+    expect(read(SUCCEEDED, stripeSignature(SUCCEEDED, secrets, NOW_S))).toEqual({
+      kind: 'about',
+      deduplicationKey: 'evt_1',
+      subjects: [{ transactionId: attempt.transactionId, reference: INTENT_ID }],
+    });
+  });
+
+  const good = stripeSignature(SUCCEEDED, [OLD], NOW_S);
+  it.each([
+    ['no signature', undefined],
+    ['an empty signature', ''],
+    ["another account's secret", stripeSignature(SUCCEEDED, ['whsec_other'], NOW_S)],
+    ['a signature of another body', stripeSignature(`${SUCCEEDED} `, [OLD], NOW_S)],
+    ['a time that was changed', good.replace(`t=${NOW_S}`, `t=${NOW_S + 1}`)],
+    ['no time', good.replace(/^t=\d+,/, '')],
+    ['a signature that is too old', stripeSignature(SUCCEEDED, [OLD], NOW_S - 301)],
+    ['a signature ahead of its time', stripeSignature(SUCCEEDED, [OLD], NOW_S + 301)],
+    ['a time in milliseconds', stripeSignature(SUCCEEDED, [OLD], NOW_MS)],
+    ['a scheme that is not v1', good.replace('v1=', 'v0=')],
+    ['a signature cut short', good.replace(/v1=(\w{63})\w/, 'v1=$1')],
+    ['a signature that is no hexadecimal', good.replace(/v1=\w{64}/, `v1=${'z'.repeat(64)}`)],
+  ])('with %s is forged', (_what, signature) => {
+    const reading = read(SUCCEEDED, signature);
+    expect(reading).toMatchObject({ kind: 'forged' });
+    expect(JSON.stringify(reading)).not.toContain('whsec');
+  });
+
+  it('is forged where the connection has no secret', () => {
+    expect(readSigned(SUCCEEDED, { webhookSecrets: [] })).toMatchObject({ kind: 'forged' });
+  });
+
+  it('that is delivered again is told by the same key', () => {
+    const again = read(SUCCEEDED, stripeSignature(SUCCEEDED, [OLD], NOW_S - 200));
+    expect(again).toEqual(readSigned(SUCCEEDED));
+  });
+
+  it.each([
+    [
+      'a live payment, to a test connection',
+      event('payment_intent.succeeded', intentAnswer(attempt), { livemode: true }),
+    ],
+    ['a connected account', event('payment_intent.succeeded', intentAnswer(attempt), { account: 'acct_2' })],
+    [
+      'a payment that we did not make',
+      event('payment_intent.succeeded', { ...intentAnswer(attempt), metadata: {} }),
+    ],
+    [
+      'a payment with a foreign id',
+      event('payment_intent.succeeded', { ...intentAnswer(attempt), metadata: { transaction_id: 'x' } }),
+    ],
+    [
+      'a customer',
+      event('customer.created', { object: 'customer', metadata: { transaction_id: attempt.transactionId } }),
+    ],
+    [
+      'an inquiry that is no dispute yet',
+      event('charge.dispute.created', {
+        object: 'dispute',
+        payment_intent: INTENT_ID,
+        status: 'warning_needs_response',
+      }),
+    ],
+    ['nothing', '{}'],
+    ['no JSON', 'hello'],
+    ['a list', '[]'],
+  ])('of %s is ignored', (_what, body) => {
+    expect(readSigned(body)).toEqual({ kind: 'ignored' });
+  });
+
+  it('of our own account is read where its account is named', () => {
+    const body = event('payment_intent.succeeded', intentAnswer(attempt), { account: 'acct_1' });
+    expect(readSigned(body)).toMatchObject({ kind: 'about' });
+  });
+
+  it.each(['refund.created', 'refund.updated', 'refund.failed', 'charge.refund.updated'])(
+    '%s is about the refund',
+    (type) => {
+      const transactionId = '3f0e5a52-0f39-4a5b-9d7b-5f5d1c9c2a11';
+      expect(readSigned(event(type, refundAnswer(transactionId, 100)))).toMatchObject({
+        subjects: [{ transactionId, reference: REFUND_ID }],
+      });
+    },
+  );
+
+  it.each([
+    ['charge.dispute.created', 'needs_response', 'opened'],
+    ['charge.dispute.updated', 'under_review', 'opened'],
+    ['charge.dispute.closed', 'lost', 'lost'],
+    ['charge.dispute.closed', 'won', 'won'],
+    ['charge.dispute.created', 'lost', 'lost'],
+  ])('%s with the status %s tells by its status that it is %s', (type, status, dispute) => {
+    const body = event(type, { object: 'dispute', status, payment_intent: INTENT_ID });
+    expect(readSigned(body)).toMatchObject({ subjects: [{ reference: INTENT_ID, dispute }] });
+  });
+});
+
+describe('a notification of the fake', () => {
+  let stripe: StripeUnderTest;
+  beforeAll(async () => {
+    stripe = await openStripe();
+  });
+  afterAll(() => stripe.close());
+
+  it('names the transaction whose payment it is about', async () => {
+    const { attempt: made } = await paid(stripe);
+    const { body, signature } = stripe.fake.notification('payment_intent.succeeded', stripe.intent());
+    const notification = { header: () => signature, query: '', body: Buffer.from(body) };
+    expect(await stripe.connection.readNotification?.(notification, stripe.fake.nowMs())).toMatchObject({
+      kind: 'about',
+      subjects: [{ transactionId: made.transactionId, reference: stripe.intent().id }],
+    });
+  });
+});
