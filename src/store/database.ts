@@ -40,6 +40,13 @@ export type Database = {
    */
   transaction<T>(work: (run: Run) => Promise<T>, timeoutMs?: number): Promise<T>;
   /**
+   * Runs statements on a connection of their own, each outside a transaction, as some statements demand. The connection is
+   * closed afterwards, and with it goes all that belongs to its session.
+   *
+   * @param timeoutMs how long each statement may take.
+   */
+  session<T>(work: (run: Run) => Promise<T>, timeoutMs: number): Promise<T>;
+  /**
    * Refuses a database that acknowledges a commit before it is on the disk.
    *
    * @param allowUnsafe takes it all the same.
@@ -157,6 +164,16 @@ export function openDatabase(options: DatabaseOptions): Database {
         throw error;
       }
     },
+    session: async (work, timeoutMs) => {
+      const client = await connect();
+      try {
+        const run = runner(client, timeoutMs);
+        await run(`SET statement_timeout = ${timeoutMs}`);
+        return await work(run);
+      } finally {
+        client.release(true);
+      }
+    },
     assertDurable: async (allowUnsafe) => {
       const { rows } = await query<{ name: string; value: string | null }>(DURABILITY);
       const off = rows.filter((row) => row.value === 'off').map((row) => row.name);
@@ -173,16 +190,19 @@ async function inTransaction<T>(
   work: (run: Run) => Promise<T>,
   timeoutMs: number,
 ): Promise<T> {
-  // node-postgres reads query_timeout from a query too; its types do not say so.
-  const clientTimeout = { query_timeout: timeoutMs + CLIENT_TIMEOUT_MARGIN_MS };
-  const run: Run = (text, values) =>
-    client.query({ text, ...(values && { values: [...values] }), ...clientTimeout });
+  const run = runner(client, timeoutMs);
   await run(`BEGIN; SET LOCAL statement_timeout = ${timeoutMs}`);
   const result = await work(run);
   const { command } = await run('COMMIT');
   if (command !== 'COMMIT')
     throw new Error('the transaction was rolled back, because a statement in it had failed');
   return result;
+}
+
+function runner(client: pg.PoolClient, timeoutMs: number): Run {
+  // node-postgres reads query_timeout from a query too; its types do not say so.
+  const clientTimeout = { query_timeout: timeoutMs + CLIENT_TIMEOUT_MARGIN_MS };
+  return (text, values) => client.query({ text, ...(values && { values: [...values] }), ...clientTimeout });
 }
 
 /**

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database, Run } from './database.ts';
 
 type Migration = {
@@ -19,11 +20,20 @@ export class MigrationError extends Error {
 const FILE = /^(\d{4})_([a-z0-9_]+)\.sql$/;
 /** Any fixed number: what replicas that start together wait for each other on. */
 const LOCK_KEY = '7021990411503221';
-/** How long another replica's migration is waited for. */
-const LOCK_WAIT_MS = 60_000;
+/** How long another replica's migration is waited for; it may be building an index on a large table. */
+const LOCK_WAIT_MS = 600_000;
+const LOCK_POLL_MS = 100;
 /** How long a migration waits for a table: while it waits, everyone else who wants the table waits behind it. */
 const TABLE_WAIT_MS = 5_000;
 const STATEMENT_TIMEOUT_MS = 600_000;
+/** How long one index may take that is built while payments go on. */
+const CONCURRENT_TIMEOUT_MS = 6 * 3_600_000;
+
+/** The first line of a file whose statements run one by one, each outside a transaction. */
+const CONCURRENTLY = '-- migrate: concurrently';
+/** What such a file may hold. Each can be repeated, so that a run that broke off is made good by the next. */
+const CONCURRENT_STATEMENT =
+  /^CREATE (?:UNIQUE )?INDEX CONCURRENTLY IF NOT EXISTS (\w+) ON |^DROP INDEX CONCURRENTLY IF EXISTS (\w+)$/;
 
 const CREATE_TABLE = `
   CREATE TABLE IF NOT EXISTS schema_migration (
@@ -35,10 +45,12 @@ const CREATE_TABLE = `
 
 /**
  * Brings the schema up to date: runs the `NNNN_name.sql` files of a directory that have not been run yet, in order, each
- * in a transaction with its row in schema_migration. Replicas may do it at the same time.
+ * in a transaction with its row in schema_migration. A file whose first line is `-- migrate: concurrently` builds and
+ * drops indexes only, one by one and outside a transaction, while the table is read and written; if it breaks off, the
+ * next run repeats it. Replicas may migrate at the same time.
  *
  * @returns the names of the files that were run.
- * @throws MigrationError when a file that was run is changed or gone, or when a number is missing.
+ * @throws MigrationError when a file that was run is changed or gone, when a number is missing, or when a file fails.
  */
 export async function migrate(database: Database, directory: string): Promise<string[]> {
   const migrations = readMigrations(directory);
@@ -48,7 +60,10 @@ export async function migrate(database: Database, directory: string): Promise<st
   });
   const done: string[] = [];
   for (const migration of migrations) {
-    if (await locked(database, (run) => applyOnce(run, migration))) done.push(fileName(migration));
+    const apply = isConcurrent(migration)
+      ? lockedSession(database, (run) => applyOnce(run, migration, runConcurrently))
+      : locked(database, (run) => applyOnce(run, migration, (run, { text }) => run(text)));
+    if (await apply) done.push(fileName(migration));
   }
   return done;
 }
@@ -56,14 +71,71 @@ export async function migrate(database: Database, directory: string): Promise<st
 /** A transaction that no other replica's runs beside. The lock goes with it, so that nothing can leave it behind. */
 function locked<T>(database: Database, work: (run: Run) => Promise<T>): Promise<T> {
   return database.transaction(async (run) => {
-    await run(`SET LOCAL lock_timeout = ${LOCK_WAIT_MS}`);
-    await run(`SELECT pg_advisory_xact_lock(${LOCK_KEY})`);
+    await awaitLock(run, 'pg_try_advisory_xact_lock');
     await run(`SET LOCAL lock_timeout = ${TABLE_WAIT_MS}`);
     return work(run);
   }, STATEMENT_TIMEOUT_MS);
 }
 
-async function applyOnce(run: Run, migration: Migration): Promise<boolean> {
+/** The same without a transaction; the lock goes with the connection. */
+function lockedSession<T>(database: Database, work: (run: Run) => Promise<T>): Promise<T> {
+  return database.session(async (run) => {
+    await awaitLock(run, 'pg_try_advisory_lock');
+    return work(run);
+  }, CONCURRENT_TIMEOUT_MS);
+}
+
+// Asked for again and again: a statement that waited would hold a snapshot, which a concurrent build of an index waits
+// for in turn.
+async function awaitLock(run: Run, tryLock: string): Promise<void> {
+  const deadline = performance.now() + LOCK_WAIT_MS;
+  for (;;) {
+    const { rows } = await run<{ locked: boolean }>(`SELECT ${tryLock}(${LOCK_KEY}) AS locked`);
+    if (rows[0]?.locked) return;
+    if (performance.now() > deadline) {
+      throw new MigrationError(
+        'another replica is still migrating the database: wait for it, then start again',
+      );
+    }
+    await sleep(LOCK_POLL_MS);
+  }
+}
+
+function isConcurrent({ text }: Migration): boolean {
+  return text.split('\n', 1)[0] === CONCURRENTLY;
+}
+
+/** Runs the statements one by one. An index that a broken run left behind unfinished is built anew. */
+async function runConcurrently(run: Run, { text }: Migration): Promise<void> {
+  for (const statement of statementsOf(text)) {
+    const built = CONCURRENT_STATEMENT.exec(statement)?.[1];
+    if (built !== undefined) await dropUnfinished(run, built);
+    await run(statement);
+  }
+}
+
+const UNFINISHED = `
+  SELECT FROM pg_index WHERE indexrelid = to_regclass($1) AND NOT (indisvalid AND indisready)`;
+
+async function dropUnfinished(run: Run, index: string): Promise<void> {
+  const { rowCount } = await run(UNFINISHED, [index]);
+  if (rowCount) await run(`DROP INDEX CONCURRENTLY IF EXISTS ${index}`);
+}
+
+/** The statements of a file without quoted semicolons: this kind has none. */
+function statementsOf(text: string): string[] {
+  return text
+    .replaceAll(/--.*$/gm, '')
+    .split(';')
+    .map((statement) => statement.trim().replaceAll(/\s+/g, ' '))
+    .filter((statement) => statement !== '');
+}
+
+async function applyOnce(
+  run: Run,
+  migration: Migration,
+  apply: (run: Run, migration: Migration) => Promise<unknown>,
+): Promise<boolean> {
   const applied = await readApplied(run);
   // Another replica, perhaps of another release, may have run it since we looked.
   refuseMismatch(
@@ -72,7 +144,7 @@ async function applyOnce(run: Run, migration: Migration): Promise<boolean> {
   );
   if (applied.some((row) => row.version === migration.version)) return false;
   try {
-    await run(migration.text);
+    await apply(run, migration);
   } catch (cause) {
     throw new MigrationError(`migration ${fileName(migration)} failed: ${(cause as Error).message}`, {
       cause,
@@ -109,7 +181,15 @@ function readMigrations(directory: string): Migration[] {
     }
     const text = readFileSync(join(directory, file), 'utf8');
     const sha256 = createHash('sha256').update(text).digest('hex');
-    return { version, name: match[2] ?? '', text, sha256 };
+    const migration = { version, name: match[2] ?? '', text, sha256 };
+    const foreign =
+      isConcurrent(migration) && statementsOf(text).find((one) => !CONCURRENT_STATEMENT.test(one));
+    if (foreign) {
+      throw new MigrationError(
+        `migration ${file} may only hold CREATE INDEX CONCURRENTLY IF NOT EXISTS and DROP INDEX CONCURRENTLY IF EXISTS, not: ${foreign}`,
+      );
+    }
+    return migration;
   });
 }
 

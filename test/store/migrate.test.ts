@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { type Database, openDatabase } from '#src/store/database.ts';
 import { MigrationError, migrate } from '#src/store/migrate.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
@@ -93,6 +93,80 @@ it('gives up on a table that someone else holds, instead of having all others wa
   }, 20_000);
   expect(await migrate(database, directory)).toEqual(['0002_second.sql']);
 });
+
+const BUILD = `-- migrate: concurrently
+-- A comment; with a semicolon.
+CREATE UNIQUE INDEX CONCURRENTLY IF NOT EXISTS item_id
+  ON item (id);
+CREATE INDEX CONCURRENTLY IF NOT EXISTS item_name ON item (name);`;
+
+it('builds indexes outside a transaction, once, although four replicas start together and a writer holds the table for a while', async () => {
+  write('0001_first.sql', 'CREATE TABLE item (id int, name text); INSERT INTO item VALUES (1)');
+  await migrate(database, directory);
+  write('0002_second.sql', BUILD);
+  write('0003_third.sql', 'ALTER TABLE item ADD CONSTRAINT item_pkey PRIMARY KEY USING INDEX item_id');
+  const writer = openDatabase({ url: test.url, maxConnections: 1, log: pino({ level: 'silent' }) });
+  const written = Promise.withResolvers<void>();
+  const building = writer.transaction(async (run) => {
+    await run('INSERT INTO item VALUES (2)');
+    written.resolve();
+    // A build waits for transactions that were there before it, and holds nobody up meanwhile.
+    await untilBuilding();
+    await database.query({ name: 'insert', text: 'INSERT INTO item VALUES (3)' });
+  });
+  await written.promise;
+  const replicas = [1, 2, 3, 4].map(() =>
+    openDatabase({ url: test.url, maxConnections: 2, log: pino({ level: 'silent' }) }),
+  );
+  const done = await Promise.all([...replicas.map((replica) => migrate(replica, directory)), building]);
+  await Promise.all([writer, ...replicas].map((one) => one.close()));
+  expect(done.flat().filter(Boolean).sort()).toEqual(['0002_second.sql', '0003_third.sql']);
+  expect(
+    await select(
+      "SELECT indexrelid::regclass::text AS name, indisprimary, indisvalid FROM pg_index WHERE indrelid = 'item'::regclass ORDER BY 1",
+    ),
+  ).toEqual([
+    { name: 'item_name', indisprimary: false, indisvalid: true },
+    { name: 'item_pkey', indisprimary: true, indisvalid: true },
+  ]);
+});
+
+it('builds an index anew that a failed run left unfinished, and keeps those that were finished', async () => {
+  write('0001_first.sql', 'CREATE TABLE item (id int, name text); INSERT INTO item VALUES (1), (1)');
+  const swapped = BUILD.split('\n').toReversed().slice(0, 1).concat(BUILD.split('\n').slice(2, 4));
+  write('0002_second.sql', ['-- migrate: concurrently', ...swapped].join('\n'));
+  await expect(migrate(database, directory)).rejects.toThrow(/0002_second\.sql failed/);
+  const indexes =
+    "SELECT indexrelid::regclass::text AS name, indexrelid, indisvalid FROM pg_index WHERE indrelid = 'item'::regclass ORDER BY 1";
+  const before = (await select(indexes)) as { indexrelid: number }[];
+  expect(before).toMatchObject([
+    { name: 'item_id', indisvalid: false },
+    { name: 'item_name', indisvalid: true },
+  ]);
+  await select('DELETE FROM item');
+  expect(await migrate(database, directory)).toEqual(['0002_second.sql']);
+  expect(await select(indexes)).toMatchObject([
+    { name: 'item_id', indisvalid: true },
+    { name: 'item_name', indisvalid: true, indexrelid: before[1]?.indexrelid },
+  ]);
+});
+
+it('refuses a file that is to run outside a transaction and holds what cannot be repeated', async () => {
+  write('0001_first.sql', '-- migrate: concurrently\nCREATE INDEX CONCURRENTLY item_id ON item (id);');
+  await expectRefusal(/0001_first\.sql may only hold .* not: CREATE INDEX CONCURRENTLY item_id/);
+});
+
+async function untilBuilding(): Promise<void> {
+  await vi.waitFor(
+    async () =>
+      expect(
+        await select(
+          "SELECT 1 AS one FROM pg_stat_progress_create_index WHERE datname = current_database() AND phase LIKE 'waiting%'",
+        ),
+      ).toEqual([{ one: 1 }]),
+    { timeout: 10_000 },
+  );
+}
 
 function write(name: string, text: string): void {
   writeFileSync(join(directory, name), text);
