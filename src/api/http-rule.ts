@@ -11,6 +11,8 @@ export type HttpBinding = {
   readonly variables: readonly FieldPath[];
   /** What the body is: '*' for the request, the name of a field of it, or '' for none. */
   readonly body: string;
+  /** The field of the response that is the body; undefined when the body is all of it. */
+  readonly responseBody: DescField | undefined;
 };
 
 /** A field of a message or of the messages within, as the fields from the outermost to itself. */
@@ -33,11 +35,15 @@ export function httpBindings(method: DescMethod): HttpBinding[] {
 const VERBS = { get: 'GET', put: 'PUT', post: 'POST', delete: 'DELETE', patch: 'PATCH' } as const;
 
 function readRule({ pattern, body, responseBody }: HttpRule, method: DescMethod): HttpBinding {
-  if (pattern.case === undefined || pattern.case === 'custom' || responseBody !== '') {
+  if (pattern.case === undefined || pattern.case === 'custom') {
     throw new Error(`${method}: this kind of google.api.http rule is not supported`);
   }
   if (body !== '' && body !== '*' && fieldPath(method.input, body)?.length !== 1) {
     throw new Error(`${method}: the request has no field "${body}" to be the body`);
+  }
+  const responseField = method.output.fields.find(({ name }) => name === responseBody);
+  if (responseBody !== '' && (!responseField || responseField.oneof)) {
+    throw new Error(`${method}: the response has no field "${responseBody}" to be the body`);
   }
   const variables: FieldPath[] = [];
   const segments = pattern.value.split('/').map((segment, i) => {
@@ -51,7 +57,8 @@ function readRule({ pattern, body, responseBody }: HttpRule, method: DescMethod)
     }
     return `:p${variables.push(variable) - 1}`;
   });
-  return { verb: VERBS[pattern.case], url: segments.join('/'), variables, body };
+  const url = segments.join('/');
+  return { verb: VERBS[pattern.case], url, variables, body, responseBody: responseField };
 }
 
 /** Finds a field by its dotted path of .proto names; undefined when there is none. */

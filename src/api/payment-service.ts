@@ -1,13 +1,17 @@
+import { create } from '@bufbuild/protobuf';
 import {
   CancelOrRefundPaymentRequestSchema,
   CancelPaymentRequestSchema,
   CapturePaymentRequestSchema,
+  ListPaymentsRequestSchema,
+  ListPaymentsResponseSchema,
   type PaymentService,
   RefundPaymentRequestSchema,
 } from '#gen/payments/v1/payment_service_pb.js';
 import type { OperationDeps } from '#src/payments/claim-operation.ts';
 import { type Caller, createPayment, type PaymentDeps } from '#src/payments/create-payment.ts';
 import { getPayment } from '#src/payments/get-payment.ts';
+import { type ListDeps, listPayments } from '#src/payments/list-payments.ts';
 import type { OperatedPaymentResponse } from '#src/payments/operate-payment.ts';
 import {
   cancelOrRefundPayment,
@@ -18,6 +22,7 @@ import {
 import { requireValid, requireValidOf } from './require-valid.ts';
 import type { ServiceHandlers } from './rest.ts';
 
+const validList = requireValidOf(ListPaymentsRequestSchema);
 const validCapture = requireValidOf(CapturePaymentRequestSchema);
 const validCancel = requireValidOf(CancelPaymentRequestSchema);
 const validRefund = requireValidOf(RefundPaymentRequestSchema);
@@ -27,7 +32,7 @@ const validCancelOrRefund = requireValidOf(CancelOrRefundPaymentRequestSchema);
 export type PaymentHandlers = ServiceHandlers<typeof PaymentService, Caller>;
 
 /** The handlers of payments.v1.PaymentService, the same for every protocol. */
-export function paymentService(deps: PaymentDeps & OperationDeps): PaymentHandlers {
+export function paymentService(deps: PaymentDeps & OperationDeps & ListDeps): PaymentHandlers {
   return {
     async createPayment(request, caller) {
       requireValid(request);
@@ -36,6 +41,10 @@ export function paymentService(deps: PaymentDeps & OperationDeps): PaymentHandle
     },
     async getPayment({ id }, caller) {
       return { message: await getPayment(deps, id, caller) };
+    },
+    async listPayments(request, caller) {
+      const page = await listPayments(deps, validList(request), caller);
+      return { message: create(ListPaymentsResponseSchema, page) };
     },
     async capturePayment(request, caller) {
       return responseOf(await capturePayment(deps, validCapture(request), caller));

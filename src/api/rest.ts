@@ -5,9 +5,10 @@ import { ServiceError } from '#src/service-error.ts';
 import { canonicalize } from '#src/wire/canonical-message.ts';
 import { parseJson } from '#src/wire/parse-json.ts';
 import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
-import { jsonEncoder } from '#src/wire/wire-json-encode.ts';
+import { jsonEncoder, jsonFieldEncoder } from '#src/wire/wire-json-encode.ts';
 import { BODY_LIMIT_BYTES, expand } from './expand.ts';
 import { type HttpBinding, httpBindings } from './http-rule.ts';
+import { nextPageLink } from './next-page-link.ts';
 import { requestJson } from './rest-request.ts';
 
 /** What a handler answers, whatever the protocol. */
@@ -80,7 +81,8 @@ function addRoute<Call>(
 ): void {
   const { binding, input, handle, openCall } = route;
   const decode = jsonDecoder(input);
-  const encode = jsonEncoder(route.output);
+  const { responseBody } = binding;
+  const encode = responseBody ? jsonFieldEncoder(responseBody) : jsonEncoder(route.output);
   const calls = new WeakMap<FastifyRequest, Call>();
   app.route({
     method: binding.verb,
@@ -94,6 +96,8 @@ function addRoute<Call>(
       const answer = await handle(message, calls.get(request) as Call);
       reply.headers({ ...answer.headers, 'content-type': 'application/json' });
       if (route.output.typeName === EmptySchema.typeName) return reply.code(204).send();
+      const link = responseBody && nextPageLink(route.output, answer.message, request.url);
+      if (link !== undefined) reply.header('link', link);
       if (answer.created !== undefined) reply.code(201).header('location', answer.created);
       // As bytes, since Fastify gives the media type of a text a charset, which JSON's has not (RFC 8259).
       return reply.send(answer.json ?? Buffer.from(encode(answer.message)));

@@ -23,6 +23,7 @@ import type { Database } from '#src/store/database.ts';
 import type { Claim } from '#src/store/payments.ts';
 import { findStoredObjects, type StoredObjects, type VaultedToken } from '#src/store/stored-objects.ts';
 import { type CardVault, VaultKeyMissingError } from '#src/vault/card-vault.ts';
+import { timestampText } from '#src/wire/wire-json-encode.ts';
 import type { BinTable } from './bin-table.ts';
 import { cardData, cardFingerprint } from './card.ts';
 import { lacksOf, notOffered } from './connection-lacks.ts';
@@ -140,6 +141,8 @@ export async function preparePayment(
       paymentId: attempt.paymentId,
       status: Payment_Status[WAITING.payment],
       record: encodeRecord(record),
+      merchantOrderId: record.merchantOrderId,
+      createdAt: timestampText(createdAt),
       transactionId: attempt.transactionId,
       transactionStatus: Transaction_Status[WAITING.transaction],
       connectionId: first.id,

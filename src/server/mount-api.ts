@@ -25,6 +25,7 @@ import type { createMetrics } from '#src/observe/metrics.ts';
 import { observeAuthentication } from '#src/observe/observe.ts';
 import type { OperationDeps } from '#src/payments/claim-operation.ts';
 import type { Caller, PaymentDeps } from '#src/payments/create-payment.ts';
+import type { ListDeps } from '#src/payments/list-payments.ts';
 import { findAccountKeys } from '#src/store/accounts.ts';
 import type { Database } from '#src/store/database.ts';
 import { checkWritable } from '#src/store/payments.ts';
@@ -35,7 +36,7 @@ import type { ManageDeps } from '#src/webhooks/manage-webhooks.ts';
 export type Api = {
   readonly config: Config;
   readonly admission: Admission;
-  readonly deps: PaymentDeps & OperationDeps;
+  readonly deps: PaymentDeps & OperationDeps & ListDeps;
   readonly webhooks: ManageDeps;
   readonly opened: OperatorDeps['opened'];
   readonly metrics: ReturnType<typeof createMetrics>;

@@ -27,8 +27,10 @@ import {
 } from '#src/observe/observe.ts';
 import { observeNotifications, observeOpenOutcomes, observeRecovery } from '#src/observe/observe-recovery.ts';
 import { createTracing, NO_TRACING } from '#src/observe/tracing.ts';
+import { startBackfill } from '#src/payments/backfill-payments.ts';
 import type { OperationDeps } from '#src/payments/claim-operation.ts';
 import type { PaymentDeps } from '#src/payments/create-payment.ts';
+import type { ListDeps } from '#src/payments/list-payments.ts';
 import {
   type OpenOutcomesWatch,
   type UnaskableOutcomes,
@@ -91,15 +93,14 @@ export async function createServer(options: ServerOptions): Promise<Server> {
   let closing: Promise<unknown> = Promise.resolve();
   const opened = () => open ?? notOpen();
 
-  const { requestHashKey, fingerprintKey, identityKey, sandboxApiKey } = hashKeys(options.keys.hashKey);
+  const { identityKey, sandboxApiKey, ...keys } = hashKeys(options.keys.hashKey);
   let address = '';
   const admission = createAdmission(config, (limit) => metrics.refusals.inc({ limit }));
   const observer = observePayments(metrics, tracing, log);
-  const deps: PaymentDeps & OperationDeps = {
+  const deps: PaymentDeps & OperationDeps & ListDeps = {
     database,
     vault: observeVault(cardVault(options.keys.vaultKeys), log),
-    requestHashKey,
-    fingerprintKey,
+    ...keys,
     catalogue: opened,
     connections: () => opened().reachable,
     now: systemClock(),
@@ -172,6 +173,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     ? await mountSandbox(app, { ...options, address: () => address, apiKey: sandboxApiKey })
     : undefined;
   let stopRecovery: (() => Promise<void>) | undefined;
+  let stopBackfill: (() => Promise<void>) | undefined;
   let openOutcomes: OpenOutcomesWatch | undefined;
   let unaskable: readonly UnaskableOutcomes[] = [];
 
@@ -213,6 +215,9 @@ export async function createServer(options: ServerOptions): Promise<Server> {
         { ...followUps, processed: notifications },
         { intervalMs: config.recoveryIntervalMs },
       );
+      stopBackfill = startBackfill(database, {
+        onError: (err) => log.warn({ err }, 'filling in what the release before did not write failed'),
+      });
       openOutcomes = watchOpenOutcomes({
         ...deps,
         openOutcomes: observeOpenOutcomes(metrics, log),
@@ -243,7 +248,8 @@ export async function createServer(options: ServerOptions): Promise<Server> {
       clearInterval(probing);
       // Who left before the answer is not waited for by the listener, but what was begun for them is finished.
       await Promise.allSettled(inFlight);
-      await Promise.all([stopRecovery?.(), processing?.stop(), openOutcomes?.stop(), webhooks?.stop()]);
+      await Promise.all([stopRecovery?.(), stopBackfill?.()]);
+      await Promise.all([processing?.stop(), openOutcomes?.stop(), webhooks?.stop()]);
       await closing;
       await open?.close();
       await sandbox?.close();

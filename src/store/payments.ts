@@ -11,6 +11,9 @@ export type Claim = {
   readonly requestShape: Uint8Array;
   readonly status: string;
   readonly record: Uint8Array;
+  readonly merchantOrderId: string;
+  /** The record's, such as 2026-01-31T09:08:07.000001Z: payments are listed by it. */
+  readonly createdAt: string;
   readonly transactionId: string;
   readonly transactionStatus: string;
   readonly connectionId: string;
@@ -82,8 +85,9 @@ type KeyHolderRow = {
 
 const CLAIM_PAYMENT = `
   claimed AS (
-    INSERT INTO payment (id, account_id, idempotency_key, request_hash, status, record, request_shape)
-    VALUES ($1, $2, $3, $4, $5, $6, $16)
+    INSERT INTO payment 
+      (id, account_id, idempotency_key, request_hash, status, record, request_shape, merchant_order_id, created_at)
+    VALUES ($1, $2, $3, $4, $5, $6, $16, $17, $18)
     ON CONFLICT (account_id, idempotency_key) DO NOTHING
     RETURNING id
   ), attempt AS (
@@ -95,7 +99,7 @@ const CLAIM_PAYMENT = `
 
 const CLAIM_CARD = `, waiting_card AS (
     INSERT INTO vaulted_token (id, account_id, type, card, card_number, active)
-    SELECT $14::uuid, $2, $17, $18, $19, false FROM claimed
+    SELECT $14::uuid, $2, $19, $20, $21, false FROM claimed
   )`;
 
 const CLAIM = { name: 'claim', text: `WITH ${CLAIM_PAYMENT} SELECT id FROM claimed` };
@@ -178,6 +182,8 @@ export async function claimPayment(database: Database, claim: Claim): Promise<bo
     claim.vault?.token ?? null,
     claim.connectionIdentity,
     claim.requestShape,
+    claim.merchantOrderId,
+    claim.createdAt,
   ];
   const { vault } = claim;
   if (vault) values.push(vault.type, vault.card, vault.cardNumber);

@@ -50,6 +50,8 @@ function createStored(file: string): StoredKeys {
 export type HashKeys = {
   readonly requestHashKey: Uint8Array;
   readonly fingerprintKey: Uint8Array;
+  /** What page tokens are authenticated with. */
+  readonly pageTokenKey: Uint8Array;
   /** What credentials are digested with that name a connection's account. */
   readonly identityKey: Uint8Array;
   /** The API key of the mounted sandbox provider, where the environment gives none: the same after every start. */
@@ -62,6 +64,7 @@ export function hashKeys(key: Uint8Array): HashKeys {
   return {
     requestHashKey: derive('request hash'),
     fingerprintKey: derive('card fingerprint'),
+    pageTokenKey: derive('page token'),
     identityKey: derive('connection identity'),
     sandboxApiKey: Buffer.from(derive('sandbox api key')).toString('hex'),
   };

@@ -34,6 +34,18 @@ export function jsonEncoder<Desc extends DescMessage>(schema: Desc): (message: M
   return (message) => append('', message);
 }
 
+/**
+ * The writer of one field's REST JSON, without its name: what `jsonEncoder` writes for it in its message.
+ *
+ * @param field belongs to no oneof.
+ * @throws Error for a field that has no form here.
+ */
+export function jsonFieldEncoder(field: DescField): (message: Message) => string {
+  const append = fieldAppender(field, '');
+  const nameLength = JSON.stringify(field.name).length + 1;
+  return (message) => append('', message as unknown as Members).slice(nameLength);
+}
+
 const appenders = new WeakMap<DescMessage, Append>();
 
 function messageAppender(desc: DescMessage): Append {
@@ -196,7 +208,7 @@ function wellKnownAppender(desc: DescMessage): Append | undefined {
     case 'google.type.Decimal':
       return (text, decimal) => text + writeDecimal(decimal as Decimal);
     case 'google.protobuf.Timestamp':
-      return (text, timestamp) => text + writeTimestamp(timestamp as Timestamp);
+      return (text, timestamp) => `${text}"${timestampText(timestamp as Timestamp)}"`;
     case 'google.protobuf.Struct':
       return (text, object) => text + JSON.stringify(object);
     case 'google.protobuf.Value':
@@ -225,7 +237,8 @@ const LAST_SECOND = 253_402_300_799;
 let lastSecond = 0;
 let lastText = '1970-01-01T00:00:00';
 
-function writeTimestamp(timestamp: Timestamp): string {
+/** A timestamp with six fractional digits and `Z`. @throws Error for one out of range: our bug. */
+export function timestampText(timestamp: Timestamp): string {
   const second = Number(timestamp.seconds);
   if (second !== lastSecond) {
     if (second < FIRST_SECOND || second > LAST_SECOND)
@@ -234,5 +247,5 @@ function writeTimestamp(timestamp: Timestamp): string {
     lastSecond = second;
   }
   const micros = Math.trunc(timestamp.nanos / 1000);
-  return `"${lastText}.${String(micros).padStart(6, '0')}Z"`;
+  return `${lastText}.${String(micros).padStart(6, '0')}Z`;
 }

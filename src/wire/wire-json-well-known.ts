@@ -1,5 +1,5 @@
 import { create, type DescMessage, fromJson, type JsonValue } from '@bufbuild/protobuf';
-import { ListValueSchema, TimestampSchema, ValueSchema } from '@bufbuild/protobuf/wkt';
+import { ListValueSchema, type Timestamp, TimestampSchema, ValueSchema } from '@bufbuild/protobuf/wkt';
 import { DecimalSchema } from '#gen/google/type/decimal_pb.js';
 import { canonicalDecimal } from './canonical-decimal.ts';
 import { MAX_FREE_VALUES, TOO_MANY_FREE_VALUES } from './list-limits.ts';
@@ -62,15 +62,21 @@ const LAST_MS = Date.parse('9999-12-31T23:59:59Z');
 
 function readTimestamp(json: unknown, faults: Faults): unknown {
   if (typeof json !== 'string') return noteFault(faults, 'INVALID_TYPE', 'must be a string');
+  const timestamp = parseTimestamp(json);
+  return (
+    timestamp ?? noteFault(faults, 'INVALID_FORMAT', 'must be a timestamp as 2026-01-31T09:08:07Z (RFC 3339)')
+  );
+}
+
+/** Reads a time as RFC 3339 writes it, or as databases do; undefined when it is none. */
+export function parseTimestamp(text: string): Timestamp | undefined {
   const [, local = '', day, fraction = '', sign, hours = '0', minutes = '0'] =
-    RFC_3339.exec(json.replace(DATE_SPACE_TIME, '$1T$2Z')) ?? [];
+    RFC_3339.exec(text.replace(DATE_SPACE_TIME, '$1T$2Z')) ?? [];
   const localMs = Date.parse(`${local}Z`);
   const offsetMs = (Number(hours) * 60 + Number(minutes)) * 60_000;
   const ms = sign === '-' ? localMs + offsetMs : localMs - offsetMs;
   // Date.parse takes a 30th of February for the 2nd of March. Beware: comparing with NaN is false.
-  if (!(ms >= FIRST_MS && ms <= LAST_MS) || new Date(localMs).getUTCDate() !== Number(day)) {
-    return noteFault(faults, 'INVALID_FORMAT', 'must be a timestamp as 2026-01-31T09:08:07Z (RFC 3339)');
-  }
+  if (!(ms >= FIRST_MS && ms <= LAST_MS) || new Date(localMs).getUTCDate() !== Number(day)) return undefined;
   return create(TimestampSchema, { seconds: BigInt(ms / 1000), nanos: Number(fraction.padEnd(9, '0')) });
 }
 

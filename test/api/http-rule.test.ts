@@ -41,6 +41,7 @@ function libraryService(rules: Readonly<Record<string, Rule>>): DescService {
           { name: 'id', number: 1, type: STRING, label: OPTIONAL },
           { name: 'page_count', number: 2, type: INT32, label: OPTIONAL },
           { name: 'lent', number: 3, type: BOOL, label: OPTIONAL },
+          { name: 'next_page_token', number: 6, type: STRING, label: OPTIONAL },
           { name: 'tags', number: 4, type: STRING, label: REPEATED },
           { name: 'shelf', number: 5, type: MESSAGE, typeName: '.library.Shelf', label: OPTIONAL },
         ],
@@ -83,6 +84,9 @@ describe('restRoutes for other annotations', () => {
       body: 'shelf',
       additionalBindings: [{ pattern: { case: 'post', value: '/v1/books' }, body: '*' }],
     },
+    ListTags: { pattern: { case: 'get', value: '/v1/tags' }, responseBody: 'tags' },
+    GetShelf: { pattern: { case: 'get', value: '/v1/shelf' }, responseBody: 'shelf' },
+    CountPages: { pattern: { case: 'get', value: '/v1/pages' }, responseBody: 'page_count' },
     DropBook: { pattern: { case: 'delete', value: '/v1/books/{id}' } },
   });
   let app: FastifyInstance;
@@ -111,6 +115,7 @@ describe('restRoutes for other annotations', () => {
     lent: false,
     tags: [],
     shelf: null,
+    next_page_token: '',
     ...members,
   });
 
@@ -159,6 +164,25 @@ describe('restRoutes for other annotations', () => {
     expect((await call('DELETE', '/v1/books/d')).body).toEqual(book({ id: 'd' }));
   });
 
+  it('answers with the one field that the annotation names, empty or not', async () => {
+    expect((await call('GET', '/v1/tags?tags=a&tags=b')).body).toEqual(['a', 'b']);
+    expect((await call('GET', '/v1/tags')).body).toEqual([]);
+    expect((await call('GET', '/v1/shelf?shelf.number=5')).body).toEqual({ room: '', number: 5 });
+    expect((await call('GET', '/v1/shelf')).body).toBeNull();
+    expect((await call('GET', '/v1/pages?page_count=3')).body).toBe(3);
+  });
+
+  it('refers to the next page in a Link header that keeps the query, where the body is a field of the response', async () => {
+    const url = '/v1/tags?tags=a%26b&id=%E2%82%AC%3E&next_page_token=n%3E%222&page_token=old';
+    const { headers, body } = await call('GET', url);
+    expect(body).toEqual(['a&b']);
+    expect(headers.link).toBe(
+      '</v1/tags?tags=a%26b&id=%E2%82%AC%3E&next_page_token=n%3E%222&page_token=n%3E%222>; rel="next"',
+    );
+    expect((await call('GET', '/v1/tags?tags=a')).headers.link).toBeUndefined();
+    expect((await call('GET', '/v1/books/b?next_page_token=n')).headers.link).toBeUndefined();
+  });
+
   it('allows on a path what all its rpcs allow, and HEAD with GET', async () => {
     const { status, headers } = await call('POST', '/v1/books/1');
     expect([status, headers.allow]).toEqual([405, 'GET, PATCH, DELETE, HEAD']);
@@ -174,7 +198,8 @@ describe('restRoutes for other annotations', () => {
     ['a variable that is a list', { pattern: { case: 'get', value: '/v1/books/{tags}' } }],
     ['a path without a slash at its start', { pattern: { case: 'get', value: 'v1/books' } }],
     ['a body that is no field', { pattern: { case: 'post', value: '/v1/books' }, body: 'isbn' }],
-    ['a field as response body', { pattern: { case: 'get', value: '/v1/books' }, responseBody: 'tags' }],
+    ['a response body that is no field', { pattern: { case: 'get', value: '/v1' }, responseBody: 'isbn' }],
+    ['all as response body', { pattern: { case: 'get', value: '/v1/books' }, responseBody: '*' }],
     ['a verb of its own', { pattern: { case: 'custom', value: { kind: 'LEND', path: '/v1' } } }],
     ['no pattern', {}],
   ])('refuses to start with %s, naming the rpc', async (_name, rule) => {

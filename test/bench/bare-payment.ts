@@ -49,6 +49,8 @@ export function openBarePayments(databaseUrl: string, sampleFile: string): BareP
         accountId: ACCOUNT_ID,
         requestHash,
         requestShape: requestHash,
+        merchantOrderId: payment.idempotencyKey,
+        createdAt: new Date().toISOString(),
         status: 'PENDING',
         record: draft,
         transactionStatus: 'PENDING',

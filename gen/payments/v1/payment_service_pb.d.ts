@@ -7,9 +7,9 @@
 
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { JsonObject, Message } from "@bufbuild/protobuf";
+import type { Checkout, MetadataEntry, Payment, Payment_Status, Payment_Workflow, PaymentSchema } from "./payment_pb.js";
 import type { CustomerPayer } from "./customer_payer_pb.js";
 import type { PaymentMethodInput } from "./payment_method_pb.js";
-import type { Checkout, MetadataEntry, Payment_Workflow, PaymentSchema } from "./payment_pb.js";
 import type { AdditionalData } from "./additional_data_pb.js";
 import type { Value } from "@bufbuild/protobuf/wkt";
 import type { Decimal } from "../../google/type/decimal_pb.js";
@@ -36,6 +36,80 @@ export declare type GetPaymentRequest = Message<"payments.v1.GetPaymentRequest">
  * Use `create(GetPaymentRequestSchema)` to create a new message.
  */
 export declare const GetPaymentRequestSchema: GenMessage<GetPaymentRequest>;
+
+/**
+ * Which payments are listed: those that satisfy all that is given.
+ *
+ * @generated from message payments.v1.ListPaymentsRequest
+ */
+export declare type ListPaymentsRequest = Message<"payments.v1.ListPaymentsRequest"> & {
+  /**
+   * @generated from field: string merchant_order_id = 1;
+   */
+  merchantOrderId: string;
+
+  /**
+   * @generated from field: payments.v1.Payment.Status status = 2;
+   */
+  status: Payment_Status;
+
+  /**
+   * Created at this time or later: RFC 3339, or YYYY-MM-DD for the beginning of that day in UTC.
+   *
+   * @generated from field: string created_from = 3;
+   */
+  createdFrom: string;
+
+  /**
+   * Created at this time or earlier: RFC 3339, or YYYY-MM-DD for the end of that day in UTC.
+   *
+   * @generated from field: string created_to = 4;
+   */
+  createdTo: string;
+
+  /**
+   * How many payments a page has at most; 0 stands for 20, and more than 100 for 100.
+   *
+   * @generated from field: int32 page_size = 5;
+   */
+  pageSize: number;
+
+  /**
+   * The `next_page_token` of the page before, of a list with the same filters.
+   *
+   * @generated from field: string page_token = 6;
+   */
+  pageToken: string;
+};
+
+/**
+ * Describes the message payments.v1.ListPaymentsRequest.
+ * Use `create(ListPaymentsRequestSchema)` to create a new message.
+ */
+export declare const ListPaymentsRequestSchema: GenMessage<ListPaymentsRequest>;
+
+/**
+ * @generated from message payments.v1.ListPaymentsResponse
+ */
+export declare type ListPaymentsResponse = Message<"payments.v1.ListPaymentsResponse"> & {
+  /**
+   * @generated from field: repeated payments.v1.Payment payments = 1;
+   */
+  payments: Payment[];
+
+  /**
+   * "" on the last page.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message payments.v1.ListPaymentsResponse.
+ * Use `create(ListPaymentsResponseSchema)` to create a new message.
+ */
+export declare const ListPaymentsResponseSchema: GenMessage<ListPaymentsResponse>;
 
 /**
  * @generated from message payments.v1.CreatePaymentRequest
@@ -456,6 +530,19 @@ export declare const PaymentService: GenService<{
     methodKind: "unary";
     input: typeof GetPaymentRequestSchema;
     output: typeof PaymentSchema;
+  },
+  /**
+   * Lists the payments of the caller's account as they stand now, newest first. REST answers the array of payments alone,
+   * and refers to the next page in the header `Link: <...>; rel="next"`.
+   *
+   * No payment that was there when the first page was read is missed or listed twice, whatever is created meanwhile.
+   *
+   * @generated from rpc payments.v1.PaymentService.ListPayments
+   */
+  listPayments: {
+    methodKind: "unary";
+    input: typeof ListPaymentsRequestSchema;
+    output: typeof ListPaymentsResponseSchema;
   },
   /**
    * Captures what an authorization holds: all that is left of it, or the amount given. The answer is the payment, whose

@@ -1,0 +1,18 @@
+import type { DescMessage, Message } from '@bufbuild/protobuf';
+
+/**
+ * Makes the Link header to the next page of a list (RFC 8288), for a response whose body is the list alone: its
+ * `next_page_token` (AIP-158) would be lost.
+ *
+ * @param url the path and query string of the call; all but its page_token is kept.
+ * @returns a reference relative to the call's own; undefined on the last page, and for a response without such a field.
+ */
+export function nextPageLink(desc: DescMessage, message: Message, url: string): string | undefined {
+  const field = desc.fields.find(({ name }) => name === 'next_page_token');
+  const token = field && (message as Message & Record<string, unknown>)[field.localName];
+  if (typeof token !== 'string' || token === '') return undefined;
+  const [path = '', query] = url.split('?', 2);
+  const parameters = new URLSearchParams(query);
+  parameters.set('page_token', token);
+  return `<${path}?${parameters}>; rel="next"`;
+}

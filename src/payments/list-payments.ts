@@ -1,0 +1,85 @@
+import { create } from '@bufbuild/protobuf';
+import { type Timestamp, TimestampSchema } from '@bufbuild/protobuf/wkt';
+import { type Payment, Payment_Status } from '#gen/payments/v1/payment_pb.js';
+import type { ListPaymentsRequest } from '#gen/payments/v1/payment_service_pb.js';
+import { INVALID_CREDENTIALS_MESSAGE, invalidParameters, ServiceError } from '#src/service-error.ts';
+import type { Database } from '#src/store/database.ts';
+import { listPayments as listStored, MAX_LISTED, type PaymentFilter } from '#src/store/list-payments.ts';
+import { orUnavailable } from '#src/store/unavailable.ts';
+import { timestampText } from '#src/wire/wire-json-encode.ts';
+import { parseTimestamp } from '#src/wire/wire-json-well-known.ts';
+import { pageToken, readPageToken } from './page-token.ts';
+import { decodeRecord } from './stored-record.ts';
+
+/** What listing payments needs. */
+export type ListDeps = {
+  readonly database: Database;
+  /** What page tokens are authenticated with. */
+  readonly pageTokenKey: Uint8Array;
+};
+
+const DEFAULT_PAGE_SIZE = 20;
+// One more is read.
+const MAX_PAGE_SIZE = MAX_LISTED - 1;
+
+/**
+ * Lists payments of the caller's account as they stand, newest first.
+ *
+ * @param request satisfies the rules of its .proto.
+ * @returns a page, and the token of the next; "" on the last page.
+ * @throws ServiceError INVALID_CREDENTIALS for the public key alone; INVALID_PARAMETERS for a time that is none, and for a
+ *   page token that is malformed or of another account or filter.
+ */
+export async function listPayments(
+  deps: ListDeps,
+  request: ListPaymentsRequest,
+  caller: { readonly accountId: string; readonly secretPresented: boolean },
+): Promise<{ readonly payments: Payment[]; readonly nextPageToken: string }> {
+  if (!caller.secretPresented) throw new ServiceError('INVALID_CREDENTIALS', INVALID_CREDENTIALS_MESSAGE);
+  const filter: PaymentFilter = {
+    accountId: caller.accountId,
+    merchantOrderId: request.merchantOrderId || undefined,
+    status: request.status ? Payment_Status[request.status] : undefined,
+    from: firstTime('created_from', request.createdFrom),
+    before: timeAfter('created_to', request.createdTo),
+  };
+  const after = request.pageToken ? readPageToken(deps.pageTokenKey, filter, request.pageToken) : undefined;
+  // As AIP-158 has it, a page may be asked for that is larger than any is.
+  const size = Math.min(request.pageSize || DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE);
+  // One more than is shown tells whether another page follows.
+  const found = await orUnavailable(listStored(deps.database, filter, after, size + 1));
+  const shown = found.slice(0, size);
+  const last = shown.at(-1);
+  return {
+    payments: shown.map(({ record }) => decodeRecord(record)),
+    nextPageToken: last && found.length > size ? pageToken(deps.pageTokenKey, filter, last) : '',
+  };
+}
+
+const DATE = /^\d{4}-\d\d-\d\d$/;
+const SECONDS_A_DAY = 86_400n;
+const LAST_SECOND = 253_402_300_799n;
+
+/** The first moment of what a text names; undefined for "". */
+function firstTime(field: string, text: string): string | undefined {
+  return text === '' ? undefined : timestampText(parseTime(field, text));
+}
+
+/** The moment after what a text names: a day later for a date, else a microsecond. undefined for "" and after all times. */
+function timeAfter(field: string, text: string): string | undefined {
+  if (text === '') return undefined;
+  const time = parseTime(field, text);
+  const micros = DATE.test(text) ? 0 : Math.trunc(time.nanos / 1000) + 1;
+  const seconds = time.seconds + (DATE.test(text) ? SECONDS_A_DAY : BigInt(Math.trunc(micros / 1e6)));
+  if (seconds > LAST_SECOND) return undefined;
+  return timestampText(create(TimestampSchema, { seconds, nanos: (micros % 1e6) * 1000 }));
+}
+
+function parseTime(field: string, text: string): Timestamp {
+  // In a query string a plus sign that is not escaped stands for a space.
+  const spelled = DATE.test(text) ? `${text}T00:00:00Z` : text.replace(/(T.*) (\d\d:\d\d)$/, '$1+$2');
+  const time = parseTimestamp(spelled);
+  if (time) return time;
+  const message = 'must be a time as 2026-01-31T09:08:07Z (RFC 3339) or a date as 2026-01-31';
+  throw invalidParameters([{ field, code: 'INVALID_FORMAT', message }]);
+}

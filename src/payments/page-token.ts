@@ -1,0 +1,40 @@
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import { invalidParameters } from '#src/service-error.ts';
+import type { PagePosition } from '#src/store/list-payments.ts';
+
+const MAC_BYTES = 16;
+const POSITION = /^([0-9a-f-]{36})(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z)$/;
+
+/**
+ * Makes the token of the page after a position. Callers see no more in it than a text.
+ *
+ * @param filter what is listed, the account included: the token holds for nothing else.
+ */
+export function pageToken(key: Uint8Array, filter: object, { id, createdAt }: PagePosition): string {
+  const position = Buffer.from(id + createdAt);
+  return Buffer.concat([mac(key, filter, position), position]).toString('base64url');
+}
+
+/**
+ * Reads a token.
+ *
+ * @throws ServiceError INVALID_PARAMETERS for a text that `pageToken` has not made for this filter.
+ */
+export function readPageToken(key: Uint8Array, filter: object, token: string): PagePosition {
+  const bytes = Buffer.from(token, 'base64url');
+  const position = bytes.subarray(MAC_BYTES);
+  const [, id, createdAt] = POSITION.exec(position.toString('latin1')) ?? [];
+  // A spelling of the same bytes that is not ours is refused too: tokens are compared as texts elsewhere.
+  const isOurs =
+    bytes.toString('base64url') === token &&
+    bytes.length > MAC_BYTES &&
+    timingSafeEqual(bytes.subarray(0, MAC_BYTES), mac(key, filter, position));
+  if (isOurs && id !== undefined && createdAt !== undefined) return { id, createdAt };
+  const message = 'must be the next_page_token of a list with the same filters';
+  throw invalidParameters([{ field: 'page_token', code: 'INVALID_FORMAT', message }]);
+}
+
+function mac(key: Uint8Array, filter: object, position: Uint8Array): Buffer {
+  const hmac = createHmac('sha256', key).update(JSON.stringify(filter)).update('\0').update(position);
+  return hmac.digest().subarray(0, MAC_BYTES);
+}

@@ -1,0 +1,48 @@
+import type { Database, Run } from './database.ts';
+
+/** Names a payment; payments are gone through in the order of their names. */
+export type PaymentName = { readonly accountId: string; readonly id: string };
+
+/** Comes before all payments. */
+export const BEFORE_ALL_PAYMENTS: PaymentName = {
+  accountId: '00000000-0000-0000-0000-000000000000',
+  id: '00000000-0000-0000-0000-000000000000',
+};
+
+// What another replica is at is skipped, and so is a payment that is being written this moment: the next pass finds it.
+const FIND_WITHOUT_ORDER = `
+  SELECT account_id, id, record FROM payment
+  WHERE merchant_order_id IS NULL AND (account_id, id) > ($1::uuid, $2::uuid)
+  ORDER BY account_id, id LIMIT $3::integer FOR NO KEY UPDATE SKIP LOCKED`;
+const SET_ORDER = `
+  UPDATE payment p SET merchant_order_id = filled.merchant_order_id
+  FROM unnest($1::uuid[], $2::uuid[], $3::text[]) AS filled(account_id, id, merchant_order_id)
+  WHERE p.account_id = filled.account_id AND p.id = filled.id`;
+
+type Row = { account_id: string; id: string; record: Buffer };
+
+/**
+ * Fills in merchant_order_id of payments that a release before it inserted.
+ *
+ * @param orderOf reads it from an encoded Payment.
+ * @param after where to begin.
+ * @returns the last payment filled in; undefined when there was none.
+ */
+export function fillInOrders(
+  database: Database,
+  orderOf: (record: Uint8Array) => string,
+  after: PaymentName,
+  limit: number,
+): Promise<PaymentName | undefined> {
+  return database.transaction(async (run: Run) => {
+    const { rows } = await run<Row>(FIND_WITHOUT_ORDER, [after.accountId, after.id, limit]);
+    const last = rows.at(-1);
+    if (!last) return undefined;
+    await run(SET_ORDER, [
+      rows.map((row) => row.account_id),
+      rows.map((row) => row.id),
+      rows.map((row) => orderOf(row.record)),
+    ]);
+    return { accountId: last.account_id, id: last.id };
+  });
+}

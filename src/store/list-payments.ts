@@ -1,0 +1,72 @@
+import type { Database } from './database.ts';
+
+/** Which payments of an account are listed. Times are texts as 2026-01-31T09:08:07.000001Z. */
+export type PaymentFilter = {
+  readonly accountId: string;
+  readonly merchantOrderId: string | undefined;
+  readonly status: string | undefined;
+  /** The first time that is listed. */
+  readonly from: string | undefined;
+  /** The first time that is no longer listed. */
+  readonly before: string | undefined;
+};
+
+/** Where a page begins: after this payment. */
+export type PagePosition = { readonly createdAt: string; readonly id: string };
+
+/** A payment of a page. */
+export type ListedPayment = PagePosition & {
+  /** An encoded Payment. */
+  readonly record: Uint8Array;
+};
+
+type Row = { id: string; created_at: string; record: Buffer };
+
+const BY_ORDER = 'AND merchant_order_id = $6';
+const BY_STATUS = 'AND status = $7';
+
+/** The most payments that are listed at once. */
+export const MAX_LISTED = 101;
+
+// A statement for each choice of filters, so that each is planned by its own index. The planner is told the most, since a
+// limit that it does not know it takes for a tenth of the table. Pages go by what a payment keeps for
+// ever, so none is missed or listed twice, whatever is inserted meanwhile.
+function listStatement(name: string, filters: string) {
+  const text = `
+    SELECT * FROM (
+      SELECT id, to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS created_at, record
+      FROM payment
+      WHERE account_id = $1 AND created_at >= $2::timestamptz
+        AND (created_at, id) < ($3::timestamptz, $4::uuid) ${filters}
+      ORDER BY payment.created_at DESC, id DESC LIMIT ${MAX_LISTED}
+    ) most LIMIT $5::integer`;
+  return { name, text };
+}
+
+const LIST = listStatement('list_payments', '');
+const LIST_BY_ORDER = listStatement('list_payments_by_order', BY_ORDER);
+const LIST_BY_STATUS = listStatement('list_payments_by_status', BY_STATUS.replace('$7', '$6'));
+const LIST_BY_BOTH = listStatement('list_payments_by_order_and_status', `${BY_ORDER} ${BY_STATUS}`);
+
+/** Before all UUIDs. */
+const NIL = '00000000-0000-0000-0000-000000000000';
+
+/**
+ * Lists payments, newest first.
+ *
+ * @param after where the page begins; undefined for the first.
+ */
+export async function listPayments(
+  database: Database,
+  filter: PaymentFilter,
+  after: PagePosition | undefined,
+  limit: number,
+): Promise<ListedPayment[]> {
+  const { accountId, merchantOrderId, status, from = '-infinity', before = 'infinity' } = filter;
+  const { createdAt, id } = after ?? { createdAt: before, id: NIL };
+  const filters = [merchantOrderId, status].filter((value) => value !== undefined);
+  const byOne = merchantOrderId === undefined ? LIST_BY_STATUS : LIST_BY_ORDER;
+  const statement = filters.length === 0 ? LIST : filters.length === 1 ? byOne : LIST_BY_BOTH;
+  const { rows } = await database.query<Row>(statement, [accountId, from, createdAt, id, limit, ...filters]);
+  return rows.map((row) => ({ id: row.id, createdAt: row.created_at, record: row.record }));
+}

@@ -1,0 +1,225 @@
+import { type Client, createClient, type Transport } from '@connectrpc/connect';
+import {
+  createConnectTransport,
+  createGrpcTransport,
+  createGrpcWebTransport,
+  Http2SessionManager,
+} from '@connectrpc/connect-node';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { Payment_Status } from '#gen/payments/v1/payment_pb.js';
+import { PaymentService } from '#gen/payments/v1/payment_service_pb.js';
+import { ACCOUNT_TWO, cardPayment, headersOne, headersTwo } from '../support/payment-requests.ts';
+import { startTestServer, type TestServer } from '../support/server.ts';
+import { openTables, type Tables } from '../support/tables.ts';
+
+const DECLINED_CARD = '4000000000000002';
+
+// biome-ignore lint/suspicious/noExplicitAny: whatever was answered, to be held against what is expected.
+type Json = any;
+
+let server: TestServer;
+let tables: Tables;
+/** The records of account one, newest first, as GetPayment tells them. */
+const made: Json[] = [];
+let sessionManager: Http2SessionManager;
+let transports: Record<string, Transport>;
+
+beforeAll(async () => {
+  server = await startTestServer();
+  tables = await openTables(server.databaseUrl);
+  for (let i = 0; i < 25; i++) {
+    const order = i < 3 ? 'an order & more' : `order-${i}`;
+    made.unshift(
+      await pay({ ...cardPayment(i === 7 ? DECLINED_CARD : undefined), merchant_order_id: order }),
+    );
+  }
+  await pay({ ...cardPayment(), account_id: ACCOUNT_TWO, merchant_order_id: 'order-9' }, headersTwo());
+  sessionManager = new Http2SessionManager(server.url);
+  const baseUrl = server.url;
+  const http = { baseUrl, httpVersion: '1.1' } as const;
+  transports = {
+    connectJson: createConnectTransport({ ...http, useBinaryFormat: false }),
+    connectProto: createConnectTransport({ ...http, useBinaryFormat: true }),
+    connectGet: createConnectTransport({ ...http, useBinaryFormat: false, useHttpGet: true }),
+    grpc: createGrpcTransport({ baseUrl, sessionManager }),
+    grpcWeb: createGrpcWebTransport(http),
+  };
+});
+afterAll(async () => {
+  sessionManager?.abort();
+  await tables?.close();
+  await server?.close();
+});
+
+async function pay(request: object, headers = headersOne()): Promise<Json> {
+  const response = await fetch(`${server.url}/v1/payments`, {
+    method: 'POST',
+    headers: { ...headers, 'content-type': 'application/json' },
+    body: JSON.stringify(request),
+  });
+  expect(response.status).toBe(201);
+  return response.json();
+}
+
+async function list(query: string, headers: Record<string, string> = headersOne()) {
+  const url = query.startsWith('/') ? query : `/v1/payments${query}`;
+  const response = await fetch(server.url + url, { headers });
+  const link = response.headers.get('link');
+  return { status: response.status, json: (await response.json()) as Json, link };
+}
+
+const nextOf = (link: string | null) => /^<(\/v1\/payments\?[^>]*)>; rel="next"$/.exec(link ?? '')?.[1];
+
+describe('by REST, GET /v1/payments', () => {
+  it('answers an array of 20 records, newest first, and the next page in a Link header', async () => {
+    const first = await list('');
+    expect([first.status, first.json]).toEqual([200, made.slice(0, 20)]);
+    const next = await list(nextOf(first.link) ?? '');
+    expect([next.json, next.link]).toEqual([made.slice(20), null]);
+  });
+
+  it('keeps filters and page size from page to page, however they are spelled', async () => {
+    const query = `?status=SUCCEEDED&page_size=10&created_from=2020-01-01T00:00:00%2B02:00&other=%C3%A9`;
+    const pages: Json[] = [];
+    for (let url: string | undefined = query; url; ) {
+      const page: Awaited<ReturnType<typeof list>> = await list(url);
+      expect(page.json.length).toBeLessThanOrEqual(10);
+      pages.push(...page.json);
+      url = nextOf(page.link);
+      if (url) expect(url).toMatch(/status=SUCCEEDED&page_size=10&created_from=.*&other=%C3%A9&page_token=/);
+    }
+    expect(pages).toEqual(made.filter(({ status }) => status === 'SUCCEEDED'));
+  });
+
+  it('finds the payments of an order, none for an unknown one, and what all filters have in common', async () => {
+    const order = await list(`?${new URLSearchParams({ merchant_order_id: 'an order & more' })}`);
+    expect(order.json).toEqual(made.slice(-3));
+    expect((await list('?merchant_order_id=unknown')).json).toEqual([]);
+    expect((await list('?status=DECLINED')).json).toEqual([made[17]]);
+    expect((await list('?status=DECLINED&merchant_order_id=order-7')).json).toEqual([made[17]]);
+    expect((await list('?status=DECLINED&merchant_order_id=order-8')).json).toEqual([]);
+    expect(
+      (await list('?status=&merchant_order_id=&created_from=&page_token=&page_size=2')).json,
+    ).toHaveLength(2);
+  });
+
+  it('takes times and days, both ends included, as the records tell them', async () => {
+    const { created_at: at } = made[12];
+    const day = at.slice(0, 10);
+    const nextDay = new Date(Date.parse(day) + 86_400_000).toISOString().slice(0, 10);
+    const count = async (query: string) => (await list(`?page_size=100&${query}`)).json.length;
+    expect((await list(`?created_from=${at}&created_to=${at}`)).json).toEqual([made[12]]);
+    expect(await count(`created_from=${at}`)).toBe(13);
+    expect(await count(`created_to=${at}`)).toBe(13);
+    const offset = new Date(Date.parse(at) + 7_200_000).toISOString().slice(0, -1);
+    // A plus sign that is not escaped arrives as a space.
+    expect(await count(`created_to=${offset}${at.slice(-4, -1)}+02:00`)).toBe(13);
+    expect(await count(`created_from=${day}&created_to=${nextDay}`)).toBe(25);
+    expect(await count(`created_from=${nextDay}T23:59:59Z`)).toBe(0);
+    expect(await count('created_to=2020-01-01')).toBe(0);
+    expect(await count('created_from=0001-01-01&created_to=9999-12-31')).toBe(25);
+    expect(await count('created_to=9999-12-31T23:59:59.999999999Z')).toBe(25);
+  });
+
+  it('gives at most 100 payments a page, however many are asked for', async () => {
+    await tables.query(
+      `INSERT INTO payment (id, account_id, idempotency_key, request_hash, status, record, merchant_order_id, created_at)
+       SELECT gen_random_uuid(), account_id, 'copy ' || n, '', status, record, 'copy', timestamptz '2019-01-01Z' + n * interval '1 s'
+       FROM payment, generate_series(1, 130) n WHERE merchant_order_id = 'order-24'`,
+    );
+    const page = await list('?merchant_order_id=copy&page_size=2000000000');
+    expect(page.json).toHaveLength(100);
+    expect((await list(nextOf(page.link) ?? '')).json).toHaveLength(30);
+    await tables.query("DELETE FROM payment WHERE merchant_order_id = 'copy'");
+  });
+
+  it('shows an account its own payments only', async () => {
+    const two = await list('', headersTwo());
+    expect(two.json.map((payment: Json) => payment.account_id)).toEqual([ACCOUNT_TWO]);
+    expect((await list('?merchant_order_id=order-9', headersTwo())).json).toHaveLength(1);
+    expect((await list('?merchant_order_id=order-9')).json).toEqual([made[15]]);
+    const token = nextOf((await list('?page_size=1')).link) ?? '';
+    expect(await list(token, headersTwo())).toMatchObject({ status: 400, link: null });
+  });
+
+  it('wants the secret key', async () => {
+    const { status, json } = await list('', { 'public-api-key': 'pk_sandbox_one' });
+    expect([status, json.code]).toEqual([401, 'INVALID_CREDENTIALS']);
+  });
+
+  it.each([
+    ['status=PAID', 'status'],
+    ['status=STATUS_UNSPECIFIED', 'status'],
+    ['status=SUCCEEDED&status=DECLINED', 'status'],
+    ['created_from=yesterday', 'created_from'],
+    ['created_from=2026-02-30', 'created_from'],
+    ['created_to=2026-1-1', 'created_to'],
+    ['created_to=2026-01-31T24:30:00Z', 'created_to'],
+    ['created_to=%00', 'created_to'],
+    [`created_from=${'1'.repeat(65)}`, 'created_from'],
+    ['created_from=1767225600', 'created_from'],
+    ['page_size=-1', 'page_size'],
+    ['page_size=ten', 'page_size'],
+    ['page_size=99999999999', 'page_size'],
+    [`merchant_order_id=${'x'.repeat(256)}`, 'merchant_order_id'],
+    ['merchant_order_id=a%00b', 'merchant_order_id'],
+    ['page_token=nonsense', 'page_token'],
+    [`page_token=${'A'.repeat(300)}`, 'page_token'],
+    ['page_token=%27%3B+DROP+TABLE+payment', 'page_token'],
+  ])('names the parameter of ?%s that is wrong', async (query, field) => {
+    const { status, json } = await list(`?${query}`);
+    expect([status, json.code]).toEqual([400, 'INVALID_PARAMETERS']);
+    expect(json.errors.map((error: Json) => error.field)).toEqual([field]);
+  });
+
+  it('takes a page token only unchanged and with the filters it was made for', async () => {
+    const next = nextOf((await list('?page_size=2&merchant_order_id=an order %26 more')).link) ?? '';
+    const token = new URLSearchParams(next.split('?')[1]).get('page_token') ?? '';
+    expect((await list(next)).json).toEqual([made[24]]);
+    expect((await list(next.replace('page_size=2', 'page_size=1'))).json).toEqual([made[24]]);
+    const middle = token.length / 2;
+    const flipped =
+      token.slice(0, middle) + (token.charAt(middle) === 'A' ? 'B' : 'A') + token.slice(middle + 1);
+    for (const url of [
+      `?page_token=${token}`,
+      next.replace('more', 'less'),
+      `${next}&status=SUCCEEDED`,
+      `${next}&created_to=2099-01-01`,
+      next.replace(token, flipped),
+      next.replace(token, token.slice(0, -1)),
+      next.replace(token, `${token}=`),
+    ]) {
+      const { status, json } = await list(url);
+      expect([status, json.errors?.[0]?.field], url).toEqual([400, 'page_token']);
+    }
+  });
+});
+
+describe.each(['connectJson', 'connectProto', 'connectGet', 'grpc', 'grpcWeb'])(
+  'by %s, ListPayments',
+  (name) => {
+    let client: Client<typeof PaymentService>;
+    beforeAll(() => {
+      client = createClient(PaymentService, transports[name] as Transport);
+    });
+
+    it('answers pages with the token of the next, and refuses as REST does', async () => {
+      const headers = headersOne();
+      const first = await client.listPayments({ pageSize: 15 }, { headers });
+      expect(first.payments.map(({ id }) => id)).toEqual(made.slice(0, 15).map(({ id }) => id));
+      const rest = await client.listPayments({ pageSize: 15, pageToken: first.nextPageToken }, { headers });
+      expect(rest.payments.map(({ id }) => id)).toEqual(made.slice(15).map(({ id }) => id));
+      expect(rest.nextPageToken).toBe('');
+      const declined = await client.listPayments({ status: Payment_Status.DECLINED }, { headers });
+      expect(declined.payments).toMatchObject([{ id: made[17].id, merchantOrderId: 'order-7' }]);
+      const none = await client.listPayments({ merchantOrderId: 'unknown' }, { headers });
+      expect([none.payments, none.nextPageToken]).toEqual([[], '']);
+      const foreign = client.listPayments({ pageToken: first.nextPageToken }, { headers: headersTwo() });
+      await expect(foreign).rejects.toThrow(/invalid_argument.*page_token/);
+      await expect(client.listPayments({ pageSize: -1 }, { headers })).rejects.toThrow(/page_size/);
+      await expect(
+        client.listPayments({}, { headers: { 'public-api-key': 'pk_sandbox_one' } }),
+      ).rejects.toThrow(/unauthenticated/);
+    });
+  },
+);
