@@ -78,7 +78,7 @@ export function openCatalogue(
   function open(definition: ConnectionConfig): void {
     const { id } = definition;
     const taken = takenOver(definition, predecessor);
-    const connection = taken ?? openConnection(definition, options);
+    const connection = taken ?? withTerms(openConnection(definition, options), definition);
     connections.set(id, connection);
     const before = predecessor?.reachable.get(id);
     if (before && before.identity !== connection.identity) {
@@ -140,6 +140,16 @@ async function closeAll(
   const keptOnes = new Set(kept?.values());
   const ended = [...connections.values()].filter((connection) => !keptOnes.has(connection));
   await Promise.all(ended.map((connection) => connection.close()));
+}
+
+/** What the operator agreed with the provider wins over the connector's own terms. */
+function withTerms(connection: ProviderConnection, definition: ConnectionConfig): ProviderConnection {
+  const { capabilities } = connection;
+  const {
+    authorizationValidDays = capabilities.authorizationValidDays,
+    redirectValidMinutes = capabilities.redirectValidMinutes,
+  } = definition;
+  return { ...connection, capabilities: { ...capabilities, authorizationValidDays, redirectValidMinutes } };
 }
 
 /** undefined for none. */

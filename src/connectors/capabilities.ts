@@ -27,6 +27,8 @@ export type Capabilities = {
   readonly softDescriptor: boolean;
   /** Days after which an uncaptured authorization lapses, unless the catalogue says otherwise. */
   readonly authorizationValidDays: number;
+  /** Minutes that a payer has to follow a redirect, unless the catalogue says otherwise. */
+  readonly redirectValidMinutes: number;
 };
 
 /** A provider of which nothing is known but that it takes cards: for a connector to start from. */
@@ -43,4 +45,5 @@ export const CARDS_ONLY: Capabilities = {
   storedCredentials: false,
   softDescriptor: false,
   authorizationValidDays: 7,
+  redirectValidMinutes: 1_440,
 };

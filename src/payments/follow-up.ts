@@ -1,5 +1,6 @@
 import { timestampDate } from '@bufbuild/protobuf/wkt';
 import { type Payment, Payment_SubStatus_Value, Payment_Workflow } from '#gen/payments/v1/payment_pb.js';
+import type { Capabilities } from '#src/connectors/capabilities.ts';
 import type {
   LookedUp,
   LookUp,
@@ -35,6 +36,7 @@ export type FollowedUp = {
   readonly record: Payment;
   readonly transaction: StoredTransaction;
   readonly transactions: readonly StoredTransaction[];
+  readonly terms: Capabilities;
 };
 
 const DAY_MS = 86_400_000;
@@ -54,12 +56,12 @@ export async function followUp(
   due: DueFollowUp,
   stop?: AbortSignal,
 ): Promise<OperationResponse | undefined> {
-  const found = await readFollowedUp(deps, due);
+  const found = await readFollowedUp(deps, connection, due);
   if (!found) return undefined;
   const nowMs = timestampDate(deps.now()).getTime();
   if (isLapsing(found.transaction)) return lapse(deps, connection, due, found, nowMs);
 
-  const isLast = expiryOf(found, deps) + GRACE_MS <= nowMs;
+  const isLast = expiryOf(found) + GRACE_MS <= nowMs;
   const query = lookUpOf(deps, due, found, isLast);
   const outcome = await learn(connection, query);
   deps.recovery.followedUp(due.connectionId, outcome.kind);
@@ -99,7 +101,7 @@ export async function applySigned(
 ): Promise<FollowedUpNow> {
   const due = await takeFollowUp(deps.database, transactionId, leaseS(connection, deps.schedule));
   if (!due) return 'waiting';
-  const found = await readFollowedUp(deps, due);
+  const found = await readFollowedUp(deps, connection, due);
   if (!found) return 'unmatched';
   const { minorUnits, currency } = found.transaction;
   if (signed.minorUnits !== minorUnits || signed.currency !== currency) {
@@ -119,13 +121,15 @@ type SignedOutcome = NonNullable<NotificationSubject['signed']>;
  */
 export async function readFollowedUp(
   { database }: Pick<FollowUpDeps, 'database'>,
+  { capabilities: terms }: ProviderConnection,
   { accountId, paymentId, transactionId }: DueFollowUp,
 ): Promise<FollowedUp | undefined> {
   const payment = await readPayment(database, accountId, paymentId);
   const transactions = await readTransactions(database, paymentId);
   const transaction = transactions.find(({ id }) => id === transactionId);
   return (
-    payment && transaction && { payment, record: decodeRecord(payment.record), transaction, transactions }
+    payment &&
+    transaction && { payment, record: decodeRecord(payment.record), transaction, transactions, terms }
   );
 }
 
@@ -166,7 +170,11 @@ function lookedUpOf(deps: Pick<FollowUpDeps, 'publicUrl'>, found: FollowedUp): L
     return { kind, payment: targetOf(own), target: targetOf(acted) };
   }
   const told = record.transactionsHistory.find(({ id }) => id === transaction.id) ?? record.transactions;
-  const facts = attemptFacts({ ...record, ...(told && { transactions: told }) }, deps.publicUrl());
+  const facts = attemptFacts(
+    { ...record, ...(told && { transactions: told }) },
+    deps.publicUrl(),
+    found.terms,
+  );
   if (told?.paymentMethod?.detail?.kind.case === 'card') {
     return {
       kind: 'card',
@@ -208,9 +216,9 @@ async function lapse(
   return writeOutcome(deps, { ...due, followUpInS: undefined }, 'lapsed');
 }
 
-function expiryOf({ record, transaction }: FollowedUp, deps: Pick<FollowUpDeps, 'publicUrl'>): number {
+function expiryOf({ record, transaction, terms }: FollowedUp): number {
   if (isOperation(transaction.type)) return Number.POSITIVE_INFINITY;
-  return attemptFacts(record, deps.publicUrl()).expiresAtMs;
+  return attemptFacts(record, '', terms).expiresAtMs;
 }
 
 /** Nothing is written of what is not known, and of a payer who has yet to act. */
@@ -234,7 +242,7 @@ function endOf(outcome: Outcome): Outcome {
 
 function pauseS(deps: FollowUpDeps, due: DueFollowUp, found: FollowedUp, nowMs: number): number {
   if (isOperation(found.transaction.type)) return lookUpPauseS(deps.schedule, due.fence);
-  const untilExpiryS = (expiryOf(found, deps) + GRACE_MS - nowMs) / 1000;
+  const untilExpiryS = (expiryOf(found) + GRACE_MS - nowMs) / 1000;
   const pause = Math.min(60 * 2 ** Math.min(due.fence, 10), LONGEST_PAUSE_S);
   return untilExpiryS > 0 ? Math.max(1, Math.min(pause, untilExpiryS)) : pause;
 }

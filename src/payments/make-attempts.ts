@@ -86,7 +86,7 @@ export async function makeAttempts(
     const isBegun = await beginNext(deps, begin, beforeMs);
     if (!isBegun) return last;
     deps.observer.wentOn(connectionId, target.id, outcome);
-    attempt = { ...attempt, ...attemptFacts(moved, deps.publicUrl()) };
+    attempt = { ...attempt, ...attemptFacts(moved, deps.publicUrl(), nextConnection.capabilities) };
     record = moved;
     connectionId = target.id;
   }

@@ -1,12 +1,10 @@
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { type Payment, Payment_Workflow } from '#gen/payments/v1/payment_pb.js';
 import type { AttemptCard, AttemptFacts, AttemptMethod, PaymentAttempt } from '#src/connectors/attempt.ts';
+import type { Capabilities } from '#src/connectors/capabilities.ts';
 import { parseMoney } from '#src/money.ts';
 import type { VaultedToken } from '#src/store/stored-objects.ts';
 import type { ChosenMethod } from './payment-method.ts';
-
-/** How long a payer may take to follow a redirect. */
-const REDIRECT_VALID_MS = 24 * 60 * 60_000;
 
 /**
  * Builds what the record's provider is asked to do; pure.
@@ -16,10 +14,14 @@ const REDIRECT_VALID_MS = 24 * 60 * 60_000;
 export function paymentAttempt(
   record: Payment,
   publicUrl: string,
+  terms: Pick<Capabilities, 'redirectValidMinutes'>,
   method: ChosenMethod,
   stored: { readonly card: AttemptCard | undefined; readonly vaulted: VaultedToken | undefined },
 ): PaymentAttempt {
-  return { ...attemptFacts(record, publicUrl), method: attemptMethod(method, stored.card, stored.vaulted) };
+  return {
+    ...attemptFacts(record, publicUrl, terms),
+    method: attemptMethod(method, stored.card, stored.vaulted),
+  };
 }
 
 /**
@@ -27,8 +29,13 @@ export function paymentAttempt(
  *
  * @param record whose last transaction is the attempt.
  * @param publicUrl the service's address for providers and payers, without a slash at its end.
+ * @param terms of the connection that the attempt goes to.
  */
-export function attemptFacts(record: Payment, publicUrl: string): AttemptFacts {
+export function attemptFacts(
+  record: Payment,
+  publicUrl: string,
+  terms: Pick<Capabilities, 'redirectValidMinutes'>,
+): AttemptFacts {
   const { transactions: transaction, customerPayer, createdAt } = record;
   const money = parseMoney(transaction?.amount?.value ?? '', record.amount?.currency ?? '');
   if (!transaction || !customerPayer || !createdAt || !money)
@@ -44,7 +51,7 @@ export function attemptFacts(record: Payment, publicUrl: string): AttemptFacts {
     country: record.country,
     returnUrl: `${publicUrl}/v1/payments/${record.id}/return`,
     notificationUrl: `${publicUrl}/v1/providers/${encodeURIComponent(connectionId)}/notifications`,
-    expiresAtMs: timestampMs(createdAt) + REDIRECT_VALID_MS,
+    expiresAtMs: timestampMs(createdAt) + terms.redirectValidMinutes * 60_000,
     customerPayer,
     additionalData: record.additionalData,
     taxes: record.taxes,

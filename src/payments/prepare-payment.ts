@@ -131,10 +131,16 @@ export async function preparePayment(
     createdAt,
   };
   const record = newRecord(paymentFacts);
-  const attempt = paymentAttempt(record, deps.publicUrl(), method, {
-    card: card?.attempt,
-    vaulted: stored?.vaultedToken,
-  });
+  const attempt = paymentAttempt(
+    record,
+    deps.publicUrl(),
+    openConnection(catalogue, first.id).capabilities,
+    method,
+    {
+      card: card?.attempt,
+      vaulted: stored?.vaultedToken,
+    },
+  );
   return {
     record,
     claim: {

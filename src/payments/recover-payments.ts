@@ -8,6 +8,7 @@ import {
   Transaction_Category,
 } from '#gen/payments/v1/payment_pb.js';
 import type { AttemptFacts } from '#src/connectors/attempt.ts';
+import type { Capabilities } from '#src/connectors/capabilities.ts';
 import type { LookUp, Outcome, ProviderConnection } from '#src/connectors/connector.ts';
 import { takeDueFollowUps } from '#src/store/follow-ups.ts';
 import {
@@ -162,7 +163,7 @@ async function recoverOne(
   stop: AbortSignal | undefined,
 ): Promise<void> {
   const record = decodeRecord(attempt.record);
-  const outcome = await connection.lookUp?.(lookUpOf(deps, attempt, record));
+  const outcome = await connection.lookUp?.(lookUpOf(deps, attempt, record, connection.capabilities));
   if (!outcome) throw new Error(`connection ${attempt.connectionId} cannot be asked`);
   deps.recovery.lookedUp(attempt, outcome.kind);
   // A payment whose process died is answered by its retry once something is known; until then its key is in progress.
@@ -181,19 +182,24 @@ function isStillPending({ transactions }: Payment, outcome: Outcome): boolean {
   );
 }
 
-function lookUpOf(deps: RecoveryDeps, attempt: DueAttempt, record: Payment): LookUp {
+function lookUpOf(deps: RecoveryDeps, attempt: DueAttempt, record: Payment, terms: Capabilities): LookUp {
   return {
     transactionId: attempt.transactionId,
     money: { minorUnits: attempt.minorUnits, currency: attempt.currency },
     reference: undefined,
     sentAtMs: timestampMs(record.transactions?.createdAt ?? timestampNow()),
     close: attempt.fence > deps.schedule.lookUpsBeforeClosing,
-    of: lookedUp(deps, attempt, record),
+    of: lookedUp(deps, attempt, record, terms),
   };
 }
 
-function lookedUp(deps: RecoveryDeps, attempt: DueAttempt, record: Payment): LookUp['of'] {
-  const facts: AttemptFacts = attemptFacts(record, deps.publicUrl());
+function lookedUp(
+  deps: RecoveryDeps,
+  attempt: DueAttempt,
+  record: Payment,
+  terms: Capabilities,
+): LookUp['of'] {
+  const facts: AttemptFacts = attemptFacts(record, deps.publicUrl(), terms);
   if (record.transactions?.category === Transaction_Category.CARD) {
     return { kind: 'card', capture: attempt.capture, verify: false, attempt: facts };
   }

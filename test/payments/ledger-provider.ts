@@ -27,12 +27,15 @@ export type LedgerProvider = {
   };
   /** Every call that moved money, in order: kind and the transaction's id. */
   readonly moved: string[];
+  /** The payer of a redirect acts: pays, also after it was closed. */
+  payerPays(transactionId: string): void;
   /** Does what was delayed. */
   settleDelayed(): void;
 };
 
 const ALL: Capabilities = {
   ...CARDS_ONLY,
+  methods: ['card', 'wallet_redirect'],
   authorization: true,
   captures: 'several',
   refunds: 'several',
@@ -40,6 +43,8 @@ const ALL: Capabilities = {
 };
 const told = { providerData: create(ProviderDataSchema) };
 const DONE: Outcome = { kind: 'approved', ...told, authorizationCode: '', retrievalReferenceNumber: '' };
+
+const REDIRECT: Outcome = { kind: 'redirect', ...told, redirectUrl: 'https://wallet.example/pay' };
 
 /** Opens such a provider. It never takes more than it should: what breaks its books throws, and fails the test. */
 export function ledgerProvider(capabilities: Partial<Capabilities> = {}): LedgerProvider {
@@ -86,7 +91,8 @@ export function ledgerProvider(capabilities: Partial<Capabilities> = {}): Ledger
 
   async function lookUp({ transactionId, close }: LookUp): Promise<Outcome> {
     const known = results.get(transactionId);
-    if (known) return known;
+    if (known?.kind === 'redirect' && close) results.set(transactionId, { kind: 'expired', ...told });
+    if (known) return results.get(transactionId) ?? known;
     if (!close) return { kind: 'unknown', detail: 'not heard of', providerData: undefined };
     return { kind: 'not_sent', because: 'turned_away', detail: 'closed' };
   }
@@ -96,6 +102,10 @@ export function ledgerProvider(capabilities: Partial<Capabilities> = {}): Ledger
     capabilities: { ...ALL, ...capabilities },
     deadlineMs: 1_000,
     async pay({ transactionId, money, method }) {
+      if (method.kind === 'wallet_redirect') {
+        results.set(transactionId, REDIRECT);
+        return REDIRECT;
+      }
       const isCapture = method.kind !== 'card' || method.capture;
       return take(transactionId, 'pay', () => {
         const captured = isCapture ? money.minorUnits : 0n;
@@ -135,6 +145,9 @@ export function ledgerProvider(capabilities: Partial<Capabilities> = {}): Ledger
     next,
     moved,
     bookOf: chargeOf,
+    payerPays(transactionId) {
+      results.set(transactionId, DONE);
+    },
     settleDelayed() {
       for (const settle of delayed.splice(0)) settle();
     },

@@ -1,5 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
+import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import { pino } from 'pino';
 import { CatalogueSchema } from '#gen/payments/config/catalogue_pb.js';
 import {
@@ -25,7 +26,7 @@ import { parseJson } from '#src/wire/parse-json.ts';
 import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
 import { jsonEncoder } from '#src/wire/wire-json-encode.ts';
 import { createTestDatabase } from '../support/database.ts';
-import { ACCOUNT_ONE, cardPayment, withField } from '../support/payment-requests.ts';
+import { ACCOUNT_ONE, cardPayment, walletPayment, withField } from '../support/payment-requests.ts';
 import { openTables, type Tables } from '../support/tables.ts';
 import { type LedgerProvider, ledgerProvider } from './ledger-provider.ts';
 
@@ -38,20 +39,25 @@ export type OperatedPayments = {
   /** The caller of account one, with a fresh key or the one given; undefined for none. */
   caller(idempotencyKey?: string | null): Caller;
   /** Makes a payment of 100.00 USD by card. */
-  pay(options?: { capture?: boolean }): Promise<Payment>;
+  pay(options?: PayOptions): Promise<Payment>;
   /** Makes one, and gives back its request and its response too. */
   payAs(
     payer: Caller,
-    options?: { capture?: boolean },
+    options?: PayOptions,
   ): Promise<{ request: CreatePaymentRequest; payment: Payment; body: Uint8Array }>;
+  /** Puts the service's clock ahead. */
+  setAhead(ms: number): void;
   /** Makes what is open due at once. */
   makeDue(): Promise<unknown>;
   close(): Promise<void>;
 };
 
+type PayOptions = { readonly capture?: boolean; readonly wallet?: boolean };
+
 type Caller = { accountId: string; idempotencyKey: string | undefined; secretPresented: true };
 
 const KEY = randomBytes(32);
+const clock = systemClock();
 const decode = jsonDecoder(CreatePaymentRequestSchema);
 const encodeJson = jsonEncoder(PaymentSchema);
 
@@ -63,10 +69,12 @@ export async function openOperatedPayments(
   const database = openDatabase({ url: test.url, maxConnections: 8, log: pino({ level: 'silent' }) });
   const tables = await openTables(test.url);
   const provider = ledgerProvider(capabilities);
+  let aheadMs = 0;
   const connections = new Map([['ledger', provider.connection]]);
   const signals = { isAvailable: () => true, approvalRate: () => 0 };
   const catalogue = create(CatalogueSchema, {
     paymentMethodTypes: [
+      { type: 'WALLET', category: Transaction_Category.WALLET, workflows: [Payment_Workflow.REDIRECT] },
       { type: 'CARD', category: Transaction_Category.CARD, workflows: [Payment_Workflow.DIRECT] },
     ],
     connections: [{ id: 'ledger', name: 'Ledger', providerId: 'LEDGER' }],
@@ -86,7 +94,7 @@ export async function openOperatedPayments(
       learn: () => {},
     }),
     connections: () => connections,
-    now: systemClock(),
+    now: () => timestampFromMs(timestampMs(clock()) + aheadMs),
     publicUrl: () => 'https://payments.example',
     encodeAnswer: (record) => Buffer.from(encodeJson(record)),
     schedule: { leaseMarginMs: 60_000, firstLookUpMs: 1, lookUpsBeforeClosing: 0 },
@@ -108,12 +116,11 @@ export async function openOperatedPayments(
     secretPresented: true,
   });
 
-  async function payAs(payer: Caller, { capture = true }: { capture?: boolean } = {}) {
-    const json = withField(
-      withField(cardPayment(), 'amount', { currency: 'USD', value: '100.00' }),
-      'payment_method.detail.card.capture',
-      capture,
-    );
+  async function payAs(payer: Caller, { capture = true, wallet = false }: PayOptions = {}) {
+    const amount = { currency: 'USD', value: '100.00' };
+    const json = wallet
+      ? withField(withField(walletPayment(), 'amount', amount), 'payment_method.type', 'WALLET')
+      : withField(withField(cardPayment(), 'amount', amount), 'payment_method.detail.card.capture', capture);
     const request = decode(parseJson(Buffer.from(JSON.stringify(json))));
     const { record, body } = await createPayment(deps, request, payer);
     return { request, payment: record, body };
@@ -127,6 +134,9 @@ export async function openOperatedPayments(
     caller,
     payAs,
     pay: async (options) => (await payAs(caller(), options)).payment,
+    setAhead(ms) {
+      aheadMs = ms;
+    },
     makeDue: () =>
       tables.query(
         `UPDATE transaction SET look_up_at = CASE WHEN look_up_at IS NOT NULL THEN now() END,

@@ -145,6 +145,20 @@ export declare type ConnectionConfig = Message<"payments.config.ConnectionConfig
    * @generated from field: payments.config.CircuitBreaker circuit_breaker = 7;
    */
   circuitBreaker?: CircuitBreaker | undefined;
+
+  /**
+   * Days after which an authorization that was not captured counts as lapsed; the provider's own term when absent.
+   *
+   * @generated from field: optional int32 authorization_valid_days = 8;
+   */
+  authorizationValidDays?: number | undefined;
+
+  /**
+   * Minutes that a payer has to follow a redirect; 1440 when absent.
+   *
+   * @generated from field: optional int32 redirect_valid_minutes = 9;
+   */
+  redirectValidMinutes?: number | undefined;
 };
 
 /**

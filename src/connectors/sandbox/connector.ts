@@ -43,6 +43,7 @@ const CAPABILITIES: Capabilities = {
   storedCredentials: true,
   softDescriptor: true,
   authorizationValidDays: 7,
+  redirectValidMinutes: 1_440,
 };
 
 const TOO_LARGE: Outcome = {

@@ -1,0 +1,104 @@
+import { create } from '@bufbuild/protobuf';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { type Payment, Payment_Status, Payment_SubStatus_Value } from '#gen/payments/v1/payment_pb.js';
+import { CapturePaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
+import { followUpNow } from '#src/payments/follow-up.ts';
+import { getPayment } from '#src/payments/get-payment.ts';
+import { capturePayment } from '#src/payments/payment-operations.ts';
+import { recoverDue } from '#src/payments/recover-payments.ts';
+import { type OperatedPayments, openOperatedPayments } from './operated-payments.ts';
+
+const MINUTE_MS = 60_000;
+const DAY_MS = 24 * 60 * MINUTE_MS;
+
+let payments: OperatedPayments;
+
+beforeAll(async () => {
+  payments = await openOperatedPayments();
+});
+afterAll(() => payments?.close());
+beforeEach(async () => {
+  payments.setAhead(0);
+  await payments.tables.query('TRUNCATE payment, transaction');
+});
+
+async function followUpAt(aheadMs: number): Promise<void> {
+  payments.setAhead(aheadMs);
+  await payments.makeDue();
+  await recoverDue(payments.deps);
+}
+
+async function stateOf({ id }: Payment): Promise<string> {
+  const { status, subStatus } = await getPayment(payments.deps, id, payments.caller());
+  return `${Payment_Status[status]}/${Payment_SubStatus_Value[subStatus]}`;
+}
+
+const versionOf = async ({ id }: Payment) =>
+  (await payments.tables.query('SELECT version FROM payment WHERE id = $1', [id]))[0]?.version;
+
+describe('a redirect', () => {
+  it('that nobody follows stays open until its term is over, is closed at the provider and EXPIRED', async () => {
+    const payment = await payments.pay({ wallet: true });
+    const before = await versionOf(payment);
+    await followUpAt(10 * MINUTE_MS);
+    expect(await stateOf(payment)).toBe('READY_TO_PAY/CREATED');
+    expect(await versionOf(payment)).toBe(before);
+    await followUpAt(DAY_MS + 2 * MINUTE_MS);
+    expect(await stateOf(payment)).toBe('EXPIRED/EXPIRED');
+    const [row] = await payments.tables.query('SELECT status, follow_up_at FROM transaction');
+    expect(row).toEqual({ status: 'EXPIRED', follow_up_at: null });
+  });
+
+  it('whose payer pays is SUCCEEDED by its next follow-up', async () => {
+    const payment = await payments.pay({ wallet: true });
+    payments.provider.payerPays(payment.transactions?.id ?? '');
+    await followUpAt(2 * MINUTE_MS);
+    expect(await stateOf(payment)).toBe('SUCCEEDED/APPROVED');
+  });
+
+  it('that is paid after it expired is not lost: it is SUCCEEDED once the provider tells', async () => {
+    const payment = await payments.pay({ wallet: true });
+    await followUpAt(DAY_MS + 2 * MINUTE_MS);
+    payments.provider.payerPays(payment.transactions?.id ?? '');
+    const told = await followUpNow(
+      payments.deps,
+      payments.provider.connection,
+      payment.transactions?.id ?? '',
+    );
+    expect(told).toBe('applied');
+    expect(await stateOf(payment)).toBe('SUCCEEDED/APPROVED');
+    // Told twice, it changes nothing.
+    const version = await versionOf(payment);
+    expect(
+      await followUpNow(payments.deps, payments.provider.connection, payment.transactions?.id ?? ''),
+    ).toBe('unchanged');
+    expect(await versionOf(payment)).toBe(version);
+  });
+});
+
+describe('an authorization', () => {
+  it('that is not captured within its term is EXPIRED, and cannot be captured any more', async () => {
+    const payment = await payments.pay({ capture: false });
+    await followUpAt(6 * DAY_MS);
+    expect(await stateOf(payment)).toBe('SUCCEEDED/APPROVED');
+    await followUpAt(7 * DAY_MS + MINUTE_MS);
+    expect(await stateOf(payment)).toBe('EXPIRED/EXPIRED');
+    const request = create(CapturePaymentRequestSchema, { paymentId: payment.id });
+    await expect(capturePayment(payments.deps, request, payments.caller())).rejects.toMatchObject({
+      reason: 'INVALID_STATUS',
+    });
+  });
+
+  it('that was captured is left alone when its term is over', async () => {
+    const payment = await payments.pay({ capture: false });
+    const request = create(CapturePaymentRequestSchema, { paymentId: payment.id });
+    await capturePayment(payments.deps, request, payments.caller());
+    const version = await versionOf(payment);
+    await followUpAt(8 * DAY_MS);
+    expect(await stateOf(payment)).toBe('SUCCEEDED/CAPTURED');
+    expect(await versionOf(payment)).toBe(version);
+    expect(await payments.tables.query('SELECT 1 FROM transaction WHERE follow_up_at IS NOT NULL')).toEqual(
+      [],
+    );
+  });
+});
