@@ -116,10 +116,8 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
     };
     const fields = verb === 'cancel' ? cancelFields(operation) : captureFields(operation, money);
     const result = await begin()(post(intentPath(intentId, `/${verb}`), fields, transactionId));
-    return referringTo(
-      intentId,
-      fromAnswer(result, asked, (body) => fromIntent(body, asked)),
-    );
+    // No reference: the intent's id stands for the payment alone.
+    return fromAnswer(result, asked, (body) => fromIntent(body, asked));
   }
 
   async function refund(operation: Operation): Promise<Outcome> {
