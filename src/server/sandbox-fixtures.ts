@@ -23,7 +23,7 @@ const VAULTED_CARD = '70ce0000-0000-4000-8000-000000000002';
 
 /**
  * Puts into an embedded database what a newcomer tries the service with: two accounts with keys that everybody knows, a
- * stored customer, a checkout session and two vaulted tokens (README, "Sandbox"). What is there already stays.
+ * stored customer, a checkout session and two vaulted tokens (docs/sandbox.md). What is there already stays.
  */
 export async function addSandboxFixtures(
   database: Database,

@@ -90,7 +90,7 @@ export const CancelOrRefundPaymentRequestSchema = /*@__PURE__*/
  * Makes payments. Every call carries the headers (gRPC: metadata) `public-api-key` and, but for the one case that its
  * documentation names, `private-secret-key`.
  *
- * Errors carry a google.rpc.ErrorInfo whose reason is one of the codes in the README, google.rpc.BadRequest when
+ * Errors carry a google.rpc.ErrorInfo whose reason is one of the codes in docs/errors.md, google.rpc.BadRequest when
  * fields are at fault, and google.rpc.RetryInfo when a later try makes sense.
  *
  * @generated from service payments.v1.PaymentService
