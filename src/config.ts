@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createSecureContext } from 'node:tls';
 
-/** Everything that the environment says; the only reader of process.env. */
+/** The process's configuration. This file is the only reader of process.env; docs/configuration.md lists the variables. */
 export type Config = {
   readonly host: string;
   readonly port: number;
@@ -12,15 +12,15 @@ export type Config = {
   /** Where providers and payers reach the service, without a slash at its end; undefined: the address listened on. */
   readonly publicUrl: string | undefined;
   readonly databaseMaxConnections: number;
-  /** Takes a database that acknowledges commits which a crash can undo. */
+  /** Accepts a database that acknowledges commits which a crash can undo. */
   readonly allowUnsafeDatabase: boolean;
   readonly dataDir: string | undefined;
   readonly catalogueFile: string;
   /** The vault's keys by id, the current one first; undefined: the embedded database's own, made at its first start. */
   readonly vaultKeys: ReadonlyMap<string, Uint8Array> | undefined;
-  /** What fingerprints and requests are hashed with. */
+  /** Hashes card fingerprints and requests. undefined: the embedded database's own. */
   readonly hashKey: Uint8Array | undefined;
-  /** Each opens the calls of operators; none: nobody does. */
+  /** Each opens the operators' calls. Empty disables them. */
   readonly operatorKeys: readonly string[];
   /** Mounts the sandbox provider. */
   readonly sandbox: boolean;
@@ -29,11 +29,11 @@ export type Config = {
   /** Describes the services to anybody who asks by gRPC server reflection. */
   readonly reflection: boolean;
   readonly logLevel: string;
-  /** How long a repeat waits for the first answer before it is told that it is in progress. */
+  /** How long a repeat waits for the first call's response before it gets REQUEST_IN_PROGRESS. */
   readonly inProgressWaitMs: number;
   /** Calls from the end of their body until their response is taken, in one replica; one more is refused. */
   readonly maxInFlight: number;
-  /** Of those, the ones that wait neither for a provider nor for their response to be taken. */
+  /** Of those, calls that wait neither for a provider nor for their response to be taken. */
   readonly maxAtWork: number;
   /** Percent of these that the calls of one account may hold. */
   readonly accountSharePercent: number;
@@ -50,7 +50,7 @@ export type Config = {
     /** After so many look-ups the provider is asked to close what it has not heard of. */
     readonly lookUpsBeforeClosing: number;
   };
-  /** Takes webhooks at private, loopback and link-local addresses, and by http. */
+  /** Accepts webhooks at private, loopback and link-local addresses, and over http. */
   readonly webhooksAllowPrivate: boolean;
   /** How often unknown outcomes that are due are searched for. */
   readonly recoveryIntervalMs: number;
@@ -58,11 +58,11 @@ export type Config = {
   readonly drainTimeoutMs: number;
   /** OpenTelemetry's OTLP/HTTP endpoint; no traces without it. */
   readonly otlpEndpoint: string | undefined;
-  /** What the catalogue's secrets_from_environment names. */
+  /** Reads a variable that the catalogue's secrets_from_environment names. */
   readonly environment: (name: string) => string | undefined;
 };
 
-/** Every setting that is wrong, by name. */
+/** Names every setting that is wrong, and no value. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 }
@@ -153,13 +153,13 @@ export function readConfig(environment: Environment = process.env): Config {
   return config;
 }
 
-/** The catalogue's path: all that a command on routes needs to know. */
+/** Reads the catalogue's path: all that a command on routes needs to know. */
 export function readCatalogueFile(environment: Environment = process.env): string {
   return environment.CATALOGUE_FILE || join(CHECKOUT_DIR, 'config/sandbox-catalogue.yaml');
 }
 
 /**
- * Where the data is: all that a command on accounts needs to know.
+ * Reads where the data is: all that a command on accounts needs to know.
  *
  * @throws ConfigError.
  */

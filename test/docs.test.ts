@@ -2,6 +2,8 @@ import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { expect, it } from 'vitest';
 import { readConfig } from '#src/config.ts';
+import { createMetrics } from '#src/observe/metrics.ts';
+import { MAGIC_CARDS } from '#src/sandbox/magic-cards.ts';
 import { REASONS } from '#src/service-error.ts';
 
 const ROOT = join(import.meta.dirname, '..');
@@ -49,6 +51,22 @@ it('docs/errors.md lists every reason for a refusal, with its HTTP status and RP
     codeName(rpc),
   ]);
   expect(documented.sort()).toEqual(actual.sort());
+});
+
+it('docs/sandbox.md lists every card number with a meaning', () => {
+  const documented = [...read('docs/sandbox.md').matchAll(/^\| (\d{16}) \|/gm)].map(([, number]) => number);
+  expect(documented.sort()).toEqual(MAGIC_CARDS.map(({ number }) => number).sort());
+});
+
+it('every metric that docs/operating.md names is one that the service has', () => {
+  const names = [...read('docs/operating.md').matchAll(/`([a-z]+(?:_[a-z]+)+)(?:\{[^`]*)?`/g)].map(
+    ([, n]) => n,
+  );
+  expect(names.length).toBeGreaterThan(10);
+  const known = createMetrics()
+    .registry.getMetricsAsArray()
+    .map(({ name }) => name);
+  expect(names.filter((name) => name !== undefined && !known.includes(name))).toEqual([]);
 });
 
 /** As GitHub makes anchors of headings. */
