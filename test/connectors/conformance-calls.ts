@@ -16,6 +16,8 @@ export type ConformingCall = {
   readonly key: string;
   /** The provider's answer when it is done. */
   readonly approval: Answer;
+  /** Where a provider answers only that it has it, and tells in a notification that it is done: what the approval is. */
+  readonly approvedAs?: 'pending';
   /** Other answers, and the kind of outcome that each must become. */
   readonly answers: readonly {
     readonly name: string;
@@ -79,9 +81,10 @@ function describeCall(call: ConformingCall, suite: CallSuite): void {
     return (socket) => void socket.write(httpAnswer(status, JSON.stringify(body)));
   };
 
-  it('is approved, with one request that carries our key', async () => {
+  const approvedAs = call.approvedAs ?? 'approved';
+  it(`is ${approvedAs}, with one request that carries our key`, async () => {
     const { outcome, requests } = await makeAt(written(call.approval));
-    expect(outcome).toMatchObject({ kind: 'approved' });
+    expect(outcome).toMatchObject({ kind: approvedAs });
     expect(requests).toEqual([expect.stringContaining(call.key)]);
   });
 

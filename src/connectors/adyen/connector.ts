@@ -1,0 +1,93 @@
+import type { JsonObject } from '@bufbuild/protobuf';
+import type { PaymentAttempt } from '#src/connectors/attempt.ts';
+import type {
+  ConnectContext,
+  Connector,
+  Operation,
+  Outcome,
+  ProviderConnection,
+} from '#src/connectors/connector.ts';
+import { createHttpClient } from '#src/connectors/http-client.ts';
+import { fromOperation, fromPayment, isPaymentMethods, PSP_REFERENCE } from './from-provider.ts';
+import { toAdyenAmount } from './money.ts';
+import { readNotifications } from './notifications.ts';
+import { readSettings } from './settings.ts';
+import {
+  type OperationKind,
+  operationRequest,
+  paymentMethodsRequest,
+  paymentRequest,
+} from './to-provider.ts';
+
+/**
+ * Speaks to Adyen's Checkout API. Adyen offers no look-up: what became of a payment whose answer was lost, and of every
+ * capture, cancel and refund, is told by its signed notifications. Its settings: see settings.ts.
+ */
+export const adyenConnector: Connector = { name: 'adyen', connect };
+
+const MAX_RESPONSE_BYTES = 256 * 1024;
+const MAX_CONNECTIONS = 64;
+
+function connect(settings: JsonObject, context: ConnectContext): ProviderConnection {
+  const adyen = readSettings(settings, context.secrets);
+  const { origin, basePath, merchantAccount, timeoutMs, redirectMethods } = adyen;
+  const client = createHttpClient({
+    origin,
+    timeoutMs,
+    maxResponseBytes: MAX_RESPONSE_BYTES,
+    maxConnections: MAX_CONNECTIONS,
+  });
+  const shownAs = { providerId: context.providerId, merchantAccount };
+
+  async function pay(attempt: PaymentAttempt): Promise<Outcome> {
+    const { method } = attempt;
+    const isTaken =
+      method.kind === 'card' || (method.kind === 'wallet_redirect' && redirectMethods.has(method.type));
+    if (!isTaken) return turnedAway('redirect_methods does not name this payment method');
+    const amount = toAdyenAmount(attempt.money);
+    if (!amount) return turnedAway('it has no such amount in this currency');
+    return fromPayment(await client.request(paymentRequest(attempt, amount, adyen)), attempt, shownAs);
+  }
+
+  const operate = (kind: OperationKind) => async (operation: Operation) => {
+    const { reference = '' } = operation.payment;
+    const amount = toAdyenAmount(operation.money);
+    if (!PSP_REFERENCE.test(reference)) return turnedAway("the payment's pspReference is not known yet");
+    if (!amount) return turnedAway('it has no such amount in this currency');
+    const result = await client.request(operationRequest(kind, operation, reference, amount, adyen));
+    return fromOperation(result, kind, operation, shownAs);
+  };
+
+  return {
+    identity: [origin + basePath, merchantAccount].join(' '),
+    capabilities: {
+      methods: redirectMethods.size > 0 ? ['card', 'wallet_redirect'] : ['card'],
+      authorization: true,
+      captures: 'one',
+      refunds: 'several',
+      cancel: true,
+      verify: true,
+      installments: adyen.installments,
+      // Its end needs what the payer's browser brings back, which the port does not hand over.
+      challenge: false,
+      externalThreeDSecure: true,
+      storedCredentials: true,
+      softDescriptor: true,
+      authorizationValidDays: 7,
+    },
+    deadlineMs: timeoutMs,
+    pay,
+    capture: operate('capture'),
+    cancel: operate('cancel'),
+    refund: operate('refund'),
+    complete: undefined,
+    lookUp: undefined,
+    readNotification: async (notification) => readNotifications(notification, adyen.hmacKeys, shownAs),
+    probe: async () => isPaymentMethods(await client.request(paymentMethodsRequest(adyen))),
+    close: () => client.close(),
+  };
+}
+
+function turnedAway(detail: string): Outcome {
+  return { kind: 'not_sent', detail: `nothing was sent to the provider: ${detail}`, because: 'turned_away' };
+}

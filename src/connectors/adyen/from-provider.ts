@@ -1,0 +1,207 @@
+import { create, type JsonObject } from '@bufbuild/protobuf';
+import { type ProviderData, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
+import type { PaymentAttempt } from '#src/connectors/attempt.ts';
+import type { Operation, Outcome } from '#src/connectors/connector.ts';
+import type { HttpResult } from '#src/connectors/http-client.ts';
+import {
+  answeredAboutAnother,
+  differingMoney,
+  isHttpUrl,
+  isJsonObject,
+  isTextLike,
+  outcomeOfStatus,
+  readJsonObject,
+  textOf,
+  unknownOutcome,
+} from '#src/connectors/provider-answer.ts';
+import { type DeclineMeaning, meaningOf, meaningOfError } from './decline-codes.ts';
+import { fromAdyenAmount } from './money.ts';
+import { type OperationKind, operationReference } from './to-provider.ts';
+
+/** Under which names a connection's answers are shown. */
+export type ShownAs = { readonly providerId: string; readonly merchantAccount: string };
+
+/** What Adyen's ids of payments and of what is done with them look like. */
+export const PSP_REFERENCE = /^[A-Za-z0-9_-]{1,64}$/;
+const AUTHORIZATION_CODE = /^[A-Za-z0-9]{1,6}$/;
+const NETWORK_TRANSACTION_ID = /^[A-Za-z0-9]{1,64}$/;
+const ERROR_TYPES: ReadonlySet<string> = new Set(['validation', 'security', 'configuration', 'internal']);
+/** A request with the same key is done, or under way: that one counts. */
+const ALREADY_PROCESSED = 704;
+/** The issuer wants the cardholder authenticated. */
+const AUTHENTICATION_WANTED: DeclineMeaning = { iso8583Code: '1A' };
+/** Left out of what is shown: what lets a browser act on the payment, and a signature. */
+const NOT_SHOWN: ReadonlySet<string> = new Set(['action', 'hmacSignature']);
+
+/** What the HTTP result of a payment says of it. */
+export function fromPayment(result: HttpResult, attempt: PaymentAttempt, shownAs: ShownAs): Outcome {
+  return fromAnswer(result, shownAs, attempt.method.kind === 'card', (body) => {
+    const { merchantReference, amount, resultCode, pspReference } = body;
+    if (merchantReference !== undefined && merchantReference !== attempt.transactionId) {
+      return answeredAboutAnother('merchantReference');
+    }
+    const difference =
+      amount === undefined ? undefined : differingMoney(fromAdyenAmount(amount), attempt.money);
+    if (difference !== undefined) return answeredAboutAnother(difference);
+    const told = {
+      providerData: providerDataOf(body, textOf(resultCode), shownAs),
+      ...(isTextLike(pspReference, PSP_REFERENCE) && { reference: pspReference }),
+    };
+    return readResultCode(body, told, attempt) ?? contradiction(told.providerData);
+  });
+}
+
+/** What the HTTP result of a capture, a cancel or a refund says of it: that Adyen has it, and no more. */
+export function fromOperation(
+  result: HttpResult,
+  kind: OperationKind,
+  operation: Operation,
+  shownAs: ShownAs,
+): Outcome {
+  return fromAnswer(result, shownAs, false, (body) => {
+    const { amount, pspReference } = body;
+    const expected = {
+      merchantAccount: shownAs.merchantAccount,
+      paymentPspReference: operation.payment.reference,
+      reference: operationReference(kind, operation.transactionId),
+    };
+    const other = Object.entries(expected).find(([name, value]) => body[name] !== value)?.[0];
+    if (other !== undefined) return answeredAboutAnother(other);
+    const difference =
+      kind === 'cancel' ? undefined : differingMoney(fromAdyenAmount(amount), operation.money);
+    if (difference !== undefined) return answeredAboutAnother(difference);
+    const providerData = providerDataOf(body, textOf(body.status), shownAs);
+    if (body.status !== 'received' || !isTextLike(pspReference, PSP_REFERENCE)) {
+      return contradiction(providerData);
+    }
+    return { kind: 'pending', providerData, reference: pspReference };
+  });
+}
+
+/** Whether the result of a probe is Adyen's list of what the account can be paid with. */
+export function isPaymentMethods(result: HttpResult): boolean {
+  if (result.kind !== 'answer' || result.status !== 200) return false;
+  return Array.isArray(readJsonObject(result.body)?.paymentMethods);
+}
+
+/** What the record shows of what Adyen told. @param status in Adyen's words. */
+export function providerDataOf(
+  body: JsonObject,
+  status: string,
+  { providerId, merchantAccount }: ShownAs,
+): ProviderData {
+  return create(ProviderDataSchema, {
+    id: providerId,
+    transactionId: textOf(body.pspReference),
+    accountId: merchantAccount,
+    status,
+    responseCode: textOf(body.refusalReasonCode) || textOf(body.errorCode),
+    responseMessage: textOf(body.refusalReason) || textOf(body.message),
+    rawResponse: shown(body),
+  });
+}
+
+/** @param read is for the body of a success. @param isCard errors about the card are declines. */
+function fromAnswer(
+  result: HttpResult,
+  shownAs: ShownAs,
+  isCard: boolean,
+  read: (body: JsonObject) => Outcome,
+): Outcome {
+  if (result.kind === 'not_sent') return result;
+  if (result.kind === 'unknown') return unknownOutcome(result.detail);
+  const { status, headers } = result;
+  // Adyen's word that it did nothing, and that even the same key may be used again.
+  if (status === 500 && headers['transient-error'] === 'true') {
+    return { kind: 'not_sent', detail: 'the provider did not process it: 500', because: 'unreachable' };
+  }
+  const body = readJsonObject(result.body);
+  if (!body) return unknownOutcome(`the answer cannot be read: ${status}`);
+  return fromError(status, body, isCard, shownAs) ?? read(body);
+}
+
+/** What a status other than success says, with the error beside it; undefined for a success. */
+function fromError(status: number, body: JsonObject, isCard: boolean, shownAs: ShownAs): Outcome | undefined {
+  const errorCode = textOf(body.errorCode);
+  const errorType = textOf(body.errorType);
+  const isAdyens = body.status === status && ERROR_TYPES.has(errorType);
+  if (isAdyens && Number(errorCode) === ALREADY_PROCESSED) {
+    return unknownOutcome(`the provider's answer: ${status} ${errorCode}`);
+  }
+  // Its validation comes first: what that refuses was not processed, whatever the status.
+  const isInvalid = status === 500 && isAdyens && errorType === 'validation';
+  const outcome = outcomeOfStatus(isInvalid ? 422 : status, isAdyens);
+  if (outcome?.kind !== 'not_sent') return outcome;
+  const meaning = isCard && errorType === 'validation' ? meaningOfError(errorCode) : undefined;
+  if (meaning) return declined(meaning, { providerData: providerDataOf(body, errorType, shownAs) });
+  const detail = `the provider refused the request: ${status} ${errorCode} ${textOf(body.message)}`;
+  return { ...outcome, detail };
+}
+
+type Told = { readonly providerData: ProviderData; readonly reference?: string };
+
+/** @returns undefined when the answer contradicts itself. */
+function readResultCode(body: JsonObject, told: Told, { method }: PaymentAttempt): Outcome | undefined {
+  const resultCode = textOf(body.resultCode);
+  const { authCode, networkTxReference, refusalReasonRaw } = additionalDataOf(body);
+  switch (resultCode) {
+    case 'Authorised':
+      if (told.reference === undefined) return undefined;
+      return {
+        kind: 'approved',
+        ...told,
+        authorizationCode: isTextLike(authCode, AUTHORIZATION_CODE) ? authCode : '',
+        retrievalReferenceNumber: '',
+        ...(isTextLike(networkTxReference, NETWORK_TRANSACTION_ID) && {
+          networkTransactionId: networkTxReference,
+        }),
+      };
+    case 'Refused':
+    case 'Cancelled':
+    case 'Error': {
+      const refusal = { code: textOf(body.refusalReasonCode), text: textOf(body.refusalReason) };
+      return declined(meaningOf({ resultCode, ...refusal, raw: textOf(refusalReasonRaw) }), told);
+    }
+    case 'RedirectShopper':
+    case 'ChallengeShopper':
+    case 'IdentifyShopper':
+      // A card is authorized only once its holder is authenticated, and we send nobody there.
+      return method.kind === 'card' ? declined(AUTHENTICATION_WANTED, told) : readRedirect(body, told);
+    case 'PresentToShopper':
+    case 'Pending':
+    case 'Received':
+      return { kind: 'pending', ...told };
+    case 'PartiallyAuthorised':
+      return unknownOutcome('alarm: only a part was authorized', told.providerData);
+    default:
+      return undefined;
+  }
+}
+
+function readRedirect({ action }: JsonObject, told: Told): Outcome | undefined {
+  if (!isJsonObject(action) || action.type !== 'redirect' || action.method === 'POST') return undefined;
+  const { url } = action;
+  return isHttpUrl(url) ? { kind: 'redirect', ...told, redirectUrl: url } : undefined;
+}
+
+function declined(meaning: DeclineMeaning, told: Told): Outcome {
+  told.providerData.iso8583ResponseCode = meaning.iso8583Code;
+  return { kind: 'declined', ...told, ...meaning };
+}
+
+function contradiction(providerData: ProviderData): Outcome {
+  return unknownOutcome('the answer contradicts itself', providerData);
+}
+
+/** What accounts are set to tell beside the answer proper. */
+export function additionalDataOf(body: JsonObject): JsonObject {
+  return isJsonObject(body.additionalData) ? body.additionalData : {};
+}
+
+function shown(body: JsonObject): JsonObject {
+  return Object.fromEntries(
+    Object.entries(body)
+      .filter(([name]) => !NOT_SHOWN.has(name))
+      .map(([name, value]) => [name, isJsonObject(value) ? shown(value) : value]),
+  );
+}

@@ -1,0 +1,154 @@
+import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
+import type { JsonObject } from '@bufbuild/protobuf';
+import type {
+  NotificationReading,
+  NotificationSubject,
+  Outcome,
+  RawNotification,
+} from '#src/connectors/connector.ts';
+import { isJsonObject, isTextLike, readJsonObject, textOf } from '#src/connectors/provider-answer.ts';
+import type { Secret } from '#src/secret.ts';
+import { additionalDataOf, PSP_REFERENCE, providerDataOf, type ShownAs } from './from-provider.ts';
+import { fromAdyenAmount } from './money.ts';
+import type { OperationKind } from './to-provider.ts';
+
+/** What Adyen wants to read in our answer. */
+const ACKNOWLEDGEMENT = '[accepted]';
+const MAX_ITEMS = 100;
+const BASE64_SHA256 = /^[A-Za-z0-9+/]{43}=$/;
+const AUTHORIZATION_CODE = /^[A-Za-z0-9]{1,6}$/;
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+const OPERATION_REFERENCE = /^(capture|cancel|refund)-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/;
+const DO_NOT_HONOR = '05';
+
+type Ended = 'approved' | 'declined' | 'expired';
+/** What an event is about, and what it says of that when it succeeded and when it did not. */
+type Meaning = { readonly of: 'payment' | OperationKind; readonly success?: Ended; readonly failure?: Ended };
+
+const done = (of: Meaning['of']): Meaning => ({ of, success: 'approved', failure: 'declined' });
+const undone = (of: Meaning['of']): Meaning => ({ of, success: 'declined' });
+
+const MEANINGS: Readonly<Record<string, Meaning>> = {
+  AUTHORISATION: done('payment'),
+  CAPTURE: done('capture'),
+  CANCELLATION: done('cancel'),
+  REFUND: done('refund'),
+  CAPTURE_FAILED: undone('capture'),
+  REFUND_FAILED: undone('refund'),
+  REFUNDED_REVERSED: undone('refund'),
+  // Found by our reference, and canceled. That it was not found proves nothing: it may still be under way.
+  TECHNICAL_CANCEL: undone('payment'),
+  OFFER_CLOSED: { of: 'payment', success: 'expired' },
+};
+
+const DISPUTES: Readonly<Record<string, NonNullable<NotificationSubject['dispute']>>> = {
+  NOTIFICATION_OF_CHARGEBACK: 'opened',
+  CHARGEBACK: 'opened',
+  CHARGEBACK_REVERSED: 'won',
+  SECOND_CHARGEBACK: 'lost',
+};
+
+/**
+ * Reads what Adyen posted to our endpoint; pure. There is no look-up at Adyen: what happened is told by the fields that
+ * the signature covers, and by no other. It covers no time: a repeat has the same deduplication key, and changes nothing.
+ */
+export function readNotifications(
+  { body }: RawNotification,
+  hmacKeys: readonly Secret[],
+  shownAs: ShownAs,
+): NotificationReading {
+  const list = readJsonObject(body)?.notificationItems;
+  const items = (Array.isArray(list) ? list : []).map((entry) =>
+    isJsonObject(entry) && isJsonObject(entry.NotificationRequestItem) ? entry.NotificationRequestItem : {},
+  );
+  if (items.length === 0 || items.length > MAX_ITEMS || !items.every((item) => isSigned(item, hmacKeys))) {
+    return { kind: 'forged', detail: 'the signature is missing or wrong' };
+  }
+  const subjects = items.flatMap((item) => subjectOf(item, shownAs) ?? []);
+  if (subjects.length === 0) return { kind: 'ignored', acknowledgement: ACKNOWLEDGEMENT };
+  const keys = items.map((item) => signedFields(item).join(':')).join('\n');
+  const deduplicationKey = createHash('sha256').update(keys).digest('base64url');
+  return { kind: 'about', deduplicationKey, subjects, acknowledgement: ACKNOWLEDGEMENT };
+}
+
+/** The fields that a signature covers, in its order. */
+function signedFields(item: JsonObject): readonly string[] {
+  const amount = isJsonObject(item.amount) ? item.amount : {};
+  return [
+    textOf(item.pspReference),
+    textOf(item.originalReference),
+    textOf(item.merchantAccountCode),
+    textOf(item.merchantReference),
+    typeof amount.value === 'number' ? String(amount.value) : '',
+    textOf(amount.currency),
+    textOf(item.eventCode),
+    textOf(item.success),
+  ];
+}
+
+function isSigned(item: JsonObject, hmacKeys: readonly Secret[]): boolean {
+  const given = additionalDataOf(item).hmacSignature;
+  if (!isTextLike(given, BASE64_SHA256)) return false;
+  const signature = Buffer.from(given, 'base64');
+  const signed = signedFields(item).join(':');
+  return hmacKeys.some((key) => {
+    const mac = createHmac('sha256', Buffer.from(key.reveal(), 'hex')).update(signed).digest();
+    return timingSafeEqual(mac, signature);
+  });
+}
+
+/** What a genuine item is about; undefined when that is nothing of ours. */
+function subjectOf(item: JsonObject, shownAs: ShownAs): NotificationSubject | undefined {
+  // A colon in a field would let one signature stand for several readings; there is none in what we send.
+  if (signedFields(item).some((field) => field.includes(':'))) return undefined;
+  if (item.merchantAccountCode !== shownAs.merchantAccount) return undefined;
+  const { pspReference, originalReference, merchantReference } = item;
+  const eventCode = textOf(item.eventCode);
+  const paymentReference = originalReference || pspReference;
+  const payment = {
+    ...(isTextLike(merchantReference, UUID) && { transactionId: merchantReference }),
+    ...(isTextLike(paymentReference, PSP_REFERENCE) && { reference: paymentReference }),
+  };
+  const dispute = DISPUTES[eventCode];
+  if (dispute)
+    return 'transactionId' in payment || 'reference' in payment ? { ...payment, dispute } : undefined;
+
+  const meaning = MEANINGS[eventCode];
+  const ended = item.success === 'true' ? meaning?.success : meaning?.failure;
+  const isTold = item.success === 'true' || item.success === 'false';
+  if (!meaning || !ended || !isTold || !isTextLike(pspReference, PSP_REFERENCE)) return undefined;
+  if (meaning.of === 'payment') {
+    // Whatever else uses the account has references of its own.
+    const signedOutcome = signed(item, ended, payment.reference, shownAs);
+    return payment.transactionId === undefined ? undefined : { ...payment, ...signedOutcome };
+  }
+  const [, kind, transactionId] = OPERATION_REFERENCE.exec(textOf(merchantReference)) ?? [];
+  return {
+    ...(kind === meaning.of && transactionId && { transactionId }),
+    reference: pspReference,
+    ...signed(item, ended, pspReference, shownAs),
+  };
+}
+
+function signed(
+  item: JsonObject,
+  ended: Ended,
+  reference: string | undefined,
+  shownAs: ShownAs,
+): Pick<NotificationSubject, 'signed'> {
+  const money = fromAdyenAmount(item.amount);
+  return money ? { signed: { outcome: outcomeOf(item, ended, reference, shownAs), ...money } } : {};
+}
+
+/** The code of a refusal stands in a field that is not signed: it is shown, and decides nothing. */
+function outcomeOf(item: JsonObject, ended: Ended, reference: string | undefined, shownAs: ShownAs): Outcome {
+  const providerData = providerDataOf(item, textOf(item.eventCode), shownAs);
+  providerData.subStatus = item.success === 'true' ? 'success' : 'failure';
+  providerData.responseMessage = ended === 'declined' ? textOf(item.reason) : '';
+  const told = { providerData, ...(reference !== undefined && { reference }) };
+  if (ended === 'expired') return { kind: 'expired', ...told };
+  if (ended === 'declined') return { kind: 'declined', ...told, iso8583Code: DO_NOT_HONOR };
+  const { authCode } = additionalDataOf(item);
+  const authorizationCode = isTextLike(authCode, AUTHORIZATION_CODE) ? authCode : '';
+  return { kind: 'approved', ...told, authorizationCode, retrievalReferenceNumber: '' };
+}

@@ -1,0 +1,67 @@
+import type { Airline, Order } from '#gen/payments/v1/additional_data_pb.js';
+import type { CustomerPayer } from '#gen/payments/v1/customer_payer_pb.js';
+import { parseMoney } from '#src/money.ts';
+import { toAdyenAmount } from './money.ts';
+
+const DATE_AND_TIME = /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}))?/;
+
+/** What is bought, as Adyen's `lineItems`. */
+export function lineItemsOf({ items }: Order, currency: string): readonly object[] | undefined {
+  if (items.length === 0) return undefined;
+  return items.map((item) => {
+    const unit = item.unitAmount && parseMoney(item.unitAmount.value, currency);
+    return {
+      id: item.id || undefined,
+      sku: item.skuCode || undefined,
+      description: item.name || undefined,
+      quantity: item.quantity,
+      amountIncludingTax: unit && toAdyenAmount(unit)?.value,
+      itemCategory: item.category || undefined,
+      brand: item.brand || undefined,
+    };
+  });
+}
+
+/** A journey by air, as Adyen's `enhancedSchemeData.airline`; undefined when nobody is named who travels. */
+export function airlineOf(airline: Airline, payer: CustomerPayer): object | undefined {
+  const [ticket] = airline.ticket ? [airline.ticket] : airline.tickets;
+  const first = airline.passengers[0] ?? payer;
+  const passengerName = [first.firstName, first.lastName].filter(Boolean).join(' ');
+  if (passengerName === '') return undefined;
+  const address = ticket?.issue && [ticket.issue.address, ticket.issue.city].filter(Boolean).join(', ');
+  return {
+    passengerName,
+    customerReferenceNumber: airline.pnr || undefined,
+    legs: airline.legs.map((leg) => ({
+      carrierCode: leg.carrierCode || undefined,
+      flightNumber: leg.flightNumber || undefined,
+      departureAirportCode: leg.departureAirport || undefined,
+      destinationAirportCode: leg.arrivalAirport || undefined,
+      dateOfTravel: dateTimeOf(leg.departureDatetime),
+      classOfTravel: leg.fareClassCode || undefined,
+      fareBasisCode: leg.fareBasisCode || undefined,
+      stopOverCode: leg.stopoverCode || undefined,
+    })),
+    passengers: airline.passengers.map(({ firstName, lastName, dateOfBirth }) => ({
+      firstName: firstName || undefined,
+      lastName: lastName || undefined,
+      dateOfBirth: dateOfBirth || undefined,
+    })),
+    ticket: ticket && {
+      number: ticket.ticketNumber || undefined,
+      issueDate: dateTimeOf(ticket.issue?.date)?.slice(0, 10),
+      issueAddress: address || undefined,
+    },
+    travelAgency: ticket?.issue && {
+      code: ticket.issue.travelAgentCode || undefined,
+      name: ticket.issue.travelAgentName || undefined,
+    },
+  };
+}
+
+/** The local time of a place as RFC 3339, as the schemes want it; undefined when it cannot be read. */
+function dateTimeOf(text: string | undefined): string | undefined {
+  const [, date, time = '00:00'] = DATE_AND_TIME.exec(text ?? '') ?? [];
+  const told = `${date}T${time}:00Z`;
+  return date !== undefined && !Number.isNaN(Date.parse(told)) ? told : undefined;
+}

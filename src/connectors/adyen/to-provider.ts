@@ -1,0 +1,221 @@
+import type { Address, CustomerPayer } from '#gen/payments/v1/customer_payer_pb.js';
+import type { StoredCredentials, ThreeDSecure } from '#gen/payments/v1/payment_method_pb.js';
+import type { AttemptCard, AttemptMethod, PaymentAttempt } from '#src/connectors/attempt.ts';
+import type { Operation } from '#src/connectors/connector.ts';
+import type { HttpRequest } from '#src/connectors/http-client.ts';
+import type { AdyenAmount } from './money.ts';
+import { airlineOf, lineItemsOf } from './order-data.ts';
+import type { AdyenSettings } from './settings.ts';
+
+/** What can be done with a payment. */
+export type OperationKind = 'capture' | 'cancel' | 'refund';
+
+const API_VERSION = '/v72';
+const MAX_METADATA = 20;
+const MAX_DESCRIPTOR_LENGTH = 22;
+/** What Adyen does not take in the text on a statement. */
+const NOT_IN_DESCRIPTORS = /[^A-Za-z0-9 .,'_?+*/-]/g;
+/** Adyen's word for a part of an address that is not known. */
+const NOT_AVAILABLE = 'N/A';
+
+/** The card of an attempt with what is asked of it. */
+type CardMethod = Extract<AttemptMethod, { kind: 'card' }>;
+
+/** The request that asks for what an account can be paid with: it moves nothing. */
+export function paymentMethodsRequest(settings: AdyenSettings): HttpRequest {
+  return post(settings, '/paymentMethods', undefined, { merchantAccount: settings.merchantAccount });
+}
+
+/**
+ * The request that an attempt becomes. Its body holds the card number and the security code: it is for Adyen's socket
+ * only. Absent values are left out.
+ */
+export function paymentRequest(
+  attempt: PaymentAttempt,
+  amount: AdyenAmount,
+  settings: AdyenSettings,
+): HttpRequest {
+  const { method, customerPayer: payer, additionalData, transactionId } = attempt;
+  const airline = additionalData?.airline && airlineOf(additionalData.airline, payer);
+  return post(settings, '/payments', transactionId, {
+    merchantAccount: settings.merchantAccount,
+    reference: transactionId,
+    amount,
+    returnUrl: attempt.returnUrl,
+    merchantOrderReference: attempt.merchantOrderId || undefined,
+    countryCode: attempt.country || undefined,
+    ...payerOf(payer, attempt.country),
+    metadata: metadataOf(attempt),
+    lineItems: additionalData?.order && lineItemsOf(additionalData.order, amount.currency),
+    enhancedSchemeData: airline && { airline },
+    ...(method.kind === 'card'
+      ? cardFields(method)
+      : { paymentMethod: { type: settings.redirectMethods.get(method.type) }, channel: 'Web' }),
+  });
+}
+
+/** The request that a capture, a cancel or a refund becomes. @param pspReference the payment's. */
+export function operationRequest(
+  kind: OperationKind,
+  operation: Operation,
+  pspReference: string,
+  amount: AdyenAmount,
+  settings: AdyenSettings,
+): HttpRequest {
+  const path = `/payments/${encodeURIComponent(pspReference)}/${kind}s`;
+  return post(settings, path, operation.transactionId, {
+    merchantAccount: settings.merchantAccount,
+    reference: operationReference(kind, operation.transactionId),
+    ...(kind !== 'cancel' && { amount }),
+    ...(kind === 'refund' && { merchantRefundReason: refundReasonOf(operation.reason) }),
+  });
+}
+
+/**
+ * What an operation is called at Adyen. Unlike the payment's reference, which is the bare id: nothing that is told of the
+ * one can be taken for the other.
+ */
+export function operationReference(kind: OperationKind, transactionId: string): string {
+  return `${kind}-${transactionId}`;
+}
+
+function post(
+  settings: AdyenSettings,
+  path: string,
+  idempotencyKey: string | undefined,
+  body: object,
+): HttpRequest {
+  return {
+    method: 'POST',
+    path: settings.basePath + API_VERSION + path,
+    headers: {
+      'x-api-key': settings.apiKey.reveal(),
+      'content-type': 'application/json',
+      ...(idempotencyKey !== undefined && { 'idempotency-key': idempotencyKey }),
+    },
+    body: JSON.stringify(body),
+  };
+}
+
+function cardFields(method: CardMethod): object {
+  const { capture, verify, installments, threeDSecure, storedCredentials } = method;
+  const descriptor = method.softDescriptor
+    .replace(NOT_IN_DESCRIPTORS, '')
+    .slice(0, MAX_DESCRIPTOR_LENGTH)
+    .trim();
+  return {
+    paymentMethod: {
+      ...cardOf(method.card),
+      networkPaymentReference: storedCredentials?.networkTransactionId || undefined,
+    },
+    ...(!verify && captureFields(capture)),
+    // What the payer brings back from a challenge does not reach this connector.
+    authenticationData: { attemptAuthentication: 'never' },
+    mpiData: threeDSecure && mpiDataOf(threeDSecure),
+    installments: installments > 1 ? { value: installments } : undefined,
+    shopperStatement: descriptor || undefined,
+    ...storedCredentialsOf(storedCredentials),
+  };
+}
+
+/** Captured at once, whatever the account's own delay is, or on demand. */
+function captureFields(capture: boolean): object {
+  return capture ? { captureDelayHours: 0 } : { additionalData: { manualCapture: 'true' } };
+}
+
+function cardOf(card: AttemptCard): object {
+  return {
+    type: 'scheme',
+    number: card.number.reveal(),
+    expiryMonth: String(card.expirationMonth).padStart(2, '0'),
+    expiryYear: String(2000 + card.expirationYear),
+    cvc: card.securityCode?.reveal(),
+    holderName: card.holderName || undefined,
+  };
+}
+
+/** Results of 3-D Secure made elsewhere. An ECI of 06 or 01 says that authentication was only attempted. */
+function mpiDataOf(result: ThreeDSecure): object {
+  const eci = result.electronicCommerceIndicator?.padStart(2, '0');
+  const byEci = eci === '06' || eci === '01' ? 'A' : 'Y';
+  const status = /^[YNUA]$/.test(result.paresStatus ?? '') ? result.paresStatus : byEci;
+  return {
+    cavv: result.cryptogram || undefined,
+    eci,
+    dsTransID: result.directoryServerTransactionId || undefined,
+    threeDSVersion: result.version || undefined,
+    directoryResponse: status,
+    authenticationResponse: status,
+  };
+}
+
+const PROCESSING_MODELS: Readonly<Record<string, string>> = {
+  CARD_ON_FILE: 'CardOnFile',
+  SUBSCRIPTION: 'Subscription',
+  UNSCHEDULED_CARD_ON_FILE: 'UnscheduledCardOnFile',
+};
+
+function storedCredentialsOf(credentials: StoredCredentials | undefined): object {
+  const model = PROCESSING_MODELS[credentials?.reason ?? ''];
+  if (!model) return { shopperInteraction: 'Ecommerce' };
+  // Who pays with a kept card is not asked for its code again: that, too, is a continued authorization.
+  const interaction = credentials?.usage === 'USED' ? 'ContAuth' : 'Ecommerce';
+  return { shopperInteraction: interaction, recurringProcessingModel: model };
+}
+
+function payerOf(payer: CustomerPayer, country: string): object {
+  const { firstName, lastName, phone, document } = payer;
+  const shopperReference = payer.merchantCustomerId || payer.id;
+  return {
+    shopperReference: shopperReference && shopperReference.length >= 3 ? shopperReference : undefined,
+    shopperEmail: payer.email || undefined,
+    shopperIP: payer.ipAddress || undefined,
+    shopperName: nameOf(firstName, lastName),
+    telephoneNumber: phone?.number ? `${phone.countryCode ?? ''}${phone.number}` : undefined,
+    // The CPF, which Brazil's issuers want.
+    socialSecurityNumber: (country === 'BR' && document?.documentNumber) || undefined,
+    billingAddress: addressOf(payer.billingAddress),
+    deliveryAddress: addressOf(payer.shippingAddress),
+  };
+}
+
+/** Both names, or none. */
+function nameOf(firstName: string | undefined, lastName: string | undefined): object | undefined {
+  if (!firstName || !lastName) return undefined;
+  return { firstName: firstName.slice(0, 80), lastName: lastName.slice(0, 80) };
+}
+
+/** Adyen wants every part of an address but the state. */
+function addressOf(address: Address | undefined): object | undefined {
+  if (!address) return undefined;
+  const { addressLine1, addressLine2, neighborhood, city, zipCode, country, state } = address;
+  return {
+    street: addressLine1 || NOT_AVAILABLE,
+    houseNumberOrName: [addressLine2, neighborhood].filter(Boolean).join(', ') || NOT_AVAILABLE,
+    city: city || NOT_AVAILABLE,
+    postalCode: zipCode && zipCode.length <= 10 ? zipCode : NOT_AVAILABLE,
+    stateOrProvince: state && state.length <= 3 ? state : undefined,
+    country: country || 'ZZ',
+  };
+}
+
+/** What the merchant keeps with the payment; what Adyen would refuse is left out. */
+function metadataOf({ metadata }: PaymentAttempt): object | undefined {
+  const kept = metadata
+    .filter(({ key, value }) => key.length <= 20 && value.length <= 80)
+    .slice(0, MAX_METADATA);
+  return kept.length > 0 ? Object.fromEntries(kept.map(({ key, value }) => [key, value])) : undefined;
+}
+
+function refundReasonOf(reason: string | undefined): string | undefined {
+  switch (reason) {
+    case 'DUPLICATE':
+      return 'DUPLICATE';
+    case 'FRAUDULENT':
+      return 'FRAUD';
+    case 'REQUESTED_BY_CUSTOMER':
+      return 'CUSTOMER REQUEST';
+    default:
+      return reason === undefined ? undefined : 'OTHER';
+  }
+}

@@ -1,0 +1,142 @@
+import type { JsonObject } from '@bufbuild/protobuf';
+import { adyenConnector } from '#src/connectors/adyen/connector.ts';
+import type { PaymentAttempt } from '#src/connectors/attempt.ts';
+import type { Outcome } from '#src/connectors/connector.ts';
+import { cardAttempt, operationOn, redirectAttempt } from '../attempts.ts';
+import { type ConformingAnswer, describeConformance } from '../conformance.ts';
+import type { ConformingCall } from '../conformance-calls.ts';
+import { SECRETS } from './adyen-under-test.ts';
+import { FAKE_ACCOUNT } from './fake-adyen.ts';
+
+const PSP = 'NC6HT9CRT65ZGN82';
+const operation = operationOn(cardAttempt(), PSP);
+const amount = { currency: operation.money.currency, value: Number(operation.money.minorUnits) };
+
+describeConformance({
+  connector: adyenConnector,
+  settings: (baseUrl, timeoutMs) => ({
+    base_url: baseUrl,
+    timeout_ms: timeoutMs,
+    merchant_account: FAKE_ACCOUNT,
+    redirect_methods: { WALLET_B: 'ideal' },
+  }),
+  secrets: SECRETS,
+  attempt: cardAttempt,
+  approval: (attempt) => ({ status: 200, body: approval(attempt) }),
+  probeAnswer: { status: 200, body: { paymentMethods: [{ type: 'scheme', name: 'Cards' }] } },
+  calls: [made('capture', { amount }), made('cancel', {}), made('refund', { amount })],
+  answers: [
+    changed('approved', 'an approval', {}),
+    changed('approved', 'an approval that repeats neither amount nor reference', {
+      amount: undefined,
+      merchantReference: undefined,
+    }),
+    refused('Refused', '2'),
+    refused('Cancelled', '15'),
+    refused('Error', '4'),
+    refused('Refused', '9999'),
+    changed('declined', 'a challenge that was not asked for', { resultCode: 'RedirectShopper' }),
+    changed('declined', 'an authentication that was not asked for', { resultCode: 'IdentifyShopper' }),
+    changed('pending', 'a payment in process', { resultCode: 'Pending' }),
+    changed('pending', 'a payment that was received', { resultCode: 'Received' }),
+    changed('unknown', 'a part of the amount', { resultCode: 'PartiallyAuthorised' }),
+    changed('unknown', 'a result that there is not', { resultCode: 'Approved' }),
+    changed('unknown', 'no result', { resultCode: undefined }),
+    changed('unknown', 'an approval without a pspReference', { pspReference: undefined }),
+    changed('unknown', "another one's reference", {
+      merchantReference: '00000000-0000-4000-8000-000000000000',
+    }),
+    changed('unknown', 'another amount', { amount: { currency: 'USD', value: 1 } }),
+    changed('unknown', 'another currency', { amount: { currency: 'EUR', value: 300_000 } }),
+    changed('unknown', 'an amount that is none', { amount: '3000.00' }),
+    ...[400, 401, 403, 422, 429].map((status) =>
+      row('not_sent', `a refusal with ${status}`, () => ({ status, body: error(status, '130') })),
+    ),
+    row('not_sent', 'a refusal with 500 for the form of a field', () => ({
+      status: 500,
+      body: error(500, '702'),
+    })),
+    row('unknown', 'an internal error', () => ({
+      status: 500,
+      body: { ...error(500, '905'), errorType: 'internal' },
+    })),
+    row('unknown', "a refusal that is not in Adyen's form", () => ({
+      status: 403,
+      body: { message: 'proxy' },
+    })),
+    row('unknown', 'an approval with 422', (_, body) => ({ status: 422, body })),
+    row('unknown', 'a 422 that the first request counts', () => ({ status: 422, body: error(422, '0704') })),
+    row('unknown', 'a 409 that the first request counts', () => ({ status: 409, body: error(409, '704') })),
+    ...['101', '0101', '102', '103', '129', '141', '153'].map((code) =>
+      row('declined', `the card error ${code}`, () => ({ status: 422, body: error(422, code) })),
+    ),
+    redirected('redirect', 'a redirect', { url: 'https://bank.example/pay' }),
+    redirected('unknown', 'a redirect by POST', { url: 'https://bank.example/pay', method: 'POST' }),
+    redirected('unknown', 'a redirect to no web address', { url: 'javascript:alert(1)' }),
+  ],
+});
+
+function approval(attempt: PaymentAttempt): JsonObject {
+  return {
+    pspReference: PSP,
+    resultCode: 'Authorised',
+    merchantReference: attempt.transactionId,
+    amount: { currency: attempt.money.currency, value: Number(attempt.money.minorUnits) },
+    additionalData: { authCode: '033899' },
+  };
+}
+
+function error(status: number, errorCode: string): JsonObject {
+  return { status, errorCode, message: 'no', errorType: 'validation' };
+}
+
+function row(outcome: Outcome['kind'], name: string, answer: ConformingAnswer['answer']): ConformingAnswer {
+  return { outcome, name, answer };
+}
+
+function changed(outcome: Outcome['kind'], name: string, change: Record<string, unknown>): ConformingAnswer {
+  return row(outcome, name, (_, body) => ({ status: 200, body: { ...body, ...change } as JsonObject }));
+}
+
+function refused(resultCode: string, refusalReasonCode: string): ConformingAnswer {
+  return changed('declined', `${resultCode} for ${refusalReasonCode}`, { resultCode, refusalReasonCode });
+}
+
+function redirected(outcome: Outcome['kind'], name: string, action: JsonObject): ConformingAnswer {
+  const body = { resultCode: 'RedirectShopper', action: { type: 'redirect', method: 'GET', ...action } };
+  return { ...row(outcome, name, () => ({ status: 200, body })), attempt: redirectAttempt };
+}
+
+function made(name: 'capture' | 'cancel' | 'refund', more: JsonObject): ConformingCall {
+  const body: JsonObject = {
+    merchantAccount: FAKE_ACCOUNT,
+    paymentPspReference: PSP,
+    pspReference: 'QFQTPCQ8HXSKGK82',
+    reference: `${name}-${operation.transactionId}`,
+    status: 'received',
+    ...more,
+  };
+  const other = (field: string, value: string) => ({
+    name: `another ${field}`,
+    outcome: 'unknown' as const,
+    answer: { status: 201, body: { ...body, [field]: value } },
+  });
+  return {
+    name,
+    make: (connection) => connection[name]?.(operation),
+    key: operation.transactionId,
+    approval: { status: 201, body },
+    approvedAs: 'pending',
+    answers: [
+      other('merchantAccount', 'OtherECOM'),
+      other('paymentPspReference', 'AAAAAAAAAAAAAAAA'),
+      other('reference', operation.transactionId),
+      other('status', 'done'),
+      other('pspReference', ''),
+      ...(name === 'cancel' ? [] : [other('amount', 'none')]),
+      { name: 'a refusal', outcome: 'not_sent', answer: { status: 422, body: error(422, '167') } },
+      { name: "a card's error", outcome: 'not_sent', answer: { status: 422, body: error(422, '101') } },
+      { name: 'a repeat', outcome: 'unknown', answer: { status: 422, body: error(422, '704') } },
+    ],
+  };
+}

@@ -1,0 +1,277 @@
+import { createHmac, randomBytes } from 'node:crypto';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { JsonObject } from '@bufbuild/protobuf';
+
+/** Adyen's Checkout API as its documentation describes it, as far as it is needed here: stateful, one merchant account. */
+export type FakeAdyen = {
+  readonly url: string;
+  readonly payments: ReadonlyMap<string, FakePayment>;
+  /** Every request to /v72, in order. */
+  readonly requests: readonly { path: string; key: string | undefined; body: JsonObject }[];
+  /** Notifications that await delivery, as Adyen would post them. */
+  readonly notifications: string[];
+  /** What happens to the next request. */
+  next(fault: Fault): void;
+  /** The payer does what is to be done at the page they were sent to. */
+  payAt(redirectUrl: string, succeeds: boolean): void;
+  /** Lets days pass: idempotency keys are forgotten after seven. */
+  later(days: number): void;
+  close(): Promise<void>;
+};
+
+/** A payment in the fake's books. */
+export type FakePayment = {
+  readonly pspReference: string;
+  readonly reference: string;
+  readonly amount: { value: number; currency: string };
+  state: 'authorised' | 'refused' | 'redirected' | 'cancelled';
+  captured: number;
+  refunded: number;
+};
+
+/**
+ * - `lost_answer`: the request is processed, and the connection ends without an answer.
+ * - `lost_request`: the connection ends before anything is processed.
+ * - `transient`: 500 with `transient-error: true`; nothing is processed.
+ * - `error`: 500, kept as the key's answer.
+ * - `in_progress`: 422 with 704, as for a key whose first request is still under way.
+ */
+export type Fault = 'lost_answer' | 'lost_request' | 'transient' | 'error' | 'in_progress';
+
+export const FAKE_API_KEY = 'AQE_fake_adyen_key';
+export const FAKE_ACCOUNT = 'ShopECOM';
+export const FAKE_HMAC_KEY = '44782DEF547AAA06C910C43932B1EB0C71FC68D9D0C057550C48EC2ACF6BA056';
+
+const KEY_DAYS = 7;
+const REFUSALS: Readonly<Record<string, readonly [code: string, reason: string]>> = {
+  DECLINED: ['2', 'Refused'],
+  REFERRAL: ['3', 'Referral'],
+  ERROR: ['4', 'Acquirer Error'],
+  BLOCK_CARD: ['5', 'Blocked Card'],
+  CARD_EXPIRED: ['6', 'Expired Card'],
+  INVALID_AMOUNT: ['7', 'Invalid Amount'],
+  NOT_ENOUGH_BALANCE: ['12', 'Not enough balance'],
+};
+
+type Answer = { status: number; body: JsonObject; headers?: Record<string, string> };
+type Item = { eventCode: string; success: boolean; psp: string; original?: string; reference: string };
+
+/** Starts the fake on a free loopback port. */
+export async function startFakeAdyen(): Promise<FakeAdyen> {
+  const payments = new Map<string, FakePayment>();
+  const kept = new Map<string, { answer: Answer; day: number }>();
+  const requests: { path: string; key: string | undefined; body: JsonObject }[] = [];
+  const notifications: string[] = [];
+  const faults: Fault[] = [];
+  let today = 0;
+
+  function notify(item: Item, amount: FakePayment['amount'], more: object = {}): void {
+    notifications.push(notificationOf(item, amount, more));
+  }
+
+  function pay(body: JsonObject): Answer {
+    const missing = ['amount', 'merchantAccount', 'paymentMethod', 'reference', 'returnUrl'].find(
+      (name) => !body[name],
+    );
+    if (missing === 'reference') return refusal(422, '130', "Required field 'reference' is not provided.");
+    if (missing) return refusal(422, '000', `Required field '${missing}' is not provided.`);
+    const method = body.paymentMethod as Record<string, string>;
+    const amount = body.amount as FakePayment['amount'];
+    const payment: FakePayment = {
+      pspReference: pspReference(),
+      reference: String(body.reference),
+      amount,
+      state: 'authorised',
+      captured: 0,
+      refunded: 0,
+    };
+    if (method.type !== 'scheme') {
+      payment.state = 'redirected';
+      payments.set(payment.pspReference, payment);
+      const action = { type: 'redirect', method: 'GET', paymentMethodType: String(method.type) };
+      const url = `${addressOf()}/hpp/${payment.pspReference}`;
+      return { status: 200, body: { resultCode: 'RedirectShopper', action: { ...action, url } } };
+    }
+    if (!/^\d{12,19}$/.test(method.number ?? '')) return refusal(422, '101', 'Invalid card number');
+    if (!/^\d{3,4}$/.test(method.cvc ?? '000')) return refusal(422, '103', 'CVC is not the right length');
+    payments.set(payment.pspReference, payment);
+    const { pspReference: psp, reference } = payment;
+    const common = { pspReference: psp, merchantReference: reference, amount: { ...amount } };
+    const refused = REFUSALS[method.holderName ?? ''];
+    if (refused) {
+      payment.state = 'refused';
+      const [refusalReasonCode, refusalReason] = refused;
+      notify({ eventCode: 'AUTHORISATION', success: false, psp, reference }, amount, {
+        reason: refusalReason,
+      });
+      const resultCode = refusalReasonCode === '4' ? 'Error' : 'Refused';
+      return { status: 200, body: { ...common, resultCode, refusalReason, refusalReasonCode } };
+    }
+    const isManual = (body.additionalData as JsonObject | undefined)?.manualCapture === 'true';
+    if (!isManual) payment.captured = amount.value;
+    notify({ eventCode: 'AUTHORISATION', success: true, psp, reference }, amount);
+    return {
+      status: 200,
+      body: { ...common, resultCode: 'Authorised', additionalData: { authCode: '033899' } },
+    };
+  }
+
+  function modify(psp: string, kind: string, body: JsonObject): Answer {
+    const payment = payments.get(psp);
+    if (!payment) return refusal(422, '167', 'Original pspReference required for this operation');
+    const own = pspReference();
+    const amount = (body.amount as FakePayment['amount'] | undefined) ?? payment.amount;
+    const succeeds = apply(payment, kind, amount.value);
+    const eventCode = { captures: 'CAPTURE', cancels: 'CANCELLATION', refunds: 'REFUND' }[kind] ?? '';
+    notify(
+      { eventCode, success: succeeds, psp: own, original: psp, reference: String(body.reference) },
+      amount,
+    );
+    return {
+      status: 201,
+      body: {
+        merchantAccount: FAKE_ACCOUNT,
+        paymentPspReference: psp,
+        pspReference: own,
+        reference: String(body.reference),
+        status: 'received',
+        ...(kind !== 'cancels' && { amount: { ...amount } }),
+      },
+    };
+  }
+
+  function process(path: string, body: JsonObject): Answer {
+    if (body.merchantAccount !== FAKE_ACCOUNT) return refusal(403, '901', 'Invalid Merchant Account');
+    if (path === '/v72/paymentMethods')
+      return { status: 200, body: { paymentMethods: [{ type: 'scheme' }] } };
+    if (path === '/v72/payments') return pay(body);
+    const [, psp = '', kind = ''] = /^\/v72\/payments\/([^/]+)\/(captures|cancels|refunds)$/.exec(path) ?? [];
+    return kind ? modify(psp, kind, body) : refusal(404, '000', 'No such resource');
+  }
+
+  /** @returns undefined: the connection ends without an answer. */
+  function answer(
+    path: string,
+    key: string | undefined,
+    apiKey: unknown,
+    body: JsonObject,
+  ): Answer | undefined {
+    const fault = faults.shift();
+    if (fault === 'lost_request') return undefined;
+    if (apiKey !== FAKE_API_KEY)
+      return refusal(401, '000', 'HTTP Status Response - Unauthorized', 'security');
+    if (key !== undefined && key.length > 64) return refusal(422, '000', 'The idempotency key is too long');
+    if (fault === 'in_progress') return refusal(422, '704', 'request already processed or in progress');
+    if (fault === 'transient') {
+      return { ...refusal(500, '905', 'Try again', 'internal'), headers: { 'transient-error': 'true' } };
+    }
+    const first = key === undefined ? undefined : kept.get(key);
+    const isKnown = first !== undefined && today - first.day < KEY_DAYS;
+    const made = isKnown
+      ? first.answer
+      : fault === 'error'
+        ? refusal(500, '000', 'x', 'internal')
+        : process(path, body);
+    if (key !== undefined && !isKnown) kept.set(key, { answer: made, day: today });
+    if (fault === 'lost_answer') return undefined;
+    return key === undefined ? made : { ...made, headers: { 'idempotency-key': key } };
+  }
+
+  async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    const body = JSON.parse(Buffer.concat(chunks).toString() || '{}') as JsonObject;
+    const path = request.url ?? '';
+    const key = request.headers['idempotency-key'] as string | undefined;
+    requests.push({ path, key, body });
+    const made = answer(path, key, request.headers['x-api-key'], body);
+    if (!made) {
+      request.socket.destroy();
+      return;
+    }
+    response.writeHead(made.status, { 'content-type': 'application/json', ...made.headers });
+    response.end(JSON.stringify(made.body));
+  }
+
+  const server = createServer((request, response) => void serve(request, response));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const addressOf = () => `http://127.0.0.1:${(server.address() as { port: number }).port}`;
+
+  return {
+    url: addressOf(),
+    payments,
+    requests,
+    notifications,
+    next: (fault) => faults.push(fault),
+    payAt(redirectUrl, succeeds) {
+      const payment = payments.get(redirectUrl.split('/').at(-1) ?? '');
+      if (payment?.state !== 'redirected') throw new Error('there is nothing to pay at this page');
+      payment.state = succeeds ? 'authorised' : 'refused';
+      if (succeeds) payment.captured = payment.amount.value;
+      const { pspReference: psp, reference, amount } = payment;
+      notify({ eventCode: 'AUTHORISATION', success: succeeds, psp, reference }, amount);
+    },
+    later: (days) => {
+      today += days;
+    },
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+/** What a modification does to a payment. @returns whether it succeeds, which its notification tells. */
+function apply(payment: FakePayment, kind: string, value: number): boolean {
+  const isOpen = payment.state === 'authorised' && payment.captured === 0;
+  if (kind === 'captures') {
+    if (!isOpen || value > payment.amount.value) return false;
+    payment.captured = value;
+    return true;
+  }
+  if (kind === 'cancels') {
+    if (isOpen) payment.state = 'cancelled';
+    return isOpen;
+  }
+  if (value > payment.captured - payment.refunded) return false;
+  payment.refunded += value;
+  return true;
+}
+
+/** A notification as Adyen posts it, signed with the fake's key. */
+export function notificationOf(
+  { eventCode, success, psp, original, reference }: Item,
+  amount: FakePayment['amount'],
+  more: object = {},
+  hmacKey = FAKE_HMAC_KEY,
+): string {
+  const { value, currency } = amount;
+  const signed = [psp, original ?? '', FAKE_ACCOUNT, reference, value, currency, eventCode, success].join(
+    ':',
+  );
+  const hmacSignature = createHmac('sha256', Buffer.from(hmacKey, 'hex')).update(signed).digest('base64');
+  const item = {
+    additionalData: { hmacSignature },
+    amount,
+    eventCode,
+    eventDate: '2026-11-22T02:00:00+01:00',
+    merchantAccountCode: FAKE_ACCOUNT,
+    merchantReference: reference,
+    ...(original !== undefined && { originalReference: original }),
+    paymentMethod: 'visa',
+    pspReference: psp,
+    reason: '',
+    success: String(success),
+    ...more,
+  };
+  return JSON.stringify({ live: 'false', notificationItems: [{ NotificationRequestItem: item }] });
+}
+
+function refusal(status: number, errorCode: string, message: string, errorType = 'validation'): Answer {
+  return { status, body: { status, errorCode, message, errorType } };
+}
+
+function pspReference(): string {
+  return randomBytes(8).toString('hex').toUpperCase();
+}
