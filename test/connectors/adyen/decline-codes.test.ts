@@ -1,0 +1,144 @@
+import { describe, expect, it } from 'vitest';
+import { meaningOf, meaningOfError } from '#src/connectors/adyen/decline-codes.ts';
+import { declineOf } from '#src/connectors/decline.ts';
+
+/** Adyen's refusal reasons as documented in July 2026: code, ISO 8583, what merchants are told, hard, text. */
+const ROWS: readonly (readonly [code: string, iso: string, unified: string, hard: boolean, text: string])[] =
+  [
+    ['2', '05', 'DO_NOT_HONOR', false, 'Refused'],
+    ['3', '05', 'DO_NOT_HONOR', false, 'Referral'],
+    ['4', '96', 'ACQUIRER_CONTINGENCY', false, 'Acquirer Error'],
+    ['5', '62', 'RESTRICTED_BY_BANK', false, 'Blocked Card'],
+    ['6', '54', 'EXPIRED_CARD', true, 'Expired Card'],
+    ['7', '13', 'DECLINED_BY_BANK', false, 'Invalid Amount'],
+    ['8', '14', 'INVALID_CARD_NUMBER', true, 'Invalid Card Number'],
+    ['9', '91', 'ACQUIRER_CONTINGENCY', false, 'Issuer Unavailable'],
+    ['10', '57', 'USER_RESTRICTION', true, 'Not supported'],
+    ['11', '1A', 'DECLINED_BY_BANK', false, '3D Not Authenticated'],
+    ['12', '51', 'INSUFFICIENT_FUNDS', false, 'Not enough balance'],
+    ['14', '59', 'FRAUD_SUSPECTED', true, 'Acquirer Fraud'],
+    ['15', '05', 'DO_NOT_HONOR', false, 'Cancelled'],
+    ['16', '05', 'DO_NOT_HONOR', false, 'Shopper Cancelled'],
+    ['17', '55', 'DECLINED_BY_BANK', false, 'Invalid Pin'],
+    ['18', '75', 'DECLINED_BY_BANK', false, 'Pin tries exceeded'],
+    ['19', '55', 'DECLINED_BY_BANK', false, 'Pin validation not possible'],
+    ['20', '59', 'FRAUD_SUSPECTED', true, 'FRAUD'],
+    ['21', '12', 'DECLINED_BY_BANK', false, 'Not Submitted'],
+    ['22', '59', 'FRAUD_SUSPECTED', true, 'FRAUD-CANCELLED'],
+    ['23', '57', 'USER_RESTRICTION', true, 'Transaction Not Permitted'],
+    ['24', 'N7', 'INVALID_SECURITY_CODE', true, 'CVC Declined'],
+    ['25', '62', 'RESTRICTED_BY_BANK', false, 'Restricted Card'],
+    ['26', '57', 'USER_RESTRICTION', true, 'Revocation Of Auth'],
+    ['27', '05', 'DO_NOT_HONOR', false, 'Declined Non Generic'],
+    ['28', '61', 'LIMIT_EXCEEDED', false, 'Withdrawal amount exceeded'],
+    ['29', '65', 'LIMIT_EXCEEDED', false, 'Withdrawal count exceeded'],
+    ['31', '59', 'FRAUD_SUSPECTED', true, 'Issuer Suspected Fraud'],
+    ['32', '05', 'DO_NOT_HONOR', false, 'AVS Declined'],
+    ['33', '55', 'DECLINED_BY_BANK', false, 'Card requires online pin'],
+    ['34', '52', 'DECLINED_BY_BANK', false, 'No checking account available on Card'],
+    ['35', '53', 'DECLINED_BY_BANK', false, 'No savings account available on Card'],
+    ['36', '55', 'DECLINED_BY_BANK', false, 'Mobile pin required'],
+    ['37', '65', 'LIMIT_EXCEEDED', false, 'Contactless fallback'],
+    ['38', '1A', 'DECLINED_BY_BANK', false, 'Authentication required'],
+    ['39', '91', 'ACQUIRER_CONTINGENCY', false, 'RReq not received from DS'],
+    ['40', '91', 'ACQUIRER_CONTINGENCY', false, 'Current AID is in Penalty Box'],
+    ['41', '55', 'DECLINED_BY_BANK', false, 'CVM Required Restart Payment'],
+    ['42', '1A', 'DECLINED_BY_BANK', false, '3DS Authentication Error'],
+    ['43', '55', 'DECLINED_BY_BANK', false, ''],
+    ['44', '05', 'DO_NOT_HONOR', false, ''],
+    ['45', '05', 'DO_NOT_HONOR', false, ''],
+    ['46', '57', 'USER_RESTRICTION', true, 'Transaction blocked by Adyen to prevent excessive retry fees'],
+    ['50', '57', 'USER_RESTRICTION', true, 'Token Revoked'],
+  ];
+
+const REFUSED = { resultCode: 'Refused', code: '', text: '', raw: '' };
+
+describe('a refusal of Adyen', () => {
+  it.each(ROWS)('for reason %s is %s, %s', (code, iso, unified, hard) => {
+    const meaning = meaningOf({ ...REFUSED, code });
+    expect(meaning).toEqual({ iso8583Code: iso });
+    expect(declineOf(iso)).toMatchObject({ code: unified, hard });
+  });
+
+  it.each(ROWS.filter(([, , , , text]) => text !== ''))(
+    'for reason %s is %s by its text alone',
+    (_code, iso, _unified, _hard, text) => {
+      expect(meaningOf({ ...REFUSED, code: '0', text })).toEqual({ iso8583Code: iso });
+    },
+  );
+
+  it.each(['0', '', '1', '13', '99', '9999', '00', 'Authorised', '__proto__'])(
+    'for the code %j, which there is not, is soft and no approval',
+    (code) => {
+      expect(meaningOf({ ...REFUSED, code })).toEqual({ iso8583Code: '05' });
+      expect(declineOf('05').hard).toBe(false);
+    },
+  );
+
+  it('that is an error without a reason is a malfunction', () => {
+    expect(meaningOf({ ...REFUSED, resultCode: 'Error' })).toEqual({ iso8583Code: '96' });
+  });
+
+  it.each([
+    ['51 : Insufficient funds', '51'],
+    ['5 : Do not honor', '05'],
+    ['43 : Stolen card', '43'],
+    ['N7 : FRAUD', 'N7'],
+  ])('is told by the code of the issuer, %j, where the account tells that', (raw, iso8583Code) => {
+    expect(meaningOf({ ...REFUSED, code: '2', raw })).toEqual({ iso8583Code });
+  });
+
+  it.each(['00 : Approved', '0 : Approved', '85 : No reason to decline', 'Approved', ''])(
+    'is never softened into an approval by %j',
+    (raw) => {
+      expect(meaningOf({ ...REFUSED, code: '12', raw })).toEqual({ iso8583Code: '51' });
+    },
+  );
+
+  it('stays hard where Adyen forbids another try that the issuer would allow', () => {
+    expect(meaningOf({ ...REFUSED, code: '46', raw: '05 : Do not honor' })).toEqual({ iso8583Code: '57' });
+  });
+
+  it('goes nowhere else when the issuer has just seen an equal charge', () => {
+    const duplicate = { iso8583Code: '94', nowhereElse: true };
+    expect(meaningOf({ ...REFUSED, code: '2', raw: '94 : Duplicate transmission' })).toEqual(duplicate);
+    expect(meaningOf({ ...REFUSED, code: '46', raw: '94 : Duplicate transmission' })).toEqual(duplicate);
+  });
+});
+
+describe('an error of Adyen', () => {
+  it.each([
+    ['101', '14'],
+    ['0101', '14'],
+    ['102', '14'],
+    ['103', 'N7'],
+    ['129', '54'],
+    ['141', '54'],
+    ['153', 'N7'],
+  ])('with the code %s is the decline %s', (errorCode, iso8583Code) => {
+    expect(meaningOfError(errorCode)).toEqual({ iso8583Code });
+  });
+
+  it.each([
+    '0',
+    '000',
+    '10',
+    '100',
+    '104',
+    '130',
+    '132',
+    '137',
+    '138',
+    '167',
+    '177',
+    '702',
+    '704',
+    '800',
+    '901',
+    '905',
+    '14_030',
+    '',
+  ])('with the code %j is no decline', (errorCode) => {
+    expect(meaningOfError(errorCode)).toBeUndefined();
+  });
+});

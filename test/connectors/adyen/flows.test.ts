@@ -1,0 +1,254 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Outcome } from '#src/connectors/connector.ts';
+import { operationOn } from '../attempts.ts';
+import {
+  type AdyenUnderTest,
+  cardWith,
+  connectAdyen,
+  openAdyen,
+  redirectBy,
+  subjectOf,
+} from './adyen-under-test.ts';
+
+describe('the adyen connector at a fake of Adyen', () => {
+  let adyen: AdyenUnderTest;
+  beforeEach(async () => {
+    adyen = await openAdyen();
+  });
+  afterEach(() => adyen.close());
+
+  const referenceOf = (outcome: Outcome) => ('reference' in outcome ? outcome.reference : undefined);
+  const thePayment = () => {
+    const [payment, ...others] = adyen.fake.payments.values();
+    if (!payment || others.length > 0) throw new Error('not one payment');
+    return payment;
+  };
+  /** The one notification that waits, as the core gets it. */
+  async function told() {
+    const [reading] = await adyen.delivered();
+    return subjectOf(reading);
+  }
+
+  it('charges a card with one request, and tells the authorization code and the pspReference', async () => {
+    const attempt = cardWith();
+    const outcome = await adyen.connection.pay(attempt);
+    expect(outcome).toMatchObject({
+      kind: 'approved',
+      authorizationCode: '033899',
+      reference: thePayment().pspReference,
+      providerData: { id: 'ADYEN', accountId: 'ShopECOM', status: 'Authorised' },
+    });
+    expect(adyen.fake.requests).toHaveLength(1);
+    expect(adyen.fake.requests[0]?.key).toBe(attempt.transactionId);
+    expect(thePayment()).toMatchObject({ reference: attempt.transactionId, captured: 300_000 });
+  });
+
+  it('authorizes without capturing, whatever the delay of the account is', async () => {
+    await adyen.connection.pay(cardWith({ capture: false }));
+    expect(thePayment()).toMatchObject({ state: 'authorised', captured: 0 });
+    expect(adyen.fake.requests[0]?.body).not.toHaveProperty('captureDelayHours');
+  });
+
+  it('verifies a card by an authorization of nothing', async () => {
+    const verification = cardWith(
+      { verify: true, capture: false },
+      { money: { minorUnits: 0n, currency: 'USD' } },
+    );
+    expect(await adyen.connection.pay(verification)).toMatchObject({ kind: 'approved' });
+    expect(thePayment().amount).toEqual({ currency: 'USD', value: 0 });
+  });
+
+  it.each([
+    ['DECLINED', '05'],
+    ['NOT_ENOUGH_BALANCE', '51'],
+    ['CARD_EXPIRED', '54'],
+    ['ERROR', '96'],
+  ])('declines a card whose holder is %s with %s', async (holderName, iso8583Code) => {
+    expect(await adyen.connection.pay(cardWith({ holderName }))).toMatchObject({
+      kind: 'declined',
+      iso8583Code,
+    });
+  });
+
+  it.each([false, true])(
+    'captures, and the notification tells that it is done (a part of it: %s)',
+    async (isPart) => {
+      const attempt = cardWith({ capture: false });
+      const paid = await adyen.connection.pay(attempt);
+      await adyen.delivered();
+      const money = { minorUnits: isPart ? 100_000n : 300_000n, currency: 'USD' };
+      const operation = operationOn(attempt, referenceOf(paid), { money, isWhole: !isPart, isFinal: true });
+      const outcome = await adyen.connection.capture?.(operation);
+      expect(outcome).toMatchObject({ kind: 'pending', reference: expect.any(String) });
+      expect(await told()).toMatchObject({
+        transactionId: operation.transactionId,
+        reference: outcome && referenceOf(outcome),
+        signed: { ...money, outcome: { kind: 'approved' } },
+      });
+      expect(thePayment().captured).toBe(Number(money.minorUnits));
+    },
+  );
+
+  it('cancels an authorization', async () => {
+    const attempt = cardWith({ capture: false });
+    const paid = await adyen.connection.pay(attempt);
+    await adyen.delivered();
+    const operation = operationOn(attempt, referenceOf(paid));
+    expect(await adyen.connection.cancel?.(operation)).toMatchObject({ kind: 'pending' });
+    expect(await told()).toMatchObject({
+      transactionId: operation.transactionId,
+      signed: { minorUnits: 300_000n, currency: 'USD', outcome: { kind: 'approved' } },
+    });
+    expect(thePayment().state).toBe('cancelled');
+  });
+
+  it('refunds in parts up to what was captured, and what exceeds it is declined by its notification', async () => {
+    const attempt = cardWith();
+    const paid = await adyen.connection.pay(attempt);
+    await adyen.delivered();
+    const kinds: string[] = [];
+    for (const minorUnits of [100_000n, 200_000n, 1n]) {
+      const money = { minorUnits, currency: 'USD' };
+      const operation = operationOn(attempt, referenceOf(paid), { money, isWhole: false });
+      expect(await adyen.connection.refund?.(operation)).toMatchObject({ kind: 'pending' });
+      const subject = await told();
+      expect(subject).toMatchObject({ transactionId: operation.transactionId, signed: money });
+      kinds.push(subject.signed?.outcome.kind ?? '');
+    }
+    expect(kinds).toEqual(['approved', 'approved', 'declined']);
+    expect(thePayment().refunded).toBe(300_000);
+  });
+
+  it('sends a payer away, learns from the notification that they paid, and can refund it then', async () => {
+    const attempt = redirectBy();
+    const sent = await adyen.connection.pay(attempt);
+    if (sent.kind !== 'redirect') throw new Error(sent.kind);
+    // Adyen tells no pspReference before the payer has acted.
+    expect(sent.reference).toBeUndefined();
+    adyen.fake.payAt(sent.redirectUrl, true);
+    const subject = await told();
+    expect(subject).toMatchObject({
+      transactionId: attempt.transactionId,
+      signed: { minorUnits: 300_000n, outcome: { kind: 'approved', reference: thePayment().pspReference } },
+    });
+    const refund = operationOn(attempt, subject.reference);
+    expect(await adyen.connection.refund?.(refund)).toMatchObject({ kind: 'pending' });
+  });
+
+  it('learns from the notification that a payer who was sent away did not pay', async () => {
+    const sent = await adyen.connection.pay(redirectBy());
+    if (sent.kind !== 'redirect') throw new Error(sent.kind);
+    adyen.fake.payAt(sent.redirectUrl, false);
+    expect(await told()).toMatchObject({ signed: { outcome: { kind: 'declined', iso8583Code: '05' } } });
+  });
+
+  it('does not know what became of a lost answer, and the notification tells', async () => {
+    adyen.fake.next('lost_answer');
+    const attempt = cardWith();
+    expect(await adyen.connection.pay(attempt)).toMatchObject({ kind: 'unknown' });
+    expect(await told()).toMatchObject({
+      transactionId: attempt.transactionId,
+      signed: {
+        minorUnits: 300_000n,
+        currency: 'USD',
+        outcome: { kind: 'approved', reference: thePayment().pspReference },
+      },
+    });
+  });
+
+  it('does not know what became of a lost decline, and the notification tells', async () => {
+    adyen.fake.next('lost_answer');
+    expect(await adyen.connection.pay(cardWith({ holderName: 'DECLINED' }))).toMatchObject({
+      kind: 'unknown',
+    });
+    expect(await told()).toMatchObject({ signed: { outcome: { kind: 'declined' } } });
+  });
+
+  it('does not know what became of a lost request, and nothing ever tells', async () => {
+    adyen.fake.next('lost_request');
+    expect(await adyen.connection.pay(cardWith())).toMatchObject({ kind: 'unknown' });
+    expect([adyen.fake.payments.size, adyen.fake.notifications]).toEqual([0, []]);
+  });
+
+  it('learns what became of a refund whose answer was lost by our reference of it', async () => {
+    const attempt = cardWith();
+    const paid = await adyen.connection.pay(attempt);
+    await adyen.delivered();
+    const operation = operationOn(attempt, referenceOf(paid));
+    adyen.fake.next('lost_answer');
+    expect(await adyen.connection.refund?.(operation)).toMatchObject({ kind: 'unknown' });
+    expect(await told()).toMatchObject({
+      transactionId: operation.transactionId,
+      signed: { outcome: { kind: 'approved' } },
+    });
+  });
+
+  it('was surely not sent when Adyen says that its error is transient', async () => {
+    adyen.fake.next('transient');
+    expect(await adyen.connection.pay(cardWith())).toMatchObject({
+      kind: 'not_sent',
+      because: 'unreachable',
+    });
+    expect(adyen.fake.payments.size).toBe(0);
+  });
+
+  it.each(['error', 'in_progress'] as const)(
+    'does not know what became of a payment after: %s',
+    async (fault) => {
+      adyen.fake.next(fault);
+      expect(await adyen.connection.pay(cardWith())).toMatchObject({ kind: 'unknown' });
+    },
+  );
+
+  it('charges once when an attempt is made twice with its key', async () => {
+    const attempt = cardWith();
+    const first = await adyen.connection.pay(attempt);
+    const second = await adyen.connection.pay(attempt);
+    expect(referenceOf(second)).toBe(referenceOf(first));
+    expect(adyen.fake.payments.size).toBe(1);
+  });
+
+  it('refunds once when a refund is made twice with its key', async () => {
+    const attempt = cardWith();
+    const paid = await adyen.connection.pay(attempt);
+    const money = { minorUnits: 100_000n, currency: 'USD' };
+    const operation = operationOn(attempt, referenceOf(paid), { money, isWhole: false });
+    await adyen.connection.refund?.(operation);
+    await adyen.connection.refund?.(operation);
+    expect(thePayment().refunded).toBe(100_000);
+  });
+
+  it('sends nothing for an operation on a payment whose pspReference nobody told', async () => {
+    const operation = operationOn(cardWith(), undefined);
+    for (const name of ['capture', 'cancel', 'refund'] as const) {
+      expect(await adyen.connection[name]?.(operation)).toMatchObject({
+        kind: 'not_sent',
+        because: 'turned_away',
+      });
+    }
+    expect(adyen.fake.requests).toEqual([]);
+  });
+
+  it('sends nothing for a payment method that its settings do not name', async () => {
+    const attempt = redirectBy({ method: { kind: 'wallet_redirect', type: 'WALLET_D' } });
+    expect(await adyen.connection.pay(attempt)).toMatchObject({ kind: 'not_sent', because: 'turned_away' });
+    expect(adyen.fake.requests).toEqual([]);
+  });
+
+  it('takes wallets only where its settings name some', async () => {
+    const without = connectAdyen({ redirect_methods: {} });
+    expect([without.capabilities.methods, adyen.connection.capabilities.methods]).toEqual([
+      ['card'],
+      ['card', 'wallet_redirect'],
+    ]);
+    await without.close();
+  });
+
+  it('probes with its key and account, and moves nothing', async () => {
+    expect(await adyen.connection.probe?.()).toBe(true);
+    const stranger = connectAdyen({ base_url: adyen.fake.url, merchant_account: 'OtherECOM' });
+    expect(await stranger.probe?.()).toBe(false);
+    expect(adyen.fake.payments.size).toBe(0);
+    await stranger.close();
+  });
+});

@@ -1,0 +1,62 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { fromAdyenAmount, toAdyenAmount } from '#src/connectors/adyen/money.ts';
+import { CURRENCIES, currencyDigits } from '#src/money.ts';
+
+/** Adyen's decimals where they are not ISO 4217's. */
+const DIFFERENT: Readonly<Record<string, number>> = { CLP: 2, ISK: 2, CVE: 0, IDR: 0 };
+const THREE_DECIMALS = ['BHD', 'IQD', 'JOD', 'KWD', 'LYD', 'OMR', 'TND'];
+
+describe('money at Adyen', () => {
+  it.each([...CURRENCIES])('is exact or not at all in %s, and the same when it comes back', (currency) => {
+    const ours = currencyDigits(currency) ?? 0;
+    const theirs = DIFFERENT[currency] ?? ours;
+    fc.assert(
+      fc.property(fc.bigInt({ min: 0n, max: 10n ** 13n }), (minorUnits) => {
+        const amount = toAdyenAmount({ minorUnits, currency });
+        if (theirs < ours && minorUnits % 10n ** BigInt(ours - theirs) !== 0n) {
+          expect(amount).toBeUndefined();
+          return;
+        }
+        expect(amount?.currency).toBe(currency);
+        expect(BigInt(amount?.value ?? -1) * 10n ** BigInt(ours)).toBe(minorUnits * 10n ** BigInt(theirs));
+        expect(fromAdyenAmount(amount)).toEqual({ minorUnits, currency });
+      }),
+      { numRuns: 30, seed: 4217 },
+    );
+  });
+
+  it('has three decimals in the currencies that have so many', () => {
+    expect(THREE_DECIMALS.map(currencyDigits)).toEqual(THREE_DECIMALS.map(() => 3));
+    expect(THREE_DECIMALS.every((currency) => DIFFERENT[currency] === undefined)).toBe(true);
+  });
+
+  it.each([
+    [5n, 'CLP', 500],
+    [5n, 'ISK', 500],
+    [500n, 'CVE', 5],
+    [1_000_000n, 'IDR', 10_000],
+    [5n, 'JPY', 5],
+    [5_125n, 'KWD', 5_125],
+  ])('writes %d of %s as %d', (minorUnits, currency, value) => {
+    expect(toAdyenAmount({ minorUnits, currency })).toEqual({ currency, value });
+  });
+
+  it('has no amount that a JSON number cannot tell', () => {
+    expect(toAdyenAmount({ minorUnits: 10n ** 14n, currency: 'CLP' })).toBeUndefined();
+  });
+
+  it.each([
+    { currency: 'CLP', value: 550 },
+    { currency: 'EUR', value: 1.5 },
+    { currency: 'EUR', value: -1 },
+    { currency: 'EUR', value: '100' },
+    { currency: 'ZZZ', value: 100 },
+    { value: 100 },
+    'EUR 1',
+    null,
+    undefined,
+  ])('reads no money in %j', (amount) => {
+    expect(fromAdyenAmount(amount)).toBeUndefined();
+  });
+});
