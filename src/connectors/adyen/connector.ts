@@ -74,6 +74,7 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
       storedCredentials: true,
       softDescriptor: true,
       authorizationValidDays: 7,
+      redirectValidMinutes: 1_440,
     },
     deadlineMs: timeoutMs,
     pay,
