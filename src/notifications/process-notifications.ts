@@ -1,5 +1,6 @@
 import { setTimeout } from 'node:timers/promises';
 import type { NotificationSubject, ProviderConnection } from '#src/connectors/connector.ts';
+import { applyDispute } from '#src/payments/dispute.ts';
 import { applySigned, type FollowUpDeps, followUpNow } from '#src/payments/follow-up.ts';
 import {
   type DueNotification,
@@ -18,7 +19,7 @@ export type ProcessDeps = FollowUpDeps & {
 };
 
 /** What came of a notification. */
-export type NotificationResult = 'applied' | 'unchanged' | 'waiting' | 'unmatched' | 'unsupported';
+export type NotificationResult = 'applied' | 'unchanged' | 'waiting' | 'unmatched';
 
 const BATCH = 20;
 const LEASE_S = 60;
@@ -92,8 +93,11 @@ async function resultOf(
     notification.transactionId ??
     (reference && (await findTransactionByReference(deps.database, connectionId, reference)));
   if (!transactionId) return 'unmatched';
+  const { dispute } = notification;
+  if (dispute === 'opened' || dispute === 'lost' || dispute === 'won') {
+    return applyDispute(deps, transactionId, dispute);
+  }
   const subject = connection.lookUp ? undefined : await readAgain(connection, notification);
-  if (subject?.dispute) return 'unsupported';
   const written = subject?.signed
     ? await applySigned(deps, connection, transactionId, subject.signed, stop)
     : await followUpNow(deps, connection, transactionId, stop);

@@ -46,7 +46,7 @@ export async function receiveNotification(
   if (reading.kind === 'about') {
     const subjects = reading.subjects
       .slice(0, MAX_SUBJECTS)
-      .map(({ transactionId, reference }) => ({ transactionId, reference }));
+      .map(({ transactionId, reference, dispute }) => ({ transactionId, reference, dispute }));
     await orUnavailable(
       insertNotification(deps.database, {
         connectionId,

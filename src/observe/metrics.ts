@@ -25,7 +25,7 @@ export function createMetrics() {
   });
   const notifications = new Counter({
     name: 'provider_notifications_total',
-    help: 'Notifications of providers, by connection: received as forged, ignored or about; processed as applied, unchanged, unmatched or unsupported.',
+    help: 'Notifications of providers, by connection: received as forged, ignored or about; processed as applied, unchanged or unmatched.',
     labelNames: ['connection', 'result'] as const,
     registers,
   });

@@ -37,8 +37,6 @@ export function observeNotifications(
     settled(connection, result) {
       if (result === 'waiting') return;
       metrics.notifications.inc({ connection, result });
-      if (result === 'unsupported')
-        log.error({ connection }, 'dispute notification stored; disputes are not built');
     },
     failed(error) {
       log.error({ err: error }, 'a notification could not be processed; it is tried again');

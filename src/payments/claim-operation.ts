@@ -138,6 +138,12 @@ async function readOperated(
       'The payment was not approved, so there is no money to act on. Nothing was sent.',
     );
   }
+  if (transactions.some(({ type, status }) => type === 'CHARGEBACK' && status !== 'DECLINED')) {
+    throw new ServiceError(
+      'INVALID_STATUS',
+      'The payment is disputed, or was lost in a dispute. Nothing was sent.',
+    );
+  }
   const connection = deps.connections().get(base.connectionId);
   const isSameAccount = (base.connectionIdentity ?? connection?.identity) === connection?.identity;
   if (!connection || !isSameAccount) {

@@ -178,12 +178,23 @@ export function withLapse(record: Payment, transactionId: string, books: Books, 
 
 const LAPSED = { responseCode: 'EXPIRED', responseMessage: 'Authorization lapsed' };
 
+/** The dispute of a payment, if one was told. */
+export function disputeOf({ transactionsHistory }: Payment): Transaction | undefined {
+  return transactionsHistory.findLast(({ type }) => type === Transaction_Type.CHARGEBACK);
+}
+
+/** Sets the payment's own states and amounts, with no operation open. */
+export function withStanding(record: Payment, books: Books, at: Timestamp): Payment {
+  return standing(record, books, undefined, at);
+}
+
 /** Sets the payment's own states and amounts: by its books, and by the operation that is open. */
 function standing(record: Payment, books: Books, open: OpenOperation | undefined, at: Timestamp): Payment {
   const base = record.transactionsHistory.find(isBase);
   const states = standingStates(books, {
     isToldAsAuthorized: base?.type === Transaction_Type.AUTHORIZE,
     opens: open && opensTo(books, open),
+    dispute: disputeOf(record)?.status,
   });
   const { currency } = books;
   return {

@@ -115,14 +115,25 @@ export type StandingStates = { readonly status: Payment_Status; readonly subStat
  * The state table of a payment that was purchased or authorized, by what operations have made of it since.
  *
  * @param told.isToldAsAuthorized the account wants an authorization told as one (AUTHORIZE, PENDING / AUTHORIZED).
+ * @param told.dispute the state of its dispute: PENDING while it is open, SUCCEEDED once it is lost.
  * @param told.opens an operation is open that would end the payment: a refund of all that is left, or a cancel.
  */
 export function standingStates(
   books: Books,
-  told: { readonly isToldAsAuthorized: boolean; readonly opens: 'refund' | 'cancel' | undefined },
+  told: {
+    readonly isToldAsAuthorized: boolean;
+    readonly opens: 'refund' | 'cancel' | undefined;
+    readonly dispute?: Transaction_Status | undefined;
+  },
 ): StandingStates {
   const { REFUNDED, CANCELED, SUCCEEDED, PENDING } = Payment_Status;
   const { PENDING_PROVIDER_CONFIRMATION: CONFIRMING, ...sub } = Payment_SubStatus_Value;
+  if (told.dispute === Transaction_Status.PENDING) {
+    return { status: Payment_Status.IN_DISPUTE, subStatus: sub.RECEIVED };
+  }
+  if (told.dispute === Transaction_Status.SUCCEEDED) {
+    return { status: Payment_Status.CHARGEBACK, subStatus: sub.LOST };
+  }
   if (told.opens === 'refund') return { status: REFUNDED, subStatus: CONFIRMING };
   if (told.opens === 'cancel') return { status: CANCELED, subStatus: CONFIRMING };
   if (books.refunded > 0n && leftToRefund(books) === 0n) return { status: REFUNDED, subStatus: sub.REFUNDED };

@@ -137,6 +137,21 @@ export async function findOwnTransaction(
   return row && { transactionId: row.id, accountId: row.account_id, connectionId: row.connection_id };
 }
 
+const FIND_PAYMENT = {
+  name: 'find_payment_of_transaction',
+  text: `
+    SELECT p.id, p.account_id FROM transaction t JOIN payment p ON p.id = t.payment_id WHERE t.id = $1::uuid`,
+};
+
+/** Finds the payment of a transaction, whoever's it is. @param transactionId a UUID. */
+export async function findPaymentOf(
+  database: Database,
+  transactionId: string,
+): Promise<{ readonly paymentId: string; readonly accountId: string } | undefined> {
+  const { rows } = await database.query<{ id: string; account_id: string }>(FIND_PAYMENT, [transactionId]);
+  return rows[0] && { paymentId: rows[0].id, accountId: rows[0].account_id };
+}
+
 function dueFollowUp(row: Row): DueFollowUp {
   return {
     accountId: row.account_id,

@@ -8,6 +8,8 @@ export type StoredNotification = {
   readonly subject: number;
   readonly transactionId: string | undefined;
   readonly reference: string | undefined;
+  /** The stage of a dispute that it tells, if it tells one. */
+  readonly dispute: string | undefined;
 };
 
 /** A notification that is due, taken by the caller. */
@@ -25,10 +27,11 @@ const INSERT = {
   name: 'insert_notification',
   text: `
     INSERT INTO notification
-      (account_id, connection_id, deduplication_key, subject, transaction_id, reference, body, query, headers)
+      (account_id, connection_id, deduplication_key, subject, transaction_id, reference, dispute, body, query,
+        headers)
     SELECT coalesce(p.account_id, '00000000-0000-0000-0000-000000000000'), $1, $2, s.number,
-      coalesce(s.transaction_id, t.id), s.reference, $6, $7, $8
-    FROM unnest($3::integer[], $4::uuid[], $5::text[]) AS s(number, transaction_id, reference)
+      coalesce(s.transaction_id, t.id), s.reference, s.dispute, $7, $8, $9
+    FROM unnest($3::integer[], $4::uuid[], $5::text[], $6::text[]) AS s(number, transaction_id, reference, dispute)
     LEFT JOIN LATERAL (
       SELECT id, payment_id FROM transaction
       WHERE connection_id = $1 AND (id = s.transaction_id OR reference = s.reference) LIMIT 1
@@ -46,6 +49,7 @@ export async function insertNotification(
     readonly subjects: readonly {
       readonly transactionId: string | undefined;
       readonly reference: string | undefined;
+      readonly dispute: string | undefined;
     }[];
     readonly body: Uint8Array;
     readonly query: string;
@@ -60,6 +64,7 @@ export async function insertNotification(
     subjects.map((_, i) => i),
     subjects.map(({ transactionId }) => transactionId ?? null),
     subjects.map(({ reference }) => reference ?? null),
+    subjects.map(({ dispute }) => dispute ?? null),
     notification.body,
     notification.query,
     notification.headers,
@@ -73,6 +78,7 @@ type DueRow = {
   subject: number;
   transaction_id: string | null;
   reference: string | null;
+  dispute: string | null;
   body: Buffer;
   query: string;
   headers: string;
@@ -91,7 +97,7 @@ const TAKE = {
     FROM due
     WHERE n.account_id = due.account_id AND n.connection_id = due.connection_id
       AND n.deduplication_key = due.deduplication_key AND n.subject = due.subject
-    RETURNING n.account_id, n.connection_id, n.deduplication_key, n.subject, n.transaction_id, n.reference, n.body,
+    RETURNING n.account_id, n.connection_id, n.deduplication_key, n.subject, n.transaction_id, n.reference, n.dispute, n.body,
       n.query, n.headers, n.received_at, n.tries`,
 };
 
@@ -109,6 +115,7 @@ export async function takeDueNotifications(
     subject: row.subject,
     transactionId: row.transaction_id ?? undefined,
     reference: row.reference ?? undefined,
+    dispute: row.dispute ?? undefined,
     body: row.body,
     query: row.query,
     headers: row.headers,

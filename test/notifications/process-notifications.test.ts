@@ -1,0 +1,176 @@
+import { randomUUID } from 'node:crypto';
+import { create } from '@bufbuild/protobuf';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import {
+  type Payment,
+  Payment_Status,
+  Payment_SubStatus_Value,
+  ProviderDataSchema,
+} from '#gen/payments/v1/payment_pb.js';
+import { RefundPaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
+import type { NotificationSubject, ProviderConnection } from '#src/connectors/connector.ts';
+import { type ProcessDeps, processDue } from '#src/notifications/process-notifications.ts';
+import { receiveNotification } from '#src/notifications/receive-notification.ts';
+import { getPayment } from '#src/payments/get-payment.ts';
+import { refundPayment } from '#src/payments/payment-operations.ts';
+import { type OperatedPayments, openOperatedPayments } from '../payments/operated-payments.ts';
+
+let payments: OperatedPayments;
+/** What came of each notification, in the order in which they were processed. */
+let results: string[];
+
+beforeAll(async () => {
+  payments = await openOperatedPayments();
+});
+afterAll(() => payments?.close());
+beforeEach(async () => {
+  results = [];
+  await payments.tables.query('TRUNCATE payment, transaction, notification');
+});
+
+/** The provider's connection, whose notifications are JSON: the subject itself, signed with the word "genuine". */
+function connectionOf(over: Partial<ProviderConnection> = {}): ProviderConnection {
+  return {
+    ...payments.provider.connection,
+    async readNotification({ header, body }) {
+      if (header('signature') !== 'genuine') return { kind: 'forged', detail: 'no' };
+      const { key, minorUnits, ...subject } = JSON.parse(Buffer.from(body).toString());
+      const signed: NotificationSubject['signed'] = minorUnits && {
+        outcome: {
+          kind: 'approved',
+          providerData: create(ProviderDataSchema),
+          authorizationCode: '',
+          retrievalReferenceNumber: '',
+        },
+        minorUnits: BigInt(minorUnits),
+        currency: 'USD',
+      };
+      return {
+        kind: 'about',
+        deduplicationKey: key,
+        subjects: [{ ...subject, ...(signed && { signed }) }],
+        acknowledgement: '[accepted]',
+      };
+    },
+    ...over,
+  };
+}
+
+function depsOf(connection: ProviderConnection): ProcessDeps {
+  return {
+    ...payments.deps,
+    connections: () => new Map([['ledger', connection]]),
+    processed: { settled: (_id, result) => results.push(result), failed: (error) => Promise.reject(error) },
+  };
+}
+
+async function notify(
+  connection: ProviderConnection,
+  message: object,
+  signature = 'genuine',
+): Promise<string> {
+  const deps = depsOf(connection);
+  const received = await receiveNotification(
+    { ...deps, nowMs: () => Date.now(), notifications: { received: () => {} } },
+    'ledger',
+    {
+      header: (name) => (name === 'signature' ? signature : undefined),
+      query: '',
+      body: Buffer.from(JSON.stringify({ key: randomUUID(), ...message })),
+    },
+  );
+  await payments.tables.query('UPDATE notification SET process_at = now() WHERE process_at IS NOT NULL');
+  await processDue(deps);
+  return received;
+}
+
+async function stateOf({ id }: Payment): Promise<string> {
+  const { status, subStatus } = await getPayment(payments.deps, id, payments.caller());
+  return `${Payment_Status[status]}/${Payment_SubStatus_Value[subStatus]}`;
+}
+
+const transactionOf = ({ transactions }: Payment) => transactions?.id ?? '';
+
+describe('a notification', () => {
+  it('is a hint: the provider is looked up, and only that decides', async () => {
+    const payment = await payments.pay({ wallet: true });
+    expect(await notify(connectionOf(), { transactionId: transactionOf(payment) })).toBe('[accepted]');
+    expect(await stateOf(payment)).toBe('READY_TO_PAY/CREATED');
+    payments.provider.payerPays(transactionOf(payment));
+    await notify(connectionOf(), { transactionId: transactionOf(payment) });
+    expect(await stateOf(payment)).toBe('SUCCEEDED/APPROVED');
+    expect(results).toEqual(['unchanged', 'applied']);
+  });
+
+  it('that is forged is refused and not stored', async () => {
+    const payment = await payments.pay({ wallet: true });
+    await expect(
+      notify(connectionOf(), { transactionId: transactionOf(payment) }, 'forged'),
+    ).rejects.toMatchObject({ reason: 'INVALID_CREDENTIALS' });
+    expect(await payments.tables.query('SELECT 1 FROM notification')).toEqual([]);
+  });
+
+  it('that is delivered twice is stored once', async () => {
+    const payment = await payments.pay({ wallet: true });
+    for (let i = 0; i < 2; i++) {
+      await notify(connectionOf(), { key: 'same', transactionId: transactionOf(payment) });
+    }
+    expect(await payments.tables.query('SELECT 1 FROM notification')).toHaveLength(1);
+    expect(results).toEqual(['unchanged']);
+  });
+
+  it('about nothing of ours is tried again, and changes nothing', async () => {
+    await notify(connectionOf(), { reference: 'pi_unknown' });
+    expect(results).toEqual(['unmatched']);
+    const [row] = await payments.tables.query('SELECT process_at > now() AS again, result FROM notification');
+    expect(row).toEqual({ again: true, result: 'unmatched' });
+  });
+
+  it('decides by its signed fields where there is no look-up, if they fit the record, and not otherwise', async () => {
+    const payment = await payments.pay({ wallet: true });
+    const mute = connectionOf({ lookUp: undefined });
+    await notify(mute, { transactionId: transactionOf(payment), minorUnits: 9_999 });
+    expect(await stateOf(payment)).toBe('READY_TO_PAY/CREATED');
+    await notify(mute, { transactionId: transactionOf(payment), minorUnits: 10_000 });
+    expect(await stateOf(payment)).toBe('SUCCEEDED/APPROVED');
+    expect(results).toEqual(['unchanged', 'applied']);
+  });
+});
+
+describe('a dispute', () => {
+  const tell = (payment: Payment, dispute: string) =>
+    notify(connectionOf(), { transactionId: transactionOf(payment), dispute });
+
+  it('puts the payment IN_DISPUTE and, once lost, CHARGEBACK, and keeps refunds out', async () => {
+    const payment = await payments.pay();
+    await tell(payment, 'opened');
+    expect(await stateOf(payment)).toBe('IN_DISPUTE/RECEIVED');
+    const request = create(RefundPaymentRequestSchema, { paymentId: payment.id });
+    await expect(refundPayment(payments.deps, request, payments.caller())).rejects.toMatchObject({
+      reason: 'INVALID_STATUS',
+    });
+    await tell(payment, 'lost');
+    expect(await stateOf(payment)).toBe('CHARGEBACK/LOST');
+    await tell(payment, 'opened');
+    expect(await stateOf(payment)).toBe('CHARGEBACK/LOST');
+    const rows = await payments.tables.query("SELECT status FROM transaction WHERE type = 'CHARGEBACK'");
+    expect(rows).toEqual([{ status: 'SUCCEEDED' }]);
+    expect(results).toEqual(['applied', 'applied', 'unchanged']);
+  });
+
+  it('that is won restores what was', async () => {
+    const payment = await payments.pay();
+    await refundPayment(
+      payments.deps,
+      create(RefundPaymentRequestSchema, {
+        paymentId: payment.id,
+        amount: { currency: 'USD', value: { value: '10' } },
+      }),
+      payments.caller(),
+    );
+    await tell(payment, 'opened');
+    expect(await stateOf(payment)).toBe('IN_DISPUTE/RECEIVED');
+    await tell(payment, 'won');
+    expect(await stateOf(payment)).toBe('SUCCEEDED/PARTIALLY_REFUNDED');
+  });
+});
