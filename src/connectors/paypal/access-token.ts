@@ -1,0 +1,76 @@
+import type { HttpClient, HttpResult } from '#src/connectors/http-client.ts';
+import { isTextLike, readJsonObject } from '#src/connectors/provider-answer.ts';
+import { Secret } from '#src/secret.ts';
+import type { PayPalSettings } from './settings.ts';
+
+/** Why there is no token; no business call was sent. */
+export type NoToken = { readonly because: 'unreachable' | 'turned_away'; readonly detail: string };
+
+/** The access token of a connection. */
+export type AccessTokens = {
+  /** The token, from the cache while it is good; never throws. However many ask, PayPal is asked once. */
+  get(deadlineAtMs: number): Promise<Secret | NoToken>;
+  /** Forgets a token that PayPal refused. */
+  drop(token: Secret): void;
+};
+
+const TOKEN = /^[\x21-\x7e]{1,8192}$/;
+/** A token is renewed when a tenth of its life is left, and after 8 hours however long it lives. */
+const RENEWED_AT = 0.9;
+const MAX_LIFE_S = 8 * 3_600;
+
+/** Keeps the connection's access token; `nowMs` is a clock that never goes back. */
+export function createAccessTokens(
+  client: Pick<HttpClient, 'request'>,
+  { clientId, clientSecret }: Pick<PayPalSettings, 'clientId' | 'clientSecret'>,
+  nowMs: () => number = () => performance.now(),
+): AccessTokens {
+  let held: { readonly token: Secret; readonly untilMs: number } | undefined;
+  let asking: Promise<Secret | NoToken> | undefined;
+
+  async function ask(deadlineAtMs: number): Promise<Secret | NoToken> {
+    const askedAtMs = nowMs();
+    const credentials = Buffer.from(`${clientId.reveal()}:${clientSecret.reveal()}`).toString('base64');
+    const result = await client.request({
+      method: 'POST',
+      path: '/v1/oauth2/token',
+      headers: {
+        authorization: `Basic ${credentials}`,
+        'content-type': 'application/x-www-form-urlencoded',
+        accept: 'application/json',
+      },
+      body: 'grant_type=client_credentials',
+      deadlineAtMs,
+    });
+    const read = readToken(result);
+    if ('because' in read) return read;
+    held = { token: read.token, untilMs: askedAtMs + Math.min(read.lifeS, MAX_LIFE_S) * RENEWED_AT * 1_000 };
+    return read.token;
+  }
+
+  return {
+    async get(deadlineAtMs) {
+      if (held && nowMs() < held.untilMs) return held.token;
+      asking ??= ask(deadlineAtMs).finally(() => {
+        asking = undefined;
+      });
+      return asking;
+    },
+    drop(token) {
+      if (held?.token === token) held = undefined;
+    },
+  };
+}
+
+function readToken(result: HttpResult): { readonly token: Secret; readonly lifeS: number } | NoToken {
+  if (result.kind === 'not_sent')
+    return { because: result.because, detail: `no access token: ${result.detail}` };
+  if (result.kind === 'unknown')
+    return { because: 'unreachable', detail: `no access token: ${result.detail}` };
+  const answer = result.status === 200 ? readJsonObject(result.body) : undefined;
+  const { access_token: token, token_type: type, expires_in: lifeS } = answer ?? {};
+  if (isTextLike(token, TOKEN) && isTextLike(type, /^bearer$/i) && typeof lifeS === 'number' && lifeS > 0) {
+    return { token: new Secret(token), lifeS };
+  }
+  return { because: 'unreachable', detail: `no access token: the provider answered ${result.status}` };
+}

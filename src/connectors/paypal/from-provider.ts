@@ -1,0 +1,213 @@
+import type { JsonObject } from '@bufbuild/protobuf';
+import type { ProviderData } from '#gen/payments/v1/payment_pb.js';
+import type { Outcome } from '#src/connectors/connector.ts';
+import type { HttpResult } from '#src/connectors/http-client.ts';
+import {
+  answeredAboutAnother,
+  differingMoney,
+  isHttpUrl,
+  isTextLike,
+  outcomeOfStatus,
+  readJsonObject,
+  readMoney,
+  textOf,
+  unknownOutcome,
+} from '#src/connectors/provider-answer.ts';
+import type { Money } from '#src/money.ts';
+import { declineOfProcessorCode, factOfIssue } from './decline-codes.ts';
+import { errorDataOf, issueOf, objectAt, objectsAt, providerDataOf, type ShownAs } from './provider-data.ts';
+
+/** What an answer is read against. */
+export type Asked = {
+  readonly transactionId: string;
+  readonly money: Money;
+  /** undefined until PayPal told one. */
+  readonly orderId: string | undefined;
+  readonly shownAs: ShownAs;
+};
+
+/** An id of PayPal's: of an order, a capture or a refund. */
+export const PAYPAL_ID = /^[A-Z0-9]{8,36}$/;
+/** The links by which a payer comes to an order; which of them there is depends on how the order was made. */
+const PAYER_LINKS: ReadonlySet<string> = new Set(['payer-action', 'approve']);
+
+/**
+ * What an HTTP result says, when its answer is PayPal's: `read` reads what was made, and a refusal says by its issue
+ * whether the payment was declined, or only not taken up.
+ */
+export function fromAnswer(
+  result: HttpResult,
+  shownAs: ShownAs,
+  read: (body: JsonObject) => Outcome,
+): Outcome {
+  if (result.kind === 'not_sent') return result;
+  if (result.kind === 'unknown') return unknownOutcome(result.detail);
+  const { status, headers } = result;
+  const body = readJsonObject(result.body);
+  if (!body) return unknownOutcome(`the answer cannot be read: ${status}${debugId(headers)}`);
+  const refusal = outcomeOfStatus(status, isErrorBody(body));
+  if (!refusal) return read(body);
+  if (refusal.kind !== 'not_sent')
+    return unknownOutcome(`the provider's answer: ${status}${debugId(headers)}`);
+  return fromIssue(body, shownAs) ?? { ...refusal, detail: `${refusal.detail}${debugId(headers)}` };
+}
+
+/** Whether a body is an error in PayPal's own form, or in that of OAuth. */
+export function isErrorBody(body: JsonObject): boolean {
+  return (
+    (typeof body.name === 'string' && typeof body.message === 'string') ||
+    (typeof body.error === 'string' && typeof body.error_description === 'string')
+  );
+}
+
+/** What an order says of the payment that it was made for. */
+export function fromOrder(order: JsonObject, asked: Asked): Outcome {
+  const unit = unitOf(order, asked);
+  if ('kind' in unit) return unit;
+  const captures = objectsAt(objectAt(unit.unit, 'payments'), 'captures');
+  const taken = captures.filter(({ status }) => status !== 'DECLINED' && status !== 'FAILED');
+  if (taken.length > 1) return unknownOutcome('alarm: the order was captured more than once');
+  const capture = taken[0] ?? captures.at(-1);
+  if (capture) return fromCapture(capture, order, asked);
+
+  const told = {
+    providerData: providerDataOf(order, order, asked.shownAs),
+    reference: String(order.id),
+  };
+  const difference = differenceOf(unit.unit, asked.money);
+  if (difference !== undefined) return answeredAboutAnother(difference);
+  switch (order.status) {
+    case 'CREATED':
+    case 'SAVED':
+    case 'PAYER_ACTION_REQUIRED': {
+      const redirectUrl = payerLinkOf(order);
+      if (redirectUrl === undefined) break;
+      return { kind: 'redirect', ...told, redirectUrl };
+    }
+    case 'APPROVED':
+      return { kind: 'to_complete', ...told };
+    case 'VOIDED':
+      return { kind: 'expired', ...told };
+  }
+  return contradiction(told);
+}
+
+/** The single purchase unit of an order that is the one asked about; else the outcome. */
+export function unitOf(order: JsonObject, asked: Asked): { readonly unit: JsonObject } | Outcome {
+  const { id, intent } = order;
+  if (!isTextLike(id, PAYPAL_ID) || (asked.orderId !== undefined && id !== asked.orderId)) {
+    return answeredAboutAnother('id');
+  }
+  if (intent !== undefined && intent !== 'CAPTURE') return answeredAboutAnother('intent');
+  const units = objectsAt(order, 'purchase_units');
+  const [unit] = units;
+  if (!unit || units.length !== 1) return answeredAboutAnother('purchase_units');
+  return isAbout(unit, asked.transactionId) || capturesAreAbout(unit, asked.transactionId)
+    ? { unit }
+    : answeredAboutAnother('custom_id');
+}
+
+/** What a refund says of itself. */
+export function fromRefund(refund: JsonObject, asked: Omit<Asked, 'orderId'>): Outcome {
+  const { transactionId, money, shownAs } = asked;
+  if (!isTextLike(refund.id, PAYPAL_ID)) return answeredAboutAnother('id');
+  if (namesAnother(refund, transactionId)) return answeredAboutAnother('custom_id');
+  const difference = differenceOf(refund, money);
+  if (difference !== undefined) return answeredAboutAnother(difference);
+  const told = { providerData: providerDataOf(refund, refund, shownAs), reference: refund.id };
+  switch (refund.status) {
+    case 'COMPLETED':
+      return { kind: 'approved', ...told, authorizationCode: '', retrievalReferenceNumber: '' };
+    case 'PENDING':
+      return { kind: 'pending', ...told };
+    case 'FAILED':
+    case 'CANCELLED':
+      return { kind: 'declined', ...told, iso8583Code: '05' };
+    default:
+      return contradiction(told);
+  }
+}
+
+/** Whether an object of PayPal's carries our transaction's id, and no other. */
+export function isAbout(object: JsonObject, transactionId: string): boolean {
+  return namesOf(object).length > 0 && !namesAnother(object, transactionId);
+}
+
+function fromCapture(capture: JsonObject, order: JsonObject, asked: Asked): Outcome {
+  if (!isTextLike(capture.id, PAYPAL_ID)) return answeredAboutAnother('capture');
+  if (namesAnother(capture, asked.transactionId)) return answeredAboutAnother('custom_id');
+  const difference = differenceOf(capture, asked.money);
+  if (difference !== undefined) return answeredAboutAnother(difference);
+  const told = {
+    providerData: providerDataOf(capture, order, asked.shownAs),
+    reference: `${textOf(order.id)}/${capture.id}`,
+  };
+  switch (capture.status) {
+    case 'COMPLETED':
+    // What was given back since was taken before.
+    case 'PARTIALLY_REFUNDED':
+    case 'REFUNDED':
+      return { kind: 'approved', ...told, authorizationCode: '', retrievalReferenceNumber: '' };
+    case 'PENDING':
+      return { kind: 'pending', ...told };
+    case 'DECLINED':
+    case 'FAILED': {
+      const code = textOf(objectAt(capture, 'processor_response').response_code);
+      return { kind: 'declined', ...told, ...declineOfProcessorCode(code) };
+    }
+    default:
+      return contradiction(told);
+  }
+}
+
+function contradiction(told: { readonly providerData: ProviderData; readonly reference: string }): Outcome {
+  return { kind: 'unknown', detail: 'the answer contradicts itself', ...told };
+}
+
+/** What the issue of a refusal says beyond it. */
+function fromIssue(body: JsonObject, shownAs: ShownAs): Outcome | undefined {
+  const issue = issueOf(body);
+  const fact = factOfIssue(textOf(issue.issue));
+  if (fact === undefined) return undefined;
+  const providerData = errorDataOf(body, shownAs);
+  if (typeof fact === 'object') return { kind: 'declined', providerData, ...fact };
+  if (fact === 'pending') return { kind: 'pending', providerData };
+  const redirectUrl = fact === 'redirect' ? payerLinkOf(body) : undefined;
+  if (redirectUrl !== undefined) return { kind: 'redirect', providerData, redirectUrl };
+  const alarm = issue.issue === 'DUPLICATE_INVOICE_ID' ? 'alarm: paid by another order: ' : '';
+  return unknownOutcome(`${alarm}the provider has to be asked: ${textOf(issue.issue)}`, providerData);
+}
+
+function payerLinkOf(body: JsonObject): string | undefined {
+  const link = objectsAt(body, 'links').find(({ rel }) => PAYER_LINKS.has(textOf(rel)));
+  return isHttpUrl(link?.href) ? link.href : undefined;
+}
+
+function differenceOf(object: JsonObject, money: Money): string | undefined {
+  const { value, currency_code: currency } = objectAt(object, 'amount');
+  return differingMoney(readMoney(value, currency, 'decimal'), money);
+}
+
+/** An answer to a capture may tell our ids with the capture only. */
+function capturesAreAbout(unit: JsonObject, transactionId: string): boolean {
+  const captures = objectsAt(objectAt(unit, 'payments'), 'captures');
+  return (
+    !namesAnother(unit, transactionId) &&
+    captures.length > 0 &&
+    captures.every((capture) => isAbout(capture, transactionId))
+  );
+}
+
+function namesAnother(object: JsonObject, transactionId: string): boolean {
+  return namesOf(object).some((name) => name !== transactionId);
+}
+
+/** The fields in which we gave our transaction's id. */
+function namesOf({ reference_id, custom_id, invoice_id }: JsonObject): readonly unknown[] {
+  return [reference_id, custom_id, invoice_id].filter((name) => name !== undefined);
+}
+
+function debugId(headers: Extract<HttpResult, { kind: 'answer' }>['headers']): string {
+  const id = headers['paypal-debug-id'];
+  return id === undefined ? '' : ` (debug id ${id})`;
+}

@@ -1,0 +1,155 @@
+import type { JsonObject } from '@bufbuild/protobuf';
+import type { AttemptFacts } from '#src/connectors/attempt.ts';
+import type { LookUp, Outcome, Target } from '#src/connectors/connector.ts';
+import type { HttpResult } from '#src/connectors/http-client.ts';
+import { isTextLike, readJsonObject, unknownOutcome } from '#src/connectors/provider-answer.ts';
+import {
+  type Asked,
+  fromAnswer,
+  fromOrder,
+  fromRefund,
+  isAbout,
+  isErrorBody,
+  PAYPAL_ID,
+  unitOf,
+} from './from-provider.ts';
+import { toPayPalAmount } from './money.ts';
+import { errorDataOf, objectAt, objectsAt, type ShownAs } from './provider-data.ts';
+import type { PayPalSettings } from './settings.ts';
+import { type ApiRequest, createOrder, getOrder, getRefund } from './to-provider.ts';
+
+/** Makes a call of PayPal's API within the attempt's deadline. */
+export type Send = (request: ApiRequest) => Promise<HttpResult>;
+
+/** The order of a payment, and its capture once there is one. */
+export type References = { readonly orderId: string; readonly captureId: string | undefined };
+
+const HOUR_MS = 3_600_000;
+/** Orders keep the ids of requests for 6 hours; with an hour less for clocks and queues. */
+const REPEATABLE_MS = 5 * HOUR_MS;
+/** For so long a payer can approve an order, which is not found afterwards. */
+const ORDER_LIVES_MS = 3 * HOUR_MS;
+/** By then a refund that the capture knows nothing of was never taken up. */
+const REFUND_SHOWS_MS = 6 * HOUR_MS;
+
+/** Reads what an outcome's `reference` told of a payment. */
+export function referencesOf(reference: string | undefined): References | undefined {
+  const [orderId, captureId] = reference?.split('/') ?? [];
+  if (!isTextLike(orderId, PAYPAL_ID)) return undefined;
+  return { orderId, captureId: isTextLike(captureId, PAYPAL_ID) ? captureId : undefined };
+}
+
+/**
+ * Learns what became of a transaction. An order is read by its id; where that was never learned, creating the order is
+ * repeated under the same id, which tells the same order as it is now. A refund is read by its id, or found with its
+ * payment's order by ours.
+ */
+export async function lookUp(
+  query: LookUp,
+  send: Send,
+  settings: PayPalSettings,
+  shownAs: ShownAs,
+  nowMs: number,
+): Promise<Outcome> {
+  const { of } = query;
+  const outcome =
+    of.kind === 'wallet_redirect'
+      ? await lookUpPayment(query, of.attempt, send, settings, shownAs, nowMs)
+      : of.kind === 'refund'
+        ? await lookUpRefund(query, of.payment, send, shownAs, nowMs)
+        : unknownOutcome(`the connector sent no ${of.kind}`);
+  // That PayPal could not be asked is not its word.
+  return outcome.kind === 'not_sent' && outcome !== NEVER ? unknownOutcome(outcome.detail) : outcome;
+}
+
+const NEVER: Outcome = {
+  kind: 'not_sent',
+  detail: 'the provider has not heard of it, and never will',
+  because: 'turned_away',
+};
+
+async function lookUpPayment(
+  query: LookUp,
+  facts: AttemptFacts,
+  send: Send,
+  settings: PayPalSettings,
+  shownAs: ShownAs,
+  nowMs: number,
+): Promise<Outcome> {
+  const { transactionId, money, close, sentAtMs } = query;
+  const references = referencesOf(query.reference);
+  const asked: Asked = { transactionId, money, orderId: references?.orderId, shownAs };
+  const age = nowMs - sentAtMs;
+  if (!references) {
+    // Nobody was told where to approve the order, and only our own capture could take its money.
+    if (close || age > REPEATABLE_MS) return NEVER;
+    const amount = toPayPalAmount(money);
+    if (!amount) return NEVER;
+    const created = await send(createOrder(facts, amount, settings));
+    return fromAnswer(created, shownAs, (body) => fromOrder(body, asked));
+  }
+  const result = await send(getOrder(references.orderId));
+  const notFound = notFoundOf(result);
+  if (notFound) {
+    return age > ORDER_LIVES_MS && references.captureId === undefined
+      ? { kind: 'expired', providerData: errorDataOf(notFound, shownAs) }
+      : unknownOutcome('the provider does not find the order');
+  }
+  const outcome = fromAnswer(result, shownAs, (body) => fromOrder(body, asked));
+  // Only our own capture takes the money, and there will be none.
+  if (close && outcome.kind === 'redirect') {
+    const { redirectUrl: _, ...told } = outcome;
+    return { ...told, kind: 'expired' };
+  }
+  return outcome;
+}
+
+async function lookUpRefund(
+  { transactionId, money, reference, close, sentAtMs }: LookUp,
+  payment: Target,
+  send: Send,
+  shownAs: ShownAs,
+  nowMs: number,
+): Promise<Outcome> {
+  const asked = { transactionId, money, shownAs };
+  if (isTextLike(reference, PAYPAL_ID)) {
+    const result = await send(getRefund(reference));
+    return fromAnswer(result, shownAs, (body) =>
+      body.id === reference
+        ? fromRefund(body, asked)
+        : unknownOutcome("alarm: the provider's answer is not about this attempt: its id differs"),
+    );
+  }
+  const references = referencesOf(payment.reference);
+  if (!references) return unknownOutcome("the payment's order is not known");
+  const result = await send(getOrder(references.orderId));
+  return fromAnswer(result, shownAs, (order) => {
+    const { orderId } = references;
+    const found = unitOf(order, { ...payment, orderId, shownAs });
+    if ('kind' in found) return found;
+    const payments = objectAt(found.unit, 'payments');
+    const refunds = objectsAt(payments, 'refunds');
+    const ours = refunds.filter((refund) => isAbout(refund, transactionId));
+    if (ours.length > 1) return unknownOutcome('alarm: the refund was made more than once');
+    if (ours[0]) return fromRefund(ours[0], asked);
+    const isOld = nowMs - sentAtMs > REFUND_SHOWS_MS;
+    return close && isOld && tellsAll(payments, refunds)
+      ? NEVER
+      : unknownOutcome('the provider has not heard of it yet');
+  });
+}
+
+/** Whether what an order tells of refunds leaves none out: each names its transaction, or there is none at all. */
+function tellsAll(payments: JsonObject, refunds: readonly JsonObject[]): boolean {
+  const captures = objectsAt(payments, 'captures');
+  const isRefunded = captures.length !== 1 || captures[0]?.status !== 'COMPLETED';
+  return isRefunded
+    ? refunds.length > 0 && refunds.every(({ custom_id: id }) => typeof id === 'string')
+    : refunds.length === 0;
+}
+
+/** PayPal's own word that there is no such order. */
+function notFoundOf(result: HttpResult): JsonObject | undefined {
+  const body = result.kind === 'answer' && result.status === 404 ? readJsonObject(result.body) : undefined;
+  return body && isErrorBody(body) ? body : undefined;
+}

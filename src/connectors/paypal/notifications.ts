@@ -1,0 +1,96 @@
+import type { JsonObject } from '@bufbuild/protobuf';
+import type { NotificationReading, NotificationSubject, RawNotification } from '#src/connectors/connector.ts';
+import { isTextLike, readJsonObject, textOf } from '#src/connectors/provider-answer.ts';
+import { PAYPAL_ID } from './from-provider.ts';
+import { objectAt, objectsAt } from './provider-data.ts';
+import type { ApiRequest } from './to-provider.ts';
+
+/** A notification whose signature is yet to be verified: one request per webhook that it may be of, and what it says. */
+export type Unverified = { readonly requests: readonly ApiRequest[]; readonly reading: NotificationReading };
+
+/** PayPal repeats a notification for 3 days, and it is not known whether each delivery is dated anew. */
+const MAX_AGE_MS = 4 * 86_400_000;
+const MAX_AHEAD_MS = 5 * 60_000;
+const TRANSMISSION_ID = /^(?!\d+$)[\w-]{1,50}$/;
+const TRANSMISSION_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/;
+const SIGNATURE = /^[A-Za-z0-9+/]{16,496}={0,2}$/;
+const ALGORITHM = /^SHA(256|384|512)withRSA$/;
+const MAX_CERT_URL = 500;
+const EVENT_ID = /^WH-[A-Za-z0-9-]{1,200}$/;
+const EVENT_TYPE = /^(CHECKOUT\.(ORDER|PAYMENT-APPROVAL)|PAYMENT\.(CAPTURE|REFUND))\.[A-Z_-]{1,60}$/;
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+/**
+ * Reads a notification as far as it can be without asking PayPal; pure. The certificate's address is not gone to: PayPal
+ * is asked whether the signature is its own.
+ *
+ * @returns the reading, when it is forged for sure.
+ */
+export function readUnverified(
+  { header, body }: RawNotification,
+  webhookIds: readonly string[],
+  nowMs: number,
+): Unverified | Extract<NotificationReading, { kind: 'forged' }> {
+  const fields = {
+    auth_algo: header('paypal-auth-algo') ?? '',
+    cert_url: header('paypal-cert-url') ?? '',
+    transmission_id: header('paypal-transmission-id') ?? '',
+    transmission_sig: header('paypal-transmission-sig') ?? '',
+    transmission_time: header('paypal-transmission-time') ?? '',
+  };
+  if (
+    !ALGORITHM.test(fields.auth_algo) ||
+    !TRANSMISSION_ID.test(fields.transmission_id) ||
+    !SIGNATURE.test(fields.transmission_sig) ||
+    !TRANSMISSION_TIME.test(fields.transmission_time)
+  ) {
+    return forged('the signature is missing or malformed');
+  }
+  if (!isPayPalUrl(fields.cert_url)) return forged("the certificate is not one of PayPal's");
+  const age = nowMs - Date.parse(fields.transmission_time);
+  if (!(age <= MAX_AGE_MS && age >= -MAX_AHEAD_MS)) return forged('the signature is too old or too new');
+  const event = readJsonObject(body);
+  const text = Buffer.from(body).toString();
+  // What is spliced in below must be this one object, byte for byte: the signature covers the body's checksum.
+  if (!event || !text.startsWith('{')) return forged('the body is no JSON object');
+  const requests = webhookIds.map((webhookId): ApiRequest => {
+    const rest = JSON.stringify({ ...fields, webhook_id: webhookId }).slice(0, -1);
+    return {
+      method: 'POST',
+      path: '/v1/notifications/verify-webhook-signature',
+      body: `${rest},"webhook_event":${text}}`,
+    };
+  });
+  return { requests, reading: read(event) };
+}
+
+/** A reading that counts for nothing. */
+export function forged(detail: string): Extract<NotificationReading, { kind: 'forged' }> {
+  return { kind: 'forged', detail };
+}
+
+/** Whether an address is https at a host of PayPal's; no user, no port. */
+function isPayPalUrl(address: string): boolean {
+  const url = address.length <= MAX_CERT_URL ? URL.parse(address) : null;
+  if (url?.protocol !== 'https:' || url.username !== '' || url.password !== '' || url.port !== '')
+    return false;
+  return url.hostname.endsWith('.paypal.com');
+}
+
+function read(event: JsonObject): NotificationReading {
+  if (!isTextLike(event.id, EVENT_ID) || !isTextLike(event.event_type, EVENT_TYPE))
+    return { kind: 'ignored' };
+  const subject = subjectOf(event.event_type, objectAt(event, 'resource'));
+  return subject ? { kind: 'about', deduplicationKey: event.id, subjects: [subject] } : { kind: 'ignored' };
+}
+
+/** Our transaction, where its id is told; else the order. */
+function subjectOf(type: string, resource: JsonObject): NotificationSubject | undefined {
+  const isOrder = type.startsWith('CHECKOUT.ORDER.');
+  const named = isOrder ? (objectsAt(resource, 'purchase_units')[0] ?? {}) : resource;
+  const transactionId = [named.custom_id, named.invoice_id].find((id) => isTextLike(id, UUID));
+  if (transactionId !== undefined) return { transactionId: textOf(transactionId) };
+  const related = objectAt(objectAt(resource, 'supplementary_data'), 'related_ids');
+  const orderId = isOrder ? resource.id : (resource.order_id ?? related.order_id);
+  return isTextLike(orderId, PAYPAL_ID) ? { reference: orderId } : undefined;
+}

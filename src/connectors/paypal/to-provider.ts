@@ -1,0 +1,172 @@
+import type { Decimal } from '#gen/google/type/decimal_pb.js';
+import type { Order } from '#gen/payments/v1/additional_data_pb.js';
+import type { Address, CustomerPayer } from '#gen/payments/v1/customer_payer_pb.js';
+import type { AttemptFacts } from '#src/connectors/attempt.ts';
+import type { Operation } from '#src/connectors/connector.ts';
+import { type Money, parseMoney } from '#src/money.ts';
+import { type PayPalAmount, toPayPalAmount } from './money.ts';
+import type { PayPalSettings } from './settings.ts';
+
+/** A call of PayPal's API, but for its token. */
+export type ApiRequest = {
+  readonly method: 'GET' | 'POST';
+  readonly path: string;
+  /** `PayPal-Request-Id`: makes a repeated request the same request. */
+  readonly requestId?: string;
+  readonly body?: string;
+};
+
+const MAX_TEXT = 127;
+const MAX_NOTE = 255;
+const MAX_NAME = 140;
+const MAX_EMAIL = 254;
+
+/**
+ * Creates an order that its payer has yet to approve. It is a pure function of the record: repeated under the same id,
+ * it gives the same order as it is now.
+ */
+export function createOrder(
+  attempt: AttemptFacts,
+  amount: PayPalAmount,
+  settings: PayPalSettings,
+): ApiRequest {
+  const { transactionId, description, returnUrl, customerPayer } = attempt;
+  const shipping = settings.sendsShippingAddress ? shippingOf(customerPayer) : undefined;
+  const { email } = customerPayer;
+  return post('/v2/checkout/orders', transactionId, {
+    intent: 'CAPTURE',
+    purchase_units: [
+      {
+        reference_id: transactionId,
+        custom_id: transactionId,
+        invoice_id: transactionId,
+        description: cut(description, MAX_TEXT),
+        amount,
+        ...itemsOf(attempt.additionalData?.order, attempt.money),
+        shipping,
+      },
+    ],
+    payment_source: {
+      paypal: {
+        email_address: email && email.length >= 3 && email.length <= MAX_EMAIL ? email : undefined,
+        name: nameOf(customerPayer),
+        experience_context: {
+          brand_name: settings.brandName,
+          locale: settings.locale,
+          shipping_preference: shipping ? 'SET_PROVIDED_ADDRESS' : 'NO_SHIPPING',
+          user_action: 'PAY_NOW',
+          return_url: returnUrl || undefined,
+          cancel_url: returnUrl || undefined,
+        },
+      },
+    },
+  });
+}
+
+/** Reads an order as it is now. */
+export function getOrder(orderId: string): ApiRequest {
+  return { method: 'GET', path: `/v2/checkout/orders/${orderId}` };
+}
+
+/** Takes the money of an order that its payer approved. */
+export function captureOrder(orderId: string, transactionId: string): ApiRequest {
+  return post(`/v2/checkout/orders/${orderId}/capture`, captureKey(transactionId), {});
+}
+
+/** The `PayPal-Request-Id` of the capture of a transaction's order. */
+export function captureKey(transactionId: string): string {
+  return `${transactionId}:capture`;
+}
+
+/** Gives back money that a capture took. */
+export function refundCapture(operation: Operation, captureId: string, amount: PayPalAmount): ApiRequest {
+  const { transactionId, description } = operation;
+  return post(`/v2/payments/captures/${captureId}/refund`, transactionId, {
+    amount,
+    custom_id: transactionId,
+    invoice_id: transactionId,
+    note_to_payer: cut(oneLine(description), MAX_NOTE),
+  });
+}
+
+/** Reads a refund as it is now. */
+export function getRefund(refundId: string): ApiRequest {
+  return { method: 'GET', path: `/v2/payments/refunds/${refundId}` };
+}
+
+function post(path: string, requestId: string, body: object): ApiRequest {
+  return { method: 'POST', path, requestId, body: JSON.stringify(body) };
+}
+
+/** What is bought, where it adds up to exactly what is paid: PayPal refuses anything else. */
+function itemsOf(order: Order | undefined, money: Money): object {
+  if (!order || order.items.length === 0) return {};
+  const { currency } = money;
+  const amounts = order.items.map((item) => amountOf(item.unitAmount, currency));
+  const quantities = order.items.map(({ quantity = 1 }) => quantity);
+  const shipping = amountOf(order.shippingAmount, currency);
+  const fee = amountOf(order.feeAmount, currency);
+  if (amounts.some((amount) => amount === undefined) || quantities.some((quantity) => quantity < 1))
+    return {};
+  const total = amounts.reduce<bigint>(
+    (sum, amount, at) => sum + (amount?.minorUnits ?? 0n) * BigInt(quantities[at] ?? 0),
+    0n,
+  );
+  const sum = total + (shipping?.minorUnits ?? 0n) + (fee?.minorUnits ?? 0n);
+  const itemTotal = toPayPalAmount({ minorUnits: total, currency });
+  if (sum !== money.minorUnits || !itemTotal) return {};
+  return {
+    amount: {
+      ...toPayPalAmount(money),
+      breakdown: {
+        item_total: itemTotal,
+        shipping: shipping && toPayPalAmount(shipping),
+        handling: fee && toPayPalAmount(fee),
+      },
+    },
+    items: order.items.map((item, at) => ({
+      name: cut(item.name, MAX_TEXT) ?? 'Item',
+      quantity: String(quantities[at]),
+      unit_amount: amounts[at] && toPayPalAmount(amounts[at]),
+      sku: cut(item.skuCode, MAX_TEXT),
+    })),
+  };
+}
+
+/** An amount that PayPal can write; undefined when there is none. */
+function amountOf(decimal: Decimal | undefined, currency: string): Money | undefined {
+  const money = decimal && parseMoney(decimal.value, currency);
+  return money && toPayPalAmount(money) ? money : undefined;
+}
+
+function nameOf({ firstName, lastName }: CustomerPayer): object | undefined {
+  const [given_name, surname] = [cut(firstName, MAX_NAME), cut(lastName, MAX_NAME)];
+  return given_name || surname ? { given_name, surname } : undefined;
+}
+
+function shippingOf({ shippingAddress, firstName, lastName }: CustomerPayer): object | undefined {
+  if (!shippingAddress?.country || !shippingAddress.addressLine1) return undefined;
+  const fullName = cut([firstName, lastName].filter(Boolean).join(' '), 300);
+  return { name: fullName && { full_name: fullName }, address: addressOf(shippingAddress) };
+}
+
+function addressOf(address: Address): object {
+  return {
+    address_line_1: address.addressLine1,
+    address_line_2: address.addressLine2 || undefined,
+    admin_area_2: cut(address.city, 120),
+    admin_area_1: address.state || undefined,
+    postal_code: cut(address.zipCode, 60),
+    country_code: address.country,
+  };
+}
+
+function oneLine(text: string): string {
+  return text.replace(/\s+/g, ' ').trim();
+}
+
+/** So many characters of a text at most, whole ones; undefined for none. */
+function cut(text: string | undefined, length: number): string | undefined {
+  if (!text) return undefined;
+  return text.length <= length ? text : text.slice(0, length).replace(/[\ud800-\udbff]$/, '');
+}
