@@ -1,0 +1,243 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { cardAttempt, lookUpOf, redirectAttempt } from '../attempts.ts';
+import {
+  approved,
+  CAPTURE,
+  CREATE,
+  complete,
+  lookUp,
+  openPayPal,
+  type PayPalUnderTest,
+  paid,
+  sent,
+  TOKEN,
+} from './paypal-under-test.ts';
+
+const HOUR_MS = 3_600_000;
+let paypal: PayPalUnderTest;
+
+beforeEach(async () => {
+  paypal = await openPayPal();
+});
+afterEach(() => paypal.close());
+
+describe('a payment by PayPal', () => {
+  it('sends the payer to PayPal, and nothing is taken', async () => {
+    const { outcome, orderId } = await sent(paypal);
+    expect(outcome.redirectUrl).toBe(`${paypal.fake.url}/checkoutnow?token=${orderId}`);
+    expect(outcome.providerData).toMatchObject({ id: 'PAYPAL', transactionId: orderId });
+    expect(paypal.seen(CAPTURE)).toBe(0);
+  });
+
+  it('is to be completed once the payer agreed, and not before', async () => {
+    const { attempt, orderId, outcome } = await sent(paypal);
+    expect(await lookUp(paypal, attempt, orderId)).toMatchObject({
+      kind: 'redirect',
+      redirectUrl: outcome.redirectUrl,
+    });
+    paypal.fake.approve(orderId);
+    expect(await lookUp(paypal, attempt, orderId)).toMatchObject({ kind: 'to_complete', reference: orderId });
+    expect(paypal.seen(CAPTURE)).toBe(0);
+  });
+
+  it('is taken by its completion, under an id of its own, and found taken afterwards', async () => {
+    const { attempt, orderId, outcome, reference } = await paid(paypal);
+    const captureId = paypal.fake.ledger.orders.get(orderId)?.captures[0]?.id;
+    expect(reference).toBe(`${orderId}/${captureId}`);
+    expect(outcome.providerData.transactionId).toBe(captureId);
+    expect(paypal.fake.requests.at(-1)?.requestId).toBe(`${attempt.transactionId}:capture`);
+    expect(await lookUp(paypal, attempt, reference)).toMatchObject({ kind: 'approved', reference });
+  });
+
+  it('keeps what PayPal tells of the payer out of the record', async () => {
+    const { outcome } = await paid(paypal);
+    expect(JSON.stringify(outcome)).not.toContain('payer@example.com');
+  });
+
+  it("goes on in the payer's browser by PayPal's page", async () => {
+    const { attempt, outcome, orderId } = await sent(paypal);
+    expect(await (await fetch(outcome.redirectUrl)).text()).toContain('approve');
+    const url = `${paypal.fake.url}/checkoutnow/approve?token=${orderId}`;
+    const back = await fetch(url, { redirect: 'manual' });
+    expect(back.headers.get('location')).toContain(`${attempt.returnUrl}?token=${orderId}`);
+    expect(await complete(paypal, attempt, orderId)).toMatchObject({ kind: 'approved' });
+  });
+
+  it('that is completed before the payer agreed moves nothing and is pending', async () => {
+    const { attempt, orderId } = await sent(paypal);
+    expect(await complete(paypal, attempt, orderId)).toMatchObject({ kind: 'pending' });
+    expect(paypal.fake.ledger.orders.get(orderId)?.captures).toEqual([]);
+  });
+
+  it('by card, or of an amount that PayPal has not, is turned away before anything is sent', async () => {
+    const chilean = redirectAttempt({ money: { minorUnits: 1_000n, currency: 'CLP' } });
+    for (const attempt of [cardAttempt(), chilean]) {
+      expect(await paypal.connection.pay(attempt)).toMatchObject({
+        kind: 'not_sent',
+        because: 'turned_away',
+      });
+    }
+    expect(paypal.fake.requests).toEqual([]);
+  });
+
+  it('that nobody agreed to is closed, since only our own capture could take its money', async () => {
+    const { attempt, orderId } = await sent(paypal);
+    expect(await lookUp(paypal, attempt, orderId, { close: true })).toMatchObject({ kind: 'expired' });
+  });
+
+  it('that the payer agreed to at the last moment is still to be completed', async () => {
+    const { attempt, orderId } = await approved(paypal);
+    expect(await lookUp(paypal, attempt, orderId, { close: true })).toMatchObject({ kind: 'to_complete' });
+  });
+
+  it('has expired when PayPal no longer finds its order, three hours later and not sooner', async () => {
+    const { attempt, orderId } = await sent(paypal);
+    paypal.fake.ledger.clock.aheadMs = 4 * HOUR_MS;
+    expect(await lookUp(paypal, attempt, orderId)).toMatchObject({ kind: 'unknown' });
+    const sentAtMs = Date.now() - 4 * HOUR_MS;
+    expect(await lookUp(paypal, attempt, orderId, { sentAtMs })).toMatchObject({ kind: 'expired' });
+  });
+
+  it('that was captured never counts as expired, even when its order is not found', async () => {
+    const { attempt, reference } = await paid(paypal);
+    paypal.fake.ledger.orders.clear();
+    const sentAtMs = Date.now() - 4 * HOUR_MS;
+    expect(await lookUp(paypal, attempt, reference, { sentAtMs })).toMatchObject({ kind: 'unknown' });
+  });
+});
+
+describe('a lost creation of an order', () => {
+  it.each(['lost before', 'lost after', 'error before', 'error after', 'no answer'] as const)(
+    'is not_sent, for nobody can pay an order that nobody knows: %s',
+    async (trouble) => {
+      paypal.fake.trouble(CREATE, trouble);
+      expect(await paypal.connection.pay(redirectAttempt())).toMatchObject({ kind: 'not_sent' });
+      expect(paypal.seen(CREATE)).toBe(1);
+    },
+  );
+
+  it('is found again by repeating it under its id, with the address for the payer', async () => {
+    const attempt = redirectAttempt();
+    paypal.fake.trouble(CREATE, 'lost after');
+    await paypal.connection.pay(attempt);
+    const found = await lookUp(paypal, attempt, undefined);
+    const [orderId, ...others] = paypal.fake.ledger.orders.keys();
+    expect(others).toEqual([]);
+    expect(found).toMatchObject({ kind: 'redirect', reference: orderId });
+    const [first, second] = paypal.fake.requests.filter(({ call }) => CREATE.test(call));
+    expect(second?.body).toBe(first?.body);
+  });
+
+  it('is not repeated once PayPal may have forgotten its id, nor to close it', async () => {
+    const attempt = redirectAttempt();
+    const sentAtMs = Date.now() - 6 * HOUR_MS;
+    expect(await lookUp(paypal, attempt, undefined, { sentAtMs })).toMatchObject({ kind: 'not_sent' });
+    expect(await lookUp(paypal, attempt, undefined, { close: true })).toMatchObject({ kind: 'not_sent' });
+    expect(paypal.fake.requests).toEqual([]);
+  });
+});
+
+describe('a lost capture', () => {
+  it.each(['lost after', 'error after', 'no answer'] as const)(
+    'is unknown, and found to be taken by its order: %s',
+    async (trouble) => {
+      const { attempt, orderId } = await approved(paypal);
+      paypal.fake.trouble(CAPTURE, trouble);
+      expect(await complete(paypal, attempt, orderId)).toMatchObject({ kind: 'unknown' });
+      expect(await lookUp(paypal, attempt, orderId)).toMatchObject({ kind: 'approved' });
+    },
+  );
+
+  it.each(['lost before', 'error before'] as const)(
+    'is unknown, and taken once when it is tried again: %s',
+    async (trouble) => {
+      const { attempt, orderId } = await approved(paypal);
+      paypal.fake.trouble(CAPTURE, trouble);
+      expect(await complete(paypal, attempt, orderId)).toMatchObject({ kind: 'unknown' });
+      expect(await lookUp(paypal, attempt, orderId)).toMatchObject({ kind: 'to_complete' });
+      expect(await complete(paypal, attempt, orderId)).toMatchObject({ kind: 'approved' });
+      expect(paypal.fake.ledger.orders.get(orderId)?.captures).toHaveLength(1);
+    },
+  );
+
+  it('that is repeated takes nothing twice: the same capture is told again', async () => {
+    const { attempt, orderId, reference } = await paid(paypal);
+    expect(await complete(paypal, attempt, orderId)).toMatchObject({ kind: 'approved', reference });
+    expect(paypal.fake.ledger.orders.get(orderId)?.captures).toHaveLength(1);
+  });
+
+  it('under an id that PayPal forgot is refused as captured already, and looked up', async () => {
+    const { attempt, orderId } = await paid(paypal);
+    paypal.fake.ledger.clock.aheadMs = 7 * HOUR_MS;
+    expect(await complete(paypal, attempt, orderId)).toMatchObject({ kind: 'unknown' });
+    expect(await lookUp(paypal, attempt, orderId)).toMatchObject({ kind: 'approved' });
+  });
+});
+
+describe('a capture that is not made at once', () => {
+  it.each([
+    ['PENDING', 'pending'],
+    ['DECLINED', 'declined'],
+    ['FAILED', 'declined'],
+    ['RECEIVED', 'unknown'],
+  ])('tells %s: %s', async (status, kind) => {
+    const { attempt, orderId } = await approved(paypal);
+    paypal.fake.ledger.fates.push({ status, details: { status_details: { reason: 'ECHECK' } } });
+    expect(await complete(paypal, attempt, orderId)).toMatchObject({ kind });
+  });
+
+  it('ends when PayPal has decided', async () => {
+    const { attempt, orderId } = await approved(paypal);
+    paypal.fake.ledger.fates.push({ status: 'PENDING' });
+    await complete(paypal, attempt, orderId);
+    const capture = paypal.fake.ledger.orders.get(orderId)?.captures[0];
+    if (!capture) throw new Error('there is no capture');
+    capture.status = 'COMPLETED';
+    expect(await lookUp(paypal, attempt, orderId)).toMatchObject({ kind: 'approved' });
+  });
+});
+
+describe('the access token', () => {
+  it('is asked for once, however many calls begin together, and kept', async () => {
+    await Promise.all(Array.from({ length: 5 }, () => paypal.connection.pay(redirectAttempt())));
+    await paypal.connection.pay(redirectAttempt());
+    expect(paypal.seen(TOKEN)).toBe(1);
+    expect(paypal.seen(CREATE)).toBe(6);
+  });
+
+  it('that PayPal no longer takes is exchanged, and the call goes on', async () => {
+    const { attempt, orderId } = await approved(paypal);
+    paypal.fake.revokeTokens();
+    expect(await complete(paypal, attempt, orderId)).toMatchObject({ kind: 'approved' });
+    expect([paypal.seen(TOKEN), paypal.seen(CAPTURE)]).toEqual([2, 2]);
+  });
+
+  it('that cannot be had leaves a payment not_sent, and is asked for anew the next time', async () => {
+    for (const trouble of ['lost after', 'error before', 'no answer'] as const) {
+      paypal.fake.trouble(TOKEN, trouble);
+      const outcome = await paypal.connection.pay(redirectAttempt());
+      expect(outcome).toMatchObject({ kind: 'not_sent', because: 'unreachable' });
+    }
+    expect(paypal.seen(CREATE)).toBe(0);
+    expect(await paypal.connection.pay(redirectAttempt())).toMatchObject({ kind: 'redirect' });
+  });
+
+  it('that cannot be had leaves a look-up unknown', async () => {
+    const attempt = redirectAttempt();
+    paypal.fake.trouble(TOKEN, 'lost before');
+    expect(
+      await paypal.connection.lookUp?.(lookUpOf(attempt, { reference: '5O190127TN364715T' })),
+    ).toMatchObject({
+      kind: 'unknown',
+    });
+  });
+
+  it('is refused for wrong credentials, which show neither in the outcome nor by a probe', async () => {
+    const other = await openPayPal({ secret: 'not-the-secret' });
+    const outcome = await other.connection.pay(redirectAttempt());
+    expect(outcome).toMatchObject({ kind: 'not_sent', because: 'unreachable' });
+    expect(JSON.stringify(outcome)).not.toContain('not-the-secret');
+    expect(await other.connection.probe?.()).toBe(false);
+    await other.close();
+  });
+});

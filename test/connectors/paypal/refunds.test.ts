@@ -1,0 +1,101 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import {
+  lookUp,
+  lookUpRefund,
+  openPayPal,
+  type PayPalUnderTest,
+  paid,
+  REFUND,
+  referenceOf,
+  refundOf,
+} from './paypal-under-test.ts';
+
+const HOUR_MS = 3_600_000;
+const PART = { minorUnits: 100_000n, currency: 'USD' };
+let paypal: PayPalUnderTest;
+
+beforeEach(async () => {
+  paypal = await openPayPal();
+});
+afterEach(() => paypal.close());
+
+describe('a refund by PayPal', () => {
+  it('gives back the whole', async () => {
+    const { attempt, reference } = await paid(paypal);
+    const outcome = await paypal.connection.refund?.(refundOf(attempt, reference));
+    expect(outcome).toMatchObject({ kind: 'approved' });
+    expect(await lookUp(paypal, attempt, reference)).toMatchObject({ kind: 'approved' });
+  });
+
+  it('gives back several parts, and no more than was paid', async () => {
+    const { attempt, reference } = await paid(paypal);
+    for (const kind of ['approved', 'approved', 'approved', 'not_sent']) {
+      const outcome = await paypal.connection.refund?.(refundOf(attempt, reference, { money: PART }));
+      expect(outcome).toMatchObject({ kind });
+    }
+  });
+
+  it('is pending where PayPal says so, and found by its own id', async () => {
+    const { attempt, reference } = await paid(paypal);
+    paypal.fake.ledger.refundStatuses.push('PENDING');
+    const operation = refundOf(attempt, reference);
+    const outcome = await paypal.connection.refund?.(operation);
+    expect(outcome).toMatchObject({ kind: 'pending' });
+    const [refund] = [...paypal.fake.ledger.orders.values()].flatMap(({ refunds }) => refunds);
+    if (!refund) throw new Error('there is no refund');
+    refund.status = 'COMPLETED';
+    expect(await lookUpRefund(paypal, operation, referenceOf(outcome))).toMatchObject({ kind: 'approved' });
+  });
+
+  it.each(['FAILED', 'CANCELLED'])('is declined where PayPal says %s', async (status) => {
+    const { attempt, reference } = await paid(paypal);
+    paypal.fake.ledger.refundStatuses.push(status);
+    expect(await paypal.connection.refund?.(refundOf(attempt, reference))).toMatchObject({
+      kind: 'declined',
+    });
+  });
+
+  it.each(['lost after', 'error after', 'no answer'] as const)(
+    'that was lost is unknown, and found with its order: %s',
+    async (trouble) => {
+      const { attempt, reference } = await paid(paypal);
+      const operation = refundOf(attempt, reference, { money: PART });
+      paypal.fake.trouble(REFUND, trouble);
+      expect(await paypal.connection.refund?.(operation)).toMatchObject({ kind: 'unknown' });
+      expect(await lookUpRefund(paypal, operation)).toMatchObject({ kind: 'approved' });
+    },
+  );
+
+  it('that never came to PayPal stays unknown, until it is to be closed and hours have passed', async () => {
+    const { attempt, reference } = await paid(paypal);
+    const operation = refundOf(attempt, reference, { money: PART });
+    paypal.fake.trouble(REFUND, 'lost before');
+    await paypal.connection.refund?.(operation);
+    const old = { sentAtMs: Date.now() - 7 * HOUR_MS };
+    expect(await lookUpRefund(paypal, operation)).toMatchObject({ kind: 'unknown' });
+    expect(await lookUpRefund(paypal, operation, undefined, { close: true })).toMatchObject({
+      kind: 'unknown',
+    });
+    expect(await lookUpRefund(paypal, operation, undefined, old)).toMatchObject({ kind: 'unknown' });
+    const closed = await lookUpRefund(paypal, operation, undefined, { ...old, close: true });
+    expect(closed).toMatchObject({ kind: 'not_sent' });
+  });
+
+  it('stays unknown while PayPal tells of a refund without saying whose it is', async () => {
+    const { attempt, orderId, reference } = await paid(paypal);
+    await paypal.connection.refund?.(refundOf(attempt, reference, { money: PART }));
+    const refunds = paypal.fake.ledger.orders.get(orderId)?.refunds ?? [];
+    for (const refund of refunds) for (const name of ['custom_id', 'invoice_id']) delete refund[name];
+    const another = refundOf(attempt, reference, { money: PART });
+    const closing = { close: true, sentAtMs: Date.now() - 7 * HOUR_MS };
+    expect(await lookUpRefund(paypal, another, undefined, closing)).toMatchObject({ kind: 'unknown' });
+  });
+
+  it('of a payment whose capture is not known is turned away before anything is sent', async () => {
+    const { attempt, orderId } = await paid(paypal);
+    const before = paypal.fake.requests.length;
+    const outcome = await paypal.connection.refund?.(refundOf(attempt, orderId));
+    expect(outcome).toMatchObject({ kind: 'not_sent', because: 'turned_away' });
+    expect(paypal.fake.requests).toHaveLength(before);
+  });
+});
