@@ -22,7 +22,7 @@ export type ConformingConnector = {
   /** The connection's settings for a provider at `baseUrl`. */
   settings(baseUrl: string, timeoutMs: number): JsonObject;
   readonly secrets: Readonly<Record<string, Secret>>;
-  /** A fresh attempt by card. Its card number and security code are searched for in every outcome. */
+  /** A fresh attempt, by card or by redirect. A card's card number and security code are searched for in every outcome. */
   attempt(): PaymentAttempt;
   /** The provider's approval of an attempt, as it is sent. */
   approval(attempt: PaymentAttempt): { status: number; body: JsonObject };
@@ -31,6 +31,15 @@ export type ConformingConnector = {
    * Absent where there is none. The suite answers those properly and does not count them.
    */
   preparation?(request: string, attempt: PaymentAttempt): { status: number; body: JsonObject } | undefined;
+  /**
+   * The provider's answer to a request for an access token; undefined for any other request. Absent where there are no
+   * tokens. The suite answers those properly and does not count them.
+   */
+  accessToken?(request: string): { status: number; body: JsonObject } | undefined;
+  /** What an approval of an attempt makes of it: `approved` by default, `redirect` for a wallet. */
+  readonly paid?: 'approved' | 'redirect';
+  /** What a lost attempt is: `unknown` by default, `not_sent` where the attempt itself can move no money. */
+  readonly lost?: 'unknown' | 'not_sent';
   /** The provider's answer to a probe when all is well. */
   readonly probeAnswer: { status: number; body: JsonObject };
   /** The calls beside `pay` that the connector makes. */
@@ -62,6 +71,7 @@ const UNRESOLVABLE_HOST = `${'a'.repeat(64)}.invalid`;
  * finds only who answers it properly. It runs against real sockets.
  */
 export function describeConformance(subject: ConformingConnector): void {
+  const { paid = 'approved', lost = 'unknown' } = subject;
   describe(`the connector ${subject.connector.name} conforms`, () => {
     const suite = createSuite(subject);
     afterEach(() => suite.cleanUp());
@@ -89,9 +99,9 @@ export function describeConformance(subject: ConformingConnector): void {
       });
     });
 
-    describe('unknown: it may have happened', () => {
+    describe(`${lost}: it may have happened`, () => {
       for (const [name, script] of Object.entries(brokenAnswers(subject.approval(subject.attempt())))) {
-        it(name, () => suite.expectUnknown(script));
+        it(name, () => suite.expectLost(script, lost));
       }
       it('a kept connection that the provider resets under the next attempt', async () => {
         let isFirst = true;
@@ -101,8 +111,8 @@ export function describeConformance(subject: ConformingConnector): void {
           isFirst = false;
         });
         const connection = suite.connect(`http://127.0.0.1:${server.port}`);
-        expect(await suite.pay(connection)).toMatchObject({ kind: 'approved' });
-        expect(await suite.pay(connection)).toMatchObject({ kind: 'unknown' });
+        expect(await suite.pay(connection)).toMatchObject({ kind: paid });
+        expect(await suite.pay(connection)).toMatchObject({ kind: lost });
         expect(server.requests).toHaveLength(2);
       });
     });
@@ -152,7 +162,7 @@ export function describeConformance(subject: ConformingConnector): void {
       const connection = suite.connect(`http://127.0.0.1:${server.port}`);
       const attempt = subject.attempt();
       expect(await suite.pay(connection, attempt)).toMatchObject({
-        kind: 'approved',
+        kind: paid,
         providerData: { id: PROVIDER_ID },
       });
       expect(server.requests[0]).toContain(attempt.transactionId);
@@ -168,7 +178,7 @@ export function describeConformance(subject: ConformingConnector): void {
       const outcome = suite.pay(connection);
       await expect.poll(() => server.requests.length).toBe(1);
       await connection.close();
-      expect(await outcome).toMatchObject({ kind: 'approved' });
+      expect(await outcome).toMatchObject({ kind: paid });
     });
   });
 }
@@ -181,7 +191,7 @@ function createSuite(subject: ConformingConnector) {
     const requests: string[] = [];
     const afterPreparation: Script = (socket, text) => {
       const attempt = attemptOf(text);
-      const prepared = attempt && subject.preparation?.(text, attempt);
+      const prepared = subject.accessToken?.(text) ?? (attempt && subject.preparation?.(text, attempt));
       if (prepared) {
         socket.write(httpAnswer(prepared.status, JSON.stringify(prepared.body)));
         return;
@@ -229,9 +239,9 @@ function createSuite(subject: ConformingConnector) {
     expect(await pay(connect(baseUrl))).toMatchObject({ kind: 'not_sent' });
   }
 
-  async function expectUnknown(script: Script): Promise<void> {
+  async function expectLost(script: Script, kind: Outcome['kind']): Promise<void> {
     const server = await serve(script);
-    expect(await pay(connect(`http://127.0.0.1:${server.port}`))).toMatchObject({ kind: 'unknown' });
+    expect(await pay(connect(`http://127.0.0.1:${server.port}`))).toMatchObject({ kind });
     expect(server.requests).toHaveLength(1);
   }
 
@@ -252,7 +262,7 @@ function createSuite(subject: ConformingConnector) {
     for (const it of opened.splice(0).reverse()) await it.close();
   }
 
-  return { serve, connect, pay, probe, expectNotSent, expectUnknown, approvalOf, cleanUp };
+  return { serve, connect, pay, probe, expectNotSent, expectLost, approvalOf, cleanUp };
 }
 
 function secretsOf(attempt: PaymentAttempt, secrets: Readonly<Record<string, Secret>>): string[] {

@@ -45,13 +45,13 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
   const shownAs = { providerId: context.providerId, accountId };
 
   /** Begins a call: each of its requests gets the same deadline. */
-  function begin(http: HttpClient = client): Send {
+  function begin(via: HttpClient = client): Send {
     const deadlineAtMs = performance.now() + timeoutMs;
 
     async function sendOnce(request: ApiRequest): Promise<{ result: HttpResult; token?: Secret }> {
       const token = await tokens.get(deadlineAtMs);
       if (!(token instanceof Secret)) return { result: { kind: 'not_sent', ...token } };
-      const result = await http.request({
+      const result = await via.request({
         method: request.method,
         path: request.path,
         headers: headersOf(request, token),
