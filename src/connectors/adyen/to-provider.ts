@@ -13,7 +13,7 @@ export type OperationKind = 'capture' | 'cancel' | 'refund';
 const API_VERSION = '/v72';
 const MAX_METADATA = 20;
 const MAX_DESCRIPTOR_LENGTH = 22;
-/** What Adyen does not take in the text on a statement. */
+/** What Adyen does not take in the text on a statement, once accents are split off their letters. */
 const NOT_IN_DESCRIPTORS = /[^A-Za-z0-9 .,'_?+*/-]/g;
 /** Adyen's word for a part of an address that is not known. */
 const NOT_AVAILABLE = 'N/A';
@@ -99,10 +99,7 @@ function post(
 
 function cardFields(method: CardMethod): object {
   const { capture, verify, installments, threeDSecure, storedCredentials } = method;
-  const descriptor = method.softDescriptor
-    .replace(NOT_IN_DESCRIPTORS, '')
-    .slice(0, MAX_DESCRIPTOR_LENGTH)
-    .trim();
+  const descriptor = method.softDescriptor.normalize('NFD').replace(NOT_IN_DESCRIPTORS, '');
   return {
     paymentMethod: {
       ...cardOf(method.card),
@@ -113,7 +110,7 @@ function cardFields(method: CardMethod): object {
     authenticationData: { attemptAuthentication: 'never' },
     mpiData: threeDSecure && mpiDataOf(threeDSecure),
     installments: installments > 1 ? { value: installments } : undefined,
-    shopperStatement: descriptor || undefined,
+    shopperStatement: descriptor.slice(0, MAX_DESCRIPTOR_LENGTH).trim() || undefined,
     ...storedCredentialsOf(storedCredentials),
   };
 }

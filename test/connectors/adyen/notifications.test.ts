@@ -1,0 +1,254 @@
+import { createHmac } from 'node:crypto';
+import { afterAll, describe, expect, it } from 'vitest';
+import type { NotificationSubject } from '#src/connectors/connector.ts';
+import { Secret } from '#src/secret.ts';
+import { connectAdyen, read, SECRETS, subjectOf } from './adyen-under-test.ts';
+import { FAKE_ACCOUNT, FAKE_HMAC_KEY, notificationOf } from './fake-adyen.ts';
+
+const ID = '3f0e5a52-0f39-4a5b-9d7b-5f5d1c9c2a11';
+const PAYMENT = 'NC6HT9CRT65ZGN82';
+const MODIFICATION = 'QFQTPCQ8HXSKGK82';
+const AMOUNT = { value: 1130, currency: 'EUR' };
+const ANOTHER_KEY = `${'0'.repeat(63)}1`;
+
+const connection = connectAdyen();
+afterAll(() => connection.close());
+
+const item = (eventCode: string, success: boolean, reference = ID) => ({
+  eventCode,
+  success,
+  psp: PAYMENT,
+  reference,
+});
+const modified = (eventCode: string, success: boolean, reference: string) => ({
+  eventCode,
+  success,
+  psp: MODIFICATION,
+  original: PAYMENT,
+  reference,
+});
+/** A notification whose item was changed after it was signed. */
+function tampered(change: object): string {
+  const notification = JSON.parse(notificationOf(item('AUTHORISATION', true), AMOUNT));
+  Object.assign(notification.notificationItems[0].NotificationRequestItem, change);
+  return JSON.stringify(notification);
+}
+const kindOf = ({ signed }: NotificationSubject) => signed?.outcome.kind;
+
+describe('a notification of Adyen', () => {
+  it("has the signature that Adyen's documentation gives as an example", async () => {
+    const account = connectAdyen({ merchant_account: 'TestMerchant' });
+    const example = {
+      eventCode: 'AUTHORISATION',
+      success: 'true',
+      pspReference: '7914073381342284',
+      merchantAccountCode: 'TestMerchant',
+      merchantReference: 'TestPayment-1407325143704',
+      amount: { value: 1130, currency: 'EUR' },
+      additionalData: { hmacSignature: 'coqCmt/IZ4E3CzPvMY8zTjQVL5hYJUiBRg8UU+iCWo0=' },
+    };
+    const body = (change: object) =>
+      JSON.stringify({ notificationItems: [{ NotificationRequestItem: { ...example, ...change } }] });
+    // Genuine, but the payment has no reference of ours.
+    expect(await read(account, body({}))).toEqual({ kind: 'ignored', acknowledgement: '[accepted]' });
+    expect(await read(account, body({ success: 'false' }))).toMatchObject({ kind: 'forged' });
+    await account.close();
+  });
+
+  it('tells under its signature that a payment was authorized', async () => {
+    const additionalData = JSON.parse(notificationOf(item('AUTHORISATION', true), AMOUNT))
+      .notificationItems[0].NotificationRequestItem.additionalData;
+    const body = tampered({ additionalData: { ...additionalData, authCode: '033899' } });
+    const reading = await read(connection, body);
+    expect(reading).toMatchObject({ kind: 'about', acknowledgement: '[accepted]' });
+    expect(subjectOf(reading)).toMatchObject({
+      transactionId: ID,
+      reference: PAYMENT,
+      signed: {
+        minorUnits: 1130n,
+        currency: 'EUR',
+        outcome: {
+          kind: 'approved',
+          authorizationCode: '033899',
+          reference: PAYMENT,
+          providerData: { id: 'ADYEN', transactionId: PAYMENT, status: 'AUTHORISATION' },
+        },
+      },
+    });
+  });
+
+  it('declines softly whatever the reason is, which is not signed, and shows the reason', async () => {
+    const body = notificationOf(item('AUTHORISATION', false), AMOUNT, { reason: 'FRAUD' });
+    expect(subjectOf(await read(connection, body)).signed?.outcome).toMatchObject({
+      kind: 'declined',
+      iso8583Code: '05',
+      providerData: { responseMessage: 'FRAUD' },
+    });
+  });
+
+  it.each([
+    ['CAPTURE', 'capture', true, 'approved'],
+    ['CAPTURE', 'capture', false, 'declined'],
+    ['CAPTURE_FAILED', 'capture', true, 'declined'],
+    ['CANCELLATION', 'cancel', true, 'approved'],
+    ['CANCELLATION', 'cancel', false, 'declined'],
+    ['REFUND', 'refund', true, 'approved'],
+    ['REFUND', 'refund', false, 'declined'],
+    ['REFUND_FAILED', 'refund', true, 'declined'],
+    ['REFUNDED_REVERSED', 'refund', true, 'declined'],
+  ])('says by %s that a %s (success: %s) is %s', async (eventCode, kind, success, outcome) => {
+    const subject = subjectOf(
+      await read(connection, notificationOf(modified(eventCode, success, `${kind}-${ID}`), AMOUNT)),
+    );
+    expect(subject).toMatchObject({ transactionId: ID, reference: MODIFICATION });
+    expect(subject.signed?.outcome).toMatchObject({ kind: outcome, reference: MODIFICATION });
+  });
+
+  it.each(['CAPTURE', 'CANCELLATION', 'REFUND'])(
+    "never takes %s with the payment's own reference for the payment's outcome",
+    async (eventCode) => {
+      const subject = subjectOf(
+        await read(connection, notificationOf(modified(eventCode, false, ID), AMOUNT)),
+      );
+      expect(subject.transactionId).toBeUndefined();
+      expect(subject.reference).toBe(MODIFICATION);
+    },
+  );
+
+  it("takes no capture's event for the outcome of a refund", async () => {
+    const body = notificationOf(modified('CAPTURE', true, `refund-${ID}`), AMOUNT);
+    expect(subjectOf(await read(connection, body)).transactionId).toBeUndefined();
+  });
+
+  it('says that a payment was canceled by our reference, and nothing when that found none', async () => {
+    const canceled = await read(connection, notificationOf(modified('TECHNICAL_CANCEL', true, ID), AMOUNT));
+    expect(subjectOf(canceled)).toMatchObject({ transactionId: ID, reference: PAYMENT });
+    expect(kindOf(subjectOf(canceled))).toBe('declined');
+    const none = await read(connection, notificationOf(modified('TECHNICAL_CANCEL', false, ID), AMOUNT));
+    expect(none).toEqual({ kind: 'ignored', acknowledgement: '[accepted]' });
+  });
+
+  it('says that an offer which nobody took has expired', async () => {
+    const reading = await read(connection, notificationOf(item('OFFER_CLOSED', true), AMOUNT));
+    expect(kindOf(subjectOf(reading))).toBe('expired');
+  });
+
+  it.each([
+    ['NOTIFICATION_OF_CHARGEBACK', 'opened'],
+    ['CHARGEBACK', 'opened'],
+    ['CHARGEBACK_REVERSED', 'won'],
+    ['SECOND_CHARGEBACK', 'lost'],
+  ])('tells of a dispute by %s, and nothing of the money', async (eventCode, dispute) => {
+    const subject = subjectOf(await read(connection, notificationOf(modified(eventCode, true, ID), AMOUNT)));
+    expect(subject).toEqual({ transactionId: ID, reference: PAYMENT, dispute });
+  });
+
+  it.each(['REPORT_AVAILABLE', 'EXPIRE', 'CANCEL_OR_REFUND', 'AUTHORISATION_ADJUSTMENT', 'INVENTED', ''])(
+    'about %j is genuine and ignored',
+    async (eventCode) => {
+      const reading = await read(connection, notificationOf(item(eventCode, true), AMOUNT));
+      expect(reading).toEqual({ kind: 'ignored', acknowledgement: '[accepted]' });
+    },
+  );
+
+  it.each([
+    ['another payment system', item('AUTHORISATION', true, 'order-1')],
+    ['a reference with a colon', item('AUTHORISATION', true, `a:${ID}`)],
+  ])('about a payment with a reference of %s is ignored', async (_of, about) => {
+    expect(await read(connection, notificationOf(about, AMOUNT))).toMatchObject({ kind: 'ignored' });
+  });
+
+  it('of another merchant account is ignored', async () => {
+    const other = connectAdyen({ merchant_account: 'OtherECOM' });
+    const reading = await read(other, notificationOf(item('AUTHORISATION', true), AMOUNT));
+    expect(reading).toMatchObject({ kind: 'ignored' });
+    await other.close();
+  });
+
+  it('tells money in the minor units of ISO 4217, and vouches for none that has no such', async () => {
+    const pesos = (value: number) => notificationOf(item('AUTHORISATION', true), { value, currency: 'CLP' });
+    expect(subjectOf(await read(connection, pesos(500)))).toMatchObject({
+      signed: { minorUnits: 5n, currency: 'CLP' },
+    });
+    expect(subjectOf(await read(connection, pesos(501))).signed).toBeUndefined();
+  });
+
+  it.each([
+    ['pspReference', { pspReference: MODIFICATION }],
+    ['originalReference', { originalReference: MODIFICATION }],
+    ['merchantAccountCode', { merchantAccountCode: 'OtherECOM' }],
+    ['merchantReference', { merchantReference: ID.replace('3', '4') }],
+    ['amount', { amount: { value: 1, currency: 'EUR' } }],
+    ['currency', { amount: { value: 1130, currency: 'USD' } }],
+    ['eventCode', { eventCode: 'REFUND' }],
+    ['success', { success: 'false' }],
+    ['signature', { additionalData: { hmacSignature: 'coqCmt/IZ4E3CzPvMY8zTjQVL5hYJUiBRg8UU+iCWo0=' } }],
+    ['signature left out', { additionalData: {} }],
+    ['signature of another type', { additionalData: { hmacSignature: 1 } }],
+    ['signature of another length', { additionalData: { hmacSignature: 'AAAA' } }],
+  ])('is forged when its %s was changed', async (_name, change) => {
+    expect(await read(connection, tampered(change))).toEqual({
+      kind: 'forged',
+      detail: 'the signature is missing or wrong',
+    });
+  });
+
+  it.each([
+    '',
+    'null',
+    '[]',
+    '{}',
+    '{"notificationItems":[]}',
+    '{"notificationItems":[1]}',
+    '<xml/>',
+    '{"notificationItems":{}}',
+  ])('is forged when it is %j', async (body) => {
+    expect(await read(connection, body)).toMatchObject({ kind: 'forged' });
+  });
+
+  it('is forged when one of its items is not signed', async () => {
+    const genuine = JSON.parse(notificationOf(item('AUTHORISATION', true), AMOUNT));
+    const forged = JSON.parse(tampered({ success: 'false' }));
+    const notificationItems = [...genuine.notificationItems, ...forged.notificationItems];
+    expect(await read(connection, JSON.stringify({ notificationItems }))).toMatchObject({ kind: 'forged' });
+  });
+
+  it('is about every item that it holds', async () => {
+    const [first, second] = [item('AUTHORISATION', true), item('AUTHORISATION', false, ID.replace('3', '4'))];
+    const notificationItems = [first, second].flatMap(
+      (it) => JSON.parse(notificationOf(it, AMOUNT)).notificationItems,
+    );
+    const reading = await read(connection, JSON.stringify({ live: 'false', notificationItems }));
+    expect(reading.kind === 'about' && reading.subjects.map(kindOf)).toEqual(['approved', 'declined']);
+  });
+
+  it('has the same deduplication key when it is sent again, and another for another result', async () => {
+    const keyOf = async (body: string) => {
+      const reading = await read(connection, body);
+      return reading.kind === 'about' && reading.deduplicationKey;
+    };
+    const first = await keyOf(notificationOf(item('AUTHORISATION', false), AMOUNT));
+    const again = await keyOf(
+      notificationOf(item('AUTHORISATION', false), AMOUNT, { eventDate: '2027-01-01T00:00:00Z' }),
+    );
+    const corrected = await keyOf(notificationOf(item('AUTHORISATION', true), AMOUNT));
+    expect(first).toMatch(/^[\w-]{43}$/);
+    expect([again === first, corrected === first]).toEqual([true, false]);
+  });
+
+  it('counts by either of two keys while one replaces the other, and by no third', async () => {
+    const rolling = connectAdyen({}, { ...SECRETS, hmac_key_next: new Secret(ANOTHER_KEY) });
+    const kinds: string[] = [];
+    for (const key of [FAKE_HMAC_KEY, ANOTHER_KEY, 'f'.repeat(64)]) {
+      kinds.push((await read(rolling, notificationOf(item('AUTHORISATION', true), AMOUNT, {}, key))).kind);
+    }
+    expect(kinds).toEqual(['about', 'about', 'forged']);
+    await rolling.close();
+  });
+
+  it('is signed over the fields that Adyen names, in that order', () => {
+    const signed = `${PAYMENT}::${FAKE_ACCOUNT}:${ID}:1130:EUR:AUTHORISATION:true`;
+    const mac = createHmac('sha256', Buffer.from(FAKE_HMAC_KEY, 'hex')).update(signed).digest('base64');
+    expect(notificationOf(item('AUTHORISATION', true), AMOUNT)).toContain(JSON.stringify(mac).slice(1, -1));
+  });
+});

@@ -1,0 +1,251 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { create, type JsonObject } from '@bufbuild/protobuf';
+import { Ajv, type ValidateFunction } from 'ajv';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
+import { StoredCredentialsSchema, ThreeDSecureSchema } from '#gen/payments/v1/payment_method_pb.js';
+import type { CardOptions, PaymentAttempt } from '#src/connectors/attempt.ts';
+import { additionalData, operationOn } from '../attempts.ts';
+import { type AdyenUnderTest, cardWith, openAdyen, redirectBy } from './adyen-under-test.ts';
+import { notificationOf } from './fake-adyen.ts';
+
+const SPECS = join(import.meta.dirname, '../../../../shared/providers/specs');
+const CHECKOUT = join(SPECS, 'adyen-checkout-v72.json');
+const WEBHOOKS = join(SPECS, 'adyen-webhooks-v1.json');
+const ID = '3f0e5a52-0f39-4a5b-9d7b-5f5d1c9c2a11';
+const OPERATION_ID = '5d0c1a52-0f39-4a5b-9d7b-5f5d1c9c2a22';
+
+const payer = create(CustomerPayerSchema, {
+  merchantCustomerId: 'customer-7',
+  firstName: 'Ana',
+  lastName: 'Gómez',
+  email: 'ana@example.com',
+  ipAddress: '192.0.2.7',
+  phone: { countryCode: '55', number: '11987654321' },
+  document: { documentType: 'CPF', documentNumber: '12345678909' },
+  billingAddress: {
+    addressLine1: 'Avenida Paulista 1000',
+    addressLine2: 'Apto 12',
+    neighborhood: 'Bela Vista',
+    city: 'São Paulo',
+    state: 'SP',
+    zipCode: '01310-100',
+    country: 'BR',
+  },
+  shippingAddress: { state: 'São Paulo', zipCode: 'more than ten characters' },
+});
+
+const purchase = additionalData({
+  order: {
+    items: [
+      {
+        id: '1',
+        name: 'Flight',
+        quantity: 2,
+        unitAmount: { value: '1500.00' },
+        category: 'TRAVEL',
+        brand: 'Air',
+        skuCode: 'F-1',
+      },
+      { name: 'Seat' },
+    ],
+  },
+  airline: {
+    pnr: 'ABC123',
+    legs: [
+      {
+        departureAirport: 'GRU',
+        arrivalAirport: 'BOG',
+        departureDatetime: '2027-01-31T10:30:00-03:00',
+        carrierCode: 'AV',
+        flightNumber: '86',
+        fareClassCode: 'Y',
+        fareBasisCode: 'YOW',
+      },
+      { departureAirport: 'BOG', arrivalAirport: 'GRU', departureDatetime: 'some day' },
+    ],
+    passengers: [{ firstName: 'Ana', lastName: 'Gómez', dateOfBirth: '1990-02-28' }],
+    tickets: [
+      {
+        ticketNumber: '1342185673012',
+        issue: { date: '2026-11-22', travelAgentCode: 'AG1', city: 'São Paulo' },
+      },
+    ],
+  },
+});
+
+const card = (options: Partial<CardOptions> = {}, over: Partial<PaymentAttempt> = {}) =>
+  cardWith(options, { transactionId: ID, ...over });
+
+async function operated(
+  { connection }: AdyenUnderTest,
+  name: 'capture' | 'cancel' | 'refund',
+  options: Partial<CardOptions>,
+  over: { reason?: string; part?: bigint } = {},
+): Promise<void> {
+  const attempt = card(options);
+  const paid = await connection.pay(attempt);
+  const reference = 'reference' in paid ? paid.reference : undefined;
+  const money = { ...attempt.money, minorUnits: over.part ?? attempt.money.minorUnits };
+  const operation = { transactionId: OPERATION_ID, money, isFinal: true, reason: over.reason };
+  await connection[name]?.(operationOn(attempt, reference, operation));
+}
+
+/** Every kind of request that the connector makes, by the flow that makes it. */
+const FLOWS: Record<string, (adyen: AdyenUnderTest) => Promise<unknown>> = {
+  purchase: ({ connection }) =>
+    connection.pay(
+      card(
+        { softDescriptor: 'Hotel <Tequendama>; Bogotá & more', installments: 6 },
+        {
+          country: 'BR',
+          money: { minorUnits: 300_000n, currency: 'BRL' },
+          customerPayer: payer,
+          additionalData: purchase,
+          metadata: [
+            { key: 'shop', value: 'north' },
+            { key: 'a name that Adyen would refuse', value: 'left out' },
+          ],
+        },
+      ),
+    ),
+  'plain-purchase': ({ connection }) => {
+    const bare = { description: '', merchantOrderId: '', merchantReference: '', country: '' };
+    return connection.pay(card({}, { ...bare, customerPayer: create(CustomerPayerSchema) }));
+  },
+  authorization: ({ connection }) => connection.pay(card({ capture: false })),
+  verification: ({ connection }) =>
+    connection.pay(card({ verify: true, capture: false }, { money: { minorUnits: 0n, currency: 'USD' } })),
+  'three-d-secure-made-elsewhere': ({ connection }) =>
+    connection.pay(
+      card({
+        threeDSecure: create(ThreeDSecureSchema, {
+          version: '2.2.0',
+          cryptogram: 'M6+990I6FLD8Y6rZz9d5QbfrMNY=',
+          electronicCommerceIndicator: '5',
+          directoryServerTransactionId: 'c4e59ceb-a382-4d6a-bc87-385d591fa09d',
+        }),
+      }),
+    ),
+  'three-d-secure-only-attempted': ({ connection }) =>
+    connection.pay(
+      card({
+        threeDSecure: create(ThreeDSecureSchema, { version: '2.1.0', electronicCommerceIndicator: '06' }),
+      }),
+    ),
+  'card-kept': ({ connection }) =>
+    connection.pay(
+      card({
+        storedCredentials: create(StoredCredentialsSchema, { reason: 'SUBSCRIPTION', usage: 'FIRST' }),
+      }),
+    ),
+  'kept-card-used': ({ connection }) =>
+    connection.pay(
+      card({
+        storedCredentials: create(StoredCredentialsSchema, {
+          reason: 'UNSCHEDULED_CARD_ON_FILE',
+          usage: 'USED',
+          networkTransactionId: 'MCC123456789012',
+        }),
+      }),
+    ),
+  redirect: ({ connection }) => connection.pay(redirectBy({ transactionId: ID })),
+  capture: (adyen) => operated(adyen, 'capture', { capture: false }, { part: 100_000n }),
+  cancel: (adyen) => operated(adyen, 'cancel', { capture: false }),
+  refund: (adyen) => operated(adyen, 'refund', {}, { part: 100_000n, reason: 'REQUESTED_BY_CUSTOMER' }),
+  probe: ({ connection }) => connection.probe?.() ?? Promise.resolve(),
+};
+
+type Seen = AdyenUnderTest['fake']['requests'][number];
+const seen = new Map<string, readonly Seen[]>();
+
+beforeAll(async () => {
+  for (const [name, flow] of Object.entries(FLOWS)) {
+    const adyen = await openAdyen({ installments: true });
+    await flow(adyen);
+    seen.set(name, adyen.fake.requests);
+    await adyen.close();
+  }
+});
+
+describe("the connector's requests", () => {
+  it.each(Object.keys(FLOWS))('are those that are kept for review: %s', async (name) => {
+    const text = JSON.stringify(seen.get(name), undefined, 2).replace(/(payments\/)[0-9A-F]{16}/g, '$1…');
+    await expect(`${text}\n`).toMatchFileSnapshot(`golden/${name}.json`);
+  });
+
+  it('say nothing that the merchant did not', () => {
+    const [plain] = seen.get('plain-purchase') ?? [];
+    expect(Object.keys(plain?.body ?? {}).sort()).toEqual([
+      ...['amount', 'authenticationData', 'captureDelayHours', 'merchantAccount', 'paymentMethod'],
+      ...['reference', 'returnUrl', 'shopperInteraction'],
+    ]);
+  });
+
+  describe.skipIf(!existsSync(CHECKOUT))(
+    "are valid by Adyen's schema (skipped where the schema is not)",
+    () => {
+      let validatorOf: (path: string) => ValidateFunction;
+      beforeAll(() => {
+        validatorOf = checkoutSchema();
+      });
+
+      // What the account can be paid with is asked by a call that the reduced schema does not have.
+      it.each(Object.keys(FLOWS).filter((name) => name !== 'probe'))('%s', (name) => {
+        const requests = seen.get(name) ?? [];
+        expect(requests.length).toBeGreaterThan(0);
+        for (const { path, body } of requests) {
+          const validate = validatorOf(path);
+          validate(body);
+          expect([path, validate.errors]).toEqual([path, null]);
+        }
+      });
+
+      it('and would not be with a field that there is not', () => {
+        const validate = validatorOf('/v72/payments/NC6HT9CRT65ZGN82/refunds');
+        validate({ ...seen.get('refund')?.at(-1)?.body, merchantReference: 'x' });
+        expect(validate.errors).not.toBeNull();
+      });
+    },
+  );
+
+  it.skipIf(!existsSync(WEBHOOKS))(
+    "are told of by the fake in notifications that are valid by Adyen's schema (skipped where it is not)",
+    () => {
+      const spec = JSON.parse(readFileSync(WEBHOOKS, 'utf8'));
+      const ajv = new Ajv({ strict: false, validateFormats: false });
+      ajv.addSchema({ $id: 'spec', components: spec.components });
+      const notification = {
+        success: true,
+        psp: 'QFQTPCQ8HXSKGK82',
+        original: 'NC6HT9CRT65ZGN82',
+        reference: ID,
+      };
+      for (const eventCode of ['AUTHORISATION', 'CAPTURE', 'CANCELLATION', 'REFUND']) {
+        const schema = spec.paths[`/${eventCode}`].post.requestBody.content['application/json'].schema;
+        const validate = ajv.compile(absolute(schema));
+        const { original, ...own } = notification;
+        const item = eventCode === 'AUTHORISATION' ? own : { ...own, original };
+        validate(JSON.parse(notificationOf({ eventCode, ...item }, { value: 1, currency: 'EUR' })));
+        expect([eventCode, validate.errors]).toEqual([eventCode, null]);
+      }
+    },
+  );
+});
+
+function checkoutSchema(): (path: string) => ValidateFunction {
+  const spec = JSON.parse(readFileSync(CHECKOUT, 'utf8'));
+  const ajv = new Ajv({ strict: false, validateFormats: false });
+  ajv.addSchema({ $id: 'spec', components: spec.components });
+  return (path) => {
+    const template = path.replace('/v72', '').replace(/(payments\/)[^/]+/, '$1{paymentPspReference}');
+    const schema = spec.paths[template]?.post.requestBody.content['application/json'].schema;
+    if (!schema) throw new Error(`the schema has no ${path}`);
+    return ajv.compile(absolute(schema));
+  };
+}
+
+function absolute(schema: JsonObject): JsonObject {
+  return JSON.parse(JSON.stringify(schema).replaceAll('"#/components', '"spec#/components'));
+}
