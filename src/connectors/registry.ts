@@ -1,4 +1,5 @@
 import { adyenConnector } from '#src/connectors/adyen/connector.ts';
+import { mercadoPagoConnector } from '#src/connectors/mercado-pago/connector.ts';
 import { paypalConnector } from '#src/connectors/paypal/connector.ts';
 import { sandboxConnector } from '#src/connectors/sandbox/connector.ts';
 import { stripeConnector } from '#src/connectors/stripe/connector.ts';
@@ -7,6 +8,7 @@ import type { Connector } from './connector.ts';
 /** Every connector that a catalogue's connection may name. */
 export const CONNECTORS: readonly Connector[] = [
   adyenConnector,
+  mercadoPagoConnector,
   paypalConnector,
   sandboxConnector,
   stripeConnector,

@@ -1,0 +1,156 @@
+import { create, type JsonObject, type JsonValue } from '@bufbuild/protobuf';
+import { type ProviderData, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
+import type { Outcome } from '#src/connectors/connector.ts';
+import type { HttpResult } from '#src/connectors/http-client.ts';
+import {
+  answeredAboutAnother,
+  isHttpUrl,
+  isJsonObject,
+  isTextLike,
+  outcomeOfStatus,
+  readJsonObject,
+  textOf,
+  unknownOutcome,
+} from '#src/connectors/provider-answer.ts';
+import type { Money } from '#src/money.ts';
+import { differingAmount } from './money.ts';
+import { formatReference, PREFERENCE_ID } from './reference.ts';
+
+/** What an answer is read against. */
+export type Asked = {
+  readonly transactionId: string;
+  readonly money: Money;
+  /** Under which names the connection's answers are shown. */
+  readonly shownAs: { readonly providerId: string; readonly accountId: string | undefined };
+};
+
+/** An id of a payment or a refund: a number, and a text in some answers. */
+const NUMERIC_ID = /^\d{1,20}$/;
+/** Statuses that refuse all of the connection's requests, or tell that the provider is in no state to answer. */
+const CONNECTIONS_OWN: ReadonlySet<number> = new Set([401, 403, 429]);
+/** Left out of what is shown: the payer's own data. */
+const NOT_SHOWN: ReadonlySet<string> = new Set(['payer', 'card', 'additional_info', 'back_urls', 'metadata']);
+
+/**
+ * What the result of making a preference says. Making one moves no money, and nobody can pay one whose address they were
+ * never given: whatever became of the request, without a good answer nothing was sent.
+ */
+export function fromCreation(result: HttpResult, asked: Asked): Outcome {
+  if (result.kind === 'not_sent') return result;
+  if (result.kind === 'unknown') return notMade(result.detail, 'unreachable');
+  const { status, body } = result;
+  const preference = readJsonObject(body);
+  if (!preference || status < 200 || status > 299) {
+    const isOurs = status >= 400 && status < 500 && !CONNECTIONS_OWN.has(status);
+    return notMade(`the answer: ${status}`, isOurs ? 'turned_away' : 'unreachable');
+  }
+  return fromPreference(preference, asked) ?? notMade('the answer is no preference', 'unreachable');
+}
+
+/**
+ * Where a preference sends the payer.
+ *
+ * @returns undefined when it is none.
+ */
+export function fromPreference(preference: JsonObject, asked: Asked): Outcome | undefined {
+  const { id, init_point, external_reference, collector_id, items } = preference;
+  if (!isTextLike(id, PREFERENCE_ID)) return undefined;
+  if (external_reference !== asked.transactionId) return answeredAboutAnother('external_reference');
+  if (isAnotherAccount(collector_id, asked)) return answeredAboutAnother('collector_id');
+  const difference = differingTotal(items, asked.money);
+  if (difference !== undefined) return answeredAboutAnother(difference);
+  if (!isHttpUrl(init_point)) return undefined;
+  const told = { providerData: providerDataOf(preference, asked), reference: id };
+  return { kind: 'redirect', ...told, redirectUrl: init_point };
+}
+
+/** What the result of a refund's request says of it; read from a list, `result` is the list's own. */
+export function fromRefundResult(result: HttpResult, paymentId: string, asked: Asked): Outcome {
+  if (result.kind === 'not_sent') return result;
+  if (result.kind === 'unknown') return unknownOutcome(result.detail);
+  const { status } = result;
+  const body = readJsonObject(result.body);
+  if (!body) return unknownOutcome(`the answer cannot be read: ${status}`);
+  // A limit of the rate may have been reached after the refund was made.
+  if (status === 429) return unknownOutcome(`the provider's answer: ${status}`);
+  return outcomeOfStatus(status, isErrorBody(body, status)) ?? fromRefund(body, paymentId, asked);
+}
+
+/** What a refund says of itself. */
+export function fromRefund(refund: JsonObject, paymentId: string, asked: Asked): Outcome {
+  const id = idOf(refund.id);
+  if (id === undefined) return unknownOutcome('the answer is no refund');
+  if (idOf(refund.payment_id) !== paymentId) return answeredAboutAnother('payment_id');
+  // A refund tells no currency: it is its payment's.
+  const difference = differingAmount(refund.amount, asked.money.currency, asked.money);
+  if (difference !== undefined) return answeredAboutAnother(difference);
+  const providerData = providerDataOf(refund, asked);
+  const told = { providerData, reference: id };
+  switch (refund.status) {
+    case 'approved':
+      return { kind: 'approved', ...told, authorizationCode: '', retrievalReferenceNumber: '' };
+    case 'in_process':
+      return { kind: 'pending', ...told };
+    case 'rejected':
+    case 'cancelled':
+      return { kind: 'declined', ...told, iso8583Code: '05' };
+    default:
+      return unknownOutcome('the refund has a status that is not known', providerData);
+  }
+}
+
+/** What the record shows of a payment, a preference or a refund. */
+export function providerDataOf(object: JsonObject, { shownAs }: Asked, responseMessage = ''): ProviderData {
+  return create(ProviderDataSchema, {
+    id: shownAs.providerId,
+    transactionId: typeof object.id === 'string' ? object.id : (idOf(object.id) ?? ''),
+    accountId: shownAs.accountId ?? idOf(object.collector_id) ?? '',
+    status: textOf(object.status),
+    statusDetail: textOf(object.status_detail),
+    responseCode: textOf(object.status_detail),
+    responseMessage,
+    rawResponse: Object.fromEntries(Object.entries(object).filter(([name]) => !NOT_SHOWN.has(name))),
+  });
+}
+
+/** What an outcome of a payment refers to. */
+export function referenceTo(preferenceId: string | undefined, payment: JsonObject): string {
+  return formatReference({ preferenceId, paymentId: idOf(payment.id) });
+}
+
+/** An id, which is a number in some answers and a text in others. */
+export function idOf(value: JsonValue | undefined): string | undefined {
+  const text = Number.isSafeInteger(value) ? String(value) : textOf(value);
+  return NUMERIC_ID.test(text) ? text : undefined;
+}
+
+/** Whether an answer is about another account than the connection's, where its settings name that. */
+export function isAnotherAccount(collectorId: JsonValue | undefined, { shownAs }: Pick<Asked, 'shownAs'>) {
+  return (
+    shownAs.accountId !== undefined && collectorId !== undefined && idOf(collectorId) !== shownAs.accountId
+  );
+}
+
+/** Whether a body is an error in the provider's own form. */
+export function isErrorBody(body: JsonObject, status: number): boolean {
+  return typeof body.message === 'string' && body.status === status;
+}
+
+/** Compares what a preference's items cost with the money that was asked for. */
+function differingTotal(items: JsonValue | undefined, money: Money): 'amount' | 'currency' | undefined {
+  if (!Array.isArray(items)) return 'amount';
+  let sum = 0;
+  for (const item of items) {
+    if (!isJsonObject(item) || typeof item.unit_price !== 'number' || typeof item.quantity !== 'number') {
+      return 'amount';
+    }
+    if (item.currency_id !== money.currency) return 'currency';
+    sum += item.unit_price * item.quantity;
+  }
+  // To the cent, the smallest unit of the provider's currencies: sums of JSON numbers are not exact.
+  return differingAmount(Number(sum.toFixed(2)), money.currency, money);
+}
+
+function notMade(detail: string, because: 'unreachable' | 'turned_away'): Outcome {
+  return { kind: 'not_sent', detail: `no preference that anybody could pay: ${detail}`, because };
+}

@@ -1,0 +1,153 @@
+import type { JsonObject } from '@bufbuild/protobuf';
+import type { LookUp, Outcome } from '#src/connectors/connector.ts';
+import type { HttpResult } from '#src/connectors/http-client.ts';
+import { isJsonObject, readJsonObject, unknownOutcome } from '#src/connectors/provider-answer.ts';
+import {
+  type Asked,
+  fromPreference,
+  fromRefund,
+  fromRefundResult,
+  idOf,
+  providerDataOf,
+} from './from-provider.ts';
+import { toAmount } from './money.ts';
+import { fromFailed, fromPayments } from './payments.ts';
+import { parseReference, type Reference } from './reference.ts';
+import {
+  closePreference,
+  createRefund,
+  getPayment,
+  getPreference,
+  listRefunds,
+  searchPayments,
+  type Target,
+} from './to-provider.ts';
+
+/** Sends one request of a call; all of them share one deadline. */
+export type Send = (target: Target) => Promise<HttpResult>;
+
+/** From a preference's expiry until its search surely lists every payment of it: no consistency is promised. */
+const SEARCH_LAG_MS = 10 * 60_000;
+/** How long an idempotency key surely lives: its lifetime is not documented. */
+const KEY_LIVES_MS = 10 * 60_000;
+
+/**
+ * Learns what became of a payer who was sent to a preference. Payments are found by our reference: one that is found is
+ * proof, and that none is found is proof only long after the preference was closed.
+ */
+export async function lookUpPayer(
+  query: LookUp,
+  expiresAtMs: number,
+  send: Send,
+  asked: Asked,
+  nowMs: number,
+): Promise<Outcome> {
+  const known = parseReference(query.reference);
+  const { preferenceId } = known;
+  if (query.close && preferenceId !== undefined) {
+    const closed = await read(send, closePreference(preferenceId, nowMs));
+    if ('fault' in closed) return unknownOutcome(`closing the preference: ${closed.fault}`);
+  }
+  const payments = await readPayments(known, send, asked);
+  if ('fault' in payments) return unknownOutcome(payments.fault);
+  const decision = fromPayments(payments.found, preferenceId, asked);
+  if (decision.kind !== 'open') return decision;
+
+  const { failed } = decision;
+  if (nowMs >= expiresAtMs + SEARCH_LAG_MS) {
+    return failed ? fromFailed(failed, preferenceId, asked) : expired(query.reference, asked);
+  }
+  if (preferenceId === undefined) return neverSentAway(query.close, failed);
+  if (query.close || nowMs >= expiresAtMs) {
+    return unknownOutcome('the preference is closed, and its last payments may not be listed yet');
+  }
+  const preference = await read(send, getPreference(preferenceId));
+  if ('fault' in preference) return unknownOutcome(preference.fault);
+  return fromPreference(preference.body, asked) ?? unknownOutcome('the answer is no preference');
+}
+
+/**
+ * Learns what became of a refund. One whose answer was lost has no id that it could be found by. Its request is repeated:
+ * under its key, while that surely lives; and later only if the payment has no refund of that amount, so that either way
+ * there never is a second one.
+ *
+ * @param payment what is known of the payment that is refunded.
+ */
+export async function lookUpRefund(
+  query: LookUp,
+  payment: string | undefined,
+  send: Send,
+  asked: Asked,
+  nowMs: number,
+): Promise<Outcome> {
+  const { paymentId } = parseReference(payment);
+  const amount = toAmount(query.money);
+  if (paymentId === undefined || amount === undefined) return unknownOutcome('its payment is not known');
+  const repeat = async () => {
+    const result = await send(createRefund(paymentId, amount, query.transactionId));
+    const outcome = fromRefundResult(result, paymentId, asked);
+    // That a repeat is refused says nothing about the first.
+    return outcome.kind === 'not_sent' ? unknownOutcome(outcome.detail) : outcome;
+  };
+  if (query.reference === undefined && nowMs < query.sentAtMs + KEY_LIVES_MS) return repeat();
+
+  const refunds = await readRefunds(paymentId, send);
+  if ('fault' in refunds) return unknownOutcome(refunds.fault);
+  if (query.reference !== undefined) {
+    const own = refunds.found.find(({ id }) => idOf(id) === query.reference);
+    return own ? fromRefund(own, paymentId, asked) : unknownOutcome('the refund is not listed');
+  }
+  return refunds.found.some((refund) => refund.amount === amount)
+    ? unknownOutcome('the payment has a refund of this amount, and whose it is cannot be told')
+    : repeat();
+}
+
+function expired(reference: string | undefined, asked: Asked): Outcome {
+  const providerData = providerDataOf({ status: 'expired' }, asked);
+  return { kind: 'expired', providerData, ...(reference !== undefined && { reference }) };
+}
+
+/**
+ * Without a reference no outcome of making the preference was ever written, and the payer was given no address.
+ *
+ * @param failed a payment all the same, which would mean that somebody had it.
+ */
+function neverSentAway(close: boolean, failed: JsonObject | undefined): Outcome {
+  if (failed) return unknownOutcome('alarm: a payment was tried at a preference that no payer was sent to');
+  return close
+    ? { kind: 'not_sent', detail: 'no payer was ever sent to its preference', because: 'turned_away' }
+    : unknownOutcome('no payment is found');
+}
+
+type Found = { readonly found: readonly JsonObject[] } | { readonly fault: string };
+
+/** Reads a transaction's payments, the newest first, with the one that is known already. */
+async function readPayments({ paymentId }: Reference, send: Send, asked: Asked): Promise<Found> {
+  const search = await read(send, searchPayments(asked.transactionId));
+  if ('fault' in search) return search;
+  const { results, paging } = search.body;
+  if (!Array.isArray(results) || !results.every(isJsonObject)) return { fault: 'the answer is no search' };
+  const total = isJsonObject(paging) ? paging.total : undefined;
+  if (typeof total !== 'number' || total > results.length)
+    return { fault: 'the answer is not the whole search' };
+  if (paymentId === undefined || results.some(({ id }) => idOf(id) === paymentId)) return { found: results };
+  const payment = await read(send, getPayment(paymentId));
+  return 'fault' in payment ? payment : { found: [...results, payment.body] };
+}
+
+/** Reads a payment's refunds, which come as a list that is no member of anything. */
+async function readRefunds(paymentId: string, send: Send): Promise<Found> {
+  const result = await send(listRefunds(paymentId));
+  if (result.kind !== 'answer') return { fault: result.detail };
+  const list = readJsonObject(Buffer.concat([Buffer.from('{"list":'), result.body, Buffer.from('}')]))?.list;
+  const isList = result.status === 200 && Array.isArray(list) && list.every(isJsonObject);
+  return isList ? { found: list } : { fault: `the provider's answer: ${result.status}` };
+}
+
+async function read(send: Send, target: Target): Promise<{ body: JsonObject } | { fault: string }> {
+  const result = await send(target);
+  if (result.kind !== 'answer') return { fault: result.detail };
+  const body = readJsonObject(result.body);
+  if (result.status !== 200 || !body) return { fault: `the provider's answer: ${result.status}` };
+  return { body };
+}

@@ -1,0 +1,102 @@
+import type { JsonObject } from '@bufbuild/protobuf';
+import type { NotificationReading, NotificationSubject, Outcome } from '#src/connectors/connector.ts';
+import { answeredAboutAnother, isTextLike, textOf, unknownOutcome } from '#src/connectors/provider-answer.ts';
+import { meaningOf } from './decline-codes.ts';
+import { type Asked, idOf, isAnotherAccount, providerDataOf, referenceTo } from './from-provider.ts';
+import { differingAmount } from './money.ts';
+
+/** What payments of a preference decide; `open` when none does, and the payer may try again while the page is open. */
+export type Decision = Outcome | { readonly kind: 'open'; readonly failed: JsonObject | undefined };
+
+/** Money came; what became of it since is told by other transactions. */
+const PAID: ReadonlySet<string> = new Set(['approved', 'refunded', 'charged_back', 'in_mediation']);
+/** An authorization was never asked for: it is paid once the provider has captured it. */
+const UNDECIDED: ReadonlySet<string> = new Set(['pending', 'in_process', 'authorized']);
+const FAILED: ReadonlySet<string> = new Set(['rejected', 'cancelled']);
+
+/**
+ * What the payments of one preference decide together: the first that is paid, else one that is undecided. One that failed
+ * decides nothing by itself, since the payer may try again.
+ *
+ * @param payments the newest first.
+ */
+export function fromPayments(
+  payments: readonly JsonObject[],
+  preferenceId: string | undefined,
+  asked: Asked,
+): Decision {
+  for (const payment of payments) {
+    const difference = differenceOf(payment, asked);
+    if (difference !== undefined) return answeredAboutAnother(difference);
+  }
+  const inState = (states: ReadonlySet<string>) =>
+    payments.filter(({ status }) => states.has(textOf(status)));
+  const paid = inState(PAID);
+  const first = paid.at(-1);
+  if (first) {
+    const told = {
+      providerData: providerDataOf(first, asked, secondPaymentsAlarm(paid)),
+      reference: referenceTo(preferenceId, first),
+    };
+    const authorizationCode = textOf(first.authorization_code);
+    return { kind: 'approved', ...told, authorizationCode, retrievalReferenceNumber: '' };
+  }
+  const [undecided] = inState(UNDECIDED);
+  if (undecided) {
+    const reference = referenceTo(preferenceId, undecided);
+    return { kind: 'pending', providerData: providerDataOf(undecided, asked), reference };
+  }
+  const failed = inState(FAILED);
+  return failed.length === payments.length
+    ? { kind: 'open', failed: failed[0] }
+    : unknownOutcome('a payment has a status that is not known');
+}
+
+/** What a payment that failed says, once no other can follow it. */
+export function fromFailed(payment: JsonObject, preferenceId: string | undefined, asked: Asked): Outcome {
+  return {
+    kind: 'declined',
+    providerData: providerDataOf(payment, asked),
+    reference: referenceTo(preferenceId, payment),
+    ...meaningOf(textOf(payment.status_detail)),
+  };
+}
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+/** Which transaction a payment is about that a genuine notification named. */
+export function fromNotifiedPayment(
+  payment: JsonObject,
+  deduplicationKey: string,
+  shownAs: Asked['shownAs'],
+): NotificationReading {
+  const { external_reference: transactionId, collector_id } = payment;
+  // Whatever else uses the account makes payments without an id of ours.
+  if (!isTextLike(transactionId, UUID) || isAnotherAccount(collector_id, { shownAs })) {
+    return { kind: 'ignored' };
+  }
+  const dispute = disputeOf(payment);
+  return { kind: 'about', deduplicationKey, subjects: [{ transactionId, ...(dispute && { dispute }) }] };
+}
+
+function disputeOf({ status, status_detail: detail }: JsonObject): NotificationSubject['dispute'] {
+  if (status === 'in_mediation') return 'opened';
+  if (status !== 'charged_back') return undefined;
+  if (detail === 'in_process') return 'opened';
+  return detail === 'reimbursed' ? 'won' : 'lost';
+}
+
+/** The field by which a payment is not this transaction's. */
+function differenceOf(payment: JsonObject, asked: Asked): string | undefined {
+  if (idOf(payment.id) === undefined) return 'id';
+  if (payment.external_reference !== asked.transactionId) return 'external_reference';
+  if (isAnotherAccount(payment.collector_id, asked)) return 'collector_id';
+  return differingAmount(payment.transaction_amount, payment.currency_id, asked.money);
+}
+
+/** A payer who paid in two windows paid twice: a person has to give the later payments back. */
+function secondPaymentsAlarm(paid: readonly JsonObject[]): string {
+  const later = paid.slice(0, -1).filter(({ status }) => status === 'approved');
+  if (later.length === 0) return '';
+  return `alarm: paid more than once; refund ${later.map(({ id }) => idOf(id)).join(', ')}`;
+}

@@ -1,0 +1,163 @@
+import type { Payer, PreferenceRequest } from 'mercadopago/dist/clients/preference/commonTypes.js';
+import type { Address, CustomerPayer } from '#gen/payments/v1/customer_payer_pb.js';
+import type { PaymentAttempt } from '#src/connectors/attempt.ts';
+import type { HttpRequest } from '#src/connectors/http-client.ts';
+import { type Money, parseMoney } from '#src/money.ts';
+import { toAmount } from './money.ts';
+import type { MercadoPagoSettings } from './settings.ts';
+
+/** A request without its credentials. */
+export type Target = Pick<HttpRequest, 'method' | 'path'> & {
+  readonly body?: object;
+  readonly idempotencyKey?: string;
+};
+
+const MAX_TITLE = 256;
+const MAX_NOTIFICATION_URL = 248;
+/** More payments of one preference than anybody tries. */
+const MAX_PAYMENTS = 50;
+/** Words that stand where the merchant gives none. */
+const UNTITLED = 'Payment';
+
+/** Adds what every request carries. */
+export function httpRequest(target: Target, { accessToken }: MercadoPagoSettings): HttpRequest {
+  const { method, path, body, idempotencyKey } = target;
+  return {
+    method,
+    path,
+    headers: {
+      authorization: `Bearer ${accessToken.reveal()}`,
+      ...(body && { 'content-type': 'application/json' }),
+      ...(idempotencyKey !== undefined && { 'x-idempotency-key': idempotencyKey }),
+    },
+    body: body && JSON.stringify(body),
+  };
+}
+
+/** Makes a preference: a page on which the payer pays. Making it moves no money. */
+export function createPreference(
+  attempt: PaymentAttempt,
+  amount: number,
+  settings: MercadoPagoSettings,
+): Target {
+  const { returnUrl, expiresAtMs, transactionId } = attempt;
+  const expiresAt = dateTime(expiresAtMs);
+  // Notifications that could not be verified are not asked for.
+  const notificationUrl = `${attempt.notificationUrl}?source_news=webhooks`;
+  const isNotified = settings.webhookSecrets.length > 0 && notificationUrl.length <= MAX_NOTIFICATION_URL;
+  const { statementDescriptor, excludedPaymentTypes } = settings;
+  const body: PreferenceRequest = {
+    items: itemsOf(attempt, amount),
+    external_reference: transactionId,
+    back_urls: { success: returnUrl, pending: returnUrl, failure: returnUrl },
+    ...(returnUrl.startsWith('https:') && { auto_return: 'approved' }),
+    ...(isNotified && { notification_url: notificationUrl }),
+    payer: payerOf(attempt.customerPayer),
+    ...(statementDescriptor !== '' && { statement_descriptor: statementDescriptor }),
+    expires: true,
+    expiration_date_to: expiresAt,
+    date_of_expiration: expiresAt,
+    ...(settings.binaryMode && { binary_mode: true }),
+    ...(excludedPaymentTypes.length > 0 && {
+      payment_methods: { excluded_payment_types: excludedPaymentTypes.map((id) => ({ id })) },
+    }),
+    ...(attempt.metadata.length > 0 && {
+      metadata: Object.fromEntries(attempt.metadata.map(({ key, value }) => [key, value])),
+    }),
+  };
+  return { method: 'POST', path: '/checkout/preferences', body, idempotencyKey: transactionId };
+}
+
+/** Reads a preference. */
+export function getPreference(preferenceId: string): Target {
+  return { method: 'GET', path: `/checkout/preferences/${preferenceId}` };
+}
+
+/** Closes a preference: nobody can pay it any more. */
+export function closePreference(preferenceId: string, nowMs: number): Target {
+  const body = { expires: true, expiration_date_to: dateTime(nowMs - 60_000) };
+  return { method: 'PUT', path: `/checkout/preferences/${preferenceId}`, body };
+}
+
+/** Searches a transaction's payments, the newest first. */
+export function searchPayments(transactionId: string): Target {
+  const search = new URLSearchParams({
+    external_reference: transactionId,
+    sort: 'date_created',
+    criteria: 'desc',
+    limit: String(MAX_PAYMENTS),
+  });
+  return { method: 'GET', path: `/v1/payments/search?${search}` };
+}
+
+/** Reads a payment. */
+export function getPayment(paymentId: string): Target {
+  return { method: 'GET', path: `/v1/payments/${paymentId}` };
+}
+
+/** Refunds a payment. A repeat under the same key answers with the refund that was made first. */
+export function createRefund(paymentId: string, amount: number, transactionId: string): Target {
+  const path = `/v1/payments/${paymentId}/refunds`;
+  return { method: 'POST', path, body: { amount }, idempotencyKey: transactionId };
+}
+
+/** Lists a payment's refunds. */
+export function listRefunds(paymentId: string): Target {
+  return { method: 'GET', path: `/v1/payments/${paymentId}/refunds` };
+}
+
+/** ISO 8601 with an offset and milliseconds. */
+function dateTime(ms: number): string {
+  return new Date(ms).toISOString().replace('Z', '+00:00');
+}
+
+/** What is sold: the order's items where they add up to the amount, else one item with all of it. */
+function itemsOf(attempt: PaymentAttempt, amount: number): PreferenceRequest['items'] {
+  const { currency } = attempt.money;
+  const items = attempt.additionalData?.order?.items ?? [];
+  let sum = 0n;
+  const told = items.flatMap(({ id, skuCode, name, category, quantity, unitAmount }, index) => {
+    const unit = unitAmount && parseMoney(unitAmount.value, currency);
+    const unitPrice = unit && toAmount(unit);
+    if (!unit || unitPrice === undefined || !quantity) return [];
+    sum += unit.minorUnits * BigInt(quantity);
+    const title = (name || UNTITLED).slice(0, MAX_TITLE);
+    return {
+      id: id || skuCode || String(index + 1),
+      title,
+      ...(category && { category_id: category }),
+      quantity,
+      unit_price: unitPrice,
+      currency_id: currency,
+    };
+  });
+  if (told.length > 0 && told.length === items.length && sum === attempt.money.minorUnits) return told;
+  const title = (attempt.description || UNTITLED).slice(0, MAX_TITLE);
+  const id = attempt.merchantOrderId || attempt.paymentId;
+  return [{ id, title, quantity: 1, unit_price: amount, currency_id: currency }];
+}
+
+function payerOf(payer: CustomerPayer): Payer {
+  const { document, phone } = payer;
+  const address = payer.billingAddress ?? payer.shippingAddress;
+  return {
+    ...(payer.firstName && { name: payer.firstName }),
+    ...(payer.lastName && { surname: payer.lastName }),
+    ...(payer.email && { email: payer.email }),
+    ...(phone?.number && { phone: { number: `${phone.countryCode ?? ''}${phone.number}` } }),
+    ...(document?.documentType &&
+      document.documentNumber && {
+        identification: { type: document.documentType, number: document.documentNumber },
+      }),
+    ...(address && { address: addressOf(address) }),
+  };
+}
+
+function addressOf({ addressLine1, zipCode }: Address): NonNullable<Payer['address']> {
+  return { ...(zipCode && { zip_code: zipCode }), ...(addressLine1 && { street_name: addressLine1 }) };
+}
+
+/** What is to be paid or refunded, in the account's currency. */
+export function amountIn(money: Money, settings: Pick<MercadoPagoSettings, 'currency'>): number | undefined {
+  return money.currency === settings.currency ? toAmount(money) : undefined;
+}

@@ -1,0 +1,105 @@
+import { describe, expect, it } from 'vitest';
+import { declineOf } from '#src/connectors/decline.ts';
+import { meaningOf } from '#src/connectors/mercado-pago/decline-codes.ts';
+import { fromFailed, fromPayments } from '#src/connectors/mercado-pago/payments.ts';
+import { paymentAnswer } from './answers.ts';
+import { attemptInPesos } from './mercado-pago-under-test.ts';
+
+/** Every `status_detail` of a rejection that is known, with its ISO 8583 code. */
+const REJECTIONS = `
+  cc_rejected_bad_filled_card_number 14
+  cc_rejected_bad_filled_date 54
+  cc_rejected_bad_filled_other 12
+  cc_rejected_bad_filled_security_code N7
+  cc_rejected_blacklist 59
+  cc_rejected_call_for_authorize 05
+  cc_rejected_card_disabled 57
+  cc_rejected_card_error 96
+  cc_rejected_card_type_not_allowed 57
+  cc_rejected_duplicated_payment 94
+  cc_rejected_high_risk 59
+  cc_rejected_insufficient_amount 51
+  cc_rejected_invalid_installments 57
+  cc_rejected_max_attempts 65
+  cc_rejected_other_reason 05
+  cc_rejected_time_out 68
+  cc_rejected_3ds_mandatory 1A
+  cc_rejected_3ds_challenge 1A
+  cc_amount_rate_limit_exceeded 61
+  insufficient_amount 51
+  insufficient_money 51
+  bank_error 91
+  rejected_by_bank 05
+  rejected_by_issuer 05
+  rejected_by_regulations 57
+  rejected_by_biz_rule 57
+  rejected_insufficient_data 12
+  rejected_high_risk 59
+  rejected_other_reason 05
+  authorization_revoked 57`
+  .trim()
+  .split('\n')
+  .map((line) => line.trim().split(' '));
+
+const STATES = `
+  approved/accredited approved
+  approved/partially_refunded approved
+  refunded/refunded approved
+  refunded/by_admin approved
+  charged_back/settled approved
+  charged_back/in_process approved
+  in_mediation/pending approved
+  authorized/pending_capture pending
+  in_process/pending_contingency pending
+  in_process/pending_review_manual pending
+  in_process/offline_process pending
+  pending/pending_waiting_payment pending
+  pending/pending_waiting_transfer pending
+  pending/pending_challenge pending
+  cancelled/expired open
+  cancelled/by_collector open
+  cancelled/by_payer open
+  rejected/rejected_by_bank open
+  rejected/accredited open
+  accredited/accredited unknown`
+  .trim()
+  .split('\n')
+  .map((line) => line.trim().split(' '));
+
+const attempt = attemptInPesos();
+const asked = {
+  transactionId: attempt.transactionId,
+  money: attempt.money,
+  shownAs: { providerId: 'MERCADO_PAGO', accountId: undefined },
+};
+
+describe('what Mercado Pago says of a payment', () => {
+  it.each(REJECTIONS)('%s is declined with ISO 8583 code %s', (detail = '', code = '') => {
+    const payment = paymentAnswer(attempt, { status: 'rejected', status_detail: detail });
+    const outcome = fromFailed(payment, 'preference', asked);
+    expect(outcome).toMatchObject({ kind: 'declined', iso8583Code: code });
+    expect('nowhereElse' in outcome).toBe(code === '94');
+  });
+
+  it.each(STATES)('%s decides: %s', (state = '', kind = '') => {
+    const [status = '', detail = ''] = state.split('/');
+    const payment = paymentAnswer(attempt, { status, status_detail: detail });
+    expect(fromPayments([payment], 'preference', asked).kind).toBe(kind);
+  });
+
+  it.each(['expired', 'by_collector', 'by_payer'])(
+    'a cancelled payment, %s, is a soft decline in the end',
+    (detail) => {
+      expect(meaningOf(detail)).toEqual({ iso8583Code: '05' });
+    },
+  );
+
+  it.each(['accredited', 'constructor', 'cc_rejected_invented', ''])(
+    'a rejection for "%s", a code that is not known, is a soft decline',
+    (detail) => {
+      const meaning = meaningOf(detail);
+      expect(meaning).toEqual({ iso8583Code: '05' });
+      expect(declineOf(meaning.iso8583Code).hard).toBe(false);
+    },
+  );
+});

@@ -1,0 +1,265 @@
+import { createHmac, randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { JsonObject } from '@bufbuild/protobuf';
+
+export const FAKE_ACCESS_TOKEN = 'APP_USR-fake-access-token';
+export const FAKE_WEBHOOK_SECRET = 'fake-secret-signature-of-webhooks';
+export const FAKE_ACCOUNT = 123456789;
+
+/** How the fake treats the next request of a method and path: the answer is lost, before or after it acted. */
+export type Loss = { readonly on: RegExp; readonly when: 'before' | 'after' };
+
+type Request = { readonly method: string; readonly path: string; readonly query: URLSearchParams } & {
+  readonly key: string | undefined;
+  readonly body: JsonObject | undefined;
+  readonly text: string;
+};
+type Answer = { readonly status: number; readonly body: unknown };
+
+/**
+ * A fake of Mercado Pago, written from what its documentation says and apart from the connector: preferences, the
+ * payments that payers make of them, refunds, and signed webhooks. One account, in `currency`.
+ */
+export async function startFakeMercadoPago(currency = 'ARS') {
+  const preferences = new Map<string, JsonObject>();
+  const payments = new Map<string, JsonObject>();
+  const refunds = new Map<string, JsonObject[]>();
+  /** By idempotency key: what was asked, and what was answered. A repeat gets the first answer. */
+  const keys = new Map<string, { readonly asked: string; readonly answer: Answer }>();
+  const requests: Request[] = [];
+  const losses: Loss[] = [];
+  const answers: { readonly on: RegExp; readonly answer: Answer }[] = [];
+  let nextId = 1_000_000_001;
+  let searchLags = false;
+
+  const server = createServer(async (request, response) => {
+    const read = await readRequest(request);
+    requests.push(read);
+    const line = `${read.method} ${read.path}`;
+    const loss = take(losses, ({ on }) => on.test(line));
+    if (loss?.when === 'before') return void request.socket.destroy();
+    const told = take(answers, ({ on }) => on.test(line))?.answer;
+    const answer =
+      told ?? (isAuthorized(request) ? withKey(read, () => answerTo(read)) : error(401, 'invalid_token'));
+    if (loss) return void request.socket.destroy();
+    write(response, answer);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+
+  function withKey({ key, method, path, text }: Request, act: () => Answer): Answer {
+    if (method !== 'POST') return act();
+    if (key === undefined) {
+      return path.endsWith('/refunds') ? error(400, 'X-Idempotency-Key is required') : act();
+    }
+    const asked = `${path} ${text}`;
+    const before = keys.get(key);
+    if (before) return before.asked === asked ? before.answer : error(409, 'idempotency_conflict');
+    const answer = act();
+    if (answer.status < 300) keys.set(key, { asked, answer });
+    return answer;
+  }
+
+  function answerTo(request: Request): Answer {
+    const { method, path, query } = request;
+    if (path === '/checkout/preferences' && method === 'POST') return createPreference(request.body ?? {});
+    if (path === '/v1/payments/search' && method === 'GET') return search(query);
+    const preference = /^\/checkout\/preferences\/([^/]+)$/.exec(path)?.[1];
+    if (preference !== undefined)
+      return onPreference(method, preferences.get(preference), request.body ?? {});
+    const [, id = '', rest] = /^\/v1\/payments\/(\d+)(\/refunds)?$/.exec(path) ?? [];
+    const payment = payments.get(id);
+    if (!payment) return error(404, 'Payment not found');
+    if (rest === undefined) return { status: 200, body: payment };
+    return method === 'POST'
+      ? refund(payment, request.body ?? {})
+      : { status: 200, body: refunds.get(id) ?? [] };
+  }
+
+  function createPreference(body: JsonObject): Answer {
+    const fault = faultOfPreference(body);
+    if (fault) return error(400, fault);
+    const id = `${FAKE_ACCOUNT}-${randomUUID()}`;
+    const preference: JsonObject = {
+      ...body,
+      id,
+      collector_id: FAKE_ACCOUNT,
+      client_id: '42',
+      date_created: new Date().toISOString(),
+      init_point: `${url}/checkout/v1/redirect?pref_id=${id}`,
+      sandbox_init_point: `${url}/sandbox/checkout/v1/redirect?pref_id=${id}`,
+    };
+    preferences.set(id, preference);
+    return { status: 201, body: preference };
+  }
+
+  function faultOfPreference(body: JsonObject): string | undefined {
+    const items = body.items as JsonObject[] | undefined;
+    if (!Array.isArray(items) || items.length === 0) return 'items needed';
+    for (const { unit_price, quantity, currency_id } of items) {
+      if (typeof unit_price !== 'number' || unit_price <= 0) return 'unit_price invalid';
+      if (!Number.isInteger(quantity)) return 'quantity invalid';
+      if (currency_id !== currency) return 'currency_id invalid';
+      if (['CLP', 'COP'].includes(currency) && !Number.isInteger(unit_price)) return 'unit_price invalid';
+    }
+    const backUrls = body.back_urls as JsonObject | undefined;
+    if (body.auto_return !== undefined && !String(backUrls?.success).startsWith('https:')) {
+      return 'auto_return invalid. back_url.success must be defined';
+    }
+    if (String(body.notification_url ?? '').length > 248) return 'notification_url too long';
+    return undefined;
+  }
+
+  function onPreference(method: string, preference: JsonObject | undefined, body: JsonObject): Answer {
+    if (!preference) return error(404, 'preference not found');
+    if (method === 'PUT') Object.assign(preference, body);
+    return { status: 200, body: preference };
+  }
+
+  function search(query: URLSearchParams): Answer {
+    const wanted = query.get('external_reference');
+    const found = [...payments.values()].filter((payment) => payment.external_reference === wanted);
+    const results = searchLags ? [] : found.toReversed();
+    const limit = Number(query.get('limit') ?? 30);
+    return {
+      status: 200,
+      body: { paging: { total: results.length, limit, offset: 0 }, results: results.slice(0, limit) },
+    };
+  }
+
+  function refund(payment: JsonObject, body: JsonObject): Answer {
+    const id = String(payment.id);
+    const made = refunds.get(id) ?? [];
+    const left = Number(payment.transaction_amount) - Number(payment.transaction_amount_refunded);
+    const amount = typeof body.amount === 'number' ? body.amount : left;
+    if (payment.status !== 'approved' && payment.status !== 'refunded') return error(400, 'invalid state');
+    if (amount <= 0 || amount > left + 1e-9) return error(400, 'Invalid refund amount');
+    const one: JsonObject = {
+      id: nextId++,
+      payment_id: Number(id),
+      amount,
+      status: 'approved',
+      date_created: new Date().toISOString(),
+    };
+    refunds.set(id, [...made, one]);
+    payment.transaction_amount_refunded = Number(payment.transaction_amount_refunded) + amount;
+    const isWhole = amount >= left - 1e-9;
+    payment.status_detail = isWhole ? 'refunded' : 'partially_refunded';
+    if (isWhole) payment.status = 'refunded';
+    return { status: 201, body: one };
+  }
+
+  /** The payer tries to pay a preference on its page. */
+  function pay(preference: JsonObject, status = 'approved', detail = 'accredited', over: JsonObject = {}) {
+    const expiresAt = Date.parse(String(preference.expiration_date_to));
+    if (preference.expires === true && expiresAt <= Date.now()) throw new Error('the preference is closed');
+    const items = preference.items as { unit_price: number; quantity: number }[];
+    const payment: JsonObject = {
+      id: nextId++,
+      status,
+      status_detail: detail,
+      transaction_amount: items.reduce((sum, item) => sum + item.unit_price * item.quantity, 0),
+      transaction_amount_refunded: 0,
+      currency_id: currency,
+      external_reference: preference.external_reference ?? null,
+      collector_id: FAKE_ACCOUNT,
+      date_created: new Date().toISOString(),
+      authorization_code: status === 'approved' ? '301299' : null,
+      payer: { email: 'payer@example.com' },
+      ...over,
+    };
+    payments.set(String(payment.id), payment);
+    return payment;
+  }
+
+  return {
+    url,
+    preferences,
+    payments,
+    refunds,
+    requests,
+    pay,
+    /** The only preference that there is. */
+    preference(): JsonObject {
+      const [preference, ...others] = [...preferences.values()];
+      if (!preference || others.length > 0) throw new Error(`${others.length + 1} preferences, or none`);
+      return preference;
+    },
+    lose: (on: RegExp, when: Loss['when']) => void losses.push({ on, when }),
+    answerOnce: (on: RegExp, status: number, body: unknown) =>
+      void answers.push({ on, answer: { status, body } }),
+    lagSearch: (lags: boolean) => {
+      searchLags = lags;
+    },
+    async close() {
+      server.closeAllConnections();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}
+
+/** A webhook as the provider posts it, signed. */
+export function webhookOf(
+  paymentId: string,
+  over: { secret?: string; ts?: string; requestId?: string; query?: string } = {},
+) {
+  const { secret = FAKE_WEBHOOK_SECRET, ts = String(Date.now()), requestId = randomUUID() } = over;
+  // A part that is missing is left out with its name.
+  const request = requestId === '' ? '' : `request-id:${requestId};`;
+  const manifest = `${paymentId === '' ? '' : `id:${paymentId};`}${request}ts:${ts};`;
+  const v1 = createHmac('sha256', secret).update(manifest).digest('hex');
+  const headers: Record<string, string> = {
+    'x-signature': `ts=${ts},v1=${v1}`,
+    ...(requestId && { 'x-request-id': requestId }),
+  };
+  const body = {
+    id: 1,
+    live_mode: true,
+    type: 'payment',
+    action: 'payment.updated',
+    data: { id: paymentId },
+  };
+  return {
+    header: (name: string) => headers[name],
+    query: over.query ?? `data.id=${paymentId}&type=payment`,
+    body: Buffer.from(JSON.stringify(body)),
+  };
+}
+
+function isAuthorized(request: IncomingMessage): boolean {
+  return request.headers.authorization === `Bearer ${FAKE_ACCESS_TOKEN}`;
+}
+
+function error(status: number, message: string): Answer {
+  return { status, body: { message, error: 'bad_request', status, cause: [] } };
+}
+
+function take<T>(list: T[], wanted: (one: T) => boolean): T | undefined {
+  const index = list.findIndex(wanted);
+  return index < 0 ? undefined : list.splice(index, 1)[0];
+}
+
+async function readRequest(request: IncomingMessage): Promise<Request> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(chunk as Buffer);
+  const text = Buffer.concat(chunks).toString();
+  const { pathname, searchParams } = new URL(request.url ?? '/', 'http://fake');
+  const key = request.headers['x-idempotency-key'];
+  return {
+    method: request.method ?? '',
+    path: pathname,
+    query: searchParams,
+    key: typeof key === 'string' ? key : undefined,
+    body: text === '' ? undefined : (JSON.parse(text) as JsonObject),
+    text,
+  };
+}
+
+function write(response: ServerResponse, { status, body }: Answer): void {
+  const headers = { 'content-type': 'application/json', 'x-request-id': randomUUID() };
+  response.writeHead(status, headers).end(JSON.stringify(body));
+}

@@ -1,0 +1,149 @@
+import { WebhookSignatureValidator } from 'mercadopago';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { verifyNotification } from '#src/connectors/mercado-pago/notifications.ts';
+import { Secret } from '#src/secret.ts';
+import { FAKE_WEBHOOK_SECRET, webhookOf } from './fake-mercado-pago.ts';
+import { type MercadoPagoUnderTest, openMercadoPago, SECRETS, sentAway } from './mercado-pago-under-test.ts';
+
+const NEXT_SECRET = 'the-secret-signature-after-the-renewal';
+const secrets = [new Secret(FAKE_WEBHOOK_SECRET)];
+const DAY_MS = 86_400_000;
+
+let under: MercadoPagoUnderTest;
+beforeEach(async () => {
+  under = await openMercadoPago({}, {
+    ...SECRETS,
+    webhook_secret_next: new Secret(NEXT_SECRET),
+  } as typeof SECRETS);
+});
+afterEach(() => under.close());
+
+const read = (notification: ReturnType<typeof webhookOf>) =>
+  under.connection.readNotification?.(notification, Date.now());
+
+describe('webhooks of Mercado Pago', () => {
+  it('name a payment, and the provider tells which transaction it is of', async () => {
+    const { attempt } = await sentAway(under);
+    const { id } = under.fake.pay(under.fake.preference());
+    for (const secret of [FAKE_WEBHOOK_SECRET, NEXT_SECRET]) {
+      expect(await read(webhookOf(String(id), { secret }))).toEqual({
+        kind: 'about',
+        deduplicationKey: expect.stringMatching(/^[0-9a-f]{64}$/),
+        subjects: [{ transactionId: attempt.transactionId }],
+      });
+    }
+  });
+
+  it.each([
+    ['in_mediation', 'pending', 'opened'],
+    ['charged_back', 'in_process', 'opened'],
+    ['charged_back', 'settled', 'lost'],
+    ['charged_back', 'reimbursed', 'won'],
+  ])('tell of a dispute: %s, %s is %s', async (status, detail, dispute) => {
+    await sentAway(under);
+    const { id } = under.fake.pay(under.fake.preference(), status, detail);
+    expect(await read(webhookOf(String(id)))).toMatchObject({ subjects: [{ dispute }] });
+  });
+
+  it('are ignored when they are about a payment of another account, or one that is not ours', async () => {
+    await sentAway(under);
+    const other = under.fake.pay(under.fake.preference(), 'approved', 'accredited', { collector_id: 1 });
+    const theirs = under.fake.pay(under.fake.preference(), 'approved', 'accredited', {
+      external_reference: 'order 5',
+    });
+    for (const id of ['404404404', String(other.id), String(theirs.id)]) {
+      expect(await read(webhookOf(id))).toEqual({ kind: 'ignored' });
+    }
+  });
+
+  it('are refused, so that they come again, while the provider cannot be asked', async () => {
+    await sentAway(under);
+    const { id } = under.fake.pay(under.fake.preference());
+    under.fake.lose(/^GET .v1.payments/, 'before');
+    expect(await read(webhookOf(String(id)))).toMatchObject({ kind: 'forged' });
+    expect(await read(webhookOf(String(id)))).toMatchObject({ kind: 'about' });
+  });
+
+  it('that are forged are told without asking the provider', async () => {
+    const genuine = webhookOf('123');
+    const forged = [
+      webhookOf('123', { secret: 'another secret altogether' }),
+      { ...genuine, query: 'data.id=124&type=payment' },
+      { ...genuine, query: 'type=payment' },
+      { ...genuine, header: (name: string) => (name === 'x-request-id' ? 'other' : genuine.header(name)) },
+      { ...genuine, header: () => undefined },
+      { ...genuine, header: (name: string) => genuine.header(name)?.replace('v1=', 'v2=') },
+      { ...genuine, header: (name: string) => genuine.header(name)?.replace(/v1=.*/, 'v1=') },
+      webhookOf('123', { ts: String(Date.now() - DAY_MS - 60_000) }),
+      webhookOf('123', { ts: String(Date.now() + 600_000) }),
+    ];
+    for (const notification of forged) expect(await read(notification)).toMatchObject({ kind: 'forged' });
+    expect(under.fake.requests).toEqual([]);
+  });
+
+  it('that are about something else than a payment are ignored', async () => {
+    for (const query of [
+      'data.id=123&type=topic_merchant_order_wh',
+      'data.id=123',
+      'data.id=123&topic=payment',
+    ]) {
+      expect(await read(webhookOf('123', { query }))).toEqual({ kind: 'ignored' });
+    }
+    expect(under.fake.requests).toEqual([]);
+  });
+});
+
+describe('the signature of a webhook', () => {
+  const nowMs = 1_704_908_010_000;
+  const verify = (notification: ReturnType<typeof webhookOf>) =>
+    verifyNotification(notification, secrets, nowMs);
+
+  it('holds a time in seconds or in milliseconds', () => {
+    for (const ts of ['1704908010', '1704908010000']) {
+      expect(verify(webhookOf('123', { ts }))).toMatchObject({ kind: 'genuine', paymentId: '123' });
+    }
+    for (const ts of ['1704800000', '1704800000000']) {
+      expect(verify(webhookOf('123', { ts }))).toMatchObject({ kind: 'forged' });
+    }
+  });
+
+  it('leaves out a part that is missing', () => {
+    const ts = '1704908010';
+    expect(verify(webhookOf('123', { ts, requestId: '' }))).toMatchObject({ kind: 'genuine' });
+    expect(verify(webhookOf('', { ts, query: 'type=payment' }))).toEqual({ kind: 'ignored' });
+  });
+
+  it('may be of an id in lower case, whichever way it is written', () => {
+    const signed = webhookOf('abc', { ts: '1704908010' });
+    expect(verify({ ...signed, query: 'data.id=ABC&type=payment' })).toEqual({ kind: 'ignored' });
+    expect(verify({ ...signed, query: 'data.id=ABD&type=payment' })).toMatchObject({ kind: 'forged' });
+  });
+
+  it('tells every delivery of one notification by the same key, and another by another', () => {
+    const ts = '1704908010';
+    const keyOf = (requestId: string) => verify(webhookOf('123', { ts, requestId }));
+    expect(keyOf('a')).toEqual(keyOf('a'));
+    expect(keyOf('a')).not.toEqual(keyOf('b'));
+  });
+
+  it("is what the provider's own SDK takes for genuine, and nothing else is", () => {
+    for (const [id, secret, isGenuine] of [
+      ['123', FAKE_WEBHOOK_SECRET, true],
+      ['124', FAKE_WEBHOOK_SECRET, false],
+      ['123', 'another secret altogether', false],
+    ] as const) {
+      const { header } = webhookOf('123', { ts: '1704908010', secret });
+      const options = {
+        xSignature: header('x-signature'),
+        xRequestId: header('x-request-id'),
+        dataId: id,
+        secret: FAKE_WEBHOOK_SECRET,
+      };
+      const theirs = () => WebhookSignatureValidator.validate(options);
+      if (isGenuine) theirs();
+      else expect(theirs).toThrow();
+      const ours = verify({ header, query: `data.id=${id}&type=payment`, body: Buffer.alloc(0) });
+      expect(ours.kind).toBe(isGenuine ? 'genuine' : 'forged');
+    }
+  });
+});

@@ -1,0 +1,75 @@
+import type { JsonObject } from '@bufbuild/protobuf';
+import { describe, expect, it } from 'vitest';
+import { mercadoPagoConnector } from '#src/connectors/mercado-pago/connector.ts';
+import { Secret } from '#src/secret.ts';
+
+const TOKEN = 'APP_USR-a-secret-token';
+const WEBHOOK_SECRET = 'a-secret-signature';
+
+function connect(settings: JsonObject, secrets: Record<string, string> = {}) {
+  const all = Object.entries({ access_token: TOKEN, ...secrets }).map(([name, text]) => [
+    name,
+    new Secret(text),
+  ]);
+  return mercadoPagoConnector.connect(
+    { country: 'AR', ...settings },
+    { providerId: 'MERCADO_PAGO', secrets: Object.fromEntries(all) },
+  );
+}
+
+describe('the settings of a Mercado Pago connection', () => {
+  it('need a country and an access token only', async () => {
+    const connection = connect({});
+    expect(connection).toMatchObject({
+      identity: 'https://api.mercadopago.com ',
+      accountNamedBy: new Secret(TOKEN),
+      deadlineMs: 20_000,
+      capture: undefined,
+      cancel: undefined,
+      complete: undefined,
+      readNotification: undefined,
+      capabilities: {
+        methods: ['wallet_redirect'],
+        authorization: false,
+        captures: 'none',
+        refunds: 'several',
+      },
+    });
+    await connection.close();
+  });
+
+  it('name the account, so that its token may be renewed', async () => {
+    const connection = connect({ account_id: '123456789' }, { webhook_secret: WEBHOOK_SECRET });
+    expect(connection).toMatchObject({
+      identity: 'https://api.mercadopago.com 123456789',
+      accountNamedBy: undefined,
+      readNotification: expect.any(Function),
+    });
+    await connection.close();
+  });
+
+  it.each<[string, JsonObject, Record<string, string>]>([
+    ['country', { country: 'US' }, {}],
+    ['country', { country: 1 }, {}],
+    ['base_url', { base_url: 'ftp://api.mercadopago.com' }, {}],
+    ['base_url', { base_url: 'https://api.mercadopago.com/v1' }, {}],
+    ['timeout_ms', { timeout_ms: 99 }, {}],
+    ['timeout_ms', { timeout_ms: '1000' }, {}],
+    ['account_id', { account_id: 123456789 }, {}],
+    ['binary_mode', { binary_mode: 'yes' }, {}],
+    ['statement_descriptor', { statement_descriptor: 'fourteen chars' }, {}],
+    ['excluded_payment_types', { excluded_payment_types: 'ticket' }, {}],
+    ['excluded_payment_types', { excluded_payment_types: ['Ticket!'] }, {}],
+    ['setting acount_id', { acount_id: '1' }, {}],
+    ['access_token', {}, { access_token: 'sk_test_secret' }],
+    ['webhook_secret', {}, { webhook_secret: 'short' }],
+    ['webhook_secret_next', {}, { webhook_secret_next: 'with a space in it' }],
+    ['secret client_secret', {}, { client_secret: TOKEN }],
+  ])('are refused by name: %s', (name, settings, secrets) => {
+    const refused = () => connect(settings, secrets);
+    expect(refused).toThrow(name);
+    for (const secret of [TOKEN, ...Object.values(secrets)]) {
+      expect(refused).not.toThrow(secret);
+    }
+  });
+});
