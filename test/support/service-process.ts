@@ -31,7 +31,7 @@ const running = new Set<ChildProcess>();
 
 /** Starts a program of src/ with these environment variables and no others. */
 export function startProgram(
-  file: 'main.ts' | 'account.ts',
+  file: 'main.ts' | 'commands/account.ts',
   environment: Readonly<Record<string, string>>,
   args: readonly string[] = [],
 ): RunningProgram {
@@ -77,7 +77,7 @@ export function runService(environment: Readonly<Record<string, string>>): Promi
 
 /** Runs a command on accounts to its end. */
 export function runAccount(environment: Readonly<Record<string, string>>, ...args: string[]): Promise<Ended> {
-  return startProgram('account.ts', environment, args).ended;
+  return startProgram('commands/account.ts', environment, args).ended;
 }
 
 /** The pid of the PostgreSQL on a data directory; undefined when none runs. */
