@@ -5,12 +5,18 @@ import { INVALID_CREDENTIALS_MESSAGE, ServiceError } from '#src/service-error.ts
 export type ReadHeader = (name: string) => string | undefined;
 
 /** The account whose keys a call carries. */
-export type Credentials = { readonly accountId: string; readonly secretPresented: boolean };
+export type Credentials = {
+  readonly accountId: string;
+  readonly secretPresented: boolean;
+  /** The account's setting: authorizations are told as such, not as the interface shows them. */
+  readonly tellsAuthorized?: boolean;
+};
 
 /** What is known of a public key. */
 export type KnownKeys = {
   readonly accountId: string;
   readonly secretAlways: boolean;
+  readonly tellsAuthorized?: boolean;
   readonly secretHashes: readonly Uint8Array[];
 };
 
@@ -84,7 +90,7 @@ function check(keys: KnownKeys | undefined, secret: string | undefined): Credent
     if (timingSafeEqual(presented, known)) matches = true;
   }
   if (!keys) return undefined;
-  if (secret === undefined)
-    return keys.secretAlways ? undefined : { accountId: keys.accountId, secretPresented: false };
-  return matches ? { accountId: keys.accountId, secretPresented: true } : undefined;
+  const { accountId, secretAlways, tellsAuthorized = false } = keys;
+  const isRight = secret === undefined ? !secretAlways : matches;
+  return isRight ? { accountId, secretPresented: secret !== undefined, tellsAuthorized } : undefined;
 }

@@ -12,6 +12,7 @@ import {
   listKeys,
   revokeKey,
   setSecretAlways,
+  setTellsAuthorized,
 } from '#src/store/accounts.ts';
 import type { Database } from '#src/store/database.ts';
 import { withDatabase } from './command-database.ts';
@@ -27,8 +28,12 @@ const USAGE = `Usage: npm run account -- <command>
   revoke-public-key <public key>            ends a public key
   revoke-secret <secret id>                 ends a secret, by the id that "keys" shows
   secret-always <account id> on|off         demands the secret of every call, or not
+  authorizations <account id> shown|authorized
+                                            tells authorizations as the interface shows them (SUCCEEDED, PURCHASE), or as
+                                            such (PENDING / AUTHORIZED, AUTHORIZE)
 
-A secret is shown once, when it is made: only its hash is stored. A revoked key is taken for 5 more seconds at most.
+A secret is shown once, when it is made: only its hash is stored. A revoked key is taken for 5 more
+seconds at most, and a setting takes effect within as many.
 Works on the database that DATABASE_URL names, else on the service's own (DATA_DIR), whether the service runs or not.`;
 
 /** The command line is not one of those in the usage. */
@@ -58,6 +63,7 @@ const COMMANDS: Readonly<Record<string, { operands: readonly string[]; run: Comm
   'revoke-public-key': { operands: ['<public key>'], run: ([key = '']) => revoke('public', key) },
   'revoke-secret': { operands: ['<secret id>'], run: ([id]) => revoke('secret', asId(id)) },
   'secret-always': { operands: ['<account id>', 'on|off'], run: demandSecret },
+  authorizations: { operands: ['<account id>', 'shown|authorized'], run: tellAuthorizations },
 };
 
 async function main(): Promise<void> {
@@ -147,6 +153,15 @@ function demandSecret([id, value]: readonly string[]): Work {
   });
 }
 
+function tellAuthorizations([id, value]: readonly string[]): Work {
+  if (value !== 'shown' && value !== 'authorized')
+    throw new UsageError('"authorizations" is shown or authorized.');
+  return withAccount(id, async (database, account) => {
+    await setTellsAuthorized(database, account.id, value === 'authorized');
+    return `authorizations ${value}`;
+  });
+}
+
 function withAccount(
   text: string | undefined,
   work: (database: Database, account: Account) => Promise<string>,
@@ -183,12 +198,10 @@ function newSecret(): { id: string; secret: string; hash: Uint8Array } {
 }
 
 function accountRow(account: Account): string[] {
-  return [
-    account.id,
-    account.secretAlways ? 'secret always' : '',
-    account.createdAt.toISOString(),
-    account.name,
-  ];
+  const settings: string[] = [];
+  if (account.secretAlways) settings.push('secret always');
+  if (account.tellsAuthorized) settings.push('authorizations authorized');
+  return [account.id, settings.join(', '), account.createdAt.toISOString(), account.name];
 }
 
 function keyRow(kind: string, { id, createdAt, revokedAt }: KeyListing): string[] {

@@ -117,6 +117,9 @@ function standingCancel(transactions: readonly StoredTransaction[]): StoredTrans
   );
 }
 
+/** A verification moves none. */
+const HOLDS_MONEY = new Set(['PURCHASE', 'AUTHORIZE']);
+
 /** A payment as it was read for an operation. */
 export type StoredOperated = OperatedPayment & {
   readonly payment: StoredPayment;
@@ -131,11 +134,11 @@ async function readOperated(
   const payment = isUuid(paymentId) ? await readPayment(deps.database, accountId, paymentId) : undefined;
   if (!payment) throw notFound('PAYMENT_NOT_FOUND', 'payment_id');
   const transactions = await readTransactions(deps.database, paymentId);
-  const base = transactions.find(({ type, status }) => type === 'PURCHASE' && status === 'SUCCEEDED');
+  const base = transactions.find(({ type, status }) => HOLDS_MONEY.has(type) && status === 'SUCCEEDED');
   if (!base) {
     throw new ServiceError(
       'INVALID_STATUS',
-      'The payment was not approved, so there is no money to act on. Nothing was sent.',
+      'The payment neither took nor holds money, so there is nothing to act on. Nothing was sent.',
     );
   }
   if (transactions.some(({ type, status }) => type === 'CHARGEBACK' && status !== 'DECLINED')) {

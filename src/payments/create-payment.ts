@@ -39,6 +39,8 @@ export type Caller = {
   readonly idempotencyKey: string | undefined;
   /** false when only the public key was sent. */
   readonly secretPresented: boolean;
+  /** The account's setting: authorizations are told as such. By default they are told as the interface shows them. */
+  readonly tellsAuthorized?: boolean;
 };
 
 /** The response to a call. A key always gets the same one. */

@@ -71,7 +71,8 @@ export function finishOf(
   const { vaultedToken } = attempt;
   const states = recordOutcome(record, outcome, vaultedToken, deps.now());
   const kept = outcome.kind === 'approved' ? 'keep' : 'drop';
-  const open = states.payment === Payment_Status.PENDING;
+  // Not the payment's status: PENDING / AUTHORIZED is approved.
+  const open = states.transaction === Transaction_Status.PENDING;
   return {
     payment: record,
     paymentId: attempt.paymentId,

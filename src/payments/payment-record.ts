@@ -7,6 +7,7 @@ import {
   CustomerPayerSchema,
 } from '#gen/payments/v1/customer_payer_pb.js';
 import {
+  type Card,
   type CardData,
   CardDataSchema,
   CardSchema,
@@ -47,6 +48,8 @@ import { type States, statesOf, toldTransaction, WAITING } from './payment-statu
 export type PaymentFacts = {
   readonly paymentId: string;
   readonly transactionId: string;
+  /** As it is told: see transactionType. */
+  readonly type: Transaction_Type;
   readonly request: CreatePaymentRequest;
   readonly money: Money;
   readonly method: ChosenMethod;
@@ -75,7 +78,7 @@ export function newRecord(facts: PaymentFacts): Payment {
   };
   const transaction = create(TransactionSchema, {
     id: facts.transactionId,
-    type: Transaction_Type.PURCHASE,
+    type: facts.type,
     category: method.kind === 'wallet' ? Transaction_Category.WALLET : Transaction_Category.CARD,
     amount: toDecimal(money),
     paymentMethod: create(TransactionPaymentMethodSchema, { ...methodFields, detail }),
@@ -169,10 +172,7 @@ export function recordOutcome(
   if (outcome.kind !== 'not_sent' && outcome.providerData) transaction.providerData = outcome.providerData;
   if (outcome.kind === 'redirect' && detail.kind.case === 'wallet')
     detail.kind.value.redirectUrl = outcome.redirectUrl;
-  if (outcome.kind === 'approved' && detail.kind.case === 'card') {
-    detail.kind.value.authorizationCode = outcome.authorizationCode;
-    detail.kind.value.retrievalReferenceNumber = outcome.retrievalReferenceNumber;
-  }
+  if (detail.kind.case === 'card') recordCardOutcome(record, detail.kind.value, outcome);
   if (outcome.kind === 'approved' && vaultedToken) {
     transaction.paymentMethod.vaultedToken = vaultedToken;
     record.paymentMethod.vaultedToken = vaultedToken;
@@ -182,9 +182,28 @@ export function recordOutcome(
   const isDeclinedBefore = history.some(
     (one) => one !== transaction && one.status === Transaction_Status.DECLINED,
   );
-  const states = statesOf(outcome, isDeclinedBefore);
+  const { type, category } = transaction;
+  const states = statesOf(outcome, { type, category, isDeclinedBefore });
   setStates(record, transaction, states, at);
   return states;
+}
+
+function recordCardOutcome(record: Payment, card: Card, outcome: Outcome): void {
+  if (outcome.kind === 'approved') {
+    card.authorizationCode = outcome.authorizationCode;
+    card.retrievalReferenceNumber = outcome.retrievalReferenceNumber;
+    // For the next charge of a card that is kept; told where the merchant deals in such.
+    const { storedCredentials: stored } = card;
+    const isAsked = stored?.reason !== undefined || stored?.usage !== undefined;
+    if (stored && isAsked && stored.networkTransactionId === undefined && outcome.networkTransactionId)
+      card.storedCredentials = { ...stored, networkTransactionId: outcome.networkTransactionId };
+  }
+  if (outcome.kind === 'redirect') {
+    card.redirectUrl = outcome.redirectUrl;
+    if (record.checkout) record.checkout = { ...record.checkout, sdkActionRequired: true };
+  } else if (outcome.kind !== 'pending' && outcome.kind !== 'unknown') {
+    card.redirectUrl = '';
+  }
 }
 
 function setStates(record: Payment, transaction: Transaction, states: States, at: Timestamp): void {
@@ -228,8 +247,9 @@ function recordedDetail(facts: PaymentFacts): PaymentMethodDetail {
     return create(PaymentMethodDetailSchema, { kind: { case: 'wallet', value } });
   }
   const value = create(CardSchema, {
-    // As the interface shows it, whatever was asked for; what was asked for is kept with the transaction.
-    capture: true,
+    // A purchase is told as captured, as the interface shows it, also where only an authorization was asked for: that is
+    // kept with the transaction.
+    capture: facts.type === Transaction_Type.PURCHASE,
     installments: method.options.installments,
     installmentsType: 'MERCHANT',
     cardData: recordedCard(facts.cardData, method.options.threeDSecure),

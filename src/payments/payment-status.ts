@@ -3,7 +3,9 @@ import {
   Payment_Status,
   Payment_SubStatus_Value,
   type Transaction,
+  Transaction_Category,
   Transaction_Status,
+  Transaction_Type,
 } from '#gen/payments/v1/payment_pb.js';
 import { assertNever, type Outcome } from '#src/connectors/connector.ts';
 import { declineOf } from '#src/connectors/decline.ts';
@@ -26,6 +28,19 @@ const APPROVED: States = {
   responseMessage: 'Transaction successful',
 };
 
+/** An account that has authorizations told as such: the money is held, not taken. */
+const AUTHORIZED: States = {
+  ...APPROVED,
+  payment: Payment_Status.PENDING,
+  subStatus: Payment_SubStatus_Value.AUTHORIZED,
+};
+
+const VERIFIED: States = {
+  ...APPROVED,
+  payment: Payment_Status.VERIFIED,
+  subStatus: Payment_SubStatus_Value.VERIFIED,
+};
+
 const REDIRECT: States = {
   payment: Payment_Status.READY_TO_PAY,
   subStatus: Payment_SubStatus_Value.CREATED,
@@ -41,6 +56,15 @@ export const WAITING: States = {
   transaction: Transaction_Status.PENDING,
   responseCode: 'PENDING_PROVIDER_CONFIRMATION',
   responseMessage: 'Transaction waiting confirmation',
+};
+
+/** The payer must pass a 3-D Secure challenge. */
+const CHALLENGE: States = {
+  payment: Payment_Status.PENDING,
+  subStatus: Payment_SubStatus_Value.WAITING_ADDITIONAL_STEP,
+  transaction: Transaction_Status.PENDING,
+  responseCode: 'CHALLENGE_REQUIRED',
+  responseMessage: 'Challenge required',
 };
 
 const NOT_SENT: States = {
@@ -67,17 +91,23 @@ const NOT_SENT_AFTER_DECLINE: States = {
   subStatus: Payment_SubStatus_Value.DECLINED,
 };
 
-/**
- * THE state table: what becomes of a payment, by what is known of its attempt.
- *
- * @param isDeclinedBefore an earlier attempt was declined.
- */
-export function statesOf(outcome: Outcome, isDeclinedBefore = false): States {
+/** An attempt as its payment tells it. */
+export type ToldAttempt = {
+  /** PURCHASE, AUTHORIZE or VERIFY. */
+  readonly type: Transaction_Type;
+  readonly category: Transaction_Category;
+  /** An earlier attempt was declined. */
+  readonly isDeclinedBefore: boolean;
+};
+
+/** THE state table: what becomes of a payment, by what is known of its attempt. */
+export function statesOf(outcome: Outcome, { type, category, isDeclinedBefore }: ToldAttempt): States {
   switch (outcome.kind) {
     case 'approved':
-      return APPROVED;
+      if (type === Transaction_Type.VERIFY) return VERIFIED;
+      return type === Transaction_Type.AUTHORIZE ? AUTHORIZED : APPROVED;
     case 'redirect':
-      return REDIRECT;
+      return category === Transaction_Category.CARD ? CHALLENGE : REDIRECT;
     case 'to_complete':
     case 'pending':
     case 'unknown':
@@ -105,7 +135,8 @@ export function statesOf(outcome: Outcome, isDeclinedBefore = false): States {
 export function transactionStates(
   outcome: Outcome,
 ): Pick<States, 'transaction' | 'responseCode' | 'responseMessage'> {
-  return statesOf(outcome);
+  const { CARD } = Transaction_Category;
+  return statesOf(outcome, { type: Transaction_Type.PURCHASE, category: CARD, isDeclinedBefore: false });
 }
 
 /** What a payment is told to be. */

@@ -9,6 +9,7 @@ import {
   Payment_Status,
   Payment_Workflow,
   Transaction_Status,
+  Transaction_Type,
 } from '#gen/payments/v1/payment_pb.js';
 import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.js';
 import type { RoutingFacts } from '#gen/payments/v1/routing_facts_pb.js';
@@ -97,6 +98,7 @@ export async function preparePayment(
     readonly accountId: string;
     readonly idempotencyKey: string;
     readonly secretPresented: boolean;
+    readonly tellsAuthorized?: boolean;
   },
 ): Promise<PreparedPayment> {
   const catalogue = deps.catalogue();
@@ -113,9 +115,11 @@ export async function preparePayment(
   if (!first) throw new Error(`route ${chosen.route.id} has no target`);
   const connection = openConnection(catalogue, first.id);
 
+  const type = transactionType(method, caller.tellsAuthorized ?? false);
   const paymentFacts: PaymentFacts = {
     paymentId: randomUUID(),
     transactionId: randomUUID(),
+    type,
     request,
     money,
     method,
@@ -151,6 +155,7 @@ export async function preparePayment(
       createdAt: timestampText(createdAt),
       transactionId: attempt.transactionId,
       transactionStatus: Transaction_Status[WAITING.transaction],
+      type: Transaction_Type[type],
       connectionId: first.id,
       connectionIdentity: connection.identity,
       leaseS: leaseS(connection, deps.schedule),
@@ -164,6 +169,13 @@ export async function preparePayment(
     facts,
     catalogue,
   };
+}
+
+/** An authorization is told as a purchase, as the interface shows it, unless its account has it told as what it is. */
+function transactionType(method: ChosenMethod, tellsAuthorized: boolean): Transaction_Type {
+  if (method.kind === 'wallet') return Transaction_Type.PURCHASE;
+  if (method.options.verify) return Transaction_Type.VERIFY;
+  return tellsAuthorized && !method.options.capture ? Transaction_Type.AUTHORIZE : Transaction_Type.PURCHASE;
 }
 
 /** The public key alone may only begin a redirect that uses nothing stored: anybody may read that key in a page. */

@@ -6,6 +6,7 @@ import {
   Payment_Workflow,
   ProviderDataSchema,
   Transaction_Category,
+  Transaction_Type,
 } from '#gen/payments/v1/payment_pb.js';
 import type { AttemptFacts } from '#src/connectors/attempt.ts';
 import type { Capabilities } from '#src/connectors/capabilities.ts';
@@ -201,7 +202,8 @@ function lookedUp(
 ): LookUp['of'] {
   const facts: AttemptFacts = attemptFacts(record, deps.publicUrl(), terms);
   if (record.transactions?.category === Transaction_Category.CARD) {
-    return { kind: 'card', capture: attempt.capture, verify: false, attempt: facts };
+    const verify = record.transactions.type === Transaction_Type.VERIFY;
+    return { kind: 'card', capture: attempt.capture, verify, attempt: facts };
   }
   const isRedirect = record.workflow === Payment_Workflow.REDIRECT;
   return { kind: isRedirect ? 'wallet_redirect' : 'wallet_enrollment', attempt: facts };

@@ -30,7 +30,7 @@ export async function addSandboxFixtures(
   deps: { readonly vault: CardVault; readonly fingerprintKey: Uint8Array; readonly bins: BinTable },
 ): Promise<void> {
   await addAccount(database, ACCOUNT_ONE, 'Sandbox account one', 'one');
-  await addAccount(database, ACCOUNT_TWO, 'Sandbox account two', 'two');
+  await addAccount(database, ACCOUNT_TWO, 'Sandbox account two', 'two', { tellsAuthorized: true });
   const payer = create(CustomerPayerSchema, {
     firstName: 'Valentina',
     lastName: 'Restrepo',
@@ -70,8 +70,14 @@ export async function addSandboxFixtures(
   });
 }
 
-async function addAccount(database: Database, id: string, name: string, keys: string): Promise<void> {
-  await insertAccount(database, { id, name, secretAlways: false });
+async function addAccount(
+  database: Database,
+  id: string,
+  name: string,
+  keys: string,
+  settings: { readonly tellsAuthorized?: boolean } = {},
+): Promise<void> {
+  await insertAccount(database, { id, name, secretAlways: false, ...settings });
   await insertPublicKey(database, `pk_sandbox_${keys}`, id);
   const hash = createHash('sha256').update(`sk_sandbox_${keys}`).digest();
   // The secret's id is the account's own, so that a second start adds no second one.

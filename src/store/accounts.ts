@@ -5,18 +5,31 @@ export type AccountKeys = {
   readonly accountId: string;
   /** The secret is demanded of every call. */
   readonly secretAlways: boolean;
+  /** Authorizations are told as such, not as the interface shows them. */
+  readonly tellsAuthorized: boolean;
   /** SHA-256 of each secret that is not revoked. */
   readonly secretHashes: readonly Uint8Array[];
 };
 
-type KeysRow = { account_id: string; secret_always: boolean; secret_hashes: Buffer[] };
-type AccountRow = { id: string; name: string; secret_always: boolean; created_at: Date };
+type KeysRow = {
+  account_id: string;
+  secret_always: boolean;
+  tells_authorized: boolean;
+  secret_hashes: Buffer[];
+};
+type AccountRow = {
+  id: string;
+  name: string;
+  secret_always: boolean;
+  tells_authorized: boolean;
+  created_at: Date;
+};
 type SecretRow = { id: string; created_at: Date; revoked_at: Date | null };
 
 const FIND_KEYS = {
   name: 'find_account_keys',
   text: `
-    SELECT a.id AS account_id, a.secret_always,
+    SELECT a.id AS account_id, a.secret_always, a.tells_authorized,
       array(SELECT s.secret_hash FROM secret_key s WHERE s.account_id = a.id AND s.revoked_at IS NULL) AS secret_hashes
     FROM public_key p JOIN account a ON a.id = p.account_id
     WHERE p.public_key = $1 AND p.revoked_at IS NULL`,
@@ -30,13 +43,18 @@ export async function findAccountKeys(
   const { rows } = await database.query<KeysRow>(FIND_KEYS, [publicKey]);
   const row = rows[0];
   return (
-    row && { accountId: row.account_id, secretAlways: row.secret_always, secretHashes: row.secret_hashes }
+    row && {
+      accountId: row.account_id,
+      secretAlways: row.secret_always,
+      tellsAuthorized: row.tells_authorized,
+      secretHashes: row.secret_hashes,
+    }
   );
 }
 
 const INSERT_ACCOUNT = {
   name: 'insert_account',
-  text: 'INSERT INTO account (id, name, secret_always) VALUES ($1, $2, $3) ON CONFLICT (id) DO NOTHING',
+  text: 'INSERT INTO account (id, name, secret_always, tells_authorized) VALUES ($1, $2, $3, $4) ON CONFLICT (id) DO NOTHING',
 };
 const INSERT_PUBLIC_KEY = {
   name: 'insert_public_key',
@@ -50,9 +68,10 @@ const INSERT_SECRET_KEY = {
 /** Adds an account; one that is there stays as it is. */
 export async function insertAccount(
   database: Database,
-  account: { id: string; name: string; secretAlways: boolean },
+  account: { id: string; name: string; secretAlways: boolean; tellsAuthorized?: boolean },
 ): Promise<void> {
-  await database.query(INSERT_ACCOUNT, [account.id, account.name, account.secretAlways]);
+  const { id, name, secretAlways, tellsAuthorized = false } = account;
+  await database.query(INSERT_ACCOUNT, [id, name, secretAlways, tellsAuthorized]);
 }
 
 /** Adds a public key to an account. */
@@ -99,15 +118,20 @@ export async function createAccount(
 
 const LIST_ACCOUNTS = {
   name: 'list_accounts',
-  text: 'SELECT id, name, secret_always, created_at FROM account ORDER BY created_at, id',
+  text: 'SELECT id, name, secret_always, tells_authorized, created_at FROM account ORDER BY created_at, id',
 };
 const FIND_ACCOUNT = {
   name: 'find_account',
-  text: 'SELECT id, name, secret_always, created_at FROM account WHERE id = $1',
+  text: 'SELECT id, name, secret_always, tells_authorized, created_at FROM account WHERE id = $1',
 };
 const SET_SECRET_ALWAYS = {
   name: 'set_secret_always',
   text: 'UPDATE account SET secret_always = $2 WHERE id = $1',
+};
+
+const SET_TELLS_AUTHORIZED = {
+  name: 'set_tells_authorized',
+  text: 'UPDATE account SET tells_authorized = $2 WHERE id = $1',
 };
 
 /** An account as the operator sees it. */
@@ -115,6 +139,7 @@ export type Account = {
   readonly id: string;
   readonly name: string;
   readonly secretAlways: boolean;
+  readonly tellsAuthorized: boolean;
   readonly createdAt: Date;
 };
 
@@ -135,8 +160,23 @@ export async function setSecretAlways(database: Database, id: string, secretAlwa
   await database.query(SET_SECRET_ALWAYS, [id, secretAlways]);
 }
 
+/** Sets how authorizations are told: as such, or as the interface shows them. Payments that stand are not changed. */
+export async function setTellsAuthorized(
+  database: Database,
+  id: string,
+  tellsAuthorized: boolean,
+): Promise<void> {
+  await database.query(SET_TELLS_AUTHORIZED, [id, tellsAuthorized]);
+}
+
 function toAccount(row: AccountRow): Account {
-  return { id: row.id, name: row.name, secretAlways: row.secret_always, createdAt: row.created_at };
+  return {
+    id: row.id,
+    name: row.name,
+    secretAlways: row.secret_always,
+    tellsAuthorized: row.tells_authorized,
+    createdAt: row.created_at,
+  };
 }
 
 const LIST_SECRETS = {

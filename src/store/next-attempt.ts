@@ -21,13 +21,13 @@ const BEGIN_NEXT = {
     WITH last AS (
       UPDATE transaction SET status = $3, look_up_at = NULL, updated_at = now()
       WHERE id = $2 AND look_up_at IS NOT NULL AND fence = 0
-      RETURNING payment_id, amount_minor_units, currency, capture, vaulted_token
+      RETURNING payment_id, amount_minor_units, currency, capture, vaulted_token, type
     ), next AS (
       INSERT INTO transaction
         (id, payment_id, connection_id, status, amount_minor_units, currency, capture, look_up_at, vaulted_token,
-          connection_identity)
+          connection_identity, type)
       SELECT $4, payment_id, $5, $6, amount_minor_units, currency, capture, now() + make_interval(secs => $7),
-        vaulted_token, $9
+        vaulted_token, $9, type
       FROM last
       RETURNING id
     ), moved AS (

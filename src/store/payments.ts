@@ -16,6 +16,8 @@ export type Claim = {
   readonly createdAt: string;
   readonly transactionId: string;
   readonly transactionStatus: string;
+  /** payments.v1.Transaction.Type: PURCHASE, AUTHORIZE or VERIFY. */
+  readonly type: string;
   readonly connectionId: string;
   /** The account at the provider that the connection stands for; no other is ever asked about this attempt. */
   readonly connectionIdentity: string;
@@ -93,13 +95,13 @@ const CLAIM_PAYMENT = `
   ), attempt AS (
     INSERT INTO transaction
       (id, payment_id, connection_id, status, amount_minor_units, currency, capture, look_up_at, vaulted_token,
-        connection_identity)
-    SELECT $7, id, $8, $9, $10, $11, $12, now() + make_interval(secs => $13), $14::uuid, $15 FROM claimed
+        connection_identity, type)
+    SELECT $7, id, $8, $9, $10, $11, $12, now() + make_interval(secs => $13), $14::uuid, $15, $19 FROM claimed
   )`;
 
 const CLAIM_CARD = `, waiting_card AS (
     INSERT INTO vaulted_token (id, account_id, type, card, card_number, active)
-    SELECT $14::uuid, $2, $19, $20, $21, false FROM claimed
+    SELECT $14::uuid, $2, $20, $21, $22, false FROM claimed
   )`;
 
 const CLAIM = { name: 'claim', text: `WITH ${CLAIM_PAYMENT} SELECT id FROM claimed` };
@@ -184,6 +186,7 @@ export async function claimPayment(database: Database, claim: Claim): Promise<bo
     claim.requestShape,
     claim.merchantOrderId,
     claim.createdAt,
+    claim.type,
   ];
   const { vault } = claim;
   if (vault) values.push(vault.type, vault.card, vault.cardNumber);

@@ -223,6 +223,14 @@ describe('createAuthenticate', () => {
     }
   });
 
+  it('tells how the account has authorizations told, as shown where nothing is said', async () => {
+    const { authenticate } = counted();
+    expect(await authenticate(headers('public', 'secret'))).toMatchObject({ tellsAuthorized: false });
+    const told = createAuthenticate(async () => ({ ...known, tellsAuthorized: true }));
+    expect(await told(headers('public', 'secret'))).toMatchObject({ tellsAuthorized: true });
+    expect(await told(headers('public'))).toMatchObject({ secretPresented: false, tellsAuthorized: true });
+  });
+
   it('takes no secret for the hash that an unknown key is compared with', async () => {
     const { authenticate } = counted();
     await expect(authenticate(headers('unknown', '\0'.repeat(32)))).rejects.toMatchObject({

@@ -54,6 +54,7 @@ export function openBarePayments(databaseUrl: string, sampleFile: string): BareP
         status: 'PENDING',
         record: draft,
         transactionStatus: 'PENDING',
+        type: 'PURCHASE',
         connectionId: 'bench',
         connectionIdentity: 'bench',
         currency: CURRENCY,

@@ -56,6 +56,11 @@ it('works on the database of DATABASE_URL, with the schema that it needs and onl
   expect(others).toEqual([]);
   expect(line).toMatch(/ secret always .* Läden & Söhne$/);
   const secret = shown(created, 'secret');
+  const id = shown(created, 'account id');
+  expect(await run('authorizations', id, 'authorized')).toBe('authorizations authorized\n');
+  expect(await run('list')).toMatch(/ secret always, authorizations authorized .* Läden & Söhne$/m);
+  expect(await run('authorizations', id, 'shown')).toBe('authorizations shown\n');
+  expect((await run('list')).trim()).toBe(line);
   expect(secret).toMatch(/^sk_[0-9a-f]{64}$/);
   expect(shown(created, 'public key')).toMatch(/^pk_[0-9a-f]{32}$/);
 
@@ -80,6 +85,11 @@ it.each([
   ['no account', ['keys'], '"keys" takes <account id>.'],
   ['an id that is none', ['keys', 'shop'], '"shop" is no id: these are UUIDs.'],
   ['what is neither on nor off', ['secret-always', UNKNOWN, 'yes'], '"secret-always" is on or off.'],
+  [
+    'no way to tell authorizations',
+    ['authorizations', UNKNOWN, 'on'],
+    '"authorizations" is shown or authorized.',
+  ],
   ['one operand too many', ['keys', UNKNOWN, UNKNOWN], '"keys" takes <account id>.'],
 ])('refuses %s with the usage and 2, before it looks for a database', async (_what, args, message) => {
   const { code, stdout, stderr } = await runAccount({ DATABASE_URL: 'postgres://a@127.0.0.1:1/b' }, ...args);
@@ -95,6 +105,7 @@ it('says with 1 what is not there', async () => {
     [['add-secret', UNKNOWN], `There is no account ${UNKNOWN}.`],
     [['add-public-key', UNKNOWN], `There is no account ${UNKNOWN}.`],
     [['secret-always', UNKNOWN, 'on'], `There is no account ${UNKNOWN}.`],
+    [['authorizations', UNKNOWN, 'shown'], `There is no account ${UNKNOWN}.`],
     [['revoke-secret', UNKNOWN], 'There is no such secret, or it is revoked already.'],
     [['revoke-public-key', 'pk_none'], 'There is no such public key, or it is revoked already.'],
   ] as const;

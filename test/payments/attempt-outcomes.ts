@@ -5,7 +5,9 @@ import {
   type Payment,
   Payment_Status,
   ProviderDataSchema,
+  Transaction_Category,
   Transaction_Status,
+  Transaction_Type,
 } from '#gen/payments/v1/payment_pb.js';
 import type { Outcome } from '#src/connectors/connector.ts';
 import { statesOf } from '#src/payments/payment-status.ts';
@@ -89,12 +91,19 @@ export const shownOf = ({ transactionsHistory }: Payment) =>
     responseCode,
   }));
 
+/** A purchase by card, nothing declined before. */
+export const TOLD = {
+  type: Transaction_Type.PURCHASE,
+  category: Transaction_Category.CARD,
+  isDeclinedBefore: false,
+};
+
 /** The states that a sequence of attempts comes to: those of the last, of whether a provider declined before it. */
 export const endStates = (outcomes: readonly Outcome[]) =>
-  statesOf(
-    outcomes.at(-1) ?? NOT_SENT,
-    outcomes.slice(0, -1).some(({ kind }) => kind === 'declined'),
-  );
+  statesOf(outcomes.at(-1) ?? NOT_SENT, {
+    ...TOLD,
+    isDeclinedBefore: outcomes.slice(0, -1).some(({ kind }) => kind === 'declined'),
+  });
 
 /** The transaction that a payment must tell of: of a declined payment the one that was declined last, else the last. */
 export const toldOf = ({ status, transactionsHistory }: Payment) =>

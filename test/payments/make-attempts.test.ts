@@ -15,6 +15,7 @@ import {
   NOT_SENT,
   PENDING,
   shownOf,
+  TOLD,
   toldOf,
 } from './attempt-outcomes.ts';
 import { isOpen, openScriptedPayments, type ScriptedPayments } from './scripted-payments.ts';
@@ -52,7 +53,7 @@ describe('no sequence of outcomes', () => {
         );
         expectNoSecondCharge(payment.calls, script);
 
-        const states = made.map((outcome) => statesOf(outcome));
+        const states = made.map((outcome) => statesOf(outcome, TOLD));
         const shown = payment.calls.map(({ connectionId, transactionId }, i) => ({
           id: transactionId,
           providerId: connectionId.toUpperCase(),
@@ -206,7 +207,7 @@ describe('a second attempt', () => {
       const stands = await payment.settle();
       expect(Payment_Status[stands.status]).toBe(status);
       expect(payment.calls).toHaveLength(sent);
-      const states = [declined('51'), ended].map((outcome) => statesOf(outcome));
+      const states = [declined('51'), ended].map((outcome) => statesOf(outcome, TOLD));
       expect(shownOf(stands)).toMatchObject([
         { providerId: 'T1', status: 'DECLINED', responseCode: states[0]?.responseCode },
         { providerId: 'T2', responseCode: states[1]?.responseCode },

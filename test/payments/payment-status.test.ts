@@ -4,11 +4,14 @@ import {
   Payment_Status,
   Payment_SubStatus_Value,
   ProviderDataSchema,
+  Transaction_Category,
   Transaction_Status,
+  Transaction_Type,
 } from '#gen/payments/v1/payment_pb.js';
 import type { Outcome } from '#src/connectors/connector.ts';
 import { declineOf } from '#src/connectors/decline.ts';
 import { statesOf } from '#src/payments/payment-status.ts';
+import { TOLD } from './attempt-outcomes.ts';
 
 const providerData = create(ProviderDataSchema);
 
@@ -20,7 +23,7 @@ describe('statesOf', () => {
     ],
     [
       { kind: 'redirect', providerData, redirectUrl: '' },
-      'READY_TO_PAY/CREATED CREATED SUCCEEDED: Transaction successful',
+      'PENDING/WAITING_ADDITIONAL_STEP PENDING CHALLENGE_REQUIRED: Challenge required',
     ],
     [
       { kind: 'pending', providerData },
@@ -39,7 +42,7 @@ describe('statesOf', () => {
       'ERROR/ERROR ERROR PROVIDER_UNAVAILABLE: Provider could not be reached',
     ],
   ])('makes of $kind what the table says', (outcome, expected) => {
-    const { payment, subStatus, transaction, responseCode, responseMessage } = statesOf(outcome);
+    const { payment, subStatus, transaction, responseCode, responseMessage } = statesOf(outcome, TOLD);
     expect(
       `${Payment_Status[payment]}/${Payment_SubStatus_Value[subStatus]} ` +
         `${Transaction_Status[transaction]} ${responseCode}: ${responseMessage}`,
@@ -47,9 +50,43 @@ describe('statesOf', () => {
   });
 });
 
+describe('an approval', () => {
+  const approved: Outcome = {
+    kind: 'approved',
+    providerData,
+    authorizationCode: '',
+    retrievalReferenceNumber: '',
+  };
+
+  it.each([
+    [Transaction_Type.PURCHASE, Payment_Status.SUCCEEDED, Payment_SubStatus_Value.APPROVED],
+    [Transaction_Type.AUTHORIZE, Payment_Status.PENDING, Payment_SubStatus_Value.AUTHORIZED],
+    [Transaction_Type.VERIFY, Payment_Status.VERIFIED, Payment_SubStatus_Value.VERIFIED],
+  ])('of a transaction of type %i makes %i / %i of the payment', (type, payment, subStatus) => {
+    expect(statesOf(approved, { ...TOLD, type })).toMatchObject({
+      ...{ payment, subStatus, transaction: Transaction_Status.SUCCEEDED, responseCode: 'SUCCEEDED' },
+    });
+  });
+});
+
+describe('a redirect', () => {
+  it('of a wallet has the payer pay there, where one of a card is a challenge', () => {
+    const redirect: Outcome = { kind: 'redirect', providerData, redirectUrl: 'https://wallet.example' };
+    expect(statesOf(redirect, { ...TOLD, category: Transaction_Category.WALLET })).toMatchObject({
+      payment: Payment_Status.READY_TO_PAY,
+      subStatus: Payment_SubStatus_Value.CREATED,
+      transaction: Transaction_Status.CREATED,
+      responseCode: 'SUCCEEDED',
+    });
+  });
+});
+
 describe('an attempt that was not sent, after one that was declined', () => {
   it('leaves the payment declined, and is itself an error', () => {
-    const states = statesOf({ kind: 'not_sent', detail: '', because: 'unreachable' }, true);
+    const states = statesOf(
+      { kind: 'not_sent', detail: '', because: 'unreachable' },
+      { ...TOLD, isDeclinedBefore: true },
+    );
     expect(states).toMatchObject({
       payment: Payment_Status.DECLINED,
       subStatus: Payment_SubStatus_Value.DECLINED,

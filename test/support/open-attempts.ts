@@ -70,6 +70,7 @@ export async function claimAttempt(
     createdAt: new Date().toISOString(),
     transactionId,
     transactionStatus: 'PENDING',
+    type: 'PURCHASE',
     connectionId,
     connectionIdentity: identity,
     minorUnits: 5_575n,

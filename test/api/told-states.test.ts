@@ -1,0 +1,215 @@
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { type ApiClients, apiClients } from '../support/api-clients.ts';
+import {
+  ACCOUNT_TWO,
+  cardPayment,
+  headersOne,
+  headersTwo,
+  type RequestJson,
+  withField,
+} from '../support/payment-requests.ts';
+import { startTestServer, type TestServer } from '../support/server.ts';
+import { openTables, type Tables } from '../support/tables.ts';
+
+const CARD = 'payment_method.detail.card';
+
+let server: TestServer;
+let clients: ApiClients;
+let tables: Tables;
+
+beforeAll(async () => {
+  server = await startTestServer({ config: { recoveryIntervalMs: 50 } });
+  clients = apiClients(server.url);
+  tables = await openTables(server.databaseUrl);
+});
+
+afterAll(async () => {
+  clients?.close();
+  await tables?.close();
+  await server?.close();
+});
+
+type Headers = ReturnType<typeof headersOne>;
+
+async function pay(request: RequestJson, headers: Headers = headersOne()) {
+  const { record, raw } = await clients.create('rest', request, headers);
+  expect(record, raw).not.toBe('');
+  return JSON.parse(record);
+}
+
+async function operate(id: string, operation: string, body: object, headers: Headers) {
+  const response = await fetch(`${server.url}/v1/payments/${id}/${operation}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headers },
+    body: JSON.stringify(body),
+  });
+  return JSON.parse(await response.text());
+}
+
+async function read(id: string) {
+  const response = await fetch(`${server.url}/v1/payments/${id}`, { headers: headersOne() });
+  return JSON.parse(await response.text());
+}
+
+const storedTypes = async (paymentId: string) =>
+  (
+    await tables.query(
+      `SELECT type, capture FROM transaction WHERE payment_id = '${paymentId}' ORDER BY created_at`,
+    )
+  ).map(({ type, capture }) => `${type} ${capture ? 'captured' : 'not captured'}`);
+
+const statesOf = ({ status, sub_status, transactions }: Record<string, never> & { transactions: never }) => {
+  const { type, status: told, response_code } = transactions as Record<string, string>;
+  return `${status}/${sub_status} ← ${type} ${told} ${response_code}`;
+};
+
+/** A card payment of account two, which has authorizations told as such. */
+const authorization = (number?: string) =>
+  withField({ ...cardPayment(number), account_id: ACCOUNT_TWO }, `${CARD}.capture`, false);
+
+describe('an authorization of an account that has it told as one', () => {
+  it('is captured in parts, and succeeds as it is captured', async () => {
+    const payment = await pay(authorization(), headersTwo());
+    expect(statesOf(payment)).toBe('PENDING/AUTHORIZED ← AUTHORIZE SUCCEEDED SUCCEEDED');
+    expect(payment.payment_method.payment_method_detail.card.capture).toBe(false);
+    const part = await operate(
+      payment.id,
+      'capture',
+      { amount: { currency: 'USD', value: 4 } },
+      headersTwo(),
+    );
+    expect(statesOf(part)).toBe('SUCCEEDED/PARTIALLY_CAPTURED ← CAPTURE SUCCEEDED SUCCEEDED');
+    const whole = await operate(payment.id, 'capture', {}, headersTwo());
+    expect(statesOf(whole)).toBe('SUCCEEDED/CAPTURED ← CAPTURE SUCCEEDED SUCCEEDED');
+    expect(await storedTypes(payment.id)).toEqual([
+      'AUTHORIZE not captured',
+      'CAPTURE not captured',
+      'CAPTURE not captured',
+    ]);
+  });
+
+  it('is released by a cancel', async () => {
+    const payment = await pay(authorization(), headersTwo());
+    const canceled = await operate(payment.id, 'cancel', {}, headersTwo());
+    expect(statesOf(canceled)).toBe('CANCELED/CANCELED ← CANCEL SUCCEEDED SUCCEEDED');
+  });
+
+  it('is one in each attempt', async () => {
+    const elsewhere = {
+      ...authorization('4000000000006009'),
+      country: 'MX',
+      amount: { currency: 'MXN', value: 100 },
+    };
+    const payment = await pay(elsewhere, headersTwo());
+    expect(payment.transactions_history.map(({ type }: { type: string }) => type)).toEqual([
+      'AUTHORIZE',
+      'AUTHORIZE',
+    ]);
+    expect(statesOf(payment)).toBe('PENDING/AUTHORIZED ← AUTHORIZE SUCCEEDED SUCCEEDED');
+    expect(await storedTypes(payment.id)).toEqual(['AUTHORIZE not captured', 'AUTHORIZE not captured']);
+  });
+
+  it('keeps the card that is to be kept, since it was approved', async () => {
+    const request = withField(authorization(), 'payment_method.vault_on_success', true);
+    const { vaulted_token } = (await pay(request, headersTwo())).payment_method;
+    const again = { ...request, payment_method: { type: 'CARD', vaulted_token } };
+    expect(statesOf(await pay(again, headersTwo()))).toBe(
+      'SUCCEEDED/APPROVED ← PURCHASE SUCCEEDED SUCCEEDED',
+    );
+  });
+
+  it('does not make one of a purchase', async () => {
+    const payment = await pay(withField(authorization(), `${CARD}.capture`, true), headersTwo());
+    expect(statesOf(payment)).toBe('SUCCEEDED/APPROVED ← PURCHASE SUCCEEDED SUCCEEDED');
+    expect(payment.payment_method.payment_method_detail.card.capture).toBe(true);
+  });
+
+  it('is declined as any payment is', async () => {
+    const payment = await pay(authorization('4000000000009987'), headersTwo());
+    expect(statesOf(payment)).toBe('DECLINED/DECLINED ← AUTHORIZE DECLINED REPORTED_LOST');
+  });
+});
+
+it('tells an authorization of any other account as the interface shows it, and captures it all the same', async () => {
+  const payment = await pay(withField(cardPayment(), `${CARD}.capture`, false));
+  expect(statesOf(payment)).toBe('SUCCEEDED/APPROVED ← PURCHASE SUCCEEDED SUCCEEDED');
+  expect(await storedTypes(payment.id)).toEqual(['PURCHASE not captured']);
+  const captured = await operate(payment.id, 'capture', {}, headersOne());
+  expect(statesOf(captured)).toBe('SUCCEEDED/CAPTURED ← CAPTURE SUCCEEDED SUCCEEDED');
+});
+
+describe('a verification', () => {
+  const verification = (number?: string) =>
+    withField(withField(cardPayment(number), 'amount.value', 0), `${CARD}.verify`, true);
+
+  it('keeps a card without charging it', async () => {
+    const request = withField(verification(), 'payment_method.vault_on_success', true);
+    const payment = await pay(request);
+    expect(statesOf(payment)).toBe('VERIFIED/VERIFIED ← VERIFY SUCCEEDED SUCCEEDED');
+    const { vaulted_token } = payment.payment_method;
+    const purchase = { ...cardPayment(), payment_method: { type: 'CARD', vaulted_token } };
+    expect(statesOf(await pay(purchase))).toBe('SUCCEEDED/APPROVED ← PURCHASE SUCCEEDED SUCCEEDED');
+  });
+
+  it.each(['capture', 'cancel', 'refund', 'cancel-or-refund'])(
+    'leaves nothing to %s, also where an authorization was asked for with it',
+    async (operation) => {
+      const payment = await pay(withField(verification(), `${CARD}.capture`, false));
+      expect(await operate(payment.id, operation, {}, headersOne())).toMatchObject({
+        code: 'INVALID_STATUS',
+      });
+      // It holds no money that could lapse.
+      expect(await storedTypes(payment.id)).toEqual(['VERIFY captured']);
+    },
+  );
+
+  it('is declined where the card is', async () => {
+    expect(statesOf(await pay(verification('4000000000000069')))).toBe(
+      'DECLINED/DECLINED ← VERIFY DECLINED EXPIRED_CARD',
+    );
+  });
+
+  it('is looked up as one where its outcome is not known', async () => {
+    const payment = await pay(verification('4000000000003006'));
+    expect(statesOf(payment)).toBe(
+      'PENDING/PENDING_PROVIDER_CONFIRMATION ← VERIFY PENDING PENDING_PROVIDER_CONFIRMATION',
+    );
+    await vi.waitFor(
+      async () => {
+        expect(statesOf(await read(payment.id))).toBe('VERIFIED/VERIFIED ← VERIFY SUCCEEDED SUCCEEDED');
+      },
+      { timeout: 20_000, interval: 100 },
+    );
+  });
+});
+
+describe('a 3-D Secure challenge', () => {
+  it('has the payment wait for its payer, who is told where to go', async () => {
+    const payment = await pay(cardPayment('4000000000003105'));
+    expect(statesOf(payment)).toBe('PENDING/WAITING_ADDITIONAL_STEP ← PURCHASE PENDING CHALLENGE_REQUIRED');
+    expect(payment.transactions.response_message).toBe('Challenge required');
+    expect(payment.checkout.sdk_action_required).toBe(true);
+    const { redirect_url } = payment.payment_method.payment_method_detail.card;
+    expect(redirect_url).toMatch(/^https?:\/\//);
+    expect(payment.transactions.payment_method.detail.card.redirect_url).toBe(redirect_url);
+  });
+});
+
+describe('the scheme’s id of the first payment by a card that is kept', () => {
+  const first = withField(cardPayment(), `${CARD}.stored_credentials`, {
+    reason: 'CARD_ON_FILE',
+    usage: 'FIRST',
+  });
+  const toldId = (payment: Awaited<ReturnType<typeof pay>>) =>
+    payment.payment_method.payment_method_detail.card.stored_credentials.network_transaction_id;
+
+  it('is told to who deals in stored credentials, and to nobody else', async () => {
+    expect(toldId(await pay(first))).toMatch(/^\S+$/);
+    expect(toldId(await pay(cardPayment()))).toBeNull();
+  });
+
+  it('stays the one that was sent', async () => {
+    const later = withField(first, `${CARD}.stored_credentials.network_transaction_id`, 'NTI-1');
+    expect(toldId(await pay(later))).toBe('NTI-1');
+  });
+});
