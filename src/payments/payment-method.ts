@@ -10,7 +10,7 @@ import {
   ThreeDSecureSchema,
   type ThreeDSecureSetup,
 } from '#gen/payments/v1/payment_method_pb.js';
-import { Payment_Workflow, Transaction_Category } from '#gen/payments/v1/payment_pb.js';
+import { Payment_Workflow, Transaction_Category, Transaction_Type } from '#gen/payments/v1/payment_pb.js';
 import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.js';
 import type { CardOptions as AttemptOptions } from '#src/connectors/attempt.ts';
 import { type FieldError, invalidParameters, ServiceError } from '#src/service-error.ts';
@@ -127,6 +127,16 @@ function storedCredentials(sent: StoredCredentialsInput | undefined): StoredCred
     subscriptionAgreementId: subscriptionAgreementId || undefined,
     networkTransactionId: networkTransactionId || undefined,
   });
+}
+
+/**
+ * The type of the transaction that is made. An authorization is told as a purchase, as the interface shows it, unless its
+ * account has it told as what it is.
+ */
+export function transactionType(method: ChosenMethod, tellsAuthorized: boolean): Transaction_Type {
+  if (method.kind === 'wallet') return Transaction_Type.PURCHASE;
+  if (method.options.verify) return Transaction_Type.VERIFY;
+  return tellsAuthorized && !method.options.capture ? Transaction_Type.AUTHORIZE : Transaction_Type.PURCHASE;
 }
 
 function chooseWorkflow(

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
-import type { ConnectionConfig } from '#gen/payments/config/catalogue_pb.js';
 import { CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
 import { type CardData, CardDataSchema } from '#gen/payments/v1/payment_method_pb.js';
 import {
@@ -27,10 +26,10 @@ import { type CardVault, VaultKeyMissingError } from '#src/vault/card-vault.ts';
 import { timestampText } from '#src/wire/wire-json-encode.ts';
 import type { BinTable } from './bin-table.ts';
 import { cardData, cardFingerprint } from './card.ts';
-import { lacksOf, notOffered } from './connection-lacks.ts';
+import { chooseRoute } from './choose-route.ts';
 import type { LookUpSchedule } from './finish-payment.ts';
-import { paymentAttempt, usesProviderToken } from './payment-attempt.ts';
-import { type ChosenMethod, chooseMethod, type MethodTypes } from './payment-method.ts';
+import { paymentAttempt } from './payment-attempt.ts';
+import { type ChosenMethod, chooseMethod, type MethodTypes, transactionType } from './payment-method.ts';
 import { newRecord, type PaymentFacts } from './payment-record.ts';
 import { WAITING } from './payment-status.ts';
 import { routingFacts } from './routing-facts.ts';
@@ -171,13 +170,6 @@ export async function preparePayment(
   };
 }
 
-/** An authorization is told as a purchase, as the interface shows it, unless its account has it told as what it is. */
-function transactionType(method: ChosenMethod, tellsAuthorized: boolean): Transaction_Type {
-  if (method.kind === 'wallet') return Transaction_Type.PURCHASE;
-  if (method.options.verify) return Transaction_Type.VERIFY;
-  return tellsAuthorized && !method.options.capture ? Transaction_Type.AUTHORIZE : Transaction_Type.PURCHASE;
-}
-
 /** The public key alone may only begin a redirect that uses nothing stored: anybody may read that key in a page. */
 function requireNothingStored(request: CreatePaymentRequest, method: ChosenMethod): void {
   const usesStored =
@@ -217,26 +209,6 @@ function requireMoney({ amount }: CreatePaymentRequest): Money {
   const money = amount && parseMoney(amount.value?.value ?? '', amount.currency);
   if (!money) throw new Error('the amount was checked before');
   return money;
-}
-
-/** Chooses the route, and those of its targets that can do what is asked: one at least. */
-function chooseRoute(
-  catalogue: LiveCatalogue,
-  method: ChosenMethod,
-  facts: RoutingFacts,
-  seed: string,
-): ChosenRoute {
-  const lacks = ({ id }: ConnectionConfig) => lacksOf(method, openConnection(catalogue, id).capabilities);
-  const chosen = catalogue.router.choose(facts, seed, {
-    isPinned: usesProviderToken(method),
-    canTake: (connection) => lacks(connection).length === 0,
-  });
-  if (chosen?.targets.length === 0) throw notOffered(chosen.passedOver.flatMap(lacks));
-  if (chosen) return chosen;
-  const message = 'no route takes this payment';
-  throw new ServiceError('PAYMENT_METHOD_NOT_AVAILABLE', `payment_method.type: ${message}`, {
-    fields: [{ field: 'payment_method.type', code: 'NOT_ALLOWED', message }],
-  });
 }
 
 /** A card in its two forms: what may be told of it, and what the provider must be told. */

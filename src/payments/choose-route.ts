@@ -1,0 +1,44 @@
+import type { ConnectionConfig } from '#gen/payments/config/catalogue_pb.js';
+import type { RoutingFacts } from '#gen/payments/v1/routing_facts_pb.js';
+import type { ProviderConnection } from '#src/connectors/connector.ts';
+import type { ChosenRoute, Router } from '#src/routing/router.ts';
+import { ServiceError } from '#src/service-error.ts';
+import { lacksOf, notOffered } from './connection-lacks.ts';
+import { usesProviderToken } from './payment-attempt.ts';
+import type { ChosenMethod } from './payment-method.ts';
+
+/**
+ * Chooses the route, and those of its targets that can do what is asked: one at least.
+ *
+ * @param seed see lotSeed.
+ * @throws ServiceError PAYMENT_METHOD_NOT_AVAILABLE when no route takes the payment, OPERATION_NOT_SUPPORTED when no
+ *   target of its route can do what is asked.
+ */
+export function chooseRoute(
+  { router, connections }: Routed,
+  method: ChosenMethod,
+  facts: RoutingFacts,
+  seed: string,
+): ChosenRoute {
+  const lacks = ({ id }: ConnectionConfig) => {
+    const connection = connections.get(id);
+    return connection ? lacksOf(method, connection.capabilities) : [];
+  };
+  const chosen = router.choose(facts, seed, {
+    isPinned: usesProviderToken(method),
+    canTake: (connection) => lacks(connection).length === 0,
+  });
+  if (chosen?.targets.length === 0) throw notOffered(chosen.passedOver.flatMap(lacks));
+  if (chosen) return chosen;
+  const message = 'no route takes this payment';
+  throw new ServiceError('PAYMENT_METHOD_NOT_AVAILABLE', `payment_method.type: ${message}`, {
+    fields: [{ field: 'payment_method.type', code: 'NOT_ALLOWED', message }],
+  });
+}
+
+/** Where routes lead. */
+export type Routed = {
+  readonly router: Router;
+  /** The open connections, by id. */
+  readonly connections: ReadonlyMap<string, ProviderConnection>;
+};
