@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { JsonObject } from '@bufbuild/protobuf';
+import { choose, pageOf } from './fake-page.ts';
 
 export const FAKE_ACCESS_TOKEN = 'APP_USR-fake-access-token';
 export const FAKE_WEBHOOK_SECRET = 'fake-secret-signature-of-webhooks';
@@ -38,6 +39,7 @@ export async function startFakeMercadoPago(currency = 'ARS') {
     const read = await readRequest(request);
     requests.push(read);
     const line = `${read.method} ${read.path}`;
+    if (read.path.startsWith('/checkout/v1/')) return showPage(read, response);
     const loss = take(losses, ({ on }) => on.test(line));
     if (loss?.when === 'before') return void request.socket.destroy();
     const told = take(answers, ({ on }) => on.test(line))?.answer;
@@ -49,6 +51,19 @@ export async function startFakeMercadoPago(currency = 'ARS') {
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+
+  /** What a payer's browser gets. */
+  function showPage({ path, query }: Request, response: ServerResponse): void {
+    const preference = preferences.get(query.get('pref_id') ?? '');
+    if (!preference) return void response.writeHead(404).end();
+    if (path !== '/checkout/v1/choose') {
+      return void response.setHeader('content-type', 'text/html').end(pageOf(preference));
+    }
+    const location = choose(preference, query.get('choice') ?? '', (status, detail) =>
+      pay(preference, status, detail),
+    );
+    response.writeHead(303, { location }).end();
+  }
 
   function withKey({ key, method, path, text }: Request, act: () => Answer): Answer {
     if (method !== 'POST') return act();

@@ -124,6 +124,31 @@ describe('a payer who is sent to Mercado Pago', () => {
   });
 });
 
+describe("a payer on Mercado Pago's page", () => {
+  /** Presses a button there. @returns where the payer is sent back to. */
+  async function press(redirectUrl: string, choice: string): Promise<URL> {
+    const url = new URL(redirectUrl);
+    expect(await (await fetch(url)).text()).toContain(`value="${choice}"`);
+    url.pathname = '/checkout/v1/choose';
+    url.searchParams.set('choice', choice);
+    const { headers } = await fetch(url, { redirect: 'manual' });
+    return new URL(headers.get('location') ?? '');
+  }
+
+  it.each([
+    ['pay', 'approved'],
+    ['pay in cash', 'pending'],
+    ['pay without funds', 'redirect'],
+    ['leave', 'redirect'],
+  ])('who chooses to %s comes back to us, and the look-up says: %s', async (choice, kind) => {
+    const { attempt, outcome, reference } = await sentAway(under);
+    const back = await press(outcome.redirectUrl, choice);
+    expect(back.href.startsWith(`${attempt.returnUrl}?`)).toBe(true);
+    expect(back.searchParams.get('external_reference')).toBe(attempt.transactionId);
+    expect(await lookUp(under, attempt, reference)).toMatchObject({ kind });
+  });
+});
+
 describe('making a preference', () => {
   it('is not_sent when its answer is lost, and the transaction ends without a payer', async () => {
     const attempt = attemptInPesos();

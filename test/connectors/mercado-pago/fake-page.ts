@@ -1,0 +1,55 @@
+import type { JsonObject } from '@bufbuild/protobuf';
+
+/** What a payer can do on the page of a preference, and what it makes of a payment; undefined: none is made. */
+const CHOICES: Readonly<Record<string, readonly [status: string, detail: string] | undefined>> = {
+  pay: ['approved', 'accredited'],
+  'pay in cash': ['pending', 'pending_waiting_payment'],
+  'pay without funds': ['rejected', 'cc_rejected_insufficient_amount'],
+  leave: undefined,
+};
+
+/** The page on which a preference is paid: a form for each thing that the payer can do. */
+export function pageOf(preference: JsonObject): string {
+  const forms = Object.keys(CHOICES).map(
+    (choice) =>
+      `<form method="get" action="/checkout/v1/choose"><input type="hidden" name="pref_id" value="${preference.id}">` +
+      `<button name="choice" value="${choice}">${choice}</button></form>`,
+  );
+  return `<!doctype html><title>Mercado Pago</title>${forms.join('')}`;
+}
+
+/**
+ * What the payer chose.
+ *
+ * @param pay makes a payment of the preference.
+ * @returns where the payer is sent back to.
+ */
+export function choose(
+  preference: JsonObject,
+  choice: string,
+  pay: (status: string, detail: string) => JsonObject,
+): string {
+  const made = CHOICES[choice];
+  const payment = made && pay(...made);
+  const back = preference.back_urls as Record<string, string>;
+  const to = { approved: back.success, pending: back.pending }[String(payment?.status)] ?? back.failure;
+  const url = new URL(to ?? '');
+  // A payer who leaves comes back with "null" as a text.
+  const id = String(payment?.id ?? null);
+  const status = String(payment?.status ?? null);
+  const told = {
+    collection_id: id,
+    collection_status: status,
+    payment_id: id,
+    status,
+    external_reference: String(preference.external_reference),
+    payment_type: payment ? 'credit_card' : 'null',
+    merchant_order_id: 'null',
+    preference_id: String(preference.id),
+    site_id: 'MLA',
+    processing_mode: 'aggregator',
+    merchant_account_id: 'null',
+  };
+  for (const [name, value] of Object.entries(told)) url.searchParams.set(name, value);
+  return url.href;
+}
