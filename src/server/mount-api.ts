@@ -21,28 +21,27 @@ import { RPC_OPTIONS, rpcRoutes } from '#src/api/rpc.ts';
 import { refuseWrongForms } from '#src/api/rpc-forms.ts';
 import { webhookService } from '#src/api/webhook-service.ts';
 import type { Config } from '#src/config.ts';
-import type { createMetrics } from '#src/observe/metrics.ts';
+import type { Metrics } from '#src/observe/metrics.ts';
 import { observeAuthentication } from '#src/observe/observe.ts';
-import type { OperationDeps } from '#src/payments/claim-operation.ts';
-import type { Caller, PaymentDeps } from '#src/payments/create-payment.ts';
-import type { ListDeps } from '#src/payments/list-payments.ts';
+import type { Caller } from '#src/payments/create-payment.ts';
 import { findAccountKeys } from '#src/store/accounts.ts';
 import type { Database } from '#src/store/database.ts';
 import { checkWritable } from '#src/store/payments.ts';
 import { orUnavailable } from '#src/store/unavailable.ts';
 import type { ManageDeps } from '#src/webhooks/manage-webhooks.ts';
+import type { ApiDeps } from './payment-deps.ts';
 
-/** What the API is mounted with. */
+/** Dependencies of the API. */
 export type Api = {
   readonly config: Config;
   readonly admission: Admission;
-  readonly deps: PaymentDeps & OperationDeps & ListDeps;
+  readonly deps: ApiDeps;
   readonly webhooks: ManageDeps;
   readonly opened: OperatorDeps['opened'];
-  readonly metrics: ReturnType<typeof createMetrics>;
+  readonly metrics: Metrics;
   readonly database: Database;
-  readonly draining: AbortSignal;
   readonly ready: () => boolean;
+  /** Work under way, for a shutdown to wait for. */
   readonly inFlight: Set<Promise<unknown>>;
   /** Brings the metrics up to date that are read rather than counted. */
   readonly collect: () => void;
@@ -50,12 +49,32 @@ export type Api = {
 
 /** Mounts every route of the service on an application: REST, the rpc protocols, health, reflection and metrics. */
 export function mountApi(app: FastifyInstance, api: Api): void {
-  const { config, deps, metrics, admission, database } = api;
+  const calls = { ...serviceHandlers(api), openers: createOpeners(api) };
+  mountRest(app, api.admission, calls);
+  mountRpc(app, api.admission, calls);
+  mountHealth(app, api);
+  mountMetrics(app, api);
+}
+
+/** Handlers of the services, with what opens a call to them. */
+type Calls = ReturnType<typeof serviceHandlers> & { readonly openers: ReturnType<typeof createOpeners> };
+
+function serviceHandlers({ deps, opened, webhooks, inFlight }: Api) {
+  const operatorDeps = { opened, now: deps.now };
+  return {
+    payments: ticketed<typeof PaymentService>(paymentService(deps), inFlight),
+    operators: ticketed<typeof OperatorService>(operatorService(operatorDeps), inFlight),
+    webhooks: ticketed<typeof WebhookService>(webhookService(webhooks), inFlight),
+  };
+}
+
+/** Creates what opens a call: it authenticates the caller and holds it to its rate and to the service's limits. */
+function createOpeners({ config, database }: Api) {
   const find = (publicKey: string) => orUnavailable(findAccountKeys(database, publicKey));
   const authenticateAccount = observeAuthentication(createAuthenticate(find));
   const authenticateOperator = observeAuthentication(createOperatorAuthenticate(config.operatorKeys));
   const limitRate = createRateLimit({ perSecond: config.rateLimitPerS, burst: config.rateLimitBurst });
-  const openers = (ticketOf: (request: FastifyRequest) => Ticket) => {
+  return (ticketOf: (request: FastifyRequest) => Ticket) => {
     const openerFor = (authenticate: typeof authenticateAccount) => async (request: FastifyRequest) => {
       const ticket = ticketOf(request);
       const header = headerOf(request);
@@ -66,26 +85,23 @@ export function mountApi(app: FastifyInstance, api: Api): void {
     };
     return { ofAccounts: openerFor(authenticateAccount), ofOperators: openerFor(authenticateOperator) };
   };
-  const payments = ticketed<typeof PaymentService>(paymentService(deps), api.inFlight);
-  const operatorDeps = { opened: api.opened, now: deps.now };
-  const operators = ticketed<typeof OperatorService>(operatorService(operatorDeps), api.inFlight);
-  const webhooks = ticketed<typeof WebhookService>(webhookService(api.webhooks), api.inFlight);
-  const services = [PaymentService, WebhookService, OperatorService, Health];
-  const health = createHealth({
-    services,
-    draining: api.draining,
-    readiness: { check: async () => api.ready() && (await checkWritable(database).then(() => true)) },
-  });
-  const onError = (err: unknown) => app.log.error({ err }, 'an rpc failed');
+}
 
+function mountRest(app: FastifyInstance, admission: Admission, calls: Calls): void {
+  const { payments, webhooks, operators } = calls;
   app.register(async (rest) => {
-    const { ofAccounts, ofOperators } = openers(admitCalls(rest, admission, refuseRest));
+    const { ofAccounts, ofOperators } = calls.openers(admitCalls(rest, admission, refuseRest));
     rest.register(restRoutes({ service: PaymentService, handlers: payments, openCall: ofAccounts }));
     rest.register(restRoutes({ service: WebhookService, handlers: webhooks, openCall: ofAccounts }));
     rest.register(restRoutes({ service: OperatorService, handlers: operators, openCall: ofOperators }));
   });
+}
+
+function mountRpc(app: FastifyInstance, admission: Admission, calls: Calls): void {
+  const { payments, webhooks, operators } = calls;
+  const onError = (err: unknown) => app.log.error({ err }, 'an rpc failed');
   app.register(async (rpc) => {
-    const { ofAccounts, ofOperators } = openers(admitCalls(rpc, admission, refuseRpc));
+    const { ofAccounts, ofOperators } = calls.openers(admitCalls(rpc, admission, refuseRpc));
     refuseWrongForms(rpc, [PaymentService, WebhookService, OperatorService]);
     rpc.register(fastifyConnectPlugin, {
       ...RPC_OPTIONS,
@@ -96,7 +112,18 @@ export function mountApi(app: FastifyInstance, api: Api): void {
       },
     });
   });
-  // What watches the service is let in always.
+}
+
+/** Mounts health and reflection. They pass no admission, so that an overloaded service can still be watched. */
+function mountHealth(app: FastifyInstance, { config, database, ready }: Api): void {
+  const draining = new AbortController();
+  app.addHook('preClose', async () => draining.abort());
+  const services = [PaymentService, WebhookService, OperatorService, Health];
+  const health = createHealth({
+    services,
+    draining: draining.signal,
+    readiness: { check: async () => ready() && (await checkWritable(database).then(() => true)) },
+  });
   app.register(async (rpc) => {
     const reflection = config.reflection ? [ServerReflection, ServerReflectionV1Alpha] : [];
     refuseWrongForms(rpc, [Health, ...reflection]);
@@ -109,8 +136,11 @@ export function mountApi(app: FastifyInstance, api: Api): void {
     });
   });
   app.register(health.httpRoutes);
+}
+
+function mountMetrics(app: FastifyInstance, { admission, metrics, collect }: Api): void {
   app.get('/metrics', async (_request, reply) => {
-    api.collect();
+    collect();
     const { receiving, inFlight, atWork } = admission.counts();
     metrics.callsReceiving.set(receiving);
     metrics.callsInFlight.set(inFlight);
@@ -126,7 +156,7 @@ function headerOf(request: FastifyRequest): (name: string) => string | undefined
   };
 }
 
-/** What a handler is told of a call: who calls, and the ticket by which its work is counted. */
+/** A call as a handler sees it: the caller, and the ticket by which the work is counted. */
 type Call = Caller & { readonly ticket: Ticket };
 
 /** Handlers whose work is counted, and remembered until it ends, so that a shutdown waits for it. */

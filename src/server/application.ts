@@ -1,0 +1,43 @@
+import { randomUUID } from 'node:crypto';
+import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify';
+import type { Logger } from 'pino';
+import { answerError, answerErrors } from '#src/api/error-handler.ts';
+import type { Config } from '#src/config.ts';
+import { createListener } from '#src/listener/listener.ts';
+import type { Metrics } from '#src/observe/metrics.ts';
+import { observeRequests } from '#src/observe/observe.ts';
+import type { Tracing } from '#src/observe/tracing.ts';
+
+/** Creates the application: its listener, request ids, metrics of requests and error responses. It has no route yet. */
+export function createApplication(
+  config: Config,
+  { log, metrics, tracing }: { readonly log: Logger; readonly metrics: Metrics; readonly tracing: Tracing },
+): FastifyInstance {
+  const app = Fastify({
+    ...createListener({
+      ...(config.tls && { tls: config.tls }),
+      limits: { drainTimeoutMs: config.drainTimeoutMs },
+    }),
+    loggerInstance: log as FastifyBaseLogger,
+    logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'request_id' }),
+    frameworkErrors: answerError,
+    routerOptions: { ignoreTrailingSlash: true },
+    requestIdHeader: false,
+    // Node draws UUIDs from a pool, which is much cheaper than random bytes one by one.
+    genReqId: () => randomUUID().replaceAll('-', '').slice(-24),
+    // Draining connections still carry requests: those are refused by readiness, not by a bare 503.
+    return503OnClosing: false,
+  });
+  observeRequests(app, metrics, tracing);
+  answerErrors(app);
+  return app;
+}
+
+/** Listens where the configuration says. @returns an address that a client on this machine can use. */
+export async function listen(app: FastifyInstance, { host, port, tls }: Config): Promise<string> {
+  const address = await app.listen({ host, port });
+  // A wildcard is no address to connect to.
+  const url = address.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:');
+  // Fastify does not know that the listener speaks TLS.
+  return tls ? url.replace('http:', 'https:') : url;
+}

@@ -1,0 +1,67 @@
+import { type ProcessDeps, startNotifications } from '#src/notifications/process-notifications.ts';
+import { type BackfillOptions, startBackfill } from '#src/payments/backfill-payments.ts';
+import {
+  type OpenOutcomesDeps,
+  type OpenOutcomesWatch,
+  type UnaskableOutcomes,
+  watchOpenOutcomes,
+} from '#src/payments/open-outcomes.ts';
+import { type RecoveryDeps, startRecovery } from '#src/payments/recover-payments.ts';
+import type { WebhookName } from '#src/store/outbox.ts';
+import { startWebhooks, type WebhookDeps, type Webhooks } from '#src/webhooks/start-webhooks.ts';
+
+/** Work that goes on beside requests, and the ways in which a request prompts it. */
+export type Background = {
+  /** Starts everything. @returns the open outcomes that this replica cannot look up. */
+  start(): Promise<readonly UnaskableOutcomes[]>;
+  /** Relays what was just written to the outbox. */
+  readonly eventWritten: () => void;
+  /** Sends what is due at a webhook now. */
+  readonly wakeWebhook: (webhook: WebhookName) => void;
+  /** Processes stored notifications now. */
+  readonly wakeNotifications: () => void;
+  /** Counts open outcomes again, such as after a reload. */
+  readonly lookAtOpenOutcomes: () => void;
+  /** Stops everything; resolves once what is under way has ended. */
+  stop(): Promise<void>;
+};
+
+/** Dependencies of the background work. */
+export type BackgroundDeps = RecoveryDeps &
+  ProcessDeps &
+  OpenOutcomesDeps & {
+    readonly webhooks: WebhookDeps;
+    readonly onBackfillError: BackfillOptions['onError'];
+    /** Pause between two searches for what is due. */
+    readonly intervalMs: number;
+  };
+
+/** Creates the background work: recovery, notifications, backfill, the watch over open outcomes and webhooks. */
+export function createBackground(deps: BackgroundDeps): Background {
+  const { intervalMs } = deps;
+  let stopRecovery: (() => Promise<void>) | undefined;
+  let stopBackfill: (() => Promise<void>) | undefined;
+  let notifications: ReturnType<typeof startNotifications> | undefined;
+  let openOutcomes: OpenOutcomesWatch | undefined;
+  let webhooks: Webhooks | undefined;
+
+  return {
+    async start() {
+      stopRecovery = startRecovery(deps, { intervalMs });
+      notifications = startNotifications(deps, { intervalMs });
+      stopBackfill = startBackfill(deps.database, { onError: deps.onBackfillError });
+      openOutcomes = watchOpenOutcomes(deps);
+      const unaskable = await openOutcomes.look();
+      webhooks = await startWebhooks(deps.webhooks);
+      return unaskable;
+    },
+    eventWritten: () => webhooks?.eventWritten(),
+    wakeWebhook: (webhook) => webhooks?.wake(webhook),
+    wakeNotifications: () => notifications?.wake(),
+    lookAtOpenOutcomes: () => void openOutcomes?.look(),
+    async stop() {
+      await Promise.all([stopRecovery?.(), stopBackfill?.()]);
+      await Promise.all([notifications?.stop(), openOutcomes?.stop(), webhooks?.stop()]);
+    },
+  };
+}

@@ -1,0 +1,78 @@
+import type { Catalogue } from '#gen/payments/config/catalogue_pb.js';
+import {
+  type OpenCatalogueOptions,
+  type OpenedCatalogue,
+  openCatalogue,
+} from '#src/catalogue/open-catalogue.ts';
+import type { ProviderConnection } from '#src/connectors/connector.ts';
+import { ServiceError } from '#src/service-error.ts';
+
+/** The catalogue in force, from its opening to the shutdown. */
+export type LiveCatalogue = {
+  /**
+   * Puts the first catalogue in force.
+   *
+   * @param variables the values of `$NAME` in settings, in this catalogue and in those that follow.
+   * @throws CatalogueError.
+   */
+  open(catalogue: Catalogue, variables: OpenCatalogueOptions['variables']): void;
+  /**
+   * Puts another catalogue in force. The connections that it has no use for close once `inFlight` has settled.
+   *
+   * @throws CatalogueError; then the one before stays in force.
+   */
+  replace(catalogue: Catalogue, inFlight: Iterable<Promise<unknown>>): void;
+  readonly isOpen: () => boolean;
+  /** @throws ServiceError SERVICE_UNAVAILABLE before the first catalogue is open. */
+  readonly opened: () => OpenedCatalogue;
+  /** Connections by which an outcome can be learned; none before the first catalogue is open. */
+  readonly connections: () => ReadonlyMap<string, ProviderConnection>;
+  /** Health of the connections that a circuit breaker guards. */
+  readonly health: () => OpenedCatalogue['health'];
+  /** Closes every connection, those of earlier catalogues too. */
+  close(): Promise<void>;
+};
+
+/** Pause between two probes of the connections whose circuit is open. */
+const PROBE_EVERY_MS = 500;
+
+/** Creates a live catalogue. No connection is open until `open` is called. */
+export function createLiveCatalogue(options: Omit<OpenCatalogueOptions, 'variables'>): LiveCatalogue {
+  let current: OpenedCatalogue | undefined;
+  let variables: OpenCatalogueOptions['variables'] = {};
+  let probing: NodeJS.Timeout | undefined;
+  let closing: Promise<unknown> = Promise.resolve();
+
+  const health = () => current?.health ?? new Map();
+  return {
+    open(catalogue, values) {
+      variables = values;
+      current = openCatalogue(catalogue, { ...options, variables });
+      // Probed here, so that no payment has to be the one that finds out that a provider is back.
+      probing = setInterval(() => {
+        for (const { probeIfDue } of health().values()) probeIfDue();
+      }, PROBE_EVERY_MS);
+    },
+    replace(catalogue, inFlight) {
+      const before = current;
+      if (!before) throw new Error('nothing is open yet');
+      const after = openCatalogue(catalogue, { ...options, variables }, before);
+      current = after;
+      const gone = Promise.allSettled([...inFlight]).then(() => before.close(after));
+      closing = Promise.allSettled([closing, gone]);
+    },
+    isOpen: () => current !== undefined,
+    opened: () => current ?? notOpen(),
+    connections: () => current?.reachable ?? new Map(),
+    health,
+    async close() {
+      clearInterval(probing);
+      await closing;
+      await current?.close();
+    },
+  };
+}
+
+function notOpen(): never {
+  throw new ServiceError('SERVICE_UNAVAILABLE', 'the service is starting', { retryAfterS: 1 });
+}

@@ -1,0 +1,48 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { PaymentSchema } from '#gen/payments/v1/payment_pb.js';
+import type { Admission } from '#src/api/admission.ts';
+import { systemClock } from '#src/clock.ts';
+import type { Config } from '#src/config.ts';
+import type { OperationDeps } from '#src/payments/claim-operation.ts';
+import type { PaymentDeps } from '#src/payments/create-payment.ts';
+import type { ListDeps } from '#src/payments/list-payments.ts';
+import { jsonEncoder } from '#src/wire/wire-json-encode.ts';
+
+/** Dependencies of everything that callers can do with payments. */
+export type ApiDeps = PaymentDeps & OperationDeps & ListDeps;
+
+/** What differs from one wiring to another; the rest follows from it. */
+type Given = Pick<
+  ApiDeps,
+  | 'database'
+  | 'vault'
+  | 'requestHashKey'
+  | 'fingerprintKey'
+  | 'pageTokenKey'
+  | 'catalogue'
+  | 'connections'
+  | 'publicUrl'
+  | 'observer'
+  | 'eventWritten'
+>;
+
+/** Completes the dependencies of payments: waiting for a provider or for another call does not count as work. */
+export function paymentDeps(config: Config, admission: Admission, given: Given): ApiDeps {
+  const encodeJson = jsonEncoder(PaymentSchema);
+  return {
+    ...given,
+    now: systemClock(),
+    encodeAnswer: (record) => Buffer.from(encodeJson(record)),
+    patience: {
+      waitMs: config.inProgressWaitMs,
+      retryAfterS: 1,
+      pause: (ms) => admission.pauseWork(() => sleep(ms)),
+    },
+    observer: {
+      ...given.observer,
+      providerCall: (connectionId, call) =>
+        admission.pauseWork(() => given.observer.providerCall(connectionId, call)),
+    },
+    schedule: config.lookUpSchedule,
+  };
+}
