@@ -4,7 +4,7 @@ import { applyDispute } from '#src/payments/dispute.ts';
 import { applySigned, type FollowUpDeps, followUpNow } from '#src/payments/follow-up.ts';
 import {
   type DueNotification,
-  findTransactionByReference,
+  findNotifiedTransaction,
   settleNotification,
   takeDueNotifications,
 } from '#src/store/notifications.ts';
@@ -86,13 +86,10 @@ async function resultOf(
   notification: DueNotification,
   stop: AbortSignal | undefined,
 ): Promise<NotificationResult> {
-  const { connectionId, reference } = notification;
-  const connection = deps.connections().get(connectionId);
+  const connection = deps.connections().get(notification.connectionId);
   if (!connection) return 'waiting';
-  const transactionId =
-    notification.transactionId ??
-    (reference && (await findTransactionByReference(deps.database, connectionId, reference)));
-  if (!transactionId) return 'unmatched';
+  const transactionId = await findNotifiedTransaction(deps.database, notification);
+  if (transactionId === undefined) return 'unmatched';
   const { dispute } = notification;
   if (dispute === 'opened' || dispute === 'lost' || dispute === 'won') {
     return applyDispute(deps, transactionId, dispute);

@@ -8,7 +8,9 @@ import type {
   Outcome,
   ProviderConnection,
 } from '#src/connectors/connector.ts';
+import type { Money } from '#src/money.ts';
 import { type DueFollowUp, endFollowUp, postponeFollowUp, takeFollowUp } from '#src/store/follow-ups.ts';
+import { readOpenAttempt } from '#src/store/look-ups.ts';
 import {
   readPayment,
   readTransactions,
@@ -16,7 +18,7 @@ import {
   type StoredTransaction,
 } from '#src/store/operated-payments.ts';
 import { isOperation, type OperationResponse, targetOf, writeOutcome } from './finish-operation.ts';
-import { type FinishDeps, lookUpPauseS } from './finish-payment.ts';
+import { type FinishDeps, finishOf, lookUpPauseS, writeFinish } from './finish-payment.ts';
 import { attemptFacts } from './payment-attempt.ts';
 import { leaseS } from './prepare-payment.ts';
 import { decodeRecord } from './stored-record.ts';
@@ -100,16 +102,36 @@ export async function applySigned(
   stop?: AbortSignal,
 ): Promise<FollowedUpNow> {
   const due = await takeFollowUp(deps.database, transactionId, leaseS(connection, deps.schedule));
-  if (!due) return 'waiting';
+  if (!due) return finishSigned(deps, transactionId, signed, stop);
   const found = await readFollowedUp(deps, connection, due);
   if (!found) return 'unmatched';
-  const { minorUnits, currency } = found.transaction;
-  if (signed.minorUnits !== minorUnits || signed.currency !== currency) {
+  if (!fits(signed, found.transaction)) {
     deps.recovery.followedUp(due.connectionId, 'mismatch');
     return 'unchanged';
   }
   const followUpInS = lookUpPauseS(deps.schedule, due.fence);
   return (await writeOutcome(deps, { ...due, followUpInS }, signed.outcome, stop)) ? 'applied' : 'unchanged';
+}
+
+/** The same of an attempt whose outcome nobody knows: there is no look-up, so nothing else will ever tell. */
+async function finishSigned(
+  deps: FollowUpDeps,
+  transactionId: string,
+  signed: SignedOutcome,
+  stop: AbortSignal | undefined,
+): Promise<FollowedUpNow> {
+  const attempt = await readOpenAttempt(deps.database, transactionId);
+  if (!attempt) return 'waiting';
+  if (!fits(signed, attempt)) {
+    deps.recovery.followedUp(attempt.connectionId, 'mismatch');
+    return 'unchanged';
+  }
+  const finish = finishOf(deps, attempt, decodeRecord(attempt.record), signed.outcome);
+  return (await writeFinish(deps, finish, stop)) ? 'applied' : 'unchanged';
+}
+
+function fits(signed: SignedOutcome, { minorUnits, currency }: Money): boolean {
+  return signed.minorUnits === minorUnits && signed.currency === currency;
 }
 
 type SignedOutcome = NonNullable<NotificationSubject['signed']>;

@@ -118,6 +118,26 @@ export async function takeUnansweredAttempts(
   return rows.map(dueAttempt);
 }
 
+const READ_OPEN = {
+  name: 'read_open_attempt',
+  text: `
+    SELECT ${DUE_ATTEMPT} FROM transaction t JOIN payment p ON p.id = t.payment_id
+    WHERE t.id = $1 AND t.look_up_at IS NOT NULL AND (p.answer IS NOT NULL OR t.look_up_at <= now())`,
+};
+
+/**
+ * Reads an attempt whose outcome is open, without taking it: for who has the provider's word already.
+ *
+ * @returns undefined while its creation is under way.
+ */
+export async function readOpenAttempt(
+  database: Database,
+  transactionId: string,
+): Promise<DueAttempt | undefined> {
+  const { rows } = await database.query<DueRow>(READ_OPEN, [transactionId]);
+  return rows[0] && dueAttempt(rows[0]);
+}
+
 function dueAttempt(row: DueRow): DueAttempt {
   return {
     transactionId: row.id,

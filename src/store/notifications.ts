@@ -149,17 +149,29 @@ export async function settleNotification(
   ]);
 }
 
-const FIND_BY_REFERENCE = {
-  name: 'find_transaction_by_reference',
-  text: 'SELECT id FROM transaction WHERE connection_id = $1 AND reference = $2 LIMIT 1',
+const FIND = {
+  name: 'find_notified_transaction',
+  text: `
+    SELECT id FROM transaction
+    WHERE connection_id = $1 AND CASE WHEN $2::uuid IS NULL THEN reference = $3 ELSE id = $2::uuid END LIMIT 1`,
 };
 
-/** The transaction that a connector told this reference of, if any. */
-export async function findTransactionByReference(
+/**
+ * The transaction that a notification is about: by our id, else by what the connector told of it. Only one of the
+ * connection that was notified: whoever can sign for one connection must not tell of another's payments.
+ */
+export async function findNotifiedTransaction(
   database: Database,
-  connectionId: string,
-  reference: string,
+  {
+    connectionId,
+    transactionId,
+    reference,
+  }: Pick<StoredNotification, 'connectionId' | 'transactionId' | 'reference'>,
 ): Promise<string | undefined> {
-  const { rows } = await database.query<{ id: string }>(FIND_BY_REFERENCE, [connectionId, reference]);
+  const { rows } = await database.query<{ id: string }>(FIND, [
+    connectionId,
+    transactionId ?? null,
+    reference ?? null,
+  ]);
   return rows[0]?.id;
 }

@@ -135,6 +135,51 @@ describe('a notification', () => {
     expect(await stateOf(payment)).toBe('SUCCEEDED/APPROVED');
     expect(results).toEqual(['unchanged', 'applied']);
   });
+
+  it.each([true, false])(
+    'tells by its signed fields what became of a lost answer, where there is no look-up (capture: %s)',
+    async (capture) => {
+      payments.provider.next.push('does it, unheard');
+      const payment = await payments.pay({ capture });
+      expect(await stateOf(payment)).toMatch(/^PENDING/);
+      const mute = connectionOf({ lookUp: undefined });
+      const about = { transactionId: transactionOf(payment) };
+      await notify(mute, { ...about, minorUnits: 9_999 });
+      expect(await stateOf(payment)).toMatch(/^PENDING/);
+      await notify(mute, { ...about, minorUnits: 10_000 });
+      const known = await payments.pay({ capture });
+      expect(await stateOf(payment)).toBe(await stateOf(known));
+      // It comes again, under another key: what is known stays.
+      await notify(mute, { ...about, minorUnits: 10_000 });
+      expect(await stateOf(payment)).toBe(await stateOf(known));
+      expect(results).toEqual(['unchanged', 'applied', 'unchanged']);
+    },
+  );
+
+  it("changes nothing of another connection's payment, whatever it is signed with", async () => {
+    payments.provider.next.push('does it, unheard');
+    const payment = await payments.pay();
+    await payments.tables.query("UPDATE transaction SET connection_id = 'another'");
+    const about = { transactionId: transactionOf(payment) };
+    await notify(connectionOf({ lookUp: undefined }), { ...about, minorUnits: 10_000 });
+    await notify(connectionOf(), about);
+    await notify(connectionOf(), { ...about, dispute: 'lost' });
+    expect(await stateOf(payment)).toMatch(/^PENDING/);
+    expect(new Set(results)).toEqual(new Set(['unmatched']));
+  });
+
+  it('waits while the creation that it is about is under way', async () => {
+    payments.provider.next.push('does it, unheard');
+    const payment = await payments.pay();
+    // As the claim left it: its lease runs, and nobody was answered.
+    await payments.tables.query("UPDATE transaction SET look_up_at = now() + interval '1 minute'");
+    await payments.tables.query('UPDATE payment SET answer = NULL');
+    await notify(connectionOf({ lookUp: undefined }), {
+      transactionId: transactionOf(payment),
+      minorUnits: 10_000,
+    });
+    expect(results).toEqual(['waiting']);
+  });
 });
 
 describe('a dispute', () => {
