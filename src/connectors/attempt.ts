@@ -5,10 +5,10 @@ import type { StoredCredentials, ThreeDSecure } from '#gen/payments/v1/payment_m
 import type { Money } from '#src/money.ts';
 import type { Secret } from '#src/secret.ts';
 
-/** What a provider is asked to do. Everything but the card is a pure function of the stored record. */
+/** A request to a provider. Everything but the card is a pure function of the stored record. */
 export type PaymentAttempt = AttemptFacts & { readonly method: AttemptMethod };
 
-/** What an attempt says beside its payment method; the same again in a look-up of it. */
+/** Facts of an attempt beside its payment method; a look-up of it carries the same. */
 export type AttemptFacts = {
   /** Our transaction's id (UUID): the provider's idempotency key, and what an outcome is looked up by. */
   readonly transactionId: string;
@@ -30,11 +30,11 @@ export type AttemptFacts = {
   readonly additionalData: AdditionalData | undefined;
   /** Any JSON object, as the merchant sent it. */
   readonly taxes: JsonObject | undefined;
-  /** What the merchant keeps with the payment, for providers that keep it too. */
+  /** Data that the merchant keeps with the payment, for providers that keep it too. */
   readonly metadata: readonly { readonly key: string; readonly value: string }[];
 };
 
-/** How it is paid. */
+/** The payment method of an attempt. */
 export type AttemptMethod =
   | ({ readonly kind: 'card'; readonly card: AttemptCard } & CardOptions)
   | { readonly kind: 'wallet_redirect'; readonly type: string }
@@ -46,7 +46,7 @@ export type AttemptMethod =
       readonly cardType: string | undefined;
     };
 
-/** What a merchant asks of a card payment, beside the card. */
+/** Options that a merchant sets for a card payment, beside the card. */
 export type CardOptions = {
   /** false: authorization only. */
   readonly capture: boolean;

@@ -1,10 +1,10 @@
-/** How a payment is paid at a provider. */
+/** A way in which a provider takes payments. */
 export type MethodKind = 'card' | 'wallet_redirect' | 'wallet_enrollment';
 
-/** How often a provider takes an operation on one payment. */
+/** Number of times that a provider takes an operation on one payment. */
 export type Times = 'none' | 'one' | 'several';
 
-/** What a provider can do. What is absent from a connector's folder must be `false` or 'none' here. */
+/** Capabilities of a provider. What is absent from a connector's folder must be `false` or 'none' here. */
 export type Capabilities = {
   /** Payment method kinds that `pay` takes. */
   readonly methods: readonly MethodKind[];

@@ -4,11 +4,11 @@ import { aroundCalls, type CallName } from './provider-calls.ts';
 
 /** A connection's health, by what became of its calls. */
 export type ConnectionHealth = {
-  /** Whether a payment sent to it now would be sent: false while the circuit is open, or a trial is under way. */
+  /** Returns true if a payment would be sent now: false while the circuit is open, or a trial is under way. */
   isAvailable(): boolean;
   /**
-   * Whether the provider is left alone: the circuit is open and, since then, no probe was answered; or, at a provider
-   * that cannot be probed, the pause is not over.
+   * Returns true while the provider is left alone: the circuit is open and, since then, no probe was answered; or, at
+   * a provider that cannot be probed, the pause is not over.
    */
   isLeftAlone(): boolean;
   /** Has the provider probed, in the background, once the pause is over; to be called every now and then. */
@@ -19,7 +19,7 @@ export type ConnectionHealth = {
 /** A connection with its circuit breaker. */
 export type GuardedConnection = ProviderConnection & { readonly health: ConnectionHealth };
 
-/** What a circuit breaker is given beside its settings. */
+/** Options of a circuit breaker, beside its settings. */
 export type GuardOptions = {
   /** Is told each new state; must not throw. */
   readonly changed?: (state: CircuitState) => void;
@@ -90,7 +90,7 @@ export function guardConnection(
   return { ...guarded, close, health: { isAvailable, isLeftAlone, probeIfDue, state } };
 }
 
-/** Whether an outcome speaks for the provider's health; undefined when it tells nothing. */
+/** Returns true if an outcome speaks for the provider's health, false if against it; undefined when it tells nothing. */
 function isHealthyBy(outcome: Outcome): boolean | undefined {
   switch (outcome.kind) {
     case 'approved':

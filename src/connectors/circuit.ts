@@ -18,16 +18,16 @@ export type CircuitState = (typeof CIRCUIT_STATES)[number];
 /** Admits a call or a probe; its result is reported with it. */
 export type Admission = {
   readonly isTrial: boolean;
-  /** How often the circuit had opened before. */
+  /** Number of times that the circuit had opened before. */
   readonly openings: number;
 };
 
 /** The state machine of a circuit breaker. It makes no calls, and only `nowMs` tells it the time. */
 export type Circuit = {
   readonly state: () => CircuitState;
-  /** Whether a call would be admitted now. */
+  /** Returns true if a call would be admitted now. */
   isAvailable(): boolean;
-  /** Whether nothing has shown, or may try to show, that the provider is well again. */
+  /** Returns true while nothing has shown, or may try to show, that the provider is well again. */
   isLeftAlone(): boolean;
   /** undefined while the circuit is open or a trial is under way. What is admitted must be reported. */
   admitCall(): Admission | undefined;
@@ -40,7 +40,7 @@ export type Circuit = {
   report(admission: Admission, isHealthy: boolean | undefined): void;
 };
 
-/** What a circuit is made with. */
+/** Options of a circuit. */
 export type CircuitOptions = {
   readonly settings: BreakerSettings;
   /** After the pause a probe has to succeed before a call is the trial. */

@@ -17,11 +17,11 @@ export type Connector = {
   connect(settings: JsonObject, context: ConnectContext): ProviderConnection;
 };
 
-/** What a connection is opened with, beside its settings. */
+/** Options that a connection is opened with, beside its settings. */
 export type ConnectContext = {
   /** Shown in the record's provider_id and provider_data.id. */
   readonly providerId: string;
-  /** What the catalogue's secrets_from_environment names, resolved. */
+  /** Resolved values of the catalogue's secrets_from_environment. */
   readonly secrets: Readonly<Record<string, Secret>>;
 };
 
@@ -44,7 +44,7 @@ export type ProviderConnection = {
    * credentials may change.
    */
   readonly accountNamedBy?: Secret | undefined;
-  /** What the provider can do; routing passes over connections that cannot do what is asked. */
+  /** The provider's capabilities; routing passes over connections that cannot do what is asked. */
   readonly capabilities: Capabilities;
   /** Bound of every call, in milliseconds. */
   readonly deadlineMs: number;
@@ -82,7 +82,7 @@ export type ProviderConnection = {
 /** A capture, a cancel or a refund. Its transaction's id is the provider's idempotency key. */
 export type Operation = {
   readonly transactionId: string;
-  /** What is captured, released or given back. */
+  /** Amount to capture, release or give back. */
   readonly money: Money;
   /** It is all that is left to capture, cancel or refund. */
   readonly isWhole: boolean;
@@ -92,7 +92,7 @@ export type Operation = {
   readonly reason: string | undefined;
   /** The payment's own transaction: the purchase or the authorization. */
   readonly payment: Target;
-  /** What is refunded: the capture or the purchase; for a capture and a cancel, the authorization. */
+  /** Transaction to refund: the capture or the purchase; for a capture and a cancel, the authorization. */
   readonly target: Target;
 };
 
@@ -105,7 +105,7 @@ export type CaptureOperation = Operation & {
 /** A transaction that the provider knows. */
 export type Target = {
   readonly transactionId: string;
-  /** What the connector told of it in its outcome's `reference`. */
+  /** The `reference` of the connector's outcome for it. */
   readonly reference: string | undefined;
   readonly money: Money;
 };
@@ -114,7 +114,7 @@ export type Target = {
 export type LookUp = {
   readonly transactionId: string;
   readonly money: Money;
-  /** What the connector told of it before, if it told any. */
+  /** The `reference` of the connector's outcome for it, if there was one. */
   readonly reference: string | undefined;
   /** When it was sent: milliseconds since the epoch. Idempotency keys of providers live for hours or days. */
   readonly sentAtMs: number;
@@ -123,7 +123,7 @@ export type LookUp = {
   readonly of: LookedUp;
 };
 
-/** What kind of transaction is looked up. */
+/** Kind of the transaction that is looked up. */
 export type LookedUp =
   | {
       readonly kind: 'card';
@@ -134,12 +134,12 @@ export type LookedUp =
   | { readonly kind: 'wallet_redirect' | 'wallet_enrollment'; readonly attempt: AttemptFacts }
   | { readonly kind: 'capture' | 'cancel' | 'refund'; readonly payment: Target; readonly target: Target };
 
-/** What a provider told, whatever it was. */
+/** Fields common to everything that a provider tells. */
 type Told = {
   readonly providerData: ProviderData;
   /**
-   * What the connector needs to act on it later: the provider's own id, or several encoded. Opaque to the core, at most
-   * 512 characters, stored with the transaction; absent: what was told before stays.
+   * Reference by which the connector acts on it later: the provider's own id, or several encoded. Opaque to the core, at
+   * most 512 characters, stored with the transaction; absent: what was told before stays.
    */
   readonly reference?: string;
 };
@@ -153,7 +153,7 @@ type Told = {
  */
 export type NotSentReason = 'unreachable' | 'turned_away' | 'circuit_open';
 
-/** What is KNOWN of a transaction after a call. A `switch` over it ends in `assertNever`. */
+/** The KNOWN state of a transaction after a call. A `switch` over it ends in `assertNever`. */
 export type Outcome =
   /** Done: charged, authorized, verified, captured, canceled or refunded. */
   | (Told & {
@@ -206,7 +206,7 @@ export type RawNotification = {
 /** Verifies a notification's signature (constant time, tolerance of time, two secrets at once) and says what it is about. */
 export type ReadNotification = (notification: RawNotification, nowMs: number) => Promise<NotificationReading>;
 
-/** What a notification says. A notification is a hint: the provider is looked up, and only that decides. */
+/** A notification, read. It is a hint: the provider is looked up, and only that decides. */
 export type NotificationReading =
   /** The signature is missing, wrong or too old: 401, and nothing is stored. `detail` holds no secret. */
   | { readonly kind: 'forged'; readonly detail: string }
@@ -227,8 +227,8 @@ export type NotificationSubject = {
   readonly transactionId?: string;
   readonly reference?: string;
   /**
-   * What the signature itself vouches for, with money as the provider tells it: believed only where the connection has
-   * no look-up, and only where it fits the record.
+   * The outcome that the signature itself vouches for, with money as the provider tells it: believed only where the
+   * connection has no look-up, and only where it fits the record.
    */
   readonly signed?: { readonly outcome: Outcome; readonly minorUnits: bigint; readonly currency: string };
   readonly dispute?: 'opened' | 'lost' | 'won';

@@ -36,7 +36,7 @@ const DECLINES = new Map<string, Decline>([
   ['N7', INVALID_SECURITY_CODE],
 ]);
 
-/** What an ISO 8583 response code means as a decline; one that the table does not have is a soft DECLINED_BY_BANK. */
+/** Translates an ISO 8583 response code into a decline; one that the table does not have is a soft DECLINED_BY_BANK. */
 export function declineOf(iso8583Code: string): Decline {
   return DECLINES.get(iso8583Code.toUpperCase()) ?? DECLINED_BY_BANK;
 }

@@ -50,7 +50,7 @@ const ANSWER_HEADERS = [
 export type AnswerHeaders = Readonly<Partial<Record<(typeof ANSWER_HEADERS)[number], string>>>;
 
 /**
- * What is known of a request. `detail` is a phase and an error code ("awaiting the answer: UND_ERR_SOCKET"): never a
+ * The known result of a request. `detail` is a phase and an error code ("awaiting the answer: UND_ERR_SOCKET"): never a
  * body, a header or an address.
  */
 export type HttpResult =

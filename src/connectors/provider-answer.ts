@@ -3,7 +3,7 @@ import type { ProviderData } from '#gen/payments/v1/payment_pb.js';
 import { type Money, parseMoney } from '#src/money.ts';
 import type { Outcome } from './connector.ts';
 
-/** How deep an answer may be nested; the providers' own go to eight. */
+/** Greatest depth of nesting in an answer; the providers' own go to eight. */
 const MAX_DEPTH = 64;
 const UTF8 = new TextDecoder('utf-8', { fatal: true });
 
@@ -17,7 +17,7 @@ export function readJsonObject(body: Uint8Array): JsonObject | undefined {
   }
 }
 
-/** Whether a value is a JSON object, and not a list. */
+/** Returns true if a value is a JSON object, and not a list. */
 export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
@@ -32,14 +32,14 @@ export function textOf(value: JsonValue | undefined): string {
   return typeof value === 'string' ? value : '';
 }
 
-/** Whether a value is a text that all of `pattern` describes. */
+/** Returns true if a value is a text that `pattern` matches as a whole. */
 export function isTextLike(value: JsonValue | undefined, pattern: RegExp): value is string {
   return typeof value === 'string' && pattern.test(value);
 }
 
 const MAX_URL_LENGTH = 2_048;
 
-/** Whether a value is an address to which a browser can be sent. */
+/** Returns true if a value is an address to which a browser can be sent. */
 export function isHttpUrl(value: JsonValue | undefined): value is string {
   if (typeof value !== 'string' || value.length > MAX_URL_LENGTH) return false;
   const protocol = URL.parse(value)?.protocol;

@@ -9,7 +9,7 @@ export type CallName = {
     : never;
 }[keyof ProviderConnection];
 
-/** What is given to one of those methods. */
+/** The argument of one of those methods. */
 export type CallArgument = Parameters<NonNullable<ProviderConnection[CallName]>>[0];
 
 /** Each of them. A method that the port gains is missing here until it is named, and nothing compiles. */

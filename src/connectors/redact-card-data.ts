@@ -2,13 +2,13 @@ import type { JsonObject, JsonValue } from '@bufbuild/protobuf';
 import { passesLuhn } from '#src/luhn.ts';
 import type { AttemptCard } from './attempt.ts';
 
-/** What a provider told, without card data and within bounds. */
+/** A provider's text, without card data and within bounds. */
 export type Redactor = {
   /** A text without card data, at most 1,024 characters of it. */
   text(value: string): string;
   /** An identifier without the attempt's own card data; it may look like another card number, as one in ten does. */
   identifier(value: string): string;
-  /** Whether a text, however long, holds no card data. */
+  /** Returns true if a text of any length holds no card data. */
   isClean(value: string): boolean;
   /** An object without card data in keys and values; numbers with card data become text. */
   json(value: JsonObject): JsonObject;
@@ -158,12 +158,12 @@ function codePattern(code: string): RegExp {
   return new RegExp(`(?:(?<![0-9a-z]|\\d[.,])|(?<=cv[cvn]|cid|csc|code))${code}(?![0-9a-z]|[.,]\\d)`, 'gi');
 }
 
-/** What is called a security code, by its name or its key. */
+/** Matches names and keys of security codes. */
 const NAMED_CODE = /((?:cv[cvn]2?|csc|security[ _-]?code)[^\p{L}\p{Nd}]{0,3})\d{3,4}(?!\d)/iu;
 const NAMED_CODES = new RegExp(NAMED_CODE, 'giu');
 const CODE_KEY = /^(cv[cvn]2?|csc|cid|(card_?)?(security|verification)_?(code|value))$/i;
 
-/** What is known not to hold card data, though it holds digits: UUIDs, digests, dates and times of day. */
+/** Matches text with digits that is known to hold no card data: UUIDs, digests, dates and times of day. */
 const KEPT_FORMS = [
   '[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}',
   '(?=\\d*[a-f])[0-9a-f]{32,}',
@@ -228,13 +228,13 @@ function looksLikeCardNumber(digits: string): boolean {
 
 /** A text that holds no digit, no escape, and nothing long enough to be decoded: what most texts are. */
 const WORD = /^[A-Za-z_ .:-]{0,15}$/;
-/** What a text has that says something else in another reading. */
+/** Matches escapes and other text that reads differently once it is decoded. */
 const READS_OTHERWISE = /[%\\&\u0080-\uffff]/;
 const ESCAPE = /%([0-9a-f]{2})|\\u\{?([0-9a-f]{4,6})\}?|\\x([0-9a-f]{2})|&#x([0-9a-f]{1,6});|&#(\d{1,7});/gi;
 const OTHER_DIGIT = /(?![0-9])\p{Nd}/gu;
 const MAX_UNESCAPES = 3;
 
-/** What a text says once its escapes are undone, again and again, and digits of other scripts are ours. */
+/** Undoes a text's escapes repeatedly and replaces digits of other scripts by ASCII ones. */
 function otherReadings(value: string): string[] {
   if (!READS_OTHERWISE.test(value)) return [];
   const readings: string[] = [];
@@ -262,7 +262,7 @@ function digitValue(digit: string): number {
   return (codePoint - zero) % 10;
 }
 
-/** What the runs of a text say that may be hexadecimal or base64 (either alphabet) and are long enough for a piece. */
+/** Decodes the runs of a text that may be hexadecimal or base64 (either alphabet) and are long enough for a piece. */
 function decodedRuns(value: string): string[] {
   if (value.length < 16) return [];
   const hex = value.match(/(?:[0-9a-f]{2}){12,}/gi) ?? [];

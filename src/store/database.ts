@@ -10,15 +10,15 @@ export type Run = <Row extends pg.QueryResultRow>(
   values?: readonly unknown[],
 ) => Promise<pg.QueryResult<Row>>;
 
-/** How the database is reached, and how long it may take. */
+/** Address, size and time limits of a database's connection pool. */
 export type DatabaseOptions = {
   /** `postgres://…`, with all that node-postgres reads of it (`sslmode`, …). */
   readonly url: string;
   readonly maxConnections: number;
   readonly log: Pick<Logger, 'warn'>;
-  /** How long a connection is waited for, whether the pool is exhausted or the database is silent. Default 2000. */
+  /** Longest wait for a connection, whether the pool is exhausted or the database is silent. Default 2000. */
   readonly connectTimeoutMs?: number;
-  /** How long a statement may take. Default 5000. */
+  /** Longest run of a statement. Default 5000. */
   readonly statementTimeoutMs?: number;
 };
 
@@ -74,7 +74,7 @@ export class UnsafeDatabaseError extends Error {
 const IDLE_IN_TRANSACTION_TIMEOUT_MS = 10_000;
 const IDLE_TIMEOUT_MS = 60_000;
 const KEEP_ALIVE_DELAY_MS = 10_000;
-/** How much later than the database the client gives up on a statement: it is for a database that went silent. */
+/** Time after the database's own limit at which the client gives up on a statement: for a database that went silent. */
 const CLIENT_TIMEOUT_MARGIN_MS = 1_000;
 
 const INT8_OID = 20;
@@ -250,7 +250,7 @@ function isOfStatement(error: unknown): boolean {
   return error.code !== undefined && !OF_CONNECTION_SQLSTATE.test(error.code);
 }
 
-/** What is said of a connection or a server, not of a statement: 08 connection, 40003 completion unknown, 57P shutdown, 58 system. */
+/** SQLSTATEs of a connection or a server, not a statement: 08 connection, 40003 completion unknown, 57P shutdown, 58 system. */
 const OF_CONNECTION_SQLSTATE = /^(08|40003$|57P|58)/;
 
 const UNIQUE_VIOLATION_SQLSTATE = '23505';

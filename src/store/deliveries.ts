@@ -6,7 +6,7 @@ export type TakenDelivery = {
   readonly id: string;
   /** Fencing token: what is written of the attempt must name it. */
   readonly attempts: number;
-  /** How many attempts of the schedule were made before this one. */
+  /** Number of attempts of the schedule that were made before this one. */
   readonly retry: number;
   readonly event: {
     readonly id: string;
@@ -68,7 +68,7 @@ export async function takeDueDeliveries(
   return taken.sort((a, b) => (a.id < b.id ? -1 : 1));
 }
 
-/** What came of an attempt. */
+/** The result of an attempt. */
 export type AttemptResult = {
   readonly responseStatus: number | undefined;
   /** undefined when the receiver took it. */

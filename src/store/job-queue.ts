@@ -50,7 +50,7 @@ export async function openJobQueue<Data extends object>(
   };
 }
 
-/** What pg-boss runs again and again has values; what sets it up has none, and is several statements. */
+/** Runs a statement of pg-boss. One that it repeats has values; one that sets it up has none, and is several statements. */
 async function executeSql(
   database: Database,
   text: string,

@@ -13,7 +13,7 @@ export type DueAttempt = {
   readonly fence: number;
   /** An encoded Payment: the record as it stands. */
   readonly record: Uint8Array;
-  /** Whether the response to its creation is stored; until then its key is in progress. */
+  /** True once the response to its creation is stored; until then its key is in progress. */
   readonly answered: boolean;
 };
 
@@ -33,7 +33,7 @@ type DueRow = {
 /** A connection that this replica can ask about its attempts. */
 export type AskableConnection = { readonly connectionId: string; readonly identity: string };
 
-/** How many attempts of a connection are taken, and for how long each is left to the caller. */
+/** Number of a connection's attempts to take, and the time for which each is leased to the caller. */
 export type Take = AskableConnection & { readonly limit: number; readonly leaseS: number };
 
 const DUE_ATTEMPT = `t.id, t.payment_id, t.connection_id, t.amount_minor_units, t.currency, t.capture,

@@ -20,18 +20,18 @@ export class MigrationError extends Error {
 const FILE = /^(\d{4})_([a-z0-9_]+)\.sql$/;
 /** Any fixed number: what replicas that start together wait for each other on. */
 const LOCK_KEY = '7021990411503221';
-/** How long another replica's migration is waited for; it may be building an index on a large table. */
+/** Longest wait for another replica's migration, which may be building an index on a large table. */
 const LOCK_WAIT_MS = 600_000;
 const LOCK_POLL_MS = 100;
-/** How long a migration waits for a table: while it waits, everyone else who wants the table waits behind it. */
+/** Longest wait of a migration for a table: meanwhile, everyone else who wants the table waits behind it. */
 const TABLE_WAIT_MS = 5_000;
 const STATEMENT_TIMEOUT_MS = 600_000;
-/** How long one index may take that is built while payments go on. */
+/** Longest build of one index while payments go on. */
 const CONCURRENT_TIMEOUT_MS = 6 * 3_600_000;
 
 /** The first line of a file whose statements run one by one, each outside a transaction. */
 const CONCURRENTLY = '-- migrate: concurrently';
-/** What such a file may hold. Each can be repeated, so that a run that broke off is made good by the next. */
+/** Statements that such a file may hold. Each can be repeated, so that a run that broke off is made good by the next. */
 const CONCURRENT_STATEMENT =
   /^CREATE (?:UNIQUE )?INDEX CONCURRENTLY IF NOT EXISTS (\w+) ON |^DROP INDEX CONCURRENTLY IF EXISTS (\w+)$/;
 

@@ -19,7 +19,7 @@ export type DueNotification = StoredNotification & {
   /** The headers that its signature is made of, as JSON. */
   readonly headers: string;
   readonly receivedAt: Date;
-  /** How often it was taken, this time included. */
+  /** Number of times that it was taken, this time included. */
   readonly tries: number;
 };
 

@@ -1,7 +1,7 @@
 import type { Database } from './database.ts';
 import { insertEventCte } from './outbox.ts';
 
-/** What is written before an operation is sent. */
+/** The claim of an operation, written before it is sent. */
 export type OperationClaim = {
   readonly accountId: string;
   readonly paymentId: string;
@@ -99,7 +99,7 @@ export async function claimOperation(database: Database, claim: OperationClaim):
   return rows.length === 1;
 }
 
-/** What is written of a transaction that went on after its call, once more is known of it. */
+/** The news of a transaction that went on after its call, written once more is known of it. */
 export type OperationFinish = {
   readonly accountId: string;
   readonly paymentId: string;
@@ -122,11 +122,11 @@ export type OperationFinish = {
   readonly event: string;
   /** Corrects a transaction that was final: money that arrived after it expired, say. */
   readonly wasFinal?: boolean;
-  /** What becomes of the card that waits for the outcome. */
+  /** Fate of the card that waits for the outcome. */
   readonly card?: 'keep' | 'drop' | 'wait';
 };
 
-/** What became of a finish. */
+/** The result of storing a finish. */
 export type FinishedOperation =
   /** `response` and `record` are what callers of the operation are told, from now on; `event`: there is one to relay. */
   | {

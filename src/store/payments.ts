@@ -1,7 +1,7 @@
 import type { Database } from './database.ts';
 import { insertEventCte } from './outbox.ts';
 
-/** What is written before a provider is called. Messages come encoded: the store knows rows, not payments. */
+/** A claim: written before a provider is called. Messages come encoded: the store knows rows, not payments. */
 export type Claim = {
   readonly paymentId: string;
   readonly accountId: string;
@@ -37,7 +37,7 @@ export type Claim = {
     | undefined;
 };
 
-/** What is written once the outcome is known. */
+/** The end of an attempt, written once the outcome is known. */
 export type Finish = {
   readonly paymentId: string;
   readonly status: string;
@@ -45,21 +45,21 @@ export type Finish = {
   readonly answer: Uint8Array;
   readonly transactionId: string;
   readonly transactionStatus: string;
-  /** How many took the attempt before who writes this: 0 for who claimed it. */
+  /** Fencing token: how many workers have taken the attempt over; 0 for the one that claimed it. */
   readonly fence: number;
   /** In how many seconds the outcome is looked up again; undefined once it is known. */
   readonly lookUpInS: number | undefined;
   /** Names the event that tells webhooks of this change. */
   readonly event: string;
-  /** What the connector told of it for later calls. */
+  /** The connector's reference to it, for later calls. */
   readonly reference?: string | undefined;
   /** In how many seconds it is followed up: its payer has yet to act, or its authorization lapses. */
   readonly followUpInS?: number | undefined;
-  /** What becomes of the card that waits: kept, dropped, or waiting on while the outcome is open. */
+  /** Fate of the card that waits: kept, dropped, or waiting on while the outcome is open. */
   readonly vault: { readonly token: string; readonly fate: 'keep' | 'drop' | 'wait' } | undefined;
 };
 
-/** What was stored with a finish. */
+/** The result of storing a finish. */
 export type Finished = {
   /** There is an event to relay. */
   readonly event?: true;

@@ -1,13 +1,13 @@
 import type { Database } from './database.ts';
 
-/** What a request refers to by identifier. */
+/** Stored objects that a request refers to by identifier. */
 export type References = {
   readonly customerId: string | undefined;
   readonly checkoutSession: string | undefined;
   readonly vaultedToken: string | undefined;
 };
 
-/** What of it the account has. Messages come encoded. */
+/** Those of the objects that the account has. Messages come encoded. */
 export type StoredObjects = {
   /** The customer named, else the checkout session's; an encoded CustomerPayer. */
   readonly customer: { readonly id: string; readonly payer: Uint8Array } | undefined;
@@ -36,7 +36,7 @@ type Row = {
   provider_token: string | null;
 };
 
-/** Whether a text can be compared with a uuid column. */
+/** Returns true if a text can be compared with a uuid column. */
 export function isUuid(text: string): boolean {
   return UUID.test(text);
 }

@@ -88,7 +88,7 @@ export async function getWebhook(
   return rows[0] && toWebhook(rows[0]);
 }
 
-/** What a change of a webhook sets; what is undefined stays. */
+/** Fields that a change of a webhook sets; what is undefined stays. */
 export type WebhookChange = {
   readonly url?: string | undefined;
   readonly description?: string | undefined;

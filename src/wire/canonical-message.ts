@@ -68,7 +68,7 @@ function fieldStep(field: DescField): Walk | undefined {
   };
 }
 
-/** Whether free JSON is null, false, "", [] or {}, or an object of nothing else. */
+/** Returns true if free JSON is null, false, "", [] or {}, or an object of nothing else. */
 function asksForNothing(value: Value | undefined): boolean {
   const kind = value?.kind;
   switch (kind?.case) {
@@ -86,7 +86,7 @@ function asksForNothing(value: Value | undefined): boolean {
   }
 }
 
-/** Whether it is a text that a rule of its .proto gives a form, which no empty text has. */
+/** Returns true for a text field whose .proto rule demands a form, which no empty text has. */
 function hasForm(field: DescField): boolean {
   if (field.fieldKind !== 'scalar' || field.oneof || !hasOption(field, fieldRules)) return false;
   const { type } = getOption(field, fieldRules);

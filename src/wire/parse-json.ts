@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { ServiceError } from '#src/service-error.ts';
 
-/** How deep objects and arrays of a body may be nested. */
+/** Greatest depth to which objects and arrays of a body may be nested. */
 export const NESTING_LIMIT = 32;
 
 /**
@@ -46,7 +46,7 @@ export function parseJson(bytes: Uint8Array): unknown {
   }
 }
 
-/** Whether a value that `parseJson` gave is an object, rather than an array, null, or a number in disguise. */
+/** Returns true if a value that `parseJson` gave is an object, rather than an array, null, or a number in disguise. */
 export function isJsonObject(json: unknown): json is Readonly<Record<string, unknown>> {
   return typeof json === 'object' && json !== null && !Array.isArray(json) && !(json instanceof RawNumber);
 }

@@ -34,7 +34,7 @@ function fieldError(violation: Violation): FieldError {
   return { field: fieldPath(violation), code, message: messageOf(violation) };
 }
 
-/** What each pattern of our .proto files asks for, in words: a merchant's engineer need not read regular expressions. */
+/** Descriptions of the patterns of our .proto files: a merchant's engineer need not read regular expressions. */
 const FORMS: ReadonlyMap<string, string> = new Map([
   ['^[A-Z]{2}$', 'an ISO 3166-1 alpha-2 country code'],
   ['^[A-Z]{3}$', 'an ISO 4217 currency code'],

@@ -101,7 +101,7 @@ function messageReader(desc: DescMessage, dialect: Dialect): Read {
   return read;
 }
 
-/** Whether an empty text may be the field's value. */
+/** Returns true if an empty text may be the field's value. */
 function takesText(field: DescField): boolean {
   if (field.message)
     return field.fieldKind === 'message' && field.message.typeName === 'google.protobuf.Value';

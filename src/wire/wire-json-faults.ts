@@ -4,11 +4,11 @@ import type { FieldCode } from '#src/service-error.ts';
 const MAX_FAULTS = 20;
 
 /**
- * What is wrong with a body so far. A fault is noted where it is found, without a path, and each level on the way out
+ * Faults found in a body so far. A fault is noted where it is found, without a path, and each level on the way out
  * puts its name before: paths cost nothing while nothing is wrong. Messages never hold a value.
  */
 export type Faults = { field: string; readonly code: FieldCode; readonly message: string }[] & {
-  /** How many values of free JSON the body held so far: what is read elsewhere is bounded by its lists. */
+  /** Number of values of free JSON in the body so far: everything else is bounded by the limits on lists. */
   freeValues?: number;
 };
 
@@ -32,7 +32,7 @@ export function locateFaults(faults: Faults, count: number, segment: string): vo
   }
 }
 
-/** Whether there are so many faults that no more are looked for. */
+/** Returns true once there are so many faults that no more are looked for. */
 export function isFull(faults: Faults): boolean {
   return faults.length >= MAX_FAULTS;
 }

@@ -125,7 +125,7 @@ const NUMBER = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
 /** No double needs a longer literal, and what follows takes time that grows with its square. */
 const MAX_LITERAL_LENGTH = 800;
 
-/** Whether a double is, and prints as, the number that a literal means, to the last digit. */
+/** Returns true if a double is, and prints as, the number that a literal means, to the last digit. */
 function isKeptBy(number: number, literal: string): boolean {
   if (literal.length > MAX_LITERAL_LENGTH) return false;
   return significantDigits(literal) === significantDigits(String(number));

@@ -33,7 +33,7 @@ const OBJECTS = {
   refund: 'refund',
 } as const;
 
-/** What an attempt's HTTP result says of it. */
+/** Reads the outcome of an attempt from its HTTP result. */
 export function fromProvider(result: HttpResult, attempt: PaymentAttempt, providerId: string): Outcome {
   const { method } = attempt;
   return readResult(result, askedOf(attempt, method), providerId, (answer, told, httpStatus) => {
@@ -51,7 +51,7 @@ export function fromProvider(result: HttpResult, attempt: PaymentAttempt, provid
   });
 }
 
-/** What the HTTP result of a capture, a cancel or a refund says of it. */
+/** Reads the outcome of a capture, a cancel or a refund from its HTTP result. */
 export function fromOperation(
   result: HttpResult,
   kind: OperationKind,
@@ -62,7 +62,7 @@ export function fromOperation(
 }
 
 /**
- * What the HTTP result of a completion says of its transaction. What the provider knows the transaction by stays the
+ * Reads the outcome of a completion from its HTTP result. The provider's reference to the transaction stays the
  * order's identifier.
  */
 export function fromCompletion(result: HttpResult, query: LookUp, providerId: string): Outcome {
@@ -80,7 +80,7 @@ export function fromCompletion(result: HttpResult, query: LookUp, providerId: st
   });
 }
 
-/** What the result of a look-up says of a transaction. */
+/** Reads a transaction's outcome from the result of a look-up. */
 export function fromLookUp(result: HttpResult, query: LookUp, providerId: string): Outcome {
   const { of } = query;
   return readLookUp(result, askedOf(query, of), providerId, (answer, told, httpStatus) => {

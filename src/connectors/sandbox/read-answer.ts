@@ -15,7 +15,7 @@ import {
 } from '#src/connectors/provider-answer.ts';
 import type { Money } from '#src/money.ts';
 
-/** What an answer is read against. */
+/** Values that an answer must agree with. */
 export type Asked = {
   /** The Idempotency-Key that it was asked with. */
   readonly idempotencyKey: string;
@@ -31,7 +31,7 @@ export type Asked = {
  */
 export type ReadOutcome = (answer: JsonObject, told: Told, httpStatus: number) => Outcome | undefined;
 
-/** What every outcome tells of the answer. */
+/** Fields that every outcome takes from the answer. */
 export type Told = { readonly providerData: ProviderData; readonly reference: string };
 
 /** ISO 8583 field 39. */
@@ -50,7 +50,7 @@ const SHOWN_FIELDS = [
 const ID = /^[a-z]{2}_[0-9a-f-]{36}$/;
 
 /**
- * What a call's HTTP result says of it. Strict: an answer counts only if all of it is as it must be for this very call
+ * Reads a call's HTTP result. Strict: an answer counts only if all of it is as it must be for this very call
  * (key, kind, amount, currency); else the outcome is `unknown`, since the money may have moved.
  *
  * A refusal (400, 401, 403, …) with the provider's own error body is `not_sent`: the provider says that it did not take
@@ -100,7 +100,7 @@ export function readLookUp(
   return outcome.kind === 'not_sent' ? unknownOutcome(outcome.detail) : outcome;
 }
 
-/** Whether the result of a look-up is the provider's word that it knows nothing under that key. */
+/** Returns true if a look-up's result is the provider's word that it knows nothing under that key. */
 export function isUnheardOf(result: HttpResult): boolean {
   if (result.kind !== 'answer' || result.status !== 404) return false;
   const answer = readJsonObject(result.body);

@@ -1,11 +1,11 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import type { Secret } from '#src/secret.ts';
 
-/** What a connection at the sandbox provider is made with. */
+/** Settings of a connection to the sandbox provider. */
 export type SandboxSettings = {
   /** Scheme, host and port. */
   readonly origin: string;
-  /** What the paths of the provider's API are appended to: "" or "/sandbox". */
+  /** Prefix of the provider's API paths: "" or "/sandbox". */
   readonly basePath: string;
   /** For everything between the call and the answer's last byte. */
   readonly timeoutMs: number;
@@ -23,7 +23,7 @@ const MIN_TIMEOUT_MS = 100;
 const MAX_TIMEOUT_MS = 60_000;
 const ACCOUNT_ID = /^[A-Za-z0-9_-]{1,64}$/;
 const MIN_SECRET_LENGTH = 16;
-/** What a header's value can be. */
+/** Matches a valid header value. */
 const API_KEY = /^[\x21-\x7e]{1,255}$/;
 
 /**

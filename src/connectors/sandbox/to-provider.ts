@@ -8,7 +8,7 @@ import type { HttpRequest } from '#src/connectors/http-client.ts';
 import { parseMoney } from '#src/money.ts';
 import type { SandboxSettings } from './settings.ts';
 
-/** What can be done with a payment by one call. */
+/** Operations on a payment that take one call. */
 export type OperationKind = 'capture' | 'cancel' | 'refund';
 
 /** An amount above it the provider's JSON numbers cannot tell exactly. */

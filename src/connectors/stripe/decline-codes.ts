@@ -1,5 +1,5 @@
 /**
- * What Stripe's codes amount to in ISO 8583 (field 39): its decline codes, and the error codes that stand where it tells
+ * Stripe's codes by their equivalent in ISO 8583 (field 39): decline codes, and the error codes that stand where it tells
  * no decline code. https://docs.stripe.com/declines/codes, as of July 2026; the mapping is ours.
  */
 const CODES_BY_ISO_8583: Readonly<Record<string, string>> = {
@@ -40,11 +40,11 @@ const DO_NOT_HONOR = '05';
 const SUSPECTED_FRAUD = '59';
 const DUPLICATE = '94';
 
-/** How a decline is told: its ISO 8583 code, and whether no other provider may be asked. */
+/** The meaning of a decline: its ISO 8583 code, and whether no other provider may be asked. */
 export type DeclineMeaning = { readonly iso8583Code: string; readonly nowhereElse?: true };
 
 /**
- * What a code of Stripe's means; one that is not in the table is a soft decline.
+ * Translates a code of Stripe's; one that is not in the table is a soft decline.
  *
  * @param code `decline_code`, else `code`.
  * @param isBlocked Radar, Stripe's fraud detection, blocked it, whatever the code says.

@@ -18,7 +18,7 @@ import { meaningOf } from './decline-codes.ts';
 import { providerDataOf, type ShownAs } from './provider-data.ts';
 import { declined, errorOf, fromRefusal, isCardError } from './refusals.ts';
 
-/** What an answer about a PaymentIntent is read against. All money is in Stripe's units. */
+/** Values that an answer about a PaymentIntent must agree with. All money is in Stripe's units. */
 export type AskedIntent = {
   /** undefined until Stripe has told it. */
   readonly intentId: string | undefined;
@@ -30,7 +30,7 @@ export type AskedIntent = {
   readonly shownAs: ShownAs;
 };
 
-/** What an answer about a refund is read against. */
+/** Values that an answer about a refund must agree with. */
 export type AskedRefund = {
   readonly intentId: string;
   readonly refund: AskedMoney;
@@ -42,10 +42,10 @@ export type AskedMoney = { readonly transactionId: string; readonly money: Money
 /** It has not happened, and it still may: only its request was not heard of. */
 export type Open = 'open';
 
-/** What the ids of PaymentIntents look like. */
+/** Matches ids of PaymentIntents. */
 export const INTENT_ID = /^pi_[A-Za-z0-9_]{1,200}$/;
 const REFUND_ID = /^(re|pyr)_[A-Za-z0-9_]{1,200}$/;
-/** What the answer to a request that may move money says; `read` is for the body of a success. */
+/** Reads the answer to a request that may move money; `read` is for the body of a success. */
 export function fromAnswer(
   result: HttpResult,
   asked: AskedIntent | AskedRefund,
@@ -63,7 +63,7 @@ export function fromAnswer(
   return outcome === 'open' ? unknownOutcome('the answer contradicts itself') : outcome;
 }
 
-/** What a PaymentIntent says of a purchase, an authorization, a capture or a cancel. */
+/** Reads the outcome of a purchase, an authorization, a capture or a cancel from its PaymentIntent. */
 export function fromIntent(intent: JsonObject, asked: AskedIntent): Outcome | Open {
   const difference = differenceOf(intent, asked);
   if (difference !== undefined) return answeredAboutAnother(difference);
@@ -81,7 +81,7 @@ export function fromIntent(intent: JsonObject, asked: AskedIntent): Outcome | Op
   }
 }
 
-/** What a refund says of itself. */
+/** Reads the outcome of a refund from Stripe's Refund object. */
 export function fromRefund(refund: JsonObject, asked: AskedRefund): Outcome {
   if (refund.object !== 'refund' || !isTextLike(refund.id, REFUND_ID)) return answeredAboutAnother('object');
   if (refund.payment_intent !== asked.intentId) return answeredAboutAnother('payment_intent');
@@ -107,7 +107,7 @@ export function fromRefund(refund: JsonObject, asked: AskedRefund): Outcome {
   }
 }
 
-/** What Stripe says of a payment whose status is a success by HTTP. */
+/** Reads the outcome of a payment from an answer whose HTTP status is a success. */
 function fromPayment(intent: JsonObject, capture: boolean, providerData: ProviderData): Outcome | Open {
   const { status, amount, amount_received, amount_capturable, last_payment_error } = intent;
   const failure = isJsonObject(last_payment_error) ? last_payment_error : undefined;
@@ -203,7 +203,7 @@ function differenceOf(intent: JsonObject, { intentId, payment }: AskedIntent): s
   return differingMoney(readMoney(intent.amount, intent.currency, 'minor_units'), payment.money);
 }
 
-/** What we noted on an object when we made it. */
+/** Metadata that we put on an object when we created it. */
 export function metadataOf({ metadata }: JsonObject): JsonObject {
   return isJsonObject(metadata) ? metadata : {};
 }

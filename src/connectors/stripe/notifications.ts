@@ -5,7 +5,7 @@ import { isJsonObject, isTextLike, readJsonObject, textOf } from '#src/connector
 import type { Secret } from '#src/secret.ts';
 import type { StripeSettings } from './settings.ts';
 
-/** How old, or how far ahead of our clock, a signature may be. */
+/** Tolerance for a signature's age, and for how far it is ahead of our clock. */
 const TOLERANCE_S = 300;
 const UNIX_SECONDS = /^\d{1,12}$/;
 const HEX_SHA256 = /^[0-9a-f]{64}$/;
@@ -40,8 +40,8 @@ export function readEvent(
 }
 
 /**
- * What is wrong with a `Stripe-Signature` header, `t=<unix seconds>,v1=<hex>[,v1=<hex>]`: HMAC-SHA-256 of `<t>.<body>`
- * under one of the secrets; undefined when nothing is.
+ * Describes the fault of a `Stripe-Signature` header, `t=<unix seconds>,v1=<hex>[,v1=<hex>]`: HMAC-SHA-256 of
+ * `<t>.<body>` under one of the secrets; undefined when nothing is.
  */
 function signatureFault(
   header: string,

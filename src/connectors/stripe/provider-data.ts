@@ -16,7 +16,7 @@ const NOT_SHOWN: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * What the record shows of an answer.
+ * Returns the parts of an answer that the record shows.
  *
  * @param object the PaymentIntent or the refund that the answer is about; `body` is all of the answer.
  */
@@ -38,7 +38,7 @@ export function providerDataOf(
   });
 }
 
-/** What an answer shows of itself. */
+/** Returns the fields that an answer shows of itself. */
 function shown(value: JsonValue): JsonValue {
   if (Array.isArray(value)) return value.map(shown);
   if (!isJsonObject(value)) return value;

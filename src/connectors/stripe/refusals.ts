@@ -20,7 +20,7 @@ const SAYING_NOTHING: ReadonlySet<string> = new Set([
   'lock_timeout',
 ]);
 /**
- * What the answer to a request that moves no money, made before the one that does, says.
+ * Reads the answer to a request that moves no money and that is made before the one that does.
  *
  * @returns the body of a success; else an outcome. Whatever happened, nothing was charged.
  */
@@ -46,7 +46,7 @@ export function fromPreparation(
     : unprepared(`the provider's answer: ${result.status}`);
 }
 
-/** Whether an answer declines a card, and does not refuse a request. */
+/** Returns true if an answer declines a card rather than refusing a request. */
 export function isCardError(status: number, error: JsonObject | undefined): error is JsonObject {
   return status === DECLINED && error?.type === 'card_error';
 }
@@ -66,7 +66,7 @@ export function declined(
   return { kind: 'declined', providerData, ...meaning };
 }
 
-/** What a status other than success says, with the error beside it; undefined for a success. */
+/** Reads a status other than success with the error beside it; undefined for a success. */
 export function fromRefusal(status: number, error: JsonObject | undefined): Outcome | undefined {
   const said = error ? ` ${[textOf(error.code), textOf(error.param)].join(' ').trim()}` : '';
   if (error && (error.type === 'idempotency_error' || SAYING_NOTHING.has(textOf(error.code)))) {

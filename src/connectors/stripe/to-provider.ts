@@ -13,7 +13,7 @@ import type { StripeSettings } from './settings.ts';
 const API_VERSION = '2023-08-16';
 const MAX_DESCRIPTION_LENGTH = 1_000;
 const MAX_DESCRIPTOR_LENGTH = 22;
-/** What a statement cannot show, in Stripe's words. */
+/** Matches characters that a statement cannot show, in Stripe's words. */
 const NOT_IN_DESCRIPTORS = /[<>\\'"*]/g;
 
 /** A card attempt's payment method. */
