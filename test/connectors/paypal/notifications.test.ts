@@ -1,0 +1,193 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { RawNotification } from '#src/connectors/connector.ts';
+import type { Json } from './fake-ledger.ts';
+import { FAKE_WEBHOOK_ID } from './fake-paypal.ts';
+import { openPayPal, type PayPalUnderTest } from './paypal-under-test.ts';
+
+const TRANSACTION = '3f0e5a52-0f39-4a5b-9d7b-5f5d1c9c2a11';
+const ORDER_ID = '5O190127TN364715T';
+const VERIFY = /verify-webhook-signature$/;
+const DAY_MS = 86_400_000;
+let paypal: PayPalUnderTest;
+
+beforeEach(async () => {
+  paypal = await openPayPal();
+});
+afterEach(() => paypal.close());
+
+function event(type: string, resource: Json): Json {
+  return {
+    id: 'WH-2WR32451HC0233532-67976317FL4543714',
+    event_type: type,
+    resource_version: '2.0',
+    resource,
+  };
+}
+
+const CAPTURED = event('PAYMENT.CAPTURE.COMPLETED', {
+  id: '3C679366HH908993F',
+  amount: { currency_code: 'USD', value: '3000.00' },
+  custom_id: TRANSACTION,
+  note: 'sin ñ no hay 😀',
+  supplementary_data: { related_ids: { order_id: ORDER_ID } },
+});
+
+function read(notification: RawNotification, nowMs = Date.now()) {
+  return paypal.connection.readNotification?.(notification, nowMs);
+}
+
+function changed(
+  notification: RawNotification,
+  headers: Record<string, string | undefined>,
+): RawNotification {
+  return {
+    ...notification,
+    header: (name) => (name in headers ? headers[name] : notification.header(name)),
+  };
+}
+
+const forged = { kind: 'forged' };
+
+describe('a notification of PayPal', () => {
+  it('is about the transaction whose id it carries, once PayPal says that it signed it', async () => {
+    expect(await read(paypal.fake.notify(CAPTURED))).toEqual({
+      kind: 'about',
+      deduplicationKey: CAPTURED.id,
+      subjects: [{ transactionId: TRANSACTION }],
+    });
+    expect(paypal.seen(VERIFY)).toBe(1);
+  });
+
+  it('is shown to PayPal byte for byte, spaces and escapes with it', async () => {
+    const body = JSON.stringify(CAPTURED, undefined, 3).replaceAll('ñ', '\\u00f1');
+    expect(await read(paypal.fake.notify(body))).toMatchObject({ kind: 'about' });
+  });
+
+  it.each([
+    [
+      'CHECKOUT.ORDER.APPROVED',
+      { id: ORDER_ID, purchase_units: [{ custom_id: TRANSACTION }] },
+      { transactionId: TRANSACTION },
+    ],
+    ['CHECKOUT.ORDER.APPROVED', { id: ORDER_ID, purchase_units: [{}] }, { reference: ORDER_ID }],
+    ['CHECKOUT.PAYMENT-APPROVAL.REVERSED', { order_id: ORDER_ID }, { reference: ORDER_ID }],
+    ['PAYMENT.CAPTURE.DENIED', { invoice_id: TRANSACTION }, { transactionId: TRANSACTION }],
+    [
+      'PAYMENT.CAPTURE.PENDING',
+      { supplementary_data: { related_ids: { order_id: ORDER_ID } } },
+      { reference: ORDER_ID },
+    ],
+    [
+      'PAYMENT.CAPTURE.REFUNDED',
+      { id: '1JU08902781691411', custom_id: TRANSACTION },
+      { transactionId: TRANSACTION },
+    ],
+  ])('of the type %s says what it is about: %j', async (type, resource, subject) => {
+    const reading = await read(paypal.fake.notify(event(type, resource)));
+    expect(reading).toMatchObject({ kind: 'about', subjects: [subject] });
+  });
+
+  it.each([
+    ['another type', event('BILLING.PLAN.CREATED', { id: 'P-1', custom_id: TRANSACTION })],
+    ["somebody else's payment", event('PAYMENT.CAPTURE.COMPLETED', { custom_id: 'their-own-id' })],
+    ['no event', { hello: 'world' }],
+  ])('is ignored when it is genuine and of %s', async (_what, body) => {
+    expect(await read(paypal.fake.notify(body))).toEqual({ kind: 'ignored' });
+  });
+
+  it('is forged when a byte of it was changed', async () => {
+    const notification = paypal.fake.notify(CAPTURED);
+    const body = Buffer.from(Buffer.from(notification.body).toString().replace('3000.00', '9000.00'));
+    expect(await read({ ...notification, body })).toMatchObject(forged);
+  });
+
+  it('is forged when it was signed for the webhook of another account', async () => {
+    expect(await read(paypal.fake.notify(CAPTURED, { webhookId: '9XX00000X000000XX' }))).toMatchObject(
+      forged,
+    );
+  });
+
+  it('cannot smuggle a webhook of its own into the question put to PayPal', async () => {
+    const body = `${JSON.stringify(CAPTURED)},"webhook_id":"9XX00000X000000XX"`;
+    expect(await read(paypal.fake.notify(body, { webhookId: '9XX00000X000000XX' }))).toMatchObject(forged);
+    expect(paypal.fake.requests).toEqual([]);
+  });
+
+  it('is read with either of two webhooks', async () => {
+    const two = await openPayPal({ settings: { webhook_ids: ['9XX00000X000000XX', FAKE_WEBHOOK_ID] } });
+    for (const webhookId of ['9XX00000X000000XX', FAKE_WEBHOOK_ID]) {
+      const notification = two.fake.notify(CAPTURED, { webhookId });
+      expect(await two.connection.readNotification?.(notification, Date.now())).toMatchObject({
+        kind: 'about',
+      });
+    }
+    await two.close();
+  });
+
+  it('that is delivered twice has the same key', async () => {
+    const [first, second] = [
+      await read(paypal.fake.notify(CAPTURED)),
+      await read(paypal.fake.notify(CAPTURED)),
+    ];
+    expect(second).toEqual(first);
+  });
+
+  it('is forged when it is days old or ahead of its time, and taken while PayPal repeats it', async () => {
+    const now = Date.now();
+    const old = (atMs: number) => read(paypal.fake.notify(CAPTURED, { atMs }), now);
+    expect(await old(now - 5 * DAY_MS)).toMatchObject(forged);
+    expect(await old(now + DAY_MS)).toMatchObject(forged);
+    expect(paypal.fake.requests).toEqual([]);
+    expect(await old(now - 3 * DAY_MS)).toMatchObject({ kind: 'about' });
+  });
+
+  it.each([
+    'http://api.paypal.com/cert',
+    'https://api.paypal.com.evil.example/cert',
+    'https://evilpaypal.com/cert',
+    'https://paypal.com@evil.example/cert',
+    'https://user@api.paypal.com/cert',
+    'https://api.paypal.com:8443/cert',
+    'https://127.0.0.1/cert',
+    'file:///etc/passwd',
+    `https://api.paypal.com/${'a'.repeat(600)}`,
+    '',
+  ])('is forged with a certificate from elsewhere, and nobody is asked: %s', async (url) => {
+    const notification = changed(paypal.fake.notify(CAPTURED), { 'paypal-cert-url': url });
+    expect(await read(notification)).toMatchObject(forged);
+    expect(paypal.fake.requests).toEqual([]);
+  });
+
+  it.each([
+    ['paypal-transmission-id', undefined],
+    ['paypal-transmission-sig', '","webhook_id":"x'],
+    ['paypal-transmission-time', 'yesterday'],
+    ['paypal-auth-algo', 'none'],
+  ])('is forged without a proper %s, and nobody is asked', async (name, value) => {
+    expect(await read(changed(paypal.fake.notify(CAPTURED), { [name]: value }))).toMatchObject(forged);
+    expect(paypal.fake.requests).toEqual([]);
+  });
+
+  it.each(['', '[]', 'null', '\ufeff{}', '<html>'])(
+    'is forged when its body is no JSON object: %j',
+    async (body) => {
+      expect(await read(paypal.fake.notify(body))).toMatchObject(forged);
+    },
+  );
+
+  it.each([
+    'lost before',
+    'error before',
+    'no answer',
+    { status: 200, body: {} },
+    { status: 200, body: { verification_status: 'success' } },
+    { status: 403, body: { name: 'NOT_AUTHORIZED', message: 'no' } },
+  ] as const)(
+    'does not count while PayPal does not vouch for it, so that it comes again: %j',
+    async (trouble) => {
+      paypal.fake.trouble(VERIFY, trouble);
+      expect(await read(paypal.fake.notify(CAPTURED))).toMatchObject(forged);
+      expect(await read(paypal.fake.notify(CAPTURED))).toMatchObject({ kind: 'about' });
+    },
+  );
+});

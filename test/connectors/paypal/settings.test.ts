@@ -1,0 +1,74 @@
+import { join } from 'node:path';
+import type { JsonObject } from '@bufbuild/protobuf';
+import { describe, expect, it } from 'vitest';
+import { openCatalogue } from '#src/catalogue/open-catalogue.ts';
+import { readCatalogue } from '#src/catalogue/read-catalogue.ts';
+import { paypalConnector } from '#src/connectors/paypal/connector.ts';
+import { CONNECTORS } from '#src/connectors/registry.ts';
+import { createApprovalRates } from '#src/routing/approval-rates.ts';
+import { Secret } from '#src/secret.ts';
+import { SECRETS } from './paypal-under-test.ts';
+
+const EXAMPLE = join(import.meta.dirname, '../../../config/examples/paypal.yaml');
+const ENVIRONMENT: Record<string, string> = { PAYPAL_CLIENT_ID: 'id', PAYPAL_CLIENT_SECRET: 'secret' };
+
+function connect(settings: JsonObject, secrets: Record<string, Secret> = SECRETS) {
+  return paypalConnector.connect(settings, { providerId: 'PAYPAL', secrets });
+}
+
+describe("PayPal's settings", () => {
+  it('may all be left out, but for the secrets', async () => {
+    const connection = connect({});
+    expect(connection.identity).toBe('https://api-m.paypal.com ');
+    expect(connection.accountNamedBy).toBe(SECRETS.client_id);
+    expect(connection.readNotification).toBeUndefined();
+    await connection.close();
+  });
+
+  it('name the account, so that the credentials may be exchanged', async () => {
+    const connection = connect({ account_id: '7ABCDEFGHJKLM' });
+    expect(connection.identity).toBe('https://api-m.paypal.com 7ABCDEFGHJKLM');
+    expect(connection.accountNamedBy).toBeUndefined();
+    await connection.close();
+  });
+
+  it.each<[string, JsonObject]>([
+    ['base_url', { base_url: 'ftp://paypal.com' }],
+    ['base_url', { base_url: 'https://user:key@api-m.paypal.com' }],
+    ['base_url', { base_url: 'https://api-m.paypal.com/v2' }],
+    ['timeout_ms', { timeout_ms: 1 }],
+    ['account_id', { account_id: 'me@example.com' }],
+    ['webhook_ids', { webhook_ids: 'one' }],
+    ['webhook_ids', { webhook_ids: ['a', 'b', 'c'] }],
+    ['webhook_ids', { webhook_ids: ['with "quotes"'] }],
+    ['brand_name', { brand_name: '' }],
+    ['locale', { locale: 'Spanish' }],
+    ['send_shipping_address', { send_shipping_address: 'yes' }],
+    ['colour', { colour: 'red' }],
+  ])('that are wrong are named: %s in %j', (name, settings) => {
+    expect(() => connect(settings)).toThrow(name);
+  });
+
+  it.each(['client_id', 'client_secret'])('without a proper %s are refused, and do not show it', (name) => {
+    expect(() => connect({}, { ...SECRETS, [name]: undefined as unknown as Secret })).toThrow(name);
+    const wrong = { ...SECRETS, [name]: new Secret('with space') };
+    expect(() => connect({}, wrong)).toThrow(name);
+    expect(() => connect({}, wrong)).not.toThrow('with space');
+    expect(() => connect({}, { ...SECRETS, other: new Secret('x') })).toThrow('other');
+  });
+
+  it('of the example catalogue open with secrets from the environment', async () => {
+    const catalogue = openCatalogue(readCatalogue(EXAMPLE), {
+      connectors: CONNECTORS,
+      environment: (name) => ENVIRONMENT[name],
+      variables: {},
+      identityKey: new Uint8Array(32),
+      rates: createApprovalRates(),
+      observer: { conditionFailed: () => {}, circuitChanged: () => {}, connectionRetired: () => {} },
+    });
+    const connection = catalogue.connections.get('paypal-main');
+    expect(connection?.capabilities).toMatchObject({ methods: ['wallet_redirect'], refunds: 'several' });
+    expect(connection?.readNotification).toBeDefined();
+    await catalogue.close();
+  });
+});
