@@ -54,7 +54,8 @@ async function get(id: string): Promise<Record> {
 }
 
 const stateOf = (record: Record) => `${record.status}/${record.sub_status}`;
-const redirectOf = (record: Record) => record.payment_method.payment_method_detail.wallet.redirect_url;
+const redirectOf = ({ payment_method: { payment_method_detail: detail } }: Record) =>
+  (detail.card ?? detail.wallet).redirect_url;
 
 /** The payer follows the redirect and presses a button. @returns where they end up. */
 async function press(record: Record, label: RegExp): Promise<string> {
@@ -97,6 +98,35 @@ describe('a payer who is sent to the wallet', () => {
   it('declines, and the payment is DECLINED', async () => {
     const record = await create();
     expect(new URL(await press(record, /decline/i)).searchParams.get('status')).toBe('DECLINED');
+    expect(stateOf(await get(record.id))).toBe('DECLINED/DECLINED');
+  });
+});
+
+describe('a cardholder who is sent to a 3-D Secure challenge', () => {
+  const card = (number: string) => ({
+    payment_method: {
+      type: 'CARD',
+      detail: {
+        card: { card_data: { number, expiration_month: 11, expiration_year: 31, security_code: '737' } },
+      },
+    },
+    workflow: 'DIRECT',
+  });
+
+  it('passes it, and the payment that waited is SUCCEEDED', async () => {
+    const record = await create(card('4000000000003105'));
+    expect(stateOf(record)).toBe('PENDING/WAITING_ADDITIONAL_STEP');
+    expect(record.transactions.response_code).toBe('CHALLENGE_REQUIRED');
+    expect(record.checkout.sdk_action_required).toBe(true);
+    expect(new URL(await press(record, /yes, it is me/i)).searchParams.get('status')).toBe('SUCCEEDED');
+    const after = await get(record.id);
+    expect(stateOf(after)).toBe('SUCCEEDED/APPROVED');
+    expect(after.checkout.sdk_action_required).toBe(false);
+  });
+
+  it('fails it, and the payment is DECLINED', async () => {
+    const record = await create(card('4000000000003204'));
+    expect(new URL(await press(record, /yes, it is me/i)).searchParams.get('status')).toBe('DECLINED');
     expect(stateOf(await get(record.id))).toBe('DECLINED/DECLINED');
   });
 });
