@@ -71,7 +71,7 @@ export function startRecovery(
     while (!stop.signal.aborted) {
       const wake = new AbortController();
       try {
-        const busy = await beginDue(deps, underWay, stop.signal);
+        const { busy } = await beginDue(deps, underWay, stop.signal);
         // More may be due where every slot is taken.
         if (busy.length > 0) {
           void Promise.race(busy)
@@ -97,9 +97,7 @@ export function startRecovery(
 
 /** Takes what is due, as much as there are slots for, and looks it up. @returns how many attempts were taken. */
 export async function recoverDue(deps: RecoveryDeps, stop?: AbortSignal): Promise<number> {
-  const underWay: UnderWay = new Map();
-  await beginDue(deps, underWay, stop);
-  const begun = allOf(underWay);
+  const { begun } = await beginDue(deps, new Map(), stop);
   await Promise.all(begun);
   return begun.length;
 }
@@ -109,14 +107,16 @@ const allOf = (underWay: UnderWay) => [...underWay.values()].flatMap((lookUps) =
 /**
  * Takes what is due and begins to look it up.
  *
- * @returns the look-ups under way at connections whose every slot is taken.
+ * @returns `begun`, every look-up that it began; `busy`, those under way at connections whose every slot is taken.
  */
 async function beginDue(
   deps: RecoveryDeps,
   underWay: UnderWay,
   stop: AbortSignal | undefined,
-): Promise<Promise<void>[]> {
+): Promise<{ readonly begun: readonly Promise<void>[]; readonly busy: readonly Promise<void>[] }> {
   const connections = deps.connections();
+  // Some have ended, and are under way no more, by the time that the rest is taken.
+  const begun: Promise<void>[] = [];
   const begin = (connectionId: string, work: (connection: ProviderConnection) => Promise<unknown>) => {
     const connection = connections.get(connectionId);
     if (!connection) return;
@@ -126,6 +126,7 @@ async function beginDue(
       .then(() => {}, deps.recovery.failed)
       .finally(() => lookUps.delete(lookUp));
     lookUps.add(lookUp);
+    begun.push(lookUp);
   };
 
   const takes = takesOf(deps, askableConnections(connections), underWay);
@@ -142,7 +143,7 @@ async function beginDue(
   }
   const taken = Map.groupBy(due, ({ connectionId }) => connectionId);
   const full = takes.filter(({ connectionId, limit }) => taken.get(connectionId)?.length === limit);
-  return full.flatMap(({ connectionId }) => [...(underWay.get(connectionId) ?? [])]);
+  return { begun, busy: full.flatMap(({ connectionId }) => [...(underWay.get(connectionId) ?? [])]) };
 }
 
 /** What may be taken now: of each connection as many as it has free slots. */

@@ -5,6 +5,9 @@ import { createTestDatabase } from '../support/database.ts';
 import { cardPayment, walletPayment } from '../support/payment-requests.ts';
 import { ownDataDir, runAccount, type ServiceProcess, startService } from '../support/service-process.ts';
 
+// Each of these runs several processes, one after the other.
+vi.setConfig({ testTimeout: 120_000 });
+
 const DATA_DIR = ownDataDir();
 const UNKNOWN = '00000000-0000-4000-8000-000000000000';
 /** For how long the service may take a revoked key from memory, and some. */
