@@ -4,7 +4,7 @@ import { type Timestamp, TimestampSchema } from '@bufbuild/protobuf/wkt';
 /** Tells the time of records, in microseconds, as a Timestamp. */
 export type Clock = () => Timestamp;
 
-/** How far the steady clock may run from the wall's before it is set again. */
+/** Distance of the steady clock from the wall's at which it is set again. */
 const MAX_DRIFT_MS = 20;
 
 /** The wall clock, with the steady clock's microseconds: later reads are later, unless the wall clock is set back. */

@@ -29,7 +29,7 @@ export type Config = {
   /** Describes the services to anybody who asks by gRPC server reflection. */
   readonly reflection: boolean;
   readonly logLevel: string;
-  /** How long a repeat waits for the first call's response before it gets REQUEST_IN_PROGRESS. */
+  /** Time that a repeat waits for the first call's response before it gets REQUEST_IN_PROGRESS. */
   readonly inProgressWaitMs: number;
   /** Calls from the end of their body until their response is taken, in one replica; one more is refused. */
   readonly maxInFlight: number;
@@ -43,7 +43,7 @@ export type Config = {
   readonly rateLimitPerS: number;
   readonly rateLimitBurst: number;
   readonly lookUpSchedule: {
-    /** How much longer than the provider's deadline a lease runs: the time for what is done around the call. */
+    /** Time that a lease runs on after the provider's deadline: for the work around the call. */
     readonly leaseMarginMs: number;
     /** From an unknown outcome to its first look-up; each later pause is twice as long, up to a day. */
     readonly firstLookUpMs: number;
@@ -52,9 +52,9 @@ export type Config = {
   };
   /** Accepts webhooks at private, loopback and link-local addresses, and over http. */
   readonly webhooksAllowPrivate: boolean;
-  /** How often unknown outcomes that are due are searched for. */
+  /** Pause between two searches for unknown outcomes that are due. */
   readonly recoveryIntervalMs: number;
-  /** How long a shutdown waits for what is in flight. */
+  /** Time that a shutdown waits for what is in flight. */
   readonly drainTimeoutMs: number;
   /** OpenTelemetry's OTLP/HTTP endpoint; no traces without it. */
   readonly otlpEndpoint: string | undefined;

@@ -1,4 +1,4 @@
-/** Whether digits end in the right check digit (ISO/IEC 7812-1, annex B): every card number does, and one in ten others. */
+/** Returns true if the check digit is right (ISO/IEC 7812-1, annex B), as in card numbers and one in ten others. */
 export function passesLuhn(digits: string): boolean {
   let sum = 0;
   for (let i = 0; i < digits.length; i++) {

@@ -18,10 +18,10 @@ import { cardVault } from '#src/vault/card-vault.ts';
 import { embeddedKeys, hashKeys, type InstallationKeys } from '#src/vault/key-file.ts';
 import { CHECKOUT_DIR, type Config, readConfig, SANDBOX_OPERATOR_KEY } from './config.ts';
 
-/** How much longer than the drain everything else may take to end, such as a database that does not answer. */
+/** Time that everything else may take to end after the drain, such as a database that does not answer. */
 const END_MARGIN_MS = 15_000;
 
-/** What the process undoes when it ends, the last first. */
+/** Steps that the process undoes when it ends, the last first. */
 const ending: (() => Promise<void>)[] = [];
 
 let config: Config | undefined;

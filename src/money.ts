@@ -10,7 +10,7 @@ export type Money = { readonly minorUnits: bigint; readonly currency: string };
  * gives them no minor unit ("N.A.").
  */
 const NOT_MONEY = new Set('XXX XTS XAG XAU XPD XPT XBA XBB XBC XBD XDR XSU XUA'.split(' '));
-/** What ISO 4217 has added since the library's list of 2024-06-25. */
+/** Currencies that ISO 4217 has added since the library's list of 2024-06-25. */
 const ADDED: readonly (readonly [code: string, digits: number])[] = [['XCG', 2]];
 const DIGITS = new Map<string, number>([
   ...currencyCodes.data.flatMap(({ code, digits }) => (NOT_MONEY.has(code) ? [] : [[code, digits] as const])),
@@ -39,7 +39,7 @@ export function largestAmount(currency: string): Money | undefined {
   return { minorUnits: limit < MAX_MINOR_UNITS ? limit : MAX_MINOR_UNITS, currency };
 }
 
-/** Whether a text is a decimal as the wire has it: `-?digits[.digits]`, no exponent, no spaces, no plus sign. */
+/** Returns true for a decimal as the wire has it: `-?digits[.digits]`, no exponent, no spaces, no plus sign. */
 export function isDecimal(text: string): boolean {
   return text.length <= MAX_DECIMAL_LENGTH && DECIMAL.test(text);
 }

@@ -4,7 +4,7 @@ import type { Credentials } from './authenticate.ts';
 import { type ShareLimits, sharesOf } from './shares.ts';
 import { createSlots, type Share, type Slots } from './slots.ts';
 
-/** How many calls are accepted at once. What exceeds a limit is refused at once: nothing is sent, no key is claimed. */
+/** Limits on calls under way. What exceeds a limit is refused at once: nothing is sent, no key is claimed. */
 export type AdmissionLimits = ShareLimits & {
   /**
    * Calls from the moment their body is there until their response is taken, whatever they wait for. Each costs memory.
@@ -36,7 +36,7 @@ export type Admission = {
   counts(): { readonly receiving: number; readonly inFlight: number; readonly atWork: number };
 };
 
-/** What a call is counted by. Its steps are taken in this order; each may be the last. */
+/** Counts one call. Its steps are taken in this order; each may be the last. */
 export type Ticket = {
   /**
    * Runs a look-up of the call's keys.
@@ -65,7 +65,7 @@ export type Ticket = {
 /** The work of one call, as what happens within it finds it. */
 type Work = {
   readonly shares: readonly Share[];
-  /** How many waits it is paused for. */
+  /** Number of waits that it is paused for. */
   pauses: number;
   isOver: boolean;
 };
@@ -175,7 +175,7 @@ export const OVERLOADED: readonly ServiceError[] = RETRY_AFTER_S.map(
     }),
 );
 
-/** Whether an error is such a refusal: those are counted, not logged one by one. */
+/** Returns true if an error is such a refusal: those are counted, not logged one by one. */
 export function isOverload(error: unknown): boolean {
   return OVERLOADED.includes(error as ServiceError);
 }

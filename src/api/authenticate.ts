@@ -12,7 +12,7 @@ export type Credentials = {
   readonly tellsAuthorized?: boolean;
 };
 
-/** What is known of a public key. */
+/** Knowledge of a public key. */
 export type KnownKeys = {
   readonly accountId: string;
   readonly secretAlways: boolean;

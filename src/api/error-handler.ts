@@ -65,7 +65,7 @@ function answerUnimplemented(request: FastifyRequest, reply: FastifyReply): Fast
   return reply.code(200).header('content-type', contentType).send();
 }
 
-/** What pino may print: identifiers and kinds of ours, and of an error only where it arose. */
+/** Serializers of pino: identifiers and kinds of ours, and of an error only where it arose. */
 export const LOG_SERIALIZERS = {
   err: describeError,
   error: describeError,

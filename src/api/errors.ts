@@ -83,7 +83,7 @@ function addDetails(target: ConnectError, error: ServiceError): void {
   }
 }
 
-/** What Connect's own errors mean here. Its parser of binary messages blames itself; it is the caller's message. */
+/** Translates Connect's own errors. Its parser of binary messages blames itself; it is the caller's message. */
 function foreignRpcError(error: ConnectError): ServiceError {
   const parsing = error.rawMessage.startsWith('parse binary');
   switch (error.code) {
@@ -135,7 +135,7 @@ export function toServiceError(error: unknown): ServiceError {
   return new ServiceError('INTERNAL_ERROR', INTERNAL_MESSAGE, { cause: error });
 }
 
-/** What may be logged of any error: where it arose and what kind it is. Never its message, which may quote a value. */
+/** Describes an error for the log: where it arose and what kind it is. Never its message, which may quote a value. */
 export function describeError(error: unknown): Record<string, unknown> {
   if (!(error instanceof Error)) return { name: typeof error };
   const code = 'code' in error ? String(error.code).slice(0, 64) : undefined;

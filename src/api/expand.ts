@@ -6,7 +6,7 @@ import { ServiceError } from '#src/service-error.ts';
 /** The size that a body may have, expanded. */
 export const BODY_LIMIT_BYTES = 256 * 1024;
 
-/** How many times its size a compressed body may expand to. JSON of many like elements reaches some 50. */
+/** Greatest ratio to which a compressed body may expand. JSON of many like elements reaches some 50. */
 const MAX_RATIO = 100;
 /** The size that every body may expand to: small ones compress far better than their content warrants. */
 const ALWAYS_EXPANDED_BYTES = 16 * 1024;

@@ -9,7 +9,7 @@ import {
 } from '#gen/grpc/health/v1/health_pb.js';
 import { connectionOf } from './rpc.ts';
 
-/** What health is told by. */
+/** Dependencies of health. */
 export type HealthOptions = {
   readonly readiness: {
     /** Reports whether a payment could be written now. A rejection means no. */
@@ -25,7 +25,7 @@ export type HealthOptions = {
 const FRESH_MS = 500;
 /** A check that takes longer means no: a payment would have to wait for the same database. */
 const CHECK_TIMEOUT_MS = 2_000;
-/** How often a Watch looks for a change. */
+/** Pause between two looks of a Watch for a change. */
 const WATCH_INTERVAL_MS = 1_000;
 /** Watches of one connection at once. Clients hold one a connection and service; more is a leak or an attack. */
 const MAX_WATCHES_PER_CONNECTION = 16;

@@ -7,9 +7,9 @@ export type HttpBinding = {
   readonly verb: 'GET' | 'PUT' | 'POST' | 'DELETE' | 'PATCH';
   /** The path as Fastify takes it. Its variables are named p0, p1 and so on, so that equal paths are equal texts. */
   readonly url: string;
-  /** What each variable of the path sets: a field of the request, as the fields that lead to it. */
+  /** Field of the request that each variable of the path sets, as the fields that lead to it. */
   readonly variables: readonly FieldPath[];
-  /** What the body is: '*' for the request, the name of a field of it, or '' for none. */
+  /** Body of the request: '*' for the whole message, the name of a field of it, or '' for none. */
   readonly body: string;
   /** The field of the response that is the body; undefined when the body is all of it. */
   readonly responseBody: DescField | undefined;

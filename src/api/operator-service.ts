@@ -14,7 +14,7 @@ import { validate } from '#src/wire/validate.ts';
 import { requireValid } from './require-valid.ts';
 import type { ServiceHandlers } from './rest.ts';
 
-/** What operators are told of. */
+/** Dependencies of the operators' service. */
 export type OperatorDeps = {
   /** The catalogue in force. @throws ServiceError SERVICE_UNAVAILABLE while there is none. */
   readonly opened: () => ExplainedCatalogue & { readonly catalogue: Catalogue };

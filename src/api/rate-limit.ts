@@ -1,16 +1,16 @@
 import { ServiceError } from '#src/service-error.ts';
 import type { Credentials } from './authenticate.ts';
 
-/** How fast one account may call. */
+/** Rate at which one account may call. */
 export type RateLimitOptions = {
   readonly perSecond: number;
-  /** How many calls it may make at once after a pause. */
+  /** Number of calls that it may make at once after a pause. */
   readonly burst: number;
   /** Milliseconds of a clock that never goes back. */
   readonly nowMs?: () => number;
 };
 
-/** How many accounts are remembered before those that have not called lately are forgotten. */
+/** Number of accounts that are remembered before those that have not called lately are forgotten. */
 const MANY_ACCOUNTS = 10_000;
 
 /**

@@ -63,7 +63,7 @@ function sizeOf(request: ServerReflectionRequest | ServerReflectionRequestV1Alph
 }
 
 const SMALL_ANSWER_BYTES = 512;
-/** What a length-delimited field takes beside its content. */
+/** Bytes that a length-delimited field takes beside its content. */
 const FIELD_BYTES = 8;
 
 type Answer = ReturnType<ReturnType<typeof createAnswerer>>;

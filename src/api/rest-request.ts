@@ -48,7 +48,7 @@ function setField(json: JsonMembers, path: FieldPath, value: string | readonly s
 
 const NUMBER = /^-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 
-/** What a text in a path or a query string is in JSON; left a text when it is not of the field's type. */
+/** Converts a text in a path or a query string to JSON; it stays a text when it is not of the field's type. */
 function textToJson(field: DescField, text: string): unknown {
   switch (field.fieldKind === 'map' ? undefined : field.scalar) {
     case undefined:

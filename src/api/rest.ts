@@ -11,7 +11,7 @@ import { type HttpBinding, httpBindings } from './http-rule.ts';
 import { nextPageLink } from './next-page-link.ts';
 import { requestJson } from './rest-request.ts';
 
-/** What a handler answers, whatever the protocol. */
+/** A handler's response, whatever the protocol. */
 export type Answer<M> = {
   readonly message: M;
   /** The body in REST JSON, as it was sent before; the message is then not encoded. */

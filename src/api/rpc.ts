@@ -41,7 +41,7 @@ export function connectionOf(context: HandlerContext): object {
   return session ?? raw?.socket ?? context;
 }
 
-/** What the rpc protocols are served with. */
+/** Options of the rpc protocols. */
 export type RpcOptions<Service extends DescService, Call> = {
   readonly service: Service;
   readonly handlers: ServiceHandlers<Service, Call>;
@@ -92,7 +92,7 @@ export function rpcRoutes<Service extends DescService, Call>(
   };
 }
 
-/** What Connect makes of messages that it cannot read. */
+/** Codes of Connect's errors for messages that it cannot read. */
 const UNREADABLE: readonly Code[] = [Code.InvalidArgument, Code.Internal];
 
 /**

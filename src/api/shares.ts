@@ -1,7 +1,7 @@
 import type { Credentials } from './authenticate.ts';
 import type { Share } from './slots.ts';
 
-/** What one account, and one client address, may hold. */
+/** Limits on what one account, and one client address, may hold. */
 export type ShareLimits = {
   /** Percent of what is open to calls of its kind that the calls of one account may hold. */
   readonly accountSharePercent: number;
@@ -10,7 +10,7 @@ export type ShareLimits = {
 };
 
 /**
- * What calls without a verified secret may hold together. The public key is in web pages, so anybody can make such calls;
+ * Share for calls without a verified secret. The public key is in web pages, so anybody can make such calls;
  * the other half is left to the merchants' own servers.
  */
 const PUBLIC_FRACTION = 0.5;

@@ -1,9 +1,9 @@
-/** How much of the slots one group of calls may hold, such as those of one account. */
+/** Greatest part of the slots that one group of calls may hold, such as those of one account. */
 export type Share = { readonly group: string; readonly fraction: number };
 
 /** A bounded number of slots, of which every call holds one, and shares of them. */
 export type Slots = {
-  /** Whether a call that belongs to these groups could take a slot. */
+  /** Returns true if a call that belongs to these groups could take a slot. */
   hasRoom(shares: readonly Share[]): boolean;
   /** Takes a slot. @returns false, having taken none, when all are held or a group holds its share. */
   take(shares: readonly Share[]): boolean;

@@ -44,11 +44,11 @@ const file = create(FileDescriptorProtoSchema, {
 /** The message that Connect takes a request for. */
 export const UnreadSchema = createFileRegistry(file, () => undefined).getMessage('Unread') as DescMessage;
 
-/** How Connect reads a request in binary: as what it does not know. */
+/** Makes Connect read a request in binary as a message of unknown fields. */
 export const UNREAD_BINARY = { readUnknownFields: true, recursionLimit: 1 };
 
 /**
- * How Connect reads a request in JSON: through a text decoder, in which it is read by the rules of REST. Exact numbers,
+ * Makes Connect read a request in JSON through a text decoder, in which the rules of REST hold. Exact numbers,
  * named fields in errors, no value repeated, unknown enum values refused.
  */
 export function unreadJson(input: DescMessage): object {

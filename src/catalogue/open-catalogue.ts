@@ -17,16 +17,16 @@ import { createRouter } from '#src/routing/router.ts';
 import { Secret } from '#src/secret.ts';
 import { CatalogueError } from './read-catalogue.ts';
 
-/** What a catalogue is opened with. */
+/** Options for opening a catalogue. */
 export type OpenCatalogueOptions = {
   readonly connectors: readonly Connector[];
   /** Reads an environment variable that a connection's secret refers to. */
   readonly environment: (name: string) => string | undefined;
-  /** What `$NAME` stands for in a setting: the address of the mounted sandbox. */
+  /** Values of `$NAME` in settings: the address of the mounted sandbox. */
   readonly variables: Readonly<Record<string, string>>;
-  /** What credentials are digested with where they name a connection's account. */
+  /** Key that digests credentials where they name a connection's account. */
   readonly identityKey: Uint8Array;
-  /** What was learned of connections outlives a catalogue. */
+  /** Approval rates of connections, which outlive a catalogue. */
   readonly rates: ApprovalRates;
   readonly observer: CatalogueObserver;
   /** The clock of the circuit breakers, which never goes back, in milliseconds; by default that of the process. */
@@ -142,7 +142,7 @@ async function closeAll(
   await Promise.all(ended.map((connection) => connection.close()));
 }
 
-/** What the operator agreed with the provider wins over the connector's own terms. */
+/** Merges terms: those that the operator agreed with the provider win over the connector's own. */
 function withTerms(connection: ProviderConnection, definition: ConnectionConfig): ProviderConnection {
   const { capabilities } = connection;
   const {

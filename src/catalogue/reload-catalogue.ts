@@ -2,11 +2,11 @@ import { statSync } from 'node:fs';
 import type { Catalogue } from '#gen/payments/config/catalogue_pb.js';
 import { readCatalogue } from './read-catalogue.ts';
 
-/** What reloading needs. */
+/** Dependencies of reloading. */
 export type ReloadOptions = {
   /** The path of the catalogue's file. */
   readonly file: string;
-  /** What fileStamp gave right before the catalogue in force was read. */
+  /** Result of fileStamp right before the catalogue in force was read. */
   readonly readAt: string | undefined;
   /** Puts a catalogue in force, or throws and leaves the one before. */
   readonly replace: (catalogue: Catalogue) => void;

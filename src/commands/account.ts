@@ -39,7 +39,7 @@ Works on the database that DATABASE_URL names, else on the service's own (DATA_D
 /** The command line is not one of those in the usage. */
 class UsageError extends Error {}
 
-/** What the command line names is not there. */
+/** Error for an object that the command line names and that does not exist. */
 class NotFoundError extends Error {}
 
 /** A command line, split. */

@@ -6,7 +6,7 @@ import { runningEmbeddedPostgres, startEmbeddedPostgres } from '#src/postgres/em
 import { type Database, openDatabase } from '#src/store/database.ts';
 import { migrate } from '#src/store/migrate.ts';
 
-/** What a command works on. */
+/** Storage that a command works on. */
 export type CommandStorage = {
   readonly database: Database;
   /** Of the service's own database; undefined with a DATABASE_URL. */

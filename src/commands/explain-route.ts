@@ -41,7 +41,7 @@ const ASSUMPTIONS =
 /** The command line is not as in the usage. */
 class UsageError extends Error {}
 
-/** What was asked cannot be told; the message says why. */
+/** Error for a question that has no answer; the message says why. */
 class RouteError extends Error {}
 
 const decode = jsonDecoder(CreatePaymentRequestSchema);

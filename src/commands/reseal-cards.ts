@@ -7,7 +7,7 @@ import {
 } from '#src/store/sealed-cards.ts';
 import type { CardVault } from '#src/vault/card-vault.ts';
 
-/** What became of the stored card numbers, counted. */
+/** Counts of stored card numbers by what became of them. */
 export type Resealing = {
   /** Now under the current key. */
   resealed: number;

@@ -1,4 +1,4 @@
-/** What a client may take. Every limit holds for both protocols unless it names one. */
+/** Limits on a client. Every limit holds for both protocols unless it names one. */
 export const LISTENER_LIMITS = {
   /** Connections at once; one more is closed on arrival. Each costs a file descriptor and some 20 KB. */
   maxConnections: 4096,

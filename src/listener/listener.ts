@@ -16,14 +16,14 @@ import {
   superviseSession,
 } from './supervise.ts';
 
-/** What a listener is made with. */
+/** Options of a listener. */
 export type ListenerOptions = {
   /** PEM certificate chain and private key. Without them, cleartext. */
   readonly tls?: { readonly cert: string | Buffer; readonly key: string | Buffer };
   readonly limits?: Partial<ListenerLimits>;
 };
 
-/** What Fastify is given: `Fastify({ ...createListener(options) })`. */
+/** Options for Fastify: `Fastify({ ...createListener(options) })`. */
 export type Listener = Required<Pick<FastifyServerOptions, 'serverFactory' | 'clientErrorHandler'>>;
 
 type Handler = Parameters<FastifyServerFactory>[0];

@@ -30,7 +30,7 @@ export type Connection = {
 export type Connections = Map<Socket, Connection>;
 
 /**
- * How often connections are looked at. Between two looks they may hold more than their bounds, by as much as we make
+ * Pause between two looks at connections, which may hold more than their bounds meanwhile, by as much as we make
  * responses meanwhile; a look at a thousand busy connections takes well below a millisecond.
  */
 const SWEEP_MS = 250;
@@ -108,7 +108,7 @@ export function superviseSession(
   });
 }
 
-/** What was answered unread is skipped: kept, it would fill the connection's memory until its new streams are refused. */
+/** Skips a body that was answered unread: kept, it would fill the connection's memory until new streams are refused. */
 function skipUnreadBody(stream: ServerHttp2Stream): void {
   stream.once('finish', () => {
     if (!stream.readableEnded) stream.removeAllListeners('data').resume();
@@ -203,7 +203,7 @@ function isTakenLate(exchange: Exchange, isUnsent: boolean, nowMs: number, limit
   return isUnsent && nowMs - exchange.unsentSinceMs > limits.takeTimeoutMs;
 }
 
-/** Whether the latest request over HTTP/1.1 has a body of which nothing came in time. Node itself bounds the whole. */
+/** Returns true if the latest HTTP/1.1 request has a body of which nothing came in time. Node bounds the whole. */
 function isBodyLate({ response, unfinished }: Connection, nowMs: number, limits: ListenerLimits): boolean {
   const exchange = response && unfinished.get(response);
   if (!exchange || response.req.complete || response.headersSent) return false;

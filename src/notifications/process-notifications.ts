@@ -9,7 +9,7 @@ import {
   takeDueNotifications,
 } from '#src/store/notifications.ts';
 
-/** What processing notifications needs. */
+/** Dependencies of processing notifications. */
 export type ProcessDeps = FollowUpDeps & {
   readonly connections: () => ReadonlyMap<string, ProviderConnection>;
   readonly processed: {
@@ -18,7 +18,7 @@ export type ProcessDeps = FollowUpDeps & {
   };
 };
 
-/** What came of a notification. */
+/** Result of processing a notification. */
 export type NotificationResult = 'applied' | 'unchanged' | 'waiting' | 'unmatched';
 
 const BATCH = 20;

@@ -4,7 +4,7 @@ import type { Database } from '#src/store/database.ts';
 import { insertNotification } from '#src/store/notifications.ts';
 import { orUnavailable } from '#src/store/unavailable.ts';
 
-/** What receiving a notification needs. */
+/** Dependencies of receiving a notification. */
 export type ReceiveDeps = {
   readonly database: Database;
   /** The connections by which a payment's provider can be reached, those that left the catalogue included. */

@@ -240,5 +240,5 @@ const CLIENT_LEFT = 499;
 
 const ANSWER_HEADERS = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' };
 
-/** What is asked for every few seconds by machines. */
+/** Paths that machines request every few seconds. */
 const QUIET_ROUTES: ReadonlySet<string> = new Set(['/healthz', '/readyz', '/metrics']);

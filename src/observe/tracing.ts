@@ -30,7 +30,7 @@ export const NO_TRACING: Tracing = {
   shutdown: async () => {},
 };
 
-/** How long a batch is tried to be sent, and so how long a collector that is down can hold up the end. */
+/** Time limit for sending a batch, and so for the delay of the shutdown by a collector that is down. */
 const EXPORT_TIMEOUT_MS = 3_000;
 
 /** Sends spans to an OTLP/HTTP endpoint (OpenTelemetry), such as http://127.0.0.1:4318. */

@@ -3,9 +3,9 @@ import { BEFORE_ALL_PAYMENTS, fillInOrders, type PaymentName } from '#src/store/
 import type { Database } from '#src/store/database.ts';
 import { decodeRecord } from './stored-record.ts';
 
-/** How the backfill goes about its work. */
+/** Options of the backfill. */
 export type BackfillOptions = {
-  /** How often it looks for rows; while the release before still serves, there are new ones. */
+  /** Pause between two searches for rows; while the release before still serves, there are new ones. */
   readonly intervalMs?: number;
   readonly onError: (error: unknown) => void;
 };

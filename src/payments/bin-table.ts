@@ -1,6 +1,6 @@
 import type { Bin } from '#gen/payments/config/catalogue_pb.js';
 
-/** What is known of the issuer of a card, by the longest prefix of its number; undefined when nothing is. */
+/** Finds the issuer of a card by the longest known prefix of its number; undefined when none is known. */
 export type BinTable = (cardNumber: string) => Bin | undefined;
 
 const LONGEST_PREFIX = 8;

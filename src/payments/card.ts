@@ -10,7 +10,7 @@ import {
 } from '#gen/payments/v1/payment_method_pb.js';
 
 /**
- * What may be told of a card, as the record has it.
+ * Returns the data of a card that may be shown, as the record has it.
  *
  * @param bin what the catalogue knows of its issuer.
  */

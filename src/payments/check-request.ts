@@ -50,7 +50,7 @@ export function requireAmount(amount: NonNullable<CreatePaymentRequest['amount']
   return money;
 }
 
-/** Whether the card is only to be checked: then the amount is 0. */
+/** Returns true if the card is only to be verified: then the amount is 0. */
 function isVerification(method: PaymentMethodInput | undefined): boolean {
   const kind = method?.detail?.kind;
   return kind?.case === 'card' && kind.value.verify;

@@ -100,7 +100,7 @@ function checkJson(json: JsonValue, path: string, report: Report): void {
   if (fault) report(path, 'INVALID_FORMAT', fault);
 }
 
-/** What keeps a google.protobuf.Struct, which the library reads as an object, from being JSON. */
+/** Describes what keeps a google.protobuf.Struct, which the library reads as an object, from being JSON. */
 function jsonFault(json: JsonValue): string | undefined {
   if (typeof json === 'string') return textFault(json);
   if (typeof json === 'number' && !Number.isFinite(json)) return 'must not hold NaN or an infinite number';
@@ -114,7 +114,7 @@ function jsonFault(json: JsonValue): string | undefined {
   );
 }
 
-/** What keeps a value from being JSON. Located at the value itself: the names within are the sender's own. */
+/** Describes what keeps a value from being JSON. Located at the value itself: the names within are the sender's own. */
 function valueFault({ kind }: Value): string | undefined {
   switch (kind.case) {
     case undefined:

@@ -20,7 +20,7 @@ import type { Books, PlannedOperation } from './payment-books.ts';
 import type { RequestHash } from './request-hash.ts';
 import { decodeRecord, encodeRecord } from './stored-record.ts';
 
-/** What an operation on a payment needs. */
+/** Dependencies of an operation on a payment. */
 export type OperationDeps = Omit<FinishDeps, 'observer'> & {
   readonly patience: Patience;
   readonly requestHashKey: Uint8Array;

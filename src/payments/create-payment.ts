@@ -18,10 +18,10 @@ import { type PrepareDeps, type PreparedPayment, preparePayment } from './prepar
 import { hashPaymentRequest, type RequestHash } from './request-hash.ts';
 import { decodeRecord } from './stored-record.ts';
 
-/** What creating a payment needs. */
+/** Dependencies of creating a payment. */
 export type PaymentDeps = PrepareDeps &
   FinishDeps & {
-    /** What requests are hashed with, to tell a retry from another request. */
+    /** Key of the hash that tells a retry from another request. */
     readonly requestHashKey: Uint8Array;
     readonly patience: Patience;
     readonly observer: PaymentObserver;

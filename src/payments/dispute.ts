@@ -17,7 +17,7 @@ import type { Books } from './payment-books.ts';
 import { eventOf } from './payment-event.ts';
 import { decodeRecord, encodeRecord } from './stored-record.ts';
 
-/** What a provider tells of a dispute. */
+/** News of a dispute from a provider. */
 export type DisputeStage = 'opened' | 'lost' | 'won';
 
 /**

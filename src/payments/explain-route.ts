@@ -22,7 +22,7 @@ import { type ChosenMethod, chooseMethod } from './payment-method.ts';
 import type { LiveCatalogue } from './prepare-payment.ts';
 import { routingFacts } from './routing-facts.ts';
 
-/** What an explanation is made from. */
+/** The parts of a catalogue that an explanation is made from. */
 export type ExplainedCatalogue = Pick<LiveCatalogue, 'types' | 'router' | 'bins'> & {
   /** By id; a connection that is not there, since nothing is open, counts as able to do whatever is asked. */
   readonly connections: ReadonlyMap<string, Pick<ProviderConnection, 'capabilities'>>;
@@ -119,7 +119,7 @@ const CHOICES = {
   [Choice.SUCCESS_RATE]: ExplainRouteResponse_Choice.SUCCESS_RATE,
 } as const;
 
-/** What operators are told of a connection: nothing of its settings, and no secret. */
+/** Describes a connection to operators: nothing of its settings, and no secret. */
 export function describeConnection(
   definition: ConnectionConfig,
   signals: Signals,

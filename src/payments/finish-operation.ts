@@ -26,7 +26,7 @@ export type TakenTransaction = {
   readonly followUpInS: number | undefined;
 };
 
-/** What callers of an operation are told; for a purchase, the payment as it stands. */
+/** Response to the callers of an operation; for a purchase, the payment as it stands. */
 export type OperationResponse = { readonly record: Payment; readonly body: Uint8Array };
 
 const FIRST_PAUSE_MS = 20;
@@ -140,7 +140,7 @@ function cardFate({ vaultedToken }: StoredTransaction, status: Transaction_Statu
   return status === Transaction_Status.SUCCEEDED ? 'keep' : 'drop';
 }
 
-/** Whether a transaction acts on another one: a capture, a cancel or a refund. */
+/** Returns true if a transaction acts on another one: a capture, a cancel or a refund. */
 export function isOperation(type: string): type is OperationType {
   return type === 'CAPTURE' || type === 'CANCEL' || type === 'REFUND';
 }

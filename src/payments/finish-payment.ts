@@ -13,7 +13,7 @@ import { eventOf } from './payment-event.ts';
 import { recordOutcome } from './payment-record.ts';
 import { encodeRecord } from './stored-record.ts';
 
-/** What finishing a payment needs. */
+/** Dependencies of finishing a payment. */
 export type FinishDeps = {
   readonly database: Database;
   readonly now: () => Timestamp;
@@ -27,7 +27,7 @@ export type FinishDeps = {
 
 /** When an outcome that nobody knows is looked up. */
 export type LookUpSchedule = {
-  /** How much longer than the provider may take an attempt is left to who took it: for what is done around the call. */
+  /** Time that a lease runs on after the provider's deadline: for the work around the call. */
   readonly leaseMarginMs: number;
   /** From an outcome that was not learned to its first look-up; each later pause is twice as long, up to a day. */
   readonly firstLookUpMs: number;
@@ -107,7 +107,7 @@ function followUpInS(schedule: LookUpSchedule, attempt: TakenAttempt, outcome: O
   }
 }
 
-/** Whether more is to be learned by a look-up. A wallet that is pending waits for its payer, whom no look-up hurries. */
+/** Returns true if a look-up can tell more. A wallet that is pending waits for its payer, whom no look-up hurries. */
 function isLookedUp(outcome: Outcome, record: Payment): boolean {
   if (outcome.kind === 'pending') return record.transactions?.category === Transaction_Category.CARD;
   return outcome.kind === 'unknown' || outcome.kind === 'to_complete';
@@ -129,7 +129,7 @@ const FINISH_TRIES = 60;
 const LONGEST_FINISH_WAIT_MS = 5_000;
 
 /**
- * How long the caller waits for commit 2 while the database is away; it is tried for longer. The first attempt is sent
+ * Returns the caller's wait for commit 2 while the database is away; it is tried for longer. The first attempt is sent
  * within half of the lease's margin: by the other half the caller has an answer before recovery may take the attempt.
  */
 export function finishWaitMs({ leaseMarginMs }: LookUpSchedule): number {
@@ -164,7 +164,7 @@ export async function writeFinish(
 }
 
 /**
- * What a promise gives within a time; undefined when it takes longer. A failure within it is thrown, one after it was
+ * Awaits a promise for a time; undefined when it takes longer. A failure within it is thrown, one after it was
  * reported by its maker.
  */
 export async function within<T>(promise: Promise<T>, timeoutMs: number): Promise<T | undefined> {

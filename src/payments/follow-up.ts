@@ -23,7 +23,7 @@ import { attemptFacts } from './payment-attempt.ts';
 import { leaseS } from './prepare-payment.ts';
 import { decodeRecord } from './stored-record.ts';
 
-/** What following up a transaction needs. */
+/** Dependencies of following up a transaction. */
 export type FollowUpDeps = FinishDeps & {
   readonly publicUrl: () => string;
   readonly recovery: {
@@ -75,7 +75,7 @@ export async function followUp(
   return writeOutcome(deps, { ...due, followUpInS: pauseS(deps, due, found, nowMs) }, ended, stop);
 }
 
-/** What came of following up a transaction out of its turn; 'waiting': its creation is under way. */
+/** Result of following up a transaction out of its turn; 'waiting': its creation is under way. */
 export type FollowedUpNow = 'applied' | 'unchanged' | 'waiting' | 'unmatched';
 
 /** Follows up a transaction out of its turn, since its payer came back or its provider told something. */
@@ -256,7 +256,7 @@ function isToldAlready(outcome: Outcome, { transaction, record }: FollowedUp): b
   return !waitsForPayer;
 }
 
-/** What a payment ends as whose payer did not act in time: the provider closed it where that is possible. */
+/** Outcome of a payment whose payer did not act in time: the provider closed it where that is possible. */
 function endOf(outcome: Outcome): Outcome {
   if (outcome.kind === 'redirect') return { kind: 'expired', providerData: outcome.providerData };
   return outcome;

@@ -65,7 +65,7 @@ function areEqual(a: Uint8Array, b: Uint8Array): boolean {
   return a.length === b.length && timingSafeEqual(a, b);
 }
 
-/** How a held key is waited for: by reading again, with growing pauses, up to a bound. */
+/** Patience with a held key: it is read again, with growing pauses, up to a bound. */
 export type Patience = {
   readonly waitMs: number;
   readonly retryAfterS: number;

@@ -11,10 +11,10 @@ import { parseTimestamp } from '#src/wire/wire-json-well-known.ts';
 import { pageToken, readPageToken } from './page-token.ts';
 import { decodeRecord } from './stored-record.ts';
 
-/** What listing payments needs. */
+/** Dependencies of listing payments. */
 export type ListDeps = {
   readonly database: Database;
-  /** What page tokens are authenticated with. */
+  /** Key that authenticates page tokens. */
   readonly pageTokenKey: Uint8Array;
 };
 

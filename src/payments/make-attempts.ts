@@ -15,7 +15,7 @@ import { WAITING } from './payment-status.ts';
 import { leaseS, openConnection, type PreparedPayment } from './prepare-payment.ts';
 import { encodeRecord } from './stored-record.ts';
 
-/** What making attempts needs. */
+/** Dependencies of making attempts. */
 export type AttemptDeps = FinishDeps & {
   readonly publicUrl: () => string;
   readonly observer: {
@@ -115,7 +115,7 @@ export function targetsInTurn(
 const HELD_UP: Outcome = { kind: 'not_sent', detail: 'held up before sending', because: 'turned_away' };
 
 /**
- * Whether a payment may be tried elsewhere after an outcome: only when it is known that no money moves. Never after a
+ * Returns true if a payment may fail over after an outcome: only when it is known that no money moves. Never after a
  * hard decline, which any provider would repeat; NEVER while the outcome is unknown.
  */
 export function mayGoOn(outcome: Outcome, softDeclines: boolean): boolean {

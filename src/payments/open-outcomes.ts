@@ -10,7 +10,7 @@ import {
 import { type FinishDeps, finishOf, writeFinish } from './finish-payment.ts';
 import { decodeRecord } from './stored-record.ts';
 
-/** What watching open outcomes needs. */
+/** Dependencies of the watch over open outcomes. */
 export type OpenOutcomesDeps = FinishDeps & {
   /** The connections by which an outcome can be learned, by id. */
   readonly connections: () => ReadonlyMap<string, ProviderConnection>;

@@ -22,7 +22,7 @@ import {
 import { recordOutcome } from './payment-record.ts';
 import { standingStates, transactionStates, WAITING } from './payment-status.ts';
 
-/** What an operation's transaction says of itself. */
+/** Fields that an operation's transaction gets from its request. */
 export type OperationFacts = {
   readonly transactionId: string;
   readonly parentId: string;
@@ -119,7 +119,7 @@ export function withOperationOutcome(
   };
 }
 
-/** What an outcome makes of a payment. */
+/** A payment with an outcome applied. */
 export type Applied = {
   readonly record: Payment;
   readonly books: Books;
@@ -212,13 +212,13 @@ function standing(record: Payment, books: Books, open: OpenOperation | undefined
   };
 }
 
-/** What an open operation makes of the whole payment, if it makes anything of it before it is done. */
+/** Changes of the whole payment that an open operation causes before it is done, if any. */
 function opensTo(books: Books, open: OpenOperation): 'refund' | 'cancel' | undefined {
   if (open.type === 'REFUND' && leftToRefund(booksAfter(books, open)) === 0n) return 'refund';
   return open.type === 'CANCEL' && books.captured === 0n ? 'cancel' : undefined;
 }
 
-/** Whether a transaction is the payment's own: a purchase, an authorization or a verification that succeeded. */
+/** Returns true for the payment's own transaction: a purchase, an authorization or a verification that succeeded. */
 export function isBase({ type, status }: Transaction): boolean {
   return BASE_TYPES.has(type) && status === Transaction_Status.SUCCEEDED;
 }

@@ -9,11 +9,11 @@ import { orUnavailable } from '#src/store/unavailable.ts';
 import { type FollowUpDeps, followUpNow } from './follow-up.ts';
 import { decodeRecord } from './stored-record.ts';
 
-/** What a payer's return needs. */
+/** Dependencies of a payer's return. */
 export type ReturnDeps = FollowUpDeps & {
   readonly database: Database;
   readonly connections: () => ReadonlyMap<string, ProviderConnection>;
-  /** Whether a look-up of the payment may be made now: a payer who reloads the page asks the provider no more. */
+  /** Returns true if the payment may be looked up now: a payer who reloads the page asks the provider no more. */
   readonly mayLookUp: (paymentId: string) => boolean;
 };
 

@@ -59,7 +59,7 @@ export function attemptFacts(
   };
 }
 
-/** Whether it is paid with a token of one provider's own, which means nothing to another. */
+/** Returns true for a token of one provider's own, which means nothing to another. */
 export function usesProviderToken(method: ChosenMethod): boolean {
   return (
     method.kind === 'wallet' && method.workflow === Payment_Workflow.DIRECT && method.token !== undefined

@@ -2,14 +2,14 @@ import type { Capabilities } from '#src/connectors/capabilities.ts';
 import { formatMoney, type Money } from '#src/money.ts';
 import { type FieldError, type Reason, ServiceError } from '#src/service-error.ts';
 
-/** What was taken, captured and given back of a payment, in minor units of its currency. */
+/** Amounts purchased, captured and given back, in minor units of the payment's currency. */
 export type Books = {
   readonly currency: string;
-  /** What was purchased or authorized. */
+  /** Amount purchased or authorized. */
   readonly amount: bigint;
   /** false: it was purchased, that is, captured at once. */
   readonly isAuthorization: boolean;
-  /** What CAPTUREs took; 0 for a purchase. */
+  /** Sum of the CAPTUREs; 0 for a purchase. */
   readonly captured: bigint;
   readonly refunded: bigint;
   /** Nothing more may be captured: canceled, lapsed, or the last capture was made. */
@@ -19,7 +19,7 @@ export type Books = {
 /** An operation on money that acts on a payment. */
 export type OperationType = 'CAPTURE' | 'CANCEL' | 'REFUND';
 
-/** What an operation will do. */
+/** Plan of an operation. */
 export type PlannedOperation = {
   readonly type: OperationType;
   readonly money: Money;
@@ -32,12 +32,12 @@ export type PlannedOperation = {
 /** A transaction that a refund may act on. */
 export type Refundable = { readonly amount: bigint; readonly refunded: bigint };
 
-/** What is left to capture. */
+/** Returns the amount that is left to capture. */
 export function leftToCapture(books: Books): bigint {
   return books.isAuthorization && !books.isReleased ? books.amount - books.captured : 0n;
 }
 
-/** What is left to give back. */
+/** Returns the amount that is left to give back. */
 export function leftToRefund(books: Books): bigint {
   return (books.isAuthorization ? books.captured : books.amount) - books.refunded;
 }

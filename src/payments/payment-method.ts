@@ -15,7 +15,7 @@ import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.j
 import type { CardOptions as AttemptOptions } from '#src/connectors/attempt.ts';
 import { type FieldError, invalidParameters, ServiceError } from '#src/service-error.ts';
 
-/** How the payer pays, with nothing left to guess: what `detail` may hold, by category and workflow. */
+/** The payment method, with nothing left to guess: `detail` by category and workflow. */
 export type ChosenMethod = {
   readonly type: string;
   readonly workflow: Payment_Workflow.DIRECT | Payment_Workflow.REDIRECT;
@@ -25,7 +25,7 @@ export type ChosenMethod = {
   | { readonly kind: 'wallet'; readonly token: string | undefined; readonly cardType: string | undefined }
 );
 
-/** What a card payment may ask for, beside the card. */
+/** Options that a card payment may set, beside the card. */
 export type CardOptions = AttemptOptions & { readonly vaultOnSuccess: boolean };
 
 /** The types that the catalogue offers, by name. */
@@ -97,7 +97,7 @@ function cardOptions(input: CardInput | undefined): AttemptOptions {
   };
 }
 
-/** Whether results of 3-D Secure made elsewhere are sent. */
+/** Returns true if the request carries results of 3-D Secure made elsewhere. */
 export function hasThreeDSecureResults(sent: ThreeDSecureSetup): boolean {
   const { version, electronicCommerceIndicator, cryptogram, transactionId, directoryServerTransactionId } =
     sent;

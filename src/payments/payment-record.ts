@@ -55,7 +55,7 @@ export type PaymentFacts = {
   readonly method: ChosenMethod;
   /** The stored customer, if any, whose data fills what the request leaves out. */
   readonly storedCustomer: { readonly id: string; readonly payer: CustomerPayer } | undefined;
-  /** What may be told of the card, sent or vaulted. */
+  /** Data of the card that may be shown, sent or vaulted. */
   readonly cardData: CardData | undefined;
   /** A UUID-shaped keyed hash of the wallet's token, for enrollments. */
   readonly walletFingerprint: string;
@@ -221,7 +221,7 @@ function setStates(record: Payment, transaction: Transaction, states: States, at
   record.transactions = toldTransaction(record) ?? transaction;
 }
 
-/** What the request says wins, field by field; a document or an address is one thing, never half of each. */
+/** Merges field by field; the request wins. A document or an address is one thing, never half of each. */
 function recordedPayer(
   sent: CustomerPayer | undefined,
   stored: { readonly id: string; readonly payer: CustomerPayer } | undefined,
@@ -281,7 +281,7 @@ function enrolledCard(cardType: string | undefined, fingerprint: string): CardDa
   });
 }
 
-/** What a transaction says of where it is sent, before the provider said anything. */
+/** Fields that a transaction has from its connection, before the provider said anything. */
 function atConnection({ id, name, providerId }: ConnectionConfig) {
   return {
     providerId,

@@ -11,7 +11,7 @@ import { assertNever, type Outcome } from '#src/connectors/connector.ts';
 import { declineOf } from '#src/connectors/decline.ts';
 import { type Books, leftToRefund } from './payment-books.ts';
 
-/** What an outcome makes of a payment and its transaction. */
+/** The states that an outcome puts a payment and its transaction in. */
 export type States = {
   readonly payment: Payment_Status;
   readonly subStatus: Payment_SubStatus_Value;
@@ -131,7 +131,7 @@ export function statesOf(outcome: Outcome, { type, category, isDeclinedBefore }:
   }
 }
 
-/** What an outcome makes of an operation's transaction; the payment's own states follow from its books. */
+/** The state that an outcome puts an operation's transaction in; the payment's own states follow from its books. */
 export function transactionStates(
   outcome: Outcome,
 ): Pick<States, 'transaction' | 'responseCode' | 'responseMessage'> {
@@ -139,7 +139,7 @@ export function transactionStates(
   return statesOf(outcome, { type: Transaction_Type.PURCHASE, category: CARD, isDeclinedBefore: false });
 }
 
-/** What a payment is told to be. */
+/** The states that a payment is shown in. */
 export type StandingStates = { readonly status: Payment_Status; readonly subStatus: Payment_SubStatus_Value };
 
 /**

@@ -35,7 +35,7 @@ import { WAITING } from './payment-status.ts';
 import { routingFacts } from './routing-facts.ts';
 import { encodeRecord } from './stored-record.ts';
 
-/** What preparing a payment needs. */
+/** Dependencies of preparing a payment. */
 export type PrepareDeps = {
   readonly database: Database;
   readonly vault: CardVault;
@@ -55,7 +55,7 @@ export type LiveCatalogue = {
   readonly bins: BinTable;
   readonly connections: ReadonlyMap<string, ProviderConnection>;
   readonly signals: Signals;
-  /** What came of an attempt, for choices to come. */
+  /** Learns from an attempt's outcome, for choices to come. */
   readonly learn: (connectionId: string, facts: RoutingFacts, outcome: Outcome) => void;
 };
 

@@ -27,11 +27,11 @@ import { attemptFacts } from './payment-attempt.ts';
 import { leaseS } from './prepare-payment.ts';
 import { decodeRecord } from './stored-record.ts';
 
-/** What recovery needs. */
+/** Dependencies of recovery. */
 export type RecoveryDeps = FollowUpDeps & {
   /** The connections by which an outcome can be learned, by id. */
   readonly connections: () => ReadonlyMap<string, ProviderConnection>;
-  /** Whether a connection's provider is being left alone since its circuit is open. */
+  /** Returns true while a connection's provider is left alone, as its circuit is open. */
   readonly isLeftAlone: (connectionId: string) => boolean;
   readonly recovery: RecoveryObserver;
 };
@@ -146,7 +146,7 @@ async function beginDue(
   return { begun, busy: full.flatMap(({ connectionId }) => [...(underWay.get(connectionId) ?? [])]) };
 }
 
-/** What may be taken now: of each connection as many as it has free slots. */
+/** Computes what may be taken now: of each connection as many as it has free slots. */
 function takesOf(deps: RecoveryDeps, askable: readonly AskableConnection[], underWay: UnderWay): Take[] {
   const connections = deps.connections();
   const slots = Math.max(1, Math.min(CONNECTION_SLOTS, Math.floor(ALL_SLOTS / Math.max(1, askable.length))));
@@ -176,7 +176,7 @@ async function recoverOne(
   }
 }
 
-/** Whether the provider has yet to decide, and the record says so already. */
+/** Returns true if the provider has yet to decide, and the record says so already. */
 function isStillPending({ transactions }: Payment, outcome: Outcome): boolean {
   const told = transactions?.providerData;
   return (

@@ -7,7 +7,7 @@ import { type RoutingFacts, RoutingFactsSchema } from '#gen/payments/v1/routing_
 import type { ChosenMethod } from './payment-method.ts';
 
 /**
- * What conditions are evaluated over, of a valid request.
+ * Returns the facts of a valid request that conditions are evaluated over.
  *
  * @param cardData what may be told of the card, sent or vaulted.
  */

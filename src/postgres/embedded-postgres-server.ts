@@ -11,7 +11,7 @@ const START_TIMEOUT_MS = 120_000;
 const STOP_TIMEOUT_MS = 30_000;
 const POLL_MS = 20;
 const ATTEMPTS = 7;
-/** What passes by itself: another process took the port, or sessions of a killed PostgreSQL are still ending. */
+/** Matches failures that pass: another process took the port, or sessions of a killed PostgreSQL are still ending. */
 const PASSING = /Address already in use|pre-existing shared memory block/;
 
 const SETTINGS: Readonly<Record<string, string>> = {
@@ -35,7 +35,7 @@ const SETTINGS: Readonly<Record<string, string>> = {
 };
 const UNSAFE_SETTINGS = { fsync: 'off', full_page_writes: 'off', synchronous_commit: 'off' };
 
-/** What a server is started with. */
+/** Options of a server. */
 export type ServerOptions = {
   /** The program. */
   readonly postgres: string;

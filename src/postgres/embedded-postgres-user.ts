@@ -18,7 +18,7 @@ export function postgresUser(): SystemUser | undefined {
   return lookUp() ?? create();
 }
 
-/** Whether a user can pass through a directory. Tried as that user, so that modes, groups, ACLs and mounts all count. */
+/** Returns true if a user can pass through a directory. Tried as that user: modes, ACLs and mounts count. */
 export function canReach(user: SystemUser, directory: string): boolean {
   return runAs(user, '/bin/sh', ['-c', 'test -x "$1"', 'sh', directory]).status === 0;
 }

@@ -129,7 +129,7 @@ function takeDataDir(dataDir: string, user: SystemUser | undefined): () => void 
   );
 }
 
-/** What a first start left behind that was killed half-way. An initdb of it may still be writing, then it fails. */
+/** Removes what a first start that was killed left behind. Its initdb may still be writing, then it fails. */
 function removeUnfinished(dataDir: string): void {
   for (const name of readdirSync(dataDir)) {
     if (name.startsWith(UNFINISHED))

@@ -19,7 +19,7 @@ export type ApprovalRates = {
   rate(connectionId: string, segment: Segment): { readonly rate: number; readonly samples: number };
 };
 
-/** How many payments back an attempt still counts for 1/e of the last one. */
+/** Age, in payments, at which an attempt still counts for 1/e of the last one. */
 const WINDOW = 200;
 const DECAY = 1 - 1 / WINDOW;
 /** Approvals that every connection is credited with. */
@@ -65,7 +65,7 @@ function keyOf(connectionId: string, { cardBrand, issuerCountry }: Segment): str
   return `${cardBrand}/${issuerCountry}/${connectionId}`;
 }
 
-/** Whether the provider did its part; undefined when another one could not have done better, or nothing was tried. */
+/** Returns true if the provider did its part; undefined when no other could have done better, or nothing was tried. */
 function approvalOf(outcome: Outcome): boolean | undefined {
   switch (outcome.kind) {
     case 'approved':

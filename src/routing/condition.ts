@@ -7,7 +7,7 @@ import { asList, messageOf, parseExpression } from './condition-language.ts';
 
 /** A condition of a route, compiled. */
 export type Condition = {
-  /** Whether a payment's facts satisfy it, or why that cannot be told. */
+  /** Evaluates a payment's facts: whether they satisfy it, or why that cannot be told. */
   evaluate(values: FactValues): boolean | Error;
   /**
    * Undefined when it holds; else the first operand of its outermost && that does not, with the facts that the operand

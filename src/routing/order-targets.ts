@@ -8,7 +8,7 @@ export type TargetPlan = {
   readonly choice: Choice;
 };
 
-/** What is known of connections at the moment. */
+/** Current knowledge of connections. */
 export type Signals = {
   /** false while a connection's circuit is open: what is sent to it would come back at once. */
   isAvailable(connectionId: string): boolean;
@@ -19,14 +19,14 @@ export type Signals = {
 /** The targets of one payment, the first choice first. */
 export type OrderedTargets = {
   readonly targets: readonly ConnectionConfig[];
-  /** Whether weights or health made the order. */
+  /** True if weights or health made the order. */
   readonly smart: boolean;
 };
 
 /** The share of payments that SUCCESS_RATE sends by lot, so that a target which was bad is noticed when it is good again. */
 export const EXPLORED_SHARE = 0.05;
 
-/** What a payment's lots are drawn from: the same whenever it is tried under its key. */
+/** Seed of a payment's draws: the same whenever it is tried under its key. */
 export function lotSeed(accountId: string, idempotencyKey: string): string {
   return `${accountId}\n${idempotencyKey}`;
 }

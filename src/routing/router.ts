@@ -22,9 +22,9 @@ export type ChosenRoute = {
   readonly maxAttempts: number;
   /** Goes on after a soft decline, too. */
   readonly softDeclines: boolean;
-  /** Whether weights or health made the choice. */
+  /** True if weights or health made the choice. */
   readonly smart: boolean;
-  /** Whether a circuit breaker guards the targets. */
+  /** True if a circuit breaker guards the targets. */
   readonly monitored: boolean;
 };
 
@@ -37,7 +37,7 @@ export type ReadyRoute = {
   readonly planOf: (accountId: string, isPinned: boolean) => RoutePlan;
 };
 
-/** What a route does with the payments that it takes. */
+/** A route's plan for the payments that it takes. */
 export type RoutePlan = TargetPlan & Pick<ChosenRoute, 'maxAttempts' | 'softDeclines' | 'monitored'>;
 
 /** The routes in order, and the choice among them. */
@@ -54,7 +54,7 @@ export type Router = {
   choose(facts: RoutingFacts, seed: string, options?: ChoiceOptions): ChosenRoute | undefined;
 };
 
-/** What narrows the choice among a route's targets. */
+/** Limits on the choice among a route's targets. */
 export type ChoiceOptions = {
   readonly isPinned?: boolean;
   readonly canTake?: (connection: ConnectionConfig) => boolean;

@@ -10,7 +10,7 @@ import { decideOperation, type OperationKind, readOperation } from './operations
 import type { JsonRecord } from './request-body.ts';
 import { decideWalletEnrollment, decideWalletOrder } from './wallets.ts';
 
-/** What the API is made of. */
+/** Dependencies of the API. */
 export type ApiDeps = {
   readonly ledger: Ledger;
   readonly books: Books;

@@ -1,7 +1,7 @@
 import { ApiError } from './api-error.ts';
 import type { NotificationOrder } from './ledger.ts';
 
-/** What the simulated provider does with a call, beside approving it. */
+/** Behaviours of the simulated provider, beside approving a call. */
 export type Behaviour =
   | { readonly kind: 'approve' }
   /** Declined with an ISO 8583 response code. */
@@ -42,12 +42,12 @@ export type BehaviourAfter =
   /** It comes twice on the same connection. */
   | 'duplicate_approval';
 
-/** What a call's description asks for. */
+/** Requests of a call's description. */
 export type Order = {
   /** undefined when it asks only for what goes along with any behaviour. */
   readonly behaviour?: Behaviour;
   readonly notify?: NotificationOrder;
-  /** What the payer does not settle, or nobody captures, expires after this time. */
+  /** Time after which a payment expires that the payer does not settle, or that nobody captures. */
   readonly expireAfterMs?: number;
   /** A payment that waits for its payer cannot be closed. */
   readonly staysOpen?: boolean;
@@ -70,8 +70,8 @@ const ITEM = /^(?<name>[a-z_]+)(?::(?<argument>.*))?$/;
 const MAX_DELAY_MS = 60_000;
 
 /**
- * What a call's `description` asks for: `sandbox:`, then at most one behaviour and any of `notify_…`, `expire_after` and
- * `stay_open`, separated by commas, as in `sandbox:error_after,notify_twice`. A behaviour goes before what the card number
+ * Reads the requests of a call's `description`: `sandbox:`, then at most one behaviour and any of `notify_…`,
+ * `expire_after` and `stay_open`, separated by commas, as in `sandbox:error_after,notify_twice`. A behaviour goes before what the card number
  * asks for. README.md beside this file lists the names and what they do.
  *
  * @throws ApiError 400 when it begins with `sandbox:` and asks for what does not exist.
@@ -88,7 +88,7 @@ export function readOrder(description: string | undefined): Order {
   return order;
 }
 
-/** Whether a behaviour keeps the call from being recorded. */
+/** Returns true if a behaviour keeps the call from being recorded. */
 export function isBefore(behaviour: Behaviour): boolean {
   return BEFORE.has(behaviour.kind);
 }

@@ -10,7 +10,7 @@ import type { Timers } from './timers.ts';
 export type Recorded = { readonly entry: LedgerEntry; readonly isNew: boolean };
 
 /**
- * What the provider does, on its ledger: everything that is written is told to whoever is to be notified, and what
+ * The provider's actions on its ledger: everything that is written is told to whoever is to be notified, and what
  * becomes of an entry by itself has become of it by the time it is read.
  */
 export type Books = {
@@ -23,7 +23,7 @@ export type Books = {
    * @throws ApiError 404 when there is no such payment, 409 when the idempotency key was used for something else.
    */
   operate(name: string, decide: (payment: LedgerEntry) => Operation): Promise<Recorded>;
-  /** What the payer does at a page. @returns undefined when there is no such payment. */
+  /** Applies the payer's action at a page. @returns undefined when there is no such payment. */
   act(paymentId: string, action: PayerAction): Promise<LedgerEntry | undefined>;
   /**
    * Takes an idempotency key under which nothing was done, so that nothing will be; and closes a payment that waits for
@@ -62,7 +62,7 @@ export function keepBooks(ledger: Ledger, notifications: Notifications, timers: 
     return written?.[0] ?? found;
   }
 
-  /** What becomes of an entry by itself, if it is time. */
+  /** Applies the change that an entry makes by itself, if it is time. */
   async function settle(entry: LedgerEntry): Promise<LedgerEntry> {
     if (dueStatusOf(entry) === undefined) return entry;
     if (entry.parentId === undefined) {
@@ -144,7 +144,7 @@ export function keepBooks(ledger: Ledger, notifications: Notifications, timers: 
 
 const EARLY_MS = 5;
 
-/** What an entry should have become by now; undefined when it is as it should be. */
+/** Returns the change that an entry should have made by now; undefined when it is as it should be. */
 function dueStatusOf({ due }: LedgerEntry): string | undefined {
   return due && due.atMs <= Date.now() ? due.status : undefined;
 }

@@ -16,11 +16,11 @@ import {
   text,
 } from './request-body.ts';
 
-/** How many captures a charge takes when it was not created with fewer. */
+/** Number of captures that a charge takes when it was not created with fewer. */
 export const MAX_CAPTURES = 10;
-/** How long an authorization can be captured. */
+/** Time for which an authorization can be captured. */
 export const AUTHORIZATION_VALID_MS = 7 * 24 * 60 * 60_000;
-/** How long a payer has for a challenge. */
+/** Time that a payer has for a challenge. */
 const CHALLENGE_VALID_MS = 15 * 60_000;
 const CURRENCY = /^[A-Z]{3}$/;
 const APPROVED = '00';
@@ -29,7 +29,7 @@ const MAX_INSTALLMENTS = 99;
 const RETRIEVAL_REFERENCE_NUMBER_RANGE = 10 ** 12;
 const AUTHORIZATION_CODE_RANGE = 36 ** 6;
 
-/** What the provider says of an ISO 8583 response code (field 39). */
+/** The provider's texts for ISO 8583 response codes (field 39). */
 const RESPONSE_MESSAGES: Readonly<Record<string, string>> = {
   '00': 'Approved',
   '05': 'Do not honor',
@@ -127,7 +127,7 @@ export function decideVerification(body: JsonRecord, call: Call): Decided {
   return { entry, behaviour };
 }
 
-/** What a charge's answer tells of the issuer's decision. */
+/** Returns the fields of a charge's answer that tell the issuer's decision. */
 export function issuerFields({
   status,
   responseCode,
@@ -182,7 +182,7 @@ function readCard(card: JsonRecord): { number: string } {
   return { number: text(card, 'card.number', /^\d{8,19}$/) };
 }
 
-/** What the provider makes of order and airline data: it shows that they came. */
+/** Summarizes order and airline data, which shows that they came. */
 function countSold(body: JsonRecord): { order_item_count: number; airline_leg_count: number } {
   const order = optionalObject(body, 'order');
   const airline = optionalObject(body, 'airline');

@@ -9,7 +9,7 @@ export type Call = {
   readonly account: string;
 };
 
-/** What an entry is made of. `fields` are those of its own kind, shown in every answer. */
+/** Parts of a new entry. `fields` are those of its own kind, shown in every answer. */
 export type NewEntry = {
   readonly kind: EntryKind;
   readonly call: Call;
@@ -87,7 +87,7 @@ export function newEntry(made: NewEntry): LedgerEntry {
   };
 }
 
-/** What changes of an entry. `fields` go over those that it was answered with. */
+/** Changes of an entry. `fields` go over those that it was answered with. */
 export type EntryChange = {
   readonly status?: string;
   readonly responseCode?: string;
@@ -142,7 +142,7 @@ export function closedEntry(idempotencyKey: string): LedgerEntry {
   };
 }
 
-/** Whether two entries are the same request, made twice. */
+/** Returns true if two entries are the same request, made twice. */
 export function isSameRequest(first: LedgerEntry, second: LedgerEntry): boolean {
   if (first.kind !== second.kind || first.parentId !== second.parentId) return false;
   // Cancelling and completing are asked for without an amount.
@@ -150,7 +150,7 @@ export function isSameRequest(first: LedgerEntry, second: LedgerEntry): boolean 
   return first.amount === second.amount && first.currency === second.currency;
 }
 
-/** Whether a kind is a payment, on which operations can be made. */
+/** Returns true if a kind is a payment, on which operations can be made. */
 export function isPayment(kind: EntryKind): boolean {
   return kind === 'charge' || kind === 'wallet_order' || kind === 'wallet_enrollment';
 }

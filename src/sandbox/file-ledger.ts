@@ -39,7 +39,7 @@ export function fileLedger(path: string): Ledger {
     await directory.close();
   }
 
-  /** What waits when the save before it has ended goes to the disk together. */
+  /** Saves entries. Those that wait for the save before them go to the disk together. */
   function save(entries: readonly LedgerEntry[]): Promise<void> {
     waiting.push(`${JSON.stringify(entries)}\n`);
     nextSave ??= lastSave.then(async () => {

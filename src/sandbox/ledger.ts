@@ -11,7 +11,7 @@ export type EntryKind =
   /** Nothing was done under the idempotency key, and nothing ever will be. */
   | 'closed';
 
-/** What the simulated provider did under an idempotency key. It holds no card number and no security code. */
+/** An entry: the provider's action under an idempotency key. It holds no card number and no security code. */
 export type LedgerEntry = {
   /** The provider's own identifier: two letters for the kind, an underscore and a UUID. */
   readonly id: string;
@@ -36,29 +36,29 @@ export type LedgerEntry = {
   /** JSON of the object as it is now; undefined while it is as first answered. */
   readonly latest: string | undefined;
   readonly sums: Sums;
-  /** What it becomes by itself, unless something else happens before. */
+  /** The change that it makes by itself, unless something else happens before. */
   readonly due: { readonly status: string; readonly atMs: number } | undefined;
   readonly details: EntryDetails;
 };
 
 /**
- * What happened to a payment's money, in integer minor units. An operation that is pending counts as done, and is taken
+ * Sums of a payment's money, in integer minor units. An operation that is pending counts as done, and is taken
  * back should it fail. Always `captured + canceled ≤ amount` and `refunded ≤ captured`.
  */
 export type Sums = {
   readonly captured: number;
   readonly canceled: number;
   readonly refunded: number;
-  /** How many captures there were. */
+  /** Number of captures. */
   readonly captures: number;
 };
 
 /** The sums of what has not been touched yet. */
 export const NO_SUMS: Sums = { captured: 0, canceled: 0, refunded: 0, captures: 0 };
 
-/** What else the provider remembers of a payment. All of it is optional. */
+/** Other details of a payment that the provider remembers. All of them are optional. */
 export type EntryDetails = {
-  /** What the payer is shown. */
+  /** Texts that the payer is shown. */
   readonly page?: OrderDetails;
   /** Where the payer is sent back to. */
   readonly returnUrl?: string;
@@ -67,7 +67,7 @@ export type EntryDetails = {
   readonly maxCaptures?: number;
   /** A charge that is not approved yet is captured when it is. */
   readonly captureOnApproval?: boolean;
-  /** What comes of the challenge, should the payer confirm. */
+  /** Result of the challenge, should the payer confirm. */
   readonly challenge?: 'passed' | 'failed' | 'abandoned';
   /** The payer approves, and the merchant's side has to complete. */
   readonly needsCompletion?: boolean;
@@ -75,7 +75,7 @@ export type EntryDetails = {
   readonly staysOpen?: boolean;
 };
 
-/** How notifications about an entry are to be sent, when that was ordered. */
+/** Way in which notifications about an entry are sent, when that was ordered. */
 export type NotificationOrder = {
   readonly lateMs?: number;
   readonly isTwice?: boolean;
@@ -88,7 +88,7 @@ export type NotificationOrder = {
   readonly isNever?: boolean;
 };
 
-/** What the provider's pages show the payer. Amounts are integer minor units of `currency` (ISO 4217). */
+/** Payment as the provider's pages show it. Amounts are integer minor units of `currency` (ISO 4217). */
 export type OrderDetails = {
   readonly reference: string;
   readonly description: string;
@@ -124,5 +124,5 @@ export type Ledger = {
   close(): Promise<void>;
 };
 
-/** How many entries are read back at once. */
+/** Number of entries that are read back at once. */
 export const LEDGER_PAGE = 1_000;

@@ -79,7 +79,7 @@ const BEHAVIOURS = new Map(MAGIC_CARDS.map((card) => [card.number, card.behaviou
 const APPROVE: Behaviour = { kind: 'approve' };
 const NO_SUCH_CARD: Behaviour = { kind: 'decline', responseCode: '14' };
 
-/** What becomes of a card number; one that fails Luhn's check (ISO/IEC 7812-1) is declined with 14. */
+/** Returns the fate of a card number; one that fails Luhn's check (ISO/IEC 7812-1) is declined with 14. */
 export function behaviourOf(number: string): Behaviour {
   return BEHAVIOURS.get(number) ?? (passesLuhn(number) ? APPROVE : NO_SUCH_CARD);
 }

@@ -15,7 +15,7 @@ export type Notifications = {
   close(): Promise<void>;
 };
 
-/** What notifications are sent with. */
+/** Dependencies of sending notifications. */
 export type NotificationOptions = {
   /** Where they go when a payment names no address of its own; undefined: nowhere. */
   readonly url: string | undefined;

@@ -7,7 +7,7 @@ import type { EntryDetails, LedgerEntry, Sums } from './ledger.ts';
 import { movedTo } from './payment-states.ts';
 import { integer, type JsonRecord, optionalBoolean, optionalText, text } from './request-body.ts';
 
-/** What can be done with a payment that was made. */
+/** An operation on a payment that was made. */
 export type OperationKind = 'capture' | 'cancellation' | 'refund' | 'completion';
 
 /** An operation as it was asked for. */
@@ -120,7 +120,7 @@ export function settleOperation(
   return [failed, changedEntry(payment, { sums: sumsBefore(payment, operation) })];
 }
 
-/** What holds of a payment's notifications holds of those about its operations, unless they say otherwise. */
+/** Gives a payment's notification settings to its operations, unless they say otherwise. */
 function inheritedDetails({ details: { notificationUrl, notify } }: LedgerEntry): EntryDetails {
   return { ...(notificationUrl !== undefined && { notificationUrl }), ...(notify && { notify }) };
 }
@@ -165,7 +165,7 @@ function refusalOf(payment: LedgerEntry, request: OperationRequest): FailureCode
   }
 }
 
-/** What of a payment is neither captured nor given up. */
+/** Returns the part of a payment that is neither captured nor given up. */
 function leftOf({ amount, sums }: LedgerEntry): number {
   return amount - sums.captured - sums.canceled;
 }
@@ -203,7 +203,7 @@ function sumsBefore({ sums }: LedgerEntry, { kind, amount }: LedgerEntry): Parti
   }
 }
 
-/** What a payment becomes once an operation that its sums hold already is done. */
+/** Returns the state of a payment once an operation that its sums hold already is done. */
 function withOperationDone(payment: LedgerEntry, { kind }: LedgerEntry): LedgerEntry {
   if (kind === 'cancellation') return movedTo(payment, 'canceled');
   if (kind === 'completion') return movedTo(payment, 'paid');

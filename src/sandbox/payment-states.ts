@@ -3,7 +3,7 @@ import { changedEntry } from './entries.ts';
 import type { LedgerEntry } from './ledger.ts';
 import { ORDER_VALID_MS } from './wallets.ts';
 
-/** What the payer does at a page of the provider. */
+/** Actions of the payer at a page of the provider. */
 export type PayerAction = 'pay' | 'decline' | 'leave';
 
 const WAITING_FOR_PAYER: ReadonlySet<string> = new Set(['created', 'challenge_required', 'payer_approved']);

@@ -11,7 +11,7 @@ import { postgresLedger } from './postgres-ledger.ts';
 import { parseBody } from './request-body.ts';
 import { createTimers } from './timers.ts';
 
-/** What the simulated provider is started with. */
+/** Options of the simulated provider. */
 export type SandboxProviderOptions = {
   /**
    * Where payers reach the application, its prefix included and without a slash at the end. A function, since an
@@ -33,7 +33,7 @@ const BODY_LIMIT_BYTES = 256 * 1024;
 
 /**
  * The simulated payment provider, a Fastify plugin: registered under a prefix by the service, or alone by main.ts.
- * What it did is on disk before it answers, and a repeat of an idempotency key gets the first answer. README.md beside
+ * Its ledger is on disk before it answers, and a repeat of an idempotency key gets the first answer. README.md beside
  * this file describes its API.
  */
 export async function sandboxProvider(app: FastifyInstance, options: SandboxProviderOptions): Promise<void> {

@@ -6,7 +6,7 @@ export type Timers = {
   close(): Promise<void>;
 };
 
-/** What is further away is left to whoever looks then. */
+/** Longest time ahead for a timer; what is further away is left to whoever looks then. */
 const MAX_DELAY_MS = 24 * 60 * 60_000;
 const MAX_JOBS = 20_000;
 /** Jobs that wait for longer leave room for the others. */

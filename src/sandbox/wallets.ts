@@ -6,7 +6,7 @@ import { readCommonDetails, readExpiry, readPage } from './entry-details.ts';
 import type { LedgerEntry } from './ledger.ts';
 import { integer, type JsonRecord, optionalText, text } from './request-body.ts';
 
-/** How long a payer has for a wallet order. */
+/** Time that a payer has for a wallet order. */
 export const ORDER_VALID_MS = 3 * 60 * 60_000;
 
 const WALLET = /^[A-Z][A-Z0-9_]{0,254}$/;

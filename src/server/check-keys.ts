@@ -8,7 +8,7 @@ export class InstallationKeysError extends Error {
   override readonly name = 'InstallationKeysError';
 }
 
-/** How long counting the cards of a missing key may take: it reads the whole table. */
+/** Time limit for counting the cards of a missing key, which reads the whole table. */
 const COUNT_TIMEOUT_MS = 600_000;
 
 /**

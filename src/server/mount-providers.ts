@@ -6,7 +6,7 @@ import { callbackAddress, type ReturnDeps, returnPayer } from '#src/payments/pay
 import { ServiceError } from '#src/service-error.ts';
 import { PAGE_HEADERS, type Page, renderPage } from '#src/web/page.ts';
 
-/** What providers and payers come back to is mounted with. */
+/** Dependencies of the routes that providers and payers come back to. */
 export type ProviderRoutes = {
   readonly receive: ReceiveDeps;
   readonly payer: Omit<ReturnDeps, 'mayLookUp'>;
@@ -97,7 +97,7 @@ function createLookUpLimit(): (paymentId: string) => boolean {
   };
 }
 
-/** What a payer is told whose merchant has no page for it. */
+/** Page for a payer whose merchant has none. */
 function outcomePage(payment: Payment): Page {
   const { currency = '', value } = payment.amount ?? {};
   const shared = { amount: `${value?.value ?? ''} ${currency}`, small: `Payment ${payment.id}` };

@@ -7,7 +7,7 @@ import { sandboxProvider } from '#src/sandbox/sandbox-provider.ts';
 export type Sandbox = {
   /** @returns the provider's address for connectors. */
   listen(): Promise<string>;
-  /** What its connections find in the environment when nobody set it. */
+  /** Environment variables of its connections, for those that nobody set. */
   readonly environment: Readonly<Record<string, string>>;
   close(): Promise<void>;
 };

@@ -11,7 +11,7 @@ import { jsonEncoder } from '#src/wire/wire-json-encode.ts';
 /** Dependencies of everything that callers can do with payments. */
 export type ApiDeps = PaymentDeps & OperationDeps & ListDeps;
 
-/** What differs from one wiring to another; the rest follows from it. */
+/** Dependencies that the caller provides; the rest follows from the configuration. */
 type Given = Pick<
   ApiDeps,
   | 'database'

@@ -12,7 +12,7 @@ import type { CardVault } from '#src/vault/card-vault.ts';
 
 const ACCOUNT_ONE = '11111111-1111-4111-8111-111111111111';
 
-/** What a newcomer needs for a first request. These keys are for everybody to know. */
+/** Account and keys for a newcomer's first request. The keys are public. */
 export const SANDBOX_ACCOUNT = { id: ACCOUNT_ONE, keys: 'pk_sandbox_one and sk_sandbox_one' };
 
 const ACCOUNT_TWO = '22222222-2222-4222-8222-222222222222';

@@ -7,7 +7,7 @@ import { CURRENCIES } from '#src/money.ts';
 import { CARD_BRANDS } from '#src/payments/card.ts';
 import { COUNTRIES } from '#src/payments/check-request.ts';
 
-/** What is wrong in a scenario; `field` is its path: `connections[0].rates.approval_percent`. */
+/** A fault in a scenario; `field` is its path: `connections[0].rates.approval_percent`. */
 export type DayFault = { readonly field: string; readonly message: string };
 
 /** Checks what the rules in simulation.proto cannot say. */

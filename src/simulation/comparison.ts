@@ -1,7 +1,7 @@
 import type { Strategy } from './strategies.ts';
 import type { Summary } from './summary.ts';
 
-/** How a strategy fared. */
+/** Results of a strategy. */
 export type Compared = { readonly strategy: Strategy; readonly summary: Summary };
 
 /** A strategy as it is shown. */

@@ -52,7 +52,7 @@ export function hourSvg(day: SimulatedDay, compared: readonly Compared[]): strin
   ].join('\n');
 }
 
-/** What is shown is ours: no name of the scenario's comes in, so there is nothing to escape. */
+/** Returns a text element. Nothing is escaped: the texts are ours, and no name of the scenario's comes in. */
 function text(x: number, y: number, shown: string, anchor: 'start' | 'middle' | 'end'): string {
   return `<text x="${round(x)}" y="${round(y)}" text-anchor="${anchor}">${shown}</text>`;
 }

@@ -16,15 +16,15 @@ import { simulatedConnector } from './simulated-connector.ts';
 import { DAY_STARTS_MS, HOUR_MS, type SyntheticPayment } from './synthetic-payments.ts';
 import { inVirtualTime, type VirtualTime } from './virtual-time.ts';
 
-/** What became of a day's payments. */
+/** Results of a day's payments. */
 export type DayResult = {
-  /** What is known of each payment at the end of its request, in the order in which they ended. */
+  /** End of each payment's request, in the order in which they ended. */
   readonly ends: readonly PaymentEnd[];
-  /** How often a circuit opened that was closed. */
+  /** Number of times that a circuit opened that was closed. */
   readonly openings: number;
 };
 
-/** What became of a payment. */
+/** The end of a payment's request. */
 export type PaymentEnd = {
   readonly payment: SyntheticPayment;
   /** The hour of the day in which it came, 0 to 23. */
@@ -33,7 +33,7 @@ export type PaymentEnd = {
   readonly attempts: readonly { readonly connectionId: string; readonly outcome: Outcome['kind'] }[];
   /** For how long the payer waited. */
   readonly waitedMs: number;
-  /** What the providers take, in the payment's currency. */
+  /** The providers' fees, in the payment's currency. */
   readonly cost: number;
 };
 
@@ -100,7 +100,7 @@ function checkTargets(
   );
 }
 
-/** What makeAttempts does, less what it writes down. */
+/** Makes attempts as makeAttempts does, without writing them down. */
 async function pay(
   catalogue: OpenedCatalogue,
   payment: SyntheticPayment,

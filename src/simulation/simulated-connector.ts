@@ -69,8 +69,8 @@ function connect(behaviour: SimulatedConnection, { seed, payments, time }: Part)
 const ANY_CARD = { cardBrand: '', issuerCountry: '' };
 
 /**
- * What becomes of a payment at a connection: one lot for whether it is reached and one for whether it is approved, both
- * the payment's there, whoever sends it and when.
+ * Decides a payment's outcome at a connection: one lot for whether it is reached and one for whether it is approved,
+ * both the payment's there, whoever sends it and when.
  */
 export function outcomeOf(payment: SyntheticPayment, connectionId: string, rates: SimulatedRates): Outcome {
   const [reach = 0, ownLuck = 0] = drawLots(`${payment.id}/${connectionId}`);

@@ -13,9 +13,9 @@ import { SIMULATED } from './simulated-connector.ts';
 
 /** A way of routing that is compared with others. */
 export type Strategy = {
-  /** What makes the first choice, as it is shown. */
+  /** Name of what makes the first choice. */
   readonly choice: string;
-  /** Whether soft declines go on to the next target; undefined leaves that to the catalogue's routes. */
+  /** True if soft declines go on to the next target; undefined leaves that to the catalogue's routes. */
   readonly failover: boolean | undefined;
   /** Its connections are simulated ones. */
   readonly catalogue: Catalogue;

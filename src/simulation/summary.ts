@@ -13,7 +13,7 @@ export type Summary = {
   readonly attemptsPerPayment: number;
   readonly meanWaitS: number;
   readonly p99WaitS: number;
-  /** What the providers take, in percent of what they approved; undefined when nothing was approved. */
+  /** The providers' fees, in percent of what they approved; undefined when nothing was approved. */
   readonly costPercent: number | undefined;
   readonly openings: number;
   /** Approved percent of the payments of each hour; undefined for an hour without any. */
@@ -41,8 +41,8 @@ export function summaryOf({ ends, openings }: DayResult): Summary {
 }
 
 /**
- * What is known of a payment at the end of its request, as its status tells (a payment that one provider declined and that
- * could not be sent to another is declined); undefined when no route took it.
+ * Returns the known outcome of a payment at the end of its request, as its status tells (a payment that one
+ * provider declined and that could not be sent to another is declined); undefined when no route took it.
  */
 export function outcomeOf({ attempts }: PaymentEnd): Outcome['kind'] | undefined {
   const last = attempts.at(-1)?.outcome;

@@ -14,7 +14,7 @@ export type SyntheticPayment = {
   readonly money: Money;
   readonly cards: SimulatedCards;
   readonly facts: RoutingFacts;
-  /** What every provider that decides alike draws; undefined when each draws for itself. */
+  /** Draw shared by every provider that decides alike; undefined when each draws for itself. */
   readonly sharedLuck: number | undefined;
   /** Below the share of hard ones, its decline is hard, whoever declines it. */
   readonly hardness: number;

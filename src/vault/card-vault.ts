@@ -72,7 +72,7 @@ export function cardVault(keys: VaultKeys): CardVault {
   };
 }
 
-/** What every number sealed under a key begins with, whichever its token: the header's first fields. */
+/** Start of every number sealed under a key, whichever its token: the header's first fields. */
 export function sealedPrefix(keyId: string): string {
   const header = JSON.stringify({ alg: ALGORITHM, enc: ENCRYPTION, kid: keyId, sub: '' });
   // Without what base64 spells together with the token: whole groups of three bytes.

@@ -50,9 +50,9 @@ function createStored(file: string): StoredKeys {
 export type HashKeys = {
   readonly requestHashKey: Uint8Array;
   readonly fingerprintKey: Uint8Array;
-  /** What page tokens are authenticated with. */
+  /** Key that authenticates page tokens. */
   readonly pageTokenKey: Uint8Array;
-  /** What credentials are digested with that name a connection's account. */
+  /** Key that digests the credentials that name a connection's account. */
   readonly identityKey: Uint8Array;
   /** The API key of the mounted sandbox provider, where the environment gives none: the same after every start. */
   readonly sandboxApiKey: string;
@@ -74,7 +74,7 @@ const HASH_KEY_NAME = 'hash key';
 const VAULT_KEY_NAME = 'vault key ';
 
 /**
- * What an installation's keys are recognized by: a value derived from each, from which the key cannot be computed (HKDF).
+ * Derives the values that an installation's keys are recognized by; no key can be computed from its value (HKDF).
  *
  * @returns the check values, by name.
  */

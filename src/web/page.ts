@@ -21,7 +21,7 @@ export const PAGE_HEADERS: Readonly<Record<string, string>> = {
   'cache-control': 'no-store',
 };
 
-/** What a page tells. Texts are escaped. */
+/** Content of a page. Texts are escaped. */
 export type Page = {
   readonly title: string;
   /** Such as "100.00 USD"; '' for none. */

@@ -14,7 +14,7 @@ import { retryPauseS } from './retry-schedule.ts';
 import { openSigner, type SecretVault, type Sign } from './signing-secret.ts';
 import { createWebhookClient, type PostResult, type WebhookClient } from './webhook-client.ts';
 
-/** What delivering needs. */
+/** Dependencies of delivering. */
 export type DeliverDeps = {
   readonly database: Database;
   readonly vault: SecretVault;
@@ -22,16 +22,16 @@ export type DeliverDeps = {
   readonly settings: DeliverySettings;
 };
 
-/** How deliveries are made. */
+/** Settings of deliveries. */
 export type DeliverySettings = {
   readonly allowPrivate: boolean;
-  /** How long a receiver has for the first byte of its answer. */
+  /** Time limit for the first byte of a receiver's answer. */
   readonly timeoutMs: number;
-  /** How long a delivery is left to the replica that took it: the time-out, and the time for what is done around it. */
+  /** Lease of a delivery: the time-out, and the time for the work around it. */
   readonly leaseS: number;
-  /** How many deliveries of one webhook a replica has under way at once. */
+  /** Number of deliveries of one webhook that a replica has under way at once. */
   readonly perWebhook: number;
-  /** How long a webhook is drained before others get its turn. */
+  /** Time for which a webhook is drained before others get their turn. */
   readonly sliceMs: number;
   /** The pauses after failed attempts; by default RETRY_SCHEDULE_S. */
   readonly retryScheduleS?: readonly number[];

@@ -13,7 +13,7 @@ import { orUnavailable } from '#src/store/unavailable.ts';
 import { type ManageDeps, requireActive, requireWebhook } from './manage-webhooks.ts';
 
 const PAGE_SIZE = 50;
-/** How many deliveries one call makes due; a statement has to end in time. */
+/** Greatest number of deliveries that one call makes due; a statement has to end in time. */
 const MAX_REDELIVERED = 10_000;
 
 /** A page of deliveries. */

@@ -18,7 +18,7 @@ import { isPublicAddress } from './address-guard.ts';
 import { EVENT_TYPES } from './events.ts';
 import { newSigningSecret, type SecretVault } from './signing-secret.ts';
 
-/** What managing webhooks needs. */
+/** Dependencies of managing webhooks. */
 export type ManageDeps = {
   readonly database: Database;
   readonly vault: SecretVault;
@@ -31,7 +31,7 @@ export type ManageDeps = {
 /** A webhook with the secret that is shown this once. */
 export type WebhookWithSecret = { readonly webhook: StoredWebhook; readonly secret: string };
 
-/** How many webhooks an account may have. */
+/** Greatest number of webhooks of an account. */
 export const MAX_WEBHOOKS = 16;
 
 /**

@@ -5,17 +5,17 @@ import { type DeliverDeps, type DeliverySettings, drainWebhook } from './deliver
 import { repeat } from './repeat.ts';
 import { startWakeUps } from './wake-ups.ts';
 
-/** What the webhooks of this replica run with. */
+/** Settings of the webhooks of this replica. */
 export type WebhookSettings = DeliverySettings & {
-  /** How many webhooks are drained at once. */
+  /** Number of webhooks that are drained at once. */
   readonly concurrency: number;
-  /** How many of those may be webhooks that fail, so that the others never wait for them. */
+  /** Greatest number of those that may be failing webhooks, so that the others never wait for them. */
   readonly failingConcurrency: number;
-  /** How often the outbox and the queue are looked at when this replica has written nothing to them. */
+  /** Pause between two looks at the outbox and the queue when this replica has written nothing to them. */
   readonly relayIntervalMs: number;
-  /** How often overdue deliveries are searched for, and how late they are by then. */
+  /** Pause between two searches for overdue deliveries, and how late they are by then. */
   readonly overdueIntervalMs: number;
-  /** How long events and deliveries are kept. */
+  /** Time for which events and deliveries are kept. */
   readonly keepDays: number;
 };
 
@@ -42,7 +42,7 @@ export type Webhooks = {
   stop(): Promise<void>;
 };
 
-/** What the webhooks of a replica need. */
+/** Dependencies of the webhooks of a replica. */
 export type WebhookDeps = Omit<DeliverDeps, 'settings'> & {
   readonly settings: WebhookSettings;
 };

@@ -13,12 +13,12 @@ export type WakeUps = {
   stop(): Promise<void>;
 };
 
-/** What it takes to drain webhooks. */
+/** Dependencies of draining webhooks. */
 export type WakeUpOptions = {
   readonly database: Database;
-  /** How many webhooks a replica drains at once. */
+  /** Number of webhooks that a replica drains at once. */
   readonly concurrency: number;
-  /** How often the queue is looked at when this replica has added nothing to it. */
+  /** Pause between two looks at the queue when this replica has added nothing to it. */
   readonly intervalMs: number;
   readonly drain: (webhook: WebhookName) => Promise<void>;
   readonly onError: (error: unknown) => void;

@@ -3,7 +3,7 @@ import { isIP, type LookupFunction } from 'node:net';
 import { buildConnector, type Dispatcher, Pool } from 'undici';
 import { isPublicAddress } from './address-guard.ts';
 
-/** What came of one POST: the receiver's status, or why there is none. */
+/** Result of one POST: the receiver's status, or why there is none. */
 export type PostResult =
   | { readonly status: number }
   | { readonly status: undefined; readonly error: PostError };
@@ -22,7 +22,7 @@ export type WebhookClient = {
   close(): Promise<void>;
 };
 
-/** What a receiver is allowed to be, and to take. */
+/** Limits on a receiver: its addresses, and the time that it may take. */
 export type WebhookClientOptions = {
   /** Takes private, loopback and link-local addresses too. */
   readonly allowPrivate: boolean;
@@ -33,9 +33,9 @@ export type WebhookClientOptions = {
   readonly lookup?: LookupFunction;
 };
 
-/** What is read of an answer at most; its status is all that counts. */
+/** Most bytes that are read of an answer; its status is all that counts. */
 const MAX_RESPONSE_BYTES = 4 * 1024;
-/** How long an answer's body may take: reading it to its end keeps the connection. */
+/** Time limit for an answer's body: reading it to its end keeps the connection. */
 const BODY_TIMEOUT_MS = 1_000;
 const MAX_HEADER_BYTES = 16 * 1024;
 
