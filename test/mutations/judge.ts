@@ -1,0 +1,131 @@
+import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type Mutant, mutated } from './mutant.ts';
+import { digestOf, type Result, type Results } from './results.ts';
+import type { Scratch } from './scratch.ts';
+import type { TestsOf } from './tests-of.ts';
+
+/** What a judge needs. */
+export type JudgeDeps = {
+  readonly scratch: Scratch;
+  readonly results: Results;
+  readonly testsOf: TestsOf;
+  /** The most test files that are run for a mutant. */
+  readonly maxTests: number;
+  readonly say: (line: string) => void;
+};
+
+/** Runs mutants and says what became of them. */
+export type Judge = {
+  /** The result of an earlier run, if it still holds: killed until the source changes, survived until a test does, too. */
+  earlier(mutant: Mutant): Result | undefined;
+  judge(mutant: Mutant): Promise<Result>;
+};
+
+const TEST_FILE_TIMEOUT_MS = 180_000;
+const SPARE_MS = 30_000;
+/** How much longer tests may take with a mutant: the machine may be busier than it was. */
+const SLOWER = 4;
+
+/** Sets up a judge on a copy of the checkout. */
+export function createJudge(deps: JudgeDeps): Judge {
+  const { scratch, results } = deps;
+  const read = (file: string) => readFileSync(join(scratch.path, file), 'utf8');
+  const sources = memoized((file: string) => read(file));
+  const nearest = memoized((file: string) => deps.testsOf(file).slice(0, deps.maxTests));
+  const digests = memoized((file: string) => digestOf(nearest(file).map(read)));
+  const baselines = memoized((test: string) => baselineMs(deps, test, read));
+  let areTypesRight: Promise<boolean> | undefined;
+
+  async function tests(file: string): Promise<{ files: string[]; ms: number }> {
+    const files: { test: string; kills: number }[] = [];
+    let sum = 0;
+    const kills = results.killsBy(file);
+    for (const test of nearest(file)) {
+      const ms = await baselines(test);
+      if (ms === undefined) continue;
+      sum += ms;
+      files.push({ test, kills: kills.get(test) ?? 0 });
+    }
+    // What noticed most so far is likely to notice this one; the order is kept otherwise.
+    return { files: files.sort((a, b) => b.kills - a.kills).map(({ test }) => test), ms: sum };
+  }
+
+  async function verdict(mutant: Mutant): Promise<Pick<Result, 'verdict' | 'by'>> {
+    const { files, ms } = await tests(mutant.file);
+    // tsc alone decides where no test is.
+    areTypesRight ??= hasRightTypes(scratch.path);
+    await areTypesRight;
+    scratch.write(mutant.file, mutated(sources(mutant.file), mutant));
+    try {
+      const answer = await scratch.runTests(questionOf(scratch, mutant.file, files), SPARE_MS + ms * SLOWER);
+      if (!answer) return { verdict: 'timeout' };
+      if (answer.failed) return { verdict: 'killed', by: answer.failed };
+      return (await areTypesRight) && !(await hasRightTypes(scratch.path))
+        ? { verdict: 'types' }
+        : { verdict: 'survived' };
+    } finally {
+      scratch.write(mutant.file, sources(mutant.file));
+    }
+  }
+
+  return {
+    earlier({ id, file }) {
+      const result = results.of(id);
+      if (!result || result.source !== digestOf([sources(file)])) return undefined;
+      return result.verdict !== 'survived' || result.tests === digests(file) ? result : undefined;
+    },
+    async judge(mutant) {
+      const { id, file } = mutant;
+      const since = performance.now();
+      const found = await verdict(mutant);
+      const ms = Math.round(performance.now() - since);
+      const result = { id, file, ...found, ms, source: digestOf([sources(file)]), tests: digests(file) };
+      results.add(result);
+      return result;
+    },
+  };
+}
+
+/** How long a test file takes; undefined when it fails without a mutant, twice: then it can tell nothing. */
+async function baselineMs(
+  { scratch, results, say }: JudgeDeps,
+  test: string,
+  read: (file: string) => string,
+): Promise<number | undefined> {
+  const digest = digestOf([read(test)]);
+  const known = results.baselineOf(test, digest);
+  if (known) return known.ms;
+  for (let attempt = 1; ; attempt++) {
+    const since = performance.now();
+    const answer = await scratch.runTests(questionOf(scratch, test, [test]), TEST_FILE_TIMEOUT_MS);
+    if (answer && !answer.failed) {
+      const ms = Math.round(performance.now() - since);
+      results.addBaseline({ test, digest, ms });
+      return ms;
+    }
+    if (attempt < 2) continue;
+    say(`left out, since it fails without a mutant: ${test}: ${answer?.failed?.test ?? 'no result in time'}`);
+    return undefined;
+  }
+}
+
+function questionOf(scratch: Scratch, changed: string, tests: readonly string[]) {
+  return { changed: join(scratch.path, changed), tests: tests.map((test) => join(scratch.path, test)) };
+}
+
+function hasRightTypes(path: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    execFile(join(path, 'node_modules/.bin/tsc'), { cwd: path }, (error) => resolve(error === null));
+  });
+}
+
+function memoized<T>(find: (key: string) => T): (key: string) => T {
+  const found = new Map<string, T>();
+  return (key) => {
+    const value = found.get(key) ?? find(key);
+    found.set(key, value);
+    return value;
+  };
+}

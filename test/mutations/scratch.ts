@@ -1,0 +1,113 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { chmodSync, cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Answer, Question } from './session.ts';
+
+const PARTS = ['src', 'gen', 'config', 'proto', 'test', 'docs', '.ci'];
+const FILES = [
+  'package.json',
+  'tsconfig.json',
+  'vitest.config.ts',
+  'README.md',
+  'biome.json',
+  'buf.yaml',
+  'buf.gen.yaml',
+];
+
+/** A copy of the checkout in which mutants are tried: the checkout itself is never changed. */
+export type Scratch = {
+  readonly path: string;
+  write(file: string, text: string): void;
+  /**
+   * Runs test files in their order until a test fails.
+   *
+   * @returns undefined when there was no result in time, or never will be.
+   */
+  runTests(question: Question, timeoutMs: number): Promise<Answer | undefined>;
+  /** Ends the processes and removes the copy. */
+  remove(): Promise<void>;
+};
+
+/** Copies the checkout. @param atOnce how many test files are run at once. */
+export function createScratch(root: string, atOnce: number): Scratch {
+  const home = mkdtempSync(join(tmpdir(), 'mutations-'));
+  // As root, PostgreSQL runs as a user who has to pass through.
+  chmodSync(home, 0o711);
+  const path = join(home, 'checkout');
+  const temporary = join(home, 'tmp');
+  mkdirSync(path);
+  mkdirSync(temporary);
+  chmodSync(temporary, 0o1777);
+  for (const part of [...PARTS, ...FILES]) cpSync(join(root, part), join(path, part), { recursive: true });
+  symlinkSync(join(root, 'node_modules'), join(path, 'node_modules'));
+
+  let session: Promise<ChildProcess> | undefined;
+  async function end(): Promise<void> {
+    const child = await session;
+    session = undefined;
+    if (child) await killGroup(child);
+  }
+
+  return {
+    path,
+    write: (file, text) => writeFileSync(join(path, file), text),
+    async runTests(question, timeoutMs) {
+      session ??= startSession(path, temporary, atOnce);
+      const child = await session;
+      const answer = new Promise<Answer | undefined>((resolve) => {
+        const timer = setTimeout(() => settle(undefined), timeoutMs);
+        const gone = () => settle(undefined);
+        const settle = (answer: Answer | undefined) => {
+          clearTimeout(timer);
+          child.off('message', settle);
+          child.off('exit', gone);
+          resolve(answer);
+        };
+        child.on('message', settle);
+        child.on('exit', gone);
+      });
+      child.send(question);
+      const result = await answer;
+      if (!result) await end();
+      return result;
+    },
+    async remove() {
+      await end();
+      rmSync(home, { recursive: true, force: true });
+    },
+  };
+}
+
+function startSession(path: string, temporary: string, atOnce: number): Promise<ChildProcess> {
+  // A group of its own, so that what a stuck test has started ends with it.
+  const child = fork(join(path, 'test/mutations/session.ts'), [String(atOnce)], {
+    cwd: path,
+    detached: true,
+    env: { ...process.env, TMPDIR: temporary },
+    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+  });
+  return new Promise((resolve, reject) => {
+    child.once('message', () => resolve(child));
+    child.once('exit', (code) =>
+      reject(new Error(`the process of the tests ended at its start, code ${code}`)),
+    );
+  });
+}
+
+/** Asks the session to end, with its PostgreSQL, and then kills whatever is left of its group. */
+async function killGroup(child: ChildProcess): Promise<void> {
+  if (child.connected) child.disconnect();
+  if (child.exitCode === null && child.signalCode === null) {
+    await Promise.race([
+      new Promise((resolve) => child.once('exit', resolve)),
+      new Promise((resolve) => setTimeout(resolve, 10_000).unref()),
+    ]);
+  }
+  if (child.pid === undefined) return;
+  try {
+    process.kill(-child.pid, 'SIGKILL');
+  } catch {
+    // Nothing was left.
+  }
+}
