@@ -23,6 +23,9 @@ export type Judge = {
   judge(mutant: Mutant): Promise<Result>;
 };
 
+/** So many of the nearest test files are run however slow they are. */
+const ALWAYS_RUN = 3;
+const SLOW_MS = 6_000;
 const TEST_FILE_TIMEOUT_MS = 180_000;
 const SPARE_MS = 30_000;
 /** How much longer tests may take with a mutant: the machine may be busier than it was. */
@@ -39,22 +42,21 @@ export function createJudge(deps: JudgeDeps): Judge {
   let areTypesRight: Promise<boolean> | undefined;
 
   async function tests(file: string): Promise<{ files: string[]; ms: number }> {
-    const files: { test: string; kills: number }[] = [];
+    const files: { test: string; rank: number }[] = [];
     let sum = 0;
     const kills = results.killsBy(file);
-    for (const test of nearest(file)) {
+    for (const [i, test] of nearest(file).entries()) {
       const ms = await baselines(test);
-      if (ms === undefined) continue;
+      if (ms === undefined || (i >= ALWAYS_RUN && ms > SLOW_MS)) continue;
       sum += ms;
-      files.push({ test, kills: kills.get(test) ?? 0 });
+      // What is quick, and what has noticed much so far, comes first.
+      files.push({ test, rank: (1 + (kills.get(test) ?? 0)) / ms });
     }
-    // What noticed most so far is likely to notice this one; the order is kept otherwise.
-    return { files: files.sort((a, b) => b.kills - a.kills).map(({ test }) => test), ms: sum };
+    return { files: files.sort((a, b) => b.rank - a.rank).map(({ test }) => test), ms: sum };
   }
 
   async function verdict(mutant: Mutant): Promise<Pick<Result, 'verdict' | 'by'>> {
     const { files, ms } = await tests(mutant.file);
-    // tsc alone decides where no test is.
     areTypesRight ??= hasRightTypes(scratch.path);
     await areTypesRight;
     scratch.write(mutant.file, mutated(sources(mutant.file), mutant));
@@ -62,6 +64,7 @@ export function createJudge(deps: JudgeDeps): Judge {
       const answer = await scratch.runTests(questionOf(scratch, mutant.file, files), SPARE_MS + ms * SLOWER);
       if (!answer) return { verdict: 'timeout' };
       if (answer.failed) return { verdict: 'killed', by: answer.failed };
+      if (!answer.isWhole) throw new Error(`not all tests were run for ${mutant.id} in ${mutant.file}`);
       return (await areTypesRight) && !(await hasRightTypes(scratch.path))
         ? { verdict: 'types' }
         : { verdict: 'survived' };
@@ -88,7 +91,7 @@ export function createJudge(deps: JudgeDeps): Judge {
   };
 }
 
-/** How long a test file takes; undefined when it fails without a mutant, twice: then it can tell nothing. */
+/** How long a test file takes; undefined when it does not pass without a mutant, twice: then it can tell nothing. */
 async function baselineMs(
   { scratch, results, say }: JudgeDeps,
   test: string,
@@ -100,13 +103,15 @@ async function baselineMs(
   for (let attempt = 1; ; attempt++) {
     const since = performance.now();
     const answer = await scratch.runTests(questionOf(scratch, test, [test]), TEST_FILE_TIMEOUT_MS);
-    if (answer && !answer.failed) {
+    if (answer?.isWhole) {
       const ms = Math.round(performance.now() - since);
       results.addBaseline({ test, digest, ms });
       return ms;
     }
     if (attempt < 2) continue;
-    say(`left out, since it fails without a mutant: ${test}: ${answer?.failed?.test ?? 'no result in time'}`);
+    say(
+      `left out, since it does not pass without a mutant: ${test}: ${answer?.failed?.test ?? 'not all of it was run'}`,
+    );
     return undefined;
   }
 }

@@ -8,10 +8,10 @@ import { describeMutant, type Mutant, mutantsOf } from './mutant.ts';
 import { createProgress } from './progress.ts';
 import { summary } from './report.ts';
 import { type Result, readResults } from './results.ts';
-import { createScratch } from './scratch.ts';
+import { createScratch, Stopped } from './scratch.ts';
 import { readTestsOf } from './tests-of.ts';
 
-const USAGE = `usage: npm run mutate -- [--file 'part of a path']… [--max n] [--seed n] [--only-survivors] [--tests 12] [--at-once 2]
+const USAGE = `usage: npm run mutate -- [--file 'part of a path']… [--max n] [--seed n] [--only-survivors] [--tests 8] [--at-once 2]
   --max             runs so many mutants at most; run it again for the next ones
   --seed            takes them in an order drawn by this number, instead of that of the files
   --only-survivors  runs those again that survived before
@@ -52,11 +52,7 @@ async function main(): Promise<void> {
   const stale = [...listed.keys()].filter((id) => !known.has(id));
 
   const scratch = createScratch(ROOT, options.atOnce);
-  let isStopped = false;
-  process.once('SIGINT', () => {
-    isStopped = true;
-    scratch.remove().finally(() => process.exit(130));
-  });
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void scratch.stop());
   const results = readResults(join(ROOT, RESULTS));
   const progress = createProgress(process.stdout);
   const testsOf = readTestsOf(scratch.path, (test) => !LEFT_OUT.test(test));
@@ -75,7 +71,6 @@ async function main(): Promise<void> {
     for (const [i, mutant] of due.entries()) {
       progress.state(`${i + 1}/${due.length} ${describeMutant(mutant)}`);
       const result = await judge.judge(mutant);
-      if (isStopped) return;
       latest.set(mutant.id, result);
       progress.done(`${i + 1}/${due.length}`, mutant, result);
     }
@@ -94,7 +89,7 @@ function readOptions(): Options {
       max: { type: 'string' },
       seed: { type: 'string' },
       'only-survivors': { type: 'boolean', default: false },
-      tests: { type: 'string', default: '12' },
+      tests: { type: 'string', default: '8' },
       'at-once': { type: 'string', default: '2' },
     },
   });
@@ -117,6 +112,6 @@ function ordered(mutants: readonly Mutant[], seed: number | undefined): readonly
 }
 
 main().catch((error: Error) => {
-  console.error(`${error.message}\n${USAGE}`);
+  console.error(error instanceof Stopped ? `\n${error.message}` : `${error.message}\n${USAGE}`);
   process.exitCode = 1;
 });

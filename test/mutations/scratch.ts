@@ -23,11 +23,21 @@ export type Scratch = {
    * Runs test files in their order until a test fails.
    *
    * @returns undefined when there was no result in time, or never will be.
+   * @throws Stopped
    */
   runTests(question: Question, timeoutMs: number): Promise<Answer | undefined>;
+  /** Ends the tests that are running, and runs no more. */
+  stop(): Promise<void>;
   /** Ends the processes and removes the copy. */
   remove(): Promise<void>;
 };
+
+/** The run was stopped from outside: that tests have ended says nothing of the mutant. */
+export class Stopped extends Error {
+  constructor() {
+    super('Stopped. Run it again to go on from here.');
+  }
+}
 
 /** Copies the checkout. @param atOnce how many test files are run at once. */
 export function createScratch(root: string, atOnce: number): Scratch {
@@ -43,16 +53,20 @@ export function createScratch(root: string, atOnce: number): Scratch {
   symlinkSync(join(root, 'node_modules'), join(path, 'node_modules'));
 
   let session: Promise<ChildProcess> | undefined;
-  async function end(): Promise<void> {
-    const child = await session;
+  let isStopped = false;
+  let ending: Promise<void> = Promise.resolve();
+  function end(): Promise<void> {
+    const ended = session;
     session = undefined;
-    if (child) await killGroup(child);
+    if (ended) ending = ended.then(killGroup);
+    return ending;
   }
 
   return {
     path,
     write: (file, text) => writeFileSync(join(path, file), text),
     async runTests(question, timeoutMs) {
+      if (isStopped) throw new Stopped();
       session ??= startSession(path, temporary, atOnce);
       const child = await session;
       const answer = new Promise<Answer | undefined>((resolve) => {
@@ -69,12 +83,18 @@ export function createScratch(root: string, atOnce: number): Scratch {
       });
       child.send(question);
       const result = await answer;
+      if (isStopped) throw new Stopped();
       if (!result) await end();
       return result;
     },
+    stop() {
+      isStopped = true;
+      return end();
+    },
     async remove() {
+      isStopped = true;
       await end();
-      rmSync(home, { recursive: true, force: true });
+      rmSync(home, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 });
     },
   };
 }

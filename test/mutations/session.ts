@@ -4,8 +4,8 @@ import { BaseSequencer, createVitest, type TestModule, type Vitest } from 'vites
 /** What a session is asked: run these test files, in this order, now that `changed` has another text. */
 export type Question = { readonly changed: string; readonly tests: readonly string[] };
 
-/** What it answers: the test that failed first, or that all of them passed. */
-export type Answer = { readonly failed: Failure | undefined };
+/** What it answers: the test that failed first, that all of them passed, or that a file was not run. */
+export type Answer = { readonly failed?: Failure; readonly isWhole: boolean };
 
 /** A test that failed, and where. */
 export type Failure = { readonly file: string; readonly test: string };
@@ -25,20 +25,31 @@ class GivenOrder extends BaseSequencer {
   }
 }
 
+const ATTEMPTS = 3;
+
 async function run(vitest: Vitest, { changed, tests }: Question): Promise<Answer> {
   const project = vitest.getRootProject();
   const specifications = tests.map((file) => project.createSpecification(file));
-  vitest.invalidateFile(changed);
-  const { testModules, unhandledErrors } = await vitest.runTestSpecifications(specifications);
-  // The next mutant may be in another file.
-  vitest.invalidateFile(changed);
-  for (const module of testModules) {
-    const failed = failedTest(module);
-    if (failed !== undefined)
-      return { failed: { file: relative(process.cwd(), module.moduleId), test: failed } };
+  for (let attempt = 1; ; attempt++) {
+    vitest.invalidateFile(changed);
+    const { testModules, unhandledErrors } = await vitest.runTestSpecifications(specifications);
+    // The next mutant may be in another file.
+    vitest.invalidateFile(changed);
+    const failed = failureOf(testModules, unhandledErrors);
+    if (failed) return { failed, isWhole: false };
+    // That the run before was to end, since a test had failed, may arrive in this one: then files are left out.
+    const isWhole =
+      testModules.length === tests.length && testModules.every((one) => one.state() === 'passed');
+    if (isWhole || attempt === ATTEMPTS) return { isWhole };
   }
-  const [error] = unhandledErrors;
-  return { failed: error === undefined ? undefined : { file: '', test: String(error) } };
+}
+
+function failureOf(modules: readonly TestModule[], errors: readonly unknown[]): Failure | undefined {
+  for (const module of modules) {
+    const test = failedTest(module);
+    if (test !== undefined) return { file: relative(process.cwd(), module.moduleId), test };
+  }
+  return errors.length > 0 ? { file: '', test: String(errors[0]) } : undefined;
 }
 
 function failedTest(module: TestModule): string | undefined {
@@ -59,7 +70,8 @@ async function main(): Promise<void> {
   process.on('message', (question: Question) => {
     run(vitest, question).then(
       (answer) => process.send?.(answer),
-      (error: Error) => process.send?.({ failed: { file: '', test: error.message } } satisfies Answer),
+      (error: Error) =>
+        process.send?.({ failed: { file: '', test: error.message }, isWhole: false } satisfies Answer),
     );
   });
   process.on('disconnect', () => {
@@ -67,7 +79,7 @@ async function main(): Promise<void> {
     setTimeout(() => process.exit(), CLOSE_TIMEOUT_MS).unref();
     vitest.close().finally(() => process.exit());
   });
-  process.send?.({ failed: undefined } satisfies Answer);
+  process.send?.({ isWhole: false } satisfies Answer);
 }
 
 await main();

@@ -2,6 +2,8 @@ import { globSync, readFileSync } from 'node:fs';
 import { join, posix } from 'node:path';
 
 const IMPORT = /(?:\bfrom|\bimport)\s*\(?\s*'([.#][^']+)'/g;
+/** What is imported for its types alone is not run. */
+const TYPE_IMPORT = /^import type [^;]*;/gm;
 
 /** The test files that reach a source file through imports, the nearest first. */
 export type TestsOf = (file: string) => readonly string[];
@@ -22,7 +24,8 @@ export function readTestsOf(root: string, isMatter: (test: string) => boolean): 
 }
 
 function importsOf(path: string, text: string): string[] {
-  return [...text.matchAll(IMPORT)].map(([, target = '']) =>
+  const code = text.replace(TYPE_IMPORT, '');
+  return [...code.matchAll(IMPORT)].map(([, target = '']) =>
     target.startsWith('#') ? target.slice(1) : posix.join(posix.dirname(path), target),
   );
 }
