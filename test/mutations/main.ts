@@ -56,7 +56,14 @@ async function main(): Promise<void> {
   const results = readResults(join(ROOT, RESULTS));
   const progress = createProgress(process.stdout);
   const testsOf = readTestsOf(scratch.path, (test) => !LEFT_OUT.test(test));
-  const judge = createJudge({ scratch, results, testsOf, maxTests: options.maxTests, say: progress.line });
+  const judge = createJudge({
+    root: ROOT,
+    scratch,
+    results,
+    testsOf,
+    maxTests: options.maxTests,
+    say: progress.line,
+  });
   const latest = new Map<string, Result>();
   for (const mutant of asked) {
     const earlier = judge.earlier(mutant);

@@ -1,0 +1,205 @@
+import { describe, expect, it } from 'vitest';
+import { CARDS_ONLY } from '#src/connectors/capabilities.ts';
+import {
+  type Books,
+  booksAfter,
+  leftToCapture,
+  leftToRefund,
+  planCancel,
+  planCapture,
+  planRefund,
+  undoingType,
+} from '#src/payments/payment-books.ts';
+import { ServiceError } from '#src/service-error.ts';
+
+const ABLE = { ...CARDS_ONLY, captures: 'several', refunds: 'several', cancel: true } as const;
+const usd = (minorUnits: bigint) => ({ minorUnits, currency: 'USD' });
+
+const authorized = (changes: Partial<Books> = {}): Books => ({
+  currency: 'USD',
+  amount: 100n,
+  isAuthorization: true,
+  captured: 0n,
+  refunded: 0n,
+  isReleased: false,
+  ...changes,
+});
+const purchased = (changes: Partial<Books> = {}) => authorized({ isAuthorization: false, ...changes });
+
+/** The refusal that a plan ends with, as the reason and what the caller reads. */
+function refusalOf(plan: () => unknown): { reason: string; message: string; fields: unknown } {
+  try {
+    plan();
+  } catch (error) {
+    if (error instanceof ServiceError) return error as never;
+    throw error;
+  }
+  throw new Error('it was not refused');
+}
+
+describe('what is left', () => {
+  it('of an authorization, to capture, is what is not captured, and nothing once it is released', () => {
+    expect(leftToCapture(authorized({ captured: 30n }))).toBe(70n);
+    expect(leftToCapture(authorized({ captured: 30n, isReleased: true }))).toBe(0n);
+    expect(leftToCapture(purchased())).toBe(0n);
+  });
+
+  it('to give back is what was captured, or all of a purchase, without what was given back already', () => {
+    expect(leftToRefund(authorized({ captured: 60n, refunded: 10n }))).toBe(50n);
+    expect(leftToRefund(purchased({ refunded: 10n }))).toBe(90n);
+  });
+
+  it('decides what undoes a payment: a cancel only of an authorization of which nothing is captured', () => {
+    expect(undoingType(authorized())).toBe('CANCEL');
+    expect(undoingType(authorized({ captured: 1n }))).toBe('REFUND');
+    expect(undoingType(purchased())).toBe('REFUND');
+  });
+});
+
+describe('planCapture', () => {
+  it('captures all that is left, even one minor unit, when no amount is given', () => {
+    expect(planCapture(authorized({ captured: 99n }), undefined, ABLE)).toEqual({
+      type: 'CAPTURE',
+      money: usd(1n),
+      isWhole: true,
+      isFinal: true,
+    });
+  });
+
+  it('captures a part, which is the last one where the provider takes one capture only', () => {
+    expect(planCapture(authorized(), usd(40n), ABLE)).toMatchObject({ isWhole: false, isFinal: false });
+    expect(planCapture(authorized(), usd(40n), { ...ABLE, captures: 'one' })).toMatchObject({
+      money: usd(40n),
+      isWhole: false,
+      isFinal: true,
+    });
+  });
+
+  it('takes no more than is left, and says how much that is', () => {
+    expect(planCapture(authorized(), usd(100n), ABLE)).toMatchObject({ money: usd(100n), isWhole: true });
+    const refused = refusalOf(() => planCapture(authorized({ captured: 30n }), usd(71n), ABLE));
+    expect(refused).toMatchObject({
+      reason: 'INVALID_AMOUNT',
+      message: 'amount.value: must be at most 0.70, which is what is left to capture',
+      fields: [
+        {
+          field: 'amount.value',
+          code: 'OUT_OF_RANGE',
+          message: 'must be at most 0.70, which is what is left to capture',
+        },
+      ],
+    });
+  });
+
+  it('is refused in another currency', () => {
+    const refused = refusalOf(() => planCapture(authorized(), { minorUnits: 1n, currency: 'EUR' }, ABLE));
+    expect(refused).toMatchObject({
+      reason: 'CURRENCY_NOT_ALLOWED',
+      fields: [{ field: 'amount.currency', code: 'OUT_OF_RANGE' }],
+    });
+  });
+
+  it('is refused when nothing is left, and where the provider does not capture', () => {
+    expect(refusalOf(() => planCapture(authorized({ captured: 100n }), undefined, ABLE))).toMatchObject({
+      reason: 'INVALID_STATUS',
+      message: expect.stringContaining('nothing left to capture. Nothing was sent.'),
+    });
+    expect(refusalOf(() => planCapture(authorized(), undefined, CARDS_ONLY))).toMatchObject({
+      reason: 'OPERATION_NOT_SUPPORTED',
+      message: expect.stringContaining('does not offer captures. Nothing was sent.'),
+    });
+  });
+});
+
+describe('planCancel', () => {
+  it('releases all that is not captured, and is whole while nothing is', () => {
+    expect(planCancel(authorized(), ABLE)).toEqual({
+      type: 'CANCEL',
+      money: usd(100n),
+      isWhole: true,
+      isFinal: true,
+    });
+    expect(planCancel(authorized({ captured: 99n }), ABLE)).toMatchObject({ money: usd(1n), isWhole: false });
+  });
+
+  it('is refused when nothing is left, and where the provider does not cancel', () => {
+    expect(refusalOf(() => planCancel(purchased(), ABLE))).toMatchObject({ reason: 'INVALID_STATUS' });
+    expect(refusalOf(() => planCancel(authorized(), CARDS_ONLY))).toMatchObject({
+      reason: 'OPERATION_NOT_SUPPORTED',
+      message: expect.stringContaining('does not offer cancels.'),
+    });
+  });
+});
+
+describe('planRefund', () => {
+  const whole = { amount: 100n, refunded: 0n };
+
+  it('gives back all that is left, even one minor unit, when no amount is given', () => {
+    expect(
+      planRefund(purchased({ refunded: 99n }), { amount: 100n, refunded: 99n }, undefined, ABLE),
+    ).toEqual({
+      type: 'REFUND',
+      money: usd(1n),
+      isWhole: true,
+      isFinal: true,
+    });
+  });
+
+  it('gives back no more than is left of the transaction, nor of the payment', () => {
+    const books = authorized({ captured: 80n, refunded: 10n });
+    expect(planRefund(books, { amount: 50n, refunded: 10n }, undefined, ABLE)).toMatchObject({
+      money: usd(40n),
+      isWhole: false,
+      isFinal: false,
+    });
+    expect(planRefund(books, whole, undefined, ABLE)).toMatchObject({ money: usd(70n), isWhole: true });
+    expect(refusalOf(() => planRefund(books, { amount: 50n, refunded: 10n }, usd(41n), ABLE))).toMatchObject({
+      reason: 'INVALID_AMOUNT',
+      message: expect.stringContaining('at most 0.40, which is what is left to refund'),
+    });
+  });
+
+  it('gives back the whole only where the provider takes one refund', () => {
+    const once = { ...ABLE, refunds: 'one' } as const;
+    expect(planRefund(purchased(), whole, undefined, once)).toMatchObject({ isWhole: true });
+    expect(refusalOf(() => planRefund(purchased(), whole, usd(99n), once))).toMatchObject({
+      reason: 'OPERATION_NOT_SUPPORTED',
+      message: expect.stringContaining('does not offer partial refunds.'),
+    });
+    expect(planRefund(purchased(), whole, usd(99n), ABLE)).toMatchObject({ isWhole: false });
+  });
+
+  it('is refused when nothing is left, and where the provider does not refund', () => {
+    expect(refusalOf(() => planRefund(authorized(), whole, undefined, ABLE))).toMatchObject({
+      reason: 'INVALID_STATUS',
+      message: expect.stringContaining('nothing left to refund'),
+    });
+    expect(refusalOf(() => planRefund(purchased(), whole, undefined, CARDS_ONLY))).toMatchObject({
+      reason: 'OPERATION_NOT_SUPPORTED',
+      message: expect.stringContaining('does not offer refunds.'),
+    });
+  });
+});
+
+describe('booksAfter', () => {
+  it('adds what was captured, and releases the rest after the last capture', () => {
+    const part = { type: 'CAPTURE', money: usd(40n), isFinal: false } as const;
+    const books = authorized({ captured: 10n });
+    expect(booksAfter(books, part)).toEqual({ ...books, captured: 50n });
+    expect(booksAfter(books, { ...part, isFinal: true })).toEqual({
+      ...books,
+      captured: 50n,
+      isReleased: true,
+    });
+    expect(booksAfter({ ...books, isReleased: true }, part)).toMatchObject({ isReleased: true });
+  });
+
+  it('releases what was canceled, and adds what was given back', () => {
+    expect(booksAfter(authorized(), { type: 'CANCEL', money: usd(100n), isFinal: true })).toEqual(
+      authorized({ isReleased: true }),
+    );
+    expect(
+      booksAfter(purchased({ refunded: 10n }), { type: 'REFUND', money: usd(40n), isFinal: false }),
+    ).toEqual(purchased({ refunded: 50n }));
+  });
+});
