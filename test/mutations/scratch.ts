@@ -1,7 +1,17 @@
 import { type ChildProcess, fork } from 'node:child_process';
-import { chmodSync, cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Answer, Question } from './session.ts';
 
 const PARTS = ['src', 'gen', 'config', 'proto', 'test', 'docs', '.ci'];
@@ -94,9 +104,21 @@ export function createScratch(root: string, atOnce: number): Scratch {
     async remove() {
       isStopped = true;
       await end();
-      rmSync(home, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 });
+      await removeDirectory(home);
     },
   };
+}
+
+/** PostgreSQL may still be writing, when its process had to be killed. */
+async function removeDirectory(path: string): Promise<void> {
+  for (let attempt = 1; existsSync(path) && attempt <= 20; attempt++) {
+    if (attempt > 1) await sleep(250);
+    try {
+      rmSync(path, { recursive: true, force: true });
+    } catch {
+      // Something was written into it meanwhile.
+    }
+  }
 }
 
 function startSession(path: string, temporary: string, atOnce: number): Promise<ChildProcess> {

@@ -67,11 +67,12 @@ async function main(): Promise<void> {
     testTimeout: TEST_TIMEOUT_MS,
     sequence: { sequencer: GivenOrder },
   });
+  const answer = (told: Answer) => {
+    if (process.connected) process.send?.(told);
+  };
   process.on('message', (question: Question) => {
-    run(vitest, question).then(
-      (answer) => process.send?.(answer),
-      (error: Error) =>
-        process.send?.({ failed: { file: '', test: error.message }, isWhole: false } satisfies Answer),
+    run(vitest, question).then(answer, (error: Error) =>
+      answer({ failed: { file: '', test: error.message }, isWhole: false }),
     );
   });
   process.on('disconnect', () => {
@@ -79,7 +80,7 @@ async function main(): Promise<void> {
     setTimeout(() => process.exit(), CLOSE_TIMEOUT_MS).unref();
     vitest.close().finally(() => process.exit());
   });
-  process.send?.({ isWhole: false } satisfies Answer);
+  answer({ isWhole: false });
 }
 
 await main();

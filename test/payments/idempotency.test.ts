@@ -1,5 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { awaitAnswer, requireIdempotencyKey, requireSameRequest } from '#src/payments/idempotency.ts';
+import {
+  awaitAnswer,
+  requireIdempotencyKey,
+  requireSameRequest,
+  storedIdempotencyKey,
+} from '#src/payments/idempotency.ts';
 import type { KeyHolder } from '#src/store/payments.ts';
 
 describe('requireIdempotencyKey', () => {
@@ -20,6 +25,28 @@ describe('requireIdempotencyKey', () => {
   );
 });
 
+it('a key that is missing is told apart from one of another form', () => {
+  const refusal = (code: string, message: string) =>
+    expect.objectContaining({
+      message: `x-idempotency-key: ${message}`,
+      fields: [{ field: 'x-idempotency-key', code, message }],
+    });
+  expect(() => requireIdempotencyKey(undefined)).toThrow(refusal('REQUIRED', 'is required'));
+  expect(() => requireIdempotencyKey('')).toThrow(
+    refusal('INVALID_FORMAT', 'must be 1 to 255 printable ASCII characters'),
+  );
+});
+
+it('the public key alone has idempotency keys of its own, which no key of a merchant can be', () => {
+  const stored = (secretPresented: boolean, idempotencyKey: string | undefined = 'order-1001') =>
+    storedIdempotencyKey({ idempotencyKey, secretPresented });
+  expect(stored(true)).toBe('order-1001');
+  expect(stored(false)).toBe('\u0001order-1001');
+  expect(() => stored(true, '\u0001order-1001')).toThrow(
+    expect.objectContaining({ reason: 'IDEMPOTENCY_KEY_MISSING' }),
+  );
+});
+
 const held: KeyHolder = {
   paymentId: 'p',
   requestHash: Buffer.alloc(32, 1),
@@ -31,7 +58,10 @@ const held: KeyHolder = {
 describe('a held key', () => {
   const [one, two] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)];
   const [shape, otherShape] = [Buffer.alloc(16, 1), Buffer.alloc(16, 2)];
-  const reused = expect.objectContaining({ reason: 'IDEMPOTENCY_KEY_REUSED' });
+  const reused = expect.objectContaining({
+    reason: 'IDEMPOTENCY_KEY_REUSED',
+    fields: [expect.objectContaining({ field: 'x-idempotency-key', code: 'NOT_ALLOWED' })],
+  });
 
   it('is refused to another request', () => {
     expect(() => requireSameRequest(held, { hash: one, shape })).not.toThrow();
@@ -54,6 +84,29 @@ describe('a held key', () => {
     const read = async () => ({ ...held, ...(++reads === 3 && { answer }) });
     expect(await awaitAnswer(held, read, patience)).toMatchObject({ answer });
     expect(reads).toBe(3);
+  });
+
+  it('is read when nobody has read it yet, and again while nobody holds it', async () => {
+    const answer = Buffer.from('answer');
+    const readings = [undefined, { ...held, answer }];
+    expect(await awaitAnswer(undefined, async () => readings.shift(), patience)).toMatchObject({ answer });
+    expect(readings).toEqual([]);
+  });
+
+  it('is read after pauses that double, up to a quarter of a second', async () => {
+    const pauses: number[] = [];
+    const pause = async (ms: number) => void pauses.push(ms);
+    const read = async () => ({ ...held, ...(pauses.length === 8 && { answer: Buffer.from('answer') }) });
+    await awaitAnswer(held, read, { ...patience, waitMs: 60_000, pause });
+    expect(pauses).toEqual([10, 20, 40, 80, 160, 250, 250, 250]);
+  });
+
+  it('is not waited for at all when the first pause would be too long', async () => {
+    const pauses: number[] = [];
+    const pause = async (ms: number) => void pauses.push(ms);
+    const waiting = awaitAnswer(held, async () => held, { ...patience, waitMs: 9, pause });
+    await expect(waiting).rejects.toMatchObject({ reason: 'REQUEST_IN_PROGRESS' });
+    expect(pauses).toEqual([]);
   });
 
   it('is in progress once patience ends', async () => {

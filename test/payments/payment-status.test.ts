@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import {
   Payment_Status,
   Payment_SubStatus_Value,
+  PaymentSchema,
   ProviderDataSchema,
   Transaction_Category,
   Transaction_Status,
@@ -10,7 +11,8 @@ import {
 } from '#gen/payments/v1/payment_pb.js';
 import type { Outcome } from '#src/connectors/connector.ts';
 import { declineOf } from '#src/connectors/decline.ts';
-import { statesOf } from '#src/payments/payment-status.ts';
+import type { Books } from '#src/payments/payment-books.ts';
+import { standingStates, statesOf, toldTransaction } from '#src/payments/payment-status.ts';
 import { TOLD } from './attempt-outcomes.ts';
 
 const providerData = create(ProviderDataSchema);
@@ -41,6 +43,7 @@ describe('statesOf', () => {
       { kind: 'not_sent', detail: '', because: 'unreachable' },
       'ERROR/ERROR ERROR PROVIDER_UNAVAILABLE: Provider could not be reached',
     ],
+    [{ kind: 'expired', providerData }, 'EXPIRED/EXPIRED EXPIRED EXPIRED: Payment expired'],
   ])('makes of $kind what the table says', (outcome, expected) => {
     const { payment, subStatus, transaction, responseCode, responseMessage } = statesOf(outcome, TOLD);
     expect(
@@ -93,6 +96,75 @@ describe('an attempt that was not sent, after one that was declined', () => {
       transaction: Transaction_Status.ERROR,
       responseCode: 'PROVIDER_UNAVAILABLE',
     });
+  });
+});
+
+describe('standingStates', () => {
+  const purchase: Books = {
+    ...{ currency: 'USD', amount: 100n, isAuthorization: false },
+    ...{ captured: 0n, refunded: 0n, isReleased: false },
+  };
+  const authorization: Books = { ...purchase, isAuthorization: true };
+  const told = (books: Books, isToldAsAuthorized = false, opens?: 'refund' | 'cancel') => {
+    const { status, subStatus } = standingStates(books, { isToldAsAuthorized, opens });
+    return `${Payment_Status[status]}/${Payment_SubStatus_Value[subStatus]}`;
+  };
+
+  it.each<[string, Books, string]>([
+    ['purchased', purchase, 'SUCCEEDED/APPROVED'],
+    ['given back in part', { ...purchase, refunded: 1n }, 'SUCCEEDED/PARTIALLY_REFUNDED'],
+    ['given back', { ...purchase, refunded: 100n }, 'REFUNDED/REFUNDED'],
+    ['authorized', authorization, 'SUCCEEDED/APPROVED'],
+    ['captured in part', { ...authorization, captured: 1n }, 'SUCCEEDED/PARTIALLY_CAPTURED'],
+    ['captured', { ...authorization, captured: 100n }, 'SUCCEEDED/CAPTURED'],
+    [
+      'captured in part, the rest released',
+      { ...authorization, captured: 1n, isReleased: true },
+      'SUCCEEDED/PARTIALLY_CAPTURED',
+    ],
+    ['released', { ...authorization, isReleased: true }, 'CANCELED/CANCELED'],
+    [
+      'captured in part, and all of that given back',
+      { ...authorization, captured: 60n, refunded: 60n },
+      'REFUNDED/REFUNDED',
+    ],
+    [
+      'captured, and a part of that given back',
+      { ...authorization, captured: 60n, refunded: 59n },
+      'SUCCEEDED/PARTIALLY_REFUNDED',
+    ],
+  ])('tells of a payment that was %s what its books say', (_name, books, expected) => {
+    expect(told(books)).toBe(expected);
+  });
+
+  it('tells an authorization as one where the account wants that, until it is captured', () => {
+    expect(told(authorization, true)).toBe('PENDING/AUTHORIZED');
+    expect(told({ ...authorization, captured: 1n }, true)).toBe('SUCCEEDED/PARTIALLY_CAPTURED');
+    expect(told(purchase, true)).toBe('SUCCEEDED/APPROVED');
+  });
+
+  it('tells of an open operation that would end the payment where it leads', () => {
+    expect(told(purchase, false, 'refund')).toBe('REFUNDED/PENDING_PROVIDER_CONFIRMATION');
+    expect(told(authorization, false, 'cancel')).toBe('CANCELED/PENDING_PROVIDER_CONFIRMATION');
+  });
+});
+
+describe('toldTransaction', () => {
+  const { DECLINED, ERROR, SUCCEEDED } = Transaction_Status;
+  const told = (status: Payment_Status, ...statuses: Transaction_Status[]) => {
+    const transactionsHistory = statuses.map((status, i) => ({ id: String(i), status }));
+    return toldTransaction(create(PaymentSchema, { status, transactionsHistory }))?.id;
+  };
+
+  it('is the last one', () => {
+    expect(told(Payment_Status.SUCCEEDED, DECLINED, SUCCEEDED)).toBe('1');
+    expect(told(Payment_Status.ERROR, DECLINED, ERROR)).toBe('1');
+    expect(told(Payment_Status.ERROR)).toBeUndefined();
+  });
+
+  it('is, of a declined payment, the last that a provider declined', () => {
+    expect(told(Payment_Status.DECLINED, DECLINED, DECLINED, ERROR)).toBe('1');
+    expect(told(Payment_Status.DECLINED, ERROR)).toBe('0');
   });
 });
 
