@@ -32,14 +32,15 @@ async function run(vitest: Vitest, { changed, tests }: Question): Promise<Answer
   const specifications = tests.map((file) => project.createSpecification(file));
   for (let attempt = 1; ; attempt++) {
     vitest.invalidateFile(changed);
-    const { testModules, unhandledErrors } = await vitest.runTestSpecifications(specifications);
+    const result = await vitest.runTestSpecifications(specifications);
+    // The result tells of earlier runs' files, too.
+    const modules = result.testModules.filter(({ moduleId }) => tests.includes(moduleId));
     // The next mutant may be in another file.
     vitest.invalidateFile(changed);
-    const failed = failureOf(testModules, unhandledErrors);
+    const failed = failureOf(modules, result.unhandledErrors);
     if (failed) return { failed, isWhole: false };
     // That the run before was to end, since a test had failed, may arrive in this one: then files are left out.
-    const isWhole =
-      testModules.length === tests.length && testModules.every((one) => one.state() === 'passed');
+    const isWhole = modules.length === tests.length && modules.every((one) => one.state() === 'passed');
     if (isWhole || attempt === ATTEMPTS) return { isWhole };
   }
 }
