@@ -149,6 +149,16 @@ describe('standingStates', () => {
   });
 });
 
+it.each([
+  [Transaction_Status.PENDING, Payment_Status.IN_DISPUTE, Payment_SubStatus_Value.RECEIVED],
+  [Transaction_Status.SUCCEEDED, Payment_Status.CHARGEBACK, Payment_SubStatus_Value.LOST],
+  [Transaction_Status.DECLINED, Payment_Status.REFUNDED, Payment_SubStatus_Value.REFUNDED],
+])('a dispute comes before what the books say, unless it was won (%i)', (dispute, status, subStatus) => {
+  const books = { currency: 'USD', amount: 1n, isAuthorization: false, captured: 0n, refunded: 1n };
+  const told = { isToldAsAuthorized: false, opens: undefined, dispute };
+  expect(standingStates({ ...books, isReleased: false }, told)).toEqual({ status, subStatus });
+});
+
 describe('toldTransaction', () => {
   const { DECLINED, ERROR, SUCCEEDED } = Transaction_Status;
   const told = (status: Payment_Status, ...statuses: Transaction_Status[]) => {
