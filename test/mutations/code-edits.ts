@@ -1,5 +1,5 @@
 import { parseAst } from 'vitest/node';
-import type { Edit } from './mutant.ts';
+import type { Edit } from './edit.ts';
 import { isSql, sqlEdits } from './sql-edits.ts';
 
 type Node = { readonly type: string; readonly start: number; readonly end: number } & {

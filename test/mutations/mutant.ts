@@ -1,8 +1,6 @@
 import { createHash } from 'node:crypto';
 import { codeEdits } from './code-edits.ts';
-
-/** A stretch of a text, by its offsets, and what takes its place. */
-export type Edit = { readonly start: number; readonly end: number; readonly replacement: string };
+import type { Edit } from './edit.ts';
 
 /** One small fault in one source file, which some test should notice. */
 export type Mutant = Edit & {

@@ -1,4 +1,4 @@
-import type { Edit } from './mutant.ts';
+import type { Edit } from './edit.ts';
 
 /** Whether a text is SQL, or a part of a statement. */
 export function isSql(text: string): boolean {
