@@ -158,7 +158,10 @@ export async function readFollowedUp(
 /** Asks the provider; takes the money of a payer who agreed, where that is ours to do. */
 export async function learn(connection: ProviderConnection, query: LookUp): Promise<Outcome> {
   const outcome = (await connection.lookUp?.(query)) ?? NO_LOOK_UP;
-  return outcome.kind === 'to_complete' && connection.complete ? connection.complete(query) : outcome;
+  if (outcome.kind !== 'to_complete' || !connection.complete) return outcome;
+  const completed = await connection.complete(query);
+  // The payer still agrees: what did not reach the provider is tried again.
+  return completed.kind === 'not_sent' ? outcome : completed;
 }
 
 const NO_LOOK_UP: Outcome = { kind: 'unknown', detail: 'there is no look-up', providerData: undefined };

@@ -1,7 +1,13 @@
 import { create } from '@bufbuild/protobuf';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { type Payment, Payment_Status, Payment_SubStatus_Value } from '#gen/payments/v1/payment_pb.js';
+import {
+  type Payment,
+  Payment_Status,
+  Payment_SubStatus_Value,
+  ProviderDataSchema,
+} from '#gen/payments/v1/payment_pb.js';
 import { CapturePaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
+import type { ProviderConnection } from '#src/connectors/connector.ts';
 import { followUpNow } from '#src/payments/follow-up.ts';
 import { getPayment } from '#src/payments/get-payment.ts';
 import { capturePayment } from '#src/payments/payment-operations.ts';
@@ -54,6 +60,18 @@ describe('a redirect', () => {
     payments.provider.payerPays(payment.transactions?.id ?? '');
     await followUpAt(2 * MINUTE_MS);
     expect(await stateOf(payment)).toBe('SUCCEEDED/APPROVED');
+  });
+
+  it('whose payer agreed is not ended by a completion that did not reach the provider', async () => {
+    const payment = await payments.pay({ wallet: true });
+    const agreed = { kind: 'to_complete', providerData: create(ProviderDataSchema) } as const;
+    const connection: ProviderConnection = {
+      ...payments.provider.connection,
+      lookUp: async () => agreed,
+      complete: async () => ({ kind: 'not_sent', because: 'unreachable', detail: 'refused' }),
+    };
+    expect(await followUpNow(payments.deps, connection, payment.transactions?.id ?? '')).toBe('unchanged');
+    expect(await stateOf(payment)).toBe('READY_TO_PAY/CREATED');
   });
 
   it('that is paid after it expired is not lost: it is SUCCEEDED once the provider tells', async () => {
