@@ -135,7 +135,7 @@ describe('what a card payment asks for', () => {
     ['stored_credentials.usage', 'ONCE', 'INVALID_FORMAT'],
     ['stored_credentials.network_transaction_id', 'x'.repeat(256), 'TOO_LONG'],
     ['soft_descriptor', 'x'.repeat(256), 'TOO_LONG'],
-    ['three_d_secure.electronic_commerce_indicator', '5a', 'INVALID_FORMAT'],
+    ['three_d_secure.electronic_commerce_indicator', '5-qq', 'INVALID_FORMAT'],
     ['three_d_secure.cryptogram', 'x'.repeat(256), 'TOO_LONG'],
     ['verify', 'yes', 'INVALID_TYPE'],
   ])(

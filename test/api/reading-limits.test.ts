@@ -46,8 +46,8 @@ describe.each(PROTOCOLS)('over %s', (protocol) => {
         [{ field: ITEMS, code: 'TOO_MANY', message: 'must have at most 200 elements' }],
       ]);
     }
-    // Some 80 ms each when all of them were decoded first; client and server are one process here.
-    expect(process.cpuUsage(started).user / 1_000).toBeLessThan(400);
+    // Some 80 ms each when all of them were decoded first, 25 to 40 so; client and server are one process here.
+    expect(process.cpuUsage(started).user / 1_000).toBeLessThan(650);
   });
 
   it('200 elements of every list are taken, compressed too', async () => {
