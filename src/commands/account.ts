@@ -1,4 +1,4 @@
-import { createHash, randomBytes, randomUUID } from 'node:crypto';
+import { createHash, randomBytes, randomUUIDv7 } from 'node:crypto';
 import { parseArgs } from 'node:util';
 import { readDataConfig } from '#src/config.ts';
 import {
@@ -103,7 +103,7 @@ function create(_operands: readonly string[], options: Options): Work {
   const { name = '', 'secret-always': secretAlways = false } = options;
   if (!NAME.test(name)) throw new UsageError('--name is needed: 1 to 255 characters.');
   return async (database) => {
-    const account = { id: randomUUID(), name, secretAlways };
+    const account = { id: randomUUIDv7(), name, secretAlways };
     const publicKey = newPublicKey();
     const { id, secret, hash } = newSecret();
     await createAccount(database, account, { publicKey, secretId: id, secretHash: hash });
@@ -194,7 +194,7 @@ function newPublicKey(): string {
 
 function newSecret(): { id: string; secret: string; hash: Uint8Array } {
   const secret = `sk_${randomBytes(SECRET_BYTES).toString('hex')}`;
-  return { id: randomUUID(), secret, hash: createHash('sha256').update(secret).digest() };
+  return { id: randomUUIDv7(), secret, hash: createHash('sha256').update(secret).digest() };
 }
 
 function accountRow(account: Account): string[] {

@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { randomUUID, randomUUIDv7 } from 'node:crypto';
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import { CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
@@ -116,8 +116,8 @@ export async function preparePayment(
 
   const type = transactionType(method, caller.tellsAuthorized ?? false);
   const paymentFacts: PaymentFacts = {
-    paymentId: randomUUID(),
-    transactionId: randomUUID(),
+    paymentId: randomUUIDv7(),
+    transactionId: randomUUIDv7(),
     type,
     request,
     money,
