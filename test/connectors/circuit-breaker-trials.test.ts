@@ -47,7 +47,9 @@ describe('after the pause, at a provider that cannot be probed', () => {
     later(300_000);
     await make(approved);
     await open();
-    later(100_000);
+    later(99_999);
+    expect(health.isAvailable()).toBe(false);
+    later(1);
     expect(health.isAvailable()).toBe(true);
   });
 

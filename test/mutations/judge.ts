@@ -124,9 +124,13 @@ function questionOf(scratch: Scratch, changed: string, tests: readonly string[])
   return { changed: join(scratch.path, changed), tests: tests.map((test) => join(scratch.path, test)) };
 }
 
+/** @throws Error when tsc was ended from outside, or is not there. */
 function hasRightTypes(path: string): Promise<boolean> {
-  return new Promise((resolve) => {
-    execFile(join(path, 'node_modules/.bin/tsc'), { cwd: path }, (error) => resolve(error === null));
+  return new Promise((resolve, reject) => {
+    execFile(join(path, 'node_modules/.bin/tsc'), { cwd: path }, (error) => {
+      if (error && typeof error.code !== 'number') reject(error);
+      else resolve(error === null);
+    });
   });
 }
 

@@ -32,8 +32,8 @@ export type Scratch = {
   /**
    * Runs test files in their order until a test fails.
    *
-   * @returns undefined when there was no result in time, or never will be.
-   * @throws Stopped
+   * @returns undefined when there was no result in time.
+   * @throws Stopped; Error when the process of the tests ended, which says nothing of the mutant.
    */
   runTests(question: Question, timeoutMs: number): Promise<Answer | undefined>;
   /** Ends the tests that are running, and runs no more. */
@@ -78,24 +78,11 @@ export function createScratch(root: string, atOnce: number): Scratch {
     async runTests(question, timeoutMs) {
       if (isStopped) throw new Stopped();
       session ??= startSession(path, temporary, atOnce);
-      const child = await session;
-      const answer = new Promise<Answer | undefined>((resolve) => {
-        const timer = setTimeout(() => settle(undefined), timeoutMs);
-        const gone = () => settle(undefined);
-        const settle = (answer: Answer | undefined) => {
-          clearTimeout(timer);
-          child.off('message', settle);
-          child.off('exit', gone);
-          resolve(answer);
-        };
-        child.on('message', settle);
-        child.on('exit', gone);
-      });
-      child.send(question);
-      const result = await answer;
+      const answer = await ask(await session, question, timeoutMs);
       if (isStopped) throw new Stopped();
-      if (!result) await end();
-      return result;
+      if (answer === 'gone') throw new Error('The process of the tests was ended from outside.');
+      if (answer === 'late') await end();
+      return answer === 'late' ? undefined : answer;
     },
     stop() {
       isStopped = true;
@@ -107,6 +94,24 @@ export function createScratch(root: string, atOnce: number): Scratch {
       await removeDirectory(home);
     },
   };
+}
+
+/** `gone`: tests run in processes of their own, so no mutant ends this one. */
+function ask(child: ChildProcess, question: Question, timeoutMs: number): Promise<Answer | 'late' | 'gone'> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => settle('late'), timeoutMs);
+    const gone = () => settle('gone');
+    const settle = (answer: Answer | 'late' | 'gone') => {
+      clearTimeout(timer);
+      child.off('message', settle);
+      child.off('exit', gone);
+      resolve(answer);
+    };
+    child.on('message', settle);
+    child.on('exit', gone);
+    if (child.connected) child.send(question);
+    else gone();
+  });
 }
 
 /** PostgreSQL may still be writing, when its process had to be killed. */
