@@ -139,7 +139,7 @@ function addSecret([id]: readonly string[]): Work {
 
 function revoke(kind: 'public' | 'secret', id: string): Work {
   return async (database) => {
-    if (await revokeKey(database, kind, id)) return 'revoked';
+    if ((await revokeKey(database, kind, id)) !== undefined) return 'revoked';
     const what = kind === 'public' ? 'public key' : 'secret';
     throw new NotFoundError(`There is no such ${what}, or it is revoked already.`);
   };

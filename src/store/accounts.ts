@@ -1,4 +1,4 @@
-import type { Database } from './database.ts';
+import type { Database, Queries } from './database.ts';
 
 /** An account as its public key finds it. */
 export type AccountKeys = {
@@ -67,28 +67,24 @@ const INSERT_SECRET_KEY = {
 
 /** Adds an account; one that is there stays as it is. */
 export async function insertAccount(
-  database: Database,
+  queries: Queries,
   account: { id: string; name: string; secretAlways: boolean; tellsAuthorized?: boolean },
 ): Promise<void> {
   const { id, name, secretAlways, tellsAuthorized = false } = account;
-  await database.query(INSERT_ACCOUNT, [id, name, secretAlways, tellsAuthorized]);
+  await queries.query(INSERT_ACCOUNT, [id, name, secretAlways, tellsAuthorized]);
 }
 
 /** Adds a public key to an account. */
-export async function insertPublicKey(
-  database: Database,
-  publicKey: string,
-  accountId: string,
-): Promise<void> {
-  await database.query(INSERT_PUBLIC_KEY, [publicKey, accountId]);
+export async function insertPublicKey(queries: Queries, publicKey: string, accountId: string): Promise<void> {
+  await queries.query(INSERT_PUBLIC_KEY, [publicKey, accountId]);
 }
 
 /** Adds a secret, as its hash, to an account. */
 export async function insertSecretKey(
-  database: Database,
+  queries: Queries,
   secret: { id: string; accountId: string; hash: Uint8Array },
 ): Promise<void> {
-  await database.query(INSERT_SECRET_KEY, [secret.id, secret.accountId, secret.hash]);
+  await queries.query(INSERT_SECRET_KEY, [secret.id, secret.accountId, secret.hash]);
 }
 
 const CREATE_ACCOUNT = {
@@ -101,12 +97,12 @@ const CREATE_ACCOUNT = {
 
 /** Adds an account with its first keys, all of it or nothing. */
 export async function createAccount(
-  database: Database,
+  queries: Queries,
   account: { id: string; name: string; secretAlways: boolean },
   keys: { publicKey: string; secretId: string; secretHash: Uint8Array },
 ): Promise<void> {
   const { id, name, secretAlways } = account;
-  await database.query(CREATE_ACCOUNT, [
+  await queries.query(CREATE_ACCOUNT, [
     id,
     name,
     secretAlways,
@@ -156,17 +152,17 @@ export async function findAccount(database: Database, id: string): Promise<Accou
 }
 
 /** Sets whether the secret is demanded of every call. */
-export async function setSecretAlways(database: Database, id: string, secretAlways: boolean): Promise<void> {
-  await database.query(SET_SECRET_ALWAYS, [id, secretAlways]);
+export async function setSecretAlways(queries: Queries, id: string, secretAlways: boolean): Promise<void> {
+  await queries.query(SET_SECRET_ALWAYS, [id, secretAlways]);
 }
 
 /** Sets how authorizations are told: as such, or as the interface shows them. Payments that stand are not changed. */
 export async function setTellsAuthorized(
-  database: Database,
+  queries: Queries,
   id: string,
   tellsAuthorized: boolean,
 ): Promise<void> {
-  await database.query(SET_TELLS_AUTHORIZED, [id, tellsAuthorized]);
+  await queries.query(SET_TELLS_AUTHORIZED, [id, tellsAuthorized]);
 }
 
 function toAccount(row: AccountRow): Account {
@@ -189,11 +185,11 @@ const LIST_PUBLIC_KEYS = {
 };
 const REVOKE_SECRET = {
   name: 'revoke_secret',
-  text: 'UPDATE secret_key SET revoked_at = now() WHERE id = $1 AND revoked_at IS NULL RETURNING id',
+  text: 'UPDATE secret_key SET revoked_at = now() WHERE id = $1 AND revoked_at IS NULL RETURNING account_id',
 };
 const REVOKE_PUBLIC_KEY = {
   name: 'revoke_public_key',
-  text: 'UPDATE public_key SET revoked_at = now() WHERE public_key = $1 AND revoked_at IS NULL RETURNING public_key AS id',
+  text: 'UPDATE public_key SET revoked_at = now() WHERE public_key = $1 AND revoked_at IS NULL RETURNING account_id',
 };
 
 /** A key as the operator sees it: a public key by its text, a secret by its id. */
@@ -210,8 +206,12 @@ export async function listKeys(
   return { publicKeys: publicKeys.rows.map(listing), secrets: secrets.rows.map(listing) };
 }
 
-/** Revokes a key; false when there is none that still holds. */
-export async function revokeKey(database: Database, kind: 'public' | 'secret', id: string): Promise<boolean> {
-  const { rows } = await database.query(kind === 'public' ? REVOKE_PUBLIC_KEY : REVOKE_SECRET, [id]);
-  return rows.length === 1;
+/** Revokes a key. @returns its account; undefined when there is no such key that still holds. */
+export async function revokeKey(
+  queries: Queries,
+  kind: 'public' | 'secret',
+  id: string,
+): Promise<string | undefined> {
+  const statement = kind === 'public' ? REVOKE_PUBLIC_KEY : REVOKE_SECRET;
+  return (await queries.query<{ account_id: string }>(statement, [id])).rows[0]?.account_id;
 }

@@ -22,6 +22,9 @@ export type DatabaseOptions = {
   readonly statementTimeoutMs?: number;
 };
 
+/** What runs one statement: a `Database`, or a transaction of it (`queriesOf`). */
+export type Queries = Pick<Database, 'query'>;
+
 /**
  * A PostgreSQL database behind a pool of connections. `bigint` columns are read as bigint, `bytea` as Buffer and
  * `timestamptz` as Date. Bytes are passed as Buffer or Uint8Array and go over the wire as they are.
@@ -181,6 +184,11 @@ export function openDatabase(options: DatabaseOptions): Database {
     },
     close: () => pool.end(),
   };
+}
+
+/** Runs prepared statements' texts in an open transaction. */
+export function queriesOf(run: Run): Queries {
+  return { query: ({ text }, values) => run(text, values) };
 }
 
 const UNSAFE = 'the database acknowledges commits that a crash can undo, which no payment may rest on';

@@ -1,8 +1,10 @@
 import type { Database } from './database.ts';
 
-// A UUIDv7 by the database's clock; uuidv7() itself comes with PostgreSQL 18 only. The milliseconds, the version, and the
-// last 19 digits of a random UUID. Not a subquery, which would be one UUID for all rows of the statement.
-const UUID_V7 = `
+/**
+ * SQL for a UUIDv7 by the database's clock; uuidv7() itself comes with PostgreSQL 18 only. The milliseconds, the version,
+ * and the last 19 digits of a random UUID. Not a subquery, which would be one UUID for all rows of the statement.
+ */
+export const UUID_V7 = `
   (lpad(to_hex((extract(epoch FROM clock_timestamp()) * 1000)::bigint), 12, '0')
     || '7' || substr(replace(gen_random_uuid()::text, '-', ''), 14))::uuid`;
 

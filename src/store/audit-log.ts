@@ -1,0 +1,57 @@
+import type { Queries } from './database.ts';
+import { UUID_V7 } from './outbox.ts';
+
+/** Stands in the place of an account for what is done to the whole installation. */
+export const INSTALLATION = '00000000-0000-0000-0000-000000000000';
+
+/** Something that an operator did. No field may hold a secret, a card number or a payer's data. */
+export type AuditedAction = {
+  /** The account that it was done to, or INSTALLATION. */
+  readonly accountId: string;
+  /** Who did it: `alice@host1`, `operator 1 from 192.0.2.7`; up to 600 characters. */
+  readonly actor: string;
+  /** A word such as `add-secret` or `refund`; up to 100 characters. */
+  readonly action: string;
+  /** The id of what it was done to: a key, a payment, a webhook; up to 300 characters. Absent when that is the account. */
+  readonly subject?: string;
+  /** The setting, the amount, the result; up to 1000 characters. */
+  readonly detail?: string;
+};
+
+/** A row of the audit log. */
+export type AuditEntry = Required<AuditedAction> & { readonly id: string; readonly at: Date };
+
+const INSERT = {
+  name: 'insert_audit_entry',
+  text: `
+    INSERT INTO audit_log (account_id, id, actor, action, subject, detail)
+    VALUES ($1, ${UUID_V7}, $2, $3, $4, $5)`,
+};
+
+/**
+ * Writes an action to the audit log. Given `queriesOf(run)` of the transaction that makes the change, it is written in the
+ * same commit.
+ */
+export async function recordAction(queries: Queries, action: AuditedAction): Promise<void> {
+  const { accountId, actor, subject = '', detail = '' } = action;
+  await queries.query(INSERT, [accountId, actor, action.action, subject, detail]);
+}
+
+const LIST = {
+  name: 'list_audit_entries',
+  text: `
+    SELECT account_id AS "accountId", id, actor, action, subject, detail, created_at AS at
+    FROM audit_log WHERE account_id = $1 AND id < $2::uuid ORDER BY id DESC LIMIT $3`,
+};
+
+/** Comes after every entry: where a list of the newest begins. */
+export const AFTER_ALL_ENTRIES = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
+
+/** Up to `limit` entries of an account, or of INSTALLATION, newest first: those before the entry `beforeId`. */
+export async function listActions(
+  queries: Queries,
+  accountId: string,
+  { beforeId = AFTER_ALL_ENTRIES, limit }: { readonly beforeId?: string; readonly limit: number },
+): Promise<AuditEntry[]> {
+  return (await queries.query<AuditEntry>(LIST, [accountId, beforeId, limit])).rows;
+}

@@ -1,0 +1,53 @@
+import { pino } from 'pino';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { listActions, recordAction } from '#src/store/audit-log.ts';
+import { type Database, openDatabase, queriesOf } from '#src/store/database.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+
+const ACCOUNT = '11111111-1111-4111-8111-111111111111';
+const OTHER = '22222222-2222-4222-8222-222222222222';
+
+let testDatabase: TestDatabase;
+let database: Database;
+
+beforeAll(async () => {
+  testDatabase = await createTestDatabase();
+  database = openDatabase({ url: testDatabase.url, maxConnections: 2, log: pino({ level: 'silent' }) });
+});
+afterAll(async () => {
+  await database.close();
+  await testDatabase.drop();
+});
+
+it("lists an account's actions, newest first and page by page, and no other account's", async () => {
+  await recordAction(database, { accountId: OTHER, actor: 'mallory@host', action: 'other' });
+  for (const detail of ['first', 'second', 'third']) {
+    await recordAction(database, { accountId: ACCOUNT, actor: 'alice@host', action: 'refund', detail });
+    // Ids of one millisecond have no order: the next is of a later one.
+    await database.query({ name: 'pause', text: 'SELECT pg_sleep(0.002)' });
+  }
+  const page = await listActions(database, ACCOUNT, { limit: 2 });
+  expect(page.map(({ detail }) => detail)).toEqual(['third', 'second']);
+  const rest = await listActions(database, ACCOUNT, { beforeId: page[1]?.id ?? '', limit: 2 });
+  expect(rest).toEqual([
+    {
+      accountId: ACCOUNT,
+      id: expect.stringMatching(/^[0-9a-f-]{14}7/),
+      actor: 'alice@host',
+      action: 'refund',
+      subject: '',
+      detail: 'first',
+      at: expect.any(Date),
+    },
+  ]);
+});
+
+it('an action is not in the audit log when the transaction that it tells of was rolled back', async () => {
+  const failing = database.transaction(async (run) => {
+    await recordAction(queriesOf(run), { accountId: OTHER, actor: 'alice@host', action: 'lost' });
+    throw new Error('the change failed');
+  });
+  await expect(failing).rejects.toThrow('the change failed');
+  const actions = (await listActions(database, OTHER, { limit: 10 })).map(({ action }) => action);
+  expect(actions).toEqual(['other']);
+});
