@@ -12,11 +12,11 @@ export type ConformingCall = {
   readonly of?: string;
   /** Makes the call, always for the same transaction. */
   make(connection: ProviderConnection): Promise<Outcome> | undefined;
-  /** What the request must carry: our transaction's id, or the key that derives from it. */
+  /** Text that the request must carry: our transaction's id, or the key that derives from it. */
   readonly key: string;
   /** The provider's answer when it is done. */
   readonly approval: Answer;
-  /** Where a provider answers only that it has it, and tells in a notification that it is done: what the approval is. */
+  /** Kind of the approval, where a provider answers only that it has it, and tells in a notification that it is done. */
   readonly approvedAs?: 'pending';
   /** Other answers, and the kind of outcome that each must become. */
   readonly answers: readonly {
@@ -28,7 +28,7 @@ export type ConformingCall = {
 
 type Answer = { readonly status: number; readonly body: JsonObject };
 
-/** What the calls are tried with. */
+/** Arguments of the calls that are tried. */
 export type CallSuite = {
   serve(script: Script): Promise<ScriptedServer>;
   connect(baseUrl: string): ProviderConnection;
@@ -38,7 +38,7 @@ export type CallSuite = {
 };
 
 /**
- * What holds of every call, as it does of `pay`: not_sent only when surely nothing was sent, unknown when it may have
+ * Holds every call to the rules of `pay`: not_sent only when surely nothing was sent, unknown when it may have
  * been, sent once, ended by its deadline. A look-up that learns nothing is unknown, whatever became of its request.
  */
 export function describeCalls(calls: readonly ConformingCall[], suite: CallSuite): void {

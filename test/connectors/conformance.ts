@@ -16,7 +16,7 @@ import {
   startScriptedServer,
 } from './scripted-server.ts';
 
-/** What a connector's test tells the suite of its provider. */
+/** The provider's side of the suite, told by a connector's test. */
 export type ConformingConnector = {
   readonly connector: Connector;
   /** The connection's settings for a provider at `baseUrl`. */
@@ -36,9 +36,9 @@ export type ConformingConnector = {
    * tokens. The suite answers those properly and does not count them.
    */
   accessToken?(request: string): { status: number; body: JsonObject } | undefined;
-  /** What an approval of an attempt makes of it: `approved` by default, `redirect` for a wallet. */
+  /** Outcome of an attempt that the provider approves: `approved` by default, `redirect` for a wallet. */
   readonly paid?: 'approved' | 'redirect';
-  /** What a lost attempt is: `unknown` by default, `not_sent` where the attempt itself can move no money. */
+  /** Outcome of an attempt whose answer is lost: `unknown` by default, `not_sent` where the attempt itself can move no money. */
   readonly lost?: 'unknown' | 'not_sent';
   /** The provider's answer to a probe when all is well. */
   readonly probeAnswer: { status: number; body: JsonObject };
@@ -58,7 +58,7 @@ export type ConformingAnswer = {
 };
 
 const TIMEOUT_MS = 300;
-/** How much later than its deadline a call may end on a busy machine. */
+/** Time past its deadline by which a call may end on a busy machine. */
 const SLACK_MS = 1_000;
 const PROVIDER_ID = 'PROVIDER_UNDER_TEST';
 const TLS_DIRECTORY = join(import.meta.dirname, '../support/tls');
@@ -66,7 +66,7 @@ const TLS_DIRECTORY = join(import.meta.dirname, '../support/tls');
 const UNRESOLVABLE_HOST = `${'a'.repeat(64)}.invalid`;
 
 /**
- * What every connector must report, whatever its provider: not_sent only when surely nothing was sent, unknown when it
+ * Rules for every connector, whatever its provider: not_sent only when surely nothing was sent, unknown when it
  * may have been, each attempt sent at most once, every call ended by its deadline, no secret in an outcome, a probe that
  * finds only who answers it properly. It runs against real sockets.
  */

@@ -25,7 +25,7 @@ export const OUTCOMES = {
   unknown: { kind: 'unknown', detail: 'awaiting the answer: DEADLINE', providerData: undefined },
 } satisfies Record<string, Outcome>;
 
-/** What a guarded connection gives at once while its circuit is open. */
+/** Outcome that a guarded connection gives at once while its circuit is open. */
 export const CIRCUIT_OPEN: Outcome = {
   kind: 'not_sent',
   detail: 'circuit open',

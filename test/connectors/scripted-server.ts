@@ -1,7 +1,7 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
 
-/** What a scripted server does with a complete request; `text` is all of it, head and body. */
+/** Reaction of a scripted server to a complete request; `text` is all of it, head and body. */
 export type Script = (socket: Socket, text: string) => void;
 
 /** A server of bare sockets that misbehaves as it is told, and counts. */

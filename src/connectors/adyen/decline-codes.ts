@@ -75,10 +75,10 @@ const DUPLICATE = '94';
 /** ISO 8583's codes that approve: beside a refusal they say nothing. */
 const APPROVALS: ReadonlySet<string> = new Set(['00', '08', '10', '11', '16', '85']);
 
-/** How a decline is told: its ISO 8583 code, and whether no other provider may be asked. */
+/** The meaning of a decline: its ISO 8583 code, and whether no other provider may be asked. */
 export type DeclineMeaning = { readonly iso8583Code: string; readonly nowhereElse?: true };
 
-/** What Adyen tells of a refusal. */
+/** Fields of Adyen's that tell why a payment was refused. */
 export type Refusal = {
   readonly resultCode: string;
   /** `refusalReasonCode`. */
@@ -90,7 +90,8 @@ export type Refusal = {
 };
 
 /**
- * What a refusal means. The issuer's own code says it best, unless Adyen's forbids what the issuer's allows: another try.
+ * Translates a refusal. The issuer's own code says it best, unless Adyen's forbids what the issuer's allows: another
+ * try.
  * A code that nobody knows is a soft decline.
  */
 export function meaningOf({ resultCode, code, text, raw }: Refusal): DeclineMeaning {
@@ -106,7 +107,7 @@ export function meaningOf({ resultCode, code, text, raw }: Refusal): DeclineMean
   return { iso8583Code: softens ? byAdyen : byIssuer };
 }
 
-/** What an error about the card means; undefined for any other. Leading zeros of the code come and go. */
+/** Translates an error about the card; undefined for any other. Leading zeros of the code come and go. */
 export function meaningOfError(errorCode: string): DeclineMeaning | undefined {
   const iso8583Code = ISO_8583_BY_CARD_ERROR.get(Number(errorCode));
   return iso8583Code === undefined ? undefined : { iso8583Code };

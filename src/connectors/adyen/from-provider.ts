@@ -21,7 +21,7 @@ import { type OperationKind, operationReference } from './to-provider.ts';
 /** Under which names a connection's answers are shown. */
 export type ShownAs = { readonly providerId: string; readonly merchantAccount: string };
 
-/** What Adyen's ids of payments and of what is done with them look like. */
+/** Matches Adyen's ids of payments and of operations on them. */
 export const PSP_REFERENCE = /^[A-Za-z0-9_-]{1,64}$/;
 const AUTHORIZATION_CODE = /^[A-Za-z0-9]{1,6}$/;
 const NETWORK_TRANSACTION_ID = /^[A-Za-z0-9]{1,64}$/;
@@ -33,7 +33,7 @@ const AUTHENTICATION_WANTED: DeclineMeaning = { iso8583Code: '1A' };
 /** Left out of what is shown: what lets a browser act on the payment, and a signature. */
 const NOT_SHOWN: ReadonlySet<string> = new Set(['action', 'hmacSignature']);
 
-/** What the HTTP result of a payment says of it. */
+/** Reads the outcome of a payment from the HTTP result of its request. */
 export function fromPayment(result: HttpResult, attempt: PaymentAttempt, shownAs: ShownAs): Outcome {
   return fromAnswer(result, shownAs, attempt.method.kind === 'card', (body) => {
     const { merchantReference, amount, resultCode, pspReference } = body;
@@ -51,7 +51,7 @@ export function fromPayment(result: HttpResult, attempt: PaymentAttempt, shownAs
   });
 }
 
-/** What the HTTP result of a capture, a cancel or a refund says of it: that Adyen has it, and no more. */
+/** Reads the HTTP result of a capture, a cancel or a refund: at best, Adyen says that it has the request, and no more. */
 export function fromOperation(
   result: HttpResult,
   kind: OperationKind,
@@ -78,13 +78,13 @@ export function fromOperation(
   });
 }
 
-/** Whether the result of a probe is Adyen's list of what the account can be paid with. */
+/** Returns true if a probe was answered with Adyen's list of the account's payment methods. */
 export function isPaymentMethods(result: HttpResult): boolean {
   if (result.kind !== 'answer' || result.status !== 200) return false;
   return Array.isArray(readJsonObject(result.body)?.paymentMethods);
 }
 
-/** What the record shows of what Adyen told. @param status in Adyen's words. */
+/** Provider data of the record, from an answer or a notification. @param status in Adyen's words. */
 export function providerDataOf(
   body: JsonObject,
   status: string,
@@ -120,7 +120,7 @@ function fromAnswer(
   return fromError(status, body, isCard, shownAs) ?? read(body);
 }
 
-/** What a status other than success says, with the error beside it; undefined for a success. */
+/** Reads a status other than success with the error beside it; undefined for a success. */
 function fromError(status: number, body: JsonObject, isCard: boolean, shownAs: ShownAs): Outcome | undefined {
   const errorCode = textOf(body.errorCode);
   const errorType = textOf(body.errorType);
@@ -193,7 +193,7 @@ function contradiction(providerData: ProviderData): Outcome {
   return unknownOutcome('the answer contradicts itself', providerData);
 }
 
-/** What accounts are set to tell beside the answer proper. */
+/** Fields beside the answer proper, which each account is set to be told or not. */
 export function additionalDataOf(body: JsonObject): JsonObject {
   return isJsonObject(body.additionalData) ? body.additionalData : {};
 }

@@ -12,7 +12,7 @@ import { additionalDataOf, PSP_REFERENCE, providerDataOf, type ShownAs } from '.
 import { fromAdyenAmount } from './money.ts';
 import type { OperationKind } from './to-provider.ts';
 
-/** What Adyen wants to read in our answer. */
+/** The body by which Adyen takes a notification for accepted. */
 const ACKNOWLEDGEMENT = '[accepted]';
 const MAX_ITEMS = 100;
 const BASE64_SHA256 = /^[A-Za-z0-9+/]{43}=$/;
@@ -22,7 +22,7 @@ const OPERATION_REFERENCE = /^(capture|cancel|refund)-([0-9a-f]{8}(?:-[0-9a-f]{4
 const DO_NOT_HONOR = '05';
 
 type Ended = 'approved' | 'declined' | 'expired';
-/** What an event is about, and what it says of that when it succeeded and when it did not. */
+/** Meaning of an event: its subject, and the outcome by whether the event succeeded. */
 type Meaning = { readonly of: 'payment' | OperationKind; readonly success?: Ended; readonly failure?: Ended };
 
 const done = (of: Meaning['of']): Meaning => ({ of, success: 'approved', failure: 'declined' });
@@ -97,7 +97,7 @@ function isSigned(item: JsonObject, hmacKeys: readonly Secret[]): boolean {
   });
 }
 
-/** What a genuine item is about; undefined when that is nothing of ours. */
+/** Subject of a genuine item; undefined when it is nothing of ours. */
 function subjectOf(item: JsonObject, shownAs: ShownAs): NotificationSubject | undefined {
   // A colon in a field would let one signature stand for several readings; there is none in what we send.
   if (signedFields(item).some((field) => field.includes(':'))) return undefined;

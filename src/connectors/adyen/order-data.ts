@@ -5,7 +5,7 @@ import { toAdyenAmount } from './money.ts';
 
 const DATE_AND_TIME = /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}))?/;
 
-/** What is bought, as Adyen's `lineItems`. */
+/** The items of an order as Adyen's `lineItems`. */
 export function lineItemsOf({ items }: Order, currency: string): readonly object[] | undefined {
   if (items.length === 0) return undefined;
   return items.map((item) => {

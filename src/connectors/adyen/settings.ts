@@ -2,11 +2,11 @@ import type { JsonObject, JsonValue } from '@bufbuild/protobuf';
 import { isJsonObject } from '#src/connectors/provider-answer.ts';
 import type { Secret } from '#src/secret.ts';
 
-/** What a connection to an Adyen merchant account is made with. */
+/** Settings of a connection to an Adyen merchant account. */
 export type AdyenSettings = {
   /** Scheme, host and port. */
   readonly origin: string;
-  /** What stands before the API's version in its paths: "" at the test system, "/checkout" at the live one. */
+  /** The part of the API's paths before its version: "" at the test system, "/checkout" at the live one. */
   readonly basePath: string;
   readonly timeoutMs: number;
   readonly merchantAccount: string;
@@ -33,7 +33,7 @@ const MAX_TIMEOUT_MS = 60_000;
 /** No colon: the signature of a notification joins its fields with colons. */
 const MERCHANT_ACCOUNT = /^[A-Za-z0-9_.-]{1,100}$/;
 const METHOD_TYPE = /^[a-z0-9_]{1,64}$/;
-/** What a header's value can be. */
+/** Matches texts that a header can carry. */
 const API_KEY = /^[\x21-\x7e]{1,1024}$/;
 const HMAC_KEY = /^[0-9A-Fa-f]{64}$/;
 

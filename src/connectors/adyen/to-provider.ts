@@ -7,13 +7,13 @@ import type { AdyenAmount } from './money.ts';
 import { airlineOf, lineItemsOf } from './order-data.ts';
 import type { AdyenSettings } from './settings.ts';
 
-/** What can be done with a payment. */
+/** An operation on a payment, by the word in its path at Adyen. */
 export type OperationKind = 'capture' | 'cancel' | 'refund';
 
 const API_VERSION = '/v72';
 const MAX_METADATA = 20;
 const MAX_DESCRIPTOR_LENGTH = 22;
-/** What Adyen does not take in the text on a statement, once accents are split off their letters. */
+/** Matches characters that Adyen refuses on a statement, once accents are split off their letters. */
 const NOT_IN_DESCRIPTORS = /[^A-Za-z0-9 .,'_?+*/-]/g;
 /** Adyen's word for a part of an address that is not known. */
 const NOT_AVAILABLE = 'N/A';
@@ -72,7 +72,7 @@ export function operationRequest(
 }
 
 /**
- * What an operation is called at Adyen. Unlike the payment's reference, which is the bare id: nothing that is told of the
+ * Names an operation at Adyen. Unlike the payment's reference, which is the bare id: nothing that is told of the
  * one can be taken for the other.
  */
 export function operationReference(kind: OperationKind, transactionId: string): string {
@@ -196,7 +196,7 @@ function addressOf(address: Address | undefined): object | undefined {
   };
 }
 
-/** What the merchant keeps with the payment; what Adyen would refuse is left out. */
+/** Data that the merchant keeps with the payment, without what Adyen would refuse. */
 function metadataOf({ metadata }: PaymentAttempt): object | undefined {
   const kept = metadata
     .filter(({ key, value }) => key.length <= 20 && value.length <= 80)

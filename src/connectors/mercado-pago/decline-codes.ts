@@ -1,5 +1,5 @@
 /**
- * What Mercado Pago's `status_detail` of a rejected payment amounts to in ISO 8583 (field 39); collection results of its
+ * ISO 8583 codes (field 39) by Mercado Pago's `status_detail` of a rejected payment; collection results of its
  * documentation, 2024 to 2026, with some that only integrators' tables have. The mapping is ours.
  */
 const CODES_BY_ISO_8583: Readonly<Record<string, string>> = {
@@ -30,10 +30,10 @@ const ISO_8583_BY_CODE: ReadonlyMap<string, string> = new Map(
 const DO_NOT_HONOR = '05';
 const DUPLICATE = '94';
 
-/** How a decline is told: its ISO 8583 code, and whether no other provider may be asked. */
+/** The meaning of a decline: its ISO 8583 code, and whether no other provider may be asked. */
 export type DeclineMeaning = { readonly iso8583Code: string; readonly nowhereElse?: true };
 
-/** What the `status_detail` of a payment that failed means; one that is not in the table is a soft decline. */
+/** Translates the `status_detail` of a payment that failed; one that is not in the table is a soft decline. */
 export function meaningOf(statusDetail: string): DeclineMeaning {
   const iso8583Code = ISO_8583_BY_CODE.get(statusDetail) ?? DO_NOT_HONOR;
   // The issuer has just seen an equal charge: another provider's would be a second one.

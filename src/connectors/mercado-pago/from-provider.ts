@@ -16,7 +16,7 @@ import type { Money } from '#src/money.ts';
 import { differingAmount } from './money.ts';
 import { formatReference, PREFERENCE_ID } from './reference.ts';
 
-/** What an answer is read against. */
+/** Values that an answer must agree with. */
 export type Asked = {
   readonly transactionId: string;
   readonly money: Money;
@@ -32,7 +32,7 @@ const CONNECTIONS_OWN: ReadonlySet<number> = new Set([401, 403, 429]);
 const NOT_SHOWN: ReadonlySet<string> = new Set(['payer', 'card', 'additional_info', 'back_urls', 'metadata']);
 
 /**
- * What the result of making a preference says. Making one moves no money, and nobody can pay one whose address they were
+ * Reads the result of making a preference. Making one moves no money, and nobody can pay one whose address they were
  * never given: whatever became of the request, without a good answer nothing was sent.
  */
 export function fromCreation(result: HttpResult, asked: Asked): Outcome {
@@ -48,7 +48,7 @@ export function fromCreation(result: HttpResult, asked: Asked): Outcome {
 }
 
 /**
- * Where a preference sends the payer.
+ * Address to which a preference sends the payer.
  *
  * @returns undefined when it is none.
  */
@@ -64,7 +64,7 @@ export function fromPreference(preference: JsonObject, asked: Asked): Outcome | 
   return { kind: 'redirect', ...told, redirectUrl: init_point };
 }
 
-/** What the result of a refund's request says of it; read from a list, `result` is the list's own. */
+/** Reads the result of a refund's request; read from a list, `result` is the list's own. */
 export function fromRefundResult(result: HttpResult, paymentId: string, asked: Asked): Outcome {
   if (result.kind === 'not_sent') return result;
   if (result.kind === 'unknown') return unknownOutcome(result.detail);
@@ -76,7 +76,7 @@ export function fromRefundResult(result: HttpResult, paymentId: string, asked: A
   return outcomeOfStatus(status, isErrorBody(body, status)) ?? fromRefund(body, paymentId, asked);
 }
 
-/** What a refund says of itself. */
+/** Reads the outcome of a refund from its object. */
 export function fromRefund(refund: JsonObject, paymentId: string, asked: Asked): Outcome {
   const id = idOf(refund.id);
   if (id === undefined) return unknownOutcome('the answer is no refund');
@@ -99,7 +99,7 @@ export function fromRefund(refund: JsonObject, paymentId: string, asked: Asked):
   }
 }
 
-/** What the record shows of a payment, a preference or a refund. */
+/** Provider data of the record, from a payment, a preference or a refund. */
 export function providerDataOf(object: JsonObject, { shownAs }: Asked, responseMessage = ''): ProviderData {
   return create(ProviderDataSchema, {
     id: shownAs.providerId,
@@ -113,7 +113,7 @@ export function providerDataOf(object: JsonObject, { shownAs }: Asked, responseM
   });
 }
 
-/** What an outcome of a payment refers to. */
+/** The reference of a payment's outcome. */
 export function referenceTo(preferenceId: string | undefined, payment: JsonObject): string {
   return formatReference({ preferenceId, paymentId: idOf(payment.id) });
 }
@@ -124,14 +124,14 @@ export function idOf(value: JsonValue | undefined): string | undefined {
   return NUMERIC_ID.test(text) ? text : undefined;
 }
 
-/** Whether an answer is about another account than the connection's, where its settings name that. */
+/** Returns true if an answer is about another account than the connection's, where its settings name that. */
 export function isAnotherAccount(collectorId: JsonValue | undefined, { shownAs }: Pick<Asked, 'shownAs'>) {
   return (
     shownAs.accountId !== undefined && collectorId !== undefined && idOf(collectorId) !== shownAs.accountId
   );
 }
 
-/** Whether a body is an error in the provider's own form. */
+/** Returns true if a body is an error in the provider's own form. */
 export function isErrorBody(body: JsonObject, status: number): boolean {
   return typeof body.message === 'string' && body.status === status;
 }

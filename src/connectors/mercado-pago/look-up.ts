@@ -28,7 +28,7 @@ export type Send = (target: Target) => Promise<HttpResult>;
 
 /** From a preference's expiry until its search surely lists every payment of it: no consistency is promised. */
 const SEARCH_LAG_MS = 10 * 60_000;
-/** How long an idempotency key surely lives: its lifetime is not documented. */
+/** Time that an idempotency key surely lives: its lifetime is not documented. */
 const KEY_LIVES_MS = 10 * 60_000;
 
 /**

@@ -10,11 +10,11 @@ export type GenuineNotification = {
 };
 
 /**
- * How old a signature may be. It is not known whether a delivery that is repeated, for hours, is signed anew; what an old
+ * Greatest age of a signature. It is not known whether a delivery that is repeated, for hours, is signed anew; what an old
  * one would make us do is ask the provider once more.
  */
 const MAX_AGE_MS = 24 * 60 * 60_000;
-/** How far ahead of our clock the provider's may be. */
+/** Lead that the provider's clock may have over ours. */
 const MAX_AHEAD_MS = 5 * 60_000;
 /** A time is in seconds or in milliseconds: this many seconds are the year 5138, this many milliseconds 1973. */
 const FIRST_MILLISECONDS = 1e11;
@@ -64,7 +64,7 @@ export function verifyNotification(
   return { kind: 'genuine', paymentId: id, deduplicationKey };
 }
 
-/** What is signed; a part that is missing is left out with its name. */
+/** The signed text; a part that is missing is left out with its name. */
 function manifestOf(id: string, requestId: string, time: string): string {
   return `${id && `id:${id};`}${requestId && `request-id:${requestId};`}ts:${time};`;
 }

@@ -5,7 +5,7 @@ import { meaningOf } from './decline-codes.ts';
 import { type Asked, idOf, isAnotherAccount, providerDataOf, referenceTo } from './from-provider.ts';
 import { differingAmount } from './money.ts';
 
-/** What payments of a preference decide; `open` when none does, and the payer may try again while the page is open. */
+/** Decision of a preference's payments; `open` when there is none, and the payer may try again while the page is open. */
 export type Decision = Outcome | { readonly kind: 'open'; readonly failed: JsonObject | undefined };
 
 /** Money came; what became of it since is told by other transactions. */
@@ -15,7 +15,7 @@ const UNDECIDED: ReadonlySet<string> = new Set(['pending', 'in_process', 'author
 const FAILED: ReadonlySet<string> = new Set(['rejected', 'cancelled']);
 
 /**
- * What the payments of one preference decide together: the first that is paid, else one that is undecided. One that failed
+ * Decides by the payments of one preference together: the first that is paid, else one that is undecided. One that failed
  * decides nothing by itself, since the payer may try again.
  *
  * @param payments the newest first.
@@ -52,7 +52,7 @@ export function fromPayments(
     : unknownOutcome('a payment has a status that is not known');
 }
 
-/** What a payment that failed says, once no other can follow it. */
+/** The outcome of a payment that failed, once no other can follow it. */
 export function fromFailed(payment: JsonObject, preferenceId: string | undefined, asked: Asked): Outcome {
   return {
     kind: 'declined',
@@ -64,7 +64,7 @@ export function fromFailed(payment: JsonObject, preferenceId: string | undefined
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-/** Which transaction a payment is about that a genuine notification named. */
+/** Finds the transaction of a payment that a genuine notification named. */
 export function fromNotifiedPayment(
   payment: JsonObject,
   deduplicationKey: string,

@@ -1,4 +1,4 @@
-/** What an outcome of a payment refers to at the provider. */
+/** Ids at the provider that the outcome of a payment refers to. */
 export type Reference = {
   /** The page that the payer was sent to. */
   readonly preferenceId: string | undefined;
@@ -6,7 +6,7 @@ export type Reference = {
   readonly paymentId: string | undefined;
 };
 
-/** What ids of preferences look like. */
+/** Matches ids of preferences. */
 export const PREFERENCE_ID = /^[A-Za-z0-9-]{1,128}$/;
 const FORM = /^([A-Za-z0-9-]{0,128})(?:\/(\d{1,20}))?$/;
 

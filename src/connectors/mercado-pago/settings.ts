@@ -1,7 +1,7 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import type { Secret } from '#src/secret.ts';
 
-/** What a connection to a Mercado Pago account is made with. */
+/** Settings of a connection to a Mercado Pago account. */
 export type MercadoPagoSettings = {
   /** Scheme, host and port. */
   readonly origin: string;

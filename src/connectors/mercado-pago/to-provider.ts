@@ -111,7 +111,7 @@ function dateTime(ms: number): string {
   return new Date(ms).toISOString().replace('Z', '+00:00');
 }
 
-/** What is sold: the order's items where they add up to the amount, else one item with all of it. */
+/** Items of the preference: the order's where they add up to the amount, else one item with all of it. */
 function itemsOf(attempt: PaymentAttempt, amount: number): PreferenceRequest['items'] {
   const { currency } = attempt.money;
   const items = attempt.additionalData?.order?.items ?? [];
@@ -157,7 +157,7 @@ function addressOf({ addressLine1, zipCode }: Address): NonNullable<Payer['addre
   return { ...(zipCode && { zip_code: zipCode }), ...(addressLine1 && { street_name: addressLine1 }) };
 }
 
-/** What is to be paid or refunded, in the account's currency. */
+/** An amount to pay or to refund, in the account's currency. */
 export function amountIn(money: Money, settings: Pick<MercadoPagoSettings, 'currency'>): number | undefined {
   return money.currency === settings.currency ? toAmount(money) : undefined;
 }

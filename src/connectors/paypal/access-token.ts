@@ -3,7 +3,7 @@ import { isTextLike, readJsonObject } from '#src/connectors/provider-answer.ts';
 import { Secret } from '#src/secret.ts';
 import type { PayPalSettings } from './settings.ts';
 
-/** Why there is no token; no business call was sent. */
+/** The reason for which there is no token; no business call was sent. */
 export type NoToken = { readonly because: 'unreachable' | 'turned_away'; readonly detail: string };
 
 /** The access token of a connection. */

@@ -167,7 +167,7 @@ function headersOf({ requestId, body }: ApiRequest, token: Secret): Record<strin
   };
 }
 
-/** Whether PayPal says, in a form of its own, that it does not take the token. */
+/** Returns true if PayPal says, in a form of its own, that it does not take the token. */
 function isTokenRefused(result: HttpResult): boolean {
   const body = result.kind === 'answer' && result.status === 401 ? readJsonObject(result.body) : undefined;
   return body !== undefined && isErrorBody(body);

@@ -1,11 +1,11 @@
-/** What a decline amounts to. */
+/** The meaning of a decline: its ISO 8583 code, and whether no other provider may be asked. */
 export type DeclineFact = {
   /** ISO 8583 response code (field 39). */
   readonly iso8583Code: string;
   readonly nowhereElse?: true;
 };
 
-/** What an issue of a refusal says when it says more than that the request was refused. */
+/** Meanings of the issues that say more than that the request was refused. */
 export type IssueFact = DeclineFact | 'redirect' | 'pending' | 'look_up';
 
 /** ISO 8583 codes, and the processor response codes of PayPal that amount to each. */
@@ -89,12 +89,12 @@ const ISSUES = new Map<string, IssueFact>([
   ...OTHER_ISSUES,
 ]);
 
-/** What PayPal's processor response code beside a decline amounts to; an unknown one is a soft decline. */
+/** Translates PayPal's processor response code beside a decline; an unknown one is a soft decline. */
 export function declineOfProcessorCode(code: string): DeclineFact {
   return DECLINES.get(code) ?? DO_NOT_HONOR;
 }
 
-/** What an issue in PayPal's error says; undefined: that the request was refused, and no more. */
+/** Translates an issue in PayPal's error; undefined: the request was refused, and no more is said. */
 export function factOfIssue(issue: string): IssueFact | undefined {
   return ISSUES.get(issue);
 }

@@ -17,7 +17,7 @@ import type { Money } from '#src/money.ts';
 import { declineOfProcessorCode, factOfIssue } from './decline-codes.ts';
 import { errorDataOf, issueOf, objectAt, objectsAt, providerDataOf, type ShownAs } from './provider-data.ts';
 
-/** What an answer is read against. */
+/** Values that an answer must agree with. */
 export type Asked = {
   readonly transactionId: string;
   readonly money: Money;
@@ -32,7 +32,7 @@ export const PAYPAL_ID = /^[A-Z0-9]{8,36}$/;
 const PAYER_LINKS: ReadonlySet<string> = new Set(['payer-action', 'approve']);
 
 /**
- * What an HTTP result says, when its answer is PayPal's: `read` reads what was made, and a refusal says by its issue
+ * Reads an HTTP result, when its answer is PayPal's: `read` reads what was made, and a refusal says by its issue
  * whether the payment was declined, or only not taken up.
  */
 export function fromAnswer(
@@ -52,7 +52,7 @@ export function fromAnswer(
   return fromIssue(body, shownAs) ?? { ...refusal, detail: `${refusal.detail}${debugId(headers)}` };
 }
 
-/** Whether a body is an error in PayPal's own form, or in that of OAuth. */
+/** Returns true if a body is an error in PayPal's own form, or in that of OAuth. */
 export function isErrorBody(body: JsonObject): boolean {
   return (
     (typeof body.name === 'string' && typeof body.message === 'string') ||
@@ -60,7 +60,7 @@ export function isErrorBody(body: JsonObject): boolean {
   );
 }
 
-/** What an order says of the payment that it was made for. */
+/** Reads the outcome of a payment from its order. */
 export function fromOrder(order: JsonObject, asked: Asked): Outcome {
   const unit = unitOf(order, asked);
   if ('kind' in unit) return unit;
@@ -107,7 +107,7 @@ export function unitOf(order: JsonObject, asked: Asked): { readonly unit: JsonOb
     : answeredAboutAnother('custom_id');
 }
 
-/** What a refund says of itself. */
+/** Reads the outcome of a refund from its object. */
 export function fromRefund(refund: JsonObject, asked: Omit<Asked, 'orderId'>): Outcome {
   const { transactionId, money, shownAs } = asked;
   if (!isTextLike(refund.id, PAYPAL_ID)) return answeredAboutAnother('id');
@@ -128,7 +128,7 @@ export function fromRefund(refund: JsonObject, asked: Omit<Asked, 'orderId'>): O
   }
 }
 
-/** Whether an object of PayPal's carries our transaction's id, and no other. */
+/** Returns true if an object of PayPal's carries our transaction's id, and no other. */
 export function isAbout(object: JsonObject, transactionId: string): boolean {
   return namesOf(object).length > 0 && !namesAnother(object, transactionId);
 }
@@ -164,7 +164,7 @@ function contradiction(told: { readonly providerData: ProviderData; readonly ref
   return { kind: 'unknown', detail: 'the answer contradicts itself', ...told };
 }
 
-/** What the issue of a refusal says beyond it. */
+/** Reads the issue of a refusal, which may say more than the refusal. */
 function fromIssue(body: JsonObject, shownAs: ShownAs): Outcome | undefined {
   const issue = issueOf(body);
   const fact = factOfIssue(textOf(issue.issue));

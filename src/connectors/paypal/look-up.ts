@@ -139,7 +139,7 @@ async function lookUpRefund(
   });
 }
 
-/** Whether what an order tells of refunds leaves none out: each names its transaction, or there is none at all. */
+/** Returns true if what an order tells of refunds leaves none out: each names its transaction, or there is none at all. */
 function tellsAll(payments: JsonObject, refunds: readonly JsonObject[]): boolean {
   const captures = objectsAt(payments, 'captures');
   const isRefunded = captures.length !== 1 || captures[0]?.status !== 'COMPLETED';

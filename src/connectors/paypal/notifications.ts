@@ -69,7 +69,7 @@ export function forged(detail: string): Extract<NotificationReading, { kind: 'fo
   return { kind: 'forged', detail };
 }
 
-/** Whether an address is https at a host of PayPal's; no user, no port. */
+/** Returns true if an address is https at a host of PayPal's; no user, no port. */
 function isPayPalUrl(address: string): boolean {
   const url = address.length <= MAX_CERT_URL ? URL.parse(address) : null;
   if (url?.protocol !== 'https:' || url.username !== '' || url.password !== '' || url.port !== '')

@@ -9,7 +9,7 @@ export type ShownAs = { readonly providerId: string; readonly accountId: string 
 const NOT_SHOWN: ReadonlySet<string> = new Set(['payer', 'payment_source', 'shipping']);
 
 /**
- * What the record shows of an answer.
+ * Provider data of the record, from an answer.
  *
  * @param object the order, the capture or the refund that the answer is about; `body` is all of the answer.
  */
@@ -26,7 +26,7 @@ export function providerDataOf(object: JsonObject, body: JsonObject, shownAs: Sh
   });
 }
 
-/** What the record shows of an error, whose first issue says why. */
+/** Provider data of the record, from an error whose first issue says why. */
 export function errorDataOf(body: JsonObject, shownAs: ShownAs): ProviderData {
   const issue = issueOf(body);
   return create(ProviderDataSchema, {

@@ -2,7 +2,7 @@ import type { JsonObject, JsonValue } from '@bufbuild/protobuf';
 import { isTextLike } from '#src/connectors/provider-answer.ts';
 import type { Secret } from '#src/secret.ts';
 
-/** What a connection to a PayPal account is made with. */
+/** Settings of a connection to a PayPal account. */
 export type PayPalSettings = {
   /** Scheme, host and port. */
   readonly origin: string;

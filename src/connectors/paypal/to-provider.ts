@@ -98,7 +98,7 @@ function post(path: string, requestId: string, body: object): ApiRequest {
   return { method: 'POST', path, requestId, body: JSON.stringify(body) };
 }
 
-/** What is bought, where it adds up to exactly what is paid: PayPal refuses anything else. */
+/** The items bought, where they add up to exactly what is paid: PayPal refuses anything else. */
 function itemsOf(order: Order | undefined, money: Money): object {
   if (!order || order.items.length === 0) return {};
   const { currency } = money;

@@ -45,7 +45,7 @@ export function connectAdyen(settings: JsonObject = {}, secrets: Record<string, 
   return redactOutcomes(adyenConnector.connect(all, { providerId: 'ADYEN', secrets }));
 }
 
-/** What a connection reads in a notification. */
+/** Reads a notification as a connection does. */
 export async function read(
   connection: ProviderConnection,
   body: string | Buffer,

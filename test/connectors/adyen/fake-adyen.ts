@@ -10,7 +10,7 @@ export type FakeAdyen = {
   readonly requests: readonly { path: string; key: string | undefined; body: JsonObject }[];
   /** Notifications that await delivery, as Adyen would post them. */
   readonly notifications: string[];
-  /** What happens to the next request. */
+  /** Trouble with the next request. */
   next(fault: Fault): void;
   /** The payer does what is to be done at the page they were sent to. */
   payAt(redirectUrl: string, succeeds: boolean): void;
@@ -222,7 +222,7 @@ export async function startFakeAdyen(): Promise<FakeAdyen> {
   };
 }
 
-/** What a modification does to a payment. @returns whether it succeeds, which its notification tells. */
+/** Applies a modification to a payment. @returns whether it succeeds, which its notification tells. */
 function apply(payment: FakePayment, kind: string, value: number): boolean {
   const isOpen = payment.state === 'authorised' && payment.captured === 0;
   if (kind === 'captures') {

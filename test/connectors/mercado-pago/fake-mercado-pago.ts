@@ -9,7 +9,7 @@ export const FAKE_ACCESS_TOKEN = 'APP_USR-fake-access-token';
 export const FAKE_WEBHOOK_SECRET = 'fake-secret-signature-of-webhooks';
 export const FAKE_ACCOUNT = 123456789;
 
-/** How the fake treats the next request of a method and path: the answer is lost, before or after it acted. */
+/** Trouble with the next request of a method and path: its answer is lost, before or after the fake acted. */
 export type Loss = { readonly on: RegExp; readonly when: 'before' | 'after' };
 
 type Request = { readonly method: string; readonly path: string; readonly query: URLSearchParams } & {
@@ -52,7 +52,7 @@ export async function startFakeMercadoPago(currency = 'ARS') {
   await once(server, 'listening');
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 
-  /** What a payer's browser gets. */
+  /** The page that a payer's browser gets. */
   function showPage({ path, query }: Request, response: ServerResponse): void {
     const preference = preferences.get(query.get('pref_id') ?? '');
     if (!preference) return void response.writeHead(404).end();

@@ -1,6 +1,6 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 
-/** What a payer can do on the page of a preference, and what it makes of a payment; undefined: none is made. */
+/** Buttons of a preference's page, and the payment that each makes; undefined: none is made. */
 const CHOICES: Readonly<Record<string, readonly [status: string, detail: string] | undefined>> = {
   pay: ['approved', 'accredited'],
   'pay in cash': ['pending', 'pending_waiting_payment'],
@@ -19,7 +19,7 @@ export function pageOf(preference: JsonObject): string {
 }
 
 /**
- * What the payer chose.
+ * The payer's choice.
  *
  * @param pay makes a payment of the preference.
  * @returns where the payer is sent back to.

@@ -30,7 +30,7 @@ const answer = (name: string, outcome: Kind, body: JsonObject, status = 201) => 
   answer: { status, body },
 });
 
-/** What holds of an order that was captured, whether its capture or a look-up tells it. */
+/** Expectation of an order that was captured, whether its capture or a look-up tells it. */
 const capturedAnswers = [
   answer('a pending capture', 'pending', capturedAnswer(order, { status: 'PENDING' })),
   answer('a declined capture', 'declined', capturedAnswer(order, { status: 'DECLINED' })),

@@ -19,7 +19,7 @@ export type FakeOrder = {
   readonly refunds: Refund[];
 };
 
-/** What becomes of the next capture, in place of COMPLETED. */
+/** End of the next capture, in place of COMPLETED. */
 export type CaptureFate = { readonly issue: string } | { readonly status: string; readonly details?: Json };
 
 const CURRENCIES =

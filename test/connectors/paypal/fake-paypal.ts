@@ -4,7 +4,7 @@ import { crc32 } from 'node:zlib';
 import type { RawNotification } from '#src/connectors/connector.ts';
 import { createFakeLedger, type FakeAnswer, type Json } from './fake-ledger.ts';
 
-/** What happens to the next request of a call, in place of being carried out and answered. */
+/** Trouble with the next request of a call, in place of being carried out and answered. */
 export type Trouble =
   | 'lost before'
   | 'lost after'
@@ -148,7 +148,7 @@ export async function startFakePayPal() {
     send(response, isMinimal && pathname.startsWith('/v2/') ? minimal(answer) : answer);
   }
 
-  /** Where the payer agrees, or goes back. */
+  /** The page on which the payer agrees, or goes back. */
   function page(path: string, token: string, response: ServerResponse): void {
     const order = ledger.find(token);
     if (!order) return void response.writeHead(404).end('This order has expired.');

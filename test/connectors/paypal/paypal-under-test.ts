@@ -20,7 +20,7 @@ export const TOKEN = /POST .*\/token$/;
 export type PayPalUnderTest = {
   readonly fake: Awaited<ReturnType<typeof startFakePayPal>>;
   readonly connection: ProviderConnection;
-  /** How often the fake saw a call. */
+  /** Number of times that the fake saw a call. */
   seen(call: RegExp): number;
   close(): Promise<void>;
 };
@@ -48,7 +48,7 @@ export async function openPayPal(
   };
 }
 
-/** What an outcome told the connector to know it by. */
+/** The reference of an outcome. */
 export function referenceOf(outcome: Outcome | undefined): string {
   if (outcome && 'reference' in outcome && outcome.reference !== undefined) return outcome.reference;
   throw new Error(`no reference in ${outcome?.kind}: ${JSON.stringify(outcome)}`);

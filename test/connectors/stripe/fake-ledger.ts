@@ -2,7 +2,7 @@ import type { JsonObject } from '@bufbuild/protobuf';
 import { checkParameters as check } from './fake-parameters.ts';
 import { type Answer, type CardBehaviour, invalid, newId, StripeError, TEST_CARDS } from './fake-wire.ts';
 
-/** What the fake knows, and how it is changed; no HTTP here. */
+/** Everything that the fake knows, and the ways to change it; no HTTP here. */
 export type FakeLedger = ReturnType<typeof createLedger>;
 
 type Intent = JsonObject & {
@@ -21,7 +21,7 @@ export function createLedger(nowMs: () => number, pageUrl: (intentId: string) =>
   const intents = new Map<string, Intent>();
   const charges = new Map<string, JsonObject>();
   const refunds = new Map<string, JsonObject>();
-  /** What a new refund's status is, and whether the intent's object lock is held. */
+  /** The status of a new refund, and whether the intent's object lock is held. */
   const mode = { refundStatus: 'succeeded', locked: false };
 
   function createMethod(fields: JsonObject): Answer {

@@ -13,7 +13,7 @@ export type Seen = {
 };
 
 /**
- * What goes wrong with the next request whose `POST /v1/…` or `GET /v1/…` matches.
+ * Trouble with the next request whose `POST /v1/…` or `GET /v1/…` matches.
  * - `lost_before`: the connection breaks before anything is done; `lost_after`: after it was done.
  * - `silent`: it is done, and no answer comes.
  * - `late`: the connection breaks, and it is done once the promise resolves.
@@ -46,7 +46,7 @@ export async function startFakeStripe() {
   const faults: { pattern: RegExp; fault: Fault }[] = [];
   const requests: Seen[] = [];
   let running = 0;
-  /** How long a call takes, by what matches; and how far the search is behind. */
+  /** Duration of a call, by what matches; and the lag of the search. */
   const pace = { confirmMs: 0, searchLagMs: 60_000 };
 
   app.addContentTypeParser(
@@ -237,7 +237,7 @@ export async function startFakeStripe() {
       time.shiftMs += ms;
     },
     fail: (pattern: RegExp, fault: Fault) => faults.push({ pattern, fault }),
-    /** Whether nothing is under way, late requests included. */
+    /** True while nothing is under way, late requests included. */
     idle: () => running === 0,
     /** The calls made so far, such as `POST /v1/refunds`, with ids left out. */
     calls: () => requests.map(({ call }) => call.replace(/\/(pi|re)_\w+/, '/{id}')),

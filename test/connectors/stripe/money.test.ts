@@ -8,11 +8,11 @@ import { CURRENCIES, currencyDigits, parseMoney } from '#src/money.ts';
 const FACTS = join(import.meta.dirname, '../../../../shared/providers/currency-exceptions.json');
 const NO_DECIMALS = 'BIF CLP DJF GNF JPY KMF KRW MGA PYG RWF VND VUV XAF XOF XPF'.split(' ');
 const THREE_DECIMALS = 'BHD JOD KWD OMR TND'.split(' ');
-/** What ISO 4217 counts in neither hundredths nor whole units, and Stripe does not name. */
+/** Currencies that ISO 4217 counts in neither hundredths nor whole units, and Stripe does not name. */
 const NOT_KNOWN = ['CLF', 'IQD', 'LYD', 'UYI', 'UYW'];
 const MAX = 999_999_999_999n;
 
-/** What Stripe's amount of so many whole units and decimals is, reckoned from the facts with decimal text alone. */
+/** Stripe's amount of so many whole units and decimals, reckoned from the facts with decimal text alone. */
 function expected(whole: bigint, decimals: string, currency: string): bigint | undefined {
   if (NOT_KNOWN.includes(currency)) return undefined;
   let digits = 2;
