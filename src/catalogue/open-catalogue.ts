@@ -10,7 +10,7 @@ import { type ConnectionHealth, guardConnection } from '#src/connectors/circuit-
 import type { Connector, ProviderConnection } from '#src/connectors/connector.ts';
 import { redactOutcomes } from '#src/connectors/redact-outcomes.ts';
 import { createBinTable } from '#src/payments/bin-table.ts';
-import type { LiveCatalogue } from '#src/payments/prepare-payment.ts';
+import type { LiveCatalogue } from '#src/payments/live-catalogue.ts';
 import type { ApprovalRates } from '#src/routing/approval-rates.ts';
 import type { Signals } from '#src/routing/order-targets.ts';
 import { createRouter } from '#src/routing/router.ts';

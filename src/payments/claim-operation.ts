@@ -15,6 +15,7 @@ import { orUnavailable } from '#src/store/unavailable.ts';
 import { booksOf, type OperationResponse } from './finish-operation.ts';
 import type { FinishDeps } from './finish-payment.ts';
 import type { Patience } from './idempotency.ts';
+import { leaseS } from './look-up-schedule.ts';
 import { isBase, withOperation } from './operation-record.ts';
 import type { Books, PlannedOperation } from './payment-books.ts';
 import type { RequestHash } from './request-hash.ts';
@@ -200,7 +201,7 @@ function claimOf(
     minorUnits: planned.money.minorUnits,
     currency: planned.money.currency,
     isFinal: planned.isFinal,
-    leaseS: (connection.deadlineMs + deps.schedule.leaseMarginMs) / 1000,
+    leaseS: leaseS(connection, deps.schedule),
     method: asked.method,
     idempotencyKey: key,
     requestHash: asked.hash.hash,

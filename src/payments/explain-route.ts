@@ -17,9 +17,9 @@ import { lotSeed, type Signals } from '#src/routing/order-targets.ts';
 import { chooseTargets, type ReadyRoute } from '#src/routing/router.ts';
 import { cardData } from './card.ts';
 import { lacksOf } from './connection-lacks.ts';
+import type { LiveCatalogue } from './live-catalogue.ts';
 import { usesProviderToken } from './payment-attempt.ts';
 import { type ChosenMethod, chooseMethod } from './payment-method.ts';
-import type { LiveCatalogue } from './prepare-payment.ts';
 import { routingFacts } from './routing-facts.ts';
 
 /** The parts of a catalogue that an explanation is made from. */

@@ -9,6 +9,7 @@ import {
 import type { Outcome } from '#src/connectors/connector.ts';
 import { type Database, isUnavailable } from '#src/store/database.ts';
 import { type Finish, type Finished, finishPayment } from '#src/store/payments.ts';
+import { type LookUpSchedule, lookUpPauseS } from './look-up-schedule.ts';
 import { eventOf } from './payment-event.ts';
 import { recordOutcome } from './payment-record.ts';
 import { encodeRecord } from './stored-record.ts';
@@ -23,16 +24,6 @@ export type FinishDeps = {
   /** Is called when a finish has left an event to relay to webhooks. */
   readonly eventWritten?: () => void;
   readonly schedule: LookUpSchedule;
-};
-
-/** When an outcome that nobody knows is looked up. */
-export type LookUpSchedule = {
-  /** Time that a lease runs on after the provider's deadline: for the work around the call. */
-  readonly leaseMarginMs: number;
-  /** From an outcome that was not learned to its first look-up; each later pause is twice as long, up to a day. */
-  readonly firstLookUpMs: number;
-  /** After so many look-ups the provider is asked to close what it has not heard of. */
-  readonly lookUpsBeforeClosing: number;
 };
 
 /** Is told what becomes of finishing a payment. */
@@ -111,16 +102,6 @@ function followUpInS(schedule: LookUpSchedule, attempt: TakenAttempt, outcome: O
 function isLookedUp(outcome: Outcome, record: Payment): boolean {
   if (outcome.kind === 'pending') return record.transactions?.category === Transaction_Category.CARD;
   return outcome.kind === 'unknown' || outcome.kind === 'to_complete';
-}
-
-const LONGEST_LOOK_UP_S = 86_400;
-const JITTER = 0.2;
-
-/** The pause before an outcome is looked up (again): doubling to a day, a fifth more or less. */
-export function lookUpPauseS(schedule: LookUpSchedule, lookUps: number): number {
-  const firstS = schedule.firstLookUpMs / 1000;
-  const pauseS = Math.min(firstS * 2 ** Math.min(lookUps, 30), LONGEST_LOOK_UP_S);
-  return pauseS * (1 + JITTER * (2 * Math.random() - 1));
 }
 
 const FIRST_PAUSE_MS = 20;

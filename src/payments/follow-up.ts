@@ -18,9 +18,9 @@ import {
   type StoredTransaction,
 } from '#src/store/operated-payments.ts';
 import { isOperation, type OperationResponse, targetOf, writeOutcome } from './finish-operation.ts';
-import { type FinishDeps, finishOf, lookUpPauseS, writeFinish } from './finish-payment.ts';
+import { type FinishDeps, finishOf, writeFinish } from './finish-payment.ts';
+import { leaseS, lookUpPauseS } from './look-up-schedule.ts';
 import { attemptFacts } from './payment-attempt.ts';
-import { leaseS } from './prepare-payment.ts';
 import { decodeRecord } from './stored-record.ts';
 
 /** Dependencies of following up a transaction. */

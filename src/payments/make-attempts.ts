@@ -9,10 +9,12 @@ import type { ChosenRoute } from '#src/routing/router.ts';
 import { isUnavailable } from '#src/store/database.ts';
 import { beginNextAttempt, type NextAttempt } from '#src/store/next-attempt.ts';
 import type { FinishDeps } from './finish-payment.ts';
+import { openConnection } from './live-catalogue.ts';
+import { leaseS } from './look-up-schedule.ts';
 import { attemptFacts } from './payment-attempt.ts';
 import { recordOutcome, withAttempt } from './payment-record.ts';
 import { WAITING } from './payment-status.ts';
-import { leaseS, openConnection, type PreparedPayment } from './prepare-payment.ts';
+import type { PreparedPayment } from './prepare-payment.ts';
 import { encodeRecord } from './stored-record.ts';
 
 /** Dependencies of making attempts. */

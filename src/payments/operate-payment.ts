@@ -20,8 +20,9 @@ import {
   StandingCancel,
 } from './claim-operation.ts';
 import { type OperationResponse, targetOf, writeOutcome } from './finish-operation.ts';
-import { finishWaitMs, lookUpPauseS, within } from './finish-payment.ts';
+import { finishWaitMs, within } from './finish-payment.ts';
 import { awaitAnswer, requireIdempotencyKey, requireSameRequest } from './idempotency.ts';
+import { lookUpPauseS } from './look-up-schedule.ts';
 import type { PlannedOperation } from './payment-books.ts';
 import type { RequestHash } from './request-hash.ts';
 import { decodeRecord } from './stored-record.ts';

@@ -20,11 +20,11 @@ import {
   type Take,
   takeDueAttempts,
 } from '#src/store/look-ups.ts';
-import { finishOf, lookUpPauseS, writeFinish } from './finish-payment.ts';
+import { finishOf, writeFinish } from './finish-payment.ts';
 import { type FollowUpDeps, followUp } from './follow-up.ts';
+import { leaseS, lookUpPauseS } from './look-up-schedule.ts';
 import { askableConnections } from './open-outcomes.ts';
 import { attemptFacts } from './payment-attempt.ts';
-import { leaseS } from './prepare-payment.ts';
 import { decodeRecord } from './stored-record.ts';
 
 /** Dependencies of recovery. */

@@ -6,8 +6,8 @@ import { type OpenedCatalogue, openCatalogue } from '#src/catalogue/open-catalog
 import type { PaymentAttempt } from '#src/connectors/attempt.ts';
 import type { Outcome } from '#src/connectors/connector.ts';
 import { formatMoney } from '#src/money.ts';
+import { openConnection } from '#src/payments/live-catalogue.ts';
 import { targetsInTurn } from '#src/payments/make-attempts.ts';
-import { openConnection } from '#src/payments/prepare-payment.ts';
 import { createApprovalRates } from '#src/routing/approval-rates.ts';
 import type { ChosenRoute } from '#src/routing/router.ts';
 import { Secret } from '#src/secret.ts';

@@ -1,0 +1,24 @@
+import type { RoutingFacts } from '#gen/payments/v1/routing_facts_pb.js';
+import type { Outcome, ProviderConnection } from '#src/connectors/connector.ts';
+import type { Signals } from '#src/routing/order-targets.ts';
+import type { Router } from '#src/routing/router.ts';
+import type { BinTable } from './bin-table.ts';
+import type { MethodTypes } from './payment-method.ts';
+
+/** The catalogue in force, with its connections open. */
+export type LiveCatalogue = {
+  readonly types: MethodTypes;
+  readonly router: Router;
+  readonly bins: BinTable;
+  readonly connections: ReadonlyMap<string, ProviderConnection>;
+  readonly signals: Signals;
+  /** Takes an attempt's outcome into account for later choices. */
+  readonly learn: (connectionId: string, facts: RoutingFacts, outcome: Outcome) => void;
+};
+
+/** Returns a connection of the catalogue. @throws Error when it has none of this id: the router names only those it has. */
+export function openConnection({ connections }: LiveCatalogue, id: string): ProviderConnection {
+  const connection = connections.get(id);
+  if (!connection) throw new Error(`connection ${id} is not open`);
+  return connection;
+}

@@ -1,0 +1,95 @@
+import { randomUUID } from 'node:crypto';
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
+import { type CardData, CardDataSchema } from '#gen/payments/v1/payment_method_pb.js';
+import { Payment_Workflow } from '#gen/payments/v1/payment_pb.js';
+import type { AttemptCard } from '#src/connectors/attempt.ts';
+import { Secret } from '#src/secret.ts';
+import { ServiceError } from '#src/service-error.ts';
+import type { Claim } from '#src/store/payments.ts';
+import type { VaultedToken } from '#src/store/stored-objects.ts';
+import { type CardVault, VaultKeyMissingError } from '#src/vault/card-vault.ts';
+import type { BinTable } from './bin-table.ts';
+import { cardData, cardFingerprint } from './card.ts';
+import type { ChosenMethod } from './payment-method.ts';
+
+/** Dependencies of reading the payer's card. */
+export type CardDeps = {
+  readonly vault: CardVault;
+  /** Key of the fingerprints by which an account tells cards apart. */
+  readonly fingerprintKey: Uint8Array;
+};
+
+/** A card in its two forms: what may be shown of it, and what the provider is sent. */
+export type PayerCard = { readonly data: CardData; readonly attempt: AttemptCard };
+
+/** Returns the card that a payment is made with, sent or stored; undefined for a wallet. */
+export async function readCard(
+  deps: CardDeps,
+  bins: BinTable,
+  method: ChosenMethod,
+  vaulted: VaultedToken | undefined,
+  accountId: string,
+): Promise<PayerCard | undefined> {
+  if (method.kind === 'card') {
+    const { card } = method;
+    const fingerprint = cardFingerprint(deps.fingerprintKey, accountId, card.number);
+    const data = cardData(card, bins(card.number), fingerprint);
+    return { data, attempt: attemptCard(data, new Secret(card.number), card.securityCode) };
+  }
+  if (method.kind !== 'vaulted_card') return undefined;
+  if (!vaulted?.card) throw new Error(`vaulted token ${method.token} holds no card`);
+  const data = create(CardDataSchema, {
+    ...fromBinary(CardDataSchema, vaulted.card.data),
+    securityCodeLength: 0,
+  });
+  const number = await openStored(deps.vault, vaulted.card.number, vaulted.id);
+  return { data, attempt: attemptCard(data, number, '') };
+}
+
+/** Opens a stored card number. Its key may have been removed too early: then nothing is sent until it is back. */
+async function openStored(vault: CardVault, sealed: string, token: string): Promise<Secret> {
+  try {
+    return await vault.open(sealed, token);
+  } catch (error) {
+    if (!(error instanceof VaultKeyMissingError)) throw error;
+    const message =
+      'the stored card cannot be read at present; nothing was sent; repeat the call later with the same key';
+    throw new ServiceError('SERVICE_UNAVAILABLE', message, { cause: error });
+  }
+}
+
+function attemptCard(data: CardData, number: Secret, securityCode: string): AttemptCard {
+  return {
+    number,
+    securityCode: securityCode ? new Secret(securityCode) : undefined,
+    holderName: data.holderName,
+    expirationMonth: data.expirationMonth,
+    expirationYear: data.expirationYear,
+  };
+}
+
+/** Returns the fingerprint of an enrolled wallet's token; empty for other methods. */
+export function walletFingerprint(
+  deps: Pick<CardDeps, 'fingerprintKey'>,
+  method: ChosenMethod,
+  accountId: string,
+): string {
+  const enrollment = method.kind === 'wallet' && method.workflow === Payment_Workflow.DIRECT;
+  return enrollment ? cardFingerprint(deps.fingerprintKey, accountId, method.token ?? randomUUID()) : '';
+}
+
+/** Seals a card that is to be stored. That happens before the payment, so that an approval learned late still finds it. */
+export async function sealForVault(
+  vault: CardVault,
+  method: ChosenMethod,
+  card: PayerCard | undefined,
+): Promise<Claim['vault']> {
+  if (method.kind !== 'card' || !method.options.vaultOnSuccess || !card) return undefined;
+  const token = randomUUID();
+  return {
+    token,
+    type: method.type,
+    card: toBinary(CardDataSchema, { ...card.data, securityCodeLength: 0 }),
+    cardNumber: await vault.seal(card.attempt.number, token),
+  };
+}
