@@ -15,6 +15,8 @@ export type Config = {
   /** Accepts a database that acknowledges commits which a crash can undo. */
   readonly allowUnsafeDatabase: boolean;
   readonly dataDir: string | undefined;
+  /** Who runs a command, for the audit log; beside the operating system's user and host. */
+  readonly actor: string | undefined;
   readonly catalogueFile: string;
   /** The vault's keys by id, the current one first; undefined: the embedded database's own, made at its first start. */
   readonly vaultKeys: ReadonlyMap<string, Uint8Array> | undefined;
@@ -108,7 +110,7 @@ export function readConfig(environment: Environment = process.env): Config {
     return value;
   };
 
-  const { databaseUrl, dataDir } = readData(environment, problems);
+  const { databaseUrl, dataDir, actor } = readData(environment, problems);
   const sandbox = flag('SANDBOX', true);
   const config: Config = {
     host: text('HOST') ?? '127.0.0.1',
@@ -118,6 +120,7 @@ export function readConfig(environment: Environment = process.env): Config {
     databaseMaxConnections: integer('DATABASE_MAX_CONNECTIONS', 16, 1, 1_000),
     allowUnsafeDatabase: flag('ALLOW_UNSAFE_DATABASE', false),
     dataDir,
+    actor,
     catalogueFile: readCatalogueFile(environment),
     vaultKeys: readVaultKeys(text('VAULT_KEYS'), problems),
     hashKey: readKey('HASH_KEY', text('HASH_KEY'), problems),
@@ -170,14 +173,21 @@ export function readDataConfig(environment: Environment = process.env): DataConf
   return data;
 }
 
-type DataConfig = Pick<Config, 'databaseUrl' | 'dataDir'>;
+/** What every command on the data needs to know. */
+export type DataConfig = Pick<Config, 'databaseUrl' | 'dataDir' | 'actor'>;
+
+const ACTOR = /^[^\p{Cc}]{1,255}$/u;
 
 function readData(environment: Environment, problems: string[]): DataConfig {
   const databaseUrl = environment.DATABASE_URL || undefined;
   if (databaseUrl !== undefined && !isUrlOf(databaseUrl, ['postgres:', 'postgresql:'])) {
     problems.push('DATABASE_URL must be like postgres://user:password@host:5432/database');
   }
-  return { databaseUrl, dataDir: environment.DATA_DIR || undefined };
+  const actor = environment.ACTOR || undefined;
+  if (actor !== undefined && !ACTOR.test(actor)) {
+    problems.push('ACTOR must be 1 to 255 characters, none of them a control character');
+  }
+  return { databaseUrl, dataDir: environment.DATA_DIR || undefined, actor };
 }
 
 function isUrlOf(value: string, protocols: readonly string[]): boolean {

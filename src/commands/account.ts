@@ -1,4 +1,4 @@
-import { createHash, randomBytes, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { parseArgs } from 'node:util';
 import { readDataConfig } from '#src/config.ts';
 import {
@@ -14,9 +14,20 @@ import {
   setSecretAlways,
   setTellsAuthorized,
 } from '#src/store/accounts.ts';
-import type { Database } from '#src/store/database.ts';
+import {
+  AFTER_ALL_ENTRIES,
+  type AuditEntry,
+  type AuditedAction,
+  INSTALLATION,
+  listActions,
+  recordAction,
+} from '#src/store/audit-log.ts';
+import { type Queries, queriesOf } from '#src/store/database.ts';
+import { actorOf } from './actor.ts';
 import { withDatabase } from './command-database.ts';
 import { explainFailure } from './explain-failure.ts';
+import { keyPrefix, newPublicKey, newSecret } from './new-keys.ts';
+import { table } from './table.ts';
 
 const USAGE = `Usage: npm run account -- <command>
 
@@ -25,6 +36,7 @@ const USAGE = `Usage: npm run account -- <command>
   keys <account id>                         lists an account's keys
   add-public-key <account id>               gives an account one more public key
   add-secret <account id>                   gives an account one more secret
+  audit <account id>|installation           lists who did what to an account, or to the whole installation, oldest first
   revoke-public-key <public key>            ends a public key
   revoke-secret <secret id>                 ends a secret, by the id that "keys" shows
   secret-always <account id> on|off         demands the secret of every call, or not
@@ -32,8 +44,12 @@ const USAGE = `Usage: npm run account -- <command>
                                             tells authorizations as the interface shows them (SUCCEEDED, PURCHASE), or as
                                             such (PENDING / AUTHORIZED, AUTHORIZE)
 
+create, add-public-key and add-secret take --environment <word>: the keys then begin with it (sandbox_…, prod_…), for
+clients that derive the service's host from their key.
+
 A secret is shown once, when it is made: only its hash is stored. A revoked key is taken for 5 more
 seconds at most, and a setting takes effect within as many.
+Every command is written to the audit log, with the user and host that ran it and the name in ACTOR, if set.
 Works on the database that DATABASE_URL names, else on the service's own (DATA_DIR), whether the service runs or not.`;
 
 /** The command line is not one of those in the usage. */
@@ -44,22 +60,32 @@ class NotFoundError extends Error {}
 
 /** A command line, split. */
 type Arguments = { readonly operands: readonly string[]; readonly options: Options };
-type Options = { readonly name?: string | undefined; readonly 'secret-always'?: boolean | undefined };
+type Options = {
+  readonly name?: string | undefined;
+  readonly 'secret-always'?: boolean | undefined;
+  readonly environment?: string | undefined;
+};
 
 /** Checks its command line, then does what it says. @returns what is printed. */
 type Command = (operands: readonly string[], options: Options) => Work;
-type Work = (database: Database) => Promise<string>;
+type Work = (session: Session) => Promise<string>;
+
+/** The open transaction of a command: what it changes and its entry in the audit log are committed together. */
+type Session = {
+  readonly queries: Queries;
+  readonly audit: (entry: Pick<AuditedAction, 'accountId' | 'subject' | 'detail'>) => Promise<void>;
+};
 
 /** By name: what a command has to be given, and what it does. */
-const COMMANDS: Readonly<Record<string, { operands: readonly string[]; run: Command }>> = {
-  create: { operands: [], run: create },
-  list: {
-    operands: [],
-    run: () => async (database) => table((await listAccounts(database)).map(accountRow)),
-  },
+const COMMANDS: Readonly<
+  Record<string, { operands: readonly string[]; options?: readonly string[]; run: Command }>
+> = {
+  create: { operands: [], options: ['name', 'secret-always', 'environment'], run: create },
+  list: { operands: [], run: () => list },
   keys: { operands: ['<account id>'], run: keys },
-  'add-public-key': { operands: ['<account id>'], run: addPublicKey },
-  'add-secret': { operands: ['<account id>'], run: addSecret },
+  audit: { operands: ['<account id>|installation'], run: audit },
+  'add-public-key': { operands: ['<account id>'], options: ['environment'], run: addPublicKey },
+  'add-secret': { operands: ['<account id>'], options: ['environment'], run: addSecret },
   'revoke-public-key': { operands: ['<public key>'], run: ([key = '']) => revoke('public', key) },
   'revoke-secret': { operands: ['<secret id>'], run: ([id]) => revoke('secret', asId(id)) },
   'secret-always': { operands: ['<account id>', 'on|off'], run: demandSecret },
@@ -75,45 +101,65 @@ async function main(): Promise<void> {
   }
   const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
   if (!command) throw new UsageError(`There is no command "${name}".`);
-  const { operands, options } = readArguments(name, rest);
+  const { operands, options } = readArguments(name, rest, command.options ?? []);
   if (operands.length !== command.operands.length) {
     throw new UsageError(`"${name}" takes ${command.operands.join(' ') || 'no operands'}.`);
   }
   const work = command.run(operands, options);
-  console.log(await withDatabase(readDataConfig(), ({ database }) => work(database)));
+  const config = readDataConfig();
+  const actor = actorOf(config);
+  const printed = await withDatabase(config, ({ database }) =>
+    database.transaction(async (run) => {
+      const queries = queriesOf(run);
+      return work({ queries, audit: (entry) => recordAction(queries, { ...entry, actor, action: name }) });
+    }),
+  );
+  console.log(printed);
 }
 
-function readArguments(name: string, args: string[]): Arguments {
+function readArguments(name: string, args: string[], taken: readonly string[]): Arguments {
   let parsed: { positionals: string[]; values: Options };
   try {
-    parsed = parseArgs({ args, allowPositionals: true, options: CREATE_OPTIONS });
+    parsed = parseArgs({ args, allowPositionals: true, options: OPTIONS });
   } catch (error) {
     throw new UsageError((error as Error).message);
   }
-  const [option] = name === 'create' ? [] : Object.keys(parsed.values);
+  const option = Object.keys(parsed.values).find((one) => !taken.includes(one));
   if (option) throw new UsageError(`"${name}" takes no --${option}.`);
   return { operands: parsed.positionals, options: parsed.values };
 }
 
-const CREATE_OPTIONS = { name: { type: 'string' }, 'secret-always': { type: 'boolean' } } as const;
+const OPTIONS = {
+  name: { type: 'string' },
+  'secret-always': { type: 'boolean' },
+  environment: { type: 'string' },
+} as const;
 
 const NAME = /^[^\p{Cc}]{1,255}$/u;
 
 function create(_operands: readonly string[], options: Options): Work {
   const { name = '', 'secret-always': secretAlways = false } = options;
   if (!NAME.test(name)) throw new UsageError('--name is needed: 1 to 255 characters.');
-  return async (database) => {
+  const publicKey = newPublicKey(prefixOf(options));
+  const { id, secret, hash } = newSecret(prefixOf(options));
+  return async ({ queries, audit }) => {
     const account = { id: randomUUID(), name, secretAlways };
-    const publicKey = newPublicKey();
-    const { id, secret, hash } = newSecret();
-    await createAccount(database, account, { publicKey, secretId: id, secretHash: hash });
+    await createAccount(queries, account, { publicKey, secretId: id, secretHash: hash });
+    const detail = `public key ${publicKey}, secret id ${id}${secretAlways ? ', secret always' : ''}`;
+    await audit({ accountId: account.id, detail });
     return `account id   ${account.id}\npublic key   ${publicKey}\n${showSecret(secret, id)}`;
   };
 }
 
+async function list({ queries, audit }: Session): Promise<string> {
+  await audit({ accountId: INSTALLATION });
+  return table((await listAccounts(queries)).map(accountRow));
+}
+
 function keys([id]: readonly string[]): Work {
-  return withAccount(id, async (database, account) => {
-    const { publicKeys, secrets } = await listKeys(database, account.id);
+  return withAccount(id, async ({ queries, audit }, account) => {
+    await audit({ accountId: account.id });
+    const { publicKeys, secrets } = await listKeys(queries, account.id);
     return table([
       ...publicKeys.map((key) => keyRow('public key', key)),
       ...secrets.map((key) => keyRow('secret id', key)),
@@ -121,34 +167,60 @@ function keys([id]: readonly string[]): Work {
   });
 }
 
-function addPublicKey([id]: readonly string[]): Work {
-  return withAccount(id, async (database, account) => {
-    const publicKey = newPublicKey();
-    await insertPublicKey(database, publicKey, account.id);
+const AUDIT_PAGE = 1_000;
+
+function audit([operand]: readonly string[]): Work {
+  const readLog = async ({ queries, audit }: Session, accountId: string) => {
+    const entries: AuditEntry[] = [];
+    for (;;) {
+      const beforeId = entries.at(-1)?.id ?? AFTER_ALL_ENTRIES;
+      const page = await listActions(queries, accountId, { beforeId, limit: AUDIT_PAGE });
+      if (page.length === 0) break;
+      entries.push(...page);
+    }
+    // The reading of the log is told by the log too, from the next reading on.
+    await audit({ accountId });
+    return table(entries.reverse().map(auditRow));
+  };
+  if (operand === 'installation') return (session) => readLog(session, INSTALLATION);
+  return withAccount(operand, (session, account) => readLog(session, account.id));
+}
+
+function addPublicKey([id]: readonly string[], options: Options): Work {
+  const publicKey = newPublicKey(prefixOf(options));
+  return withAccount(id, async ({ queries, audit }, account) => {
+    await insertPublicKey(queries, publicKey, account.id);
+    await audit({ accountId: account.id, subject: publicKey });
     return `public key   ${publicKey}`;
   });
 }
 
-function addSecret([id]: readonly string[]): Work {
-  return withAccount(id, async (database, account) => {
-    const { id: secretId, secret, hash } = newSecret();
-    await insertSecretKey(database, { id: secretId, accountId: account.id, hash });
+function addSecret([id]: readonly string[], options: Options): Work {
+  const { id: secretId, secret, hash } = newSecret(prefixOf(options));
+  return withAccount(id, async ({ queries, audit }, account) => {
+    await insertSecretKey(queries, { id: secretId, accountId: account.id, hash });
+    await audit({ accountId: account.id, subject: secretId });
     return showSecret(secret, secretId);
   });
 }
 
 function revoke(kind: 'public' | 'secret', id: string): Work {
-  return async (database) => {
-    if ((await revokeKey(database, kind, id)) !== undefined) return 'revoked';
+  return async ({ queries, audit }) => {
+    const accountId = await revokeKey(queries, kind, id);
+    if (accountId !== undefined) {
+      await audit({ accountId, subject: id });
+      return 'revoked';
+    }
     const what = kind === 'public' ? 'public key' : 'secret';
     throw new NotFoundError(`There is no such ${what}, or it is revoked already.`);
   };
 }
 
-function demandSecret([id, value]: readonly string[]): Work {
+function demandSecret([id, value = '']: readonly string[]): Work {
   if (value !== 'on' && value !== 'off') throw new UsageError('"secret-always" is on or off.');
-  return withAccount(id, async (database, account) => {
-    await setSecretAlways(database, account.id, value === 'on');
+  return withAccount(id, async ({ queries, audit }, account) => {
+    await setSecretAlways(queries, account.id, value === 'on');
+    await audit({ accountId: account.id, detail: value });
     return `secret-always ${value}`;
   });
 }
@@ -156,21 +228,22 @@ function demandSecret([id, value]: readonly string[]): Work {
 function tellAuthorizations([id, value]: readonly string[]): Work {
   if (value !== 'shown' && value !== 'authorized')
     throw new UsageError('"authorizations" is shown or authorized.');
-  return withAccount(id, async (database, account) => {
-    await setTellsAuthorized(database, account.id, value === 'authorized');
+  return withAccount(id, async ({ queries, audit }, account) => {
+    await setTellsAuthorized(queries, account.id, value === 'authorized');
+    await audit({ accountId: account.id, detail: value });
     return `authorizations ${value}`;
   });
 }
 
 function withAccount(
   text: string | undefined,
-  work: (database: Database, account: Account) => Promise<string>,
+  work: (session: Session, account: Account) => Promise<string>,
 ): Work {
   const id = asId(text);
-  return async (database) => {
-    const account = await findAccount(database, id);
+  return async (session) => {
+    const account = await findAccount(session.queries, id);
     if (!account) throw new NotFoundError(`There is no account ${id}.`);
-    return work(database, account);
+    return work(session, account);
   };
 }
 
@@ -185,16 +258,12 @@ function showSecret(secret: string, id: string): string {
   return `secret       ${secret}\nsecret id    ${id}\n\nKeep the secret now: it is not shown again, and cannot be had from the database.`;
 }
 
-const PUBLIC_KEY_BYTES = 16;
-const SECRET_BYTES = 32;
-
-function newPublicKey(): string {
-  return `pk_${randomBytes(PUBLIC_KEY_BYTES).toString('hex')}`;
-}
-
-function newSecret(): { id: string; secret: string; hash: Uint8Array } {
-  const secret = `sk_${randomBytes(SECRET_BYTES).toString('hex')}`;
-  return { id: randomUUID(), secret, hash: createHash('sha256').update(secret).digest() };
+function prefixOf({ environment }: Options): string {
+  const prefix = keyPrefix(environment);
+  if (prefix !== undefined) return prefix;
+  throw new UsageError(
+    '--environment is a word such as sandbox or prod: up to 31 of a-z, 0-9 and -, beginning with a letter.',
+  );
 }
 
 function accountRow(account: Account): string[] {
@@ -209,17 +278,8 @@ function keyRow(kind: string, { id, createdAt, revokedAt }: KeyListing): string[
   return [kind, id, `created ${createdAt.toISOString()}`, state];
 }
 
-/** Rows in columns. */
-function table(rows: readonly string[][]): string {
-  const widths = rows[0]?.map((_cell, i) => Math.max(...rows.map((row) => row[i]?.length ?? 0))) ?? [];
-  return rows
-    .map((row) =>
-      row
-        .map((cell, i) => cell.padEnd(widths[i] ?? 0))
-        .join('  ')
-        .trimEnd(),
-    )
-    .join('\n');
+function auditRow({ at, actor, action, subject, detail }: AuditEntry): string[] {
+  return [at.toISOString(), actor, action, [subject, detail].filter(Boolean).join('  ')];
 }
 
 try {

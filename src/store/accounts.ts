@@ -140,14 +140,14 @@ export type Account = {
 };
 
 /** Every account, oldest first. */
-export async function listAccounts(database: Database): Promise<Account[]> {
-  const { rows } = await database.query<AccountRow>(LIST_ACCOUNTS);
+export async function listAccounts(queries: Queries): Promise<Account[]> {
+  const { rows } = await queries.query<AccountRow>(LIST_ACCOUNTS);
   return rows.map(toAccount);
 }
 
 /** An account, if there is one of this id (a UUID). */
-export async function findAccount(database: Database, id: string): Promise<Account | undefined> {
-  const { rows } = await database.query<AccountRow>(FIND_ACCOUNT, [id]);
+export async function findAccount(queries: Queries, id: string): Promise<Account | undefined> {
+  const { rows } = await queries.query<AccountRow>(FIND_ACCOUNT, [id]);
   return rows[0] && toAccount(rows[0]);
 }
 
@@ -197,11 +197,11 @@ export type KeyListing = { readonly id: string; readonly createdAt: Date; readon
 
 /** An account's keys, oldest first. */
 export async function listKeys(
-  database: Database,
+  queries: Queries,
   accountId: string,
 ): Promise<{ publicKeys: KeyListing[]; secrets: KeyListing[] }> {
-  const publicKeys = await database.query<SecretRow>(LIST_PUBLIC_KEYS, [accountId]);
-  const secrets = await database.query<SecretRow>(LIST_SECRETS, [accountId]);
+  const publicKeys = await queries.query<SecretRow>(LIST_PUBLIC_KEYS, [accountId]);
+  const secrets = await queries.query<SecretRow>(LIST_SECRETS, [accountId]);
   const listing = (row: SecretRow) => ({ id: row.id, createdAt: row.created_at, revokedAt: row.revoked_at });
   return { publicKeys: publicKeys.rows.map(listing), secrets: secrets.rows.map(listing) };
 }

@@ -1,4 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
+import { hostname, userInfo } from 'node:os';
 import pg from 'pg';
 import { expect, it, vi } from 'vitest';
 import { createTestDatabase } from '../support/database.ts';
@@ -77,6 +78,81 @@ it('works on the database of DATABASE_URL, with the schema that it needs and onl
   await database.drop();
 });
 
+it('makes keys that begin with the environment that is asked for, and the service takes them', async () => {
+  const service = await startService({ DATA_DIR });
+  const created = await account('create', '--name', 'Shop', '--environment', 'sandbox');
+  const id = shown(created, 'account id');
+  const keys = { publicKey: shown(created, 'public key'), secret: shown(created, 'secret') };
+  expect(keys.publicKey).toMatch(/^sandbox_pk_[0-9a-f]{32}$/);
+  expect(keys.secret).toMatch(/^sandbox_sk_[0-9a-f]{64}$/);
+  const production = shown(await account('add-public-key', id, '--environment', 'prod'), 'public key');
+  expect(production).toMatch(/^prod_pk_[0-9a-f]{32}$/);
+  const secret = shown(await account('add-secret', id, '--environment', 'prod'), 'secret');
+  expect(secret).toMatch(/^prod_sk_[0-9a-f]{64}$/);
+  expect(await pay(service, id, keys)).toBe(201);
+  expect(await pay(service, id, { publicKey: production, secret })).toBe(201);
+});
+
+it('writes every command to the audit log, with who ran it and what it changed, and no secret', async () => {
+  const database = await createTestDatabase();
+  const run = async (...args: string[]) =>
+    (await runAccount({ DATABASE_URL: database.url, ACTOR: 'Alice Jones' }, ...args)).stdout;
+  const created = await run('create', '--name', 'Shop');
+  const id = shown(created, 'account id');
+  const publicKey = shown(await run('add-public-key', id), 'public key');
+  const secret = shown(created, 'secret');
+  const secretId = shown(created, 'secret id');
+  for (const args of [
+    ['revoke-public-key', publicKey],
+    ['revoke-secret', secretId],
+    ['revoke-secret', secretId],
+    ['secret-always', id, 'on'],
+    ['authorizations', id, 'authorized'],
+    ['keys', id],
+    ['list'],
+    ['audit', id],
+  ]) {
+    await run(...args);
+  }
+  const log = await run('audit', id);
+  expect(log).not.toContain(secret);
+  const columns = log
+    .trim()
+    .split('\n')
+    .map((line) => line.split(/ {2,}/));
+  const who = `Alice Jones (${userInfo().username}@${hostname()})`;
+  // The second revocation of a secret changed nothing, and neither is it told.
+  expect(columns.map(([, ...others]) => others)).toEqual([
+    [who, 'create', `public key ${shown(created, 'public key')}, secret id ${secretId}`],
+    [who, 'add-public-key', publicKey],
+    [who, 'revoke-public-key', publicKey],
+    [who, 'revoke-secret', secretId],
+    [who, 'secret-always', 'on'],
+    [who, 'authorizations', 'authorized'],
+    [who, 'keys'],
+    [who, 'audit'],
+  ]);
+  const times = columns.map(([time = '']) => time);
+  expect(times.every((time) => !Number.isNaN(Date.parse(time)))).toBe(true);
+  expect(times).toEqual([...times].sort());
+  expect(await run('audit', 'installation')).toMatch(/^\S+ {2}Alice Jones \(.+\) {2}list\n$/);
+  await database.drop();
+});
+
+it('a change whose entry cannot be written to the audit log is not made', async () => {
+  const database = await createTestDatabase();
+  const environment = { DATABASE_URL: database.url };
+  const id = shown((await runAccount(environment, 'create', '--name', 'Shop')).stdout, 'account id');
+  const client = new pg.Client(database.url);
+  await client.connect();
+  await client.query("ALTER TABLE audit_log ADD CHECK (action <> 'add-secret')");
+  const { code } = await runAccount(environment, 'add-secret', id);
+  const { rows } = await client.query('SELECT id FROM secret_key WHERE account_id = $1', [id]);
+  await client.end();
+  expect([code, rows.length]).toEqual([1, 1]);
+  await database.drop();
+});
+
 it.each([
   ['no command', [], 'A command is needed.'],
   ['an unknown command', ['delete'], 'There is no command "delete".'],
@@ -85,6 +161,13 @@ it.each([
   ['a name with a line break', ['create', '--name', 'a\nb'], '--name is needed: 1 to 255 characters.'],
   ['an unknown option', ['create', '--nom', 'a'], "Unknown option '--nom'"],
   ['an option of another command', ['list', '--name', 'a'], '"list" takes no --name.'],
+  [
+    'an environment that is no word',
+    ['create', '--name', 'a', '--environment', 'a_b'],
+    '--environment is a word such as sandbox or prod:',
+  ],
+  ['an environment of a command that makes no key', ['list', '--environment', 'prod'], '"list" takes no --'],
+  ['an audit log of nothing', ['audit', 'shop'], '"shop" is no id: these are UUIDs.'],
   ['no account', ['keys'], '"keys" takes <account id>.'],
   ['an id that is none', ['keys', 'shop'], '"shop" is no id: these are UUIDs.'],
   ['what is neither on nor off', ['secret-always', UNKNOWN, 'yes'], '"secret-always" is on or off.'],
@@ -105,6 +188,7 @@ it('says with 1 what is not there', async () => {
   const database = await createTestDatabase();
   const refusals = [
     [['keys', UNKNOWN], `There is no account ${UNKNOWN}.`],
+    [['audit', UNKNOWN], `There is no account ${UNKNOWN}.`],
     [['add-secret', UNKNOWN], `There is no account ${UNKNOWN}.`],
     [['add-public-key', UNKNOWN], `There is no account ${UNKNOWN}.`],
     [['secret-always', UNKNOWN, 'on'], `There is no account ${UNKNOWN}.`],

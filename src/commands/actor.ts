@@ -1,0 +1,20 @@
+import { hostname, userInfo } from 'node:os';
+import type { DataConfig } from '#src/config.ts';
+
+/**
+ * Who runs this process, for the audit log: the operating system's user and host, as `alice@host1`; with ACTOR set,
+ * `Alice Jones (alice@host1)`.
+ */
+export function actorOf({ actor }: Pick<DataConfig, 'actor'>): string {
+  const user = `${userName()}@${hostname()}`;
+  return actor === undefined ? user : `${actor} (${user})`;
+}
+
+function userName(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    // In a container the user may have no name.
+    return `uid ${process.getuid?.() ?? '?'}`;
+  }
+}
