@@ -5,7 +5,6 @@ import {
   type Payment,
   Payment_Status,
   Payment_SubStatus_Value,
-  Payment_Workflow,
   type Transaction,
   Transaction_Status,
   Transaction_Type,
@@ -141,16 +140,22 @@ export function withBaseOutcome(
   const transaction = record.transactionsHistory.find((one) => one.id === id);
   if (!transaction) throw new Error(`record ${record.id} has no transaction ${id}`);
   record.transactions = transaction;
+  const wasSentAway = SENT_AWAY.has(record.subStatus);
   const states = recordOutcome(record, outcome, vaultedToken, at);
   // The payer has come back or has acted: it is the provider's turn.
-  if (outcome.kind === 'pending' && record.workflow === Payment_Workflow.REDIRECT) {
-    record.subStatus = Payment_SubStatus_Value.IN_PROCESS;
-  }
+  if (outcome.kind === 'pending' && wasSentAway) record.subStatus = Payment_SubStatus_Value.IN_PROCESS;
   if (outcome.kind !== 'redirect' && record.checkout) {
     record.checkout = { ...record.checkout, sdkActionRequired: false };
   }
   return { record, books, transactionStatus: states.transaction };
 }
+
+/** The states of a payment whose payer was sent away: to a wallet's page, or to a 3-D Secure challenge. */
+const SENT_AWAY = new Set([
+  Payment_SubStatus_Value.CREATED,
+  Payment_SubStatus_Value.WAITING_ADDITIONAL_STEP,
+  Payment_SubStatus_Value.IN_PROCESS,
+]);
 
 /** Ends an authorization that was not captured in time; of one that is over already nothing changes but its schedule. */
 export function withLapse(record: Payment, transactionId: string, books: Books, at: Timestamp): Applied {

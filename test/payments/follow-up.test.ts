@@ -94,6 +94,28 @@ describe('a redirect', () => {
   });
 });
 
+describe('a challenge of a card that is paid directly', () => {
+  const comesBack = (payment: Payment) => {
+    const pending = { kind: 'pending', providerData: create(ProviderDataSchema) } as const;
+    const connection: ProviderConnection = { ...payments.provider.connection, lookUp: async () => pending };
+    return followUpNow(payments.deps, connection, payment.transactions?.id ?? '');
+  };
+
+  it('is IN_PROCESS once the payer has come back and the provider has yet to confirm', async () => {
+    payments.provider.next.push('sends the payer away');
+    const payment = await payments.pay();
+    expect(await stateOf(payment)).toBe('PENDING/WAITING_ADDITIONAL_STEP');
+    expect(await comesBack(payment)).toBe('applied');
+    expect(await stateOf(payment)).toBe('PENDING/IN_PROCESS');
+    const version = await versionOf(payment);
+    expect(await comesBack(payment)).toBe('unchanged');
+    expect(await versionOf(payment)).toBe(version);
+    payments.provider.payerPays(payment.transactions?.id ?? '');
+    await followUpAt(2 * MINUTE_MS);
+    expect(await stateOf(payment)).toBe('SUCCEEDED/APPROVED');
+  });
+});
+
 describe('an authorization', () => {
   it('that is not captured within its term is EXPIRED, and cannot be captured any more', async () => {
     const payment = await payments.pay({ capture: false });

@@ -11,7 +11,8 @@ export type Behaviour =
   | 'does it, unheard'
   | 'never hears of it'
   | 'refuses it'
-  | 'delays it';
+  | 'delays it'
+  | 'sends the payer away';
 
 /** A provider that keeps its own books of one connection, and behaves as told. */
 export type LedgerProvider = {
@@ -86,6 +87,9 @@ export function ledgerProvider(capabilities: Partial<Capabilities> = {}): Ledger
           doIt();
         });
         return { kind: 'pending', ...told };
+      case 'sends the payer away':
+        results.set(id, REDIRECT);
+        return REDIRECT;
     }
   }
 
