@@ -71,6 +71,7 @@ it('a connection that stands for another account after a restart is told of, and
   const metrics = await (await fetch(`${repointed.url}/metrics`)).text();
   expect(metrics).toContain('payment_unaskable_outcomes{connection="sandbox-one",reason="other_account"} 1');
   expect(metrics).toContain('payment_open_outcomes 1');
+  expect(metrics).toContain('payment_open_follow_ups{kind="refund"} 0');
 
   // And again after each reload.
   repointed.replaceCatalogue(REPOINTED.replace('name: Cards elsewhere', 'name: Reloaded'));

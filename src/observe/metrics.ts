@@ -55,6 +55,18 @@ export function createMetrics() {
     help: 'For how long the oldest open outcome has been open. Alert when it grows beyond minutes.',
     registers,
   });
+  const openFollowUps = new Gauge({
+    name: 'payment_open_follow_ups',
+    help: 'What goes on after its call, by kind: captures, cancels and refunds whose result is not known, and payers who were sent away (payer). Counted every 10 to 15 s, up to 100000 a type.',
+    labelNames: ['kind'] as const,
+    registers,
+  });
+  const oldestFollowUp = new Gauge({
+    name: 'payment_open_follow_up_oldest_seconds',
+    help: 'For how long the oldest of payment_open_follow_ups has been open, by kind. A payer may take a day; alert when an operation takes longer than its provider does.',
+    labelNames: ['kind'] as const,
+    registers,
+  });
   const unaskableOutcomes = new Gauge({
     name: 'payment_unaskable_outcomes',
     help: 'Open outcomes that this replica cannot look up: no_connection, other_account or no_look_up. Alert above 0.',
@@ -144,6 +156,8 @@ export function createMetrics() {
     lookUps,
     openOutcomes,
     oldestOpenOutcome,
+    openFollowUps,
+    oldestFollowUp,
     unaskableOutcomes,
     providerCalls,
     failovers,

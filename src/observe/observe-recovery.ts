@@ -47,9 +47,13 @@ export function observeNotifications(
 /** Shows how many outcomes are open, and tells of those that nobody can be asked about. */
 export function observeOpenOutcomes(metrics: Metrics, log: Logger): OpenOutcomesObserver {
   return {
-    counted({ open, oldestS, unaskable }) {
+    counted({ open, oldestS, unaskable, followUps }) {
       metrics.openOutcomes.set(open);
       metrics.oldestOpenOutcome.set(oldestS);
+      for (const one of followUps) {
+        metrics.openFollowUps.set({ kind: one.kind }, one.open);
+        metrics.oldestFollowUp.set({ kind: one.kind }, one.oldestS);
+      }
       metrics.unaskableOutcomes.reset();
       for (const { connectionId, reason, open: count } of unaskable) {
         metrics.unaskableOutcomes.inc({ connection: connectionId, reason }, count);

@@ -1,5 +1,6 @@
 import { setTimeout } from 'node:timers/promises';
 import type { Outcome, ProviderConnection } from '#src/connectors/connector.ts';
+import { countOpenFollowUps, type OpenFollowUps } from '#src/store/follow-ups.ts';
 import {
   type AskableConnection,
   countOpenAttempts,
@@ -32,6 +33,17 @@ export type OpenOutcomes = {
   /** For how long the oldest has been open. */
   readonly oldestS: number;
   readonly unaskable: readonly UnaskableOutcomes[];
+  readonly followUps: readonly OpenFollowUpKind[];
+};
+
+/** What goes on after its call, of one kind. */
+export type OpenFollowUpKind = {
+  /** `payer`: a payer was sent away, or has come back and the provider has yet to confirm. */
+  readonly kind: 'capture' | 'cancel' | 'refund' | 'payer';
+  /** Those of requests under way included; counted up to 100,000. */
+  readonly open: number;
+  /** For how long the oldest has been open. */
+  readonly oldestS: number;
 };
 
 /** Open outcomes of one connection that this replica cannot look up. Their payments stay PENDING. */
@@ -68,11 +80,10 @@ export function watchOpenOutcomes(
 
   async function count(always: boolean): Promise<readonly UnaskableOutcomes[]> {
     try {
-      const outcomes = openOutcomesOf(
-        await countOpenAttempts(deps.database, COUNT_LIMIT),
-        deps.connections(),
-      );
-      deps.openOutcomes.counted(outcomes);
+      const attempts = await countOpenAttempts(deps.database, COUNT_LIMIT);
+      const followUps = await countOpenFollowUps(deps.database, Object.keys(KINDS), COUNT_LIMIT);
+      const outcomes = openOutcomesOf(attempts, deps.connections());
+      deps.openOutcomes.counted({ ...outcomes, followUps: followUpKinds(followUps) });
       const { unaskable } = outcomes;
       const kinds = unaskable.map(({ connectionId, identity, reason }) => [connectionId, identity, reason]);
       if (always || JSON.stringify(kinds) !== told) unaskable.forEach(deps.openOutcomes.unaskable);
@@ -106,7 +117,7 @@ export function watchOpenOutcomes(
 function openOutcomesOf(
   attempts: readonly OpenAttempts[],
   connections: ReadonlyMap<string, ProviderConnection>,
-): OpenOutcomes {
+): Omit<OpenOutcomes, 'followUps'> {
   const unaskable = attempts.flatMap(({ connectionId, identity, open, due }): UnaskableOutcomes[] => {
     const connection = connections.get(connectionId);
     const told = { connectionId, identity };
@@ -122,6 +133,27 @@ function openOutcomesOf(
     oldestS: Math.max(0, ...attempts.map(({ oldestS }) => oldestS)),
     unaskable,
   };
+}
+
+const KINDS: Readonly<Record<string, OpenFollowUpKind['kind']>> = {
+  CAPTURE: 'capture',
+  CANCEL: 'cancel',
+  REFUND: 'refund',
+  PURCHASE: 'payer',
+  AUTHORIZE: 'payer',
+  VERIFY: 'payer',
+};
+
+/** Every kind, those of which nothing is open included: a gauge that is not set keeps its last value. */
+function followUpKinds(found: readonly OpenFollowUps[]): OpenFollowUpKind[] {
+  return [...new Set(Object.values(KINDS))].map((kind) => {
+    const own = found.filter(({ type }) => KINDS[type] === kind);
+    return {
+      kind,
+      open: own.reduce((sum, { open }) => sum + open, 0),
+      oldestS: Math.max(0, ...own.map(({ oldestS }) => oldestS)),
+    };
+  });
 }
 
 /** Says in a sentence why outcomes are not looked up, and what to do. */

@@ -110,6 +110,42 @@ export async function endFollowUp(
   await database.query(END, [due.transactionId, due.fence]);
 }
 
+/** Transactions of one type that are open after their call. */
+export type OpenFollowUps = {
+  /** payments.v1.Transaction.Type, as its name. */
+  readonly type: string;
+  readonly open: number;
+  /** For how long the oldest has been open. */
+  readonly oldestS: number;
+};
+
+// One walk of an index a type (transaction_open_follow_up), so that a hundred thousand payers who went away hide no
+// refund. An authorization that waits to be captured is not open: its status is SUCCEEDED.
+const COUNT_OPEN = {
+  name: 'count_open_follow_ups',
+  text: `
+    SELECT types.type, count(open.created_at)::integer AS open,
+      extract(epoch FROM now() - min(open.created_at))::float8 AS oldest_s
+    FROM unnest($1::text[]) AS types(type), LATERAL (
+      SELECT created_at FROM transaction t
+      WHERE t.type = types.type AND t.follow_up_at IS NOT NULL AND t.status IN ('CREATED', 'PENDING') LIMIT $2
+    ) open
+    GROUP BY types.type`,
+};
+
+/** Counts the transactions that are open after their call, by type, up to `limit` of each. */
+export async function countOpenFollowUps(
+  database: Database,
+  types: readonly string[],
+  limit: number,
+): Promise<OpenFollowUps[]> {
+  const { rows } = await database.query<{ type: string; open: number; oldest_s: number }>(COUNT_OPEN, [
+    types,
+    limit,
+  ]);
+  return rows.map(({ type, open, oldest_s }) => ({ type, open, oldestS: oldest_s }));
+}
+
 const FIND_BY_PAYMENT = {
   name: 'find_own_transaction',
   text: `
