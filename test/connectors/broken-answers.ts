@@ -1,6 +1,9 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import { httpAnswer, type Script } from './scripted-server.ts';
 
+/** Names of the answers that only the caller's deadline ends. */
+export const ENDLESS_ANSWERS = new Set(['no answer at all', 'a body that drips beyond the deadline']);
+
 /** Every way of not answering properly, to a call whose approval is given. */
 export function brokenAnswers(approval: { status: number; body: JsonObject }): Record<string, Script> {
   const head = (length: number) =>
