@@ -17,8 +17,10 @@ export const REASONS = {
     rpc: 'InvalidArgument',
     title: 'Payment method not available',
   },
-  /** The account has no stored customer of this id: send the payer's data instead, or another id. */
+  /** The account has no stored customer of this id: send the payer's data instead, or another id. 404 where the path names it. */
   CUSTOMER_NOT_FOUND: { status: 400, rpc: 'InvalidArgument', title: 'Customer not found' },
+  /** The account has another customer with this merchant_customer_id: find it by that, or change it. */
+  CUSTOMER_ID_DUPLICATED: { status: 400, rpc: 'AlreadyExists', title: 'Customer id duplicated' },
   /** The account has no checkout session of this id: create one, or leave it out. */
   CHECKOUT_SESSION_NOT_FOUND: { status: 400, rpc: 'InvalidArgument', title: 'Checkout session not found' },
   /** The account has no stored method of this token and type: ask the payer for the card or wallet again. */
@@ -91,6 +93,8 @@ export type FieldCode =
 /** A field at fault. `field` is its path (`additional_data.order.items[0].quantity`); `message` never holds its value. */
 export type FieldError = { readonly field: string; readonly code: FieldCode; readonly message: string };
 
+const RESOURCE_NOT_FOUND = { status: 404, rpc: 'NotFound' } as const;
+
 /** The refusal of a call. Its message is shown to the caller: it names fields and limits, and never repeats a value. */
 export class ServiceError extends Error {
   override readonly name = 'ServiceError';
@@ -98,22 +102,35 @@ export class ServiceError extends Error {
   readonly fields: readonly FieldError[];
   /** Seconds after which a retry makes sense; undefined where none does without a change. */
   readonly retryAfterS: number | undefined;
+  /** HTTP's status, and the name of a google.rpc.Code. */
+  readonly status: number;
+  readonly rpc: (typeof REASONS)[Reason]['rpc'];
 
   /**
    * @param message what happened, whether anything was sent, and what to do.
    * @param options.fields the fields at fault.
    * @param options.retryAfterS seconds after which a retry makes sense.
+   * @param options.isResource the call's own object, which its path names, is not there: HTTP 404, NOT_FOUND, also for a
+   *   reason that is a bad request where a field names the object.
    * @param options.cause what brought it about, for the log only.
    */
   constructor(
     reason: Reason,
     message: string,
-    options: { fields?: readonly FieldError[]; retryAfterS?: number; cause?: unknown } = {},
+    options: {
+      fields?: readonly FieldError[];
+      retryAfterS?: number;
+      isResource?: boolean;
+      cause?: unknown;
+    } = {},
   ) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.reason = reason;
     this.fields = options.fields ?? [];
     this.retryAfterS = options.retryAfterS;
+    const { status, rpc } = options.isResource ? RESOURCE_NOT_FOUND : REASONS[reason];
+    this.status = status;
+    this.rpc = rpc;
   }
 }
 

@@ -1,7 +1,7 @@
 import { errorToJsonBytes } from '@connectrpc/connect/protocol-connect';
 import { setTrailerStatus } from '@connectrpc/connect/protocol-grpc';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { REASONS, type ServiceError } from '#src/service-error.ts';
+import type { ServiceError } from '#src/service-error.ts';
 import { type Admission, anyOf, OVERLOADED, type Ticket } from './admission.ts';
 import { answerProblem } from './error-handler.ts';
 import { toConnectError } from './errors.ts';
@@ -51,7 +51,7 @@ export const refuseRpc: RefuseCall = (error, request, reply) => {
     // gRPC's, and gRPC-Web's, answer with headers only.
     reply.code(200).headers(answer.grpc).type(contentType).send();
   } else {
-    reply.code(REASONS[error.reason].status).headers(answer.connect).send(answer.connectBody);
+    reply.code(error.status).headers(answer.connect).send(answer.connectBody);
   }
 };
 

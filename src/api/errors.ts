@@ -21,12 +21,11 @@ export type Problem = {
 
 /** Renders an error for REST. */
 export function toProblem(error: ServiceError, requestId: string): Problem {
-  const { status, title } = REASONS[error.reason];
   const messages = error.fields.map(({ field, message }) => `${field}: ${message}`);
   return {
     type: 'about:blank',
-    title,
-    status,
+    title: REASONS[error.reason].title,
+    status: error.status,
     detail: error.message,
     code: error.reason,
     messages: messages.length > 0 ? messages : [error.message],
@@ -37,8 +36,7 @@ export function toProblem(error: ServiceError, requestId: string): Problem {
 
 /** Renders an error for Connect, gRPC and gRPC-Web, with google.rpc details. */
 export function toConnectError(error: ServiceError): ConnectError {
-  const { rpc } = REASONS[error.reason];
-  const rendered = new ConnectError(error.message, Code[rpc]);
+  const rendered = new ConnectError(error.message, Code[error.rpc]);
   addDetails(rendered, error);
   return rendered;
 }
@@ -50,7 +48,7 @@ export function toConnectError(error: ServiceError): ConnectError {
 export function rewriteConnectError(error: ConnectError): void {
   if (error.details.length > 0) return;
   const known = foreignRpcError(error);
-  const code = keepsItsCode(error) ? error.code : Code[REASONS[known.reason].rpc];
+  const code = keepsItsCode(error) ? error.code : Code[known.rpc];
   Object.assign(error, { code, rawMessage: known.message, message: known.message, cause: undefined });
   addDetails(error, known);
 }

@@ -16,8 +16,25 @@ export function requestJson(request: FastifyRequest, binding: HttpBinding, input
   const json: JsonMembers = body === '*' ? { ...(sent as JsonMembers) } : queryJson(request, input);
   if (body !== '' && body !== '*') json[body] = sent;
   const params = request.params as Record<string, string>;
+  const mask = binding.verb === 'PATCH' ? updateMask(json, binding, input) : undefined;
+  if (mask !== undefined) json.update_mask ??= mask;
   for (const [i, path] of variables.entries()) setField(json, path, params[`p${i}`] ?? '');
   return json;
+}
+
+/**
+ * Names the fields that a PATCH sends, `null` included, where the request has an `update_mask` for them: by it a field that
+ * is cleared is told from one that is not sent, which are the same in a message.
+ */
+function updateMask(json: JsonMembers, { variables }: HttpBinding, input: DescMessage): string | undefined {
+  const mask = input.fields.find(({ name }) => name === 'update_mask');
+  if (mask?.message?.typeName !== 'google.protobuf.FieldMask') return undefined;
+  // A variable of the path says which object, not what of it.
+  const others = [mask, ...variables.map(([field]) => field)];
+  return input.fields
+    .filter((field) => !others.includes(field) && Object.hasOwn(json, field.name))
+    .map(({ name }) => name)
+    .join();
 }
 
 type JsonMembers = Record<string, unknown>;

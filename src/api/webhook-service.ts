@@ -16,7 +16,7 @@ import {
   type WebhookService,
 } from '#gen/payments/v1/webhook_service_pb.js';
 import type { Caller } from '#src/payments/create-payment.ts';
-import { INVALID_CREDENTIALS_MESSAGE, invalidParameters, ServiceError } from '#src/service-error.ts';
+import { invalidParameters } from '#src/service-error.ts';
 import type { StoredDelivery } from '#src/store/deliveries.ts';
 import type { StoredWebhook } from '#src/store/webhooks.ts';
 import {
@@ -36,6 +36,7 @@ import {
 } from '#src/webhooks/manage-webhooks.ts';
 import { type Validate, validate } from '#src/wire/validate.ts';
 import type { ServiceHandlers } from './rest.ts';
+import { accountOf } from './secret-only.ts';
 
 /** The handlers of payments.v1.WebhookService, the same for every protocol. */
 export function webhookService(deps: ManageDeps): ServiceHandlers<typeof WebhookService, Caller> {
@@ -106,12 +107,6 @@ function checked<Desc extends DescMessage>(schema: Desc): (request: MessageShape
     const faults = rules(request);
     if (faults.length > 0) throw invalidParameters(faults);
   };
-}
-
-/** Webhooks are managed by who has the secret key, never by the public key alone. */
-function accountOf(caller: Caller): string {
-  if (caller.secretPresented) return caller.accountId;
-  throw new ServiceError('INVALID_CREDENTIALS', INVALID_CREDENTIALS_MESSAGE);
 }
 
 function webhookMessage(webhook: StoredWebhook, secret = ''): Webhook {

@@ -29,7 +29,7 @@ export function checkRequest(request: CreatePaymentRequest): FieldError[] {
   checkCountry(report, 'country', request.country);
   checkAmount(report, request.amount, isVerification(request.paymentMethod));
   checkCallbackUrl(report, request.callbackUrl);
-  if (request.customerPayer) checkPayer(report, request.customerPayer);
+  if (request.customerPayer) checkPerson(report, 'customer_payer.', request.customerPayer);
   if (request.paymentMethod) checkMethod(report, request.paymentMethod);
   const currency = request.amount?.currency ?? '';
   if (request.additionalData?.order) checkOrder(report, request.additionalData.order, currency);
@@ -148,12 +148,19 @@ function checkCallbackUrl(report: Report, callbackUrl: string | undefined): void
   }
 }
 
-function checkPayer(report: Report, payer: CustomerPayer): void {
-  checkDate(report, 'customer_payer.date_of_birth', payer.dateOfBirth);
-  checkCountry(report, 'customer_payer.nationality', payer.nationality);
-  checkCountry(report, 'customer_payer.country', payer.country);
-  checkAddress(report, 'customer_payer.billing_address', payer.billingAddress);
-  checkAddress(report, 'customer_payer.shipping_address', payer.shippingAddress);
+/** Fields of a person that the rules in the .proto cannot check alone. */
+export type Person = Pick<
+  CustomerPayer,
+  'dateOfBirth' | 'nationality' | 'country' | 'billingAddress' | 'shippingAddress'
+>;
+
+/** Checks the dates and country codes of a payer or customer. @param at the path of the person, with a dot at its end. */
+export function checkPerson(report: Report, at: string, person: Person): void {
+  checkDate(report, `${at}date_of_birth`, person.dateOfBirth);
+  checkCountry(report, `${at}nationality`, person.nationality);
+  checkCountry(report, `${at}country`, person.country);
+  checkAddress(report, `${at}billing_address`, person.billingAddress);
+  checkAddress(report, `${at}shipping_address`, person.shippingAddress);
 }
 
 function checkAddress(report: Report, field: string, address: Address | undefined): void {

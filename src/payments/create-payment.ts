@@ -14,6 +14,7 @@ import {
 } from './finish-payment.ts';
 import { awaitAnswer, type Patience, requireSameRequest, storedIdempotencyKey } from './idempotency.ts';
 import { type AttemptDeps, makeAttempts } from './make-attempts.ts';
+import { requireOwnAccount } from './own-account.ts';
 import { type PrepareDeps, type PreparedPayment, preparePayment } from './prepare-payment.ts';
 import { hashPaymentRequest, type RequestHash } from './request-hash.ts';
 import { decodeRecord } from './stored-record.ts';
@@ -67,7 +68,7 @@ export async function createPayment(
 ): Promise<CreatedPayment> {
   // 1. Whose key it is, and which request it stands for.
   const idempotencyKey = storedIdempotencyKey(caller);
-  requireOwnAccount(request, caller);
+  requireOwnAccount(request.accountId, caller);
   const { accountId } = caller;
   const requestHash = hashPaymentRequest(deps.requestHashKey, request);
   const read = () => findByKey(deps.database, accountId, idempotencyKey);
@@ -108,15 +109,6 @@ export async function createPayment(
     : await orInProgress(deps.patience, awaitAnswer(undefined, read, deps.patience));
   if (stored) return { record: decodeRecord(stored.record), body: stored.answer, replayed: false };
   return { record, body: finish.answer, replayed: false };
-}
-
-/** Objects and payments belong to accounts: a key speaks for its own only. */
-function requireOwnAccount(request: CreatePaymentRequest, caller: Caller): void {
-  if (request.accountId === caller.accountId) return;
-  const message = 'is not the account of these keys';
-  throw new ServiceError('AUTHORIZATION_REQUIRED', `account_id: ${message}`, {
-    fields: [{ field: 'account_id', code: 'NOT_ALLOWED', message }],
-  });
 }
 
 const CLAIM_PAUSE_MS = 50;

@@ -4,12 +4,14 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { Health } from '#gen/grpc/health/v1/health_pb.js';
 import { ServerReflection } from '#gen/grpc/reflection/v1/reflection_pb.js';
 import { ServerReflection as ServerReflectionV1Alpha } from '#gen/grpc/reflection/v1alpha/reflection_pb.js';
+import { CustomerService } from '#gen/payments/v1/customer_service_pb.js';
 import { OperatorService } from '#gen/payments/v1/operator_service_pb.js';
 import { PaymentService } from '#gen/payments/v1/payment_service_pb.js';
 import { WebhookService } from '#gen/payments/v1/webhook_service_pb.js';
 import type { Admission, Ticket } from '#src/api/admission.ts';
 import { admitCalls, refuseRest, refuseRpc } from '#src/api/admit-calls.ts';
 import { createAuthenticate } from '#src/api/authenticate.ts';
+import { customerService } from '#src/api/customer-service.ts';
 import { createHealth } from '#src/api/health.ts';
 import { createOperatorAuthenticate } from '#src/api/operator-key.ts';
 import { type OperatorDeps, operatorService } from '#src/api/operator-service.ts';
@@ -21,6 +23,7 @@ import { RPC_OPTIONS, rpcRoutes } from '#src/api/rpc.ts';
 import { refuseWrongForms } from '#src/api/rpc-forms.ts';
 import { webhookService } from '#src/api/webhook-service.ts';
 import type { Config } from '#src/config.ts';
+import type { CustomerDeps } from '#src/customers/customers.ts';
 import type { Metrics } from '#src/observe/metrics.ts';
 import { observeAuthentication } from '#src/observe/observe.ts';
 import type { Caller } from '#src/payments/create-payment.ts';
@@ -37,6 +40,7 @@ export type Api = {
   readonly admission: Admission;
   readonly deps: ApiDeps;
   readonly webhooks: ManageDeps;
+  readonly customers: CustomerDeps;
   readonly opened: OperatorDeps['opened'];
   readonly metrics: Metrics;
   readonly database: Database;
@@ -49,23 +53,39 @@ export type Api = {
 
 /** Mounts every route of the service on an application: REST, the rpc protocols, health, reflection and metrics. */
 export function mountApi(app: FastifyInstance, api: Api): void {
-  const calls = { ...serviceHandlers(api), openers: createOpeners(api) };
+  const calls = { services: mountedServices(api), openers: createOpeners(api) };
   mountRest(app, api.admission, calls);
   mountRpc(app, api.admission, calls);
-  mountHealth(app, api);
+  mountHealth(app, api, calls.services);
   mountMetrics(app, api);
 }
 
-/** Handlers of the services, with what opens a call to them. */
-type Calls = ReturnType<typeof serviceHandlers> & { readonly openers: ReturnType<typeof createOpeners> };
+/** A service with its handlers, and who may call it. */
+type MountedService = {
+  readonly service: DescService;
+  readonly handlers: ServiceHandlers<DescService, Call>;
+  readonly callers: 'accounts' | 'operators';
+};
 
-function serviceHandlers({ deps, opened, webhooks, inFlight }: Api) {
-  const operatorDeps = { opened, now: deps.now };
-  return {
-    payments: ticketed<typeof PaymentService>(paymentService(deps), inFlight),
-    operators: ticketed<typeof OperatorService>(operatorService(operatorDeps), inFlight),
-    webhooks: ticketed<typeof WebhookService>(webhookService(webhooks), inFlight),
-  };
+/** The services, with what opens a call to them. */
+type Calls = {
+  readonly services: readonly MountedService[];
+  readonly openers: ReturnType<typeof createOpeners>;
+};
+
+function mountedServices(api: Api): readonly MountedService[] {
+  const { deps, inFlight } = api;
+  const mounted = <Service extends DescService>(
+    service: Service,
+    handlers: ServiceHandlers<Service, Caller>,
+    callers: MountedService['callers'] = 'accounts',
+  ): MountedService => ({ service, handlers: ticketed(handlers, inFlight), callers });
+  return [
+    mounted(PaymentService, paymentService(deps)),
+    mounted(CustomerService, customerService(api.customers)),
+    mounted(WebhookService, webhookService(api.webhooks)),
+    mounted(OperatorService, operatorService({ opened: api.opened, now: deps.now }), 'operators'),
+  ];
 }
 
 /** Creates what opens a call: it authenticates the caller and holds it to its rate and to the service's limits. */
@@ -83,42 +103,47 @@ function createOpeners({ config, database }: Api) {
       ticket.receive(credentials);
       return { ...credentials, idempotencyKey: header('x-idempotency-key'), ticket };
     };
-    return { ofAccounts: openerFor(authenticateAccount), ofOperators: openerFor(authenticateOperator) };
+    return { accounts: openerFor(authenticateAccount), operators: openerFor(authenticateOperator) };
   };
 }
 
-function mountRest(app: FastifyInstance, admission: Admission, calls: Calls): void {
-  const { payments, webhooks, operators } = calls;
+function mountRest(app: FastifyInstance, admission: Admission, { services, openers }: Calls): void {
   app.register(async (rest) => {
-    const { ofAccounts, ofOperators } = calls.openers(admitCalls(rest, admission, refuseRest));
-    rest.register(restRoutes({ service: PaymentService, handlers: payments, openCall: ofAccounts }));
-    rest.register(restRoutes({ service: WebhookService, handlers: webhooks, openCall: ofAccounts }));
-    rest.register(restRoutes({ service: OperatorService, handlers: operators, openCall: ofOperators }));
+    const open = openers(admitCalls(rest, admission, refuseRest));
+    for (const { service, handlers, callers } of services) {
+      rest.register(restRoutes({ service, handlers, openCall: open[callers] }));
+    }
   });
 }
 
-function mountRpc(app: FastifyInstance, admission: Admission, calls: Calls): void {
-  const { payments, webhooks, operators } = calls;
+function mountRpc(app: FastifyInstance, admission: Admission, { services, openers }: Calls): void {
   const onError = (err: unknown) => app.log.error({ err }, 'an rpc failed');
   app.register(async (rpc) => {
-    const { ofAccounts, ofOperators } = calls.openers(admitCalls(rpc, admission, refuseRpc));
-    refuseWrongForms(rpc, [PaymentService, WebhookService, OperatorService]);
+    const open = openers(admitCalls(rpc, admission, refuseRpc));
+    refuseWrongForms(
+      rpc,
+      services.map(({ service }) => service),
+    );
     rpc.register(fastifyConnectPlugin, {
       ...RPC_OPTIONS,
       routes(router) {
-        rpcRoutes({ service: PaymentService, handlers: payments, openCall: ofAccounts, onError })(router);
-        rpcRoutes({ service: WebhookService, handlers: webhooks, openCall: ofAccounts, onError })(router);
-        rpcRoutes({ service: OperatorService, handlers: operators, openCall: ofOperators, onError })(router);
+        for (const { service, handlers, callers } of services) {
+          rpcRoutes({ service, handlers, openCall: open[callers], onError })(router);
+        }
       },
     });
   });
 }
 
 /** Mounts health and reflection. They pass no admission, so that an overloaded service can still be watched. */
-function mountHealth(app: FastifyInstance, { config, database, ready }: Api): void {
+function mountHealth(
+  app: FastifyInstance,
+  { config, database, ready }: Api,
+  mounted: readonly MountedService[],
+): void {
   const draining = new AbortController();
   app.addHook('preClose', async () => draining.abort());
-  const services = [PaymentService, WebhookService, OperatorService, Health];
+  const services = [...mounted.map(({ service }) => service), Health];
   const health = createHealth({
     services,
     draining: draining.signal,
@@ -163,7 +188,7 @@ type Call = Caller & { readonly ticket: Ticket };
 function ticketed<Service extends DescService>(
   handlers: ServiceHandlers<Service, Caller>,
   inFlight: Set<Promise<unknown>>,
-): ServiceHandlers<Service, Call> {
+): ServiceHandlers<DescService, Call> {
   type Handle = (message: unknown, caller: Caller) => Promise<unknown>;
   const ticketedOne = (handle: Handle) => {
     return (message: unknown, call: Call) => {
@@ -177,5 +202,5 @@ function ticketed<Service extends DescService>(
   const entries = Object.entries<Handle>(handlers as unknown as Record<string, Handle>);
   return Object.fromEntries(
     entries.map(([rpc, handle]) => [rpc, ticketedOne(handle)]),
-  ) as unknown as ServiceHandlers<Service, Call>;
+  ) as unknown as ServiceHandlers<DescService, Call>;
 }

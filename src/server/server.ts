@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { randomUUIDv7 } from 'node:crypto';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import type { Logger } from 'pino';
 import type { Catalogue } from '#gen/payments/config/catalogue_pb.js';
@@ -113,7 +113,8 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     config,
     admission,
     deps,
-    webhooks: { ...webhooks, allowPrivate, newId: randomUUID, wake: background.wakeWebhook },
+    webhooks: { ...webhooks, allowPrivate, newId: randomUUIDv7, wake: background.wakeWebhook },
+    customers: { database, requestHashKey: deps.requestHashKey, newId: randomUUIDv7 },
     opened,
     metrics,
     database,

@@ -51,6 +51,7 @@ const FIND = {
     FROM (VALUES ($1::uuid)) AS a (account_id)
     LEFT JOIN checkout_session s ON s.id = $3::uuid AND s.account_id = a.account_id
     LEFT JOIN customer c ON c.id = coalesce($2::uuid, s.customer_id) AND c.account_id = a.account_id
+      AND c.deleted_at IS NULL
     LEFT JOIN vaulted_token t ON t.id = $4::uuid AND t.account_id = a.account_id AND t.active`,
 };
 

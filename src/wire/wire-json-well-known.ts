@@ -1,8 +1,14 @@
 import { create, type DescMessage, fromJson, type JsonValue } from '@bufbuild/protobuf';
-import { ListValueSchema, type Timestamp, TimestampSchema, ValueSchema } from '@bufbuild/protobuf/wkt';
+import {
+  FieldMaskSchema,
+  ListValueSchema,
+  type Timestamp,
+  TimestampSchema,
+  ValueSchema,
+} from '@bufbuild/protobuf/wkt';
 import { DecimalSchema } from '#gen/google/type/decimal_pb.js';
 import { canonicalDecimal } from './canonical-decimal.ts';
-import { MAX_FREE_VALUES, TOO_MANY_FREE_VALUES } from './list-limits.ts';
+import { MAX_FREE_VALUES, TOO_MANY_FREE_VALUES, tooManyItems } from './list-limits.ts';
 import { isJsonObject, NESTING_LIMIT, RawNumber } from './parse-json.ts';
 import { type Faults, noteFault, type Read } from './wire-json-faults.ts';
 
@@ -18,6 +24,8 @@ export function wellKnownReader(desc: DescMessage, protobufJson: boolean): Read 
       return protobufJson ? readDecimalObject : readDecimal;
     case 'google.protobuf.Timestamp':
       return readTimestamp;
+    case 'google.protobuf.FieldMask':
+      return readFieldMask;
     case 'google.protobuf.Struct':
       return readStruct;
     case 'google.protobuf.Value':
@@ -79,6 +87,17 @@ export function parseTimestamp(text: string): Timestamp | undefined {
   if (!(ms >= FIRST_MS && ms <= LAST_MS) || new Date(localMs).getUTCDate() !== Number(day)) return undefined;
   return create(TimestampSchema, { seconds: BigInt(ms / 1000), nanos: Number(fraction.padEnd(9, '0')) });
 }
+
+/** The paths, separated by commas, with the names of the .proto or in lowerCamelCase. */
+function readFieldMask(json: unknown, faults: Faults): unknown {
+  if (typeof json !== 'string') return noteFault(faults, 'INVALID_TYPE', 'must be a string');
+  const names = json === '' ? [] : json.split(',');
+  if (names.length > MAX_PATHS) return noteFault(faults, 'TOO_MANY', tooManyItems(MAX_PATHS));
+  const paths = names.map((name) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`));
+  return create(FieldMaskSchema, { paths });
+}
+
+const MAX_PATHS = 100;
 
 function readStruct(json: unknown, faults: Faults): unknown {
   return isJsonObject(json)

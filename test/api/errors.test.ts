@@ -30,6 +30,7 @@ const TABLE: Record<Reason, [status: number, rpc: keyof typeof Code]> = {
   IDEMPOTENCY_KEY_MISSING: [400, 'InvalidArgument'],
   PAYMENT_METHOD_NOT_AVAILABLE: [400, 'InvalidArgument'],
   CUSTOMER_NOT_FOUND: [400, 'InvalidArgument'],
+  CUSTOMER_ID_DUPLICATED: [400, 'AlreadyExists'],
   CHECKOUT_SESSION_NOT_FOUND: [400, 'InvalidArgument'],
   VAULTED_TOKEN_NOT_FOUND: [400, 'InvalidArgument'],
   NOT_SUPPORTED: [400, 'InvalidArgument'],

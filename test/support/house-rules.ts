@@ -44,7 +44,7 @@ const LAYERS: readonly (readonly string[])[] = [
     'src/web',
   ],
   ['src/payments'],
-  ['src/webhooks', 'src/notifications'],
+  ['src/webhooks', 'src/notifications', 'src/customers'],
   ['src/catalogue', 'src/api'],
   ['src/observe', 'src/simulation'],
   ['src/server'],

@@ -1,0 +1,62 @@
+import { create, type DescMessage } from '@bufbuild/protobuf';
+import { EmptySchema } from '@bufbuild/protobuf/wkt';
+import {
+  CreateCustomerRequestSchema,
+  type CustomerService,
+  FindCustomerRequestSchema,
+  UpdateCustomerRequestSchema,
+} from '#gen/payments/v1/customer_service_pb.js';
+import type { OnceResponse } from '#src/customers/call-once.ts';
+import {
+  type CustomerDeps,
+  changeCustomer,
+  createCustomer,
+  deleteCustomer,
+  getCustomer,
+  getCustomerOfMerchant,
+} from '#src/customers/customers.ts';
+import type { Caller } from '#src/payments/create-payment.ts';
+import { requireValidOf } from './require-valid.ts';
+import type { Answer, ServiceHandlers } from './rest.ts';
+import { accountOf } from './secret-only.ts';
+
+const validCreate = requireValidOf(CreateCustomerRequestSchema);
+const validFind = requireValidOf(FindCustomerRequestSchema);
+const validUpdate = requireValidOf(UpdateCustomerRequestSchema);
+
+/** The handlers of payments.v1.CustomerService, the same for every protocol. */
+export function customerService(deps: CustomerDeps): ServiceHandlers<typeof CustomerService, Caller> {
+  const { database } = deps;
+  return {
+    async createCustomer(request, caller) {
+      accountOf(caller);
+      const response = await createCustomer(deps, validCreate(request), caller);
+      return createdAnswer(response, `/v1/customers/${response.message.id}`);
+    },
+    async getCustomer({ id }, caller) {
+      return { message: await getCustomer(database, accountOf(caller), id) };
+    },
+    async findCustomer(request, caller) {
+      const account = accountOf(caller);
+      return {
+        message: await getCustomerOfMerchant(database, account, validFind(request).merchantCustomerId),
+      };
+    },
+    async updateCustomer(request, caller) {
+      const account = accountOf(caller);
+      return { message: await changeCustomer(deps, account, validUpdate(request)) };
+    },
+    async deleteCustomer({ id }, caller) {
+      await deleteCustomer(database, accountOf(caller), id);
+      return { message: create(EmptySchema) };
+    },
+  };
+}
+
+/** The answer to a call that made an object, or to its repeat. */
+export function createdAnswer<Desc extends DescMessage>(
+  { message, replayed }: OnceResponse<Desc>,
+  created: string,
+): Answer<OnceResponse<Desc>['message']> {
+  return { message, created, ...(replayed && { headers: { 'idempotent-replayed': 'true' } }) };
+}

@@ -1,0 +1,71 @@
+import { type DescMessage, fromBinary, type MessageShape, toBinary } from '@bufbuild/protobuf';
+import type { Caller } from '#src/payments/create-payment.ts';
+import { requireSameRequest, storedIdempotencyKey } from '#src/payments/idempotency.ts';
+import type { RequestHash } from '#src/payments/request-hash.ts';
+import { ServiceError } from '#src/service-error.ts';
+import { type Database, isSurelyNotCommitted, isUnavailable, type Run } from '#src/store/database.ts';
+import { claimCall, type HeldCall, keepResponse } from '#src/store/replayed-calls.ts';
+import { orUnavailable } from '#src/store/unavailable.ts';
+
+/** A call that makes an object, and what tells a repeat of it from another request. */
+export type OnceCall<Desc extends DescMessage> = {
+  /** Name of the rpc. */
+  readonly method: string;
+  readonly caller: Caller;
+  readonly requestHash: RequestHash;
+  readonly response: Desc;
+};
+
+/** The response to such a call. */
+export type OnceResponse<Desc extends DescMessage> = {
+  readonly message: MessageShape<Desc>;
+  readonly replayed: boolean;
+};
+
+/**
+ * Makes an object in one commit with the call's idempotency key, where it has one: a repeat gets the first response. What
+ * `work` refuses uses up no key.
+ *
+ * @throws ServiceError IDEMPOTENCY_KEY_MISSING for a malformed key, IDEMPOTENCY_KEY_REUSED for another request under the
+ *   same one, REQUEST_IN_PROGRESS when the object may have been made, SERVICE_UNAVAILABLE when it was not; and as `work`.
+ */
+export async function callOnce<Desc extends DescMessage>(
+  database: Database,
+  call: OnceCall<Desc>,
+  work: (run: Run) => Promise<MessageShape<Desc>>,
+): Promise<OnceResponse<Desc>> {
+  const { caller, requestHash, response } = call;
+  const keyed = caller.idempotencyKey !== undefined && {
+    accountId: caller.accountId,
+    method: call.method,
+    idempotencyKey: storedIdempotencyKey(caller),
+    requestHash: requestHash.hash,
+    requestShape: requestHash.shape,
+  };
+  return orMaybeDone(
+    database.transaction(async (run) => {
+      const held = keyed && (await claimCall(run, keyed));
+      if (held) return { message: replayOf(held, requestHash, response), replayed: true };
+      const message = await work(run);
+      if (keyed) await keepResponse(run, keyed, toBinary(response, message));
+      return { message, replayed: false };
+    }),
+  );
+}
+
+function replayOf<Desc extends DescMessage>(held: HeldCall, hash: RequestHash, response: Desc) {
+  requireSameRequest(held, hash);
+  return fromBinary(response, held.response);
+}
+
+/** A commit whose acknowledgement was lost may stand. */
+async function orMaybeDone<T>(promise: Promise<T>): Promise<T> {
+  return orUnavailable(promise).catch((error) => {
+    const cause = error instanceof ServiceError ? error.cause : undefined;
+    if (!isUnavailable(cause) || isSurelyNotCommitted(cause)) throw error;
+    throw new ServiceError('REQUEST_IN_PROGRESS', 'the call may have been carried out; repeat it as it was', {
+      retryAfterS: 1,
+      cause,
+    });
+  });
+}

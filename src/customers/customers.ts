@@ -1,0 +1,193 @@
+import { clearField, create, fromBinary, isFieldSet, toBinary } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
+import {
+  type CreateCustomerRequest,
+  CreateCustomerRequestSchema,
+  type Customer,
+  CustomerSchema,
+  type UpdateCustomerRequest,
+  UpdateCustomerRequestSchema,
+} from '#gen/payments/v1/customer_service_pb.js';
+import type { MetadataEntry } from '#gen/payments/v1/payment_pb.js';
+import { checkPerson, type Person } from '#src/payments/check-request.ts';
+import type { Caller } from '#src/payments/create-payment.ts';
+import { requireOwnAccount } from '#src/payments/own-account.ts';
+import { requestHasher } from '#src/payments/request-hash.ts';
+import { type FieldError, invalidParameters, ServiceError } from '#src/service-error.ts';
+import {
+  type CustomerFields,
+  eraseCustomer,
+  findCustomer,
+  insertNewCustomer,
+  lockCustomer,
+  readCustomer,
+  type StoredCustomer,
+  updateCustomer,
+} from '#src/store/customers.ts';
+import { type Database, isKeyTaken } from '#src/store/database.ts';
+import { isUuid } from '#src/store/stored-objects.ts';
+import { orUnavailable } from '#src/store/unavailable.ts';
+import { callOnce, type OnceResponse } from './call-once.ts';
+
+/** Dependencies of managing customers. */
+export type CustomerDeps = {
+  readonly database: Database;
+  /** Key of the hash that tells a retry from another request. */
+  readonly requestHashKey: Uint8Array;
+  readonly newId: () => string;
+};
+
+const hashCreate = requestHasher(CreateCustomerRequestSchema);
+
+/** Adds a customer. @throws ServiceError CUSTOMER_ID_DUPLICATED; and as `callOnce`. */
+export function createCustomer(
+  deps: CustomerDeps,
+  request: CreateCustomerRequest,
+  caller: Caller,
+): Promise<OnceResponse<typeof CustomerSchema>> {
+  if (request.accountId !== '') requireOwnAccount(request.accountId, caller);
+  requirePerson(request);
+  const { accountId } = caller;
+  const requestHash = hashCreate(deps.requestHashKey, request);
+  const call = { method: 'CreateCustomer', caller, requestHash, response: CustomerSchema };
+  return callOnce(deps.database, call, async (run) => {
+    const { $typeName: _, ...fields } = request;
+    const customer = create(CustomerSchema, { ...fields, id: deps.newId(), accountId });
+    const stored = await insertNewCustomer(run, fieldsOf(customer));
+    if (!stored) throw duplicated();
+    return toMessage(stored);
+  });
+}
+
+/** Returns a customer. @throws ServiceError CUSTOMER_NOT_FOUND, also for another account's. */
+export async function getCustomer(database: Database, accountId: string, id: string): Promise<Customer> {
+  const stored = isUuid(id) ? await orUnavailable(readCustomer(database, accountId, id)) : undefined;
+  if (!stored) throw customerNotFound('id');
+  return toMessage(stored);
+}
+
+/** Returns the customer that the merchant calls by an identifier of its own. @throws ServiceError CUSTOMER_NOT_FOUND. */
+export async function getCustomerOfMerchant(
+  database: Database,
+  accountId: string,
+  merchantCustomerId: string,
+): Promise<Customer> {
+  const stored = merchantCustomerId.includes('\0')
+    ? undefined
+    : await orUnavailable(findCustomer(database, accountId, merchantCustomerId));
+  if (!stored) throw customerNotFound('merchant_customer_id');
+  return toMessage(stored);
+}
+
+/** Changes what a request sets or clears of a customer. @throws ServiceError CUSTOMER_NOT_FOUND, CUSTOMER_ID_DUPLICATED. */
+export async function changeCustomer(
+  { database }: CustomerDeps,
+  accountId: string,
+  request: UpdateCustomerRequest,
+): Promise<Customer> {
+  requirePerson(request);
+  const changes = changesOf(request);
+  if (!isUuid(request.id)) throw customerNotFound('id');
+  const work = database.transaction(async (run) => {
+    const stored = await lockCustomer(run, accountId, request.id);
+    if (!stored) throw customerNotFound('id');
+    const customer = toMessage(stored);
+    for (const change of changes) change(customer);
+    return toMessage(await updateCustomer(run, fieldsOf(customer)));
+  });
+  return orUnavailable(work).catch((error) => {
+    throw isKeyTaken(error) ? duplicated() : error;
+  });
+}
+
+/** Erases a customer. @throws ServiceError CUSTOMER_NOT_FOUND. */
+export async function deleteCustomer(database: Database, accountId: string, id: string): Promise<void> {
+  const erased = isUuid(id) && (await orUnavailable(eraseCustomer(database, accountId, id)));
+  if (!erased) throw customerNotFound('id');
+}
+
+/** The refusal of a customer that the path or the query names, and that the account does not have. */
+export function customerNotFound(field: string): ServiceError {
+  const message = 'is not known in this account';
+  return new ServiceError('CUSTOMER_NOT_FOUND', `${field}: ${message}`, {
+    fields: [{ field, code: 'NOT_ALLOWED', message }],
+    isResource: true,
+  });
+}
+
+function duplicated(): ServiceError {
+  const message = 'another customer of this account has it';
+  return new ServiceError('CUSTOMER_ID_DUPLICATED', `merchant_customer_id: ${message}`, {
+    fields: [{ field: 'merchant_customer_id', code: 'NOT_ALLOWED', message }],
+  });
+}
+
+/** Checks what the rules in the .proto cannot say. @throws ServiceError INVALID_PARAMETERS. */
+function requirePerson(person: Person): void {
+  const faults: FieldError[] = [];
+  checkPerson((field, code, message) => faults.push({ field, code, message }), '', person);
+  if (faults.length > 0) throw invalidParameters(faults);
+}
+
+/**
+ * The changes that a request asks for: what its mask names is set or cleared; without a mask, what is set is.
+ *
+ * @throws ServiceError INVALID_PARAMETERS for a mask that names what cannot be changed.
+ */
+function changesOf(request: UpdateCustomerRequest): ((customer: Customer) => void)[] {
+  const { updateMask } = request;
+  const changeable = UpdateCustomerRequestSchema.fields.filter(
+    ({ name }) => name !== 'id' && name !== 'update_mask',
+  );
+  const named =
+    updateMask?.paths ?? changeable.filter((field) => isFieldSet(request, field)).map(({ name }) => name);
+  return named.map((name) => {
+    const field = changeable.find((one) => one.name === name);
+    const target = CustomerSchema.fields.find((one) => one.name === name);
+    if (!field || !target) throw refused('update_mask', 'names a field that cannot be changed');
+    const isSet = isFieldSet(request, field);
+    if (name === 'merchant_customer_id' && !isSet) throw refused(name, 'cannot be cleared');
+    return (customer) => {
+      if (isSet)
+        Object.assign(customer, { [target.localName]: request[field.localName as keyof typeof request] });
+      else clearField(customer, target);
+    };
+  });
+}
+
+function refused(field: string, message: string): ServiceError {
+  return invalidParameters([{ field, code: 'NOT_ALLOWED', message }]);
+}
+
+function fieldsOf(customer: Customer): CustomerFields {
+  const { $typeName: _, $unknown: __, metadata, createdAt, updatedAt, id, accountId, ...person } = customer;
+  return {
+    accountId,
+    id,
+    merchantCustomerId: customer.merchantCustomerId,
+    // As payments read it. The id is theirs to fill in.
+    payer: toBinary(CustomerPayerSchema, create(CustomerPayerSchema, person)),
+    metadata: JSON.stringify(metadata.map(({ key, value }) => ({ key, value }))),
+  };
+}
+
+function toMessage(stored: StoredCustomer): Customer {
+  const {
+    $typeName: _,
+    $unknown: __,
+    ipAddress,
+    deviceFingerprint,
+    deviceFingerprints,
+    browserInfo,
+    ...person
+  } = fromBinary(CustomerPayerSchema, stored.payer);
+  return create(CustomerSchema, {
+    ...person,
+    id: stored.id,
+    accountId: stored.accountId,
+    metadata: JSON.parse(stored.metadata) as Pick<MetadataEntry, 'key' | 'value'>[],
+    createdAt: timestampFromDate(stored.createdAt),
+    updatedAt: timestampFromDate(stored.updatedAt),
+  });
+}

@@ -1,0 +1,130 @@
+import type { Database, Run } from './database.ts';
+
+/** A customer as it is stored. */
+export type StoredCustomer = {
+  readonly accountId: string;
+  readonly id: string;
+  readonly merchantCustomerId: string | undefined;
+  /** An encoded CustomerPayer. */
+  readonly payer: Uint8Array;
+  /** A JSON array of objects with `key` and `value`. */
+  readonly metadata: string;
+  readonly createdAt: Date;
+  readonly updatedAt: Date;
+};
+
+/** Fields of a customer that a caller sets. */
+export type CustomerFields = Pick<
+  StoredCustomer,
+  'accountId' | 'id' | 'merchantCustomerId' | 'payer' | 'metadata'
+>;
+
+type Row = {
+  account_id: string;
+  id: string;
+  merchant_customer_id: string | null;
+  payer: Buffer;
+  metadata: string;
+  created_at: Date;
+  updated_at: Date;
+};
+
+const COLUMNS = 'account_id, id, merchant_customer_id, payer, metadata, created_at, updated_at';
+
+const INSERT = `
+  INSERT INTO customer (account_id, id, merchant_customer_id, payer, metadata) VALUES ($1, $2, $3, $4, $5)
+  ON CONFLICT (account_id, merchant_customer_id) WHERE merchant_customer_id IS NOT NULL DO NOTHING
+  RETURNING ${COLUMNS}`;
+const GET = {
+  name: 'get_customer',
+  text: `SELECT ${COLUMNS} FROM customer WHERE account_id = $1 AND id = $2 AND deleted_at IS NULL`,
+};
+const FIND = {
+  name: 'find_customer',
+  text: `SELECT ${COLUMNS} FROM customer WHERE account_id = $1 AND merchant_customer_id = $2 AND deleted_at IS NULL`,
+};
+const LOCK = `SELECT ${COLUMNS} FROM customer WHERE account_id = $1 AND id = $2 AND deleted_at IS NULL FOR NO KEY UPDATE`;
+const UPDATE = `
+  UPDATE customer SET merchant_customer_id = $3, payer = $4, metadata = $5, updated_at = now()
+  WHERE account_id = $1 AND id = $2
+  RETURNING ${COLUMNS}`;
+const ERASE = {
+  name: 'erase_customer',
+  text: `
+    UPDATE customer SET merchant_customer_id = NULL, payer = '', metadata = '[]', updated_at = now(), deleted_at = now()
+    WHERE account_id = $1 AND id = $2 AND deleted_at IS NULL
+    RETURNING id`,
+};
+
+/** Adds a customer. @returns undefined when the account has one with this `merchantCustomerId`. */
+export async function insertNewCustomer(
+  run: Run,
+  customer: CustomerFields,
+): Promise<StoredCustomer | undefined> {
+  const { rows } = await run<Row>(INSERT, valuesOf(customer));
+  return rows[0] && toCustomer(rows[0]);
+}
+
+/** Reads a customer. @param id a UUID. */
+export async function readCustomer(
+  database: Database,
+  accountId: string,
+  id: string,
+): Promise<StoredCustomer | undefined> {
+  const { rows } = await database.query<Row>(GET, [accountId, id]);
+  return rows[0] && toCustomer(rows[0]);
+}
+
+/** Finds a customer by the merchant's own identifier. */
+export async function findCustomer(
+  database: Database,
+  accountId: string,
+  merchantCustomerId: string,
+): Promise<StoredCustomer | undefined> {
+  const { rows } = await database.query<Row>(FIND, [accountId, merchantCustomerId]);
+  return rows[0] && toCustomer(rows[0]);
+}
+
+/** Reads a customer and keeps others from changing it until the transaction ends. @param id a UUID. */
+export async function lockCustomer(
+  run: Run,
+  accountId: string,
+  id: string,
+): Promise<StoredCustomer | undefined> {
+  const { rows } = await run<Row>(LOCK, [accountId, id]);
+  return rows[0] && toCustomer(rows[0]);
+}
+
+/**
+ * Writes the fields of a customer that was locked.
+ *
+ * @throws Error that `isKeyTaken` tells when the account has another one with this `merchantCustomerId`.
+ */
+export async function updateCustomer(run: Run, customer: CustomerFields): Promise<StoredCustomer> {
+  const { rows } = await run<Row>(UPDATE, valuesOf(customer));
+  if (!rows[0]) throw new Error(`customer ${customer.id} was not locked`);
+  return toCustomer(rows[0]);
+}
+
+/** Erases the person; the row's key stays. @returns false when there is none. */
+export async function eraseCustomer(database: Database, accountId: string, id: string): Promise<boolean> {
+  return (await database.query(ERASE, [accountId, id])).rows.length === 1;
+}
+
+function valuesOf({ accountId, id, merchantCustomerId = null, payer, metadata }: Nullable<CustomerFields>) {
+  return [accountId, id, merchantCustomerId, payer, metadata];
+}
+
+type Nullable<T> = { readonly [K in keyof T]: T[K] | null };
+
+function toCustomer(row: Row): StoredCustomer {
+  return {
+    accountId: row.account_id,
+    id: row.id,
+    merchantCustomerId: row.merchant_customer_id ?? undefined,
+    payer: row.payer,
+    metadata: row.metadata,
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+  };
+}

@@ -1,0 +1,64 @@
+import type { Database, Run } from './database.ts';
+
+/** A call under an idempotency key. */
+export type KeyedCall = {
+  readonly accountId: string;
+  /** Name of the rpc: each has a space of keys of its own. */
+  readonly method: string;
+  readonly idempotencyKey: string;
+  readonly requestHash: Uint8Array;
+  /** Digest of the fields that the hash covers. */
+  readonly requestShape: Uint8Array;
+};
+
+/** The call that held a key before. */
+export type HeldCall = {
+  readonly requestHash: Uint8Array;
+  readonly requestShape: Uint8Array;
+  readonly response: Uint8Array;
+};
+
+// A call with the same key that is under way holds its row locked: this waits for its end.
+const CLAIM = `
+  INSERT INTO replayed_call (account_id, method, idempotency_key, request_hash, request_shape)
+  VALUES ($1, $2, $3, $4, $5) ON CONFLICT (account_id, method, idempotency_key) DO NOTHING
+  RETURNING account_id`;
+const READ = {
+  name: 'read_replayed_call',
+  text: `
+    SELECT request_hash, request_shape, response FROM replayed_call
+    WHERE account_id = $1 AND method = $2 AND idempotency_key = $3`,
+};
+const KEEP = `
+  UPDATE replayed_call SET response = $4 WHERE account_id = $1 AND method = $2 AND idempotency_key = $3`;
+
+type Row = { request_hash: Buffer; request_shape: Buffer; response: Buffer };
+
+/** Claims a key within the transaction that makes the object. @returns the call that holds it, if one does. */
+export async function claimCall(run: Run, call: KeyedCall): Promise<HeldCall | undefined> {
+  const { accountId, method, idempotencyKey, requestHash, requestShape } = call;
+  const values = [accountId, method, idempotencyKey, requestHash, requestShape];
+  if ((await run(CLAIM, values)).rows.length === 1) return undefined;
+  const { rows } = await run<Row>(READ.text, values.slice(0, 3));
+  const row = rows[0];
+  if (!row) throw new Error('the key is held, and nobody holds it');
+  return toHeld(row);
+}
+
+/** Reads the call that holds a key, if one does. */
+export async function findCall(
+  database: Database,
+  { accountId, method, idempotencyKey }: KeyedCall,
+): Promise<HeldCall | undefined> {
+  const { rows } = await database.query<Row>(READ, [accountId, method, idempotencyKey]);
+  return rows[0] && toHeld(rows[0]);
+}
+
+function toHeld(row: Row): HeldCall {
+  return { requestHash: row.request_hash, requestShape: row.request_shape, response: row.response };
+}
+
+/** Keeps the response to a call whose key was claimed in the same transaction. */
+export async function keepResponse(run: Run, call: KeyedCall, response: Uint8Array): Promise<void> {
+  await run(KEEP, [call.accountId, call.method, call.idempotencyKey, response]);
+}

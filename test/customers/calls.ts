@@ -1,0 +1,74 @@
+import type { DescService } from '@bufbuild/protobuf';
+import { type Client, createClient } from '@connectrpc/connect';
+import {
+  createConnectTransport,
+  createGrpcTransport,
+  createGrpcWebTransport,
+  Http2SessionManager,
+} from '@connectrpc/connect-node';
+
+export const ONE = { 'public-api-key': 'pk_sandbox_one', 'private-secret-key': 'sk_sandbox_one' };
+export const TWO = { 'public-api-key': 'pk_sandbox_two', 'private-secret-key': 'sk_sandbox_two' };
+/** What a browser has. */
+export const PUBLIC_ONE = { 'public-api-key': 'pk_sandbox_one' };
+export const UNKNOWN = '00000000-0000-4000-8000-000000000000';
+
+/** A response of REST. */
+export type Response = {
+  readonly status: number;
+  readonly headers: Headers;
+  // biome-ignore lint/suspicious/noExplicitAny: what a call answers is what the test is about.
+  readonly json: any;
+  readonly text: string;
+};
+
+export type Call = (
+  method: string,
+  path: string,
+  body?: object | string,
+  headers?: Readonly<Record<string, string>>,
+) => Promise<Response>;
+
+/** Calls REST, by default with the keys of account one. */
+export function restCalls(url: string): Call {
+  return async (method, path, body, headers = ONE) => {
+    const response = await fetch(url + path, {
+      method,
+      headers: { ...headers, ...(body !== undefined && { 'content-type': 'application/json' }) },
+      ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+    });
+    const text = await response.text();
+    const isJson = text !== '' && response.headers.get('content-type')?.includes('json');
+    return {
+      status: response.status,
+      headers: response.headers,
+      json: isJson ? JSON.parse(text) : undefined,
+      text,
+    };
+  };
+}
+
+/** Clients of a service, one for each rpc protocol. */
+export type RpcClients<Service extends DescService> = {
+  readonly clients: readonly { readonly protocol: string; readonly client: Client<Service> }[];
+  close(): void;
+};
+
+/** Opens a client of a service for each rpc protocol. */
+export function rpcClients<Service extends DescService>(url: string, service: Service): RpcClients<Service> {
+  const sessionManager = new Http2SessionManager(url);
+  const web = { baseUrl: url, httpVersion: '1.1' } as const;
+  const transports = {
+    'Connect with JSON': createConnectTransport({ ...web, useBinaryFormat: false }),
+    'Connect with Protobuf': createConnectTransport({ ...web, useBinaryFormat: true }),
+    gRPC: createGrpcTransport({ baseUrl: url, sessionManager }),
+    'gRPC-Web': createGrpcWebTransport(web),
+  };
+  return {
+    clients: Object.entries(transports).map(([protocol, transport]) => ({
+      protocol,
+      client: createClient(service, transport),
+    })),
+    close: () => sessionManager.abort(),
+  };
+}
