@@ -15,7 +15,7 @@ import { createServer } from '#src/server/server.ts';
 import { type Database, openDatabase } from '#src/store/database.ts';
 import { migrate } from '#src/store/migrate.ts';
 import { cardVault } from '#src/vault/card-vault.ts';
-import { embeddedKeys, hashKeys, type InstallationKeys } from '#src/vault/key-file.ts';
+import { hashKeys, type InstallationKeys, installationKeys } from '#src/vault/key-file.ts';
 import { CHECKOUT_DIR, type Config, readConfig, SANDBOX_OPERATOR_KEY } from './config.ts';
 
 /** Time that everything else may take to end after the drain, such as a database that does not answer. */
@@ -86,11 +86,10 @@ async function openStorage(config: Config, log: pino.Logger): Promise<Storage> {
   const dataDir = resolveDataDir({ explicit: config.dataDir, checkoutDir: CHECKOUT_DIR });
   const postgres = await startEmbeddedPostgres({ dataDir, log });
   ending.push(() => postgres.stop());
-  const keys = embeddedKeys(postgres.dataDir);
   return {
     databaseUrl: postgres.url,
     dataDir: postgres.dataDir,
-    keys: { vaultKeys: vaultKeys ?? keys.vaultKeys, hashKey: hashKey ?? keys.hashKey },
+    keys: installationKeys(config, postgres.dataDir),
   };
 }
 

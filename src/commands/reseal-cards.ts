@@ -25,13 +25,22 @@ const BATCH_SIZE = 500;
  * Seals every stored card number under the vault's current key (PCI DSS 3.7.4, 3.7.5). Beside a running service, or
  * another such run, it does no harm: a ciphertext is replaced only while it is still the one that was read. A run that
  * was cut short is completed by the next.
+ *
+ * @param onOne is called after each.
  */
-export async function resealCards(database: Database, vault: CardVault): Promise<Resealing> {
+export async function resealCards(
+  database: Database,
+  vault: CardVault,
+  onOne: () => void = () => {},
+): Promise<Resealing> {
   const counts: Resealing = { resealed: 0, current: 0, changed: 0, unreadable: 0 };
   let last = BEFORE_ALL_TOKENS;
   for (;;) {
     const cards = await listSealedCards(database, last, BATCH_SIZE);
-    for (const card of cards) counts[await resealCard(database, vault, card)]++;
+    for (const card of cards) {
+      counts[await resealCard(database, vault, card)]++;
+      onOne();
+    }
     const token = cards.at(-1)?.token;
     if (token === undefined) return counts;
     last = token;

@@ -7,13 +7,20 @@ import type { Resealing } from './reseal-cards.ts';
 const BATCH_SIZE = 500;
 
 /** Seals every webhook's secrets under the vault's current key, as `resealCards` does with card numbers. */
-export async function resealWebhookSecrets(database: Database, vault: CardVault): Promise<Resealing> {
+export async function resealWebhookSecrets(
+  database: Database,
+  vault: CardVault,
+  onOne: () => void = () => {},
+): Promise<Resealing> {
   const counts: Resealing = { resealed: 0, current: 0, changed: 0, unreadable: 0 };
   let last = BEFORE_ALL_TOKENS;
   for (;;) {
     const webhooks = await listSealedSecrets(database, last, BATCH_SIZE);
     for (const webhook of webhooks) {
-      for (const sealed of webhook.secrets) counts[await resealSecret(database, vault, webhook, sealed)]++;
+      for (const sealed of webhook.secrets) {
+        counts[await resealSecret(database, vault, webhook, sealed)]++;
+        onOne();
+      }
     }
     const id = webhooks.at(-1)?.id;
     if (id === undefined) return counts;

@@ -1,25 +1,39 @@
 import { readConfig } from '#src/config.ts';
-import { cardVault } from '#src/vault/card-vault.ts';
-import { embeddedKeys } from '#src/vault/key-file.ts';
+import { checkKeys } from '#src/server/check-keys.ts';
+import { INSTALLATION, recordAction } from '#src/store/audit-log.ts';
+import type { Database } from '#src/store/database.ts';
+import { countSealed } from '#src/store/installation-keys.ts';
+import { type CardVault, cardVault } from '#src/vault/card-vault.ts';
+import { installationKeys } from '#src/vault/key-file.ts';
+import { actorOf } from './actor.ts';
 import { withDatabase } from './command-database.ts';
 import { explainFailure } from './explain-failure.ts';
-import { resealCards } from './reseal-cards.ts';
+import { createProgress, howFar } from './progress.ts';
+import { type Resealing, resealCards } from './reseal-cards.ts';
 import { resealWebhookSecrets } from './reseal-webhook-secrets.ts';
 
-/** `npm run vault:rotate`: seals every stored card number and webhook secret under the first of VAULT_KEYS, and prints counts only. */
+const COUNT_TIMEOUT_MS = 600_000;
+
+/**
+ * `npm run vault:rotate`: seals every stored card number and webhook secret under the first of VAULT_KEYS, and prints counts
+ * only. It does nothing with keys that the service would not start with.
+ */
 async function main(): Promise<void> {
   const config = readConfig();
   const counts = await withDatabase(config, async ({ database, dataDir }) => {
-    const keys = config.vaultKeys ?? embeddedKeys(dataDir ?? '').vaultKeys;
-    const vault = cardVault(keys);
-    const cards = await resealCards(database, vault);
-    const secrets = await resealWebhookSecrets(database, vault);
-    return {
-      resealed: cards.resealed + secrets.resealed,
-      current: cards.current + secrets.current,
-      changed: cards.changed + secrets.changed,
-      unreadable: cards.unreadable + secrets.unreadable,
+    const keys = installationKeys(config, dataDir);
+    await checkKeys(database, keys);
+    const [current = ''] = keys.vaultKeys.keys();
+    const action = {
+      accountId: INSTALLATION,
+      actor: actorOf(config),
+      action: 'vault:rotate',
+      subject: current,
     };
+    await recordAction(database, { ...action, detail: 'begun' });
+    const resealed = await reseal(database, cardVault(keys.vaultKeys));
+    await recordAction(database, { ...action, detail: Object.entries(resealed).flat().join(' ') });
+    return resealed;
   });
   console.log(`resealed     ${counts.resealed}`);
   console.log(`were current ${counts.current}`);
@@ -35,6 +49,26 @@ async function main(): Promise<void> {
   } else {
     console.log('Run it again, with every replica on the new key first, until nothing is resealed.');
   }
+}
+
+async function reseal(database: Database, vault: CardVault): Promise<Resealing> {
+  const progress = createProgress(process.stderr);
+  const total = Number(await database.transaction((run) => countSealed(run, ''), COUNT_TIMEOUT_MS));
+  const startedMs = performance.now();
+  let done = 0;
+  const onOne = () => {
+    done += 1;
+    progress.state(`sealing ${howFar(done, Math.max(done, total), performance.now() - startedMs)}`);
+  };
+  const cards = await resealCards(database, vault, onOne);
+  const secrets = await resealWebhookSecrets(database, vault, onOne);
+  progress.end();
+  return {
+    resealed: cards.resealed + secrets.resealed,
+    current: cards.current + secrets.current,
+    changed: cards.changed + secrets.changed,
+    unreadable: cards.unreadable + secrets.unreadable,
+  };
 }
 
 try {

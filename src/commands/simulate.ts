@@ -3,7 +3,7 @@ import { join, relative } from 'node:path';
 import { parseArgs } from 'node:util';
 import type { SimulatedDay } from '#gen/payments/config/simulation_pb.js';
 import { CatalogueError, readCatalogue } from '#src/catalogue/read-catalogue.ts';
-import { type Compared, comparisonTable } from '#src/simulation/comparison.ts';
+import { type Compared, comparisonTable, nameOf } from '#src/simulation/comparison.ts';
 import { hourPlot } from '#src/simulation/hour-plot.ts';
 import { hourSvg } from '#src/simulation/hour-svg.ts';
 import { readDay, SimulationError } from '#src/simulation/read-day.ts';
@@ -11,9 +11,11 @@ import { runDay } from '#src/simulation/run-day.ts';
 import { strategiesOf } from '#src/simulation/strategies.ts';
 import { summaryOf } from '#src/simulation/summary.ts';
 import { syntheticPayments } from '#src/simulation/synthetic-payments.ts';
+import { createProgress, howFar } from './progress.ts';
 
 const DEFAULT_SCENARIO = join(import.meta.dirname, '../../config/simulation.yaml');
 const MAX_PAYMENTS = 1_000_000;
+const PAYMENTS_A_STATE = 100;
 
 const USAGE = `Usage: npm run simulate -- [options]
 
@@ -53,11 +55,19 @@ async function main(): Promise<void> {
   );
   const payments = syntheticPayments(day, seed, count);
   console.log(headerOf(day, file, seed, count));
+  const progress = createProgress(process.stderr);
+  const startedMs = performance.now();
   const compared: Compared[] = [];
-  for (const strategy of strategies) {
-    const summary = summaryOf(await runDay(day, seed, payments, strategy.catalogue));
+  for (const [i, strategy] of strategies.entries()) {
+    const onPayment = (played: number) => {
+      if (played % PAYMENTS_A_STATE !== 1) return;
+      const done = howFar(i * count + played, strategies.length * count, performance.now() - startedMs);
+      progress.state(`${nameOf(strategy)}: ${done}`);
+    };
+    const summary = summaryOf(await runDay(day, seed, payments, strategy.catalogue, onPayment));
     compared.push({ strategy, summary });
   }
+  progress.end();
   console.log(`\n${comparisonTable(compared)}\n\n${hourPlot(day, compared)}`);
   if (options.svg !== undefined) writeFileSync(options.svg, hourSvg(day, compared));
 }

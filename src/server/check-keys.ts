@@ -1,5 +1,5 @@
 import type { Database } from '#src/store/database.ts';
-import { countSealedCards, forgetKey, storeKeyChecks } from '#src/store/installation-keys.ts';
+import { countSealed, forgetKey, storeKeyChecks } from '#src/store/installation-keys.ts';
 import { sealedPrefix } from '#src/vault/card-vault.ts';
 import { type InstallationKeys, keyChecks, vaultKeyIdOf } from '#src/vault/key-file.ts';
 
@@ -8,15 +8,15 @@ export class InstallationKeysError extends Error {
   override readonly name = 'InstallationKeysError';
 }
 
-/** Time limit for counting the cards of a missing key, which reads the whole table. */
+/** Time limit for counting what is sealed under a missing key, which reads the whole tables. */
 const COUNT_TIMEOUT_MS = 600_000;
 
 /**
  * Compares the keys with those that this database was used with before, of which it keeps check values; the first start
- * stores them. A vault key that is missing is forgotten once no stored card is sealed under it.
+ * stores them. A vault key that is missing is forgotten once nothing that is stored is sealed under it.
  *
- * @throws InstallationKeysError for another hash key, another key under a known id, or a missing vault key that stored
- *   cards need. Then nothing was changed.
+ * @throws InstallationKeysError for another hash key, another key under a known id, or a missing vault key that is still
+ *   needed. Then nothing was changed.
  */
 export async function checkKeys(database: Database, keys: InstallationKeys): Promise<void> {
   const own = keyChecks(keys);
@@ -30,8 +30,8 @@ export async function checkKeys(database: Database, keys: InstallationKeys): Pro
         if (!Buffer.from(check).equals(ownCheck))
           problems.push(keyId === undefined ? OTHER_HASH_KEY : otherKey(keyId));
       } else if (keyId !== undefined) {
-        const cards = await countSealedCards(run, sealedPrefix(keyId));
-        if (cards > 0n) problems.push(missingKey(keyId, cards));
+        const count = await countSealed(run, sealedPrefix(keyId));
+        if (count > 0n) problems.push(missingKey(keyId, count));
         else await forgetKey(run, name);
       }
     }
@@ -46,6 +46,6 @@ function otherKey(id: string): string {
   return `VAULT_KEYS has another key under the id "${id}" than this database was used with: stored cards would not open. Start with the former one, and give a new key an id of its own`;
 }
 
-function missingKey(id: string, cards: bigint): string {
-  return `VAULT_KEYS lacks the key "${id}", which ${cards} stored cards need. Bring it back, and run npm run vault:rotate before you retire it`;
+function missingKey(id: string, count: bigint): string {
+  return `VAULT_KEYS lacks the key "${id}", which ${count} stored cards and webhook secrets need. Bring it back, and run npm run vault:rotate before you retire it`;
 }

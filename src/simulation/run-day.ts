@@ -42,6 +42,7 @@ export type PaymentEnd = {
  * is learned of approval rates are the service's own; its connections are those of simulatedConnector. Nothing was
  * learned before.
  *
+ * @param onPayment is told how many payments have come so far, at each.
  * @throws SimulationError when a payment may go to a connection of which the day says nothing.
  */
 export function runDay(
@@ -49,6 +50,7 @@ export function runDay(
   seed: number,
   payments: readonly SyntheticPayment[],
   catalogue: Catalogue,
+  onPayment: (count: number) => void = () => {},
 ): Promise<DayResult> {
   const byId = new Map(payments.map((payment) => [payment.id, payment]));
   const behaviours = new Map(day.connections.map((connection) => [connection.id, connection]));
@@ -76,7 +78,8 @@ export function runDay(
     });
     const ends: PaymentEnd[] = [];
     const underWay: Promise<unknown>[] = [];
-    for (const payment of payments) {
+    for (const [i, payment] of payments.entries()) {
+      onPayment(i + 1);
       await time.until(payment.atMs);
       for (const { probeIfDue } of opened.health.values()) probeIfDue();
       const chosen = opened.router.choose(payment.facts, payment.id);

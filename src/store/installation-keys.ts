@@ -25,11 +25,13 @@ export async function forgetKey(run: Run, name: string): Promise<void> {
   await run('DELETE FROM installation_key WHERE name = $1', [name]);
 }
 
-/** Counts the stored cards whose ciphertext begins with a text. Reads the whole table. */
-export async function countSealedCards(run: Run, prefix: string): Promise<bigint> {
-  const { rows } = await run<{ cards: bigint }>(
-    'SELECT count(*) AS cards FROM vaulted_token WHERE starts_with(card_number, $1)',
+/** Counts the stored cards and webhook secrets whose ciphertext begins with a text. Reads the tables whole. */
+export async function countSealed(run: Run, prefix: string): Promise<bigint> {
+  const { rows } = await run<{ sealed: bigint }>(
+    `SELECT (SELECT count(*) FROM vaulted_token WHERE starts_with(card_number, $1))
+       + (SELECT count(*) FROM webhook WHERE starts_with(secret, $1))
+       + (SELECT count(*) FROM webhook WHERE starts_with(previous_secret, $1)) AS sealed`,
     [prefix],
   );
-  return rows[0]?.cards ?? 0n;
+  return rows[0]?.sealed ?? 0n;
 }

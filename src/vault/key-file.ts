@@ -23,6 +23,17 @@ export function embeddedKeys(dataDir: string): InstallationKeys {
   };
 }
 
+/** The keys that are configured, and those beside the embedded database in the place of what is not. */
+export function installationKeys(
+  configured: { readonly [Key in keyof InstallationKeys]: InstallationKeys[Key] | undefined },
+  dataDir: string | undefined,
+): InstallationKeys {
+  const { vaultKeys, hashKey } = configured;
+  if (vaultKeys && hashKey) return { vaultKeys, hashKey };
+  const embedded = embeddedKeys(dataDir ?? '');
+  return { vaultKeys: vaultKeys ?? embedded.vaultKeys, hashKey: hashKey ?? embedded.hashKey };
+}
+
 type StoredKeys = {
   readonly vault: readonly { readonly id: string; readonly key: string }[];
   readonly hash: string;

@@ -2,6 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { availableParallelism, cpus } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { createProgress, howFar } from '#src/commands/progress.ts';
 import { type Books, openBooks } from './books.ts';
 import type { LoopResult, Plan } from './closed-loop.ts';
 import type { LoadOrder } from './load.ts';
@@ -59,18 +60,28 @@ async function bench(): Promise<void> {
   console.log(
     'CPU is user and system time a payment. "others" is what processes that are no part of this took of the machine.',
   );
-  for (const subject of ORDER) await stage.run(subject, WARM_UP);
+  const progress = createProgress(process.stderr);
+  for (const subject of ORDER) {
+    progress.state(`warming up: ${SUBJECTS[subject]}`);
+    await stage.run(subject, WARM_UP);
+  }
 
   const byConcurrency = new Map<number, Record<Subject, Measure[]>>();
   for (const concurrency of concurrencies) byConcurrency.set(concurrency, { a: [], b: [], c: [], d: [] });
+  const runs = rounds * concurrencies.length * ORDER.length;
+  const startedMs = performance.now();
+  let done = 0;
   for (let round = 1; round <= rounds; round++) {
     for (const [concurrency, measures] of byConcurrency) {
       for (const subject of ORDER) {
+        const far = howFar(done, runs, performance.now() - startedMs);
+        progress.state(`round ${round}, ${concurrency} at a time, ${SUBJECTS[subject]}: ${far}`);
         measures[subject].push(await stage.run(subject, { concurrency, leadInMs: LEAD_IN_MS, measuredMs }));
+        done += 1;
       }
-      console.error(`round ${round} of ${rounds}, ${concurrency} at a time: done`);
     }
   }
+  progress.end();
   console.log(report(byConcurrency as ReadonlyMap<number, Measures>, stage.peakMb()));
 }
 

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { createProgress, howFar } from '#src/commands/progress.ts';
 import { CASES } from './cases/all.ts';
 import type { Case } from './cases/case.ts';
 import { type Cluster, startCluster } from './cluster.ts';
@@ -71,17 +72,25 @@ async function runCases(
       cases.map((tried) => async () => {
         const done = await runCase(tried, { seed, checkout: checkout.path, cluster });
         const found = findingsOf([done]);
-        console.log(`${found.length === 0 ? 'ok' : 'FOUND'} ${tried.name}, seed ${seed}, ${seconds(done)} s`);
-        if (done.skipped) console.log(`  skipped: ${done.skipped}`);
-        for (const finding of found) console.log(`  ${finding}`);
+        const verdict = found.length === 0 ? 'ok' : 'FOUND';
+        progress.line(`${verdict} ${tried.name}, seed ${seed}, ${seconds(done)} s`);
+        if (done.skipped) progress.line(`  skipped: ${done.skipped}`);
+        for (const finding of found) progress.line(`  ${finding}`);
+        ended += 1;
+        progress.state(howFar(ended, total, performance.now() - startedMs));
         return done;
       }),
     );
+  const progress = createProgress(process.stdout);
+  const total = options.seeds.length * options.cases.length;
+  const startedMs = performance.now();
+  let ended = 0;
   try {
     const together = jobsOf(options.cases.filter(({ alone }) => !alone));
     const alone = jobsOf(options.cases.filter((tried) => tried.alone));
     return [...(await inParallel(together, options.atOnce)), ...(await inParallel(alone, 1))];
   } finally {
+    progress.end();
     checkout.remove();
   }
 }

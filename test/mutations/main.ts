@@ -5,7 +5,7 @@ import { createRandom } from '../faults/random.ts';
 import { createJudge } from './judge.ts';
 import { readListed } from './listed.ts';
 import { describeMutant, type Mutant, mutantsOf } from './mutant.ts';
-import { createProgress } from './progress.ts';
+import { createMutationProgress } from './progress.ts';
 import { summary } from './report.ts';
 import { type Result, readResults } from './results.ts';
 import { createScratch, Stopped } from './scratch.ts';
@@ -54,7 +54,7 @@ async function main(): Promise<void> {
   const scratch = createScratch(ROOT, options.atOnce);
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void scratch.stop());
   const results = readResults(join(ROOT, RESULTS));
-  const progress = createProgress(process.stdout);
+  const progress = createMutationProgress(process.stdout);
   const testsOf = readTestsOf(scratch.path, (test) => !LEFT_OUT.test(test));
   const judge = createJudge({
     root: ROOT,
@@ -82,6 +82,7 @@ async function main(): Promise<void> {
       progress.done(`${i + 1}/${due.length}`, mutant, result);
     }
   } finally {
+    progress.end();
     await scratch.remove();
   }
   console.log(summary({ asked, latest, listed, stale }));

@@ -1,34 +1,22 @@
-import type { WriteStream } from 'node:tty';
+import { createProgress, type Progress, type ProgressStream } from '#src/commands/progress.ts';
 import { describeMutant, type Mutant } from './mutant.ts';
 import type { Result } from './results.ts';
 
 /** Tells how far a run is: on a terminal in one line that is written over, elsewhere in a line for each mutant. */
-export type Progress = {
-  /** What is run now; on a terminal only. */
-  state(text: string): void;
+export type MutationProgress = Progress & {
   done(count: string, mutant: Mutant, result: Result): void;
-  /** A line that stays. */
-  line(text: string): void;
 };
 
-const CLEAR_LINE = '\r\u001b[K';
-
 /** Writes progress to a stream. */
-export function createProgress(
-  stream: Pick<WriteStream, 'write'> & { readonly isTTY?: boolean; readonly columns?: number },
-): Progress {
-  const isTerminal = stream.isTTY === true;
-  const line = (text: string) => void stream.write(`${isTerminal ? CLEAR_LINE : ''}${text}\n`);
+export function createMutationProgress(stream: ProgressStream): MutationProgress {
+  const progress = createProgress(stream, { plainPauseMs: Number.POSITIVE_INFINITY });
   return {
-    line,
-    state(text) {
-      if (isTerminal) stream.write(CLEAR_LINE + text.slice(0, (stream.columns ?? 80) - 1));
-    },
+    ...progress,
     done(count, mutant, { verdict, by, ms }) {
-      if (verdict === 'survived') line(`SURVIVED ${mutant.id} ${describeMutant(mutant)}`);
-      else if (!isTerminal) {
+      if (verdict === 'survived') progress.line(`SURVIVED ${mutant.id} ${describeMutant(mutant)}`);
+      else if (!stream.isTTY) {
         const noticed = by ? ` by ${by.file}` : '';
-        line(
+        progress.line(
           `${count} ${verdict} ${mutant.id} ${describeMutant(mutant)}${noticed}, ${(ms / 1000).toFixed(1)} s`,
         );
       }

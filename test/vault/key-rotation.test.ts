@@ -7,6 +7,8 @@ import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { resealCards } from '#src/commands/reseal-cards.ts';
 import { Secret } from '#src/secret.ts';
+import { checkKeys } from '#src/server/check-keys.ts';
+import { INSTALLATION, listActions } from '#src/store/audit-log.ts';
 import { type Database, openDatabase } from '#src/store/database.ts';
 import { replaceSealedCard } from '#src/store/sealed-cards.ts';
 import { type CardVault, cardVault } from '#src/vault/card-vault.ts';
@@ -134,6 +136,21 @@ describe('npm run vault:rotate', () => {
     expect(await tables.query('SELECT id, card_number FROM vaulted_token ORDER BY id')).toEqual(sealed);
   });
 
+  it('does nothing with keys that the service would not start with', async () => {
+    const sealed = await tables.query('SELECT id, card_number FROM vaulted_token ORDER BY id');
+    await tables.query("DELETE FROM installation_key WHERE name LIKE 'vault key %'");
+    await checkKeys(database, { vaultKeys: new Map([OLD]), hashKey: HASH_KEY });
+    const refusals: [() => Promise<unknown>, string][] = [
+      [() => rotate([NEW, OLD], randomBytes(32)), 'HASH_KEY'],
+      [() => rotate([NEW, ['2025', randomBytes(32)]]), 'VAULT_KEYS has another key under the id "2025"'],
+      [() => rotate([NEW]), 'VAULT_KEYS lacks the key "2025"'],
+    ];
+    for (const [rotation, message] of refusals) {
+      await expect(rotation()).rejects.toMatchObject({ code: 1, stderr: expect.stringContaining(message) });
+    }
+    expect(await tables.query('SELECT id, card_number FROM vaulted_token ORDER BY id')).toEqual(sealed);
+  });
+
   it('gives way to who replaced or dropped a card meanwhile', async () => {
     const racing: CardVault = {
       ...vault,
@@ -170,6 +187,13 @@ describe('npm run vault:rotate', () => {
       new Set(['2026']),
     );
     expect((await rotate([NEW])).stdout).toContain('older keys may be retired');
+    const told = (await listActions(database, INSTALLATION, { limit: 4 })).map(({ detail }) => detail);
+    expect(told).toEqual([
+      'resealed 0 current 1103 changed 0 unreadable 0',
+      'begun',
+      'resealed 1101 current 2 changed 0 unreadable 0',
+      'begun',
+    ]);
   });
 
   it('leaves every token usable without the old key', async () => {
@@ -181,13 +205,16 @@ describe('npm run vault:rotate', () => {
 });
 
 /** The command itself, in a process of its own. */
-function rotate(keys: (readonly [string, Buffer])[]): Promise<{ stdout: string; stderr: string }> {
+function rotate(
+  keys: (readonly [string, Buffer])[],
+  hashKey = HASH_KEY,
+): Promise<{ stdout: string; stderr: string }> {
   const root = join(import.meta.dirname, '../..');
   return promisify(execFile)(process.execPath, [join(root, 'src/commands/rotate-vault.ts')], {
     env: {
       DATABASE_URL: testDatabase.url,
       VAULT_KEYS: keys.map(([id, key]) => `${id}:${key.toString('base64')}`).join(),
-      HASH_KEY: HASH_KEY.toString('base64'),
+      HASH_KEY: hashKey.toString('base64'),
     },
   });
 }

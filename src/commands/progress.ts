@@ -1,0 +1,61 @@
+import type { WriteStream } from 'node:tty';
+
+/** Tells how far a long piece of work is. */
+export type Progress = {
+  /** Shows where the work is now: on a terminal in one line that is written over, elsewhere in a plain line now and then. */
+  state(text: string): void;
+  /** A line that stays. */
+  line(text: string): void;
+  /** Takes the line that is written over away. */
+  end(): void;
+};
+
+/** Where progress goes: process.stderr, or what stands for it. */
+export type ProgressStream = Pick<WriteStream, 'write'> & {
+  readonly isTTY?: boolean;
+  readonly columns?: number;
+};
+
+const CLEAR_LINE = '\r\u001b[K';
+const DEFAULT_COLUMNS = 80;
+const TERMINAL_PAUSE_MS = 50;
+const PLAIN_PAUSE_MS = 10_000;
+
+/**
+ * Writes progress to a stream.
+ *
+ * @param options.plainPauseMs pause between two plain lines of `state`, where the stream is no terminal; Infinity for none.
+ * @param options.nowMs a clock that never goes back.
+ */
+export function createProgress(
+  stream: ProgressStream,
+  options: { readonly plainPauseMs?: number; readonly nowMs?: () => number } = {},
+): Progress {
+  const { plainPauseMs = PLAIN_PAUSE_MS, nowMs = () => performance.now() } = options;
+  const isTerminal = stream.isTTY === true;
+  // On a terminal the first state is shown at once; elsewhere work that is quickly done says nothing.
+  let shownMs = isTerminal ? Number.NEGATIVE_INFINITY : nowMs();
+  return {
+    state(text) {
+      if (nowMs() - shownMs < (isTerminal ? TERMINAL_PAUSE_MS : plainPauseMs)) return;
+      shownMs = nowMs();
+      if (!isTerminal) stream.write(`${text}\n`);
+      else stream.write(CLEAR_LINE + text.slice(0, (stream.columns ?? DEFAULT_COLUMNS) - 1));
+    },
+    line: (text) => void stream.write(`${isTerminal ? CLEAR_LINE : ''}${text}\n`),
+    end() {
+      if (isTerminal) stream.write(CLEAR_LINE);
+    },
+  };
+}
+
+const MIN_ELAPSED_MS = 2_000;
+
+/** Says how much is done, as `1200 of 3000 (40 %), about 90 s left`; the rest is estimated from the time that it took. */
+export function howFar(done: number, total: number, elapsedMs: number): string {
+  if (total === 0) return '0 of 0';
+  const share = `${done} of ${total} (${Math.floor((100 * done) / total)} %)`;
+  if (done === 0 || done >= total || elapsedMs < MIN_ELAPSED_MS) return share;
+  const leftS = Math.ceil((elapsedMs * (total - done)) / done / 1000);
+  return `${share}, about ${leftS < 120 ? `${leftS} s` : `${Math.round(leftS / 60)} min`} left`;
+}
