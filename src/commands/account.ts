@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { randomUUIDv7 } from 'node:crypto';
 import { parseArgs } from 'node:util';
 import { readDataConfig } from '#src/config.ts';
 import {
@@ -143,7 +143,7 @@ function create(_operands: readonly string[], options: Options): Work {
   const publicKey = newPublicKey(prefixOf(options));
   const { id, secret, hash } = newSecret(prefixOf(options));
   return async ({ queries, audit }) => {
-    const account = { id: randomUUID(), name, secretAlways };
+    const account = { id: randomUUIDv7(), name, secretAlways };
     await createAccount(queries, account, { publicKey, secretId: id, secretHash: hash });
     const detail = `public key ${publicKey}, secret id ${id}${secretAlways ? ', secret always' : ''}`;
     await audit({ accountId: account.id, detail });

@@ -1,5 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { BEFORE_ALL_PAYMENTS, fillInOrders, type PaymentName } from '#src/store/backfill.ts';
+import { NIL_UUID } from '#src/store/account-rows.ts';
+import {
+  adoptTransactions,
+  BEFORE_ALL_PAYMENTS,
+  fillInOrders,
+  type PaymentName,
+} from '#src/store/backfill.ts';
 import type { Database } from '#src/store/database.ts';
 import { decodeRecord } from './stored-record.ts';
 
@@ -17,7 +23,7 @@ const PAUSE_MS = 20;
 
 /**
  * Fills in, batch by batch and in the background, what the release before this one did not write: the order of its
- * payments, by which they are listed. Any number of replicas may do it together.
+ * payments, by which they are listed, and the account of its transactions. Any number of replicas may do it together.
  *
  * @returns stops it, after the batch under way.
  */
@@ -29,16 +35,20 @@ export function startBackfill(
   const { signal } = stop;
   const pause = (ms: number) => sleep(ms, undefined, { signal }).catch(() => {});
 
-  async function fillIn(): Promise<void> {
-    let last: PaymentName | undefined = BEFORE_ALL_PAYMENTS;
-    while (last && !signal.aborted) {
-      last = await fillInOrders(database, orderOf, last, BATCH);
-      if (last) await pause(PAUSE_MS);
+  /** Goes on batch by batch until there is none. */
+  async function goThrough<Name>(first: Name, batch: (after: Name) => Promise<Name | undefined>) {
+    for (let last: Name | undefined = first; last !== undefined && !signal.aborted; ) {
+      last = await batch(last);
+      if (last !== undefined) await pause(PAUSE_MS);
     }
   }
+  const fillIn = (after: PaymentName) => fillInOrders(database, orderOf, after, BATCH);
+  const adopt = (after: string) => adoptTransactions(database, after, BATCH);
+
   async function run(): Promise<void> {
     while (!signal.aborted) {
-      await fillIn().catch(onError);
+      await goThrough(BEFORE_ALL_PAYMENTS, fillIn).catch(onError);
+      await goThrough(NIL_UUID, adopt).catch(onError);
       await pause(intervalMs);
     }
   }

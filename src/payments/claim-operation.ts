@@ -134,7 +134,7 @@ async function readOperated(
 ): Promise<StoredOperated> {
   const payment = isUuid(paymentId) ? await readPayment(deps.database, accountId, paymentId) : undefined;
   if (!payment) throw notFound('PAYMENT_NOT_FOUND', 'payment_id');
-  const transactions = await readTransactions(deps.database, paymentId);
+  const transactions = await readTransactions(deps.database, accountId, paymentId);
   const base = transactions.find(({ type, status }) => HOLDS_MONEY.has(type) && status === 'SUCCEEDED');
   if (!base) {
     throw new ServiceError(

@@ -69,7 +69,7 @@ async function writeOnce(
 ): Promise<OperationResponse | undefined | 'outdated'> {
   const { accountId, paymentId, transactionId, fence } = taken;
   const stored = await readPayment(deps.database, accountId, paymentId);
-  const transactions = await readTransactions(deps.database, paymentId);
+  const transactions = await readTransactions(deps.database, accountId, paymentId);
   const transaction = transactions.find(({ id }) => id === transactionId);
   if (!stored || !transaction) throw new Error(`payment ${paymentId} lacks transaction ${transactionId}`);
   const applied = apply(deps, stored, transaction, transactions, outcome);

@@ -66,6 +66,7 @@ export function finishOf(
   const open = states.transaction === Transaction_Status.PENDING;
   return {
     payment: record,
+    accountId: record.accountId,
     paymentId: attempt.paymentId,
     status: Payment_Status[states.payment],
     record: encodeRecord(record),

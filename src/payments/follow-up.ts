@@ -147,7 +147,7 @@ export async function readFollowedUp(
   { accountId, paymentId, transactionId }: DueFollowUp,
 ): Promise<FollowedUp | undefined> {
   const payment = await readPayment(database, accountId, paymentId);
-  const transactions = await readTransactions(database, paymentId);
+  const transactions = await readTransactions(database, accountId, paymentId);
   const transaction = transactions.find(({ id }) => id === transactionId);
   return (
     payment &&

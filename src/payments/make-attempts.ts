@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { randomUUIDv7 } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
 import type { ConnectionConfig } from '#gen/payments/config/catalogue_pb.js';
 import { type Payment, Transaction_Status } from '#gen/payments/v1/payment_pb.js';
@@ -70,11 +70,12 @@ export async function makeAttempts(
     if (!target || performance.now() > goesOnUntilMs) return last;
 
     const { transaction } = recordOutcome(record, outcome, undefined, deps.now());
-    const next = { transactionId: randomUUID(), connectionId: target.id };
+    const next = { transactionId: randomUUIDv7(), connectionId: target.id };
     const moved = withAttempt(record, next.transactionId, target, deps.now());
     beforeMs = Math.min(performance.now() + deps.schedule.leaseMarginMs / 2, goesOnUntilMs);
     const nextConnection = openConnection(catalogue, target.id);
     const begin: NextAttempt = {
+      accountId: record.accountId,
       paymentId: attempt.paymentId,
       record: encodeRecord(moved),
       last: { transactionId, transactionStatus: Transaction_Status[transaction] },

@@ -62,7 +62,7 @@ const INSERT_PUBLIC_KEY = {
 };
 const INSERT_SECRET_KEY = {
   name: 'insert_secret_key',
-  text: 'INSERT INTO secret_key (id, account_id, secret_hash) VALUES ($1, $2, $3) ON CONFLICT (id) DO NOTHING',
+  text: 'INSERT INTO secret_key (id, account_id, secret_hash) VALUES ($1, $2, $3) ON CONFLICT (account_id, id) DO NOTHING',
 };
 
 /** Adds an account; one that is there stays as it is. */

@@ -1,3 +1,4 @@
+import { NIL_UUID } from './account-rows.ts';
 import type { Database, Run } from './database.ts';
 
 /** Names a payment; payments are gone through in the order of their names. */
@@ -5,8 +6,8 @@ export type PaymentName = { readonly accountId: string; readonly id: string };
 
 /** Comes before all payments. */
 export const BEFORE_ALL_PAYMENTS: PaymentName = {
-  accountId: '00000000-0000-0000-0000-000000000000',
-  id: '00000000-0000-0000-0000-000000000000',
+  accountId: NIL_UUID,
+  id: NIL_UUID,
 };
 
 // What another replica is at is skipped, and so is a payment that is being written this moment: the next pass finds it.
@@ -45,4 +46,33 @@ export function fillInOrders(
     ]);
     return { accountId: last.account_id, id: last.id };
   });
+}
+
+const ADOPT = {
+  name: 'adopt_transactions',
+  text: `
+    WITH found AS (
+      SELECT id, payment_id FROM transaction
+      WHERE account_id = '${NIL_UUID}' AND id > $1::uuid ORDER BY id LIMIT $2::integer FOR UPDATE SKIP LOCKED
+    ), adopted AS (
+      UPDATE transaction t SET account_id = p.account_id
+      FROM found JOIN payment p ON p.id = found.payment_id
+      WHERE t.account_id = '${NIL_UUID}' AND t.id = found.id
+      RETURNING t.id
+    )
+    SELECT id FROM found ORDER BY id DESC LIMIT 1`,
+};
+
+/**
+ * Gives transactions that a release before inserted without an account the account of their payment.
+ *
+ * @param after the transaction after which to begin.
+ * @returns the last one looked at; undefined when there was none.
+ */
+export async function adoptTransactions(
+  database: Database,
+  after: string,
+  limit: number,
+): Promise<string | undefined> {
+  return (await database.query<{ id: string }>(ADOPT, [after, limit])).rows[0]?.id;
 }

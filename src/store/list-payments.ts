@@ -1,3 +1,4 @@
+import { NIL_UUID } from './account-rows.ts';
 import type { Database } from './database.ts';
 
 /** Which payments of an account are listed. Times are texts as 2026-01-31T09:08:07.000001Z. */
@@ -48,9 +49,6 @@ const LIST_BY_ORDER = listStatement('list_payments_by_order', BY_ORDER);
 const LIST_BY_STATUS = listStatement('list_payments_by_status', BY_STATUS.replace('$7', '$6'));
 const LIST_BY_BOTH = listStatement('list_payments_by_order_and_status', `${BY_ORDER} ${BY_STATUS}`);
 
-/** Before all UUIDs. */
-const NIL = '00000000-0000-0000-0000-000000000000';
-
 /**
  * Lists payments, newest first.
  *
@@ -63,7 +61,7 @@ export async function listPayments(
   limit: number,
 ): Promise<ListedPayment[]> {
   const { accountId, merchantOrderId, status, from = '-infinity', before = 'infinity' } = filter;
-  const { createdAt, id } = after ?? { createdAt: before, id: NIL };
+  const { createdAt, id } = after ?? { createdAt: before, id: NIL_UUID };
   const filters = [merchantOrderId, status].filter((value) => value !== undefined);
   const byOne = merchantOrderId === undefined ? LIST_BY_STATUS : LIST_BY_ORDER;
   const statement = filters.length === 0 ? LIST : filters.length === 1 ? byOne : LIST_BY_BOTH;

@@ -1,8 +1,10 @@
+import { isOfAccount } from './account-rows.ts';
 import type { Database } from './database.ts';
 import type { Claim } from './payments.ts';
 
 /** One attempt has come to nothing, and the next is about to be made. */
 export type NextAttempt = {
+  readonly accountId: string;
   readonly paymentId: string;
   /** The record, whose last transaction is the next attempt. */
   readonly record: Uint8Array;
@@ -20,22 +22,24 @@ const BEGIN_NEXT = {
   text: `
     WITH last AS (
       UPDATE transaction SET status = $3, look_up_at = NULL, updated_at = now()
-      WHERE id = $2 AND look_up_at IS NOT NULL AND fence = 0
+      WHERE ${isOfAccount('account_id', '$10::uuid')} AND id = $2 AND look_up_at IS NOT NULL AND fence = 0
       RETURNING payment_id, amount_minor_units, currency, capture, vaulted_token, type
     ), next AS (
       INSERT INTO transaction
         (id, payment_id, connection_id, status, amount_minor_units, currency, capture, look_up_at, vaulted_token,
-          connection_identity, type)
+          connection_identity, type, account_id)
       SELECT $4, payment_id, $5, $6, amount_minor_units, currency, capture, now() + make_interval(secs => $7),
-        vaulted_token, $9, type
+        vaulted_token, $9, type, $10
       FROM last
       RETURNING id
     ), moved AS (
-      UPDATE payment SET record = $8, updated_at = now() FROM next WHERE payment.id = $1
+      UPDATE payment SET record = $8, updated_at = now() FROM next
+      WHERE payment.account_id = $10 AND payment.id = $1
     )
     SELECT id FROM next
     UNION ALL
-    SELECT id FROM transaction WHERE id = $4 AND look_up_at IS NOT NULL AND fence = 0`,
+    SELECT id FROM transaction
+    WHERE ${isOfAccount('account_id', '$10::uuid')} AND id = $4 AND look_up_at IS NOT NULL AND fence = 0`,
 };
 
 /**
@@ -55,6 +59,7 @@ export async function beginNextAttempt(database: Database, begin: NextAttempt): 
     begin.next.leaseS,
     begin.record,
     begin.next.connectionIdentity,
+    begin.accountId,
   ]);
   return rows.length === 1;
 }

@@ -1,3 +1,4 @@
+import { isOfAccount } from './account-rows.ts';
 import type { Database } from './database.ts';
 
 /** A payment as an operation finds it. */
@@ -70,7 +71,7 @@ const READ_TRANSACTIONS = {
   text: `
     SELECT id, type, status, parent_id, connection_id, connection_identity, amount_minor_units, currency, capture,
       reference, final, vaulted_token, follow_up_at IS NOT NULL AS scheduled, created_at
-    FROM transaction WHERE payment_id = $1 ORDER BY created_at, id`,
+    FROM transaction WHERE ${isOfAccount('account_id', '$1')} AND payment_id = $2 ORDER BY created_at, id`,
 };
 
 /** Reads a payment of an account. @param paymentId a UUID. */
@@ -94,8 +95,12 @@ export async function readPayment(
 }
 
 /** Reads a payment's transactions in the order in which they were begun. */
-export async function readTransactions(database: Database, paymentId: string): Promise<StoredTransaction[]> {
-  const { rows } = await database.query<TransactionRow>(READ_TRANSACTIONS, [paymentId]);
+export async function readTransactions(
+  database: Database,
+  accountId: string,
+  paymentId: string,
+): Promise<StoredTransaction[]> {
+  const { rows } = await database.query<TransactionRow>(READ_TRANSACTIONS, [accountId, paymentId]);
   return rows.map((row) => ({
     id: row.id,
     type: row.type,

@@ -1,3 +1,4 @@
+import { isOfAccount } from './account-rows.ts';
 import type { Database } from './database.ts';
 import { insertEventCte } from './outbox.ts';
 
@@ -39,6 +40,7 @@ export type Claim = {
 
 /** The end of an attempt, written once the outcome is known. */
 export type Finish = {
+  readonly accountId: string;
   readonly paymentId: string;
   readonly status: string;
   readonly record: Uint8Array;
@@ -95,8 +97,8 @@ const CLAIM_PAYMENT = `
   ), attempt AS (
     INSERT INTO transaction
       (id, payment_id, connection_id, status, amount_minor_units, currency, capture, look_up_at, vaulted_token,
-        connection_identity, type)
-    SELECT $7, id, $8, $9, $10, $11, $12, now() + make_interval(secs => $13), $14::uuid, $15, $19 FROM claimed
+        connection_identity, type, account_id)
+    SELECT $7, id, $8, $9, $10, $11, $12, now() + make_interval(secs => $13), $14::uuid, $15, $19, $2 FROM claimed
   )`;
 
 const CLAIM_CARD = `, waiting_card AS (
@@ -125,14 +127,14 @@ const FINISH_PAYMENT = `
     UPDATE transaction
     SET status = $6, look_up_at = now() + make_interval(secs => $8::float8), updated_at = now(),
       reference = coalesce($10, reference), follow_up_at = now() + make_interval(secs => $11::float8)
-    WHERE id = $5 AND look_up_at IS NOT NULL AND (fence = $7 OR $8::float8 IS NULL)
+    WHERE ${isOfAccount('account_id', '$12::uuid')} AND id = $5 AND look_up_at IS NOT NULL AND (fence = $7 OR $8::float8 IS NULL)
     RETURNING payment_id
   ), finished AS (
     UPDATE payment
     SET status = $2, record = $3, answer = coalesce(answer, $4), updated_at = now(),
       answered_record = CASE WHEN answer IS NOT NULL THEN coalesce(answered_record, record) END,
       event_sequence = event_sequence + 1
-    FROM attempt WHERE payment.id = $1 AND attempt.payment_id = $1
+    FROM attempt WHERE payment.account_id = $12 AND payment.id = $1 AND attempt.payment_id = $1
     RETURNING id, account_id, event_sequence, NULLIF(answer, $4) AS earlier, answered_record AS told
   ), ${insertEventCte({ changed: 'finished', type: '$9::text', record: '$3' })}`;
 
@@ -142,19 +144,20 @@ const FINISHED = `
   FROM finished
   UNION ALL
   SELECT NULLIF(answer, $4), answered_record, false FROM payment
-  WHERE id = $1 AND record = $3 AND NOT EXISTS (SELECT 1 FROM finished)`;
+  WHERE account_id = $12 AND id = $1 AND record = $3 AND NOT EXISTS (SELECT 1 FROM finished)`;
 
 const FINISH = { name: 'finish', text: `WITH ${FINISH_PAYMENT} ${FINISHED}` };
 const FINISH_KEEPING_CARD = {
   name: 'finish_keeping_card',
   text: `WITH ${FINISH_PAYMENT}, card AS (
-    UPDATE vaulted_token SET active = true FROM finished WHERE vaulted_token.id = $12
+    UPDATE vaulted_token SET active = true FROM finished WHERE vaulted_token.account_id = $12 AND vaulted_token.id = $13
   ) ${FINISHED}`,
 };
 const FINISH_DROPPING_CARD = {
   name: 'finish_dropping_card',
   text: `WITH ${FINISH_PAYMENT}, card AS (
-    DELETE FROM vaulted_token USING finished WHERE vaulted_token.id = $12 AND NOT active
+    DELETE FROM vaulted_token USING finished
+    WHERE vaulted_token.account_id = $12 AND vaulted_token.id = $13 AND NOT active
   ) ${FINISHED}`,
 };
 
@@ -230,6 +233,7 @@ export async function finishPayment(database: Database, finish: Finish): Promise
     finish.event,
     finish.reference ?? null,
     finish.followUpInS ?? null,
+    finish.accountId,
   ];
   let statement = FINISH;
   if (finish.vault && finish.vault.fate !== 'wait') {
@@ -247,7 +251,7 @@ export async function finishPayment(database: Database, finish: Finish): Promise
 
 const GET_PAYMENT = {
   name: 'get_payment',
-  text: 'SELECT record FROM payment WHERE id = $1 AND account_id = $2',
+  text: 'SELECT record FROM payment WHERE account_id = $2 AND id = $1',
 };
 
 /** A payment of an account as it stands, an encoded Payment. @param paymentId a UUID. */

@@ -1,3 +1,4 @@
+import { NIL_UUID } from './account-rows.ts';
 import type { Database } from './database.ts';
 
 /** Stored objects that a request refers to by identifier. */
@@ -87,22 +88,22 @@ export async function findStoredObjects(
 
 /** Nothing has the nil UUID, so what is no UUID finds nothing. */
 function uuidOrNil(text: string): string {
-  return isUuid(text) ? text : '00000000-0000-0000-0000-000000000000';
+  return isUuid(text) ? text : NIL_UUID;
 }
 
 const INSERT_CUSTOMER = {
   name: 'insert_customer',
-  text: 'INSERT INTO customer (id, account_id, payer) VALUES ($1, $2, $3) ON CONFLICT (id) DO NOTHING',
+  text: 'INSERT INTO customer (id, account_id, payer) VALUES ($1, $2, $3) ON CONFLICT (account_id, id) DO NOTHING',
 };
 const INSERT_CHECKOUT_SESSION = {
   name: 'insert_checkout_session',
-  text: 'INSERT INTO checkout_session (id, account_id, customer_id) VALUES ($1, $2, $3) ON CONFLICT (id) DO NOTHING',
+  text: 'INSERT INTO checkout_session (id, account_id, customer_id) VALUES ($1, $2, $3) ON CONFLICT (account_id, id) DO NOTHING',
 };
 const INSERT_VAULTED_TOKEN = {
   name: 'insert_vaulted_token',
   text: `
     INSERT INTO vaulted_token (id, account_id, type, card, card_number, provider_token, active)
-    VALUES ($1, $2, $3, $4, $5, $6, true) ON CONFLICT (id) DO NOTHING`,
+    VALUES ($1, $2, $3, $4, $5, $6, true) ON CONFLICT (account_id, id) DO NOTHING`,
 };
 
 /** Adds a customer, an encoded CustomerPayer; one that is there stays as it is. */

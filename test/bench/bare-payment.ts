@@ -67,6 +67,7 @@ export function openBarePayments(databaseUrl: string, sampleFile: string): BareP
     async finish(payment) {
       const finished = await finishPayment(database, {
         ...payment,
+        accountId: ACCOUNT_ID,
         status: 'SUCCEEDED',
         record,
         answer,

@@ -29,6 +29,7 @@ afterAll(async () => {
 /** Writes a record and a response that bear a name. */
 const finish = (attempt: OpenAttempt, name: string, options: Partial<Finish> = {}) =>
   finishPayment(database, {
+    accountId: ACCOUNT_ONE,
     paymentId: attempt.paymentId,
     status: name,
     record: Buffer.from(`record ${name}`),

@@ -10,6 +10,7 @@ import {
 import { finishPayment } from '#src/store/payments.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { claimAttempt, type OpenAttempt } from '../support/open-attempts.ts';
+import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 import { openTables, type Tables } from '../support/tables.ts';
 
 let test: TestDatabase;
@@ -266,6 +267,7 @@ describe('counting what is open', () => {
 
 async function finish(attempt: OpenAttempt, fence: number, lookUpInS?: number): Promise<void> {
   await finishPayment(database, {
+    accountId: ACCOUNT_ONE,
     paymentId: attempt.paymentId,
     status: 'ERROR',
     record: new Uint8Array(),

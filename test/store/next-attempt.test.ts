@@ -41,6 +41,7 @@ function nextOf({ paymentId, transactionId }: OpenAttempt): NextAttempt {
     connectionIdentity: 'second account',
   };
   return {
+    accountId: ACCOUNT_ONE,
     paymentId,
     record: MOVED,
     last: { transactionId, transactionStatus: 'DECLINED' },
@@ -51,6 +52,7 @@ function nextOf({ paymentId, transactionId }: OpenAttempt): NextAttempt {
 /** Finishes an attempt with a known outcome, as its process or as recovery does. */
 const finish = (attempt: OpenAttempt, transactionId = attempt.transactionId) =>
   finishPayment(database, {
+    accountId: ACCOUNT_ONE,
     paymentId: attempt.paymentId,
     status: 'DECLINED',
     record: Buffer.from('finished'),

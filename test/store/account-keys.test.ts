@@ -1,0 +1,207 @@
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { ACCOUNT_TWO, cardPayment, headersOne, headersTwo } from '../support/payment-requests.ts';
+import { startTestServer, type TestServer } from '../support/server.ts';
+import { openTables, type Tables } from '../support/tables.ts';
+
+/*
+ * The schema can be distributed by account (with Citus, say): all rows of an account lie together, and a statement of the
+ * main path goes to the one place where they are.
+ */
+
+/** Tables without the account in their key, and why. */
+const NOT_BY_ACCOUNT: Readonly<Record<string, string>> = {
+  account: 'its own id is the account',
+  public_key: 'tells the account of a caller: copied to every place',
+  schema_migration: 'of the installation',
+  installation_key: 'of the installation',
+};
+/** Schemas of others, which are not distributed: the job queue's and the simulated provider's. */
+const FOREIGN_SCHEMAS = ['job_queue', 'sandbox'];
+
+/** Statements that run beside the main path, for all accounts at once, and those that come before the account is known. */
+const NOT_MAIN_PATH =
+  /^(find_account_keys|take_|count_open_attempts|relay_events|list_overdue_webhooks|delete_old_events|adopt_transactions|check_writable|postpone_|end_follow_up|find_(own_transaction|transaction_by)|(insert|settle)_notification|insert_(account|public_key))/;
+
+let server: TestServer;
+let tables: Tables;
+/** Every named statement that the service ran. */
+const statements = new Map<string, string>();
+
+beforeAll(async () => {
+  const query = pg.Client.prototype.query;
+  vi.spyOn(pg.Client.prototype, 'query').mockImplementation(function (this: pg.Client, ...args: unknown[]) {
+    const { name, text } = (args[0] ?? {}) as { name?: string; text?: string };
+    if (name && text) statements.set(name, text);
+    return Reflect.apply(query, this, args);
+  } as typeof query);
+  server = await startTestServer();
+  tables = await openTables(server.databaseUrl);
+});
+afterAll(async () => {
+  vi.restoreAllMocks();
+  await tables?.close();
+  await server?.close();
+});
+
+it('has the account first in the primary key of every table, but for those of no account', async () => {
+  const rows = await tables.query(
+    `SELECT c.relname AS name, a.attname AS first, i.indisvalid AS valid
+     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+     LEFT JOIN pg_index i ON i.indrelid = c.oid AND i.indisprimary
+     LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = i.indkey[0]
+     WHERE c.relkind IN ('r', 'p') AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname <> ALL ($1)
+     ORDER BY c.relname`,
+    [FOREIGN_SCHEMAS],
+  );
+  const byAccount = rows.filter(({ name }) => !Object.hasOwn(NOT_BY_ACCOUNT, String(name)));
+  expect(byAccount.map(({ name }) => name)).toEqual(
+    expect.arrayContaining(['payment', 'transaction', 'webhook']),
+  );
+  expect(byAccount).toEqual(byAccount.map(({ name }) => ({ name, first: 'account_id', valid: true })));
+  expect(rows.map(({ name }) => name)).toEqual(expect.arrayContaining(Object.keys(NOT_BY_ACCOUNT)));
+});
+
+it('has the account in every unique index and foreign key of those tables, as distribution demands', async () => {
+  const unique = await tables.query(
+    `SELECT i.indexrelid::regclass::text AS name FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid
+     JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = 'public'
+     WHERE i.indisunique AND c.relname <> ALL ($1) AND NOT EXISTS (
+       SELECT FROM pg_attribute a
+       WHERE a.attrelid = c.oid AND a.attname = 'account_id' AND a.attnum = ANY (i.indkey::smallint[]))`,
+    [Object.keys(NOT_BY_ACCOUNT)],
+  );
+  expect(unique).toEqual([]);
+  const references = await tables.query(
+    `SELECT conname FROM pg_constraint k
+     WHERE contype = 'f' AND connamespace = 'public'::regnamespace AND confrelid <> 'account'::regclass AND NOT EXISTS (
+       SELECT FROM pg_attribute a WHERE a.attrelid = k.conrelid AND a.attname = 'account_id' AND a.attnum = ANY (k.conkey))`,
+  );
+  expect(references).toEqual([]);
+});
+
+it('invalid indexes are left by no migration', async () => {
+  expect(await tables.query('SELECT indexrelid::regclass FROM pg_index WHERE NOT indisvalid')).toEqual([]);
+});
+
+describe('every statement of the main path', () => {
+  beforeAll(async () => {
+    const paid = await pay(cardPayment(), headersOne('held'));
+    await pay(cardPayment(), headersOne('held'));
+    await pay({ ...cardPayment('4000000000005001') }, headersOne());
+    await pay({ ...cardPayment('4000000000006009') }, headersOne());
+    for (const number of ['4111111111111111', '4000000000000002']) {
+      const request = structuredClone(cardPayment(number)) as { payment_method: Record<string, unknown> };
+      request.payment_method.vault_on_success = true;
+      await pay(request, headersOne());
+    }
+    await pay(
+      { ...cardPayment(), customer_payer: { id: 'c0000000-0000-4000-8000-000000000001' } },
+      headersOne(),
+    );
+    await call('GET', `/v1/payments/${paid.id}`);
+    for (const query of [
+      '',
+      '?status=SUCCEEDED',
+      '?merchant_order_id=order-1',
+      '?status=ERROR&merchant_order_id=a',
+    ])
+      await call('GET', `/v1/payments${query}`);
+    await call('POST', `/v1/payments/${paid.id}/refund`, { merchant_reference: 'r1' });
+    await call('POST', `/v1/payments/${paid.id}/refund`, { merchant_reference: 'r1' });
+    const held = await pay({ ...authorization(), account_id: ACCOUNT_TWO }, headersTwo());
+    await call('POST', `/v1/payments/${held.id}/cancel`, {}, headersTwo());
+    await call('POST', `/v1/payments/${held.id}/cancel`, {}, headersTwo());
+  });
+
+  it('was seen', () => {
+    expect(mainPath().map(([name]) => name)).toEqual(
+      expect.arrayContaining([
+        ...[
+          'claim',
+          'claim_with_card',
+          'finish',
+          'finish_keeping_card',
+          'finish_dropping_card',
+          'find_by_key',
+        ],
+        ...[
+          'begin_next_attempt',
+          'get_payment',
+          'list_payments',
+          'list_payments_by_order',
+          'list_payments_by_status',
+        ],
+        ...['claim_operation', 'finish_operation', 'find_operation_by_key', 'read_payment_for_operation'],
+        ...['read_transactions', 'find_stored_objects', 'list_payments_by_order_and_status'],
+      ]),
+    );
+  });
+
+  it('reads and writes the rows of the account that it names only', async () => {
+    for (const setting of ['enable_seqscan', 'enable_hashjoin', 'enable_mergejoin'])
+      await tables.query(`SET ${setting} = off`);
+    const byAccount = new Set(
+      (
+        await tables.query(
+          "SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid WHERE a.attname = 'account_id' AND c.relkind = 'r'",
+        )
+      ).map(({ relname }) => relname),
+    );
+    for (const [name, text] of mainPath()) {
+      const [row] = await tables.query(`EXPLAIN (GENERIC_PLAN, VERBOSE, FORMAT JSON) ${text}`);
+      const [{ Plan: plan }] = (row as { 'QUERY PLAN': [{ Plan: Plan }] })['QUERY PLAN'];
+      for (const scan of scansOf(plan)) {
+        const table = scan['Relation Name'];
+        if (!byAccount.has(table) || table === 'public_key') continue;
+        const conditions = [scan['Index Cond'], scan['Recheck Cond'], scan.Filter].join(' ');
+        expect(conditions, `${name} reads ${table}`).toContain('account_id');
+      }
+      for (const [, table = '', columns = ''] of text.matchAll(/INSERT INTO (\w+)\s*\(([^)]*)\)/g)) {
+        if (byAccount.has(table)) expect(columns, `${name} inserts into ${table}`).toContain('account_id');
+      }
+    }
+  });
+
+  const mainPath = () => [...statements].filter(([name]) => !NOT_MAIN_PATH.test(name));
+});
+
+type Plan = {
+  readonly Plans?: readonly Plan[];
+  readonly 'Node Type': string;
+  readonly 'Relation Name'?: string;
+  readonly 'Index Cond'?: string;
+  readonly 'Recheck Cond'?: string;
+  readonly Filter?: string;
+};
+
+function scansOf(plan: Plan): Plan[] {
+  const isScan = plan['Relation Name'] !== undefined && plan['Node Type'].includes('Scan');
+  return [...(isScan ? [plan] : []), ...(plan.Plans ?? []).flatMap(scansOf)];
+}
+
+async function call(method: string, path: string, body?: object, headers = headersOne()) {
+  const { 'x-idempotency-key': _, ...keys } = headers;
+  const response = await fetch(server.url + path, {
+    method,
+    headers: {
+      ...(method === 'POST' && path === '/v1/payments' ? headers : keys),
+      ...(body && { 'content-type': 'application/json' }),
+    },
+    ...(body && { body: JSON.stringify(body) }),
+  });
+  const json = (await response.json()) as { id: string };
+  expect(response.status, JSON.stringify(json)).toBeLessThan(300);
+  return json;
+}
+
+const pay = (request: object, headers: Record<string, string>) =>
+  call('POST', '/v1/payments', request, headers);
+
+function authorization(): object {
+  const request = structuredClone(cardPayment()) as unknown as {
+    payment_method: { detail: { card: Record<string, unknown> } };
+  };
+  request.payment_method.detail.card.capture = false;
+  return request;
+}
