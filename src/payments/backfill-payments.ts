@@ -17,8 +17,8 @@ export type BackfillOptions = {
 };
 
 const INTERVAL_MS = 30_000;
-/** Rows a commit, and the pause after it: payments come first. */
-const BATCH = 200;
+/** Rows a commit, and the least pause after it. The pause is as long as the batch took: payments come first. */
+const BATCH = 100;
 const PAUSE_MS = 20;
 
 /**
@@ -38,8 +38,9 @@ export function startBackfill(
   /** Goes on batch by batch until there is none. */
   async function goThrough<Name>(first: Name, batch: (after: Name) => Promise<Name | undefined>) {
     for (let last: Name | undefined = first; last !== undefined && !signal.aborted; ) {
+      const begunMs = performance.now();
       last = await batch(last);
-      if (last !== undefined) await pause(PAUSE_MS);
+      if (last !== undefined) await pause(Math.max(PAUSE_MS, performance.now() - begunMs));
     }
   }
   const fillIn = (after: PaymentName) => fillInOrders(database, orderOf, after, BATCH);

@@ -35,7 +35,7 @@ export async function applyDispute(
   const own = await findPaymentOf(deps.database, transactionId);
   if (!own) return 'unmatched';
   const stored = await readPayment(deps.database, own.accountId, own.paymentId);
-  const transactions = await readTransactions(deps.database, own.paymentId);
+  const transactions = await readTransactions(deps.database, own.accountId, own.paymentId);
   const base = transactions.find(
     ({ type, status }) => !isOperation(type) && type !== 'CHARGEBACK' && status === 'SUCCEEDED',
   );

@@ -1,3 +1,4 @@
+import { isOfAccount } from './account-rows.ts';
 import type { Database } from './database.ts';
 import { insertEventCte } from './outbox.ts';
 
@@ -27,7 +28,7 @@ const WRITE = {
       RETURNING p.id, p.account_id, p.event_sequence
     ), known AS (
       UPDATE transaction t SET status = $7, updated_at = now() FROM changed
-      WHERE t.id = $6::uuid AND t.payment_id = changed.id
+      WHERE ${isOfAccount('t.account_id', '$1')} AND t.id = $6::uuid AND t.payment_id = changed.id
       RETURNING t.id
     ), dispute AS (
       INSERT INTO transaction (id, account_id, payment_id, type, parent_id, connection_id, connection_identity, status,
@@ -35,7 +36,8 @@ const WRITE = {
       SELECT $6::uuid, $1, changed.id, 'CHARGEBACK', base.id, base.connection_id, base.connection_identity, $7,
         base.amount_minor_units, base.currency, false
       FROM changed, transaction base
-      WHERE base.id = $8::uuid AND base.payment_id = changed.id AND NOT EXISTS (SELECT FROM known)
+      WHERE ${isOfAccount('base.account_id', '$1')} AND base.id = $8::uuid AND base.payment_id = changed.id
+        AND NOT EXISTS (SELECT FROM known)
     ), ${insertEventCte({ changed: 'changed', type: '$9::text', record: '$5' })}
     SELECT EXISTS (SELECT FROM event) AS event FROM changed`,
 };
