@@ -1,3 +1,4 @@
+import { NIL_UUID } from './account-rows.ts';
 import type { Database } from './database.ts';
 
 /** One subject of a provider's notification, as it is stored before it is answered. */
@@ -29,7 +30,7 @@ const INSERT = {
     INSERT INTO notification
       (account_id, connection_id, deduplication_key, subject, transaction_id, reference, dispute, body, query,
         headers)
-    SELECT coalesce(p.account_id, '00000000-0000-0000-0000-000000000000'), $1, $2, s.number,
+    SELECT coalesce(p.account_id, '${NIL_UUID}'), $1, $2, s.number,
       coalesce(s.transaction_id, t.id), s.reference, s.dispute, $7, $8, $9
     FROM unnest($3::integer[], $4::uuid[], $5::text[], $6::text[]) AS s(number, transaction_id, reference, dispute)
     LEFT JOIN LATERAL (

@@ -1,3 +1,4 @@
+import { NIL_UUID } from './account-rows.ts';
 import type { Database } from './database.ts';
 
 /**
@@ -97,7 +98,7 @@ const TEST_EVENT = {
   text: `
     WITH event AS (
       INSERT INTO event (account_id, id, type, payment_id, sequence, record, relayed_at)
-      SELECT $1, ${UUID_V7}, 'webhook.test', '${'0'.repeat(8)}-0000-0000-0000-${'0'.repeat(12)}', 0, '', now()
+      SELECT $1, ${UUID_V7}, 'webhook.test', '${NIL_UUID}', 0, '', now()
       RETURNING id
     )
     INSERT INTO delivery (account_id, id, webhook_id, event_id)

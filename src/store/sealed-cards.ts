@@ -1,10 +1,11 @@
+import { NIL_UUID } from './account-rows.ts';
 import type { Database } from './database.ts';
 
 /** A stored card number as it is sealed, with the token that it is bound to. */
 export type SealedCard = { readonly token: string; readonly sealed: string };
 
 /** Comes before every token. */
-export const BEFORE_ALL_TOKENS = '00000000-0000-0000-0000-000000000000';
+export const BEFORE_ALL_TOKENS = NIL_UUID;
 
 const LIST = {
   name: 'list_sealed_cards',

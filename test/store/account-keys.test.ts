@@ -1,3 +1,4 @@
+import { globSync, readFileSync } from 'node:fs';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { ACCOUNT_TWO, cardPayment, headersOne, headersTwo } from '../support/payment-requests.ts';
@@ -19,9 +20,47 @@ const NOT_BY_ACCOUNT: Readonly<Record<string, string>> = {
 /** Schemas of others, which are not distributed: the job queue's and the simulated provider's. */
 const FOREIGN_SCHEMAS = ['job_queue', 'sandbox'];
 
-/** Statements that run beside the main path, for all accounts at once, and those that come before the account is known. */
-const NOT_MAIN_PATH =
-  /^(find_account_keys|take_|count_open_attempts|relay_events|list_overdue_webhooks|delete_old_events|adopt_transactions|check_writable|postpone_|end_follow_up|find_(own_transaction|transaction_by)|(insert|settle)_notification|insert_(account|public_key))/;
+const OF_ALL = 'takes or counts what is due in the background, of all accounts';
+const TAKEN = 'writes by its id what a background worker has taken';
+const FIRST = 'comes before the account is known: from what a caller, payer or provider names';
+const OPERATOR = 'of the operator, or of one start of the service';
+
+/** Statements of the store that need not name the account, and why: they run beside the main path. */
+const NOT_MAIN_PATH: Readonly<Record<string, string>> = {
+  find_account_keys: FIRST,
+  find_own_transaction: FIRST,
+  find_payment_of_transaction: FIRST,
+  find_notified_transaction: FIRST,
+  insert_notification: FIRST,
+  take_follow_up: FIRST,
+  read_open_attempt: FIRST,
+  take_due_attempts: OF_ALL,
+  take_unanswered_attempts: OF_ALL,
+  count_open_attempts: OF_ALL,
+  take_due_follow_ups: OF_ALL,
+  take_due_notifications: OF_ALL,
+  relay_events: OF_ALL,
+  list_overdue_webhooks: OF_ALL,
+  delete_old_events: OF_ALL,
+  postpone_look_up: TAKEN,
+  postpone_follow_up: TAKEN,
+  end_follow_up: TAKEN,
+  adopt_transactions: OPERATOR,
+  check_writable: OPERATOR,
+  durability: OPERATOR,
+  insert_account: OPERATOR,
+  create_account: OPERATOR,
+  list_accounts: OPERATOR,
+  find_account: OPERATOR,
+  set_secret_always: OPERATOR,
+  set_tells_authorized: OPERATOR,
+  insert_public_key: OPERATOR,
+  revoke_public_key: OPERATOR,
+  revoke_secret: OPERATOR,
+  list_sealed_cards: OPERATOR,
+  replace_sealed_card: OPERATOR,
+  list_sealed_webhook_secrets: OPERATOR,
+};
 
 let server: TestServer;
 let tables: Tables;
@@ -163,8 +202,30 @@ describe('every statement of the main path', () => {
     }
   });
 
-  const mainPath = () => [...statements].filter(([name]) => !NOT_MAIN_PATH.test(name));
+  it('names the account, also where this test does not run it, unless it is listed with a reason', () => {
+    const source = globSync('src/store/*.ts')
+      .map((file) => readFileSync(file, 'utf8'))
+      .join('\n');
+    const named = new Map(
+      [...source.matchAll(NAMED_STATEMENT)].map(([, name = '', text = '']) => [name, text]),
+    );
+    const without = [...named].filter(([, text]) => !text.includes('account_id')).map(([name]) => name);
+    expect(without.filter((name) => !statements.has(name) && !Object.hasOwn(NOT_MAIN_PATH, name))).toEqual(
+      [],
+    );
+    expect(
+      Object.keys(NOT_MAIN_PATH).filter((name) => !named.has(name)),
+      'listed, but gone',
+    ).toEqual([]);
+    expect(named.size).toBeGreaterThan(50);
+  });
+
+  const mainPath = () =>
+    [...statements].filter(([name]) => !Object.hasOwn(NOT_MAIN_PATH, name) && !name.startsWith('job_queue_'));
 });
+
+/** A statement as the store's files write it. */
+const NAMED_STATEMENT = /name: '(\w+)',\s*text:\s*('[^']*'|`[^`]*`)/g;
 
 type Plan = {
   readonly Plans?: readonly Plan[];

@@ -1,5 +1,5 @@
 -- A payment's whole life: captures, cancels and refunds are transactions beside the purchase. Every column has a constant
--- default, so that nothing is rewritten and the release before this one goes on inserting.
+-- default, so that nothing is rewritten and the release before this one goes on inserting. The indexes follow in 0010.
 
 -- What operations have done to the payment, in minor units of its currency; the record says the same in decimals.
 ALTER TABLE payment
@@ -39,8 +39,3 @@ ALTER TABLE transaction
   DROP CONSTRAINT transaction_amount_minor_units_check,
   ADD CONSTRAINT transaction_amount_not_negative CHECK (amount_minor_units >= 0) NOT VALID,
   ADD CONSTRAINT transaction_reference_length CHECK (length(reference) <= 512) NOT VALID;
-
-CREATE UNIQUE INDEX transaction_operation_key ON transaction (account_id, method, idempotency_key)
-  WHERE idempotency_key IS NOT NULL;
--- On a table of many millions of rows, create this one CONCURRENTLY before the release; it is skipped here then.
-CREATE INDEX IF NOT EXISTS transaction_payment ON transaction (payment_id);

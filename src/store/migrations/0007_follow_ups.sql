@@ -1,8 +1,7 @@
 -- Transactions that go on after their call: operations that are open, redirects and challenges that wait for the payer, and
 -- authorizations that lapse. They have a schedule of their own, beside look_up_at, so that the release before this one,
--- which knows purchases only, never takes one of them.
+-- which knows purchases only, never takes one of them. Its index follows in 0010.
 ALTER TABLE transaction ADD COLUMN follow_up_at timestamptz;
-CREATE INDEX transaction_follow_up ON transaction (connection_id, follow_up_at) WHERE follow_up_at IS NOT NULL;
 
 -- What providers told us, as it came: stored before it is answered, processed after.
 CREATE TABLE notification (
@@ -28,4 +27,3 @@ CREATE TABLE notification (
   PRIMARY KEY (account_id, connection_id, deduplication_key, subject)
 );
 CREATE INDEX notification_due ON notification (process_at) WHERE process_at IS NOT NULL;
-CREATE INDEX transaction_reference ON transaction (connection_id, reference) WHERE reference IS NOT NULL;
