@@ -1,4 +1,4 @@
-import { createHash, randomBytes, randomUUID } from 'node:crypto';
+import { createHash, randomBytes, randomUUIDv7 } from 'node:crypto';
 
 const PUBLIC_KEY_BYTES = 16;
 const SECRET_BYTES = 32;
@@ -11,7 +11,7 @@ export function newPublicKey(prefix: string): string {
 /** A new secret: `sk_` and 64 hexadecimal digits, after a prefix; with its id and the hash that is stored of it. */
 export function newSecret(prefix: string): { id: string; secret: string; hash: Uint8Array } {
   const secret = `${prefix}sk_${randomBytes(SECRET_BYTES).toString('hex')}`;
-  return { id: randomUUID(), secret, hash: createHash('sha256').update(secret).digest() };
+  return { id: randomUUIDv7(), secret, hash: createHash('sha256').update(secret).digest() };
 }
 
 /** Clients take what stands before the first `_` for the environment, so the word has none itself. */

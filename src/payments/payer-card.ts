@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { randomUUID, randomUUIDv7 } from 'node:crypto';
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { type CardData, CardDataSchema } from '#gen/payments/v1/payment_method_pb.js';
 import { Payment_Workflow } from '#gen/payments/v1/payment_pb.js';
@@ -85,7 +85,7 @@ export async function sealForVault(
   card: PayerCard | undefined,
 ): Promise<Claim['vault']> {
   if (method.kind !== 'card' || !method.options.vaultOnSuccess || !card) return undefined;
-  const token = randomUUID();
+  const token = randomUUIDv7();
   return {
     token,
     type: method.type,

@@ -1,8 +1,9 @@
+import { NIL_UUID } from './account-rows.ts';
 import type { Queries } from './database.ts';
 import { UUID_V7 } from './outbox.ts';
 
 /** Stands in the place of an account for what is done to the whole installation. */
-export const INSTALLATION = '00000000-0000-0000-0000-000000000000';
+export const INSTALLATION = NIL_UUID;
 
 /** Something that an operator did. No field may hold a secret, a card number or a payer's data. */
 export type AuditedAction = {

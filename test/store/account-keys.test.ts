@@ -38,6 +38,7 @@ const NOT_MAIN_PATH: Readonly<Record<string, string>> = {
   take_unanswered_attempts: OF_ALL,
   count_open_attempts: OF_ALL,
   take_due_follow_ups: OF_ALL,
+  count_open_follow_ups: OF_ALL,
   take_due_notifications: OF_ALL,
   relay_events: OF_ALL,
   list_overdue_webhooks: OF_ALL,
