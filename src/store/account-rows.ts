@@ -4,7 +4,7 @@ export const NIL_UUID = '00000000-0000-0000-0000-000000000000';
 /**
  * A condition that rows of `transaction` are an account's. It takes those too that a release before inserted, which did not
  * name their account (`adoptTransactions` gives it to them), so each statement names the transaction or the payment as
- * well. Once no release before 0016 is in use and all are adopted, it is plain equality.
+ * well. Once no release before 0017 is in use and all are adopted, it is plain equality.
  *
  * @param column such as `t.account_id`. @param account a parameter, such as `$1`.
  */
