@@ -107,7 +107,8 @@ export class ServiceError extends Error {
   readonly rpc: (typeof REASONS)[Reason]['rpc'];
 
   /**
-   * @param message what happened, whether anything was sent, and what to do.
+   * @param message what happened, whether anything was sent, and what to do: clauses in lower case, joined by semicolons,
+   *   without a full stop. One that is about a field is `field: message`.
    * @param options.fields the fields at fault.
    * @param options.retryAfterS seconds after which a retry makes sense.
    * @param options.isResource the call's own object, which its path names, is not there: HTTP 404, NOT_FOUND, also for a
@@ -136,6 +137,16 @@ export class ServiceError extends Error {
 
 /** One message for every way in which credentials are wrong: it does not reveal which. */
 export const INVALID_CREDENTIALS_MESSAGE = 'public-api-key or private-secret-key is missing or wrong';
+
+/** Makes the refusal of a call for one field. @param message continues the field's name: `is required`. */
+export function fieldRefusal(reason: Reason, field: string, code: FieldCode, message: string): ServiceError {
+  return new ServiceError(reason, `${field}: ${message}`, { fields: [{ field, code, message }] });
+}
+
+/** Makes the refusal of an id that the account does not have. It does not reveal whether another account has it. */
+export function unknownId(reason: Reason, field: string): ServiceError {
+  return fieldRefusal(reason, field, 'NOT_ALLOWED', 'is not known in this account');
+}
 
 /**
  * Makes the refusal of one or more fields. Those that are known and not supported are told alone: to mend the others would

@@ -133,6 +133,22 @@ describe('the rules', () => {
     expect(brokenBy({ 'src/api/a.ts': `/** What it is. */\n${text.split('\n').at(-1)}` })).toEqual([]);
   });
 
+  it.each([
+    "new ServiceError('NOT_FOUND', 'There is nothing here');",
+    "new ServiceError(\n  'NOT_FOUND',\n  `This path allows no more`,\n);",
+    "new ServiceError('NOT_FOUND', 'there is nothing here.');",
+    "const message = 'Another operation is open; nothing was sent';",
+    'const message = "the payment\'s provider does not offer it.";',
+  ])('want the text of a refusal in lower case, without a full stop: %j', (text) => {
+    expect(brokenBy({ 'src/payments/a.ts': text })).toEqual([expect.stringContaining('a refusal is')]);
+    expect(brokenBy({ 'test/a.test.ts': text })).toEqual([]);
+  });
+
+  it('let the text of a refusal begin with a name in capitals', () => {
+    const text = "new ServiceError('INVALID_PARAMETERS', 'DIRECT is not offered; try REDIRECT', { cause });";
+    expect(brokenBy({ 'src/payments/a.ts': text })).toEqual([]);
+  });
+
   it('limit files to 300 lines, tests too', () => {
     expect(brokenBy({ 'src/api/a.ts': 'x\n'.repeat(300), 'test/a.test.ts': 'x\n'.repeat(300) })).toEqual([]);
     expect(brokenBy({ 'src/api/a.ts': 'x\n'.repeat(301), 'test/a.test.ts': 'x\n'.repeat(301) })).toEqual([

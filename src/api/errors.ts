@@ -95,16 +95,10 @@ function foreignRpcError(error: ConnectError): ServiceError {
     case Code.Canceled:
     case Code.DeadlineExceeded:
       // What was begun goes on.
-      return new ServiceError(
-        'REQUEST_IN_PROGRESS',
-        'the call ended before its answer; repeat it to get it',
-        {
-          retryAfterS: 1,
-        },
-      );
+      return new ServiceError('REQUEST_IN_PROGRESS', ENDED_EARLY, { retryAfterS: 1 });
     case Code.Unavailable:
     case Code.Aborted:
-      return new ServiceError('SERVICE_UNAVAILABLE', 'the call ended before its answer');
+      return new ServiceError('SERVICE_UNAVAILABLE', ENDED_EARLY);
     default:
       return parsing
         ? new ServiceError('INVALID_REQUEST', 'the message cannot be read')
@@ -112,7 +106,9 @@ function foreignRpcError(error: ConnectError): ServiceError {
   }
 }
 
-const INTERNAL_MESSAGE = 'an error on our side; nothing is known to be wrong with the request';
+const ENDED_EARLY = 'the call ended before its response; repeat it with the same key to get the response';
+const INTERNAL_MESSAGE =
+  'a fault in the service; whether anything was sent is not known; repeat the call with the same key';
 
 /** Any error as one of the catalogue: what is not ours keeps nothing of its text. */
 export function toServiceError(error: unknown): ServiceError {

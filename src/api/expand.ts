@@ -1,7 +1,7 @@
 import { promisify } from 'node:util';
 import { brotliDecompress, gunzip } from 'node:zlib';
 import { compressionBrotli, compressionGzip } from '@connectrpc/connect-node';
-import { ServiceError } from '#src/service-error.ts';
+import { fieldRefusal, ServiceError } from '#src/service-error.ts';
 
 /** The size that a body may have, expanded. */
 export const BODY_LIMIT_BYTES = 256 * 1024;
@@ -34,19 +34,17 @@ export async function expand(body: Buffer, encoding = 'identity'): Promise<Uint8
     if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') {
       throw new ServiceError(
         'REQUEST_TOO_LARGE',
-        `The body expands to more than ${maxOutputLength} bytes, the most that a compressed body of its size may.`,
+        `the body expands to more than ${maxOutputLength} bytes, the most that a compressed body of its size may`,
       );
     }
-    throw new ServiceError('INVALID_REQUEST', 'The body cannot be decompressed.');
+    throw new ServiceError('INVALID_REQUEST', 'the body cannot be decompressed');
   }
 }
 
-/** The refusal of a body, or an rpc's message, whose compression is not known here. @param header says how it is compressed. */
+/** Makes the refusal of a body or message in an unknown compression. @param header the header that names it. */
 export function unknownEncoding(header: string): ServiceError {
-  const message = 'must be gzip or br, or identity for what is not compressed';
-  return new ServiceError('UNSUPPORTED_MEDIA_TYPE', `${header}: ${message}`, {
-    fields: [{ field: header, code: 'NOT_ALLOWED', message }],
-  });
+  const message = 'must be gzip, br or identity';
+  return fieldRefusal('UNSUPPORTED_MEDIA_TYPE', header, 'NOT_ALLOWED', message);
 }
 
 /** The same compressions, under the same limit, for the rpc protocols. */

@@ -39,7 +39,7 @@ export function createRateLimit(options: RateLimitOptions): (caller: Credentials
     const fullAt = Math.max(fullAtMs.get(bucket) ?? now, now);
     const waitMs = fullAt + tokenMs - burst * tokenMs - now;
     if (waitMs > 0) {
-      throw new ServiceError('RATE_LIMITED', 'the account calls too often; nothing was sent', {
+      throw new ServiceError('RATE_LIMITED', 'the account calls too often; nothing was sent; retry later', {
         retryAfterS: Math.ceil(waitMs / 1_000),
       });
     }

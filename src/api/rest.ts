@@ -110,7 +110,7 @@ function refuseOtherMethods(app: FastifyInstance, url: string, allowed: Readonly
   // Fastify answers HEAD wherever it answers GET.
   const names = allowed.has('GET') ? [...allowed, 'HEAD'] : [...allowed];
   const refuse = async (): Promise<never> => {
-    throw new ServiceError('METHOD_NOT_ALLOWED', `This path allows ${names.join(', ')} only.`);
+    throw new ServiceError('METHOD_NOT_ALLOWED', `this path allows ${names.join(', ')} only`);
   };
   app.route({
     method: app.supportedMethods.filter((method) => !names.includes(method)),
@@ -144,5 +144,5 @@ function isUtf8Type(contentType = ''): boolean {
 }
 
 function unsupportedMediaType(): ServiceError {
-  return new ServiceError('UNSUPPORTED_MEDIA_TYPE', 'The body must be application/json in UTF-8.');
+  return new ServiceError('UNSUPPORTED_MEDIA_TYPE', 'the body must be application/json in UTF-8');
 }

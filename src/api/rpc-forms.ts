@@ -19,11 +19,11 @@ export function refuseWrongForms(app: FastifyInstance, services: readonly DescSe
     if (!form) return done();
     if (!form.methods.includes(request.method)) {
       const allowed = form.methods.join(', ');
-      const refusal = new ServiceError('METHOD_NOT_ALLOWED', `This rpc allows ${allowed} only.`);
+      const refusal = new ServiceError('METHOD_NOT_ALLOWED', `this rpc allows ${allowed} only`);
       return answerProblem(refusal, request, reply.header('allow', allowed));
     }
     if (request.method === 'POST' && !form.mediaType.test(request.headers['content-type'] ?? '')) {
-      const refusal = new ServiceError('UNSUPPORTED_MEDIA_TYPE', `The content-type must be ${form.taken}.`);
+      const refusal = new ServiceError('UNSUPPORTED_MEDIA_TYPE', `the content-type must be ${form.taken}`);
       return answerProblem(refusal, request, reply);
     }
     done();

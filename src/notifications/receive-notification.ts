@@ -31,7 +31,7 @@ export async function receiveNotification(
   raw: RawNotification,
 ): Promise<string> {
   const read = deps.connections().get(connectionId)?.readNotification;
-  if (!read) throw new ServiceError('NOT_FOUND', 'No connection takes notifications at this path.');
+  if (!read) throw new ServiceError('NOT_FOUND', 'no connection takes notifications at this path');
   const headers: Record<string, string> = {};
   const header = (name: string) => {
     const value = raw.header(name);
@@ -41,7 +41,7 @@ export async function receiveNotification(
   const reading = await read({ ...raw, header }, deps.nowMs());
   deps.notifications.received(connectionId, reading.kind);
   if (reading.kind === 'forged') {
-    throw new ServiceError('INVALID_CREDENTIALS', 'The signature is missing, wrong or too old.');
+    throw new ServiceError('INVALID_CREDENTIALS', 'the signature is missing, wrong or too old');
   }
   if (reading.kind === 'about') {
     const subjects = reading.subjects

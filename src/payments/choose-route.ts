@@ -2,7 +2,7 @@ import type { ConnectionConfig } from '#gen/payments/config/catalogue_pb.js';
 import type { RoutingFacts } from '#gen/payments/v1/routing_facts_pb.js';
 import type { ProviderConnection } from '#src/connectors/connector.ts';
 import type { ChosenRoute, Router } from '#src/routing/router.ts';
-import { ServiceError } from '#src/service-error.ts';
+import { fieldRefusal } from '#src/service-error.ts';
 import { lacksOf, notOffered } from './connection-lacks.ts';
 import { usesProviderToken } from './payment-attempt.ts';
 import type { ChosenMethod } from './payment-method.ts';
@@ -31,9 +31,7 @@ export function chooseRoute(
   if (chosen?.targets.length === 0) throw notOffered(chosen.passedOver.flatMap(lacks));
   if (chosen) return chosen;
   const message = 'no route takes this payment';
-  throw new ServiceError('PAYMENT_METHOD_NOT_AVAILABLE', `payment_method.type: ${message}`, {
-    fields: [{ field: 'payment_method.type', code: 'NOT_ALLOWED', message }],
-  });
+  throw fieldRefusal('PAYMENT_METHOD_NOT_AVAILABLE', 'payment_method.type', 'NOT_ALLOWED', message);
 }
 
 /** Where routes lead. */

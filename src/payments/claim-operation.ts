@@ -1,7 +1,7 @@
 import { randomUUIDv7 } from 'node:crypto';
 import { Payment_Status } from '#gen/payments/v1/payment_pb.js';
 import type { Outcome, ProviderConnection } from '#src/connectors/connector.ts';
-import { type Reason, ServiceError } from '#src/service-error.ts';
+import { ServiceError, unknownId } from '#src/service-error.ts';
 import { isKeyTaken, isSurelyNotCommitted, isUnavailable } from '#src/store/database.ts';
 import {
   readPayment,
@@ -107,7 +107,8 @@ export async function claimOperationOn(
     const row = claimOf(deps, asked, key, stored, { planned, target }, accountId);
     if (await claimOnce(deps, row)) return { stored, planned, target, written: row };
   }
-  const message = 'Another operation of this payment is open; nothing was sent. Try again once it is done.';
+  const message =
+    'another operation on this payment is open; nothing was sent; decide anew once it has its outcome';
   throw new ServiceError('OPERATION_IN_PROGRESS', message, { retryAfterS: deps.patience.retryAfterS });
 }
 
@@ -133,26 +134,26 @@ async function readOperated(
   paymentId: string,
 ): Promise<StoredOperated> {
   const payment = isUuid(paymentId) ? await readPayment(deps.database, accountId, paymentId) : undefined;
-  if (!payment) throw notFound('PAYMENT_NOT_FOUND', 'payment_id');
+  if (!payment) throw unknownId('PAYMENT_NOT_FOUND', 'payment_id');
   const transactions = await readTransactions(deps.database, accountId, paymentId);
   const base = transactions.find(({ type, status }) => HOLDS_MONEY.has(type) && status === 'SUCCEEDED');
   if (!base) {
     throw new ServiceError(
       'INVALID_STATUS',
-      'The payment neither took nor holds money, so there is nothing to act on. Nothing was sent.',
+      'the payment neither took nor holds money, so there is nothing to act on; nothing was sent',
     );
   }
   if (transactions.some(({ type, status }) => type === 'CHARGEBACK' && status !== 'DECLINED')) {
     throw new ServiceError(
       'INVALID_STATUS',
-      'The payment is disputed, or was lost in a dispute. Nothing was sent.',
+      'the payment is disputed, or was lost in a dispute; nothing was sent',
     );
   }
   const connection = deps.connections().get(base.connectionId);
   const isSameAccount = (base.connectionIdentity ?? connection?.identity) === connection?.identity;
   if (!connection || !isSameAccount) {
     const message =
-      "The payment's connection is not in this replica's catalogue; nothing was sent. Try again later.";
+      "the payment's connection is not in this replica's catalogue; nothing was sent; retry later";
     throw new ServiceError('SERVICE_UNAVAILABLE', message, { retryAfterS: deps.patience.retryAfterS });
   }
   return {
@@ -223,15 +224,8 @@ async function claimOnce(deps: OperationDeps, row: OperationClaim): Promise<bool
   }
 }
 
-function notFound(reason: Reason, field: string): ServiceError {
-  const message = 'is not known in this account';
-  return new ServiceError(reason, `${field}: ${message}`, {
-    fields: [{ field, code: 'NOT_ALLOWED', message }],
-  });
-}
-
 /** The refusal of a call whose operation was accepted, or may have been. */
 export function inProgress({ retryAfterS }: Patience, cause?: unknown): ServiceError {
-  const message = 'The operation was accepted, or may have been; repeat the call to get its response.';
+  const message = 'the operation may have been sent; repeat the call with the same key to get its response';
   return new ServiceError('REQUEST_IN_PROGRESS', message, { retryAfterS, cause });
 }

@@ -69,5 +69,5 @@ export function notOffered(lacks: readonly Lack[]): ServiceError {
     message: `asks for ${what}, which no connection of the payment's route offers with all else that is asked`,
   }));
   const named = fields.map(({ field, message }) => `${field}: ${message}`).join('; ');
-  return new ServiceError('OPERATION_NOT_SUPPORTED', `${named}. Nothing was sent.`, { fields });
+  return new ServiceError('OPERATION_NOT_SUPPORTED', `${named}; nothing was sent`, { fields });
 }

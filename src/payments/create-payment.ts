@@ -164,6 +164,6 @@ async function orInProgress<T>(patience: Patience, promise: Promise<T>): Promise
 }
 
 function inProgress({ retryAfterS }: Patience, cause?: unknown): ServiceError {
-  const message = 'the payment was taken, or is being taken; its answer comes under the same key';
+  const message = 'the payment may have been sent; repeat the call with the same key to get its response';
   return new ServiceError('REQUEST_IN_PROGRESS', message, { retryAfterS, cause });
 }

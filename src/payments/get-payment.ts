@@ -1,5 +1,5 @@
 import type { Payment } from '#gen/payments/v1/payment_pb.js';
-import { INVALID_CREDENTIALS_MESSAGE, ServiceError } from '#src/service-error.ts';
+import { INVALID_CREDENTIALS_MESSAGE, ServiceError, unknownId } from '#src/service-error.ts';
 import type { Database } from '#src/store/database.ts';
 import { getPaymentRecord } from '#src/store/payments.ts';
 import { isUuid } from '#src/store/stored-objects.ts';
@@ -21,8 +21,5 @@ export async function getPayment(
     ? await orUnavailable(getPaymentRecord(deps.database, paymentId, caller.accountId))
     : undefined;
   if (record) return decodeRecord(record);
-  const message = 'is not known in this account';
-  throw new ServiceError('PAYMENT_NOT_FOUND', `id: ${message}`, {
-    fields: [{ field: 'id', code: 'NOT_ALLOWED', message }],
-  });
+  throw unknownId('PAYMENT_NOT_FOUND', 'id');
 }

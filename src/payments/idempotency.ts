@@ -1,8 +1,9 @@
 import { timingSafeEqual } from 'node:crypto';
-import { ServiceError } from '#src/service-error.ts';
+import { fieldRefusal, ServiceError } from '#src/service-error.ts';
 import type { KeyHolder } from '#src/store/payments.ts';
 import type { RequestHash } from './request-hash.ts';
 
+const HEADER = 'x-idempotency-key';
 const KEY_FORM = /^[\x20-\x7e]{1,255}$/;
 
 /**
@@ -13,11 +14,8 @@ const KEY_FORM = /^[\x20-\x7e]{1,255}$/;
 export function requireIdempotencyKey(header: string | undefined): string {
   if (header !== undefined && KEY_FORM.test(header)) return header;
   const message = header === undefined ? 'is required' : 'must be 1 to 255 printable ASCII characters';
-  throw new ServiceError('IDEMPOTENCY_KEY_MISSING', `x-idempotency-key: ${message}`, {
-    fields: [
-      { field: 'x-idempotency-key', code: header === undefined ? 'REQUIRED' : 'INVALID_FORMAT', message },
-    ],
-  });
+  const code = header === undefined ? 'REQUIRED' : 'INVALID_FORMAT';
+  throw fieldRefusal('IDEMPOTENCY_KEY_MISSING', HEADER, code, message);
 }
 
 /** Not printable, so no merchant's key begins with it; keys stored before it was used stay where they were. */
@@ -50,15 +48,8 @@ export function requireSameRequest(
 ): void {
   const isComparable = held.requestShape !== undefined && areEqual(held.requestShape, request.shape);
   if (!isComparable || areEqual(held.requestHash, request.hash)) return;
-  throw new ServiceError(
-    'IDEMPOTENCY_KEY_REUSED',
-    'x-idempotency-key: was used before, with another request',
-    {
-      fields: [
-        { field: 'x-idempotency-key', code: 'NOT_ALLOWED', message: 'was used before, with another request' },
-      ],
-    },
-  );
+  const message = 'was used before, with another request';
+  throw fieldRefusal('IDEMPOTENCY_KEY_REUSED', HEADER, 'NOT_ALLOWED', message);
 }
 
 function areEqual(a: Uint8Array, b: Uint8Array): boolean {
@@ -93,9 +84,13 @@ export async function awaitAnswer(
     const answer = held?.answer;
     if (held && answer) return { ...held, answer };
     if (performance.now() + pauseMs > deadline) {
-      throw new ServiceError('REQUEST_IN_PROGRESS', 'the first request with this key has no answer yet', {
-        retryAfterS: patience.retryAfterS,
-      });
+      throw new ServiceError(
+        'REQUEST_IN_PROGRESS',
+        'the first call with this key has no response yet; repeat it with the same key',
+        {
+          retryAfterS: patience.retryAfterS,
+        },
+      );
     }
     await patience.pause(pauseMs);
     held = await read();

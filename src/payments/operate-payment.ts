@@ -4,7 +4,7 @@ import {
   type Outcome,
   type ProviderConnection,
 } from '#src/connectors/connector.ts';
-import { INVALID_CREDENTIALS_MESSAGE, ServiceError } from '#src/service-error.ts';
+import { fieldRefusal, INVALID_CREDENTIALS_MESSAGE, ServiceError } from '#src/service-error.ts';
 import { isUnavailable } from '#src/store/database.ts';
 import type { StoredTransaction } from '#src/store/operated-payments.ts';
 import { findOperation, findOperationByKey } from '#src/store/operation-keys.ts';
@@ -94,9 +94,7 @@ function operationKey(asked: AskedOperation, header: string | undefined): string
     return `\u0001${asked.paymentId.toLowerCase()}\u0001${asked.merchantReference}`;
   if (!asked.needsKey) return undefined;
   const message = 'is required, or a merchant_reference in its place';
-  throw new ServiceError('IDEMPOTENCY_KEY_MISSING', `x-idempotency-key: ${message}`, {
-    fields: [{ field: 'x-idempotency-key', code: 'REQUIRED', message }],
-  });
+  throw fieldRefusal('IDEMPOTENCY_KEY_MISSING', 'x-idempotency-key', 'REQUIRED', message);
 }
 
 function operationOf(

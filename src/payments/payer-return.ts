@@ -28,7 +28,7 @@ export async function returnPayer(deps: ReturnDeps, paymentId: string): Promise<
   const own = isUuid(paymentId)
     ? await orUnavailable(findOwnTransaction(deps.database, paymentId))
     : undefined;
-  if (!own) throw new ServiceError('PAYMENT_NOT_FOUND', 'There is no such payment.');
+  if (!own) throw new ServiceError('PAYMENT_NOT_FOUND', 'there is no such payment');
   const before = await standing(deps, paymentId, own);
   const connection = deps.connections().get(own.connectionId);
   if (!connection || !OPEN.has(before.status) || !deps.mayLookUp(paymentId)) return before;
@@ -44,7 +44,7 @@ async function standing(
   { accountId }: OwnTransaction,
 ): Promise<Payment> {
   const record = await orUnavailable(getPaymentRecord(database, paymentId, accountId));
-  if (!record) throw new ServiceError('PAYMENT_NOT_FOUND', 'There is no such payment.');
+  if (!record) throw new ServiceError('PAYMENT_NOT_FOUND', 'there is no such payment');
   return decodeRecord(record);
 }
 

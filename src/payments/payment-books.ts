@@ -1,6 +1,6 @@
 import type { Capabilities } from '#src/connectors/capabilities.ts';
 import { formatMoney, type Money } from '#src/money.ts';
-import { type FieldError, type Reason, ServiceError } from '#src/service-error.ts';
+import { fieldRefusal, ServiceError } from '#src/service-error.ts';
 
 /** Amounts purchased, captured and given back, in minor units of the payment's currency. */
 export type Books = {
@@ -132,30 +132,22 @@ function requireWithin(books: Books, asked: Money | undefined, left: bigint, ver
   if (!asked) return left;
   if (asked.currency !== books.currency) {
     const message = `must be the payment's currency, ${books.currency}`;
-    throw refusal('CURRENCY_NOT_ALLOWED', 'amount.currency', message);
+    throw fieldRefusal('CURRENCY_NOT_ALLOWED', 'amount.currency', 'OUT_OF_RANGE', message);
   }
   if (asked.minorUnits <= left) return asked.minorUnits;
   const most = formatMoney({ minorUnits: left, currency: books.currency });
-  throw refusal(
-    'INVALID_AMOUNT',
-    'amount.value',
-    `must be at most ${most}, which is what is left to ${verb}`,
-  );
+  const message = `must be at most ${most}, which is what is left to ${verb}`;
+  throw fieldRefusal('INVALID_AMOUNT', 'amount.value', 'OUT_OF_RANGE', message);
 }
 
 function invalidStatus(why: string): ServiceError {
   return new ServiceError(
     'INVALID_STATUS',
-    `The payment's state does not allow it: ${why}. Nothing was sent.`,
+    `the payment's status does not allow it: ${why}; nothing was sent`,
   );
 }
 
 function notSupported(what: string): ServiceError {
-  const message = `The payment's provider does not offer ${what}. Nothing was sent.`;
+  const message = `the payment's provider does not offer ${what}; nothing was sent`;
   return new ServiceError('OPERATION_NOT_SUPPORTED', message);
-}
-
-function refusal(reason: Reason, field: string, message: string): ServiceError {
-  const fields: FieldError[] = [{ field, code: 'OUT_OF_RANGE', message }];
-  return new ServiceError(reason, `${field}: ${message}`, { fields });
 }

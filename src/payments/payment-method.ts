@@ -13,7 +13,7 @@ import {
 import { Payment_Workflow, Transaction_Category, Transaction_Type } from '#gen/payments/v1/payment_pb.js';
 import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.js';
 import type { CardOptions as AttemptOptions } from '#src/connectors/attempt.ts';
-import { type FieldError, invalidParameters, ServiceError } from '#src/service-error.ts';
+import { type FieldError, fieldRefusal, invalidParameters, type ServiceError } from '#src/service-error.ts';
 
 /** The payment method, with nothing left to guess: `detail` by category and workflow. */
 export type ChosenMethod = {
@@ -159,7 +159,5 @@ function refuse(field: string, code: FieldError['code'], message: string): Servi
 }
 
 function notAvailable(field: string, message: string): ServiceError {
-  return new ServiceError('PAYMENT_METHOD_NOT_AVAILABLE', `${field}: ${message}`, {
-    fields: [{ field, code: 'NOT_ALLOWED', message }],
-  });
+  return fieldRefusal('PAYMENT_METHOD_NOT_AVAILABLE', field, 'NOT_ALLOWED', message);
 }

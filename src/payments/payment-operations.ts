@@ -11,7 +11,7 @@ import {
   RefundPaymentRequestSchema,
 } from '#gen/payments/v1/payment_service_pb.js';
 import type { Money } from '#src/money.ts';
-import { ServiceError } from '#src/service-error.ts';
+import { fieldRefusal, type ServiceError } from '#src/service-error.ts';
 import type { StoredTransaction } from '#src/store/operated-payments.ts';
 import { requireAmount } from './check-request.ts';
 import type { OperatedPayment, OperationDeps } from './claim-operation.ts';
@@ -167,7 +167,5 @@ function rest({ amount, refunded }: Refundable): bigint {
 
 function transactionNotFound(): ServiceError {
   const message = 'is no transaction of this payment that the operation can act on';
-  return new ServiceError('TRANSACTION_NOT_FOUND', `transaction_id: ${message}`, {
-    fields: [{ field: 'transaction_id', code: 'NOT_ALLOWED', message }],
-  });
+  return fieldRefusal('TRANSACTION_NOT_FOUND', 'transaction_id', 'NOT_ALLOWED', message);
 }

@@ -1,6 +1,6 @@
 import { Payment_Workflow } from '#gen/payments/v1/payment_pb.js';
 import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.js';
-import { INVALID_CREDENTIALS_MESSAGE, type Reason, ServiceError } from '#src/service-error.ts';
+import { INVALID_CREDENTIALS_MESSAGE, ServiceError, unknownId } from '#src/service-error.ts';
 import type { Database } from '#src/store/database.ts';
 import { findStoredObjects, type StoredObjects } from '#src/store/stored-objects.ts';
 import type { ChosenMethod } from './payment-method.ts';
@@ -21,20 +21,13 @@ export async function findReferences(
   const vaultedToken = request.paymentMethod?.vaultedToken || undefined;
   if (!customerId && !checkoutSession && !vaultedToken) return undefined;
   const found = await findStoredObjects(database, accountId, { customerId, checkoutSession, vaultedToken });
-  if (customerId && !found.customer) throw notFound('CUSTOMER_NOT_FOUND', 'customer_payer.id');
+  if (customerId && !found.customer) throw unknownId('CUSTOMER_NOT_FOUND', 'customer_payer.id');
   if (checkoutSession && !found.checkoutSessionFound)
-    throw notFound('CHECKOUT_SESSION_NOT_FOUND', 'checkout.session');
+    throw unknownId('CHECKOUT_SESSION_NOT_FOUND', 'checkout.session');
   if (vaultedToken && found.vaultedToken?.type !== method.type) {
-    throw notFound('VAULTED_TOKEN_NOT_FOUND', 'payment_method.vaulted_token');
+    throw unknownId('VAULTED_TOKEN_NOT_FOUND', 'payment_method.vaulted_token');
   }
   return found;
-}
-
-function notFound(reason: Reason, field: string): ServiceError {
-  const message = 'is not known in this account';
-  return new ServiceError(reason, `${field}: ${message}`, {
-    fields: [{ field, code: 'NOT_ALLOWED', message }],
-  });
 }
 
 /**

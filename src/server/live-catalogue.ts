@@ -74,5 +74,7 @@ export function createLiveCatalogue(options: Omit<OpenCatalogueOptions, 'variabl
 }
 
 function notOpen(): never {
-  throw new ServiceError('SERVICE_UNAVAILABLE', 'the service is starting', { retryAfterS: 1 });
+  throw new ServiceError('SERVICE_UNAVAILABLE', 'the service is starting; nothing was sent; retry later', {
+    retryAfterS: 1,
+  });
 }

@@ -28,7 +28,7 @@ export function mountProviders(app: FastifyInstance, routes: ProviderRoutes): vo
   app.register(async (raw) => {
     raw.addHook('onRequest', async (_request, reply) => {
       if (atOnce >= MAX_AT_ONCE) {
-        throw new ServiceError('SERVICE_UNAVAILABLE', 'The service is overloaded. Try again later.', {
+        throw new ServiceError('SERVICE_UNAVAILABLE', 'the service is overloaded; retry later', {
           retryAfterS: 1,
         });
       }

@@ -1,4 +1,4 @@
-import { invalidParameters, ServiceError } from '#src/service-error.ts';
+import { invalidParameters, type ServiceError, unknownId } from '#src/service-error.ts';
 import type { Database } from '#src/store/database.ts';
 import {
   getDelivery,
@@ -97,8 +97,5 @@ async function requireDelivery(database: Database, accountId: string, id: string
 }
 
 function deliveryNotFound(): ServiceError {
-  const message = 'is not known in this account';
-  return new ServiceError('DELIVERY_NOT_FOUND', `id: ${message}`, {
-    fields: [{ field: 'id', code: 'NOT_ALLOWED', message }],
-  });
+  return unknownId('DELIVERY_NOT_FOUND', 'id');
 }

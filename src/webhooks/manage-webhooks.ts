@@ -1,5 +1,5 @@
 import { isIP } from 'node:net';
-import { type FieldError, invalidParameters, ServiceError } from '#src/service-error.ts';
+import { type FieldError, invalidParameters, ServiceError, unknownId } from '#src/service-error.ts';
 import type { Database } from '#src/store/database.ts';
 import type { WebhookName } from '#src/store/outbox.ts';
 import { isUuid } from '#src/store/stored-objects.ts';
@@ -58,7 +58,10 @@ export async function addWebhook(
   };
   const webhook = await orUnavailable(insertWebhook(deps.database, stored, MAX_WEBHOOKS));
   if (webhook) return { webhook, secret: shown };
-  throw new ServiceError('WEBHOOK_LIMIT_REACHED', `an account has ${MAX_WEBHOOKS} webhooks at most`);
+  throw new ServiceError(
+    'WEBHOOK_LIMIT_REACHED',
+    `an account has ${MAX_WEBHOOKS} webhooks at most; delete one first`,
+  );
 }
 
 /** Returns a webhook of an account. @throws ServiceError WEBHOOK_NOT_FOUND, also for another account's. */
@@ -118,16 +121,13 @@ export async function rotateSecret(
 }
 
 function webhookNotFound(): ServiceError {
-  const message = 'is not known in this account';
-  return new ServiceError('WEBHOOK_NOT_FOUND', `id: ${message}`, {
-    fields: [{ field: 'id', code: 'NOT_ALLOWED', message }],
-  });
+  return unknownId('WEBHOOK_NOT_FOUND', 'id');
 }
 
 /** @throws ServiceError WEBHOOK_OFF when nothing can be sent to it. */
 export function requireActive(webhook: StoredWebhook): void {
   if (webhook.active) return;
-  throw new ServiceError('WEBHOOK_OFF', 'the webhook is off, and nothing was sent; turn it on first');
+  throw new ServiceError('WEBHOOK_OFF', 'the webhook is off; nothing was sent; switch it on first');
 }
 
 /**

@@ -31,9 +31,9 @@ const DOUBTFUL_LITERAL = /[eE]|^.{16}|^-?0\.0{6}/;
  * @throws ServiceError INVALID_REQUEST when it is not UTF-8, nested more than 32 deep, or not JSON.
  */
 export function parseJson(bytes: Uint8Array): unknown {
-  if (!isUtf8(bytes)) throw new ServiceError('INVALID_REQUEST', 'The body is not valid UTF-8.');
+  if (!isUtf8(bytes)) throw new ServiceError('INVALID_REQUEST', 'the body is not valid UTF-8');
   if (isNestedTooDeeply(bytes)) {
-    throw new ServiceError('INVALID_REQUEST', `The body is nested more than ${NESTING_LIMIT} deep.`);
+    throw new ServiceError('INVALID_REQUEST', `the body is nested more than ${NESTING_LIMIT} deep`);
   }
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8');
   try {
@@ -42,7 +42,7 @@ export function parseJson(bytes: Uint8Array): unknown {
       : JSON.parse(text);
   } catch {
     // Without the cause: V8's message quotes the text, which may hold a card number.
-    throw new ServiceError('INVALID_REQUEST', 'The body is not valid JSON.');
+    throw new ServiceError('INVALID_REQUEST', 'the body is not valid JSON');
   }
 }
 

@@ -24,7 +24,7 @@ export function readBinary<Desc extends DescMessage>(desc: Desc, bytes: Uint8Arr
   } catch (error) {
     if (error instanceof ServiceError) throw error;
     // Without the cause: the library's message may quote what it could not read.
-    throw new ServiceError('INVALID_REQUEST', 'The message cannot be read.');
+    throw new ServiceError('INVALID_REQUEST', 'the message cannot be read');
   }
 }
 

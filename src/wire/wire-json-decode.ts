@@ -49,7 +49,7 @@ export function jsonDecoder<Desc extends DescMessage>(
   const dialect = DIALECTS.find((d) => d.rejectUnknown === rejectUnknown && d.protobufJson === protobufJson);
   const read = messageReader(schema, dialect as Dialect);
   return (json) => {
-    if (!isJsonObject(json)) throw new ServiceError('INVALID_REQUEST', 'The body must be a JSON object.');
+    if (!isJsonObject(json)) throw new ServiceError('INVALID_REQUEST', 'the body must be a JSON object');
     const faults: Faults = [];
     const message = read(json, faults);
     // The one fault without a path is two members of a oneof in the body itself.

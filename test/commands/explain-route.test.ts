@@ -124,8 +124,8 @@ describe('says with 1 what is wrong', () => {
       'PAYMENT_METHOD_NOT_AVAILABLE',
       '  payment_method.type: this payment method type is not offered',
     ],
-    ['what is no JSON', `{"number": "${CARD}"`, 'INVALID_REQUEST', '  The body is not valid JSON.'],
-    ['what is no object', '[]', 'INVALID_REQUEST', '  The body must be a JSON object.'],
+    ['what is no JSON', `{"number": "${CARD}"`, 'INVALID_REQUEST', '  the body is not valid JSON'],
+    ['what is no object', '[]', 'INVALID_REQUEST', '  the body must be a JSON object'],
   ])('in a request with %s, as the service does', async (_what, content, reason, line) => {
     const request = file(content);
     const { code, stdout, stderr } = await route([request]);

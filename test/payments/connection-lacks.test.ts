@@ -71,6 +71,6 @@ describe('the refusal of what no connection offers', () => {
       [`${CARD}.installments`, 'NOT_SUPPORTED'],
     ]);
     expect(error.message).toContain('asks for verifications');
-    expect(error.message).toContain('Nothing was sent.');
+    expect(error.message).toContain('nothing was sent');
   });
 });

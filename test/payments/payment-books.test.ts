@@ -102,11 +102,11 @@ describe('planCapture', () => {
   it('is refused when nothing is left, and where the provider does not capture', () => {
     expect(refusalOf(() => planCapture(authorized({ captured: 100n }), undefined, ABLE))).toMatchObject({
       reason: 'INVALID_STATUS',
-      message: expect.stringContaining('nothing left to capture. Nothing was sent.'),
+      message: expect.stringContaining('nothing left to capture; nothing was sent'),
     });
     expect(refusalOf(() => planCapture(authorized(), undefined, CARDS_ONLY))).toMatchObject({
       reason: 'OPERATION_NOT_SUPPORTED',
-      message: expect.stringContaining('does not offer captures. Nothing was sent.'),
+      message: expect.stringContaining('does not offer captures; nothing was sent'),
     });
   });
 });

@@ -11,7 +11,9 @@ export type Sources = ReadonlyMap<string, string>;
 export function breaches(sources: Sources): string[] {
   const found: string[] = [...cycles(sources)];
   for (const [path, text] of sources) {
-    const rules = path.startsWith('src/') ? [size, fileName, order, places, documentation] : [size, fileName];
+    const rules = path.startsWith('src/')
+      ? [size, fileName, order, places, documentation, refusals]
+      : [size, fileName];
     const code = withoutComments(text);
     for (const rule of rules) {
       for (const breach of rule(path, text, code)) found.push(`${path}: ${breach}`);
@@ -159,6 +161,15 @@ const documentation: Rule = (_path, text) => {
     return name && !lines[i - 1]?.endsWith('*/') ? [`exports ${name} without a JSDoc comment`] : [];
   });
 };
+
+/** The text of a refusal that starts with a capital, or ends with a full stop. */
+const SENTENCE =
+  /(?:new ServiceError\(\s*'[A-Z_]+',|\bmessage =)\s*(?:(['"`])[A-Z][a-z][^\n]*|(['"`])[^\n]*[^.]\.\2[;,)])/g;
+
+const refusals: Rule = (_path, _text, code) =>
+  [...code.matchAll(SENTENCE)].map(
+    ([found]) => `a refusal is not in lower case, or ends with a full stop: ${found}`,
+  );
 
 function cycles(sources: Sources): string[] {
   const found: string[] = [];

@@ -99,7 +99,7 @@ describe('parseJson', () => {
     ['an encoded surrogate', [0x22, 0xed, 0xa0, 0x80, 0x22]],
     ['a lone byte', [0x22, 0xff, 0x22]],
   ])('refuses invalid UTF-8: %s', (_name, bytes) => {
-    expect(refusal(Uint8Array.from(bytes)).message).toBe('The body is not valid UTF-8.');
+    expect(refusal(Uint8Array.from(bytes)).message).toBe('the body is not valid UTF-8');
   });
 
   it('quotes nothing of what it could not parse', () => {
@@ -111,7 +111,7 @@ describe('parseJson', () => {
     ];
     for (const text of texts) {
       const error = refusal(text);
-      expect(error.message).toBe('The body is not valid JSON.');
+      expect(error.message).toBe('the body is not valid JSON');
       expect(error.cause).toBeUndefined();
     }
   });
