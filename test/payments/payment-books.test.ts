@@ -126,7 +126,7 @@ describe('planCancel', () => {
     expect(refusalOf(() => planCancel(purchased(), ABLE))).toMatchObject({ reason: 'INVALID_STATUS' });
     expect(refusalOf(() => planCancel(authorized(), CARDS_ONLY))).toMatchObject({
       reason: 'OPERATION_NOT_SUPPORTED',
-      message: expect.stringContaining('does not offer cancels.'),
+      message: expect.stringContaining('does not offer cancels;'),
     });
   });
 });
@@ -164,7 +164,7 @@ describe('planRefund', () => {
     expect(planRefund(purchased(), whole, undefined, once)).toMatchObject({ isWhole: true });
     expect(refusalOf(() => planRefund(purchased(), whole, usd(99n), once))).toMatchObject({
       reason: 'OPERATION_NOT_SUPPORTED',
-      message: expect.stringContaining('does not offer partial refunds.'),
+      message: expect.stringContaining('does not offer partial refunds;'),
     });
     expect(planRefund(purchased(), whole, usd(99n), ABLE)).toMatchObject({ isWhole: false });
   });
@@ -176,7 +176,7 @@ describe('planRefund', () => {
     });
     expect(refusalOf(() => planRefund(purchased(), whole, undefined, CARDS_ONLY))).toMatchObject({
       reason: 'OPERATION_NOT_SUPPORTED',
-      message: expect.stringContaining('does not offer refunds.'),
+      message: expect.stringContaining('does not offer refunds;'),
     });
   });
 });
