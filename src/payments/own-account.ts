@@ -1,4 +1,4 @@
-import { ServiceError } from '#src/service-error.ts';
+import { fieldRefusal } from '#src/service-error.ts';
 
 /**
  * Refuses the account of another: objects and payments belong to accounts, and a key speaks for its own only.
@@ -8,8 +8,10 @@ import { ServiceError } from '#src/service-error.ts';
  */
 export function requireOwnAccount(accountId: string, caller: { readonly accountId: string }): void {
   if (accountId === caller.accountId) return;
-  const message = 'is not the account of these keys';
-  throw new ServiceError('AUTHORIZATION_REQUIRED', `account_id: ${message}`, {
-    fields: [{ field: 'account_id', code: 'NOT_ALLOWED', message }],
-  });
+  throw fieldRefusal(
+    'AUTHORIZATION_REQUIRED',
+    'account_id',
+    'NOT_ALLOWED',
+    'is not the account of these keys',
+  );
 }
