@@ -9,13 +9,13 @@ export type Config = {
   readonly tls: { readonly cert: Buffer; readonly key: Buffer } | undefined;
   /** undefined: the service starts its own PostgreSQL. */
   readonly databaseUrl: string | undefined;
-  /** Where providers and payers reach the service, without a slash at its end; undefined: the address listened on. */
+  /** Address at which providers and payers reach the service, without a slash at its end; undefined: the one listened on. */
   readonly publicUrl: string | undefined;
   readonly databaseMaxConnections: number;
   /** Accepts a database that acknowledges commits which a crash can undo. */
   readonly allowUnsafeDatabase: boolean;
   readonly dataDir: string | undefined;
-  /** Who runs a command, for the audit log; beside the operating system's user and host. */
+  /** Name of whoever runs a command, for the audit log, beside the operating system's user and host. */
   readonly actor: string | undefined;
   readonly catalogueFile: string;
   /** The vault's keys by id, the current one first; undefined: the embedded database's own, made at its first start. */
@@ -26,7 +26,7 @@ export type Config = {
   readonly operatorKeys: readonly string[];
   /** Mounts the sandbox provider. */
   readonly sandbox: boolean;
-  /** Where payers reach the sandbox's pages, when not at the address listened on. */
+  /** Address at which payers reach the sandbox's pages, when it is not the one listened on. */
   readonly sandboxPublicUrl: string | undefined;
   /** Describes the services to anybody who asks by gRPC server reflection. */
   readonly reflection: boolean;
@@ -173,7 +173,7 @@ export function readDataConfig(environment: Environment = process.env): DataConf
   return data;
 }
 
-/** What every command on the data needs to know. */
+/** The settings that every command on the data needs. */
 export type DataConfig = Pick<Config, 'databaseUrl' | 'dataDir' | 'actor'>;
 
 const ACTOR = /^[^\p{Cc}]{1,255}$/u;

@@ -16,7 +16,7 @@ const CATALOGUE = sandboxCatalogue(10_000)
 
 const PAUSE_MS = 10_000;
 
-/** What the circuit breakers take for the time: a pause is over when the test says so. */
+/** Clock of the circuit breakers: a pause is over when the test says so. */
 let nowMs = 0;
 let server: TestServer;
 let clients: ApiClients;

@@ -219,7 +219,7 @@ describe(`hostile input (FAST_CHECK_SEED=${SEED})`, { timeout: TIMEOUT_MS }, () 
   });
 });
 
-/** What may be answered to whatever was sent; 0 is a status that was not looked into. */
+/** Statuses that any input may get; 0 is one that was not looked into. */
 const STATUSES = new Set([
   0, 100, 200, 201, 204, 400, 401, 403, 404, 405, 408, 413, 415, 417, 422, 429, 431, 505,
 ]);

@@ -83,7 +83,7 @@ it('says that the host is none of this machine', async () => {
   expect(await refusal(environment)).toBe('HOST is no address of this machine');
 });
 
-/** What the service says when it does not start: one line, and nothing else. */
+/** Returns what the service prints when it does not start: one line, and nothing else. */
 async function refusal(environment: Record<string, string>): Promise<string> {
   const { code, stdout, stderr } = await runService(environment);
   expect([code, stdout]).toEqual([1, '']);

@@ -130,7 +130,9 @@ describe('the rules', () => {
       expect.stringMatching(/exports [aA] without a JSDoc comment/),
     ]);
     expect(brokenBy({ 'test/a.test.ts': text })).toEqual([]);
-    expect(brokenBy({ 'src/api/a.ts': `/** What it is. */\n${text.split('\n').at(-1)}` })).toEqual([]);
+    expect(brokenBy({ 'src/api/a.ts': `/** A thing of this name. */\n${text.split('\n').at(-1)}` })).toEqual(
+      [],
+    );
   });
 
   it.each([
@@ -148,6 +150,19 @@ describe('the rules', () => {
     const text = "new ServiceError('INVALID_PARAMETERS', 'DIRECT is not offered; try REDIRECT', { cause });";
     expect(brokenBy({ 'src/payments/a.ts': text })).toEqual([]);
   });
+
+  it.each(['What it is', 'How many', 'Whether it holds', 'Where it lies', 'Is told of it'])(
+    'want doc comments to open with what the thing is or does, unlike %j',
+    (opening) => {
+      for (const text of [`/** ${opening}. */`, `/**\n * ${opening}.\n */`]) {
+        expect(brokenBy({ 'src/api/a.ts': text, 'test/a.ts': text })).toEqual([
+          expect.stringContaining('src/api/a.ts: a doc comment opens with'),
+          expect.stringContaining('test/a.ts: a doc comment opens with'),
+        ]);
+      }
+      expect(brokenBy({ 'src/api/a.ts': `// ${opening}.\n/** Tells. ${opening}. */` })).toEqual([]);
+    },
+  );
 
   it('limit files to 300 lines, tests too', () => {
     expect(brokenBy({ 'src/api/a.ts': 'x\n'.repeat(300), 'test/a.test.ts': 'x\n'.repeat(300) })).toEqual([]);

@@ -19,7 +19,7 @@ export type AdmissionLimits = ShareLimits & {
   readonly maxAtWork: number;
 };
 
-/** Which limit a call was refused by. */
+/** The limit that refused a call. */
 export type RefusedBy = 'receiving' | 'in_flight' | 'at_work';
 
 /** Decides which calls are accepted, and counts them until they are over. */

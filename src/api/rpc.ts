@@ -45,9 +45,9 @@ export function connectionOf(context: HandlerContext): object {
 export type RpcOptions<Service extends DescService, Call> = {
   readonly service: Service;
   readonly handlers: ServiceHandlers<Service, Call>;
-  /** Is asked before the body is read, so that who may not call is refused by then. */
+  /** Opens a call before its body is read, so that a caller without the right is refused by then. */
   readonly openCall: (request: FastifyRequest) => Promise<Call>;
-  /** Is told of every error that is not the caller's. */
+  /** Receives every error that is not the caller's. */
   readonly onError: (error: unknown) => void;
 };
 

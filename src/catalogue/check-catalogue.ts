@@ -13,7 +13,7 @@ import { ConditionError } from '#src/routing/condition-error.ts';
 import { conditionOf } from '#src/routing/router.ts';
 import type { FieldError } from '#src/service-error.ts';
 
-/** Where in the catalogue's file a condition's line and column are; both begin at 1. */
+/** Names the place of a condition's line and column in the catalogue's file; both count from 1. */
 export type Place = (route: number, line: number, column: number) => string;
 
 /**

@@ -33,7 +33,7 @@ export type OpenCatalogueOptions = {
   readonly nowMs?: (() => number) | undefined;
 };
 
-/** Is told what happens in an open catalogue, for metrics and logs. */
+/** Receives what happens in an open catalogue, for metrics and logs. */
 export type CatalogueObserver = {
   conditionFailed(routeId: number, error: unknown): void;
   circuitChanged(connectionId: string, state: CircuitState): void;

@@ -10,7 +10,7 @@ export type ReloadOptions = {
   readonly readAt: string | undefined;
   /** Puts a catalogue in force, or throws and leaves the one before. */
   readonly replace: (catalogue: Catalogue) => void;
-  /** Is told how it went; of a failure, that the catalogue before stays in force. */
+  /** Receives the outcome of a reload; after a failure the catalogue before stays in force. */
   readonly reloaded: (failure: unknown) => void;
 };
 

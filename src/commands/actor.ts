@@ -2,8 +2,8 @@ import { hostname, userInfo } from 'node:os';
 import type { DataConfig } from '#src/config.ts';
 
 /**
- * Who runs this process, for the audit log: the operating system's user and host, as `alice@host1`; with ACTOR set,
- * `Alice Jones (alice@host1)`.
+ * Returns the name of whoever runs this process, for the audit log: the operating system's user and host, as
+ * `alice@host1`; with ACTOR set, `Alice Jones (alice@host1)`.
  */
 export function actorOf({ actor }: Pick<DataConfig, 'actor'>): string {
   const user = `${userName()}@${hostname()}`;

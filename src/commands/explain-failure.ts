@@ -6,7 +6,7 @@ import { InstallationKeysError } from '#src/server/check-keys.ts';
 import { DatabaseUnavailableError, UnsafeDatabaseError } from '#src/store/database.ts';
 import { MigrationError } from '#src/store/migrate.ts';
 
-/** Why a process ends: what is for the operator to mend in words that name it, anything else with where it arose. */
+/** Explains why a process ends: by its message what the operator can mend, by its stack anything else. */
 export function explainFailure(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (IN_THEIR_OWN_WORDS.some((type) => error instanceof type)) return error.message;

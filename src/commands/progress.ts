@@ -10,7 +10,7 @@ export type Progress = {
   end(): void;
 };
 
-/** Where progress goes: process.stderr, or what stands for it. */
+/** The stream to which progress is written: process.stderr, or a stand-in. */
 export type ProgressStream = Pick<WriteStream, 'write'> & {
   readonly isTTY?: boolean;
   readonly columns?: number;

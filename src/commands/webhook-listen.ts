@@ -29,7 +29,7 @@ function readOptions() {
   return parseArgs({ options: OPTIONS }).values;
 }
 
-/** Where the account's webhook is, once it is registered. */
+/** The account's webhook, once it is registered. */
 type Registered = { readonly id: string; readonly secret: string };
 
 async function main(options: Options): Promise<void> {

@@ -24,7 +24,7 @@ export type AttemptFacts = {
   readonly returnUrl: string;
   /** Our own address for the connection's notifications: `…/v1/providers/{connection}/notifications`. */
   readonly notificationUrl: string;
-  /** When the payer can no longer pay, for a redirect: milliseconds since the epoch. */
+  /** Time after which a redirected payer can no longer pay, in milliseconds since the epoch. */
   readonly expiresAtMs: number;
   readonly customerPayer: CustomerPayer;
   readonly additionalData: AdditionalData | undefined;

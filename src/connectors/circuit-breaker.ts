@@ -21,7 +21,7 @@ export type GuardedConnection = ProviderConnection & { readonly health: Connecti
 
 /** Options of a circuit breaker, beside its settings. */
 export type GuardOptions = {
-  /** Is told each new state; must not throw. */
+  /** Receives each new state; must not throw. */
   readonly changed?: (state: CircuitState) => void;
   /** A clock that never goes back, in milliseconds; by default that of the process. */
   readonly nowMs?: () => number;
@@ -30,7 +30,7 @@ export type GuardOptions = {
 const CIRCUIT_OPEN: Outcome = { kind: 'not_sent', detail: 'circuit open', because: 'circuit_open' };
 
 /**
- * Which calls an open circuit holds back. Those that learn or complete what was begun pass whatever the breaker thinks,
+ * The calls that an open circuit holds back. Those that learn or complete what was begun pass whatever the breaker thinks,
  * and it learns nothing from them: the provider alone knows what became of the money.
  */
 const IS_HELD_BACK: Readonly<Record<CallName, boolean>> = {

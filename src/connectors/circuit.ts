@@ -1,4 +1,4 @@
-/** When a connection is left alone, and for how long. */
+/** Settings of a circuit breaker: when a connection is left alone, and for how long. */
 export type BreakerSettings = {
   /** The share of failing calls that opens the circuit, above 0 and up to 1. */
   readonly failureRate: number;
@@ -47,7 +47,7 @@ export type CircuitOptions = {
   readonly isProbed: boolean;
   /** A clock that never goes back. */
   readonly nowMs: () => number;
-  /** Is told each new state; must not throw. */
+  /** Receives each new state; must not throw. */
   readonly changed: (state: CircuitState) => void;
 };
 

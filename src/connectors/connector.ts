@@ -110,13 +110,13 @@ export type Target = {
   readonly money: Money;
 };
 
-/** Which transaction is looked up, and what the provider's word is checked against. */
+/** A transaction to look up, with what the provider's word is checked against. */
 export type LookUp = {
   readonly transactionId: string;
   readonly money: Money;
   /** The `reference` of the connector's outcome for it, if there was one. */
   readonly reference: string | undefined;
-  /** When it was sent: milliseconds since the epoch. Idempotency keys of providers live for hours or days. */
+  /** Time of sending, in milliseconds since the epoch. Idempotency keys of providers live for hours or days. */
   readonly sentAtMs: number;
   /** Has the provider close what it has not heard of, or an open redirect, so that it will never happen. */
   readonly close: boolean;
@@ -145,7 +145,7 @@ type Told = {
 };
 
 /**
- * Why an attempt was not sent.
+ * Reason for which an attempt was not sent.
  * - `unreachable`: the connection takes no payments now. The provider could not be reached, or refuses all of this
  *   connection's calls (its key, its rate): it counts against the provider's health.
  * - `turned_away`: this one attempt was refused, by the provider's answer or by a limit of ours.
@@ -221,7 +221,7 @@ export type NotificationReading =
       readonly acknowledgement?: string;
     };
 
-/** Which transaction a notification is about. */
+/** The transaction that a notification is about. */
 export type NotificationSubject = {
   /** Ours, or the provider's own, as the connector gave it in an outcome's `reference`; one of them is there. */
   readonly transactionId?: string;

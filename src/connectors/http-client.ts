@@ -8,7 +8,7 @@ export type HttpClient = {
   close(): Promise<void>;
 };
 
-/** Where a provider is, and what may be waited for. */
+/** A provider's address, and the limits of waiting for it. */
 export type HttpClientOptions = {
   /** Scheme, host and port: `https://api.provider.example`. */
   readonly origin: string;
@@ -27,7 +27,7 @@ export type HttpRequest = {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | undefined;
   /**
-   * When the result is due, by `performance.now()`; the client's `timeoutMs` holds all the same. An attempt that takes
+   * Deadline for the result, by `performance.now()`; the client's `timeoutMs` holds all the same. An attempt that takes
    * several calls gives each the same deadline. A request whose deadline has passed already is `not_sent`.
    */
   readonly deadlineAtMs?: number;

@@ -235,7 +235,7 @@ export function observeRequests(app: FastifyInstance, metrics: Metrics, tracing:
   });
 }
 
-/** Who left before the answer was out, by the number that proxies give it. */
+/** Status of a call whose client left before the response was sent, as proxies number it. */
 const CLIENT_LEFT = 499;
 
 const ANSWER_HEADERS = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' };

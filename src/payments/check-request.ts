@@ -128,8 +128,8 @@ const NO_APP = new Set(
 );
 
 /**
- * Where the payer returns: a host with optional port and path, as the interface shows it, an http(s) URL, or a URL of an
- * app's own scheme (`shop.app://paid`, RFC 8252). It is echoed and never fetched.
+ * Checks the address to which the payer returns: a host with optional port and path, as the interface shows it, an
+ * http(s) URL, or a URL of an app's own scheme (`shop.app://paid`, RFC 8252). It is echoed and never fetched.
  */
 function checkCallbackUrl(report: Report, callbackUrl: string | undefined): void {
   if (!callbackUrl) return;

@@ -34,7 +34,7 @@ export function chooseRoute(
   throw fieldRefusal('PAYMENT_METHOD_NOT_AVAILABLE', 'payment_method.type', 'NOT_ALLOWED', message);
 }
 
-/** Where routes lead. */
+/** The router, and the connections to which its routes lead. */
 export type Routed = {
   readonly router: Router;
   /** The open connections, by id. */

@@ -28,13 +28,13 @@ export type PaymentDeps = PrepareDeps &
     readonly observer: PaymentObserver;
   };
 
-/** Is told what happens, for metrics, traces and logs. */
+/** Receives what happens, for metrics, traces and logs. */
 export type PaymentObserver = FinishObserver &
   AttemptDeps['observer'] & {
     replayed(): void;
   };
 
-/** Who calls, and under which key. */
+/** The caller, and the key of the call. */
 export type Caller = {
   readonly accountId: string;
   readonly idempotencyKey: string | undefined;

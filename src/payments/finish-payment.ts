@@ -21,12 +21,12 @@ export type FinishDeps = {
   /** Renders the record as the body that REST answers, which is kept for replay. */
   readonly encodeAnswer: (record: Payment) => Uint8Array;
   readonly observer: FinishObserver;
-  /** Is called when a finish has left an event to relay to webhooks. */
+  /** Called when a finish has left an event to relay to webhooks. */
   readonly eventWritten?: () => void;
   readonly schedule: LookUpSchedule;
 };
 
-/** Is told what becomes of finishing a payment. */
+/** Receives what becomes of finishing a payment. */
 export type FinishObserver = {
   /**
    * An outcome was written, by whoever learned it and however late.
@@ -85,7 +85,7 @@ export function finishOf(
 const FIRST_FOLLOW_UP_S = 60;
 const DAY_S = 86_400;
 
-/** When a transaction that is known is followed up for the first time: follow-up.ts knows its terms, and goes on. */
+/** Returns the pause before a known transaction's first follow-up; follow-up.ts decides about the later ones. */
 function followUpInS(schedule: LookUpSchedule, attempt: TakenAttempt, outcome: Outcome): number | undefined {
   switch (outcome.kind) {
     case 'redirect':

@@ -96,7 +96,7 @@ export async function makeAttempts(
 }
 
 /**
- * Where a payment goes on after each of its outcomes, the first target's first; undefined ends its attempts. What is
+ * Tells where a payment goes on after each of its outcomes, the first target's first; undefined ends its attempts. What is
  * sent to an open circuit would only come back, and what found one open was no attempt.
  */
 export function targetsInTurn(

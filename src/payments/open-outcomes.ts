@@ -36,7 +36,7 @@ export type OpenOutcomes = {
   readonly followUps: readonly OpenFollowUpKind[];
 };
 
-/** What goes on after its call, of one kind. */
+/** Open follow-ups of one kind. */
 export type OpenFollowUpKind = {
   /** `payer`: a payer was sent away, or has come back and the provider has yet to confirm. */
   readonly kind: 'capture' | 'cancel' | 'refund' | 'payer';

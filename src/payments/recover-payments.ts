@@ -36,7 +36,7 @@ export type RecoveryDeps = FollowUpDeps & {
   readonly recovery: RecoveryObserver;
 };
 
-/** Is told what recovery learns, for metrics and logs. */
+/** Receives what recovery learns, for metrics and logs. */
 export type RecoveryObserver = FollowUpDeps['recovery'] & {
   lookedUp(attempt: DueAttempt, result: Outcome['kind']): void;
   failed(error: unknown): void;

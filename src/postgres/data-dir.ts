@@ -4,11 +4,11 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { EmbeddedPostgresError } from './embedded-postgres-error.ts';
 import { canReach, postgresUser } from './embedded-postgres-user.ts';
 
-/** Where root keeps what the user "postgres" has to reach, when the checkout is private. */
+/** Directory in which root keeps what the user "postgres" has to reach, when the checkout is private. */
 export const ROOT_HOME = '/var/lib/payments-service';
 
 /**
- * Where the data lies: `explicit`, or `data` in the checkout. When root starts the service from a place that
+ * Returns the directory of the data: `explicit`, or `data` in the checkout. When root starts the service from a place that
  * PostgreSQL's user cannot reach, then below {@link ROOT_HOME} under a name made of the checkout's path, so that two
  * clones never share it. Nothing is created.
  *

@@ -24,7 +24,7 @@ import { endOrphan, runningPort, startServer } from './embedded-postgres-server.
 import { postgresUser, type SystemUser } from './embedded-postgres-user.ts';
 import { holdLock } from './process-lock.ts';
 
-/** Where the data lies, and how it is kept. */
+/** Options of an embedded PostgreSQL. */
 export type EmbeddedPostgresOptions = {
   /** An absolute path, see `resolveDataDir`. Created when missing. */
   readonly dataDir: string;

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { Choice, type ConnectionConfig } from '#gen/payments/config/catalogue_pb.js';
 import type { RoutingFacts } from '#gen/payments/v1/routing_facts_pb.js';
 
-/** Where a route may send a payment, and by what the first choice is made. */
+/** The connections to which a route may send a payment, and the rule by which the first is chosen. */
 export type TargetPlan = {
   readonly targets: readonly { readonly connection: ConnectionConfig; readonly weight: number }[];
   readonly choice: Choice;
@@ -81,7 +81,7 @@ function sortedBy<T>(items: readonly T[], key: (item: T) => number): T[] {
 }
 
 /**
- * Where a target comes in a weighted order. With lots that are uniform, the first is each target in proportion to its
+ * Returns a target's rank in a weighted order. With lots that are uniform, the first is each target in proportion to its
  * weight, and so is the first of those that are left (Efraimidis and Spirakis, 2006); a target more or less moves no
  * payment between the others. A weight of 0 comes last.
  */

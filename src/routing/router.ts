@@ -14,7 +14,7 @@ import { orderTargets, type Signals, type TargetPlan } from './order-targets.ts'
 /** The way of one payment. */
 export type ChosenRoute = {
   readonly route: Route;
-  /** Where it may be sent, the first choice first; empty when every target was passed over. */
+  /** Connections to which it may be sent, the first choice first; empty when every target was passed over. */
   readonly targets: readonly ConnectionConfig[];
   /** The route's other targets: they cannot do what is asked. */
   readonly passedOver: readonly ConnectionConfig[];
@@ -33,7 +33,7 @@ export type ReadyRoute = {
   readonly route: Route;
   /** undefined takes every payment. */
   readonly condition: Condition | undefined;
-  /** Where payments of an account go; `isPinned` see Router. */
+  /** Returns the plan for an account's payments; for `isPinned` see Router. */
   readonly planOf: (accountId: string, isPinned: boolean) => RoutePlan;
 };
 

@@ -60,7 +60,7 @@ export const NO_SUMS: Sums = { captured: 0, canceled: 0, refunded: 0, captures: 
 export type EntryDetails = {
   /** Texts that the payer is shown. */
   readonly page?: OrderDetails;
-  /** Where the payer is sent back to. */
+  /** URL to which the payer is sent back. */
   readonly returnUrl?: string;
   readonly notificationUrl?: string;
   readonly notify?: NotificationOrder;
@@ -101,7 +101,7 @@ export type OrderDetails = {
   }[];
 };
 
-/** Where the simulated provider keeps what it did. What is on disk counts: writes resolve after the commit. */
+/** The simulated provider's record of what it did. What is on disk counts: writes resolve after the commit. */
 export type Ledger = {
   /** Makes it ready, or reads what is there. */
   prepare(): Promise<void>;

@@ -17,7 +17,7 @@ export type Notifications = {
 
 /** Dependencies of sending notifications. */
 export type NotificationOptions = {
-  /** Where they go when a payment names no address of its own; undefined: nowhere. */
+  /** Address for payments that name none of their own; undefined: nothing is sent. */
   readonly url: string | undefined;
   /** Signs with each of them. None: nothing is sent. */
   readonly secrets: readonly string[];

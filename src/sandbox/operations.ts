@@ -25,7 +25,7 @@ export type OperationRequest = {
   readonly details: EntryDetails;
 };
 
-/** Why an operation failed, as its `failure_code` tells. */
+/** Reason for which an operation failed, as `failure_code` tells it. */
 export type FailureCode =
   | 'declined'
   | 'amount_too_large'

@@ -14,19 +14,19 @@ import { createTimers } from './timers.ts';
 /** Options of the simulated provider. */
 export type SandboxProviderOptions = {
   /**
-   * Where payers reach the application, its prefix included and without a slash at the end. A function, since an
-   * application that listens on any free port learns its address last.
+   * Returns the address at which payers reach the application, its prefix included and without a slash at the end. A
+   * function, since an application that listens on any free port learns its address last.
    */
   readonly publicUrl: () => string;
   /** Any of them opens the API. */
   readonly apiKeys: readonly string[];
   /** Notifications are signed with each of these; without any, none are sent. */
   readonly notificationSecrets?: readonly string[];
-  /** Where notifications go about payments that name no address of their own; by default nowhere. */
+  /** Address for notifications about payments that name none of their own; by default none are sent. */
   readonly notificationUrl?: string;
 } & LedgerPlace;
 
-/** Where the ledger lies: in a schema `sandbox` of a PostgreSQL database, or in a file. */
+/** Location of the ledger: a schema `sandbox` of a PostgreSQL database, or a file. */
 export type LedgerPlace = { readonly databaseUrl: string } | { readonly ledgerFile: string };
 
 const BODY_LIMIT_BYTES = 256 * 1024;

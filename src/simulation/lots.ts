@@ -12,7 +12,7 @@ export function drawLots(name: string): readonly number[] {
   return Array.from({ length: COUNT }, (_, i) => bytes.readUIntBE(i * LOT_BYTES, LOT_BYTES) / 2 ** 48);
 }
 
-/** Which of some shares a number, 0 up to but not 1, falls into, and how far into it: 0 up to but not 1. */
+/** Returns the share that a number in [0, 1) falls into, and how far into it, again in [0, 1). */
 export function shareAt(
   shares: readonly number[],
   lot: number,

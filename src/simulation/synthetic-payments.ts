@@ -9,7 +9,7 @@ import { drawLots, shareAt } from './lots.ts';
 export type SyntheticPayment = {
   /** Tells it apart, and seeds its luck. */
   readonly id: string;
-  /** When it comes, in ms since 1970. */
+  /** Time at which it comes, in ms since 1970. */
   readonly atMs: number;
   readonly money: Money;
   readonly cards: SimulatedCards;
@@ -20,7 +20,7 @@ export type SyntheticPayment = {
   readonly hardness: number;
 };
 
-/** When the day begins: any would do, but conditions may ask for the time. */
+/** Start of the day: any would do, but conditions may ask for the time. */
 export const DAY_STARTS_MS = Date.UTC(2026, 0, 1);
 /** An hour in ms. */
 export const HOUR_MS = 3_600_000;

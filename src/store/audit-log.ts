@@ -9,7 +9,7 @@ export const INSTALLATION = NIL_UUID;
 export type AuditedAction = {
   /** The account that it was done to, or INSTALLATION. */
   readonly accountId: string;
-  /** Who did it: `alice@host1`, `operator 1 from 192.0.2.7`; up to 600 characters. */
+  /** Name of whoever did it: `alice@host1`, `operator 1 from 192.0.2.7`; up to 600 characters. */
   readonly actor: string;
   /** A word such as `add-secret` or `refund`; up to 100 characters. */
   readonly action: string;

@@ -22,7 +22,7 @@ export type DatabaseOptions = {
   readonly statementTimeoutMs?: number;
 };
 
-/** What runs one statement: a `Database`, or a transaction of it (`queriesOf`). */
+/** Runs one statement: a `Database`, or a transaction of it (`queriesOf`). */
 export type Queries = Pick<Database, 'query'>;
 
 /**
@@ -258,7 +258,10 @@ function isOfStatement(error: unknown): boolean {
   return error.code !== undefined && !OF_CONNECTION_SQLSTATE.test(error.code);
 }
 
-/** SQLSTATEs of a connection or a server, not a statement: 08 connection, 40003 completion unknown, 57P shutdown, 58 system. */
+/**
+ * SQLSTATEs of a connection or a server, not a statement: 08 connection, 40003 completion unknown, 57P shutdown, 58
+ * system.
+ */
 const OF_CONNECTION_SQLSTATE = /^(08|40003$|57P|58)/;
 
 const UNIQUE_VIOLATION_SQLSTATE = '23505';

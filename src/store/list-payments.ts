@@ -1,7 +1,7 @@
 import { NIL_UUID } from './account-rows.ts';
 import type { Database } from './database.ts';
 
-/** Which payments of an account are listed. Times are texts as 2026-01-31T09:08:07.000001Z. */
+/** Filter of an account's payments. Times are texts as 2026-01-31T09:08:07.000001Z. */
 export type PaymentFilter = {
   readonly accountId: string;
   readonly merchantOrderId: string | undefined;
@@ -12,7 +12,7 @@ export type PaymentFilter = {
   readonly before: string | undefined;
 };
 
-/** Where a page begins: after this payment. */
+/** Payment after which a page begins. */
 export type PagePosition = { readonly createdAt: string; readonly id: string };
 
 /** A payment of a page. */

@@ -38,7 +38,7 @@ export type DeliverySettings = {
   readonly lookup?: LookupFunction;
 };
 
-/** Is told what becomes of deliveries, for metrics and logs. */
+/** Receives what becomes of deliveries, for metrics and logs. */
 export type DeliveryObserver = {
   delivered(webhook: WebhookName, attempt: { readonly result: string; readonly seconds: number }): void;
   turnedOff(webhook: WebhookName): void;
@@ -139,7 +139,7 @@ function post(
 
 const USER_AGENT = 'payments-service-webhooks/1';
 
-/** Why an attempt failed; undefined for a 2xx status, whatever came after it. */
+/** Returns the error of a failed attempt; undefined for a 2xx status, whatever came after it. */
 function errorOf(result: PostResult | typeof NO_SECRET): string | undefined {
   if (result.status === undefined) return result.error;
   return result.status >= 200 && result.status < 300 ? undefined : 'HTTP_STATUS';

@@ -8,7 +8,7 @@ export type PostResult =
   | { readonly status: number }
   | { readonly status: undefined; readonly error: PostError };
 
-/** Why a receiver could not be asked. */
+/** Reason for which a receiver could not be reached. */
 export type PostError =
   | 'TIMEOUT'
   | 'CONNECTION_FAILED'

@@ -15,7 +15,7 @@ import { type Faults, isFull, locateFaults, noteFault, type Read } from './wire-
 import { enumReader, readTextOrBoolean, scalarReader } from './wire-json-scalars.ts';
 import { wellKnownReader } from './wire-json-well-known.ts';
 
-/** Which JSON is read, and the readers that were compiled for it. */
+/** A dialect of JSON, and the readers that were compiled for it. */
 export type Dialect = {
   readonly rejectUnknown: boolean;
   readonly protobufJson: boolean;
@@ -29,9 +29,9 @@ const DIALECTS: readonly Dialect[] = [false, true].flatMap((rejectUnknown) =>
 /**
  * The reader of a message from REST JSON, compiled once a message type.
  *
- * Names are those of the .proto file; `null` is absent, and so is an empty text where no text is expected. Enums are value names, but not that of zero, which means
- * unspecified. google.type.Decimal is a number or a string of digits, and becomes canonical (see `canonicalDecimal`), so
- * that `10`, `"10"` and `10.00` are equal messages.
+ * Names are those of the .proto file; `null` is absent, and so is an empty text where no text is expected. Enums are
+ * value names, but not that of zero, which means unspecified. google.type.Decimal is a number or a string of digits, and
+ * becomes canonical (see `canonicalDecimal`), so that `10`, `"10"` and `10.00` are equal messages.
  *
  * @param options.unknownFields 'ignore' (default), or 'reject' them as field errors that name them. What is read with
  *   'reject' is the operator's own: its lists may be of any length.

@@ -24,7 +24,7 @@ function admissionOf(maxInFlight: number, maxAtWork: number, shares: Partial<Adm
     return ticket;
   }
 
-  /** How many such calls may be begun until one is refused. */
+  /** Number of such calls that may be begun until one is refused. */
   function room(begin: () => unknown): number {
     let begun = 0;
     try {

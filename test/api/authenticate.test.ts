@@ -40,7 +40,7 @@ const publicOnly = (publicKey = 'pk_sandbox_one') => keys({ 'public-api-key': pu
 const pair = (publicKey: string, secret: string) =>
   keys({ 'public-api-key': publicKey, 'private-secret-key': secret });
 
-/** What a refused caller gets to see, without what differs between any two answers. */
+/** Returns what a refused caller sees, without what differs between any two responses. */
 function seen(reply: Reply): unknown {
   const body = reply.raw.replace(/[0-9a-f]{24}/g, '<request id>').replace(/\ndate: .*/g, '');
   return { status: reply.status, code: reply.code, reason: reply.reason, fields: reply.fields, body };

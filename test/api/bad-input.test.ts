@@ -35,7 +35,7 @@ const PAYER = 'customer_payer';
 /** Path, value, and the code of the field error; the field named is the path, unless a fourth says otherwise. */
 type BadField = readonly [path: string, value: unknown, code: string, field?: string];
 
-/** What a message can say, so that every protocol is asked. */
+/** Faults that a message can have, tried over every protocol. */
 const BAD_FIELDS: readonly BadField[] = [
   ['account_id', undefined, 'REQUIRED'],
   ['account_id', '', 'REQUIRED'],
@@ -120,7 +120,7 @@ const BAD_FIELDS: readonly BadField[] = [
   [`${AIRLINE}.tickets[2].total_fare_amount`, 0.001, 'INVALID_FORMAT'],
 ];
 
-/** What only JSON can say. */
+/** Faults that only JSON can have. */
 const BAD_JSON_FIELDS: readonly BadField[] = [
   ['amount', 'ten-7391', 'INVALID_TYPE'],
   ['amount', [], 'INVALID_TYPE'],

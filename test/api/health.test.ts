@@ -55,7 +55,7 @@ const get = async (path: string) => {
   return [answer.status, await answer.json()];
 };
 
-/** What a Watch has told so far. */
+/** Statuses that a Watch has told so far. */
 function watch(transport: Transport, service = '') {
   const caller = new AbortController();
   callers.push(caller);

@@ -5,7 +5,7 @@ import type { Database } from '#src/store/database.ts';
 import { claimPayment, finishPayment } from '#src/store/payments.ts';
 import { ACCOUNT_ID, CURRENCY } from './request.ts';
 
-/** What a real payment wrote: the same bytes are written again by what is compared with the service. */
+/** The bytes that a real payment wrote: what is compared with the service writes them again. */
 export type Sample = { readonly draft: string; readonly record: string; readonly answer: string };
 
 /** As many connections as the service has. */

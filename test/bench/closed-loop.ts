@@ -1,7 +1,7 @@
-/** How a load is run: so many at once, each begun when the one before it was answered. */
+/** Plan of a load: so many calls at once, each begun when the one before it was answered. */
 export type Plan = {
   readonly concurrency: number;
-  /** What is sent in it is not measured: connections open, pools fill. */
+  /** Lead-in that is not measured: connections open, pools fill. */
   readonly leadInMs: number;
   readonly measuredMs: number;
 };

@@ -3,7 +3,7 @@ import { openGrpcClient } from './grpc-client.ts';
 import { openRestClient } from './rest-client.ts';
 import { answerAsked } from './worker.ts';
 
-/** What the load generator is asked to run. */
+/** An order for the load generator. */
 export type LoadOrder = {
   readonly protocol: 'rest' | 'grpc';
   readonly port: number;

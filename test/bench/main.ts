@@ -37,7 +37,7 @@ const LEAD_IN_MS = 300;
 const WARM_UP: Plan = { concurrency: 16, leadInMs: 0, measuredMs: 5_000 };
 const ORDER: readonly Subject[] = ['a', 'c', 'b', 'd'];
 
-/** What is undone at the end, the last first. */
+/** Clean-up at the end, the last first. */
 const ending: (() => unknown)[] = [];
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.once(signal, () => end().then(() => process.exit(1)));

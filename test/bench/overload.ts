@@ -34,7 +34,7 @@ const CAPACITY_CONCURRENCY = 64;
 const DEADLINE_MS = 5_000;
 const TICK_MS = 2;
 
-/** What is undone at the end, the last first. */
+/** Clean-up at the end, the last first. */
 const ending: (() => unknown)[] = [];
 try {
   await bench();
@@ -73,7 +73,7 @@ async function findCapacity(port: number, compare: Compare, forMs: number): Prom
   return perSecond;
 }
 
-/** What became of the calls of a while: their latencies. */
+/** The calls of a period, by their latencies. */
 type Latencies = { readonly accepted: number[]; readonly refused: number[]; acceptedInTime: number };
 type Slice = Latencies & { readonly serverCpuMs: number };
 

@@ -21,7 +21,7 @@ export function cpuOfTreeMs(pid: number): number {
   return totalMs;
 }
 
-/** What all processes of the machine have had together; NaN where there is no /proc. */
+/** Returns the processor time of all processes of the machine together; NaN where there is no /proc. */
 export function cpuOfMachineMs(): number {
   // proc_stat(5): user, nice, system, idle, iowait, irq, softirq.
   const [user = Number.NaN, nice = 0, system = 0, , , irq = 0, softirq = 0] = (readProc('stat') ?? '')

@@ -1,4 +1,4 @@
-/** What one run of one subject showed. */
+/** Result of one run of one subject. */
 export type Measure = {
   readonly perSecond: number;
   readonly p50Ms: number;
@@ -11,7 +11,7 @@ export type Measure = {
   readonly othersPercent: number;
 };
 
-/** What is compared. The letters are those of the ratios. */
+/** The subjects that are compared. The letters are those of the ratios. */
 export const SUBJECTS = {
   a: 'a  service, REST',
   b: 'b  service, gRPC',

@@ -26,7 +26,7 @@ const { values } = parseArgs({
 const measuredMs = Number(values.seconds) * 1000;
 const routes = Number(values.routes);
 
-/** What is undone at the end, the last first. */
+/** Clean-up at the end, the last first. */
 const ending: (() => unknown)[] = [];
 try {
   await bench();

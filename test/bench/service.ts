@@ -55,7 +55,7 @@ export async function startService(options: {
   return { pid: child.pid ?? 0, port, stop: () => stop(child.off('exit', onExit)) };
 }
 
-/** What `npm start` gives to Node: options of Node, if any, and the script. */
+/** The arguments that `npm start` gives to Node: options, if any, and the script. */
 function startArguments(checkout: string): string[] {
   const { scripts } = JSON.parse(readFileSync(join(checkout, 'package.json'), 'utf8'));
   const [node, ...rest] = scripts.start.split(' ');
@@ -75,7 +75,10 @@ export async function addAccount(database: Database): Promise<void> {
   await insertSecretKey(database, { id: ACCOUNT_ID, accountId: ACCOUNT_ID, hash });
 }
 
-/** What merchants ask of a payment: none of it holds for the payments of a benchmark, each only by its last part. */
+/**
+ * Conditions as merchants write them: none holds for the payments of a benchmark, and each fails only in its last
+ * operand.
+ */
 const CONDITIONS = [
   "category == 'CARD' && country in ['CL', 'PE'] && amount < 10",
   "card_brand == 'VISA' && issuer_country != country",

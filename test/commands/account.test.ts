@@ -217,7 +217,7 @@ it('gives the usage when asked for it', async () => {
   expect(stdout).toMatch(/^Usage: npm run account/);
 });
 
-/** What a command on the service's own database printed; it has to succeed. */
+/** Returns what a command on the service's own database printed; it has to succeed. */
 async function account(...args: string[]): Promise<string> {
   const { code, stdout, stderr } = await runAccount({ DATA_DIR }, ...args);
   expect([code, stderr], args.join(' ')).toEqual([0, '']);

@@ -9,7 +9,7 @@ import {
 
 export const ONE = { 'public-api-key': 'pk_sandbox_one', 'private-secret-key': 'sk_sandbox_one' };
 export const TWO = { 'public-api-key': 'pk_sandbox_two', 'private-secret-key': 'sk_sandbox_two' };
-/** What a browser has. */
+/** The key that a browser has. */
 export const PUBLIC_ONE = { 'public-api-key': 'pk_sandbox_one' };
 export const UNKNOWN = '00000000-0000-4000-8000-000000000000';
 

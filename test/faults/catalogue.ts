@@ -1,4 +1,4 @@
-/** How long the service waits for the provider, in these runs. */
+/** Time that the service waits for the provider, in these runs. */
 const PROVIDER_TIMEOUT_MS = 1_000;
 
 /**

@@ -1,5 +1,5 @@
 /**
- * What is done with a message at a point of its way: let through, held until it is released, cut off with its
+ * A gate's action on a message at a point of its way: let through, held until it is released, cut off with its
  * connection, or (at the database) refused with an SQLSTATE. A request is refused as the database does, with an ERROR; a
  * response is replaced as a connection pooler does that has lost its server, with a FATAL error.
  */
@@ -14,7 +14,7 @@ export type Stop = {
   cut(): void;
 };
 
-/** Where proxies ask what becomes of a message. */
+/** Tells proxies what becomes of a message. */
 export type Gate = {
   /** Asked by a proxy, once a message. */
   pass(point: string): Promise<Verdict>;

@@ -5,7 +5,7 @@ import { getPayment, type Order, paymentOf, REQUEST_DEADLINE_MS } from './orders
 import type { Process } from './processes.ts';
 import type { LedgerLine, World } from './world.ts';
 
-/** What must hold after any fault, by its short name. `told` is what the case itself expects to be answered. */
+/** The invariants after any fault, by their short names. `told` is what the case itself expects as responses. */
 export const INVARIANTS = {
   I1: 'at most one charge for an account and key',
   I2: 'every approval is one SUCCEEDED payment of the same amount and currency, and the reverse',
@@ -23,7 +23,7 @@ export const INVARIANTS = {
 
 export type Invariant = keyof typeof INVARIANTS;
 
-/** What was found against each invariant; no line, no finding. */
+/** The findings against each invariant; no line, no finding. */
 export type Findings = Record<Invariant, string[]>;
 
 /** A transaction with its payment. */
@@ -87,7 +87,7 @@ function mayHaveBeenTaken({ status }: { status: number | undefined }): boolean {
   return status === undefined || status === 201 || status === 409 || status >= 500;
 }
 
-/** What the judge charged, each by itself. */
+/** The judge's charges, each by itself. */
 function judgeCharges(findings: Findings, rows: readonly Row[], approvals: readonly LedgerLine[]): void {
   const byTransaction = new Map(rows.map((row) => [row.transaction_id, row]));
   const charged = new Map<string, number>();
@@ -110,7 +110,7 @@ function judgeCharges(findings: Findings, rows: readonly Row[], approvals: reado
   for (const [key, times] of charged) if (times > 1) findings.I1.push(`${key} was charged ${times} times`);
 }
 
-/** What became of each payment, whose transactions are given in order: only the last may be, or may become, a charge. */
+/** Judges each payment by its transactions in order: only the last may be, or may become, a charge. */
 function judgePayments(
   findings: Findings,
   payments: ReadonlyMap<string, readonly Row[]>,
@@ -195,7 +195,7 @@ const BOOKS = `SELECT p.id, base.id AS base, base.amount_minor_units AS amount, 
   FROM payment p JOIN transaction base ON base.payment_id = p.id AND base.parent_id IS NULL
   WHERE base.status = 'SUCCEEDED'`;
 
-/** What operations have done, by the columns that keep their bounds and by the judge's own sums. */
+/** Compares what operations did by the columns that keep their bounds and by the judge's own sums. */
 async function judgeBooks(findings: Findings, world: World, charges: readonly LedgerLine[]): Promise<void> {
   const byKey = new Map(charges.map((charge) => [charge.idempotency_key, charge]));
   for (const row of await world.query(BOOKS)) {
@@ -275,7 +275,7 @@ const MAX_RSS_BYTES = 400 * 1024 * 1024;
 /** The longest that a socket to the provider is kept for the next call, and a little more. */
 const SETTLE_MS = 35_000;
 
-/** What a replica keeps open beyond its start: the pool's connections, and sockets to the provider for some seconds. */
+/** Handles that a replica may open after its start: the pool's connections, and sockets to the provider for some seconds. */
 async function judgeHandles(findings: Findings, replica: Process, baseline: number): Promise<void> {
   if (!replica.isAlive()) return;
   const deadline = performance.now() + SETTLE_MS;

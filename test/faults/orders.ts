@@ -2,7 +2,7 @@ import { request as httpRequest } from 'node:http';
 import { ACCOUNT_ONE, ACCOUNT_TWO, headersOne, headersTwo } from '../support/payment-requests.ts';
 import type { Random } from './random.ts';
 
-/** What a merchant asks for, under one key, and all that the merchant was told. */
+/** One request of a merchant, under one key, with all the responses that it got. */
 export type Order = {
   readonly account: 'one' | 'two';
   readonly accountId: string;
@@ -15,7 +15,7 @@ export type Order = {
   readonly answers: Answer[];
 };
 
-/** What one request got: a status and a body, or nothing. */
+/** The response to one request: a status and a body, or nothing. */
 export type Answer = {
   /** undefined: the connection broke. */
   readonly status: number | undefined;
@@ -121,7 +121,7 @@ export async function send(url: string, order: Order, signal?: AbortSignal): Pro
   return answer;
 }
 
-/** What is looked at of a payment's JSON. */
+/** The fields of a payment's JSON that are looked at. */
 export type PaymentJson = {
   readonly id: string;
   readonly status: string;

@@ -10,7 +10,7 @@ export type Plant = {
   readonly replacement: string;
   /** The cases that must find it. */
   readonly cases: readonly string[];
-  /** What they must find violated: that a planted service fails in some way proves nothing. */
+  /** The invariants that they must find violated: that a planted service fails in some way proves nothing. */
   readonly violates: readonly Invariant[];
 };
 

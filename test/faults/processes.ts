@@ -5,7 +5,7 @@ import { join } from 'node:path';
 
 /** A process under test or of the test, which can be killed for real. */
 export type Process = {
-  /** Where it listens. */
+  /** Address on which it listens. */
   readonly url: string;
   readonly pid: number;
   /** All that it wrote, to standard output and standard error. */
@@ -18,7 +18,7 @@ export type Process = {
   /** Sends SIGTERM and waits. @returns its exit status. */
   end(): Promise<number | null>;
   readonly isAlive: () => boolean;
-  /** How many file descriptors it holds, and its resident memory. */
+  /** Its open file descriptors, and its resident memory. */
   usage(): { readonly handles: number; readonly rssBytes: number };
 };
 

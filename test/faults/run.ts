@@ -9,7 +9,7 @@ export type Try = {
   readonly name: string;
   readonly seed: number;
   readonly findings: Findings;
-  /** Why it was not tried, when it was not. */
+  /** Reason for which it was not tried, if it was not. */
   readonly skipped?: string | undefined;
   readonly tookMs: number;
 };

@@ -3,7 +3,7 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 /** A way between two processes that can be closed. */
 export type TcpProxy = {
   readonly port: number;
-  /** Where new connections go from now on. */
+  /** Sets the port to which new connections go. */
   setTarget(port: number): void;
   /** Refuses connections and resets those that are open. */
   down(): void;

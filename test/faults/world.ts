@@ -18,7 +18,7 @@ import { type StatusWatch, watchStatuses } from './watch.ts';
 /** One run of one case: a database, a judge, proxies before both, and the replicas that the case starts. */
 export type World = {
   readonly random: Random;
-  /** Where the service under test lies. */
+  /** Checkout of the service under test. */
   readonly checkout: string;
   readonly cluster: Cluster;
   /** Between the replicas and the database, and between the replicas and the provider. */
@@ -30,7 +30,7 @@ export type World = {
   /** Every replica that was started, those that were killed included. */
   readonly replicas: readonly Process[];
   readonly watch: StatusWatch;
-  /** How many handles each replica held once it had started. */
+  /** Number of handles that each replica held once it had started. */
   readonly baselines: ReadonlyMap<Process, number>;
   startReplica(options?: ReplicaOptions): Promise<Process>;
   /** Writes the catalogue with a change. @returns its file, for a replica's CATALOGUE_FILE. */
@@ -45,15 +45,15 @@ export type World = {
   /** Waits for something, at most `timeoutMs` (20 s by default). */
   until(what: string, holds: () => Promise<boolean> | boolean, timeoutMs?: number): Promise<void>;
   query(sql: string, values?: unknown[]): Promise<Record<string, unknown>[]>;
-  /** What the case expected and did not see. */
+  /** Expectations that failed, a line each. */
   readonly disappointments: string[];
   expect(seen: boolean, what: string): void;
-  /** Why the case could not be tried here, when it could not. */
+  /** Notes that the case cannot be tried here, and the reason. */
   skip(why: string): void;
   readonly skipped: () => string | undefined;
   /** Does something once the database is gone. */
   atEnd(undo: () => Promise<void>): void;
-  /** What the judge, or another provider, has, from its own mouth. */
+  /** Reads what the judge, or another provider, says that it has. */
   ledger(of?: Process): Promise<LedgerLine[]>;
   ledgerFile(): string;
   close(): Promise<void>;
@@ -76,7 +76,7 @@ export type LedgerLine = {
 export type ReplicaOptions = {
   readonly env?: Readonly<Record<string, string>>;
   readonly nodeOptions?: readonly string[];
-  /** Where this replica's service lies, when it is of another release. */
+  /** Checkout of this replica's service, when it is of another release. */
   readonly checkout?: string;
 };
 

@@ -6,7 +6,7 @@ import { digestOf, type Result, type Results } from './results.ts';
 import type { Scratch } from './scratch.ts';
 import type { TestsOf } from './tests-of.ts';
 
-/** What a judge needs. */
+/** Dependencies of a judge. */
 export type JudgeDeps = {
   /** The checkout, without a mutant. */
   readonly root: string;
@@ -30,10 +30,10 @@ const ALWAYS_RUN = 3;
 const SLOW_MS = 6_000;
 const TEST_FILE_TIMEOUT_MS = 180_000;
 const SPARE_MS = 30_000;
-/** How much longer tests may take with a mutant: the machine may be busier than it was. */
+/** Factor by which tests may take longer with a mutant: the machine may be busier than it was. */
 const SLOWER = 4;
 
-/** What takes the place of statements, numbers, operators and SQL makes no difference to tsc, which is slow. */
+/** Kinds of mutant that make no difference to tsc, which is slow: statements, numbers, operators and SQL. */
 const KEEPS_TYPES = /^(?:;|\d+n?|[-+*/%<>=&|]*)$|^\([\s\S]*\b(?:OR true|AND false)\)$|^CASE WHEN true/;
 
 /** Sets up a judge on a copy of the checkout. */
@@ -95,7 +95,7 @@ export function createJudge(deps: JudgeDeps): Judge {
   };
 }
 
-/** How long a test file takes; undefined when it does not pass without a mutant, twice: then it can tell nothing. */
+/** Returns the duration of a test file; undefined when it fails twice without a mutant: then it proves nothing. */
 async function baselineMs(
   { scratch, results, say }: JudgeDeps,
   test: string,

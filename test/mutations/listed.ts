@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 
-/** Why a mutant is not run: it is the same program, or no test is wanted for it. */
+/** Reason for which a mutant is not run: it is the same program, or no test is wanted for it. */
 export type Listed = 'equivalent' | 'accepted';
 
 const HEADINGS: ReadonlyMap<string, Listed> = new Map([

@@ -2,7 +2,7 @@ import type { Listed } from './listed.ts';
 import { describeMutant, type Mutant } from './mutant.ts';
 import type { Result } from './results.ts';
 
-/** What a report is made of. */
+/** Contents of a report. */
 export type Outcomes = {
   readonly asked: readonly Mutant[];
   /** The results that hold, by the mutants' ids. */

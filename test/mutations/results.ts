@@ -2,10 +2,10 @@ import { createHash } from 'node:crypto';
 import { appendFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 
-/** What became of a mutant. `timeout` and `types` count as killed: a hang is noticed, and so is what tsc refuses. */
+/** The fate of a mutant. `timeout` and `types` count as killed: a hang is noticed, and so is what tsc refuses. */
 export type Verdict = 'killed' | 'timeout' | 'types' | 'survived';
 
-/** What became of a mutant, and of what that was learned. */
+/** The fate of a mutant, and the evidence for it. */
 export type Result = {
   readonly id: string;
   readonly file: string;
@@ -19,16 +19,16 @@ export type Result = {
   readonly tests: string;
 };
 
-/** How long a test file takes without a mutant. It passed. */
+/** Duration of a test file without a mutant. It passed. */
 export type Baseline = { readonly test: string; readonly digest: string; readonly ms: number };
 
-/** What earlier runs have learned; each line is written at once, so that a run can be stopped at any time. */
+/** Results of earlier runs; each line is written at once, so that a run can be stopped at any time. */
 export type Results = {
   of(id: string): Result | undefined;
   add(result: Result): void;
   baselineOf(test: string, digest: string): Baseline | undefined;
   addBaseline(baseline: Baseline): void;
-  /** How many mutants of a source file each test file has noticed. */
+  /** Number of mutants of a source file that each test file has noticed. */
   killsBy(file: string): ReadonlyMap<string, number>;
 };
 

@@ -1,10 +1,10 @@
 import { relative } from 'node:path';
 import { BaseSequencer, createVitest, type TestModule, type Vitest } from 'vitest/node';
 
-/** What a session is asked: run these test files, in this order, now that `changed` has another text. */
+/** A task for a session: run these test files, in this order, now that `changed` has another text. */
 export type Question = { readonly changed: string; readonly tests: readonly string[] };
 
-/** What it answers: the test that failed first, that all of them passed, or that a file was not run. */
+/** A session's answer: the test that failed first, that all of them passed, or that a file was not run. */
 export type Answer = { readonly failed?: Failure; readonly isWhole: boolean };
 
 /** A test that failed, and where. */

@@ -1,6 +1,6 @@
 import type { Edit } from './edit.ts';
 
-/** Whether a text is SQL, or a part of a statement. */
+/** Returns true if a text is SQL, or a piece of a statement. */
 export function isSql(text: string): boolean {
   return /\b(SELECT|INSERT INTO|UPDATE|DELETE FROM|WHERE|RETURNING)\s/.test(text);
 }
@@ -60,7 +60,7 @@ function atomsOf(sql: string): Atom[] {
   return atoms;
 }
 
-/** Where what begins with atom `first` ends: before the next of `ends` in the same brackets, or with those brackets. */
+/** Returns the end of what begins with atom `first`: before the next of `ends` in the same brackets, or with those brackets. */
 function endOf(atoms: readonly Atom[], first: number, ends: ReadonlySet<string>): number {
   const depth = atoms[first]?.depth ?? 0;
   let last = first;

@@ -2,7 +2,7 @@ import { globSync, readFileSync } from 'node:fs';
 import { join, posix } from 'node:path';
 
 const IMPORT = /(?:\bfrom|\bimport)\s*\(?\s*'([.#][^']+)'/g;
-/** What is imported for its types alone is not run. */
+/** Matches imports of types alone, which are not run. */
 const TYPE_IMPORT = /^import type [^;]*;/gm;
 
 /** The test files that reach a source file through imports, the nearest first. */

@@ -16,7 +16,7 @@ import { refundPayment } from '#src/payments/payment-operations.ts';
 import { type OperatedPayments, openOperatedPayments } from '../payments/operated-payments.ts';
 
 let payments: OperatedPayments;
-/** What came of each notification, in the order in which they were processed. */
+/** The result of each notification, in the order in which they were processed. */
 let results: string[];
 
 beforeAll(async () => {

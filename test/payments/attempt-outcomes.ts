@@ -50,7 +50,7 @@ const mayBeCharged = ({ kind }: Outcome) => ['approved', 'redirect', 'pending', 
 const isHard = (outcome: Outcome) =>
   outcome.kind === 'declined' && HARD_CODES.includes(outcome.iso8583Code.toUpperCase());
 
-/** What a script should come to: the outcomes of the attempts that are made. */
+/** Returns the outcomes of the attempts that a script should make. */
 export function expectedOutcomes({
   outcomes,
   maxAttempts = outcomes.length,
@@ -64,7 +64,7 @@ export function expectedOutcomes({
   return end < 0 ? reached : reached.slice(0, end + 1);
 }
 
-/** What no sequence of outcomes and no fault may bring about. */
+/** Returns what no sequence of outcomes and no fault may bring about. */
 export function expectNoSecondCharge(
   calls: readonly Call[],
   { maxAttempts = 5, softDeclines = false }: Script,
@@ -82,7 +82,7 @@ export function expectNoSecondCharge(
   }
 }
 
-/** What a record tells of its attempts. */
+/** Returns a record's attempts, as it tells them. */
 export const shownOf = ({ transactionsHistory }: Payment) =>
   transactionsHistory.map(({ id, providerId, status, responseCode }) => ({
     id,

@@ -10,7 +10,7 @@ import { LEASE_MARGIN_MS, openScriptedPayments, type ScriptedPayments } from './
 const CARD = cardPayment();
 
 let payments: ScriptedPayments;
-/** How far the process's clock is ahead of its real one. */
+/** Milliseconds by which the process's clock is ahead of the real one. */
 let aheadMs = 0;
 
 beforeAll(async () => {

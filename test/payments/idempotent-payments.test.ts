@@ -36,7 +36,7 @@ afterAll(async () => {
 const idOf = (reply: Reply) => JSON.parse(reply.record).id as string;
 const replayed = (reply: Reply) => reply.headers.get('idempotent-replayed');
 
-/** How much more there is after some work. */
+/** Returns the growth of a number during some work. */
 async function grown(work: () => Promise<void>): Promise<{ payments: number; charges: number }> {
   const before = await tables.counts();
   await work();

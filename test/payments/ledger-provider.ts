@@ -4,7 +4,7 @@ import type { Capabilities } from '#src/connectors/capabilities.ts';
 import { CARDS_ONLY } from '#src/connectors/capabilities.ts';
 import type { LookUp, Operation, Outcome, ProviderConnection } from '#src/connectors/connector.ts';
 
-/** How a provider takes a call: does it or not, and what it answers. */
+/** A provider's behaviour in a call: whether it does it, and what it answers. */
 export type Behaviour =
   | 'does it'
   | 'declines it'
@@ -17,9 +17,9 @@ export type Behaviour =
 /** A provider that keeps its own books of one connection, and behaves as told. */
 export type LedgerProvider = {
   readonly connection: ProviderConnection;
-  /** What is next: one behaviour a call, `does it` when there is none left. */
+  /** Behaviours to come: one a call, `does it` when there is none left. */
   readonly next: Behaviour[];
-  /** What the provider holds to be true of a charge. */
+  /** The state of a charge at the provider. */
   bookOf(transactionId: string): {
     authorized: bigint;
     captured: bigint;

@@ -26,7 +26,7 @@ import {
 const CARD = cardPayment();
 
 let payments: ScriptedPayments;
-/** How far the process's clock is ahead of its real one. */
+/** Milliseconds by which the process's clock is ahead of the real one. */
 let aheadMs = 0;
 
 beforeAll(async () => {
@@ -46,7 +46,7 @@ afterEach(async () => {
 const lost = () => new Error('Connection terminated unexpectedly');
 const away = () => new DatabaseUnavailableError(new Error('refused'));
 
-/** What happens where the next attempt is begun; `run` begins it, once it is called. */
+/** The fault where the next attempt is begun; `run` begins it, once it is called. */
 type Fault = <T>(payment: ScriptedPayment, run: () => Promise<T>, tries: number) => Promise<T>;
 
 const takeOpen = () =>

@@ -23,7 +23,7 @@ import { isOpen, openScriptedPayments, type ScriptedPayments } from './scripted-
 const CARD = cardPayment();
 
 let payments: ScriptedPayments;
-/** How far the process's clock is ahead of its real one. */
+/** Milliseconds by which the process's clock is ahead of the real one. */
 let aheadMs = 0;
 
 beforeAll(async () => {

@@ -53,7 +53,7 @@ const WAITING = 'PENDING/PENDING_PROVIDER_CONFIRMATION PENDING PENDING_PROVIDER_
 const NOT_SENT = 'ERROR/ERROR ERROR PROVIDER_UNAVAILABLE';
 const declined = (code: string) => `DECLINED/DECLINED DECLINED ${code}`;
 
-/** What becomes of each magic card at acquirer one (what that surely was not sent goes on to two), with the ISO 8583 code that the provider gives. */
+/** Each magic card's outcome at acquirer one, with the provider's ISO 8583 code; what surely was not sent goes on to two. */
 const BY_CARD: Record<string, [states: string, iso8583: string]> = {
   DO_NOT_HONOR: [declined('DO_NOT_HONOR'), '05'],
   INSUFFICIENT_FUNDS: [declined('INSUFFICIENT_FUNDS'), '51'],

@@ -36,7 +36,7 @@ export let database: Database;
 export let tables: Tables;
 /** Every look-up, in order. */
 export let asked: LookUp[];
-/** What recovery told its observer. */
+/** Everything that recovery told its observer. */
 export let seen: string[];
 
 /** Gives a file's tests a database of their own, empty before each. */

@@ -32,17 +32,17 @@ import { createTestDatabase } from '../support/database.ts';
 import { ACCOUNT_ONE, type RequestJson } from '../support/payment-requests.ts';
 import { openTables, type Tables } from '../support/tables.ts';
 
-/** What providers do, and what goes wrong meanwhile. */
+/** A script: what providers do, and what goes wrong meanwhile. */
 export type Script = {
-  /** What a payment comes to at target t1, t2, …; as many targets as there are outcomes. */
+  /** Outcomes of a payment at target t1, t2, …; there are as many targets as outcomes. */
   readonly outcomes: readonly Outcome[];
   readonly maxAttempts?: number | undefined;
-  /** What a target offers beside what all do: cards and enrolled wallets. */
+  /** Capabilities of a target beside those of all: cards and enrolled wallets. */
   readonly capabilities?: Readonly<Record<string, Partial<Capabilities>>>;
   readonly softDeclines?: boolean;
-  /** Whether a target's circuit lets payments pass; all do by default. */
+  /** Returns true if a target's circuit lets payments pass; all do by default. */
   readonly isAvailable?: (connectionId: string) => boolean;
-  /** What is learned of an attempt that was sent and whose outcome is unknown or pending. */
+  /** Outcome that a look-up learns of an attempt that was sent and is unknown or pending. */
   readonly truth?: Outcome;
   /** Runs instead of each statement to the database, of which it is told the name. */
   readonly around?: <T>(statement: string, run: () => Promise<T>) => Promise<T>;
@@ -59,7 +59,7 @@ export type Call = {
   readonly connectionId: string;
   readonly transactionId: string;
   readonly outcome: Outcome;
-  /** What others saw in the database when the call came: the attempt's row, and which attempt the record ends in. */
+  /** The database as others saw it when the call came: the attempt's row, and which attempt the record ends in. */
   readonly stood: Record<string, unknown> | undefined;
 };
 
@@ -83,7 +83,7 @@ export type ScriptedPayments = {
   readonly database: Database;
   readonly tables: Tables;
   readonly encode: PaymentDeps['encodeAnswer'];
-  /** What another replica finishes with. */
+  /** Outcome with which another replica finishes. */
   readonly finishDeps: FinishDeps;
   payment(request: RequestJson, script: Script): ScriptedPayment;
   /** The attempts that stand in the database, the first one first. */
@@ -229,7 +229,7 @@ function catalogueOf({ outcomes, maxAttempts, softDeclines = false }: Script) {
   });
 }
 
-/** Whether a card payment that comes to this is looked up. */
+/** Returns true if a card payment with this outcome is looked up. */
 export const isOpen = ({ kind }: Outcome) => kind === 'unknown' || kind === 'pending';
 
 function truthOf({ truth }: Script): Outcome {

@@ -7,7 +7,7 @@ const DOMAINS = new Map([
   ['country', new Set(['BR', 'MX', 'US'])],
 ]);
 
-/** What is wrong with a condition, as `line:column message`; undefined when nothing is. */
+/** Returns the fault of a condition, as `line:column message`; undefined when it has none. */
 function faultOf(text: string): string | undefined {
   try {
     compileCondition(text, DOMAINS);

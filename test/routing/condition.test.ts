@@ -6,7 +6,7 @@ import { compileCondition } from '#src/routing/condition.ts';
 import { factValues } from '#src/routing/condition-facts.ts';
 
 const factsOf = (facts: MessageInitShape<typeof RoutingFactsSchema>) => create(RoutingFactsSchema, facts);
-/** What a condition says to facts; an error, by its message. */
+/** Evaluates a condition over facts; an error comes as its message. */
 function outcomeOf(text: string, facts: RoutingFacts): boolean | string {
   const outcome = compileCondition(text).evaluate(factValues(facts));
   return outcome instanceof Error ? outcome.message : outcome;

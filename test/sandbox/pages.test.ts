@@ -18,7 +18,7 @@ import {
 let browser: Browser;
 let provider: ProviderUnderTest;
 let page: Page;
-/** What the browser complained of: a breach of the policy of contents, say. */
+/** The browser's complaints: a breach of the policy of contents, say. */
 let complaints: string[];
 /** A shop at another origin, to which payers come back. */
 const shop = createServer((_request, response) => {

@@ -21,7 +21,7 @@ export type ProviderUnderTest = {
   close(): Promise<void>;
 };
 
-/** What a provider under test may be given beside its database. */
+/** Options of a provider under test, beside its database. */
 export type AppOptions = {
   readonly publicUrl?: (origin: string) => string;
   readonly notificationSecrets?: readonly string[];
@@ -77,7 +77,7 @@ export async function startApp(
   return { app, origin };
 }
 
-/** What the tests look at in the provider's answers. */
+/** The fields of the provider's answers that the tests look at. */
 export type Answer = {
   readonly id: string;
   readonly object: string;

@@ -120,7 +120,7 @@ describe('on 40,000 payments of two accounts, each filter', () => {
     readonly 'Rows Removed by Filter'?: number;
   };
 
-  /** How PostgreSQL runs the list's own statement. */
+  /** Returns PostgreSQL's plan for the list's own statement. */
   async function planOf(filter: PaymentFilter, after: PagePosition | undefined, mode: string): Promise<Plan> {
     let plan: Plan | undefined;
     await tables.query(`SET plan_cache_mode = ${mode}`);

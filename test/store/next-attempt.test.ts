@@ -32,7 +32,7 @@ afterAll(async () => {
   await test?.drop();
 });
 
-/** What goes on from an attempt that was declined, to another connection. */
+/** Returns the attempt at another connection that follows a declined one. */
 function nextOf({ paymentId, transactionId }: OpenAttempt): NextAttempt {
   const next = {
     transactionId: randomUUID(),

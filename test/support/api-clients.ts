@@ -17,7 +17,7 @@ export const PROTOCOLS = ['rest', 'connectJson', 'connectProto', 'grpc', 'grpcWe
 export type Protocol = (typeof PROTOCOLS)[number];
 export const RPC_PROTOCOLS = PROTOCOLS.filter((protocol) => protocol !== 'rest');
 
-/** What came back, in one form for every protocol. */
+/** A response, in one form for every protocol. */
 export type Reply = {
   /** HTTP's status; 200 for every gRPC and gRPC-Web answer. */
   readonly status: number;
@@ -176,7 +176,7 @@ function grpcReply(status: number, headers: Headers, first: Frame | undefined, b
   return accepted(headers, encode(fromBinary(PaymentSchema, expanded(first, headers))), raw);
 }
 
-/** Who sends compressed without saying what it accepts is answered compressed alike. */
+/** Expands a frame: a client that sends compressed, without saying what it accepts, gets the same compression back. */
 function expanded({ flags, data }: Frame, headers: Headers): Buffer {
   if ((flags & 1) === 0) return data;
   return headers.get('grpc-encoding') === 'br' ? brotliDecompressSync(data) : gunzipSync(data);

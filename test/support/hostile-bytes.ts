@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 
-/** What is done to bytes. */
+/** A change made to bytes. */
 const mutation = fc.record({
   kind: fc.constantFrom('flip', 'cut', 'insert', 'remove', 'repeat', 'overwrite'),
   at: fc.double({ min: 0, max: 1, noNaN: true }),

@@ -27,7 +27,7 @@ function enveloped(flags: number, length: number, message: Uint8Array): Buffer {
   return Buffer.concat([prefix, message]);
 }
 
-/** What belongs together: a path with the media type and body that it takes. */
+/** A path with the media type and body that it takes. */
 const FORMS: readonly { path: string; type: string; body: Uint8Array }[] = [
   { path: '/v1/payments', type: 'application/json', body: JSON_BODY },
   { path: RPC, type: 'application/json', body: JSON_BODY },

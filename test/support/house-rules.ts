@@ -12,8 +12,8 @@ export function breaches(sources: Sources): string[] {
   const found: string[] = [...cycles(sources)];
   for (const [path, text] of sources) {
     const rules = path.startsWith('src/')
-      ? [size, fileName, order, places, documentation, refusals]
-      : [size, fileName];
+      ? [size, fileName, order, places, documentation, openings, refusals]
+      : [size, fileName, openings];
     const code = withoutComments(text);
     for (const rule of rules) {
       for (const breach of rule(path, text, code)) found.push(`${path}: ${breach}`);
@@ -25,8 +25,8 @@ export function breaches(sources: Sources): string[] {
 type Rule = (path: string, text: string, code: string) => string[];
 
 /**
- * What may import what: from a line above, and from its own part. Parts of one line never import each other. A part is a
- * file, or a folder with all that is in it.
+ * The order of imports: a part may import from a line above, and from itself. Parts of one line never import each other.
+ * A part is a file, or a folder with all that is in it.
  */
 const LAYERS: readonly (readonly string[])[] = [
   ['gen'],
@@ -85,7 +85,7 @@ function providerOf(path: string): string | undefined {
   return /^src\/connectors\/([^/]+)\//.exec(path)?.[1];
 }
 
-/** What stands in some places only, and where. A place is a file, or a folder that ends with a slash. */
+/** Things that may stand in some places only. A place is a file, or a folder that ends with a slash. */
 const PLACES: readonly { what: string; pattern: RegExp; places: readonly string[] }[] = [
   { what: 'process.env', pattern: /\bprocess\.env\b/, places: ['src/config.ts'] },
   {
@@ -161,6 +161,14 @@ const documentation: Rule = (_path, text) => {
     return name && !lines[i - 1]?.endsWith('*/') ? [`exports ${name} without a JSDoc comment`] : [];
   });
 };
+
+/** A doc comment that opens with a question, instead of what the thing is or does. */
+const QUESTION = /\/\*\*\s+(?:\* )?((?:What|How|Whether|Where|Who|Why|Which|Is) \S+)/g;
+
+const openings: Rule = (_path, text) =>
+  [...text.matchAll(QUESTION)].map(
+    ([, opening]) => `a doc comment opens with "${opening}", as a question does`,
+  );
 
 /** The text of a refusal that starts with a capital, or ends with a full stop. */
 const SENTENCE =

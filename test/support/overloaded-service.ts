@@ -27,7 +27,7 @@ export async function close(): Promise<void> {
   await server.close();
 }
 
-/** What a gauge of the service says. */
+/** Reads a gauge of the service. */
 export async function gauge(name: string): Promise<number> {
   const metrics = await (await fetch(`${server.url}/metrics`)).text();
   return Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(metrics)?.[1]);

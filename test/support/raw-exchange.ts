@@ -1,10 +1,10 @@
 import net from 'node:net';
 
-/** What came back over a socket for bytes that were written as they are. */
+/** The response over a socket to bytes that were written as they are. */
 export type RawReply = {
   /** All that was received, a byte a character. */
   readonly received: string;
-  /** Whether the server ended the connection by itself or answered in full, within the time it had. */
+  /** True if the server ended the connection by itself or answered in full, within the time it had. */
   readonly ended: boolean;
 };
 
@@ -68,7 +68,7 @@ const SETTINGS = 4;
 const END_STREAM = 1;
 const END_HEADERS = 4;
 
-/** What a client of HTTP/2 with prior knowledge sends for one request, whatever its headers hold. */
+/** Returns what a client of HTTP/2 with prior knowledge sends for one request, whatever its headers hold. */
 export function h2Request(headers: readonly (readonly [string, string])[], body: Uint8Array): Buffer {
   return Buffer.concat([
     Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'),

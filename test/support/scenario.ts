@@ -55,7 +55,7 @@ export function requestMessage(scenario: Scenario): CreatePaymentRequest {
   return decode(parseJson(Buffer.from(scenario.request)));
 }
 
-/** What answered: the record as REST JSON, whatever the protocol was. `status` is 200 for every rpc. */
+/** A response: the record as REST JSON, whatever the protocol was. `status` is 200 for every rpc. */
 export type Answer = { readonly record: string; readonly headers: Headers; readonly status: number };
 
 /** Sends a scenario's request under an idempotency key. Throws when an rpc is refused; REST gives the status. */

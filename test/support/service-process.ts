@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach } from 'vitest';
 
-/** How a process ended, and everything that it printed. */
+/** The end of a process, with everything that it printed. */
 export type Ended = {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
@@ -16,7 +16,7 @@ export type Ended = {
 /** A program of src/ as a process of its own. */
 export type RunningProgram = {
   readonly child: ChildProcess;
-  /** What it printed so far. */
+  /** Everything that it has printed so far. */
   readonly printed: { stdout: string; stderr: string };
   readonly ended: Promise<Ended>;
 };

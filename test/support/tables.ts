@@ -3,7 +3,7 @@ import pg from 'pg';
 /** A look into a database behind the service's back. */
 export type Tables = {
   query(sql: string, values?: readonly unknown[]): Promise<Record<string, unknown>[]>;
-  /** How many rows there are of what a payment writes, the sandbox provider's ledger included. */
+  /** Counts the rows of what a payment writes, the sandbox provider's ledger included. */
   counts(): Promise<Counts>;
   close(): Promise<void>;
 };

@@ -23,7 +23,7 @@ export type Receiver = {
   answer(answer: Answer): void;
   /** Waits until so many messages have come. */
   has(count: number): Promise<readonly Received[]>;
-  /** How many requests are under way now, and were at most. */
+  /** Number of requests under way now, and the most there were. */
   readonly open: () => { now: number; most: number };
   close(): Promise<void>;
 };

@@ -24,7 +24,7 @@ export type WebhookWorld = {
   readonly vaultKey: Uint8Array;
   readonly tables: Tables;
   readonly deps: ManageDeps;
-  /** What the workers have reported. */
+  /** Everything that the workers have reported. */
   readonly errors: unknown[];
   readonly results: string[];
   addAccount(): Promise<string>;

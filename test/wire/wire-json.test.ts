@@ -52,7 +52,7 @@ const Scalars = scalarsSchema();
 const decodeScalars = jsonDecoder(Scalars) as (json: unknown) => Message & Record<string, unknown>;
 const encodeScalars = jsonEncoder(Scalars);
 
-/** What a message of a type may be, as far as JSON can tell it: timestamps of microseconds, decimals canonical. */
+/** Generates messages of a type, as far as JSON can tell them: timestamps of microseconds, decimals canonical. */
 function messages(desc: DescMessage): fc.Arbitrary<Message> {
   if (desc.typeName === 'google.type.Decimal') {
     const cents = fc.bigInt({ min: -(10n ** 24n), max: 10n ** 24n });

@@ -28,7 +28,7 @@ export function notificationReader(secrets: readonly Secret[]): ReadNotification
   };
 }
 
-/** Why a signature does not count; undefined when it does. */
+/** Returns the fault of a signature; undefined when it is valid. */
 function faultOf(
   { header, body }: RawNotification,
   secrets: readonly Secret[],

@@ -137,7 +137,7 @@ function factsOf(attempt: PaymentAttempt, settings: SandboxSettings): object {
   };
 }
 
-/** Where the payer goes afterwards, and until when. */
+/** Returns the address to which the payer is sent back, and the time until which the page can be used. */
 function payersWay({ returnUrl, expiresAtMs }: PaymentAttempt): object {
   return {
     return_url: returnUrl || undefined,

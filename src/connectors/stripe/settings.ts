@@ -15,7 +15,7 @@ export type StripeSettings = {
   readonly webhookSecrets: readonly Secret[];
   /** The account can pay by installments (accounts in Mexico, and some in Japan). */
   readonly installments: boolean;
-  /** When Stripe asks for 3-D Secure: where the law or its rules want it, or with every card that can. */
+  /** Occasions on which Stripe asks for 3-D Secure: where the law or its rules want it, or with every card that can. */
   readonly requestThreeDSecure: 'automatic' | 'any';
 };
 

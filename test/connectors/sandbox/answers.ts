@@ -1,7 +1,7 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import type { PaymentAttempt } from '#src/connectors/attempt.ts';
 
-/** What follows the prefix of every identifier here. */
+/** The text that follows the prefix of every identifier here. */
 export const ID = '3f0e5a52-0f39-4a5b-9d7b-5f5d1c9c2a11';
 
 /** The sandbox provider's approval of an attempt by card. */

@@ -14,7 +14,7 @@ const PREVIOUS = 'the notification secret of before';
 
 let provider: ProviderUnderTest;
 let connection: ProviderConnection;
-/** What the provider sent to our address. */
+/** The notifications that the provider sent to our address. */
 const notified: { headers: IncomingHttpHeaders; body: string }[] = [];
 const ourselves = createServer((request, response) => {
   let body = '';

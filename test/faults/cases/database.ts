@@ -161,7 +161,10 @@ export const DATABASE: readonly Case[] = [
   },
 ];
 
-/** What was committed is answered, or, on a machine so busy that the lease runs out, waited for: never refused. */
+/**
+ * A committed payment gets its response or, on a machine so busy that the lease runs out, is waited for: it is never
+ * refused.
+ */
 function expectTaken(world: World, answer: Answer, what: string): void {
   const isTaken = answer.status === 201 || reasonOf(answer) === 'REQUEST_IN_PROGRESS';
   world.expect(isTaken, `${what}: it was answered ${answer.status}`);

@@ -55,7 +55,7 @@ type Hostile = {
   readonly name: string;
   readonly headers?: Record<string, string>;
   readonly body: string | Buffer;
-  /** What it may be answered; 0 for a connection that is broken off. */
+  /** Statuses that it may get; 0 for a connection that is broken off. */
   readonly status: readonly number[];
 };
 

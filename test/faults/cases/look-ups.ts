@@ -7,10 +7,10 @@ import type { World } from '../world.ts';
 import type { Case } from './case.ts';
 import { killAt } from './kills.ts';
 
-/** How long a look-up at the provider that hangs takes. */
+/** Duration of a look-up at the provider that hangs. */
 const HANG_MS = 4_000;
 
-/** Which provider is asked about an open outcome, by whom, and how soon. */
+/** Cases of look-ups: the provider that is asked about an open outcome, by whom, and how soon. */
 export const LOOK_UPS: readonly Case[] = [
   {
     name: 'look-ups: a connection re-pointed while the service was down',

@@ -66,7 +66,7 @@ function olderRelease(world: World): string {
   return copy.path;
 }
 
-/** Where one release can compare like with like, it still refuses another request. */
+/** Expects a different request under the same key to be refused: one release can compare like with like. */
 async function expectReuseRefused(world: World, replica: Process, order: Order): Promise<void> {
   const other = world.order({ key: order.key, account: order.account });
   const answer = await send(replica.url, other);
