@@ -57,9 +57,10 @@ export type ProviderConnection = {
   /** Gives money back. undefined: the provider cannot. */
   readonly refund: ((operation: Operation) => Promise<Outcome>) | undefined;
   /**
-   * Takes the money of a redirect that the payer agreed to (PayPal's capture of an order), after a look-up answered
-   * `to_complete`. Its idempotency key derives from the transaction's id, so that a repeat after an unknown outcome
-   * cannot take it twice. undefined: the provider takes it by itself.
+   * Takes the money of a redirect that the payer agreed to, after a look-up answered `to_complete` (PayPal's capture of an
+   * order); where there is no look-up, once the payer is back, by what their browser brought (Adyen's details). Its
+   * idempotency key derives from the transaction's id, so that a repeat after an unknown outcome cannot take it twice.
+   * undefined: the provider takes it by itself.
    */
   readonly complete: ((query: LookUp) => Promise<Outcome>) | undefined;
   /**
@@ -68,6 +69,15 @@ export type ProviderConnection = {
    * `unknown`.
    */
   readonly lookUp: ((query: LookUp) => Promise<Outcome>) | undefined;
+  /**
+   * Has a provider without look-up undo a payment by our reference, when no notification has told its outcome for
+   * `afterMs`. It learns nothing: what came of it is told by a notification. undefined: there is a look-up, or no such call.
+   */
+  readonly technicalCancel?: {
+    readonly afterMs: number;
+    /** Resolves to true if the provider took the request. Never throws, and has ended by `deadlineMs`. */
+    send(query: LookUp): Promise<boolean>;
+  };
   /** Reads the provider's notifications. undefined: it sends none. */
   readonly readNotification: ReadNotification | undefined;
   /**
@@ -121,6 +131,15 @@ export type LookUp = {
   /** Has the provider close what it has not heard of, or an open redirect, so that it will never happen. */
   readonly close: boolean;
   readonly of: LookedUp;
+  readonly hint?: Hint;
+};
+
+/** What came in from outside since a transaction was sent. It says where to look, and never what happened. */
+export type Hint = {
+  /** The provider's own reference that a genuine notification gave for the transaction. */
+  readonly reference?: string;
+  /** Query string with which the payer came back, without the question mark: anybody may have written it. */
+  readonly returnQuery?: string;
 };
 
 /** Kind of the transaction that is looked up. */
@@ -129,10 +148,14 @@ export type LookedUp =
       readonly kind: 'card';
       readonly capture: boolean;
       readonly verify: boolean;
+      readonly softDescriptor: string;
       readonly attempt: AttemptFacts;
     }
   | { readonly kind: 'wallet_redirect' | 'wallet_enrollment'; readonly attempt: AttemptFacts }
-  | { readonly kind: 'capture' | 'cancel' | 'refund'; readonly payment: Target; readonly target: Target };
+  | ({ readonly kind: 'capture' | 'cancel' | 'refund' } & Pick<
+      Operation,
+      'merchantReference' | 'description' | 'reason' | 'payment' | 'target'
+    >);
 
 /** Fields common to everything that a provider tells. */
 type Told = {
@@ -142,6 +165,8 @@ type Told = {
    * most 512 characters, stored with the transaction; absent: what was told before stays.
    */
   readonly reference?: string;
+  /** An operator has to look into it: money may have moved that nobody asked for. The response message says why. */
+  readonly alarm?: true;
 };
 
 /**
@@ -191,6 +216,8 @@ export type Outcome =
       readonly detail: string;
       readonly providerData: ProviderData | undefined;
       readonly reference?: string;
+      /** An operator has to look into it: money may have moved that nobody asked for. `detail` says why. */
+      readonly alarm?: true;
     };
 
 /** A notification as it came over HTTP. */
@@ -212,6 +239,8 @@ export type NotificationReading =
   | { readonly kind: 'forged'; readonly detail: string }
   /** Genuine, and of no interest to payments. */
   | { readonly kind: 'ignored'; readonly acknowledgement?: string }
+  /** It cannot be verified now, as the provider itself has to be asked: 503, so that it is sent again. */
+  | { readonly kind: 'send_again'; readonly detail: string }
   | {
       readonly kind: 'about';
       /** The same for every delivery of one notification: at most 255 characters. */

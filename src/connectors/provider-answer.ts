@@ -86,14 +86,18 @@ export function unknownOutcome(detail: string, providerData?: ProviderData): Out
   return { kind: 'unknown', detail, providerData };
 }
 
+/** It is not known what happened, and money may have moved that nobody asked for: an operator has to look into it. */
+export function alarmingOutcome(detail: string, providerData?: ProviderData): Outcome {
+  return { kind: 'unknown', detail: `alarm: ${detail}`, providerData, alarm: true };
+}
+
 /**
- * The outcome where an answer is about something else than what was asked: another amount, currency or reference. Money
- * may have moved that nobody asked for, so its detail begins with "alarm:" for an operator to look into it.
+ * The outcome where an answer is about something else than what was asked: another amount, currency or reference.
  *
  * @param what the field that differs, in the provider's words; never its value.
  */
 export function answeredAboutAnother(what: string): Outcome {
-  return unknownOutcome(`alarm: the provider's answer is not about this attempt: its ${what} differs`);
+  return alarmingOutcome(`the provider's answer is not about this attempt: its ${what} differs`);
 }
 
 /** The statuses by which a provider refuses a request before it does anything with it. */

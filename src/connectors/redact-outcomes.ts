@@ -2,7 +2,7 @@ import { create } from '@bufbuild/protobuf';
 import { type ProviderData, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import type { AttemptCard } from './attempt.ts';
 import type { NotificationReading, Outcome, ProviderConnection } from './connector.ts';
-import { unknownOutcome } from './provider-answer.ts';
+import { alarmingOutcome } from './provider-answer.ts';
 import { aroundCalls, type CallArgument } from './provider-calls.ts';
 import { createRedactor, type Redactor } from './redact-card-data.ts';
 
@@ -53,7 +53,7 @@ export function redactOutcome(outcome: Outcome, redactor: Redactor): Outcome {
     }),
   ) as Outcome;
   if (shown.kind !== 'redirect' || redactor.isClean(shown.redirectUrl)) return shown;
-  return unknownOutcome("alarm: the provider's redirect holds card data", shown.providerData);
+  return alarmingOutcome("the provider's redirect holds card data", shown.providerData);
 }
 
 /** Every field of it is a text, but for the raw response. */

@@ -1,7 +1,8 @@
 import { setTimeout } from 'node:timers/promises';
 import type { NotificationSubject, ProviderConnection } from '#src/connectors/connector.ts';
 import { applyDispute } from '#src/payments/dispute.ts';
-import { applySigned, type FollowUpDeps, followUpNow } from '#src/payments/follow-up.ts';
+import { applySigned, followUpNow } from '#src/payments/follow-up.ts';
+import { type RecoverOneDeps, recoverNow } from '#src/payments/recover-payments.ts';
 import {
   type DueNotification,
   findNotifiedTransaction,
@@ -10,7 +11,7 @@ import {
 } from '#src/store/notifications.ts';
 
 /** Dependencies of processing notifications. */
-export type ProcessDeps = FollowUpDeps & {
+export type ProcessDeps = RecoverOneDeps & {
   readonly connections: () => ReadonlyMap<string, ProviderConnection>;
   readonly processed: {
     settled(connectionId: string, result: NotificationResult): void;
@@ -94,11 +95,14 @@ async function resultOf(
   if (dispute === 'opened' || dispute === 'lost' || dispute === 'won') {
     return applyDispute(deps, transactionId, dispute);
   }
-  const subject = connection.lookUp ? undefined : await readAgain(connection, notification);
-  const written = subject?.signed
-    ? await applySigned(deps, connection, transactionId, subject.signed, stop)
-    : await followUpNow(deps, connection, transactionId, stop);
-  return written;
+  if (!connection.lookUp) {
+    const signed = (await readAgain(connection, notification))?.signed;
+    return signed ? applySigned(deps, connection, transactionId, signed, stop) : 'unchanged';
+  }
+  const { reference } = notification;
+  const options = { hint: reference === undefined ? {} : { reference }, stop };
+  const followed = await followUpNow(deps, connection, transactionId, options);
+  return followed === 'waiting' ? recoverNow(deps, connection, transactionId, options) : followed;
 }
 
 /** Reads the notification as it came, at the time at which it came: its signature is as old as it was then. */

@@ -1,4 +1,4 @@
-import type { ProviderConnection, RawNotification } from '#src/connectors/connector.ts';
+import type { NotificationReading, ProviderConnection, RawNotification } from '#src/connectors/connector.ts';
 import { ServiceError } from '#src/service-error.ts';
 import type { Database } from '#src/store/database.ts';
 import { insertNotification } from '#src/store/notifications.ts';
@@ -11,11 +11,12 @@ export type ReceiveDeps = {
   readonly connections: () => ReadonlyMap<string, ProviderConnection>;
   readonly nowMs: () => number;
   readonly notifications: {
-    received(connectionId: string, kind: 'forged' | 'ignored' | 'about'): void;
+    received(connectionId: string, kind: NotificationReading['kind']): void;
   };
 };
 
 const MAX_SUBJECTS = 100;
+const SEND_AGAIN_AFTER_S = 60;
 
 /**
  * Verifies a provider's notification and stores it, before it is acknowledged. It is processed after: it says only which
@@ -23,7 +24,7 @@ const MAX_SUBJECTS = 100;
  *
  * @returns the body of the acknowledgement.
  * @throws ServiceError NOT_FOUND for a connection that takes none, INVALID_CREDENTIALS for a forged one, SERVICE_UNAVAILABLE
- *   when it could not be stored: the provider sends it again.
+ *   when it could not be verified or stored: the provider sends it again.
  */
 export async function receiveNotification(
   deps: ReceiveDeps,
@@ -42,6 +43,10 @@ export async function receiveNotification(
   deps.notifications.received(connectionId, reading.kind);
   if (reading.kind === 'forged') {
     throw new ServiceError('INVALID_CREDENTIALS', 'the signature is missing, wrong or too old');
+  }
+  if (reading.kind === 'send_again') {
+    const message = 'The notification cannot be verified now, and was not stored. Send it again later.';
+    throw new ServiceError('SERVICE_UNAVAILABLE', message, { retryAfterS: SEND_AGAIN_AFTER_S });
   }
   if (reading.kind === 'about') {
     const subjects = reading.subjects

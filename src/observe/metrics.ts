@@ -29,6 +29,12 @@ export function createMetrics() {
     labelNames: ['connection', 'result'] as const,
     registers,
   });
+  const providerAlarms = new Counter({
+    name: 'provider_alarms_total',
+    help: "Provider's answers that an operator has to look into, by connection: about another amount, currency or reference, or a second charge. The log tells which.",
+    labelNames: ['connection'] as const,
+    registers,
+  });
   const replays = new Counter({
     name: 'payment_replays_total',
     help: 'Answers given again under their idempotency key.',
@@ -151,6 +157,7 @@ export function createMetrics() {
     payments,
     operations,
     notifications,
+    providerAlarms,
     replays,
     finishFailures,
     lookUps,

@@ -1,22 +1,31 @@
 import type { Logger } from 'pino';
+import { alarmingOutcome } from '#src/connectors/provider-answer.ts';
 import type { ProcessDeps } from '#src/notifications/process-notifications.ts';
 import type { ReceiveDeps } from '#src/notifications/receive-notification.ts';
 import { describeUnaskable, type OpenOutcomesObserver } from '#src/payments/open-outcomes.ts';
 import type { RecoveryObserver } from '#src/payments/recover-payments.ts';
 import type { Metrics } from './metrics.ts';
+import { observeAlarm } from './observe-alarm.ts';
+
+const MISMATCH = alarmingOutcome('what the provider signed is about another amount or currency');
 
 /** Counts what recovery learns. */
 export function observeRecovery(metrics: Metrics, log: Logger): RecoveryObserver {
   return {
-    lookedUp({ transactionId, connectionId, fence }, result) {
+    lookedUp({ transactionId, connectionId, fence }, outcome) {
+      const result = outcome.kind;
       metrics.lookUps.inc({ connection: connectionId, result });
+      observeAlarm(metrics, log, connectionId, outcome, transactionId);
       log.info(
         { transaction_id: transactionId, connection: connectionId, look_ups: fence, result },
         'outcome looked up',
       );
     },
-    followedUp(connectionId, result) {
-      metrics.lookUps.inc({ connection: connectionId, result });
+    followedUp({ transactionId, connectionId }, result) {
+      const isOutcome = typeof result === 'object';
+      metrics.lookUps.inc({ connection: connectionId, result: isOutcome ? result.kind : result });
+      if (isOutcome) observeAlarm(metrics, log, connectionId, result, transactionId);
+      if (result === 'mismatch') observeAlarm(metrics, log, connectionId, MISMATCH, transactionId);
     },
     failed(error) {
       log.error({ err: error }, 'recovery failed; it goes on');

@@ -22,6 +22,7 @@ import type { Database } from '#src/store/database.ts';
 import type { CardVault } from '#src/vault/card-vault.ts';
 import type { DeliveryObserver } from '#src/webhooks/deliver.ts';
 import type { Metrics } from './metrics.ts';
+import { observeAlarm } from './observe-alarm.ts';
 import type { Tracing } from './tracing.ts';
 
 /** Counts and times what becomes of payments, and logs what an operator must hear of. */
@@ -36,6 +37,7 @@ export function observePayments(
       const outcome = await tracing.span('provider call', { 'payments.connection': connectionId }, call);
       const seconds = (performance.now() - startedMs) / 1000;
       metrics.providerCalls.observe({ connection: connectionId, outcome: outcome.kind }, seconds);
+      observeAlarm(metrics, log, connectionId, outcome);
       if (outcome.kind === 'unknown' || (outcome.kind === 'not_sent' && outcome.because !== 'circuit_open')) {
         log.warn(
           { connection: connectionId, outcome: outcome.kind, detail: outcome.detail },

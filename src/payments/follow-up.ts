@@ -1,8 +1,9 @@
+import { create } from '@bufbuild/protobuf';
 import { timestampDate } from '@bufbuild/protobuf/wkt';
-import { type Payment, Payment_SubStatus_Value, Payment_Workflow } from '#gen/payments/v1/payment_pb.js';
+import { type Payment, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import type { Capabilities } from '#src/connectors/capabilities.ts';
 import type {
-  LookedUp,
+  Hint,
   LookUp,
   NotificationSubject,
   Outcome,
@@ -17,7 +18,8 @@ import {
   type StoredPayment,
   type StoredTransaction,
 } from '#src/store/operated-payments.ts';
-import { isOperation, type OperationResponse, targetOf, writeOutcome } from './finish-operation.ts';
+import { learn, lookedUpTransaction, waitsForPayer } from './ask-provider.ts';
+import { isOperation, type OperationResponse, writeOutcome } from './finish-operation.ts';
 import { type FinishDeps, finishOf, writeFinish } from './finish-payment.ts';
 import { leaseS, lookUpPauseS } from './look-up-schedule.ts';
 import { attemptFacts } from './payment-attempt.ts';
@@ -26,10 +28,16 @@ import { decodeRecord } from './stored-record.ts';
 /** Dependencies of following up a transaction. */
 export type FollowUpDeps = FinishDeps & {
   readonly publicUrl: () => string;
-  readonly recovery: {
-    /** A transaction was followed up, and the provider said what. */
-    followedUp(connectionId: string, result: Outcome['kind'] | 'lapsed' | 'mismatch'): void;
-  };
+  readonly recovery: FollowUpObserver;
+};
+
+/** Is told what following up learns, for metrics and logs. */
+export type FollowUpObserver = {
+  /** A transaction was followed up, and the provider said what; 'mismatch': what it signed does not fit the record. */
+  followedUp(
+    followed: { readonly transactionId: string; readonly connectionId: string },
+    result: Outcome | 'lapsed' | 'mismatch',
+  ): void;
 };
 
 /** A transaction as it stands, with its payment. */
@@ -46,6 +54,9 @@ const LONGEST_PAUSE_S = 3_600;
 /** From an expiry to the last look-up: a payer who paid at the last moment is not told "expired". */
 const GRACE_MS = 30_000;
 
+/** Options of following up a transaction. */
+export type FollowUpOptions = { readonly hint?: Hint | undefined; readonly stop?: AbortSignal | undefined };
+
 /**
  * Goes on with a transaction after its call: learns what became of an operation that is open, of a payer who was sent away
  * and of a challenge, and ends what lapsed. The provider's word is written as any outcome is.
@@ -56,7 +67,7 @@ export async function followUp(
   deps: FollowUpDeps,
   connection: ProviderConnection,
   due: DueFollowUp,
-  stop?: AbortSignal,
+  { hint, stop }: FollowUpOptions = {},
 ): Promise<OperationResponse | undefined> {
   const found = await readFollowedUp(deps, connection, due);
   if (!found) return undefined;
@@ -64,9 +75,10 @@ export async function followUp(
   if (isLapsing(found.transaction)) return lapse(deps, connection, due, found, nowMs);
 
   const isLast = expiryOf(found) + GRACE_MS <= nowMs;
-  const query = lookUpOf(deps, due, found, isLast);
-  const outcome = await learn(connection, query);
-  deps.recovery.followedUp(due.connectionId, outcome.kind);
+  const query = { ...lookUpOf(deps, due, found, isLast), ...(hint && { hint }) };
+  const told = await learn(connection, query);
+  deps.recovery.followedUp(due, told);
+  const outcome = connection.lookUp || !isLast ? told : unreturned(told, found);
   if (changesNothing(outcome, isLast) || isToldAlready(outcome, found)) {
     await postponeFollowUp(deps.database, due, pauseS(deps, due, found, nowMs));
     return undefined;
@@ -83,11 +95,11 @@ export async function followUpNow(
   deps: FollowUpDeps,
   connection: ProviderConnection,
   transactionId: string,
-  stop?: AbortSignal,
+  options: FollowUpOptions = {},
 ): Promise<FollowedUpNow> {
   const due = await takeFollowUp(deps.database, transactionId, leaseS(connection, deps.schedule));
   if (!due) return 'waiting';
-  return (await followUp(deps, connection, due, stop)) ? 'applied' : 'unchanged';
+  return (await followUp(deps, connection, due, options)) ? 'applied' : 'unchanged';
 }
 
 /**
@@ -106,7 +118,7 @@ export async function applySigned(
   const found = await readFollowedUp(deps, connection, due);
   if (!found) return 'unmatched';
   if (!fits(signed, found.transaction)) {
-    deps.recovery.followedUp(due.connectionId, 'mismatch');
+    deps.recovery.followedUp(due, 'mismatch');
     return 'unchanged';
   }
   const followUpInS = lookUpPauseS(deps.schedule, due.fence);
@@ -123,7 +135,7 @@ async function finishSigned(
   const attempt = await readOpenAttempt(deps.database, transactionId);
   if (!attempt) return 'waiting';
   if (!fits(signed, attempt)) {
-    deps.recovery.followedUp(attempt.connectionId, 'mismatch');
+    deps.recovery.followedUp(attempt, 'mismatch');
     return 'unchanged';
   }
   const finish = finishOf(deps, attempt, decodeRecord(attempt.record), signed.outcome);
@@ -155,17 +167,6 @@ export async function readFollowedUp(
   );
 }
 
-/** Asks the provider; takes the money of a payer who agreed, where that is ours to do. */
-export async function learn(connection: ProviderConnection, query: LookUp): Promise<Outcome> {
-  const outcome = (await connection.lookUp?.(query)) ?? NO_LOOK_UP;
-  if (outcome.kind !== 'to_complete' || !connection.complete) return outcome;
-  const completed = await connection.complete(query);
-  // The payer still agrees: what did not reach the provider is tried again.
-  return completed.kind === 'not_sent' ? outcome : completed;
-}
-
-const NO_LOOK_UP: Outcome = { kind: 'unknown', detail: 'there is no look-up', providerData: undefined };
-
 /** Builds the question about a transaction, from what is stored of it alone. */
 export function lookUpOf(
   deps: Pick<FollowUpDeps, 'publicUrl' | 'schedule'>,
@@ -181,39 +182,11 @@ export function lookUpOf(
     reference: transaction.reference,
     sentAtMs: transaction.createdAt.getTime(),
     close: isOperation(transaction.type) ? closesUnheard : isLast,
-    of: lookedUpOf(deps, found),
+    of: lookedUpTransaction(found.record, transaction, found.transactions, deps.publicUrl(), found.terms),
   };
 }
 
-function lookedUpOf(deps: Pick<FollowUpDeps, 'publicUrl'>, found: FollowedUp): LookedUp {
-  const { transaction, transactions, record } = found;
-  if (isOperation(transaction.type)) {
-    const own = transactions.find((one) => BASE_TYPES.has(one.type) && one.status === 'SUCCEEDED');
-    const acted = transactions.find(({ id }) => id === transaction.parentId);
-    if (!own || !acted) throw new Error(`payment ${record.id} lacks what ${transaction.id} acts on`);
-    const kind = KINDS[transaction.type];
-    return { kind, payment: targetOf(own), target: targetOf(acted) };
-  }
-  const told = record.transactionsHistory.find(({ id }) => id === transaction.id) ?? record.transactions;
-  const facts = attemptFacts(
-    { ...record, ...(told && { transactions: told }) },
-    deps.publicUrl(),
-    found.terms,
-  );
-  if (told?.paymentMethod?.detail?.kind.case === 'card') {
-    return {
-      kind: 'card',
-      capture: transaction.capture,
-      verify: transaction.type === 'VERIFY',
-      attempt: facts,
-    };
-  }
-  const isRedirect = record.workflow === Payment_Workflow.REDIRECT;
-  return { kind: isRedirect ? 'wallet_redirect' : 'wallet_enrollment', attempt: facts };
-}
-
-const KINDS = { CAPTURE: 'capture', CANCEL: 'cancel', REFUND: 'refund' } as const;
-const BASE_TYPES = new Set(['PURCHASE', 'AUTHORIZE', 'VERIFY']);
+const BASE_TYPES: ReadonlySet<string> = new Set(['PURCHASE', 'AUTHORIZE', 'VERIFY']);
 
 /** An authorization that waits to be captured. */
 function isLapsing({ type, status, capture }: StoredTransaction): boolean {
@@ -237,7 +210,7 @@ async function lapse(
     await postponeFollowUp(deps.database, due, Math.max(inS, 1));
     return undefined;
   }
-  deps.recovery.followedUp(due.connectionId, 'lapsed');
+  deps.recovery.followedUp(due, 'lapsed');
   return writeOutcome(deps, { ...due, followUpInS: undefined }, 'lapsed');
 }
 
@@ -255,8 +228,14 @@ function changesNothing(outcome: Outcome, isLast: boolean): boolean {
 /** The provider has yet to decide, and the payment says so already. */
 function isToldAlready(outcome: Outcome, { transaction, record }: FollowedUp): boolean {
   if (outcome.kind !== 'pending' || transaction.status !== 'PENDING') return false;
-  const waitsForPayer = record.subStatus === Payment_SubStatus_Value.WAITING_ADDITIONAL_STEP;
-  return !waitsForPayer;
+  return !waitsForPayer(record, transaction);
+}
+
+/** The end of a payer whom no look-up can find: where they did not come back in time, they did not pay as far as is known. */
+function unreturned(told: Outcome, { record, transaction }: FollowedUp): Outcome {
+  if (told.kind !== 'unknown' || !waitsForPayer(record, transaction)) return told;
+  const shown = record.transactionsHistory.find(({ id }) => id === transaction.id)?.providerData;
+  return { kind: 'expired', providerData: shown ?? create(ProviderDataSchema) };
 }
 
 /** Outcome of a payment whose payer did not act in time: the provider closed it where that is possible. */

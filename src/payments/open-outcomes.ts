@@ -125,7 +125,7 @@ function openOutcomesOf(
     if (identity !== undefined && identity !== connection.identity) {
       return [{ ...told, reason: 'other_account', open }];
     }
-    // What is not due yet is a request under way.
+    // What is not due yet, and was never taken to be looked up, is a request under way.
     return connection.lookUp || due === 0 ? [] : [{ ...told, reason: 'no_look_up', open: due }];
   });
   return {
@@ -162,17 +162,18 @@ export function describeUnaskable({ connectionId, reason, identity, open }: Unas
   const why = {
     no_connection: `the catalogue has no such connection${begun}; bring it back to have them looked up`,
     other_account: `it stands for another account now than when they were begun${begun}; give the other account an id of its own, and this one back its account, to have them looked up`,
-    no_look_up: 'its provider offers no look-up; settle them with the provider',
+    no_look_up:
+      'its provider offers no look-up, and its notifications have not told yet; if they do not, settle them with the provider',
   };
   return `${open} open outcomes of connection ${connectionId} cannot be looked up, and their payments stay PENDING: ${why[reason]}`;
 }
 
-/** The connections that can be asked, with the account that each stands for. */
+/** The connections at which something can be done about an open outcome, with the account that each stands for. */
 export function askableConnections(
   connections: ReadonlyMap<string, ProviderConnection>,
 ): AskableConnection[] {
-  return [...connections].flatMap(([connectionId, { identity, lookUp }]) =>
-    lookUp ? [{ connectionId, identity }] : [],
+  return [...connections].flatMap(([connectionId, { identity, lookUp, technicalCancel }]) =>
+    lookUp || technicalCancel ? [{ connectionId, identity }] : [],
   );
 }
 

@@ -1,5 +1,5 @@
 import { type Payment, Payment_Status } from '#gen/payments/v1/payment_pb.js';
-import type { ProviderConnection } from '#src/connectors/connector.ts';
+import type { Hint, ProviderConnection } from '#src/connectors/connector.ts';
 import { ServiceError } from '#src/service-error.ts';
 import type { Database } from '#src/store/database.ts';
 import { findOwnTransaction, type OwnTransaction } from '#src/store/follow-ups.ts';
@@ -21,10 +21,15 @@ export type ReturnDeps = FollowUpDeps & {
  * Learns what a payer who came back has done, by asking the provider: what the return address says is a hint that anybody
  * can write.
  *
+ * @param returnQuery the query string with which they came, without the question mark.
  * @returns the payment as it stands then.
  * @throws ServiceError PAYMENT_NOT_FOUND.
  */
-export async function returnPayer(deps: ReturnDeps, paymentId: string): Promise<Payment> {
+export async function returnPayer(
+  deps: ReturnDeps,
+  paymentId: string,
+  returnQuery: string,
+): Promise<Payment> {
   const own = isUuid(paymentId)
     ? await orUnavailable(findOwnTransaction(deps.database, paymentId))
     : undefined;
@@ -32,10 +37,13 @@ export async function returnPayer(deps: ReturnDeps, paymentId: string): Promise<
   const before = await standing(deps, paymentId, own);
   const connection = deps.connections().get(own.connectionId);
   if (!connection || !OPEN.has(before.status) || !deps.mayLookUp(paymentId)) return before;
-  await followUpNow(deps, connection, own.transactionId);
+  const hint: Hint = returnQuery.length <= MAX_QUERY_LENGTH ? { returnQuery } : {};
+  await followUpNow(deps, connection, own.transactionId, { hint });
   return standing(deps, paymentId, own);
 }
 
+/** Providers put a few ids and a signed text into it. */
+const MAX_QUERY_LENGTH = 8_192;
 const OPEN = new Set([Payment_Status.READY_TO_PAY, Payment_Status.PENDING]);
 
 async function standing(

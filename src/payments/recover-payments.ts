@@ -1,16 +1,10 @@
 import { setTimeout } from 'node:timers/promises';
 import { equals } from '@bufbuild/protobuf';
 import { timestampMs, timestampNow } from '@bufbuild/protobuf/wkt';
-import {
-  type Payment,
-  Payment_Workflow,
-  ProviderDataSchema,
-  Transaction_Category,
-  Transaction_Type,
-} from '#gen/payments/v1/payment_pb.js';
-import type { AttemptFacts } from '#src/connectors/attempt.ts';
+import { type Payment, ProviderDataSchema, Transaction_Type } from '#gen/payments/v1/payment_pb.js';
 import type { Capabilities } from '#src/connectors/capabilities.ts';
-import type { LookUp, Outcome, ProviderConnection } from '#src/connectors/connector.ts';
+import type { Hint, LookUp, Outcome, ProviderConnection } from '#src/connectors/connector.ts';
+import { unknownOutcome } from '#src/connectors/provider-answer.ts';
 import { takeDueFollowUps } from '#src/store/follow-ups.ts';
 import {
   type AskableConnection,
@@ -19,12 +13,13 @@ import {
   postponeLookUp,
   type Take,
   takeDueAttempts,
+  takeOpenAttempt,
 } from '#src/store/look-ups.ts';
+import { lookedUpAttempt } from './ask-provider.ts';
 import { finishOf, writeFinish } from './finish-payment.ts';
-import { type FollowUpDeps, followUp } from './follow-up.ts';
+import { type FollowedUpNow, type FollowUpDeps, followUp } from './follow-up.ts';
 import { leaseS, lookUpPauseS } from './look-up-schedule.ts';
 import { askableConnections } from './open-outcomes.ts';
-import { attemptFacts } from './payment-attempt.ts';
 import { decodeRecord } from './stored-record.ts';
 
 /** Dependencies of recovery. */
@@ -38,7 +33,7 @@ export type RecoveryDeps = FollowUpDeps & {
 
 /** Receives what recovery learns, for metrics and logs. */
 export type RecoveryObserver = FollowUpDeps['recovery'] & {
-  lookedUp(attempt: DueAttempt, result: Outcome['kind']): void;
+  lookedUp(attempt: DueAttempt, result: Outcome): void;
   failed(error: unknown): void;
 };
 
@@ -132,14 +127,14 @@ async function beginDue(
   const takes = takesOf(deps, askableConnections(connections), underWay);
   const due = takes.length > 0 ? await takeDueAttempts(deps.database, takes) : [];
   for (const attempt of due) {
-    begin(attempt.connectionId, (connection) => recoverOne(deps, connection, attempt, stop));
+    begin(attempt.connectionId, (connection) => recoverOne(deps, connection, attempt, { stop }));
   }
   // What goes on after its call also ends where a provider offers no look-up.
   const all = [...connections].map(([connectionId, { identity }]) => ({ connectionId, identity }));
   const followUpTakes = takesOf(deps, all, underWay);
   const followUps = followUpTakes.length > 0 ? await takeDueFollowUps(deps.database, followUpTakes) : [];
   for (const one of followUps) {
-    begin(one.connectionId, (connection) => followUp(deps, connection, one, stop));
+    begin(one.connectionId, (connection) => followUp(deps, connection, one, { stop }));
   }
   const taken = Map.groupBy(due, ({ connectionId }) => connectionId);
   const full = takes.filter(({ connectionId, limit }) => taken.get(connectionId)?.length === limit);
@@ -158,22 +153,58 @@ function takesOf(deps: RecoveryDeps, askable: readonly AskableConnection[], unde
   });
 }
 
+/** Dependencies of looking up one attempt. */
+export type RecoverOneDeps = FollowUpDeps & { readonly recovery: RecoveryObserver };
+
+/** Looks up an attempt whose outcome is open out of its turn, since its provider told something of it. */
+export async function recoverNow(
+  deps: RecoverOneDeps,
+  connection: ProviderConnection,
+  transactionId: string,
+  options: { readonly hint: Hint; readonly stop: AbortSignal | undefined },
+): Promise<FollowedUpNow> {
+  const attempt = await takeOpenAttempt(deps.database, transactionId, leaseS(connection, deps.schedule));
+  if (!attempt) return 'waiting';
+  return (await recoverOne(deps, connection, attempt, options)) ? 'applied' : 'waiting';
+}
+
+/** @returns false when nothing is known yet. */
 async function recoverOne(
-  deps: RecoveryDeps,
+  deps: RecoverOneDeps,
   connection: ProviderConnection,
   attempt: DueAttempt,
-  stop: AbortSignal | undefined,
-): Promise<void> {
+  { hint, stop }: { readonly hint?: Hint; readonly stop: AbortSignal | undefined },
+): Promise<boolean> {
   const record = decodeRecord(attempt.record);
-  const outcome = await connection.lookUp?.(lookUpOf(deps, attempt, record, connection.capabilities));
-  if (!outcome) throw new Error(`connection ${attempt.connectionId} cannot be asked`);
-  deps.recovery.lookedUp(attempt, outcome.kind);
-  // A payment whose process died is answered by its retry once something is known; until then its key is in progress.
-  if (outcome.kind === 'unknown' || (attempt.answered && isStillPending(record, outcome))) {
-    await postponeLookUp(deps.database, attempt, lookUpPauseS(deps.schedule, attempt.fence));
-  } else {
+  const query = { ...lookUpOf(deps, attempt, record, connection.capabilities), ...(hint && { hint }) };
+  const outcome = connection.lookUp
+    ? await connection.lookUp({ ...query, close: query.close && !hint })
+    : await cancelTechnically(deps, connection, query);
+  deps.recovery.lookedUp(attempt, outcome);
+  // A payment whose process died is answered by its retry once something is known, and until then its key is in
+  // progress; where no look-up will ever tell, it is answered PENDING.
+  const isKnown = outcome.kind !== 'unknown' && !(attempt.answered && isStillPending(record, outcome));
+  const isAnsweredAnyway = !connection.lookUp && !attempt.answered;
+  if (isKnown || isAnsweredAnyway) {
     await writeFinish(deps, finishOf(deps, attempt, record, outcome), stop);
+  } else {
+    await postponeLookUp(deps.database, attempt, lookUpPauseS(deps.schedule, attempt.fence));
   }
+  return isKnown;
+}
+
+/** Has a provider without look-up undo an attempt of which no notification has told for too long. */
+async function cancelTechnically(
+  deps: RecoverOneDeps,
+  { technicalCancel }: ProviderConnection,
+  query: LookUp,
+): Promise<Outcome> {
+  const ageMs = timestampMs(deps.now()) - query.sentAtMs;
+  if (!technicalCancel || ageMs < technicalCancel.afterMs) return unknownOutcome('there is no look-up');
+  const isTaken = await technicalCancel.send(query);
+  return unknownOutcome(
+    isTaken ? 'the provider was asked to cancel it' : 'the provider did not take a cancel of it',
+  );
 }
 
 /** Returns true if the provider has yet to decide, and the record says so already. */
@@ -184,28 +215,14 @@ function isStillPending({ transactions }: Payment, outcome: Outcome): boolean {
   );
 }
 
-function lookUpOf(deps: RecoveryDeps, attempt: DueAttempt, record: Payment, terms: Capabilities): LookUp {
+function lookUpOf(deps: RecoverOneDeps, attempt: DueAttempt, record: Payment, terms: Capabilities): LookUp {
+  const isVerification = record.transactions?.type === Transaction_Type.VERIFY;
   return {
     transactionId: attempt.transactionId,
     money: { minorUnits: attempt.minorUnits, currency: attempt.currency },
-    reference: undefined,
+    reference: attempt.reference,
     sentAtMs: timestampMs(record.transactions?.createdAt ?? timestampNow()),
     close: attempt.fence > deps.schedule.lookUpsBeforeClosing,
-    of: lookedUp(deps, attempt, record, terms),
+    of: lookedUpAttempt(record, { capture: attempt.capture, isVerification }, deps.publicUrl(), terms),
   };
-}
-
-function lookedUp(
-  deps: RecoveryDeps,
-  attempt: DueAttempt,
-  record: Payment,
-  terms: Capabilities,
-): LookUp['of'] {
-  const facts: AttemptFacts = attemptFacts(record, deps.publicUrl(), terms);
-  if (record.transactions?.category === Transaction_Category.CARD) {
-    const verify = record.transactions.type === Transaction_Type.VERIFY;
-    return { kind: 'card', capture: attempt.capture, verify, attempt: facts };
-  }
-  const isRedirect = record.workflow === Payment_Workflow.REDIRECT;
-  return { kind: isRedirect ? 'wallet_redirect' : 'wallet_enrollment', attempt: facts };
 }

@@ -52,7 +52,7 @@ export function mountProviders(app: FastifyInstance, routes: ProviderRoutes): vo
             const value = request.headers[name];
             return Array.isArray(value) ? value.join(', ') : value;
           },
-          query: request.url.split('?')[1] ?? '',
+          query: queryOf(request.url),
           body: (request.body as Uint8Array | undefined) ?? new Uint8Array(),
         };
         const acknowledgement = await receiveNotification(
@@ -66,7 +66,7 @@ export function mountProviders(app: FastifyInstance, routes: ProviderRoutes): vo
     );
 
     raw.get<{ Params: { id: string } }>('/v1/payments/:id/return', async (request, reply) => {
-      const payment = await returnPayer(payer, request.params.id);
+      const payment = await returnPayer(payer, request.params.id, queryOf(request.url));
       const address = callbackAddress(payment);
       reply.headers({ 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' });
       if (address !== undefined) return reply.code(303).header('location', address).send();
@@ -76,6 +76,12 @@ export function mountProviders(app: FastifyInstance, routes: ProviderRoutes): vo
         .send(renderPage(outcomePage(payment)));
     });
   });
+}
+
+/** The query string, without the question mark. */
+function queryOf(url: string): string {
+  const start = url.indexOf('?');
+  return start < 0 ? '' : url.slice(start + 1);
 }
 
 /** At most one look-up of a payment every two seconds; the payments asked for last are remembered. */

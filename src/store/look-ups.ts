@@ -8,6 +8,8 @@ export type DueAttempt = {
   readonly minorUnits: bigint;
   readonly currency: string;
   readonly capture: boolean;
+  /** The `reference` of the connector's outcome for it, if there was one. */
+  readonly reference: string | undefined;
   readonly vaultedToken: string | undefined;
   /** Fencing token that a finish must present: how often the attempt was taken, this time included. */
   readonly fence: number;
@@ -24,6 +26,7 @@ type DueRow = {
   amount_minor_units: bigint;
   currency: string;
   capture: boolean;
+  reference: string | null;
   vaulted_token: string | null;
   fence: number;
   record: Buffer;
@@ -37,7 +40,7 @@ export type AskableConnection = { readonly connectionId: string; readonly identi
 export type Take = AskableConnection & { readonly limit: number; readonly leaseS: number };
 
 const DUE_ATTEMPT = `t.id, t.payment_id, t.connection_id, t.amount_minor_units, t.currency, t.capture,
-      t.vaulted_token, t.fence, p.record, p.answer IS NOT NULL AS answered`;
+      t.reference, t.vaulted_token, t.fence, p.record, p.answer IS NOT NULL AS answered`;
 
 /** The most attempts of one connection that are taken at once. */
 export const MAX_TAKEN = 20;
@@ -118,6 +121,31 @@ export async function takeUnansweredAttempts(
   return rows.map(dueAttempt);
 }
 
+const TAKE_OPEN = {
+  name: 'take_open_attempt',
+  text: `
+    UPDATE transaction t
+    SET fence = t.fence + 1, look_up_at = greatest(t.look_up_at, now() + make_interval(secs => $2))
+    FROM payment p
+    WHERE t.id = $1 AND t.look_up_at IS NOT NULL AND p.id = t.payment_id
+      AND (p.answer IS NOT NULL OR t.look_up_at <= now())
+    RETURNING ${DUE_ATTEMPT}`,
+};
+
+/**
+ * Takes an attempt whose outcome is open out of its turn, since its provider told something of it.
+ *
+ * @returns undefined while its creation is under way.
+ */
+export async function takeOpenAttempt(
+  database: Database,
+  transactionId: string,
+  leaseS: number,
+): Promise<DueAttempt | undefined> {
+  const { rows } = await database.query<DueRow>(TAKE_OPEN, [transactionId, leaseS]);
+  return rows[0] && dueAttempt(rows[0]);
+}
+
 const READ_OPEN = {
   name: 'read_open_attempt',
   text: `
@@ -146,6 +174,7 @@ function dueAttempt(row: DueRow): DueAttempt {
     minorUnits: row.amount_minor_units,
     currency: row.currency,
     capture: row.capture,
+    reference: row.reference ?? undefined,
     vaultedToken: row.vaulted_token ?? undefined,
     fence: row.fence,
     record: row.record,
@@ -176,7 +205,7 @@ export type OpenAttempts = {
   readonly identity: string | undefined;
   /** Those of requests under way included. */
   readonly open: number;
-  /** Those of them that are due, and that nobody has taken. */
+  /** Those of them that are due, or were taken to be looked up before. */
   readonly due: number;
   /** For how long the oldest has been open. */
   readonly oldestS: number;
@@ -194,10 +223,10 @@ const COUNT_OPEN = {
   name: 'count_open_attempts',
   text: `
     SELECT connection_id, connection_identity, count(*)::integer AS open,
-      (count(*) FILTER (WHERE look_up_at <= now()))::integer AS due,
+      (count(*) FILTER (WHERE look_up_at <= now() OR fence > 0))::integer AS due,
       extract(epoch FROM now() - min(created_at))::float8 AS oldest_s
     FROM (
-      SELECT connection_id, connection_identity, look_up_at, created_at
+      SELECT connection_id, connection_identity, look_up_at, fence, created_at
       FROM transaction WHERE look_up_at IS NOT NULL LIMIT $1
     ) open
     GROUP BY connection_id, connection_identity ORDER BY connection_id, connection_identity`,

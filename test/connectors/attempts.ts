@@ -3,7 +3,7 @@ import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { AdditionalDataSchema } from '#gen/payments/v1/additional_data_pb.js';
 import { CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
 import type { AttemptMethod, CardOptions, PaymentAttempt } from '#src/connectors/attempt.ts';
-import type { CaptureOperation, LookUp } from '#src/connectors/connector.ts';
+import type { CaptureOperation, LookUp, Operation } from '#src/connectors/connector.ts';
 import { Secret } from '#src/secret.ts';
 
 export const SECURITY_CODE = '987';
@@ -104,12 +104,29 @@ export function operationOn(
   };
 }
 
+/** A look-up of an operation. */
+export function lookUpOfOperation(
+  kind: 'capture' | 'cancel' | 'refund',
+  operation: Operation,
+  over: Partial<LookUp> = {},
+): LookUp {
+  const { transactionId, money, merchantReference, description, reason, payment, target } = operation;
+  const of = { kind, merchantReference, description, reason, payment, target };
+  return { transactionId, money, reference: undefined, sentAtMs: Date.now(), close: false, of, ...over };
+}
+
 /** A look-up of an attempt. */
 export function lookUpOf(attempt: PaymentAttempt, over: Partial<LookUp> = {}): LookUp {
   const { method, ...facts } = attempt;
   const of =
     method.kind === 'card'
-      ? { kind: method.kind, capture: method.capture, verify: method.verify, attempt: facts }
+      ? {
+          kind: method.kind,
+          capture: method.capture,
+          verify: method.verify,
+          softDescriptor: method.softDescriptor,
+          attempt: facts,
+        }
       : { kind: method.kind, attempt: facts };
   const { transactionId, money } = attempt;
   return { transactionId, money, reference: undefined, sentAtMs: Date.now(), close: false, of, ...over };

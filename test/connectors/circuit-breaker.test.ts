@@ -102,7 +102,7 @@ describe('an open circuit', () => {
       reference: undefined,
       sentAtMs: 0,
       close: false,
-      of: { kind: 'card', capture: true, verify: false, attempt: cardAttempt() },
+      of: { kind: 'card', capture: true, verify: false, softDescriptor: '', attempt: cardAttempt() },
     } as const;
     for (let i = 0; i < 5; i++) await connection.lookUp?.(query);
     expect(health.state()).toBe('CLOSED');

@@ -76,6 +76,7 @@ it('an answer about another amount leaves the outcome unknown, with an alarm', (
     kind: 'unknown',
     detail: "alarm: the provider's answer is not about this attempt: its amount differs",
     providerData: undefined,
+    alarm: true,
   });
 });
 

@@ -106,6 +106,7 @@ it.each([`https://provider.example/?pan=4012%208888%208888%201881`, `https://pro
       kind: 'unknown',
       detail: "alarm: the provider's redirect holds card data",
       providerData: shown,
+      alarm: true,
     });
   },
 );
@@ -133,7 +134,14 @@ describe('a call that knows no card', () => {
     ...target,
     sentAtMs: 0,
     close: false,
-    of: { kind: 'refund', payment: target, target },
+    of: {
+      kind: 'refund',
+      merchantReference: '',
+      description: '',
+      reason: undefined,
+      payment: target,
+      target,
+    },
   };
   const expected = {
     kind: 'pending',

@@ -100,7 +100,7 @@ export function depsWith(connections: Readonly<Record<string, ProviderConnection
     isLeftAlone: () => false,
     recovery: {
       followedUp: () => {},
-      lookedUp: (_attempt, result) => seen.push(result),
+      lookedUp: (_attempt, { kind }) => seen.push(kind),
       failed: (error) => seen.push(String(error)),
     },
   };

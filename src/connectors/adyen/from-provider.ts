@@ -4,6 +4,7 @@ import type { PaymentAttempt } from '#src/connectors/attempt.ts';
 import type { Operation, Outcome } from '#src/connectors/connector.ts';
 import type { HttpResult } from '#src/connectors/http-client.ts';
 import {
+  alarmingOutcome,
   answeredAboutAnother,
   differingMoney,
   isHttpUrl,
@@ -172,7 +173,7 @@ function readResultCode(body: JsonObject, told: Told, { method }: PaymentAttempt
     case 'Received':
       return { kind: 'pending', ...told };
     case 'PartiallyAuthorised':
-      return unknownOutcome('alarm: only a part was authorized', told.providerData);
+      return alarmingOutcome('only a part was authorized', told.providerData);
     default:
       return undefined;
   }

@@ -99,8 +99,7 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
       // Another account's.
       if (result.status === 404 && isErrorBody(body, 404)) return { kind: 'ignored' };
     }
-    // Refused, so that it is sent again: nothing says yet what it is about.
-    return { kind: 'forged', detail: 'the provider could not be asked about it: it has to come again' };
+    return { kind: 'send_again', detail: 'the provider could not be asked whose payment it is about' };
   }
 
   /** Searches what nobody ever paid. */

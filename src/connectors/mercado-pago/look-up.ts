@@ -1,7 +1,12 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import type { LookUp, Outcome } from '#src/connectors/connector.ts';
 import type { HttpResult } from '#src/connectors/http-client.ts';
-import { isJsonObject, readJsonObject, unknownOutcome } from '#src/connectors/provider-answer.ts';
+import {
+  alarmingOutcome,
+  isJsonObject,
+  readJsonObject,
+  unknownOutcome,
+} from '#src/connectors/provider-answer.ts';
 import {
   type Asked,
   fromPreference,
@@ -113,7 +118,7 @@ function expired(reference: string | undefined, asked: Asked): Outcome {
  * @param failed a payment all the same, which would mean that somebody had it.
  */
 function neverSentAway(close: boolean, failed: JsonObject | undefined): Outcome {
-  if (failed) return unknownOutcome('alarm: a payment was tried at a preference that no payer was sent to');
+  if (failed) return alarmingOutcome('a payment was tried at a preference that no payer was sent to');
   return close
     ? { kind: 'not_sent', detail: 'no payer was ever sent to its preference', because: 'turned_away' }
     : unknownOutcome('no payment is found');

@@ -34,9 +34,11 @@ export function fromPayments(
   const paid = inState(PAID);
   const first = paid.at(-1);
   if (first) {
+    const alarm = secondPaymentsAlarm(paid);
     const told = {
-      providerData: providerDataOf(first, asked, secondPaymentsAlarm(paid)),
+      providerData: providerDataOf(first, asked, alarm),
       reference: referenceTo(preferenceId, first),
+      ...(alarm !== '' && { alarm: true as const }),
     };
     const authorizationCode = textOf(first.authorization_code);
     return { kind: 'approved', ...told, authorizationCode, retrievalReferenceNumber: '' };
@@ -76,7 +78,9 @@ export function fromNotifiedPayment(
     return { kind: 'ignored' };
   }
   const dispute = disputeOf(payment);
-  return { kind: 'about', deduplicationKey, subjects: [{ transactionId, ...(dispute && { dispute }) }] };
+  const reference = idOf(payment.id);
+  const subject = { transactionId, ...(reference && { reference }), ...(dispute && { dispute }) };
+  return { kind: 'about', deduplicationKey, subjects: [subject] };
 }
 
 function disputeOf({ status, status_detail: detail }: JsonObject): NotificationSubject['dispute'] {

@@ -12,7 +12,7 @@ import type {
   RawNotification,
 } from '#src/connectors/connector.ts';
 import { createHttpClient, type HttpClient, type HttpResult } from '#src/connectors/http-client.ts';
-import { readJsonObject, unknownOutcome } from '#src/connectors/provider-answer.ts';
+import { alarmingOutcome, readJsonObject, unknownOutcome } from '#src/connectors/provider-answer.ts';
 import { Secret } from '#src/secret.ts';
 import { createAccessTokens } from './access-token.ts';
 import { type Asked, fromAnswer, fromOrder, fromRefund, isErrorBody } from './from-provider.ts';
@@ -80,7 +80,7 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
     const outcome = fromAnswer(result, shownAs, (order) => {
       const created = fromOrder(order, asked);
       if (created.kind === 'redirect' || isAlarm(created)) return created;
-      return unknownOutcome('alarm: the new order does not wait for its payer');
+      return alarmingOutcome('the new order does not wait for its payer');
     });
     return harmless(outcome);
   }
@@ -121,7 +121,9 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
       const answer =
         result.kind === 'answer' && result.status === 200 ? readJsonObject(result.body) : undefined;
       if (answer?.verification_status === 'SUCCESS') return read.reading;
-      if (answer?.verification_status !== 'FAILURE') return forged('the provider could not be asked');
+      if (answer?.verification_status !== 'FAILURE') {
+        return { kind: 'send_again', detail: 'the provider could not be asked whether it signed it' };
+      }
     }
     return forged('the signature is wrong');
   }
@@ -184,7 +186,7 @@ function harmless(outcome: Outcome): Outcome {
 }
 
 function isAlarm(outcome: Outcome): boolean {
-  return outcome.kind === 'unknown' && outcome.detail.startsWith('alarm:');
+  return outcome.kind === 'unknown' && outcome.alarm === true;
 }
 
 function turnedAway(detail: string): Outcome {

@@ -3,6 +3,7 @@ import type { ProviderData } from '#gen/payments/v1/payment_pb.js';
 import type { Outcome } from '#src/connectors/connector.ts';
 import type { HttpResult } from '#src/connectors/http-client.ts';
 import {
+  alarmingOutcome,
   answeredAboutAnother,
   differingMoney,
   isHttpUrl,
@@ -66,7 +67,7 @@ export function fromOrder(order: JsonObject, asked: Asked): Outcome {
   if ('kind' in unit) return unit;
   const captures = objectsAt(objectAt(unit.unit, 'payments'), 'captures');
   const taken = captures.filter(({ status }) => status !== 'DECLINED' && status !== 'FAILED');
-  if (taken.length > 1) return unknownOutcome('alarm: the order was captured more than once');
+  if (taken.length > 1) return alarmingOutcome('the order was captured more than once');
   const capture = taken[0] ?? captures.at(-1);
   if (capture) return fromCapture(capture, order, asked);
 
@@ -174,8 +175,10 @@ function fromIssue(body: JsonObject, shownAs: ShownAs): Outcome | undefined {
   if (fact === 'pending') return { kind: 'pending', providerData };
   const redirectUrl = fact === 'redirect' ? payerLinkOf(body) : undefined;
   if (redirectUrl !== undefined) return { kind: 'redirect', providerData, redirectUrl };
-  const alarm = issue.issue === 'DUPLICATE_INVOICE_ID' ? 'alarm: paid by another order: ' : '';
-  return unknownOutcome(`${alarm}the provider has to be asked: ${textOf(issue.issue)}`, providerData);
+  if (issue.issue === 'DUPLICATE_INVOICE_ID') {
+    return alarmingOutcome('the payment was paid by another order', providerData);
+  }
+  return unknownOutcome(`the provider has to be asked: ${textOf(issue.issue)}`, providerData);
 }
 
 function payerLinkOf(body: JsonObject): string | undefined {

@@ -2,7 +2,12 @@ import type { JsonObject } from '@bufbuild/protobuf';
 import type { AttemptFacts } from '#src/connectors/attempt.ts';
 import type { LookUp, Outcome, Target } from '#src/connectors/connector.ts';
 import type { HttpResult } from '#src/connectors/http-client.ts';
-import { isTextLike, readJsonObject, unknownOutcome } from '#src/connectors/provider-answer.ts';
+import {
+  alarmingOutcome,
+  isTextLike,
+  readJsonObject,
+  unknownOutcome,
+} from '#src/connectors/provider-answer.ts';
 import {
   type Asked,
   fromAnswer,
@@ -117,7 +122,7 @@ async function lookUpRefund(
     return fromAnswer(result, shownAs, (body) =>
       body.id === reference
         ? fromRefund(body, asked)
-        : unknownOutcome("alarm: the provider's answer is not about this attempt: its id differs"),
+        : alarmingOutcome("the provider's answer is not about this attempt: its id differs"),
     );
   }
   const references = referencesOf(payment.reference);
@@ -130,7 +135,7 @@ async function lookUpRefund(
     const payments = objectAt(found.unit, 'payments');
     const refunds = objectsAt(payments, 'refunds');
     const ours = refunds.filter((refund) => isAbout(refund, transactionId));
-    if (ours.length > 1) return unknownOutcome('alarm: the refund was made more than once');
+    if (ours.length > 1) return alarmingOutcome('the refund was made more than once');
     if (ours[0]) return fromRefund(ours[0], asked);
     const isOld = nowMs - sentAtMs > REFUND_SHOWS_MS;
     return close && isOld && tellsAll(payments, refunds)

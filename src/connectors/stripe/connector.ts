@@ -10,7 +10,7 @@ import type {
   ProviderConnection,
 } from '#src/connectors/connector.ts';
 import { createHttpClient } from '#src/connectors/http-client.ts';
-import { readJsonObject, unknownOutcome } from '#src/connectors/provider-answer.ts';
+import { alarmingOutcome, readJsonObject } from '#src/connectors/provider-answer.ts';
 import { type AskedIntent, fromAnswer, fromIntent, fromRefund, referringTo } from './from-provider.ts';
 import { lookUp } from './look-up.ts';
 import { toStripeMoney } from './money.ts';
@@ -81,7 +81,7 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
     };
     const created = fromIntent(intent.body, asked);
     if (created !== 'open') {
-      return created.kind === 'unknown' ? created : unknownOutcome('alarm: the payment was confirmed before');
+      return created.kind === 'unknown' ? created : alarmingOutcome('the payment was confirmed before');
     }
     const intentId = String(intent.body.id);
     const descriptor = descriptorFields(method);

@@ -1,5 +1,11 @@
 import type { LookedUp, LookUp, Outcome } from '#src/connectors/connector.ts';
-import { isJsonObject, isTextLike, readJsonObject, unknownOutcome } from '#src/connectors/provider-answer.ts';
+import {
+  alarmingOutcome,
+  isJsonObject,
+  isTextLike,
+  readJsonObject,
+  unknownOutcome,
+} from '#src/connectors/provider-answer.ts';
 import {
   type AskedIntent,
   fromIntent,
@@ -84,7 +90,7 @@ async function findIntent(query: LookUp, of: Card, send: Send): Promise<string |
     ? found.filter((it) => isJsonObject(it) && metadataOf(it).transaction_id === transactionId)
     : [];
   const [intent] = ours;
-  if (ours.length > 1) return unknownOutcome('alarm: the provider has several payments for this transaction');
+  if (ours.length > 1) return alarmingOutcome('the provider has several payments for this transaction');
   return isJsonObject(intent) && isTextLike(intent.id, INTENT_ID)
     ? intent.id
     : unknownOutcome(

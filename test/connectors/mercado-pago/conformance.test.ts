@@ -1,7 +1,7 @@
 import type { JsonObject } from '@bufbuild/protobuf';
-import type { LookUp, Outcome } from '#src/connectors/connector.ts';
+import type { Outcome } from '#src/connectors/connector.ts';
 import { mercadoPagoConnector } from '#src/connectors/mercado-pago/connector.ts';
-import { lookUpOf } from '../attempts.ts';
+import { lookUpOf, lookUpOfOperation } from '../attempts.ts';
 import { type ConformingAnswer, describeConformance } from '../conformance.ts';
 import type { ConformingCall } from '../conformance-calls.ts';
 import {
@@ -42,7 +42,7 @@ describeConformance({
         answer: refusal(status),
       })),
     ]),
-    refund('lookUp', (connection) => connection.lookUp?.(lookUpOfRefund()), [
+    refund('lookUp', (connection) => connection.lookUp?.(lookUpOfOperation('refund', operation)), [
       { name: 'a refusal with 400', outcome: 'unknown', answer: refusal(400) },
     ]),
     lookUp(),
@@ -143,12 +143,6 @@ function lookUp(): ConformingCall {
       { name: 'a 404', outcome: 'unknown', answer: refusal(404) },
     ],
   };
-}
-
-function lookUpOfRefund(): LookUp {
-  const { transactionId, money, payment } = operation;
-  const of = { kind: 'refund' as const, payment, target: payment };
-  return { transactionId, money, reference: undefined, sentAtMs: Date.now(), close: false, of };
 }
 
 function changed(approval: JsonObject, over: JsonObject) {

@@ -4,7 +4,7 @@ import type { LookUp, Operation, Outcome, ProviderConnection } from '#src/connec
 import { mercadoPagoConnector } from '#src/connectors/mercado-pago/connector.ts';
 import { redactOutcomes } from '#src/connectors/redact-outcomes.ts';
 import { Secret } from '#src/secret.ts';
-import { lookUpOf, operationOn, redirectAttempt } from '../attempts.ts';
+import { lookUpOf, lookUpOfOperation, operationOn, redirectAttempt } from '../attempts.ts';
 import {
   FAKE_ACCESS_TOKEN,
   FAKE_ACCOUNT,
@@ -91,16 +91,8 @@ export function refundOf(
 
 export function lookUpRefund(
   { connection }: MercadoPagoUnderTest,
-  { transactionId, money, payment }: Operation,
+  operation: Operation,
   over: Partial<LookUp> = {},
 ): Promise<Outcome> | undefined {
-  return connection.lookUp?.({
-    transactionId,
-    money,
-    reference: undefined,
-    sentAtMs: Date.now(),
-    close: false,
-    of: { kind: 'refund', payment, target: payment },
-    ...over,
-  });
+  return connection.lookUp?.(lookUpOfOperation('refund', operation, over));
 }

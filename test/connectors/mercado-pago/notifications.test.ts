@@ -29,7 +29,7 @@ describe('webhooks of Mercado Pago', () => {
       expect(await read(webhookOf(String(id), { secret }))).toEqual({
         kind: 'about',
         deduplicationKey: expect.stringMatching(/^[0-9a-f]{64}$/),
-        subjects: [{ transactionId: attempt.transactionId }],
+        subjects: [{ transactionId: attempt.transactionId, reference: String(id) }],
       });
     }
   });
@@ -60,7 +60,7 @@ describe('webhooks of Mercado Pago', () => {
     await sentAway(under);
     const { id } = under.fake.pay(under.fake.preference());
     under.fake.lose(/^GET .v1.payments/, 'before');
-    expect(await read(webhookOf(String(id)))).toMatchObject({ kind: 'forged' });
+    expect(await read(webhookOf(String(id)))).toMatchObject({ kind: 'send_again' });
     expect(await read(webhookOf(String(id)))).toMatchObject({ kind: 'about' });
   });
 

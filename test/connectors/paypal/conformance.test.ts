@@ -1,7 +1,7 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import type { Outcome } from '#src/connectors/connector.ts';
 import { paypalConnector } from '#src/connectors/paypal/connector.ts';
-import { lookUpOf, operationOn, redirectAttempt } from '../attempts.ts';
+import { lookUpOf, lookUpOfOperation, operationOn, redirectAttempt } from '../attempts.ts';
 import { type ConformingAnswer, describeConformance } from '../conformance.ts';
 import type { ConformingCall } from '../conformance-calls.ts';
 import {
@@ -123,10 +123,7 @@ const CALLS: readonly ConformingCall[] = [
     name: 'lookUp',
     of: 'of a refund',
     make: (connection) =>
-      connection.lookUp?.({
-        ...lookUpOf(order, { reference: REFUND_ID, transactionId: operation.transactionId }),
-        of: { kind: 'refund', payment: operation.payment, target: operation.target },
-      }),
+      connection.lookUp?.(lookUpOfOperation('refund', operation, { reference: REFUND_ID })),
     key: REFUND_ID,
     approval: { status: 200, body: refundAnswer(operation) },
     answers: refundAnswers().filter(({ outcome }) => outcome !== 'not_sent'),

@@ -4,7 +4,7 @@ import type { LookUp, Operation, Outcome, ProviderConnection } from '#src/connec
 import { paypalConnector } from '#src/connectors/paypal/connector.ts';
 import { redactOutcomes } from '#src/connectors/redact-outcomes.ts';
 import { Secret } from '#src/secret.ts';
-import { lookUpOf, operationOn, redirectAttempt } from '../attempts.ts';
+import { lookUpOf, lookUpOfOperation, operationOn, redirectAttempt } from '../attempts.ts';
 import { FAKE_CLIENT_ID, FAKE_CLIENT_SECRET, FAKE_WEBHOOK_ID, startFakePayPal } from './fake-paypal.ts';
 
 export const SECRETS = {
@@ -104,14 +104,5 @@ export function lookUpRefund(
   reference?: string,
   over: Partial<LookUp> = {},
 ) {
-  const { transactionId, money, payment, target } = operation;
-  return connection.lookUp?.({
-    transactionId,
-    money,
-    reference,
-    sentAtMs: Date.now(),
-    close: false,
-    of: { kind: 'refund', payment, target },
-    ...over,
-  });
+  return connection.lookUp?.(lookUpOfOperation('refund', operation, { reference, ...over }));
 }

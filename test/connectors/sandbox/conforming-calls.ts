@@ -1,5 +1,12 @@
 import type { JsonObject } from '@bufbuild/protobuf';
-import { cardAttempt, enrollmentAttempt, lookUpOf, operationOn, redirectAttempt } from '../attempts.ts';
+import {
+  cardAttempt,
+  enrollmentAttempt,
+  lookUpOf,
+  lookUpOfOperation,
+  operationOn,
+  redirectAttempt,
+} from '../attempts.ts';
 import type { ConformingCall } from '../conformance-calls.ts';
 import { chargeAnswer, declinedAnswer, enrollmentAnswer, ID, orderAnswer } from './answers.ts';
 
@@ -162,19 +169,11 @@ export const CALLS: readonly ConformingCall[] = [
     ['a pending one', 'pending', enrollmentAnswer(enrollment)],
     ['a decline', 'declined', { ...enrollmentAnswer(enrollment), status: 'declined' }],
   ]),
-  lookUp(
-    'of a refund',
-    lookUpOf(charge, {
-      transactionId: operation.transactionId,
-      of: { kind: 'refund', payment: operation.payment, target: operation.target },
-    }),
-    refunded,
-    [
-      ['a pending one', 'pending', { ...refunded, status: 'pending' }],
-      ['one that failed', 'declined', { ...refunded, status: 'failed', response_code: '05' }],
-      ['a capture', 'unknown', { ...refunded, object: 'capture' }],
-    ],
-  ),
+  lookUp('of a refund', lookUpOfOperation('refund', operation), refunded, [
+    ['a pending one', 'pending', { ...refunded, status: 'pending' }],
+    ['one that failed', 'declined', { ...refunded, status: 'failed', response_code: '05' }],
+    ['a capture', 'unknown', { ...refunded, object: 'capture' }],
+  ]),
 ];
 
 function withoutCapture(attempt: typeof charge): typeof charge {

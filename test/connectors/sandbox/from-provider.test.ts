@@ -47,6 +47,7 @@ it.each([
     kind: 'unknown',
     detail: `alarm: the provider's answer is not about this attempt: its ${field} differs`,
     providerData: undefined,
+    alarm: true,
   });
 });
 

@@ -5,7 +5,14 @@ import { sandboxConnector } from '#src/connectors/sandbox/connector.ts';
 import { MAGIC_CARDS } from '#src/sandbox/magic-cards.ts';
 import { Secret } from '#src/secret.ts';
 import { API_KEY, type ProviderUnderTest, read, startProvider } from '../../sandbox/provider-under-test.ts';
-import { cardAttempt, lookUpOf, operationOn, redirectAttempt, verificationAttempt } from '../attempts.ts';
+import {
+  cardAttempt,
+  lookUpOf,
+  lookUpOfOperation,
+  operationOn,
+  redirectAttempt,
+  verificationAttempt,
+} from '../attempts.ts';
 
 let provider: ProviderUnderTest;
 let connection: ProviderConnection;
@@ -37,13 +44,7 @@ async function paid(attempt: PaymentAttempt): Promise<string> {
 
 const lookUp = (query: LookUp) => connection.lookUp?.(query) as Promise<Outcome>;
 const lookUpOperation = (kind: 'capture' | 'cancel' | 'refund', operation: CaptureOperation, close = false) =>
-  lookUp({
-    ...lookUpOf(cardAttempt()),
-    transactionId: operation.transactionId,
-    money: operation.money,
-    close,
-    of: { kind, payment: operation.payment, target: operation.target },
-  });
+  lookUp(lookUpOfOperation(kind, operation, { close }));
 const part = (minorUnits: bigint) => ({ minorUnits, currency: 'USD' });
 
 describe('operations at the sandbox provider', () => {

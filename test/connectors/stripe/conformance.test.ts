@@ -2,7 +2,7 @@ import type { JsonObject } from '@bufbuild/protobuf';
 import type { Outcome } from '#src/connectors/connector.ts';
 import { stripeConnector } from '#src/connectors/stripe/connector.ts';
 import { Secret } from '#src/secret.ts';
-import { cardAttempt, lookUpOf, operationOn } from '../attempts.ts';
+import { cardAttempt, lookUpOf, lookUpOfOperation, operationOn } from '../attempts.ts';
 import { type ConformingAnswer, describeConformance } from '../conformance.ts';
 import type { ConformingCall } from '../conformance-calls.ts';
 import { declineAnswer, INTENT_ID, intentAnswer, refundAnswer, refusal, unconfirmed } from './answers.ts';
@@ -34,9 +34,9 @@ describeConformance({
     cancel(),
     refund(),
     lookUp('a payment', lookUpOf(paid, { reference: INTENT_ID }), intentAnswer(paid)),
-    lookUp('a capture', lookUpOfOperation('capture'), captured()),
-    lookUp('a cancel', lookUpOfOperation('cancel'), canceled()),
-    lookUp('a refund', lookUpOfOperation('refund'), {
+    lookUp('a capture', lookUpOfOperation('capture', operation), captured()),
+    lookUp('a cancel', lookUpOfOperation('cancel', operation), canceled()),
+    lookUp('a refund', lookUpOfOperation('refund', operation), {
       object: 'list',
       has_more: false,
       data: [refundAnswer(operation.transactionId, amount)],
@@ -201,11 +201,6 @@ function refusedAlike(): ConformingCall['answers'] {
       answer: { status: 400, body: refusal({ type: 'idempotency_error' }) },
     },
   ];
-}
-
-function lookUpOfOperation(kind: 'capture' | 'cancel' | 'refund') {
-  const { transactionId, payment } = operation;
-  return lookUpOf(paid, { transactionId, of: { kind, payment, target: payment } });
 }
 
 function lookUp(of: string, query: ReturnType<typeof lookUpOf>, body: JsonObject): ConformingCall {

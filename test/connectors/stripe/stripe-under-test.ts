@@ -4,7 +4,7 @@ import type { LookUp, Outcome, ProviderConnection } from '#src/connectors/connec
 import { redactOutcomes } from '#src/connectors/redact-outcomes.ts';
 import { stripeConnector } from '#src/connectors/stripe/connector.ts';
 import { Secret } from '#src/secret.ts';
-import { cardAttempt, lookUpOf, type operationOn } from '../attempts.ts';
+import { cardAttempt, lookUpOf, lookUpOfOperation, type operationOn } from '../attempts.ts';
 import { FAKE_API_KEY, FAKE_WEBHOOK_SECRET, startFakeStripe } from './fake-stripe.ts';
 
 /** A connection to a fake of Stripe of its own. */
@@ -72,18 +72,8 @@ export function lookUp(
 export function lookUpOperation(
   { connection }: StripeUnderTest,
   kind: 'capture' | 'cancel' | 'refund',
-  { transactionId, money, payment }: ReturnType<typeof operationOn>,
+  operation: ReturnType<typeof operationOn>,
   over: Partial<LookUp> = {},
 ) {
-  const of = { kind, payment, target: payment };
-  const sentAtMs = Date.now();
-  return connection.lookUp?.({
-    transactionId,
-    money,
-    reference: undefined,
-    sentAtMs,
-    close: false,
-    of,
-    ...over,
-  });
+  return connection.lookUp?.(lookUpOfOperation(kind, operation, over));
 }

@@ -1,0 +1,23 @@
+import type { Logger } from 'pino';
+import type { Outcome } from '#src/connectors/connector.ts';
+import type { Metrics } from './metrics.ts';
+
+/**
+ * Counts and logs an outcome that an operator has to look into: a provider's answer about another amount, currency or
+ * reference, a second charge. Nothing for any other outcome.
+ */
+export function observeAlarm(
+  metrics: Metrics,
+  log: Logger,
+  connection: string,
+  outcome: Outcome,
+  transactionId?: string,
+): void {
+  if (!('alarm' in outcome && outcome.alarm)) return;
+  const detail = outcome.kind === 'unknown' ? outcome.detail : outcome.providerData.responseMessage;
+  metrics.providerAlarms.inc({ connection });
+  log.error(
+    { connection, transaction_id: transactionId, detail },
+    "a provider's answer needs to be looked into",
+  );
+}

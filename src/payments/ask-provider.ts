@@ -1,0 +1,91 @@
+import { type Payment, Payment_SubStatus_Value, Payment_Workflow } from '#gen/payments/v1/payment_pb.js';
+import type { Capabilities } from '#src/connectors/capabilities.ts';
+import type { LookedUp, LookUp, Outcome, ProviderConnection } from '#src/connectors/connector.ts';
+import type { StoredTransaction } from '#src/store/operated-payments.ts';
+import { isOperation, targetOf } from './finish-operation.ts';
+import { attemptFacts } from './payment-attempt.ts';
+
+/** A payment's attempt, as it is asked about. */
+export type AskedAttempt = {
+  readonly capture: boolean;
+  readonly isVerification: boolean;
+};
+
+const NO_LOOK_UP: Outcome = { kind: 'unknown', detail: 'there is no look-up', providerData: undefined };
+
+/** Asks the provider; takes the money of a payer who agreed, where that is ours to do. */
+export async function learn(connection: ProviderConnection, query: LookUp): Promise<Outcome> {
+  const { lookUp, complete } = connection;
+  if (!lookUp) {
+    // Without a look-up nothing but the payer's own return says that they agreed.
+    if (query.hint?.returnQuery === undefined || !complete) return NO_LOOK_UP;
+    const completed = await complete(query);
+    return completed.kind === 'not_sent' ? NO_LOOK_UP : completed;
+  }
+  const outcome = await lookUp(query);
+  if (outcome.kind !== 'to_complete' || !complete) return outcome;
+  const completed = await complete(query);
+  // The payer still agrees: what did not reach the provider is tried again.
+  return completed.kind === 'not_sent' ? outcome : completed;
+}
+
+/**
+ * Describes an attempt to its provider, from what is stored of it alone.
+ *
+ * @param record whose `transactions` is the attempt.
+ */
+export function lookedUpAttempt(
+  record: Payment,
+  attempt: AskedAttempt,
+  publicUrl: string,
+  terms: Capabilities,
+): LookedUp {
+  const facts = attemptFacts(record, publicUrl, terms);
+  const detail = record.transactions?.paymentMethod?.detail?.kind;
+  if (detail?.case === 'card') {
+    return {
+      kind: 'card',
+      capture: attempt.capture,
+      verify: attempt.isVerification,
+      softDescriptor: detail.value.softDescriptor,
+      attempt: facts,
+    };
+  }
+  const isRedirect = record.workflow === Payment_Workflow.REDIRECT;
+  return { kind: isRedirect ? 'wallet_redirect' : 'wallet_enrollment', attempt: facts };
+}
+
+const KINDS = { CAPTURE: 'capture', CANCEL: 'cancel', REFUND: 'refund' } as const;
+const BASE_TYPES: ReadonlySet<string> = new Set(['PURCHASE', 'AUTHORIZE', 'VERIFY']);
+
+/** Describes a transaction to its provider: the attempt that it is, or the operation with what it acts on. */
+export function lookedUpTransaction(
+  record: Payment,
+  transaction: StoredTransaction,
+  transactions: readonly StoredTransaction[],
+  publicUrl: string,
+  terms: Capabilities,
+): LookedUp {
+  const told = record.transactionsHistory.find(({ id }) => id === transaction.id) ?? record.transactions;
+  if (!isOperation(transaction.type)) {
+    const attempt = { capture: transaction.capture, isVerification: transaction.type === 'VERIFY' };
+    return lookedUpAttempt({ ...record, ...(told && { transactions: told }) }, attempt, publicUrl, terms);
+  }
+  const own = transactions.find((one) => BASE_TYPES.has(one.type) && one.status === 'SUCCEEDED');
+  const acted = transactions.find(({ id }) => id === transaction.parentId);
+  if (!own || !acted || !told) throw new Error(`payment ${record.id} lacks what ${transaction.id} acts on`);
+  const { merchantReference, description, reason } = told;
+  return {
+    kind: KINDS[transaction.type],
+    merchantReference,
+    description,
+    reason,
+    payment: targetOf(own),
+    target: targetOf(acted),
+  };
+}
+
+/** Returns true if a transaction waits for its payer to act. */
+export function waitsForPayer(record: Payment, { status }: Pick<StoredTransaction, 'status'>): boolean {
+  return status === 'CREATED' || record.subStatus === Payment_SubStatus_Value.WAITING_ADDITIONAL_STEP;
+}
