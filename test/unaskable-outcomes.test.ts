@@ -31,7 +31,10 @@ const keys = { vaultKeys: new Map([['test-1', Buffer.alloc(32, 1)]]), hashKey: B
 
 async function start(catalogue: string, firstLookUpMs: number): Promise<TestServer> {
   const { lookUpSchedule } = readConfig({});
-  const config = { lookUpSchedule: { ...lookUpSchedule, firstLookUpMs }, recoveryIntervalMs: 20 };
+  // The provider's notifications go nowhere: each would have the outcome looked up.
+  const publicUrl = 'http://127.0.0.1:1';
+  const schedule = { ...lookUpSchedule, firstLookUpMs };
+  const config = { publicUrl, lookUpSchedule: schedule, recoveryIntervalMs: 20 };
   server = await startTestServer({ catalogue, keys, databaseUrl: test.url, config });
   return server;
 }

@@ -110,6 +110,23 @@ describe('a notification', () => {
     expect(await payments.tables.query('SELECT 1 FROM notification')).toEqual([]);
   });
 
+  it('that cannot be verified now is not stored, and is to be sent again', async () => {
+    const later = connectionOf({ readNotification: async () => ({ kind: 'send_again', detail: 'away' }) });
+    await expect(notify(later, {})).rejects.toMatchObject({ reason: 'SERVICE_UNAVAILABLE', retryAfterS: 60 });
+    expect(await payments.tables.query('SELECT 1 FROM notification')).toEqual([]);
+  });
+
+  it('hands the reference that it gives to the look-up', async () => {
+    const payment = await payments.pay({ wallet: true });
+    const hints: unknown[] = [];
+    const lookUp: ProviderConnection['lookUp'] = async (query) => {
+      hints.push(query.hint);
+      return { kind: 'unknown', detail: 'silence', providerData: undefined };
+    };
+    await notify(connectionOf({ lookUp }), { transactionId: transactionOf(payment), reference: '4711' });
+    expect(hints).toEqual([{ reference: '4711' }]);
+  });
+
   it('that is delivered twice is stored once', async () => {
     const payment = await payments.pay({ wallet: true });
     for (let i = 0; i < 2; i++) {

@@ -116,6 +116,44 @@ describe('a challenge of a card that is paid directly', () => {
   });
 });
 
+describe('a redirect at a provider without look-up', () => {
+  const mute = (over: Partial<ProviderConnection> = {}): ProviderConnection => ({
+    ...payments.provider.connection,
+    lookUp: undefined,
+    ...over,
+  });
+
+  it('is completed with what the payer brought back, and only with that', async () => {
+    const payment = await payments.pay({ wallet: true });
+    const brought: unknown[] = [];
+    const connection = mute({
+      complete: async ({ hint }) => {
+        brought.push(hint);
+        return { kind: 'approved', providerData: create(ProviderDataSchema), ...NO_CODES };
+      },
+    });
+    const id = payment.transactions?.id ?? '';
+    expect(await followUpNow(payments.deps, connection, id)).toBe('unchanged');
+    expect(await followUpNow(payments.deps, connection, id, { hint: { returnQuery: 'r=1' } })).toBe(
+      'applied',
+    );
+    expect(brought).toEqual([{ returnQuery: 'r=1' }]);
+    expect(await stateOf(payment)).toBe('SUCCEEDED/APPROVED');
+  });
+
+  it('whose payer never came back is EXPIRED once its term is over', async () => {
+    const payment = await payments.pay({ wallet: true });
+    const id = payment.transactions?.id ?? '';
+    payments.setAhead(DAY_MS - MINUTE_MS);
+    expect(await followUpNow(payments.deps, mute(), id)).toBe('unchanged');
+    payments.setAhead(DAY_MS + 2 * MINUTE_MS);
+    expect(await followUpNow(payments.deps, mute(), id)).toBe('applied');
+    expect(await stateOf(payment)).toBe('EXPIRED/EXPIRED');
+  });
+});
+
+const NO_CODES = { authorizationCode: '', retrievalReferenceNumber: '' };
+
 describe('an authorization', () => {
   it('that is not captured within its term is EXPIRED, and cannot be captured any more', async () => {
     const payment = await payments.pay({ capture: false });

@@ -23,7 +23,8 @@ beforeAll(async () => {
   // Outcomes that are not learned at once stay so for these tests: they are looked up after a minute only.
   const defaults = { leaseMarginMs: 10_000, firstLookUpMs: 60_000, lookUpsBeforeClosing: 3 };
   server = await startTestServer({
-    config: { lookUpSchedule: defaults },
+    // And the provider's notifications, each of which would have one looked up, go nowhere.
+    config: { lookUpSchedule: defaults, publicUrl: 'http://127.0.0.1:1' },
     catalogue: sandboxCatalogue(TIMEOUT_MS),
   });
   clients = apiClients(server.url);

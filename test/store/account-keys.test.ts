@@ -34,6 +34,7 @@ const NOT_MAIN_PATH: Readonly<Record<string, string>> = {
   insert_notification: FIRST,
   take_follow_up: FIRST,
   read_open_attempt: FIRST,
+  take_open_attempt: FIRST,
   take_due_attempts: OF_ALL,
   take_unanswered_attempts: OF_ALL,
   count_open_attempts: OF_ALL,
