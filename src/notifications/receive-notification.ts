@@ -45,7 +45,7 @@ export async function receiveNotification(
     throw new ServiceError('INVALID_CREDENTIALS', 'the signature is missing, wrong or too old');
   }
   if (reading.kind === 'send_again') {
-    const message = 'The notification cannot be verified now, and was not stored. Send it again later.';
+    const message = 'the notification cannot be verified now and was not stored; send it again later';
     throw new ServiceError('SERVICE_UNAVAILABLE', message, { retryAfterS: SEND_AGAIN_AFTER_S });
   }
   if (reading.kind === 'about') {
