@@ -134,7 +134,7 @@ export type LookUp = {
   readonly hint?: Hint;
 };
 
-/** What came in from outside since a transaction was sent. It says where to look, and never what happened. */
+/** News from outside about a transaction that was sent. It says where to look, and never what happened. */
 export type Hint = {
   /** The provider's own reference that a genuine notification gave for the transaction. */
   readonly reference?: string;

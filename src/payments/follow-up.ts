@@ -31,7 +31,7 @@ export type FollowUpDeps = FinishDeps & {
   readonly recovery: FollowUpObserver;
 };
 
-/** Is told what following up learns, for metrics and logs. */
+/** Observer of what following up learns, for metrics and logs. */
 export type FollowUpObserver = {
   /** A transaction was followed up, and the provider said what; 'mismatch': what it signed does not fit the record. */
   followedUp(
