@@ -50,6 +50,7 @@ const NOT_MAIN_PATH: Readonly<Record<string, string>> = {
   adopt_transactions: OPERATOR,
   check_writable: OPERATOR,
   durability: OPERATOR,
+  estimate_rows: OPERATOR,
   insert_account: OPERATOR,
   create_account: OPERATOR,
   list_accounts: OPERATOR,

@@ -1,0 +1,167 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { PaymentSchema } from '#gen/payments/v1/payment_pb.js';
+import { readDataConfig } from '#src/config.ts';
+import { eraseOldPayments } from '#src/payments/erase-payments.ts';
+import { INSTALLATION, recordAction } from '#src/store/audit-log.ts';
+import type { Database } from '#src/store/database.ts';
+import { type AgedRows, type Cursor, deleteAged, estimateRows } from '#src/store/retention.ts';
+import { jsonEncoder } from '#src/wire/wire-json-encode.ts';
+import { actorOf } from './actor.ts';
+import { withDatabase } from './command-database.ts';
+import { explainFailure } from './explain-failure.ts';
+import { createProgress, howFar, type Progress } from './progress.ts';
+import { table } from './table.ts';
+
+/** Fewest days for each kind, and why no fewer. */
+const KINDS = {
+  // Disputes come within 120 days of most schemes; a month is for whoever has other rules.
+  payments: 30,
+  // Some providers repeat a notification for 30 days: one that is not known any more is looked up anew.
+  notifications: 31,
+  // The schedule of retries takes 8 days.
+  deliveries: 9,
+  calls: 1,
+} as const;
+
+type Kind = keyof typeof KINDS;
+type Rules = { readonly [K in Kind]?: number };
+
+const USAGE = `Usage: npm run retention -- [--dry-run] <rules>
+
+  --payments <days>        erases the payer's personal data from payments that nothing was written to for so long (from ${KINDS.payments})
+  --notifications <days>   deletes providers' notifications as they came (from ${KINDS.notifications})
+  --deliveries <days>      deletes webhooks' events and deliveries (from ${KINDS.deliveries}; the service itself deletes them after 30)
+  --calls <days>           deletes the responses kept for repeated calls that made customers and the like (from ${KINDS.calls})
+  --dry-run                only counts what is due
+
+A kind without a rule is left alone, and so is every payment of which anything is open. Run it as often as you like, beside
+the service: it works in small commits, and a run that was cut short is completed by the next.`;
+
+/** The command line is not one of those in the usage. */
+class UsageError extends Error {}
+
+const OPTIONS = {
+  payments: { type: 'string' },
+  notifications: { type: 'string' },
+  deliveries: { type: 'string' },
+  calls: { type: 'string' },
+  'dry-run': { type: 'boolean', default: false },
+  help: { type: 'boolean', short: 'h', default: false },
+} as const;
+
+async function main(): Promise<void> {
+  const options = readArguments();
+  if (options.help) {
+    console.log(USAGE);
+    return;
+  }
+  const rules = readRules(options);
+  const dryRun = options['dry-run'];
+  const config = readDataConfig();
+  const counts = await withDatabase(config, async ({ database }) => {
+    const by = Object.entries(rules).map(([kind, days]) => `${kind} ${days}`);
+    const action = { accountId: INSTALLATION, actor: actorOf(config), action: 'retention' };
+    const subject = `${by.join(', ')}${dryRun ? ', dry run' : ''}`;
+    await recordAction(database, { ...action, subject, detail: 'begun' });
+    const counts = await ageOut(database, rules, dryRun);
+    await recordAction(database, { ...action, subject, detail: counts.flat().join(' ') });
+    return counts;
+  });
+  console.log(table(counts.map(([what, count]) => [dryRun ? `${what} due` : what, String(count)])));
+}
+
+type Counts = (readonly [what: string, count: number])[];
+
+async function ageOut(database: Database, rules: Rules, dryRun: boolean): Promise<Counts> {
+  const progress = createProgress(process.stderr);
+  const counts: Counts = [];
+  if (rules.payments !== undefined) {
+    counts.push(['payments', await erase(database, rules.payments, dryRun, progress)]);
+  }
+  const deletions: [AgedRows, number | undefined][] = [
+    ['notifications', rules.notifications],
+    // A delivery goes before its event, without which it could not be sent again.
+    ['deliveries', rules.deliveries],
+    ['events', rules.deliveries],
+    ['calls', rules.calls],
+  ];
+  for (const [what, days] of deletions) {
+    if (days !== undefined) counts.push([what, await deleteOld(database, what, days, { dryRun, progress })]);
+  }
+  progress.end();
+  return counts;
+}
+
+function erase(database: Database, days: number, dryRun: boolean, progress: Progress): Promise<number> {
+  const encodeJson = jsonEncoder(PaymentSchema);
+  let lookedAt = 0;
+  return eraseOldPayments(database, {
+    days,
+    dryRun,
+    encodeAnswer: (record) => Buffer.from(encodeJson(record)),
+    onStep: (step, account, accounts) => {
+      lookedAt += step.lookedAt;
+      progress.state(`payments: looked at ${lookedAt}, account ${account} of ${accounts}`);
+    },
+  });
+}
+
+/** Pause after a commit: payments come first. */
+const PAUSE_MS = 20;
+
+async function deleteOld(
+  database: Database,
+  what: AgedRows,
+  days: number,
+  { dryRun, progress }: { readonly dryRun: boolean; readonly progress: Progress },
+): Promise<number> {
+  const estimate = await estimateRows(database, what);
+  const startedMs = performance.now();
+  let [lookedAt, due] = [0, 0];
+  let after: Cursor | undefined;
+  do {
+    const step = await deleteAged(database, what, days, { dryRun, after });
+    lookedAt += step.lookedAt;
+    due += step.due;
+    const total = Math.max(estimate, lookedAt);
+    progress.state(`${what}: ${howFar(lookedAt, total, performance.now() - startedMs)}`);
+    if (!dryRun && step.due > 0) await sleep(PAUSE_MS);
+    after = step.next;
+  } while (after);
+  return due;
+}
+
+function readArguments() {
+  try {
+    return parseArgs({ options: OPTIONS }).values;
+  } catch (error) {
+    throw new UsageError((error as Error).message);
+  }
+}
+
+const MAX_DAYS = 36_500;
+
+function readRules(options: Readonly<Partial<Record<Kind, string>>>): Rules {
+  const rules: { -readonly [K in Kind]?: number } = {};
+  for (const [name, fewest] of Object.entries(KINDS)) {
+    const kind = name as Kind;
+    const text = options[kind];
+    if (text === undefined) continue;
+    const days = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN;
+    if (!(days >= fewest && days <= MAX_DAYS)) {
+      throw new UsageError(`--${kind} is a number of days, ${fewest} to ${MAX_DAYS}.`);
+    }
+    rules[kind] = days;
+  }
+  if (Object.keys(rules).length === 0) throw new UsageError('A rule is needed.');
+  return rules;
+}
+
+try {
+  await main();
+} catch (error) {
+  if (error instanceof UsageError) console.error(`${error.message}\n\n${USAGE}`);
+  else console.error(`Cut short: ${explainFailure(error)}\nWhat was aged out stays so; run it again.`);
+  process.exitCode = error instanceof UsageError ? 2 : 1;
+}

@@ -1,0 +1,65 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Payment } from '#gen/payments/v1/payment_pb.js';
+import { listAccounts } from '#src/store/accounts.ts';
+import type { Database } from '#src/store/database.ts';
+import { type Cursor, type Erase, erasePayments, type Step } from '#src/store/retention.ts';
+import { withoutPersonalData } from './personal-data.ts';
+import { decodeRecord, encodeRecord } from './stored-record.ts';
+
+/** Options of a sweep through the payments. */
+export type EraseOptions = {
+  /** Payments that nothing was written to for so many days are due. */
+  readonly days: number;
+  readonly dryRun: boolean;
+  /** Encodes the response that a repeated request gets from then on, as REST tells it. */
+  readonly encodeAnswer: (record: Payment) => Uint8Array;
+  /** Called after each step, with the account's place among all. */
+  readonly onStep: (step: Step, account: number, accounts: number) => void;
+};
+
+/** Pause after a step that wrote: payments come first. */
+const PAUSE_MS = 20;
+
+/**
+ * Erases the payer's personal data from payments by their age: from the record, and from the responses that a repeat of
+ * their calls gets. The request's hash and the key stay, so that a repeat is told from another request for ever, and is
+ * answered with what is left: it never pays again. Payments of which anything is open are not touched. Beside a running
+ * service or another such run it does no harm, and a run that was cut short is completed by the next.
+ *
+ * @returns how many payments were due.
+ */
+export async function eraseOldPayments(database: Database, options: EraseOptions): Promise<number> {
+  const { days, dryRun, onStep } = options;
+  const erase = dryRun ? undefined : eraseBy(options.encodeAnswer);
+  const accounts = await listAccounts(database);
+  let due = 0;
+  for (const [i, { id }] of accounts.entries()) {
+    let next: Cursor | undefined;
+    do {
+      const step = await erasePayments(database, id, days, erase, next);
+      due += step.due;
+      onStep(step, i + 1, accounts.length);
+      if (erase && step.due > 0) await sleep(PAUSE_MS);
+      next = step.next;
+    } while (next);
+  }
+  return due;
+}
+
+function eraseBy(encodeAnswer: EraseOptions['encodeAnswer']): Erase {
+  return {
+    payment({ record, answeredRecord }) {
+      const erased = withoutPersonalData(decodeRecord(record));
+      const answered = answeredRecord ? withoutPersonalData(decodeRecord(answeredRecord)) : undefined;
+      return {
+        record: encodeRecord(erased),
+        answer: encodeAnswer(answered ?? erased),
+        answeredRecord: answered ? encodeRecord(answered) : null,
+      };
+    },
+    operation({ responseRecord }) {
+      const erased = withoutPersonalData(decodeRecord(responseRecord));
+      return { response: encodeAnswer(erased), responseRecord: encodeRecord(erased) };
+    },
+  };
+}

@@ -1,0 +1,110 @@
+import { create, type DescMessage, type Message, type MessageShape } from '@bufbuild/protobuf';
+import { type ReflectMessage, reflect } from '@bufbuild/protobuf/reflect';
+import { type Payment, PaymentSchema } from '#gen/payments/v1/payment_pb.js';
+import { toldTransaction } from './payment-status.ts';
+
+/** Keeps a message as it is. */
+const WHOLE = 'whole';
+
+/**
+ * The fields of a record that outlive the payer's personal data, by message: what happened to the money, and the numbers
+ * that find it at the merchant and at the provider. What is not named here is erased, and so is every field that is added
+ * later: names, addresses, documents, devices, free text, whatever merchants and providers send in shapes of their own.
+ */
+const KEPT: Readonly<Record<string, readonly string[] | typeof WHOLE>> = {
+  'google.protobuf.Timestamp': WHOLE,
+  'google.type.Decimal': WHOLE,
+  'payments.v1.Payment': [
+    ...[
+      'id',
+      'account_id',
+      'country',
+      'status',
+      'sub_status',
+      'merchant_order_id',
+      'created_at',
+      'updated_at',
+    ],
+    ...['amount', 'checkout', 'payment_method', 'customer_payer', 'transactions_history', 'workflow'],
+    ...['payment_link_id', 'subscription_code', 'routing_rules', 'simplified_mode'],
+  ],
+  'payments.v1.Amount': ['captured', 'currency', 'refunded', 'value'],
+  'payments.v1.Checkout': WHOLE,
+  'payments.v1.RoutingRules': WHOLE,
+  'payments.v1.ConnectionData': WHOLE,
+  // The identifier of the customer stored here tells of nobody, once that customer is erased.
+  'payments.v1.CustomerPayer': ['id', 'browser_info'],
+  'payments.v1.BrowserInfo': [],
+  'payments.v1.Transaction': [
+    ...['id', 'type', 'status', 'category', 'amount', 'provider_id', 'payment_method', 'response_code'],
+    ...[
+      'response_message',
+      'merchant_reference',
+      'provider_data',
+      'connection_data',
+      'created_at',
+      'updated_at',
+    ],
+    'parent_transaction_id',
+  ],
+  'payments.v1.ProviderData': [
+    ...['id', 'transaction_id', 'account_id', 'status', 'sub_status', 'status_detail', 'response_message'],
+    ...['response_code', 'third_party_transaction_id', 'iso8583_response_code', 'iso8583_response_message'],
+  ],
+  'payments.v1.PaymentMethod': [
+    ...['type', 'vaulted_token', 'vault_on_success', 'parent_payment_method_type', 'payment_method_detail'],
+  ],
+  'payments.v1.TransactionPaymentMethod': [
+    ...['type', 'vaulted_token', 'vault_on_success', 'parent_payment_method_type', 'detail'],
+  ],
+  'payments.v1.PaymentMethodDetail': ['card', 'wallet'],
+  'payments.v1.Card': [
+    ...['verify', 'capture', 'installments', 'installments_plan_id', 'first_installment_deferral'],
+    ...['installments_type', 'installment_amount', 'soft_descriptor', 'authorization_code'],
+    ...['retrieval_reference_number', 'card_data', 'stored_credentials'],
+  ],
+  'payments.v1.CardData': [
+    ...['iin', 'lfd', 'number_length', 'security_code_length', 'brand', 'issuer_name', 'issuer_code'],
+    ...['country_code', 'category', 'type', 'three_d_secure'],
+  ],
+  'payments.v1.ThreeDSecure': ['version', 'electronic_commerce_indicator'],
+  'payments.v1.StoredCredentials': WHOLE,
+  'payments.v1.Wallet': [
+    ...['verify', 'capture', 'installments', 'payment_method_id', 'date_of_expiration', 'money_release_date'],
+    ...[
+      'sponsor_id',
+      'authorization_code',
+      'card_data',
+      'installments_plan_id',
+      'first_installment_deferral',
+    ],
+    ...['installments_type', 'installment_amount'],
+  ],
+};
+
+/** A copy of a record without the payer's personal data; the same for a record that has none any more. */
+export function withoutPersonalData(record: Payment): Payment {
+  const erased = kept(PaymentSchema, record);
+  const told = toldTransaction(erased);
+  if (told) erased.transactions = told;
+  return erased;
+}
+
+function kept<Desc extends DescMessage>(schema: Desc, message: MessageShape<Desc>): MessageShape<Desc> {
+  const names = KEPT[schema.typeName] ?? [];
+  if (names === WHOLE) return message;
+  const copy = create(schema);
+  const [from, to] = [reflect(schema, message), reflect(schema, copy)];
+  for (const field of schema.fields) {
+    if (!names.includes(field.name) || !from.isSet(field)) continue;
+    if (field.fieldKind === 'message') to.set(field, keptOf(from.get(field)));
+    else if (field.fieldKind === 'list' && field.listKind === 'message') {
+      for (const item of from.get(field)) to.get(field).add(keptOf(item as ReflectMessage));
+    } else to.set(field, from.get(field));
+  }
+  return copy;
+}
+
+function keptOf({ desc, message }: ReflectMessage): ReflectMessage {
+  return reflect(desc, kept(desc, message as Message));
+}

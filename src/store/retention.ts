@@ -1,0 +1,252 @@
+import { isOfAccount, NIL_UUID } from './account-rows.ts';
+import type { Database } from './database.ts';
+
+/** Place of the last row that a sweep looked at, in the sweep's own form. */
+export type Cursor = readonly string[];
+
+/** Result of a step of a sweep. */
+export type Step = {
+  readonly lookedAt: number;
+  /** Rows that were due: that were aged out, or, in a dry run, that would be. */
+  readonly due: number;
+  /** Place after which the next step begins; undefined when there are no more rows. */
+  readonly next: Cursor | undefined;
+};
+
+/** The bytes of a payment that hold personal data. */
+export type StoredRecords = {
+  readonly record: Uint8Array;
+  readonly answer: Uint8Array;
+  /** null while the record is as it was answered. */
+  readonly answeredRecord: Uint8Array | null;
+};
+
+/** The bytes of an operation's transaction that hold personal data. */
+export type StoredResponse = { readonly response: Uint8Array; readonly responseRecord: Uint8Array };
+
+/** Makes the bytes that take the place of those. */
+export type Erase = {
+  readonly payment: (stored: StoredRecords) => StoredRecords;
+  readonly operation: (stored: StoredResponse) => StoredResponse;
+};
+
+/** Rows that a step looks at, and payments that it rewrites, which stay locked meanwhile. */
+const LOOKED_AT = 1_000;
+const REWRITTEN = 100;
+/** A step on an overloaded database: it fails, and is repeated by the next run. */
+const STEP_TIMEOUT_MS = 30_000;
+
+// A payment is due if nothing is open: no state that may still change by itself, no operation, no look-up to come. It is
+// due again when an operation has written to it since.
+const SCAN_PAYMENTS = `
+  SELECT p.id, p.created_at::text AS created_at,
+    (p.personal_data_erased_at IS NULL OR p.personal_data_erased_at < p.updated_at)
+      AND p.updated_at < now() - make_interval(days => $2) AND p.answer IS NOT NULL AND p.open_operation IS NULL
+      AND p.status NOT IN ('READY_TO_PAY', 'PENDING', 'IN_DISPUTE')
+      AND NOT EXISTS (
+        SELECT FROM transaction t
+        WHERE ${isOfAccount('t.account_id', '$1')} AND t.payment_id = p.id AND (t.look_up_at IS NOT NULL OR t.follow_up_at IS NOT NULL)
+      ) AS due
+  FROM payment p
+  WHERE p.account_id = $1 AND p.created_at < now() - make_interval(days => $2)
+    AND (p.created_at, p.id) > ($3::timestamptz, $4::uuid)
+  ORDER BY p.created_at, p.id LIMIT ${LOOKED_AT}`;
+
+// What is open was looked at without a lock: an operation claims a payment by writing to its row, with another version.
+const LOCK_PAYMENTS = `
+  SELECT p.id, p.record, p.answer, p.answered_record
+  FROM payment p
+  WHERE p.account_id = $1 AND p.id = ANY ($2::uuid[]) AND p.updated_at < now() - make_interval(days => $3)
+    AND p.open_operation IS NULL AND p.answer IS NOT NULL
+  ORDER BY p.id FOR UPDATE SKIP LOCKED`;
+const READ_RESPONSES = `
+  SELECT id, response, response_record FROM transaction
+  WHERE ${isOfAccount('account_id', '$1')} AND payment_id = ANY ($2::uuid[]) AND response IS NOT NULL AND response_record IS NOT NULL`;
+
+// The version moves on, so that an operation that was planned on the record with the personal data is planned anew.
+const WRITE_PAYMENTS = `
+  UPDATE payment p
+  SET record = erased.record, answer = erased.answer, answered_record = erased.answered_record, version = p.version + 1,
+    personal_data_erased_at = now()
+  FROM unnest($2::uuid[], $3::bytea[], $4::bytea[], $5::bytea[]) AS erased(id, record, answer, answered_record)
+  WHERE p.account_id = $1 AND p.id = erased.id`;
+const WRITE_RESPONSES = `
+  UPDATE transaction t SET response = erased.response, response_record = erased.response_record
+  FROM unnest($2::uuid[], $3::bytea[], $4::bytea[]) AS erased(id, response, response_record)
+  WHERE ${isOfAccount('t.account_id', '$1')} AND t.id = erased.id`;
+
+type PaymentRow = { id: string; record: Buffer; answer: Buffer; answered_record: Buffer | null };
+type ResponseRow = { id: string; response: Buffer; response_record: Buffer };
+
+/**
+ * Erases the personal data of an account's next payments that nothing was written to for `days` and that nothing is open
+ * of. A step is one commit, or a few. Payments that are being written this moment are left for the next run.
+ *
+ * @param erase undefined for a dry run.
+ */
+export async function erasePayments(
+  database: Database,
+  accountId: string,
+  days: number,
+  erase: Erase | undefined,
+  after: Cursor = ['-infinity', NIL_UUID],
+): Promise<Step> {
+  const { rows } = await database.transaction(
+    (run) =>
+      run<{ id: string; created_at: string; due: boolean }>(SCAN_PAYMENTS, [accountId, days, ...after]),
+    STEP_TIMEOUT_MS,
+  );
+  const ids = rows.filter(({ due }) => due).map(({ id }) => id);
+  const last = rows.length === LOOKED_AT ? rows.at(-1) : undefined;
+  const next = last && [last.created_at, last.id];
+  const lookedAt = rows.length;
+  if (!erase) return { lookedAt, due: ids.length, next };
+  let due = 0;
+  for (let from = 0; from < ids.length; from += REWRITTEN) {
+    due += await rewrite(database, accountId, ids.slice(from, from + REWRITTEN), days, erase);
+  }
+  return { lookedAt, due, next };
+}
+
+function rewrite(
+  database: Database,
+  accountId: string,
+  ids: readonly string[],
+  days: number,
+  erase: Erase,
+): Promise<number> {
+  return database.transaction(async (run) => {
+    const { rows } = await run<PaymentRow>(LOCK_PAYMENTS, [accountId, ids, days]);
+    const locked = rows.map(({ id }) => id);
+    const responses = (await run<ResponseRow>(READ_RESPONSES, [accountId, locked])).rows;
+    const payments = rows.map(({ record, answer, answered_record }) =>
+      erase.payment({ record, answer, answeredRecord: answered_record }),
+    );
+    await run(WRITE_PAYMENTS, [
+      accountId,
+      locked,
+      payments.map(({ record }) => record),
+      payments.map(({ answer }) => answer),
+      payments.map(({ answeredRecord }) => answeredRecord),
+    ]);
+    const operations = responses.map(({ response, response_record }) =>
+      erase.operation({ response, responseRecord: response_record }),
+    );
+    await run(WRITE_RESPONSES, [
+      accountId,
+      responses.map(({ id }) => id),
+      operations.map(({ response }) => response),
+      operations.map(({ responseRecord }) => responseRecord),
+    ]);
+    return rows.length;
+  }, STEP_TIMEOUT_MS);
+}
+
+/** A table whose old rows are deleted. */
+type Aged = {
+  readonly table: string;
+  /** The primary key, with the types of its columns. */
+  readonly key: readonly (readonly [column: string, type: string])[];
+  /** Comes before every key. */
+  readonly first: Cursor;
+  /** A condition on the row `a`; $1 is the number of days. */
+  readonly due: string;
+};
+
+const OLD = 'created_at < now() - make_interval(days => $1)';
+const BY_ID: Pick<Aged, 'key' | 'first'> = {
+  key: [
+    ['account_id', 'uuid'],
+    ['id', 'uuid'],
+  ],
+  first: [NIL_UUID, NIL_UUID],
+};
+
+/** Tables that age, by what a step is asked to delete. */
+const AGED = {
+  // A notification that is yet to be processed stays.
+  notifications: {
+    table: 'notification',
+    key: [
+      ['account_id', 'uuid'],
+      ['connection_id', 'text'],
+      ['deduplication_key', 'text'],
+      ['subject', 'integer'],
+    ],
+    first: [NIL_UUID, '', '', '-1'],
+    due: 'received_at < now() - make_interval(days => $1) AND process_at IS NULL',
+  },
+  deliveries: { table: 'delivery', ...BY_ID, due: `${OLD} AND due_at IS NULL` },
+  // Deliveries that are still open need their event.
+  events: {
+    table: 'event',
+    ...BY_ID,
+    due: `a.${OLD} AND relayed_at IS NOT NULL AND NOT EXISTS (
+      SELECT FROM delivery o WHERE o.account_id = a.account_id AND o.event_id = a.id AND o.due_at IS NOT NULL)`,
+  },
+  calls: {
+    table: 'replayed_call',
+    key: [
+      ['account_id', 'uuid'],
+      ['method', 'text'],
+      ['idempotency_key', 'text'],
+    ],
+    first: [NIL_UUID, '', ''],
+    due: OLD,
+  },
+} as const satisfies Readonly<Record<string, Aged>>;
+
+/** Names a table whose old rows are deleted. */
+export type AgedRows = keyof typeof AGED;
+
+/**
+ * Deletes the next rows that are older than `days` and done with; in a dry run it only counts them. A step is one commit. A
+ * row that somebody holds is left for the next run.
+ */
+export async function deleteAged(
+  database: Database,
+  what: AgedRows,
+  days: number,
+  options: { readonly dryRun: boolean; readonly after?: Cursor | undefined },
+): Promise<Step> {
+  const aged: Aged = AGED[what];
+  const { after = aged.first, dryRun } = options;
+  const { rows } = await database.transaction(
+    (run) =>
+      run<{ looked_at: number; due: number; last: string[] | null }>(step(aged, dryRun), [days, ...after]),
+    STEP_TIMEOUT_MS,
+  );
+  const { looked_at: lookedAt = 0, due = 0, last } = rows[0] ?? {};
+  return { lookedAt, due, next: (lookedAt === LOOKED_AT && last) || undefined };
+}
+
+// The keys are gone through in their order, a fixed number of rows a step: what is not due costs no more than a look.
+function step({ table, key, due }: Aged, dryRun: boolean): string {
+  const columns = key.map(([column]) => column).join(', ');
+  const after = key.map(([, type], i) => `$${i + 2}::${type}`).join(', ');
+  const ofRow = key.map(([column]) => `a.${column}`).join(', ');
+  const isRow = (other: string) => key.map(([column]) => `a.${column} = ${other}.${column}`).join(' AND ');
+  return `
+    WITH looked_at AS MATERIALIZED (
+      SELECT ${columns} FROM ${table} WHERE (${columns}) > (${after}) ORDER BY ${columns} LIMIT ${LOOKED_AT}
+    ), due AS MATERIALIZED (
+      SELECT ${ofRow} FROM ${table} a JOIN looked_at l ON ${isRow('l')}
+      WHERE ${due}${dryRun ? '' : ' FOR UPDATE OF a SKIP LOCKED'}
+    ), gone AS (
+      ${dryRun ? 'SELECT FROM due' : `DELETE FROM ${table} a USING due WHERE ${isRow('due')} RETURNING 1`}
+    )
+    SELECT (SELECT count(*) FROM looked_at)::integer AS looked_at, (SELECT count(*) FROM gone)::integer AS due,
+      (SELECT ARRAY[${key.map(([column]) => `${column}::text`).join(', ')}] FROM looked_at
+       ORDER BY ${key.map(([column]) => `${column} DESC`).join(', ')} LIMIT 1) AS last`;
+}
+
+/** About how many rows a table has: by the planner's statistics, 0 before there are any. */
+export async function estimateRows(database: Database, what: AgedRows): Promise<number> {
+  const { rows } = await database.query<{ rows: number }>(ESTIMATE, [AGED[what].table]);
+  return rows[0]?.rows ?? 0;
+}
+
+const ESTIMATE = {
+  name: 'estimate_rows',
+  text: 'SELECT greatest(reltuples, 0)::float8 AS rows FROM pg_class WHERE oid = to_regclass($1)',
+};

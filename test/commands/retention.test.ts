@@ -1,0 +1,279 @@
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, beforeEach, expect, it, vi } from 'vitest';
+import {
+  cardPayment,
+  headersOne,
+  type RequestJson,
+  walletPayment,
+  withField,
+} from '../support/payment-requests.ts';
+import { startTestServer, type TestServer } from '../support/server.ts';
+import { openTables, type Tables } from '../support/tables.ts';
+
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 });
+
+const COMMAND = join(import.meta.dirname, '../../src/commands/retention.ts');
+
+let server: TestServer;
+let tables: Tables;
+
+beforeAll(async () => {
+  server = await startTestServer();
+  tables = await openTables(server.databaseUrl);
+});
+beforeEach(async () => {
+  await tables.query('TRUNCATE payment, transaction, notification, event, delivery, webhook');
+});
+afterAll(async () => {
+  await tables?.close();
+  await server?.close();
+});
+
+/** Runs the command beside the service. */
+async function retention(...args: string[]): Promise<string> {
+  const env = { DATABASE_URL: server.databaseUrl, ACTOR: 'the night run' };
+  return (await promisify(execFile)(process.execPath, [COMMAND, ...args], { env })).stdout;
+}
+
+type Answer = {
+  readonly status: number;
+  readonly text: string;
+  readonly payment: Record<string, never> & { id: string; status: string };
+};
+
+async function post(path: string, body: RequestJson, key?: string): Promise<Answer> {
+  const response = await fetch(`${server.url}${path}`, {
+    method: 'POST',
+    headers: { ...headersOne(key), 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+  const text = await response.text();
+  return { status: response.status, text, payment: JSON.parse(text) };
+}
+
+const pay = (body: RequestJson, key?: string) => post('/v1/payments', body, key);
+async function read(id: string): Promise<Record<string, unknown>> {
+  const response = await fetch(`${server.url}/v1/payments/${id}`, { headers: headersOne() });
+  return (await response.json()) as Record<string, unknown>;
+}
+
+/** Makes everything that is stored so many days older. */
+async function age(days: number): Promise<void> {
+  for (const [table, columns] of [
+    ['payment', ['created_at', 'updated_at', 'personal_data_erased_at']],
+    ['transaction', ['created_at', 'updated_at']],
+    ['notification', ['received_at']],
+    ['event', ['created_at']],
+    ['delivery', ['created_at']],
+  ] as const) {
+    const set = columns.map((column) => `${column} = ${column} - make_interval(days => ${days})`).join(', ');
+    await tables.query(`UPDATE ${table} SET ${set}`);
+  }
+}
+
+const PERSON = 'Perpetua';
+/** A payment that names a person wherever that is possible. */
+function personal(): RequestJson {
+  const named = {
+    customer_payer: {
+      first_name: PERSON,
+      last_name: PERSON,
+      email: `${PERSON}@example.com`,
+      device_fingerprint: PERSON,
+    },
+    description: `Flowers for ${PERSON}`,
+    callback_url: `https://shop.example/${PERSON}`,
+    metadata: [{ key: 'who', value: PERSON }],
+    additional_data: { order: { items: [{ id: '1', name: PERSON }] } },
+  };
+  return withField(
+    { ...cardPayment(), ...named },
+    'payment_method.detail.card.card_data.holder_name',
+    PERSON,
+  );
+}
+
+/** The columns of all rows that hold a person's name. */
+async function namings(): Promise<string[]> {
+  const rows = await tables.query(`
+    SELECT 'record' AS at, record AS bytes FROM payment UNION ALL SELECT 'answer', answer FROM payment
+    UNION ALL SELECT 'answered record', answered_record FROM payment
+    UNION ALL SELECT 'response', response FROM transaction
+    UNION ALL SELECT 'response record', response_record FROM transaction`);
+  return rows
+    .filter(({ bytes }) => (bytes as Buffer | null)?.includes(PERSON))
+    .map(({ at }) => String(at))
+    .sort();
+}
+
+it('erases the payer from an old payment, its response and those of its operations; a repeat gets what is left, and pays nothing', async () => {
+  const request = personal();
+  const paid = await pay(request, 'old');
+  const path = `/v1/payments/${paid.payment.id}/refund`;
+  const refund = { merchant_reference: 'refund-1', amount: { currency: 'USD', value: 4 } };
+  const refunded = await post(path, refund, 'refund');
+  expect([paid.status, refunded.status]).toEqual([201, 200]);
+  expect(await namings()).toEqual(['answer', 'answered record', 'record', 'response', 'response record']);
+  await age(40);
+  const before = await tables.counts();
+
+  expect(await retention('--payments', '30', '--dry-run')).toBe('payments due  1\n');
+  expect(await namings()).toHaveLength(5);
+  expect(await retention('--payments', '30')).toBe('payments  1\n');
+  expect(await namings()).toEqual([]);
+  expect(await retention('--payments', '30')).toBe('payments  0\n');
+
+  const [again, refundedAgain] = [await pay(request, 'old'), await post(path, refund, 'refund')];
+  expect([again.status, refundedAgain.status]).toEqual([201, 200]);
+  expect(again.payment).toMatchObject({
+    id: paid.payment.id,
+    status: 'SUCCEEDED',
+    customer_payer: { first_name: null, browser_info: { user_agent: '' } },
+    amount: { value: 10 },
+    transactions: { payment_method: { detail: { card: { card_data: { lfd: '1881', holder_name: '' } } } } },
+  });
+  expect(refundedAgain.payment).toMatchObject({ id: paid.payment.id, amount: { refunded: 4 } });
+  expect(again.text).toBe((await pay(request, 'old')).text);
+  expect((await pay({ ...request, merchant_order_id: 'other' }, 'old')).status).toBe(422);
+  expect(await tables.counts()).toEqual(before);
+  expect((await read(paid.payment.id)).sub_status).toBe('PARTIALLY_REFUNDED');
+});
+
+it('what an operation writes to an old payment is erased in its time, and the operation finds all that it needs', async () => {
+  const paid = await pay(personal());
+  await age(40);
+  await retention('--payments', '30');
+  const refunded = await post(`/v1/payments/${paid.payment.id}/refund`, {
+    merchant_reference: 'late',
+    description: PERSON,
+  });
+  expect([refunded.status, refunded.payment.status]).toEqual([200, 'REFUNDED']);
+  expect(await namings()).not.toEqual([]);
+  expect(await retention('--payments', '30')).toBe('payments  0\n');
+  await age(40);
+  expect(await retention('--payments', '30')).toBe('payments  1\n');
+  expect(await namings()).toEqual([]);
+});
+
+it('leaves open payments alone, however old: authorizations, redirects, unknown outcomes, open operations', async () => {
+  const authorized = await pay(withField(personal(), 'payment_method.detail.card.capture', false));
+  const redirected = await pay({ ...walletPayment(), customer_payer: { first_name: PERSON } });
+  const unknown = await pay(personal());
+  await tables.query("UPDATE transaction SET look_up_at = now() + interval '1 day' WHERE payment_id = $1", [
+    unknown.payment.id,
+  ]);
+  const operated = await pay(personal());
+  await tables.query('UPDATE payment SET open_operation = id WHERE id = $1', [operated.payment.id]);
+  const young = await pay(personal());
+  await age(400);
+  await tables.query(
+    "UPDATE payment SET created_at = now() - interval '29 days', updated_at = created_at WHERE id = $1",
+    [young.payment.id],
+  );
+  await tables.query('UPDATE payment SET updated_at = created_at WHERE id = $1', [young.payment.id]);
+  expect([authorized, redirected, unknown, operated, young].map(({ status }) => status)).toEqual(
+    Array(5).fill(201),
+  );
+  // The service goes on with what is open meanwhile, and is told so much time has passed.
+  const erased = () => tables.query('SELECT id FROM payment WHERE personal_data_erased_at IS NOT NULL');
+  expect(await retention('--payments', '30', '--dry-run')).toBe('payments due  0\n');
+  expect(await retention('--payments', '30')).toBe('payments  0\n');
+  expect(await erased()).toEqual([]);
+});
+
+it('a run that is killed leaves payments whole, erased or not, and the next one completes it', async () => {
+  const paid = await pay(personal());
+  // Copies under ids of their own: the database makes them faster than the service does.
+  await tables.query(
+    `INSERT INTO payment (id, account_id, idempotency_key, request_hash, request_shape, status, record, answer, merchant_order_id)
+     SELECT gen_random_uuid(), account_id, 'copy ' || n, request_hash, request_shape, status, record, answer, merchant_order_id
+     FROM payment, generate_series(1, 1500) AS n WHERE id = $1`,
+    [paid.payment.id],
+  );
+  await age(40);
+  const erased = async () =>
+    Number(
+      (await tables.query('SELECT count(*) AS n FROM payment WHERE personal_data_erased_at IS NOT NULL'))[0]
+        ?.n,
+    );
+  const run = spawn(process.execPath, [COMMAND, '--payments', '30'], {
+    env: { DATABASE_URL: server.databaseUrl },
+  });
+  const ended = once(run, 'close');
+  await vi.waitFor(async () => expect(await erased()).toBeGreaterThan(0), { timeout: 60_000, interval: 5 });
+  run.kill('SIGKILL');
+  await ended;
+  const left = 1501 - (await erased());
+  for (const { record, answer, done } of await tables.query(
+    'SELECT record, answer, personal_data_erased_at IS NOT NULL AS done FROM payment',
+  )) {
+    const holds = [record, answer].map((bytes) => (bytes as Buffer).includes(PERSON));
+    expect(holds).toEqual([!done, !done]);
+  }
+  expect(await retention('--payments', '30')).toBe(`payments  ${left}\n`);
+  expect(await namings()).toEqual([]);
+});
+
+it('deletes old notifications that were processed, and old events and deliveries that are done with', async () => {
+  await tables.query(
+    `INSERT INTO notification (account_id, connection_id, deduplication_key, subject, body, query, received_at, process_at)
+     SELECT gen_random_uuid(), 'sandbox', n::text, 0, 'raw', '', now() - make_interval(days => 10 * (n % 5)),
+       CASE WHEN n % 2 = 0 THEN now() END
+     FROM generate_series(1, 2500) AS n`,
+  );
+  await tables.query(
+    `INSERT INTO event (account_id, id, type, payment_id, sequence, record, created_at, relayed_at)
+     SELECT gen_random_uuid(), gen_random_uuid(), 'payment.purchase', gen_random_uuid(), 1, '', now() - interval '20 days',
+       now() FROM generate_series(1, 10) AS n`,
+  );
+  await tables.query(
+    `INSERT INTO delivery (account_id, id, webhook_id, event_id, created_at, due_at)
+     SELECT account_id, id, id, id, created_at, CASE WHEN id = (SELECT id FROM event LIMIT 1) THEN now() + interval '1 hour' END FROM event`,
+  );
+  const rules = ['--notifications', '31', '--deliveries', '10'];
+  // A fifth is 40 days old, and half of it is yet to be processed.
+  const due = ['notifications due  250', 'deliveries due     9', 'events due         9'];
+  expect((await retention(...rules, '--dry-run')).trim().split('\n')).toEqual(due);
+  expect((await retention(...rules)).trim().split('\n')).toEqual([
+    'notifications  250',
+    'deliveries     9',
+    'events         9',
+  ]);
+  const [left] = await tables.query(
+    'SELECT (SELECT count(*)::int FROM notification) AS n, (SELECT count(*)::int FROM event) AS e, (SELECT count(*)::int FROM delivery) AS d',
+  );
+  expect(left).toEqual({ n: 2250, e: 1, d: 1 });
+});
+
+it('is in the audit log with its rules and counts', async () => {
+  await retention('--notifications', '90', '--dry-run');
+  const rows = await tables.query(
+    `SELECT actor, subject, detail FROM audit_log WHERE action = 'retention' ORDER BY id DESC LIMIT 2`,
+  );
+  const who = {
+    actor: expect.stringMatching(/^the night run \(.+@.+\)$/),
+    subject: 'notifications 90, dry run',
+  };
+  expect(rows).toEqual([
+    { ...who, detail: 'notifications 0' },
+    { ...who, detail: 'begun' },
+  ]);
+});
+
+it.each([
+  ['no rule', [], 'A rule is needed.'],
+  ['a rule that is no number', ['--payments', 'soon'], '--payments is a number of days, 30 to 36500.'],
+  ['fewer days than are safe', ['--payments', '29'], '--payments is a number of days, 30 to 36500.'],
+  ['a kind that there is not', ['--cats', '9'], "Unknown option '--cats'"],
+])('refuses %s with the usage and 2, before it looks for a database', async (_what, args, message) => {
+  const env = { DATABASE_URL: 'postgres://a@127.0.0.1:1/b' };
+  const failed = await promisify(execFile)(process.execPath, [COMMAND, ...args], { env }).catch(
+    (error) => error,
+  );
+  expect(failed).toMatchObject({ code: 2, stdout: '' });
+  expect(failed.stderr).toContain(message);
+  expect(failed.stderr).toContain('Usage: npm run retention');
+});
