@@ -4,7 +4,7 @@ import { ACCOUNT_ID, amountOf, idempotencyKey, PUBLIC_KEY, restTemplate, SECRET_
 
 /** The two books that must agree: our database and the provider's ledger. */
 export type Books = {
-  /** Empties both, so that every run begins alike. */
+  /** Empties both, so that every run begins alike; the database only when it is not to keep what is stored. */
   open(): Promise<void>;
   /**
    * Compares both with what was sent.
@@ -22,7 +22,16 @@ export type Books = {
   close(): Promise<void>;
 };
 
-export async function openBooks(databaseUrl: string, providerPort: number): Promise<Books> {
+/**
+ * Opens the books.
+ *
+ * @param keepsStored payments stay in the database from run to run: those that it was filled with, and those of each run.
+ */
+export async function openBooks(
+  databaseUrl: string,
+  providerPort: number,
+  keepsStored = false,
+): Promise<Books> {
   const client = new pg.Client(databaseUrl);
   await client.connect();
   const provider = async (method: string, path: string) => {
@@ -33,12 +42,16 @@ export async function openBooks(databaseUrl: string, providerPort: number): Prom
   return {
     async open() {
       // In this order, since recovery, which looks for work all the time, locks them so.
-      await client.query('TRUNCATE transaction, payment');
+      if (!keepsStored) await client.query('TRUNCATE transaction, payment');
       await client.query('CHECKPOINT');
       await provider('DELETE', '/ledger');
     },
     async compare({ sent, runId, atProvider }) {
-      const { rows } = await client.query<Row>(ROWS);
+      const { rows } = await client.query<Row>(ROWS, [
+        ACCOUNT_ID,
+        idempotencyKey(runId, 0),
+        idempotencyKey(runId, sent),
+      ]);
       const paid = new Map(rows.map((row) => [row.id, row.cents]));
       if (rows.length !== sent) throw new Error(`${sent} were sent, and ${rows.length} are in the database`);
       for (const [sequence, row] of rows.sort((a, b) => (a.key < b.key ? -1 : 1)).entries()) {
@@ -80,7 +93,8 @@ type Row = {
 const ROWS = `
   SELECT p.idempotency_key AS key, t.id, t.amount_minor_units AS cents, t.status, p.status AS payment_status,
     p.answer IS NOT NULL AS answered
-  FROM transaction t JOIN payment p ON p.id = t.payment_id`;
+  FROM transaction t JOIN payment p ON p.id = t.payment_id
+  WHERE p.account_id = $1 AND p.idempotency_key >= $2 AND p.idempotency_key <= $3`;
 
 function faultOf(row: Row, runId: string, sequence: number): string | undefined {
   if (row.key !== idempotencyKey(runId, sequence)) return `has the key ${row.key}`;

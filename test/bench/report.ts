@@ -1,4 +1,4 @@
-/** Result of one run of one subject. */
+/** What one run of one subject showed. */
 export type Measure = {
   readonly perSecond: number;
   readonly p50Ms: number;
@@ -11,30 +11,20 @@ export type Measure = {
   readonly othersPercent: number;
 };
 
-/** The subjects that are compared. The letters are those of the ratios. */
-export const SUBJECTS = {
-  a: 'a  service, REST',
-  b: 'b  service, gRPC',
-  c: 'c  floor: bare Fastify',
-  d: 'd  two commits alone',
-} as const;
+/** A subject as the report names it: by a letter in the ratios. */
+export type Named = { readonly letter: string; readonly label: string };
 
-export type Subject = keyof typeof SUBJECTS;
+/** The measures of each round by the subject's letter, in the order of the rounds. */
+export type Measures = ReadonlyMap<string, readonly Measure[]>;
 
-/** The measures of each round, in the order of the rounds. */
-export type Measures = Readonly<Record<Subject, readonly Measure[]>>;
+/** Letters of two subjects of which one is divided by the other. */
+export type Ratio = readonly [of: string, to: string];
 
-const RATIOS: readonly [Subject, Subject][] = [
-  ['a', 'c'],
-  ['b', 'c'],
-  ['b', 'a'],
-  ['a', 'd'],
-];
-
-/** The table: medians of the rounds, and of the ratios within each round. */
+/** Makes the table: medians of the rounds, and of the ratios within each round. */
 export function report(
+  subjects: readonly (Named & { readonly peakMb: number })[],
+  ratios: readonly Ratio[],
   byConcurrency: ReadonlyMap<number, Measures>,
-  peakMb: Readonly<Record<Subject, number>>,
 ): string {
   const lines: string[] = [];
   for (const [concurrency, measures] of byConcurrency) {
@@ -42,39 +32,48 @@ export function report(
       '',
       row([`${concurrency} at a time`, 'payments/s', 'p50 ms', 'p99 ms', ...CPU_COLUMNS, 'peak MB']),
     );
-    for (const subject of Object.keys(SUBJECTS) as Subject[]) {
-      const median = (name: keyof Measure) => medianOf(measures[subject].map((measure) => measure[name]));
+    for (const { letter, label, peakMb } of subjects) {
+      const median = (name: keyof Measure) =>
+        medianOf((measures.get(letter) ?? []).map((measure) => measure[name]));
       lines.push(
         row([
-          SUBJECTS[subject],
+          `${letter}  ${label}`,
           median('perSecond').toFixed(0),
           median('p50Ms').toFixed(2),
           median('p99Ms').toFixed(2),
           median('serverCpuMs').toFixed(3),
           median('postgresCpuMs').toFixed(3),
-          subject === 'd' ? '' : median('loadCpuMs').toFixed(3),
+          median('loadCpuMs').toFixed(3),
           median('othersPercent').toFixed(0),
-          peakMb[subject].toFixed(0),
+          peakMb.toFixed(0),
         ]),
       );
     }
-    const ratios = RATIOS.map(([of, to]) => `${of}/${to} ${medianOf(ratiosOf(measures, of, to)).toFixed(2)}`);
-    lines.push(`payments/s: ${ratios.join('   ')}`);
+    for (const [name, title] of RATIO_LINES) {
+      const texts = ratios.map(
+        ([of, to]) => `${of}/${to} ${medianOf(ratiosOf(measures, name, of, to)).toFixed(2)}`,
+      );
+      lines.push(`${title}: ${texts.join('   ')}`);
+    }
   }
   return lines.join('\n');
 }
 
+const RATIO_LINES: readonly (readonly [keyof Measure, string])[] = [
+  ['perSecond', 'payments/s'],
+  ['serverCpuMs', 'CPU of the server'],
+  ['postgresCpuMs', 'CPU of PostgreSQL'],
+];
 const CPU_COLUMNS = ['CPU: server', 'PostgreSQL', 'load', 'others %'];
-const WIDTHS = [24, 11, 9, 9, 13, 12, 8, 10, 9];
+const WIDTHS = [30, 11, 9, 9, 13, 12, 8, 10, 9];
 
 function row(cells: readonly string[]): string {
-  return cells.map((cell, i) => (i === 0 ? cell.padEnd(24) : cell.padStart(WIDTHS[i] ?? 10))).join('');
+  return cells.map((cell, i) => (i === 0 ? cell.padEnd(30) : cell.padStart(WIDTHS[i] ?? 10))).join('');
 }
 
-function ratiosOf(measures: Measures, of: Subject, to: Subject): number[] {
-  return measures[of].map(
-    (measure, round) => measure.perSecond / (measures[to][round]?.perSecond ?? Number.NaN),
-  );
+function ratiosOf(measures: Measures, name: keyof Measure, of: string, to: string): number[] {
+  const [above = [], below = []] = [measures.get(of), measures.get(to)];
+  return above.map((measure, round) => measure[name] / (below[round]?.[name] ?? Number.NaN));
 }
 
 function medianOf(values: readonly number[]): number {

@@ -2,8 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
 import { openSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { insertAccount, insertPublicKey, insertSecretKey } from '#src/store/accounts.ts';
-import type { Database } from '#src/store/database.ts';
+import pg from 'pg';
 import { POOL_SIZE } from './bare-payment.ts';
 import { ACCOUNT_ID, PUBLIC_KEY, SECRET_KEY } from './request.ts';
 
@@ -12,6 +11,11 @@ export type Service = { readonly pid: number; readonly port: number; stop(): Pro
 
 const ROOT = join(import.meta.dirname, '../..');
 const START_TIMEOUT_MS = 30_000;
+/** Keys of this run: services on one database must have the same. */
+const KEYS = {
+  VAULT_KEYS: `bench:${randomBytes(32).toString('base64')}`,
+  HASH_KEY: randomBytes(32).toString('base64'),
+};
 
 /** Starts the service against the database and the provider's stub. Its files lie in `home` under its name. */
 export async function startService(options: {
@@ -37,10 +41,10 @@ export async function startService(options: {
       PORT: '0',
       DATABASE_URL: options.databaseUrl,
       DATABASE_MAX_CONNECTIONS: String(POOL_SIZE),
-      VAULT_KEYS: `bench:${randomBytes(32).toString('base64')}`,
-      HASH_KEY: randomBytes(32).toString('base64'),
+      ...KEYS,
       CATALOGUE_FILE: catalogueFile,
       SANDBOX: 'off',
+      WEBHOOKS_ALLOW_PRIVATE: 'on',
       LOG_LEVEL: 'info',
       // What is refused is not measured here.
       RATE_LIMIT_PER_S: '1000000',
@@ -67,12 +71,21 @@ function lastLine(file: string): string {
   return readFileSync(file, 'utf8').trimEnd().split('\n').at(-1) ?? '';
 }
 
-/** Adds the account whose keys the requests carry. */
-export async function addAccount(database: Database): Promise<void> {
-  await insertAccount(database, { id: ACCOUNT_ID, name: 'Bench', secretAlways: false });
-  await insertPublicKey(database, PUBLIC_KEY, ACCOUNT_ID);
+/** Adds the account whose keys the requests carry, by statements that hold for the schema of any release. */
+export async function addAccount(databaseUrl: string): Promise<void> {
+  const client = new pg.Client(databaseUrl);
+  await client.connect();
   const hash = createHash('sha256').update(SECRET_KEY).digest();
-  await insertSecretKey(database, { id: ACCOUNT_ID, accountId: ACCOUNT_ID, hash });
+  await client.query('INSERT INTO account (id, name) VALUES ($1, $2)', [ACCOUNT_ID, 'Bench']);
+  await client.query('INSERT INTO public_key (public_key, account_id) VALUES ($1, $2)', [
+    PUBLIC_KEY,
+    ACCOUNT_ID,
+  ]);
+  await client.query('INSERT INTO secret_key (id, account_id, secret_hash) VALUES ($1, $1, $2)', [
+    ACCOUNT_ID,
+    hash,
+  ]);
+  await client.end();
 }
 
 /**

@@ -28,8 +28,8 @@ export async function startSurroundings(name: string, ending: (() => unknown)[])
   const databaseUrl = postgres.url;
   const database = openDatabase({ url: databaseUrl, maxConnections: 1, log });
   await migrate(database, join(import.meta.dirname, '../../src/store/migrations'));
-  await addAccount(database);
   await database.close();
+  await addAccount(databaseUrl);
 
   const provider = await startWorker('provider.ts');
   ending.push(provider.stop);
