@@ -38,7 +38,7 @@ const RECORD = toBinary(
 );
 const MOST_BLOCKED_MS = 1_000;
 
-/** What is undone at the end, the last first. */
+/** Clean-up at the end, the last first. */
 const ending: (() => unknown)[] = [];
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.once(signal, () => end().then(() => process.exit(1)));

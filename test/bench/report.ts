@@ -1,4 +1,4 @@
-/** What one run of one subject showed. */
+/** Result of one run of one subject. */
 export type Measure = {
   readonly perSecond: number;
   readonly p50Ms: number;

@@ -17,7 +17,7 @@ import { startSurroundings } from './surroundings.ts';
 import { addWebhook } from './webhook.ts';
 import { startWorker } from './worker.ts';
 
-/** What is set up. */
+/** Options of the benchmark. */
 export type StageOptions = {
   /** Command line options of Node, for the service's processes. */
   readonly nodeOptions: readonly string[];
@@ -113,7 +113,7 @@ type Ending = (() => unknown)[];
 type Pid = { readonly pid: number; readonly port: number };
 type Over = (protocol: 'rest' | 'grpc', process: Pid, books: Books) => Server;
 type NamedServer = { readonly label: string; readonly server: Server };
-/** Where everything runs. */
+/** The directory, database and provider of this run. */
 type Site = {
   readonly home: string;
   readonly databaseUrl: string;
@@ -142,7 +142,7 @@ async function booksOf({ providerPort, stored, ending }: Site, databaseUrl: stri
   return books;
 }
 
-/** What no service can be faster than by much: a bare server, and the two commits alone. */
+/** Starts the floors, than which no service can be faster by much: a bare server, and the two commits alone. */
 async function floors(site: Site, over: Over, books: Books, sample: Sample) {
   const { home, databaseUrl, providerPort, ending } = site;
   const sampleFile = join(home, 'sample.json');

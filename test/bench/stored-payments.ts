@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { ACCOUNT_ID } from './request.ts';
 
-/** What is written for every stored payment. */
+/** The bytes of every stored payment. */
 export type StoredBytes = { readonly record: Uint8Array; readonly answer: Uint8Array };
 
 /** Accounts among which stored payments are shared out, the benchmark's among them, and the days over which they are spread. */
