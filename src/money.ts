@@ -47,7 +47,7 @@ export function isDecimal(text: string): boolean {
 /**
  * Reads a decimal as money.
  *
- * @returns undefined when the text is no decimal, the currency is unknown, or the decimals given (trailing zeros aside)
+ * @returns undefined when the text is no decimal, the currency is unknown, or the decimals given (not counting trailing zeros)
  *   are more than the currency has: money is never rounded.
  */
 export function parseMoney(text: string, currency: string): Money | undefined {

@@ -101,12 +101,12 @@ export function createAdmission(
 
   function ticket(address: () => string): Ticket {
     let shares: readonly Share[] = [];
-    let held: Slots | undefined;
+    let entered: Slots | undefined;
     let isWorking = false;
     let isClosed = false;
     const hold = (slots: Slots | undefined) => {
-      held?.release(shares);
-      held = slots;
+      entered?.release(shares);
+      entered = slots;
     };
     return {
       async lookUp(recalled, run) {

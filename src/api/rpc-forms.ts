@@ -23,7 +23,10 @@ export function refuseWrongForms(app: FastifyInstance, services: readonly DescSe
       return answerProblem(refusal, request, reply.header('allow', allowed));
     }
     if (request.method === 'POST' && !form.mediaType.test(request.headers['content-type'] ?? '')) {
-      const refusal = new ServiceError('UNSUPPORTED_MEDIA_TYPE', `the content-type must be ${form.taken}`);
+      const refusal = new ServiceError(
+        'UNSUPPORTED_MEDIA_TYPE',
+        `the content-type must be ${form.mediaTypes}`,
+      );
       return answerProblem(refusal, request, reply);
     }
     done();
@@ -40,7 +43,7 @@ function formOf(method: DescMethod) {
       `^application/(?:${connect}(?:json${CHARSET}|proto)|grpc(?:-web)?(?:\\+(?:json${CHARSET}|proto))?)$`,
       'i',
     ),
-    taken: `application/${isUnary ? '' : 'connect+'}json, application/${isUnary ? '' : 'connect+'}proto, ${GRPC_TYPES}`,
+    mediaTypes: `application/${isUnary ? '' : 'connect+'}json, application/${isUnary ? '' : 'connect+'}proto, ${GRPC_TYPES}`,
   };
 }
 

@@ -17,10 +17,10 @@ export type Slots = {
 /** Makes slots, none of them held. Every group may hold one at least. */
 export function createSlots(max: number): Slots {
   const heldBy = new Map<string, number>();
-  let held = 0;
+  let used = 0;
 
   function hasRoom(shares: readonly Share[]): boolean {
-    if (held >= max) return false;
+    if (used >= max) return false;
     for (const { group, fraction } of shares) {
       if ((heldBy.get(group) ?? 0) >= Math.max(1, Math.floor(max * fraction))) return false;
     }
@@ -28,7 +28,7 @@ export function createSlots(max: number): Slots {
   }
 
   function retake(shares: readonly Share[]): void {
-    held++;
+    used++;
     for (const { group } of shares) heldBy.set(group, (heldBy.get(group) ?? 0) + 1);
   }
 
@@ -41,13 +41,13 @@ export function createSlots(max: number): Slots {
     },
     retake,
     release(shares) {
-      held--;
+      used--;
       for (const { group } of shares) {
         const left = (heldBy.get(group) ?? 0) - 1;
         if (left > 0) heldBy.set(group, left);
         else heldBy.delete(group);
       }
     },
-    count: () => held,
+    count: () => used,
   };
 }

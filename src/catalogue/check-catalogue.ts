@@ -13,14 +13,14 @@ import { ConditionError } from '#src/routing/condition-error.ts';
 import { conditionOf } from '#src/routing/router.ts';
 import type { FieldError } from '#src/service-error.ts';
 
-/** Names the place of a condition's line and column in the catalogue's file; both count from 1. */
-export type Place = (route: number, line: number, column: number) => string;
+/** Returns the place in the catalogue file of a line and column within a condition; both count from 1. */
+export type Locate = (route: number, line: number, column: number) => string;
 
 /**
  * Checks what the rules in catalogue.proto cannot say: names that must be there, names that must be there once, and
  * conditions.
  */
-export function checkCatalogue(catalogue: Catalogue, place: Place): FieldError[] {
+export function checkCatalogue(catalogue: Catalogue, locate: Locate): FieldError[] {
   const { paymentMethodTypes, connections, routes, bins } = catalogue;
   const connectionIds = new Set(connections.map(({ id }) => id));
   const faults = [
@@ -30,7 +30,7 @@ export function checkCatalogue(catalogue: Catalogue, place: Place): FieldError[]
     ...repeated(connections.map(({ id }) => id)).map((i) => twice(`connections[${i}].id`)),
     ...repeated(routes.map(({ id }) => id)).map((i) => twice(`routes[${i}].id`)),
     ...repeated(bins.map(({ prefix }) => prefix)).map((i) => twice(`bins[${i}].prefix`)),
-    ...checkConditions(routes, conditionDomains(paymentMethodTypes), place),
+    ...checkConditions(routes, conditionDomains(paymentMethodTypes), locate),
   ];
   for (const [i, route] of routes.entries()) {
     faults.push(
@@ -70,7 +70,7 @@ function conditionDomains(types: readonly PaymentMethodType[]): Domains {
   ]);
 }
 
-function checkConditions(routes: readonly Route[], domains: Domains, place: Place): FieldError[] {
+function checkConditions(routes: readonly Route[], domains: Domains, locate: Locate): FieldError[] {
   const unconditional = routes.findIndex(({ condition }) => condition === '');
   return routes.flatMap((route, i) => {
     if (unconditional >= 0 && i > unconditional) {
@@ -81,7 +81,7 @@ function checkConditions(routes: readonly Route[], domains: Domains, place: Plac
       return [];
     } catch (error) {
       if (!(error instanceof ConditionError)) throw error;
-      return fault(`routes[${i}].condition`, `${error.message}, at ${place(i, error.line, error.column)}`);
+      return fault(`routes[${i}].condition`, `${error.message}, at ${locate(i, error.line, error.column)}`);
     }
   });
 }

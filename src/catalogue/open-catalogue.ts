@@ -77,8 +77,8 @@ export function openCatalogue(
 
   function open(definition: ConnectionConfig): void {
     const { id } = definition;
-    const taken = takenOver(definition, predecessor);
-    const connection = taken ?? withTerms(openConnection(definition, options), definition);
+    const kept = takeOver(definition, predecessor);
+    const connection = kept ?? withTerms(openConnection(definition, options), definition);
     connections.set(id, connection);
     const before = predecessor?.reachable.get(id);
     if (before && before.identity !== connection.identity) {
@@ -86,9 +86,9 @@ export function openCatalogue(
         `connection ${id}: stands for another account now (its address, its account, or the credential that names it); give that an id of its own`,
       );
     }
-    const known = taken && predecessor?.health.get(id);
+    const known = kept && predecessor?.health.get(id);
     if (known) health.set(id, known);
-    const settings = !taken && breakerSettings(definition.circuitBreaker);
+    const settings = !kept && breakerSettings(definition.circuitBreaker);
     if (!settings) return;
     const guarded = guardConnection(connection, settings, {
       changed: (state) => observer.circuitChanged(id, state),
@@ -123,7 +123,7 @@ export function openCatalogue(
   }
 }
 
-function takenOver(
+function takeOver(
   definition: ConnectionConfig,
   predecessor: OpenedCatalogue | undefined,
 ): ProviderConnection | undefined {
@@ -164,14 +164,14 @@ function breakerSettings(breaker: CircuitBreaker | undefined) {
 }
 
 function openConnection(connection: ConnectionConfig, options: OpenCatalogueOptions): ProviderConnection {
-  const place = `connection ${connection.id}`;
+  const named = `connection ${connection.id}`;
   const connector = options.connectors.find(({ name }) => name === connection.connector);
-  if (!connector) throw new CatalogueError(`${place}: there is no connector "${connection.connector}"`);
+  if (!connector) throw new CatalogueError(`${named}: there is no connector "${connection.connector}"`);
   const secrets: Record<string, Secret> = {};
   for (const [name, variable] of Object.entries(connection.secretsFromEnvironment)) {
     const value = options.environment(variable);
     if (value === undefined)
-      throw new CatalogueError(`${place}: the environment variable ${variable} is not set`);
+      throw new CatalogueError(`${named}: the environment variable ${variable} is not set`);
     secrets[name] = new Secret(value);
   }
   const settings = substitute(connection.settings ?? {}, options.variables);
@@ -180,7 +180,7 @@ function openConnection(connection: ConnectionConfig, options: OpenCatalogueOpti
     const opened = redactOutcomes(connector.connect(settings, context));
     return { ...opened, identity: wholeIdentity(opened, options) };
   } catch (error) {
-    throw new CatalogueError(`${place}: ${(error as Error).message}`);
+    throw new CatalogueError(`${named}: ${(error as Error).message}`);
   }
 }
 

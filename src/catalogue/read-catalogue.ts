@@ -4,7 +4,7 @@ import { ServiceError } from '#src/service-error.ts';
 import { validate } from '#src/wire/validate.ts';
 import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
 import { parseYaml, readTextFile, type YamlFile } from '#src/wire/yaml-file.ts';
-import { checkCatalogue, type Place } from './check-catalogue.ts';
+import { checkCatalogue, type Locate } from './check-catalogue.ts';
 
 /** The catalogue file is wrong; the message names each place. */
 export class CatalogueError extends Error {
@@ -39,7 +39,7 @@ export function parseCatalogue(text: string, file: string): Catalogue {
     throw isOfTheFile ? new CatalogueError(`${file}: ${error.message}`) : error;
   }
   const faults = check(catalogue);
-  if (faults.length === 0) faults.push(...checkCatalogue(catalogue, placeIn(yaml, text)));
+  if (faults.length === 0) faults.push(...checkCatalogue(catalogue, locateIn(yaml, text)));
   if (faults.length === 0) return catalogue;
   throw new CatalogueError(
     `${file}: ${faults.map(({ field, message }) => `${field}: ${message}`).join('; ')}`,
@@ -50,7 +50,7 @@ export function parseCatalogue(text: string, file: string): Catalogue {
  * Tells where in the file a place within a condition is. A text that YAML folds or escapes is not in the file as it
  * reads; then it is told within the condition.
  */
-function placeIn({ document, lineCounter }: YamlFile, text: string): Place {
+function locateIn({ document, lineCounter }: YamlFile, text: string): Locate {
   return (route, line, column) => {
     const node = document.getIn(['routes', route, 'condition'], true);
     const within = `line ${line}, column ${column} of the condition`;

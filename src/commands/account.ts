@@ -117,14 +117,14 @@ async function main(): Promise<void> {
   console.log(printed);
 }
 
-function readArguments(name: string, args: string[], taken: readonly string[]): Arguments {
+function readArguments(name: string, args: string[], known: readonly string[]): Arguments {
   let parsed: { positionals: string[]; values: Options };
   try {
     parsed = parseArgs({ args, allowPositionals: true, options: OPTIONS });
   } catch (error) {
     throw new UsageError((error as Error).message);
   }
-  const option = Object.keys(parsed.values).find((one) => !taken.includes(one));
+  const option = Object.keys(parsed.values).find((one) => !known.includes(one));
   if (option) throw new UsageError(`"${name}" takes no --${option}.`);
   return { operands: parsed.positionals, options: parsed.values };
 }

@@ -96,8 +96,8 @@ function headerOf(day: SimulatedDay, file: string, seed: number, count: number):
 ${incidents.length > 0 ? `Incidents: ${incidents.join('; ')}\n` : ''}
 Real: routes, order of targets, failover, circuit breakers, and approval rates learned from nothing.
 Assumed: payments come independently of each other; what a provider answers depends on the card, the
-hour, and one lot for each payment at each provider, the same in every strategy; in ${day.alikePercent} of 100
-payments all providers draw the same lot. Pending is what a provider did not answer in time: some of
+hour, and one draw for each payment at each provider, the same in every strategy; in ${day.alikePercent} of 100
+payments it is the same at all providers. Pending is what a provider did not answer in time: some of
 it may have been approved.
 Before you trust a small difference, see whether it is there with another --seed.`;
 }

@@ -4,7 +4,7 @@ import { requireSameRequest, storedIdempotencyKey } from '#src/payments/idempote
 import type { RequestHash } from '#src/payments/request-hash.ts';
 import { ServiceError } from '#src/service-error.ts';
 import { type Database, isSurelyNotCommitted, isUnavailable, type Run } from '#src/store/database.ts';
-import { claimCall, type HeldCall, keepResponse } from '#src/store/replayed-calls.ts';
+import { type CallHolder, claimCall, keepResponse } from '#src/store/replayed-calls.ts';
 import { orUnavailable } from '#src/store/unavailable.ts';
 
 /** A call that makes an object, and what tells a repeat of it from another request. */
@@ -44,8 +44,8 @@ export async function callOnce<Desc extends DescMessage>(
   };
   return orMaybeDone(
     database.transaction(async (run) => {
-      const held = keyed && (await claimCall(run, keyed));
-      if (held) return { message: replayOf(held, requestHash, response), replayed: true };
+      const holder = keyed && (await claimCall(run, keyed));
+      if (holder) return { message: replayOf(holder, requestHash, response), replayed: true };
       const message = await work(run);
       if (keyed) await keepResponse(run, keyed, toBinary(response, message));
       return { message, replayed: false };
@@ -53,9 +53,9 @@ export async function callOnce<Desc extends DescMessage>(
   );
 }
 
-function replayOf<Desc extends DescMessage>(held: HeldCall, hash: RequestHash, response: Desc) {
-  requireSameRequest(held, hash);
-  return fromBinary(response, held.response);
+function replayOf<Desc extends DescMessage>(holder: CallHolder, hash: RequestHash, response: Desc) {
+  requireSameRequest(holder, hash);
+  return fromBinary(response, holder.response);
 }
 
 /** A commit whose acknowledgement was lost may stand. */

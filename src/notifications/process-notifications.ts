@@ -45,11 +45,11 @@ export function startNotifications(
   const running = (async () => {
     while (!stopped.signal.aborted) {
       wakeUp = new AbortController();
-      const taken = await processDue(deps, stopped.signal).catch((error) => {
+      const leased = await processDue(deps, stopped.signal).catch((error) => {
         deps.processed.failed(error);
         return 0;
       });
-      if (taken === BATCH) continue;
+      if (leased === BATCH) continue;
       const signal = AbortSignal.any([stopped.signal, wakeUp.signal]);
       await setTimeout(options.intervalMs, undefined, { signal }).catch(() => {});
     }

@@ -106,7 +106,7 @@ export function createMetrics() {
   });
   const deliveries = new Histogram({
     name: 'webhook_delivery_seconds',
-    help: 'Attempts to deliver an event to a webhook, by result: DELIVERED, or why it was not taken.',
+    help: 'Attempts to deliver an event to a webhook, by result: DELIVERED, or why it was not accepted.',
     labelNames: ['result'] as const,
     buckets: SECONDS,
     registers,
@@ -138,12 +138,12 @@ export function createMetrics() {
   });
   const callsInFlight = new Gauge({
     name: 'calls_in_flight',
-    help: 'Calls whose work has not ended, whoever waits for it still, or whose response has not been taken.',
+    help: 'Calls whose work has not ended, whoever waits for it still, or whose response the client has not read yet.',
     registers,
   });
   const callsAtWork = new Gauge({
     name: 'calls_at_work',
-    help: 'Of the calls in flight, those that wait neither for a provider nor for their response to be taken; and look-ups of keys.',
+    help: 'Of the calls in flight, those that wait neither for a provider nor for the client to read their response; and look-ups of keys.',
     registers,
   });
   const inFlight = new Gauge({

@@ -10,7 +10,7 @@ import type { ChosenMethod } from './payment-method.ts';
 /**
  * Chooses the route, and those of its targets that can do what is asked: one at least.
  *
- * @param seed see lotSeed.
+ * @param seed see drawSeed.
  * @throws ServiceError PAYMENT_METHOD_NOT_AVAILABLE when no route takes the payment, OPERATION_NOT_SUPPORTED when no
  *   target of its route can do what is asked.
  */

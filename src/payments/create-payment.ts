@@ -80,9 +80,9 @@ export async function createPayment(
   } catch (refusal) {
     if (refusal instanceof ServiceError && refusal.reason === 'INVALID_CREDENTIALS') throw refusal;
     // An answer outlives what it was made from: a token since removed, a route since closed.
-    const held = await orUnavailable(read());
-    if (!held) throw refusal;
-    return replay(deps, held, requestHash, read);
+    const holder = await orUnavailable(read());
+    if (!holder) throw refusal;
+    return replay(deps, holder, requestHash, read);
   }
 
   // 3. Commit 1: the key is claimed and the payment stands, before anything is sent.
@@ -99,8 +99,8 @@ export async function createPayment(
   const { transactionId, outcome, record } = await makeAttempts(deps, prepared, claimBeforeMs);
 
   // 5. Commit 2: what is known of it now, and the answer.
-  const taken = { ...claim, transactionId, fence: 0, vaultedToken: claim.vault?.token };
-  const finish = finishOf(deps, taken, record, outcome);
+  const leased = { ...claim, transactionId, fence: 0, vaultedToken: claim.vault?.token };
+  const finish = finishOf(deps, leased, record, outcome);
   const finished = await within(writeFinish(deps, finish), finishWaitMs(deps.schedule));
   if (finished === undefined) throw inProgress(deps.patience);
   // The stored response is what is told: recovery may have written first, or said meanwhile that the outcome was unknown.
@@ -143,12 +143,12 @@ async function claimKey(
 
 async function replay(
   deps: PaymentDeps,
-  held: KeyHolder,
+  holder: KeyHolder,
   requestHash: RequestHash,
   read: () => Promise<KeyHolder | undefined>,
 ): Promise<CreatedPayment> {
-  requireSameRequest(held, requestHash);
-  const waited = awaitAnswer(held, read, deps.patience);
+  requireSameRequest(holder, requestHash);
+  const waited = awaitAnswer(holder, read, deps.patience);
   const { record, answer } = await orInProgress(deps.patience, waited);
   deps.observer.replayed();
   return { record: decodeRecord(record), body: answer, replayed: true };

@@ -13,7 +13,7 @@ import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.j
 import type { RoutingFacts } from '#gen/payments/v1/routing_facts_pb.js';
 import type { ConnectionHealth } from '#src/connectors/circuit-breaker.ts';
 import type { ProviderConnection } from '#src/connectors/connector.ts';
-import { lotSeed, type Signals } from '#src/routing/order-targets.ts';
+import { drawSeed, type Signals } from '#src/routing/order-targets.ts';
 import { chooseTargets, type ReadyRoute } from '#src/routing/router.ts';
 import { cardData } from './card.ts';
 import { lacksOf } from './connection-lacks.ts';
@@ -50,8 +50,9 @@ export function explainRoute(
   const card =
     method.kind === 'card' ? cardData(method.card, catalogue.bins(method.card.number), '') : undefined;
   const facts = routingFacts(request, method, card, time);
-  const { routes, taken } = findRoute(catalogue.router.routes, facts);
-  const way = taken && explainWay(catalogue, taken, facts, lotSeed(facts.accountId, idempotencyKey), method);
+  const { routes, taken: chosen } = findRoute(catalogue.router.routes, facts);
+  const way =
+    chosen && explainWay(catalogue, chosen, facts, drawSeed(facts.accountId, idempotencyKey), method);
   const notes = method.kind === 'vaulted_card' ? [CARD_NOT_READ] : [];
   if (usesProviderToken(method)) notes.push(ONE_PROVIDER);
   return create(ExplainRouteResponseSchema, { ...way, facts, routes, notes });

@@ -15,8 +15,8 @@ import type { Books, OperationType } from './payment-books.ts';
 import { eventOf } from './payment-event.ts';
 import { decodeRecord, encodeRecord } from './stored-record.ts';
 
-/** A transaction that was taken, and the right to write what became of it. */
-export type TakenTransaction = {
+/** A leased transaction: the right to write what became of it. */
+export type LeasedTransaction = {
   readonly accountId: string;
   readonly paymentId: string;
   readonly transactionId: string;
@@ -43,18 +43,18 @@ const TRIES = 60;
  */
 export async function writeOutcome(
   deps: FinishDeps,
-  taken: TakenTransaction,
+  leased: LeasedTransaction,
   outcome: Outcome | 'lapsed',
   stop?: AbortSignal,
 ): Promise<OperationResponse | undefined> {
   let pauseMs = FIRST_PAUSE_MS;
   for (let tries = 1; ; tries++) {
     try {
-      const written = await writeOnce(deps, taken, outcome);
+      const written = await writeOnce(deps, leased, outcome);
       if (written !== 'outdated') return written;
-      if (tries === TRIES) throw new Error(`payment ${taken.paymentId} changes all the time`);
+      if (tries === TRIES) throw new Error(`payment ${leased.paymentId} changes all the time`);
     } catch (error) {
-      deps.observer.finishFailed(taken.paymentId, error);
+      deps.observer.finishFailed(leased.paymentId, error);
       if (!isUnavailable(error) || tries === TRIES || stop?.aborted) throw error;
       await setTimeout(pauseMs, undefined, stop && { signal: stop }).catch(() => {});
       pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS);
@@ -64,10 +64,10 @@ export async function writeOutcome(
 
 async function writeOnce(
   deps: FinishDeps,
-  taken: TakenTransaction,
+  leased: LeasedTransaction,
   outcome: Outcome | 'lapsed',
 ): Promise<OperationResponse | undefined | 'outdated'> {
-  const { accountId, paymentId, transactionId, fence } = taken;
+  const { accountId, paymentId, transactionId, fence } = leased;
   const stored = await readPayment(deps.database, accountId, paymentId);
   const transactions = await readTransactions(deps.database, accountId, paymentId);
   const transaction = transactions.find(({ id }) => id === transactionId);
@@ -87,7 +87,7 @@ async function writeOnce(
     transactionStatus: Transaction_Status[transactionStatus] ?? '',
     reference: outcome === 'lapsed' || outcome.kind === 'not_sent' ? undefined : outcome.reference,
     response: deps.encodeAnswer(record),
-    lookUpInS: isOpen ? taken.followUpInS : undefined,
+    lookUpInS: isOpen ? leased.followUpInS : undefined,
     capturedMinorUnits: books.captured,
     refundedMinorUnits: books.refunded,
     isReleased: books.isReleased,

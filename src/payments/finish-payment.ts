@@ -42,7 +42,7 @@ export type FinishObserver = {
 export type PaymentFinish = Finish & { readonly payment: Payment };
 
 /** The attempt that is finished, and by which right. */
-export type TakenAttempt = {
+export type LeasedAttempt = {
   readonly paymentId: string;
   readonly transactionId: string;
   /** Fencing token: how often recovery has taken the attempt to look it up. */
@@ -55,7 +55,7 @@ export type TakenAttempt = {
 /** Writes an outcome into a record, and says what is to be written of it; an open one is to be looked up. */
 export function finishOf(
   deps: FinishDeps,
-  attempt: TakenAttempt,
+  attempt: LeasedAttempt,
   record: Payment,
   outcome: Outcome,
 ): PaymentFinish {
@@ -86,7 +86,7 @@ const FIRST_FOLLOW_UP_S = 60;
 const DAY_S = 86_400;
 
 /** Returns the pause before a known transaction's first follow-up; follow-up.ts decides about the later ones. */
-function followUpInS(schedule: LookUpSchedule, attempt: TakenAttempt, outcome: Outcome): number | undefined {
+function followUpInS(schedule: LookUpSchedule, attempt: LeasedAttempt, outcome: Outcome): number | undefined {
   switch (outcome.kind) {
     case 'redirect':
       return FIRST_FOLLOW_UP_S;

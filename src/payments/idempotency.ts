@@ -43,11 +43,11 @@ export function storedIdempotencyKey(caller: {
  * @throws ServiceError IDEMPOTENCY_KEY_REUSED.
  */
 export function requireSameRequest(
-  held: Pick<KeyHolder, 'requestHash' | 'requestShape'>,
+  holder: Pick<KeyHolder, 'requestHash' | 'requestShape'>,
   request: RequestHash,
 ): void {
-  const isComparable = held.requestShape !== undefined && areEqual(held.requestShape, request.shape);
-  if (!isComparable || areEqual(held.requestHash, request.hash)) return;
+  const isComparable = holder.requestShape !== undefined && areEqual(holder.requestShape, request.shape);
+  if (!isComparable || areEqual(holder.requestHash, request.hash)) return;
   const message = 'was used before, with another request';
   throw fieldRefusal('IDEMPOTENCY_KEY_REUSED', HEADER, 'NOT_ALLOWED', message);
 }
@@ -79,10 +79,10 @@ export async function awaitAnswer(
   patience: Patience,
 ): Promise<KeyHolder & { answer: Uint8Array }> {
   const deadline = performance.now() + patience.waitMs;
-  let held = first ?? (await read());
+  let holder = first ?? (await read());
   for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
-    const answer = held?.answer;
-    if (held && answer) return { ...held, answer };
+    const answer = holder?.answer;
+    if (holder && answer) return { ...holder, answer };
     if (performance.now() + pauseMs > deadline) {
       throw new ServiceError(
         'REQUEST_IN_PROGRESS',
@@ -93,6 +93,6 @@ export async function awaitAnswer(
       );
     }
     await patience.pause(pauseMs);
-    held = await read();
+    holder = await read();
   }
 }

@@ -187,7 +187,7 @@ const NOBODY_KNOWS: Outcome = { kind: 'unknown', detail: 'nobody can be asked', 
  * would be in progress for ever. They stay due, for a replica that can ask.
  */
 export async function answerUnaskable(deps: OpenOutcomesDeps, stop?: AbortSignal): Promise<void> {
-  const taken = await takeUnansweredAttempts(deps.database, askableConnections(deps.connections()), {
+  const leased = await takeUnansweredAttempts(deps.database, askableConnections(deps.connections()), {
     dueForS: NOBODY_ASKS_AFTER_S,
     leaseS: ANSWER_LEASE_S,
   });
@@ -195,5 +195,5 @@ export async function answerUnaskable(deps: OpenOutcomesDeps, stop?: AbortSignal
     const finish = finishOf(deps, attempt, decodeRecord(attempt.record), NOBODY_KNOWS);
     await writeFinish(deps, { ...finish, lookUpInS: 0 }, stop);
   };
-  await Promise.all(taken.map((attempt) => answer(attempt).catch(deps.openOutcomes.failed)));
+  await Promise.all(leased.map((attempt) => answer(attempt).catch(deps.openOutcomes.failed)));
 }

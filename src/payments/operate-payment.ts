@@ -54,8 +54,8 @@ export async function operatePayment(
   const { accountId } = caller;
   const read = async () =>
     key === undefined ? undefined : findOperationByKey(deps.database, accountId, asked.method, key);
-  const held = await orUnavailable(read());
-  if (held) return replay(deps, held, asked.hash, read);
+  const holder = await orUnavailable(read());
+  if (holder) return replay(deps, holder, asked.hash, read);
 
   // 2. and 3. The payment as it stands, what the operation makes of it, and commit 1.
   let claimed: ClaimedOperation;
@@ -77,8 +77,8 @@ export async function operatePayment(
   );
 
   // 5. Commit 2: what is known of it now, and the response.
-  const taken = { ...row, fence: 0, followUpInS: lookUpPauseS(deps.schedule, 0) };
-  const written = await within(writeOutcome(deps, taken, outcome), finishWaitMs(deps.schedule));
+  const leased = { ...row, fence: 0, followUpInS: lookUpPauseS(deps.schedule, 0) };
+  const written = await within(writeOutcome(deps, leased, outcome), finishWaitMs(deps.schedule));
   if (written) {
     deps.observer.operated(written);
     return { ...written, replayed: false };
@@ -141,12 +141,12 @@ function send(
 
 async function replay(
   deps: OperationDeps,
-  held: KeyHolder,
+  holder: KeyHolder,
   hash: RequestHash,
   read: () => Promise<KeyHolder | undefined>,
 ): Promise<OperatedPaymentResponse> {
-  requireSameRequest(held, hash);
-  return awaited(deps, held, read);
+  requireSameRequest(holder, hash);
+  return awaited(deps, holder, read);
 }
 
 function replayById(

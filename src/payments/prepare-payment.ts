@@ -12,7 +12,7 @@ import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.j
 import type { RoutingFacts } from '#gen/payments/v1/routing_facts_pb.js';
 import type { PaymentAttempt } from '#src/connectors/attempt.ts';
 import { type Money, parseMoney } from '#src/money.ts';
-import { lotSeed } from '#src/routing/order-targets.ts';
+import { drawSeed } from '#src/routing/order-targets.ts';
 import type { ChosenRoute } from '#src/routing/router.ts';
 import type { Database } from '#src/store/database.ts';
 import type { Claim } from '#src/store/payments.ts';
@@ -80,7 +80,7 @@ export async function preparePayment(
   const card = await readCard(deps, catalogue.bins, method, stored?.vaultedToken, accountId);
   const createdAt = deps.now();
   const facts = routingFacts(request, method, card?.data, createdAt);
-  const chosen = chooseRoute(catalogue, method, facts, lotSeed(accountId, idempotencyKey));
+  const chosen = chooseRoute(catalogue, method, facts, drawSeed(accountId, idempotencyKey));
   const [first] = chosen.targets;
   if (!first) throw new Error(`route ${chosen.route.id} has no target`);
   const connection = openConnection(catalogue, first.id);

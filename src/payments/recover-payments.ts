@@ -136,8 +136,8 @@ async function beginDue(
   for (const one of followUps) {
     begin(one.connectionId, (connection) => followUp(deps, connection, one, { stop }));
   }
-  const taken = Map.groupBy(due, ({ connectionId }) => connectionId);
-  const full = takes.filter(({ connectionId, limit }) => taken.get(connectionId)?.length === limit);
+  const leased = Map.groupBy(due, ({ connectionId }) => connectionId);
+  const full = takes.filter(({ connectionId, limit }) => leased.get(connectionId)?.length === limit);
   return { begun, busy: full.flatMap(({ connectionId }) => [...(underWay.get(connectionId) ?? [])]) };
 }
 

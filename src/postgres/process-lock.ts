@@ -4,7 +4,7 @@ import { DatabaseSync } from 'node:sqlite';
 const SQLITE_BUSY = 5;
 
 /** The locks that this process holds. A handle that nothing refers to would be collected, and its lock with it. */
-const held = new Set<DatabaseSync>();
+const openLocks = new Set<DatabaseSync>();
 
 /**
  * Takes a lock that belongs to this process and ends with it, however it ends. Node has no flock; SQLite takes the
@@ -26,9 +26,9 @@ export function holdLock(path: string, waitMs = 0): (() => void) | undefined {
     if ((error as { errcode?: number }).errcode === SQLITE_BUSY) return undefined;
     throw error;
   }
-  held.add(file);
+  openLocks.add(file);
   return () => {
-    if (held.delete(file)) file.close();
+    if (openLocks.delete(file)) file.close();
   };
 }
 

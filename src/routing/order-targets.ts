@@ -23,18 +23,18 @@ export type OrderedTargets = {
   readonly smart: boolean;
 };
 
-/** The share of payments that SUCCESS_RATE sends by lot, so that a target which was bad is noticed when it is good again. */
+/** The share of payments that SUCCESS_RATE sends at random, so that a target which was bad is noticed when it is good again. */
 export const EXPLORED_SHARE = 0.05;
 
 /** Seed of a payment's draws: the same whenever it is tried under its key. */
-export function lotSeed(accountId: string, idempotencyKey: string): string {
+export function drawSeed(accountId: string, idempotencyKey: string): string {
   return `${accountId}\n${idempotencyKey}`;
 }
 
 /**
  * The order in which a payment's targets are tried. Targets whose circuit is open come last, whatever the choice.
  *
- * @param seed see lotSeed: lots are drawn from it, and from nothing else.
+ * @param seed see drawSeed: numbers are drawn from it, and from nothing else.
  */
 export function orderTargets(
   plan: TargetPlan,
@@ -62,10 +62,10 @@ function byChoice(
 ): TargetPlan['targets'] {
   switch (choice) {
     case Choice.SPLIT:
-      return sortedBy(targets, ({ connection, weight }) => place(lot(seed, connection.id), weight));
+      return sortedBy(targets, ({ connection, weight }) => rank(draw(seed, connection.id), weight));
     case Choice.SUCCESS_RATE:
-      if (lot(seed, '') < EXPLORED_SHARE) {
-        return sortedBy(targets, ({ connection }) => place(lot(seed, connection.id), 1));
+      if (draw(seed, '') < EXPLORED_SHARE) {
+        return sortedBy(targets, ({ connection }) => rank(draw(seed, connection.id), 1));
       }
       return sortedBy(targets, ({ connection }) => -signals.approvalRate(connection.id, facts));
     default:
@@ -81,16 +81,16 @@ function sortedBy<T>(items: readonly T[], key: (item: T) => number): T[] {
 }
 
 /**
- * Returns a target's rank in a weighted order. With lots that are uniform, the first is each target in proportion to its
+ * Returns a target's rank in a weighted order. With uniform draws, the first is each target in proportion to its
  * weight, and so is the first of those that are left (Efraimidis and Spirakis, 2006); a target more or less moves no
  * payment between the others. A weight of 0 comes last.
  */
-function place(drawn: number, weight: number): number {
+function rank(drawn: number, weight: number): number {
   return weight === 0 ? Number.MAX_VALUE : -Math.log(drawn) / weight;
 }
 
 /** A number above 0 and below 1, uniform over seeds. */
-function lot(seed: string, name: string): number {
+function draw(seed: string, name: string): number {
   const drawn = Number.parseInt(hash('sha256', `${name}\n${seed}`, 'hex').slice(0, 12), 16);
   return (drawn + 0.5) / 2 ** 48;
 }

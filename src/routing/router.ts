@@ -46,7 +46,7 @@ export type Router = {
   /**
    * The first route whose condition holds; undefined when none does.
    *
-   * @param seed see lotSeed.
+   * @param seed see drawSeed.
    * @param options.isPinned for what only the first of the listed targets can take, whatever weights and health say: a
    *   wallet that was enrolled there.
    * @param options.canTake whether a connection can do what is asked; those that cannot are passed over.
@@ -84,14 +84,14 @@ export function createRouter(
     routes,
     choose(facts, seed, options = {}) {
       const values = factValues(facts);
-      const taken = routes.find((route) => takes(route, values));
-      if (!taken) return undefined;
-      return chooseTargets(taken, facts, seed, signals, options);
+      const chosen = routes.find((route) => takes(route, values));
+      if (!chosen) return undefined;
+      return chooseTargets(chosen, facts, seed, signals, options);
     },
   };
 }
 
-/** Orders the targets of a route that was taken, those that can do what is asked. */
+/** Orders the targets of a route that was chosen, those that can do what is asked. */
 export function chooseTargets(
   { route, planOf }: ReadyRoute,
   facts: RoutingFacts,

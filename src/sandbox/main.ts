@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 import Fastify from 'fastify';
-import { type LedgerPlace, sandboxProvider } from './sandbox-provider.ts';
+import { type LedgerLocation, sandboxProvider } from './sandbox-provider.ts';
 
 const USAGE = `usage: node src/sandbox/main.ts (--database-url postgres://… | --ledger-file path) [--port 8090]
   [--host 127.0.0.1] [--public-url http://127.0.0.1:8090] [--api-key sandbox_api_key]…
@@ -23,7 +23,7 @@ async function main(): Promise<void> {
   });
   const { host } = values;
   const port = Number(values.port);
-  const place = readPlace(values['database-url'], values['ledger-file']);
+  const location = readLocation(values['database-url'], values['ledger-file']);
   if (!Number.isInteger(port) || port < 0 || port > 65_535) throw new Error('--port is no port');
 
   let address = '';
@@ -31,7 +31,7 @@ async function main(): Promise<void> {
   const app = Fastify({ forceCloseConnections: 'idle' });
   const notificationUrl = values['notification-url'];
   await app.register(sandboxProvider, {
-    ...place,
+    ...location,
     publicUrl,
     apiKeys: values['api-key'],
     notificationSecrets: values['notification-secret'],
@@ -42,7 +42,7 @@ async function main(): Promise<void> {
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void app.close());
 }
 
-function readPlace(databaseUrl: string | undefined, ledgerFile: string | undefined): LedgerPlace {
+function readLocation(databaseUrl: string | undefined, ledgerFile: string | undefined): LedgerLocation {
   if (databaseUrl !== undefined && ledgerFile === undefined) return { databaseUrl };
   if (ledgerFile !== undefined && databaseUrl === undefined) return { ledgerFile };
   throw new Error('one of --database-url and --ledger-file is needed');

@@ -40,7 +40,7 @@ export function createNotifications(options: NotificationOptions, timers: Timers
     headersTimeout: TIMEOUT_MS,
     bodyTimeout: TIMEOUT_MS,
   });
-  const held = new Map<string, Notification>();
+  const heldBack = new Map<string, Notification>();
 
   async function announce(entry: LedgerEntry): Promise<void> {
     const { notify: order } = entry.details;
@@ -52,19 +52,19 @@ export function createNotifications(options: NotificationOptions, timers: Timers
       await send(notification);
       return;
     }
-    if (order?.isOutOfOrder && !held.has(about)) {
-      held.set(about, notification);
+    if (order?.isOutOfOrder && !heldBack.has(about)) {
+      heldBack.set(about, notification);
       timers.after(HELD_MS, async () => release(about));
       return;
     }
     const delayMs = order?.lateMs ?? 0;
     for (let copy = 0; copy < (order?.isTwice ? 2 : 1); copy++) sendLater(notification, delayMs, 0);
-    if (held.has(about)) timers.after(delayMs + 1, async () => release(about));
+    if (heldBack.has(about)) timers.after(delayMs + 1, async () => release(about));
   }
 
   function release(about: string): void {
-    const notification = held.get(about);
-    held.delete(about);
+    const notification = heldBack.get(about);
+    heldBack.delete(about);
     if (notification) sendLater(notification, 0, 0);
   }
 

@@ -24,10 +24,10 @@ export type SandboxProviderOptions = {
   readonly notificationSecrets?: readonly string[];
   /** Address for notifications about payments that name none of their own; by default none are sent. */
   readonly notificationUrl?: string;
-} & LedgerPlace;
+} & LedgerLocation;
 
 /** Location of the ledger: a schema `sandbox` of a PostgreSQL database, or a file. */
-export type LedgerPlace = { readonly databaseUrl: string } | { readonly ledgerFile: string };
+export type LedgerLocation = { readonly databaseUrl: string } | { readonly ledgerFile: string };
 
 const BODY_LIMIT_BYTES = 256 * 1024;
 

@@ -49,48 +49,48 @@ const MAX_SHARE = 1_000_000;
 const MIN_AMOUNT = 0.01;
 const MAX_AMOUNT = 1e9;
 
-function checkConnection(place: string, { rates, cards, incidents, cost }: SimulatedConnection): DayFault[] {
+function checkConnection(path: string, { rates, cards, incidents, cost }: SimulatedConnection): DayFault[] {
   return [
-    ...fault(rates?.approvalPercent === undefined, `${place}.rates.approval_percent`, 'is needed'),
-    ...checkRates(`${place}.rates`, rates),
+    ...fault(rates?.approvalPercent === undefined, `${path}.rates.approval_percent`, 'is needed'),
+    ...checkRates(`${path}.rates`, rates),
     ...cards.flatMap((card, i) => [
-      ...checkSegment(`${place}.cards[${i}]`, card),
-      ...checkRates(`${place}.cards[${i}].rates`, card.rates),
+      ...checkSegment(`${path}.cards[${i}]`, card),
+      ...checkRates(`${path}.cards[${i}].rates`, card.rates),
     ]),
     ...incidents.flatMap((incident, i) => [
-      ...range(`${place}.incidents[${i}].from_hour`, incident.fromHour, 0, 24),
-      ...range(`${place}.incidents[${i}].to_hour`, incident.toHour, incident.fromHour, 24),
-      ...checkSegment(`${place}.incidents[${i}]`, incident),
-      ...checkRates(`${place}.incidents[${i}].rates`, incident.rates),
+      ...range(`${path}.incidents[${i}].from_hour`, incident.fromHour, 0, 24),
+      ...range(`${path}.incidents[${i}].to_hour`, incident.toHour, incident.fromHour, 24),
+      ...checkSegment(`${path}.incidents[${i}]`, incident),
+      ...checkRates(`${path}.incidents[${i}].rates`, incident.rates),
     ]),
-    ...(cost ? percent(`${place}.cost.percent`, cost.percent) : []),
-    ...(cost ? range(`${place}.cost.fixed`, cost.fixed, 0, MAX_AMOUNT) : []),
+    ...(cost ? percent(`${path}.cost.percent`, cost.percent) : []),
+    ...(cost ? range(`${path}.cost.fixed`, cost.fixed, 0, MAX_AMOUNT) : []),
   ];
 }
 
-function checkRates(place: string, rates: SimulatedRates | undefined): DayFault[] {
+function checkRates(path: string, rates: SimulatedRates | undefined): DayFault[] {
   return [
-    ...percent(`${place}.approval_percent`, rates?.approvalPercent),
-    ...percent(`${place}.hard_decline_percent`, rates?.hardDeclinePercent),
-    ...percent(`${place}.not_sent_percent`, rates?.notSentPercent),
-    ...percent(`${place}.unknown_percent`, rates?.unknownPercent),
+    ...percent(`${path}.approval_percent`, rates?.approvalPercent),
+    ...percent(`${path}.hard_decline_percent`, rates?.hardDeclinePercent),
+    ...percent(`${path}.not_sent_percent`, rates?.notSentPercent),
+    ...percent(`${path}.unknown_percent`, rates?.unknownPercent),
   ];
 }
 
 /** A brand or country that is not given stands for all, or is missed by the rules in the .proto. */
 function checkSegment(
-  place: string,
+  path: string,
   { brand, issuerCountry }: { readonly brand: string; readonly issuerCountry: string },
 ): DayFault[] {
   return [
     ...fault(
       brand !== '' && !CARD_BRANDS.includes(brand),
-      `${place}.brand`,
+      `${path}.brand`,
       `is none of ${CARD_BRANDS.join(', ')}`,
     ),
     ...fault(
       issuerCountry !== '' && !COUNTRIES.has(issuerCountry),
-      `${place}.issuer_country`,
+      `${path}.issuer_country`,
       'is no country of ISO 3166-1',
     ),
   ];

@@ -8,7 +8,7 @@ import {
 import { ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import { CARDS_ONLY } from '#src/connectors/capabilities.ts';
 import type { Connector, Outcome, ProviderConnection } from '#src/connectors/connector.ts';
-import { drawLots } from './lots.ts';
+import { drawNumbers } from './draws.ts';
 import { DAY_STARTS_MS, HOUR_MS, type SyntheticPayment } from './synthetic-payments.ts';
 import type { VirtualTime } from './virtual-time.ts';
 
@@ -57,7 +57,7 @@ function connect(behaviour: SimulatedConnection, { seed, payments, time }: Part)
     readNotification: undefined,
     async probe() {
       const { notSentPercent = 0, unknownPercent = 0 } = ratesAt(behaviour, time.now(), ANY_CARD);
-      const [reach = 0] = drawLots(`${seed}/probe/${id}/${time.now()}`);
+      const [reach = 0] = drawNumbers(`${seed}/probe/${id}/${time.now()}`);
       const hangs = reach * 100 < unknownPercent;
       await wait(hangs ? timeoutMs : latencyMs);
       return reach * 100 >= unknownPercent + notSentPercent;
@@ -69,11 +69,11 @@ function connect(behaviour: SimulatedConnection, { seed, payments, time }: Part)
 const ANY_CARD = { cardBrand: '', issuerCountry: '' };
 
 /**
- * Decides a payment's outcome at a connection: one lot for whether it is reached and one for whether it is approved,
+ * Decides a payment's outcome at a connection: one draw for whether it is reached and one for whether it is approved,
  * both the payment's there, whoever sends it and when.
  */
 export function outcomeOf(payment: SyntheticPayment, connectionId: string, rates: SimulatedRates): Outcome {
-  const [reach = 0, ownLuck = 0] = drawLots(`${payment.id}/${connectionId}`);
+  const [reach = 0, ownLuck = 0] = drawNumbers(`${payment.id}/${connectionId}`);
   const { notSentPercent = 0, unknownPercent = 0, approvalPercent = 0 } = rates;
   if (reach * 100 < unknownPercent) return TIMED_OUT;
   if (reach * 100 < unknownPercent + notSentPercent) return NOT_REACHED;

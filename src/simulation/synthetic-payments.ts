@@ -3,7 +3,7 @@ import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import type { SimulatedCards, SimulatedDay } from '#gen/payments/config/simulation_pb.js';
 import { type RoutingFacts, RoutingFactsSchema } from '#gen/payments/v1/routing_facts_pb.js';
 import { currencyDigits, type Money, parseMoney, toDecimal } from '#src/money.ts';
-import { drawLots, shareAt } from './lots.ts';
+import { drawNumbers, shareAt } from './draws.ts';
 
 /** A payment that was made up. */
 export type SyntheticPayment = {
@@ -35,7 +35,7 @@ export function syntheticPayments(day: SimulatedDay, seed: number, count = day.p
   const shares = day.cards.map(({ share }) => share);
   return Array.from({ length: count }, (_, i) => {
     const id = `${seed}/${i}`;
-    const [card = 0, time = 0, amount = 0, alike = 0, sharedLuck = 0, hardness = 0] = drawLots(id);
+    const [card = 0, time = 0, amount = 0, alike = 0, sharedLuck = 0, hardness = 0] = drawNumbers(id);
     const cards = day.cards[shareAt(shares, card).index];
     if (!cards) throw new Error('the day was checked, and has cards');
     const hour = shareAt(hours, time);
@@ -53,8 +53,8 @@ export function syntheticPayments(day: SimulatedDay, seed: number, count = day.p
   }).sort((a, b) => a.atMs - b.atMs);
 }
 
-function moneyOf({ amountFrom, amountTo, currency }: SimulatedDay, lot: number): Money {
-  const amount = amountFrom + lot * (amountTo - amountFrom);
+function moneyOf({ amountFrom, amountTo, currency }: SimulatedDay, drawn: number): Money {
+  const amount = amountFrom + drawn * (amountTo - amountFrom);
   const money = parseMoney(amount.toFixed(currencyDigits(currency) ?? 0), currency);
   if (!money) throw new Error('the day was checked, and has a currency');
   return money;

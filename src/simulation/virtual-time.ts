@@ -20,8 +20,8 @@ export async function inVirtualTime<T>(startMs: number, work: (time: VirtualTime
     now: () => nowMs,
     until: (atMs) =>
       new Promise((wake) => {
-        const place = sleepers.findIndex((sleeper) => sleeper.atMs <= atMs);
-        sleepers.splice(place < 0 ? sleepers.length : place, 0, { atMs, wake });
+        const index = sleepers.findIndex((sleeper) => sleeper.atMs <= atMs);
+        sleepers.splice(index < 0 ? sleepers.length : index, 0, { atMs, wake });
       }),
   };
   let isDone = false;

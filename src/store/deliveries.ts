@@ -2,7 +2,7 @@ import type { Database } from './database.ts';
 import type { WebhookName } from './outbox.ts';
 
 /** A delivery that is due, taken by who asked. */
-export type TakenDelivery = {
+export type LeasedDelivery = {
   readonly id: string;
   /** Fencing token: what is written of the attempt must name it. */
   readonly attempts: number;
@@ -18,7 +18,7 @@ export type TakenDelivery = {
   };
 };
 
-type TakenRow = {
+type LeasedRow = {
   id: string;
   attempts: number;
   retry: number;
@@ -50,9 +50,9 @@ export async function takeDueDeliveries(
   { accountId, webhookId }: WebhookName,
   limit: number,
   leaseS: number,
-): Promise<TakenDelivery[]> {
-  const { rows } = await database.query<TakenRow>(TAKE, [accountId, webhookId, limit, leaseS]);
-  const taken = rows.map((row) => ({
+): Promise<LeasedDelivery[]> {
+  const { rows } = await database.query<LeasedRow>(TAKE, [accountId, webhookId, limit, leaseS]);
+  const leased = rows.map((row) => ({
     id: row.id,
     attempts: row.attempts,
     retry: row.retry,
@@ -65,7 +65,7 @@ export async function takeDueDeliveries(
     },
   }));
   // An UPDATE returns rows in no order; ids follow the time.
-  return taken.sort((a, b) => (a.id < b.id ? -1 : 1));
+  return leased.sort((a, b) => (a.id < b.id ? -1 : 1));
 }
 
 /** The result of an attempt. */
@@ -97,7 +97,7 @@ const FINISH = {
 export async function finishDelivery(
   database: Database,
   accountId: string,
-  delivery: Pick<TakenDelivery, 'id' | 'attempts'>,
+  delivery: Pick<LeasedDelivery, 'id' | 'attempts'>,
   { responseStatus = null, error = null, retryInS = null }: Nullable<AttemptResult>,
 ): Promise<void> {
   const { id, attempts } = delivery;

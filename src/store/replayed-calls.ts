@@ -12,7 +12,7 @@ export type KeyedCall = {
 };
 
 /** The call that held a key before. */
-export type HeldCall = {
+export type CallHolder = {
   readonly requestHash: Uint8Array;
   readonly requestShape: Uint8Array;
   readonly response: Uint8Array;
@@ -35,26 +35,26 @@ const KEEP = `
 type Row = { request_hash: Buffer; request_shape: Buffer; response: Buffer };
 
 /** Claims a key within the transaction that makes the object. @returns the call that holds it, if one does. */
-export async function claimCall(run: Run, call: KeyedCall): Promise<HeldCall | undefined> {
+export async function claimCall(run: Run, call: KeyedCall): Promise<CallHolder | undefined> {
   const { accountId, method, idempotencyKey, requestHash, requestShape } = call;
   const values = [accountId, method, idempotencyKey, requestHash, requestShape];
   if ((await run(CLAIM, values)).rows.length === 1) return undefined;
   const { rows } = await run<Row>(READ.text, values.slice(0, 3));
   const row = rows[0];
   if (!row) throw new Error('the key is held, and nobody holds it');
-  return toHeld(row);
+  return toHolder(row);
 }
 
 /** Reads the call that holds a key, if one does. */
 export async function findCall(
   database: Database,
   { accountId, method, idempotencyKey }: KeyedCall,
-): Promise<HeldCall | undefined> {
+): Promise<CallHolder | undefined> {
   const { rows } = await database.query<Row>(READ, [accountId, method, idempotencyKey]);
-  return rows[0] && toHeld(rows[0]);
+  return rows[0] && toHolder(rows[0]);
 }
 
-function toHeld(row: Row): HeldCall {
+function toHolder(row: Row): CallHolder {
   return { requestHash: row.request_hash, requestShape: row.request_shape, response: row.response };
 }
 

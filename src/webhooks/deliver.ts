@@ -2,8 +2,8 @@ import type { LookupFunction } from 'node:net';
 import type { Database } from '#src/store/database.ts';
 import {
   finishDelivery,
+  type LeasedDelivery,
   nextDueInS,
-  type TakenDelivery,
   takeDueDeliveries,
   turnOffWebhook,
 } from '#src/store/deliveries.ts';
@@ -67,7 +67,7 @@ export async function drainWebhook(
     const receiver = { webhook, client, sign: await openSignerOf(deps, webhook) };
     const endMs = performance.now() + settings.sliceMs;
     const lanes = first.map(async (delivery) => {
-      for (let next: TakenDelivery | undefined = delivery; next; ) {
+      for (let next: LeasedDelivery | undefined = delivery; next; ) {
         if ((await deliver(deps, receiver, next)) === 'turned_off') return;
         if (stop.aborted || performance.now() >= endMs) return;
         [next] = await take(1);
@@ -103,7 +103,7 @@ type Receiver = {
 async function deliver(
   deps: DeliverDeps,
   { webhook, client, sign }: Receiver,
-  delivery: TakenDelivery,
+  delivery: LeasedDelivery,
 ): Promise<'done' | 'turned_off'> {
   const { database, observer, settings } = deps;
   const name = { accountId: webhook.accountId, webhookId: webhook.id };
@@ -130,7 +130,7 @@ function post(
   client: WebhookClient,
   sign: Sign,
   accountId: string,
-  delivery: TakenDelivery,
+  delivery: LeasedDelivery,
 ): Promise<PostResult> {
   const body = eventBody(accountId, delivery);
   const headers = sign(delivery.event.id, new Date(), body);

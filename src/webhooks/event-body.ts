@@ -1,6 +1,6 @@
 import { PaymentSchema } from '#gen/payments/v1/payment_pb.js';
 import { decodeRecord } from '#src/payments/stored-record.ts';
-import type { TakenDelivery } from '#src/store/deliveries.ts';
+import type { LeasedDelivery } from '#src/store/deliveries.ts';
 import { jsonEncoder } from '#src/wire/wire-json-encode.ts';
 import { TEST_EVENT_TYPE } from './events.ts';
 
@@ -8,7 +8,7 @@ const encodePayment = jsonEncoder(PaymentSchema);
 const VERSION = 2;
 
 /** Writes the body of a delivery: the payment stands in it as REST renders it. */
-export function eventBody(accountId: string, { event, retry }: TakenDelivery): string {
+export function eventBody(accountId: string, { event, retry }: LeasedDelivery): string {
   const head = JSON.stringify({
     id: event.id,
     type: event.type.split('.')[0],

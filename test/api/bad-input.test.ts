@@ -215,7 +215,7 @@ function expectNoEcho(reply: Reply, request: RequestJson, value: unknown): void 
     '7391',
     typeof value === 'string' && value !== 'false' ? value : undefined,
   ];
-  // A request's id is drawn by lot, and may hold any four digits.
+  // A request's id is drawn at random, and may hold any four digits.
   const told = reply.raw.replace(/\b[0-9a-f]{24}\b/g, '');
   for (const text of sent) {
     if (text === undefined || String(text).length < 4) continue;

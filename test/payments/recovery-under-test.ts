@@ -10,7 +10,7 @@ import {
 import { systemClock } from '#src/clock.ts';
 import { CARDS_ONLY } from '#src/connectors/capabilities.ts';
 import type { LookUp, Outcome, ProviderConnection } from '#src/connectors/connector.ts';
-import type { TakenAttempt } from '#src/payments/finish-payment.ts';
+import type { LeasedAttempt } from '#src/payments/finish-payment.ts';
 import type { RecoveryDeps } from '#src/payments/recover-payments.ts';
 import { decodeRecord } from '#src/payments/stored-record.ts';
 import { type Database, openDatabase } from '#src/store/database.ts';
@@ -142,7 +142,7 @@ export async function openCount(): Promise<unknown> {
 export const makeDue = () =>
   tables.query('UPDATE transaction SET look_up_at = now() WHERE look_up_at IS NOT NULL');
 
-export const takenBy = (attempt: OpenAttempt, fence: number): TakenAttempt => ({
+export const takenBy = (attempt: OpenAttempt, fence: number): LeasedAttempt => ({
   ...attempt,
   fence,
   capture: false,

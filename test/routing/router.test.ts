@@ -115,7 +115,7 @@ describe('targets', () => {
     }
   });
 
-  it('are first by their approval rate for such a card, but for a twentieth that goes by lot', () => {
+  it('are first by their approval rate for such a card, but for a twentieth that is sent at random', () => {
     const approvalRate = (id: string, { cardBrand }: { cardBrand: string }) =>
       id === (cardBrand === 'VISA' ? 'b' : 'a') ? 0.9 : 0.8;
     const router = routerOf([{ id: 1, choice: Choice.SUCCESS_RATE, targets: to('a', 'b', 'c') }], {

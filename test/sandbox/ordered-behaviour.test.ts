@@ -105,7 +105,7 @@ describe('the ledger read back', () => {
         amount: CHARGE.amount,
       }),
     );
-    // Ids are drawn by lot, and may hold any four digits.
+    // Ids are drawn at random, and may hold any four digits.
     expect(text.replace(/[0-9a-f-]{36}/g, '')).not.toContain(CHARGE.card.number.slice(-4));
   });
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import Fastify, { type FastifyInstance } from 'fastify';
 import pg from 'pg';
-import { type LedgerPlace, sandboxProvider } from '#src/sandbox/sandbox-provider.ts';
+import { type LedgerLocation, sandboxProvider } from '#src/sandbox/sandbox-provider.ts';
 import { createTestDatabase } from '../support/database.ts';
 
 export const API_KEY = 'sandbox_test_key';
@@ -61,14 +61,14 @@ export async function startProvider(options: AppOptions = {}): Promise<ProviderU
 
 /** The application alone, on a ledger that may be there already. */
 export async function startApp(
-  place: LedgerPlace,
+  location: LedgerLocation,
   options: AppOptions = {},
 ): Promise<{ app: FastifyInstance; origin: string }> {
   const { publicUrl = () => 'http://shop.example', ...others } = options;
   const app = Fastify();
   let origin = '';
   await app.register(sandboxProvider, {
-    ...place,
+    ...location,
     ...others,
     publicUrl: () => publicUrl(origin),
     apiKeys: [API_KEY],

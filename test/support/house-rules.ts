@@ -12,7 +12,7 @@ export function breaches(sources: Sources): string[] {
   const found: string[] = [...cycles(sources)];
   for (const [path, text] of sources) {
     const rules = path.startsWith('src/')
-      ? [size, fileName, order, places, documentation, openings, refusals]
+      ? [size, fileName, order, places, documentation, openings, refusals, words]
       : [size, fileName, openings];
     const code = withoutComments(text);
     for (const rule of rules) {
@@ -178,6 +178,18 @@ const refusals: Rule = (_path, _text, code) =>
   [...code.matchAll(SENTENCE)].map(
     ([found]) => `a refusal is not in lower case, or ends with a full stop: ${found}`,
   );
+
+/** Words that stand for something else here (a provider, a lease, a key's holder), or for nothing. */
+const UNUSED_WORDS = /\b(gateways?|psps?|managers?|helpers?)\b/gi;
+const UNUSED_NAMES = /^(held|lots?|place|taken)$|^(Held|Taken)(?=[A-Z])/;
+const DECLARED = /\b(?:const|let|function\*?|type|class) (\w+)/g;
+
+const words: Rule = (_path, text, code) => [
+  ...[...text.matchAll(UNUSED_WORDS)].map(([word]) => `says ${word}, which is not a word of the house`),
+  ...[...code.matchAll(DECLARED)]
+    .filter(([, name = '']) => UNUSED_NAMES.test(name))
+    .map(([, name]) => `names something ${name}, which is not a word of the house`),
+];
 
 function cycles(sources: Sources): string[] {
   const found: string[] = [];

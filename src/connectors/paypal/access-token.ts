@@ -25,7 +25,7 @@ export function createAccessTokens(
   { clientId, clientSecret }: Pick<PayPalSettings, 'clientId' | 'clientSecret'>,
   nowMs: () => number = () => performance.now(),
 ): AccessTokens {
-  let held: { readonly token: Secret; readonly untilMs: number } | undefined;
+  let cached: { readonly token: Secret; readonly untilMs: number } | undefined;
   let asking: Promise<Secret | NoToken> | undefined;
 
   async function ask(deadlineAtMs: number): Promise<Secret | NoToken> {
@@ -44,20 +44,23 @@ export function createAccessTokens(
     });
     const read = readToken(result);
     if ('because' in read) return read;
-    held = { token: read.token, untilMs: askedAtMs + Math.min(read.lifeS, MAX_LIFE_S) * RENEWED_AT * 1_000 };
+    cached = {
+      token: read.token,
+      untilMs: askedAtMs + Math.min(read.lifeS, MAX_LIFE_S) * RENEWED_AT * 1_000,
+    };
     return read.token;
   }
 
   return {
     async get(deadlineAtMs) {
-      if (held && nowMs() < held.untilMs) return held.token;
+      if (cached && nowMs() < cached.untilMs) return cached.token;
       asking ??= ask(deadlineAtMs).finally(() => {
         asking = undefined;
       });
       return asking;
     },
     drop(token) {
-      if (held?.token === token) held = undefined;
+      if (cached?.token === token) cached = undefined;
     },
   };
 }

@@ -66,9 +66,9 @@ export function fromOrder(order: JsonObject, asked: Asked): Outcome {
   const unit = unitOf(order, asked);
   if ('kind' in unit) return unit;
   const captures = objectsAt(objectAt(unit.unit, 'payments'), 'captures');
-  const taken = captures.filter(({ status }) => status !== 'DECLINED' && status !== 'FAILED');
-  if (taken.length > 1) return alarmingOutcome('the order was captured more than once');
-  const capture = taken[0] ?? captures.at(-1);
+  const captured = captures.filter(({ status }) => status !== 'DECLINED' && status !== 'FAILED');
+  if (captured.length > 1) return alarmingOutcome('the order was captured more than once');
+  const capture = captured[0] ?? captures.at(-1);
   if (capture) return fromCapture(capture, order, asked);
 
   const told = {

@@ -1,23 +1,23 @@
 import { hash } from 'node:crypto';
 
-const LOT_BYTES = 6;
+const BYTES_EACH = 6;
 const COUNT = 10;
 
 /**
  * Ten numbers, 0 up to but not 1, each uniform over names and independent of the others. The same name draws the same
  * ones: so every strategy meets the same luck, in whatever order it asks.
  */
-export function drawLots(name: string): readonly number[] {
+export function drawNumbers(name: string): readonly number[] {
   const bytes = hash('sha512', name, 'buffer');
-  return Array.from({ length: COUNT }, (_, i) => bytes.readUIntBE(i * LOT_BYTES, LOT_BYTES) / 2 ** 48);
+  return Array.from({ length: COUNT }, (_, i) => bytes.readUIntBE(i * BYTES_EACH, BYTES_EACH) / 2 ** 48);
 }
 
 /** Returns the share that a number in [0, 1) falls into, and how far into it, again in [0, 1). */
 export function shareAt(
   shares: readonly number[],
-  lot: number,
+  drawn: number,
 ): { readonly index: number; readonly within: number } {
-  let left = lot * shares.reduce((sum, share) => sum + share, 0);
+  let left = drawn * shares.reduce((sum, share) => sum + share, 0);
   for (const [index, share] of shares.entries()) {
     if (left < share) return { index, within: left / share };
     left -= share;
