@@ -2,7 +2,8 @@ import type { Payment } from '#gen/payments/v1/payment_pb.js';
 import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.js';
 import { ServiceError } from '#src/service-error.ts';
 import { isSurelyNotCommitted, isUnavailable } from '#src/store/database.ts';
-import { type Claim, claimPayment, findByKey, type KeyHolder } from '#src/store/payments.ts';
+import { claimGrouped } from '#src/store/grouped-payments.ts';
+import { type Claim, findByKey, type KeyHolder } from '#src/store/payments.ts';
 import { orUnavailable } from '#src/store/unavailable.ts';
 import {
   type FinishDeps,
@@ -128,7 +129,7 @@ async function claimKey(
   let mayBeClaimed = false;
   for (;;) {
     try {
-      if (await claimPayment(deps.database, claim)) return undefined;
+      if (await claimGrouped(deps.database, claim)) return undefined;
       const holder = await read();
       if (!holder) throw new Error('the key is held, and nobody holds it');
       return holder.paymentId === claim.paymentId ? undefined : holder;

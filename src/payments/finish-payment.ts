@@ -8,7 +8,8 @@ import {
 } from '#gen/payments/v1/payment_pb.js';
 import type { Outcome } from '#src/connectors/connector.ts';
 import { type Database, isUnavailable } from '#src/store/database.ts';
-import { type Finish, type Finished, finishPayment } from '#src/store/payments.ts';
+import { finishGrouped } from '#src/store/grouped-payments.ts';
+import type { Finish, Finished } from '#src/store/payments.ts';
 import { type LookUpSchedule, lookUpPauseS } from './look-up-schedule.ts';
 import { eventOf } from './payment-event.ts';
 import { recordOutcome } from './payment-record.ts';
@@ -132,7 +133,7 @@ export async function writeFinish(
   let pauseMs = FIRST_PAUSE_MS;
   for (let tries = 1; ; tries++) {
     try {
-      const finished = await finishPayment(deps.database, finish);
+      const finished = await finishGrouped(deps.database, finish);
       if (finished !== false && finished.event) deps.eventWritten?.();
       if (finished) deps.observer.finished(finish.payment, finished.earlier !== undefined);
       return finished;

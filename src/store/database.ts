@@ -1,8 +1,11 @@
 import pg from 'pg';
 import type { Logger } from 'pino';
 
-/** A statement that is prepared once a connection, under its name. A name stands for one text. */
-export type Statement = { readonly name: string; readonly text: string };
+/**
+ * A statement that is prepared once a connection, under its name, unless it says that it is planned anew each time. A name
+ * stands for one text.
+ */
+export type Statement = { readonly name: string; readonly text: string; readonly isPrepared?: false };
 
 /** Runs SQL in an open transaction; without values it may be several statements. */
 export type Run = <Row extends pg.QueryResultRow>(
@@ -140,7 +143,7 @@ export function openDatabase(options: DatabaseOptions): Database {
     const client = await connect();
     try {
       const result = await client.query({
-        name: statement.name,
+        ...(statement.isPrepared !== false && { name: statement.name }),
         text: statement.text,
         values: values as unknown[],
       });

@@ -1,0 +1,23 @@
+/** OID of bytea (PostgreSQL, pg_type). */
+const BYTEA_OID = 17;
+const HEADER_BYTES = 20;
+
+/**
+ * Encodes byte strings as a `bytea[]` in PostgreSQL's binary format (array_send): a Buffer goes over the wire as it is,
+ * where a JavaScript array would be written out as hexadecimal text.
+ */
+export function byteaArray(values: readonly Uint8Array[]): Buffer {
+  const length = values.reduce((sum, value) => sum + 4 + value.length, HEADER_BYTES);
+  const array = Buffer.allocUnsafe(length);
+  // Dimensions, has no nulls, the element type; then the one dimension's length and lower bound.
+  [1, 0, BYTEA_OID, values.length, 1].forEach((int, index) => {
+    array.writeInt32BE(int, index * 4);
+  });
+  let at = HEADER_BYTES;
+  for (const value of values) {
+    at = array.writeInt32BE(value.length, at);
+    array.set(value, at);
+    at += value.length;
+  }
+  return array;
+}

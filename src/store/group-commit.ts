@@ -1,0 +1,104 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { type Database, DatabaseUnavailableError, isSurelyNotCommitted } from './database.ts';
+
+/** One kind of write, for one row and for many. */
+export type GroupedWrite<Row, Result> = {
+  /** Writes one row. */
+  one(database: Database, row: Row): Promise<Result>;
+  /**
+   * Writes many rows in one commit. The results come in the order of the rows; undefined for a row that was not written
+   * and that `one` is to decide.
+   */
+  many(database: Database, rows: readonly Row[]): Promise<readonly (Result | undefined)[]>;
+};
+
+/** Rows of one commit at most: so many that a commit's cost no longer shows, and so few that nobody waits for it. */
+const MOST_ROWS = 64;
+/** Time after which a statement no longer keeps others back: something holds it up, such as a lock on a row. */
+const SLOW_MS = 50;
+
+type Waiting<Row, Result> = {
+  readonly row: Row;
+  readonly resolve: (result: Result | Promise<Result>) => void;
+  readonly reject: (error: unknown) => void;
+  /** Runs in the context of the row's request, to which its trace belongs. */
+  readonly inContext: <T>(work: () => T) => T;
+};
+
+/**
+ * Groups the writes that come while one is under way into the next commit: a commit costs the database much the same for
+ * many rows as for one. A write waits for nothing when nothing is under way.
+ *
+ * A row at fault fails alone: when the database rolls a group back, each row is written by itself. A group of which it is
+ * not known whether it was committed is rejected for each of its rows, as a single write would be.
+ */
+export function groupCommits<Row, Result>(
+  write: GroupedWrite<Row, Result>,
+): (database: Database, row: Row) => Promise<Result> {
+  const groups = new WeakMap<Database, (row: Row) => Promise<Result>>();
+  return (database, row) => {
+    let group = groups.get(database);
+    if (!group) {
+      group = groupOf(database, write);
+      groups.set(database, group);
+    }
+    return group(row);
+  };
+}
+
+function groupOf<Row, Result>(database: Database, write: GroupedWrite<Row, Result>) {
+  const waiting: Waiting<Row, Result>[] = [];
+  let isBusy = false;
+
+  function next(): void {
+    const rows = waiting.splice(0, MOST_ROWS);
+    const [first] = rows;
+    isBusy = first !== undefined;
+    if (!first) return;
+    let isLate = false;
+    const late = setTimeout(() => {
+      isLate = true;
+      next();
+    }, SLOW_MS);
+    void first
+      .inContext(() => writeAll(rows))
+      .then(() => {
+        clearTimeout(late);
+        if (!isLate) next();
+      });
+  }
+
+  /** Settles every row; never rejects. */
+  async function writeAll(rows: readonly Waiting<Row, Result>[]): Promise<void> {
+    const [only] = rows;
+    if (rows.length === 1 && only) {
+      await write.one(database, only.row).then(only.resolve, only.reject);
+      return;
+    }
+    const alone = ({ row, resolve }: Waiting<Row, Result>) => resolve(write.one(database, row));
+    try {
+      const results = await write.many(
+        database,
+        rows.map(({ row }) => row),
+      );
+      rows.forEach((it, index) => {
+        const result = results[index];
+        if (result === undefined) alone(it);
+        else it.resolve(result);
+      });
+    } catch (error) {
+      const isRolledBack = isSurelyNotCommitted(error) && !(error instanceof DatabaseUnavailableError);
+      for (const it of rows) {
+        if (isRolledBack) alone(it);
+        else it.reject(error);
+      }
+    }
+  }
+
+  return (row: Row) => {
+    const { promise, resolve, reject } = Promise.withResolvers<Result>();
+    waiting.push({ row, resolve, reject, inContext: AsyncLocalStorage.snapshot() });
+    if (!isBusy) next();
+    return promise;
+  };
+}

@@ -1,0 +1,152 @@
+import { isOfAccount } from './account-rows.ts';
+import { byteaArray } from './bytea-array.ts';
+import type { Database } from './database.ts';
+import { groupCommits } from './group-commit.ts';
+import { insertEventCte } from './outbox.ts';
+import { type Claim, claimPayment, type Finish, type Finished, finishPayment } from './payments.ts';
+
+/** `claimPayment`, in one commit with the claims that come meanwhile. */
+export const claimGrouped = groupCommits<Claim, boolean>({ one: claimPayment, many: claimMany });
+
+/** `finishPayment`, in one commit with the finishes that come meanwhile. */
+export const finishGrouped = groupCommits<Finish, Finished | false>({ one: finishPayment, many: finishMany });
+
+// As `claim`, for each row of the input.
+const CLAIMS = {
+  name: 'claim_many',
+  text: `
+    WITH input AS (
+      SELECT * FROM unnest(
+        $1::uuid[], $2::uuid[], $3::text[], $4::bytea[], $5::text[], $6::bytea[], $7::bytea[], $8::text[],
+        $9::timestamptz[], $10::uuid[], $11::text[], $12::text[], $13::bigint[], $14::text[], $15::boolean[],
+        $16::float8[], $17::text[], $18::text[]
+      ) AS i (
+        id, account_id, idempotency_key, request_hash, status, record, request_shape, merchant_order_id,
+        created_at, transaction_id, connection_id, transaction_status, minor_units, currency, capture,
+        lease_s, connection_identity, type
+      )
+    ), claimed AS (
+      INSERT INTO payment
+        (id, account_id, idempotency_key, request_hash, status, record, request_shape, merchant_order_id, created_at)
+      SELECT id, account_id, idempotency_key, request_hash, status, record, request_shape, merchant_order_id, created_at
+      FROM input
+      ON CONFLICT (account_id, idempotency_key) DO NOTHING
+      RETURNING id
+    ), attempt AS (
+      INSERT INTO transaction
+        (id, payment_id, connection_id, status, amount_minor_units, currency, capture, look_up_at,
+          connection_identity, type, account_id)
+      SELECT i.transaction_id, i.id, i.connection_id, i.transaction_status, i.minor_units, i.currency, i.capture,
+        now() + make_interval(secs => i.lease_s), i.connection_identity, i.type, i.account_id
+      FROM input i JOIN claimed c ON c.id = i.id
+    )
+    SELECT id FROM claimed`,
+};
+
+/** A claim that keeps a card has a row more, and is made by itself. */
+async function claimMany(database: Database, claims: readonly Claim[]): Promise<(boolean | undefined)[]> {
+  // In one order everywhere: two groups that claim the same keys wait for each other, and neither for ever.
+  const plain = claims.filter(({ vault }) => !vault).sort(byKey);
+  if (plain.length === 0) return claims.map(() => undefined);
+  const column = <T>(of: (claim: Claim) => T) => plain.map(of);
+  const { rows } = await database.query<{ id: string }>(CLAIMS, [
+    column((claim) => claim.paymentId),
+    column((claim) => claim.accountId),
+    column((claim) => claim.idempotencyKey),
+    byteaArray(column((claim) => claim.requestHash)),
+    column((claim) => claim.status),
+    byteaArray(column((claim) => claim.record)),
+    byteaArray(column((claim) => claim.requestShape)),
+    column((claim) => claim.merchantOrderId),
+    column((claim) => claim.createdAt),
+    column((claim) => claim.transactionId),
+    column((claim) => claim.connectionId),
+    column((claim) => claim.transactionStatus),
+    column((claim) => claim.minorUnits.toString()),
+    column((claim) => claim.currency),
+    column((claim) => claim.capture),
+    column((claim) => claim.leaseS),
+    column((claim) => claim.connectionIdentity),
+    column((claim) => claim.type),
+  ]);
+  const claimed = new Set(rows.map(({ id }) => id));
+  return claims.map((claim) => (claim.vault ? undefined : claimed.has(claim.paymentId)));
+}
+
+function byKey(a: Claim, b: Claim): number {
+  if (a.accountId !== b.accountId) return a.accountId < b.accountId ? -1 : 1;
+  return a.idempotencyKey < b.idempotencyKey ? -1 : Number(a.idempotencyKey > b.idempotencyKey);
+}
+
+// As `finish`, for each row of the input. It is planned anew each time: a plan made while the tables were small would
+// read them whole, and a prepared statement keeps its plan as they grow.
+const FINISHES = {
+  name: 'finish_many',
+  isPrepared: false as const,
+  text: `
+    WITH input AS (
+      SELECT * FROM unnest(
+        $1::uuid[], $2::uuid[], $3::text[], $4::bytea[], $5::bytea[], $6::uuid[], $7::text[], $8::integer[],
+        $9::float8[], $10::text[], $11::text[], $12::float8[]
+      ) WITH ORDINALITY AS i (
+        id, account_id, status, record, answer, transaction_id, transaction_status, fence,
+        look_up_in_s, event, reference, follow_up_in_s, n
+      )
+    ), attempt AS (
+      UPDATE transaction t
+      SET status = i.transaction_status, look_up_at = now() + make_interval(secs => i.look_up_in_s),
+        updated_at = now(), reference = coalesce(i.reference, t.reference),
+        follow_up_at = now() + make_interval(secs => i.follow_up_in_s)
+      FROM input i
+      WHERE ${isOfAccount('t.account_id', 'i.account_id')} AND t.id = i.transaction_id AND t.payment_id = i.id
+        AND t.look_up_at IS NOT NULL AND (t.fence = i.fence OR i.look_up_in_s IS NULL)
+      RETURNING i.n
+    ), finished AS (
+      UPDATE payment p
+      SET status = i.status, record = i.record, answer = coalesce(p.answer, i.answer), updated_at = now(),
+        answered_record = CASE WHEN p.answer IS NOT NULL THEN coalesce(p.answered_record, p.record) END,
+        event_sequence = p.event_sequence + 1
+      FROM input i JOIN attempt a ON a.n = i.n
+      WHERE p.account_id = i.account_id AND p.id = i.id
+      RETURNING i.n, p.id, p.account_id, p.event_sequence, i.event, i.record,
+        NULLIF(p.answer, i.answer) AS earlier, p.answered_record AS told
+    ), ${insertEventCte({ changed: 'finished', type: 'c.event', record: 'c.record' })}
+    SELECT n::integer, earlier, CASE WHEN earlier IS NOT NULL THEN told END AS told, EXISTS (SELECT FROM event) AS event
+    FROM finished`,
+};
+
+type FinishedRow = { n: number; earlier: Buffer | null; told: Buffer | null; event: boolean };
+
+/** A finish that decides on a waiting card is made by itself; one that changed nothing is for `finishPayment` to explain. */
+async function finishMany(
+  database: Database,
+  finishes: readonly Finish[],
+): Promise<(Finished | undefined)[]> {
+  const decidesOnCard = ({ vault }: Finish) => vault !== undefined && vault.fate !== 'wait';
+  const plain = finishes.filter((finish) => !decidesOnCard(finish));
+  if (plain.length === 0) return finishes.map(() => undefined);
+  const column = <T>(of: (finish: Finish) => T) => plain.map(of);
+  const { rows } = await database.query<FinishedRow>(FINISHES, [
+    column((finish) => finish.paymentId),
+    column((finish) => finish.accountId),
+    column((finish) => finish.status),
+    byteaArray(column((finish) => finish.record)),
+    byteaArray(column((finish) => finish.answer)),
+    column((finish) => finish.transactionId),
+    column((finish) => finish.transactionStatus),
+    column((finish) => finish.fence),
+    column((finish) => finish.lookUpInS ?? null),
+    column((finish) => finish.event),
+    column((finish) => finish.reference ?? null),
+    column((finish) => finish.followUpInS ?? null),
+  ]);
+  const written = new Map(rows.map((row) => [plain[row.n - 1], row]));
+  return finishes.map((finish) => {
+    const row = written.get(finish);
+    if (!row) return undefined;
+    return {
+      ...(row.event && { event: true as const }),
+      earlier: row.earlier && row.told ? { answer: row.earlier, record: row.told } : undefined,
+    };
+  });
+}
