@@ -111,7 +111,7 @@ const FINISHES = {
       RETURNING i.n, p.id, p.account_id, p.event_sequence, i.event, i.record,
         NULLIF(p.answer, i.answer) AS earlier, p.answered_record AS told
     ), ${insertEventCte({ changed: 'finished', type: 'c.event', record: 'c.record' })}
-    SELECT n::integer, earlier, CASE WHEN earlier IS NOT NULL THEN told END AS told, EXISTS (SELECT FROM event) AS event
+    SELECT n::integer, earlier, CASE WHEN earlier IS NOT NULL THEN told END AS told, id IN (SELECT payment_id FROM event) AS event
     FROM finished`,
 };
 

@@ -17,7 +17,7 @@ export const UUID_V7 = `
  *   row when nothing was changed.
  * @param names.type the event's name, as a parameter of the statement (`$9::text`).
  * @param names.record the record after the change, as a parameter (`$3::bytea`).
- * @returns text such as `event AS (INSERT …)`, which returns a row when there is an event to relay.
+ * @returns text such as `event AS (INSERT …)`, which returns the `payment_id` of each event to relay.
  */
 export function insertEventCte(names: { changed: string; type: string; record: string }): string {
   const { changed, type, record } = names;
@@ -28,7 +28,7 @@ export function insertEventCte(names: { changed: string; type: string; record: s
     WHERE EXISTS (
       SELECT FROM webhook w WHERE w.account_id = c.account_id AND w.active AND ${type} = ANY (w.events)
     )
-    RETURNING id
+    RETURNING payment_id
   )`;
 }
 

@@ -11,7 +11,7 @@ import {
 } from '#gen/payments/v1/payment_pb.js';
 import { encodeRecord } from '#src/payments/stored-record.ts';
 import type { Database } from '#src/store/database.ts';
-import { claimPayment } from '#src/store/payments.ts';
+import { type Claim, claimPayment } from '#src/store/payments.ts';
 import { ACCOUNT_ONE } from './payment-requests.ts';
 
 /** A payment that was claimed and has no outcome: as a process that died has left it. */
@@ -29,10 +29,16 @@ export type OpenAttempt = {
  *
  * @param options.leaseS for how long it is left alone; by default it is due at once.
  */
-export async function claimAttempt(
-  database: Database,
-  options: { leaseS?: number; connectionId?: string; identity?: string; vault?: boolean } = {},
-): Promise<OpenAttempt> {
+export async function claimAttempt(database: Database, options: AttemptOptions = {}): Promise<OpenAttempt> {
+  const { claim, attempt } = attemptToClaim(options);
+  await claimPayment(database, claim);
+  return attempt;
+}
+
+type AttemptOptions = { leaseS?: number; connectionId?: string; identity?: string; vault?: boolean };
+
+/** An attempt, and the claim that it begins with. */
+export function attemptToClaim(options: AttemptOptions = {}): { claim: Claim; attempt: OpenAttempt } {
   const { leaseS = 0, connectionId = 'scripted', identity = 'scripted' } = options;
   const [paymentId, transactionId, idempotencyKey] = [randomUUID(), randomUUID(), randomUUID()];
   const vaultedToken = options.vault ? randomUUID() : undefined;
@@ -58,7 +64,7 @@ export async function claimAttempt(
     transactions,
     transactionsHistory: [transactions],
   });
-  await claimPayment(database, {
+  const claim: Claim = {
     paymentId,
     accountId: ACCOUNT_ONE,
     idempotencyKey,
@@ -80,6 +86,6 @@ export async function claimAttempt(
     vault: vaultedToken
       ? { token: vaultedToken, type: 'CARD', card: new Uint8Array(), cardNumber: 'sealed' }
       : undefined,
-  });
-  return { paymentId, transactionId, idempotencyKey, record, vaultedToken };
+  };
+  return { claim, attempt: { paymentId, transactionId, idempotencyKey, record, vaultedToken } };
 }

@@ -1,0 +1,90 @@
+import { pino } from 'pino';
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { type Database, openDatabase } from '#src/store/database.ts';
+import { claimGrouped } from '#src/store/grouped-payments.ts';
+import { type Claim, claimPayment, findByKey } from '#src/store/payments.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { attemptToClaim } from '../support/open-attempts.ts';
+import { ACCOUNT_ONE } from '../support/payment-requests.ts';
+import { openTables, type Tables } from '../support/tables.ts';
+
+let test: TestDatabase;
+let database: Database;
+let tables: Tables;
+
+beforeAll(async () => {
+  test = await createTestDatabase();
+  database = openDatabase({ url: test.url, maxConnections: 4, log: pino({ level: 'silent' }) });
+  tables = await openTables(test.url);
+  await tables.query("INSERT INTO account (id, name) VALUES ($1, 'Claims')", [ACCOUNT_ONE]);
+});
+beforeEach(() => tables.query('TRUNCATE payment, transaction, vaulted_token'));
+afterAll(async () => {
+  await tables?.close();
+  await database?.close();
+  await test?.drop();
+});
+
+/** Claims together: the first goes alone, and the others come while it is under way. */
+const claimTogether = (claims: readonly Claim[]) =>
+  Promise.allSettled([attemptToClaim().claim, ...claims].map((claim) => claimGrouped(database, claim))).then(
+    (results) => results.slice(1),
+  );
+const fulfilled = (...values: boolean[]) => values.map((value) => ({ status: 'fulfilled', value }));
+
+it('a claim writes the same rows in a group as alone', async () => {
+  const options = { leaseS: 60, connectionId: 'cards "quoted", {braced} \\', identity: 'ünïcode' };
+  const first = attemptToClaim(options).claim;
+  const second = { ...attemptToClaim(options).claim, createdAt: first.createdAt };
+  const third = { ...attemptToClaim(options).claim, createdAt: first.createdAt };
+  await claimPayment(database, first);
+  expect(await claimTogether([second, third])).toEqual(fulfilled(true, true));
+
+  const rowsOf = async ({ paymentId }: Claim) => {
+    const [payment] = await tables.query('SELECT * FROM payment WHERE id = $1', [paymentId]);
+    const [transaction] = await tables.query(
+      'SELECT *, look_up_at - created_at AS lease FROM transaction WHERE payment_id = $1',
+      [paymentId],
+    );
+    const { id, idempotency_key, record, updated_at, ...samePayment } = payment as Record<string, unknown>;
+    const own = ['id', 'payment_id', 'look_up_at', 'created_at', 'updated_at'];
+    const same = Object.entries(transaction as Record<string, unknown>).filter(
+      ([name]) => !own.includes(name),
+    );
+    return [samePayment, Object.fromEntries(same)];
+  };
+  expect(await rowsOf(second)).toEqual(await rowsOf(first));
+  expect(await rowsOf(third)).toEqual(await rowsOf(first));
+  for (const claim of [second, third]) {
+    const holder = await findByKey(database, ACCOUNT_ONE, claim.idempotencyKey);
+    expect(holder).toMatchObject({ paymentId: claim.paymentId, record: Buffer.from(claim.record) });
+  }
+});
+
+it('a key is claimed by one payment only, of those in a group too', async () => {
+  const [held, one] = [attemptToClaim().claim, attemptToClaim().claim];
+  await claimPayment(database, held);
+  const again = { ...attemptToClaim().claim, idempotencyKey: held.idempotencyKey };
+  const two = { ...attemptToClaim().claim, idempotencyKey: one.idempotencyKey };
+  expect(await claimTogether([again, one, held, two])).toEqual(fulfilled(false, true, false, false));
+  expect((await findByKey(database, ACCOUNT_ONE, one.idempotencyKey))?.paymentId).toBe(one.paymentId);
+  expect(await tables.query('SELECT FROM transaction')).toHaveLength(3);
+});
+
+it('a claim that keeps a card brings it along from within a group', async () => {
+  const [plain, withCard] = [attemptToClaim().claim, attemptToClaim({ vault: true }).claim];
+  expect(await claimTogether([plain, withCard])).toEqual(fulfilled(true, true));
+  expect(await tables.query('SELECT id, active FROM vaulted_token')).toEqual([
+    { id: withCard.vault?.token, active: false },
+  ]);
+});
+
+it('a claim at fault fails alone, and its group stands', async () => {
+  const [before, after] = [attemptToClaim().claim, attemptToClaim().claim];
+  const faulty = { ...attemptToClaim().claim, merchantOrderId: 'a \0 that text cannot hold' };
+  expect(await claimTogether([before, faulty, after])).toMatchObject([
+    { status: 'fulfilled', value: true },
+    { status: 'rejected', reason: { code: '22021' } },
+    { status: 'fulfilled', value: true },
+  ]);
+});

@@ -1,0 +1,132 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import pg from 'pg';
+import { describe, expect, it } from 'vitest';
+import { type Database, DatabaseUnavailableError } from '#src/store/database.ts';
+import { groupCommits } from '#src/store/group-commit.ts';
+
+const DATABASE = {} as Database;
+
+/** A write that records what it was asked for, and waits to be let go on. */
+function scripted(many: (rows: readonly string[]) => readonly (string | undefined)[] | Error) {
+  const asked: (string | readonly string[])[] = [];
+  const gates: (() => void)[] = [];
+  const gate = () => new Promise<void>((resolve) => gates.push(resolve));
+  const write = groupCommits<string, string>({
+    async one(_database, row) {
+      asked.push(row);
+      await gate();
+      return `${row} alone`;
+    },
+    async many(_database, rows) {
+      asked.push(rows);
+      await gate();
+      const results = many(rows);
+      if (results instanceof Error) throw results;
+      return results;
+    },
+  });
+  return {
+    write: (row: string) => write(DATABASE, row),
+    asked,
+    /** Lets all that is under way, and all that it leads to, go on. */
+    async letGo(): Promise<void> {
+      while (gates.length > 0) {
+        for (const go of gates.splice(0)) go();
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+    },
+  };
+}
+
+function rolledBack(code: string): Error {
+  return Object.assign(new pg.DatabaseError('no', 2, 'error'), { severity: 'ERROR', code });
+}
+
+const together = (rows: readonly string[]) => rows.map((row) => `${row} together`);
+
+describe('a write', () => {
+  it('is made at once and alone when none is under way', async () => {
+    const { write, asked, letGo } = scripted(together);
+    const first = write('a');
+    expect(asked).toEqual(['a']);
+    await letGo();
+    expect(await first).toBe('a alone');
+  });
+
+  it('that comes while one is under way is made together with all that came', async () => {
+    const { write, asked, letGo } = scripted(together);
+    const results = Promise.all(['a', 'b', 'c'].map(write));
+    expect(asked).toEqual(['a']);
+    await letGo();
+    expect(await results).toEqual(['a alone', 'b together', 'c together']);
+    expect(asked).toEqual(['a', ['b', 'c']]);
+  });
+
+  it('goes on with 64 others at most', async () => {
+    const { write, asked, letGo } = scripted(together);
+    const results = Promise.all(Array.from({ length: 70 }, (_, index) => write(String(index))));
+    await letGo();
+    await results;
+    expect(asked.map((rows) => (typeof rows === 'string' ? 1 : rows.length))).toEqual([1, 64, 5]);
+  });
+
+  it('that the group has not decided is made alone', async () => {
+    const { write, asked, letGo } = scripted((rows) => rows.map((row) => (row === 'c' ? undefined : row)));
+    const results = Promise.all(['a', 'b', 'c'].map(write));
+    await letGo();
+    expect(await results).toEqual(['a alone', 'b', 'c alone']);
+    expect(asked).toEqual(['a', ['b', 'c'], 'c']);
+  });
+
+  it.each(['22P05', '40P01', '57014'])(
+    'whose group was rolled back with %s is made alone',
+    async (sqlState) => {
+      const { write, letGo } = scripted(() => rolledBack(sqlState));
+      const results = Promise.all(['a', 'b', 'c'].map(write));
+      await letGo();
+      expect(await results).toEqual(['a alone', 'b alone', 'c alone']);
+    },
+  );
+
+  it.each([
+    ['may have been committed', new Error('Connection terminated unexpectedly')],
+    ['found no connection', new DatabaseUnavailableError(new Error('refused'))],
+  ])('whose group %s is rejected with what happened, and made no second time', async (_what, error) => {
+    const { write, asked, letGo } = scripted(() => error);
+    const results = Promise.allSettled(['a', 'b', 'c'].map(write));
+    await letGo();
+    expect(await results).toEqual([
+      { status: 'fulfilled', value: 'a alone' },
+      { status: 'rejected', reason: error },
+      { status: 'rejected', reason: error },
+    ]);
+    expect(asked).toEqual(['a', ['b', 'c']]);
+  });
+
+  it('waits no longer for one that is held up', async () => {
+    const { write, asked, letGo } = scripted(together);
+    const results = Promise.all(['held up', 'b', 'c'].map(write));
+    await expect.poll(() => asked).toEqual(['held up', ['b', 'c']]);
+    await letGo();
+    expect(await results).toEqual(['held up alone', 'b together', 'c together']);
+  });
+
+  it("is made in the context of the group's first row", async () => {
+    const context = new AsyncLocalStorage<string>();
+    const seen: (string | undefined)[] = [];
+    const note = async () => {
+      seen.push(context.getStore());
+      return [];
+    };
+    const write = groupCommits<string, string>({
+      one: async (_database, row) => {
+        await note();
+        return row;
+      },
+      many: note,
+    });
+    const rows = ['a', 'b', 'c', 'd'];
+    await Promise.all(rows.map((row) => context.run(row, () => write(DATABASE, row))));
+    expect(seen.slice(0, 2)).toEqual(['a', 'b']);
+  });
+});
