@@ -81,6 +81,11 @@ export function differingMoney(answered: Money | undefined, asked: Money): 'amou
   return answered.minorUnits === asked.minorUnits ? undefined : 'amount';
 }
 
+/** Nothing was sent: the connector turned the attempt away itself. */
+export function turnedAway(detail: string): Outcome {
+  return { kind: 'not_sent', detail: `nothing was sent to the provider: ${detail}`, because: 'turned_away' };
+}
+
 /** It is not known what happened. */
 export function unknownOutcome(detail: string, providerData?: ProviderData): Outcome {
   return { kind: 'unknown', detail, providerData };

@@ -3,25 +3,38 @@ import type { PaymentAttempt } from '#src/connectors/attempt.ts';
 import type {
   ConnectContext,
   Connector,
+  LookUp,
   Operation,
   Outcome,
   ProviderConnection,
 } from '#src/connectors/connector.ts';
 import { createHttpClient } from '#src/connectors/http-client.ts';
-import { fromOperation, fromPayment, isPaymentMethods, PSP_REFERENCE } from './from-provider.ts';
+import { turnedAway } from '#src/connectors/provider-answer.ts';
+import {
+  fromDetails,
+  fromOperation,
+  fromPayment,
+  isPaymentMethods,
+  isTechnicalCancelTaken,
+  PSP_REFERENCE,
+} from './from-provider.ts';
 import { toAdyenAmount } from './money.ts';
 import { readNotifications } from './notifications.ts';
 import { readSettings } from './settings.ts';
 import {
+  canAuthenticate,
+  detailsRequest,
   type OperationKind,
   operationRequest,
   paymentMethodsRequest,
   paymentRequest,
+  technicalCancelRequest,
 } from './to-provider.ts';
 
 /**
  * Speaks to Adyen's Checkout API. Adyen offers no look-up: what became of a payment whose answer was lost, and of every
- * capture, cancel and refund, is told by its signed notifications. Its settings: see settings.ts.
+ * capture, cancel and refund, is told by its signed notifications; a payment of which none tells is canceled by our
+ * reference. Its settings: see settings.ts.
  */
 export const adyenConnector: Connector = { name: 'adyen', connect };
 
@@ -46,7 +59,18 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
     if (!isTaken) return turnedAway('redirect_methods does not name this payment method');
     const amount = toAdyenAmount(attempt.money);
     if (!amount) return turnedAway('it has no such amount in this currency');
+    if (method.kind === 'card' && method.threeDSecureSetupId !== undefined && !canAuthenticate(attempt)) {
+      return turnedAway("3-D Secure needs the payer's browser_info");
+    }
     return fromPayment(await client.request(paymentRequest(attempt, amount, adyen)), attempt, shownAs);
+  }
+
+  /** Ends what the payer did at the page they were sent to, with what their browser brought back. */
+  async function complete(query: LookUp): Promise<Outcome> {
+    const redirectResult = new URLSearchParams(query.hint?.returnQuery).get('redirectResult');
+    if (!redirectResult) return turnedAway('the payer brought no redirectResult back');
+    const result = await client.request(detailsRequest(query.transactionId, redirectResult, adyen));
+    return fromDetails(result, query, shownAs);
   }
 
   const operate = (kind: OperationKind) => async (operation: Operation) => {
@@ -68,8 +92,7 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
       cancel: true,
       verify: true,
       installments: adyen.installments,
-      // Its end needs what the payer's browser brings back, which the port does not hand over.
-      challenge: false,
+      challenge: true,
       externalThreeDSecure: true,
       storedCredentials: true,
       softDescriptor: true,
@@ -81,14 +104,19 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
     capture: operate('capture'),
     cancel: operate('cancel'),
     refund: operate('refund'),
-    complete: undefined,
+    complete,
     lookUp: undefined,
+    technicalCancel: {
+      afterMs: adyen.technicalCancelAfterMs,
+      send: async ({ transactionId }) =>
+        isTechnicalCancelTaken(
+          await client.request(technicalCancelRequest(transactionId, adyen)),
+          transactionId,
+          shownAs,
+        ),
+    },
     readNotification: async (notification) => readNotifications(notification, adyen.hmacKeys, shownAs),
     probe: async () => isPaymentMethods(await client.request(paymentMethodsRequest(adyen))),
     close: () => client.close(),
   };
-}
-
-function turnedAway(detail: string): Outcome {
-  return { kind: 'not_sent', detail: `nothing was sent to the provider: ${detail}`, because: 'turned_away' };
 }

@@ -1,7 +1,7 @@
 import { create, type JsonObject } from '@bufbuild/protobuf';
 import { type ProviderData, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import type { PaymentAttempt } from '#src/connectors/attempt.ts';
-import type { Operation, Outcome } from '#src/connectors/connector.ts';
+import type { LookUp, Operation, Outcome } from '#src/connectors/connector.ts';
 import type { HttpResult } from '#src/connectors/http-client.ts';
 import {
   alarmingOutcome,
@@ -36,20 +36,51 @@ const NOT_SHOWN: ReadonlySet<string> = new Set(['action', 'hmacSignature']);
 
 /** Reads the outcome of a payment from the HTTP result of its request. */
 export function fromPayment(result: HttpResult, attempt: PaymentAttempt, shownAs: ShownAs): Outcome {
-  return fromAnswer(result, shownAs, attempt.method.kind === 'card', (body) => {
-    const { merchantReference, amount, resultCode, pspReference } = body;
-    if (merchantReference !== undefined && merchantReference !== attempt.transactionId) {
-      return answeredAboutAnother('merchantReference');
-    }
-    const difference =
-      amount === undefined ? undefined : differingMoney(fromAdyenAmount(amount), attempt.money);
-    if (difference !== undefined) return answeredAboutAnother(difference);
-    const told = {
-      providerData: providerDataOf(body, textOf(resultCode), shownAs),
-      ...(isTextLike(pspReference, PSP_REFERENCE) && { reference: pspReference }),
-    };
-    return readResultCode(body, told, attempt) ?? contradiction(told.providerData);
-  });
+  const isCard = attempt.method.kind === 'card';
+  return fromAnswer(result, shownAs, isCard, (body) => readPayment(body, attempt, isCard, shownAs));
+}
+
+/**
+ * Reads the outcome of a payment from the HTTP result of its details. Whoever can write the payer's return query can
+ * bring another payment's: an answer that does not name ours says nothing of it.
+ */
+export function fromDetails(result: HttpResult, query: LookUp, shownAs: ShownAs): Outcome {
+  return fromAnswer(result, shownAs, false, (body) =>
+    body.merchantReference === query.transactionId
+      ? readPayment(body, query, query.of.kind === 'card', shownAs)
+      : unknownOutcome("the details are not this payment's"),
+  );
+}
+
+function readPayment(
+  body: JsonObject,
+  asked: Pick<PaymentAttempt, 'transactionId' | 'money'>,
+  isCard: boolean,
+  shownAs: ShownAs,
+): Outcome {
+  const { merchantReference, amount, resultCode, pspReference } = body;
+  if (merchantReference !== undefined && merchantReference !== asked.transactionId) {
+    return answeredAboutAnother('merchantReference');
+  }
+  const difference = amount === undefined ? undefined : differingMoney(fromAdyenAmount(amount), asked.money);
+  if (difference !== undefined) return answeredAboutAnother(difference);
+  const told = {
+    providerData: providerDataOf(body, textOf(resultCode), shownAs),
+    ...(isTextLike(pspReference, PSP_REFERENCE) && { reference: pspReference }),
+  };
+  return readResultCode(body, told, isCard) ?? contradiction(told.providerData);
+}
+
+/** Returns true if Adyen took a technical cancel; what came of it is told by a notification. */
+export function isTechnicalCancelTaken(
+  result: HttpResult,
+  transactionId: string,
+  { merchantAccount }: ShownAs,
+): boolean {
+  if (result.kind !== 'answer' || result.status !== 201) return false;
+  const body = readJsonObject(result.body);
+  const isOurs = body?.paymentReference === transactionId && body.merchantAccount === merchantAccount;
+  return isOurs && body.status === 'received';
 }
 
 /** Reads the HTTP result of a capture, a cancel or a refund: at best, Adyen says that it has the request, and no more. */
@@ -142,7 +173,7 @@ function fromError(status: number, body: JsonObject, isCard: boolean, shownAs: S
 type Told = { readonly providerData: ProviderData; readonly reference?: string };
 
 /** @returns undefined when the answer contradicts itself. */
-function readResultCode(body: JsonObject, told: Told, { method }: PaymentAttempt): Outcome | undefined {
+function readResultCode(body: JsonObject, told: Told, isCard: boolean): Outcome | undefined {
   const resultCode = textOf(body.resultCode);
   const { authCode, networkTxReference, refusalReasonRaw } = additionalDataOf(body);
   switch (resultCode) {
@@ -165,9 +196,11 @@ function readResultCode(body: JsonObject, told: Told, { method }: PaymentAttempt
     }
     case 'RedirectShopper':
     case 'ChallengeShopper':
-    case 'IdentifyShopper':
-      // A card is authorized only once its holder is authenticated, and we send nobody there.
-      return method.kind === 'card' ? declined(AUTHENTICATION_WANTED, told) : readRedirect(body, told);
+    case 'IdentifyShopper': {
+      // A card is authorized only once its holder is authenticated: where we cannot send them there, it is declined.
+      const redirect = readRedirect(body, told);
+      return redirect ?? (isCard ? declined(AUTHENTICATION_WANTED, told) : undefined);
+    }
     case 'PresentToShopper':
     case 'Pending':
     case 'Received':

@@ -1,5 +1,15 @@
 import type { JsonObject, JsonValue } from '@bufbuild/protobuf';
-import { isJsonObject } from '#src/connectors/provider-answer.ts';
+import { isJsonObject, isTextLike } from '#src/connectors/provider-answer.ts';
+import {
+  readBaseUrl,
+  readExchangedSecrets,
+  readFlag,
+  readSecret,
+  readText,
+  readTimeoutMs,
+  refuseOthers,
+  type Secrets,
+} from '#src/connectors/provider-settings.ts';
 import type { Secret } from '#src/secret.ts';
 
 /** Settings of a connection to an Adyen merchant account. */
@@ -14,99 +24,86 @@ export type AdyenSettings = {
   readonly installments: boolean;
   /** Adyen's payment method by the type that merchants name: `{ IDEAL: ideal }`. */
   readonly redirectMethods: ReadonlyMap<string, string>;
+  /** From a payment of which nothing is told to its technical cancel. */
+  readonly technicalCancelAfterMs: number;
   readonly apiKey: Secret;
   /** Keys that Adyen signs its notifications with, in hex; two while one replaces the other. */
   readonly hmacKeys: readonly Secret[];
 };
 
-const NAMES: ReadonlySet<string> = new Set([
-  'base_url',
-  'timeout_ms',
-  'merchant_account',
-  'installments',
-  'redirect_methods',
-]);
-const SECRETS: ReadonlySet<string> = new Set(['api_key', 'hmac_key', 'hmac_key_next']);
-const DEFAULT_TIMEOUT_MS = 20_000;
-const MIN_TIMEOUT_MS = 100;
-const MAX_TIMEOUT_MS = 60_000;
+const KNOWN = {
+  settings: [
+    'base_url',
+    'timeout_ms',
+    'merchant_account',
+    'installments',
+    'redirect_methods',
+    'technical_cancel_minutes',
+  ],
+  secrets: ['api_key', 'hmac_key', 'hmac_key_next'],
+};
 /** No colon: the signature of a notification joins its fields with colons. */
 const MERCHANT_ACCOUNT = /^[A-Za-z0-9_.-]{1,100}$/;
 const METHOD_TYPE = /^[a-z0-9_]{1,64}$/;
 /** Matches texts that a header can carry. */
 const API_KEY = /^[\x21-\x7e]{1,1024}$/;
 const HMAC_KEY = /^[0-9A-Fa-f]{64}$/;
+const HMAC_KEY_FORM = 'an HMAC key of Adyen: 64 hexadecimal digits';
+/** Adyen repeats a notification that was not accepted within minutes, then for hours. */
+const DEFAULT_CANCEL_MINUTES = 60;
+/** A request that is still under way at Adyen must not arrive after its cancel. */
+const MIN_CANCEL_MINUTES = 5;
+const MAX_CANCEL_MINUTES = 7 * 1_440;
 
 /**
  * Reads a connection's settings: `base_url` (required), `merchant_account` (required), `timeout_ms` (100 to 60000, 20000
- * by default), `installments`, `redirect_methods`; and the secrets `api_key`, `hmac_key` and, while that is exchanged for
- * another, `hmac_key_next`. A connection without `hmac_key` is refused: only notifications tell what became of captures,
- * cancels, refunds and lost answers.
+ * by default), `installments`, `redirect_methods`, `technical_cancel_minutes` (5 to 10080, 60 by default); and the secrets
+ * `api_key`, `hmac_key` and, while that is exchanged for another, `hmac_key_next`. A connection without `hmac_key` is
+ * refused: only notifications tell what became of captures, cancels, refunds and lost answers.
  *
  * @throws Error naming the setting at fault, without its value.
  */
-export function readSettings(settings: JsonObject, secrets: Readonly<Record<string, Secret>>): AdyenSettings {
-  refuseOthers(settings, NAMES, 'setting');
-  refuseOthers(secrets, SECRETS, 'secret');
-  const { timeout_ms = DEFAULT_TIMEOUT_MS, merchant_account, installments = false } = settings;
-  if (
-    typeof timeout_ms !== 'number' ||
-    !Number.isInteger(timeout_ms) ||
-    timeout_ms < MIN_TIMEOUT_MS ||
-    timeout_ms > MAX_TIMEOUT_MS
-  ) {
-    throw new Error(`timeout_ms must be an integer from ${MIN_TIMEOUT_MS} to ${MAX_TIMEOUT_MS}`);
-  }
-  if (typeof merchant_account !== 'string' || !MERCHANT_ACCOUNT.test(merchant_account)) {
-    throw new Error('merchant_account must be the name of an Adyen merchant account');
-  }
-  if (typeof installments !== 'boolean') throw new Error('installments must be true or false');
-  const apiKey = secrets.api_key;
-  if (!apiKey || !API_KEY.test(apiKey.reveal())) {
-    throw new Error('the secret api_key must be an Adyen API key: printable ASCII characters');
-  }
+export function readSettings(settings: JsonObject, secrets: Secrets): AdyenSettings {
+  refuseOthers('adyen', { settings, secrets }, KNOWN);
+  const { origin, basePath } = readBaseUrl(settings);
+  if (/\/v\d+$/.test(basePath)) throw new Error('base_url must end before the version of the API');
+  const hmacKeys = readExchangedSecrets(secrets, ['hmac_key', 'hmac_key_next'], HMAC_KEY, HMAC_KEY_FORM);
+  if (!secrets.hmac_key)
+    throw new Error('the secret hmac_key is missing: notifications could not be verified');
   return {
-    ...readBaseUrl(settings.base_url),
-    timeoutMs: timeout_ms,
-    merchantAccount: merchant_account,
-    installments,
+    origin,
+    basePath,
+    timeoutMs: readTimeoutMs(settings),
+    merchantAccount: readText(
+      settings,
+      'merchant_account',
+      MERCHANT_ACCOUNT,
+      'the name of an Adyen merchant account',
+    ),
+    installments: readFlag(settings, 'installments'),
     redirectMethods: readRedirectMethods(settings.redirect_methods),
-    apiKey,
-    hmacKeys: readHmacKeys(secrets),
+    technicalCancelAfterMs: readCancelMinutes(settings) * 60_000,
+    apiKey: readSecret(secrets, 'api_key', API_KEY, 'an Adyen API key: printable ASCII characters'),
+    hmacKeys,
   };
 }
 
-function refuseOthers(given: object, known: ReadonlySet<string>, what: string): void {
-  const other = Object.keys(given).find((name) => !known.has(name));
-  if (other !== undefined) throw new Error(`the adyen connector has no ${what} ${other}`);
+function readCancelMinutes({
+  technical_cancel_minutes: minutes = DEFAULT_CANCEL_MINUTES,
+}: JsonObject): number {
+  const isInteger = typeof minutes === 'number' && Number.isInteger(minutes);
+  if (isInteger && minutes >= MIN_CANCEL_MINUTES && minutes <= MAX_CANCEL_MINUTES) return minutes;
+  throw new Error(
+    `technical_cancel_minutes must be an integer from ${MIN_CANCEL_MINUTES} to ${MAX_CANCEL_MINUTES}`,
+  );
 }
 
 function readRedirectMethods(methods: JsonValue = {}): ReadonlyMap<string, string> {
   const entries = isJsonObject(methods) ? Object.entries(methods) : [['', '']];
   return new Map(
     entries.map(([type = '', method]) => {
-      if (type !== '' && typeof method === 'string' && METHOD_TYPE.test(method)) return [type, method];
+      if (type !== '' && isTextLike(method, METHOD_TYPE)) return [type, method];
       throw new Error("redirect_methods must map payment_method types to Adyen's, such as IDEAL: ideal");
     }),
   );
-}
-
-function readHmacKeys({ hmac_key, hmac_key_next }: Readonly<Record<string, Secret>>): readonly Secret[] {
-  if (!hmac_key) throw new Error('the secret hmac_key is missing: notifications could not be verified');
-  const keys = [hmac_key, ...(hmac_key_next ? [hmac_key_next] : [])];
-  if (keys.every((key) => HMAC_KEY.test(key.reveal()))) return keys;
-  throw new Error('the secrets hmac_key and hmac_key_next must be HMAC keys of Adyen: 64 hexadecimal digits');
-}
-
-function readBaseUrl(baseUrl: unknown): { origin: string; basePath: string } {
-  const url = typeof baseUrl === 'string' ? URL.parse(baseUrl) : null;
-  if (!url || (url.protocol !== 'http:' && url.protocol !== 'https:')) {
-    throw new Error('base_url must be an http or https URL');
-  }
-  if (url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '') {
-    throw new Error('base_url must have no user, password, query or fragment');
-  }
-  const basePath = url.pathname.replace(/\/+$/, '');
-  if (/\/v\d+$/.test(basePath)) throw new Error('base_url must end before the version of the API');
-  return { origin: url.origin, basePath };
 }

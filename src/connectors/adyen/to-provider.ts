@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { Address, CustomerPayer } from '#gen/payments/v1/customer_payer_pb.js';
 import type { StoredCredentials, ThreeDSecure } from '#gen/payments/v1/payment_method_pb.js';
 import type { AttemptCard, AttemptMethod, PaymentAttempt } from '#src/connectors/attempt.ts';
@@ -49,8 +50,30 @@ export function paymentRequest(
     lineItems: additionalData?.order && lineItemsOf(additionalData.order, amount.currency),
     enhancedSchemeData: airline && { airline },
     ...(method.kind === 'card'
-      ? cardFields(method)
+      ? cardFields(method, browserInfoOf(payer))
       : { paymentMethod: { type: settings.redirectMethods.get(method.type) }, channel: 'Web' }),
+  });
+}
+
+/**
+ * The request that ends a redirect, a challenge included. Anybody may have written the payer's return query: each
+ * `redirectResult` has a key of its own, so that a forged one does not use up the real one's.
+ */
+export function detailsRequest(
+  transactionId: string,
+  redirectResult: string,
+  settings: AdyenSettings,
+): HttpRequest {
+  const digest = createHash('sha256').update(redirectResult).digest('hex').slice(0, 24);
+  return post(settings, '/payments/details', `${transactionId}-${digest}`, { details: { redirectResult } });
+}
+
+/** The request that cancels an authorization by our reference, whether or not Adyen has heard of it. */
+export function technicalCancelRequest(transactionId: string, settings: AdyenSettings): HttpRequest {
+  return post(settings, '/cancels', `${transactionId}-cancel`, {
+    merchantAccount: settings.merchantAccount,
+    paymentReference: transactionId,
+    reference: transactionId,
   });
 }
 
@@ -97,7 +120,12 @@ function post(
   };
 }
 
-function cardFields(method: CardMethod): object {
+/** Returns true if enough is known of the payer's browser to send it to a 3-D Secure challenge. */
+export function canAuthenticate({ customerPayer }: PaymentAttempt): boolean {
+  return browserInfoOf(customerPayer) !== undefined;
+}
+
+function cardFields(method: CardMethod, browserInfo: object | undefined): object {
   const { capture, verify, installments, threeDSecure, storedCredentials } = method;
   const descriptor = method.softDescriptor.normalize('NFD').replace(NOT_IN_DESCRIPTORS, '');
   return {
@@ -106,12 +134,47 @@ function cardFields(method: CardMethod): object {
       networkPaymentReference: storedCredentials?.networkTransactionId || undefined,
     },
     ...(!verify && captureFields(capture)),
-    // What the payer brings back from a challenge does not reach this connector.
-    authenticationData: { attemptAuthentication: 'never' },
+    ...(threeDSecure || !browserInfo
+      ? { authenticationData: { attemptAuthentication: 'never' } }
+      : challengeFields(browserInfo, method.threeDSecureSetupId !== undefined)),
     mpiData: threeDSecure && mpiDataOf(threeDSecure),
     installments: installments > 1 ? { value: installments } : undefined,
     shopperStatement: descriptor.slice(0, MAX_DESCRIPTOR_LENGTH).trim() || undefined,
     ...storedCredentialsOf(storedCredentials),
+  };
+}
+
+/** 3-D Secure by a page that the payer is sent to; where nothing is asked for, Adyen's own rules decide. */
+function challengeFields(browserInfo: object, isWanted: boolean): object {
+  return {
+    channel: 'Web',
+    browserInfo,
+    authenticationData: {
+      ...(isWanted && { attemptAuthentication: 'always' }),
+      threeDSRequestData: { nativeThreeDS: 'disabled' },
+    },
+  };
+}
+
+/** @returns undefined unless all that 3-D Secure wants to know is told. */
+function browserInfoOf({ browserInfo: told }: CustomerPayer): object | undefined {
+  if (!told) return undefined;
+  const { acceptHeader, userAgent, language } = told;
+  const numbers = [told.colorDepth, told.screenHeight, told.screenWidth].map(Number);
+  const [colorDepth, screenHeight, screenWidth] = numbers;
+  if (!acceptHeader || !userAgent || !language) return undefined;
+  if (!numbers.every((number) => Number.isSafeInteger(number) && number > 0)) return undefined;
+  const timeZoneOffset = Number(told.browserTimeDifference || 0);
+  return {
+    acceptHeader,
+    userAgent,
+    language,
+    colorDepth,
+    screenHeight,
+    screenWidth,
+    timeZoneOffset: Number.isSafeInteger(timeZoneOffset) ? timeZoneOffset : 0,
+    javaEnabled: told.javaEnabled === 'true',
+    javaScriptEnabled: told.javascriptEnabled ?? true,
   };
 }
 

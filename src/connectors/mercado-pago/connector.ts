@@ -13,7 +13,7 @@ import type {
   RawNotification,
 } from '#src/connectors/connector.ts';
 import { createHttpClient } from '#src/connectors/http-client.ts';
-import { readJsonObject, unknownOutcome } from '#src/connectors/provider-answer.ts';
+import { readJsonObject, turnedAway, unknownOutcome } from '#src/connectors/provider-answer.ts';
 import { type Asked, fromCreation, fromRefundResult, isErrorBody } from './from-provider.ts';
 import { lookUpPayer, lookUpRefund, type Send } from './look-up.ts';
 import { verifyNotification } from './notifications.ts';
@@ -124,8 +124,4 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
     probe,
     close: () => client.close(),
   };
-}
-
-function turnedAway(detail: string): Outcome {
-  return { kind: 'not_sent', detail: `nothing was sent to the provider: ${detail}`, because: 'turned_away' };
 }

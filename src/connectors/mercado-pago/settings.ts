@@ -1,4 +1,15 @@
 import type { JsonObject } from '@bufbuild/protobuf';
+import {
+  readExchangedSecrets,
+  readFlag,
+  readOptionalText,
+  readOrigin,
+  readSecret,
+  readTexts,
+  readTimeoutMs,
+  refuseOthers,
+  type Secrets,
+} from '#src/connectors/provider-settings.ts';
 import type { Secret } from '#src/secret.ts';
 
 /** Settings of a connection to a Mercado Pago account. */
@@ -26,19 +37,18 @@ export type MercadoPagoSettings = {
 const CURRENCY_BY_COUNTRY: ReadonlyMap<unknown, string> = new Map(
   Object.entries({ AR: 'ARS', BR: 'BRL', CL: 'CLP', CO: 'COP', MX: 'MXN', PE: 'PEN', UY: 'UYU' }),
 );
-const NAMES: ReadonlySet<string> = new Set([
-  'base_url',
-  'timeout_ms',
-  'country',
-  'account_id',
-  'binary_mode',
-  'statement_descriptor',
-  'excluded_payment_types',
-]);
-const SECRETS: ReadonlySet<string> = new Set(['access_token', 'webhook_secret', 'webhook_secret_next']);
-const DEFAULT_TIMEOUT_MS = 20_000;
-const MIN_TIMEOUT_MS = 100;
-const MAX_TIMEOUT_MS = 60_000;
+const KNOWN = {
+  settings: [
+    'base_url',
+    'timeout_ms',
+    'country',
+    'account_id',
+    'binary_mode',
+    'statement_descriptor',
+    'excluded_payment_types',
+  ],
+  secrets: ['access_token', 'webhook_secret', 'webhook_secret_next'],
+};
 const ACCOUNT_ID = /^\d{1,20}$/;
 const ACCESS_TOKEN = /^(APP_USR|TEST)-[\x21-\x7e]{1,240}$/;
 const WEBHOOK_SECRET = /^[\x21-\x7e]{16,255}$/;
@@ -54,75 +64,38 @@ const PAYMENT_TYPE = /^[a-z_]{1,32}$/;
  *
  * @throws Error naming the setting at fault, without its value.
  */
-export function readSettings(
-  settings: JsonObject,
-  secrets: Readonly<Record<string, Secret>>,
-): MercadoPagoSettings {
-  refuseOthers(settings, NAMES, 'setting');
-  refuseOthers(secrets, SECRETS, 'secret');
-  const { timeout_ms = DEFAULT_TIMEOUT_MS, account_id, binary_mode = false } = settings;
-  const { statement_descriptor = '', excluded_payment_types = [] } = settings;
-  if (
-    typeof timeout_ms !== 'number' ||
-    !Number.isInteger(timeout_ms) ||
-    timeout_ms < MIN_TIMEOUT_MS ||
-    timeout_ms > MAX_TIMEOUT_MS
-  ) {
-    throw new Error(`timeout_ms must be an integer from ${MIN_TIMEOUT_MS} to ${MAX_TIMEOUT_MS}`);
-  }
+export function readSettings(settings: JsonObject, secrets: Secrets): MercadoPagoSettings {
+  refuseOthers('mercado-pago', { settings, secrets }, KNOWN);
   const currency = CURRENCY_BY_COUNTRY.get(settings.country);
   if (currency === undefined) {
     throw new Error(`country must be the account's: ${[...CURRENCY_BY_COUNTRY.keys()].join(', ')}`);
   }
-  if (account_id !== undefined && !(typeof account_id === 'string' && ACCOUNT_ID.test(account_id))) {
-    throw new Error("account_id must be the account's number, as a text");
-  }
-  if (typeof binary_mode !== 'boolean') throw new Error('binary_mode must be true or false');
-  if (typeof statement_descriptor !== 'string' || !STATEMENT_DESCRIPTOR.test(statement_descriptor)) {
-    throw new Error('statement_descriptor must be at most 13 letters, digits, spaces, ".", "*" or "-"');
-  }
+  const descriptor = 'at most 13 letters, digits, spaces, ".", "*" or "-"';
   return {
-    origin: readOrigin(settings.base_url ?? 'https://api.mercadopago.com'),
-    timeoutMs: timeout_ms,
+    origin: readOrigin(settings, 'https://api.mercadopago.com'),
+    timeoutMs: readTimeoutMs(settings),
     currency,
-    accountId: account_id,
-    accessToken: readAccessToken(secrets),
-    webhookSecrets: readWebhookSecrets(secrets),
-    binaryMode: binary_mode,
-    statementDescriptor: statement_descriptor,
-    excludedPaymentTypes: readPaymentTypes(excluded_payment_types),
+    accountId: readOptionalText(settings, 'account_id', ACCOUNT_ID, "the account's number, as a text"),
+    accessToken: readSecret(
+      secrets,
+      'access_token',
+      ACCESS_TOKEN,
+      'an access token of Mercado Pago (APP_USR-… or TEST-…)',
+    ),
+    webhookSecrets: readExchangedSecrets(
+      secrets,
+      ['webhook_secret', 'webhook_secret_next'],
+      WEBHOOK_SECRET,
+      "the secret signature of an application's webhooks",
+    ),
+    binaryMode: readFlag(settings, 'binary_mode'),
+    statementDescriptor:
+      readOptionalText(settings, 'statement_descriptor', STATEMENT_DESCRIPTOR, descriptor) ?? '',
+    excludedPaymentTypes: readTexts(
+      settings,
+      'excluded_payment_types',
+      PAYMENT_TYPE,
+      'a list of payment types, such as ticket',
+    ),
   };
-}
-
-function refuseOthers(given: object, known: ReadonlySet<string>, what: string): void {
-  const other = Object.keys(given).find((name) => !known.has(name));
-  if (other !== undefined) throw new Error(`the mercado-pago connector has no ${what} ${other}`);
-}
-
-function readAccessToken({ access_token: token }: Readonly<Record<string, Secret>>): Secret {
-  if (token && ACCESS_TOKEN.test(token.reveal())) return token;
-  throw new Error('the secret access_token must be an access token of Mercado Pago (APP_USR-… or TEST-…)');
-}
-
-function readWebhookSecrets(secrets: Readonly<Record<string, Secret>>): readonly Secret[] {
-  return ['webhook_secret', 'webhook_secret_next'].flatMap((name) => {
-    const secret = secrets[name];
-    if (!secret) return [];
-    if (WEBHOOK_SECRET.test(secret.reveal())) return [secret];
-    throw new Error(`the secret ${name} must be the secret signature of an application's webhooks`);
-  });
-}
-
-function readPaymentTypes(types: unknown): readonly string[] {
-  const isType = (type: unknown) => typeof type === 'string' && PAYMENT_TYPE.test(type);
-  if (Array.isArray(types) && types.every(isType)) return types;
-  throw new Error('excluded_payment_types must be a list of payment types, such as ticket');
-}
-
-function readOrigin(baseUrl: unknown): string {
-  const url = typeof baseUrl === 'string' ? URL.parse(baseUrl) : null;
-  if (!url || (url.protocol !== 'http:' && url.protocol !== 'https:') || `${url.origin}/` !== url.href) {
-    throw new Error('base_url must be an http or https URL without user, path, query or fragment');
-  }
-  return url.origin;
 }

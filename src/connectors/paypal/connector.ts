@@ -12,7 +12,12 @@ import type {
   RawNotification,
 } from '#src/connectors/connector.ts';
 import { createHttpClient, type HttpClient, type HttpResult } from '#src/connectors/http-client.ts';
-import { alarmingOutcome, readJsonObject, unknownOutcome } from '#src/connectors/provider-answer.ts';
+import {
+  alarmingOutcome,
+  readJsonObject,
+  turnedAway,
+  unknownOutcome,
+} from '#src/connectors/provider-answer.ts';
 import { Secret } from '#src/secret.ts';
 import { createAccessTokens } from './access-token.ts';
 import { type Asked, fromAnswer, fromOrder, fromRefund, isErrorBody } from './from-provider.ts';
@@ -187,8 +192,4 @@ function harmless(outcome: Outcome): Outcome {
 
 function isAlarm(outcome: Outcome): boolean {
   return outcome.kind === 'unknown' && outcome.alarm === true;
-}
-
-function turnedAway(detail: string): Outcome {
-  return { kind: 'not_sent', detail: `nothing was sent to the provider: ${detail}`, because: 'turned_away' };
 }

@@ -1,5 +1,14 @@
-import type { JsonObject, JsonValue } from '@bufbuild/protobuf';
-import { isTextLike } from '#src/connectors/provider-answer.ts';
+import type { JsonObject } from '@bufbuild/protobuf';
+import {
+  readFlag,
+  readOptionalText,
+  readOrigin,
+  readSecret,
+  readTexts,
+  readTimeoutMs,
+  refuseOthers,
+  type Secrets,
+} from '#src/connectors/provider-settings.ts';
 import type { Secret } from '#src/secret.ts';
 
 /** Settings of a connection to a PayPal account. */
@@ -22,19 +31,18 @@ export type PayPalSettings = {
   readonly sendsShippingAddress: boolean;
 };
 
-const NAMES: ReadonlySet<string> = new Set([
-  'base_url',
-  'timeout_ms',
-  'account_id',
-  'webhook_ids',
-  'brand_name',
-  'locale',
-  'send_shipping_address',
-]);
-const SECRETS: ReadonlySet<string> = new Set(['client_id', 'client_secret']);
-const DEFAULT_TIMEOUT_MS = 20_000;
-const MIN_TIMEOUT_MS = 100;
-const MAX_TIMEOUT_MS = 60_000;
+const KNOWN = {
+  settings: [
+    'base_url',
+    'timeout_ms',
+    'account_id',
+    'webhook_ids',
+    'brand_name',
+    'locale',
+    'send_shipping_address',
+  ],
+  secrets: ['client_id', 'client_secret'],
+};
 const MAX_WEBHOOKS = 2;
 const ACCOUNT_ID = /^[2-9A-HJ-NP-Z]{13}$/;
 const WEBHOOK_ID = /^[A-Za-z0-9]{1,50}$/;
@@ -50,65 +58,21 @@ const CREDENTIAL = /^[\x21-\x39\x3b-\x7e]{1,255}$/;
  *
  * @throws Error naming the setting at fault, without its value.
  */
-export function readSettings(
-  settings: JsonObject,
-  secrets: Readonly<Record<string, Secret>>,
-): PayPalSettings {
-  refuseOthers(settings, NAMES, 'setting');
-  refuseOthers(secrets, SECRETS, 'secret');
-  const { timeout_ms: timeoutMs = DEFAULT_TIMEOUT_MS, webhook_ids: webhookIds = [] } = settings;
-  const { send_shipping_address: sendsShippingAddress = false } = settings;
-  if (
-    typeof timeoutMs !== 'number' ||
-    !Number.isInteger(timeoutMs) ||
-    timeoutMs < MIN_TIMEOUT_MS ||
-    timeoutMs > MAX_TIMEOUT_MS
-  ) {
-    throw new Error(`timeout_ms must be an integer from ${MIN_TIMEOUT_MS} to ${MAX_TIMEOUT_MS}`);
-  }
-  if (!isWebhookIds(webhookIds)) throw new Error('webhook_ids must list one or two ids of PayPal webhooks');
-  if (typeof sendsShippingAddress !== 'boolean') {
-    throw new Error('send_shipping_address must be true or false');
-  }
+export function readSettings(settings: JsonObject, secrets: Secrets): PayPalSettings {
+  refuseOthers('paypal', { settings, secrets }, KNOWN);
+  const webhookIds = readTexts(settings, 'webhook_ids', WEBHOOK_ID, 'one or two ids of PayPal webhooks');
+  if (webhookIds.length > MAX_WEBHOOKS) throw new Error('webhook_ids must be one or two ids');
+  const credential = (name: string) =>
+    readSecret(secrets, name, CREDENTIAL, 'that of a PayPal REST app: printable ASCII without a colon');
   return {
-    origin: readOrigin(settings.base_url ?? 'https://api-m.paypal.com'),
-    timeoutMs,
-    accountId: readText(settings.account_id, ACCOUNT_ID, "account_id must be a merchant's id, 13 characters"),
-    clientId: readCredential(secrets, 'client_id'),
-    clientSecret: readCredential(secrets, 'client_secret'),
+    origin: readOrigin(settings, 'https://api-m.paypal.com'),
+    timeoutMs: readTimeoutMs(settings),
+    accountId: readOptionalText(settings, 'account_id', ACCOUNT_ID, "a merchant's id, 13 characters"),
+    clientId: credential('client_id'),
+    clientSecret: credential('client_secret'),
     webhookIds,
-    brandName: readText(settings.brand_name, BRAND_NAME, 'brand_name must be 1 to 127 characters'),
-    locale: readText(settings.locale, LOCALE, 'locale must be a language tag such as es-CO'),
-    sendsShippingAddress,
+    brandName: readOptionalText(settings, 'brand_name', BRAND_NAME, '1 to 127 characters'),
+    locale: readOptionalText(settings, 'locale', LOCALE, 'a language tag such as es-CO'),
+    sendsShippingAddress: readFlag(settings, 'send_shipping_address'),
   };
-}
-
-function refuseOthers(given: object, known: ReadonlySet<string>, what: string): void {
-  const other = Object.keys(given).find((name) => !known.has(name));
-  if (other !== undefined) throw new Error(`the paypal connector has no ${what} ${other}`);
-}
-
-function isWebhookIds(value: JsonValue): value is string[] {
-  return (
-    Array.isArray(value) && value.length <= MAX_WEBHOOKS && value.every((id) => isTextLike(id, WEBHOOK_ID))
-  );
-}
-
-function readText(value: JsonValue | undefined, pattern: RegExp, otherwise: string): string | undefined {
-  if (value === undefined || isTextLike(value, pattern)) return value;
-  throw new Error(otherwise);
-}
-
-function readCredential(secrets: Readonly<Record<string, Secret>>, name: string): Secret {
-  const secret = secrets[name];
-  if (secret && CREDENTIAL.test(secret.reveal())) return secret;
-  throw new Error(`the secret ${name} must be that of a PayPal REST app: printable ASCII without a colon`);
-}
-
-function readOrigin(baseUrl: unknown): string {
-  const url = typeof baseUrl === 'string' ? URL.parse(baseUrl) : null;
-  if (!url || (url.protocol !== 'http:' && url.protocol !== 'https:') || `${url.origin}/` !== url.href) {
-    throw new Error('base_url must be an http or https URL without user, path, query or fragment');
-  }
-  return url.origin;
 }

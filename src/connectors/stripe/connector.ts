@@ -10,7 +10,7 @@ import type {
   ProviderConnection,
 } from '#src/connectors/connector.ts';
 import { createHttpClient } from '#src/connectors/http-client.ts';
-import { alarmingOutcome, readJsonObject } from '#src/connectors/provider-answer.ts';
+import { alarmingOutcome, readJsonObject, turnedAway } from '#src/connectors/provider-answer.ts';
 import { type AskedIntent, fromAnswer, fromIntent, fromRefund, referringTo } from './from-provider.ts';
 import { lookUp } from './look-up.ts';
 import { toStripeMoney } from './money.ts';
@@ -168,8 +168,4 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
     probe,
     close: () => client.close(),
   };
-}
-
-function turnedAway(detail: string): Outcome {
-  return { kind: 'not_sent', detail: `nothing was sent to the provider: ${detail}`, because: 'turned_away' };
 }

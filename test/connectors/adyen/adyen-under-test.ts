@@ -5,7 +5,8 @@ import type { NotificationReading, ProviderConnection, RawNotification } from '#
 import { redactOutcomes } from '#src/connectors/redact-outcomes.ts';
 import { Secret } from '#src/secret.ts';
 import { cardAttempt, redirectAttempt } from '../attempts.ts';
-import { FAKE_ACCOUNT, FAKE_API_KEY, FAKE_HMAC_KEY, type FakeAdyen, startFakeAdyen } from './fake-adyen.ts';
+import { FAKE_API_KEY, type FakeAdyen, startFakeAdyen } from './fake-adyen.ts';
+import { FAKE_ACCOUNT, FAKE_HMAC_KEY } from './fake-notifications.ts';
 
 /** A connection to a fake of Adyen of its own. */
 export type AdyenUnderTest = {
@@ -75,5 +76,15 @@ export function cardWith(
   const card = holderName === undefined ? method.card : { ...method.card, holderName };
   return { ...attempt, method: { ...method, ...rest, card } };
 }
+
+/** All that Adyen wants to know of a browser before it sends its payer to a challenge. */
+export const BROWSER = {
+  userAgent: 'Mozilla/5.0',
+  acceptHeader: '*/*',
+  colorDepth: '24',
+  screenHeight: '900',
+  screenWidth: '1440',
+  language: 'es-CO',
+};
 
 export const redirectBy = redirectAttempt;

@@ -2,11 +2,11 @@ import type { JsonObject } from '@bufbuild/protobuf';
 import { adyenConnector } from '#src/connectors/adyen/connector.ts';
 import type { PaymentAttempt } from '#src/connectors/attempt.ts';
 import type { Outcome } from '#src/connectors/connector.ts';
-import { cardAttempt, operationOn, redirectAttempt } from '../attempts.ts';
+import { cardAttempt, lookUpOf, operationOn, redirectAttempt } from '../attempts.ts';
 import { type ConformingAnswer, describeConformance } from '../conformance.ts';
 import type { ConformingCall } from '../conformance-calls.ts';
 import { SECRETS } from './adyen-under-test.ts';
-import { FAKE_ACCOUNT } from './fake-adyen.ts';
+import { FAKE_ACCOUNT } from './fake-notifications.ts';
 
 const PSP = 'NC6HT9CRT65ZGN82';
 const operation = operationOn(cardAttempt(), PSP);
@@ -24,7 +24,7 @@ describeConformance({
   attempt: cardAttempt,
   approval: (attempt) => ({ status: 200, body: approval(attempt) }),
   probeAnswer: { status: 200, body: { paymentMethods: [{ type: 'scheme', name: 'Cards' }] } },
-  calls: [made('capture', { amount }), made('cancel', {}), made('refund', { amount })],
+  calls: [made('capture', { amount }), made('cancel', {}), made('refund', { amount }), completed()],
   answers: [
     changed('approved', 'an approval', {}),
     changed('approved', 'an approval that repeats neither amount nor reference', {
@@ -35,7 +35,11 @@ describeConformance({
     refused('Cancelled', '15'),
     refused('Error', '4'),
     refused('Refused', '9999'),
-    changed('declined', 'a challenge that was not asked for', { resultCode: 'RedirectShopper' }),
+    changed('declined', 'a challenge at no page', { resultCode: 'RedirectShopper' }),
+    changed('redirect', 'a challenge', {
+      resultCode: 'RedirectShopper',
+      action: { type: 'redirect', method: 'GET', url: 'https://bank.example/3ds' },
+    }),
     changed('declined', 'an authentication that was not asked for', { resultCode: 'IdentifyShopper' }),
     changed('pending', 'a payment in process', { resultCode: 'Pending' }),
     changed('pending', 'a payment that was received', { resultCode: 'Received' }),
@@ -137,6 +141,32 @@ function made(name: 'capture' | 'cancel' | 'refund', more: JsonObject): Conformi
       { name: 'a refusal', outcome: 'not_sent', answer: { status: 422, body: error(422, '167') } },
       { name: "a card's error", outcome: 'not_sent', answer: { status: 422, body: error(422, '101') } },
       { name: 'a repeat', outcome: 'unknown', answer: { status: 422, body: error(422, '704') } },
+    ],
+  };
+}
+
+/** The details of a payer who is back from a challenge. */
+function completed(): ConformingCall {
+  const attempt = cardAttempt();
+  const query = lookUpOf(attempt, { hint: { returnQuery: 'redirectResult=X6XtfGC3' } });
+  const body = approval(attempt);
+  const other = (name: string, change: Record<string, unknown>, outcome: Outcome['kind'] = 'unknown') => ({
+    name,
+    outcome,
+    answer: { status: 200, body: { ...body, ...change } as JsonObject },
+  });
+  return {
+    name: 'complete',
+    make: (connection) => connection.complete?.(query),
+    key: attempt.transactionId,
+    approval: { status: 200, body },
+    answers: [
+      other("another one's reference", { merchantReference: cardAttempt().transactionId }),
+      other('no reference', { merchantReference: undefined }),
+      other('another amount', { amount: { currency: 'USD', value: 1 } }),
+      other('a refusal of the bank', { resultCode: 'Refused', refusalReasonCode: '11' }, 'declined'),
+      other('a payment in process', { resultCode: 'Received' }, 'pending'),
+      { name: 'a refusal', outcome: 'not_sent', answer: { status: 422, body: error(422, '101') } },
     ],
   };
 }

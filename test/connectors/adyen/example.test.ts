@@ -4,7 +4,8 @@ import { openCatalogue } from '#src/catalogue/open-catalogue.ts';
 import { readCatalogue } from '#src/catalogue/read-catalogue.ts';
 import { CONNECTORS } from '#src/connectors/registry.ts';
 import { createApprovalRates } from '#src/routing/approval-rates.ts';
-import { FAKE_API_KEY, FAKE_HMAC_KEY } from './fake-adyen.ts';
+import { FAKE_API_KEY } from './fake-adyen.ts';
+import { FAKE_HMAC_KEY } from './fake-notifications.ts';
 
 const EXAMPLE = join(import.meta.dirname, '../../../config/examples/adyen.yaml');
 const ENVIRONMENT: Record<string, string> = { ADYEN_API_KEY: FAKE_API_KEY, ADYEN_HMAC_KEY: FAKE_HMAC_KEY };

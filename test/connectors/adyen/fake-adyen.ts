@@ -1,6 +1,7 @@
-import { createHmac, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { JsonObject } from '@bufbuild/protobuf';
+import { FAKE_ACCOUNT, type Item, notificationOf } from './fake-notifications.ts';
 
 /** Adyen's Checkout API as its documentation describes it, as far as it is needed here: stateful, one merchant account. */
 export type FakeAdyen = {
@@ -12,8 +13,12 @@ export type FakeAdyen = {
   readonly notifications: string[];
   /** Trouble with the next request. */
   next(fault: Fault): void;
-  /** The payer does what is to be done at the page they were sent to. */
-  payAt(redirectUrl: string, succeeds: boolean): void;
+  /**
+   * The payer does what is to be done at the page they were sent to.
+   *
+   * @returns the query string with which they are sent back.
+   */
+  payAt(redirectUrl: string, succeeds: boolean): string;
   /** Lets days pass: idempotency keys are forgotten after seven. */
   later(days: number): void;
   close(): Promise<void>;
@@ -24,7 +29,9 @@ export type FakePayment = {
   readonly pspReference: string;
   readonly reference: string;
   readonly amount: { value: number; currency: string };
-  state: 'authorised' | 'refused' | 'redirected' | 'cancelled';
+  readonly returnUrl: string;
+  /** `authenticated`: the payer is back from a challenge, and the details are to be sent. */
+  state: 'authorised' | 'refused' | 'redirected' | 'challenged' | 'authenticated' | 'cancelled';
   captured: number;
   refunded: number;
 };
@@ -39,8 +46,6 @@ export type FakePayment = {
 export type Fault = 'lost_answer' | 'lost_request' | 'transient' | 'error' | 'in_progress';
 
 export const FAKE_API_KEY = 'AQE_fake_adyen_key';
-export const FAKE_ACCOUNT = 'ShopECOM';
-export const FAKE_HMAC_KEY = '44782DEF547AAA06C910C43932B1EB0C71FC68D9D0C057550C48EC2ACF6BA056';
 
 const KEY_DAYS = 7;
 const REFUSALS: Readonly<Record<string, readonly [code: string, reason: string]>> = {
@@ -54,7 +59,6 @@ const REFUSALS: Readonly<Record<string, readonly [code: string, reason: string]>
 };
 
 type Answer = { status: number; body: JsonObject; headers?: Record<string, string> };
-type Item = { eventCode: string; success: boolean; psp: string; original?: string; reference: string };
 
 /** Starts the fake on a free loopback port. */
 export async function startFakeAdyen(): Promise<FakeAdyen> {
@@ -80,13 +84,16 @@ export async function startFakeAdyen(): Promise<FakeAdyen> {
     const payment: FakePayment = {
       pspReference: pspReference(),
       reference: String(body.reference),
+      returnUrl: String(body.returnUrl),
       amount,
       state: 'authorised',
       captured: 0,
       refunded: 0,
     };
-    if (method.type !== 'scheme') {
-      payment.state = 'redirected';
+    const authentication = body.authenticationData as JsonObject | undefined;
+    const isChallenged = body.browserInfo && authentication?.attemptAuthentication === 'always';
+    if (method.type !== 'scheme' || isChallenged) {
+      payment.state = isChallenged ? 'challenged' : 'redirected';
       payments.set(payment.pspReference, payment);
       const action = { type: 'redirect', method: 'GET', paymentMethodType: String(method.type) };
       const url = `${addressOf()}/hpp/${payment.pspReference}`;
@@ -116,6 +123,42 @@ export async function startFakeAdyen(): Promise<FakeAdyen> {
     };
   }
 
+  /** Ends a challenge, once, with what the payer's browser brought back. */
+  function details(body: JsonObject): Answer {
+    const { redirectResult } = (body.details ?? {}) as JsonObject;
+    const payment = payments.get(/^result-(\w+)$/.exec(String(redirectResult))?.[1] ?? '');
+    if (!payment || payment.state === 'challenged') {
+      return refusal(422, '101', 'Invalid redirectResult');
+    }
+    const { pspReference: psp, reference, amount } = payment;
+    const common = { pspReference: psp, merchantReference: reference, amount: { ...amount } };
+    const isPaid = payment.state === 'authenticated' || payment.state === 'authorised';
+    if (payment.state === 'authenticated') {
+      payment.state = 'authorised';
+      payment.captured = amount.value;
+      notify({ eventCode: 'AUTHORISATION', success: true, psp, reference }, amount);
+    }
+    const refused = { refusalReasonCode: '11', refusalReason: '3D Not Authenticated' };
+    const resultCode = isPaid ? 'Authorised' : 'Refused';
+    return { status: 200, body: { ...common, resultCode, ...(!isPaid && refused) } };
+  }
+
+  /** Cancels by the merchant's reference; what came of it is told by a notification. */
+  function technicalCancel(body: JsonObject): Answer {
+    const paymentReference = String(body.paymentReference);
+    const payment = [...payments.values()].find(({ reference }) => reference === paymentReference);
+    const psp = pspReference();
+    const success = payment !== undefined && apply(payment, 'cancels', 0);
+    notify(
+      { eventCode: 'TECHNICAL_CANCEL', success, psp, reference: paymentReference },
+      payment?.amount ?? { value: 0, currency: 'USD' },
+    );
+    return {
+      status: 201,
+      body: { merchantAccount: FAKE_ACCOUNT, paymentReference, pspReference: psp, status: 'received' },
+    };
+  }
+
   function modify(psp: string, kind: string, body: JsonObject): Answer {
     const payment = payments.get(psp);
     if (!payment) return refusal(422, '167', 'Original pspReference required for this operation');
@@ -141,10 +184,12 @@ export async function startFakeAdyen(): Promise<FakeAdyen> {
   }
 
   function process(path: string, body: JsonObject): Answer {
+    if (path === '/v72/payments/details') return details(body);
     if (body.merchantAccount !== FAKE_ACCOUNT) return refusal(403, '901', 'Invalid Merchant Account');
     if (path === '/v72/paymentMethods')
       return { status: 200, body: { paymentMethods: [{ type: 'scheme' }] } };
     if (path === '/v72/payments') return pay(body);
+    if (path === '/v72/cancels') return technicalCancel(body);
     const [, psp = '', kind = ''] = /^\/v72\/payments\/([^/]+)\/(captures|cancels|refunds)$/.exec(path) ?? [];
     return kind ? modify(psp, kind, body) : refusal(404, '000', 'No such resource');
   }
@@ -205,11 +250,16 @@ export async function startFakeAdyen(): Promise<FakeAdyen> {
     next: (fault) => faults.push(fault),
     payAt(redirectUrl, succeeds) {
       const payment = payments.get(redirectUrl.split('/').at(-1) ?? '');
+      if (payment?.state === 'challenged') {
+        payment.state = succeeds ? 'authenticated' : 'refused';
+        return `redirectResult=result-${payment.pspReference}`;
+      }
       if (payment?.state !== 'redirected') throw new Error('there is nothing to pay at this page');
       payment.state = succeeds ? 'authorised' : 'refused';
       if (succeeds) payment.captured = payment.amount.value;
       const { pspReference: psp, reference, amount } = payment;
       notify({ eventCode: 'AUTHORISATION', success: succeeds, psp, reference }, amount);
+      return `redirectResult=result-${psp}`;
     },
     later: (days) => {
       today += days;
@@ -237,35 +287,6 @@ function apply(payment: FakePayment, kind: string, value: number): boolean {
   if (value > payment.captured - payment.refunded) return false;
   payment.refunded += value;
   return true;
-}
-
-/** A notification as Adyen posts it, signed with the fake's key. */
-export function notificationOf(
-  { eventCode, success, psp, original, reference }: Item,
-  amount: FakePayment['amount'],
-  more: object = {},
-  hmacKey = FAKE_HMAC_KEY,
-): string {
-  const { value, currency } = amount;
-  const signed = [psp, original ?? '', FAKE_ACCOUNT, reference, value, currency, eventCode, success].join(
-    ':',
-  );
-  const hmacSignature = createHmac('sha256', Buffer.from(hmacKey, 'hex')).update(signed).digest('base64');
-  const item = {
-    additionalData: { hmacSignature },
-    amount,
-    eventCode,
-    eventDate: '2026-11-22T02:00:00+01:00',
-    merchantAccountCode: FAKE_ACCOUNT,
-    merchantReference: reference,
-    ...(original !== undefined && { originalReference: original }),
-    paymentMethod: 'visa',
-    pspReference: psp,
-    reason: '',
-    success: String(success),
-    ...more,
-  };
-  return JSON.stringify({ live: 'false', notificationItems: [{ NotificationRequestItem: item }] });
 }
 
 function refusal(status: number, errorCode: string, message: string, errorType = 'validation'): Answer {

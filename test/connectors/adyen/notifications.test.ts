@@ -3,7 +3,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import type { NotificationSubject } from '#src/connectors/connector.ts';
 import { Secret } from '#src/secret.ts';
 import { connectAdyen, read, SECRETS, subjectOf } from './adyen-under-test.ts';
-import { FAKE_ACCOUNT, FAKE_HMAC_KEY, notificationOf } from './fake-adyen.ts';
+import { FAKE_ACCOUNT, FAKE_HMAC_KEY, notificationOf } from './fake-notifications.ts';
 
 const ID = '3f0e5a52-0f39-4a5b-9d7b-5f5d1c9c2a11';
 const PAYMENT = 'NC6HT9CRT65ZGN82';

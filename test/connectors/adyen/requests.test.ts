@@ -6,9 +6,9 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
 import { StoredCredentialsSchema, ThreeDSecureSchema } from '#gen/payments/v1/payment_method_pb.js';
 import type { CardOptions, PaymentAttempt } from '#src/connectors/attempt.ts';
-import { additionalData, operationOn } from '../attempts.ts';
-import { type AdyenUnderTest, cardWith, openAdyen, redirectBy } from './adyen-under-test.ts';
-import { notificationOf } from './fake-adyen.ts';
+import { additionalData, lookUpOf, operationOn } from '../attempts.ts';
+import { type AdyenUnderTest, BROWSER, cardWith, openAdyen, redirectBy } from './adyen-under-test.ts';
+import { notificationOf } from './fake-notifications.ts';
 
 const SPECS = join(import.meta.dirname, '../../../../shared/providers/specs');
 const CHECKOUT = join(SPECS, 'adyen-checkout-v72.json');
@@ -151,6 +151,17 @@ const FLOWS: Record<string, (adyen: AdyenUnderTest) => Promise<unknown>> = {
       }),
     ),
   redirect: ({ connection }) => connection.pay(redirectBy({ transactionId: ID })),
+  challenge: async ({ connection }) => {
+    const attempt = cardWith(
+      { threeDSecureSetupId: ID },
+      { transactionId: ID, customerPayer: create(CustomerPayerSchema, { browserInfo: BROWSER }) },
+    );
+    await connection.pay(attempt);
+    // The fake's own results hold an id that is new each time.
+    return connection.complete?.(lookUpOf(attempt, { hint: { returnQuery: 'redirectResult=X6XtfGC3' } }));
+  },
+  'technical-cancel': async ({ connection }) =>
+    connection.technicalCancel?.send(lookUpOf(cardWith({}, { transactionId: ID }))),
   capture: (adyen) => operated(adyen, 'capture', { capture: false }, { part: 100_000n }),
   cancel: (adyen) => operated(adyen, 'cancel', { capture: false }),
   refund: (adyen) => operated(adyen, 'refund', {}, { part: 100_000n, reason: 'REQUESTED_BY_CUSTOMER' }),
@@ -239,7 +250,7 @@ function checkoutSchema(): (path: string) => ValidateFunction {
   const ajv = new Ajv({ strict: false, validateFormats: false });
   ajv.addSchema({ $id: 'spec', components: spec.components });
   return (path) => {
-    const template = path.replace('/v72', '').replace(/(payments\/)[^/]+/, '$1{paymentPspReference}');
+    const template = path.replace('/v72', '').replace(/(payments\/)[^/]+(?=\/)/, '$1{paymentPspReference}');
     const schema = spec.paths[template]?.post.requestBody.content['application/json'].schema;
     if (!schema) throw new Error(`the schema has no ${path}`);
     return ajv.compile(absolute(schema));

@@ -1,0 +1,99 @@
+import { randomUUID } from 'node:crypto';
+import { create } from '@bufbuild/protobuf';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
+import type { PaymentAttempt } from '#src/connectors/attempt.ts';
+import { lookUpOf } from '../attempts.ts';
+import { type AdyenUnderTest, BROWSER, cardWith, openAdyen, subjectOf } from './adyen-under-test.ts';
+
+let adyen: AdyenUnderTest;
+beforeEach(async () => {
+  adyen = await openAdyen();
+});
+afterEach(() => adyen.close());
+
+/** The only payment that the fake has, or the first of several. */
+const thePayment = () => {
+  const [payment] = adyen.fake.payments.values();
+  if (!payment) throw new Error('there is no payment');
+  return payment;
+};
+/** The one notification that waits, as the core gets it. */
+const told = async () => subjectOf((await adyen.delivered())[0]);
+
+describe('a 3-D Secure challenge at Adyen', () => {
+  const customerPayer = create(CustomerPayerSchema, { firstName: 'Ana', browserInfo: BROWSER });
+  const challenged = () => cardWith({ threeDSecureSetupId: randomUUID() }, { customerPayer });
+  const completed = (attempt: PaymentAttempt, returnQuery: string) =>
+    adyen.connection.complete?.(lookUpOf(attempt, { hint: { returnQuery } }));
+  async function sentAway(attempt: PaymentAttempt): Promise<string> {
+    const sent = await adyen.connection.pay(attempt);
+    if (sent.kind !== 'redirect') throw new Error(sent.kind);
+    return sent.redirectUrl;
+  }
+
+  it('charges a payer who passes it once they are back, and once only', async () => {
+    const attempt = challenged();
+    const returnQuery = adyen.fake.payAt(await sentAway(attempt), true);
+    expect(thePayment().captured).toBe(0);
+    const outcome = await completed(attempt, returnQuery);
+    expect(outcome).toMatchObject({ kind: 'approved', reference: thePayment().pspReference });
+    expect(await completed(attempt, returnQuery)).toEqual(outcome);
+    expect(thePayment().captured).toBe(300_000);
+  });
+
+  it('declines a payer who fails it', async () => {
+    const attempt = challenged();
+    const returnQuery = adyen.fake.payAt(await sentAway(attempt), false);
+    expect(await completed(attempt, returnQuery)).toMatchObject({ kind: 'declined', iso8583Code: '1A' });
+  });
+
+  it("takes neither a forged result nor another payment's for this one's", async () => {
+    const [attempt, other] = [challenged(), challenged()];
+    const url = await sentAway(attempt);
+    const othersQuery = adyen.fake.payAt(await sentAway(other), true);
+    expect(await completed(attempt, 'redirectResult=forged')).toMatchObject({ kind: 'not_sent' });
+    expect(await completed(attempt, 'status=paid')).toMatchObject({ kind: 'not_sent' });
+    expect(await completed(attempt, othersQuery)).toMatchObject({ kind: 'unknown' });
+    expect(await completed(attempt, adyen.fake.payAt(url, true))).toMatchObject({ kind: 'approved' });
+  });
+
+  it('does not know what became of details whose answer was lost, and the notification tells', async () => {
+    const attempt = challenged();
+    const returnQuery = adyen.fake.payAt(await sentAway(attempt), true);
+    adyen.fake.next('lost_answer');
+    expect(await completed(attempt, returnQuery)).toMatchObject({ kind: 'unknown' });
+    expect(await told()).toMatchObject({ signed: { outcome: { kind: 'approved' } } });
+  });
+
+  it('sends nothing where nothing is known of the browser that would have to go there', async () => {
+    const attempt = cardWith({ threeDSecureSetupId: randomUUID() });
+    expect(await adyen.connection.pay(attempt)).toMatchObject({ kind: 'not_sent', because: 'turned_away' });
+    expect(adyen.fake.requests).toEqual([]);
+  });
+});
+
+describe('a technical cancel at Adyen', () => {
+  const canceled = (attempt: PaymentAttempt) => adyen.connection.technicalCancel?.send(lookUpOf(attempt));
+
+  it('undoes an authorization whose answer was lost, and the notification tells', async () => {
+    const attempt = cardWith({ capture: false });
+    adyen.fake.next('lost_answer');
+    await adyen.connection.pay(attempt);
+    adyen.fake.notifications.length = 0;
+    expect(await canceled(attempt)).toBe(true);
+    expect(thePayment().state).toBe('cancelled');
+    const { transactionId } = attempt;
+    expect(await told()).toMatchObject({ transactionId, signed: { outcome: { kind: 'declined' } } });
+  });
+
+  it('of what Adyen never heard of decides nothing', async () => {
+    expect(await canceled(cardWith())).toBe(true);
+    expect(await adyen.delivered()).toMatchObject([{ kind: 'ignored' }]);
+  });
+
+  it('that is not taken says so', async () => {
+    adyen.fake.next('error');
+    expect(await canceled(cardWith())).toBe(false);
+  });
+});
