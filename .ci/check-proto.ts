@@ -7,13 +7,18 @@ const ROOT = join(import.meta.dirname, '..');
 // buf looks for its plugin, protoc-gen-es, on the path; npm sets it so, and whoever calls this file need not.
 const PATH = [join(ROOT, 'node_modules/.bin'), process.env.PATH].join(delimiter);
 
-/** Checks the contract in proto/: its style, that gen/ is what it generates, and that no client of it breaks. */
+/** The linter reports nothing to its makers, and does not ask for its latest version. */
+const QUIET = { REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' };
+
+/** Checks the contract in proto/: its style, that gen/ is what it generates, the OpenAPI document, and that no client breaks. */
 function main(): void {
   const temporary = mkdtempSync(join(tmpdir(), 'check-proto-'));
   try {
     step('style', () => buf('lint', 'proto'));
     step('format', () => buf('format', '--diff', '--exit-code', 'proto'));
     step('generated code', () => compareGenerated(temporary));
+    step('OpenAPI document', () => compareDocument(temporary));
+    step('OpenAPI style', () => lintDocument());
     step('compatibility', () => compareWithBefore(temporary));
   } finally {
     rmSync(temporary, { recursive: true, force: true });
@@ -45,6 +50,21 @@ function compareGenerated(temporary: string): string {
   const stale = [...paths].filter((path) => committed.get(path) !== generated.get(path));
   if (stale.length > 0)
     throw new Error(`gen/ is not what proto/ generates (npm run generate): ${stale.join(', ')}`);
+  return '';
+}
+
+/** Writes the document beside gen/ and compares, as for generated code. */
+function compareDocument(temporary: string): string {
+  const path = join(temporary, 'openapi.json');
+  run('node', join(ROOT, 'src/commands/generate-openapi.ts'), path);
+  const isSame = readFileSync(path, 'utf8') === readFileSync(join(ROOT, 'gen/openapi.json'), 'utf8');
+  if (!isSame)
+    throw new Error('gen/openapi.json is not what proto/ and the examples make (npm run generate)');
+  return '';
+}
+
+function lintDocument(): string {
+  run('redocly', 'lint', 'gen/openapi.json', '--config', '.ci/redocly.yaml', '--max-problems', '20');
   return '';
 }
 
@@ -92,11 +112,15 @@ function git(...args: string[]): string | undefined {
 }
 
 function buf(...args: string[]): string {
+  return run('buf', ...args);
+}
+
+function run(command: string, ...args: string[]): string {
   try {
-    return execFileSync('buf', args, {
+    return execFileSync(command, args, {
       cwd: ROOT,
       encoding: 'utf8',
-      env: { ...process.env, PATH },
+      env: { ...process.env, PATH, ...QUIET },
       stdio: 'pipe',
     });
   } catch (error) {

@@ -30,6 +30,10 @@ export type Config = {
   readonly sandboxPublicUrl: string | undefined;
   /** Describes the services to anybody who asks by gRPC server reflection. */
   readonly reflection: boolean;
+  /** Serves the API reference at /docs, and the OpenAPI document that it shows. */
+  readonly docs: boolean;
+  /** Serves a page at / that leads to all others. */
+  readonly homePage: boolean;
   readonly logLevel: string;
   /** Time that a repeat waits for the first call's response before it gets REQUEST_IN_PROGRESS. */
   readonly inProgressWaitMs: number;
@@ -131,6 +135,8 @@ export function readConfig(environment: Environment = process.env): Config {
     publicUrl: httpUrl('PUBLIC_URL')?.replace(/\/+$/, ''),
     sandboxPublicUrl: httpUrl('SANDBOX_PUBLIC_URL')?.replace(/\/+$/, ''),
     reflection: flag('REFLECTION', sandbox),
+    docs: flag('DOCS', sandbox),
+    homePage: flag('HOME_PAGE', sandbox),
     logLevel: oneOf('LOG_LEVEL', ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'], 'info'),
     inProgressWaitMs: integer('IN_PROGRESS_WAIT_MS', 5_000, 0, 60_000),
     maxInFlight: integer('MAX_IN_FLIGHT', 1_000, 1, 100_000),

@@ -21,6 +21,18 @@ const CHECKOUT_SESSION = '5e550000-0000-4000-8000-000000000001';
 const ENROLLED_WALLET = '70ce0000-0000-4000-8000-000000000001';
 const VAULTED_CARD = '70ce0000-0000-4000-8000-000000000002';
 
+/** What is put there, for people. */
+export const SANDBOX_FIXTURES: readonly (readonly [what: string, value: string])[] = [
+  ['Account one', ACCOUNT_ONE],
+  ['Its keys', 'pk_sandbox_one, sk_sandbox_one'],
+  ['Account two, whose authorizations are told as such', ACCOUNT_TWO],
+  ['Its keys', 'pk_sandbox_two, sk_sandbox_two'],
+  ['Stored customer of account one', CUSTOMER],
+  ['Checkout session of that customer', CHECKOUT_SESSION],
+  ['Vaulted card, 4111 1111 1111 1111', VAULTED_CARD],
+  ['Enrolled wallet, for WALLET_C_ENROLLMENT', ENROLLED_WALLET],
+];
+
 /**
  * Puts into an embedded database what a newcomer tries the service with: two accounts with keys that everybody knows, a
  * stored customer, a checkout session and two vaulted tokens (docs/sandbox.md). What is there already stays.

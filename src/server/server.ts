@@ -27,6 +27,7 @@ import { createApplication, listen } from './application.ts';
 import { createBackground } from './background.ts';
 import { createLiveCatalogue } from './live-catalogue.ts';
 import { mountApi } from './mount-api.ts';
+import { mountPages } from './mount-pages.ts';
 import { mountProviders } from './mount-providers.ts';
 import { mountSandbox } from './mount-sandbox.ts';
 import { paymentDeps } from './payment-deps.ts';
@@ -127,6 +128,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     payer: followUps,
     wake: background.wakeNotifications,
   });
+  mountPages(app, config);
   const sandbox = config.sandbox
     ? await mountSandbox(app, { ...options, address: () => address, apiKey: sandboxApiKey })
     : undefined;

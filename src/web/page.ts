@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { escapeHtml } from './html.ts';
 
 const STYLE = `
   :root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif;
@@ -35,8 +36,4 @@ export function renderPage({ title, amount, text, small }: Page): string {
   const line = (tag: string, kind: string, content: string) =>
     content === '' ? '' : `<${tag}${kind && ` class="${kind}"`}>${escapeHtml(content)}</${tag}>`;
   return `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>${escapeHtml(title)}</title><style>${STYLE}</style></head><body><main>${line('h1', '', title)}${line('p', 'amount', amount)}${line('p', '', text)}${line('p', 'quiet', small)}</main></body></html>`;
-}
-
-function escapeHtml(text: string): string {
-  return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }

@@ -1,6 +1,16 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ApiClients, apiClients, PROTOCOLS, type Protocol, type Reply } from '../support/api-clients.ts';
 import {
+  AIRLINE,
+  BAD_FIELDS,
+  BAD_JSON_FIELDS,
+  type BadField,
+  list,
+  ORDER,
+  PAYER,
+  text,
+} from '../support/bad-fields.ts';
+import {
   CARD_DATA,
   cardPayment,
   headersOne,
@@ -25,135 +35,6 @@ afterAll(async () => {
   await tables?.close();
   await server?.close();
 });
-
-const text = (length: number) => 'x'.repeat(length);
-const list = (length: number, item: unknown) => Array.from({ length }, () => item);
-const ORDER = 'additional_data.order';
-const AIRLINE = 'additional_data.airline';
-const PAYER = 'customer_payer';
-
-/** Path, value, and the code of the field error; the field named is the path, unless a fourth says otherwise. */
-type BadField = readonly [path: string, value: unknown, code: string, field?: string];
-
-/** Faults that a message can have, tried over every protocol. */
-const BAD_FIELDS: readonly BadField[] = [
-  ['account_id', undefined, 'REQUIRED'],
-  ['account_id', '', 'REQUIRED'],
-  ['merchant_order_id', undefined, 'REQUIRED'],
-  ['merchant_order_id', text(256), 'TOO_LONG'],
-  ['country', undefined, 'REQUIRED|INVALID_FORMAT'],
-  ['country', 'us', 'INVALID_FORMAT'],
-  ['country', 'XX', 'INVALID_FORMAT'],
-  ['country', 'USA', 'INVALID_FORMAT'],
-  ['description', text(256), 'TOO_LONG'],
-  ['description', 'a\0b', 'INVALID_FORMAT'],
-  ['merchant_reference', text(256), 'TOO_LONG'],
-  ['amount', undefined, 'REQUIRED'],
-  ['amount.currency', undefined, 'REQUIRED'],
-  ['amount.currency', 'usd', 'INVALID_FORMAT'],
-  ['amount.currency', 'ZZZ', 'INVALID_FORMAT'],
-  ['amount.value', undefined, 'REQUIRED'],
-  ['amount.value', 0, 'OUT_OF_RANGE'],
-  ['amount.value', '-0.00', 'OUT_OF_RANGE'],
-  ['amount.value', -1, 'OUT_OF_RANGE'],
-  ['amount.value', 10.001, 'INVALID_FORMAT'],
-  ['amount.value', '1000000000000.01', 'OUT_OF_RANGE'],
-  ['callback_url', 'javascript:alert(7391)', 'INVALID_FORMAT'],
-  ['callback_url', 'ftp://shop.example.com', 'INVALID_FORMAT'],
-  ['callback_url', 'shop.example.com/a b', 'INVALID_FORMAT'],
-  ['callback_url', 'https://', 'INVALID_FORMAT'],
-  ['callback_url', 'https://shop.example.com:99999/', 'INVALID_FORMAT'],
-  ['callback_url', '//shop.example.com/', 'INVALID_FORMAT'],
-  ['callback_url', `shop.example.com/${text(510)}`, 'TOO_LONG'],
-  ['payment_method', undefined, 'REQUIRED'],
-  ['payment_method.type', undefined, 'REQUIRED'],
-  ['payment_method.type', text(256), 'TOO_LONG'],
-  ['payment_method.vaulted_token', text(256), 'TOO_LONG'],
-  ['payment_method.vaulted_token', '70ce0000-0000-4000-8000-000000000002', 'NOT_ALLOWED'],
-  ['payment_method.detail', undefined, 'REQUIRED', CARD_DATA],
-  ['payment_method.detail', { wallet: {} }, 'NOT_ALLOWED', 'payment_method.detail.wallet'],
-  ['payment_method.detail.card.installments', 0, 'OUT_OF_RANGE'],
-  ['payment_method.detail.card.installments', 100, 'OUT_OF_RANGE'],
-  ['payment_method.detail.card.three_d_secure.three_d_secure_setup_id', text(256), 'TOO_LONG'],
-  [`${CARD_DATA}.number`, undefined, 'REQUIRED'],
-  [`${CARD_DATA}.number`, '4012888888881882', 'INVALID_FORMAT'],
-  [`${CARD_DATA}.number`, '4012 8888 8888 1881', 'INVALID_FORMAT'],
-  [`${CARD_DATA}.number`, '0000000', 'INVALID_FORMAT'],
-  [`${CARD_DATA}.number`, '00000000000000000000', 'INVALID_FORMAT'],
-  [`${CARD_DATA}.expiration_month`, 0, 'REQUIRED|OUT_OF_RANGE'],
-  [`${CARD_DATA}.expiration_month`, 13, 'OUT_OF_RANGE'],
-  [`${CARD_DATA}.expiration_year`, undefined, 'REQUIRED'],
-  [`${CARD_DATA}.expiration_year`, -1, 'OUT_OF_RANGE'],
-  [`${CARD_DATA}.expiration_year`, 100, 'OUT_OF_RANGE'],
-  [`${CARD_DATA}.expiration_year`, 2100, 'OUT_OF_RANGE'],
-  [`${CARD_DATA}.security_code`, '12', 'INVALID_FORMAT'],
-  [`${CARD_DATA}.security_code`, '12345', 'INVALID_FORMAT'],
-  [`${CARD_DATA}.security_code`, '73a', 'INVALID_FORMAT'],
-  [`${CARD_DATA}.holder_name`, text(256), 'TOO_LONG'],
-  [`${PAYER}.first_name`, text(256), 'TOO_LONG'],
-  [`${PAYER}.email`, 'not an address', 'INVALID_FORMAT'],
-  [`${PAYER}.email`, `${text(250)}@example.com`, 'TOO_LONG|INVALID_FORMAT'],
-  [`${PAYER}.ip_address`, '300.1.1.1', 'INVALID_FORMAT'],
-  [`${PAYER}.date_of_birth`, '2023-02-29', 'INVALID_FORMAT'],
-  [`${PAYER}.date_of_birth`, '29/02/2024', 'INVALID_FORMAT'],
-  [`${PAYER}.nationality`, 'XX', 'INVALID_FORMAT'],
-  [`${PAYER}.document.document_number`, text(41), 'TOO_LONG'],
-  [`${PAYER}.phone.number`, text(33), 'TOO_LONG'],
-  [`${PAYER}.phone.country_code`, 'five', 'INVALID_FORMAT'],
-  [`${PAYER}.billing_address.country`, 'XX', 'INVALID_FORMAT'],
-  [`${PAYER}.shipping_address.city`, text(256), 'TOO_LONG'],
-  [`${PAYER}.shipping_address.city`, 'Bogot\0', 'INVALID_FORMAT'],
-  [`${PAYER}.device_fingerprints`, list(201, 'f'), 'TOO_MANY'],
-  [`${PAYER}.device_fingerprints`, [{ a: ['\0'] }], 'INVALID_FORMAT', `${PAYER}.device_fingerprints[0]`],
-  [`${ORDER}.items`, list(201, {}), 'TOO_MANY'],
-  [`${ORDER}.items[1].unit_amount`, 0.001, 'INVALID_FORMAT'],
-  [`${ORDER}.items[0].quantity`, -1, 'OUT_OF_RANGE'],
-  [`${ORDER}.items[0].name`, text(256), 'TOO_LONG'],
-  [`${ORDER}.fee_amount`, '1000000000000.01', 'OUT_OF_RANGE'],
-  [`${AIRLINE}.legs`, list(201, {}), 'TOO_MANY'],
-  [`${AIRLINE}.passengers`, list(201, {}), 'TOO_MANY'],
-  [`${AIRLINE}.tickets`, list(201, {}), 'TOO_MANY'],
-  [`${AIRLINE}.legs[0].base_fare_currency`, 'ZZZ', 'INVALID_FORMAT'],
-  [`${AIRLINE}.passengers[0].document.country`, 'XX', 'INVALID_FORMAT'],
-  [`${AIRLINE}.passengers[1].date_of_birth`, '2024-13-01', 'INVALID_FORMAT'],
-  [`${AIRLINE}.tickets[0].issue.country`, 'XX', 'INVALID_FORMAT'],
-  [`${AIRLINE}.tickets[2].total_fare_amount`, 0.001, 'INVALID_FORMAT'],
-];
-
-/** Faults that only JSON can have. */
-const BAD_JSON_FIELDS: readonly BadField[] = [
-  ['amount', 'ten-7391', 'INVALID_TYPE'],
-  ['amount', [], 'INVALID_TYPE'],
-  ['amount.value', '1e3', 'INVALID_FORMAT'],
-  ['amount.value', ' 10', 'INVALID_FORMAT'],
-  ['amount.value', '+10', 'INVALID_FORMAT'],
-  ['amount.value', '10.', 'INVALID_FORMAT'],
-  ['amount.value', '.5', 'INVALID_FORMAT'],
-  ['amount.value', '0x10', 'INVALID_FORMAT'],
-  ['amount.value', '1,000.00', 'INVALID_FORMAT'],
-  ['amount.value', '9'.repeat(65), 'INVALID_FORMAT'],
-  ['amount.value', true, 'INVALID_TYPE'],
-  ['country', 7391, 'INVALID_TYPE'],
-  ['description', { text: 'secret-7391' }, 'INVALID_TYPE'],
-  ['workflow', 'BOTH-7391', 'NOT_ALLOWED'],
-  ['workflow', 'WORKFLOW_UNSPECIFIED', 'NOT_ALLOWED'],
-  ['workflow', 'direct', 'NOT_ALLOWED'],
-  ['payment_method', 'CARD', 'INVALID_TYPE'],
-  ['payment_method.vault_on_success', 'yes', 'INVALID_TYPE'],
-  ['payment_method.detail.card.installments', 1.5, 'INVALID_TYPE'],
-  ['payment_method.detail.card.installments', 2 ** 31, 'OUT_OF_RANGE'],
-  ['payment_method.detail.card.capture', 'false', 'INVALID_TYPE'],
-  [`${CARD_DATA}.number`, 4012888888881881, 'INVALID_TYPE'],
-  [`${CARD_DATA}.security_code`, 737, 'INVALID_TYPE'],
-  [`${PAYER}`, [], 'INVALID_TYPE'],
-  [`${PAYER}.first_name`, 'lone \ud800 surrogate', 'INVALID_FORMAT'],
-  [`${PAYER}.device_fingerprints[0]`, { '\udc00': 1 }, 'INVALID_FORMAT'],
-  [`${PAYER}.merchant_customer_created_at`, 'yesterday', 'INVALID_FORMAT'],
-  [`${PAYER}.merchant_customer_created_at`, '2023-02-29T00:00:00Z', 'INVALID_FORMAT'],
-  [`${ORDER}.items`, {}, 'INVALID_TYPE'],
-  [`${ORDER}.items[0]`, null, 'INVALID_TYPE'],
-  [`${ORDER}.items[0].quantity`, '2', 'INVALID_TYPE'],
-];
 
 const named = (cases: readonly BadField[]) =>
   cases.map((badField) => ({

@@ -70,14 +70,14 @@ export declare type Webhook = Message<"payments.v1.Webhook"> & {
   /**
    * Until then the secret before this one signs as well; null when there is none.
    *
-   * @generated from field: google.protobuf.Timestamp previous_secret_until = 9;
+   * @generated from field: optional google.protobuf.Timestamp previous_secret_until = 9;
    */
   previousSecretUntil?: Timestamp | undefined;
 
   /**
    * Since when no delivery has succeeded; null while all is well.
    *
-   * @generated from field: google.protobuf.Timestamp failing_since = 10;
+   * @generated from field: optional google.protobuf.Timestamp failing_since = 10;
    */
   failingSince?: Timestamp | undefined;
 
@@ -165,7 +165,7 @@ export declare type Delivery = Message<"payments.v1.Delivery"> & {
   /**
    * When it is sent next; null unless PENDING.
    *
-   * @generated from field: google.protobuf.Timestamp next_attempt_at = 10;
+   * @generated from field: optional google.protobuf.Timestamp next_attempt_at = 10;
    */
   nextAttemptAt?: Timestamp | undefined;
 
@@ -175,7 +175,9 @@ export declare type Delivery = Message<"payments.v1.Delivery"> & {
   createdAt?: Timestamp | undefined;
 
   /**
-   * @generated from field: google.protobuf.Timestamp delivered_at = 12;
+   * Null until then.
+   *
+   * @generated from field: optional google.protobuf.Timestamp delivered_at = 12;
    */
   deliveredAt?: Timestamp | undefined;
 };
@@ -533,6 +535,8 @@ export declare const WebhookService: GenService<{
     output: typeof ListWebhooksResponseSchema;
   },
   /**
+   * Reads a webhook.
+   *
    * @generated from rpc payments.v1.WebhookService.GetWebhook
    */
   getWebhook: {

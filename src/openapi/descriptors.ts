@@ -1,0 +1,54 @@
+import { execFileSync } from 'node:child_process';
+import {
+  createFileRegistry,
+  type DescEnum,
+  type DescField,
+  type DescMessage,
+  type DescMethod,
+  type DescService,
+  fromBinary,
+} from '@bufbuild/protobuf';
+import { FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt';
+import { getComments } from '@bufbuild/protoplugin';
+import { httpBindings } from '#src/api/http-rule.ts';
+
+/** The package whose services merchants and operators call. */
+const PACKAGE = 'payments.v1';
+
+/**
+ * Reads the services of proto/ that REST serves, with the comments that generated code leaves out.
+ *
+ * @param directory the checkout.
+ * @throws Error when buf cannot build proto/.
+ */
+export function readServices(directory: string): DescService[] {
+  const image = execFileSync('buf', ['build', 'proto', '-o', '-'], { cwd: directory, maxBuffer: 1 << 28 });
+  const registry = createFileRegistry(fromBinary(FileDescriptorSetSchema, image));
+  return [...registry.files]
+    .filter((file) => file.proto.package === PACKAGE)
+    .flatMap((file) => file.services)
+    .filter((service) => service.methods.some((method) => httpBindings(method).length > 0))
+    .sort((one, other) => ORDER(one) - ORDER(other) || one.name.localeCompare(other.name));
+}
+
+/** Payments come first: the reference is read from the top. */
+const ORDER = ({ name }: DescService) => (name === 'PaymentService' ? 0 : 1);
+
+type Described = DescService | DescMethod | DescMessage | DescField | DescEnum | DescEnum['values'][number];
+
+/** Returns what the .proto says of something, as Markdown: the comment before it, its lines joined to paragraphs. */
+export function commentOf(desc: Described): string {
+  const lines = (getComments(desc).leading ?? '').split('\n').map((line) => line.trim());
+  return lines
+    .join('\n')
+    .trim()
+    .split(/\n{2,}/)
+    .map((paragraph) => paragraph.replaceAll('\n', ' '))
+    .join('\n\n');
+}
+
+/** The words of a name in camel case: "RotateWebhookSecret" is "Rotate webhook secret". */
+export function wordsOf(name: string): string {
+  const words = name.replaceAll(/(?<=[a-z0-9])(?=[A-Z])/g, ' ').toLowerCase();
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}

@@ -1,0 +1,59 @@
+import { EVENT_TYPES, TEST_EVENT_TYPE } from '#src/webhooks/events.ts';
+import type { Json } from './field-rules.ts';
+
+const header = (name: string, description: string): Json => ({
+  name,
+  in: 'header',
+  required: true,
+  description,
+  schema: { type: 'string' },
+});
+
+/** The request that a merchant's server gets for each event. */
+export const EVENT_WEBHOOK: Json = {
+  post: {
+    operationId: 'receiveEvent',
+    tags: ['Webhooks'],
+    summary: 'An event is delivered to your server',
+    description:
+      'Signed as [Standard Webhooks](https://www.standardwebhooks.com) describes. Answer with a 2xx status within 10 ' +
+      'seconds; otherwise it is sent again. An event may come twice, with the same `webhook-id`, and late.',
+    security: [],
+    parameters: [
+      header('webhook-id', 'The event; the same whenever it is sent again.'),
+      header('webhook-timestamp', 'When it was sent, in seconds since 1970.'),
+      header('webhook-signature', 'Signatures of id, timestamp and body, separated by spaces.'),
+    ],
+    requestBody: {
+      required: true,
+      content: { 'application/json': { schema: { $ref: '#/components/schemas/Event' } } },
+    },
+    responses: {
+      '2XX': { description: 'Delivered.' },
+      410: { description: 'Turns the webhook off.' },
+      default: { description: 'Sent again later.' },
+    },
+  },
+};
+
+/** The body of an event, as src/webhooks/event-body.ts writes it. */
+export const EVENT_SCHEMA: Json = {
+  type: 'object',
+  description: 'A change of a payment.',
+  properties: {
+    id: { type: 'string', format: 'uuid', description: 'As `webhook-id`.' },
+    type: { type: 'string', description: 'What `type_event` begins with.' },
+    type_event: { type: 'string', enum: [...EVENT_TYPES, TEST_EVENT_TYPE] },
+    account_id: { type: 'string' },
+    version: { type: 'integer', const: 2 },
+    retry: { type: 'integer', minimum: 0, description: 'How often it was sent before.' },
+    timestamp: { type: 'string', format: 'date-time' },
+    sequence: { type: 'integer', description: 'Counts the changes of a payment.' },
+    data: {
+      type: 'object',
+      description: `Empty with \`${TEST_EVENT_TYPE}\`.`,
+      properties: { payment: { $ref: '#/components/schemas/Payment' } },
+    },
+  },
+  required: ['id', 'type', 'type_event', 'account_id', 'version', 'retry', 'timestamp', 'sequence', 'data'],
+};

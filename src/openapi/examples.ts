@@ -1,0 +1,102 @@
+import { createHash } from 'node:crypto';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import type { DescMethod } from '@bufbuild/protobuf';
+import type { Json } from './field-rules.ts';
+
+/** Examples of calls, by the name of their rpc: what the tests send, and what they expect. */
+export type Examples = {
+  /** References to a rpc's requests, by their names; empty when it has no example. */
+  requests(method: DescMethod): Json;
+  responses(method: DescMethod): Json;
+  /** All examples that were referred to, by name. */
+  readonly components: Readonly<Record<string, Json>>;
+};
+
+/** An exchange in test/examples, a file an rpc. Its expectations hold placeholders such as "<uuid>". */
+type Exchange = { readonly summary: string; readonly body?: unknown; readonly response?: unknown };
+
+/**
+ * Reads the exchanges that the tests hold the service to: test/scenarios for creating payments, test/examples for every
+ * other rpc.
+ *
+ * @param directory the checkout's test/.
+ */
+export function readExamples(directory: string): Examples {
+  const exchanges = new Map<string, Record<string, Exchange>>([
+    ['CreatePayment', readScenarios(join(directory, 'scenarios'))],
+    ...readExchanges(join(directory, 'examples')),
+  ]);
+  const components: Record<string, Json> = {};
+  const refer = ({ name: rpc }: DescMethod, part: 'body' | 'response') =>
+    Object.fromEntries(
+      Object.entries(exchanges.get(rpc) ?? {})
+        .filter(([, exchange]) => (exchange[part] ?? undefined) !== undefined)
+        .map(([name, exchange]) => {
+          const component = [rpc, name, part === 'body' ? 'request' : 'response'].filter(Boolean).join('.');
+          const value = fill(exchange[part], `${rpc} ${name}`);
+          components[component] = { summary: exchange.summary, value };
+          return [name || 'example', { $ref: `#/components/examples/${component}` }];
+        }),
+    );
+  return {
+    requests: (method) => refer(method, 'body'),
+    responses: (method) => refer(method, 'response'),
+    components,
+  };
+}
+
+function readScenarios(directory: string): Record<string, Exchange> {
+  const scenarios = readdirSync(directory).sort();
+  return Object.fromEntries(
+    scenarios.map((name) => {
+      const words = name.replace(/^\d+-/, '').replaceAll('-', ' ');
+      const read = (file: string) => JSON.parse(readFileSync(join(directory, name, file), 'utf8'));
+      const summary = words.charAt(0).toUpperCase() + words.slice(1);
+      return [
+        name.replace(/^\d+-/, ''),
+        { summary, body: read('request.json'), response: read('response.json') },
+      ];
+    }),
+  );
+}
+
+function readExchanges(directory: string): [string, Record<string, Exchange>][] {
+  if (!existsSync(directory)) return [];
+  return readdirSync(directory)
+    .filter((file) => file.endsWith('.json'))
+    .map((file) => [
+      basename(file, '.json'),
+      { '': JSON.parse(readFileSync(join(directory, file), 'utf8')) },
+    ]);
+}
+
+const FILLINGS: Readonly<Record<string, string>> = {
+  '<timestamp>': '2026-01-31T09:08:07.123456Z',
+  '<provider timestamp>': '2026-01-31T09:08:07.123Z',
+  '<host>': '127.0.0.1:8080',
+  '<6 letters or digits>': 'XCYJYO',
+  '<12 digits>': '603109080712',
+  '<secret>': 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw',
+};
+
+/** Puts an example's values for what is made up on the way; the same each time, so that the document stays as it is. */
+function fill(value: unknown, place: string): unknown {
+  if (value === '<number>') return 1;
+  if (typeof value === 'string') {
+    return value.replaceAll(/<[^>]*>/g, (one) => (one === '<uuid>' ? uuid(place) : (FILLINGS[one] ?? one)));
+  }
+  if (Array.isArray(value)) return value.map((item, i) => fill(item, `${place}.${i}`));
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, member]) => [name, fill(member, `${place}.${name}`)]),
+  );
+}
+
+/** A transaction has one id in every place that it stands in. */
+function uuid(place: string): string {
+  const digits = createHash('sha256')
+    .update(place.replace('.transactions_history.0', '.transactions'))
+    .digest('hex');
+  return `019af0c5-${digits.slice(0, 4)}-7${digits.slice(4, 7)}-8${digits.slice(7, 10)}-${digits.slice(10, 22)}`;
+}

@@ -1,0 +1,82 @@
+import { type DescField, getOption, hasOption } from '@bufbuild/protobuf';
+import { reflect } from '@bufbuild/protobuf/reflect';
+import { type FieldRules, FieldRulesSchema, field as fieldRules } from '#gen/buf/validate/validate_pb.js';
+import { FieldBehavior, field_behavior } from '#gen/google/api/field_behavior_pb.js';
+
+/** A JSON Schema, or any other part of the document. */
+export type Json = { readonly [name: string]: unknown };
+
+/** Returns true if a request must have the field, and may not leave it empty. */
+export function isRequired(field: DescField): boolean {
+  return (
+    getOption(field, field_behavior).includes(FieldBehavior.REQUIRED) ||
+    (hasOption(field, fieldRules) && getOption(field, fieldRules).required)
+  );
+}
+
+/** Keywords of JSON Schema for the rules of a request's field (buf.validate). @throws Error for a rule that has none here. */
+export function ruleKeywords(field: DescField): Json {
+  const rules = hasOption(field, fieldRules) ? getOption(field, fieldRules) : undefined;
+  const keywords = rules ? keywordsOf(rules, String(field)) : {};
+  // No pattern of ours takes an empty text.
+  return { ...(isRequired(field) && !('pattern' in keywords) && notEmpty(field)), ...keywords };
+}
+
+function notEmpty(field: DescField): Json {
+  if (field.fieldKind === 'list') return { minItems: 1 };
+  return field.presence === IMPLICIT && field.fieldKind === 'scalar' && field.scalar === STRING
+    ? { minLength: 1 }
+    : {};
+}
+
+const IMPLICIT = 2;
+const STRING = 9;
+
+type Keyword = (value: unknown) => Json;
+
+const same =
+  (keyword: string): Keyword =>
+  (value) => ({ [keyword]: typeof value === 'bigint' ? Number(value) : value });
+
+/** Keywords by the name of the rule, whatever the type that the rule is for. */
+const KEYWORDS: Readonly<Record<string, Keyword>> = {
+  const: same('const'),
+  gt: same('exclusiveMinimum'),
+  gte: same('minimum'),
+  lt: same('exclusiveMaximum'),
+  lte: same('maximum'),
+  min_len: same('minLength'),
+  max_len: same('maxLength'),
+  pattern: same('pattern'),
+  in: (values) => ({ enum: [...(values as Iterable<unknown>)] }),
+  email: () => ({ format: 'email' }),
+  ip: () => ({ anyOf: [{ format: 'ipv4' }, { format: 'ipv6' }] }),
+  uuid: () => ({ format: 'uuid' }),
+  uri: () => ({ format: 'uri' }),
+  min_items: same('minItems'),
+  max_items: same('maxItems'),
+  min_pairs: same('minProperties'),
+  max_pairs: same('maxProperties'),
+  // Every enum is closed in REST JSON.
+  defined_only: () => ({}),
+};
+
+function keywordsOf({ type }: FieldRules, name: string): Json {
+  if (type.case === undefined) return {};
+  const member = FieldRulesSchema.fields.find(({ localName }) => localName === type.case);
+  if (!member?.message) throw new Error(`${name}: rules of an unknown type`);
+  const rules = reflect(member.message, type.value);
+  const found: Json[] = rules.fields
+    .filter((rule) => rules.isSet(rule))
+    .map((rule) => {
+      if (rule.name === 'items') return { items: keywordsOf(itemRules(type.value), `${name}[]`) };
+      const keyword = KEYWORDS[rule.name];
+      if (!keyword) throw new Error(`${name}: give the rule ${rule.name} its keyword in field-rules.ts`);
+      return keyword(rules.get(rule));
+    });
+  return Object.assign({}, ...found);
+}
+
+function itemRules(rules: object): FieldRules {
+  return (rules as { items: FieldRules }).items;
+}

@@ -1,0 +1,238 @@
+import {
+  type DescEnum,
+  type DescField,
+  type DescMessage,
+  type DescService,
+  getOption,
+  ScalarType,
+} from '@bufbuild/protobuf';
+import { FieldBehavior, field_behavior } from '#gen/google/api/field_behavior_pb.js';
+import {
+  fraction_of,
+  not_supported,
+  null_when_empty,
+  omit_when_empty,
+  or_boolean,
+} from '#gen/payments/v1/json_options_pb.js';
+import { maxItems } from '#src/wire/list-limits.ts';
+import { commentOf } from './descriptors.ts';
+import { isRequired, type Json, ruleKeywords } from './field-rules.ts';
+
+/** Which way a message goes: what may be sent is more than what is told, and what is told is whole. */
+export type Direction = 'request' | 'response';
+
+/** Writes the schemas of messages as REST JSON has them, and collects those that are referred to. */
+export type MessageSchemas = {
+  /** A field's schema. */
+  field(field: DescField, direction: Direction): Json;
+  /** The schema of a request's field that stands in a path or query string, where nothing is null. */
+  parameter(field: DescField): Json;
+  /** A reference to a message's schema. */
+  message(desc: DescMessage, direction: Direction): Json;
+  /** A message that is a request's body, without the fields that stand in its path. */
+  body(desc: DescMessage, inPath: ReadonlySet<DescField>): Json;
+  /** All schemas that were referred to, by name. */
+  readonly components: Readonly<Record<string, Json>>;
+};
+
+/** Makes the writer. @param services all whose messages will be asked for: a message that goes both ways has two schemas. */
+export function messageSchemas(services: readonly DescService[]): MessageSchemas {
+  const methods = services.flatMap((service) => service.methods);
+  const told = reachable(methods.map((method) => method.output));
+  const components: Record<string, Json> = {};
+  const owners = new Map<string, string>();
+
+  /** A component is known before it is written, since a message may contain itself. */
+  function refer(name: string, owner: string, write: () => Json): Json {
+    const other = owners.get(name);
+    if (other !== undefined && other !== owner)
+      throw new Error(`${owner} and ${other} are both named ${name}`);
+    if (other === undefined) {
+      owners.set(name, owner);
+      components[name] = {};
+      components[name] = write();
+    }
+    return { $ref: `#/components/schemas/${name}` };
+  }
+
+  function message(desc: DescMessage, direction: Direction): Json {
+    const isEcho = direction === 'request' && told.has(desc.typeName);
+    return refer(nameOf(desc) + (isEcho ? 'Input' : ''), `${desc.typeName} ${direction}`, () =>
+      object(desc, desc.fields, direction),
+    );
+  }
+
+  function object(desc: DescMessage, fields: readonly DescField[], direction: Direction): Json {
+    const shown = fields.filter((field) => isShown(field, direction));
+    const refused = fields.filter((field) => direction === 'request' && getOption(field, not_supported));
+    const required = shown.filter((one) =>
+      direction === 'request' ? isRequired(one) : !getOption(one, omit_when_empty),
+    );
+    const oneof = direction === 'request' ? desc.oneofs.filter((one) => one.fields.length > 1) : [];
+    const notes = [
+      ...oneof.map((one) => `One of ${names(one.fields)}.`),
+      ...(refused.length > 0 ? [`Refused with \`NOT_SUPPORTED\` when set: ${names(refused)}.`] : []),
+    ];
+    const description = [commentOf(desc), ...notes].filter((text) => text !== '').join('\n\n');
+    return {
+      type: 'object',
+      ...(description && { description }),
+      properties: Object.fromEntries(shown.map((one) => [one.name, field(one, direction)])),
+      ...(required.length > 0 && { required: required.map(({ name }) => name) }),
+    };
+  }
+
+  function field(desc: DescField, direction: Direction): Json {
+    const { description, ...schema } = direction === 'request' ? parameter(desc) : described(desc, direction);
+    return {
+      ...(isNullable(desc, direction) ? orNull(schema) : schema),
+      ...(description !== undefined && { description }),
+    };
+  }
+
+  function parameter(desc: DescField): Json {
+    return { ...described(desc, 'request'), ...ruleKeywords(desc) };
+  }
+
+  function described(desc: DescField, direction: Direction): Json {
+    const description = commentOf(desc);
+    return { ...valueSchema(desc, direction), ...(description && { description }) };
+  }
+
+  function valueSchema(desc: DescField, direction: Direction): Json {
+    if (desc.fieldKind === 'map') {
+      return { type: 'object', additionalProperties: elementSchema(desc, direction) };
+    }
+    if (desc.fieldKind !== 'list') return elementSchema(desc, direction);
+    const limit = direction === 'request' ? { maxItems: maxItems(desc) } : {};
+    const notEmpty = direction === 'response' && getOption(desc, null_when_empty) ? { minItems: 1 } : {};
+    return { type: 'array', items: elementSchema(desc, direction), ...limit, ...notEmpty };
+  }
+
+  /** A field's value, or an element of a list or map. */
+  function elementSchema(desc: DescField, direction: Direction): Json {
+    if (desc.message) return wellKnown(desc.message, direction) ?? message(desc.message, direction);
+    if (desc.enum) return enumeration(desc.enum);
+    if (direction === 'request' && getOption(desc, or_boolean)) return { type: ['string', 'boolean'] };
+    const hasFraction = desc.parent.fields.some((other) => getOption(other, fraction_of) === desc.name);
+    return hasFraction ? { type: 'number' } : scalar(desc.scalar, direction);
+  }
+
+  function enumeration(desc: DescEnum): Json {
+    return refer(nameOf(desc), desc.typeName, () => {
+      const values = desc.values.filter(({ number }) => number !== 0);
+      const meanings = values
+        .map((value) => [value.name, commentOf(value)])
+        .filter(([, meaning]) => meaning !== '')
+        .map(([name, meaning]) => `- \`${name}\`: ${meaning}`);
+      const description = [commentOf(desc), meanings.join('\n')].filter((text) => text !== '').join('\n\n');
+      return {
+        type: 'string',
+        enum: values.map(({ name }) => name),
+        ...(description && { description }),
+      };
+    });
+  }
+
+  return {
+    field,
+    parameter,
+    message,
+    body(desc, inPath) {
+      if (inPath.size === 0) return message(desc, 'request');
+      const rest = desc.fields.filter((one) => !inPath.has(one));
+      return refer(nameOf(desc), `${desc.typeName} body`, () => object(desc, rest, 'request'));
+    },
+    components,
+  };
+}
+
+/** Every message that is part of these. */
+function reachable(roots: readonly DescMessage[]): Set<string> {
+  const found = new Map<string, DescMessage>(roots.map((root) => [root.typeName, root]));
+  // A Map is walked in the order of insertion, and what is added on the way is still reached.
+  for (const desc of found.values()) {
+    for (const { message } of desc.fields) if (message) found.set(message.typeName, message);
+  }
+  return new Set(found.keys());
+}
+
+/** `Payment.SubStatus.Value` of a package is PaymentSubStatusValue. */
+function nameOf(desc: DescMessage | DescEnum): string {
+  const { package: prefix } = desc.file.proto;
+  return desc.typeName.slice(prefix.length + 1).replaceAll('.', '');
+}
+
+function names(fields: readonly DescField[]): string {
+  return fields.map(({ name }) => `\`${name}\``).join(', ');
+}
+
+function isShown(field: DescField, direction: Direction): boolean {
+  const behavior = getOption(field, field_behavior);
+  if (getOption(field, fraction_of) !== '') return false;
+  if (direction === 'response') return !behavior.includes(FieldBehavior.INPUT_ONLY);
+  return !behavior.includes(FieldBehavior.OUTPUT_ONLY) && !getOption(field, not_supported);
+}
+
+/** In a request null is absent. Of what is told, `optional` marks what can be null; and of a oneof all but one are. */
+function isNullable(field: DescField, direction: Direction): boolean {
+  if (direction === 'request') return !isRequired(field);
+  if (field.fieldKind === 'list') return getOption(field, null_when_empty);
+  return field.proto.proto3Optional || field.oneof !== undefined;
+}
+
+function orNull(schema: Json): Json {
+  const { type, enum: values } = schema;
+  // Any JSON is null, too.
+  if (Object.keys(schema).length === 0) return schema;
+  if (type === undefined) return { anyOf: [schema, { type: 'null' }] };
+  return {
+    ...schema,
+    type: [type, 'null'].flat(),
+    ...(values !== undefined && { enum: [...(values as unknown[]), null] }),
+  };
+}
+
+function wellKnown(desc: DescMessage, direction: Direction): Json | undefined {
+  switch (desc.typeName) {
+    case 'google.type.Decimal':
+      return direction === 'response'
+        ? { type: 'number' }
+        : { type: ['number', 'string'], pattern: '^-?[0-9]+(\\.[0-9]+)?$', maxLength: 64 };
+    case 'google.protobuf.Timestamp':
+      return { type: 'string', format: 'date-time' };
+    case 'google.protobuf.Struct':
+      return { type: 'object', additionalProperties: true };
+    case 'google.protobuf.ListValue':
+      return { type: 'array', items: {} };
+    case 'google.protobuf.Value':
+      return {};
+    default:
+      return undefined;
+  }
+}
+
+function scalar(type: ScalarType | undefined, direction: Direction): Json {
+  switch (type) {
+    case ScalarType.STRING:
+      return { type: 'string' };
+    case ScalarType.BOOL:
+      return { type: 'boolean' };
+    case ScalarType.BYTES:
+      return { type: 'string', contentEncoding: 'base64' };
+    case ScalarType.DOUBLE:
+    case ScalarType.FLOAT:
+      return { type: 'number' };
+    case ScalarType.INT32:
+    case ScalarType.SINT32:
+    case ScalarType.SFIXED32:
+      return { type: 'integer', format: 'int32' };
+    case ScalarType.UINT32:
+    case ScalarType.FIXED32:
+      return { type: 'integer', minimum: 0, maximum: 2 ** 32 - 1 };
+    default:
+      return direction === 'response'
+        ? { type: 'string', pattern: '^-?[0-9]+$' }
+        : { type: ['string', 'integer'], pattern: '^-?[0-9]+$' };
+  }
+}

@@ -1,0 +1,125 @@
+import type { DescService } from '@bufbuild/protobuf';
+import { commentOf } from './descriptors.ts';
+import { type ErrorAdvice, errorResponses, PROBLEM_SCHEMAS } from './error-responses.ts';
+import { EVENT_SCHEMA, EVENT_WEBHOOK } from './event-webhook.ts';
+import type { Examples } from './examples.ts';
+import type { Json } from './field-rules.ts';
+import { messageSchemas } from './message-schemas.ts';
+import { pathsOf, tagOf } from './operations.ts';
+
+/** Sources of the document. */
+export type OpenApiSources = {
+  readonly version: string;
+  readonly services: readonly DescService[];
+  readonly examples: Examples;
+  readonly errors: ReadonlyMap<string, ErrorAdvice>;
+};
+
+/**
+ * Describes services as REST serves them, in OpenAPI 3.1: paths by google.api.http, schemas by the messages with their
+ * rules (buf.validate), words by the comments. A new service needs no line here.
+ *
+ * @throws Error for what has no form in the document.
+ */
+export function openApiDocument({ version, services, examples, errors }: OpenApiSources): Json {
+  const schemas = messageSchemas(services);
+  const paths = pathsOf(services, schemas, examples);
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Payments service',
+      version,
+      summary:
+        'One request makes a payment: routed to a provider, recorded, and answered with the full record.',
+      description: INTRODUCTION,
+      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+    },
+    servers: [{ url: '/', description: 'Where this document was read.' }],
+    security: [{ 'public-api-key': [], 'private-secret-key': [] }],
+    tags: services.map((service) => ({ name: tagOf(service), description: commentOf(service) })),
+    paths,
+    webhooks: { event: EVENT_WEBHOOK },
+    components: {
+      securitySchemes: SECURITY_SCHEMES,
+      parameters: PARAMETERS,
+      headers: HEADERS,
+      responses: errorResponses(errors),
+      examples: examples.components,
+      schemas: sorted({ ...schemas.components, ...PROBLEM_SCHEMAS, Event: EVENT_SCHEMA }),
+    },
+  };
+}
+
+const INTRODUCTION = `Every call is REST JSON here, and has the same meaning by Connect, gRPC and gRPC-Web at the same port.
+
+- **Keys.** Merchants send \`public-api-key\` and \`private-secret-key\`; operators send \`operator-key\`.
+- **Retries.** Send a new \`x-idempotency-key\` with each new payment, and the same one when you repeat a call. A repeat gets the first response again, and nothing is charged twice.
+- **Outcomes.** A decline and an unknown outcome are payments that say so, not errors. Treat \`PENDING\` as undecided.
+- **JSON.** Amounts are numbers with the digits of their currency; requests may send them as strings of digits. \`null\` means absent. Unknown fields are ignored. Later versions may add fields, enum values and codes: expect ones that you do not know.`;
+
+const SECURITY_SCHEMES: Record<string, Json> = {
+  'public-api-key': {
+    type: 'apiKey',
+    in: 'header',
+    name: 'public-api-key',
+    description: 'Names your account. It may stand in a web page.',
+  },
+  'private-secret-key': {
+    type: 'apiKey',
+    in: 'header',
+    name: 'private-secret-key',
+    description: 'Belongs on your servers only.',
+  },
+  'operator-key': {
+    type: 'apiKey',
+    in: 'header',
+    name: 'operator-key',
+    description: 'Opens the calls of operators, and no account.',
+  },
+};
+
+const IDEMPOTENCY_KEY: Json = {
+  name: 'x-idempotency-key',
+  in: 'header',
+  schema: { type: 'string', minLength: 1, maxLength: 255, pattern: '^[\\x20-\\x7e]+$' },
+};
+
+const PARAMETERS: Record<string, Json> = {
+  IdempotencyKey: {
+    ...IDEMPOTENCY_KEY,
+    required: true,
+    description:
+      'Names the call: 1 to 255 printable ASCII characters, new for each new request. The same key with the same request gets the first response again.',
+    example: 'order-1001',
+  },
+  OptionalIdempotencyKey: {
+    ...IDEMPOTENCY_KEY,
+    description:
+      'Names the call, as `merchant_reference` does in its absence. The same key with the same request gets the first response again.',
+  },
+};
+
+const HEADERS: Record<string, Json> = {
+  RequestId: { description: 'Names the call to support.', required: true, schema: { type: 'string' } },
+  IdempotentReplayed: {
+    description: 'Only where the first response was sent again.',
+    schema: { type: 'string', const: 'true' },
+  },
+  Location: {
+    description: 'The path of what was created.',
+    schema: { type: 'string', format: 'uri-reference' },
+  },
+  Link: {
+    description:
+      'The next page (RFC 8288), as `<…>; rel="next"`, relative to the address called. Absent on the last page.',
+    schema: { type: 'string' },
+  },
+  RetryAfter: {
+    description: 'Seconds after which a retry makes sense.',
+    schema: { type: 'integer', minimum: 0 },
+  },
+};
+
+function sorted(members: Readonly<Record<string, Json>>): Record<string, Json> {
+  return Object.fromEntries(Object.entries(members).sort(([one], [other]) => (one < other ? -1 : 1)));
+}

@@ -1,0 +1,80 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { FastifyInstance } from 'fastify';
+import { CHECKOUT_DIR, type Config, SANDBOX_OPERATOR_KEY } from '#src/config.ts';
+import { MAGIC_CARDS } from '#src/sandbox/magic-cards.ts';
+import { HOME_HEADERS, type HomeLink, renderHomePage } from '#src/web/home-page.ts';
+import {
+  type FilledInKeys,
+  loadViewer,
+  REFERENCE_HEADERS,
+  REFERENCE_PAGE,
+  startScript,
+} from '#src/web/reference-page.ts';
+import { type StaticFile, serveFile, staticFile } from '#src/web/static-file.ts';
+import { SANDBOX_FIXTURES } from './sandbox-fixtures.ts';
+
+/** Mounts the pages for people who try the service: the API reference with its OpenAPI document, and the home page. */
+export function mountPages(app: FastifyInstance, config: Config): void {
+  // Only a sandbox in a database of its own has accounts whose keys everybody knows.
+  const withFixtures = config.sandbox && !config.databaseUrl;
+  if (config.docs) mountReference(app, withFixtures ? sandboxKeys(config) : {});
+  if (config.homePage) mountHome(app, withFixtures);
+}
+
+function sandboxKeys({ operatorKeys }: Config): FilledInKeys {
+  const operator = operatorKeys.includes(SANDBOX_OPERATOR_KEY) && { 'operator-key': SANDBOX_OPERATOR_KEY };
+  return { 'public-api-key': 'pk_sandbox_one', 'private-secret-key': 'sk_sandbox_one', ...operator };
+}
+
+function mountReference(app: FastifyInstance, keys: FilledInKeys): void {
+  const files: Readonly<Record<string, () => Promise<StaticFile>>> = {
+    '/openapi.json': () =>
+      staticFile('application/json', readFileSync(join(CHECKOUT_DIR, 'gen/openapi.json'))),
+    '/docs/viewer.js': loadViewer,
+    '/docs/start.js': () => staticFile('text/javascript; charset=utf-8', startScript(keys)),
+  };
+  for (const [path, load] of Object.entries(files)) {
+    // Loaded for the first who asks: most processes never need it.
+    let file: Promise<StaticFile> | undefined;
+    app.get(path, async (request, reply) => {
+      file ??= load();
+      return serveFile(request, reply, await file);
+    });
+  }
+  app.get('/docs', (_request, reply) => reply.headers(REFERENCE_HEADERS).send(REFERENCE_PAGE));
+}
+
+function mountHome(app: FastifyInstance, withFixtures: boolean): void {
+  const sandbox = withFixtures
+    ? {
+        fixtures: SANDBOX_FIXTURES,
+        cards: MAGIC_CARDS.map(({ number, description }) => [number, description] as const),
+      }
+    : undefined;
+  app.get('/', (request, reply) => {
+    const links = LINKS.filter(({ path }) => app.hasRoute({ method: 'GET', url: path }));
+    const call = exampleCall(`${request.protocol}://${request.host}`);
+    const page = { links, sandbox: sandbox && { ...sandbox, call } };
+    return reply.headers(HOME_HEADERS).send(renderHomePage(page));
+  });
+}
+
+/** Shown where they are served. */
+const LINKS: readonly HomeLink[] = [
+  { path: '/docs', title: 'API reference', text: 'Every call, with examples, to be tried in the page' },
+  { path: '/dashboard', title: 'Dashboard', text: 'Payments and how they are doing, for operators' },
+  { path: '/openapi.json', title: 'OpenAPI document', text: 'For code generators and other tools' },
+  { path: '/readyz', title: 'Health', text: 'Whether this replica takes calls' },
+  { path: '/metrics', title: 'Metrics', text: 'For Prometheus' },
+];
+
+function exampleCall(origin: string): string {
+  return `curl -s ${origin}/v1/payments \\
+  -H 'content-type: application/json' -H 'x-idempotency-key: first-payment' \\
+  -H 'public-api-key: pk_sandbox_one' -H 'private-secret-key: sk_sandbox_one' \\
+  -d '{ "account_id": "11111111-1111-4111-8111-111111111111", "merchant_order_id": "1001", "country": "US",
+        "amount": { "currency": "USD", "value": 55.75 },
+        "payment_method": { "type": "CARD", "detail": { "card": { "card_data": {
+          "number": "4111111111111111", "expiration_month": 12, "expiration_year": 30 } } } } }'`;
+}

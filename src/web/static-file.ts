@@ -1,0 +1,30 @@
+import { createHash } from 'node:crypto';
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+
+/** A file in memory, as it is served. */
+export type StaticFile = {
+  readonly type: string;
+  readonly plain: Buffer;
+  readonly gzipped: Buffer;
+  readonly etag: string;
+};
+
+const compress = promisify(gzip);
+
+/** Prepares a file for `serveFile`. */
+export async function staticFile(type: string, content: Buffer | string): Promise<StaticFile> {
+  const plain = Buffer.from(content);
+  const etag = `"${createHash('sha256').update(plain).digest('base64url').slice(0, 22)}"`;
+  return { type, plain, gzipped: await compress(plain), etag };
+}
+
+/** Serves a file: compressed for who takes that, and not at all to who has it already (304). */
+export function serveFile(request: FastifyRequest, reply: FastifyReply, file: StaticFile): FastifyReply {
+  reply.headers({ 'cache-control': 'no-cache', etag: file.etag, vary: 'accept-encoding' });
+  if (request.headers['if-none-match']?.includes(file.etag)) return reply.code(304).send();
+  reply.type(file.type);
+  const takesGzip = /\bgzip\b(?!\s*;\s*q=0(?:\.0*)?(?:,|$))/.test(request.headers['accept-encoding'] ?? '');
+  return takesGzip ? reply.header('content-encoding', 'gzip').send(file.gzipped) : reply.send(file.plain);
+}

@@ -1,0 +1,144 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { BAD_FIELDS, BAD_JSON_FIELDS, type BadField } from '../support/bad-fields.ts';
+import { type Contract, type Operation, readContract, type Seen } from '../support/openapi-contract.ts';
+import { ACCOUNT_TWO, cardPayment, headersOne, withField } from '../support/payment-requests.ts';
+import { loadScenarios } from '../support/scenario.ts';
+import { startTestServer, type TestServer } from '../support/server.ts';
+
+const contract: Contract = readContract();
+const create = contract.find('POST', '/v1/payments');
+let server: TestServer;
+
+beforeAll(async () => {
+  server = await startTestServer();
+});
+afterAll(async () => {
+  await server?.close();
+});
+
+async function call(
+  verb: string,
+  path: string,
+  init: { readonly headers?: Record<string, string>; readonly body?: string } = {},
+): Promise<Seen & { readonly operation: Operation; readonly faults: string[] }> {
+  const { headers = headersOne(), body } = init;
+  const response = await fetch(server.url + path, {
+    method: verb,
+    headers: { ...(body !== undefined && { 'content-type': 'application/json' }), ...headers },
+    ...(body !== undefined && { body }),
+  });
+  const seen = { status: response.status, headers: response.headers, text: await response.text() };
+  const operation = contract.find(verb, path);
+  return { ...seen, operation, faults: contract.responseFaults(operation, seen) };
+}
+
+describe.each(loadScenarios())('scenario $name', ({ request, keys }) => {
+  it('sends what the document takes, and gets what it tells, again and when it is read', async () => {
+    expect(contract.requestFaults(create, JSON.parse(request))).toEqual([]);
+    const headers = { 'x-idempotency-key': randomUUID(), ...keys };
+    const first = await call('POST', '/v1/payments', { headers, body: request });
+    expect([first.status, first.faults]).toEqual([201, []]);
+    const again = await call('POST', '/v1/payments', { headers, body: request });
+    expect([again.status, again.faults]).toEqual([201, []]);
+    if (keys['private-secret-key'] === undefined) return;
+    const read = await call('GET', `/v1/payments/${JSON.parse(first.text).id}`, { headers: keys });
+    expect([read.status, read.faults]).toEqual([200, []]);
+  });
+});
+
+/** Faults that no JSON Schema can tell: what no country or currency is, digits that do not add up, what fields mean together. */
+const TOLD_BY_SCHEMA = /^(REQUIRED|TOO_LONG|TOO_MANY|INVALID_TYPE|NOT_ALLOWED)/;
+const TOLD_BY_RULES_OF_PAYMENTS: readonly string[] = [
+  // A vaulted token and card data exclude each other, as card data and a wallet do.
+  'payment_method.vaulted_token NOT_ALLOWED',
+  'payment_method.detail NOT_ALLOWED',
+  'payment_method.detail REQUIRED',
+];
+
+describe('a field at fault', () => {
+  const cases = [...BAD_FIELDS, ...BAD_JSON_FIELDS].map((badField) => ({
+    badField,
+    name: `${badField[0]} = ${(JSON.stringify(badField[1]) ?? 'nothing').slice(0, 40)}`,
+  }));
+
+  it.each(cases)('$name is refused as the document tells', async ({ badField }) => {
+    const [path, value] = badField;
+    const body = withField(cardPayment(), path, value);
+    const refused = await call('POST', '/v1/payments', { body: JSON.stringify(body) });
+    expect([refused.status, refused.faults]).toEqual([400, []]);
+    if (isToldBySchema(badField)) expect(contract.requestFaults(create, body)).not.toEqual([]);
+  });
+
+  function isToldBySchema([path, , code]: BadField): boolean {
+    return TOLD_BY_SCHEMA.test(code) && !TOLD_BY_RULES_OF_PAYMENTS.includes(`${path} ${code}`);
+  }
+});
+
+const json = JSON.stringify(cardPayment());
+const NOWHERE = '01900000-0000-7000-8000-000000000000';
+const { 'x-idempotency-key': _, ...noKey } = headersOne();
+
+describe('a refused call', () => {
+  it.each<[string, number, string, string, Parameters<typeof call>[2]?]>([
+    ['INVALID_CREDENTIALS', 401, 'POST', '/v1/payments', { headers: {}, body: json }],
+    ['INVALID_REQUEST', 400, 'POST', '/v1/payments', { body: '{' }],
+    ['IDEMPOTENCY_KEY_MISSING', 400, 'POST', '/v1/payments', { headers: noKey, body: json }],
+    [
+      'NOT_SUPPORTED',
+      400,
+      'POST',
+      '/v1/payments',
+      { body: JSON.stringify({ ...cardPayment(), split: [{}] }) },
+    ],
+    [
+      'AUTHORIZATION_REQUIRED',
+      403,
+      'POST',
+      '/v1/payments',
+      { body: JSON.stringify({ ...cardPayment(), account_id: ACCOUNT_TWO }) },
+    ],
+    ['REQUEST_TOO_LARGE', 413, 'POST', '/v1/payments', { body: `${json}${' '.repeat(300_000)}` }],
+    [
+      'UNSUPPORTED_MEDIA_TYPE',
+      415,
+      'POST',
+      '/v1/payments',
+      { headers: { ...headersOne(), 'content-type': 'text/plain' }, body: json },
+    ],
+    ['PAYMENT_NOT_FOUND', 404, 'GET', `/v1/payments/${NOWHERE}`],
+    ['PAYMENT_NOT_FOUND', 404, 'POST', `/v1/payments/${NOWHERE}/capture`, { body: '{}' }],
+    ['WEBHOOK_NOT_FOUND', 404, 'GET', `/v1/webhooks/${NOWHERE}`],
+    ['INVALID_PARAMETERS', 400, 'GET', '/v1/payments?status=NONE'],
+    ['INVALID_PARAMETERS', 400, 'POST', '/v1/webhooks', { body: '{}' }],
+    ['INVALID_CREDENTIALS', 401, 'GET', '/v1/connections'],
+  ])('with %s (%i) is answered as the document tells: %s %s', async (code, status, verb, path, init) => {
+    const refused = await call(verb, path, init);
+    expect([refused.status, JSON.parse(refused.text).code, refused.faults]).toEqual([status, code, []]);
+  });
+
+  it('with IDEMPOTENCY_KEY_REUSED (422) is answered as the document tells', async () => {
+    const headers = headersOne();
+    await call('POST', '/v1/payments', { headers, body: json });
+    const other = JSON.stringify({ ...cardPayment(), description: 'Another book' });
+    const refused = await call('POST', '/v1/payments', { headers, body: other });
+    expect([refused.status, refused.faults]).toEqual([422, []]);
+  });
+});
+
+describe('every operation of the document', () => {
+  it.each(contract.operations)(
+    '$id is served, and asks for the keys that it names',
+    async ({ verb, path, json }) => {
+      const url = path.replaceAll(/\{[^}]+\}/g, NOWHERE);
+      const body = json.requestBody ? { body: '{}' } : {};
+      const without = await call(verb, url, { headers: {}, ...body });
+      expect([without.status, without.faults]).toEqual([401, []]);
+      const isForOperators = json.security.some((one: object) => 'operator-key' in one);
+      const headers = isForOperators ? { 'operator-key': 'op_sandbox' } : headersOne();
+      const withKeys = await call(verb, url, { headers, ...body });
+      expect(withKeys.status).not.toBe(401);
+      expect(withKeys.faults).toEqual([]);
+    },
+  );
+});

@@ -1,0 +1,147 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, afterEach, beforeAll, expect, it, vi } from 'vitest';
+import { type Example, loadExamples, record } from '../support/examples.ts';
+import { differences } from '../support/match-record.ts';
+import { type Operation, readContract } from '../support/openapi-contract.ts';
+import { cardPayment, headersOne, withField } from '../support/payment-requests.ts';
+import { startTestServer, type TestServer } from '../support/server.ts';
+import { type Receiver, startReceiver } from '../webhooks/receiver.ts';
+
+const contract = readContract();
+const examples = loadExamples();
+let server: TestServer;
+let receiver: Receiver;
+
+beforeAll(async () => {
+  server = await startTestServer();
+  receiver = await startReceiver();
+});
+afterAll(async () => {
+  await server?.close();
+  await receiver?.close();
+});
+afterEach(async () => {
+  const { webhooks } = await send('GET', '/v1/webhooks');
+  for (const { id } of webhooks) await send('DELETE', `/v1/webhooks/${id}`);
+});
+
+const headersOf = ({ json }: Operation) =>
+  json.security.some((one: object) => 'operator-key' in one)
+    ? { 'operator-key': 'op_sandbox' }
+    : headersOne();
+
+// biome-ignore lint/suspicious/noExplicitAny: whatever was answered.
+async function send(verb: string, path: string, body?: unknown): Promise<any> {
+  const response = await fetch(server.url + path, {
+    method: verb,
+    headers: { ...headersOne(), ...(body !== undefined && { 'content-type': 'application/json' }) },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  });
+  const text = await response.text();
+  expect(response.ok, text).toBe(true);
+  return text === '' ? undefined : JSON.parse(text);
+}
+
+type Given = Readonly<Record<string, string>>;
+
+/** What examples start from, by the names in their parameters. A new operation may need one more. */
+const givens: Readonly<Record<string, () => Promise<Given>>> = {
+  paid: () => pay('paid', {}),
+  listed: async () => {
+    const order = `list-${randomUUID()}`;
+    await pay('listed', { merchant_order_id: order });
+    return { listed: order };
+  },
+  authorized: () => pay('authorized', { 'payment_method.detail.card.capture': false }),
+  webhook: async () => ({ webhook: (await addWebhook()).id }),
+  delivery: async () => {
+    const webhook = (await addWebhook()).id;
+    const { id } = await send('POST', `/v1/webhooks/${webhook}/test`);
+    const list = () => send('GET', `/v1/webhooks/${webhook}/deliveries`);
+    await vi.waitFor(async () => expect((await list()).deliveries[0].status).toBe('DELIVERED'), {
+      timeout: 20_000,
+    });
+    return { delivery: id, 'delivery.webhook': webhook };
+  },
+};
+
+async function pay(name: string, over: Readonly<Record<string, unknown>>): Promise<Given> {
+  let request = withField(cardPayment('4111111111111111'), 'amount.value', 100);
+  for (const [path, value] of Object.entries(over)) request = withField(request, path, value);
+  const { id, transactions } = await send('POST', '/v1/payments', request);
+  return { [name]: id, [`${name}.transaction`]: transactions.id };
+}
+
+function addWebhook() {
+  return send('POST', '/v1/webhooks', { url: receiver.url, events: ['payment.refund'], description: 'Shop' });
+}
+
+/** The example's parameters, once what they name is there. */
+async function parametersOf({ parameters, given }: Example): Promise<Record<string, string>> {
+  const wanted = [...Object.values(parameters), given].flatMap((text) => /^\{([^.}]+)/.exec(text)?.[1] ?? []);
+  const made: Given = Object.assign(
+    {},
+    ...(await Promise.all([...new Set(wanted)].map((name) => (givens[name] as () => Promise<Given>)()))),
+  );
+  return Object.fromEntries(
+    Object.entries(parameters).map(([name, text]) => [
+      name,
+      text.replace(/^\{(.+)\}$/, (_, key) => made[key] ?? ''),
+    ]),
+  );
+}
+
+const cases = contract.operations
+  .filter(({ rpc }) => rpc !== 'CreatePayment')
+  .map((operation) => ({ operation, id: operation.id }));
+
+it.each(cases)('$id is answered as its example in test/examples shows', async ({ operation }) => {
+  const example = examples.find(({ rpc }) => rpc === operation.rpc);
+  if (!example)
+    throw new Error(
+      `write test/examples/${operation.rpc}.json: summary, parameters, body and "response": null`,
+    );
+  const parameters = await parametersOf(example);
+  const rest = { ...parameters };
+  const path = operation.path.replaceAll(/\{([^}]+)\}/g, (_, name) => {
+    delete rest[name];
+    return parameters[name] ?? '';
+  });
+  const hasBody = operation.json.requestBody !== undefined;
+  const query = hasBody || operation.verb !== 'GET' ? '' : `?${new URLSearchParams(rest)}`;
+  const body = hasBody ? { ...rest, ...(example.body as object) } : undefined;
+  expect(contract.requestFaults(operation, body)).toEqual([]);
+
+  const response = await fetch(server.url + path + query, {
+    method: operation.verb,
+    headers: { ...headersOf(operation), ...(hasBody && { 'content-type': 'application/json' }) },
+    ...(hasBody && { body: JSON.stringify(body) }),
+  });
+  const seen = { status: response.status, headers: response.headers, text: await response.text() };
+  expect([response.ok, ...contract.responseFaults(operation, seen)], seen.text).toEqual([true]);
+  if (process.env.RECORD) record(example, seen.text);
+  else if (example.response === undefined) expect(seen.text).toBe('');
+  else expect(differences(example.response, seen.text)).toEqual([]);
+});
+
+it('an event is delivered as the document tells', async () => {
+  const received = await receiver.has(1);
+  for (const { json } of received) expect(contract.schemaFaults('Event', json)).toEqual([]);
+  await send('POST', '/v1/webhooks', { url: receiver.url, events: ['payment.purchase'] });
+  await pay('paid', {});
+  const all = await receiver.has(received.length + 1);
+  expect(all.at(-1)?.json.type_event).toBe('payment.purchase');
+  expect(contract.schemaFaults('Event', all.at(-1)?.json)).toEqual([]);
+});
+
+it('the document is a judge that finds a response at fault', () => {
+  const operation = contract.find('GET', '/v1/payments/1');
+  const seen = (status: number, text: string) => ({ status, headers: new Headers(), text });
+  expect(contract.responseFaults(operation, seen(418, ''))).toEqual([
+    'getPayment: status 418 is not documented',
+  ]);
+  const faults = contract.responseFaults(operation, seen(200, '{"status": "DONE"}'));
+  expect(faults).toContain('header x-request-id is missing');
+  expect(faults).toContain("/ must have required property 'id'");
+  expect(faults).toContain('/status must be equal to one of the allowed values');
+});

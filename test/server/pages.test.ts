@@ -1,0 +1,127 @@
+import { readFileSync } from 'node:fs';
+import type { Browser, Page } from 'puppeteer-core';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { startBrowser } from '../support/browser.ts';
+import { startTestServer, type TestServer } from '../support/server.ts';
+
+let server: TestServer;
+let browser: Browser;
+
+beforeAll(async () => {
+  [server, browser] = await Promise.all([startTestServer(), startBrowser()]);
+});
+afterAll(async () => {
+  await browser?.close();
+  await server?.close();
+});
+
+/** Opens a page, and notes every complaint of the browser and every host that is asked. */
+async function open(path: string): Promise<{ page: Page; complaints: string[]; hosts: Set<string> }> {
+  const page = await browser.newPage();
+  await page.setViewport({ width: 1400, height: 1000 });
+  const complaints: string[] = [];
+  const hosts = new Set<string>();
+  page.on('console', (message) => {
+    if (message.type() === 'error' || message.type() === 'warn') complaints.push(message.text());
+  });
+  page.on('pageerror', (error) => complaints.push(String(error)));
+  page.on('request', (request) => {
+    if (!request.url().startsWith('data:')) hosts.add(new URL(request.url()).host);
+  });
+  await page.goto(server.url + path, { waitUntil: 'networkidle0' });
+  return { page, complaints, hosts };
+}
+
+async function clickButton(page: Page, text: string): Promise<void> {
+  const button = await page.waitForSelector(
+    `::-p-xpath(//button[starts-with(normalize-space(.), '${text}')])`,
+  );
+  await button?.click();
+}
+
+it('the API reference shows every service, and makes a payment in the sandbox with the keys that are filled in', async () => {
+  const { page, complaints, hosts } = await open('/docs#tag/payments/POST/v1/payments');
+  await page.waitForSelector('a[href*="POST/v1/payments"]');
+  const tags = await page.$$eval('a[href^="#tag/"]', (links) =>
+    links.map((link) => link.textContent?.trim()),
+  );
+  for (const tag of ['Payments', 'Webhooks', 'Operators']) expect(tags.join()).toContain(tag);
+  await page.click('a[href$="#tag/payments/POST/v1/payments"]');
+  await clickButton(page, 'Test Request');
+  const [response] = await Promise.all([
+    page.waitForResponse((one) => one.url().endsWith('/v1/payments') && one.request().method() === 'POST'),
+    clickButton(page, 'Send Request'),
+  ]);
+  expect(response.status()).toBe(201);
+  expect((await response.json()).status).toBe('READY_TO_PAY');
+  await page.waitForFunction("document.body.innerText.includes('201 Created')");
+  expect(complaints).toEqual([]);
+  expect([...hosts]).toEqual([new URL(server.url).host]);
+});
+
+it('the home page leads to what is served, and shows what the sandbox has', async () => {
+  const { page, complaints } = await open('/');
+  const links = await page.$$eval('.links a', (all) => all.map((link) => link.getAttribute('href') ?? ''));
+  expect(links).toEqual(expect.arrayContaining(['/docs', '/openapi.json', '/readyz', '/metrics']));
+  for (const link of links) expect((await fetch(server.url + link)).status).toBe(200);
+  const text = await page.$eval('main', (main) => main.textContent);
+  expect(text).toContain('pk_sandbox_one');
+  expect(text).toContain('4000000000000002');
+  expect(text).toContain(`curl -s ${server.url}/v1/payments`);
+  expect(complaints).toEqual([]);
+});
+
+it('the pages fit a phone', async () => {
+  const { page } = await open('/');
+  await page.setViewport({ width: 360, height: 740 });
+  const width = await page.evaluate('document.documentElement.scrollWidth');
+  expect(width).toBeLessThanOrEqual(360);
+});
+
+it('the OpenAPI document is served as it is committed, compressed, and not twice to the same client', async () => {
+  const url = `${server.url}/openapi.json`;
+  const first = await fetch(url, { headers: { 'accept-encoding': 'gzip' } });
+  expect([first.status, first.headers.get('content-encoding')]).toEqual([200, 'gzip']);
+  expect(first.headers.get('content-type')).toBe('application/json');
+  expect(await first.text()).toBe(readFileSync('gen/openapi.json', 'utf8'));
+  const etag = first.headers.get('etag') ?? '';
+  const again = await fetch(url, { headers: { 'if-none-match': etag } });
+  expect([again.status, await again.text()]).toEqual([304, '']);
+  const plain = await fetch(url, { headers: { 'accept-encoding': 'gzip;q=0' } });
+  expect([plain.headers.get('content-encoding'), (await plain.text()).length > 0]).toEqual([null, true]);
+});
+
+it('pages let nothing in from elsewhere, and are framed by nobody', async () => {
+  for (const path of ['/', '/docs']) {
+    const policy = (await fetch(server.url + path)).headers.get('content-security-policy') ?? '';
+    for (const part of [
+      "default-src 'none'",
+      "frame-ancestors 'none'",
+      "base-uri 'none'",
+      "form-action 'none'",
+    ])
+      expect(policy).toContain(part);
+    expect(policy.replace(/style-src [^;]*/, '')).not.toMatch(/unsafe-inline|unsafe-eval|https?:|\*/);
+  }
+});
+
+it('pages that are turned off are not there, and nothing leads to them', async () => {
+  const { url, close } = await startTestServer({ config: { docs: false } });
+  for (const path of ['/docs', '/docs/viewer.js', '/docs/start.js', '/openapi.json']) {
+    expect([path, (await fetch(url + path)).status]).toEqual([path, 404]);
+  }
+  const home = await (await fetch(`${url}/`)).text();
+  expect(home).toContain('/readyz');
+  expect(home).not.toMatch(/docs|openapi/);
+  await close();
+});
+
+it('a service with a database of its own shows nobody the keys of the sandbox', async () => {
+  const config = { homePage: false, databaseUrl: 'postgres://elsewhere/payments' };
+  const { url, close } = await startTestServer({ config });
+  expect((await fetch(`${url}/`)).status).toBe(404);
+  const start = await (await fetch(`${url}/docs/start.js`)).text();
+  expect(start).toContain('Scalar.createApiReference');
+  expect(start).not.toContain('sandbox');
+  await close();
+});
