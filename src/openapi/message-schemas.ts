@@ -170,6 +170,8 @@ function names(fields: readonly DescField[]): string {
 function isShown(field: DescField, direction: Direction): boolean {
   const behavior = getOption(field, field_behavior);
   if (getOption(field, fraction_of) !== '') return false;
+  // REST makes it of the members of the body.
+  if (field.message?.typeName === 'google.protobuf.FieldMask') return false;
   if (direction === 'response') return !behavior.includes(FieldBehavior.INPUT_ONLY);
   return !behavior.includes(FieldBehavior.OUTPUT_ONLY) && !getOption(field, not_supported);
 }

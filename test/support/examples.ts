@@ -12,6 +12,8 @@ export type Example = {
   readonly body: unknown;
   /** The body of the response, with the placeholders of `differences`; undefined where there is none. */
   readonly response: string | undefined;
+  /** Its response is known; not so while the file has `"response": null`. */
+  readonly isRecorded: boolean;
 };
 
 const DIRECTORY = fileURLToPath(new URL('../examples/', import.meta.url));
@@ -30,6 +32,7 @@ export function loadExamples(): Example[] {
       given,
       body,
       response: response === undefined ? undefined : written,
+      isRecorded: response !== null,
     };
   });
 }

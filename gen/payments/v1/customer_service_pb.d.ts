@@ -409,6 +409,8 @@ export declare const CustomerService: GenService<{
     output: typeof CustomerSchema;
   },
   /**
+   * Reads a customer.
+   *
    * @generated from rpc payments.v1.CustomerService.GetCustomer
    */
   getCustomer: {
