@@ -18,7 +18,7 @@ import { maxItems } from '#src/wire/list-limits.ts';
 import { commentOf } from './descriptors.ts';
 import { isRequired, type Json, ruleKeywords } from './field-rules.ts';
 
-/** Which way a message goes: what may be sent is more than what is told, and what is told is whole. */
+/** Direction of a message: requests may leave out and add fields, responses are whole. */
 export type Direction = 'request' | 'response';
 
 /** Writes the schemas of messages as REST JSON has them, and collects those that are referred to. */

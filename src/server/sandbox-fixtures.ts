@@ -21,7 +21,7 @@ const CHECKOUT_SESSION = '5e550000-0000-4000-8000-000000000001';
 const ENROLLED_WALLET = '70ce0000-0000-4000-8000-000000000001';
 const VAULTED_CARD = '70ce0000-0000-4000-8000-000000000002';
 
-/** What is put there, for people. */
+/** The fixtures, as people are shown them. */
 export const SANDBOX_FIXTURES: readonly (readonly [what: string, value: string])[] = [
   ['Account one', ACCOUNT_ONE],
   ['Its keys', 'pk_sandbox_one, sk_sandbox_one'],

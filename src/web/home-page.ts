@@ -41,7 +41,7 @@ export type HomeLink = { readonly path: string; readonly title: string; readonly
 /** Content of the home page. Texts are escaped. */
 export type HomePage = {
   readonly links: readonly HomeLink[];
-  /** What can be tried with the sandbox; undefined where there is none. */
+  /** Content of the sandbox; undefined where there is none. */
   readonly sandbox:
     | {
         readonly fixtures: readonly (readonly [what: string, value: string])[];

@@ -44,7 +44,7 @@ async function send(verb: string, path: string, body?: unknown): Promise<any> {
 
 type Given = Readonly<Record<string, string>>;
 
-/** What examples start from, by the names in their parameters. A new operation may need another. */
+/** Makers of what examples start from, by the names in their parameters. A new operation may need another. */
 const givens: Readonly<Record<string, () => Promise<Given>>> = {
   paid: () => pay('paid', {}),
   listed: async () => {

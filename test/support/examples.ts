@@ -7,7 +7,7 @@ export type Example = {
   readonly summary: string;
   /** Variables of the path and the query string; `{webhook}` stands for what `givens` makes. */
   readonly parameters: Readonly<Record<string, string>>;
-  /** What has to be there beside. */
+  /** Name of another thing that has to be there. */
   readonly given: string;
   readonly body: unknown;
   /** The body of the response, with the placeholders of `differences`; undefined where there is none. */

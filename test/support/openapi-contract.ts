@@ -26,11 +26,11 @@ export type Contract = {
   readonly operations: readonly Operation[];
   /** The operation that a call means, by its method and path. */
   find(verb: string, url: string): Operation;
-  /** What is wrong with a request's body; empty when all is well. */
+  /** Finds faults in a request's body; none when all is well. */
   requestFaults(operation: Operation, body: unknown): string[];
-  /** What is wrong with a response: an undocumented status or header, or a body that is otherwise. */
+  /** Finds faults in a response: a status that is not documented, or headers or a body that are otherwise. */
   responseFaults(operation: Operation, seen: Seen): string[];
-  /** What is wrong with a value by a schema of the document's components. */
+  /** Finds faults in a value by a schema of the document's components. */
   schemaFaults(name: string, value: unknown): string[];
 };
 
