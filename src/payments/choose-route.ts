@@ -30,7 +30,7 @@ export function chooseRoute(
   });
   if (chosen?.targets.length === 0) throw notOffered(chosen.passedOver.flatMap(lacks));
   if (chosen) return chosen;
-  const message = 'no route takes this payment';
+  const message = 'is not taken by any route for this payment';
   throw fieldRefusal('PAYMENT_METHOD_NOT_AVAILABLE', 'payment_method.type', 'NOT_ALLOWED', message);
 }
 

@@ -40,13 +40,12 @@ export type MethodTypes = ReadonlyMap<string, PaymentMethodType>;
 export function chooseMethod(request: CreatePaymentRequest, types: MethodTypes): ChosenMethod {
   const input = request.paymentMethod;
   const offered = types.get(input?.type ?? '');
-  if (!input || !offered)
-    throw notAvailable('payment_method.type', 'this payment method type is not offered');
+  if (!input || !offered) throw notAvailable('payment_method.type', 'is not offered');
   if (offered.countries.length > 0 && !offered.countries.includes(request.country)) {
-    throw notAvailable('country', 'the payment method is not offered in this country');
+    throw notAvailable('country', 'is not one in which this payment method is offered');
   }
   if (offered.currencies.length > 0 && !offered.currencies.includes(request.amount?.currency ?? '')) {
-    throw notAvailable('amount.currency', 'the payment method is not offered in this currency');
+    throw notAvailable('amount.currency', 'is not one in which this payment method is offered');
   }
   const workflow = chooseWorkflow(request.workflow, offered.workflows);
   const { type } = input;
@@ -55,25 +54,25 @@ export function chooseMethod(request: CreatePaymentRequest, types: MethodTypes):
 
   if (offered.category === Transaction_Category.WALLET) {
     if (kind?.case === 'card' && asksForCard(kind.value))
-      throw refuse('payment_method.detail.card', 'NOT_ALLOWED', 'a wallet takes no card');
+      throw refuse('payment_method.detail.card', 'NOT_ALLOWED', 'must not be sent with a wallet');
     const cardType = kind?.case === 'wallet' ? kind.value.cardData?.cardType || undefined : undefined;
     return { kind: 'wallet', type, workflow, token, cardType };
   }
 
   if (kind?.case === 'wallet')
-    throw refuse('payment_method.detail.wallet', 'NOT_ALLOWED', 'a card takes no wallet');
+    throw refuse('payment_method.detail.wallet', 'NOT_ALLOWED', 'must not be sent with a card');
   const card = kind?.value?.cardData;
   if (card && token) {
-    throw refuse(
-      'payment_method.vaulted_token',
-      'NOT_ALLOWED',
-      'send either card_data or vaulted_token, not both',
-    );
+    throw refuse('payment_method.vaulted_token', 'NOT_ALLOWED', 'must not be sent with card_data');
   }
   const options = { ...cardOptions(kind?.value), vaultOnSuccess: input.vaultOnSuccess };
   if (card) return { kind: 'card', type, workflow, card, options };
   if (token) return { kind: 'vaulted_card', type, workflow, token, options };
-  throw refuse('payment_method.detail.card.card_data', 'REQUIRED', 'send either card_data or vaulted_token');
+  throw refuse(
+    'payment_method.detail.card.card_data',
+    'REQUIRED',
+    'is required, unless vaulted_token is sent',
+  );
 }
 
 /** Many merchants send a card's flags (`verify: false`) with every payment; that asks for nothing. */
@@ -146,10 +145,10 @@ function chooseWorkflow(
   const only = offered.length === 1 ? offered[0] : undefined;
   const workflow = asked === Payment_Workflow.WORKFLOW_UNSPECIFIED ? only : asked;
   if (workflow !== Payment_Workflow.DIRECT && workflow !== Payment_Workflow.REDIRECT) {
-    throw refuse('workflow', 'REQUIRED', 'this payment method offers DIRECT and REDIRECT');
+    throw refuse('workflow', 'REQUIRED', 'is required, since this payment method offers DIRECT and REDIRECT');
   }
   if (!offered.includes(workflow)) {
-    throw refuse('workflow', 'NOT_ALLOWED', `this payment method offers ${Payment_Workflow[only ?? 0]} only`);
+    throw refuse('workflow', 'NOT_ALLOWED', `must be ${Payment_Workflow[only ?? 0]} for this payment method`);
   }
   return workflow;
 }

@@ -52,7 +52,8 @@ const FORMS: ReadonlyMap<string, string> = new Map([
 
 function messageOf({ message }: Violation): string {
   const pattern = /regex pattern `(.*)`/s.exec(message)?.[1];
-  if (pattern === undefined) return message || 'is not valid';
+  // As our own messages do, the library's continue the field's name: `country: is required`.
+  if (pattern === undefined) return message.replace(/^value (?=is |must )/, '') || 'is not valid';
   const form = FORMS.get(pattern);
   return form === undefined ? 'does not have the form that its documentation describes' : `must be ${form}`;
 }

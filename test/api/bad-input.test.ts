@@ -72,6 +72,8 @@ async function expectRefusal(protocol: Protocol, [path, value, code, field = pat
   const named = reply.fields.find((error) => error.field === field);
   expect(named, `${protocol}: ${JSON.stringify(reply.fields)}`).toBeDefined();
   expect(code.split('|')).toContain(named?.code);
+  // It continues the field's name, as in `country: is required`.
+  expect(named?.message).toMatch(/^(is|must|does not) .*[^. ]$/);
   expectNoEcho(reply, request, value);
   expect(await tables.counts()).toEqual(before);
 }

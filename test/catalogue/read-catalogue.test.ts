@@ -53,7 +53,7 @@ describe('what is wrong is said with its place:', () => {
     [
       'a missing field',
       change('    provider_id: ONE\n', ''),
-      /connections\[0\]\.provider_id: value is required/,
+      /connections\[0\]\.provider_id: is required/,
     ],
     [
       'an empty list',

@@ -122,7 +122,7 @@ describe('says with 1 what is wrong', () => {
       'a type that is not offered',
       withField(cardPayment(CARD), 'payment_method.type', 'PIX'),
       'PAYMENT_METHOD_NOT_AVAILABLE',
-      '  payment_method.type: this payment method type is not offered',
+      '  payment_method.type: is not offered',
     ],
     ['what is no JSON', `{"number": "${CARD}"`, 'INVALID_REQUEST', '  the body is not valid JSON'],
     ['what is no object', '[]', 'INVALID_REQUEST', '  the body must be a JSON object'],
