@@ -28,7 +28,7 @@ export function admitCalls(
       return;
     }
     tickets.set(request, ticket);
-    // On the raw response: it closes also for who left before the answer, and for the rpc protocols.
+    // On the raw response: it closes also for a client that left before the response, and for the rpc protocols.
     reply.raw.once('close', () => ticket.close());
     done();
   });
@@ -39,16 +39,16 @@ export function admitCalls(
   };
 }
 
-/** As REST answers every error. */
+/** Sends it as REST sends every error. */
 export const refuseRest: RefuseCall = answerProblem;
 
-/** In the caller's rpc protocol, from answers that were rendered beforehand. */
+/** Sends it in the caller's rpc protocol, from responses that were rendered beforehand. */
 export const refuseRpc: RefuseCall = (error, request, reply) => {
   const answer = RPC_ANSWERS.get(error);
   if (!answer) throw new Error('not one of OVERLOADED');
   const contentType = request.headers['content-type'] ?? '';
   if (contentType.startsWith('application/grpc')) {
-    // gRPC's, and gRPC-Web's, answer with headers only.
+    // The response of gRPC and gRPC-Web that has headers only.
     reply.code(200).headers(answer.grpc).type(contentType).send();
   } else {
     reply.code(error.status).headers(answer.connect).send(answer.connectBody);

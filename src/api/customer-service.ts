@@ -53,7 +53,7 @@ export function customerService(deps: CustomerDeps): ServiceHandlers<typeof Cust
   };
 }
 
-/** The answer to a call that made an object, or to its repeat. */
+/** The response to a call that made an object, or to its repeat. */
 export function createdAnswer<Desc extends DescMessage>(
   { message, replayed }: OnceResponse<Desc>,
   created: string,

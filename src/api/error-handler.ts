@@ -23,7 +23,7 @@ function answerNotFound(request: FastifyRequest, reply: FastifyReply): FastifyRe
 /** Answers one error. Fastify itself has those of requests that it cannot route, such as a path that is no URL. */
 export function answerError(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const known = toServiceError(error);
-  // A body that broke off is its sender's doing, and nobody is left to read the answer.
+  // A body that broke off is its sender's doing, and nobody is left to read the response.
   const brokeOff = request.raw.errored !== null && request.raw.errored === error;
   if (OURS.has(known.reason) && !brokeOff && !isOverload(known))
     request.log.error({ err: error }, 'a request failed');
@@ -54,7 +54,7 @@ export function answerProblem(
 
 const GRPC_UNIMPLEMENTED = '12';
 
-/** An rpc that is not there, as gRPC says it: in the trailers, which gRPC-Web takes from the headers of an empty answer. */
+/** An rpc that is not there, as gRPC says it: in the trailers, which gRPC-Web takes from the headers of an empty response. */
 function answerUnimplemented(request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const contentType = request.headers['content-type'];
   const status = { 'grpc-status': GRPC_UNIMPLEMENTED, 'grpc-message': 'there is no such rpc' };

@@ -7,7 +7,7 @@ import { unknownEncoding } from './expand.ts';
 /** The domain of google.rpc.ErrorInfo: what the reasons are unique in. */
 export const ERROR_DOMAIN = 'payments.v1';
 
-/** An error as REST answers it: RFC 9457, with what merchants' code looks at. */
+/** An error as REST sends it: RFC 9457, with what merchants' code looks at. */
 export type Problem = {
   readonly type: 'about:blank';
   readonly title: string;

@@ -21,7 +21,7 @@ export type HealthOptions = {
   readonly draining: AbortSignal;
 };
 
-/** For how long an answer of `check` is given again, so that a flood of probes is no flood of queries. */
+/** Time for which a result of `check` is reused, so that a flood of probes is no flood of queries. */
 const FRESH_MS = 500;
 /** A check that takes longer means no: a payment would have to wait for the same database. */
 const CHECK_TIMEOUT_MS = 2_000;
@@ -93,7 +93,7 @@ export function createHealth(options: HealthOptions) {
   return { httpRoutes, rpcRoutes };
 }
 
-/** One call at a time, shared by all who ask meanwhile, and its answer kept for `FRESH_MS`. */
+/** Makes one call at a time, shared by all who ask meanwhile; its result is kept for `FRESH_MS`. */
 function remember(check: () => Promise<boolean>): () => Promise<boolean> {
   let answer: Promise<boolean> | undefined;
   let staleAtMs = 0;
@@ -109,7 +109,7 @@ function remember(check: () => Promise<boolean>): () => Promise<boolean> {
   };
 }
 
-/** The check's answer, or false when it fails or takes too long. Never rejects. */
+/** Returns the check's result, or false when it fails or takes too long. Never rejects. */
 async function inTime(check: () => Promise<boolean>): Promise<boolean> {
   const answered = new AbortController();
   const tooLate = sleep(CHECK_TIMEOUT_MS, false, { signal: answered.signal, ref: false });

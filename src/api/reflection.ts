@@ -12,7 +12,7 @@ import { connectionOf } from './rpc.ts';
 
 /** Questions of one stream. A client that describes everything asks one a service, or one a file. */
 const MAX_QUESTIONS = 100;
-/** Bytes of the answers that one connection gets in all: the whole description, with all imports, some hundred times. */
+/** Bytes of the responses that one connection gets in all: the whole description, with all imports, some hundred times. */
 const MAX_BYTES_PER_CONNECTION = 4 * 2 ** 20;
 
 /**
@@ -50,7 +50,7 @@ export function reflectionRoutes(services: readonly DescService[]): (router: Con
 }
 
 /**
- * Returns about how many bytes an answer takes: what it repeats of the question (host, and the question with its host)
+ * Returns about how many bytes a response takes: what it repeats of the question (host, and the question with its host)
  * and what it tells of files. The rest is small, and counted generously.
  */
 function sizeOf(request: ServerReflectionRequest | ServerReflectionRequestV1Alpha, response: Answer): number {
@@ -111,7 +111,7 @@ function files(file: DescFile | undefined) {
 
 const encodedFiles = new WeakMap<DescFile, Uint8Array<ArrayBuffer>>();
 
-/** A file never changes: it is encoded once, since that is most of what an answer costs. */
+/** A file never changes: it is encoded once, since that is most of what a response costs. */
 function encoded(file: DescFile): Uint8Array<ArrayBuffer> {
   const bytes = encodedFiles.get(file) ?? toBinary(FileDescriptorProtoSchema, file.proto);
   encodedFiles.set(file, bytes);

@@ -16,9 +16,9 @@ export type Answer<M> = {
   readonly message: M;
   /** The body in REST JSON, as it was sent before; the message is then not encoded. */
   readonly json?: Uint8Array;
-  /** Headers of the answer (gRPC: metadata). */
+  /** Headers of the response (gRPC: metadata). */
   readonly headers?: Readonly<Record<string, string>>;
-  /** The path of what was created: REST answers 201 with it as Location. */
+  /** Path of what was created: REST responds 201 with it as Location. */
   readonly created?: string;
 };
 
@@ -105,7 +105,7 @@ function addRoute<Call>(
   });
 }
 
-/** A path that we know answers every other method with 405 and what it allows (RFC 9110). */
+/** Refuses every other method of a known path with 405 and what it allows (RFC 9110). */
 function refuseOtherMethods(app: FastifyInstance, url: string, allowed: ReadonlySet<string>): void {
   // Fastify answers HEAD wherever it answers GET.
   const names = allowed.has('GET') ? [...allowed, 'HEAD'] : [...allowed];

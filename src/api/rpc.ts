@@ -127,7 +127,7 @@ async function answer<Call>(
   }
 }
 
-/** Rejects when the caller's deadline passes, or the caller leaves. The work goes on, and a repeat finds its answer. */
+/** Rejects when the caller's deadline passes, or the caller leaves. The work goes on, and a repeat gets its response. */
 function ended(signal: AbortSignal): Promise<never> {
   return new Promise((_resolve, reject) => {
     signal.addEventListener('abort', () => reject(signal.reason), { once: true });

@@ -99,7 +99,7 @@ function erase(database: Database, days: number, dryRun: boolean, progress: Prog
   return eraseOldPayments(database, {
     days,
     dryRun,
-    encodeAnswer: (record) => Buffer.from(encodeJson(record)),
+    encodeResponse: (record) => Buffer.from(encodeJson(record)),
     onStep: (step, account, accounts) => {
       lookedAt += step.lookedAt;
       progress.state(`payments: looked at ${lookedAt}, account ${account} of ${accounts}`);

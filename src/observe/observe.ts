@@ -207,7 +207,7 @@ export function observeDatabase(database: Database, metrics: Metrics, tracing: T
   };
 }
 
-/** Gives each request its span, its measures and, once answered, its line in the log. */
+/** Gives each request its span, its measures and, after its response, its line in the log. */
 export function observeRequests(app: FastifyInstance, metrics: Metrics, tracing: Tracing): void {
   tracing.traceRequests(app);
   app.addHook('onRequest', (request, reply, done) => {
@@ -215,7 +215,7 @@ export function observeRequests(app: FastifyInstance, metrics: Metrics, tracing:
     // Answers hold personal data: nobody on the way keeps them, and no browser guesses what they are.
     reply.headers({ 'x-request-id': request.id, ...ANSWER_HEADERS });
     const remoteAddress = request.ip;
-    // On the raw response: it closes also for who left before the answer, and for the rpc protocols.
+    // On the raw response: it closes also for a client that left before the response, and for the rpc protocols.
     reply.raw.once('close', () => {
       const route = request.routeOptions.url ?? 'unknown';
       const status = reply.raw.writableFinished ? reply.raw.statusCode : CLIENT_LEFT;

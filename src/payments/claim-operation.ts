@@ -53,7 +53,7 @@ export type AskedOperation = {
   readonly description: string;
   readonly reason: string;
   readonly hash: RequestHash;
-  /** false for a cancel: without a key it answers the cancel that stands. */
+  /** false for a cancel: without a key it gets the response of the cancel that stands. */
   readonly needsKey: boolean;
   /**
    * Plans the operation, and chooses the transaction that it acts on.

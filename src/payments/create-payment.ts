@@ -13,7 +13,7 @@ import {
   within,
   writeFinish,
 } from './finish-payment.ts';
-import { awaitAnswer, type Patience, requireSameRequest, storedIdempotencyKey } from './idempotency.ts';
+import { awaitResponse, type Patience, requireSameRequest, storedIdempotencyKey } from './idempotency.ts';
 import { type AttemptDeps, makeAttempts } from './make-attempts.ts';
 import { requireOwnAccount } from './own-account.ts';
 import { type PrepareDeps, type PreparedPayment, preparePayment } from './prepare-payment.ts';
@@ -48,7 +48,7 @@ export type Caller = {
 /** The response to a call. A key always gets the same one. */
 export type CreatedPayment = {
   readonly record: Payment;
-  /** The record as REST answers it, byte for byte. */
+  /** The record as REST sends it, byte for byte. */
   readonly body: Uint8Array;
   readonly replayed: boolean;
 };
@@ -80,7 +80,7 @@ export async function createPayment(
     prepared = await orUnavailable(preparePayment(deps, request, { ...caller, idempotencyKey }));
   } catch (refusal) {
     if (refusal instanceof ServiceError && refusal.reason === 'INVALID_CREDENTIALS') throw refusal;
-    // An answer outlives what it was made from: a token since removed, a route since closed.
+    // A response outlives what it was made from: a token since removed, a route since closed.
     const holder = await orUnavailable(read());
     if (!holder) throw refusal;
     return replay(deps, holder, requestHash, read);
@@ -99,7 +99,7 @@ export async function createPayment(
   // 4. The provider is called, once; another one only where it is known that nothing came of it.
   const { transactionId, outcome, record } = await makeAttempts(deps, prepared, claimBeforeMs);
 
-  // 5. Commit 2: what is known of it now, and the answer.
+  // 5. Commit 2: what is known of it now, and the response.
   const leased = { ...claim, transactionId, fence: 0, vaultedToken: claim.vault?.token };
   const finish = finishOf(deps, leased, record, outcome);
   const finished = await within(writeFinish(deps, finish), finishWaitMs(deps.schedule));
@@ -107,7 +107,7 @@ export async function createPayment(
   // The stored response is what is told: recovery may have written first, or said meanwhile that the outcome was unknown.
   const stored = finished
     ? finished.earlier
-    : await orInProgress(deps.patience, awaitAnswer(undefined, read, deps.patience));
+    : await orInProgress(deps.patience, awaitResponse(undefined, read, deps.patience));
   if (stored) return { record: decodeRecord(stored.record), body: stored.answer, replayed: false };
   return { record, body: finish.answer, replayed: false };
 }
@@ -149,13 +149,13 @@ async function replay(
   read: () => Promise<KeyHolder | undefined>,
 ): Promise<CreatedPayment> {
   requireSameRequest(holder, requestHash);
-  const waited = awaitAnswer(holder, read, deps.patience);
+  const waited = awaitResponse(holder, read, deps.patience);
   const { record, answer } = await orInProgress(deps.patience, waited);
   deps.observer.replayed();
   return { record: decodeRecord(record), body: answer, replayed: true };
 }
 
-/** Once a payment stands, a database that cannot be reached refuses nothing: the answer is there to be asked for. */
+/** Once a payment stands, an unreachable database refuses nothing: its response can be asked for again. */
 async function orInProgress<T>(patience: Patience, promise: Promise<T>): Promise<T> {
   try {
     return await promise;

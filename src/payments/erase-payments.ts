@@ -12,7 +12,7 @@ export type EraseOptions = {
   readonly days: number;
   readonly dryRun: boolean;
   /** Encodes the response that a repeated request gets from then on, as REST tells it. */
-  readonly encodeAnswer: (record: Payment) => Uint8Array;
+  readonly encodeResponse: (record: Payment) => Uint8Array;
   /** Called after each step, with the account's place among all. */
   readonly onStep: (step: Step, account: number, accounts: number) => void;
 };
@@ -30,7 +30,7 @@ const PAUSE_MS = 20;
  */
 export async function eraseOldPayments(database: Database, options: EraseOptions): Promise<number> {
   const { days, dryRun, onStep } = options;
-  const erase = dryRun ? undefined : eraseBy(options.encodeAnswer);
+  const erase = dryRun ? undefined : eraseBy(options.encodeResponse);
   const accounts = await listAccounts(database);
   let due = 0;
   for (const [i, { id }] of accounts.entries()) {
@@ -46,20 +46,20 @@ export async function eraseOldPayments(database: Database, options: EraseOptions
   return due;
 }
 
-function eraseBy(encodeAnswer: EraseOptions['encodeAnswer']): Erase {
+function eraseBy(encodeResponse: EraseOptions['encodeResponse']): Erase {
   return {
     payment({ record, answeredRecord }) {
       const erased = withoutPersonalData(decodeRecord(record));
       const answered = answeredRecord ? withoutPersonalData(decodeRecord(answeredRecord)) : undefined;
       return {
         record: encodeRecord(erased),
-        answer: encodeAnswer(answered ?? erased),
+        answer: encodeResponse(answered ?? erased),
         answeredRecord: answered ? encodeRecord(answered) : null,
       };
     },
     operation({ responseRecord }) {
       const erased = withoutPersonalData(decodeRecord(responseRecord));
-      return { response: encodeAnswer(erased), responseRecord: encodeRecord(erased) };
+      return { response: encodeResponse(erased), responseRecord: encodeRecord(erased) };
     },
   };
 }

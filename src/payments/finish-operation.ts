@@ -86,7 +86,7 @@ async function writeOnce(
     record: encodeRecord(record),
     transactionStatus: Transaction_Status[transactionStatus] ?? '',
     reference: outcome === 'lapsed' || outcome.kind === 'not_sent' ? undefined : outcome.reference,
-    response: deps.encodeAnswer(record),
+    response: deps.encodeResponse(record),
     lookUpInS: isOpen ? leased.followUpInS : undefined,
     capturedMinorUnits: books.captured,
     refundedMinorUnits: books.refunded,

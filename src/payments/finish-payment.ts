@@ -19,8 +19,8 @@ import { encodeRecord } from './stored-record.ts';
 export type FinishDeps = {
   readonly database: Database;
   readonly now: () => Timestamp;
-  /** Renders the record as the body that REST answers, which is kept for replay. */
-  readonly encodeAnswer: (record: Payment) => Uint8Array;
+  /** Renders the record as REST's response body, which is kept for replay. */
+  readonly encodeResponse: (record: Payment) => Uint8Array;
   readonly observer: FinishObserver;
   /** Called when a finish has left an event to relay to webhooks. */
   readonly eventWritten?: () => void;
@@ -71,7 +71,7 @@ export function finishOf(
     paymentId: attempt.paymentId,
     status: Payment_Status[states.payment],
     record: encodeRecord(record),
-    answer: deps.encodeAnswer(record),
+    answer: deps.encodeResponse(record),
     transactionId: attempt.transactionId,
     transactionStatus: Transaction_Status[states.transaction],
     fence: attempt.fence,
@@ -113,7 +113,7 @@ const LONGEST_FINISH_WAIT_MS = 5_000;
 
 /**
  * Returns the caller's wait for commit 2 while the database is away; it is tried for longer. The first attempt is sent
- * within half of the lease's margin: by the other half the caller has an answer before recovery may take the attempt.
+ * within half of the lease's margin: by the other half the caller has a response before recovery may take the attempt.
  */
 export function finishWaitMs({ leaseMarginMs }: LookUpSchedule): number {
   return Math.min(LONGEST_FINISH_WAIT_MS, leaseMarginMs / 2);

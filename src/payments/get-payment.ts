@@ -7,7 +7,7 @@ import { orUnavailable } from '#src/store/unavailable.ts';
 import { decodeRecord } from './stored-record.ts';
 
 /**
- * A payment as it stands now, which may have moved on from what its creation was answered.
+ * Returns a payment as it stands now; it may have moved on since its creation's response.
  *
  * @throws ServiceError PAYMENT_NOT_FOUND also for another account's; INVALID_CREDENTIALS for the public key alone.
  */

@@ -67,13 +67,13 @@ const FIRST_PAUSE_MS = 10;
 const LONGEST_PAUSE_MS = 250;
 
 /**
- * Waits until the payment that holds a key has its answer.
+ * Waits until the payment that holds a key has its response.
  *
  * @param first the holder, when it was read already.
  * @param read reads the holder again.
  * @throws ServiceError REQUEST_IN_PROGRESS when it has none by then.
  */
-export async function awaitAnswer(
+export async function awaitResponse(
   first: KeyHolder | undefined,
   read: () => Promise<KeyHolder | undefined>,
   patience: Patience,

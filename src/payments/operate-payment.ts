@@ -21,7 +21,7 @@ import {
 } from './claim-operation.ts';
 import { type OperationResponse, targetOf, writeOutcome } from './finish-operation.ts';
 import { finishWaitMs, within } from './finish-payment.ts';
-import { awaitAnswer, requireIdempotencyKey, requireSameRequest } from './idempotency.ts';
+import { awaitResponse, requireIdempotencyKey, requireSameRequest } from './idempotency.ts';
 import { lookUpPauseS } from './look-up-schedule.ts';
 import type { PlannedOperation } from './payment-books.ts';
 import type { RequestHash } from './request-hash.ts';
@@ -163,7 +163,7 @@ async function awaited(
   read: () => Promise<KeyHolder | undefined>,
 ): Promise<OperatedPaymentResponse> {
   try {
-    const { record, answer } = await awaitAnswer(first, read, deps.patience);
+    const { record, answer } = await awaitResponse(first, read, deps.patience);
     deps.observer.replayed();
     return { record: decodeRecord(record), body: answer, replayed: true };
   } catch (error) {

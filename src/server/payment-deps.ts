@@ -32,7 +32,7 @@ export function paymentDeps(config: Config, admission: Admission, given: Given):
   return {
     ...given,
     now: systemClock(),
-    encodeAnswer: (record) => Buffer.from(encodeJson(record)),
+    encodeResponse: (record) => Buffer.from(encodeJson(record)),
     patience: {
       waitMs: config.inProgressWaitMs,
       retryAfterS: 1,

@@ -120,8 +120,8 @@ const FIND_BY_KEY = {
 };
 
 // The attempt is the lock: it is written only while its outcome is open. An outcome that is known ($8 is null) is the
-// provider's word, and true whoever brings it; that it is still unknown is for who holds the fence to say. The answer is
-// set once; a record that moves on from what was answered leaves it behind.
+// provider's word, and true whoever brings it; that it is still unknown is for who holds the fence to say. The response
+// is set once; a record that moves on leaves it behind.
 const FINISH_PAYMENT = `
   attempt AS (
     UPDATE transaction

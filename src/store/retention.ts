@@ -17,7 +17,7 @@ export type Step = {
 export type StoredRecords = {
   readonly record: Uint8Array;
   readonly answer: Uint8Array;
-  /** null while the record is as it was answered. */
+  /** null while the record is as its response had it. */
   readonly answeredRecord: Uint8Array | null;
 };
 

@@ -50,11 +50,7 @@ describe('what is wrong is said with its place:', () => {
     ],
     ['a wrong type', change('  - id: 1\n', '  - id: first\n'), /routes\[0\]\.id: must be an integer/],
     ['a number that YAML made of text', change("'4111'", '4111'), /bins\[0\]\.prefix: must be a string/],
-    [
-      'a missing field',
-      change('    provider_id: ONE\n', ''),
-      /connections\[0\]\.provider_id: is required/,
-    ],
+    ['a missing field', change('    provider_id: ONE\n', ''), /connections\[0\]\.provider_id: is required/],
     [
       'an empty list',
       change('workflows: [DIRECT]', 'workflows: []'),

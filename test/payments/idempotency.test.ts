@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import {
-  awaitAnswer,
+  awaitResponse,
   requireIdempotencyKey,
   requireSameRequest,
   storedIdempotencyKey,
@@ -82,14 +82,14 @@ describe('a held key', () => {
     const answer = Buffer.from('answer');
     let reads = 0;
     const read = async () => ({ ...held, ...(++reads === 3 && { answer }) });
-    expect(await awaitAnswer(held, read, patience)).toMatchObject({ answer });
+    expect(await awaitResponse(held, read, patience)).toMatchObject({ answer });
     expect(reads).toBe(3);
   });
 
   it('is read when nobody has read it yet, and again while nobody holds it', async () => {
     const answer = Buffer.from('answer');
     const readings = [undefined, { ...held, answer }];
-    expect(await awaitAnswer(undefined, async () => readings.shift(), patience)).toMatchObject({ answer });
+    expect(await awaitResponse(undefined, async () => readings.shift(), patience)).toMatchObject({ answer });
     expect(readings).toEqual([]);
   });
 
@@ -97,21 +97,21 @@ describe('a held key', () => {
     const pauses: number[] = [];
     const pause = async (ms: number) => void pauses.push(ms);
     const read = async () => ({ ...held, ...(pauses.length === 8 && { answer: Buffer.from('answer') }) });
-    await awaitAnswer(held, read, { ...patience, waitMs: 60_000, pause });
+    await awaitResponse(held, read, { ...patience, waitMs: 60_000, pause });
     expect(pauses).toEqual([10, 20, 40, 80, 160, 250, 250, 250]);
   });
 
   it('is not waited for at all when the first pause would be too long', async () => {
     const pauses: number[] = [];
     const pause = async (ms: number) => void pauses.push(ms);
-    const waiting = awaitAnswer(held, async () => held, { ...patience, waitMs: 9, pause });
+    const waiting = awaitResponse(held, async () => held, { ...patience, waitMs: 9, pause });
     await expect(waiting).rejects.toMatchObject({ reason: 'REQUEST_IN_PROGRESS' });
     expect(pauses).toEqual([]);
   });
 
   it('is in progress once patience ends', async () => {
     const read = async () => held;
-    await expect(awaitAnswer(held, read, { ...patience, waitMs: 0 })).rejects.toMatchObject({
+    await expect(awaitResponse(held, read, { ...patience, waitMs: 0 })).rejects.toMatchObject({
       reason: 'REQUEST_IN_PROGRESS',
       retryAfterS: 1,
     });

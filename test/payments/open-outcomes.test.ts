@@ -63,7 +63,7 @@ const connectionOf = (identity: string, lookUp?: ProviderConnection['lookUp']): 
 const deps = (): OpenOutcomesDeps => ({
   database,
   now: systemClock(),
-  encodeAnswer: (record) => Buffer.from(`${record.id} ${Payment_Status[record.status]}`),
+  encodeResponse: (record) => Buffer.from(`${record.id} ${Payment_Status[record.status]}`),
   observer: { finished: () => {}, finishFailed: () => {} },
   schedule: { leaseMarginMs: 1_000, firstLookUpMs: 5_000, lookUpsBeforeClosing: 3 },
   connections: () =>

@@ -96,7 +96,7 @@ export async function openOperatedPayments(
     connections: () => connections,
     now: () => timestampFromMs(timestampMs(clock()) + aheadMs),
     publicUrl: () => 'https://payments.example',
-    encodeAnswer: (record) => Buffer.from(encodeJson(record)),
+    encodeResponse: (record) => Buffer.from(encodeJson(record)),
     schedule: { leaseMarginMs: 60_000, firstLookUpMs: 1, lookUpsBeforeClosing: 0 },
     patience: { waitMs: 1_000, retryAfterS: 1, pause: (ms) => new Promise((done) => setTimeout(done, ms)) },
     observer: {

@@ -93,7 +93,7 @@ export function depsWith(connections: Readonly<Record<string, ProviderConnection
     database,
     now: systemClock(),
     publicUrl: () => 'https://payments.example',
-    encodeAnswer: (record) => Buffer.from(`${record.id} ${Payment_Status[record.status]}`),
+    encodeResponse: (record) => Buffer.from(`${record.id} ${Payment_Status[record.status]}`),
     observer: { finished: () => {}, finishFailed: () => {} },
     schedule: { leaseMarginMs: 1_000, firstLookUpMs: 5_000, lookUpsBeforeClosing: 3 },
     connections: () => new Map(Object.entries(connections)),

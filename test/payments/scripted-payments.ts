@@ -82,7 +82,7 @@ export type ScriptedPayment = {
 export type ScriptedPayments = {
   readonly database: Database;
   readonly tables: Tables;
-  readonly encode: PaymentDeps['encodeAnswer'];
+  readonly encode: PaymentDeps['encodeResponse'];
   /** Outcome with which another replica finishes. */
   readonly finishDeps: FinishDeps;
   payment(request: RequestJson, script: Script): ScriptedPayment;
@@ -118,7 +118,7 @@ export async function openScriptedPayments(): Promise<ScriptedPayments> {
     tables,
     encode,
     finishDeps: {
-      ...{ database, now: systemClock(), encodeAnswer: encode, schedule: SCHEDULE },
+      ...{ database, now: systemClock(), encodeResponse: encode, schedule: SCHEDULE },
       observer: { finished: () => {}, finishFailed: () => {} },
     },
     payment: (request, script) => scriptedPayment({ database, tables, vault }, request, script),
@@ -188,7 +188,7 @@ function depsOf(
     }),
     now: systemClock(),
     publicUrl: () => 'https://payments.example',
-    encodeAnswer: encode,
+    encodeResponse: encode,
     schedule: { ...SCHEDULE, leaseMarginMs: script.leaseMarginMs ?? LEASE_MARGIN_MS },
     patience: { waitMs: 50, retryAfterS: 1, pause: () => Promise.resolve() },
     observer: {
