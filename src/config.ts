@@ -22,8 +22,12 @@ export type Config = {
   readonly vaultKeys: ReadonlyMap<string, Uint8Array> | undefined;
   /** Hashes card fingerprints and requests. undefined: the embedded database's own. */
   readonly hashKey: Uint8Array | undefined;
-  /** Each opens the operators' calls. Empty disables them. */
+  /** Each opens the operators' calls, and the dashboard with all that it can do. Empty disables the calls. */
   readonly operatorKeys: readonly string[];
+  /** Each opens the dashboard for reading, and nothing else. */
+  readonly operatorReadKeys: readonly string[];
+  /** Mounts the operators' dashboard, which nobody can enter without a key. */
+  readonly dashboard: boolean;
   /** Mounts the sandbox provider. */
   readonly sandbox: boolean;
   /** Address at which payers reach the sandbox's pages, when it is not the one listened on. */
@@ -75,6 +79,9 @@ export class ConfigError extends Error {
 
 /** The operator key that opens operator calls of a sandbox with an embedded database; published on purpose. */
 export const SANDBOX_OPERATOR_KEY = 'op_sandbox';
+
+/** The key that opens the dashboard of such a sandbox for reading only; published on purpose. */
+export const SANDBOX_OPERATOR_READ_KEY = 'op_sandbox_read';
 
 /** The checkout's root: what relative defaults start from. */
 export const CHECKOUT_DIR = join(import.meta.dirname, '..');
@@ -129,8 +136,12 @@ export function readConfig(environment: Environment = process.env): Config {
     vaultKeys: readVaultKeys(text('VAULT_KEYS'), problems),
     hashKey: readKey('HASH_KEY', text('HASH_KEY'), problems),
     operatorKeys:
-      readOperatorKeys(text('OPERATOR_KEYS'), problems) ??
+      readOperatorKeys('OPERATOR_KEYS', text, problems) ??
       (sandbox && !databaseUrl ? [SANDBOX_OPERATOR_KEY] : []),
+    operatorReadKeys:
+      readOperatorKeys('OPERATOR_READ_KEYS', text, problems) ??
+      (sandbox && !databaseUrl ? [SANDBOX_OPERATOR_READ_KEY] : []),
+    dashboard: flag('DASHBOARD', true),
     sandbox,
     publicUrl: httpUrl('PUBLIC_URL')?.replace(/\/+$/, ''),
     sandboxPublicUrl: httpUrl('SANDBOX_PUBLIC_URL')?.replace(/\/+$/, ''),
@@ -156,6 +167,9 @@ export function readConfig(environment: Environment = process.env): Config {
     otlpEndpoint: httpUrl('OTEL_EXPORTER_OTLP_ENDPOINT'),
     environment: text,
   };
+  if (config.operatorReadKeys.some((key) => config.operatorKeys.includes(key))) {
+    problems.push('OPERATOR_KEYS and OPERATOR_READ_KEYS must not share a key: its role would be unclear');
+  }
   if (databaseUrl && !config.vaultKeys) problems.push('VAULT_KEYS is required with DATABASE_URL');
   if (databaseUrl && !config.hashKey) problems.push('HASH_KEY is required with DATABASE_URL');
   if (problems.length > 0) throw new ConfigError(problems.join('; '));
@@ -233,10 +247,16 @@ function readTls(
 const OPERATOR_KEY = /^[!-+\--~]{22,255}$/;
 
 /** `key,key`. */
-function readOperatorKeys(value: string | undefined, problems: string[]): readonly string[] | undefined {
-  const keys = value?.split(',').map((key) => key.trim());
+function readOperatorKeys(
+  name: string,
+  text: (name: string) => string | undefined,
+  problems: string[],
+): readonly string[] | undefined {
+  const keys = text(name)
+    ?.split(',')
+    .map((key) => key.trim());
   if (keys?.some((key) => !OPERATOR_KEY.test(key))) {
-    problems.push('OPERATOR_KEYS must be key[,key…], each of 22 to 255 printable ASCII characters');
+    problems.push(`${name} must be key[,key…], each of 22 to 255 printable ASCII characters`);
   }
   return keys;
 }

@@ -72,6 +72,7 @@ async function serve(config: Config): Promise<void> {
   console.error(`Data: ${storage.dataDir ?? 'the database that DATABASE_URL names'}`);
   if (config.sandbox) console.error(`Sandbox provider: ${address}/sandbox (no real money moves)`);
   if (withFixtures) console.error(`Sandbox account: ${SANDBOX_ACCOUNT.id}, keys ${SANDBOX_ACCOUNT.keys}`);
+  if (config.dashboard) console.error(`Dashboard: ${address}/dashboard`);
   if (config.operatorKeys.includes(SANDBOX_OPERATOR_KEY)) {
     console.error(`Sandbox operator key: ${SANDBOX_OPERATOR_KEY}`);
   }

@@ -29,6 +29,7 @@ it('starts with nothing but a directory, says what it serves and where the data 
     `Data: ${DATA_DIR}`,
     `Sandbox provider: ${service.url}/sandbox (no real money moves)`,
     expect.stringMatching(/^Sandbox account: 11111111-.*pk_sandbox_one and sk_sandbox_one$/),
+    `Dashboard: ${service.url}/dashboard`,
     'Sandbox operator key: op_sandbox',
     '',
   ]);

@@ -3,11 +3,12 @@ import { NIL_UUID } from '#src/store/account-rows.ts';
 import {
   adoptTransactions,
   BEFORE_ALL_PAYMENTS,
-  fillInOrders,
+  type FoundBy,
+  fillInPayments,
   type PaymentName,
 } from '#src/store/backfill.ts';
 import type { Database } from '#src/store/database.ts';
-import { decodeRecord } from './stored-record.ts';
+import { cardLastFourOf, decodeRecord } from './stored-record.ts';
 
 /** Options of the backfill. */
 export type BackfillOptions = {
@@ -22,8 +23,8 @@ const BATCH = 100;
 const PAUSE_MS = 20;
 
 /**
- * Fills in, batch by batch and in the background, what the release before this one did not write: the order of its
- * payments, by which they are listed, and the account of its transactions. Any number of replicas may do it together.
+ * Fills in, batch by batch and in the background, what the release before this one did not write: the order and
+ * the card's last four of its payments, by which they are found, and the account of its transactions. Any number of replicas may do it together.
  *
  * @returns stops it, after the batch under way.
  */
@@ -43,7 +44,7 @@ export function startBackfill(
       if (last !== undefined) await pause(Math.max(PAUSE_MS, performance.now() - begunMs));
     }
   }
-  const fillIn = (after: PaymentName) => fillInOrders(database, orderOf, after, BATCH);
+  const fillIn = (after: PaymentName) => fillInPayments(database, foundBy, after, BATCH);
   const adopt = (after: string) => adoptTransactions(database, after, BATCH);
 
   async function run(): Promise<void> {
@@ -60,6 +61,7 @@ export function startBackfill(
   };
 }
 
-function orderOf(record: Uint8Array): string {
-  return decodeRecord(record).merchantOrderId;
+function foundBy(stored: Uint8Array): FoundBy {
+  const record = decodeRecord(stored);
+  return { merchantOrderId: record.merchantOrderId, cardLastFour: cardLastFourOf(record) };
 }

@@ -207,6 +207,7 @@ function claimOf(
     idempotencyKey: key,
     requestHash: asked.hash.hash,
     requestShape: asked.hash.shape,
+    merchantReference: asked.merchantReference || undefined,
   };
 }
 

@@ -26,7 +26,7 @@ import { chooseMethod, transactionType } from './payment-method.ts';
 import { newRecord } from './payment-record.ts';
 import { WAITING } from './payment-status.ts';
 import { routingFacts } from './routing-facts.ts';
-import { encodeRecord } from './stored-record.ts';
+import { cardLastFourOf, encodeRecord } from './stored-record.ts';
 import { findReferences, requireNothingStored } from './stored-references.ts';
 
 /** Dependencies of preparing a payment. */
@@ -110,6 +110,7 @@ export async function preparePayment(
   });
   const claim = {
     ...stateOf(record, attempt, money, type),
+    merchantReference: request.merchantReference || undefined,
     createdAt: timestampText(createdAt),
     connectionId: first.id,
     connectionIdentity: connection.identity,
@@ -126,6 +127,7 @@ function stateOf(record: Payment, attempt: PaymentAttempt, money: Money, type: T
     status: Payment_Status[WAITING.payment],
     record: encodeRecord(record),
     merchantOrderId: record.merchantOrderId,
+    cardLastFour: cardLastFourOf(record),
     transactionId: attempt.transactionId,
     transactionStatus: Transaction_Status[WAITING.transaction],
     type: Transaction_Type[type],

@@ -17,3 +17,9 @@ export function decodeRecord(stored: Uint8Array): Payment {
   if (told) record.transactions = told;
   return record;
 }
+
+/** The last four digits of a payment's card, by which operators find it; '' when it has none. */
+export function cardLastFourOf({ paymentMethod }: Payment): string {
+  const kind = paymentMethod?.paymentMethodDetail?.kind;
+  return (kind?.case === 'card' && kind.value.cardData?.lfd) || '';
+}

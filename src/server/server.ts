@@ -5,6 +5,8 @@ import type { Catalogue } from '#gen/payments/config/catalogue_pb.js';
 import { createAdmission } from '#src/api/admission.ts';
 import type { Config } from '#src/config.ts';
 import { CONNECTORS } from '#src/connectors/registry.ts';
+import { createFigures, type Figures } from '#src/dashboard/figures.ts';
+import { mountDashboard } from '#src/dashboard/mount-dashboard.ts';
 import { createMetrics, type Metrics } from '#src/observe/metrics.ts';
 import {
   observeCatalogue,
@@ -25,6 +27,7 @@ import { hashKeys, type InstallationKeys } from '#src/vault/key-file.ts';
 import { DEFAULT_SETTINGS } from '#src/webhooks/start-webhooks.ts';
 import { createApplication, listen } from './application.ts';
 import { createBackground } from './background.ts';
+import { dashboardDeps, withCounted, withDelivered, withPaid } from './dashboard-deps.ts';
 import { createLiveCatalogue } from './live-catalogue.ts';
 import { mountApi } from './mount-api.ts';
 import { mountPages } from './mount-pages.ts';
@@ -82,6 +85,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     nowMs: options.nowMs,
   });
   const { opened, connections } = live;
+  const figures = createFigures();
   const admission = createAdmission(config, (limit) => metrics.refusals.inc({ limit }));
   const deps = paymentDeps(config, admission, {
     database,
@@ -90,19 +94,19 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     catalogue: opened,
     connections: () => opened().reachable,
     publicUrl: () => config.publicUrl ?? address,
-    observer: observePayments(metrics, tracing, log),
+    observer: withPaid(figures, observePayments(metrics, tracing, log)),
     eventWritten: () => background.eventWritten(),
   });
   // Webhook secrets are sealed by the vault too, but its log is of cards.
   const webhooks = { database, vault: cardVault(options.keys.vaultKeys) };
   const allowPrivate = config.webhooksAllowPrivate;
-  const followUps = { ...deps, ...observeBackground(metrics, log), connections };
+  const followUps = { ...deps, ...observeBackground(metrics, figures, log), connections };
   const background = createBackground({
     ...followUps,
     isLeftAlone: (id) => live.health().get(id)?.isLeftAlone() ?? false,
     webhooks: {
       ...webhooks,
-      observer: observeDeliveries(metrics, log),
+      observer: withDelivered(figures, observeDeliveries(metrics, log)),
       settings: { ...DEFAULT_SETTINGS, allowPrivate },
     },
     intervalMs: config.recoveryIntervalMs,
@@ -110,11 +114,12 @@ export async function createServer(options: ServerOptions): Promise<Server> {
 
   const app = createApplication(config, { log, metrics, tracing });
   const inFlight = new Set<Promise<unknown>>();
+  const manageWebhooks = { ...webhooks, allowPrivate, newId: randomUUIDv7, wake: background.wakeWebhook };
   mountApi(app, {
     config,
     admission,
     deps,
-    webhooks: { ...webhooks, allowPrivate, newId: randomUUIDv7, wake: background.wakeWebhook },
+    webhooks: manageWebhooks,
     customers: { database, requestHashKey: deps.requestHashKey, newId: randomUUIDv7 },
     opened,
     metrics,
@@ -129,6 +134,10 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     wake: background.wakeNotifications,
   });
   mountPages(app, config);
+  if (config.dashboard) {
+    const shown = { operations: deps, webhooks: manageWebhooks, figures, opened, inFlight };
+    mountDashboard(app, dashboardDeps(config, shown));
+  }
   const sandbox = config.sandbox
     ? await mountSandbox(app, { ...options, address: () => address, apiKey: sandboxApiKey })
     : undefined;
@@ -159,11 +168,11 @@ export async function createServer(options: ServerOptions): Promise<Server> {
   };
 }
 
-function observeBackground(metrics: Metrics, log: Logger) {
+function observeBackground(metrics: Metrics, figures: Figures, log: Logger) {
   return {
     recovery: observeRecovery(metrics, log),
     processed: observeNotifications(metrics, log),
-    openOutcomes: observeOpenOutcomes(metrics, log),
+    openOutcomes: withCounted(figures, observeOpenOutcomes(metrics, log)),
     onBackfillError: (err: unknown) =>
       log.warn({ err }, 'filling in what the release before did not write failed'),
   };

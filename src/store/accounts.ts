@@ -145,6 +145,19 @@ export async function listAccounts(queries: Queries): Promise<Account[]> {
   return rows.map(toAccount);
 }
 
+const LIST_NAMES = {
+  name: 'list_account_names',
+  text: 'SELECT id, name FROM account ORDER BY created_at, id LIMIT $1',
+};
+
+/** The names of up to `limit` accounts, oldest first. */
+export async function listAccountNames(
+  database: Database,
+  limit: number,
+): Promise<Pick<Account, 'id' | 'name'>[]> {
+  return (await database.query<{ id: string; name: string }>(LIST_NAMES, [limit])).rows;
+}
+
 /** An account, if there is one of this id (a UUID). */
 export async function findAccount(queries: Queries, id: string): Promise<Account | undefined> {
   const { rows } = await queries.query<AccountRow>(FIND_ACCOUNT, [id]);

@@ -11,38 +11,44 @@ export const BEFORE_ALL_PAYMENTS: PaymentName = {
 };
 
 // What another replica is at is skipped, and so is a payment that is being written this moment: the next pass finds it.
-const FIND_WITHOUT_ORDER = `
+const FIND_UNFILLED = `
   SELECT account_id, id, record FROM payment
-  WHERE merchant_order_id IS NULL AND (account_id, id) > ($1::uuid, $2::uuid)
+  WHERE card_last_four IS NULL AND (account_id, id) > ($1::uuid, $2::uuid)
   ORDER BY account_id, id LIMIT $3::integer FOR NO KEY UPDATE SKIP LOCKED`;
-const SET_ORDER = `
-  UPDATE payment p SET merchant_order_id = filled.merchant_order_id
-  FROM unnest($1::uuid[], $2::uuid[], $3::text[]) AS filled(account_id, id, merchant_order_id)
+const FILL_IN = `
+  UPDATE payment p SET merchant_order_id = filled.merchant_order_id, card_last_four = filled.card_last_four
+  FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[])
+    AS filled(account_id, id, merchant_order_id, card_last_four)
   WHERE p.account_id = filled.account_id AND p.id = filled.id`;
 
 type Row = { account_id: string; id: string; record: Buffer };
 
+/** Columns that payments are found by. */
+export type FoundBy = { readonly merchantOrderId: string; readonly cardLastFour: string };
+
 /**
- * Fills in merchant_order_id of payments that a release before it inserted.
+ * Fills in what payments are found by, for those that a release before inserted.
  *
- * @param orderOf reads it from an encoded Payment.
+ * @param foundBy reads it from an encoded Payment.
  * @param after where to begin.
  * @returns the last payment filled in; undefined when there was none.
  */
-export function fillInOrders(
+export function fillInPayments(
   database: Database,
-  orderOf: (record: Uint8Array) => string,
+  foundBy: (record: Uint8Array) => FoundBy,
   after: PaymentName,
   limit: number,
 ): Promise<PaymentName | undefined> {
   return database.transaction(async (run: Run) => {
-    const { rows } = await run<Row>(FIND_WITHOUT_ORDER, [after.accountId, after.id, limit]);
+    const { rows } = await run<Row>(FIND_UNFILLED, [after.accountId, after.id, limit]);
     const last = rows.at(-1);
     if (!last) return undefined;
-    await run(SET_ORDER, [
+    const filled = rows.map((row) => foundBy(row.record));
+    await run(FILL_IN, [
       rows.map((row) => row.account_id),
       rows.map((row) => row.id),
-      rows.map((row) => orderOf(row.record)),
+      filled.map(({ merchantOrderId }) => merchantOrderId),
+      filled.map(({ cardLastFour }) => cardLastFour),
     ]);
     return { accountId: last.account_id, id: last.id };
   });

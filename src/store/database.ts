@@ -238,6 +238,11 @@ export function isUnavailable(error: unknown): boolean {
   return (code !== undefined && NETWORK_CODES.has(code)) || BROKEN_CONNECTION.test(error.message);
 }
 
+/** Reports whether a statement was ended because it ran for too long. */
+export function isTimeout(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && codeOf(error) === '57014';
+}
+
 /**
  * SQLSTATE (PostgreSQL, appendix A): 08 connection, 53 resources, 57P0x shutdown, 57014 statement timeout, 25006
  * read-only, 25P03 and 25P04 transaction timeouts, 40001 serialization, 40P01 deadlock, 55P03 lock timeout, 58 disk.

@@ -19,25 +19,28 @@ const CLAIMS = {
       SELECT * FROM unnest(
         $1::uuid[], $2::uuid[], $3::text[], $4::bytea[], $5::text[], $6::bytea[], $7::bytea[], $8::text[],
         $9::timestamptz[], $10::uuid[], $11::text[], $12::text[], $13::bigint[], $14::text[], $15::boolean[],
-        $16::float8[], $17::text[], $18::text[]
+        $16::float8[], $17::text[], $18::text[], $19::text[], $20::text[]
       ) AS i (
         id, account_id, idempotency_key, request_hash, status, record, request_shape, merchant_order_id,
         created_at, transaction_id, connection_id, transaction_status, minor_units, currency, capture,
-        lease_s, connection_identity, type
+        lease_s, connection_identity, type, card_last_four, merchant_reference
       )
     ), claimed AS (
       INSERT INTO payment
-        (id, account_id, idempotency_key, request_hash, status, record, request_shape, merchant_order_id, created_at)
-      SELECT id, account_id, idempotency_key, request_hash, status, record, request_shape, merchant_order_id, created_at
+        (id, account_id, idempotency_key, request_hash, status, record, request_shape, merchant_order_id, created_at,
+          card_last_four)
+      SELECT id, account_id, idempotency_key, request_hash, status, record, request_shape, merchant_order_id, created_at,
+        card_last_four
       FROM input
       ON CONFLICT (account_id, idempotency_key) DO NOTHING
       RETURNING id
     ), attempt AS (
       INSERT INTO transaction
         (id, payment_id, connection_id, status, amount_minor_units, currency, capture, look_up_at,
-          connection_identity, type, account_id)
+          connection_identity, type, account_id, merchant_reference)
       SELECT i.transaction_id, i.id, i.connection_id, i.transaction_status, i.minor_units, i.currency, i.capture,
-        now() + make_interval(secs => i.lease_s), i.connection_identity, i.type, i.account_id
+        now() + make_interval(secs => i.lease_s), i.connection_identity, i.type, i.account_id,
+        i.merchant_reference
       FROM input i JOIN claimed c ON c.id = i.id
     )
     SELECT id FROM claimed`,
@@ -68,6 +71,8 @@ async function claimMany(database: Database, claims: readonly Claim[]): Promise<
     column((claim) => claim.leaseS),
     column((claim) => claim.connectionIdentity),
     column((claim) => claim.type),
+    column((claim) => claim.cardLastFour),
+    column((claim) => claim.merchantReference ?? null),
   ]);
   const claimed = new Set(rows.map(({ id }) => id));
   return claims.map((claim) => (claim.vault ? undefined : claimed.has(claim.paymentId)));

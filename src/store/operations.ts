@@ -29,6 +29,8 @@ export type OperationClaim = {
   readonly idempotencyKey: string | undefined;
   readonly requestHash: Uint8Array;
   readonly requestShape: Uint8Array;
+  /** The merchant's own; undefined when one was generated. */
+  readonly merchantReference: string | undefined;
 };
 
 // The bounds stand here, in the statement that claims, and are checked against the rows themselves: whatever a caller
@@ -65,9 +67,10 @@ const CLAIM = {
       RETURNING p.id
     )
     INSERT INTO transaction (id, account_id, payment_id, type, parent_id, connection_id, connection_identity, status,
-      amount_minor_units, currency, capture, final, follow_up_at, method, idempotency_key, request_hash, request_shape)
+      amount_minor_units, currency, capture, final, follow_up_at, method, idempotency_key, request_hash, request_shape,
+      merchant_reference)
     SELECT $4::uuid, $1, id, $8, $10::uuid, $11, $12, 'PENDING', $9, $13, false, $14,
-      now() + make_interval(secs => $15), $16, $17, $18, $19
+      now() + make_interval(secs => $15), $16, $17, $18, $19, $20
     FROM taken
     RETURNING id`,
 };
@@ -99,6 +102,7 @@ export async function claimOperation(database: Database, claim: OperationClaim):
     claim.idempotencyKey ?? null,
     claim.requestHash,
     claim.requestShape,
+    claim.merchantReference ?? null,
   ]);
   return rows.length === 1;
 }

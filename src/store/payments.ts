@@ -13,6 +13,10 @@ export type Claim = {
   readonly status: string;
   readonly record: Uint8Array;
   readonly merchantOrderId: string;
+  /** '' for no card. */
+  readonly cardLastFour: string;
+  /** The merchant's own; undefined when one was generated. */
+  readonly merchantReference: string | undefined;
   /** The record's, such as 2026-01-31T09:08:07.000001Z: payments are listed by it. */
   readonly createdAt: string;
   readonly transactionId: string;
@@ -90,20 +94,22 @@ type KeyHolderRow = {
 const CLAIM_PAYMENT = `
   claimed AS (
     INSERT INTO payment 
-      (id, account_id, idempotency_key, request_hash, status, record, request_shape, merchant_order_id, created_at)
-    VALUES ($1, $2, $3, $4, $5, $6, $16, $17, $18)
+      (id, account_id, idempotency_key, request_hash, status, record, request_shape, merchant_order_id, created_at,
+        card_last_four)
+    VALUES ($1, $2, $3, $4, $5, $6, $16, $17, $18, $20)
     ON CONFLICT (account_id, idempotency_key) DO NOTHING
     RETURNING id
   ), attempt AS (
     INSERT INTO transaction
       (id, payment_id, connection_id, status, amount_minor_units, currency, capture, look_up_at, vaulted_token,
-        connection_identity, type, account_id)
-    SELECT $7, id, $8, $9, $10, $11, $12, now() + make_interval(secs => $13), $14::uuid, $15, $19, $2 FROM claimed
+        connection_identity, type, account_id, merchant_reference)
+    SELECT $7, id, $8, $9, $10, $11, $12, now() + make_interval(secs => $13), $14::uuid, $15, $19, $2, $21
+    FROM claimed
   )`;
 
 const CLAIM_CARD = `, waiting_card AS (
     INSERT INTO vaulted_token (id, account_id, type, card, card_number, active)
-    SELECT $14::uuid, $2, $20, $21, $22, false FROM claimed
+    SELECT $14::uuid, $2, $22, $23, $24, false FROM claimed
   )`;
 
 const CLAIM = { name: 'claim', text: `WITH ${CLAIM_PAYMENT} SELECT id FROM claimed` };
@@ -190,6 +196,8 @@ export async function claimPayment(database: Database, claim: Claim): Promise<bo
     claim.merchantOrderId,
     claim.createdAt,
     claim.type,
+    claim.cardLastFour,
+    claim.merchantReference ?? null,
   ];
   const { vault } = claim;
   if (vault) values.push(vault.type, vault.card, vault.cardNumber);

@@ -50,6 +50,8 @@ export function openBarePayments(databaseUrl: string, sampleFile: string): BareP
         requestHash,
         requestShape: requestHash,
         merchantOrderId: payment.idempotencyKey,
+        cardLastFour: '1111',
+        merchantReference: undefined,
         createdAt: new Date().toISOString(),
         status: 'PENDING',
         record: draft,

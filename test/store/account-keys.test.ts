@@ -16,6 +16,7 @@ const NOT_BY_ACCOUNT: Readonly<Record<string, string>> = {
   public_key: 'tells the account of a caller: copied to every place',
   schema_migration: 'of the installation',
   installation_key: 'of the installation',
+  operator_session: 'of the installation',
 };
 /** Schemas of others, which are not distributed: the job queue's and the simulated provider's. */
 const FOREIGN_SCHEMAS = ['job_queue', 'sandbox'];
@@ -48,6 +49,15 @@ const NOT_MAIN_PATH: Readonly<Record<string, string>> = {
   postpone_follow_up: TAKEN,
   end_follow_up: TAKEN,
   adopt_transactions: OPERATOR,
+  insert_operator_session: OPERATOR,
+  find_operator_session: OPERATOR,
+  touch_operator_session: OPERATOR,
+  delete_operator_session: OPERATOR,
+  list_account_names: OPERATOR,
+  find_payments_by_id: OPERATOR,
+  list_oldest_open_attempts: OF_ALL,
+  list_troubled_webhooks: OF_ALL,
+  count_pending_deliveries: OF_ALL,
   check_writable: OPERATOR,
   durability: OPERATOR,
   estimate_rows: OPERATOR,

@@ -88,6 +88,7 @@ const capture = (attempt: OpenAttempt, accountId = ACCOUNT_ONE) =>
     idempotencyKey: 'c1',
     requestHash: Buffer.alloc(32),
     requestShape: Buffer.alloc(16),
+    merchantReference: undefined,
   });
 
 describe('a transaction that the release before inserted, without its account,', () => {

@@ -148,8 +148,8 @@ describe('on 40,000 payments of two accounts, each filter', () => {
 it('lists payments of the release before by their order, once that was filled in from their records', async () => {
   await tables.query('TRUNCATE payment');
   for (let i = 0; i < 450; i++) await claimAttempt(database);
-  // As the release before inserts: it does not name the column.
-  await tables.query('UPDATE payment SET merchant_order_id = NULL');
+  // As the release before inserts: it does not name the columns.
+  await tables.query('UPDATE payment SET merchant_order_id = NULL, card_last_four = NULL');
   const byOrder = { ...ALL, merchantOrderId: 'order-1' };
   expect(await readAll(byOrder, 100)).toEqual([]);
   const errors: unknown[] = [];
@@ -159,7 +159,7 @@ it('lists payments of the release before by their order, once that was filled in
   await vi.waitFor(async () => expect(await readAll(byOrder, 100)).toHaveLength(450), { timeout: 20_000 });
   await claimAttempt(database);
   await tables.query(
-    'UPDATE payment SET merchant_order_id = NULL WHERE idempotency_key = (SELECT max(idempotency_key) FROM payment)',
+    'UPDATE payment SET merchant_order_id = NULL, card_last_four = NULL WHERE idempotency_key = (SELECT max(idempotency_key) FROM payment)',
   );
   await vi.waitFor(async () => expect(await readAll(byOrder, 100)).toHaveLength(451), { timeout: 20_000 });
   await Promise.all(stops.map((stop) => stop()));

@@ -73,6 +73,8 @@ export function attemptToClaim(options: AttemptOptions = {}): { claim: Claim; at
     status: 'PENDING',
     record: encodeRecord(record),
     merchantOrderId: 'order-1',
+    cardLastFour: '1111',
+    merchantReference: undefined,
     createdAt: new Date().toISOString(),
     transactionId,
     transactionStatus: 'PENDING',

@@ -1,0 +1,45 @@
+import { listAccountNames } from '#src/store/accounts.ts';
+import { type AuditEntry, INSTALLATION, listActions } from '#src/store/audit-log.ts';
+import type { Database } from '#src/store/database.ts';
+import { isUuid } from '#src/store/stored-objects.ts';
+import { orUnavailable } from '#src/store/unavailable.ts';
+import { type Html, html, NOTHING } from '#src/web/html.ts';
+import { DASHBOARD } from './frame.ts';
+import { option, shortened, time } from './show.ts';
+import type { Reply, Visit } from './visit.ts';
+
+const PAGE_SIZE = 50;
+const MOST_ACCOUNTS = 1_000;
+
+/** The page of the audit log: of the installation (sign-ins, say), or of one account. */
+export async function auditPage(database: Database, visit: Visit): Promise<Reply> {
+  const asked = visit.query('account');
+  const accountId = isUuid(asked) ? asked : INSTALLATION;
+  const before = visit.query('before');
+  const page = { ...(isUuid(before) && { beforeId: before }), limit: PAGE_SIZE + 1 };
+  const accounts = await orUnavailable(listAccountNames(database, MOST_ACCOUNTS));
+  const found = await orUnavailable(listActions(database, accountId, page));
+  const shown = found.slice(0, PAGE_SIZE);
+  const last = found.length > PAGE_SIZE ? shown.at(-1) : undefined;
+  const query = (more: Record<string, string>) => new URLSearchParams({ account: accountId, ...more });
+  const content = html`<div class="heading"><h1>Audit log</h1><p class="quiet">What operators did, here and by commands; nobody can change it here</p></div>
+<form class="card filters" method="get" action="${DASHBOARD}/audit">
+<div class="grow"><label for="account">Of</label><select id="account" name="account">${option(INSTALLATION, 'The installation: sign-ins, settings', accountId)}${accounts.map(({ id, name }) => option(id, shortened(name, 60), accountId))}</select></div>
+<div><button>Show</button></div></form>
+${table(shown)}
+${last ? html`<nav class="pages" aria-label="Pages"><a class="button quiet" href="${DASHBOARD}/audit?${String(query({ before: last.id }))}">Older</a></nav>` : NOTHING}`;
+  return { title: 'Audit log', section: '/audit', content };
+}
+
+function table(entries: readonly AuditEntry[]): Html {
+  if (entries.length === 0) return html`<p class="card">Nothing was done yet.</p>`;
+  return html`<div class="card scroll" tabindex="0"><table><thead><tr><th scope="col">Time (UTC)</th><th scope="col">Who</th><th scope="col">What</th><th scope="col">To</th><th scope="col">How</th></tr></thead><tbody>${entries.map((one) => html`<tr><td class="nowrap">${time(one.at)}</td><td>${one.actor}</td><th scope="row">${one.action}</th><td>${subject(one)}</td><td>${one.detail}</td></tr>`)}</tbody></table></div>`;
+}
+
+const OF_PAYMENTS = new Set(['capture', 'cancel', 'refund']);
+
+function subject({ accountId, action, subject: id }: AuditEntry): Html {
+  return OF_PAYMENTS.has(action)
+    ? html`<a href="${DASHBOARD}/payments/${accountId}/${id}"><code>${id}</code></a>`
+    : html`<code>${id}</code>`;
+}

@@ -1,0 +1,52 @@
+import type { PaymentMethodType } from '#gen/payments/config/catalogue_pb.js';
+import { Transaction_Category } from '#gen/payments/v1/payment_pb.js';
+import { type Html, html, NOTHING } from '#src/web/html.ts';
+import { routePicture, type ShownCatalogue } from './route-picture.ts';
+import { badge } from './show.ts';
+import type { Reply } from './visit.ts';
+
+/** Routes, connections and types that a page shows; a catalogue may have a thousand of each. */
+const MOST_ROWS = 100;
+
+/** The page of the catalogue in force. */
+export function cataloguePage(shown: ShownCatalogue): Reply {
+  const { catalogue } = shown;
+  const content = html`<div class="heading"><h1>Catalogue</h1><p class="quiet">As this replica has it in force; the first route whose condition holds takes a payment</p></div>
+<section class="card"><h2>Routes</h2>${routePicture(shown, MOST_ROWS)}${more(catalogue.routes.length)}</section>
+<section class="card scroll" tabindex="0"><h2>Connections</h2>${connections(shown)}${more(catalogue.connections.length)}</section>
+<section class="card scroll" tabindex="0"><h2>Payment method types</h2>${types(catalogue.paymentMethodTypes)}${more(catalogue.paymentMethodTypes.length)}</section>
+<p class="quiet">${catalogue.bins.length} prefixes of card issuers are known.</p>`;
+  return { title: 'Catalogue', section: '/catalogue', content };
+}
+
+function more(count: number): Html {
+  return count > MOST_ROWS ? html`<p class="quiet">The first ${MOST_ROWS} of ${count}.</p>` : NOTHING;
+}
+
+function connections({ catalogue, connections: opened, health }: ShownCatalogue): Html {
+  const rows = catalogue.connections.slice(0, MOST_ROWS).map(({ id, name, providerId, connector }) => {
+    const can = opened.get(id)?.capabilities;
+    const offers = can && [
+      ...can.methods.map((method) => method.replaceAll('_', ' ')),
+      can.authorization && 'authorization',
+      can.captures !== 'none' && `captures: ${can.captures}`,
+      can.refunds !== 'none' && `refunds: ${can.refunds}`,
+      can.cancel && 'cancel',
+      can.verify && 'verify',
+      can.installments && 'installments',
+      can.challenge && '3-D Secure',
+    ];
+    return html`<tr><th scope="row">${id}<br><span class="quiet">${name}</span></th><td>${providerId}<br><span class="quiet">${connector}</span></td><td>${badge(health.get(id)?.state() ?? 'UNGUARDED')}</td><td>${offers ? offers.filter(Boolean).join(', ') : ''}</td></tr>`;
+  });
+  return html`<table><thead><tr><th scope="col">Connection</th><th scope="col">Provider</th><th scope="col">Circuit</th><th scope="col">Offers</th></tr></thead><tbody>${rows}</tbody></table>`;
+}
+
+function types(all: readonly PaymentMethodType[]): Html {
+  const rows = all
+    .slice(0, MOST_ROWS)
+    .map(
+      ({ type, category, countries, currencies }) =>
+        html`<tr><th scope="row">${type}</th><td>${Transaction_Category[category] ?? ''}</td><td>${countries.join(' ') || 'everywhere'}</td><td>${currencies.join(' ') || 'all'}</td></tr>`,
+    );
+  return html`<table><thead><tr><th scope="col">Type</th><th scope="col">Category</th><th scope="col">Countries</th><th scope="col">Currencies</th></tr></thead><tbody>${rows}</tbody></table>`;
+}

@@ -1,0 +1,87 @@
+import { create } from '@bufbuild/protobuf';
+import {
+  type ExplainRouteRequest,
+  ExplainRouteRequestSchema,
+  type ExplainRouteResponse,
+} from '#gen/payments/v1/operator_service_pb.js';
+import type { Payment } from '#gen/payments/v1/payment_pb.js';
+import { CreatePaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
+import { passesLuhn } from '#src/luhn.ts';
+import { ServiceError } from '#src/service-error.ts';
+
+/** Explains a route by the catalogue in force. @throws ServiceError as for a payment. */
+export type Explain = (request: ExplainRouteRequest) => Promise<ExplainRouteResponse>;
+
+/** Facts that routes look at and a record does not tell. */
+export type MadeWith = {
+  readonly idempotencyKey: string;
+  /** false: an authorization only was asked for. */
+  readonly capture: boolean;
+};
+
+/**
+ * Explains which way a payment would take by the catalogue in force now, by what its record tells of it.
+ *
+ * @returns the refusal where the catalogue would not take it any more.
+ */
+export async function explainPayment(
+  explain: Explain,
+  payment: Payment,
+  made: MadeWith,
+): Promise<ExplainRouteResponse | ServiceError> {
+  try {
+    return await explain(requestOf(payment, made));
+  } catch (error) {
+    if (error instanceof ServiceError) return error;
+    throw error;
+  }
+}
+
+function requestOf(payment: Payment, { idempotencyKey, capture }: MadeWith): ExplainRouteRequest {
+  const { paymentMethod, amount } = payment;
+  const kind = paymentMethod?.paymentMethodDetail?.kind;
+  const card = kind?.case === 'card' ? kind.value : undefined;
+  const { iin = '', numberLength } = card?.cardData ?? {};
+  const [first] = payment.transactionsHistory;
+  const detail = card && {
+    kind: {
+      case: 'card' as const,
+      value: {
+        cardData: { ...STAND_IN, number: standInNumber(iin, numberLength ?? 16) },
+        capture,
+        installments: card.installments,
+        verify: card.verify,
+      },
+    },
+  };
+  return create(ExplainRouteRequestSchema, {
+    idempotencyKey: idempotencyKey.slice(0, 255),
+    payment: create(CreatePaymentRequestSchema, {
+      accountId: payment.accountId,
+      merchantOrderId: payment.merchantOrderId || 'unknown',
+      merchantReference: first?.merchantReference ?? '',
+      country: payment.country,
+      amount: { currency: amount?.currency ?? '', ...(amount?.value && { value: amount.value }) },
+      workflow: payment.workflow,
+      paymentMethod: {
+        type: paymentMethod?.type ?? '',
+        ...(!card && { vaultedToken: paymentMethod?.vaultedToken ?? '' }),
+        ...(detail && { detail }),
+      },
+    }),
+  });
+}
+
+/** Routes look at nothing of it. */
+const STAND_IN = { expirationMonth: 12, expirationYear: 99, holderName: 'STAND IN' };
+
+/**
+ * Makes a number that begins as a card's does, for a route to be explained: the issuer's digits, zeros and a check digit.
+ *
+ * @param iin 1 to 8 digits or more.
+ */
+export function standInNumber(iin: string, length = 16): string {
+  const start = iin.padEnd(Math.max(length, 12) - 1, '0');
+  for (let check = 0; check <= 9; check++) if (passesLuhn(start + check)) return start + check;
+  return start;
+}

@@ -1,0 +1,184 @@
+import { type Payment, type Transaction, Transaction_Status } from '#gen/payments/v1/payment_pb.js';
+import type { OpenOutcomes } from '#src/payments/open-outcomes.ts';
+
+/** Results of attempts. */
+export type Tally = {
+  approved: number;
+  declined: number;
+  /** Surely not sent, or it came to nothing. */
+  failed: number;
+  /** Answered as waiting: for the payer, the provider, or an outcome that is not known. Counted again once it is known. */
+  waiting: number;
+};
+
+/** A minute of payments. */
+export type Minute = Tally & { readonly startMs: number };
+
+/** Counts of this replica's last hour. */
+export type FiguresReading = {
+  /** Oldest first; the last one is not over. */
+  readonly minutes: readonly Minute[];
+  /** Over the last minute. */
+  readonly paymentsPerS: number;
+  readonly byConnection: ReadonlyMap<string, Tally>;
+  readonly byBrand: ReadonlyMap<string, Tally>;
+  readonly byCountry: ReadonlyMap<string, Tally>;
+  /** Declines by response code. */
+  readonly declines: ReadonlyMap<string, number>;
+  /** Attempts to deliver an event, by result. */
+  readonly deliveries: ReadonlyMap<string, number>;
+  /** Open outcomes of the whole installation, as last counted. */
+  readonly open: (OpenOutcomes & { readonly countedAtMs: number }) | undefined;
+};
+
+/** Counts what the service does, for the dashboard. It lives in memory, each replica its own. */
+export type Figures = {
+  /** A payment was made, or what became of it was learned later. */
+  paid(payment: Payment, isLearnedLater: boolean): void;
+  /** An event was delivered, or not. */
+  delivered(result: string): void;
+  /** Open outcomes were counted. */
+  counted(outcomes: OpenOutcomes): void;
+  read(): FiguresReading;
+};
+
+const MINUTES = 60;
+const MINUTE_MS = 60_000;
+/** Names that one minute tells apart: connections, countries and codes are closed sets, and this is beyond them all. */
+const MOST_NAMES = 1_000;
+
+type Counts = {
+  startMs: number;
+  tally: Tally;
+  byConnection: Map<string, Tally>;
+  byBrand: Map<string, Tally>;
+  byCountry: Map<string, Tally>;
+  declines: Map<string, number>;
+  deliveries: Map<string, number>;
+};
+
+/** Figures of nothing yet. @param nowMs the time of day. */
+export function createFigures(nowMs: () => number = Date.now): Figures {
+  const ring: Counts[] = [];
+  /** Payments in each of the last 60 seconds, by the second. */
+  const seconds = new Map<number, number>();
+  let open: FiguresReading['open'];
+
+  function current(): Counts {
+    const startMs = Math.floor(nowMs() / MINUTE_MS) * MINUTE_MS;
+    const last = ring.at(-1);
+    if (last && last.startMs >= startMs) return last;
+    const fresh = noCounts(startMs);
+    ring.push(fresh);
+    while (ring.length > MINUTES) ring.shift();
+    return fresh;
+  }
+
+  function countSecond(): void {
+    const second = Math.floor(nowMs() / 1000);
+    seconds.set(second, (seconds.get(second) ?? 0) + 1);
+    for (const old of seconds.keys()) {
+      if (old > second - 60) break;
+      seconds.delete(old);
+    }
+  }
+
+  return {
+    paid(payment, isLearnedLater) {
+      const attempts = payment.transactionsHistory.filter(({ parentTransactionId: of }) => of === '');
+      // Operations and disputes are told of as well; the payment itself was counted when it was made.
+      if (isLearnedLater && payment.transactionsHistory.at(-1)?.parentTransactionId) return;
+      if (!isLearnedLater) countSecond();
+      const last = attempts.at(-1);
+      if (!last) return;
+      const counts = current();
+      counts.tally[resultOf(last)] += 1;
+      add(counts.byBrand, brandOf(payment), resultOf(last));
+      add(counts.byCountry, payment.country, resultOf(last));
+      for (const attempt of isLearnedLater ? [last] : attempts) {
+        add(counts.byConnection, attempt.connectionData?.id ?? '', resultOf(attempt));
+        if (resultOf(attempt) === 'declined') increase(counts.declines, attempt.responseCode);
+      }
+    },
+    delivered: (result) => increase(current().deliveries, result),
+    counted(outcomes) {
+      open = { ...outcomes, countedAtMs: nowMs() };
+    },
+    read() {
+      const now = nowMs();
+      const first = Math.floor(now / MINUTE_MS) * MINUTE_MS - (MINUTES - 1) * MINUTE_MS;
+      const recent = ring.filter(({ startMs }) => startMs >= first);
+      const minutes = Array.from({ length: MINUTES }, (_, i) => {
+        const startMs = first + i * MINUTE_MS;
+        return { startMs, ...(recent.find((one) => one.startMs === startMs)?.tally ?? noTally()) };
+      });
+      const sinceS = Math.floor(now / 1000) - 60;
+      const lastMinute = [...seconds].filter(([second]) => second > sinceS);
+      return {
+        minutes,
+        paymentsPerS: lastMinute.reduce((sum, [, count]) => sum + count, 0) / 60,
+        byConnection: tallies(recent.map((one) => one.byConnection)),
+        byBrand: tallies(recent.map((one) => one.byBrand)),
+        byCountry: tallies(recent.map((one) => one.byCountry)),
+        declines: sums(recent.map((one) => one.declines)),
+        deliveries: sums(recent.map((one) => one.deliveries)),
+        open,
+      };
+    },
+  };
+}
+
+function resultOf({ status }: Transaction): keyof Tally {
+  switch (status) {
+    case Transaction_Status.SUCCEEDED:
+      return 'approved';
+    case Transaction_Status.DECLINED:
+      return 'declined';
+    case Transaction_Status.ERROR:
+    case Transaction_Status.EXPIRED:
+      return 'failed';
+    default:
+      return 'waiting';
+  }
+}
+
+function brandOf({ paymentMethod }: Payment): string {
+  const kind = paymentMethod?.paymentMethodDetail?.kind;
+  const brand = kind?.case === 'card' ? kind.value.cardData?.brand : undefined;
+  return brand || (paymentMethod?.type ?? '');
+}
+
+function noTally(): Tally {
+  return { approved: 0, declined: 0, failed: 0, waiting: 0 };
+}
+
+function noCounts(startMs: number): Counts {
+  const names = { byConnection: new Map(), byBrand: new Map(), byCountry: new Map() };
+  return { startMs, tally: noTally(), ...names, declines: new Map(), deliveries: new Map() };
+}
+
+function add(to: Map<string, Tally>, name: string, result: keyof Tally): void {
+  const tally = to.get(name) ?? noTally();
+  tally[result] += 1;
+  if (to.has(name) || to.size < MOST_NAMES) to.set(name, tally);
+}
+
+function increase(to: Map<string, number>, name: string): void {
+  if (to.has(name) || to.size < MOST_NAMES) to.set(name, (to.get(name) ?? 0) + 1);
+}
+
+function tallies(all: readonly ReadonlyMap<string, Tally>[]): Map<string, Tally> {
+  const total = new Map<string, Tally>();
+  for (const [name, one] of all.flatMap((map) => [...map])) {
+    const sum = total.get(name) ?? noTally();
+    for (const result of ['approved', 'declined', 'failed', 'waiting'] as const) sum[result] += one[result];
+    total.set(name, sum);
+  }
+  return total;
+}
+
+function sums(all: readonly ReadonlyMap<string, number>[]): Map<string, number> {
+  const total = new Map<string, number>();
+  for (const [name, count] of all.flatMap((map) => [...map])) total.set(name, (total.get(name) ?? 0) + count);
+  return total;
+}

@@ -1,0 +1,56 @@
+import { type Html, html } from '#src/web/html.ts';
+import type { Minute } from './figures.ts';
+import { count } from './show.ts';
+
+const WIDTH = 1080;
+const HEIGHT = 190;
+const LEFT = 44;
+const BOTTOM = 22;
+const TOP = 8;
+
+const SERIES = [
+  ['approved', 'good', 'Approved'],
+  ['declined', 'bad', 'Declined'],
+  ['failed', 'fail', 'Not sent'],
+  ['waiting', 'open', 'Waiting'],
+] as const;
+
+/** Draws the last hour as stacked bars, a bar a minute. */
+export function minutesChart(minutes: readonly Minute[]): Html {
+  const most = Math.max(...minutes.map((minute) => SERIES.reduce((sum, [key]) => sum + minute[key], 0)), 1);
+  const top = niceAbove(most);
+  const step = (WIDTH - LEFT) / minutes.length;
+  const scale = (HEIGHT - BOTTOM - TOP) / top;
+  const baseline = HEIGHT - BOTTOM;
+  const bars = minutes.flatMap((minute, i) => {
+    let y = baseline;
+    return SERIES.filter(([key]) => minute[key] > 0).map(([key, tone]) => {
+      const height = minute[key] * scale;
+      y -= height;
+      return html`<rect class="fill-${tone}" x="${(LEFT + i * step + 1).toFixed(1)}" y="${y.toFixed(1)}" width="${(step - 2).toFixed(1)}" height="${height.toFixed(1)}"></rect>`;
+    });
+  });
+  const lines = [0, top / 2, top].map((value) => {
+    const y = (baseline - value * scale).toFixed(1);
+    return html`<line class="rule" x1="${LEFT}" x2="${WIDTH}" y1="${y}" y2="${y}"></line><text x="${LEFT - 6}" y="${y}" dy="4" text-anchor="end">${count(value)}</text>`;
+  });
+  const times = minutes
+    .map((minute, i) => ({ minute, x: LEFT + i * step }))
+    .filter(({ minute }) => (minute.startMs / 60_000) % 15 === 0)
+    .map(
+      ({ minute, x }) =>
+        html`<text x="${x.toFixed(1)}" y="${HEIGHT - 6}">${new Date(minute.startMs).toISOString().slice(11, 16)}</text>`,
+    );
+  const totals = SERIES.map(
+    ([key, , name]) => `${name.toLowerCase()} ${minutes.reduce((sum, minute) => sum + minute[key], 0)}`,
+  );
+  return html`<div class="scroll newest" tabindex="0" role="group" aria-label="Payments by minute"><svg class="chart" viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" aria-label="Payments of the last hour: ${totals.join(', ')}">${lines}${bars}${times}</svg></div>
+<ul class="legend">${SERIES.map(([, tone, name]) => html`<li><svg viewBox="0 0 10 10" aria-hidden="true"><rect class="fill-${tone}" width="10" height="10" rx="2"></rect></svg>${name}</li>`)}</ul>`;
+}
+
+/** The next of 2, 4, 10, 20, 40, 100… that is not below a number. */
+function niceAbove(value: number): number {
+  const magnitude = 10 ** Math.floor(Math.log10(value));
+  const nice = [1, 2, 4, 10].find((factor) => factor * magnitude >= value) ?? 10;
+  return Math.max(2, nice * magnitude);
+}

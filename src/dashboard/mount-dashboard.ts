@@ -1,0 +1,169 @@
+import { hostname } from 'node:os';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { INSTALLATION, recordAction } from '#src/store/audit-log.ts';
+import type { Database } from '#src/store/database.ts';
+import { countOpenAttempts } from '#src/store/look-ups.ts';
+import {
+  countPendingDeliveries,
+  listOldestOpenAttempts,
+  listTroubledWebhooks,
+} from '#src/store/open-work.ts';
+import { orUnavailable } from '#src/store/unavailable.ts';
+import { auditPage } from './audit-page.ts';
+import { cataloguePage } from './catalogue-page.ts';
+import type { Figures } from './figures.ts';
+import { ASSETS, DASHBOARD, FRAME_HEADERS } from './frame.ts';
+import { overviewPage } from './overview-page.ts';
+import { act, deliverAgain, type PaymentPageDeps, paymentPage } from './payment-actions.ts';
+import { paymentsPage, type SearchDeps } from './payments-page.ts';
+import { explainedRoute, routeForm } from './route-page.ts';
+import type { ShownCatalogue } from './route-picture.ts';
+import { createSessions, type OperatorKeys, type Sessions } from './session.ts';
+import { createSignInLimit } from './sign-in-limit.ts';
+import { nextOf, signInPage } from './sign-in-page.ts';
+import { type Cookie, preparePages, type Reply, sendPage, sessionCookie, visits } from './visit.ts';
+
+/** Dependencies of the dashboard. */
+export type DashboardDeps = PaymentPageDeps &
+  SearchDeps & {
+    readonly keys: OperatorKeys;
+    /** Browsers reach the service by HTTPS only. */
+    readonly isSecure: boolean;
+    readonly database: Database;
+    readonly figures: Figures;
+    /** The catalogue in force. @throws ServiceError SERVICE_UNAVAILABLE while there is none. */
+    readonly opened: () => ShownCatalogue;
+  };
+
+/** Mounts the operators' dashboard on an application. */
+export function mountDashboard(app: FastifyInstance, deps: DashboardDeps): void {
+  const sessions = createSessions(deps.database, deps.keys);
+  const cookie = sessionCookie(deps.isSecure);
+  app.register(async (scope) => {
+    preparePages(scope);
+    mountAssets(scope);
+    mountSignIn(scope, deps, sessions, cookie);
+    const pages = visits(scope, sessions, cookie);
+    pages.get('', () => overview(deps));
+    pages.get('/payments', (visit) => paymentsPage(deps, visit));
+    pages.get('/payments/:account/:payment', (visit) => paymentPage(deps, visit));
+    for (const action of ['capture', 'cancel', 'refund'] as const) {
+      pages.post(`/payments/:account/:payment/${action}`, 'operate', (visit) => act(deps, visit, action));
+    }
+    pages.post('/payments/:account/:payment/deliveries/:delivery', 'operate', (visit) =>
+      deliverAgain(deps, visit),
+    );
+    const routes = { ...deps, catalogue: () => deps.opened().catalogue };
+    pages.get('/catalogue', async () => cataloguePage(deps.opened()));
+    pages.get('/route', (visit) => routeForm(routes, visit));
+    pages.post('/route', 'read', (visit) => explainedRoute(routes, visit));
+    pages.get('/audit', (visit) => auditPage(deps.database, visit));
+  });
+}
+
+/** Their names change with their content, so that browsers may keep them for good. */
+function mountAssets(scope: FastifyInstance): void {
+  for (const [name, { type, content }] of ASSETS) {
+    scope.get(`${DASHBOARD}/assets/${name}`, (_request, reply) =>
+      reply
+        .headers({ ...FRAME_HEADERS, 'cache-control': 'public, max-age=31536000, immutable' })
+        .type(type)
+        .send(content),
+    );
+  }
+}
+
+function mountSignIn(
+  scope: FastifyInstance,
+  { database }: DashboardDeps,
+  sessions: Sessions,
+  cookie: Cookie,
+): void {
+  const limit = createSignInLimit();
+  const title = 'Sign in';
+  const actorAt = (actor: string, request: FastifyRequest) => `${actor} from ${request.ip}`;
+
+  scope.get<{ Querystring: { next?: unknown } }>(`${DASHBOARD}/sign-in`, (request, reply) => {
+    const { next } = request.query;
+    return sendPage(
+      reply,
+      { title, content: signInPage(nextOf(typeof next === 'string' ? next : ''), undefined) },
+      undefined,
+    );
+  });
+
+  scope.post(`${DASHBOARD}/sign-in`, async (request, reply) => {
+    const form = request.body instanceof URLSearchParams ? request.body : new URLSearchParams();
+    const next = nextOf(form.get('next') ?? '');
+    const refuse = (status: number, text: string) =>
+      sendPage(reply, { title, status, content: signInPage(next, text) }, undefined);
+    const waitS = limit.waitS(request.ip);
+    if (waitS > 0) {
+      reply.header('retry-after', waitS);
+      return refuse(429, `Too many wrong keys. Try again in ${waitS} seconds.`);
+    }
+    const session = await orUnavailable(sessions.begin(form.get('key')?.trim() ?? '', cookie.read(request)));
+    if (!session) {
+      limit.failed(request.ip);
+      request.log.warn({ remote_address: request.ip }, 'authentication failed');
+      return refuse(401, 'This is no operator key.');
+    }
+    const actor = actorAt(session.actor, request);
+    await orUnavailable(
+      recordAction(database, { accountId: INSTALLATION, actor, action: 'sign-in', detail: session.role }),
+    );
+    return reply
+      .code(303)
+      .headers({ ...FRAME_HEADERS, 'set-cookie': cookie.set(session.token), location: next })
+      .send();
+  });
+
+  // Whoever has the cookie may end its session; the form came from our own page, which was checked.
+  scope.post(`${DASHBOARD}/sign-out`, async (request, reply) => {
+    const token = cookie.read(request);
+    const session = token === undefined ? undefined : await orUnavailable(sessions.find(token, false));
+    if (token !== undefined && session) {
+      await orUnavailable(sessions.end(token));
+      const actor = actorAt(session.actor, request);
+      await orUnavailable(recordAction(database, { accountId: INSTALLATION, actor, action: 'sign-out' }));
+    }
+    const headers = { 'set-cookie': cookie.set(undefined), location: `${DASHBOARD}/sign-in` };
+    return reply
+      .code(303)
+      .headers({ ...FRAME_HEADERS, ...headers, 'clear-site-data': '"cache"' })
+      .send();
+  });
+}
+
+const MOST_OPEN_SHOWN = 10;
+const MOST_COUNTED = 10_000;
+
+async function overview({ database, figures, opened }: DashboardDeps): Promise<Reply> {
+  const [openAttempts, open, webhooks, pending] = await orUnavailable(
+    Promise.all([
+      listOldestOpenAttempts(database, MOST_OPEN_SHOWN),
+      countOpenAttempts(database, MOST_COUNTED),
+      listTroubledWebhooks(database, MOST_OPEN_SHOWN),
+      countPendingDeliveries(database, MOST_COUNTED + 1),
+    ]),
+  );
+  const { catalogue, health } = opened();
+  const circuits = catalogue.connections.flatMap(({ id, name }) => {
+    const known = health.get(id);
+    return known ? [{ id, name, state: known.state() }] : [];
+  });
+  const content = overviewPage({
+    figures: figures.read(),
+    circuits,
+    open: {
+      count: open.reduce((sum, one) => sum + one.open, 0),
+      oldestS: Math.max(0, ...open.map(({ oldestS }) => oldestS)),
+    },
+    openAttempts,
+    webhooks,
+    pending: { count: Math.min(pending, MOST_COUNTED), isMore: pending > MOST_COUNTED },
+    now: new Date(),
+    replica: `${hostname()}:${process.pid}`,
+  });
+  return { title: 'Overview', section: '', content };
+}

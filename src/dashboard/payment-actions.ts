@@ -1,0 +1,183 @@
+import { create } from '@bufbuild/protobuf';
+import { Payment_Status, Payment_SubStatus_Value, Transaction_Status } from '#gen/payments/v1/payment_pb.js';
+import {
+  CancelPaymentRequestSchema,
+  CapturePaymentRequestSchema,
+  CreatePaymentRequest_AmountSchema,
+  RefundPaymentRequestSchema,
+} from '#gen/payments/v1/payment_service_pb.js';
+import { requireValidOf } from '#src/api/require-valid.ts';
+import type { OperationDeps } from '#src/payments/claim-operation.ts';
+import type { OperatedPaymentResponse } from '#src/payments/operate-payment.ts';
+import { cancelPayment, capturePayment, refundPayment } from '#src/payments/payment-operations.ts';
+import { decodeRecord } from '#src/payments/stored-record.ts';
+import { REASONS, ServiceError } from '#src/service-error.ts';
+import { findAccount } from '#src/store/accounts.ts';
+import { recordAction } from '#src/store/audit-log.ts';
+import { readPaymentStory } from '#src/store/payment-story.ts';
+import { isUuid } from '#src/store/stored-objects.ts';
+import { orUnavailable } from '#src/store/unavailable.ts';
+import { type Html, NOTHING } from '#src/web/html.ts';
+import { redeliverOne } from '#src/webhooks/manage-deliveries.ts';
+import type { ManageDeps } from '#src/webhooks/manage-webhooks.ts';
+import { type Explain, explainPayment } from './explain-payment.ts';
+import { DASHBOARD, notice } from './frame.ts';
+import type { Action, Refused } from './payment-forms.ts';
+import { paymentContent } from './payment-page.ts';
+import { money, shortened } from './show.ts';
+import type { Reply, Visit } from './visit.ts';
+
+/** Dependencies of a payment's page and of what can be done there. */
+export type PaymentPageDeps = {
+  readonly operations: OperationDeps;
+  readonly webhooks: ManageDeps;
+  readonly explain: Explain;
+  /** Has a shutdown wait for work. */
+  readonly track: <T>(work: Promise<T>) => Promise<T>;
+};
+
+const validCapture = requireValidOf(CapturePaymentRequestSchema);
+const validCancel = requireValidOf(CancelPaymentRequestSchema);
+const validRefund = requireValidOf(RefundPaymentRequestSchema);
+
+const DONE: Readonly<Record<string, string>> = {
+  capture: 'The capture was made. The timeline shows its outcome.',
+  cancel: 'The cancel was made. The timeline shows its outcome.',
+  refund: 'The refund was made. The timeline shows its outcome.',
+  redeliver: 'The event is delivered again.',
+};
+
+/** The page of one payment. */
+export function paymentPage(deps: PaymentPageDeps, visit: Visit): Promise<Reply> {
+  // A word of ours, chosen by what the address says: nobody can put another into a link.
+  const done = DONE[visit.query('did')];
+  return show(deps, visit, done === undefined ? NOTHING : notice('done', done), { status: 200 });
+}
+
+async function show(
+  deps: PaymentPageDeps,
+  visit: Visit,
+  message: Html,
+  options: { readonly status: number; readonly refused?: Refused },
+): Promise<Reply> {
+  const { accountId, paymentId } = namesOf(visit);
+  const { database } = deps.operations;
+  const story = await orUnavailable(readPaymentStory(database, accountId, paymentId));
+  if (!story) throw notFound();
+  const payment = decodeRecord(story.record);
+  const account = await orUnavailable(findAccount(database, accountId));
+  const made = { idempotencyKey: story.idempotencyKey, capture: story.transactions[0]?.capture ?? true };
+  const content = paymentContent(
+    {
+      payment,
+      story,
+      accountName: account?.name ?? accountId,
+      way: await explainPayment(deps.explain, payment, made),
+      session: visit.session,
+      refused: options.refused,
+    },
+    message,
+  );
+  return {
+    title: shortened(payment.merchantOrderId || payment.id, 100),
+    section: '/payments',
+    content,
+    status: options.status,
+  };
+}
+
+/** Captures, cancels or refunds, as the API does. A form that is sent twice does it once: its key is the operation's. */
+export async function act(deps: PaymentPageDeps, visit: Visit, action: Action): Promise<Reply> {
+  const { accountId, paymentId } = namesOf(visit);
+  const key = visit.form('key');
+  const amount = visit.form('amount').replaceAll(',', '');
+  const currency = await currencyOf(deps, accountId, paymentId);
+  const record = (detail: string) =>
+    orUnavailable(
+      recordAction(deps.operations.database, {
+        accountId,
+        actor: visit.actor,
+        action,
+        subject: paymentId,
+        detail: `${detail}; key ${key}`.slice(0, 1_000),
+      }),
+    );
+  // Before anything is sent: what cannot be recorded is not done.
+  await record(`asked for${action === 'cancel' ? '' : ` ${money(amount, currency)}`}`);
+  const asked = { paymentId, reason: visit.form('reason') };
+  const caller = { accountId, idempotencyKey: key, secretPresented: true };
+  try {
+    const work = operate(deps.operations, action, { ...asked, amount, currency }, caller);
+    await record(resultOf(await deps.track(work)));
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error;
+    await record(`refused: ${error.reason}`);
+    const { status } = REASONS[error.reason];
+    return show(deps, visit, notice('refused', error.message), { status, refused: { action, key, amount } });
+  }
+  return { goTo: `${DASHBOARD}/payments/${accountId}/${paymentId}?did=${action}` };
+}
+
+type Asked = {
+  readonly paymentId: string;
+  readonly reason: string;
+  readonly amount: string;
+  readonly currency: string;
+};
+type Caller = Parameters<typeof capturePayment>[2];
+
+async function operate(
+  deps: OperationDeps,
+  action: Action,
+  { paymentId, reason, amount, currency }: Asked,
+  caller: Caller,
+): Promise<OperatedPaymentResponse> {
+  const asked = { paymentId, reason };
+  if (action === 'cancel')
+    return cancelPayment(deps, validCancel(create(CancelPaymentRequestSchema, asked)), caller);
+  const withAmount = {
+    ...asked,
+    amount: create(CreatePaymentRequest_AmountSchema, { currency, value: { value: amount } }),
+  };
+  return action === 'capture'
+    ? capturePayment(deps, validCapture(create(CapturePaymentRequestSchema, withAmount)), caller)
+    : refundPayment(deps, validRefund(create(RefundPaymentRequestSchema, withAmount)), caller);
+}
+
+function resultOf({ record, replayed }: OperatedPaymentResponse): string {
+  const transaction = Transaction_Status[record.transactions?.status ?? 0] ?? '';
+  const payment = `${Payment_Status[record.status]}/${Payment_SubStatus_Value[record.subStatus]}`;
+  return `${replayed ? 'was made already: ' : ''}${transaction}, payment ${payment}`;
+}
+
+async function currencyOf(
+  { operations }: PaymentPageDeps,
+  accountId: string,
+  paymentId: string,
+): Promise<string> {
+  const story = await orUnavailable(readPaymentStory(operations.database, accountId, paymentId));
+  if (!story) throw notFound();
+  return decodeRecord(story.record).amount?.currency ?? '';
+}
+
+/** Sends an event to a webhook again. */
+export async function deliverAgain(deps: PaymentPageDeps, visit: Visit): Promise<Reply> {
+  const { accountId, paymentId } = namesOf(visit);
+  const delivery = visit.part('delivery');
+  const { database } = deps.operations;
+  const action = { accountId, actor: visit.actor, action: 'redeliver', subject: delivery };
+  await orUnavailable(recordAction(database, { ...action, detail: `of payment ${paymentId}` }));
+  await redeliverOne(deps.webhooks, accountId, delivery, '');
+  return { goTo: `${DASHBOARD}/payments/${accountId}/${paymentId}?did=redeliver` };
+}
+
+function namesOf(visit: Visit): { readonly accountId: string; readonly paymentId: string } {
+  const accountId = visit.part('account').toLowerCase();
+  const paymentId = visit.part('payment').toLowerCase();
+  if (!isUuid(accountId) || !isUuid(paymentId)) throw notFound();
+  return { accountId, paymentId };
+}
+
+function notFound(): ServiceError {
+  return new ServiceError('PAYMENT_NOT_FOUND', 'this account has no such payment');
+}

@@ -1,0 +1,90 @@
+import { randomUUID } from 'node:crypto';
+import type { Payment } from '#gen/payments/v1/payment_pb.js';
+import { formatMoney } from '#src/money.ts';
+import { isOperation } from '#src/payments/finish-operation.ts';
+import { type Books, leftToCapture, leftToRefund } from '#src/payments/payment-books.ts';
+import type { StoredStory } from '#src/store/payment-story.ts';
+import { type Html, html, NOTHING } from '#src/web/html.ts';
+import { DASHBOARD } from './frame.ts';
+import type { Session } from './session.ts';
+import { money, option } from './show.ts';
+
+/** An action of an operator on a payment. */
+export type Action = 'capture' | 'cancel' | 'refund';
+
+/** A form that was refused: it is shown again with its key, since its operation may stand. */
+export type Refused = { readonly action: Action; readonly key: string; readonly amount: string };
+
+const REASONS = ['REQUESTED_BY_CUSTOMER', 'DUPLICATE', 'FRAUDULENT', 'REVERSE'];
+
+/** Renders the forms for what can still be done to a payment. */
+export function actionForms(view: {
+  readonly payment: Payment;
+  readonly story: StoredStory;
+  readonly session: Session;
+  readonly refused: Refused | undefined;
+}): Html {
+  const { story, session } = view;
+  const books = booksOfStory(story);
+  if (!books) return NOTHING;
+  const toCapture = leftToCapture(books);
+  const toRefund = leftToRefund(books);
+  if (toCapture <= 0n && toRefund <= 0n) return NOTHING;
+  if (session.role !== 'operate') {
+    return html`<section class="card"><h2>Actions</h2><p class="quiet">Your key is for reading only.</p></section>`;
+  }
+  if (story.openOperation) {
+    return html`<section class="card"><h2>Actions</h2><p>An operation has no outcome yet. Wait for it.</p></section>`;
+  }
+  const forms = [
+    toCapture > 0n && form(view, 'capture', { name: 'Capture', amount: toCapture, currency: books.currency }),
+    toCapture > 0n && form(view, 'cancel', { name: 'Cancel', amount: undefined, currency: books.currency }),
+    toRefund > 0n && form(view, 'refund', { name: 'Refund', amount: toRefund, currency: books.currency }),
+  ].filter((one): one is Html => one !== false);
+  return html`<section class="card"><h2>Actions</h2><div class="actions">${forms}</div></section>`;
+}
+
+/** Books of a payment; undefined while nothing was approved. */
+function booksOfStory(story: StoredStory): Books | undefined {
+  const base = story.transactions.find(
+    ({ type, status }) =>
+      !isOperation(type) && type !== 'CHARGEBACK' && type !== 'VERIFY' && status === 'SUCCEEDED',
+  );
+  return (
+    base && {
+      currency: base.currency,
+      amount: base.minorUnits,
+      isAuthorization: !base.capture,
+      captured: story.capturedMinorUnits,
+      refunded: story.refundedMinorUnits,
+      isReleased: story.isReleased,
+    }
+  );
+}
+
+type Shown = { readonly name: string; readonly amount: bigint | undefined; readonly currency: string };
+
+function form(
+  view: { readonly payment: Payment; readonly session: Session; readonly refused: Refused | undefined },
+  action: Action,
+  { name, amount, currency }: Shown,
+): Html {
+  const { payment, session } = view;
+  const again = view.refused?.action === action ? view.refused : undefined;
+  const most = amount === undefined ? undefined : formatMoney({ minorUnits: amount, currency });
+  const reasons =
+    action === 'capture'
+      ? NOTHING
+      : html`<div><label for="${action}-reason">Reason</label><select id="${action}-reason" name="reason">${option('', 'None', '')}${REASONS.map((reason) => option(reason, reason.replaceAll('_', ' ').toLowerCase(), ''))}</select></div>`;
+  return html`<form class="stack" method="post" action="${DASHBOARD}/payments/${payment.accountId}/${payment.id}/${action}">
+<input type="hidden" name="form_token" value="${session.formToken}">
+<input type="hidden" name="key" value="${again?.key ?? `dashboard-${randomUUID()}`}">
+${
+  most === undefined
+    ? NOTHING
+    : html`<div><label for="${action}-amount">Amount in ${currency}, up to ${money(most, '').trim()}</label><input id="${action}-amount" name="amount" inputmode="decimal" autocomplete="off" required maxlength="20" value="${again?.amount ?? most}"></div>`
+}
+${reasons}
+<button${action === 'cancel' || action === 'refund' ? html` class="danger"` : NOTHING}>${name}</button>
+</form>`;
+}

@@ -1,0 +1,197 @@
+import { Payment_Status } from '#gen/payments/v1/payment_pb.js';
+import { pageToken, readPageToken } from '#src/payments/page-token.ts';
+import { decodeRecord } from '#src/payments/stored-record.ts';
+import { ServiceError } from '#src/service-error.ts';
+import { listAccountNames } from '#src/store/accounts.ts';
+import { type Database, isTimeout } from '#src/store/database.ts';
+import {
+  type FoundPayment,
+  findPaymentsById,
+  findPaymentsByReference,
+  MAX_FOUND,
+  type PaymentSearch,
+  searchPayments,
+} from '#src/store/search-payments.ts';
+import { isUuid } from '#src/store/stored-objects.ts';
+import { orUnavailable } from '#src/store/unavailable.ts';
+import { type Html, html, NOTHING } from '#src/web/html.ts';
+import { DASHBOARD, notice } from './frame.ts';
+import { badge, money, option, shortened, time } from './show.ts';
+import type { Reply, Visit } from './visit.ts';
+
+/** Dependencies of searching payments. */
+export type SearchDeps = {
+  readonly database: Database;
+  /** Key that authenticates page tokens. */
+  readonly pageTokenKey: Uint8Array;
+  /** The connections whose references are searched. */
+  readonly connectionIds: () => readonly string[];
+};
+
+/** The search, as the form has it. */
+type Asked = {
+  readonly text: string;
+  readonly by: string;
+  readonly status: string;
+  readonly account: string;
+  readonly from: string;
+  readonly to: string;
+};
+
+type Accounts = Awaited<ReturnType<typeof listAccountNames>>;
+type Found = { readonly payments: readonly FoundPayment[]; readonly next: string };
+
+const BY = [
+  ['order', 'Order'],
+  ['reference', 'Reference, ours or the provider’s'],
+  ['last_four', 'Card’s last four'],
+  ['id', 'Payment or transaction id'],
+] as const;
+const STATUSES = Object.keys(Payment_Status).filter(
+  (name) => /^[A-Z]/.test(name) && name !== 'STATUS_UNSPECIFIED',
+);
+const PAGE_SIZE = MAX_FOUND - 1;
+/** Accounts that are searched at once; with more, one has to be chosen. */
+const MOST_ACCOUNTS = 1_000;
+
+/** The page that finds payments. */
+export async function paymentsPage(deps: SearchDeps, visit: Visit): Promise<Reply> {
+  const accounts = await orUnavailable(listAccountNames(deps.database, MOST_ACCOUNTS + 1));
+  const asked: Asked = {
+    text: visit.query('text'),
+    by: visit.query('by') || 'order',
+    status: visit.query('status'),
+    account: visit.query('account'),
+    from: visit.query('from'),
+    to: visit.query('to'),
+  };
+  let found: Found = { payments: [], next: '' };
+  let refusal: string | undefined;
+  try {
+    found = await find(deps, asked, accounts, visit.query('page'));
+  } catch (error) {
+    if (!(error instanceof ServiceError) || error.reason !== 'INVALID_PARAMETERS') throw error;
+    refusal = error.message;
+  }
+  const content = html`<div class="heading"><h1>Payments</h1></div>
+${searchForm(asked, accounts)}
+${refusal === undefined ? table(found, accounts) : notice('refused', refusal)}
+${pages(asked, found, visit.query('page') !== '')}`;
+  return { title: 'Payments', section: '/payments', content, status: refusal === undefined ? 200 : 400 };
+}
+
+async function find(deps: SearchDeps, asked: Asked, accounts: Accounts, page: string): Promise<Found> {
+  const { text, by, status, account } = asked;
+  if (isUuid(text)) return oneOf(await findOrRefuse(findPaymentsById(deps.database, text)));
+  if (by === 'id' && text !== '') throw refuse('a payment or transaction id is a UUID');
+  if (account !== '' && !isUuid(account)) throw refuse('an account’s id is a UUID');
+  if (account === '' && accounts.length > MOST_ACCOUNTS) {
+    throw refuse(`there are more than ${MOST_ACCOUNTS} accounts: choose one, or search by id`);
+  }
+  const accountIds = account === '' ? accounts.map(({ id }) => id) : [account];
+  if (by === 'reference' && text !== '') {
+    const search = findPaymentsByReference(deps.database, accountIds, deps.connectionIds(), text);
+    return oneOf(await findOrRefuse(search));
+  }
+  if (by === 'last_four' && text !== '' && !/^\d{4}$/.test(text))
+    throw refuse('the last four of a card are four digits');
+  const search: PaymentSearch = {
+    accountIds,
+    merchantOrderId: by === 'order' && text !== '' ? text : undefined,
+    cardLastFour: by === 'last_four' && text !== '' ? text : undefined,
+    status: STATUSES.includes(status) ? status : undefined,
+    from: minute(asked.from, 0),
+    before: minute(asked.to, 1),
+  };
+  // The accounts are all of them or the one chosen: a token holds while that is so, whatever account is added meanwhile.
+  const bound = { ...search, accountIds: account };
+  const after = page === '' ? undefined : readPageToken(deps.pageTokenKey, bound, page);
+  const payments = await findOrRefuse(searchPayments(deps.database, search, after));
+  const last = payments[PAGE_SIZE - 1];
+  const next = last && payments.length > PAGE_SIZE ? pageToken(deps.pageTokenKey, bound, last) : '';
+  return { payments: payments.slice(0, PAGE_SIZE), next };
+}
+
+function oneOf(payments: readonly FoundPayment[]): Found {
+  return { payments: payments.slice(0, PAGE_SIZE), next: '' };
+}
+
+async function findOrRefuse(search: Promise<FoundPayment[]>): Promise<FoundPayment[]> {
+  return orUnavailable(
+    search.catch((error) => {
+      if (isTimeout(error)) throw refuse('the search took too long: choose an account, or a shorter time');
+      throw error;
+    }),
+  );
+}
+
+const MINUTE = /^\d{4}-\d\d-\d\d(T\d\d:\d\d)?$/;
+
+/** A form's time, in UTC, so many minutes later (days, for a date). undefined for none. */
+function minute(text: string, later: number): string | undefined {
+  if (text === '') return undefined;
+  const date = MINUTE.test(text) ? new Date(`${text}${text.length === 10 ? 'T00:00' : ''}:00Z`) : undefined;
+  if (!date || Number.isNaN(date.getTime())) throw refuse('a time is written as 2026-01-31T09:08, in UTC');
+  const laterMs = later * (text.length === 10 ? 86_400_000 : 60_000);
+  return new Date(date.getTime() + laterMs).toISOString().replace('Z', '000Z');
+}
+
+function refuse(message: string): ServiceError {
+  return new ServiceError('INVALID_PARAMETERS', message);
+}
+
+function searchForm(asked: Asked, accounts: Accounts): Html {
+  return html`<form class="card filters" method="get" action="${DASHBOARD}/payments" role="search">
+<div class="grow"><label for="text">Search for</label><input id="text" name="text" type="search" value="${asked.text}" maxlength="255" autocomplete="off" spellcheck="false"></div>
+<div><label for="by">In</label><select id="by" name="by">${BY.map(([value, name]) => option(value, name, asked.by))}</select></div>
+<div><label for="status">Status</label><select id="status" name="status">${option('', 'Any', asked.status)}${STATUSES.map((name) => option(name, name.replaceAll('_', ' '), asked.status))}</select></div>
+<div><label for="account">Account</label>${accountField(asked.account, accounts)}</div>
+<div><label for="from">From (UTC)</label><input id="from" name="from" type="datetime-local" value="${asked.from}"></div>
+<div><label for="to">To (UTC)</label><input id="to" name="to" type="datetime-local" value="${asked.to}"></div>
+<div><button>Search</button></div>
+</form>`;
+}
+
+function accountField(chosen: string, accounts: Accounts): Html {
+  if (accounts.length > MOST_ACCOUNTS) {
+    return html`<input id="account" name="account" value="${chosen}" maxlength="36" placeholder="its id">`;
+  }
+  const options = accounts.map(({ id, name }) => option(id, shortened(name, 60), chosen));
+  return html`<select id="account" name="account">${option('', 'All', chosen)}${options}</select>`;
+}
+
+function table({ payments }: Found, accounts: Accounts): Html {
+  if (payments.length === 0) return html`<p class="card">No payment was found.</p>`;
+  const names = new Map(accounts.map(({ id, name }) => [id, name]));
+  return html`<div class="card scroll"><table class="stacked"><thead><tr><th scope="col">Payment</th><th scope="col" class="number">Amount</th><th scope="col">Status</th><th scope="col">Method</th><th scope="col">Connection</th><th scope="col">Account</th><th scope="col">Created (UTC)</th></tr></thead>
+<tbody>${payments.map((found) => row(found, names.get(found.accountId) ?? found.accountId))}</tbody></table></div>`;
+}
+
+function row({ id, accountId, record }: FoundPayment, account: string): Html {
+  const payment = decodeRecord(record);
+  const { amount, transactions } = payment;
+  return html`<tr><th scope="row"><a href="${DASHBOARD}/payments/${accountId}/${id}">${shortened(payment.merchantOrderId, 40) || 'no order'}</a><br><code class="quiet">${id}</code></th>
+<td class="number">${money(amount?.value?.value, amount?.currency ?? '')}</td>
+<td class="nowrap">${badge(Payment_Status[payment.status] ?? '')}</td>
+<td>${shortened(methodOf(payment), 60)}</td>
+<td>${shortened(transactions?.connectionData?.id ?? '', 60)}</td>
+<td>${shortened(account, 40)}</td>
+<td class="nowrap">${time(payment.createdAt)}</td></tr>`;
+}
+
+/** A payment's method in a few words, such as "VISA ···· 1111". */
+export function methodOf({ paymentMethod }: ReturnType<typeof decodeRecord>): string {
+  const kind = paymentMethod?.paymentMethodDetail?.kind;
+  const card = kind?.case === 'card' ? kind.value.cardData : undefined;
+  if (!card) return (paymentMethod?.type ?? '').replaceAll('_', ' ');
+  return `${card.brand?.replaceAll('_', ' ') || 'Card'} ···· ${card.lfd ?? ''}`;
+}
+
+function pages(asked: Asked, { next }: Found, isLater: boolean): Html {
+  const address = (page: string) => {
+    const query = new URLSearchParams(Object.entries({ ...asked, page }).filter(([, value]) => value !== ''));
+    return `${DASHBOARD}/payments?${query}`;
+  };
+  if (next === '' && !isLater) return NOTHING;
+  return html`<nav class="pages" aria-label="Pages">${isLater ? html`<a class="button quiet" href="${address('')}">Newest</a>` : NOTHING}${next === '' ? NOTHING : html`<a class="button quiet" href="${address(next)}">Older</a>`}</nav>`;
+}

@@ -1,0 +1,151 @@
+import { create } from '@bufbuild/protobuf';
+import type { Catalogue } from '#gen/payments/config/catalogue_pb.js';
+import {
+  ExplainRouteRequestSchema,
+  type ExplainRouteResponse,
+} from '#gen/payments/v1/operator_service_pb.js';
+import { Payment_Workflow, Transaction_Category } from '#gen/payments/v1/payment_pb.js';
+import { CreatePaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
+import { ServiceError } from '#src/service-error.ts';
+import { type Html, html, NOTHING } from '#src/web/html.ts';
+import { type Explain, standInNumber } from './explain-payment.ts';
+import { explanation } from './explanation.ts';
+import { DASHBOARD, notice } from './frame.ts';
+import type { Session } from './session.ts';
+import { facts, option } from './show.ts';
+import type { Reply, Visit } from './visit.ts';
+
+/** Dependencies of asking for a way. */
+export type RoutePageDeps = { readonly explain: Explain; readonly catalogue: () => Catalogue };
+
+const FIELDS = [
+  'type',
+  'workflow',
+  'country',
+  'currency',
+  'amount',
+  'card',
+  'account',
+  'reference',
+  'installments',
+  'capture',
+  'key',
+] as const;
+type Asked = Readonly<Record<(typeof FIELDS)[number], string>>;
+
+const EXAMPLE: Asked = {
+  type: 'CARD',
+  workflow: '',
+  country: 'US',
+  currency: 'USD',
+  amount: '100.00',
+  card: '41111111',
+  account: '',
+  reference: '',
+  installments: '1',
+  capture: 'on',
+  key: '',
+};
+
+/** The form, filled in with an example and its answer. */
+export async function routeForm({ explain, catalogue }: RoutePageDeps, visit: Visit): Promise<Reply> {
+  const inForce = catalogue();
+  const card = inForce.paymentMethodTypes.find(({ category }) => category === Transaction_Category.CARD);
+  const asked = { ...EXAMPLE, type: card?.type ?? '' };
+  const way = card && (await explain(requestOf(asked, true)).catch(() => undefined));
+  return page(inForce, asked, visit.session, way ? explained(way) : NOTHING);
+}
+
+/** The form with its explanation. Nothing is sent and nothing is written. */
+export async function explainedRoute({ explain, catalogue }: RoutePageDeps, visit: Visit): Promise<Reply> {
+  const asked = Object.fromEntries(FIELDS.map((field) => [field, visit.form(field)])) as Asked;
+  try {
+    // Never a whole card number: routes look at the issuer's digits only.
+    if (!/^\d{0,8}$/.test(asked.card)) {
+      throw new ServiceError('INVALID_PARAMETERS', 'of a card, give the first 4 to 8 digits only');
+    }
+    const way = await explain(requestOf(asked, isCard(catalogue(), asked.type)));
+    return page(catalogue(), asked, visit.session, explained(way));
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error;
+    // What may be a whole card number is not shown again.
+    const shown = { ...asked, card: asked.card.slice(0, 8) };
+    return { ...page(catalogue(), shown, visit.session, notice('refused', error.message)), status: 400 };
+  }
+}
+
+function isCard(catalogue: Catalogue, type: string): boolean {
+  const found = catalogue.paymentMethodTypes.find((one) => one.type === type);
+  return found?.category === Transaction_Category.CARD;
+}
+
+function requestOf(asked: Asked, ofCard: boolean) {
+  const workflow = asked.workflow === 'DIRECT' ? Payment_Workflow.DIRECT : Payment_Workflow.REDIRECT;
+  return create(ExplainRouteRequestSchema, {
+    idempotencyKey: asked.key.slice(0, 255),
+    payment: create(CreatePaymentRequestSchema, {
+      accountId: asked.account || '00000000-0000-0000-0000-000000000000',
+      merchantOrderId: 'which-way',
+      merchantReference: asked.reference,
+      country: asked.country.toUpperCase(),
+      amount: { currency: asked.currency.toUpperCase(), value: { value: asked.amount } },
+      workflow: asked.workflow === '' ? Payment_Workflow.WORKFLOW_UNSPECIFIED : workflow,
+      paymentMethod: { type: asked.type, ...(ofCard && { detail: cardOf(asked) }) },
+    }),
+  });
+}
+
+function cardOf({ card, capture, installments }: Asked) {
+  const number = standInNumber(card || '4');
+  return {
+    kind: {
+      case: 'card' as const,
+      value: {
+        cardData: { number, expirationMonth: 12, expirationYear: 99 },
+        capture: capture === 'on',
+        installments: /^\d{1,2}$/.test(installments) ? Number(installments) : 0,
+      },
+    },
+  };
+}
+
+function explained(way: ExplainRouteResponse): Html {
+  const { facts: seen } = way;
+  return html`<section class="card" id="answer"><h2>It would go this way</h2>${explanation(way)}
+<h2>What conditions look at</h2>${facts([
+    ['category', seen?.category],
+    ['card_brand', seen?.cardBrand],
+    ['iin', seen?.iin],
+    ['issuer_country', seen?.issuerCountry],
+    ['issuer_type', seen?.issuerType],
+    ['workflow', seen?.workflow],
+  ])}</section>`;
+}
+
+function page(
+  catalogue: Catalogue,
+  asked: Asked,
+  session: Session,
+  explanationShown: Html,
+): Exclude<Reply, { goTo: string }> {
+  const field = (name: keyof Asked, label: string, hint = '') =>
+    html`<div><label for="${name}">${label}</label><input id="${name}" name="${name}" value="${asked[name]}" maxlength="255" autocomplete="off"${hint === '' ? NOTHING : html` placeholder="${hint}"`}></div>`;
+  const types = catalogue.paymentMethodTypes.map(({ type }) => option(type, type, asked.type));
+  const content = html`<div class="heading"><h1>Which way would this payment go?</h1><p class="quiet">Asked of the router itself; nothing is sent or written</p></div>
+<div class="split asked"><form class="card stack" method="post" action="${DASHBOARD}/route">
+<input type="hidden" name="form_token" value="${session.formToken}">
+<div><label for="type">Payment method type</label><select id="type" name="type">${types}</select></div>
+${field('country', 'Country')}
+${field('currency', 'Currency')}
+${field('amount', 'Amount')}
+${field('card', 'Card’s first 4 to 8 digits')}
+${field('installments', 'Installments')}
+<div class="check"><input id="capture" name="capture" type="checkbox" value="on"${asked.capture === 'on' ? html` checked` : NOTHING}><label for="capture">Capture at once</label></div>
+<div><label for="workflow">Workflow</label><select id="workflow" name="workflow">${['', 'DIRECT', 'REDIRECT'].map((name) => option(name, name || 'as the type has it', asked.workflow))}</select></div>
+${field('reference', 'Merchant reference')}
+${field('account', 'Account', 'any')}
+${field('key', 'Idempotency key', 'decides a split')}
+<button>Ask</button>
+</form><div>${explanationShown}</div></div>`;
+  return { title: 'Which way?', section: '/route', content };
+}

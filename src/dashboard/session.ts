@@ -1,0 +1,97 @@
+import { createHmac, hash, randomBytes, timingSafeEqual } from 'node:crypto';
+import type { Database } from '#src/store/database.ts';
+import {
+  deleteOperatorSession,
+  findOperatorSession,
+  insertOperatorSession,
+  type SessionTerms,
+} from '#src/store/operator-sessions.ts';
+
+/** Right of an operator: to look, or to act as well. */
+export type Role = 'read' | 'operate';
+
+/** An operator who is signed in. */
+export type Session = {
+  readonly role: Role;
+  /** Names the operator's key without giving it away, such as `operator-3f2a91c0`. */
+  readonly actor: string;
+  /** Token that a form must carry: no other site can know it. */
+  readonly formToken: string;
+};
+
+/** The keys that open the dashboard, by role. */
+export type OperatorKeys = { readonly operate: readonly string[]; readonly read: readonly string[] };
+
+/** The sessions of the dashboard. They stand in the database, so that every replica knows them. */
+export type Sessions = {
+  /**
+   * Signs an operator in.
+   *
+   * @param replaced the token that the browser had, whose session ends.
+   * @returns a new token, never one that was presented; undefined for a key that is none of ours.
+   */
+  begin(key: string, replaced: string | undefined): Promise<(Session & { token: string }) | undefined>;
+  /** Finds the session of a token. @param touch it goes on, as the operator is at work. */
+  find(token: string, touch: boolean): Promise<Session | undefined>;
+  /** Ends the session of a token. */
+  end(token: string): Promise<void>;
+};
+
+/** PCI DSS 8.2.8: an operator who leaves is signed out after a quarter of an hour; and after a working day in any case. */
+const TERMS: SessionTerms = { idleS: 15 * 60, wholeS: 12 * 3600 };
+
+const TOKEN_BYTES = 32;
+const TOKEN = /^[A-Za-z0-9_-]{43}$/;
+
+/** Opens the sessions of operators who hold one of the keys. */
+export function createSessions(database: Database, keys: OperatorKeys): Sessions {
+  const known = [...roleKeys(keys.operate, 'operate'), ...roleKeys(keys.read, 'read')];
+  // In constant time, and all of them.
+  const roleOf = (keyHash: Uint8Array): Role | undefined => {
+    let found: Role | undefined;
+    for (const one of known) if (timingSafeEqual(one.keyHash, keyHash)) found = one.role;
+    return found;
+  };
+  return {
+    async begin(key, replaced) {
+      const keyHash = sha256(key);
+      const role = roleOf(keyHash);
+      if (!role) return undefined;
+      const token = randomBytes(TOKEN_BYTES).toString('base64url');
+      const actor = actorOf(keyHash);
+      const session = { tokenHash: sha256(token), actor, keyHash };
+      await insertOperatorSession(database, session, replaced ? sha256(replaced) : undefined, TERMS);
+      return { role, actor, formToken: formTokenOf(token), token };
+    },
+    async find(token, touch) {
+      if (!TOKEN.test(token)) return undefined;
+      const stored = await findOperatorSession(database, sha256(token), TERMS, touch);
+      // The role is the key's as it is configured now: a key that was taken away opens nothing any more.
+      const role = stored && roleOf(stored.keyHash);
+      return role && { role, actor: stored.actor, formToken: formTokenOf(token) };
+    },
+    end: (token) => deleteOperatorSession(database, sha256(token)),
+  };
+}
+
+/** Compares a form's token with the session's, in constant time. */
+export function isFormToken(session: Session, presented: string): boolean {
+  return timingSafeEqual(sha256(presented), sha256(session.formToken));
+}
+
+function roleKeys(keys: readonly string[], role: Role) {
+  return keys.map((key) => ({ keyHash: sha256(key), role }));
+}
+
+function actorOf(keyHash: Uint8Array): string {
+  return `operator-${Buffer.from(keyHash).toString('hex').slice(0, 8)}`;
+}
+
+/** Follows from the session's token, which no page shows, so that it needs no place of its own. */
+function formTokenOf(token: string): string {
+  return createHmac('sha256', token).update('form').digest('base64url');
+}
+
+function sha256(text: string): Uint8Array {
+  return hash('sha256', text, 'buffer');
+}

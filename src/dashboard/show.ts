@@ -1,0 +1,84 @@
+import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
+import { type Html, type HtmlValue, html } from '#src/web/html.ts';
+
+/** Colour of a state: it went well, badly, is under way, or was given back. */
+type Tone = 'good' | 'bad' | 'open' | 'back' | 'plain';
+
+const TONES: Readonly<Record<string, Tone>> = {
+  SUCCEEDED: 'good',
+  VERIFIED: 'good',
+  DELIVERED: 'good',
+  CLOSED: 'good',
+  applied: 'good',
+  DECLINED: 'bad',
+  ERROR: 'bad',
+  FAILED: 'bad',
+  CHARGEBACK: 'bad',
+  IN_DISPUTE: 'bad',
+  OPEN: 'bad',
+  PENDING: 'open',
+  READY_TO_PAY: 'open',
+  CREATED: 'open',
+  HALF_OPEN: 'open',
+  waiting: 'open',
+  REFUNDED: 'back',
+  CANCELED: 'back',
+  EXPIRED: 'back',
+};
+
+/** A state in its colour, which its word says as well. */
+export function badge(state: string): Html {
+  return html`<span class="badge ${TONES[state] ?? 'plain'}">${state.replaceAll('_', ' ')}</span>`;
+}
+
+/** "USD 3,000.00": the code rather than a symbol, since many currencies share one. */
+export function money(decimal: string | undefined, currency: string): string {
+  const [whole = '', fraction] = (decimal ?? '').split('.');
+  const grouped = whole.replace(/\B(?=(\d{3})+$)/g, ',');
+  return `${currency} ${grouped}${fraction === undefined ? '' : `.${fraction}`}`;
+}
+
+/** A time in UTC, to the second. */
+export function time(at: Date | Timestamp | undefined): Html {
+  if (!at) return html`–`;
+  const date = at instanceof Date ? at : timestampDate(at);
+  const iso = date.toISOString();
+  return html`<time datetime="${iso}">${iso.slice(0, 10)} ${iso.slice(11, 19)}</time>`;
+}
+
+/** A length of time in its largest unit, such as "3 min". */
+export function duration(seconds: number): string {
+  if (seconds < 90) return `${Math.round(seconds)} s`;
+  if (seconds < 90 * 60) return `${Math.round(seconds / 60)} min`;
+  if (seconds < 36 * 3600) return `${Math.round(seconds / 3600)} h`;
+  return `${Math.round(seconds / 86_400)} days`;
+}
+
+/** The beginning of a text that may be of any length. */
+export function shortened(text: string, length: number): string {
+  return text.length <= length ? text : `${text.slice(0, length - 1)}…`;
+}
+
+/** Characters of a value that are shown. */
+const MOST_OF_A_FACT = 512;
+
+/** Rows of name and value; those without a value are left out. */
+export function facts(rows: readonly (readonly [name: string, value: HtmlValue])[]): Html {
+  const filled = rows.filter(([, value]) => value !== undefined && value !== '' && value !== false);
+  return html`<dl class="facts">${filled.map(([name, value]) => html`<div><dt>${shortened(name, MOST_OF_A_FACT)}</dt><dd>${typeof value === 'string' ? shortened(value, MOST_OF_A_FACT) : value}</dd></div>`)}</dl>`;
+}
+
+/** A whole number with its thousands grouped. */
+export function count(value: number): string {
+  return value.toLocaleString('en-US');
+}
+
+/** A share as a percentage with one decimal; "–" of nothing. */
+export function percent(part: number, whole: number): string {
+  return whole === 0 ? '–' : `${((100 * part) / whole).toFixed(1)} %`;
+}
+
+/** An option of a select. @param chosen the value that is selected. */
+export function option(value: string, name: string, chosen: string): Html {
+  return html`<option value="${value}"${value === chosen ? html` selected` : undefined}>${name}</option>`;
+}

@@ -1,0 +1,23 @@
+import { type Html, html, NOTHING } from '#src/web/html.ts';
+import { DASHBOARD, notice } from './frame.ts';
+
+/** Renders the form by which an operator signs in. @param next the page to go on to. */
+export function signInPage(next: string, refusal: string | undefined): Html {
+  return html`<h1>Sign in</h1>
+${refusal === undefined ? NOTHING : notice('refused', refusal)}
+<form method="post" action="${DASHBOARD}/sign-in" class="stack">
+<input type="hidden" name="next" value="${next}">
+<label for="key">Operator key</label>
+<input id="key" name="key" type="password" required autofocus autocomplete="current-password" maxlength="255" spellcheck="false">
+<button>Sign in</button>
+</form>
+<p class="quiet">The key is one of OPERATOR_KEYS, or of OPERATOR_READ_KEYS to look only.</p>`;
+}
+
+/** A page of ours after a sign-in, and nothing else: never an address that somebody put into a link. */
+export function nextOf(text: string | undefined): string {
+  const isOurs = text !== undefined && text.length <= 1_000 && NEXT.test(text);
+  return isOurs ? text : DASHBOARD;
+}
+
+const NEXT = new RegExp(`^${DASHBOARD}(/[A-Za-z0-9/_-]*)?(\\?[A-Za-z0-9=&%._:+*~-]*)?$`);

@@ -1,0 +1,130 @@
+import type { JsonObject } from '@bufbuild/protobuf';
+import { timestampDate } from '@bufbuild/protobuf/wkt';
+import {
+  type Payment,
+  type Transaction,
+  Transaction_Status,
+  Transaction_Type,
+} from '#gen/payments/v1/payment_pb.js';
+import type { StoredStory, ToldEvent, ToldNotification, TransactionState } from '#src/store/payment-story.ts';
+import { type Html, html, NOTHING } from '#src/web/html.ts';
+import { DASHBOARD } from './frame.ts';
+import type { Session } from './session.ts';
+import { badge, money, shortened, time } from './show.ts';
+
+/** A payment with all that is stored of its course. */
+export type Told = { readonly payment: Payment; readonly story: StoredStory; readonly session: Session };
+
+type Entry = { readonly at: Date | undefined; readonly tone: string; readonly content: Html };
+
+/** Characters of a provider's answer that a page shows; the record holds the rest. */
+const MOST_OF_AN_ANSWER = 20_000;
+const MOST_OF_A_LINE = 300;
+
+/** Renders what happened to a payment, in the order in which it did. */
+export function timeline(told: Told): Html {
+  const { payment, story } = told;
+  const states = new Map(story.transactions.map((state) => [state.id, state]));
+  const entries: Entry[] = [
+    ...payment.transactionsHistory.map((one) => transactionEntry(one, payment, states.get(one.id))),
+    ...story.notifications.map(notificationEntry),
+    ...eventEntries(told),
+  ];
+  const inOrder = entries.sort((a, b) => (a.at?.getTime() ?? 0) - (b.at?.getTime() ?? 0));
+  return html`<ol class="timeline">${inOrder.map(({ at, tone, content }) => html`<li class="${tone}"><p class="at quiet">${time(at)}</p>${content}</li>`)}</ol>`;
+}
+
+const TONES: Readonly<Record<number, string>> = {
+  [Transaction_Status.SUCCEEDED]: 'good',
+  [Transaction_Status.DECLINED]: 'bad',
+  [Transaction_Status.ERROR]: 'bad',
+  [Transaction_Status.PENDING]: 'open',
+  [Transaction_Status.CREATED]: 'open',
+};
+
+function transactionEntry(one: Transaction, payment: Payment, state: TransactionState | undefined): Entry {
+  const status = Transaction_Status[one.status] ?? '';
+  const type = Transaction_Type[one.type] ?? '';
+  const data = one.providerData;
+  const words = [one.responseCode.replaceAll('_', ' '), one.responseMessage].filter(Boolean).join(': ');
+  const identifiers = [
+    data?.transactionId && `provider’s id ${shortened(data.transactionId, 100)}`,
+    data?.iso8583ResponseCode && `ISO 8583 code ${data.iso8583ResponseCode}`,
+    !one.merchantReference.startsWith('reference-') &&
+      one.merchantReference &&
+      `reference ${one.merchantReference}`,
+    one.reason && `reason ${one.reason}`,
+  ].filter((text): text is string => typeof text === 'string' && text !== '');
+  return {
+    at: one.createdAt && timestampDate(one.createdAt),
+    tone: TONES[one.status] ?? 'plain',
+    content: html`<h3>${type} ${money(one.amount?.value, payment.amount?.currency ?? '')} <span class="quiet">at ${shortened(one.connectionData?.id ?? '', MOST_OF_A_LINE)}</span> ${badge(status)}</h3>
+<p>${shortened(words, MOST_OF_A_LINE)}</p>
+${identifiers.length > 0 ? html`<p class="quiet">${identifiers.map((text) => shortened(text, MOST_OF_A_LINE)).join(' · ')}</p>` : NOTHING}
+${openness(state)}
+<p class="quiet">Transaction <code>${one.id}</code></p>
+${rawAnswer(data?.rawResponse)}`,
+  };
+}
+
+function openness(state: TransactionState | undefined): Html {
+  if (state?.lookUpAt) {
+    return html`<p>Its outcome is not known. ${state.lookUps === 0 ? 'It was not looked up yet' : `It was looked up ${state.lookUps} times`}; next at ${time(state.lookUpAt)}.</p>`;
+  }
+  return state?.followUpAt
+    ? html`<p class="quiet">Followed up next at ${time(state.followUpAt)}.</p>`
+    : NOTHING;
+}
+
+function rawAnswer(raw: JsonObject | undefined): Html {
+  if (!raw || Object.keys(raw).length === 0) return NOTHING;
+  const text = JSON.stringify(raw, undefined, 2);
+  const isLong = text.length > MOST_OF_AN_ANSWER;
+  return html`<details><summary>Provider’s answer</summary><pre tabindex="0">${isLong ? text.slice(0, MOST_OF_AN_ANSWER) : text}</pre>${
+    isLong ? html`<p class="quiet">The first ${MOST_OF_AN_ANSWER} of ${text.length} characters.</p>` : NOTHING
+  }</details>`;
+}
+
+function notificationEntry({ connectionId, dispute, receivedAt, tries, result }: ToldNotification): Entry {
+  const about = dispute ? ` of a dispute: ${dispute}` : '';
+  return {
+    at: receivedAt,
+    tone: 'plain',
+    content: html`<h3>Notification${about} <span class="quiet">from ${connectionId}</span> ${badge(result ?? 'waiting')}</h3>${
+      tries > 1 ? html`<p class="quiet">Processed ${tries} times</p>` : NOTHING
+    }`,
+  };
+}
+
+function eventEntries({ payment, story, session }: Told): Entry[] {
+  const byEvent = Map.groupBy(story.events, ({ eventId }) => eventId);
+  return [...byEvent.values()].flatMap((rows): Entry[] => {
+    const [first] = rows;
+    if (!first) return [];
+    const isUndelivered = rows.some(({ delivery }) => delivery?.status === 'FAILED');
+    return [
+      {
+        at: first.createdAt,
+        tone: isUndelivered ? 'bad' : 'plain',
+        content: html`<h3>Event ${first.type} <span class="quiet">#${first.sequence}</span></h3>${rows.map((row) => deliveryLine(row, payment, session))}`,
+      },
+    ];
+  });
+}
+
+function deliveryLine({ delivery }: ToldEvent, payment: Payment, session: Session): Html {
+  if (!delivery) return html`<p class="quiet">Not relayed to any webhook yet.</p>`;
+  const { attempts, responseStatus, error, dueAt } = delivery;
+  const more = [
+    `${attempts} ${attempts === 1 ? 'attempt' : 'attempts'}`,
+    responseStatus !== undefined && `answered ${responseStatus}`,
+    error && shortened(error, 200),
+  ].filter((text): text is string => typeof text === 'string' && text !== '');
+  const address = `${DASHBOARD}/payments/${payment.accountId}/${payment.id}/deliveries/${delivery.id}`;
+  const again =
+    session.role === 'operate' &&
+    delivery.url !== undefined &&
+    html`<form method="post" action="${address}"><input type="hidden" name="form_token" value="${session.formToken}"><button class="quiet">Deliver again</button></form>`;
+  return html`<div class="delivery"><div><p>${badge(delivery.status)} ${shortened(delivery.url ?? 'a webhook that was deleted', 200)}</p>
+<p class="quiet">${more.join(' · ')}${dueAt ? html` · due at ${time(dueAt)}` : NOTHING}</p></div>${again}</div>`;
+}

@@ -1,0 +1,185 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { toServiceError } from '#src/api/errors.ts';
+import { REASONS, ServiceError } from '#src/service-error.ts';
+import { type Html, html } from '#src/web/html.ts';
+import { DASHBOARD, FRAME_HEADERS, framed } from './frame.ts';
+import { isFormToken, type Session, type Sessions } from './session.ts';
+
+/** A request by an operator who is signed in. */
+export type Visit = {
+  readonly session: Session;
+  /** For the audit log: the operator's key and address. */
+  readonly actor: string;
+  /** The parts of the path, the query and the form; '' for what is absent. */
+  readonly part: (name: string) => string;
+  readonly query: (name: string) => string;
+  readonly form: (name: string) => string;
+};
+
+/** Response to a visit: a page, or the address of one. */
+export type Reply =
+  | { readonly title: string; readonly section?: string; readonly content: Html; readonly status?: number }
+  | { readonly goTo: string };
+
+/** Longest value of a query or form field that is looked at. */
+const MAX_VALUE_LENGTH = 2_000;
+const FORM_LIMIT_BYTES = 16 * 1024;
+/** Pages at once, in one replica: payments come first. */
+const MAX_AT_ONCE = 12;
+
+/** Name of the browser's session: with a prefix that binds it to this host, where the connection allows one. */
+export type Cookie = {
+  read(request: FastifyRequest): string | undefined;
+  /** Header value that sets it; undefined takes it away. */
+  set(token: string | undefined): string;
+};
+
+/** Makes the session's cookie. @param isSecure browsers reach the service by HTTPS only. */
+export function sessionCookie(isSecure: boolean): Cookie {
+  const name = isSecure ? '__Host-operator' : 'operator';
+  return {
+    read(request) {
+      const pairs = (request.headers.cookie ?? '').split(';').map((pair) => pair.trim());
+      const values = pairs.filter((pair) => pair.startsWith(`${name}=`));
+      // Two of one name: somebody else has set one of them.
+      return values.length === 1 ? values[0]?.slice(name.length + 1) : undefined;
+    },
+    set: (token) =>
+      `${name}=${token ?? ''}; Path=/; HttpOnly; SameSite=Strict${isSecure ? '; Secure' : ''}${token === undefined ? '; Max-Age=0' : ''}`,
+  };
+}
+
+/** Prepares a part of the application for pages: forms only, bounded, and errors as pages. */
+export function preparePages(scope: FastifyInstance): void {
+  scope.removeAllContentTypeParsers();
+  scope.addContentTypeParser(
+    'application/x-www-form-urlencoded',
+    { parseAs: 'string', bodyLimit: FORM_LIMIT_BYTES },
+    (_request, body, done) => done(null, new URLSearchParams(body as string)),
+  );
+  let atOnce = 0;
+  scope.addHook('onRequest', async (_request, reply) => {
+    if (atOnce >= MAX_AT_ONCE) {
+      throw new ServiceError('SERVICE_UNAVAILABLE', 'too many pages are asked for at once; try again', {
+        retryAfterS: 1,
+      });
+    }
+    atOnce += 1;
+    reply.raw.once('close', () => {
+      atOnce -= 1;
+    });
+  });
+  scope.addHook('onRequest', async (request) => {
+    if (request.method === 'POST') requireSameOrigin(request);
+  });
+  scope.setErrorHandler((error, request, reply) => {
+    const known = toServiceError(error);
+    if (known.reason === 'INTERNAL_ERROR') request.log.error({ err: error }, 'a page failed');
+    const content = html`<h1>That did not work</h1><p>${known.message}</p>
+<p class="quiet">Request ${request.id}</p><p><a href="${DASHBOARD}">To the overview</a></p>`;
+    const { status } = REASONS[known.reason];
+    return sendPage(reply, { title: 'Error', content, status }, undefined);
+  });
+}
+
+/**
+ * Refuses a form that another site has sent. Browsers say where a request comes from in headers that no page can change.
+ *
+ * @throws ServiceError AUTHORIZATION_REQUIRED.
+ */
+function requireSameOrigin(request: FastifyRequest): void {
+  const { 'sec-fetch-site': site, origin } = request.headers;
+  const host = URL.canParse(String(origin)) ? new URL(String(origin)).host : undefined;
+  const isOurs = site === undefined ? host === request.host : site === 'same-origin';
+  if (!isOurs)
+    throw new ServiceError('AUTHORIZATION_REQUIRED', 'the form was sent by another site; nothing was done');
+}
+
+/** Mounts pages that are for operators who are signed in. */
+export function visits(scope: FastifyInstance, sessions: Sessions, cookie: Cookie) {
+  const opened = new WeakMap<FastifyRequest, Session>();
+
+  const open = async (request: FastifyRequest, reply: FastifyReply) => {
+    const token = cookie.read(request);
+    const isRefresh = request.headers['x-refresh'] !== undefined;
+    const session = token === undefined ? undefined : await sessions.find(token, !isRefresh);
+    if (session) {
+      opened.set(request, session);
+      return undefined;
+    }
+    // A link on another site leads here without the cookie, which is Strict; a link of ours has it.
+    const site = request.headers['sec-fetch-site'];
+    if (token === undefined && request.method === 'GET' && (site === 'cross-site' || site === 'same-site')) {
+      return sendPage(reply, { title: 'Payments', content: comeIn(request.url) }, undefined);
+    }
+    if (isRefresh) return reply.code(401).headers(FRAME_HEADERS).send();
+    const next = request.method === 'GET' ? `?next=${encodeURIComponent(request.url)}` : '';
+    return reply.code(303).headers(FRAME_HEADERS).header('location', `${DASHBOARD}/sign-in${next}`).send();
+  };
+
+  const respond =
+    (handle: (visit: Visit) => Promise<Reply>) => async (request: FastifyRequest, reply: FastifyReply) => {
+      const session = opened.get(request);
+      if (!session) throw new Error('the page was opened without a session');
+      const result = await handle(visitOf(request, session));
+      if ('goTo' in result)
+        return reply.code(303).headers(FRAME_HEADERS).header('location', result.goTo).send();
+      return sendPage(reply, result, session);
+    };
+
+  return {
+    /** A page to look at. */
+    get(path: string, handle: (visit: Visit) => Promise<Reply>): void {
+      scope.get(DASHBOARD + path, { onRequest: open }, respond(handle));
+    },
+    /** A form that is sent. @param role that it takes. */
+    post(path: string, role: Session['role'], handle: (visit: Visit) => Promise<Reply>): void {
+      const allowed = async (visit: Visit) => {
+        if (!isFormToken(visit.session, visit.form('form_token'))) {
+          throw new ServiceError(
+            'AUTHORIZATION_REQUIRED',
+            'the form is not of this session; nothing was done; open the page again',
+          );
+        }
+        if (role === 'operate' && visit.session.role !== 'operate') {
+          throw new ServiceError('AUTHORIZATION_REQUIRED', 'this key is for reading only; nothing was sent');
+        }
+        return handle(visit);
+      };
+      scope.post(DASHBOARD + path, { onRequest: open }, respond(allowed));
+    },
+  };
+}
+
+/** Sends a page. */
+export function sendPage(
+  reply: FastifyReply,
+  page: Exclude<Reply, { goTo: string }>,
+  session: Session | undefined,
+): FastifyReply {
+  return reply
+    .code(page.status ?? 200)
+    .headers(FRAME_HEADERS)
+    .type('text/html; charset=utf-8')
+    .send(framed({ ...page, session }));
+}
+
+function comeIn(url: string): Html {
+  return html`<h1>Payments</h1><p>You come from another site.</p><p><a class="button" href="${url}">Open the dashboard</a></p>`;
+}
+
+function visitOf(request: FastifyRequest, session: Session): Visit {
+  // No text of the database holds a NUL.
+  const text = (value: unknown) =>
+    typeof value === 'string' ? value.slice(0, MAX_VALUE_LENGTH).replaceAll('\0', '').trim() : '';
+  const params = request.params as Record<string, unknown>;
+  const query = request.query as Record<string, unknown>;
+  const form = request.body instanceof URLSearchParams ? request.body : new URLSearchParams();
+  return {
+    session,
+    actor: `${session.actor} from ${request.ip}`,
+    part: (name) => text(params[name]),
+    query: (name) => text(query[name]),
+    form: (name) => text(form.get(name)),
+  };
+}

@@ -1,0 +1,81 @@
+import type { Database } from './database.ts';
+
+/** An attempt whose outcome is not known. */
+export type OpenAttempt = {
+  readonly accountId: string;
+  readonly paymentId: string;
+  readonly connectionId: string;
+  readonly openS: number;
+  readonly lookUps: number;
+};
+
+/** A webhook that does not take events, or was turned off for it. */
+export type TroubledWebhook = {
+  readonly accountName: string;
+  readonly url: string;
+  readonly active: boolean;
+  readonly disabledReason: string | undefined;
+  readonly failingSince: Date | undefined;
+};
+
+/** Open attempts that are looked through for the oldest: an incident may leave a hundred thousand. */
+const MOST_LOOKED_THROUGH = 5_000;
+
+const OLDEST_OPEN = {
+  name: 'list_oldest_open_attempts',
+  text: `
+    SELECT p.account_id AS "accountId", open.payment_id AS "paymentId", open.connection_id AS "connectionId",
+      extract(epoch FROM now() - open.created_at)::float8 AS "openS", open.fence AS "lookUps"
+    FROM (
+      SELECT payment_id, connection_id, created_at, fence FROM (
+        SELECT payment_id, connection_id, created_at, fence FROM transaction
+        WHERE look_up_at IS NOT NULL LIMIT ${MOST_LOOKED_THROUGH}
+      ) looked_through ORDER BY created_at LIMIT $1::integer
+    ) open
+    JOIN payment p ON p.id = open.payment_id
+    ORDER BY open.created_at`,
+};
+
+/** Lists the attempts whose outcome has been open for longest, those of requests under way included. */
+export async function listOldestOpenAttempts(database: Database, limit: number): Promise<OpenAttempt[]> {
+  return (await database.query<OpenAttempt>(OLDEST_OPEN, [limit])).rows;
+}
+
+const TROUBLED = {
+  name: 'list_troubled_webhooks',
+  text: `
+    SELECT a.name, w.url, w.active, w.disabled_reason, w.failing_since
+    FROM webhook w JOIN account a ON a.id = w.account_id
+    WHERE w.failing_since IS NOT NULL AND w.active OR w.disabled_reason IS NOT NULL AND NOT w.active
+    ORDER BY w.failing_since LIMIT $1`,
+};
+
+/** Lists webhooks that fail, those that have for longest first, and those that were turned off for it. */
+export async function listTroubledWebhooks(database: Database, limit: number): Promise<TroubledWebhook[]> {
+  type Row = {
+    name: string;
+    url: string;
+    active: boolean;
+    disabled_reason: string | null;
+    failing_since: Date | null;
+  };
+  const { rows } = await database.query<Row>(TROUBLED, [limit]);
+  return rows.map((row) => ({
+    accountName: row.name,
+    url: row.url,
+    active: row.active,
+    disabledReason: row.disabled_reason ?? undefined,
+    failingSince: row.failing_since ?? undefined,
+  }));
+}
+
+const COUNT_PENDING = {
+  name: 'count_pending_deliveries',
+  text: 'SELECT count(*)::integer AS n FROM (SELECT FROM delivery WHERE due_at IS NOT NULL LIMIT $1::integer) open',
+};
+
+/** Counts deliveries that are still to be made, up to `most`. */
+export async function countPendingDeliveries(database: Database, most: number): Promise<number> {
+  const { rows } = await database.query<{ n: number }>(COUNT_PENDING, [most]);
+  return rows[0]?.n ?? 0;
+}

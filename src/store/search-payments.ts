@@ -1,0 +1,137 @@
+import { NIL_UUID } from './account-rows.ts';
+import type { Database } from './database.ts';
+import type { PagePosition } from './list-payments.ts';
+
+/** A search for payments. Times are texts as 2026-01-31T09:08:07.000001Z. */
+export type PaymentSearch = {
+  /** The accounts whose payments are searched. */
+  readonly accountIds: readonly string[];
+  /** At most one of these two. */
+  readonly merchantOrderId: string | undefined;
+  readonly cardLastFour: string | undefined;
+  readonly status: string | undefined;
+  readonly from: string | undefined;
+  readonly before: string | undefined;
+};
+
+/** A payment that was found. */
+export type FoundPayment = PagePosition & {
+  readonly accountId: string;
+  /** An encoded Payment. */
+  readonly record: Uint8Array;
+};
+
+type Row = { id: string; account_id: string; created_at: string; record: Buffer };
+
+/** The most payments that are found at once. */
+export const MAX_FOUND = 51;
+
+const TOLD = `p.id, p.account_id, to_char(p.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS created_at,
+      p.record`;
+
+// Each account's newest come from an index that the account leads, and only those of the page are read.
+function searchStatement(name: string, filters: string) {
+  const text = `
+    SELECT ${TOLD} FROM (
+      SELECT newest.* FROM unnest($1::uuid[]) AS searched(account_id), LATERAL (
+        SELECT account_id, id, created_at FROM payment
+        WHERE account_id = searched.account_id AND created_at >= $2::timestamptz
+          AND (created_at, id) < ($3::timestamptz, $4::uuid) ${filters}
+        ORDER BY created_at DESC, id DESC LIMIT ${MAX_FOUND}
+      ) newest
+      ORDER BY newest.created_at DESC, newest.id DESC LIMIT ${MAX_FOUND}
+    ) found JOIN payment p ON p.account_id = found.account_id AND p.id = found.id
+    ORDER BY p.created_at DESC, p.id DESC`;
+  return { name, text };
+}
+
+const FILTERS = {
+  merchantOrderId: 'AND merchant_order_id = $5',
+  // As the index says it.
+  cardLastFour: "AND card_last_four = $5 AND card_last_four <> ''",
+};
+const SEARCH = {
+  all: searchStatement('search_payments', ''),
+  byStatus: searchStatement('search_payments_by_status', 'AND status = $5'),
+  merchantOrderId: searchStatement('search_payments_by_order', FILTERS.merchantOrderId),
+  cardLastFour: searchStatement('search_payments_by_last_four', FILTERS.cardLastFour),
+};
+const SEARCH_AND_STATUS = {
+  merchantOrderId: searchStatement(
+    'search_payments_by_order_and_status',
+    `${FILTERS.merchantOrderId} AND status = $6`,
+  ),
+  cardLastFour: searchStatement(
+    'search_payments_by_last_four_and_status',
+    `${FILTERS.cardLastFour} AND status = $6`,
+  ),
+};
+
+/** Searches payments, newest first, MAX_FOUND at most. @param after where the page begins; undefined for the first. */
+export async function searchPayments(
+  database: Database,
+  search: PaymentSearch,
+  after: PagePosition | undefined,
+): Promise<FoundPayment[]> {
+  const {
+    accountIds,
+    merchantOrderId,
+    cardLastFour,
+    status,
+    from = '-infinity',
+    before = 'infinity',
+  } = search;
+  const { createdAt, id } = after ?? { createdAt: before, id: NIL_UUID };
+  const by = merchantOrderId !== undefined ? 'merchantOrderId' : 'cardLastFour';
+  const values = [merchantOrderId ?? cardLastFour, status].filter((value) => value !== undefined);
+  const isByText = merchantOrderId !== undefined || cardLastFour !== undefined;
+  const plain = status === undefined ? SEARCH.all : SEARCH.byStatus;
+  const statement = isByText ? (status === undefined ? SEARCH[by] : SEARCH_AND_STATUS[by]) : plain;
+  const { rows } = await database.query<Row>(statement, [accountIds, from, createdAt, id, ...values]);
+  return rows.map(toFound);
+}
+
+// The id may be a payment's or a transaction's. It names no account: every account's are looked through.
+const BY_ID = {
+  name: 'find_payments_by_id',
+  text: `
+    SELECT ${TOLD} FROM payment p
+    WHERE p.id IN (SELECT $1::uuid UNION SELECT payment_id FROM transaction WHERE id = $1)
+    ORDER BY p.created_at DESC, p.id DESC LIMIT ${MAX_FOUND}`,
+};
+
+/** Finds the payment of an id, or of a transaction's id. @param id a UUID. */
+export async function findPaymentsById(database: Database, id: string): Promise<FoundPayment[]> {
+  return (await database.query<Row>(BY_ID, [id])).rows.map(toFound);
+}
+
+// The provider's reference stands with its connection, which leads the index.
+const BY_REFERENCE = {
+  name: 'find_payments_by_reference',
+  text: `
+    SELECT ${TOLD} FROM payment p
+    JOIN (
+      SELECT payment_id FROM transaction
+      WHERE account_id = ANY ($1::uuid[]) AND merchant_reference = $3 AND merchant_reference IS NOT NULL
+      UNION
+      SELECT payment_id FROM transaction
+      WHERE connection_id = ANY ($2::text[]) AND reference = $3 AND reference IS NOT NULL
+      LIMIT 1000
+    ) found ON found.payment_id = p.id
+    WHERE p.account_id = ANY ($1::uuid[])
+    ORDER BY p.created_at DESC, p.id DESC LIMIT ${MAX_FOUND}`,
+};
+
+/** Finds payments by a reference of one of their transactions: the merchant's, or the provider's at a connection. */
+export async function findPaymentsByReference(
+  database: Database,
+  accountIds: readonly string[],
+  connectionIds: readonly string[],
+  reference: string,
+): Promise<FoundPayment[]> {
+  return (await database.query<Row>(BY_REFERENCE, [accountIds, connectionIds, reference])).rows.map(toFound);
+}
+
+function toFound(row: Row): FoundPayment {
+  return { id: row.id, accountId: row.account_id, createdAt: row.created_at, record: row.record };
+}

@@ -1,0 +1,248 @@
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { createRequire } from 'node:module';
+import type { AddressInfo } from 'node:net';
+import type { Browser, Page } from 'puppeteer-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { PaymentSchema } from '#gen/payments/v1/payment_pb.js';
+import { SANDBOX_OPERATOR_KEY } from '#src/config.ts';
+import { decodeRecord, encodeRecord } from '#src/payments/stored-record.ts';
+import { startBrowser } from '../support/browser.ts';
+import {
+  enter,
+  fillTexts,
+  HOSTILE,
+  type Merchant,
+  merchantOne,
+  type Operator,
+  PAGES,
+  pathOf,
+  signIn,
+} from '../support/dashboard.ts';
+import { ACCOUNT_ONE } from '../support/payment-requests.ts';
+import { startTestServer, type TestServer } from '../support/server.ts';
+import { openTables, type Tables } from '../support/tables.ts';
+
+let server: TestServer;
+let tables: Tables;
+let browser: Browser;
+let operator: Operator;
+let merchant: Merchant;
+/** Another site, on which an attacker has a page. */
+const elsewhere = createServer((request, response) => {
+  const { searchParams } = new URL(request.url ?? '', 'http://elsewhere');
+  response.setHeader('content-type', 'text/html');
+  const fields = [...searchParams].map(([name, value]) => `<input name="${name}" value="${value}">`);
+  response.end(`<!doctype html><title>x</title><form method=post action="${searchParams.get('to')}">${fields}</form>
+    <a href="${searchParams.get('to')}">a link</a>`);
+});
+let elsewhereUrl: string;
+
+beforeAll(async () => {
+  elsewhere.listen(0, '127.0.0.1');
+  await once(elsewhere, 'listening');
+  // By another name, so that it is another site.
+  elsewhereUrl = `http://localhost:${(elsewhere.address() as AddressInfo).port}`;
+  server = await startTestServer();
+  tables = await openTables(server.databaseUrl);
+  browser = await startBrowser();
+  operator = await signIn(server, SANDBOX_OPERATOR_KEY);
+  merchant = merchantOne(server);
+});
+afterAll(async () => {
+  await browser?.close();
+  await tables?.close();
+  await server?.close();
+  elsewhere.closeAllConnections();
+  elsewhere.close();
+});
+
+// biome-ignore lint/suspicious/noExplicitAny: the record, as a merchant's code sees it.
+type Record = any;
+
+/** A page of a browser that nobody has used. */
+async function fresh<T>(use: (page: Page) => Promise<T>): Promise<T> {
+  const context = await browser.createBrowserContext();
+  try {
+    return await use(await context.newPage());
+  } finally {
+    await context.close();
+  }
+}
+
+/** Presses a form's button, so many times at once. */
+async function press(page: Page, name: string, times = 1): Promise<void> {
+  const [button] = await page.$$(`xpath/.//button[normalize-space()='${name}']`);
+  if (!button) throw new Error(`no button reads ${name}`);
+  await Promise.all([page.waitForNavigation(), button.click({ count: times })]);
+}
+
+describe('a session', () => {
+  it('ends in the database when the operator signs out, and going back shows nothing', async () => {
+    const paid = await merchant.pay({ merchant_order_id: 'seen-before' });
+    await fresh(async (page) => {
+      await enter(page, server, SANDBOX_OPERATOR_KEY);
+      await page.goto(`${server.url}/dashboard${pathOf(paid)}`);
+      const [cookie] = await page.browserContext().cookies();
+      expect(cookie).toMatchObject({ name: 'operator', httpOnly: true, sameSite: 'Strict', session: true });
+      await press(page, 'Sign out');
+      await page.goBack();
+      expect(await page.content()).not.toContain('seen-before');
+      const stolen = await operator.get('', { cookie: `operator=${cookie?.value}` });
+      expect(stolen.status).toBe(303);
+    });
+  });
+});
+
+describe('a form', () => {
+  it('of another site does nothing, in a browser that is signed in', async () => {
+    const paid = await merchant.pay();
+    await fresh(async (page) => {
+      await enter(page, server, SANDBOX_OPERATOR_KEY);
+      const to = `${server.url}/dashboard${pathOf(paid)}/refund`;
+      await page.goto(`${elsewhereUrl}/?${new URLSearchParams({ to, amount: '1.00', key: 'stolen' })}`);
+      const [answer] = await Promise.all([
+        page.waitForNavigation(),
+        page.$eval('form', (form) => form.submit()),
+      ]);
+      expect(answer?.status()).toBe(403);
+      // A mere link from there opens the page once it is pressed on our own side.
+      await page.goto(`${elsewhereUrl}/?${new URLSearchParams({ to: `${server.url}/dashboard/payments` })}`);
+      await Promise.all([page.waitForNavigation(), page.click('a')]);
+      await Promise.all([page.waitForNavigation(), page.click('a.button')]);
+      expect(await page.title()).toBe('Payments · Payments');
+    });
+    expect(await merchant.refundsOf(paid)).toEqual([]);
+  });
+});
+
+describe('an operator', () => {
+  it('captures, cancels and refunds, once however often the button is pressed, and the audit log tells', async () => {
+    const held = await merchant.authorize();
+    await fresh(async (page) => {
+      await enter(page, server, SANDBOX_OPERATOR_KEY);
+      await page.goto(`${server.url}/dashboard${pathOf(held)}`);
+      await page.$eval('#capture-amount', (input) => (input.value = '6.00'));
+      await press(page, 'Capture', 2);
+      await page.$eval('#refund-amount', (input) => (input.value = '2.50'));
+      // Without script, too, where a second click sends the form again.
+      await page.setJavaScriptEnabled(false);
+      await press(page, 'Refund', 2);
+      await press(page, 'Cancel');
+      expect(await page.$eval('[role=status]', (one) => one.textContent)).toContain('cancel');
+    });
+    const after = await merchant.call(`/v1/payments/${held.id}`);
+    const history = after.transactions_history.map(({ type, status, amount }: Record) => [
+      type,
+      status,
+      amount,
+    ]);
+    expect(history.slice(1)).toEqual([
+      ['CAPTURE', 'SUCCEEDED', 6],
+      ['REFUND', 'SUCCEEDED', 2.5],
+      ['CANCEL', 'SUCCEEDED', 4],
+    ]);
+    const audited = await tables.query(
+      'SELECT DISTINCT action FROM audit_log WHERE account_id = $1 AND subject = $2 AND actor LIKE $3 ORDER BY 1',
+      [ACCOUNT_ONE, held.id, 'operator-% from 127.0.0.1'],
+    );
+    expect(audited.map(({ action }) => action)).toEqual(['cancel', 'capture', 'refund']);
+  });
+});
+
+describe('hostile texts of merchants, payers and providers', () => {
+  it('are shown as texts on every page, however long, and no card number is', async () => {
+    await merchant.call('/v1/webhooks', { url: 'http://127.0.0.1:1/hook', events: ['payment.purchase'] });
+    const paid = await merchant.pay();
+    const deliveries = () => tables.query('SELECT FROM delivery');
+    await expect.poll(deliveries, { timeout: 20_000 }).toHaveLength(1);
+    await tables.query('UPDATE account SET name = $1 WHERE id = $2', [HOSTILE, ACCOUNT_ONE]);
+    await tables.query('UPDATE webhook SET url = $1, failing_since = now()', [`https://x/${HOSTILE}`]);
+    await tables.query('UPDATE delivery SET error = $1, response_status = 500', [HOSTILE]);
+    await tables.query('UPDATE payment SET idempotency_key = $1 WHERE id = $2', [HOSTILE, paid.id]);
+    await tables.query('UPDATE transaction SET reference = $1 WHERE payment_id = $2', [HOSTILE, paid.id]);
+    const [row] = await tables.query('SELECT record FROM payment WHERE id = $1', [paid.id]);
+    const record = decodeRecord(row?.record as Buffer);
+    fillTexts(
+      PaymentSchema,
+      record,
+      HOSTILE + 'x'.repeat(100_000),
+      new Set(['id', 'account_id', 'currency', 'split']),
+    );
+    await tables.query('UPDATE payment SET record = $1 WHERE id = $2', [encodeRecord(record), paid.id]);
+    await operator.post(`${pathOf(paid)}/refund`, { amount: HOSTILE, key: HOSTILE, reason: HOSTILE });
+
+    const requested: string[] = [];
+    await fresh(async (page) => {
+      page.on('request', (request) => {
+        const { protocol, pathname } = new URL(request.url());
+        // The browser draws its own fields with pictures of its own.
+        if (protocol !== 'data:' && !pathname.startsWith('/dashboard')) requested.push(pathname);
+      });
+      page.on('dialog', (dialog) => {
+        requested.push('a script ran');
+        void dialog.dismiss();
+      });
+      page.on('console', (message) => {
+        if (message.text().includes('Content Security Policy')) requested.push(message.text());
+      });
+      await enter(page, server, SANDBOX_OPERATOR_KEY);
+      const search = `/payments?${new URLSearchParams({ text: HOSTILE, by: HOSTILE, account: HOSTILE, page: HOSTILE })}`;
+      for (const path of [
+        ...PAGES,
+        pathOf(paid),
+        search,
+        `/audit?account=${ACCOUNT_ONE}`,
+        `${pathOf(paid)}?did=${HOSTILE}`,
+      ]) {
+        const response = await page.goto(`${server.url}/dashboard${path}`);
+        const text = (await response?.text()) ?? '';
+        expect([path, text.length < 1_000_000, text.includes('<img')]).toEqual([path, true, false]);
+        expect(
+          await page.$$eval(
+            'img, iframe, object, script:not([src]), [onload], [onerror], [style]',
+            (all) => all.length,
+          ),
+        ).toBe(0);
+        expect(text).not.toContain('4012888888881881');
+      }
+      await page.goto(`${server.url}/dashboard${pathOf(paid)}`);
+      expect(await page.$eval('main', (main) => main.textContent)).toContain(HOSTILE);
+    });
+    expect(requested).toEqual([]);
+  });
+});
+
+it('axe finds nothing on any page, in light and dark, on a desk and on a phone', async () => {
+  const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+  const held = await merchant.authorize();
+  await fresh(async (page) => {
+    await enter(page, server, SANDBOX_OPERATOR_KEY);
+    for (const [scheme, width] of [
+      ['light', 1280],
+      ['dark', 390],
+    ] as const) {
+      await page.setViewport({ width, height: 800 });
+      await page.emulateMediaFeatures([{ name: 'prefers-color-scheme', value: scheme }]);
+      for (const path of [
+        ...PAGES,
+        pathOf(held),
+        '/payments?text=nothing',
+        '/payments?page=wrong',
+        '/payments/x/y',
+      ]) {
+        await page.goto(`${server.url}/dashboard${path}`);
+        await page.evaluate(axe);
+        const found = await page.evaluate(
+          'axe.run().then(({ violations }) => violations.map(({ id, nodes }) => id + " " + nodes[0].html))',
+        );
+        expect([scheme, path, found]).toEqual([scheme, path, []]);
+        expect([path, await page.evaluate('document.documentElement.scrollWidth <= innerWidth')]).toEqual([
+          path,
+          true,
+        ]);
+      }
+    }
+  });
+});

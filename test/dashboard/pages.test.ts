@@ -1,0 +1,214 @@
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { SANDBOX_OPERATOR_KEY, SANDBOX_OPERATOR_READ_KEY } from '#src/config.ts';
+import {
+  type Merchant,
+  merchantOne,
+  type Operator,
+  OWN_FORM,
+  PAGES,
+  pathOf,
+  signIn,
+} from '../support/dashboard.ts';
+import { startTestServer, type TestServer } from '../support/server.ts';
+import { openTables, type Tables } from '../support/tables.ts';
+
+let server: TestServer;
+let tables: Tables;
+let operator: Operator;
+let merchant: Merchant;
+
+beforeAll(async () => {
+  server = await startTestServer();
+  tables = await openTables(server.databaseUrl);
+  operator = await signIn(server, SANDBOX_OPERATOR_KEY);
+  merchant = merchantOne(server);
+});
+afterAll(async () => {
+  await tables?.close();
+  await server?.close();
+});
+
+describe('whoever has not signed in', () => {
+  it('is sent to sign in from every page, and sees nothing of it', async () => {
+    const paid = await merchant.pay();
+    for (const path of [...PAGES, pathOf(paid)]) {
+      const response = await fetch(`${server.url}/dashboard${path}`, { redirect: 'manual' });
+      expect([path, response.status, await response.text()]).toEqual([path, 303, '']);
+      expect(response.headers.get('location')).toMatch(/^\/dashboard\/sign-in\?next=/);
+    }
+    const sent = await fetch(`${server.url}/dashboard${pathOf(paid)}/refund`, {
+      method: 'POST',
+      redirect: 'manual',
+      headers: OWN_FORM,
+      body: new URLSearchParams({ amount: '1', key: 'k' }),
+    });
+    expect(sent.headers.get('location')).toBe('/dashboard/sign-in');
+    expect(await merchant.refundsOf(paid)).toEqual([]);
+  });
+
+  it.each([
+    '//evil.example',
+    'https://evil.example',
+    '/dashboard//evil',
+    '/dashboard\\@evil',
+    'javascript:alert(1)',
+  ])('goes on to no other site after signing in, such as %s', async (next) => {
+    const response = await fetch(`${server.url}/dashboard/sign-in`, {
+      method: 'POST',
+      redirect: 'manual',
+      headers: OWN_FORM,
+      body: new URLSearchParams({ key: SANDBOX_OPERATOR_KEY, next }),
+    });
+    expect(new URL(response.headers.get('location') ?? '', server.url).href).toMatch(
+      `${server.url}/dashboard`,
+    );
+  });
+});
+
+describe('a session', () => {
+  it('has a new token with each sign-in, never one that the browser brought, and ends the one before', async () => {
+    const planted = `operator=${'A'.repeat(43)}`;
+    const first = await signIn(server, SANDBOX_OPERATOR_KEY, planted);
+    expect(first.cookie).not.toBe(planted);
+    expect((await operator.get('', { cookie: planted })).status).toBe(303);
+    const second = await signIn(server, SANDBOX_OPERATOR_KEY, first.cookie);
+    expect(second.cookie).not.toBe(first.cookie);
+    expect((await first.get('')).status).toBe(303);
+    expect((await second.get('')).status).toBe(200);
+  });
+
+  it('ends after a quarter of an hour without a page, which refreshes do not count as, and after twelve hours', async () => {
+    for (const [column, age] of [
+      ['seen_at', '16 minutes'],
+      ['created_at', '13 hours'],
+    ] as const) {
+      const idle = await signIn(server, SANDBOX_OPERATOR_KEY);
+      await tables.query("UPDATE operator_session SET seen_at = now() - interval '10 minutes'");
+      expect((await idle.get('', { 'x-refresh': '1' })).status).toBe(200);
+      const [stale] = await tables.query(
+        "SELECT count(*)::int AS n FROM operator_session WHERE seen_at > now() - interval '9 minutes'",
+      );
+      expect(stale).toEqual({ n: 0 });
+      expect((await idle.get('')).status).toBe(200);
+      await tables.query(`UPDATE operator_session SET ${column} = now() - interval '${age}'`);
+      expect((await idle.get('')).status).toBe(303);
+    }
+    operator = await signIn(server, SANDBOX_OPERATOR_KEY);
+  });
+});
+
+describe('a form', () => {
+  it('is refused without its token, with another session’s, and from another origin where the browser tells no more', async () => {
+    const paid = await merchant.pay();
+    const fields = { amount: '1.00', key: randomUUID() };
+    const other = await signIn(server, SANDBOX_OPERATOR_KEY);
+    const path = `${pathOf(paid)}/refund`;
+    const attempts = [
+      operator.post(path, { ...fields, form_token: '' }),
+      operator.post(path, fields, { ...OWN_FORM, cookie: other.cookie }),
+      operator.post(path, fields, { origin: 'https://evil.example' }),
+      operator.post(path, fields, { origin: 'null' }),
+      operator.post(path, fields, { 'sec-fetch-site': 'same-site', origin: server.url }),
+      operator.post(path, fields, {}),
+    ];
+    expect((await Promise.all(attempts)).map(({ status }) => status)).toEqual(attempts.map(() => 403));
+    expect(await merchant.refundsOf(paid)).toEqual([]);
+    expect((await operator.post(path, fields, { origin: server.url })).status).toBe(303);
+    expect(await merchant.refundsOf(paid)).toHaveLength(1);
+  });
+});
+
+describe('a key for reading', () => {
+  it('shows every page and no form to act, and acts in no other way', async () => {
+    const reader = await signIn(server, SANDBOX_OPERATOR_READ_KEY);
+    const [paid, held] = [await merchant.pay(), await merchant.authorize()];
+    for (const path of [...PAGES, pathOf(paid), pathOf(held)]) {
+      const text = await (await reader.get(path)).text();
+      expect(text).not.toMatch(/<button[^>]*>(Refund|Capture|Cancel|Deliver)/);
+    }
+    for (const path of [`${pathOf(paid)}/refund`, `${pathOf(held)}/capture`, `${pathOf(held)}/cancel`]) {
+      expect((await reader.post(path, { amount: '1.00', key: randomUUID() })).status).toBe(403);
+    }
+    expect((await reader.post(`${pathOf(paid)}/deliveries/${randomUUID()}`)).status).toBe(403);
+    expect(await merchant.refundsOf(paid)).toEqual([]);
+    expect((await merchant.call(`/v1/payments/${held.id}`)).sub_status).toBe('APPROVED');
+    const actions = await tables.query('SELECT FROM audit_log WHERE subject = ANY ($1)', [
+      [paid.id, held.id],
+    ]);
+    expect(actions).toEqual([]);
+  });
+});
+
+describe('an operator', () => {
+  it('does a form that is sent twice at once only once, and is told why one is refused', async () => {
+    const paid = await merchant.pay();
+    const form = { amount: '1.25', key: `dashboard-${randomUUID()}` };
+    const both = [form, form].map((fields) => operator.post(`${pathOf(paid)}/refund`, fields));
+    expect((await Promise.all(both)).map(({ status }) => status)).toEqual([303, 303]);
+    expect(await merchant.refundsOf(paid)).toHaveLength(1);
+    for (const amount of ['1000', '-1', '1.234', 'NaN', '']) {
+      const refused = await operator.post(`${pathOf(paid)}/refund`, { amount, key: randomUUID() });
+      expect([amount, refused.status]).toEqual([amount, 400]);
+      expect(await refused.text()).toContain('role="alert"');
+    }
+    expect(await merchant.refundsOf(paid)).toHaveLength(1);
+  });
+
+  it('has an event delivered again', async () => {
+    const received: string[] = [];
+    const hook = createServer((request, response) => {
+      received.push(String(request.headers['webhook-id']));
+      response.end();
+    });
+    hook.listen(0, '127.0.0.1');
+    await once(hook, 'listening');
+    const url = `http://127.0.0.1:${(hook.address() as AddressInfo).port}/hook`;
+    await merchant.call('/v1/webhooks', { url, events: ['payment.purchase'] });
+    const paid = await merchant.pay();
+    await expect.poll(() => received.length, { timeout: 20_000 }).toBe(1);
+    const address = /action="\/dashboard([^"]+\/deliveries\/[^"]+)"/;
+    const [, path = ''] = address.exec(await (await operator.get(pathOf(paid))).text()) ?? [];
+    expect((await operator.post(path)).status).toBe(303);
+    await expect.poll(() => received, { timeout: 20_000 }).toEqual([received[0], received[0]]);
+    hook.closeAllConnections();
+    hook.close();
+  });
+});
+
+it('make no whole card number reach the router, nor the page again', async () => {
+  const response = await operator.post('/route', { card: '4012888888881881', type: 'CARD', country: 'US' });
+  expect([response.status, (await response.text()).includes('4012888888881881')]).toEqual([400, false]);
+});
+
+it('every page is kept by nobody and runs nothing foreign; its files may be kept, since their names change', async () => {
+  const paths = [...PAGES, pathOf(await merchant.pay()), '/payments/x/y', '/sign-in'];
+  for (const path of paths) {
+    const { headers } = await operator.get(path);
+    expect([path, headers.get('cache-control')]).toEqual([path, 'no-store']);
+    expect(headers.get('content-security-policy')).toMatch(
+      /^default-src 'none'; style-src 'self'; script-src 'self';/,
+    );
+    expect(headers.get('content-security-policy')).toContain("frame-ancestors 'none'");
+  }
+  const [file = ''] = /\/assets\/dashboard-\w+\.js/.exec(await (await operator.get('')).text()) ?? [];
+  expect((await operator.get(file)).headers.get('cache-control')).toContain('immutable');
+});
+
+it('wrong keys are refused, soon without being looked at, and none is logged', async () => {
+  const attempt = () =>
+    fetch(`${server.url}/dashboard/sign-in`, {
+      method: 'POST',
+      headers: OWN_FORM,
+      body: new URLSearchParams({ key: 'op_guessed_wrong' }),
+    });
+  const statuses: number[] = [];
+  for (let i = 0; i < 8; i++) statuses.push((await attempt()).status);
+  expect(statuses.slice(0, 5)).toEqual([401, 401, 401, 401, 401]);
+  expect(statuses.slice(5)).toEqual([429, 429, 429]);
+  expect(server.logLines.filter((line) => line.includes('op_guessed_wrong'))).toEqual([]);
+  expect(server.logLines.filter((line) => line.includes('authentication failed'))).toHaveLength(5);
+});

@@ -1,0 +1,179 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { SANDBOX_OPERATOR_KEY } from '#src/config.ts';
+import { type Merchant, merchantOne, type Operator, signIn } from '../support/dashboard.ts';
+import { ACCOUNT_ONE, ACCOUNT_TWO, cardPayment, headersTwo } from '../support/payment-requests.ts';
+import { startTestServer, type TestServer } from '../support/server.ts';
+import { openTables, type Tables } from '../support/tables.ts';
+
+let server: TestServer;
+let tables: Tables;
+let operator: Operator;
+let merchant: Merchant;
+let first: { id: string; transactions: { id: string; provider_data: { transaction_id: string } } };
+let declined: { id: string };
+let other: { id: string };
+
+beforeAll(async () => {
+  server = await startTestServer();
+  tables = await openTables(server.databaseUrl);
+  operator = await signIn(server, SANDBOX_OPERATOR_KEY);
+  merchant = merchantOne(server);
+  first = await merchant.pay({ merchant_order_id: '1001', merchant_reference: 'booking-7' });
+  declined = await merchant.call('/v1/payments', {
+    ...cardPayment('4000000000000002'),
+    merchant_order_id: '1001',
+  });
+  const response = await fetch(`${server.url}/v1/payments`, {
+    method: 'POST',
+    headers: { ...headersTwo(), 'content-type': 'application/json' },
+    body: JSON.stringify({ ...cardPayment(), account_id: ACCOUNT_TWO, merchant_order_id: '1001' }),
+  });
+  other = (await response.json()) as { id: string };
+  await merchant.call(`/v1/payments/${first.id}/refund`, {
+    merchant_reference: 'sorry-7',
+    amount: { currency: 'USD', value: 1 },
+  });
+});
+afterAll(async () => {
+  await tables?.close();
+  await server?.close();
+});
+
+const LINK = /href="\/dashboard\/payments\/[0-9a-f-]{36}\/([0-9a-f-]{36})"/g;
+
+async function search(
+  query: Record<string, string>,
+): Promise<{ ids: string[]; older: string; text: string }> {
+  const response = await operator.get(`/payments?${new URLSearchParams(query)}`);
+  const text = await response.text();
+  const [, older = ''] = /href="\/dashboard(\/payments\?[^"]+)">Older/.exec(text) ?? [];
+  return {
+    ids: [...text.matchAll(LINK)].map(([, id = '']) => id),
+    older: older.replaceAll('&#38;', '&'),
+    text,
+  };
+}
+const found = async (query: Record<string, string>) => (await search(query)).ids;
+
+describe('payments are found', () => {
+  it('all of them, of every account or of one, newest first', async () => {
+    expect(await found({})).toEqual([other.id, declined.id, first.id]);
+    expect(await found({ account: ACCOUNT_TWO })).toEqual([other.id]);
+    expect(await found({ account: randomUUID() })).toEqual([]);
+  });
+
+  it('by payment and transaction id, whatever else is chosen', async () => {
+    expect(await found({ text: first.id, by: 'last_four', account: ACCOUNT_TWO })).toEqual([first.id]);
+    expect(await found({ text: first.transactions.id.toUpperCase() })).toEqual([first.id]);
+    expect(await found({ text: randomUUID() })).toEqual([]);
+  });
+
+  it('by order, and by order and status', async () => {
+    expect(await found({ text: '1001', by: 'order' })).toEqual([other.id, declined.id, first.id]);
+    expect(await found({ text: '1001', by: 'order', status: 'DECLINED' })).toEqual([declined.id]);
+    expect(await found({ text: '100', by: 'order' })).toEqual([]);
+  });
+
+  it('by the merchant’s reference of a payment or a refund, and by the provider’s', async () => {
+    expect(await found({ text: 'booking-7', by: 'reference' })).toEqual([first.id]);
+    expect(await found({ text: 'sorry-7', by: 'reference' })).toEqual([first.id]);
+    const { transaction_id: providers } = first.transactions.provider_data;
+    expect(await found({ text: providers, by: 'reference' })).toEqual([first.id]);
+    expect(await found({ text: 'booking-7', by: 'reference', account: ACCOUNT_TWO })).toEqual([]);
+  });
+
+  it('by the last four of the card, and by those and the status', async () => {
+    expect(await found({ text: '1881', by: 'last_four' })).toEqual([other.id, first.id]);
+    expect(await found({ text: '0002', by: 'last_four', status: 'DECLINED' })).toEqual([declined.id]);
+    expect(await found({ text: '0002', by: 'last_four', status: 'SUCCEEDED' })).toEqual([]);
+  });
+
+  it('by status and time', async () => {
+    expect(await found({ status: 'DECLINED' })).toEqual([declined.id]);
+    const tomorrow = new Date(Date.now() + 86_400_000).toISOString().slice(0, 16);
+    expect(await found({ to: tomorrow, status: 'SUCCEEDED' })).toEqual([other.id, first.id]);
+    expect(await found({ from: tomorrow })).toEqual([]);
+  });
+});
+
+it.each([
+  ['text that is no id', { text: 'abc', by: 'id' }],
+  ['more digits than four', { text: '4012888888881881', by: 'last_four' }],
+  ['a time that is none', { from: '2026-13-01T00:00' }],
+  ['an account that is none', { account: "' OR true --" }],
+  ['a page token that is none of ours', { page: 'AAAA' }],
+])('%s is refused with a sentence', async (_what, query) => {
+  const response = await operator.get(`/payments?${new URLSearchParams(query)}`);
+  expect([response.status, await response.text()]).toEqual([400, expect.stringContaining('role="alert"')]);
+});
+
+it('pages show every payment once, whatever is made meanwhile, and a page’s address holds for its filter only', async () => {
+  await tables.query(
+    `INSERT INTO payment (id, account_id, idempotency_key, request_hash, status, record, card_last_four, created_at)
+     SELECT gen_random_uuid(), account_id, 'copy ' || n, request_hash, 'EXPIRED', record, '7777', now() - n % 40 * interval '1 s'
+     FROM payment, generate_series(1, 120) AS n WHERE id = $1`,
+    [first.id],
+  );
+  const seen: string[] = [];
+  for (let page = await search({ status: 'EXPIRED' }); ; ) {
+    seen.push(...page.ids);
+    expect(page.ids.length).toBeLessThanOrEqual(50);
+    if (page.older === '') break;
+    await tables.query("UPDATE payment SET created_at = now() WHERE idempotency_key = 'copy 1'");
+    const next = new URL(page.older, 'http://x').searchParams;
+    const elsewhere = new URLSearchParams({ page: next.get('page') ?? '', status: 'DECLINED' });
+    expect((await operator.get(`/payments?${elsewhere}`)).status).toBe(400);
+    page = await search(Object.fromEntries(next));
+  }
+  expect(new Set(seen).size).toBe(seen.length);
+  expect(seen.length).toBeGreaterThanOrEqual(119);
+});
+
+it('each search goes by an index that the account leads, and sorts no table', async () => {
+  const statements = await import('#src/store/search-payments.ts');
+  const texts: { name: string; text: string }[] = [];
+  const query = async (statement: { name: string; text: string }) => {
+    texts.push(statement);
+    return { rows: [] };
+  };
+  const recorder = { query } as never;
+  const ofOne = { accountIds: [ACCOUNT_ONE], from: undefined, before: undefined };
+  for (const over of [
+    {},
+    { status: 'DECLINED' },
+    { merchantOrderId: 'a' },
+    { cardLastFour: '1111' },
+    { cardLastFour: '1111', status: 'DECLINED' },
+  ]) {
+    const all = { merchantOrderId: undefined, cardLastFour: undefined, status: undefined };
+    await statements.searchPayments(recorder, { ...ofOne, ...all, ...over }, undefined);
+  }
+  await statements.findPaymentsById(recorder, randomUUID());
+  await statements.findPaymentsByReference(recorder, [ACCOUNT_ONE], ['sandbox-one'], 'a');
+  await tables.query('SET enable_seqscan = off');
+  for (const { name, text } of texts) {
+    const rows = await tables.query(`EXPLAIN (GENERIC_PLAN) ${text}`);
+    const plan = rows.map((row) => String(row['QUERY PLAN'])).join('\n');
+    expect([name, plan]).toEqual([name, expect.not.stringMatching(/Seq Scan on (payment|transaction)/)]);
+  }
+});
+
+it('a payment of the release before is found by its card once the service has filled that in', async () => {
+  const { startBackfill } = await import('#src/payments/backfill-payments.ts');
+  const { openDatabase } = await import('#src/store/database.ts');
+  await tables.query('UPDATE payment SET card_last_four = NULL, merchant_order_id = NULL WHERE id = $1', [
+    declined.id,
+  ]);
+  expect(await found({ text: '0002', by: 'last_four' })).toEqual([]);
+  const database = openDatabase({ url: server.databaseUrl, maxConnections: 1, log: { warn: () => {} } });
+  const stop = startBackfill(database, {
+    onError: (error) => {
+      throw error;
+    },
+  });
+  await expect.poll(() => found({ text: '0002', by: 'last_four' })).toEqual([declined.id]);
+  expect(await found({ text: '1001', by: 'order', status: 'DECLINED' })).toEqual([declined.id]);
+  await stop();
+  await database.close();
+});
