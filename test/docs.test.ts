@@ -80,15 +80,17 @@ function anchors(markdown: string): Set<string> {
 }
 
 it('every link between documents leads to a file and a heading that are there', () => {
-  const broken = globSync(['*.md', 'docs/**/*.md', 'src/**/*.md'], { cwd: ROOT }).flatMap((document) => {
-    const links = read(document).matchAll(/\]\((?!https?:)([^)#]*)(?:#([^)]+))?\)/g);
-    return [...links].flatMap(([link, path = '', anchor]) => {
-      const target = path === '' ? join(ROOT, document) : resolve(ROOT, dirname(document), path);
-      const isThere =
-        existsSync(target) && (anchor === undefined || anchors(readFileSync(target, 'utf8')).has(anchor));
-      return isThere ? [] : [`${document}: ${link}`];
-    });
-  });
+  const broken = globSync(['*.md', '{docs,src,clients,examples}/**/*.md'], { cwd: ROOT }).flatMap(
+    (document) => {
+      const links = read(document).matchAll(/\]\((?!https?:)([^)#]*)(?:#([^)]+))?\)/g);
+      return [...links].flatMap(([link, path = '', anchor]) => {
+        const target = path === '' ? join(ROOT, document) : resolve(ROOT, dirname(document), path);
+        const isThere =
+          existsSync(target) && (anchor === undefined || anchors(readFileSync(target, 'utf8')).has(anchor));
+        return isThere ? [] : [`${document}: ${link}`];
+      });
+    },
+  );
   expect(broken).toEqual([]);
 });
 

@@ -1,0 +1,112 @@
+import { BinaryReader } from '@bufbuild/protobuf/wire';
+import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt';
+import { ConnectError, type Interceptor } from '@connectrpc/connect';
+import { type ErrorCode, type FieldFault, mayRetry, PaymentsError } from './errors.ts';
+import { type Call, OPERATIONS } from './operations.ts';
+import { type RetryOptions, withRetries } from './retry.ts';
+
+/** Keys for the calls of a transport, and how they are repeated. */
+export type InterceptorOptions = RetryOptions & {
+  readonly publicApiKey?: string;
+  readonly privateSecretKey?: string;
+  readonly operatorKey?: string;
+};
+
+/**
+ * Makes the interceptor of a transport of Connect, gRPC or gRPC-Web (@connectrpc/connect-node, connect-web). It sends the
+ * keys, repeats a call under one idempotency key, and explains its error: see paymentsErrorOf.
+ *
+ * A deadline of a call (`timeoutMs`) is for all of its tries.
+ */
+export function paymentsInterceptor(options: InterceptorOptions): Interceptor {
+  return (next) => async (request) => {
+    const { header, method, stream, signal } = request;
+    if (stream) return next(request);
+    const keys = {
+      'public-api-key': options.publicApiKey,
+      'private-secret-key': options.privateSecretKey,
+      'operator-key': options.operatorKey,
+    };
+    for (const [name, value] of Object.entries(keys)) if (value) header.set(name, value);
+    const isRead = method.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS;
+    const takesKey = (OPERATIONS as Readonly<Record<string, Call>>)[method.localName]?.takesKey ?? false;
+    if (takesKey && !header.has('x-idempotency-key')) header.set('x-idempotency-key', crypto.randomUUID());
+    const attempt = async () => {
+      try {
+        return await next(request);
+      } catch (error) {
+        throw explained(error, header.get('x-idempotency-key') ?? undefined);
+      }
+    };
+    const pauseOf = (error: unknown) => {
+      const known = paymentsErrorOf(error);
+      return known && mayRetry(known, isRead || takesKey) ? (known.retryAfterS ?? 0) : undefined;
+    };
+    return withRetries(attempt, pauseOf, options, signal);
+  };
+}
+
+/** Returns what the service says of an error that a call threw; undefined for an error of something else. */
+export function paymentsErrorOf(error: unknown): PaymentsError | undefined {
+  return error instanceof ConnectError && error.cause instanceof PaymentsError ? error.cause : undefined;
+}
+
+/** Connect's clients throw its own errors only: ours is the cause. */
+function explained(error: unknown, idempotencyKey: string | undefined): ConnectError {
+  const thrown = ConnectError.from(error);
+  thrown.cause = toPaymentsError(thrown, idempotencyKey);
+  return thrown;
+}
+
+function toPaymentsError(
+  { rawMessage, metadata, details, cause }: ConnectError,
+  idempotencyKey: string | undefined,
+): PaymentsError {
+  const reason = details.map(reasonOf).find((one) => one !== undefined);
+  const seconds = Number(metadata.get('retry-after') ?? Number.NaN);
+  const told = {
+    idempotencyKey,
+    cause,
+    errors: details.flatMap(fieldFaults),
+    requestId: metadata.get('x-request-id') ?? undefined,
+    retryAfterS: Number.isFinite(seconds) ? seconds : undefined,
+  };
+  // Without a reason it comes from a proxy, or from our own side of the connection.
+  return new PaymentsError(reason ?? 'NO_RESPONSE', rawMessage, told);
+}
+
+type Detail = ConnectError['details'][number];
+
+/** Reads the reason of a google.rpc.ErrorInfo, its first field. */
+function reasonOf(detail: Detail): ErrorCode | undefined {
+  const [reason] = textsOf(detail, 'google.rpc.ErrorInfo', 1);
+  return reason === undefined ? undefined : (text(reason) as ErrorCode);
+}
+
+/** Reads the fields at fault of a google.rpc.BadRequest: messages of field, description and reason. */
+function fieldFaults(detail: Detail): FieldFault[] {
+  return textsOf(detail, 'google.rpc.BadRequest', 1).map((violation) => {
+    const read = (field: number) => text(fieldsOf(violation, field)[0] ?? new Uint8Array());
+    return { field: read(1), code: read(3) as FieldFault['code'], message: read(2) };
+  });
+}
+
+function textsOf(detail: Detail, type: string, field: number): Uint8Array[] {
+  return 'type' in detail && detail.type === type ? fieldsOf(detail.value, field) : [];
+}
+
+/** Returns a length-delimited field of a message, as often as it is there. */
+function fieldsOf(message: Uint8Array, wanted: number): Uint8Array[] {
+  const reader = new BinaryReader(message);
+  const found: Uint8Array[] = [];
+  while (reader.pos < reader.len) {
+    const [field, wireType] = reader.tag();
+    if (field === wanted) found.push(reader.bytes());
+    else reader.skip(wireType);
+  }
+  return found;
+}
+
+function text(bytes: Uint8Array): string {
+  return new TextDecoder().decode(bytes);
+}

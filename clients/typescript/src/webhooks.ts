@@ -1,0 +1,55 @@
+import type { Event } from './operations.ts';
+
+/** A delivery that is not genuine, or too old: answer it with 400, and do nothing. */
+export class WebhookError extends Error {
+  override readonly name = 'WebhookError';
+}
+
+/** Options of the check of a delivery. */
+export type VerifyOptions = {
+  /** Age that a delivery may have, and the time by which its clock may be ahead; 300 when absent. */
+  readonly toleranceS?: number;
+  readonly nowMs?: number;
+};
+
+/**
+ * Checks a delivery's signature (Standard Webhooks) and age, and reads its event. It may come twice: by `id` you know it.
+ *
+ * @param secret the webhook's, `whsec_…`; several while it is being changed.
+ * @param header reads a header of the delivery by its lower-case name.
+ * @param body the body as it came, before anything parsed it.
+ * @throws WebhookError.
+ */
+export async function verifyWebhook(
+  secret: string | readonly string[],
+  header: (name: string) => string | null | undefined,
+  body: string,
+  { toleranceS = 300, nowMs = Date.now() }: VerifyOptions = {},
+): Promise<Event> {
+  const [id, timestamp, signatures] = ['webhook-id', 'webhook-timestamp', 'webhook-signature'].map(header);
+  if (!id || !timestamp || !signatures) throw new WebhookError('a header of the signature is missing');
+  if (!(Math.abs(nowMs / 1000 - Number(timestamp)) <= toleranceS))
+    throw new WebhookError('the delivery is too old');
+  const signed = new TextEncoder().encode(`${id}.${timestamp}.${body}`);
+  const presented = signatures.split(' ').flatMap((one) => (one.startsWith('v1,') ? [one.slice(3)] : []));
+  for (const one of [secret].flat()) {
+    const key = await crypto.subtle.importKey('raw', bytes(one.replace(/^whsec_/, '')), HMAC, false, [
+      'verify',
+    ]);
+    for (const signature of presented) {
+      // Compared in constant time.
+      if (await crypto.subtle.verify('HMAC', key, bytes(signature), signed)) return JSON.parse(body) as Event;
+    }
+  }
+  throw new WebhookError('the signature is not of this secret');
+}
+
+const HMAC = { name: 'HMAC', hash: 'SHA-256' };
+
+function bytes(base64: string): Uint8Array<ArrayBuffer> {
+  try {
+    return Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
+  } catch {
+    throw new WebhookError('the secret or the signature is no base64');
+  }
+}
