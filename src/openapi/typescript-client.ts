@@ -26,7 +26,7 @@ export type Operations = {
 ${plain.map((one) => `${comment(one, '  ')}  readonly ${one.operationId}: { readonly request: ${requestType(one)}; readonly response: ${responseType(one)} };`).join('\n')}
 };
 
-/** How each operation is called by HTTP. \`query\` names what goes into the query string, beside the variables of the path. */
+/** HTTP calls of the operations. \`query\` names what goes into the query string, beside the variables of the path. */
 export const OPERATIONS = {
 ${plain.map((one) => `  ${one.operationId}: ${JSON.stringify(callOf(one))},`).join('\n')}
 } as const satisfies Record<keyof Operations, Call>;

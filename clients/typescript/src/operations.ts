@@ -1280,7 +1280,7 @@ export type Operations = {
   readonly redeliverFailed: { readonly request: RedeliverFailedRequest & { readonly webhook_id: string }; readonly response: RedeliverFailedResponse };
 };
 
-/** How each operation is called by HTTP. `query` names what goes into the query string, beside the variables of the path. */
+/** HTTP calls of the operations. `query` names what goes into the query string, beside the variables of the path. */
 export const OPERATIONS = {
   createPayment: {"verb":"POST","path":"/v1/payments","query":[],"hasBody":true,"takesKey":true},
   listPayments: {"verb":"GET","path":"/v1/payments","query":["merchant_order_id","status","created_from","created_to","page_size","page_token"],"hasBody":false,"takesKey":false},
