@@ -61,14 +61,15 @@ const TAKE_ONE = {
   text: `
     UPDATE transaction t
     SET fence = t.fence + 1, follow_up_at = CASE WHEN t.follow_up_at IS NULL THEN NULL
-      ELSE greatest(t.follow_up_at, now() + make_interval(secs => $2)) END
+      ELSE now() + make_interval(secs => $2) END
     FROM payment p
     WHERE t.id = $1::uuid AND p.id = t.payment_id AND t.look_up_at IS NULL
     RETURNING ${TAKEN}`,
 };
 
 /**
- * Takes one transaction out of its turn, since its payer came back or its provider told something.
+ * Takes one transaction out of its turn, since its payer came back or its provider told something. Should this process
+ * die at it, as while it takes the money of a payer who agreed, the next takes it when the lease is over.
  *
  * @returns undefined while its creation is under way, or its outcome is being looked up.
  */

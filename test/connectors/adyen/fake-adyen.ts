@@ -38,12 +38,13 @@ export type FakePayment = {
 
 /**
  * - `lost_answer`: the request is processed, and the connection ends without an answer.
+ * - `silent`: the request is processed, and no answer comes.
  * - `lost_request`: the connection ends before anything is processed.
  * - `transient`: 500 with `transient-error: true`; nothing is processed.
  * - `error`: 500, kept as the key's answer.
  * - `in_progress`: 422 with 704, as for a key whose first request is still under way.
  */
-export type Fault = 'lost_answer' | 'lost_request' | 'transient' | 'error' | 'in_progress';
+export type Fault = 'lost_answer' | 'silent' | 'lost_request' | 'transient' | 'error' | 'in_progress';
 
 export const FAKE_API_KEY = 'AQE_fake_adyen_key';
 
@@ -77,8 +78,8 @@ export async function startFakeAdyen(): Promise<FakeAdyen> {
     const missing = ['amount', 'merchantAccount', 'paymentMethod', 'reference', 'returnUrl'].find(
       (name) => !body[name],
     );
-    if (missing === 'reference') return refusal(422, '130', "Required field 'reference' is not provided.");
-    if (missing) return refusal(422, '000', `Required field '${missing}' is not provided.`);
+    const code = missing === 'reference' ? '130' : '000';
+    if (missing) return refusal(422, code, `Required field '${missing}' is not provided.`);
     const method = body.paymentMethod as Record<string, string>;
     const amount = body.amount as FakePayment['amount'];
     const payment: FakePayment = {
@@ -194,13 +195,12 @@ export async function startFakeAdyen(): Promise<FakeAdyen> {
     return kind ? modify(psp, kind, body) : refusal(404, '000', 'No such resource');
   }
 
-  /** @returns undefined: the connection ends without an answer. */
   function answer(
     path: string,
     key: string | undefined,
     apiKey: unknown,
     body: JsonObject,
-  ): Answer | undefined {
+  ): Answer | undefined | 'none' {
     const fault = faults.shift();
     if (fault === 'lost_request') return undefined;
     if (apiKey !== FAKE_API_KEY)
@@ -218,6 +218,7 @@ export async function startFakeAdyen(): Promise<FakeAdyen> {
         ? refusal(500, '000', 'x', 'internal')
         : process(path, body);
     if (key !== undefined && !isKnown) kept.set(key, { answer: made, day: today });
+    if (fault === 'silent') return 'none';
     if (fault === 'lost_answer') return undefined;
     return key === undefined ? made : { ...made, headers: { 'idempotency-key': key } };
   }
@@ -230,6 +231,7 @@ export async function startFakeAdyen(): Promise<FakeAdyen> {
     const key = request.headers['idempotency-key'] as string | undefined;
     requests.push({ path, key, body });
     const made = answer(path, key, request.headers['x-api-key'], body);
+    if (made === 'none') return;
     if (!made) {
       request.socket.destroy();
       return;

@@ -9,8 +9,8 @@ export const FAKE_ACCESS_TOKEN = 'APP_USR-fake-access-token';
 export const FAKE_WEBHOOK_SECRET = 'fake-secret-signature-of-webhooks';
 export const FAKE_ACCOUNT = 123456789;
 
-/** Trouble with the next request of a method and path: its answer is lost, before or after the fake acted. */
-export type Loss = { readonly on: RegExp; readonly when: 'before' | 'after' };
+/** Trouble with the next request of a method and path: its answer is lost before or after the fake acted, or never comes. */
+export type Loss = { readonly on: RegExp; readonly when: 'before' | 'after' | 'silent' };
 
 type Request = { readonly method: string; readonly path: string; readonly query: URLSearchParams } & {
   readonly key: string | undefined;
@@ -45,6 +45,7 @@ export async function startFakeMercadoPago(currency = 'ARS') {
     const told = take(answers, ({ on }) => on.test(line))?.answer;
     const answer =
       told ?? (isAuthorized(request) ? withKey(read, () => answerTo(read)) : error(401, 'invalid_token'));
+    if (loss?.when === 'silent') return;
     if (loss) return void request.socket.destroy();
     write(response, answer);
   });

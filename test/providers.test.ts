@@ -1,0 +1,266 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pino } from 'pino';
+import type { Browser } from 'puppeteer-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createBinTable } from '#src/payments/bin-table.ts';
+import { addSandboxFixtures } from '#src/server/sandbox-fixtures.ts';
+import { openDatabase } from '#src/store/database.ts';
+import { cardVault } from '#src/vault/card-vault.ts';
+import { hashKeys } from '#src/vault/key-file.ts';
+import { startBrowser } from './support/browser.ts';
+import { createTestDatabase, type TestDatabase } from './support/database.ts';
+import { FAKE_SECRETS, startFakeProviders } from './support/fake-providers.ts';
+import {
+  cardPayment,
+  headersOne,
+  type RequestJson,
+  walletPayment,
+  withField,
+} from './support/payment-requests.ts';
+import { type ServiceProcess, startService } from './support/service-process.ts';
+
+/*
+ * The service with config/examples/all-providers.yaml, as a process of its own, before the fakes of all four providers.
+ */
+
+let fakes: Awaited<ReturnType<typeof startFakeProviders>>;
+let database: TestDatabase;
+let service: ServiceProcess;
+let browser: Browser;
+let environment: Record<string, string>;
+const home = mkdtempSync(join(tmpdir(), 'providers-test-'));
+/** The merchant's shop, to which payers come back. */
+const shop = createServer((_request, response) => {
+  response.setHeader('content-type', 'text/html').end('<!doctype html><title>Shop</title>');
+});
+let shopUrl: string;
+
+beforeAll(async () => {
+  shop.listen(0, '127.0.0.1');
+  await once(shop, 'listening');
+  shopUrl = `http://127.0.0.1:${(shop.address() as AddressInfo).port}`;
+  [fakes, database, browser] = await Promise.all([
+    startFakeProviders(),
+    createTestDatabase(),
+    startBrowser(),
+  ]);
+  const catalogue = join(home, 'catalogue.yaml');
+  // A process that died holds what it had under way for its provider's time and a second.
+  writeFileSync(catalogue, fakes.catalogue().replaceAll(/^( +)base_url: .*$/gm, '$&\n$1timeout_ms: 2000'));
+  const [vaultKey, hashKey] = [randomBytes(32), randomBytes(32)];
+  await addFixtures(vaultKey, hashKey);
+  environment = {
+    ...FAKE_SECRETS,
+    DATABASE_URL: database.url,
+    ALLOW_UNSAFE_DATABASE: 'on',
+    VAULT_KEYS: `one:${vaultKey.toString('base64')}`,
+    HASH_KEY: hashKey.toString('base64'),
+    CATALOGUE_FILE: catalogue,
+    LEASE_MARGIN_MS: '1000',
+    LOOK_UP_FIRST_MS: '200',
+    RECOVERY_INTERVAL_MS: '100',
+    IN_PROGRESS_WAIT_MS: '1000',
+  };
+  service = await startService(environment);
+});
+afterAll(async () => {
+  service?.child.kill('SIGKILL');
+  await service?.ended;
+  await browser?.close();
+  await fakes?.close();
+  await database?.drop();
+  shop.closeAllConnections();
+  shop.close();
+  rmSync(home, { recursive: true, force: true });
+});
+
+/** Makes the sandbox's accounts, which a service on a database of others does not make. */
+async function addFixtures(vaultKey: Uint8Array, hashKey: Uint8Array): Promise<void> {
+  const log = pino({ level: 'silent' });
+  const connection = openDatabase({ url: database.url, maxConnections: 1, log });
+  await addSandboxFixtures(connection, {
+    vault: cardVault(new Map([['one', vaultKey]])),
+    fingerprintKey: hashKeys(hashKey).fingerprintKey,
+    bins: createBinTable([]),
+  });
+  await connection.close();
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: the record, as a merchant's code sees it.
+type Json = any;
+
+async function post(path: string, body: object, key: string = randomUUID()): Promise<Json> {
+  const response = await fetch(`${service.url}/v1/payments${path}`, {
+    method: 'POST',
+    headers: { ...headersOne(key), 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+  return response.json();
+}
+
+async function get(id: string): Promise<Json> {
+  return (await fetch(`${service.url}/v1/payments/${id}`, { headers: headersOne() })).json();
+}
+
+const stateOf = (record: Json) => `${record.status}/${record.sub_status}`;
+const redirectOf = (record: Json) => record.payment_method.payment_method_detail.wallet.redirect_url;
+const tried = (record: Json) => {
+  return record.transactions_history.map((one: Json) => [one.provider_data.id, one.status]);
+};
+
+/** Softly declined by Adyen; at Stripe the holder's name means nothing. */
+function softlyDeclined(): RequestJson {
+  const card = cardPayment('4242424242424242');
+  return withField(card, 'payment_method.detail.card.card_data.holder_name', 'NOT_ENOUGH_BALANCE');
+}
+
+function paypalPayment(): RequestJson {
+  const wallet = withField(walletPayment(), 'payment_method.type', 'PAYPAL');
+  const amount = { currency: 'USD', value: 30 };
+  return { ...wallet, amount, callback_url: `${shopUrl}/done` };
+}
+
+function mercadoPagoPayment(): RequestJson {
+  const wallet = withField(walletPayment(), 'payment_method.type', 'MERCADO_PAGO_CHECKOUT_PRO');
+  const amount = { currency: 'ARS', value: 4500.5 };
+  return { ...wallet, country: 'AR', amount, callback_url: `${shopUrl}/done` };
+}
+
+/** The payer follows the redirect and presses a button. @returns where they end up. */
+async function press(record: Json, selector: string): Promise<URL> {
+  const page = await browser.newPage();
+  try {
+    await page.goto(redirectOf(record));
+    await page.click(selector);
+    await page.waitForFunction("document.title === 'Shop'", { timeout: 20_000 });
+    return new URL(page.url());
+  } finally {
+    await page.close();
+  }
+}
+
+describe('a card', () => {
+  it('goes to Adyen, and is refunded there in two parts that its notifications confirm', async () => {
+    const record = await post('', cardPayment());
+    expect([stateOf(record), tried(record)]).toEqual(['SUCCEEDED/APPROVED', [['ADYEN', 'SUCCEEDED']]]);
+    await fakes.tellAdyens(service.url);
+    for (const [part, state] of [
+      [4, 'SUCCEEDED/PARTIALLY_REFUNDED'],
+      [6, 'REFUNDED/REFUNDED'],
+    ] as const) {
+      const amount = { currency: 'USD', value: part };
+      const refund = await post(`/${record.id}/refund`, { merchant_reference: `part ${part}`, amount });
+      expect(refund.transactions.status).toBe('PENDING');
+      expect(await fakes.tellAdyens(service.url)).toEqual([200]);
+      await expect.poll(async () => stateOf(await get(record.id))).toBe(state);
+    }
+    expect([...fakes.adyen.payments.values()].at(-1)).toMatchObject({ captured: 1000, refunded: 1000 });
+  });
+
+  it('that Adyen softly declines goes on to Stripe, and is refunded there in two parts', async () => {
+    const record = await post('', softlyDeclined());
+    expect([stateOf(record), tried(record)]).toEqual([
+      'SUCCEEDED/APPROVED',
+      [
+        ['ADYEN', 'DECLINED'],
+        ['STRIPE', 'SUCCEEDED'],
+      ],
+    ]);
+    const states: string[] = [];
+    for (const value of [4, 6]) {
+      const amount = { currency: 'USD', value };
+      const refund = await post(`/${record.id}/refund`, { merchant_reference: `part ${value}`, amount });
+      states.push(stateOf(refund));
+    }
+    expect(states).toEqual(['SUCCEEDED/PARTIALLY_REFUNDED', 'REFUNDED/REFUNDED']);
+    expect([...fakes.stripe.ledger.refunds.values()].map(({ amount }) => amount)).toEqual([400, 600]);
+  });
+
+  it('that is only to be verified passes Stripe over, which cannot', async () => {
+    const verification = withField(cardPayment(), 'amount', { currency: 'USD', value: 0 });
+    const record = await post('', withField(verification, 'payment_method.detail.card.verify', true));
+    expect([record.status, tried(record)]).toEqual(['VERIFIED', [['ADYEN', 'SUCCEEDED']]]);
+  });
+});
+
+describe('a payer in a browser', () => {
+  it("approves at PayPal, and PayPal's capture takes the money once", async () => {
+    const record = await post('', paypalPayment());
+    expect(stateOf(record)).toBe('READY_TO_PAY/CREATED');
+    expect((await press(record, '#approve')).searchParams.get('status')).toBe('SUCCEEDED');
+    const after = await get(record.id);
+    expect(stateOf(after)).toBe('SUCCEEDED/APPROVED');
+    const order = [...fakes.paypal.ledger.orders.values()].at(-1);
+    expect(order?.captures).toMatchObject([{ amount: { currency_code: 'USD', value: '30.00' } }]);
+  });
+
+  it('pays at Mercado Pago, and comes back to a payment that is SUCCEEDED', async () => {
+    const record = await post('', mercadoPagoPayment());
+    expect((await press(record, 'button[value=pay]')).searchParams.get('status')).toBe('SUCCEEDED');
+    const [payment] = fakes.mercadoPago.payments.values();
+    expect((await get(record.id)).transactions.provider_data.transaction_id).toBe(String(payment?.id));
+  });
+});
+
+it('killed in the middle of a call to each provider, the service recovers what its ledger says', async () => {
+  const { adyen, stripe, paypal, mercadoPago } = fakes;
+  const charged = () =>
+    [...stripe.ledger.intents.values()].filter((one) => one.status === 'succeeded').length;
+  const before = [adyen.payments.size, charged(), mercadoPago.refunds.size];
+  const order = await post('', paypalPayment());
+  paypal.approve([...paypal.ledger.orders.keys()].at(-1) ?? '');
+  const paid = await post('', mercadoPagoPayment());
+  mercadoPago.pay([...mercadoPago.preferences.values()].at(-1) ?? {});
+  await fetch(`${service.url}/v1/payments/${paid.id}/return`, { redirect: 'manual' });
+  expect(stateOf(await get(paid.id))).toBe('SUCCEEDED/APPROVED');
+
+  // Each provider does as it is told, and its answer never comes.
+  const refund = { merchant_reference: 'half', amount: { currency: 'ARS', value: 2000 } };
+  const [atAdyen, atStripe] = [randomUUID(), randomUUID()];
+  const lost: Promise<unknown>[] = [];
+  const lose = (call: Promise<unknown>) => lost.push(call.catch(() => {}));
+  stripe.fail(/POST .*confirm$/, 'silent');
+  lose(post('', softlyDeclined(), atStripe));
+  await expect.poll(charged).toBe((before[1] ?? 0) + 1);
+  adyen.next('silent');
+  lose(post('', cardPayment(), atAdyen));
+  paypal.trouble(/capture$/, 'no answer');
+  lose(fetch(`${service.url}/v1/payments/${order.id}/return`, { redirect: 'manual' }));
+  mercadoPago.lose(/refunds$/, 'silent');
+  lose(post(`/${paid.id}/refund`, refund));
+  const captures = () => [...paypal.ledger.orders.values()].at(-1)?.captures.length;
+  await expect
+    .poll(() => [adyen.payments.size, captures(), mercadoPago.refunds.size])
+    .toEqual([(before[0] ?? 0) + 2, 1, (before[2] ?? 0) + 1]);
+  service.child.kill('SIGKILL');
+  await service.ended;
+  await Promise.all(lost);
+
+  service = await startService(environment);
+  await fakes.tellAdyens(service.url);
+  const again = { timeout: 25_000, interval: 250 };
+  /** The payment of a call that nobody answered, by repeating it. What it is told never changes; the record does. */
+  const repeated = async (request: RequestJson, key: string): Promise<string> => {
+    await expect.poll(async () => (await post('', request, key)).id, again).toBeTypeOf('string');
+    return (await post('', request, key)).id;
+  };
+  const ofAdyen = await repeated(cardPayment(), atAdyen);
+  const ofStripe = await repeated(softlyDeclined(), atStripe);
+  for (const id of [ofAdyen, ofStripe, order.id]) {
+    await expect.poll(async () => stateOf(await get(id)), again).toBe('SUCCEEDED/APPROVED');
+  }
+  await expect.poll(async () => stateOf(await get(paid.id)), again).toBe('SUCCEEDED/PARTIALLY_REFUNDED');
+
+  const atLast = [...adyen.payments.values()].at(-1);
+  const { provider_data } = (await get(ofAdyen)).transactions;
+  expect(provider_data.transaction_id).toBe(atLast?.pspReference);
+  expect(charged()).toBe((before[1] ?? 0) + 1);
+  expect(captures()).toBe(1);
+  expect([...mercadoPago.refunds.values()].at(-1)).toMatchObject([{ amount: 2000 }]);
+}, 60_000);
