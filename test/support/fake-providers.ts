@@ -49,11 +49,11 @@ export async function startFakeProviders() {
   }
 
   /** Delivers what Adyen has to tell to a service, in order. @returns the statuses that it was answered with. */
-  async function tellAdyens(serviceUrl: string): Promise<readonly number[]> {
+  async function tellAdyens(serviceUrl: string, connection = 'adyen-main'): Promise<readonly number[]> {
     const statuses: number[] = [];
     for (const body of adyen.notifications.splice(0)) {
       statuses.push(
-        await tell(serviceUrl, 'adyen-main', { header: () => undefined, query: '', body: Buffer.from(body) }),
+        await tell(serviceUrl, connection, { header: () => undefined, query: '', body: Buffer.from(body) }),
       );
     }
     return statuses;

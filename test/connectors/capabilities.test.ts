@@ -1,0 +1,84 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { JsonObject } from '@bufbuild/protobuf';
+import { afterAll, expect, it } from 'vitest';
+import type { ProviderConnection } from '#src/connectors/connector.ts';
+import { CONNECTORS } from '#src/connectors/registry.ts';
+import { Secret } from '#src/secret.ts';
+import { FAKE_SECRETS } from '../support/fake-providers.ts';
+
+const TABLE = join(import.meta.dirname, '../../docs/providers/README.md');
+const BY_SETTING = 'by setting';
+
+/** A connection of each real provider with everything that a setting can switch on, and one with nothing of it. */
+const SETTINGS: Readonly<Record<string, { readonly least: JsonObject; readonly most: JsonObject }>> = {
+  adyen: {
+    least: { base_url: 'https://checkout-test.adyen.com', merchant_account: 'Shop' },
+    most: { installments: true, redirect_methods: { IDEAL: 'ideal' } },
+  },
+  'mercado-pago': { least: { country: 'AR' }, most: {} },
+  paypal: { least: {}, most: { webhook_ids: ['8PT597110X687430LKGECATA'] } },
+  stripe: { least: {}, most: { installments: true } },
+};
+const SECRETS: Readonly<Record<string, readonly (keyof typeof FAKE_SECRETS)[]>> = {
+  adyen: ['ADYEN_API_KEY', 'ADYEN_HMAC_KEY'],
+  'mercado-pago': ['MERCADO_PAGO_ACCESS_TOKEN', 'MERCADO_PAGO_WEBHOOK_SECRET'],
+  paypal: ['PAYPAL_CLIENT_ID', 'PAYPAL_CLIENT_SECRET'],
+  stripe: ['STRIPE_API_KEY', 'STRIPE_WEBHOOK_SECRET'],
+};
+
+const opened: ProviderConnection[] = [];
+afterAll(() => Promise.all(opened.map((connection) => connection.close())));
+
+function open(name: string, settings: JsonObject): ProviderConnection {
+  const connector = CONNECTORS.find((one) => one.name === name);
+  if (!connector) throw new Error(`there is no connector ${name}`);
+  const prefix = name.replaceAll('-', '_').length + 1;
+  const secrets = Object.fromEntries(
+    (SECRETS[name] ?? []).map((variable) => [
+      variable.toLowerCase().slice(prefix),
+      new Secret(FAKE_SECRETS[variable]),
+    ]),
+  );
+  const connection = connector.connect(settings, { providerId: name.toUpperCase(), secrets });
+  opened.push(connection);
+  return connection;
+}
+
+/** Rows of the table: what a connection can do, in its own words. */
+const ROWS: Readonly<Record<string, (connection: ProviderConnection) => boolean | string>> = {
+  cards: ({ capabilities }) => capabilities.methods.includes('card'),
+  'payers by redirect': ({ capabilities }) => capabilities.methods.includes('wallet_redirect'),
+  'authorization only': ({ capabilities }) => capabilities.authorization,
+  'captures of one authorization': ({ capabilities }) => capabilities.captures,
+  cancel: ({ capabilities }) => capabilities.cancel,
+  'partial refunds': ({ capabilities }) => capabilities.refunds,
+  'verification of a card': ({ capabilities }) => capabilities.verify,
+  installments: ({ capabilities }) => capabilities.installments,
+  '3-D Secure with a challenge': ({ capabilities }) => capabilities.challenge,
+  '3-D Secure made elsewhere': ({ capabilities }) => capabilities.externalThreeDSecure,
+  'stored credentials': ({ capabilities }) => capabilities.storedCredentials,
+  'soft descriptor': ({ capabilities }) => capabilities.softDescriptor,
+  notifications: ({ readNotification }) => readNotification !== undefined,
+  'unknown outcomes are resolved by': ({ lookUp, technicalCancel }) =>
+    lookUp ? 'look-up' : `notification${technicalCancel ? ', technical cancel' : ''}`,
+};
+
+function cell(name: string, read: (connection: ProviderConnection) => boolean | string): string {
+  const { least = {}, most = {} } = SETTINGS[name] ?? {};
+  const value = read(open(name, { ...least, ...most }));
+  if (value === false) return '–';
+  if (value !== read(open(name, least))) return BY_SETTING;
+  return value === true ? 'yes' : String(value);
+}
+
+it('docs/providers/README.md tells what the connectors themselves say that they can do', () => {
+  const names = CONNECTORS.map(({ name }) => name).filter((name) => name !== 'sandbox');
+  const rows = Object.entries(ROWS).map(
+    ([row, read]) => `| ${row} | ${names.map((name) => cell(name, read)).join(' | ')} |`,
+  );
+  const documented = readFileSync(TABLE, 'utf8')
+    .split('\n')
+    .filter((line) => line.startsWith('| ') && !line.startsWith('| |'));
+  expect(documented).toEqual(rows);
+});
