@@ -26,7 +26,7 @@ const ENROLLED = passedOver('payments by enrolled wallets');
 const PROVIDERS = ['adyen', 'stripe', 'paypal', 'mercado-pago'] as const;
 type Provider = (typeof PROVIDERS)[number];
 
-/** What becomes of each scenario, by the two digits of its name, at each provider in the order above. */
+/** The end of each scenario, by the two digits of its name, at each provider in the order above. */
 const EXPECTED: Readonly<Record<string, readonly [string, string, string, string]>> = {
   '01': [SENT_AWAY, REDIRECTS, NO_SUCH_CURRENCY, NO_SUCH_CURRENCY],
   '02': [SENT_AWAY, REDIRECTS, SENT_AWAY, NO_SUCH_CURRENCY],
