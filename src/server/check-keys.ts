@@ -1,5 +1,5 @@
-import type { Database } from '#src/store/database.ts';
-import { countSealed, forgetKey, storeKeyChecks } from '#src/store/installation-keys.ts';
+import type { Database, Run } from '#src/store/database.ts';
+import { countSealed, forgetKey, readKeyChecks, storeKeyChecks } from '#src/store/installation-keys.ts';
 import { sealedPrefix } from '#src/vault/card-vault.ts';
 import { type InstallationKeys, keyChecks, vaultKeyIdOf } from '#src/vault/key-file.ts';
 
@@ -19,24 +19,45 @@ const COUNT_TIMEOUT_MS = 600_000;
  *   needed. Then nothing was changed.
  */
 export async function checkKeys(database: Database, keys: InstallationKeys): Promise<void> {
-  const own = keyChecks(keys);
   await database.transaction(async (run) => {
-    const known = await storeKeyChecks(run, own);
-    const problems: string[] = [];
-    for (const [name, check] of known) {
-      const ownCheck = own.get(name);
-      const keyId = vaultKeyIdOf(name);
-      if (ownCheck) {
-        if (!Buffer.from(check).equals(ownCheck))
-          problems.push(keyId === undefined ? OTHER_HASH_KEY : otherKey(keyId));
-      } else if (keyId !== undefined) {
-        const count = await countSealed(run, sealedPrefix(keyId));
-        if (count > 0n) problems.push(missingKey(keyId, count));
-        else await forgetKey(run, name);
-      }
-    }
+    const own = keyChecks(keys);
+    const { problems, unused } = await compare(run, own, await storeKeyChecks(run, own));
     if (problems.length > 0) throw new InstallationKeysError(problems.join('; '));
+    for (const name of unused) await forgetKey(run, name);
   }, COUNT_TIMEOUT_MS);
+}
+
+/** Lists what `checkKeys` would refuse, and writes nothing. The schema has to be there. */
+export function findKeyProblems(database: Database, keys: InstallationKeys): Promise<string[]> {
+  return database.transaction(async (run) => {
+    const { problems } = await compare(run, keyChecks(keys), await readKeyChecks(run));
+    return problems;
+  }, COUNT_TIMEOUT_MS);
+}
+
+type Checks = ReadonlyMap<string, Uint8Array>;
+
+/** @returns the problems, in words, and the names of known keys that are missing and not needed. */
+async function compare(
+  run: Run,
+  own: Checks,
+  known: Checks,
+): Promise<{ problems: string[]; unused: string[] }> {
+  const problems: string[] = [];
+  const unused: string[] = [];
+  for (const [name, check] of known) {
+    const ownCheck = own.get(name);
+    const keyId = vaultKeyIdOf(name);
+    if (ownCheck) {
+      if (!Buffer.from(check).equals(ownCheck))
+        problems.push(keyId === undefined ? OTHER_HASH_KEY : otherKey(keyId));
+    } else if (keyId !== undefined) {
+      const count = await countSealed(run, sealedPrefix(keyId));
+      if (count > 0n) problems.push(missingKey(keyId, count));
+      else unused.push(name);
+    }
+  }
+  return { problems, unused };
 }
 
 const OTHER_HASH_KEY =

@@ -14,6 +14,11 @@ export async function storeKeyChecks(
      ON CONFLICT (name) DO NOTHING`,
     [[...checks.keys()], [...checks.values()]],
   );
+  return readKeyChecks(run);
+}
+
+/** Reads the check values of every key that the installation knows, by name. */
+export async function readKeyChecks(run: Run): Promise<Map<string, Uint8Array>> {
   const { rows } = await run<{ name: string; check_value: Buffer }>(
     'SELECT name, check_value FROM installation_key ORDER BY name',
   );

@@ -68,6 +68,19 @@ export async function migrate(database: Database, directory: string): Promise<st
   return done;
 }
 
+/**
+ * Lists the files that `migrate` would run, and writes nothing. There has to be a schema.
+ *
+ * @throws MigrationError as `migrate` does when the database and the files do not belong together.
+ */
+export async function pendingMigrations(database: Database, directory: string): Promise<string[]> {
+  const migrations = readMigrations(directory);
+  const applied = await database.transaction(readApplied);
+  refuseMismatch(migrations, applied);
+  const isApplied = ({ version }: Migration) => applied.some((row) => row.version === version);
+  return migrations.filter((migration) => !isApplied(migration)).map(fileName);
+}
+
 /** A transaction that no other replica's runs beside. The lock goes with it, so that nothing can leave it behind. */
 function locked<T>(database: Database, work: (run: Run) => Promise<T>): Promise<T> {
   return database.transaction(async (run) => {

@@ -61,6 +61,8 @@ const NOT_MAIN_PATH: Readonly<Record<string, string>> = {
   check_writable: OPERATOR,
   durability: OPERATOR,
   estimate_rows: OPERATOR,
+  database_facts: OPERATOR,
+  service_facts: OPERATOR,
   insert_account: OPERATOR,
   create_account: OPERATOR,
   list_accounts: OPERATOR,

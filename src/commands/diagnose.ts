@@ -1,0 +1,166 @@
+import type { Config } from '#src/config.ts';
+import type { DatabaseFacts, ServiceFacts } from '#src/store/diagnosis.ts';
+
+/** Result of a check: all is well, something deserves a look, or the service will not work as it should. */
+export type Finding = {
+  readonly state: 'ok' | 'warning' | 'failed';
+  readonly check: string;
+  readonly says: string;
+  /** The next step for the operator, unless all is well. */
+  readonly advice?: string;
+};
+
+/** A finding of a check that is well. */
+export const ok = (check: string, says: string): Finding => ({ state: 'ok', check, says });
+/** A finding that deserves a look. */
+export const warning = (check: string, says: string, advice: string): Finding => ({
+  state: 'warning',
+  check,
+  says,
+  advice,
+});
+/** A finding that stands in the service's way. */
+export const failed = (check: string, says: string, advice: string): Finding => ({
+  state: 'failed',
+  check,
+  says,
+  advice,
+});
+
+/** Checks the version of Node. @param pinned the version that package.json names. */
+export function diagnoseNode(version: string, pinned: string): Finding {
+  const major = (text: string) => text.replace(/^v/, '').split('.')[0];
+  if (major(version) === major(pinned)) return ok('Node.js', version);
+  return failed(
+    'Node.js',
+    `${version}, and the service is tested with ${pinned}`,
+    'run it by npm (npm start), which uses the Node.js of the packages, after npm ci',
+  );
+}
+
+const OLDEST_VERSION = 140_000;
+/** Connections that administrators, backups and other programs need. */
+const SPARE_CONNECTIONS = 10;
+const LONG_TRANSACTION_S = 300;
+
+/** Checks the database server. */
+export function diagnoseDatabase(
+  facts: DatabaseFacts,
+  config: Pick<Config, 'databaseMaxConnections' | 'allowUnsafeDatabase'>,
+): Finding[] {
+  const findings: Finding[] = [];
+  const { unsafeSettings, maxConnections, standbys, invalidIndexes } = facts;
+  if (facts.versionNumber < OLDEST_VERSION) {
+    findings.push(failed('PostgreSQL', facts.version, 'use PostgreSQL 14 or newer'));
+  } else findings.push(ok('PostgreSQL', facts.version));
+
+  if (unsafeSettings.length > 0) {
+    const says = `${unsafeSettings.join(', ')} off: a crash can undo acknowledged commits`;
+    const advice = 'switch on what is off; a payment could be lost, or made twice';
+    findings.push((config.allowUnsafeDatabase ? warning : failed)('durability', says, advice));
+  } else findings.push(ok('durability', 'fsync, full_page_writes and synchronous_commit are on'));
+
+  if (facts.isReadOnly) {
+    findings.push(failed('writable', 'the database is read-only', 'name the primary in DATABASE_URL'));
+  }
+  if (standbys > 0 && !facts.isSynchronous) {
+    const says = `${standbys} standbys replicate asynchronously: a failover loses the last payments`;
+    findings.push(warning('replication', says, 'set synchronous_standby_names, if you fail over to them'));
+  }
+  if (config.databaseMaxConnections + SPARE_CONNECTIONS > maxConnections) {
+    const says = `a replica takes up to ${config.databaseMaxConnections} connections of ${maxConnections}`;
+    findings.push(warning('connections', says, 'lower DATABASE_MAX_CONNECTIONS or raise max_connections'));
+  }
+  if (facts.isInTheClear) {
+    const advice = 'add sslmode=verify-full to DATABASE_URL';
+    findings.push(warning('database TLS', 'the connection goes over a network in the clear', advice));
+  }
+  if (invalidIndexes.length > 0) {
+    const advice = 'start the service, which builds it anew; if it stays, REINDEX INDEX CONCURRENTLY';
+    findings.push(warning('indexes', `unfinished: ${invalidIndexes.join(', ')}`, advice));
+  }
+  if (facts.oldestTransactionS > LONG_TRANSACTION_S) {
+    const says = `a transaction has been open for ${Math.round(facts.oldestTransactionS)} s: rows that it may see are kept`;
+    findings.push(warning('sessions', says, 'find it in pg_stat_activity by xact_start, and end it'));
+  }
+  return findings;
+}
+
+const SLOW_CLOCK_MS = 1_000;
+const WRONG_CLOCK_MS = 30_000;
+
+/**
+ * Checks this machine's clock against the database's, whose leases and schedules go by its own.
+ *
+ * @param aheadMs by how much this clock is ahead. @param uncertainMs by how much that may be wrong: half the round trip.
+ */
+export function diagnoseClock(aheadMs: number, uncertainMs: number): Finding {
+  const off = Math.abs(aheadMs);
+  const says = `${(off / 1000).toFixed(1)} s ${aheadMs < 0 ? 'behind' : 'ahead of'} the database's`;
+  const advice = 'synchronise both machines (NTP): signatures and providers go by the time';
+  if (off - uncertainMs > WRONG_CLOCK_MS) return failed('clock', says, advice);
+  if (off - uncertainMs > SLOW_CLOCK_MS) return warning('clock', says, advice);
+  return ok('clock', "agrees with the database's");
+}
+
+const LATE_S = 600;
+
+/** Checks accounts, webhooks and open work. */
+export function diagnoseService(facts: ServiceFacts): Finding[] {
+  const findings: Finding[] = [];
+  if (facts.accounts === 0) {
+    findings.push(warning('accounts', 'there are none', "npm run account -- create --name 'My shop'"));
+  }
+  if (facts.oldestOutcomeS > LATE_S) {
+    const says = `a payment's outcome has been unknown for ${Math.round(facts.oldestOutcomeS / 60)} minutes`;
+    findings.push(warning('outcomes', says, 'see docs/alerts.md#outcomesopen'));
+  }
+  if (facts.oldestNotificationS > LATE_S) {
+    const says = `a provider's notification has waited for ${Math.round(facts.oldestNotificationS / 60)} minutes`;
+    findings.push(warning('notifications', says, 'see that a replica runs, and what its log says'));
+  }
+  if (facts.overdueWebhooks > 0) {
+    const says = `${facts.overdueWebhooks} have deliveries that are 10 minutes late`;
+    findings.push(warning('webhooks', says, 'see that a replica runs, and that its network lets calls out'));
+  }
+  const { failingWebhooks, disabledWebhooks } = facts;
+  if (failingWebhooks + disabledWebhooks > 0) {
+    const says = `${failingWebhooks} have taken nothing for an hour, ${disabledWebhooks} were turned off`;
+    findings.push(warning('webhooks', says, 'tell their merchants; GET /v1/webhooks has the reason'));
+  }
+  if (findings.length === 0) findings.push(ok('work', 'nothing is late'));
+  return findings;
+}
+
+const isLoopback = (host: string) => host === 'localhost' || host === '::1' || host.startsWith('127.');
+
+/** Checks what is configured, beyond what is refused at the start. */
+export function diagnoseConfig(config: Config): Finding[] {
+  const findings: Finding[] = [];
+  const add = (check: string, says: string, advice: string) => findings.push(warning(check, says, advice));
+  if (config.databaseUrl) {
+    if (config.sandbox)
+      add('SANDBOX', 'is on: the simulated provider is mounted', 'set SANDBOX=off in production');
+    if (config.webhooksAllowPrivate) {
+      add('WEBHOOKS_ALLOW_PRIVATE', 'is on: accounts can reach into your network', 'turn it off');
+    }
+    if (config.operatorKeys.length === 0) {
+      add('OPERATOR_KEYS', 'are not set: operators cannot look inside', 'openssl rand -base64 32');
+    }
+    if (!config.publicUrl) {
+      add(
+        'PUBLIC_URL',
+        'is not set: providers are told the address listened on',
+        'set it to where they reach you',
+      );
+    }
+  }
+  if (!isLoopback(config.host) && !config.tls) {
+    add('TLS', `${config.host} is listened on in the clear`, 'set TLS_CERT_FILE, or end TLS in front of it');
+  }
+  if (config.publicUrl?.startsWith('http:') && !isLoopback(new URL(config.publicUrl).hostname)) {
+    add('PUBLIC_URL', 'is http: payers and providers come in the clear', 'use https');
+  }
+  if (findings.length === 0) findings.push(ok('settings', 'as they should be'));
+  return findings;
+}

@@ -1,0 +1,160 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { pino } from 'pino';
+import { openCatalogue } from '#src/catalogue/open-catalogue.ts';
+import { readCatalogue } from '#src/catalogue/read-catalogue.ts';
+import { CHECKOUT_DIR, type Config, readConfig } from '#src/config.ts';
+import { CONNECTORS } from '#src/connectors/registry.ts';
+import { resolveDataDir } from '#src/postgres/data-dir.ts';
+import { runningEmbeddedPostgres } from '#src/postgres/embedded-postgres.ts';
+import { createApprovalRates } from '#src/routing/approval-rates.ts';
+import { findKeyProblems } from '#src/server/check-keys.ts';
+import { type Database, openDatabase } from '#src/store/database.ts';
+import { readDatabaseFacts, readServiceFacts } from '#src/store/diagnosis.ts';
+import { pendingMigrations } from '#src/store/migrate.ts';
+import { hashKeys, type InstallationKeys, installationKeys } from '#src/vault/key-file.ts';
+import {
+  diagnoseClock,
+  diagnoseConfig,
+  diagnoseDatabase,
+  diagnoseNode,
+  diagnoseService,
+  type Finding,
+  failed,
+  ok,
+  warning,
+} from './diagnose.ts';
+import { explainFailure } from './explain-failure.ts';
+
+const MIGRATIONS = join(import.meta.dirname, '../store/migrations');
+const MARKS = { ok: 'ok      ', warning: 'warning ', failed: 'FAILED  ' };
+
+/**
+ * `npm run doctor`: checks a deployment with the service's own environment, and says what to do. It writes nothing, starts
+ * nothing, and calls providers only to ask whether they are there. Ends with 1 if a check failed.
+ */
+async function main(): Promise<void> {
+  const findings: Finding[] = [];
+  const tell = (found: readonly Finding[]) => {
+    for (const { state, check, says, advice } of found) {
+      console.log(`${MARKS[state]} ${check}: ${says}${advice ? `\n         ${advice}` : ''}`);
+    }
+    findings.push(...found);
+  };
+  tell([diagnoseNode(process.version, pinnedNode())]);
+  const config = await told(tell, 'configuration', 'set what it names', async () => readConfig());
+  if (config) {
+    tell(diagnoseConfig(config));
+    await told(tell, 'database', 'see DATABASE_URL and the database itself', () =>
+      checkDatabase(config, tell),
+    );
+    await told(tell, 'catalogue', 'correct it, or set what it names', () => checkCatalogue(config, tell));
+  }
+  const count = (state: Finding['state']) => findings.filter((finding) => finding.state === state).length;
+  console.log(`\n${count('ok')} ok, ${count('warning')} warnings, ${count('failed')} failed`);
+  process.exitCode = count('failed') > 0 ? 1 : 0;
+}
+
+type Tell = (found: readonly Finding[]) => void;
+
+/** Does a check; what it throws is its finding. */
+async function told<T>(
+  tell: Tell,
+  check: string,
+  advice: string,
+  work: () => Promise<T>,
+): Promise<T | undefined> {
+  try {
+    return await work();
+  } catch (error) {
+    tell([failed(check, explainFailure(error), advice)]);
+    return undefined;
+  }
+}
+
+function pinnedNode(): string {
+  return JSON.parse(readFileSync(join(CHECKOUT_DIR, 'package.json'), 'utf8')).dependencies.node;
+}
+
+async function checkDatabase(config: Config, tell: Tell): Promise<void> {
+  const { databaseUrl, dataDir: explicit } = config;
+  const dataDir = databaseUrl ? undefined : resolveDataDir({ explicit, checkoutDir: CHECKOUT_DIR });
+  const url = databaseUrl ?? (dataDir && runningEmbeddedPostgres(dataDir));
+  if (!url) {
+    tell([
+      warning(
+        'database',
+        "the service's own does not run",
+        'start the service (npm start), and run this again',
+      ),
+    ]);
+    return;
+  }
+  const database = openDatabase({ url, maxConnections: 1, log: pino({ level: 'silent' }) });
+  try {
+    const startedMs = Date.now();
+    const facts = await readDatabaseFacts(database);
+    const uncertainMs = (Date.now() - startedMs) / 2;
+    tell(diagnoseDatabase(facts, config));
+    tell([diagnoseClock(startedMs + uncertainMs - facts.nowMs, uncertainMs)]);
+    const pending = facts.hasSchema ? await pendingMigrations(database, MIGRATIONS) : undefined;
+    tell([schemaFinding(pending)]);
+    if (facts.hasSchema) tell([await keysFinding(database, installationKeys(config, dataDir))]);
+    if (pending?.length === 0) tell(diagnoseService(await readServiceFacts(database)));
+  } finally {
+    await database.close();
+  }
+}
+
+function schemaFinding(pending: readonly string[] | undefined): Finding {
+  if (pending?.length === 0) return ok('schema', 'up to date');
+  const says = pending ? `${pending.length} migrations are still to be run` : 'not made yet';
+  return warning(
+    'schema',
+    says,
+    'the next start of this release runs them, beside replicas of the release before',
+  );
+}
+
+async function keysFinding(database: Database, keys: InstallationKeys): Promise<Finding> {
+  const problems = await findKeyProblems(database, keys);
+  if (problems.length === 0) return ok('keys', 'are those that the database was used with');
+  return failed('keys', problems.join('; '), 'a replica with these keys does not start');
+}
+
+async function checkCatalogue(config: Config, tell: Tell): Promise<void> {
+  const catalogue = readCatalogue(config.catalogueFile);
+  tell([ok('catalogue', `${config.catalogueFile}: ${catalogue.routes.length} routes`)]);
+  // The mounted sandbox has its address and keys from the service; it needs neither here.
+  const opened = openCatalogue(catalogue, {
+    connectors: CONNECTORS,
+    environment: (name) =>
+      config.environment(name) ?? (config.sandbox ? SANDBOX_ENVIRONMENT[name] : undefined),
+    identityKey: hashKeys(config.hashKey ?? new Uint8Array()).identityKey,
+    variables: config.sandbox ? { SANDBOX_URL: 'http://127.0.0.1:1' } : {},
+    rates: createApprovalRates(),
+    observer: { conditionFailed: () => {}, circuitChanged: () => {}, connectionRetired: () => {} },
+  });
+  try {
+    const checks = catalogue.connections.map(async ({ id, settings }) => {
+      const check = `connection ${id}`;
+      if (JSON.stringify(settings ?? {}).includes('$SANDBOX_URL')) return ok(check, 'is the mounted sandbox');
+      const probe = opened.connections.get(id)?.probe;
+      if (!probe) return ok(check, 'has what it needs; its provider cannot be asked without moving money');
+      if (await probe()) return ok(check, 'its provider answers, and takes the credentials');
+      const advice = `check its settings and credentials, and that this machine reaches the provider`;
+      return failed(check, 'its provider does not answer, or does not take the credentials', advice);
+    });
+    tell(await Promise.all(checks));
+  } finally {
+    await opened.close();
+  }
+}
+
+/** For the mounted sandbox's connections, which are not asked. */
+const SANDBOX_ENVIRONMENT: Readonly<Record<string, string>> = {
+  SANDBOX_API_KEY: 'of-the-mounted-sandbox',
+  SANDBOX_NOTIFICATION_SECRET: 'of-the-mounted-sandbox',
+};
+
+await main();

@@ -1,0 +1,133 @@
+import type { Database } from './database.ts';
+
+/** Facts about a database and its server. */
+export type DatabaseFacts = {
+  /** As 180004 for 18.4. */
+  readonly versionNumber: number;
+  readonly version: string;
+  /** Settings without which an acknowledged commit can be lost, that are off. */
+  readonly unsafeSettings: readonly string[];
+  readonly isReadOnly: boolean;
+  readonly maxConnections: number;
+  /** The connection goes over a network in the clear. */
+  readonly isInTheClear: boolean;
+  /** Standbys that replicate from it, and whether commits wait for one. */
+  readonly standbys: number;
+  readonly isSynchronous: boolean;
+  readonly invalidIndexes: readonly string[];
+  /** Age of the oldest open transaction of another session; 0 when there is none. */
+  readonly oldestTransactionS: number;
+  readonly nowMs: number;
+  /** The service's schema is there. */
+  readonly hasSchema: boolean;
+};
+
+type Row = {
+  version_number: number;
+  version: string;
+  unsafe: string[];
+  read_only: boolean;
+  max_connections: number;
+  in_the_clear: boolean;
+  standbys: number;
+  synchronous: boolean;
+  invalid_indexes: string[];
+  oldest_transaction_s: number;
+  now_ms: number;
+  has_schema: boolean;
+};
+
+const FACTS = {
+  name: 'database_facts',
+  text: `
+    SELECT current_setting('server_version_num')::integer AS version_number, current_setting('server_version') AS version,
+      ARRAY(SELECT name FROM unnest(ARRAY['fsync', 'full_page_writes', 'synchronous_commit']) AS name
+        WHERE current_setting(name, true) = 'off') AS unsafe,
+      pg_is_in_recovery() OR current_setting('default_transaction_read_only') = 'on' AS read_only,
+      current_setting('max_connections')::integer AS max_connections,
+      inet_server_addr() IS NOT NULL AND NOT inet_server_addr() <<= '127.0.0.0/8' AND inet_server_addr() <> '::1'
+        AND NOT coalesce((SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()), false) AS in_the_clear,
+      (SELECT count(*) FROM pg_stat_replication)::integer AS standbys,
+      current_setting('synchronous_standby_names') <> '' AS synchronous,
+      ARRAY(SELECT c.relname::text FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+        JOIN pg_namespace n ON n.oid = c.relnamespace
+        WHERE NOT i.indisvalid AND n.nspname = current_schema() ORDER BY c.relname) AS invalid_indexes,
+      coalesce((SELECT extract(epoch FROM clock_timestamp() - min(xact_start)) FROM pg_stat_activity
+        WHERE datname = current_database() AND pid <> pg_backend_pid()), 0)::float8 AS oldest_transaction_s,
+      extract(epoch FROM clock_timestamp())::float8 * 1000 AS now_ms,
+      to_regclass('schema_migration') IS NOT NULL AS has_schema`,
+};
+
+/** Reads facts about the database. */
+export async function readDatabaseFacts(database: Database): Promise<DatabaseFacts> {
+  const row = (await database.query<Row>(FACTS)).rows[0];
+  if (!row) throw new Error('the statement returns one row always');
+  return {
+    versionNumber: row.version_number,
+    version: row.version,
+    unsafeSettings: row.unsafe,
+    isReadOnly: row.read_only,
+    maxConnections: row.max_connections,
+    isInTheClear: row.in_the_clear,
+    standbys: row.standbys,
+    isSynchronous: row.synchronous,
+    invalidIndexes: row.invalid_indexes,
+    oldestTransactionS: row.oldest_transaction_s,
+    nowMs: row.now_ms,
+    hasSchema: row.has_schema,
+  };
+}
+
+/** Facts about what the service works on. */
+export type ServiceFacts = {
+  readonly accounts: number;
+  /** Webhooks that have taken nothing for an hour, and those that the service turned off. */
+  readonly failingWebhooks: number;
+  readonly disabledWebhooks: number;
+  /** Webhooks with a delivery that should have been sent 10 minutes ago: nobody delivers. */
+  readonly overdueWebhooks: number;
+  /** Age of the oldest payment whose outcome is not known; 0 when there is none. */
+  readonly oldestOutcomeS: number;
+  /** Age of the oldest notification that is yet to be processed; 0 when there is none. */
+  readonly oldestNotificationS: number;
+};
+
+type ServiceRow = {
+  accounts: number;
+  failing: number;
+  disabled: number;
+  overdue: number;
+  oldest_outcome_s: number;
+  oldest_notification_s: number;
+};
+
+const SERVICE_FACTS = {
+  name: 'service_facts',
+  text: `
+    SELECT (SELECT count(*) FROM account)::integer AS accounts,
+      (SELECT count(*) FROM webhook WHERE active AND failing_since < now() - interval '1 hour')::integer AS failing,
+      (SELECT count(*) FROM webhook WHERE disabled_reason IS NOT NULL)::integer AS disabled,
+      (SELECT count(*) FROM webhook w WHERE w.active AND EXISTS (
+        SELECT FROM delivery d WHERE d.account_id = w.account_id AND d.webhook_id = w.id
+          AND d.due_at < now() - interval '10 minutes'))::integer AS overdue,
+      coalesce((SELECT extract(epoch FROM now() - min(created_at))
+        FROM (SELECT created_at FROM transaction WHERE look_up_at IS NOT NULL LIMIT 100000) open),
+        0)::float8 AS oldest_outcome_s,
+      coalesce((SELECT extract(epoch FROM now() - min(received_at))
+        FROM (SELECT received_at FROM notification WHERE process_at IS NOT NULL LIMIT 100000) open),
+        0)::float8 AS oldest_notification_s`,
+};
+
+/** Reads facts about accounts, webhooks and open work, from a schema that is up to date. */
+export async function readServiceFacts(database: Database): Promise<ServiceFacts> {
+  const row = (await database.query<ServiceRow>(SERVICE_FACTS)).rows[0];
+  if (!row) throw new Error('the statement returns one row always');
+  return {
+    accounts: row.accounts,
+    failingWebhooks: row.failing,
+    disabledWebhooks: row.disabled,
+    overdueWebhooks: row.overdue,
+    oldestOutcomeS: row.oldest_outcome_s,
+    oldestNotificationS: row.oldest_notification_s,
+  };
+}

@@ -1,0 +1,253 @@
+import { execFile } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import {
+  diagnoseClock,
+  diagnoseConfig,
+  diagnoseDatabase,
+  diagnoseNode,
+  diagnoseService,
+  type Finding,
+} from '#src/commands/diagnose.ts';
+import { type Config, readConfig } from '#src/config.ts';
+import { errorBody } from '#src/sandbox/api-error.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { SMALL } from '../support/small-catalogue.ts';
+import { openTables, type Tables } from '../support/tables.ts';
+
+vi.setConfig({ testTimeout: 60_000 });
+
+const ROOT = join(import.meta.dirname, '../..');
+const KEYS = {
+  VAULT_KEYS: `k1:${randomBytes(32).toString('base64')}`,
+  HASH_KEY: randomBytes(32).toString('base64'),
+};
+const home = mkdtempSync(join(tmpdir(), 'doctor-'));
+
+let database: TestDatabase;
+let tables: Tables;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  tables = await openTables(database.url);
+});
+afterAll(async () => {
+  await tables?.close();
+  await database?.drop();
+  rmSync(home, { recursive: true, force: true });
+});
+
+type Result = { readonly code: number; readonly stdout: string };
+
+function doctor(environment: Readonly<Record<string, string>>): Promise<Result> {
+  const file = join(ROOT, 'src/commands/doctor.ts');
+  const env = {
+    DATABASE_URL: database.url,
+    SANDBOX: 'off',
+    CATALOGUE_FILE: sandboxAt('http://127.0.0.1:1'),
+    ONE_KEY: 'key',
+    ...KEYS,
+    ...environment,
+  };
+  return new Promise((resolve) => {
+    execFile(process.execPath, [file], { env }, (error, stdout, stderr) => {
+      expect(stderr).toBe('');
+      resolve({ code: Number(error?.code ?? 0), stdout });
+    });
+  });
+}
+
+/** A catalogue whose one connection is at an address. */
+function sandboxAt(url: string): string {
+  const file = join(home, `${encodeURIComponent(url)}.yaml`);
+  writeFileSync(file, SMALL.replace('$SANDBOX_URL', url));
+  return file;
+}
+
+const said = (findings: readonly Finding[]) => findings.map(({ state, check }) => `${state} ${check}`);
+
+it('finds nothing wrong with a deployment as it should be, and calls no provider but to ask whether it is there', async () => {
+  await tables.query("INSERT INTO account (id, name) VALUES (gen_random_uuid(), 'Shop')");
+  const asked: string[] = [];
+  const provider: Server = createServer((request, response) => {
+    asked.push(`${request.method} ${request.url}`);
+    // The sandbox provider's word for a payment that it has not heard of.
+    const body = JSON.stringify(errorBody('not_found', 'nothing was recorded'));
+    response.writeHead(404, { 'content-type': 'application/json' }).end(body);
+  });
+  await new Promise<void>((resolve) => provider.listen(0, '127.0.0.1', resolve));
+  const url = `http://127.0.0.1:${(provider.address() as AddressInfo).port}`;
+  const { code, stdout } = await doctor({
+    CATALOGUE_FILE: sandboxAt(url),
+    OPERATOR_KEYS: 'o'.repeat(32),
+    PUBLIC_URL: 'https://pay.example',
+    ALLOW_UNSAFE_DATABASE: 'on',
+  });
+  provider.close();
+  // The tests' own PostgreSQL does not wait for the disk.
+  expect(stdout).toMatch(/^warning {2}durability: fsync, .*off/m);
+  expect(stdout).toMatch(/^ok {7}connection one: its provider answers/m);
+  expect(stdout).toMatch(/^ok {7}schema: up to date$/m);
+  expect(stdout).toMatch(/^ok {7}keys: /m);
+  expect(stdout).toMatch(/, 1 warnings, 0 failed\n$/);
+  expect(code).toBe(0);
+  expect(asked.every((call) => call.startsWith('GET '))).toBe(true);
+  expect(await tables.query('SELECT name FROM installation_key')).toEqual([]);
+});
+
+it('fails, and says what to do, where the start would be refused: settings, database, keys, catalogue, schema', async () => {
+  const wrong = await doctor({ PORT: 'none' });
+  expect([wrong.code, wrong.stdout]).toEqual([
+    1,
+    expect.stringMatching(/^FAILED {3}configuration: PORT must be/m),
+  ]);
+
+  const away = await doctor({ DATABASE_URL: 'postgres://a:hidden@127.0.0.1:1/b' });
+  expect(away.code).toBe(1);
+  expect(away.stdout).toMatch(/^FAILED {3}database: no connection to the database.*\n {9}see DATABASE_URL/m);
+  expect(away.stdout).toMatch(/^FAILED {3}connection one: its provider does not answer/m);
+  expect(away.stdout).not.toContain('hidden');
+
+  await tables.query("INSERT INTO installation_key (name, check_value) VALUES ('hash key', '\\x00')");
+  const otherKey = await doctor({});
+  expect([otherKey.code, otherKey.stdout]).toEqual([1, expect.stringMatching(/^FAILED {3}keys: HASH_KEY/m)]);
+  await tables.query('DELETE FROM installation_key');
+
+  const lacking = await doctor({ ONE_KEY: '' });
+  expect([lacking.code, lacking.stdout]).toEqual([
+    1,
+    expect.stringMatching(/^FAILED {3}catalogue: .*the environment variable ONE_KEY is not set/m),
+  ]);
+
+  const file = join(home, 'broken.yaml');
+  writeFileSync(file, 'routes: 1\n');
+  const broken = await doctor({ CATALOGUE_FILE: file });
+  expect([broken.code, broken.stdout]).toEqual([1, expect.stringMatching(/^FAILED {3}catalogue: .*routes/m)]);
+
+  const last = await tables.query(
+    'DELETE FROM schema_migration WHERE version = (SELECT max(version) FROM schema_migration) RETURNING version, name, sha256',
+  );
+  expect((await doctor({})).stdout).toMatch(/^warning {2}schema: 1 migrations are still to be run/m);
+  await tables.query("INSERT INTO schema_migration (version, name, sha256) VALUES (9999, 'later', '')");
+  const newer = await doctor({});
+  expect([newer.code, newer.stdout]).toEqual([
+    1,
+    expect.stringMatching(/^FAILED {3}database: .*newer than the service/m),
+  ]);
+  await tables.query('DELETE FROM schema_migration WHERE version = 9999');
+  await tables.query(
+    'INSERT INTO schema_migration (version, name, sha256) VALUES ($1, $2, $3)',
+    Object.values(last[0] ?? {}),
+  );
+});
+
+it('says what is late, by the tables of the service', async () => {
+  const [account] = await tables.query(
+    "INSERT INTO account (id, name) VALUES (gen_random_uuid(), 'Shop') RETURNING id",
+  );
+  await tables.query(
+    `INSERT INTO webhook (account_id, id, url, description, events, secret, failing_since)
+     VALUES ($1, $1, 'https://example.com', '', '{}', '', now() - interval '2 hours')`,
+    [account?.id],
+  );
+  await tables.query(
+    `INSERT INTO delivery (account_id, id, webhook_id, event_id, due_at) VALUES ($1, $1, $1, $1, now() - interval '11 minutes')`,
+    [account?.id],
+  );
+  await tables.query(
+    `INSERT INTO transaction (account_id, id, payment_id, connection_id, status, amount_minor_units, currency, capture, look_up_at, created_at)
+     VALUES ($1, $1, $1, 'one', 'PENDING', 1, 'USD', true, now(), now() - interval '1 hour')`,
+    [account?.id],
+  );
+  await tables.query(
+    `INSERT INTO notification (connection_id, deduplication_key, subject, body, query, received_at)
+     VALUES ('one', 'k', 0, '', '', now() - interval '1 hour')`,
+  );
+  const { stdout } = await doctor({});
+  expect(stdout).toMatch(/^warning {2}outcomes: a payment's outcome has been unknown for 60 minutes/m);
+  expect(stdout).toMatch(/^warning {2}notifications: a provider's notification has waited for 60 minutes/m);
+  expect(stdout).toMatch(/^warning {2}webhooks: 1 have deliveries that are 10 minutes late/m);
+  expect(stdout).toMatch(/^warning {2}webhooks: 1 have taken nothing for an hour, 0 were turned off/m);
+  await tables.query('TRUNCATE webhook, delivery, transaction, notification');
+});
+
+const WELL = {
+  versionNumber: 180004,
+  version: '18.4',
+  unsafeSettings: [],
+  isReadOnly: false,
+  maxConnections: 100,
+  isInTheClear: false,
+  standbys: 0,
+  isSynchronous: false,
+  invalidIndexes: [],
+  oldestTransactionS: 0,
+  nowMs: 0,
+  hasSchema: true,
+};
+const POOL = { databaseMaxConnections: 16, allowUnsafeDatabase: false };
+
+it.each([
+  [{}, ['ok PostgreSQL', 'ok durability']],
+  [{ versionNumber: 130012 }, ['failed PostgreSQL', 'ok durability']],
+  [{ unsafeSettings: ['fsync'] }, ['ok PostgreSQL', 'failed durability']],
+  [{ isReadOnly: true }, ['ok PostgreSQL', 'ok durability', 'failed writable']],
+  [{ standbys: 1 }, ['ok PostgreSQL', 'ok durability', 'warning replication']],
+  [{ standbys: 1, isSynchronous: true }, ['ok PostgreSQL', 'ok durability']],
+  [{ maxConnections: 25 }, ['ok PostgreSQL', 'ok durability', 'warning connections']],
+  [{ isInTheClear: true }, ['ok PostgreSQL', 'ok durability', 'warning database TLS']],
+  [{ invalidIndexes: ['a'] }, ['ok PostgreSQL', 'ok durability', 'warning indexes']],
+  [{ oldestTransactionS: 301 }, ['ok PostgreSQL', 'ok durability', 'warning sessions']],
+])('of a database with %j it says %j', (facts, findings) => {
+  expect(said(diagnoseDatabase({ ...WELL, ...facts }, POOL))).toEqual(findings);
+});
+
+it('a clock that is off by seconds is a warning, by half a minute a failure, and a slow answer proves neither', () => {
+  expect(diagnoseClock(900, 0).state).toBe('ok');
+  expect(diagnoseClock(-2_000, 0)).toMatchObject({ state: 'warning', says: "2.0 s behind the database's" });
+  expect(diagnoseClock(31_000, 0)).toMatchObject({ state: 'failed', says: "31.0 s ahead of the database's" });
+  expect(diagnoseClock(2_000, 1_500).state).toBe('ok');
+});
+
+it('another major version of Node.js than the one that is tested with is a failure', () => {
+  const pinned = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')).dependencies.node;
+  expect(diagnoseNode(process.version, pinned).state).toBe('ok');
+  expect(diagnoseNode('v20.20.2', pinned).state).toBe('failed');
+});
+
+it('an installation without accounts is told how to make one, and one where nothing is late is well', () => {
+  const none = {
+    accounts: 1,
+    failingWebhooks: 0,
+    disabledWebhooks: 0,
+    overdueWebhooks: 0,
+    oldestOutcomeS: 0,
+    oldestNotificationS: 0,
+  };
+  expect(said(diagnoseService(none))).toEqual(['ok work']);
+  expect(said(diagnoseService({ ...none, accounts: 0 }))).toEqual(['warning accounts']);
+  expect(said(diagnoseService({ ...none, disabledWebhooks: 1 }))).toEqual(['warning webhooks']);
+});
+
+it.each<[Partial<Config>, string[]]>([
+  [{}, ['ok settings']],
+  [{ sandbox: true }, ['warning SANDBOX']],
+  [{ webhooksAllowPrivate: true }, ['warning WEBHOOKS_ALLOW_PRIVATE']],
+  [{ operatorKeys: [] }, ['warning OPERATOR_KEYS']],
+  [{ publicUrl: undefined }, ['warning PUBLIC_URL']],
+  [{ publicUrl: 'http://pay.example' }, ['warning PUBLIC_URL']],
+  [{ host: '0.0.0.0' }, ['warning TLS']],
+])('of a production configuration with %j it says %j', (change, findings) => {
+  const production: Config = {
+    ...readConfig({ SANDBOX: 'off' }),
+    databaseUrl: 'postgres://host/db',
+    operatorKeys: ['key'],
+    publicUrl: 'https://pay.example',
+  };
+  expect(said(diagnoseConfig({ ...production, ...change }))).toEqual(findings);
+});
