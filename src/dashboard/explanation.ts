@@ -29,7 +29,7 @@ ${way.notes.map((note) => html`<p class="quiet">${note}</p>`)}`;
 
 function targets(way: ExplainRouteResponse): Html {
   const weights = way.targets.reduce((sum, { weight = 0 }) => sum + weight, 0);
-  const attempts = way.maxAttempts === 1 ? 'one attempt' : `up to ${way.maxAttempts} attempts`;
+  const attempts = way.maxAttempts === 1 ? 'One attempt' : `Up to ${way.maxAttempts} attempts`;
   const failover = way.softDeclines
     ? 'goes on after a soft decline, too'
     : 'goes on only if surely nothing was sent';

@@ -212,3 +212,12 @@ it('wrong keys are refused, soon without being looked at, and none is logged', a
   expect(server.logLines.filter((line) => line.includes('op_guessed_wrong'))).toEqual([]);
   expect(server.logLines.filter((line) => line.includes('authentication failed'))).toHaveLength(5);
 });
+
+it('is not there when it is switched off', async () => {
+  const without = await startTestServer({ config: { dashboard: false }, databaseUrl: server.databaseUrl });
+  const statuses = ['', '/sign-in', '/payments'].map(
+    async (path) => (await fetch(`${without.url}/dashboard${path}`)).status,
+  );
+  expect(await Promise.all(statuses)).toEqual([404, 404, 404]);
+  await without.close();
+});
