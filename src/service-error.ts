@@ -21,10 +21,20 @@ export const REASONS = {
   CUSTOMER_NOT_FOUND: { status: 400, rpc: 'InvalidArgument', title: 'Customer not found' },
   /** The account has another customer with this merchant_customer_id: find it by that, or change it. */
   CUSTOMER_ID_DUPLICATED: { status: 400, rpc: 'AlreadyExists', title: 'Customer id duplicated' },
-  /** The account has no checkout session of this id: create one, or leave it out. */
+  /** The account has no checkout session of this id that is open: create one, or leave it out. 404 where the path names it. */
   CHECKOUT_SESSION_NOT_FOUND: { status: 400, rpc: 'InvalidArgument', title: 'Checkout session not found' },
-  /** The account has no stored method of this token and type: ask the payer for the card or wallet again. */
+  /** The one-time token is unknown, used, expired, or of another checkout session: make a new one of the card. */
+  TOKEN_NOT_FOUND: { status: 400, rpc: 'InvalidArgument', title: 'Token not found' },
+  /** The account has no stored method of this token: ask the payer for the card or wallet again. */
   VAULTED_TOKEN_NOT_FOUND: { status: 400, rpc: 'InvalidArgument', title: 'Vaulted token not found' },
+  /** The stored method is another customer's: pay with one of the customer's own, or name the customer that it belongs to. */
+  INVALID_CUSTOMER_FOR_TOKEN: { status: 400, rpc: 'InvalidArgument', title: 'Invalid customer for token' },
+  /** The stored method is of another type than the request says: send the type that it has. */
+  INCORRECT_PAYMENT_METHOD_TYPE: {
+    status: 400,
+    rpc: 'InvalidArgument',
+    title: 'Incorrect payment method type',
+  },
   /** An operation's amount is more than is left of the payment: ask for no more than the message names. */
   INVALID_AMOUNT: { status: 400, rpc: 'FailedPrecondition', title: 'Invalid amount' },
   /** A field that is known and not supported is set: leave it out; to ignore it would change what is paid, and to whom. */
@@ -39,6 +49,8 @@ export const REASONS = {
   INVALID_CREDENTIALS: { status: 401, rpc: 'Unauthenticated', title: 'Invalid credentials' },
   /** The keys are another account's than the request's: use the keys of account_id. */
   AUTHORIZATION_REQUIRED: { status: 403, rpc: 'PermissionDenied', title: 'Authorization required' },
+  /** The account does not allow calls from pages of this origin: serve the page from one that it allows, or allow it. */
+  ORIGIN_NOT_ALLOWED: { status: 403, rpc: 'PermissionDenied', title: 'Origin not allowed' },
   /** The account has no payment of this id: check the id and the account. */
   PAYMENT_NOT_FOUND: { status: 404, rpc: 'NotFound', title: 'Payment not found' },
   /** The payment has no transaction of this id that the operation could act on: check the id. */

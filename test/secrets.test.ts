@@ -27,9 +27,11 @@ const MAGIC = [
 const APPROVED = [randomCard(), randomCard()];
 const VAULTED = randomCard();
 const REFUSED = randomCard();
+/** Behind one-time tokens: one that pays, and one that waits for its payment. */
+const TOKENED = [randomCard(), randomCard()];
 /** Fails Luhn's check, as a number with a slip does. */
 const MISTYPED = `${REFUSED.slice(0, -1)}${(Number(REFUSED.at(-1)) + 1) % 10}`;
-const CARDS = [...MAGIC, ...APPROVED, VAULTED, REFUSED, MISTYPED];
+const CARDS = [...MAGIC, ...APPROVED, ...TOKENED, VAULTED, REFUSED, MISTYPED];
 /** A security code is too short to be searched for, but next to its name or in a message of its own. */
 const CODE = '9041';
 /** The code on its own, and not as a part of a number, a UUID or a time. */
@@ -103,8 +105,52 @@ async function happenings(): Promise<void> {
   ]) {
     await fetch(server.url + path, { headers: headersOne() }).then((response) => response.text());
   }
+  await tokens();
   await ownFailure();
 }
+
+/** Everything that can become of a card on its way into a one-time token, and from it into a payment. */
+async function tokens(): Promise<void> {
+  const post = async (path: string, body: object, headers = headersOne()) => {
+    const response = await fetch(server.url + path, {
+      method: 'POST',
+      headers: { ...headers, 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    });
+    const raw = await response.text();
+    replies.push({ ...NO_REPLY, raw, status: response.status });
+    return JSON.parse(raw);
+  };
+  const card_data = (number: string) => ({ ...cardDataOf(number), security_code: CODE });
+  for (const number of [...TOKENED, MAGIC[0] ?? '']) {
+    const headers = headersOne();
+    const { token } = await post('/v1/tokens', { card_data: card_data(number) }, headers);
+    await post('/v1/tokens', { card_data: card_data(number) }, headers);
+    if (number !== TOKENED[1]) await post('/v1/payments', { ...cardPayment(), payment_method: { token } });
+    await post('/v1/payments', { ...cardPayment(), payment_method: { token, detail: detailOf(REFUSED) } });
+  }
+  const { account_id, merchant_order_id, country, amount } = cardPayment();
+  const terms = { account_id, merchant_order_id, country, amount };
+  const { checkout_session: session } = await post('/v1/checkout/sessions', terms);
+  const path = `/v1/checkout/sessions/${session}`;
+  await post(`${path}/token`, { card_data: card_data(TOKENED[1] ?? '') });
+  await post(`${path}/token`, { card_data: card_data(MISTYPED) });
+  await post(`${path}/payments`, { payment_method: { type: 'CARD', detail: detailOf(REFUSED) } });
+  await post(`${path}/payments`, { payment_method: { token: REFUSED } });
+  await post(`/v1/checkout/sessions/${REFUSED}/token`, { card_data: card_data(REFUSED) });
+  await post('/v1/checkout/sessions', { ...terms, customer_id: REFUSED });
+  await post('/v1/tokens', { card_data: card_data(REFUSED) }, { 'public-api-key': 'pk_sandbox_one' });
+}
+
+const NO_REPLY: Reply = {
+  ...{ status: 0, headers: new Headers(), record: '', reason: undefined, code: undefined },
+  ...{ fields: [], retryAfterS: undefined, raw: '' },
+};
+
+const detailOf = (number: string) => ({ card: { card_data: cardDataOf(number) } });
+const cardDataOf = (number: string) =>
+  (withCode(number) as { payment_method: { detail: { card: { card_data: object } } } }).payment_method.detail
+    .card.card_data;
 
 /** A bug of ours, in the middle of a payment. */
 async function ownFailure(): Promise<void> {
@@ -150,7 +196,9 @@ async function dump(): Promise<string> {
       );
     }
   }
-  expect(columns.map(({ t }) => t)).toEqual(expect.arrayContaining(['payment', 'vaulted_token', 'ledger']));
+  expect(columns.map(({ t }) => t)).toEqual(
+    expect.arrayContaining(['payment', 'vaulted_token', 'one_time_token', 'ledger']),
+  );
   return values.join('\n');
 }
 

@@ -10,6 +10,8 @@ export type Credentials = {
   readonly secretPresented: boolean;
   /** The account's setting: authorizations are told as such, not as the interface shows them. */
   readonly tellsAuthorized?: boolean;
+  /** The account's setting: origins whose pages may call with the public key alone. */
+  readonly allowedOrigins?: readonly string[];
 };
 
 /** Knowledge of a public key. */
@@ -17,6 +19,7 @@ export type KnownKeys = {
   readonly accountId: string;
   readonly secretAlways: boolean;
   readonly tellsAuthorized?: boolean;
+  readonly allowedOrigins?: readonly string[];
   readonly secretHashes: readonly Uint8Array[];
 };
 
@@ -90,7 +93,8 @@ function check(keys: KnownKeys | undefined, secret: string | undefined): Credent
     if (timingSafeEqual(presented, known)) matches = true;
   }
   if (!keys) return undefined;
-  const { accountId, secretAlways, tellsAuthorized = false } = keys;
+  const { accountId, secretAlways, tellsAuthorized = false, allowedOrigins = [] } = keys;
   const isRight = secret === undefined ? !secretAlways : matches;
-  return isRight ? { accountId, secretPresented: secret !== undefined, tellsAuthorized } : undefined;
+  if (!isRight) return undefined;
+  return { accountId, secretPresented: secret !== undefined, tellsAuthorized, allowedOrigins };
 }

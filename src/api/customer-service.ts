@@ -1,4 +1,4 @@
-import { create, type DescMessage } from '@bufbuild/protobuf';
+import { create } from '@bufbuild/protobuf';
 import { EmptySchema } from '@bufbuild/protobuf/wkt';
 import {
   CreateCustomerRequestSchema,
@@ -6,7 +6,6 @@ import {
   FindCustomerRequestSchema,
   UpdateCustomerRequestSchema,
 } from '#gen/payments/v1/customer_service_pb.js';
-import type { OnceResponse } from '#src/customers/call-once.ts';
 import {
   type CustomerDeps,
   changeCustomer,
@@ -53,10 +52,11 @@ export function customerService(deps: CustomerDeps): ServiceHandlers<typeof Cust
   };
 }
 
-/** The response to a call that made an object, or to its repeat. */
-export function createdAnswer<Desc extends DescMessage>(
-  { message, replayed }: OnceResponse<Desc>,
-  created: string,
-): Answer<OnceResponse<Desc>['message']> {
-  return { message, created, ...(replayed && { headers: { 'idempotent-replayed': 'true' } }) };
+/** The response to a call that made an object, or to its repeat. @param created the object's path, if it has one. */
+export function createdAnswer<M>(
+  { message, replayed }: { readonly message: M; readonly replayed: boolean },
+  created?: string,
+): Answer<M> {
+  const headers = replayed ? { 'idempotent-replayed': 'true' } : undefined;
+  return { message, created: created ?? '', ...(headers && { headers }) };
 }

@@ -18,7 +18,7 @@ export type Answer<M> = {
   readonly json?: Uint8Array;
   /** Headers of the response (gRPC: metadata). */
   readonly headers?: Readonly<Record<string, string>>;
-  /** Path of what was created: REST responds 201 with it as Location. */
+  /** Path of what was created: REST responds 201 with it as Location, if it is not "". */
   readonly created?: string;
 };
 
@@ -98,7 +98,8 @@ function addRoute<Call>(
       if (route.output.typeName === EmptySchema.typeName) return reply.code(204).send();
       const link = responseBody && nextPageLink(route.output, answer.message, request.url);
       if (link !== undefined) reply.header('link', link);
-      if (answer.created !== undefined) reply.code(201).header('location', answer.created);
+      if (answer.created !== undefined) reply.code(201);
+      if (answer.created) reply.header('location', answer.created);
       // As bytes, since Fastify gives the media type of a text a charset, which JSON's has not (RFC 8259).
       return reply.send(answer.json ?? Buffer.from(encode(answer.message)));
     },

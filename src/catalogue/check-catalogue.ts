@@ -5,6 +5,7 @@ import type {
   Route,
 } from '#gen/payments/config/catalogue_pb.js';
 import { Choice } from '#gen/payments/config/catalogue_pb.js';
+import { Payment_Workflow } from '#gen/payments/v1/payment_pb.js';
 import { CURRENCIES } from '#src/money.ts';
 import { CARD_BRANDS } from '#src/payments/card.ts';
 import { COUNTRIES } from '#src/payments/check-request.ts';
@@ -26,6 +27,14 @@ export function checkCatalogue(catalogue: Catalogue, locate: Locate): FieldError
   const faults = [
     ...repeated(paymentMethodTypes.map(({ type }) => type)).map((i) =>
       twice(`payment_method_types[${i}].type`),
+    ),
+    ...paymentMethodTypes.flatMap(({ workflows }, i) =>
+      workflows.includes(Payment_Workflow.SDK_CHECKOUT)
+        ? fault(
+            `payment_method_types[${i}].workflows`,
+            'are DIRECT and REDIRECT: checkout sessions use these',
+          )
+        : [],
     ),
     ...repeated(connections.map(({ id }) => id)).map((i) => twice(`connections[${i}].id`)),
     ...repeated(routes.map(({ id }) => id)).map((i) => twice(`routes[${i}].id`)),

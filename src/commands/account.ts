@@ -11,6 +11,7 @@ import {
   listAccounts,
   listKeys,
   revokeKey,
+  setAllowedOrigins,
   setSecretAlways,
   setTellsAuthorized,
 } from '#src/store/accounts.ts';
@@ -23,34 +24,12 @@ import {
   recordAction,
 } from '#src/store/audit-log.ts';
 import { type Queries, queriesOf } from '#src/store/database.ts';
+import { USAGE } from './account-usage.ts';
 import { actorOf } from './actor.ts';
 import { withDatabase } from './command-database.ts';
 import { explainFailure } from './explain-failure.ts';
 import { keyPrefix, newPublicKey, newSecret } from './new-keys.ts';
 import { table } from './table.ts';
-
-const USAGE = `Usage: npm run account -- <command>
-
-  create --name <name> [--secret-always]    makes an account with a public key and a secret
-  list                                      lists the accounts
-  keys <account id>                         lists an account's keys
-  add-public-key <account id>               gives an account one more public key
-  add-secret <account id>                   gives an account one more secret
-  audit <account id>|installation           lists who did what to an account, or to the whole installation, oldest first
-  revoke-public-key <public key>            ends a public key
-  revoke-secret <secret id>                 ends a secret, by the id that "keys" shows
-  secret-always <account id> on|off         demands the secret of every call, or not
-  authorizations <account id> shown|authorized
-                                            tells authorizations as the interface shows them (SUCCEEDED, PURCHASE), or as
-                                            such (PENDING / AUTHORIZED, AUTHORIZE)
-
-create, add-public-key and add-secret take --environment <word>: the keys then begin with it (sandbox_…, prod_…), for
-clients that derive the service's host from their key.
-
-A secret is shown once, when it is made: only its hash is stored. A revoked key is taken for 5 more
-seconds at most, and a setting takes effect within as many.
-Every command is written to the audit log, with the user and host that ran it and the name in ACTOR, if set.
-Works on the database that DATABASE_URL names, else on the service's own (DATA_DIR), whether the service runs or not.`;
 
 /** The command line is not one of those in the usage. */
 class UsageError extends Error {}
@@ -90,6 +69,7 @@ const COMMANDS: Readonly<
   'revoke-secret': { operands: ['<secret id>'], run: ([id]) => revoke('secret', asId(id)) },
   'secret-always': { operands: ['<account id>', 'on|off'], run: demandSecret },
   authorizations: { operands: ['<account id>', 'shown|authorized'], run: tellAuthorizations },
+  origins: { operands: ['<account id>', '<origin>,…|none'], run: allowOrigins },
 };
 
 async function main(): Promise<void> {
@@ -235,6 +215,24 @@ function tellAuthorizations([id, value]: readonly string[]): Work {
   });
 }
 
+/** An origin as browsers send it: scheme, host and port, in lower case, without a path (RFC 6454). */
+function allowOrigins([id, list = '']: readonly string[]): Work {
+  const origins = list === 'none' ? [] : list.split(',');
+  const isOrigin = (text: string) => /^https?:/.test(text) && URL.parse(text)?.origin === text;
+  if (!origins.every(isOrigin) || origins.length > MAX_ORIGINS) {
+    throw new UsageError(
+      `"origins" takes up to ${MAX_ORIGINS} origins such as https://shop.example, separated by commas, or none.`,
+    );
+  }
+  return withAccount(id, async ({ queries, audit }, account) => {
+    await setAllowedOrigins(queries, account.id, origins);
+    await audit({ accountId: account.id, detail: list });
+    return `origins ${list}`;
+  });
+}
+
+const MAX_ORIGINS = 100;
+
 function withAccount(
   text: string | undefined,
   work: (session: Session, account: Account) => Promise<string>,
@@ -270,6 +268,7 @@ function accountRow(account: Account): string[] {
   const settings: string[] = [];
   if (account.secretAlways) settings.push('secret always');
   if (account.tellsAuthorized) settings.push('authorizations authorized');
+  if (account.allowedOrigins.length > 0) settings.push(`origins ${account.allowedOrigins.join(' ')}`);
   return [account.id, settings.join(', '), account.createdAt.toISOString(), account.name];
 }
 

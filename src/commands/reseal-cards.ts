@@ -1,10 +1,5 @@
 import type { Database } from '#src/store/database.ts';
-import {
-  BEFORE_ALL_TOKENS,
-  listSealedCards,
-  replaceSealedCard,
-  type SealedCard,
-} from '#src/store/sealed-cards.ts';
+import { BEFORE_ALL_TOKENS, listSealedCards, replaceSealedCard } from '#src/store/sealed-cards.ts';
 import type { CardVault } from '#src/vault/card-vault.ts';
 
 /** Counts of stored card numbers by what became of them. */
@@ -38,7 +33,8 @@ export async function resealCards(
   for (;;) {
     const cards = await listSealedCards(database, last, BATCH_SIZE);
     for (const card of cards) {
-      counts[await resealCard(database, vault, card)]++;
+      const replace = (resealed: string) => replaceSealedCard(database, card, resealed);
+      counts[await resealOne(vault, card.sealed, card.token, replace)]++;
       onOne();
     }
     const token = cards.at(-1)?.token;
@@ -47,13 +43,24 @@ export async function resealCards(
   }
 }
 
-async function resealCard(database: Database, vault: CardVault, card: SealedCard): Promise<keyof Resealing> {
+/**
+ * Seals one ciphertext under the vault's current key.
+ *
+ * @param id what it is bound to.
+ * @param replace puts the new ciphertext in its place; false when it is not there any more.
+ */
+export async function resealOne(
+  vault: CardVault,
+  sealed: string,
+  id: string,
+  replace: (resealed: string) => Promise<boolean>,
+): Promise<keyof Resealing> {
   let resealed: string | undefined;
   try {
-    resealed = await vault.reseal(card.sealed, card.token);
+    resealed = await vault.reseal(sealed, id);
   } catch {
     return 'unreadable';
   }
   if (resealed === undefined) return 'current';
-  return (await replaceSealedCard(database, card, resealed)) ? 'resealed' : 'changed';
+  return (await replace(resealed)) ? 'resealed' : 'changed';
 }

@@ -2,7 +2,7 @@ import type { Database } from '#src/store/database.ts';
 import { BEFORE_ALL_TOKENS } from '#src/store/sealed-cards.ts';
 import { listSealedSecrets, replaceSealedSecret } from '#src/store/webhooks.ts';
 import type { CardVault } from '#src/vault/card-vault.ts';
-import type { Resealing } from './reseal-cards.ts';
+import { type Resealing, resealOne } from './reseal-cards.ts';
 
 const BATCH_SIZE = 500;
 
@@ -18,7 +18,8 @@ export async function resealWebhookSecrets(
     const webhooks = await listSealedSecrets(database, last, BATCH_SIZE);
     for (const webhook of webhooks) {
       for (const sealed of webhook.secrets) {
-        counts[await resealSecret(database, vault, webhook, sealed)]++;
+        const replace = (resealed: string) => replaceSealedSecret(database, webhook, sealed, resealed);
+        counts[await resealOne(vault, sealed, webhook.id, replace)]++;
         onOne();
       }
     }
@@ -26,20 +27,4 @@ export async function resealWebhookSecrets(
     if (id === undefined) return counts;
     last = id;
   }
-}
-
-async function resealSecret(
-  database: Database,
-  vault: CardVault,
-  webhook: { readonly accountId: string; readonly id: string },
-  sealed: string,
-): Promise<keyof Resealing> {
-  let resealed: string | undefined;
-  try {
-    resealed = await vault.reseal(sealed, webhook.id);
-  } catch {
-    return 'unreadable';
-  }
-  if (resealed === undefined) return 'current';
-  return (await replaceSealedSecret(database, webhook, sealed, resealed)) ? 'resealed' : 'changed';
 }

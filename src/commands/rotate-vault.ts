@@ -10,13 +10,14 @@ import { withDatabase } from './command-database.ts';
 import { explainFailure } from './explain-failure.ts';
 import { createProgress, howFar } from './progress.ts';
 import { type Resealing, resealCards } from './reseal-cards.ts';
+import { resealTokens } from './reseal-tokens.ts';
 import { resealWebhookSecrets } from './reseal-webhook-secrets.ts';
 
 const COUNT_TIMEOUT_MS = 600_000;
 
 /**
- * `npm run vault:rotate`: seals every stored card number and webhook secret under the first of VAULT_KEYS, and prints counts
- * only. It does nothing with keys that the service would not start with.
+ * `npm run vault:rotate`: seals every stored card number, one-time token and webhook secret under the first of VAULT_KEYS, and
+ * prints counts only. It does nothing with keys that the service would not start with.
  */
 async function main(): Promise<void> {
   const config = readConfig();
@@ -45,7 +46,9 @@ async function main(): Promise<void> {
     );
     process.exitCode = 1;
   } else if (counts.resealed + counts.changed === 0) {
-    console.log('Every stored card and webhook secret is under the current key: older keys may be retired.');
+    console.log(
+      'Every stored card, one-time token and webhook secret is under the current key: older keys may be retired.',
+    );
   } else {
     console.log('Run it again, with every replica on the new key first, until nothing is resealed.');
   }
@@ -60,15 +63,13 @@ async function reseal(database: Database, vault: CardVault): Promise<Resealing> 
     done += 1;
     progress.state(`sealing ${howFar(done, Math.max(done, total), performance.now() - startedMs)}`);
   };
-  const cards = await resealCards(database, vault, onOne);
-  const secrets = await resealWebhookSecrets(database, vault, onOne);
+  const counts: Resealing = { resealed: 0, current: 0, changed: 0, unreadable: 0 };
+  for (const resealSome of [resealCards, resealTokens, resealWebhookSecrets]) {
+    const some = await resealSome(database, vault, onOne);
+    for (const name of Object.keys(some) as (keyof Resealing)[]) counts[name] += some[name];
+  }
   progress.end();
-  return {
-    resealed: cards.resealed + secrets.resealed,
-    current: cards.current + secrets.current,
-    changed: cards.changed + secrets.changed,
-    unreadable: cards.unreadable + secrets.unreadable,
-  };
+  return counts;
 }
 
 try {

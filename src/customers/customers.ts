@@ -1,4 +1,4 @@
-import { clearField, create, fromBinary, isFieldSet, toBinary } from '@bufbuild/protobuf';
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
 import {
@@ -9,9 +9,9 @@ import {
   type UpdateCustomerRequest,
   UpdateCustomerRequestSchema,
 } from '#gen/payments/v1/customer_service_pb.js';
-import type { MetadataEntry } from '#gen/payments/v1/payment_pb.js';
 import { checkPerson, type Person } from '#src/payments/check-request.ts';
 import type { Caller } from '#src/payments/create-payment.ts';
+import { readMetadata, writeMetadata } from '#src/payments/metadata.ts';
 import { requireOwnAccount } from '#src/payments/own-account.ts';
 import { requestHasher } from '#src/payments/request-hash.ts';
 import { type FieldError, invalidParameters, ServiceError } from '#src/service-error.ts';
@@ -29,6 +29,7 @@ import { type Database, isKeyTaken } from '#src/store/database.ts';
 import { isUuid } from '#src/store/stored-objects.ts';
 import { orUnavailable } from '#src/store/unavailable.ts';
 import { callOnce, type OnceResponse } from './call-once.ts';
+import { fieldChanges } from './field-changes.ts';
 
 /** Dependencies of managing customers. */
 export type CustomerDeps = {
@@ -87,19 +88,26 @@ export async function changeCustomer(
   request: UpdateCustomerRequest,
 ): Promise<Customer> {
   requirePerson(request);
-  const changes = changesOf(request);
+  const change = fieldChanges(request, CHANGES);
   if (!isUuid(request.id)) throw customerNotFound('id');
   const work = database.transaction(async (run) => {
     const stored = await lockCustomer(run, accountId, request.id);
     if (!stored) throw customerNotFound('id');
     const customer = toMessage(stored);
-    for (const change of changes) change(customer);
+    change(customer);
     return toMessage(await updateCustomer(run, fieldsOf(customer)));
   });
   return orUnavailable(work).catch((error) => {
     throw isKeyTaken(error) ? duplicated() : error;
   });
 }
+
+const CHANGES = {
+  request: UpdateCustomerRequestSchema,
+  target: CustomerSchema,
+  names: ['id'],
+  required: ['merchant_customer_id'],
+};
 
 /** Erases a customer. @throws ServiceError CUSTOMER_NOT_FOUND. */
 export async function deleteCustomer(database: Database, accountId: string, id: string): Promise<void> {
@@ -130,36 +138,6 @@ function requirePerson(person: Person): void {
   if (faults.length > 0) throw invalidParameters(faults);
 }
 
-/**
- * The changes that a request asks for: what its mask names is set or cleared; without a mask, what is set is.
- *
- * @throws ServiceError INVALID_PARAMETERS for a mask that names what cannot be changed.
- */
-function changesOf(request: UpdateCustomerRequest): ((customer: Customer) => void)[] {
-  const { updateMask } = request;
-  const changeable = UpdateCustomerRequestSchema.fields.filter(
-    ({ name }) => name !== 'id' && name !== 'update_mask',
-  );
-  const named =
-    updateMask?.paths ?? changeable.filter((field) => isFieldSet(request, field)).map(({ name }) => name);
-  return named.map((name) => {
-    const field = changeable.find((one) => one.name === name);
-    const target = CustomerSchema.fields.find((one) => one.name === name);
-    if (!field || !target) throw refused('update_mask', 'names a field that cannot be changed');
-    const isSet = isFieldSet(request, field);
-    if (name === 'merchant_customer_id' && !isSet) throw refused(name, 'cannot be cleared');
-    return (customer) => {
-      if (isSet)
-        Object.assign(customer, { [target.localName]: request[field.localName as keyof typeof request] });
-      else clearField(customer, target);
-    };
-  });
-}
-
-function refused(field: string, message: string): ServiceError {
-  return invalidParameters([{ field, code: 'NOT_ALLOWED', message }]);
-}
-
 function fieldsOf(customer: Customer): CustomerFields {
   const { $typeName: _, $unknown: __, metadata, createdAt, updatedAt, id, accountId, ...person } = customer;
   return {
@@ -168,7 +146,7 @@ function fieldsOf(customer: Customer): CustomerFields {
     merchantCustomerId: customer.merchantCustomerId,
     // As payments read it. The id is theirs to fill in.
     payer: toBinary(CustomerPayerSchema, create(CustomerPayerSchema, person)),
-    metadata: JSON.stringify(metadata.map(({ key, value }) => ({ key, value }))),
+    metadata: writeMetadata(metadata),
   };
 }
 
@@ -186,7 +164,7 @@ function toMessage(stored: StoredCustomer): Customer {
     ...person,
     id: stored.id,
     accountId: stored.accountId,
-    metadata: JSON.parse(stored.metadata) as Pick<MetadataEntry, 'key' | 'value'>[],
+    metadata: readMetadata(stored.metadata),
     createdAt: timestampFromDate(stored.createdAt),
     updatedAt: timestampFromDate(stored.updatedAt),
   });

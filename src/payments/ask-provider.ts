@@ -1,9 +1,9 @@
-import { type Payment, Payment_SubStatus_Value, Payment_Workflow } from '#gen/payments/v1/payment_pb.js';
+import { type Payment, Payment_SubStatus_Value } from '#gen/payments/v1/payment_pb.js';
 import type { Capabilities } from '#src/connectors/capabilities.ts';
 import type { LookedUp, LookUp, Outcome, ProviderConnection } from '#src/connectors/connector.ts';
 import type { StoredTransaction } from '#src/store/operated-payments.ts';
 import { isOperation, targetOf } from './finish-operation.ts';
-import { attemptFacts } from './payment-attempt.ts';
+import { attemptFacts, isWalletRedirect } from './payment-attempt.ts';
 
 /** A payment's attempt, as it is asked about. */
 export type AskedAttempt = {
@@ -51,8 +51,7 @@ export function lookedUpAttempt(
       attempt: facts,
     };
   }
-  const isRedirect = record.workflow === Payment_Workflow.REDIRECT;
-  return { kind: isRedirect ? 'wallet_redirect' : 'wallet_enrollment', attempt: facts };
+  return { kind: isWalletRedirect(record) ? 'wallet_redirect' : 'wallet_enrollment', attempt: facts };
 }
 
 const KINDS = { CAPTURE: 'capture', CANCEL: 'cancel', REFUND: 'refund' } as const;

@@ -43,6 +43,11 @@ function iinLength(number: string): number {
   return number.length >= 12 ? 6 : number.length - 8;
 }
 
+/** Returns how a card is shown to its holder: "VISA ****1111". */
+export function cardName({ brand, lfd }: Pick<CardData, 'brand' | 'lfd'>): string {
+  return `${brand || 'CARD'} ****${lfd}`;
+}
+
 /** Every brand that cardBrand tells. */
 export const CARD_BRANDS: readonly string[] = Object.values(creditCardType.types).flatMap((type) =>
   brandName(creditCardType.getTypeInfo(type)),

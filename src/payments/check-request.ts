@@ -2,7 +2,11 @@ import countryCodes from 'i18n-iso-countries/codes.json' with { type: 'json' };
 import type { Decimal } from '#gen/google/type/decimal_pb.js';
 import type { Airline, Order, OrderItem } from '#gen/payments/v1/additional_data_pb.js';
 import type { Address, CustomerPayer } from '#gen/payments/v1/customer_payer_pb.js';
-import type { PaymentMethodInput, ThreeDSecureSetup } from '#gen/payments/v1/payment_method_pb.js';
+import type {
+  CardDataInput,
+  PaymentMethodInput,
+  ThreeDSecureSetup,
+} from '#gen/payments/v1/payment_method_pb.js';
 import {
   type CreatePaymentRequest,
   CreatePaymentRequestSchema,
@@ -11,7 +15,7 @@ import { passesLuhn } from '#src/luhn.ts';
 import { currencyDigits, formatMoney, isDecimal, largestAmount, type Money, parseMoney } from '#src/money.ts';
 import { type FieldError, invalidParameters } from '#src/service-error.ts';
 import { checkValues, type Report } from './check-values.ts';
-import { hasThreeDSecureResults } from './payment-method.ts';
+import { hasThreeDSecureResults, isCodeAlone } from './payment-method.ts';
 
 /** Every country code of ISO 3166-1 alpha-2; the list has Kosovo's too, which is user-assigned and not ISO's. */
 export const COUNTRIES: ReadonlySet<string> = new Set(
@@ -56,7 +60,12 @@ function isVerification(method: PaymentMethodInput | undefined): boolean {
   return kind?.case === 'card' && kind.value.verify;
 }
 
-function checkAmount(report: Report, amount: CreatePaymentRequest['amount'], isVerification = false): void {
+/** Checks an amount that is to be paid. */
+export function checkAmount(
+  report: Report,
+  amount: Pick<NonNullable<CreatePaymentRequest['amount']>, 'currency' | 'value'> | undefined,
+  isVerification = false,
+): void {
   if (!amount) return;
   if (amount.currency && currencyDigits(amount.currency) === undefined) {
     report(
@@ -101,7 +110,8 @@ function checkMoney(report: Report, field: string, decimal: Decimal | undefined,
   }
 }
 
-function checkCountry(report: Report, field: string, country: string | undefined): void {
+/** Checks that a country is one of ISO 3166-1. */
+export function checkCountry(report: Report, field: string, country: string | undefined): void {
   if (!country || COUNTRIES.has(country)) return;
   report(field, 'INVALID_FORMAT', 'must be an ISO 3166-1 alpha-2 country code');
 }
@@ -131,7 +141,7 @@ const NO_APP = new Set(
  * Checks the address to which the payer returns: a host with optional port and path, as the interface shows it, an
  * http(s) URL, or a URL of an app's own scheme (`shop.app://paid`, RFC 8252). It is echoed and never fetched.
  */
-function checkCallbackUrl(report: Report, callbackUrl: string | undefined): void {
+export function checkCallbackUrl(report: Report, callbackUrl: string | undefined): void {
   if (!callbackUrl) return;
   const scheme = SCHEME.exec(callbackUrl)?.[1]?.toLowerCase();
   const isWeb = /^https?:\/\//i.test(callbackUrl);
@@ -168,19 +178,28 @@ function checkAddress(report: Report, field: string, address: Address | undefine
 }
 
 function checkMethod(report: Report, method: PaymentMethodInput): void {
+  if (!method.type && !method.token) report('payment_method.type', 'REQUIRED', 'value is required');
   const kind = method.detail?.kind;
   if (kind?.case !== 'card') return;
   if (kind.value.threeDSecure) checkThreeDSecure(report, kind.value.threeDSecure);
   const card = kind.value.cardData;
-  if (!card) return;
-  const field = 'payment_method.detail.card.card_data';
+  // Beside a stored card, the code alone is what the payer types anew.
+  if (!card || (method.vaultedToken && isCodeAlone(card))) return;
+  checkCard(report, 'payment_method.detail.card.card_data.', card);
+}
+
+/** Checks the data of a card. @param at the path of the data, with a dot at its end. */
+export function checkCard(report: Report, at: string, card: CardDataInput): void {
+  const { number, expirationMonth: month, expirationYear: year } = card;
+  if (!number) report(`${at}number`, 'REQUIRED', 'value is required');
+  if (!month) report(`${at}expiration_month`, 'REQUIRED', 'value is required');
+  if (year === undefined) report(`${at}expiration_year`, 'REQUIRED', 'value is required');
   // What is no number at all is for the .proto's rule to say.
-  if (/^\d+$/.test(card.number) && !passesLuhn(card.number)) {
-    report(`${field}.number`, 'INVALID_FORMAT', 'must pass the Luhn check');
+  if (/^\d+$/.test(number) && !passesLuhn(number)) {
+    report(`${at}number`, 'INVALID_FORMAT', 'must pass the Luhn check');
   }
-  const year = card.expirationYear;
   if (year !== undefined && year > 99 && year < 2000) {
-    report(`${field}.expiration_year`, 'OUT_OF_RANGE', 'must be two digits, or four from 2000 to 2099');
+    report(`${at}expiration_year`, 'OUT_OF_RANGE', 'must be two digits, or four from 2000 to 2099');
   }
 }
 

@@ -4,6 +4,7 @@ import { ServiceError } from '#src/service-error.ts';
 import { isSurelyNotCommitted, isUnavailable } from '#src/store/database.ts';
 import { claimGrouped } from '#src/store/grouped-payments.ts';
 import { type Claim, findByKey, type KeyHolder } from '#src/store/payments.ts';
+import { AlreadyUsedError } from '#src/store/single-uses.ts';
 import { orUnavailable } from '#src/store/unavailable.ts';
 import {
   type FinishDeps,
@@ -43,6 +44,8 @@ export type Caller = {
   readonly secretPresented: boolean;
   /** The account's setting: authorizations are told as such. By default they are told as the interface shows them. */
   readonly tellsAuthorized?: boolean;
+  /** A checkout session for which the public key alone may pay: the request was made from its terms. */
+  readonly withinSession?: string;
 };
 
 /** The response to a call. A key always gets the same one. */
@@ -74,32 +77,16 @@ export async function createPayment(
   const requestHash = hashPaymentRequest(deps.requestHashKey, request);
   const read = () => findByKey(deps.database, accountId, idempotencyKey);
 
-  // 2. What is stored, how it is paid, where it goes.
-  let prepared: PreparedPayment;
-  try {
-    prepared = await orUnavailable(preparePayment(deps, request, { ...caller, idempotencyKey }));
-  } catch (refusal) {
-    if (refusal instanceof ServiceError && refusal.reason === 'INVALID_CREDENTIALS') throw refusal;
-    // A response outlives what it was made from: a token since removed, a route since closed.
-    const holder = await orUnavailable(read());
-    if (!holder) throw refusal;
-    return replay(deps, holder, requestHash, read);
-  }
+  // 2. What is stored, how it is paid, where it goes; and commit 1: the key is claimed and the payment stands, before
+  // anything is sent.
+  const claimed = await prepareAndClaim(deps, request, requestHash, { ...caller, idempotencyKey }, read);
+  if ('holder' in claimed) return replay(deps, claimed.holder, requestHash, read);
+  const { prepared, claim, claimBeforeMs } = claimed;
 
-  // 3. Commit 1: the key is claimed and the payment stands, before anything is sent.
-  const claimBeforeMs = performance.now() + deps.schedule.leaseMarginMs / 2;
-  const { hash, shape } = requestHash;
-  const claim: Claim = {
-    ...prepared.claim,
-    ...{ accountId, idempotencyKey, requestHash: hash, requestShape: shape },
-  };
-  const holder = await claimKey(deps, claim, read, claimBeforeMs);
-  if (holder) return replay(deps, holder, requestHash, read);
-
-  // 4. The provider is called, once; another one only where it is known that nothing came of it.
+  // 3. The provider is called, once; another one only where it is known that nothing came of it.
   const { transactionId, outcome, record } = await makeAttempts(deps, prepared, claimBeforeMs);
 
-  // 5. Commit 2: what is known of it now, and the response.
+  // 4. Commit 2: what is known of it now, and the response.
   const leased = { ...claim, transactionId, fence: 0, vaultedToken: claim.vault?.token };
   const finish = finishOf(deps, leased, record, outcome);
   const finished = await within(writeFinish(deps, finish), finishWaitMs(deps.schedule));
@@ -110,6 +97,44 @@ export async function createPayment(
     : await orInProgress(deps.patience, awaitResponse(undefined, read, deps.patience));
   if (stored) return { record: decodeRecord(stored.record), body: stored.answer, replayed: false };
   return { record, body: finish.answer, replayed: false };
+}
+
+/** A payment that is claimed. */
+type Claimed = { readonly prepared: PreparedPayment; readonly claim: Claim; readonly claimBeforeMs: number };
+
+/** A checkout session may change between preparing its payment and claiming it; so often would be no accident. */
+const CLAIM_TRIES = 5;
+
+/** Prepares the payment and claims its key. @returns who holds the key, when it is another payment. */
+async function prepareAndClaim(
+  deps: PaymentDeps,
+  request: CreatePaymentRequest,
+  { hash: requestHash, shape: requestShape }: RequestHash,
+  caller: Caller & { readonly idempotencyKey: string },
+  read: () => Promise<KeyHolder | undefined>,
+): Promise<Claimed | { readonly holder: KeyHolder }> {
+  const { accountId, idempotencyKey } = caller;
+  for (let tries = 1; ; tries++) {
+    let prepared: PreparedPayment;
+    try {
+      prepared = await orUnavailable(preparePayment(deps, request, caller));
+    } catch (refusal) {
+      if (refusal instanceof ServiceError && refusal.reason === 'INVALID_CREDENTIALS') throw refusal;
+      // A response outlives what it was made from: a token since removed, a route since closed.
+      const holder = await orUnavailable(read());
+      if (!holder) throw refusal;
+      return { holder };
+    }
+    const claimBeforeMs = performance.now() + deps.schedule.leaseMarginMs / 2;
+    const claim: Claim = { ...prepared.claim, accountId, idempotencyKey, requestHash, requestShape };
+    try {
+      const holder = await claimKey(deps, claim, read, claimBeforeMs);
+      return holder ? { holder } : { prepared, claim, claimBeforeMs };
+    } catch (error) {
+      // Another payment was quicker, or the session has changed: what stands now is what refuses, or what is paid.
+      if (!(error instanceof AlreadyUsedError) || tries === CLAIM_TRIES) throw error;
+    }
+  }
 }
 
 const CLAIM_PAUSE_MS = 50;
@@ -134,6 +159,7 @@ async function claimKey(
       if (!holder) throw new Error('the key is held, and nobody holds it');
       return holder.paymentId === claim.paymentId ? undefined : holder;
     } catch (error) {
+      if (error instanceof AlreadyUsedError) throw error;
       mayBeClaimed ||= !isSurelyNotCommitted(error);
       if (!mayBeClaimed) return orUnavailable(Promise.reject(error));
       if (!isUnavailable(error) || performance.now() > beforeMs) throw inProgress(deps.patience, error);

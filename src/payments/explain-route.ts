@@ -53,13 +53,13 @@ export function explainRoute(
   const { routes, taken: chosen } = findRoute(catalogue.router.routes, facts);
   const way =
     chosen && explainWay(catalogue, chosen, facts, drawSeed(facts.accountId, idempotencyKey), method);
-  const notes = method.kind === 'vaulted_card' ? [CARD_NOT_READ] : [];
+  const notes = method.kind === 'vaulted_card' || method.kind === 'token_card' ? [CARD_NOT_READ] : [];
   if (usesProviderToken(method)) notes.push(ONE_PROVIDER);
   return create(ExplainRouteResponseSchema, { ...way, facts, routes, notes });
 }
 
 const CARD_NOT_READ =
-  'The card behind payment_method.vaulted_token was not looked up: card_brand, iin, issuer_country and issuer_type are ' +
+  'The card behind the token of payment_method was not looked up: card_brand, iin, issuer_country and issuer_type are ' +
   'unknown here and known to the payment itself, which may take another route for it.';
 const ONE_PROVIDER =
   'What payment_method.vaulted_token stands for is known to one provider only: the first target that the route lists.';

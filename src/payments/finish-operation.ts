@@ -13,6 +13,7 @@ import type { FinishDeps } from './finish-payment.ts';
 import { withBaseOutcome, withLapse, withOperationOutcome } from './operation-record.ts';
 import type { Books, OperationType } from './payment-books.ts';
 import { eventOf } from './payment-event.ts';
+import { reopenedSession } from './session-terms.ts';
 import { decodeRecord, encodeRecord } from './stored-record.ts';
 
 /** A leased transaction: the right to write what became of it. */
@@ -94,6 +95,7 @@ async function writeOnce(
     event: eventOf(record),
     wasFinal: !transaction.isScheduled,
     card: cardFate(transaction, transactionStatus),
+    reopens: isOperation(transaction.type) || outcome === 'lapsed' ? undefined : reopenedSession(record),
   });
   if (finished.kind !== 'written') return finished.kind === 'outdated' ? 'outdated' : undefined;
   if (finished.event) deps.eventWritten?.();

@@ -13,6 +13,7 @@ import type { Finish, Finished } from '#src/store/payments.ts';
 import { type LookUpSchedule, lookUpPauseS } from './look-up-schedule.ts';
 import { eventOf } from './payment-event.ts';
 import { recordOutcome } from './payment-record.ts';
+import { reopenedSession } from './session-terms.ts';
 import { encodeRecord } from './stored-record.ts';
 
 /** Dependencies of finishing a payment. */
@@ -80,6 +81,7 @@ export function finishOf(
     lookUpInS: isLookedUp(outcome, record) ? lookUpPauseS(deps.schedule, attempt.fence) : undefined,
     event: eventOf(record),
     vault: vaultedToken === undefined ? undefined : { token: vaultedToken, fate: open ? 'wait' : kept },
+    reopens: reopenedSession(record),
   };
 }
 

@@ -1,7 +1,7 @@
 import type { Payment } from '#gen/payments/v1/payment_pb.js';
 import { INVALID_CREDENTIALS_MESSAGE, ServiceError, unknownId } from '#src/service-error.ts';
 import type { Database } from '#src/store/database.ts';
-import { getPaymentRecord } from '#src/store/payments.ts';
+import { getPaymentRecord } from '#src/store/payment-record.ts';
 import { isUuid } from '#src/store/stored-objects.ts';
 import { orUnavailable } from '#src/store/unavailable.ts';
 import { decodeRecord } from './stored-record.ts';

@@ -5,9 +5,11 @@ import { Payment_Workflow } from '#gen/payments/v1/payment_pb.js';
 import type { AttemptCard } from '#src/connectors/attempt.ts';
 import { Secret } from '#src/secret.ts';
 import { ServiceError } from '#src/service-error.ts';
+import type { StoredToken } from '#src/store/one-time-tokens.ts';
 import type { Claim } from '#src/store/payments.ts';
 import type { VaultedToken } from '#src/store/stored-objects.ts';
 import { type CardVault, VaultKeyMissingError } from '#src/vault/card-vault.ts';
+import { openTokenCard } from '#src/vault/token-card.ts';
 import type { BinTable } from './bin-table.ts';
 import { cardData, cardFingerprint } from './card.ts';
 import type { ChosenMethod } from './payment-method.ts';
@@ -22,12 +24,15 @@ export type CardDeps = {
 /** A card in its two forms: what may be shown of it, and what the provider is sent. */
 export type PayerCard = { readonly data: CardData; readonly attempt: AttemptCard };
 
-/** Returns the card that a payment is made with, sent or stored; undefined for a wallet. */
+/** Returns the card that a payment is made with, sent, stored, or behind a one-time token; undefined for a wallet. */
 export async function readCard(
   deps: CardDeps,
   bins: BinTable,
   method: ChosenMethod,
-  vaulted: VaultedToken | undefined,
+  stored: {
+    readonly vaultedToken?: VaultedToken | undefined;
+    readonly oneTimeToken?: StoredToken | undefined;
+  },
   accountId: string,
 ): Promise<PayerCard | undefined> {
   if (method.kind === 'card') {
@@ -36,20 +41,29 @@ export async function readCard(
     const data = cardData(card, bins(card.number), fingerprint);
     return { data, attempt: attemptCard(data, new Secret(card.number), card.securityCode) };
   }
+  if (method.kind === 'token_card') return readTokenCard(deps.vault, stored.oneTimeToken);
   if (method.kind !== 'vaulted_card') return undefined;
+  const { vaultedToken: vaulted } = stored;
   if (!vaulted?.card) throw new Error(`vaulted token ${method.token} holds no card`);
   const data = create(CardDataSchema, {
     ...fromBinary(CardDataSchema, vaulted.card.data),
-    securityCodeLength: 0,
+    securityCodeLength: method.securityCode.length,
   });
-  const number = await openStored(deps.vault, vaulted.card.number, vaulted.id);
-  return { data, attempt: attemptCard(data, number, '') };
+  const number = await orUnreadable(deps.vault.open(vaulted.card.number, vaulted.id));
+  return { data, attempt: attemptCard(data, number, method.securityCode) };
 }
 
-/** Opens a stored card number. Its key may have been removed too early: then nothing is sent until it is back. */
-async function openStored(vault: CardVault, sealed: string, token: string): Promise<Secret> {
+async function readTokenCard(vault: CardVault, token: StoredToken | undefined): Promise<PayerCard> {
+  if (!token) throw new Error('the one-time token was found before');
+  const data = fromBinary(CardDataSchema, token.card);
+  const { number, securityCode } = await orUnreadable(openTokenCard(vault, token.sealed, token.id));
+  return { data, attempt: { ...attemptCard(data, number, ''), securityCode } };
+}
+
+/** Awaits what the vault opens. Its key may have been removed too early: then nothing is sent until it is back. */
+async function orUnreadable<T>(opened: Promise<T>): Promise<T> {
   try {
-    return await vault.open(sealed, token);
+    return await opened;
   } catch (error) {
     if (!(error instanceof VaultKeyMissingError)) throw error;
     const message =
@@ -83,12 +97,15 @@ export async function sealForVault(
   vault: CardVault,
   method: ChosenMethod,
   card: PayerCard | undefined,
+  customerId: string | undefined,
 ): Promise<Claim['vault']> {
-  if (method.kind !== 'card' || !method.options.vaultOnSuccess || !card) return undefined;
+  if (method.kind === 'wallet' || method.kind === 'vaulted_card') return undefined;
+  if (!method.options.vaultOnSuccess || !card) return undefined;
   const token = randomUUIDv7();
   return {
     token,
     type: method.type,
+    customerId,
     card: toBinary(CardDataSchema, { ...card.data, securityCodeLength: 0 }),
     cardNumber: await vault.seal(card.attempt.number, token),
   };

@@ -3,7 +3,7 @@ import type { Hint, ProviderConnection } from '#src/connectors/connector.ts';
 import { ServiceError } from '#src/service-error.ts';
 import type { Database } from '#src/store/database.ts';
 import { findOwnTransaction, type OwnTransaction } from '#src/store/follow-ups.ts';
-import { getPaymentRecord } from '#src/store/payments.ts';
+import { getPaymentRecord } from '#src/store/payment-record.ts';
 import { isUuid } from '#src/store/stored-objects.ts';
 import { orUnavailable } from '#src/store/unavailable.ts';
 import { type FollowUpDeps, followUpNow } from './follow-up.ts';

@@ -59,6 +59,12 @@ export function attemptFacts(
   };
 }
 
+/** Returns true if the payer of a wallet payment is sent to the wallet, rather than charged by an enrollment. */
+export function isWalletRedirect({ workflow, paymentMethod }: Payment): boolean {
+  const isOfCheckout = workflow === Payment_Workflow.SDK_CHECKOUT && !paymentMethod?.vaultedToken;
+  return workflow === Payment_Workflow.REDIRECT || isOfCheckout;
+}
+
 /** Returns true for a token of one provider's own, which means nothing to another. */
 export function usesProviderToken(method: ChosenMethod): boolean {
   return (

@@ -3,6 +3,7 @@ import type { PaymentMethodType } from '#gen/payments/config/catalogue_pb.js';
 import {
   type CardDataInput,
   type CardInput,
+  type PaymentMethodInput,
   type StoredCredentials,
   type StoredCredentialsInput,
   StoredCredentialsSchema,
@@ -21,12 +22,22 @@ export type ChosenMethod = {
   readonly workflow: Payment_Workflow.DIRECT | Payment_Workflow.REDIRECT;
 } & (
   | { readonly kind: 'card'; readonly card: CardDataInput; readonly options: CardOptions }
-  | { readonly kind: 'vaulted_card'; readonly token: string; readonly options: CardOptions }
+  | {
+      readonly kind: 'vaulted_card';
+      readonly token: string;
+      /** As the payer has typed it anew; '' when it was not sent. */
+      readonly securityCode: string;
+      readonly options: CardOptions;
+    }
+  | { readonly kind: 'token_card'; readonly options: CardOptions }
   | { readonly kind: 'wallet'; readonly token: string | undefined; readonly cardType: string | undefined }
 );
 
 /** Options that a card payment may set, beside the card. */
 export type CardOptions = AttemptOptions & { readonly vaultOnSuccess: boolean };
+
+/** The type of what a one-time token stands for. */
+export const ONE_TIME_TOKEN_TYPE = 'CARD';
 
 /** The types that the catalogue offers, by name. */
 export type MethodTypes = ReadonlyMap<string, PaymentMethodType>;
@@ -39,7 +50,8 @@ export type MethodTypes = ReadonlyMap<string, PaymentMethodType>;
  */
 export function chooseMethod(request: CreatePaymentRequest, types: MethodTypes): ChosenMethod {
   const input = request.paymentMethod;
-  const offered = types.get(input?.type ?? '');
+  const type = input?.type || (input?.token ? ONE_TIME_TOKEN_TYPE : '');
+  const offered = types.get(type);
   if (!input || !offered) throw notAvailable('payment_method.type', 'is not offered');
   if (offered.countries.length > 0 && !offered.countries.includes(request.country)) {
     throw notAvailable('country', 'is not one in which this payment method is offered');
@@ -47,31 +59,48 @@ export function chooseMethod(request: CreatePaymentRequest, types: MethodTypes):
   if (offered.currencies.length > 0 && !offered.currencies.includes(request.amount?.currency ?? '')) {
     throw notAvailable('amount.currency', 'is not one in which this payment method is offered');
   }
-  const workflow = chooseWorkflow(request.workflow, offered.workflows);
-  const { type } = input;
+  const workflow = chooseWorkflow(request, offered);
   const token = input.vaultedToken || undefined;
   const kind = input.detail?.kind;
 
   if (offered.category === Transaction_Category.WALLET) {
     if (kind?.case === 'card' && asksForCard(kind.value))
       throw refuse('payment_method.detail.card', 'NOT_ALLOWED', 'must not be sent with a wallet');
+    if (input.token) throw refuse('payment_method.token', 'NOT_ALLOWED', 'must not be sent with a wallet');
     const cardType = kind?.case === 'wallet' ? kind.value.cardData?.cardType || undefined : undefined;
     return { kind: 'wallet', type, workflow, token, cardType };
   }
 
   if (kind?.case === 'wallet')
     throw refuse('payment_method.detail.wallet', 'NOT_ALLOWED', 'must not be sent with a card');
-  const card = kind?.value?.cardData;
-  if (card && token) {
-    throw refuse('payment_method.vaulted_token', 'NOT_ALLOWED', 'must not be sent with card_data');
-  }
   const options = { ...cardOptions(kind?.value), vaultOnSuccess: input.vaultOnSuccess };
-  if (card) return { kind: 'card', type, workflow, card, options };
-  if (token) return { kind: 'vaulted_card', type, workflow, token, options };
-  throw refuse(
-    'payment_method.detail.card.card_data',
-    'REQUIRED',
-    'is required, unless vaulted_token is sent',
+  return { type, workflow, options, ...chooseCard(input, kind?.value?.cardData) };
+}
+
+/** Exactly one of the card's data, a one-time token for it, and a stored card. */
+function chooseCard(input: PaymentMethodInput, card: CardDataInput | undefined) {
+  const { token, vaultedToken } = input;
+  const codeAlone = card && vaultedToken && isCodeAlone(card);
+  if ([card && !codeAlone, token, vaultedToken].filter(Boolean).length > 1) {
+    const field = `payment_method.${token ? 'token' : 'vaulted_token'}`;
+    throw refuse(field, 'NOT_ALLOWED', 'must not be sent with another of card_data, token and vaulted_token');
+  }
+  if (token) return { kind: 'token_card' as const };
+  if (vaultedToken) {
+    return { kind: 'vaulted_card' as const, token: vaultedToken, securityCode: card?.securityCode ?? '' };
+  }
+  if (card) return { kind: 'card' as const, card };
+  const message = 'is required, unless a token or vaulted_token is sent';
+  throw refuse('payment_method.detail.card.card_data', 'REQUIRED', message);
+}
+
+/** Returns true if a card's data is nothing but its security code, as is sent beside a vaulted token. */
+export function isCodeAlone(card: CardDataInput): boolean {
+  return (
+    card.number === '' &&
+    card.expirationMonth === 0 &&
+    card.expirationYear === undefined &&
+    card.holderName === ''
   );
 }
 
@@ -139,10 +168,18 @@ export function transactionType(method: ChosenMethod, tellsAuthorized: boolean):
 }
 
 function chooseWorkflow(
-  asked: Payment_Workflow,
-  offered: readonly Payment_Workflow[],
+  { workflow: asked, checkout, paymentMethod }: CreatePaymentRequest,
+  { workflows: offered, category }: PaymentMethodType,
 ): ChosenMethod['workflow'] {
   const only = offered.length === 1 ? offered[0] : undefined;
+  if (asked === Payment_Workflow.SDK_CHECKOUT) {
+    if (!checkout?.session)
+      throw refuse('workflow', 'NOT_ALLOWED', 'must be DIRECT or REDIRECT outside of a checkout session');
+    const isRedirect = category === Transaction_Category.WALLET && !paymentMethod?.vaultedToken;
+    const workflow = isRedirect ? Payment_Workflow.REDIRECT : Payment_Workflow.DIRECT;
+    if (offered.includes(workflow)) return workflow;
+    throw refuse('workflow', 'NOT_ALLOWED', 'must not be SDK_CHECKOUT for this payment method');
+  }
   const workflow = asked === Payment_Workflow.WORKFLOW_UNSPECIFIED ? only : asked;
   if (workflow !== Payment_Workflow.DIRECT && workflow !== Payment_Workflow.REDIRECT) {
     throw refuse('workflow', 'REQUIRED', 'is required, since this payment method offers DIRECT and REDIRECT');

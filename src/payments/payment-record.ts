@@ -74,6 +74,7 @@ export function newRecord(facts: PaymentFacts): Payment {
   const methodFields = {
     type: method.type,
     vaultedToken: request.paymentMethod?.vaultedToken ?? '',
+    token: request.paymentMethod?.token ?? '',
     vaultOnSuccess: request.paymentMethod?.vaultOnSuccess ?? false,
   };
   const transaction = create(TransactionSchema, {
@@ -108,7 +109,7 @@ export function newRecord(facts: PaymentFacts): Payment {
     paymentMethod: create(PaymentMethodSchema, { ...methodFields, paymentMethodDetail: detail }),
     customerPayer,
     additionalData: recordedAdditionalData(request.additionalData, money.currency),
-    workflow: method.workflow,
+    workflow: request.workflow === Payment_Workflow.SDK_CHECKOUT ? request.workflow : method.workflow,
     callbackUrl: request.callbackUrl,
     taxes: request.taxes,
     metadata: request.metadata.map(({ key, value }) => ({ key, value })),

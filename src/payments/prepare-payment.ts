@@ -26,8 +26,14 @@ import { chooseMethod, transactionType } from './payment-method.ts';
 import { newRecord } from './payment-record.ts';
 import { WAITING } from './payment-status.ts';
 import { routingFacts } from './routing-facts.ts';
+import { requestInSession } from './session-terms.ts';
 import { cardLastFourOf, encodeRecord } from './stored-record.ts';
-import { findReferences, requireNothingStored } from './stored-references.ts';
+import {
+  findReferences,
+  requireNothingStored,
+  requireRedirect,
+  requireVaultedToken,
+} from './stored-references.ts';
 
 /** Dependencies of preparing a payment. */
 export type PrepareDeps = CardDeps & {
@@ -59,6 +65,8 @@ type PreparedFor = {
   readonly idempotencyKey: string;
   readonly secretPresented: boolean;
   readonly tellsAuthorized?: boolean;
+  /** A checkout session whose payments the public key may make alone, once the request was held against it. */
+  readonly withinSession?: string;
 };
 
 /**
@@ -69,15 +77,19 @@ type PreparedFor = {
  */
 export async function preparePayment(
   deps: PrepareDeps,
-  request: CreatePaymentRequest,
-  { accountId, idempotencyKey, secretPresented, tellsAuthorized = false }: PreparedFor,
+  sent: CreatePaymentRequest,
+  { accountId, idempotencyKey, secretPresented, tellsAuthorized = false, withinSession }: PreparedFor,
 ): Promise<PreparedPayment> {
   const catalogue = deps.catalogue();
+  const isOpenToAll = !secretPresented && withinSession === undefined;
+  if (isOpenToAll) requireNothingStored(sent);
+  const stored = await findReferences(deps.database, sent, accountId);
+  const request = requestInSession(sent, stored?.session);
   const method = chooseMethod(request, catalogue.types);
-  if (!secretPresented) requireNothingStored(request, method);
-  const stored = await findReferences(deps.database, request, method, accountId);
+  if (isOpenToAll) requireRedirect(method);
+  requireVaultedToken(method, stored);
   const money = requireMoney(request);
-  const card = await readCard(deps, catalogue.bins, method, stored?.vaultedToken, accountId);
+  const card = await readCard(deps, catalogue.bins, method, stored ?? {}, accountId);
   const createdAt = deps.now();
   const facts = routingFacts(request, method, card?.data, createdAt);
   const chosen = chooseRoute(catalogue, method, facts, drawSeed(accountId, idempotencyKey));
@@ -116,7 +128,9 @@ export async function preparePayment(
     connectionIdentity: connection.identity,
     leaseS: leaseS(connection, deps.schedule),
     capture: method.kind === 'wallet' || method.options.capture,
-    vault: await sealForVault(deps.vault, method, card),
+    vault: await sealForVault(deps.vault, method, card, stored?.customer?.id),
+    session: stored?.session?.expiresAt && { id: stored.session.id, version: stored.session.version },
+    oneTimeToken: stored?.oneTimeToken?.id,
   };
   return { record, claim, attempt, chosen, facts, catalogue };
 }

@@ -1,44 +1,102 @@
 import { Payment_Workflow } from '#gen/payments/v1/payment_pb.js';
 import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.js';
-import { INVALID_CREDENTIALS_MESSAGE, ServiceError, unknownId } from '#src/service-error.ts';
+import { fieldRefusal, INVALID_CREDENTIALS_MESSAGE, ServiceError, unknownId } from '#src/service-error.ts';
+import { readSession, type StoredSession } from '#src/store/checkout-sessions.ts';
 import type { Database } from '#src/store/database.ts';
-import { findStoredObjects, type StoredObjects } from '#src/store/stored-objects.ts';
+import { findToken, type StoredToken } from '#src/store/one-time-tokens.ts';
+import { findStoredObjects, isUuid, type StoredObjects } from '#src/store/stored-objects.ts';
 import type { ChosenMethod } from './payment-method.ts';
 
+/** The stored objects that a request names. */
+export type References = StoredObjects & {
+  readonly session: StoredSession | undefined;
+  readonly oneTimeToken: StoredToken | undefined;
+};
+
 /**
- * Finds the stored customer, checkout session and vaulted token that a request names; undefined when it names none.
+ * Finds the stored customer, checkout session and tokens that a request names; undefined when it names none.
  *
- * @throws ServiceError when the account has no such object, or when the token is of another type than the request says.
+ * @throws ServiceError when the account has no such object, or none that may be used.
  */
 export async function findReferences(
   database: Database,
-  request: CreatePaymentRequest,
-  method: ChosenMethod,
+  { customerPayer, checkout, paymentMethod }: CreatePaymentRequest,
   accountId: string,
-): Promise<StoredObjects | undefined> {
-  const customerId = request.customerPayer?.id || undefined;
-  const checkoutSession = request.checkout?.session || undefined;
-  const vaultedToken = request.paymentMethod?.vaultedToken || undefined;
-  if (!customerId && !checkoutSession && !vaultedToken) return undefined;
-  const found = await findStoredObjects(database, accountId, { customerId, checkoutSession, vaultedToken });
-  if (customerId && !found.customer) throw unknownId('CUSTOMER_NOT_FOUND', 'customer_payer.id');
-  if (checkoutSession && !found.checkoutSessionFound)
-    throw unknownId('CHECKOUT_SESSION_NOT_FOUND', 'checkout.session');
-  if (vaultedToken && found.vaultedToken?.type !== method.type) {
-    throw unknownId('VAULTED_TOKEN_NOT_FOUND', 'payment_method.vaulted_token');
-  }
-  return found;
+): Promise<References | undefined> {
+  const sent = customerPayer?.id || undefined;
+  const vaultedToken = paymentMethod?.vaultedToken || undefined;
+  const token = paymentMethod?.token || undefined;
+  if (!sent && !checkout?.session && !vaultedToken && !token) return undefined;
+  const session = checkout?.session ? await findSession(database, accountId, checkout.session) : undefined;
+  const oneTimeToken = token ? await findUsableToken(database, accountId, token, session) : undefined;
+  const customerId = sent ?? session?.customerId;
+  const found = await findStoredObjects(database, accountId, { customerId, vaultedToken });
+  if (sent && !found.customer) throw unknownId('CUSTOMER_NOT_FOUND', 'customer_payer.id');
+  return { ...found, session, oneTimeToken };
+}
+
+async function findSession(database: Database, accountId: string, id: string): Promise<StoredSession> {
+  const session = isUuid(id) ? await readSession(database, accountId, id) : undefined;
+  if (!session) throw unknownId('CHECKOUT_SESSION_NOT_FOUND', 'checkout.session');
+  if (!session.used && !session.expired) return session;
+  const message = session.used ? SESSION_USED : 'has expired';
+  throw fieldRefusal('CHECKOUT_SESSION_NOT_FOUND', 'checkout.session', 'NOT_ALLOWED', message);
+}
+
+const SESSION_USED = 'has a payment already, which succeeded or whose outcome is open';
+
+async function findUsableToken(
+  database: Database,
+  accountId: string,
+  id: string,
+  session: StoredSession | undefined,
+): Promise<StoredToken> {
+  const token = isUuid(id) ? await findToken(database, accountId, id) : undefined;
+  const isOfOther = token?.sessionId !== undefined && token.sessionId !== session?.id;
+  if (token && !isOfOther) return token;
+  const message = isOfOther
+    ? 'is for another checkout session'
+    : 'is not known here, was used, or has expired';
+  throw fieldRefusal('TOKEN_NOT_FOUND', 'payment_method.token', 'NOT_ALLOWED', message);
 }
 
 /**
- * Holds a request that comes with the public key alone to a wallet's redirect that uses nothing stored: anybody may read
- * that key in a page.
+ * Holds the stored method that a request names against its type and its customer.
+ *
+ * @throws ServiceError VAULTED_TOKEN_NOT_FOUND, INCORRECT_PAYMENT_METHOD_TYPE, INVALID_CUSTOMER_FOR_TOKEN.
+ */
+export function requireVaultedToken(method: ChosenMethod, found: References | undefined): void {
+  const isAsked = method.kind === 'vaulted_card' || (method.kind === 'wallet' && method.token !== undefined);
+  if (!isAsked) return;
+  const field = 'payment_method.vaulted_token';
+  const { vaultedToken, customer } = found ?? {};
+  if (!vaultedToken) throw unknownId('VAULTED_TOKEN_NOT_FOUND', field);
+  if (vaultedToken.type !== method.type) {
+    throw fieldRefusal(
+      'INCORRECT_PAYMENT_METHOD_TYPE',
+      'payment_method.type',
+      'NOT_ALLOWED',
+      'is not that of vaulted_token',
+    );
+  }
+  if (vaultedToken.customerId && customer && vaultedToken.customerId !== customer.id) {
+    throw fieldRefusal('INVALID_CUSTOMER_FOR_TOKEN', field, 'NOT_ALLOWED', 'belongs to another customer');
+  }
+}
+
+/**
+ * Refuses a request that comes with the public key alone and uses something stored: anybody may read that key in a page.
  *
  * @throws ServiceError INVALID_CREDENTIALS.
  */
-export function requireNothingStored(request: CreatePaymentRequest, method: ChosenMethod): void {
-  const usesStored =
-    request.paymentMethod?.vaultedToken || request.customerPayer?.id || request.checkout?.session;
-  if (method.workflow === Payment_Workflow.REDIRECT && method.kind === 'wallet' && !usesStored) return;
+export function requireNothingStored({ paymentMethod, customerPayer, checkout }: CreatePaymentRequest): void {
+  const { vaultedToken, token } = paymentMethod ?? {};
+  if (!vaultedToken && !token && !customerPayer?.id && !checkout?.session) return;
+  throw new ServiceError('INVALID_CREDENTIALS', INVALID_CREDENTIALS_MESSAGE);
+}
+
+/** Holds such a request to a wallet's redirect. @throws ServiceError INVALID_CREDENTIALS. */
+export function requireRedirect(method: ChosenMethod): void {
+  if (method.kind === 'wallet' && method.workflow === Payment_Workflow.REDIRECT) return;
   throw new ServiceError('INVALID_CREDENTIALS', INVALID_CREDENTIALS_MESSAGE);
 }

@@ -1,3 +1,4 @@
+import { startTokenSweep } from '#src/customers/sweep-tokens.ts';
 import { type ProcessDeps, startNotifications } from '#src/notifications/process-notifications.ts';
 import { type BackfillOptions, startBackfill } from '#src/payments/backfill-payments.ts';
 import {
@@ -32,15 +33,17 @@ export type BackgroundDeps = RecoveryDeps &
   OpenOutcomesDeps & {
     readonly webhooks: WebhookDeps;
     readonly onBackfillError: BackfillOptions['onError'];
+    readonly onSweepError: (error: unknown) => void;
     /** Pause between two searches for what is due. */
     readonly intervalMs: number;
   };
 
-/** Creates the background work: recovery, notifications, backfill, the watch over open outcomes and webhooks. */
+/** Creates the background work: recovery, notifications, backfill, the sweep of one-time tokens, the watch over open outcomes and webhooks. */
 export function createBackground(deps: BackgroundDeps): Background {
   const { intervalMs } = deps;
   let stopRecovery: (() => Promise<void>) | undefined;
   let stopBackfill: (() => Promise<void>) | undefined;
+  let stopSweep: (() => Promise<void>) | undefined;
   let notifications: ReturnType<typeof startNotifications> | undefined;
   let openOutcomes: OpenOutcomesWatch | undefined;
   let webhooks: Webhooks | undefined;
@@ -50,6 +53,7 @@ export function createBackground(deps: BackgroundDeps): Background {
       stopRecovery = startRecovery(deps, { intervalMs });
       notifications = startNotifications(deps, { intervalMs });
       stopBackfill = startBackfill(deps.database, { onError: deps.onBackfillError });
+      stopSweep = startTokenSweep(deps.database, { onError: deps.onSweepError });
       openOutcomes = watchOpenOutcomes(deps);
       const unaskable = await openOutcomes.look();
       webhooks = await startWebhooks(deps.webhooks);
@@ -60,7 +64,7 @@ export function createBackground(deps: BackgroundDeps): Background {
     wakeNotifications: () => notifications?.wake(),
     lookAtOpenOutcomes: () => void openOutcomes?.look(),
     async stop() {
-      await Promise.all([stopRecovery?.(), stopBackfill?.()]);
+      await Promise.all([stopRecovery?.(), stopBackfill?.(), stopSweep?.()]);
       await Promise.all([notifications?.stop(), openOutcomes?.stop(), webhooks?.stop()]);
     },
   };

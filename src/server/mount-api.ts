@@ -4,13 +4,17 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { Health } from '#gen/grpc/health/v1/health_pb.js';
 import { ServerReflection } from '#gen/grpc/reflection/v1/reflection_pb.js';
 import { ServerReflection as ServerReflectionV1Alpha } from '#gen/grpc/reflection/v1alpha/reflection_pb.js';
+import { CheckoutService } from '#gen/payments/v1/checkout_service_pb.js';
 import { CustomerService } from '#gen/payments/v1/customer_service_pb.js';
 import { OperatorService } from '#gen/payments/v1/operator_service_pb.js';
 import { PaymentService } from '#gen/payments/v1/payment_service_pb.js';
+import { TokenService } from '#gen/payments/v1/token_service_pb.js';
 import { WebhookService } from '#gen/payments/v1/webhook_service_pb.js';
 import type { Admission, Ticket } from '#src/api/admission.ts';
 import { admitCalls, refuseRest, refuseRpc } from '#src/api/admit-calls.ts';
 import { createAuthenticate } from '#src/api/authenticate.ts';
+import { admitBrowsers, type RequireAllowedOrigin } from '#src/api/browser-calls.ts';
+import { checkoutService } from '#src/api/checkout-service.ts';
 import { customerService } from '#src/api/customer-service.ts';
 import { createHealth } from '#src/api/health.ts';
 import { createOperatorAuthenticate } from '#src/api/operator-key.ts';
@@ -21,6 +25,7 @@ import { reflectionRoutes } from '#src/api/reflection.ts';
 import { restRoutes, type ServiceHandlers } from '#src/api/rest.ts';
 import { RPC_OPTIONS, rpcRoutes } from '#src/api/rpc.ts';
 import { refuseWrongForms } from '#src/api/rpc-forms.ts';
+import { tokenService } from '#src/api/token-service.ts';
 import { webhookService } from '#src/api/webhook-service.ts';
 import type { Config } from '#src/config.ts';
 import type { CustomerDeps } from '#src/customers/customers.ts';
@@ -29,8 +34,8 @@ import { observeAuthentication } from '#src/observe/observe.ts';
 import type { Caller } from '#src/payments/create-payment.ts';
 import { findAccountKeys } from '#src/store/accounts.ts';
 import type { Database } from '#src/store/database.ts';
-import { checkWritable } from '#src/store/payments.ts';
-import { orUnavailable } from '#src/store/unavailable.ts';
+
+import { checkWritable, orUnavailable } from '#src/store/unavailable.ts';
 import type { ManageDeps } from '#src/webhooks/manage-webhooks.ts';
 import type { ApiDeps } from './payment-deps.ts';
 
@@ -44,6 +49,8 @@ export type Api = {
   readonly opened: OperatorDeps['opened'];
   readonly metrics: Metrics;
   readonly database: Database;
+  /** The origin of the service's own pages. */
+  readonly ownOrigin: () => string | undefined;
   readonly ready: () => boolean;
   /** Work under way, for a shutdown to wait for. */
   readonly inFlight: Set<Promise<unknown>>;
@@ -53,7 +60,13 @@ export type Api = {
 
 /** Mounts every route of the service on an application: REST, the rpc protocols, health, reflection and metrics. */
 export function mountApi(app: FastifyInstance, api: Api): void {
-  const calls = { services: mountedServices(api), openers: createOpeners(api) };
+  const services = mountedServices(api);
+  const requireAllowedOrigin = admitBrowsers(
+    app,
+    services.map(({ service }) => service),
+    (origin, request) => origin === api.ownOrigin() || URL.parse(origin)?.host === request.host,
+  );
+  const calls = { services, openers: createOpeners(api, requireAllowedOrigin) };
   mountRest(app, api.admission, calls);
   mountRpc(app, api.admission, calls);
   mountHealth(app, api, calls.services);
@@ -83,13 +96,15 @@ function mountedServices(api: Api): readonly MountedService[] {
   return [
     mounted(PaymentService, paymentService(deps)),
     mounted(CustomerService, customerService(api.customers)),
+    mounted(CheckoutService, checkoutService({ ...deps, ...api.customers })),
+    mounted(TokenService, tokenService({ ...deps, ...api.customers })),
     mounted(WebhookService, webhookService(api.webhooks)),
     mounted(OperatorService, operatorService({ opened: api.opened, now: deps.now }), 'operators'),
   ];
 }
 
 /** Creates what opens a call: it authenticates the caller and holds it to its rate and to the service's limits. */
-function createOpeners({ config, database }: Api) {
+function createOpeners({ config, database }: Api, requireAllowedOrigin: RequireAllowedOrigin) {
   const find = (publicKey: string) => orUnavailable(findAccountKeys(database, publicKey));
   const authenticateAccount = observeAuthentication(createAuthenticate(find));
   const authenticateOperator = observeAuthentication(createOperatorAuthenticate(config.operatorKeys));
@@ -99,6 +114,7 @@ function createOpeners({ config, database }: Api) {
       const ticket = ticketOf(request);
       const header = headerOf(request);
       const credentials = await authenticate(request, header, ticket.lookUp);
+      requireAllowedOrigin(request, credentials);
       limitRate(credentials);
       ticket.receive(credentials);
       return { ...credentials, idempotencyKey: header('x-idempotency-key'), ticket };

@@ -124,6 +124,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     opened,
     metrics,
     database,
+    ownOrigin: () => URL.parse(deps.publicUrl())?.origin,
     ready: live.isOpen,
     inFlight,
     collect: () => live.isOpen() && showHealth(metrics, live.health()),
@@ -173,6 +174,8 @@ function observeBackground(metrics: Metrics, figures: Figures, log: Logger) {
     recovery: observeRecovery(metrics, log),
     processed: observeNotifications(metrics, log),
     openOutcomes: withCounted(figures, observeOpenOutcomes(metrics, log)),
+    onSweepError: (err: unknown) =>
+      log.warn({ err }, 'deleting expired one-time tokens failed; it is tried again'),
     onBackfillError: (err: unknown) =>
       log.warn({ err }, 'filling in what the release before did not write failed'),
   };

@@ -7,6 +7,8 @@ export type AccountKeys = {
   readonly secretAlways: boolean;
   /** Authorizations are told as such, not as the interface shows them. */
   readonly tellsAuthorized: boolean;
+  /** Origins whose pages may call with the public key alone. */
+  readonly allowedOrigins: readonly string[];
   /** SHA-256 of each secret that is not revoked. */
   readonly secretHashes: readonly Uint8Array[];
 };
@@ -15,6 +17,7 @@ type KeysRow = {
   account_id: string;
   secret_always: boolean;
   tells_authorized: boolean;
+  allowed_origins: string[];
   secret_hashes: Buffer[];
 };
 type AccountRow = {
@@ -22,6 +25,7 @@ type AccountRow = {
   name: string;
   secret_always: boolean;
   tells_authorized: boolean;
+  allowed_origins: string[];
   created_at: Date;
 };
 type SecretRow = { id: string; created_at: Date; revoked_at: Date | null };
@@ -29,7 +33,7 @@ type SecretRow = { id: string; created_at: Date; revoked_at: Date | null };
 const FIND_KEYS = {
   name: 'find_account_keys',
   text: `
-    SELECT a.id AS account_id, a.secret_always, a.tells_authorized,
+    SELECT a.id AS account_id, a.secret_always, a.tells_authorized, a.allowed_origins,
       array(SELECT s.secret_hash FROM secret_key s WHERE s.account_id = a.id AND s.revoked_at IS NULL) AS secret_hashes
     FROM public_key p JOIN account a ON a.id = p.account_id
     WHERE p.public_key = $1 AND p.revoked_at IS NULL`,
@@ -47,6 +51,7 @@ export async function findAccountKeys(
       accountId: row.account_id,
       secretAlways: row.secret_always,
       tellsAuthorized: row.tells_authorized,
+      allowedOrigins: row.allowed_origins,
       secretHashes: row.secret_hashes,
     }
   );
@@ -114,11 +119,11 @@ export async function createAccount(
 
 const LIST_ACCOUNTS = {
   name: 'list_accounts',
-  text: 'SELECT id, name, secret_always, tells_authorized, created_at FROM account ORDER BY created_at, id',
+  text: 'SELECT id, name, secret_always, tells_authorized, allowed_origins, created_at FROM account ORDER BY created_at, id',
 };
 const FIND_ACCOUNT = {
   name: 'find_account',
-  text: 'SELECT id, name, secret_always, tells_authorized, created_at FROM account WHERE id = $1',
+  text: 'SELECT id, name, secret_always, tells_authorized, allowed_origins, created_at FROM account WHERE id = $1',
 };
 const SET_SECRET_ALWAYS = {
   name: 'set_secret_always',
@@ -130,12 +135,18 @@ const SET_TELLS_AUTHORIZED = {
   text: 'UPDATE account SET tells_authorized = $2 WHERE id = $1',
 };
 
+const SET_ALLOWED_ORIGINS = {
+  name: 'set_allowed_origins',
+  text: 'UPDATE account SET allowed_origins = $2 WHERE id = $1',
+};
+
 /** An account as the operator sees it. */
 export type Account = {
   readonly id: string;
   readonly name: string;
   readonly secretAlways: boolean;
   readonly tellsAuthorized: boolean;
+  readonly allowedOrigins: readonly string[];
   readonly createdAt: Date;
 };
 
@@ -178,12 +189,22 @@ export async function setTellsAuthorized(
   await queries.query(SET_TELLS_AUTHORIZED, [id, tellsAuthorized]);
 }
 
+/** Sets the origins whose pages may call with the public key alone. */
+export async function setAllowedOrigins(
+  queries: Queries,
+  id: string,
+  origins: readonly string[],
+): Promise<void> {
+  await queries.query(SET_ALLOWED_ORIGINS, [id, origins]);
+}
+
 function toAccount(row: AccountRow): Account {
   return {
     id: row.id,
     name: row.name,
     secretAlways: row.secret_always,
     tellsAuthorized: row.tells_authorized,
+    allowedOrigins: row.allowed_origins,
     createdAt: row.created_at,
   };
 }

@@ -135,8 +135,8 @@ export function openDatabase(options: DatabaseOptions): Database {
     }
   };
   const releaseAfter = (client: pg.PoolClient, error: unknown) => {
-    if (isReadOnly(error)) retireGenerationOf(client);
-    client.release(isReadOnly(error) || !isOfStatement(error));
+    if (hasSqlState(error, READ_ONLY)) retireGenerationOf(client);
+    client.release(hasSqlState(error, READ_ONLY) || !isOfStatement(error));
   };
 
   const query: Database['query'] = async (statement, values) => {
@@ -164,7 +164,7 @@ export function openDatabase(options: DatabaseOptions): Database {
         client.release();
         return result;
       } catch (error) {
-        if (isReadOnly(error)) retireGenerationOf(client);
+        if (hasSqlState(error, READ_ONLY)) retireGenerationOf(client);
         // Closing the connection rolls back, whatever state it is in.
         client.release(true);
         throw error;
@@ -272,17 +272,20 @@ function isOfStatement(error: unknown): boolean {
  */
 const OF_CONNECTION_SQLSTATE = /^(08|40003$|57P|58)/;
 
-const UNIQUE_VIOLATION_SQLSTATE = '23505';
-
 /** Reports whether a statement was rolled back because a row with the same unique key is there. */
 export function isKeyTaken(error: unknown): boolean {
-  return error instanceof pg.DatabaseError && error.code === UNIQUE_VIOLATION_SQLSTATE;
+  return hasSqlState(error, '23505');
 }
 
-const READ_ONLY_SQLSTATE = '25006';
+/** Reports whether a statement was rolled back because a column that must have a value would have had none. */
+export function isNullRefused(error: unknown): boolean {
+  return hasSqlState(error, '23502');
+}
 
-function isReadOnly(error: unknown): boolean {
-  return error instanceof pg.DatabaseError && error.code === READ_ONLY_SQLSTATE;
+const READ_ONLY = '25006';
+
+function hasSqlState(error: unknown, code: string): boolean {
+  return error instanceof pg.DatabaseError && error.code === code;
 }
 
 function codeOf(error: Error): string | undefined {

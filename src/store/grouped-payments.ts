@@ -46,10 +46,10 @@ const CLAIMS = {
     SELECT id FROM claimed`,
 };
 
-/** A claim that keeps a card has a row more, and is made by itself. */
+/** A claim that keeps a card, or uses what is good for one payment, writes other rows too, and is made by itself. */
 async function claimMany(database: Database, claims: readonly Claim[]): Promise<(boolean | undefined)[]> {
   // In one order everywhere: two groups that claim the same keys wait for each other, and neither for ever.
-  const plain = claims.filter(({ vault }) => !vault).sort(byKey);
+  const plain = claims.filter(isPlain).sort(byKey);
   if (plain.length === 0) return claims.map(() => undefined);
   const column = <T>(of: (claim: Claim) => T) => plain.map(of);
   const { rows } = await database.query<{ id: string }>(CLAIMS, [
@@ -75,7 +75,11 @@ async function claimMany(database: Database, claims: readonly Claim[]): Promise<
     column((claim) => claim.merchantReference ?? null),
   ]);
   const claimed = new Set(rows.map(({ id }) => id));
-  return claims.map((claim) => (claim.vault ? undefined : claimed.has(claim.paymentId)));
+  return claims.map((claim) => (isPlain(claim) ? claimed.has(claim.paymentId) : undefined));
+}
+
+function isPlain({ vault, session, oneTimeToken }: Claim): boolean {
+  return !vault && !session && !oneTimeToken;
 }
 
 function byKey(a: Claim, b: Claim): number {
@@ -122,13 +126,14 @@ const FINISHES = {
 
 type FinishedRow = { n: number; earlier: Buffer | null; told: Buffer | null; event: boolean };
 
-/** A finish that decides on a waiting card is made by itself; one that changed nothing is for `finishPayment` to explain. */
+/** A finish that decides on a waiting card or a checkout session is made by itself; one that changed nothing is for `finishPayment` to explain. */
 async function finishMany(
   database: Database,
   finishes: readonly Finish[],
 ): Promise<(Finished | undefined)[]> {
-  const decidesOnCard = ({ vault }: Finish) => vault !== undefined && vault.fate !== 'wait';
-  const plain = finishes.filter((finish) => !decidesOnCard(finish));
+  const writesMore = ({ vault, reopens }: Finish) =>
+    reopens !== undefined || (vault !== undefined && vault.fate !== 'wait');
+  const plain = finishes.filter((finish) => !writesMore(finish));
   if (plain.length === 0) return finishes.map(() => undefined);
   const column = <T>(of: (finish: Finish) => T) => plain.map(of);
   const { rows } = await database.query<FinishedRow>(FINISHES, [

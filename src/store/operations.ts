@@ -1,6 +1,7 @@
 import { isOfAccount } from './account-rows.ts';
 import type { Database } from './database.ts';
 import { insertEventCte } from './outbox.ts';
+import { reopenSessionCte } from './single-uses.ts';
 
 /** The claim of an operation, written before it is sent. */
 export type OperationClaim = {
@@ -132,6 +133,8 @@ export type OperationFinish = {
   readonly wasFinal?: boolean;
   /** Fate of the card that waits for the outcome. */
   readonly card?: 'keep' | 'drop' | 'wait';
+  /** The checkout session that may have another payment, since this one came to nothing. */
+  readonly reopens?: string | undefined;
 };
 
 /** The result of storing a finish. */
@@ -181,7 +184,8 @@ const FINISH = {
     ), dropped_card AS (
       DELETE FROM vaulted_token v USING attempt
       WHERE v.account_id = $1 AND v.id = attempt.vaulted_token AND $17 = 'drop' AND NOT v.active
-    ), ${insertEventCte({ changed: 'finished', type: '$15::text', record: '$5' })}
+    ), ${reopenSessionCte({ changed: 'finished', account: '$1', payment: '$2', session: '$18' })},
+    ${insertEventCte({ changed: 'finished', type: '$15::text', record: '$5' })}
     SELECT locked.version AS found, attempt.response, attempt.response_record,
       EXISTS (SELECT FROM event) AS event
     FROM locked LEFT JOIN attempt ON true LEFT JOIN finished ON true`,
@@ -212,6 +216,7 @@ export async function finishOperation(
     finish.event,
     finish.wasFinal ?? false,
     finish.card ?? 'wait',
+    finish.reopens ?? null,
   ]);
   const row = rows[0];
   if (row?.response && row.response_record) {

@@ -1,6 +1,7 @@
 import { isOfAccount } from './account-rows.ts';
-import type { Database } from './database.ts';
+import type { Database, Statement } from './database.ts';
 import { insertEventCte } from './outbox.ts';
+import { reopenSessionCte, type SessionUse, sessionUseCtes, tokenUseCtes, usingOnce } from './single-uses.ts';
 
 /** A claim: written before a provider is called. Messages come encoded: the store knows rows, not payments. */
 export type Claim = {
@@ -38,8 +39,13 @@ export type Claim = {
         readonly type: string;
         readonly card: Uint8Array;
         readonly cardNumber: string;
+        readonly customerId?: string | undefined;
       }
     | undefined;
+  /** The checkout session that it uses up, unless it comes to nothing. */
+  readonly session?: SessionUse | undefined;
+  /** The one-time token that it uses up, whatever comes of it. */
+  readonly oneTimeToken?: string | undefined;
 };
 
 /** The end of an attempt, written once the outcome is known. */
@@ -63,6 +69,8 @@ export type Finish = {
   readonly followUpInS?: number | undefined;
   /** Fate of the card that waits: kept, dropped, or waiting on while the outcome is open. */
   readonly vault: { readonly token: string; readonly fate: 'keep' | 'drop' | 'wait' } | undefined;
+  /** The checkout session that may have another payment, since this one came to nothing. */
+  readonly reopens?: string | undefined;
 };
 
 /** The result of storing a finish. */
@@ -107,16 +115,13 @@ const CLAIM_PAYMENT = `
     FROM claimed
   )`;
 
-const CLAIM_CARD = `, waiting_card AS (
-    INSERT INTO vaulted_token (id, account_id, type, card, card_number, active)
-    SELECT $14::uuid, $2, $22, $23, $24, false FROM claimed
+/** A CTE that inserts the card that waits. @param first number of the first of four parameters. */
+function waitingCardCte(first: number): string {
+  return `, waiting_card AS (
+    INSERT INTO vaulted_token (id, account_id, type, card, card_number, customer_id, active)
+    SELECT $14::uuid, $2, $${first}, $${first + 1}, $${first + 2}, $${first + 3}::uuid, false FROM claimed
   )`;
-
-const CLAIM = { name: 'claim', text: `WITH ${CLAIM_PAYMENT} SELECT id FROM claimed` };
-const CLAIM_WITH_CARD = {
-  name: 'claim_with_card',
-  text: `WITH ${CLAIM_PAYMENT}${CLAIM_CARD} SELECT id FROM claimed`,
-};
+}
 
 const FIND_BY_KEY = {
   name: 'find_by_key',
@@ -153,6 +158,15 @@ const FINISHED = `
   WHERE account_id = $12 AND id = $1 AND record = $3 AND NOT EXISTS (SELECT 1 FROM finished)`;
 
 const FINISH = { name: 'finish', text: `WITH ${FINISH_PAYMENT} ${FINISHED}` };
+const FINISH_REOPENING_SESSION = {
+  name: 'finish_reopening_session',
+  text: `WITH ${FINISH_PAYMENT}, ${reopenSessionCte({
+    ...{ changed: 'finished', account: '$12', payment: '$1', session: '$13' },
+  })}, card AS (
+    DELETE FROM vaulted_token USING finished
+    WHERE vaulted_token.account_id = $12 AND vaulted_token.id = $14::uuid AND NOT active
+  ) ${FINISHED}`,
+};
 const FINISH_KEEPING_CARD = {
   name: 'finish_keeping_card',
   text: `WITH ${FINISH_PAYMENT}, card AS (
@@ -174,6 +188,7 @@ type FinishedRow = { earlier: Buffer | null; told: Buffer | null; event: boolean
  *
  * @returns false when the key is held already, by another payment or by this one (a repeat whose first acknowledgement
  *   was lost): `findByKey` tells which.
+ * @throws AlreadyUsedError when it would use what another payment has used, or what has changed.
  */
 export async function claimPayment(database: Database, claim: Claim): Promise<boolean> {
   const values: unknown[] = [
@@ -199,10 +214,27 @@ export async function claimPayment(database: Database, claim: Claim): Promise<bo
     claim.cardLastFour,
     claim.merchantReference ?? null,
   ];
-  const { vault } = claim;
-  if (vault) values.push(vault.type, vault.card, vault.cardNumber);
-  const { rows } = await database.query(vault ? CLAIM_WITH_CARD : CLAIM, values);
-  return rows.length === 1;
+  let name = 'claim';
+  let ctes = CLAIM_PAYMENT;
+  const { vault, session, oneTimeToken } = claim;
+  if (vault) {
+    name += '_with_card';
+    ctes += waitingCardCte(values.length + 1);
+    values.push(vault.type, vault.card, vault.cardNumber, vault.customerId ?? null);
+  }
+  if (session) {
+    name += '_of_session';
+    ctes += sessionUseCtes(values.length + 1);
+    values.push(session.id, session.version);
+  }
+  if (oneTimeToken) {
+    name += '_by_token';
+    ctes += tokenUseCtes(values.length + 1);
+    values.push(oneTimeToken);
+  }
+  const statement: Statement = { name, text: `WITH ${ctes} SELECT id FROM claimed` };
+  const claimed = database.query(statement, values);
+  return (await (session || oneTimeToken ? usingOnce(claimed) : claimed)).rows.length === 1;
 }
 
 /** The payment that holds a key of an account, if any. */
@@ -244,7 +276,10 @@ export async function finishPayment(database: Database, finish: Finish): Promise
     finish.accountId,
   ];
   let statement = FINISH;
-  if (finish.vault && finish.vault.fate !== 'wait') {
+  if (finish.reopens !== undefined) {
+    statement = FINISH_REOPENING_SESSION;
+    values.push(finish.reopens, finish.vault?.token ?? null);
+  } else if (finish.vault && finish.vault.fate !== 'wait') {
     statement = finish.vault.fate === 'keep' ? FINISH_KEEPING_CARD : FINISH_DROPPING_CARD;
     values.push(finish.vault.token);
   }
@@ -255,30 +290,4 @@ export async function finishPayment(database: Database, finish: Finish): Promise
     ...(row.event && { event: true as const }),
     earlier: row.earlier && row.told ? { answer: row.earlier, record: row.told } : undefined,
   };
-}
-
-const GET_PAYMENT = {
-  name: 'get_payment',
-  text: 'SELECT record FROM payment WHERE account_id = $2 AND id = $1',
-};
-
-/** A payment of an account as it stands, an encoded Payment. @param paymentId a UUID. */
-export async function getPaymentRecord(
-  database: Database,
-  paymentId: string,
-  accountId: string,
-): Promise<Uint8Array | undefined> {
-  const { rows } = await database.query<{ record: Buffer }>(GET_PAYMENT, [paymentId, accountId]);
-  return rows[0]?.record;
-}
-
-// It writes no row, and fails wherever a payment could not be written: on a standby, without the schema or the privilege.
-const CHECK_WRITABLE = {
-  name: 'check_writable',
-  text: 'UPDATE payment SET status = status WHERE false',
-};
-
-/** Resolves when a payment could be written now; rejects as a claim would. */
-export async function checkWritable(database: Database): Promise<void> {
-  await database.query(CHECK_WRITABLE);
 }

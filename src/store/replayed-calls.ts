@@ -62,3 +62,20 @@ function toHolder(row: Row): CallHolder {
 export async function keepResponse(run: Run, call: KeyedCall, response: Uint8Array): Promise<void> {
   await run(KEEP, [call.accountId, call.method, call.idempotencyKey, response]);
 }
+
+const DELETE_OLD = {
+  name: 'delete_old_replayed_calls',
+  text: `
+    WITH old AS (
+      SELECT account_id, method, idempotency_key FROM replayed_call
+      WHERE created_at < now() - make_interval(days => $1) LIMIT $2
+    )
+    DELETE FROM replayed_call c USING old o
+    WHERE c.account_id = o.account_id AND c.method = o.method AND c.idempotency_key = o.idempotency_key
+    RETURNING 1`,
+};
+
+/** Deletes up to `limit` keys that are older than `days`. @returns how many. */
+export async function sweepReplayedCalls(database: Database, days: number, limit: number): Promise<number> {
+  return (await database.query(DELETE_OLD, [days, limit])).rows.length;
+}

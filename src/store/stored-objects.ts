@@ -4,15 +4,13 @@ import type { Database } from './database.ts';
 /** Stored objects that a request refers to by identifier. */
 export type References = {
   readonly customerId: string | undefined;
-  readonly checkoutSession: string | undefined;
   readonly vaultedToken: string | undefined;
 };
 
 /** Those of the objects that the account has. Messages come encoded. */
 export type StoredObjects = {
-  /** The customer named, else the checkout session's; an encoded CustomerPayer. */
+  /** An encoded CustomerPayer. */
   readonly customer: { readonly id: string; readonly payer: Uint8Array } | undefined;
-  readonly checkoutSessionFound: boolean;
   readonly vaultedToken: VaultedToken | undefined;
 };
 
@@ -24,17 +22,19 @@ export type VaultedToken = {
   readonly card: { readonly data: Uint8Array; readonly number: string } | undefined;
   /** For wallets: the provider's own token. */
   readonly providerToken: string | undefined;
+  /** The customer that it belongs to; undefined when to none. */
+  readonly customerId: string | undefined;
 };
 
 type Row = {
   customer_id: string | null;
   payer: Buffer | null;
-  session_id: string | null;
   token_id: string | null;
   type: string | null;
   card: Buffer | null;
   card_number: string | null;
   provider_token: string | null;
+  token_customer_id: string | null;
 };
 
 /** Returns true if a text can be compared with a uuid column. */
@@ -44,16 +44,16 @@ export function isUuid(text: string): boolean {
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
-// One row always: the left joins tell what is there. A customer named in the request wins over the session's.
+// One row always: the left joins tell what is there.
 const FIND = {
   name: 'find_stored_objects',
   text: `
-    SELECT c.id AS customer_id, c.payer, s.id AS session_id, t.id AS token_id, t.type, t.card, t.card_number, t.provider_token
+    SELECT c.id AS customer_id, c.payer, t.id AS token_id, t.type, t.card, t.card_number, t.provider_token,
+      t.customer_id AS token_customer_id
     FROM (VALUES ($1::uuid)) AS a (account_id)
-    LEFT JOIN checkout_session s ON s.id = $3::uuid AND s.account_id = a.account_id
-    LEFT JOIN customer c ON c.id = coalesce($2::uuid, s.customer_id) AND c.account_id = a.account_id
+    LEFT JOIN customer c ON c.id = $2::uuid AND c.account_id = a.account_id
       AND c.deleted_at IS NULL
-    LEFT JOIN vaulted_token t ON t.id = $4::uuid AND t.account_id = a.account_id AND t.active`,
+    LEFT JOIN vaulted_token t ON t.id = $3::uuid AND t.account_id = a.account_id AND t.active`,
 };
 
 /** Finds what a request refers to, among the account's own. What is no UUID is not found. */
@@ -62,18 +62,16 @@ export async function findStoredObjects(
   accountId: string,
   references: References,
 ): Promise<StoredObjects> {
-  const { customerId, checkoutSession, vaultedToken } = references;
+  const { customerId, vaultedToken } = references;
   const { rows } = await database.query<Row>(FIND, [
     accountId,
     customerId === undefined ? null : uuidOrNil(customerId),
-    checkoutSession === undefined ? null : uuidOrNil(checkoutSession),
     vaultedToken === undefined ? null : uuidOrNil(vaultedToken),
   ]);
   const row = rows[0];
   if (!row) throw new Error('the statement gives one row always');
   return {
     customer: row.customer_id && row.payer ? { id: row.customer_id, payer: row.payer } : undefined,
-    checkoutSessionFound: row.session_id !== null,
     vaultedToken:
       row.token_id && row.type
         ? {
@@ -81,6 +79,7 @@ export async function findStoredObjects(
             type: row.type,
             card: row.card && row.card_number ? { data: row.card, number: row.card_number } : undefined,
             providerToken: row.provider_token ?? undefined,
+            customerId: row.token_customer_id ?? undefined,
           }
         : undefined,
   };

@@ -1,5 +1,5 @@
 import { ServiceError } from '#src/service-error.ts';
-import { isUnavailable } from './database.ts';
+import { type Database, isUnavailable } from './database.ts';
 
 const RETRY_AFTER_S = 1;
 
@@ -16,4 +16,15 @@ export async function orUnavailable<T>(promise: Promise<T>): Promise<T> {
     const message = 'the call was not accepted; nothing was sent; retry later';
     throw new ServiceError('SERVICE_UNAVAILABLE', message, { retryAfterS: RETRY_AFTER_S, cause: error });
   }
+}
+
+// It writes no row, and fails wherever a payment could not be written: on a standby, without the schema or the privilege.
+const CHECK_WRITABLE = {
+  name: 'check_writable',
+  text: 'UPDATE payment SET status = status WHERE false',
+};
+
+/** Resolves when a payment could be written now; rejects as a claim would. */
+export async function checkWritable(database: Database): Promise<void> {
+  await database.query(CHECK_WRITABLE);
 }

@@ -64,6 +64,12 @@ it('works on the database of DATABASE_URL, with the schema that it needs and onl
   expect(await run('authorizations', id, 'authorized')).toBe('authorizations authorized\n');
   expect(await run('list')).toMatch(/ secret always, authorizations authorized .* Läden & Söhne$/m);
   expect(await run('authorizations', id, 'shown')).toBe('authorizations shown\n');
+  const origins = 'https://shop.example,http://localhost:3000';
+  expect(await run('origins', id, origins)).toBe(`origins ${origins}\n`);
+  expect(await run('list')).toMatch(
+    / secret always, origins https:\/\/shop.example http:\/\/localhost:3000 /m,
+  );
+  expect(await run('origins', id, 'none')).toBe('origins none\n');
   expect((await run('list')).trim()).toBe(line);
   expect(secret).toMatch(/^sk_[0-9a-f]{64}$/);
   expect(shown(created, 'public key')).toMatch(/^pk_[0-9a-f]{32}$/);
@@ -171,6 +177,17 @@ it.each([
   ['no account', ['keys'], '"keys" takes <account id>.'],
   ['an id that is none', ['keys', 'shop'], '"shop" is no id: these are UUIDs.'],
   ['what is neither on nor off', ['secret-always', UNKNOWN, 'yes'], '"secret-always" is on or off.'],
+  [
+    'an origin with a path',
+    ['origins', UNKNOWN, 'https://shop.example/'],
+    '"origins" takes up to 100 origins',
+  ],
+  [
+    'an origin that is a host',
+    ['origins', UNKNOWN, 'https://a.example,b.example'],
+    '"origins" takes up to 100',
+  ],
+  ['any origin at all', ['origins', UNKNOWN, '*'], '"origins" takes up to 100 origins'],
   [
     'no way to tell authorizations',
     ['authorizations', UNKNOWN, 'on'],

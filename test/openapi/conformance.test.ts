@@ -54,6 +54,11 @@ const TOLD_BY_RULES_OF_PAYMENTS: readonly string[] = [
   'payment_method.vaulted_token NOT_ALLOWED',
   'payment_method.detail NOT_ALLOWED',
   'payment_method.detail REQUIRED',
+  // A one-time token tells the type; beside a vaulted token, a security code may be sent alone.
+  'payment_method.type REQUIRED',
+  'payment_method.detail.card.card_data.number REQUIRED',
+  'payment_method.detail.card.card_data.expiration_month REQUIRED',
+  'payment_method.detail.card.card_data.expiration_year REQUIRED',
 ];
 
 describe('a field at fault', () => {

@@ -59,6 +59,13 @@ const givens: Readonly<Record<string, () => Promise<Given>>> = {
     const { id } = await send('POST', '/v1/customers', body);
     return { customer: id, 'customer.merchant': merchantId };
   },
+  session: async () => ({ session: await openSession() }),
+  paid_session: async () => {
+    const session = await openSession();
+    const path = `/v1/checkout/sessions/${session}/payments`;
+    await send('POST', path, { payment_method: { type: 'WALLET_B' } });
+    return { paid_session: session };
+  },
   webhook: async () => ({ webhook: (await addWebhook()).id }),
   delivery: async () => {
     const webhook = (await addWebhook()).id;
@@ -76,6 +83,17 @@ async function pay(name: string, over: Readonly<Record<string, unknown>>): Promi
   for (const [path, value] of Object.entries(over)) request = withField(request, path, value);
   const { id, transactions } = await send('POST', '/v1/payments', request);
   return { [name]: id, [`${name}.transaction`]: transactions.id };
+}
+
+async function openSession(): Promise<string> {
+  const { checkout_session } = await send('POST', '/v1/checkout/sessions', {
+    account_id: '11111111-1111-4111-8111-111111111111',
+    merchant_order_id: '1001',
+    country: 'CO',
+    amount: { currency: 'COP', value: 25_000 },
+    callback_url: 'https://shop.example/back',
+  });
+  return checkout_session;
 }
 
 function addWebhook() {

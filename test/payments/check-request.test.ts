@@ -35,7 +35,7 @@ describe('checkRequest', () => {
     ['-1', true, ['amount.value OUT_OF_RANGE']],
     ['0', false, ['amount.value OUT_OF_RANGE']],
   ])('judges the amount %s where verify is %s', (value, verify, expected) => {
-    const paymentMethod = { detail: { kind: { case: 'card' as const, value: { verify } } } };
+    const paymentMethod = { type: 'CARD', detail: { kind: { case: 'card' as const, value: { verify } } } };
     expect(faults({ amount: { currency: 'USD', value: { value } }, paymentMethod })).toEqual(expected);
   });
 
@@ -157,7 +157,7 @@ describe('checkRequest', () => {
 
   it('takes an expiry date in the past: that is for the provider to judge', () => {
     const cardData = { number: '4111111111111111', expirationMonth: 1, expirationYear: 0 };
-    const paymentMethod = { detail: { kind: { case: 'card' as const, value: { cardData } } } };
+    const paymentMethod = { type: 'CARD', detail: { kind: { case: 'card' as const, value: { cardData } } } };
     expect(faults({ paymentMethod })).toEqual([]);
   });
 

@@ -10,7 +10,7 @@ import { CARD_OPTIONS } from '../connectors/attempts.ts';
 const { DIRECT, REDIRECT } = Payment_Workflow;
 
 const card = (options: Partial<CardOptions>): ChosenMethod => ({
-  ...{ kind: 'vaulted_card', type: 'CARD', workflow: DIRECT, token: 'token' },
+  ...{ kind: 'vaulted_card', securityCode: '', type: 'CARD', workflow: DIRECT, token: 'token' },
   options: { ...CARD_OPTIONS, vaultOnSuccess: false, ...options },
 });
 const wallet = (workflow: ChosenMethod['workflow']): ChosenMethod => ({

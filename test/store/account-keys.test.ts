@@ -45,6 +45,8 @@ const NOT_MAIN_PATH: Readonly<Record<string, string>> = {
   relay_events: OF_ALL,
   list_overdue_webhooks: OF_ALL,
   delete_old_events: OF_ALL,
+  sweep_one_time_tokens: OF_ALL,
+  delete_old_replayed_calls: OF_ALL,
   postpone_look_up: TAKEN,
   postpone_follow_up: TAKEN,
   end_follow_up: TAKEN,
@@ -69,12 +71,14 @@ const NOT_MAIN_PATH: Readonly<Record<string, string>> = {
   find_account: OPERATOR,
   set_secret_always: OPERATOR,
   set_tells_authorized: OPERATOR,
+  set_allowed_origins: OPERATOR,
   insert_public_key: OPERATOR,
   revoke_public_key: OPERATOR,
   revoke_secret: OPERATOR,
   list_sealed_cards: OPERATOR,
   replace_sealed_card: OPERATOR,
   list_sealed_webhook_secrets: OPERATOR,
+  list_sealed_tokens: OPERATOR,
 };
 
 let server: TestServer;
@@ -163,6 +167,13 @@ describe('every statement of the main path', () => {
       await call('GET', `/v1/payments${query}`);
     await call('POST', `/v1/payments/${paid.id}/refund`, { merchant_reference: 'r1' });
     await call('POST', `/v1/payments/${paid.id}/refund`, { merchant_reference: 'r1' });
+    const terms = { ...cardPayment(), payment_method: undefined, workflow: undefined };
+    for (const number of ['4111111111111111', '4000000000000002']) {
+      const { checkout_session: session } = await call('POST', '/v1/checkout/sessions', terms);
+      const card_data = { number, expiration_month: 12, expiration_year: 30 };
+      const { token } = await call('POST', `/v1/checkout/sessions/${session}/token`, { card_data });
+      await pay({ ...terms, checkout: { session }, payment_method: { token } }, headersOne());
+    }
     const held = await pay({ ...authorization(), account_id: ACCOUNT_TWO }, headersTwo());
     await call('POST', `/v1/payments/${held.id}/cancel`, {}, headersTwo());
     await call('POST', `/v1/payments/${held.id}/cancel`, {}, headersTwo());
@@ -187,6 +198,12 @@ describe('every statement of the main path', () => {
           'list_payments_by_status',
         ],
         ...['claim_operation', 'finish_operation', 'find_operation_by_key', 'read_payment_for_operation'],
+        ...[
+          'claim_of_session_by_token',
+          'finish_reopening_session',
+          'get_checkout_session',
+          'get_one_time_token',
+        ],
         ...['read_transactions', 'find_stored_objects', 'list_payments_by_order_and_status'],
       ]),
     );
@@ -266,7 +283,7 @@ async function call(method: string, path: string, body?: object, headers = heade
     },
     ...(body && { body: JSON.stringify(body) }),
   });
-  const json = (await response.json()) as { id: string };
+  const json = (await response.json()) as { id: string; checkout_session: string; token: string };
   expect(response.status, JSON.stringify(json)).toBeLessThan(300);
   return json;
 }

@@ -48,12 +48,13 @@ afterAll(async () => {
   await testDatabase?.drop();
 });
 
+type CardPayment = { payment_method: { detail: { card: { card_data: object } } } };
 type Pay = (request: RequestJson, idempotencyKey?: string) => Promise<Reply>;
 
 /** A service on the same database that knows these keys, as if it were restarted with them. */
 async function withService<T>(
   keys: (readonly [string, Buffer])[],
-  work: (pay: Pay, logLines: readonly string[]) => Promise<T>,
+  work: (pay: Pay, logLines: readonly string[], url: string) => Promise<T>,
 ): Promise<T> {
   const server = await startTestServer({
     databaseUrl: testDatabase.url,
@@ -64,6 +65,7 @@ async function withService<T>(
     return await work(
       (request, key = randomUUID()) => clients.create('rest', request, headersOne(key)),
       server.logLines,
+      server.url,
     );
   } finally {
     clients.close();
@@ -194,6 +196,31 @@ describe('npm run vault:rotate', () => {
       'resealed 1101 current 2 changed 0 unreadable 0',
       'begun',
     ]);
+  });
+
+  it('seals what one-time tokens hold too, so that the old key may be retired while they live', async () => {
+    const pay = async (keys: (readonly [string, Buffer])[], token: string) =>
+      withService(keys, async (send) => {
+        const request = withField(cardPayment(), 'payment_method', { token });
+        expectPaid(await send(request));
+      });
+    const token = await withService([OLD, NEW], async (_pay, _lines, url) => {
+      const { card_data } = (cardPayment(CARD_NUMBER) as CardPayment).payment_method.detail.card;
+      const response = await fetch(`${url}/v1/tokens`, {
+        method: 'POST',
+        headers: { ...headersOne(), 'content-type': 'application/json' },
+        body: JSON.stringify({ card_data }),
+      });
+      return String(((await response.json()) as { token: string }).token);
+    });
+    const kid = async () => {
+      const [row] = await tables.query('SELECT sealed FROM one_time_token WHERE id = $1', [token]);
+      return decodeProtectedHeader(String(row?.sealed)).kid;
+    };
+    expect(await kid()).toBe('2025');
+    expect((await rotate([NEW, OLD])).stdout).toMatch(/^resealed +1$/m);
+    expect(await kid()).toBe('2026');
+    await pay([NEW], token);
   });
 
   it('leaves every token usable without the old key', async () => {

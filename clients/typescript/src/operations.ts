@@ -299,14 +299,14 @@ export type CardData = {
   readonly expiration_year: number;
 };
 
-/** A card as its holder reads it off. */
+/** A card as its holder reads it off. Number and expiry are required, but beside a vaulted_token, where they are not sent. */
 export type CardDataInput = {
   /** 8 to 19 digits that pass the Luhn check (ISO/IEC 7812-1). */
-  readonly number: string;
+  readonly number?: string | null;
   /** 1 to 12. */
-  readonly expiration_month: number;
+  readonly expiration_month?: number | null;
   /** Two digits, or four of this century, kept as two. A date in the past is for the provider to judge. */
-  readonly expiration_year: number;
+  readonly expiration_year?: number | null;
   /** 3 or 4 digits. Never stored. */
   readonly security_code?: string | null;
   readonly holder_name?: string | null;
@@ -314,7 +314,7 @@ export type CardDataInput = {
 
 /** Refused with `NOT_SUPPORTED` when set: `delayed_capture_settings`, `delayed_cancel_settings`, `network_token`, `payment_token`, `external_providers_data`, `fraud_screening`. */
 export type CardInput = {
-  /** Omitted when a vaulted_token is used. */
+  /** Omitted with a token. With a vaulted_token it may hold a security_code alone. */
   readonly card_data?: CardDataInput | null;
   /** false asks for an authorization only; true or absent for authorization and capture. */
   readonly capture?: boolean | null;
@@ -337,10 +337,69 @@ export type Checkout = {
   readonly sdk_action_required: boolean;
 };
 
+/** An amount that is to be paid, or was. */
+export type CheckoutAmount = {
+  /** ISO 4217. */
+  readonly currency: string;
+  /** Above zero; at most 10^12 and 2^53 - 1 minor units, with no more decimals than the currency has. */
+  readonly value: number;
+};
+
+/** An amount that is to be paid, or was. */
+export type CheckoutAmountInput = {
+  /** ISO 4217. */
+  readonly currency: string;
+  /** Above zero; at most 10^12 and 2^53 - 1 minor units, with no more decimals than the currency has. */
+  readonly value: number | string;
+};
+
 /** A checkout session created earlier. */
 export type CheckoutInput = {
   /** Its identifier; "" when there is none. */
   readonly session?: string | null;
+};
+
+/** A payment as its payer may see it. */
+export type CheckoutPayment = {
+  /** UUID. */
+  readonly id: string;
+  readonly checkout_session: string;
+  readonly status: PaymentStatus;
+  readonly sub_status: PaymentSubStatusValue;
+  readonly amount: CheckoutAmount;
+  /** Of the last transaction, as in the record. */
+  readonly response_code: string;
+  readonly response_message: string;
+  /** Where the payer has to go now: a wallet's checkout, or a 3-D Secure challenge. "" when nowhere. */
+  readonly redirect_url: string;
+  /** The session's, with `payment_id` and `status` added: where the payer goes at the end. "" when there is none. */
+  readonly callback_url: string;
+  /** payment_method.type. */
+  readonly type: string;
+  /** Of a card, such as "VISA ****1111"; "" for a wallet. */
+  readonly name: string;
+  readonly created_at: string;
+};
+
+export type CheckoutSession = {
+  /** UUID. */
+  readonly checkout_session: string;
+  readonly account_id: string;
+  readonly merchant_order_id: string;
+  readonly payment_description: string;
+  /** ISO 3166-1 alpha-2. */
+  readonly country: string;
+  /** null for a session without terms, which the sandbox has. */
+  readonly amount: CheckoutAmount | null;
+  readonly customer_id: string | null;
+  readonly callback_url: string | null;
+  readonly metadata: readonly MetadataEntry[];
+  readonly workflow: PaymentWorkflow;
+  readonly created_at: string;
+  readonly updated_at: string;
+  readonly expires_at: string | null;
+  /** A payment has it: one that succeeded, or whose outcome is open. */
+  readonly used: boolean;
 };
 
 /** An account at a provider, and how it is doing. */
@@ -368,6 +427,38 @@ export type ConnectionCircuit = "UNGUARDED" | "CLOSED" | "OPEN" | "HALF_OPEN";
 export type ConnectionData = {
   readonly id: string;
   readonly name: string | null;
+};
+
+export type CreateCheckoutPaymentRequest = {
+  /** By `token`, `vaulted_token`, or the `type` of a wallet. It holds no card number. */
+  readonly payment_method: PaymentMethodInput;
+  /** What the page knows of the payer, without an `id`; where the session has a customer, `browser_info` and `device_fingerprints` only. */
+  readonly customer_payer?: CustomerPayerInput | null;
+};
+
+/** The numbers of the fields are those of CheckoutSession. */
+export type CreateCheckoutSessionRequest = {
+  /** The merchant account; the one whose keys the call carries. */
+  readonly account_id: string;
+  /** The merchant's order number, which the payment takes. */
+  readonly merchant_order_id: string;
+  /** The description of a payment that has none itself. */
+  readonly payment_description?: string | null;
+  /** ISO 3166-1 alpha-2. */
+  readonly country: string;
+  readonly amount: CheckoutAmountInput;
+  /** A stored customer, who the payer is. */
+  readonly customer_id?: string | null;
+  /** Where the payer returns, for payments that have none themselves; as in CreatePaymentRequest. */
+  readonly callback_url?: string | null;
+  /** Kept with the session and its payment. */
+  readonly metadata?: readonly MetadataEntryInput[] | null;
+  /** Of payments that name none; SDK_CHECKOUT when absent. */
+  readonly workflow?: PaymentWorkflow | null;
+};
+
+export type CreateCheckoutTokenRequest = {
+  readonly card_data: CardDataInput;
 };
 
 /** The numbers of the fields are those of Customer. */
@@ -433,6 +524,10 @@ export type CreatePaymentRequestAmount = {
   readonly currency: string;
   /** Above zero, or 0 where a card is only verified; at most 10^12 and 2^53 - 1 minor units, with no more decimals than the currency has. */
   readonly value: number | string;
+};
+
+export type CreateTokenRequest = {
+  readonly card_data: CardDataInput;
 };
 
 export type CreateWebhookRequest = {
@@ -696,6 +791,37 @@ export type MetadataEntryInput = {
   readonly value?: string | null;
 };
 
+/** What a payer may choose. */
+export type OfferedPaymentMethod = {
+  /** `payment_method.type` of the payment. */
+  readonly type: string;
+  /** CARD or WALLET. */
+  readonly category: string;
+  /** To be shown: "VISA ****1111" for a stored card. */
+  readonly name: string;
+  /** Of a stored method, to be sent as `payment_method.vaulted_token`; "" for what the catalogue offers. */
+  readonly vaulted_token: string;
+  /** What may be told of a stored card; null otherwise. */
+  readonly card_data: CardData | null;
+  /** The payment may be asked for in installments. */
+  readonly installments: boolean;
+  /** Of a stored method that was; null otherwise. */
+  readonly last_successfully_used_at: string | null;
+};
+
+export type OneTimeToken = {
+  /** UUID. */
+  readonly token: string;
+  /** "" when it is for no session. */
+  readonly checkout_session: string;
+  /** payment_method.type: CARD. */
+  readonly type: string;
+  /** What may be told of the card. */
+  readonly card_data: CardData;
+  readonly created_at: string;
+  readonly expires_at: string;
+};
+
 /** The order that is paid. Amounts are in the currency of the payment. */
 export type Order = {
   readonly fee_amount: number | null;
@@ -833,13 +959,15 @@ export type PaymentMethodDetailInput = {
  * Refused with `NOT_SUPPORTED` when set: `split_payment_methods`, `network_token`, `payment_token`, `external_providers_data`, `subscription`.
  */
 export type PaymentMethodInput = {
-  /** "CARD", or the name of a wallet in the catalogue. An open set: the operator's catalogue decides. */
-  readonly type: string;
+  /** "CARD", or the name of a wallet in the catalogue. An open set: the operator's catalogue decides. Required, but with a `token`, which tells it. */
+  readonly type?: string | null;
   /** Identifier of a stored payment method. With CARD, card data is then not sent. */
   readonly vaulted_token?: string | null;
   /** Stores the card after a successful payment; the record then carries its vaulted_token. */
   readonly vault_on_success?: boolean | null;
   readonly detail?: PaymentMethodDetailInput | null;
+  /** A one-time token for card data, which is then not sent. */
+  readonly token?: string | null;
 };
 
 /**
@@ -869,8 +997,9 @@ export type PaymentSubStatusValue = "CREATED" | "PENDING_PROVIDER_CONFIRMATION" 
 /**
  * - `DIRECT`: The provider is called during the request.
  * - `REDIRECT`: The record carries a redirect_url to which the payer is sent.
+ * - `SDK_CHECKOUT`: Within a checkout session: as DIRECT for cards, as REDIRECT for wallets.
  */
-export type PaymentWorkflow = "DIRECT" | "REDIRECT";
+export type PaymentWorkflow = "DIRECT" | "REDIRECT" | "SDK_CHECKOUT";
 
 export type Phone = {
   /** The digits of the calling code, such as "57". */
@@ -894,7 +1023,7 @@ export type Problem = {
   /** What is wrong. It never repeats a value of the request. */
   readonly detail: string;
   /** What to decide by. */
-  readonly code: "INVALID_PARAMETERS" | "INVALID_REQUEST" | "IDEMPOTENCY_KEY_MISSING" | "PAYMENT_METHOD_NOT_AVAILABLE" | "CUSTOMER_NOT_FOUND" | "CUSTOMER_ID_DUPLICATED" | "CHECKOUT_SESSION_NOT_FOUND" | "VAULTED_TOKEN_NOT_FOUND" | "INVALID_AMOUNT" | "NOT_SUPPORTED" | "CURRENCY_NOT_ALLOWED" | "INVALID_STATUS" | "OPERATION_NOT_SUPPORTED" | "INVALID_CREDENTIALS" | "AUTHORIZATION_REQUIRED" | "PAYMENT_NOT_FOUND" | "TRANSACTION_NOT_FOUND" | "WEBHOOK_NOT_FOUND" | "DELIVERY_NOT_FOUND" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "OPERATION_IN_PROGRESS" | "REQUEST_IN_PROGRESS" | "WEBHOOK_LIMIT_REACHED" | "WEBHOOK_OFF" | "REQUEST_TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE" | "IDEMPOTENCY_KEY_REUSED" | "RATE_LIMITED" | "SERVICE_UNAVAILABLE" | "INTERNAL_ERROR";
+  readonly code: "INVALID_PARAMETERS" | "INVALID_REQUEST" | "IDEMPOTENCY_KEY_MISSING" | "PAYMENT_METHOD_NOT_AVAILABLE" | "CUSTOMER_NOT_FOUND" | "CUSTOMER_ID_DUPLICATED" | "CHECKOUT_SESSION_NOT_FOUND" | "TOKEN_NOT_FOUND" | "VAULTED_TOKEN_NOT_FOUND" | "INVALID_CUSTOMER_FOR_TOKEN" | "INCORRECT_PAYMENT_METHOD_TYPE" | "INVALID_AMOUNT" | "NOT_SUPPORTED" | "CURRENCY_NOT_ALLOWED" | "INVALID_STATUS" | "OPERATION_NOT_SUPPORTED" | "INVALID_CREDENTIALS" | "AUTHORIZATION_REQUIRED" | "ORIGIN_NOT_ALLOWED" | "PAYMENT_NOT_FOUND" | "TRANSACTION_NOT_FOUND" | "WEBHOOK_NOT_FOUND" | "DELIVERY_NOT_FOUND" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "OPERATION_IN_PROGRESS" | "REQUEST_IN_PROGRESS" | "WEBHOOK_LIMIT_REACHED" | "WEBHOOK_OFF" | "REQUEST_TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE" | "IDEMPOTENCY_KEY_REUSED" | "RATE_LIMITED" | "SERVICE_UNAVAILABLE" | "INTERNAL_ERROR";
   readonly messages: readonly string[];
   /** The fields at fault; empty when no field is. */
   readonly errors: readonly FieldError[];
@@ -1125,6 +1254,18 @@ export type TransactionStatus = "CREATED" | "PENDING" | "SUCCEEDED" | "DECLINED"
  */
 export type TransactionType = "PURCHASE" | "AUTHORIZE" | "CAPTURE" | "CANCEL" | "REFUND" | "VERIFY" | "CHARGEBACK";
 
+/** The numbers of the fields are those of CheckoutSession. */
+export type UpdateCheckoutSessionRequest = {
+  readonly merchant_order_id?: string | null;
+  readonly payment_description?: string | null;
+  readonly country?: string | null;
+  readonly amount?: CheckoutAmountInput | null;
+  readonly customer_id?: string | null;
+  readonly callback_url?: string | null;
+  /** Replaces the list. */
+  readonly metadata?: readonly MetadataEntryInput[] | null;
+};
+
 /** The numbers of the fields are those of Customer. A document, a phone or an address is replaced whole. */
 export type UpdateCustomerRequest = {
   /** It can be changed, and not cleared. */
@@ -1240,6 +1381,18 @@ export type Operations = {
   readonly refundPayment: { readonly request: RefundPaymentRequest & { readonly payment_id: string }; readonly response: Payment };
   /** Cancels a payment of which nothing is captured; refunds all that is left of any other. */
   readonly cancelOrRefundPayment: { readonly request: CancelOrRefundPaymentRequest & { readonly payment_id: string }; readonly response: Payment };
+  /** Opens a session for one payment. It lives for 5 hours; a payment that is declined leaves it open. With the header `x-idempotency-key` a repeat gets the first response again. */
+  readonly createCheckoutSession: { readonly request: CreateCheckoutSessionRequest; readonly response: CheckoutSession };
+  /** Reads a session, also once it is used or old. With the public key alone `customer_id` and `metadata` are left out. */
+  readonly getCheckoutSession: { readonly request: { readonly checkout_session: string }; readonly response: CheckoutSession };
+  /** Changes what is sent of a session that is open. By REST, `null` clears a field; by rpc, a field that `update_mask` names and that is not set. */
+  readonly updateCheckoutSession: { readonly request: UpdateCheckoutSessionRequest & { readonly checkout_session: string }; readonly response: CheckoutSession };
+  /** Lists what the session can be paid with: the customer's stored methods, then what the catalogue offers for its country, currency and amount. REST answers the array alone. */
+  readonly listCheckoutPaymentMethods: { readonly request: { readonly checkout_session: string }; readonly response: readonly OfferedPaymentMethod[] };
+  /** Pays the session by its terms: the amount and the order are its own, and no card number is taken here. The header `x-idempotency-key` is required, as for CreatePayment; the keys of browsers are a space of their own. */
+  readonly createCheckoutPayment: { readonly request: CreateCheckoutPaymentRequest & { readonly checkout_session: string }; readonly response: CheckoutPayment };
+  /** Reads the last payment of the session as it stands now. */
+  readonly getCheckoutPayment: { readonly request: { readonly checkout_session: string }; readonly response: CheckoutPayment };
   /** Adds a customer. With the header `x-idempotency-key` a repeat gets the first response again; without it, the account's `merchant_customer_id` keeps a repeat from adding a second one. */
   readonly createCustomer: { readonly request: CreateCustomerRequest; readonly response: Customer };
   /** Finds a customer by the merchant's own identifier. */
@@ -1258,6 +1411,10 @@ export type Operations = {
    * It is not declared as NO_SIDE_EFFECTS: Connect clients would send it by GET, with the card number in the URL.
    */
   readonly explainRoute: { readonly request: ExplainRouteRequest; readonly response: ExplainRouteResponse };
+  /** Makes a token, to be used as `payment_method: {token}`. */
+  readonly createToken: { readonly request: CreateTokenRequest; readonly response: OneTimeToken };
+  /** Makes a token for a payment of this session only. */
+  readonly createCheckoutToken: { readonly request: CreateCheckoutTokenRequest & { readonly checkout_session: string }; readonly response: OneTimeToken };
   /** Adds a webhook. The response is the only one that shows its secret. */
   readonly createWebhook: { readonly request: CreateWebhookRequest; readonly response: Webhook };
   /** Lists the account's webhooks, oldest first. */
@@ -1289,6 +1446,12 @@ export const OPERATIONS = {
   cancelPayment: {"verb":"POST","path":"/v1/payments/{payment_id}/cancel","query":[],"hasBody":true,"takesKey":true},
   refundPayment: {"verb":"POST","path":"/v1/payments/{payment_id}/refund","query":[],"hasBody":true,"takesKey":true},
   cancelOrRefundPayment: {"verb":"POST","path":"/v1/payments/{payment_id}/cancel-or-refund","query":[],"hasBody":true,"takesKey":true},
+  createCheckoutSession: {"verb":"POST","path":"/v1/checkout/sessions","query":[],"hasBody":true,"takesKey":true},
+  getCheckoutSession: {"verb":"GET","path":"/v1/checkout/sessions/{checkout_session}","query":[],"hasBody":false,"takesKey":false},
+  updateCheckoutSession: {"verb":"PATCH","path":"/v1/checkout/sessions/{checkout_session}","query":[],"hasBody":true,"takesKey":false},
+  listCheckoutPaymentMethods: {"verb":"GET","path":"/v1/checkout/sessions/{checkout_session}/payment-methods","query":[],"hasBody":false,"takesKey":false},
+  createCheckoutPayment: {"verb":"POST","path":"/v1/checkout/sessions/{checkout_session}/payments","query":[],"hasBody":true,"takesKey":true},
+  getCheckoutPayment: {"verb":"GET","path":"/v1/checkout/sessions/{checkout_session}/payment","query":[],"hasBody":false,"takesKey":false},
   createCustomer: {"verb":"POST","path":"/v1/customers","query":[],"hasBody":true,"takesKey":true},
   findCustomer: {"verb":"GET","path":"/v1/customers","query":["merchant_customer_id"],"hasBody":false,"takesKey":false},
   getCustomer: {"verb":"GET","path":"/v1/customers/{id}","query":[],"hasBody":false,"takesKey":false},
@@ -1296,6 +1459,8 @@ export const OPERATIONS = {
   deleteCustomer: {"verb":"DELETE","path":"/v1/customers/{id}","query":[],"hasBody":false,"takesKey":false},
   listConnections: {"verb":"GET","path":"/v1/connections","query":[],"hasBody":false,"takesKey":false},
   explainRoute: {"verb":"POST","path":"/v1/routes/explain","query":[],"hasBody":true,"takesKey":false},
+  createToken: {"verb":"POST","path":"/v1/tokens","query":[],"hasBody":true,"takesKey":true},
+  createCheckoutToken: {"verb":"POST","path":"/v1/checkout/sessions/{checkout_session}/token","query":[],"hasBody":true,"takesKey":true},
   createWebhook: {"verb":"POST","path":"/v1/webhooks","query":[],"hasBody":true,"takesKey":false},
   listWebhooks: {"verb":"GET","path":"/v1/webhooks","query":[],"hasBody":false,"takesKey":false},
   getWebhook: {"verb":"GET","path":"/v1/webhooks/{id}","query":[],"hasBody":false,"takesKey":false},

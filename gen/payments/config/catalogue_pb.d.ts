@@ -67,7 +67,7 @@ export declare type PaymentMethodType = Message<"payments.config.PaymentMethodTy
   category: Transaction_Category;
 
   /**
-   * With one, requests need not name it.
+   * DIRECT, REDIRECT or both. With one, requests need not name it.
    *
    * @generated from field: repeated payments.v1.Payment.Workflow workflows = 3;
    */

@@ -54,6 +54,13 @@ export declare const idempotency_key: GenExtension<MethodOptions, IdempotencyKey
 export declare const public_key_can_suffice: GenExtension<MethodOptions, boolean>;
 
 /**
+ * Browsers may make them with the public key alone, from pages of the origins that the account allows (CORS).
+ *
+ * @generated from extension: bool for_browsers = 50003;
+ */
+export declare const for_browsers: GenExtension<MethodOptions, boolean>;
+
+/**
  * Operators call it, with `operator-key`; merchants call the others, with the keys of their account.
  *
  * @generated from extension: bool for_operators = 50001;

@@ -19,7 +19,8 @@ export declare const file_payments_v1_payment_method: GenFile;
  */
 export declare type PaymentMethodInput = Message<"payments.v1.PaymentMethodInput"> & {
   /**
-   * "CARD", or the name of a wallet in the catalogue. An open set: the operator's catalogue decides.
+   * "CARD", or the name of a wallet in the catalogue. An open set: the operator's catalogue decides. Required, but with a
+   * `token`, which tells it.
    *
    * @generated from field: string type = 1;
    */
@@ -43,6 +44,13 @@ export declare type PaymentMethodInput = Message<"payments.v1.PaymentMethodInput
    * @generated from field: optional payments.v1.PaymentMethodDetailInput detail = 4;
    */
   detail?: PaymentMethodDetailInput | undefined;
+
+  /**
+   * A one-time token for card data, which is then not sent.
+   *
+   * @generated from field: string token = 5;
+   */
+  token: string;
 
   /**
    * Known and not supported: refused when set.
@@ -111,7 +119,7 @@ export declare const PaymentMethodDetailInputSchema: GenMessage<PaymentMethodDet
  */
 export declare type CardInput = Message<"payments.v1.CardInput"> & {
   /**
-   * Omitted when a vaulted_token is used.
+   * Omitted with a token. With a vaulted_token it may hold a security_code alone.
    *
    * @generated from field: optional payments.v1.CardDataInput card_data = 1;
    */
@@ -238,7 +246,7 @@ export declare type StoredCredentialsInput = Message<"payments.v1.StoredCredenti
 export declare const StoredCredentialsInputSchema: GenMessage<StoredCredentialsInput>;
 
 /**
- * A card as its holder reads it off.
+ * A card as its holder reads it off. Number and expiry are required, but beside a vaulted_token, where they are not sent.
  *
  * @generated from message payments.v1.CardDataInput
  */

@@ -417,6 +417,13 @@ export enum Payment_Workflow {
    * @generated from enum value: REDIRECT = 2;
    */
   REDIRECT = 2,
+
+  /**
+   * Within a checkout session: as DIRECT for cards, as REDIRECT for wallets.
+   *
+   * @generated from enum value: SDK_CHECKOUT = 3;
+   */
+  SDK_CHECKOUT = 3,
 }
 
 /**

@@ -1,0 +1,60 @@
+import { create } from '@bufbuild/protobuf';
+import {
+  type CheckoutService,
+  CreateCheckoutPaymentRequestSchema,
+  CreateCheckoutSessionRequestSchema,
+  ListCheckoutPaymentMethodsResponseSchema,
+  UpdateCheckoutSessionRequestSchema,
+} from '#gen/payments/v1/checkout_service_pb.js';
+import { getCheckoutPayment, payCheckout } from '#src/customers/checkout-payments.ts';
+import {
+  changeSession,
+  createSession,
+  publicSession,
+  requireSession,
+  sessionMessage,
+} from '#src/customers/checkout-sessions.ts';
+import type { CustomerDeps } from '#src/customers/customers.ts';
+import { listSessionMethods } from '#src/customers/session-methods.ts';
+import type { Caller, PaymentDeps } from '#src/payments/create-payment.ts';
+import { createdAnswer } from './customer-service.ts';
+import { requireValid, requireValidOf } from './require-valid.ts';
+import type { ServiceHandlers } from './rest.ts';
+import { accountOf } from './secret-only.ts';
+
+const validCreate = requireValidOf(CreateCheckoutSessionRequestSchema);
+const validUpdate = requireValidOf(UpdateCheckoutSessionRequestSchema);
+const validPayment = requireValidOf(CreateCheckoutPaymentRequestSchema);
+
+/** The handlers of payments.v1.CheckoutService, the same for every protocol. */
+export function checkoutService(
+  deps: CustomerDeps & PaymentDeps,
+): ServiceHandlers<typeof CheckoutService, Caller> {
+  const { database } = deps;
+  return {
+    async createCheckoutSession(request, caller) {
+      accountOf(caller);
+      const response = await createSession(deps, validCreate(request), caller);
+      return createdAnswer(response, `/v1/checkout/sessions/${response.message.checkoutSession}`);
+    },
+    async getCheckoutSession({ checkoutSession }, { accountId, secretPresented }) {
+      const session = sessionMessage(await requireSession(database, accountId, checkoutSession));
+      return { message: secretPresented ? session : publicSession(session) };
+    },
+    async updateCheckoutSession(request, caller) {
+      return { message: await changeSession(deps, accountOf(caller), validUpdate(request)) };
+    },
+    async listCheckoutPaymentMethods({ checkoutSession }, { accountId }) {
+      const session = await requireSession(database, accountId, checkoutSession);
+      const paymentMethods = await listSessionMethods(deps, session);
+      return { message: create(ListCheckoutPaymentMethodsResponseSchema, { paymentMethods }) };
+    },
+    async createCheckoutPayment(request, caller) {
+      const paid = await payCheckout(deps, validPayment(request), caller, requireValid);
+      return createdAnswer(paid, `/v1/checkout/sessions/${paid.message.checkoutSession}/payment`);
+    },
+    async getCheckoutPayment({ checkoutSession }, { accountId }) {
+      return { message: await getCheckoutPayment(deps, accountId, checkoutSession) };
+    },
+  };
+}

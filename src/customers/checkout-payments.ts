@@ -1,0 +1,134 @@
+import { create } from '@bufbuild/protobuf';
+import {
+  CheckoutAmountSchema,
+  type CheckoutPayment,
+  CheckoutPaymentSchema,
+  type CreateCheckoutPaymentRequest,
+} from '#gen/payments/v1/checkout_service_pb.js';
+import { type Payment, Payment_Status } from '#gen/payments/v1/payment_pb.js';
+import {
+  type CreatePaymentRequest,
+  CreatePaymentRequestSchema,
+} from '#gen/payments/v1/payment_service_pb.js';
+import { toDecimal } from '#src/money.ts';
+import { cardName } from '#src/payments/card.ts';
+import { type Caller, createPayment, type PaymentDeps } from '#src/payments/create-payment.ts';
+import { callbackAddress } from '#src/payments/payer-return.ts';
+import { decodeRecord } from '#src/payments/stored-record.ts';
+import { invalidParameters, ServiceError } from '#src/service-error.ts';
+import type { StoredSession } from '#src/store/checkout-sessions.ts';
+import { getPaymentRecord } from '#src/store/payment-record.ts';
+import { findStoredObjects } from '#src/store/stored-objects.ts';
+import { orUnavailable } from '#src/store/unavailable.ts';
+import { requireSession } from './checkout-sessions.ts';
+
+/** The response to a payment of a session. */
+export type CheckoutPaid = { readonly message: CheckoutPayment; readonly replayed: boolean };
+
+/**
+ * Pays a session by its terms. Whoever knows the session may ask for it: what is stored must be its customer's.
+ *
+ * @param valid holds the request that it becomes against the rules of CreatePayment.
+ * @throws ServiceError as `createPayment` does; CHECKOUT_SESSION_NOT_FOUND, INVALID_CUSTOMER_FOR_TOKEN.
+ */
+export async function payCheckout(
+  deps: PaymentDeps,
+  request: CreateCheckoutPaymentRequest,
+  caller: Caller,
+  valid: (request: CreatePaymentRequest) => void,
+): Promise<CheckoutPaid> {
+  const session = await requireSession(deps.database, caller.accountId, request.checkoutSession);
+  const payment = paymentRequest(request, session);
+  valid(payment);
+  await requireOwnMethod(deps, payment, session);
+  const created = await createPayment(deps, payment, { ...caller, withinSession: session.id });
+  return { message: checkoutPayment(created.record), replayed: created.replayed };
+}
+
+/** Returns the last payment of a session as it stands. @throws ServiceError CHECKOUT_SESSION_NOT_FOUND, PAYMENT_NOT_FOUND. */
+export async function getCheckoutPayment(
+  { database }: Pick<PaymentDeps, 'database'>,
+  accountId: string,
+  sessionId: string,
+): Promise<CheckoutPayment> {
+  const { paymentId } = await requireSession(database, accountId, sessionId);
+  const record = paymentId && (await orUnavailable(getPaymentRecord(database, paymentId, accountId)));
+  if (!record) throw new ServiceError('PAYMENT_NOT_FOUND', 'the checkout session has no payment yet');
+  return checkoutPayment(decodeRecord(record));
+}
+
+/** @throws ServiceError INVALID_PARAMETERS for what is not a browser's to say. */
+function paymentRequest(
+  { paymentMethod, customerPayer }: CreateCheckoutPaymentRequest,
+  session: StoredSession,
+): CreatePaymentRequest {
+  if (!session.expiresAt) throw refused('checkout_session', 'has no terms to pay by: use CreatePayment');
+  const kind = paymentMethod?.detail?.kind;
+  if (kind?.case === 'card' && kind.value.cardData?.number) {
+    const field = 'payment_method.detail.card.card_data.number';
+    throw refused(field, 'is not taken here: make a one-time token of the card first');
+  }
+  if (customerPayer?.id) throw refused('customer_payer.id', 'is the checkout session’s own');
+  if (paymentMethod?.vaultOnSuccess && !session.customerId) {
+    throw refused('payment_method.vault_on_success', 'needs a checkout session with a customer');
+  }
+  const { currency, minorUnits } = session;
+  // What is kept of a customer is the merchant's to change.
+  const payer = session.customerId
+    ? { browserInfo: customerPayer?.browserInfo, deviceFingerprints: customerPayer?.deviceFingerprints ?? [] }
+    : customerPayer;
+  return create(CreatePaymentRequestSchema, {
+    accountId: session.accountId,
+    merchantOrderId: session.merchantOrderId,
+    country: session.country,
+    amount: { currency, value: toDecimal({ currency, minorUnits }) },
+    checkout: { session: session.id },
+    paymentMethod,
+    ...(customerPayer && { customerPayer: payer }),
+  });
+}
+
+function refused(field: string, message: string): ServiceError {
+  return invalidParameters([{ field, code: 'NOT_ALLOWED', message }]);
+}
+
+/** The token of a stored method is no secret of the payer's: it has to be the session's customer's own. */
+async function requireOwnMethod(
+  { database }: PaymentDeps,
+  { paymentMethod }: CreatePaymentRequest,
+  session: StoredSession,
+): Promise<void> {
+  const vaultedToken = paymentMethod?.vaultedToken;
+  if (!vaultedToken) return;
+  const names = { customerId: undefined, vaultedToken };
+  const found = await orUnavailable(findStoredObjects(database, session.accountId, names));
+  const { vaultedToken: stored } = found;
+  // One that is not there is refused by name later.
+  if (!stored || (session.customerId && stored.customerId === session.customerId)) return;
+  const message = 'is not of the checkout session’s customer';
+  throw new ServiceError('INVALID_CUSTOMER_FOR_TOKEN', `payment_method.vaulted_token: ${message}`, {
+    fields: [{ field: 'payment_method.vaulted_token', code: 'NOT_ALLOWED', message }],
+  });
+}
+
+/** A payment as its payer may see it: nothing of the provider's, the merchant's or of what is stored. */
+function checkoutPayment(record: Payment): CheckoutPayment {
+  const { transactions: transaction, paymentMethod, amount } = record;
+  const kind = paymentMethod?.paymentMethodDetail?.kind;
+  const isOpen = record.status === Payment_Status.READY_TO_PAY || record.status === Payment_Status.PENDING;
+  const card = kind?.case === 'card' ? kind.value.cardData : undefined;
+  return create(CheckoutPaymentSchema, {
+    id: record.id,
+    checkoutSession: record.checkout?.session ?? '',
+    status: record.status,
+    subStatus: record.subStatus,
+    amount: create(CheckoutAmountSchema, { currency: amount?.currency ?? '', value: amount?.value }),
+    responseCode: transaction?.responseCode ?? '',
+    responseMessage: transaction?.responseMessage ?? '',
+    redirectUrl: isOpen ? (kind?.value?.redirectUrl ?? '') : '',
+    callbackUrl: callbackAddress(record) ?? '',
+    type: paymentMethod?.type ?? '',
+    name: card ? cardName(card) : '',
+    createdAt: record.createdAt,
+  });
+}

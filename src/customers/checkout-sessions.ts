@@ -1,0 +1,187 @@
+import { create } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import {
+  CheckoutAmountSchema,
+  type CheckoutSession,
+  CheckoutSessionSchema,
+  type CreateCheckoutSessionRequest,
+  CreateCheckoutSessionRequestSchema,
+  type UpdateCheckoutSessionRequest,
+  UpdateCheckoutSessionRequestSchema,
+} from '#gen/payments/v1/checkout_service_pb.js';
+import { Payment_Workflow } from '#gen/payments/v1/payment_pb.js';
+import { parseMoney, toDecimal } from '#src/money.ts';
+import { checkAmount, checkCallbackUrl, checkCountry } from '#src/payments/check-request.ts';
+import type { Caller } from '#src/payments/create-payment.ts';
+import { readMetadata, writeMetadata } from '#src/payments/metadata.ts';
+import { requireOwnAccount } from '#src/payments/own-account.ts';
+import { requestHasher } from '#src/payments/request-hash.ts';
+import { workflowOf } from '#src/payments/session-terms.ts';
+import { type FieldError, invalidParameters, ServiceError } from '#src/service-error.ts';
+import {
+  insertSession,
+  lockSession,
+  readSession,
+  type SessionTerms,
+  type StoredSession,
+  updateSession,
+} from '#src/store/checkout-sessions.ts';
+import { lockCustomer } from '#src/store/customers.ts';
+import type { Database, Run } from '#src/store/database.ts';
+import { isUuid } from '#src/store/stored-objects.ts';
+import { orUnavailable } from '#src/store/unavailable.ts';
+import { callOnce, type OnceResponse } from './call-once.ts';
+import type { CustomerDeps } from './customers.ts';
+import { fieldChanges } from './field-changes.ts';
+
+/** For how long a session may be paid. */
+const LIVES_S = 5 * 3_600;
+
+const hashCreate = requestHasher(CreateCheckoutSessionRequestSchema);
+
+/** Opens a session. @throws ServiceError INVALID_PARAMETERS, CUSTOMER_NOT_FOUND; and as `callOnce`. */
+export function createSession(
+  deps: CustomerDeps,
+  request: CreateCheckoutSessionRequest,
+  caller: Caller,
+): Promise<OnceResponse<typeof CheckoutSessionSchema>> {
+  requireOwnAccount(request.accountId, caller);
+  const { $typeName: _, ...fields } = request;
+  const terms = termsOf(create(CheckoutSessionSchema, fields));
+  const { accountId } = caller;
+  const requestHash = hashCreate(deps.requestHashKey, request);
+  const call = { method: 'CreateCheckoutSession', caller, requestHash, response: CheckoutSessionSchema };
+  return callOnce(deps.database, call, async (run) => {
+    await requireCustomer(run, accountId, terms.customerId);
+    return sessionMessage(await insertSession(run, { accountId, id: deps.newId() }, terms, LIVES_S));
+  });
+}
+
+/** Returns a session as it is stored, used or old as it may be. @throws ServiceError CHECKOUT_SESSION_NOT_FOUND. */
+export async function requireSession(
+  database: Database,
+  accountId: string,
+  id: string,
+): Promise<StoredSession> {
+  const session = isUuid(id) ? await orUnavailable(readSession(database, accountId, id)) : undefined;
+  if (!session) throw sessionNotFound('is not known in this account');
+  return session;
+}
+
+/** Returns a session that can be paid. @throws ServiceError CHECKOUT_SESSION_NOT_FOUND also when it is used or old. */
+export async function requireOpenSession(
+  database: Database,
+  accountId: string,
+  id: string,
+): Promise<StoredSession> {
+  const session = await requireSession(database, accountId, id);
+  requireOpen(session);
+  return session;
+}
+
+/**
+ * Changes what a request sets or clears of an open session.
+ *
+ * @throws ServiceError INVALID_PARAMETERS, CUSTOMER_NOT_FOUND, CHECKOUT_SESSION_NOT_FOUND.
+ */
+export async function changeSession(
+  { database }: CustomerDeps,
+  accountId: string,
+  request: UpdateCheckoutSessionRequest,
+): Promise<CheckoutSession> {
+  const change = fieldChanges(request, CHANGES);
+  const id = request.checkoutSession;
+  if (!isUuid(id)) throw sessionNotFound('is not known in this account');
+  const work = database.transaction(async (run) => {
+    const stored = await lockSession(run, accountId, id);
+    if (!stored) throw sessionNotFound('is not known in this account');
+    requireOpen(stored);
+    const session = sessionMessage(stored);
+    change(session);
+    const terms = termsOf(session);
+    if (terms.customerId !== stored.customerId) await requireCustomer(run, accountId, terms.customerId);
+    return sessionMessage(await updateSession(run, { accountId, id }, terms));
+  });
+  return orUnavailable(work);
+}
+
+const CHANGES = {
+  request: UpdateCheckoutSessionRequestSchema,
+  target: CheckoutSessionSchema,
+  names: ['checkout_session'],
+  required: ['merchant_order_id', 'country', 'amount'],
+};
+
+function requireOpen({ used, expired }: StoredSession): void {
+  if (used) throw sessionNotFound('has a payment already, which succeeded or whose outcome is open');
+  if (expired) throw sessionNotFound('has expired');
+}
+
+function sessionNotFound(message: string): ServiceError {
+  return new ServiceError('CHECKOUT_SESSION_NOT_FOUND', `checkout_session: ${message}`, {
+    fields: [{ field: 'checkout_session', code: 'NOT_ALLOWED', message }],
+    isResource: true,
+  });
+}
+
+/** The customer is kept from being deleted until the session stands. */
+async function requireCustomer(run: Run, accountId: string, customerId: string | undefined): Promise<void> {
+  if (customerId === undefined) return;
+  if (isUuid(customerId) && (await lockCustomer(run, accountId, customerId))) return;
+  const message = 'is not known in this account';
+  throw new ServiceError('CUSTOMER_NOT_FOUND', `customer_id: ${message}`, {
+    fields: [{ field: 'customer_id', code: 'NOT_ALLOWED', message }],
+  });
+}
+
+/** Checks what the rules in the .proto cannot say. @throws ServiceError INVALID_PARAMETERS. */
+function termsOf(session: CheckoutSession): SessionTerms {
+  const { country, amount, callbackUrl } = session;
+  const faults: FieldError[] = [];
+  const report = (field: string, code: FieldError['code'], message: string) =>
+    void faults.push({ field, code, message });
+  checkCountry(report, 'country', country);
+  checkAmount(report, amount);
+  checkCallbackUrl(report, callbackUrl);
+  const money = parseMoney(amount?.value?.value ?? '', amount?.currency ?? '');
+  if (faults.length > 0 || !money) throw invalidParameters(faults);
+  return {
+    merchantOrderId: session.merchantOrderId,
+    paymentDescription: session.paymentDescription,
+    country,
+    ...money,
+    customerId: session.customerId || undefined,
+    callbackUrl: callbackUrl || undefined,
+    metadata: writeMetadata(session.metadata),
+    workflow: Payment_Workflow[session.workflow || Payment_Workflow.SDK_CHECKOUT],
+  };
+}
+
+/** A session as it is told. */
+export function sessionMessage(session: StoredSession): CheckoutSession {
+  const { minorUnits, currency, expiresAt } = session;
+  return create(CheckoutSessionSchema, {
+    checkoutSession: session.id,
+    accountId: session.accountId,
+    merchantOrderId: session.merchantOrderId,
+    paymentDescription: session.paymentDescription,
+    country: session.country,
+    ...(expiresAt && {
+      amount: create(CheckoutAmountSchema, { currency, value: toDecimal({ minorUnits, currency }) }),
+      expiresAt: timestampFromDate(expiresAt),
+    }),
+    customerId: session.customerId,
+    callbackUrl: session.callbackUrl,
+    metadata: readMetadata(session.metadata),
+    workflow: workflowOf(session),
+    createdAt: timestampFromDate(session.createdAt),
+    updatedAt: timestampFromDate(session.updatedAt),
+    used: session.used,
+  });
+}
+
+/** A session as whoever knows its id may see it. */
+export function publicSession(session: CheckoutSession): CheckoutSession {
+  const { customerId: _, ...told } = session;
+  return create(CheckoutSessionSchema, { ...told, metadata: [] });
+}

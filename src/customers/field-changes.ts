@@ -1,0 +1,53 @@
+import { clearField, type DescField, type DescMessage, isFieldSet, type Message } from '@bufbuild/protobuf';
+import type { FieldMask } from '@bufbuild/protobuf/wkt';
+import { invalidParameters } from '#src/service-error.ts';
+
+/** A request that changes what it sends of an object. */
+type UpdateRequest = Message & { readonly updateMask?: FieldMask | undefined };
+
+/**
+ * Applies a request that changes an object: what its mask names is set or cleared; without a mask, what is set is.
+ *
+ * @param options.request the message type of the request, whose fields have the names of the object's.
+ * @param options.names fields of the request that name the object, and cannot change.
+ * @param options.required fields that cannot be cleared.
+ * @returns changes an object, a message of the type `target`.
+ * @throws ServiceError INVALID_PARAMETERS for a mask that names what cannot be changed or cleared.
+ */
+export function fieldChanges(
+  request: UpdateRequest,
+  options: {
+    readonly request: DescMessage;
+    readonly target: DescMessage;
+    readonly names: readonly string[];
+    readonly required: readonly string[];
+  },
+): (target: Message) => void {
+  const fixed = [...options.names, 'update_mask'];
+  const changeable = options.request.fields.filter(({ name }) => !fixed.includes(name));
+  const paths =
+    request.updateMask?.paths ??
+    changeable.filter((field) => isFieldSet(request, field)).map(({ name }) => name);
+  const changes = paths.map((path) => {
+    const field = changeable.find(({ name }) => name === path);
+    const target = options.target.fields.find(({ name }) => name === path);
+    if (!field || !target) throw refused('update_mask', 'names a field that cannot be changed');
+    if (!isFieldSet(request, field) && options.required.includes(path)) {
+      throw refused(path, 'cannot be cleared');
+    }
+    return changeOf(request, field, target);
+  });
+  return (target) => {
+    for (const change of changes) change(target);
+  };
+}
+
+function changeOf(request: Message, field: DescField, target: DescField): (message: Message) => void {
+  if (!isFieldSet(request, field)) return (message) => clearField(message, target);
+  const value = request[field.localName as keyof Message];
+  return (message) => void Object.assign(message, { [target.localName]: value });
+}
+
+function refused(field: string, message: string) {
+  return invalidParameters([{ field, code: 'NOT_ALLOWED', message }]);
+}

@@ -1,0 +1,93 @@
+import { create } from '@bufbuild/protobuf';
+import type { Timestamp } from '@bufbuild/protobuf/wkt';
+import type { PaymentMethodType } from '#gen/payments/config/catalogue_pb.js';
+import {
+  type OfferedPaymentMethod,
+  OfferedPaymentMethodSchema,
+} from '#gen/payments/v1/checkout_service_pb.js';
+import { Payment_Workflow, Transaction_Category } from '#gen/payments/v1/payment_pb.js';
+import {
+  type CreatePaymentRequest,
+  CreatePaymentRequestSchema,
+} from '#gen/payments/v1/payment_service_pb.js';
+import { toDecimal } from '#src/money.ts';
+import { chooseRoute } from '#src/payments/choose-route.ts';
+import type { LiveCatalogue } from '#src/payments/live-catalogue.ts';
+import { chooseMethod } from '#src/payments/payment-method.ts';
+import { routingFacts } from '#src/payments/routing-facts.ts';
+import { ServiceError } from '#src/service-error.ts';
+import type { StoredSession } from '#src/store/checkout-sessions.ts';
+
+/**
+ * Lists the types of the catalogue that a session can be paid with by its country, currency and amount: cards, and wallets
+ * that take payers by redirect over a route that there is.
+ */
+export function offeredMethods(
+  catalogue: LiveCatalogue,
+  session: StoredSession,
+  now: Timestamp,
+): OfferedPaymentMethod[] {
+  const installments = takesInstallments(catalogue);
+  return [...catalogue.types.values()]
+    .filter((type) => isOffered(catalogue, type, session, now))
+    .map((type) => {
+      const isCard = type.category === Transaction_Category.CARD;
+      return create(OfferedPaymentMethodSchema, {
+        type: type.type,
+        category: Transaction_Category[type.category] ?? '',
+        name: isCard ? 'Card' : nameOf(type.type),
+        installments: isCard && installments,
+      });
+    });
+}
+
+/** Returns true if cards may be charged in installments at one of the connections. */
+export function takesInstallments({ connections }: Pick<LiveCatalogue, 'connections'>): boolean {
+  return [...connections.values()].some(({ capabilities }) => capabilities.installments);
+}
+
+/** WALLET_A_CHECKOUT_PRO is shown as "Wallet A Checkout Pro". */
+function nameOf(type: string): string {
+  return type
+    .split('_')
+    .map((word) => word.slice(0, 1) + word.slice(1).toLowerCase())
+    .join(' ');
+}
+
+function isOffered(
+  catalogue: LiveCatalogue,
+  { type, category, countries, currencies, workflows }: PaymentMethodType,
+  session: StoredSession,
+  now: Timestamp,
+): boolean {
+  // A session without terms says nothing of where it is paid.
+  if (!session.expiresAt)
+    return category === Transaction_Category.CARD || workflows.includes(Payment_Workflow.REDIRECT);
+  if (countries.length > 0 && !countries.includes(session.country)) return false;
+  if (currencies.length > 0 && !currencies.includes(session.currency)) return false;
+  // Which route a card takes may depend on the card.
+  if (category === Transaction_Category.CARD) return true;
+  return workflows.includes(Payment_Workflow.REDIRECT) && hasRoute(catalogue, requestOf(session, type), now);
+}
+
+function requestOf(session: StoredSession, type: string): CreatePaymentRequest {
+  const { currency, minorUnits } = session;
+  return create(CreatePaymentRequestSchema, {
+    accountId: session.accountId,
+    country: session.country,
+    amount: { currency, value: toDecimal({ currency, minorUnits }) },
+    paymentMethod: { type },
+    workflow: Payment_Workflow.REDIRECT,
+  });
+}
+
+function hasRoute(catalogue: LiveCatalogue, request: CreatePaymentRequest, now: Timestamp): boolean {
+  try {
+    const method = chooseMethod(request, catalogue.types);
+    chooseRoute(catalogue, method, routingFacts(request, method, undefined, now), '');
+    return true;
+  } catch (error) {
+    if (error instanceof ServiceError) return false;
+    throw error;
+  }
+}

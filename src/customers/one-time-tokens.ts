@@ -1,0 +1,102 @@
+import { create, toBinary } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { type CardDataInput, CardDataSchema } from '#gen/payments/v1/payment_method_pb.js';
+import {
+  type CreateCheckoutTokenRequest,
+  CreateCheckoutTokenRequestSchema,
+  type CreateTokenRequest,
+  CreateTokenRequestSchema,
+  OneTimeTokenSchema,
+} from '#gen/payments/v1/token_service_pb.js';
+import { cardData, cardFingerprint } from '#src/payments/card.ts';
+import { checkCard } from '#src/payments/check-request.ts';
+import type { Caller } from '#src/payments/create-payment.ts';
+import type { LiveCatalogue } from '#src/payments/live-catalogue.ts';
+import type { CardDeps } from '#src/payments/payer-card.ts';
+import { ONE_TIME_TOKEN_TYPE } from '#src/payments/payment-method.ts';
+import { type RequestHash, requestHasher } from '#src/payments/request-hash.ts';
+import { Secret } from '#src/secret.ts';
+import { type FieldError, invalidParameters } from '#src/service-error.ts';
+import { insertToken } from '#src/store/one-time-tokens.ts';
+import { sealTokenCard } from '#src/vault/token-card.ts';
+import { callOnce, type OnceResponse } from './call-once.ts';
+import { requireOpenSession } from './checkout-sessions.ts';
+import type { CustomerDeps } from './customers.ts';
+
+/** Dependencies of making tokens. */
+export type TokenDeps = CustomerDeps & CardDeps & { readonly catalogue: () => LiveCatalogue };
+
+/** For how long a token may be used. */
+const LIVES_S = 30 * 60;
+
+// A repeat need not tell the security code again.
+const hashToken = requestHasher(CreateTokenRequestSchema, (request) => ({
+  ...request,
+  cardData: withoutCode(request.cardData),
+}));
+const hashCheckoutToken = requestHasher(CreateCheckoutTokenRequestSchema, (request) => ({
+  ...request,
+  cardData: withoutCode(request.cardData),
+}));
+
+/** Makes a token of card data for any payment of the account. @throws ServiceError INVALID_PARAMETERS; and as `callOnce`. */
+export function createToken(
+  deps: TokenDeps,
+  request: CreateTokenRequest,
+  caller: Caller,
+): Promise<OnceResponse<typeof OneTimeTokenSchema>> {
+  const requestHash = hashToken(deps.requestHashKey, request);
+  return makeToken(deps, requireCard(request.cardData), caller, { method: 'CreateToken', requestHash });
+}
+
+/** Makes a token of card data for the payment of a session. @throws ServiceError CHECKOUT_SESSION_NOT_FOUND; and as createToken. */
+export async function createCheckoutToken(
+  deps: TokenDeps,
+  request: CreateCheckoutTokenRequest,
+  caller: Caller,
+): Promise<OnceResponse<typeof OneTimeTokenSchema>> {
+  const card = requireCard(request.cardData);
+  const session = await requireOpenSession(deps.database, caller.accountId, request.checkoutSession);
+  const requestHash = hashCheckoutToken(deps.requestHashKey, request);
+  return makeToken(deps, card, caller, { method: 'CreateCheckoutToken', requestHash, sessionId: session.id });
+}
+
+async function makeToken(
+  deps: TokenDeps,
+  card: CardDataInput,
+  caller: Caller,
+  call: { readonly method: string; readonly requestHash: RequestHash; readonly sessionId?: string },
+): Promise<OnceResponse<typeof OneTimeTokenSchema>> {
+  const { accountId } = caller;
+  const id = deps.newId();
+  const fingerprint = cardFingerprint(deps.fingerprintKey, accountId, card.number);
+  const data = cardData(card, deps.catalogue().bins(card.number), fingerprint);
+  const securityCode = card.securityCode ? new Secret(card.securityCode) : undefined;
+  const sealed = await sealTokenCard(deps.vault, { number: new Secret(card.number), securityCode }, id);
+  return callOnce(deps.database, { ...call, caller, response: OneTimeTokenSchema }, async (run) => {
+    const { sessionId } = call;
+    const token = { accountId, id, sessionId, card: toBinary(CardDataSchema, data), sealed };
+    const { createdAt, expiresAt } = await insertToken(run, token, LIVES_S);
+    return create(OneTimeTokenSchema, {
+      token: id,
+      checkoutSession: sessionId ?? '',
+      type: ONE_TIME_TOKEN_TYPE,
+      cardData: data,
+      createdAt: timestampFromDate(createdAt),
+      expiresAt: timestampFromDate(expiresAt),
+    });
+  });
+}
+
+/** Checks what the rules in the .proto cannot say. @throws ServiceError INVALID_PARAMETERS. */
+export function requireCard(card: CardDataInput | undefined): CardDataInput {
+  if (!card) throw new Error('the card was checked before');
+  const faults: FieldError[] = [];
+  checkCard((field, code, message) => faults.push({ field, code, message }), 'card_data.', card);
+  if (faults.length > 0) throw invalidParameters(faults);
+  return card;
+}
+
+function withoutCode(card: CardDataInput | undefined): CardDataInput | undefined {
+  return card && { ...card, securityCode: '' };
+}

@@ -1,0 +1,38 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Database } from '#src/store/database.ts';
+import { sweepTokens } from '#src/store/one-time-tokens.ts';
+import { sweepReplayedCalls } from '#src/store/replayed-calls.ts';
+
+const INTERVAL_MS = 30_000;
+const BATCH = 500;
+const KEYS_LIVE_DAYS = 30;
+
+/**
+ * Deletes the one-time tokens whose time is over, with their ciphertext, and idempotency keys after 30 days. Any number of
+ * replicas may do it together, and what a killed one has not deleted the next one does.
+ *
+ * @returns stops it, after the batch under way.
+ */
+export function startTokenSweep(
+  database: Database,
+  { onError, intervalMs = INTERVAL_MS }: { onError: (error: unknown) => void; intervalMs?: number },
+): () => Promise<void> {
+  const stop = new AbortController();
+  const { signal } = stop;
+
+  async function sweep(): Promise<void> {
+    while (!signal.aborted && (await sweepTokens(database, BATCH)) === BATCH);
+    while (!signal.aborted && (await sweepReplayedCalls(database, KEYS_LIVE_DAYS, BATCH)) === BATCH);
+  }
+  async function run(): Promise<void> {
+    while (!signal.aborted) {
+      await sweep().catch(onError);
+      await sleep(intervalMs, undefined, { signal }).catch(() => {});
+    }
+  }
+  const running = run();
+  return async () => {
+    stop.abort();
+    await running;
+  };
+}

@@ -1,0 +1,72 @@
+import { type Payment, Payment_Status, Payment_Workflow } from '#gen/payments/v1/payment_pb.js';
+import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.js';
+import { parseMoney } from '#src/money.ts';
+import { type FieldError, invalidParameters } from '#src/service-error.ts';
+import type { StoredSession } from '#src/store/checkout-sessions.ts';
+import { readMetadata } from './metadata.ts';
+
+/**
+ * Holds a request against the terms of its checkout session, and fills in from them what it leaves out.
+ *
+ * @returns the request as it is paid. One of a session without terms stays as it is, but for its workflow.
+ * @throws ServiceError INVALID_PARAMETERS naming each field that differs.
+ */
+export function requestInSession(
+  request: CreatePaymentRequest,
+  session: StoredSession | undefined,
+): CreatePaymentRequest {
+  if (!session) return request;
+  if (!session.expiresAt) return { ...request, workflow: request.workflow || workflowOfToken(request) };
+  requireTerms(request, session);
+  return {
+    ...request,
+    description: request.description || session.paymentDescription,
+    callbackUrl: request.callbackUrl || session.callbackUrl,
+    metadata: request.metadata.length > 0 ? request.metadata : readMetadata(session.metadata),
+    workflow: request.workflow || workflowOf(session),
+  };
+}
+
+function workflowOfToken({ paymentMethod }: CreatePaymentRequest): Payment_Workflow {
+  return paymentMethod?.token ? Payment_Workflow.SDK_CHECKOUT : Payment_Workflow.WORKFLOW_UNSPECIFIED;
+}
+
+/** The workflow of a session's payments that name none. */
+export function workflowOf({ workflow }: Pick<StoredSession, 'workflow'>): Payment_Workflow {
+  const known = Payment_Workflow[workflow as keyof typeof Payment_Workflow];
+  return known || Payment_Workflow.SDK_CHECKOUT;
+}
+
+function requireTerms(
+  { amount, country, customerPayer }: CreatePaymentRequest,
+  session: StoredSession,
+): void {
+  const money = parseMoney(amount?.value?.value ?? '', amount?.currency ?? '');
+  const terms: readonly [field: string, agrees: boolean][] = [
+    ['country', country === session.country],
+    ['amount.currency', amount?.currency === session.currency],
+    ['amount.value', money?.minorUnits === session.minorUnits],
+    ['customer_payer.id', !customerPayer?.id || isSameId(customerPayer.id, session.customerId)],
+  ];
+  const faults = terms
+    .filter(([, agrees]) => !agrees)
+    .map(
+      ([field]): FieldError => ({
+        field,
+        code: 'NOT_ALLOWED',
+        message: 'differs from the checkout session’s',
+      }),
+    );
+  if (faults.length > 0) throw invalidParameters(faults);
+}
+
+function isSameId(a: string, b: string | undefined): boolean {
+  return a.toLowerCase() === b?.toLowerCase();
+}
+
+/** The checkout session that may have another payment, since its payment has come to nothing. */
+export function reopenedSession({ status, checkout }: Payment): string | undefined {
+  return CAME_TO_NOTHING.has(status) ? checkout?.session || undefined : undefined;
+}
+
+const CAME_TO_NOTHING = new Set([Payment_Status.DECLINED, Payment_Status.ERROR, Payment_Status.EXPIRED]);

@@ -1,0 +1,162 @@
+import type { Database, Run } from './database.ts';
+
+/** Terms of a checkout session: what its payment is held against, or filled in from. */
+export type SessionTerms = {
+  readonly merchantOrderId: string;
+  readonly paymentDescription: string;
+  readonly country: string;
+  readonly currency: string;
+  readonly minorUnits: bigint;
+  readonly customerId: string | undefined;
+  readonly callbackUrl: string | undefined;
+  /** A JSON array of objects with `key` and `value`. */
+  readonly metadata: string;
+  /** payments.v1.Payment.Workflow. */
+  readonly workflow: string;
+};
+
+/** A checkout session as it is stored. */
+export type StoredSession = SessionTerms & {
+  readonly accountId: string;
+  readonly id: string;
+  readonly version: number;
+  /** The last payment that was made for it, declined ones included. */
+  readonly paymentId: string | undefined;
+  /** A payment has it that was not declined. */
+  readonly used: boolean;
+  readonly expired: boolean;
+  /** undefined for one without terms, which any number of payments may refer to. */
+  readonly expiresAt: Date | undefined;
+  readonly createdAt: Date;
+  readonly updatedAt: Date;
+};
+
+/** A row, as `SESSION_COLUMNS` reads it. */
+export type SessionRow = {
+  account_id: string;
+  id: string;
+  merchant_order_id: string;
+  payment_description: string;
+  country: string;
+  currency: string;
+  amount_minor_units: bigint;
+  customer_id: string | null;
+  callback_url: string | null;
+  metadata: string;
+  workflow: string;
+  version: number;
+  payment_id: string | null;
+  used: boolean;
+  expired: boolean;
+  expires_at: Date | null;
+  created_at: Date;
+  updated_at: Date;
+};
+
+const COLUMNS = `s.account_id, s.id, s.merchant_order_id, s.payment_description, s.country, s.currency,
+  s.amount_minor_units, s.customer_id, s.callback_url, s.metadata, s.workflow, s.version, s.payment_id,
+  EXISTS (SELECT FROM single_use u WHERE u.account_id = s.account_id AND u.object_id = s.id) AS used,
+  coalesce(s.expires_at <= now(), false) AS expired, s.expires_at, s.created_at, s.updated_at`;
+
+const INSERT = `
+  INSERT INTO checkout_session AS s (account_id, id, merchant_order_id, payment_description, country, currency,
+    amount_minor_units, customer_id, callback_url, metadata, workflow, expires_at)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, now() + make_interval(secs => $12))
+  RETURNING ${COLUMNS}`;
+const GET = {
+  name: 'get_checkout_session',
+  text: `SELECT ${COLUMNS} FROM checkout_session s WHERE s.account_id = $1 AND s.id = $2`,
+};
+// A claim writes the row as well, so that it comes before the lock, and is seen, or after the change, and is refused.
+const LOCK = 'SELECT id FROM checkout_session WHERE account_id = $1 AND id = $2 FOR UPDATE';
+const UPDATE = `
+  UPDATE checkout_session s SET merchant_order_id = $3, payment_description = $4, country = $5, currency = $6,
+    amount_minor_units = $7, customer_id = $8, callback_url = $9, metadata = $10, workflow = $11,
+    version = version + 1, updated_at = now()
+  WHERE s.account_id = $1 AND s.id = $2
+  RETURNING ${COLUMNS}`;
+
+/** Adds a checkout session that lives for `livesS` seconds. */
+export async function insertSession(
+  run: Run,
+  name: { readonly accountId: string; readonly id: string },
+  terms: SessionTerms,
+  livesS: number,
+): Promise<StoredSession> {
+  return toSession(await one(run, INSERT, [...valuesOf(name, terms), livesS]));
+}
+
+/** Reads a checkout session. @param id a UUID. */
+export async function readSession(
+  database: Database,
+  accountId: string,
+  id: string,
+): Promise<StoredSession | undefined> {
+  const { rows } = await database.query<SessionRow>(GET, [accountId, id]);
+  return rows[0] && toSession(rows[0]);
+}
+
+/** Reads a checkout session, which nobody else changes or uses until the transaction ends. @param id a UUID. */
+export async function lockSession(
+  run: Run,
+  accountId: string,
+  id: string,
+): Promise<StoredSession | undefined> {
+  await run(LOCK, [accountId, id]);
+  const { rows } = await run<SessionRow>(GET.text, [accountId, id]);
+  return rows[0] && toSession(rows[0]);
+}
+
+/** Changes the terms of a checkout session that was locked. */
+export async function updateSession(
+  run: Run,
+  name: { readonly accountId: string; readonly id: string },
+  terms: SessionTerms,
+): Promise<StoredSession> {
+  return toSession(await one(run, UPDATE, valuesOf(name, terms)));
+}
+
+async function one(run: Run, text: string, values: readonly unknown[]): Promise<SessionRow> {
+  const { rows } = await run<SessionRow>(text, values);
+  if (!rows[0]) throw new Error('the statement returns one row');
+  return rows[0];
+}
+
+function valuesOf({ accountId, id }: { accountId: string; id: string }, terms: SessionTerms): unknown[] {
+  return [
+    accountId,
+    id,
+    terms.merchantOrderId,
+    terms.paymentDescription,
+    terms.country,
+    terms.currency,
+    terms.minorUnits.toString(),
+    terms.customerId ?? null,
+    terms.callbackUrl ?? null,
+    terms.metadata,
+    terms.workflow,
+  ];
+}
+
+function toSession(row: SessionRow): StoredSession {
+  return {
+    accountId: row.account_id,
+    id: row.id,
+    merchantOrderId: row.merchant_order_id,
+    paymentDescription: row.payment_description,
+    country: row.country,
+    currency: row.currency,
+    minorUnits: row.amount_minor_units,
+    customerId: row.customer_id ?? undefined,
+    callbackUrl: row.callback_url ?? undefined,
+    metadata: row.metadata,
+    workflow: row.workflow,
+    version: row.version,
+    paymentId: row.payment_id ?? undefined,
+    used: row.used,
+    expired: row.expired,
+    expiresAt: row.expires_at ?? undefined,
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+  };
+}

@@ -1,0 +1,104 @@
+import type { Database, Run } from './database.ts';
+
+/** A one-time token that a payment may use. */
+export type StoredToken = {
+  readonly id: string;
+  /** The checkout session whose payment it is for; undefined for any payment of the account. */
+  readonly sessionId: string | undefined;
+  /** An encoded CardData: what may be told of the card. */
+  readonly card: Uint8Array;
+  /** Number and security code as a JWE bound to `id`. */
+  readonly sealed: string;
+};
+
+/** When a token was made, and when it ends. */
+export type TokenTimes = { readonly createdAt: Date; readonly expiresAt: Date };
+
+type Row = { id: string; session_id: string | null; card: Buffer; sealed: string };
+
+const INSERT = `
+  INSERT INTO one_time_token (account_id, id, session_id, card, sealed, expires_at)
+  VALUES ($1, $2, $3, $4, $5, now() + make_interval(secs => $6))
+  RETURNING created_at, expires_at`;
+const GET = {
+  name: 'get_one_time_token',
+  text: `
+    SELECT id, session_id, card, sealed FROM one_time_token
+    WHERE account_id = $1 AND id = $2 AND sealed IS NOT NULL AND expires_at > now()`,
+};
+// A token that a payment is using this moment is skipped: its claim deletes the ciphertext, or leaves it to the next sweep.
+const SWEEP = {
+  name: 'sweep_one_time_tokens',
+  text: `
+    WITH old AS (
+      SELECT account_id, id FROM one_time_token WHERE expires_at < now() LIMIT $1 FOR UPDATE SKIP LOCKED
+    ), uses AS (
+      DELETE FROM single_use u USING old WHERE u.account_id = old.account_id AND u.object_id = old.id
+    )
+    DELETE FROM one_time_token t USING old WHERE t.account_id = old.account_id AND t.id = old.id RETURNING 1`,
+};
+
+/** Adds a token that lives for `livesS` seconds. */
+export async function insertToken(
+  run: Run,
+  token: StoredToken & { readonly accountId: string },
+  livesS: number,
+): Promise<TokenTimes> {
+  const { accountId, id, sessionId = null, card, sealed } = token as Nullable<typeof token>;
+  const values = [accountId, id, sessionId, card, sealed, livesS];
+  const { rows } = await run<{ created_at: Date; expires_at: Date }>(INSERT, values);
+  if (!rows[0]) throw new Error('the statement returns one row');
+  return { createdAt: rows[0].created_at, expiresAt: rows[0].expires_at };
+}
+
+type Nullable<T> = { readonly [K in keyof T]: T[K] | null };
+
+/** Finds a token that is neither used nor old. @param id a UUID. */
+export async function findToken(
+  database: Database,
+  accountId: string,
+  id: string,
+): Promise<StoredToken | undefined> {
+  const { rows } = await database.query<Row>(GET, [accountId, id]);
+  const row = rows[0];
+  return row && { id: row.id, sessionId: row.session_id ?? undefined, card: row.card, sealed: row.sealed };
+}
+
+/** Deletes up to `limit` tokens whose time is over. @returns how many. */
+export async function sweepTokens(database: Database, limit: number): Promise<number> {
+  return (await database.query(SWEEP, [limit])).rows.length;
+}
+
+const LIST_SEALED = {
+  name: 'list_sealed_tokens',
+  text: `
+    SELECT account_id AS "accountId", id AS token, sealed FROM one_time_token
+    WHERE (account_id, id) > ($1::uuid, $2::uuid) AND sealed IS NOT NULL ORDER BY account_id, id LIMIT $3`,
+};
+const REPLACE_SEALED = {
+  name: 'replace_sealed_token',
+  text: `
+    UPDATE one_time_token SET sealed = $4 WHERE account_id = $1 AND id = $2 AND sealed = $3 RETURNING id`,
+};
+
+/** A token's card as it is sealed. */
+export type SealedToken = { readonly accountId: string; readonly token: string; readonly sealed: string };
+
+/** Lists up to `limit` sealed cards of tokens in the order of their keys, those after one. */
+export async function listSealedTokens(
+  database: Database,
+  after: Pick<SealedToken, 'accountId' | 'token'>,
+  limit: number,
+): Promise<SealedToken[]> {
+  return (await database.query<SealedToken>(LIST_SEALED, [after.accountId, after.token, limit])).rows;
+}
+
+/** Puts another ciphertext in the place of one; false when that is not there any more. */
+export async function replaceSealedToken(
+  database: Database,
+  { accountId, token, sealed }: SealedToken,
+  resealed: string,
+): Promise<boolean> {
+  const { rows } = await database.query(REPLACE_SEALED, [accountId, token, sealed, resealed]);
+  return rows.length === 1;
+}

@@ -1,0 +1,65 @@
+import { isKeyTaken, isNullRefused } from './database.ts';
+
+/** A checkout session that a payment is made for, as the payment was prepared by it. */
+export type SessionUse = { readonly id: string; readonly version: number };
+
+/** Error of a claim that would use what another payment has used, or what is gone or has changed; nothing was written. */
+export class AlreadyUsedError extends Error {
+  override readonly name = 'AlreadyUsedError';
+}
+
+/**
+ * CTEs that use a checkout session for the payment that the CTE `claimed` inserts. A session that has changed is not found,
+ * so that its use has no key, which the table refuses; one that is used has its key there: either way all is rolled back.
+ *
+ * @param first number of the first of two parameters: the session's id and version. $2 is the account.
+ */
+export function sessionUseCtes(first: number): string {
+  return `, session AS (
+    UPDATE checkout_session s SET payment_id = claimed.id FROM claimed
+    WHERE s.account_id = $2::uuid AND s.id = $${first}::uuid AND s.version = $${first + 1} AND s.expires_at > now()
+    RETURNING s.id
+  ), session_use AS (
+    INSERT INTO single_use (account_id, object_id, payment_id)
+    SELECT $2::uuid, (SELECT id FROM session), id FROM claimed
+  )`;
+}
+
+/** CTEs that use a one-time token likewise, and delete its card. @param number of the parameter: the token. */
+export function tokenUseCtes(number: number): string {
+  return `, token AS (
+    UPDATE one_time_token t SET sealed = NULL FROM claimed
+    WHERE t.account_id = $2::uuid AND t.id = $${number}::uuid AND t.sealed IS NOT NULL AND t.expires_at > now()
+    RETURNING t.id
+  ), token_use AS (
+    INSERT INTO single_use (account_id, object_id, payment_id)
+    SELECT $2::uuid, (SELECT id FROM token), id FROM claimed
+  )`;
+}
+
+/**
+ * A CTE that opens a checkout session again after its payment came to nothing.
+ *
+ * @param names the CTE that changed the payment, and the parameters of account, payment and session (null: none).
+ */
+export function reopenSessionCte(names: {
+  readonly changed: string;
+  readonly account: string;
+  readonly payment: string;
+  readonly session: string;
+}): string {
+  const { changed, account, payment, session } = names;
+  return `reopened AS (
+    DELETE FROM single_use u USING ${changed}
+    WHERE u.account_id = ${account} AND u.object_id = ${session}::uuid AND u.payment_id = ${payment}
+  )`;
+}
+
+/** Runs a claim that uses something. @throws AlreadyUsedError. */
+export async function usingOnce<T>(claim: Promise<T>): Promise<T> {
+  try {
+    return await claim;
+  } catch (error) {
+    throw isKeyTaken(error) || isNullRefused(error) ? new AlreadyUsedError('used', { cause: error }) : error;
+  }
+}

@@ -1,0 +1,208 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startTestServer, type TestServer } from '../support/server.ts';
+import { openTables, type Tables } from '../support/tables.ts';
+import { type Call, ONE, PUBLIC_ONE, restCalls } from './calls.ts';
+import { cardData, checkoutCalls } from './checkout.ts';
+
+const SHOP = 'https://shop.example';
+const STRANGER = 'https://stranger.example';
+
+let server: TestServer;
+let tables: Tables;
+let call: Call;
+let session: string;
+
+beforeAll(async () => {
+  server = await startTestServer();
+  tables = await openTables(server.databaseUrl);
+  await tables.query(
+    `UPDATE account SET allowed_origins = '{${SHOP}}' WHERE id = '11111111-1111-4111-8111-111111111111'`,
+  );
+  call = restCalls(server.url);
+  session = await checkoutCalls(call).openSession();
+});
+afterAll(async () => {
+  await tables?.close();
+  await server?.close();
+});
+
+const preflight = (path: string, method = 'POST') =>
+  call('OPTIONS', path, undefined, {
+    origin: SHOP,
+    'access-control-request-method': method,
+    'access-control-request-headers':
+      'content-type,public-api-key,x-idempotency-key,connect-protocol-version',
+  });
+const CHECKOUT = '/payments.v1.CheckoutService';
+
+describe('a page of another origin', () => {
+  it.each([
+    ...['', '/payment-methods', '/payment', '/payments', '/token'].map(
+      (suffix) => `/v1/checkout/sessions/x${suffix}`,
+    ),
+    ...[
+      'GetCheckoutSession',
+      'ListCheckoutPaymentMethods',
+      'CreateCheckoutPayment',
+      'GetCheckoutPayment',
+    ].map((rpc) => `${CHECKOUT}/${rpc}`),
+    '/payments.v1.TokenService/CreateCheckoutToken',
+  ])('is told by a preflight what it may send to %s.', async (path) => {
+    const { status, headers } = await preflight(path);
+    expect([status, headers.get('access-control-allow-origin'), headers.get('vary')]).toEqual([
+      204,
+      SHOP,
+      'origin',
+    ]);
+    expect(headers.get('access-control-allow-methods')).toBe('GET, POST');
+    const allowed = headers.get('access-control-allow-headers')?.split(', ');
+    expect(allowed).toEqual(
+      expect.arrayContaining([
+        ...['content-type', 'public-api-key', 'x-idempotency-key'],
+        ...['connect-protocol-version', 'x-grpc-web', 'grpc-timeout'],
+      ]),
+    );
+    expect(allowed).not.toContain('private-secret-key');
+    expect(headers.get('access-control-allow-credentials')).toBeNull();
+  });
+
+  it.each([
+    '/v1/payments',
+    '/v1/tokens',
+    '/v1/customers',
+    '/v1/checkout/sessions',
+    `${CHECKOUT}/CreateCheckoutSession`,
+  ])('is told nothing by a preflight to %s, which is for servers.', async (path) => {
+    const { status, headers } = await preflight(path);
+    expect([status, headers.get('access-control-allow-origin')]).toEqual([405, null]);
+  });
+
+  it.each([
+    ['REST', 'application/json'],
+    ['Connect', 'application/json'],
+    ['gRPC-Web', 'application/grpc-web+proto'],
+  ])('calls by %s from an origin that the account allows, and from no other.', async (protocol, type) => {
+    const read = async (origin: string, headers: Record<string, string> = PUBLIC_ONE) => {
+      if (protocol === 'REST') {
+        return fetch(`${server.url}/v1/checkout/sessions/${session}`, { headers: { ...headers, origin } });
+      }
+      const message = Buffer.concat([Buffer.from([10, 36]), Buffer.from(session)]);
+      const enveloped = Buffer.concat([Buffer.from([0, 0, 0, 0, message.length]), message]);
+      return fetch(`${server.url}${CHECKOUT}/GetCheckoutSession`, {
+        method: 'POST',
+        headers: { ...headers, origin, 'content-type': type },
+        body: protocol === 'Connect' ? JSON.stringify({ checkout_session: session }) : enveloped,
+      });
+    };
+    const allowed = await read(SHOP);
+    expect(allowed.headers.get('access-control-allow-origin')).toBe(SHOP);
+    expect(allowed.headers.get('access-control-expose-headers')).toContain('idempotent-replayed');
+    expect(await allowed.text()).toContain(session);
+    const refused = await read(STRANGER);
+    const told = `${await refused.text()} ${refused.headers.get('grpc-status-details-bin')} ${refused.headers.get('grpc-message')}`;
+    expect(refused.headers.get('access-control-allow-origin')).toBe(STRANGER);
+    expect(told).toContain('origin');
+    expect(told).not.toContain(session);
+    // A page that has the secret key has worse troubles; a server may send any header.
+    expect(await (await read(STRANGER, ONE)).text()).toContain(session);
+    // The service's own pages, and what is no browser.
+    expect(await (await read(new URL(server.url).origin)).text()).toContain(session);
+  });
+
+  it('makes nothing from an origin that the account does not allow.', async () => {
+    const refused = await call(
+      'POST',
+      `/v1/checkout/sessions/${session}/token`,
+      { card_data: cardData() },
+      {
+        ...PUBLIC_ONE,
+        origin: STRANGER,
+      },
+    );
+    expect([refused.status, refused.json.code]).toEqual([403, 'ORIGIN_NOT_ALLOWED']);
+    expect(await tables.query('SELECT 1 FROM one_time_token')).toEqual([]);
+    for (const origin of [
+      'null',
+      'https://shop.example.stranger.example',
+      'http://shop.example',
+      `${SHOP}:8443`,
+    ]) {
+      const again = await call('GET', `/v1/checkout/sessions/${session}`, undefined, {
+        ...PUBLIC_ONE,
+        origin,
+      });
+      expect([origin, again.status]).toEqual([origin, 403]);
+    }
+  });
+});
+
+describe('a page with the public key alone', () => {
+  it('pays a session with a wallet, reads the payment, and is told nothing of provider, merchant or customer.', async () => {
+    const checkout = checkoutCalls(call);
+    const terms = { country: 'CO', amount: { currency: 'COP', value: 9000 } };
+    const own = await checkout.openSession({ ...terms, customer_id: await checkout.customer() });
+    const path = `/v1/checkout/sessions/${own}`;
+    const none = await call('GET', `${path}/payment`, undefined, PUBLIC_ONE);
+    expect([none.status, none.json.code]).toEqual([404, 'PAYMENT_NOT_FOUND']);
+    const key = randomUUID();
+    const paid = await checkout.payAsBrowser(own, { type: 'WALLET_B' }, key);
+    expect(paid.json).toMatchObject({ status: 'READY_TO_PAY', type: 'WALLET_B', name: '' });
+    expect(paid.json.redirect_url).toMatch(/^http/);
+    expect(Object.keys(paid.json).sort()).toEqual(
+      [
+        ...['amount', 'callback_url', 'checkout_session', 'created_at', 'id', 'name', 'redirect_url'],
+        ...['response_code', 'response_message', 'status', 'sub_status', 'type'],
+      ].sort(),
+    );
+    const again = await checkout.payAsBrowser(own, { type: 'WALLET_B' }, key);
+    expect([again.json, again.headers.get('idempotent-replayed')]).toEqual([paid.json, 'true']);
+    expect((await call('GET', `${path}/payment`, undefined, PUBLIC_ONE)).json).toEqual(paid.json);
+    expect((await call('GET', `/v1/payments/${paid.json.id}`, undefined, PUBLIC_ONE)).status).toBe(401);
+  });
+
+  it('needs an idempotency key to pay, in a space of its own.', async () => {
+    const checkout = checkoutCalls(call);
+    const own = await checkout.openSession();
+    const path = `/v1/checkout/sessions/${own}/payments`;
+    const refused = await call(
+      'POST',
+      path,
+      { payment_method: { token: await checkout.token(own) } },
+      PUBLIC_ONE,
+    );
+    expect([refused.status, refused.json.code]).toEqual([400, 'IDEMPOTENCY_KEY_MISSING']);
+  });
+
+  it.each([
+    [
+      'a card number',
+      { payment_method: { type: 'CARD', detail: { card: { card_data: cardData() } } } },
+      'payment_method.detail.card.card_data.number',
+    ],
+    [
+      'a customer',
+      {
+        payment_method: { type: 'WALLET_B' },
+        customer_payer: { id: 'c0000000-0000-4000-8000-000000000001' },
+      },
+      'customer_payer.id',
+    ],
+    [
+      'vaulting for nobody',
+      { payment_method: { token: 't', vault_on_success: true } },
+      'payment_method.vault_on_success',
+    ],
+    [
+      'a stored card that is not the customer’s',
+      { payment_method: { type: 'CARD', vaulted_token: '70ce0000-0000-4000-8000-000000000002' } },
+      'payment_method.vaulted_token',
+    ],
+    ['nothing to pay with', {}, 'payment_method'],
+  ])('is refused by name with %s.', async (_what, body, field) => {
+    const headers = { ...PUBLIC_ONE, 'x-idempotency-key': randomUUID() };
+    const refused = await call('POST', `/v1/checkout/sessions/${session}/payments`, body, headers);
+    expect([refused.status, refused.json.errors[0].field]).toEqual([400, field]);
+    expect(refused.text).not.toContain('4111');
+  });
+});
