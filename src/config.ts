@@ -36,6 +36,8 @@ export type Config = {
   readonly reflection: boolean;
   /** Serves the API reference at /docs, and the OpenAPI document that it shows. */
   readonly docs: boolean;
+  /** Serves the checkout page, on which payers pay a checkout session. */
+  readonly checkoutPage: boolean;
   /** Serves a page at / that leads to all others. */
   readonly homePage: boolean;
   readonly logLevel: string;
@@ -147,6 +149,7 @@ export function readConfig(environment: Environment = process.env): Config {
     sandboxPublicUrl: httpUrl('SANDBOX_PUBLIC_URL')?.replace(/\/+$/, ''),
     reflection: flag('REFLECTION', sandbox),
     docs: flag('DOCS', sandbox),
+    checkoutPage: flag('CHECKOUT_PAGE', true),
     homePage: flag('HOME_PAGE', sandbox),
     logLevel: oneOf('LOG_LEVEL', ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'], 'info'),
     inProgressWaitMs: integer('IN_PROGRESS_WAIT_MS', 5_000, 0, 60_000),

@@ -63,17 +63,18 @@ async function standing(
  * @returns undefined when the payment has none.
  */
 export function callbackAddress(payment: Payment): string | undefined {
-  const { callbackUrl } = payment;
-  if (!callbackUrl) return undefined;
-  const url = URL.parse(
-    /^[a-z][a-z0-9+.-]*:\/?\/?/i.test(callbackUrl) && !isHostWithPort(callbackUrl)
-      ? callbackUrl
-      : `https://${callbackUrl}`,
-  );
+  const url = merchantAddress(payment.callbackUrl);
   if (!url) return undefined;
   url.searchParams.set('payment_id', payment.id);
   url.searchParams.set('status', Payment_Status[payment.status] ?? '');
   return url.href;
+}
+
+/** Returns the address that a `callback_url` stands for; undefined when there is none. */
+export function merchantAddress(callbackUrl: string | undefined): URL | undefined {
+  if (!callbackUrl) return undefined;
+  const hasScheme = /^[a-z][a-z0-9+.-]*:\/?\/?/i.test(callbackUrl) && !isHostWithPort(callbackUrl);
+  return URL.parse(hasScheme ? callbackUrl : `https://${callbackUrl}`) ?? undefined;
 }
 
 /** `shop.example:8443/back` is a host with a port, not a scheme. */

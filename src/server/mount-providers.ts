@@ -3,13 +3,16 @@ import { type Payment, Payment_Status } from '#gen/payments/v1/payment_pb.js';
 import type { RawNotification } from '#src/connectors/connector.ts';
 import { type ReceiveDeps, receiveNotification } from '#src/notifications/receive-notification.ts';
 import { callbackAddress, type ReturnDeps, returnPayer } from '#src/payments/payer-return.ts';
-import { ServiceError } from '#src/service-error.ts';
 import { PAGE_HEADERS, type Page, renderPage } from '#src/web/page.ts';
+import { limitAtOnce } from './limit-at-once.ts';
+import { checkoutPath, isFromCheckoutPage } from './mount-checkout.ts';
 
 /** Dependencies of the routes that providers and payers come back to. */
 export type ProviderRoutes = {
   readonly receive: ReceiveDeps;
   readonly payer: Omit<ReturnDeps, 'mayLookUp'>;
+  /** Payers who paid on the checkout page come back to it. */
+  readonly checkoutPage: boolean;
   /** Processes what was stored at once. */
   readonly wake: () => void;
 };
@@ -24,19 +27,8 @@ const MOST_PAYMENTS_REMEMBERED = 10_000;
 /** Mounts where providers send notifications, and where they send payers back. Neither carries an account's keys. */
 export function mountProviders(app: FastifyInstance, routes: ProviderRoutes): void {
   const payer = { ...routes.payer, mayLookUp: createLookUpLimit() };
-  let atOnce = 0;
   app.register(async (raw) => {
-    raw.addHook('onRequest', async (_request, reply) => {
-      if (atOnce >= MAX_AT_ONCE) {
-        throw new ServiceError('SERVICE_UNAVAILABLE', 'the service is overloaded; retry later', {
-          retryAfterS: 1,
-        });
-      }
-      atOnce += 1;
-      reply.raw.once('close', () => {
-        atOnce -= 1;
-      });
-    });
+    limitAtOnce(raw, MAX_AT_ONCE);
     raw.removeAllContentTypeParsers();
     raw.addContentTypeParser(
       '*',
@@ -67,7 +59,8 @@ export function mountProviders(app: FastifyInstance, routes: ProviderRoutes): vo
 
     raw.get<{ Params: { id: string } }>('/v1/payments/:id/return', async (request, reply) => {
       const payment = await returnPayer(payer, request.params.id, queryOf(request.url));
-      const address = callbackAddress(payment);
+      const isOfPage = routes.checkoutPage && isFromCheckoutPage(request.headers.cookie);
+      const address = (isOfPage && checkoutPath(payment)) || callbackAddress(payment);
       reply.headers({ 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' });
       if (address !== undefined) return reply.code(303).header('location', address).send();
       return reply

@@ -30,6 +30,7 @@ import { createBackground } from './background.ts';
 import { dashboardDeps, withCounted, withDelivered, withPaid } from './dashboard-deps.ts';
 import { createLiveCatalogue } from './live-catalogue.ts';
 import { mountApi } from './mount-api.ts';
+import { mountCheckout } from './mount-checkout.ts';
 import { mountPages } from './mount-pages.ts';
 import { mountProviders } from './mount-providers.ts';
 import { mountSandbox } from './mount-sandbox.ts';
@@ -132,8 +133,10 @@ export async function createServer(options: ServerOptions): Promise<Server> {
   mountProviders(app, {
     receive: { ...followUps, nowMs: () => timestampMs(deps.now()), notifications: followUps.processed },
     payer: followUps,
+    checkoutPage: config.checkoutPage,
     wake: background.wakeNotifications,
   });
+  if (config.checkoutPage) mountCheckout(app, deps);
   mountPages(app, config);
   if (config.dashboard) {
     const shown = { operations: deps, webhooks: manageWebhooks, figures, opened, inFlight };

@@ -67,6 +67,13 @@ const GET = {
   name: 'get_checkout_session',
   text: `SELECT ${COLUMNS} FROM checkout_session s WHERE s.account_id = $1 AND s.id = $2`,
 };
+// An account without a public key has no page to pay on.
+const FIND_OWNER = {
+  name: 'find_checkout_session_owner',
+  text: `
+    SELECT s.account_id, p.public_key FROM checkout_session s JOIN public_key p ON p.account_id = s.account_id
+    WHERE s.id = $1 AND p.revoked_at IS NULL ORDER BY p.created_at DESC, p.public_key LIMIT 1`,
+};
 // A claim writes the row as well, so that it comes before the lock, and is seen, or after the change, and is refused.
 const LOCK = 'SELECT id FROM checkout_session WHERE account_id = $1 AND id = $2 FOR UPDATE';
 const UPDATE = `
@@ -94,6 +101,20 @@ export async function readSession(
 ): Promise<StoredSession | undefined> {
   const { rows } = await database.query<SessionRow>(GET, [accountId, id]);
   return rows[0] && toSession(rows[0]);
+}
+
+/** The account of a checkout session. */
+export type SessionOwner = {
+  readonly accountId: string;
+  /** The newest that is not revoked. */
+  readonly publicKey: string;
+};
+
+/** Finds whose a checkout session is, for a payer who knows nothing but its id. @param id a UUID. */
+export async function findSessionOwner(database: Database, id: string): Promise<SessionOwner | undefined> {
+  type Row = { account_id: string; public_key: string };
+  const { rows } = await database.query<Row>(FIND_OWNER, [id]);
+  return rows[0] && { accountId: rows[0].account_id, publicKey: rows[0].public_key };
 }
 
 /** Reads a checkout session, which nobody else changes or uses until the transaction ends. @param id a UUID. */

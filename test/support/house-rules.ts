@@ -96,6 +96,8 @@ const PLACES: readonly { what: string; pattern: RegExp; places: readonly string[
       'src/sandbox/notifications.ts',
       'src/webhooks/webhook-client.ts',
       'src/commands/webhook-listen.ts',
+      'src/commands/demo.ts',
+      'src/commands/demo-shop.ts',
     ],
   },
   {

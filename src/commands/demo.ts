@@ -1,0 +1,97 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { CHECKOUT_DIR } from '#src/config.ts';
+import { SANDBOX_ACCOUNT } from '#src/server/sandbox-fixtures.ts';
+import { createDemoShop } from './demo-shop.ts';
+
+const USAGE = `Usage: npm run demo [-- options]
+
+A tiny shop whose carts are paid on the checkout page, in the sandbox. If no service answers, it starts one, and ends it
+again with itself (Ctrl-C).
+
+  --service <url>        the service (http://127.0.0.1:8080)
+  --port <port>          where the shop listens on 127.0.0.1 (8081)
+  --account <id>         the account and its keys (the sandbox's account one)
+  --public-key <key>     (pk_sandbox_one)
+  --secret-key <key>     (sk_sandbox_one)`;
+
+const SERVICE = 'http://127.0.0.1:8080';
+const OPTIONS = {
+  service: { type: 'string', default: SERVICE },
+  port: { type: 'string', default: '8081' },
+  account: { type: 'string', default: SANDBOX_ACCOUNT.id },
+  'public-key': { type: 'string', default: 'pk_sandbox_one' },
+  'secret-key': { type: 'string', default: 'sk_sandbox_one' },
+  help: { type: 'boolean', short: 'h', default: false },
+} as const;
+
+type Options = ReturnType<typeof readOptions>;
+
+function readOptions() {
+  return parseArgs({ options: OPTIONS }).values;
+}
+
+async function main(options: Options): Promise<void> {
+  const service = new URL(options.service).origin;
+  const started = (await isReady(service)) ? undefined : await startService(service);
+  const shop = createDemoShop({
+    service,
+    accountId: options.account,
+    publicKey: options['public-key'],
+    secretKey: options['secret-key'],
+  });
+  const end = async () => {
+    await shop.close();
+    if (started?.exitCode !== null) return;
+    started.kill('SIGTERM');
+  };
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, end);
+  started?.once('exit', () => shop.close());
+  try {
+    const address = await shop.listen({ host: '127.0.0.1', port: Number(options.port) });
+    console.log(`The shop is open: ${address}/   (the service: ${service}; Ctrl-C ends it)`);
+  } catch (error) {
+    await end();
+    throw error;
+  }
+}
+
+async function isReady(service: string): Promise<boolean> {
+  try {
+    return (await fetch(`${service}/readyz`)).ok;
+  } catch {
+    return false;
+  }
+}
+
+/** Starts the service with this process's settings, and waits until it takes calls. Its log is not shown. */
+async function startService(service: string): Promise<ChildProcess> {
+  if (service !== SERVICE) throw new Error(`no service answers at ${service}`);
+  console.log('Starting the service…');
+  const child = spawn(process.execPath, [join(CHECKOUT_DIR, 'src/main.ts')], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
+  const ended = once(child, 'exit').then(() => {
+    throw new Error('the service did not start: npm start says why');
+  });
+  const ready = (async () => {
+    while (!(await isReady(service))) await sleep(200);
+    return child;
+  })();
+  return Promise.race([ready, ended]);
+}
+
+try {
+  const options = readOptions();
+  if (options.help) console.log(USAGE);
+  else await main(options);
+} catch (error) {
+  const isUsage = String((error as { code?: unknown }).code ?? '').startsWith('ERR_PARSE_ARGS');
+  console.error(
+    isUsage ? `${(error as Error).message}\n\n${USAGE}` : `Not done: ${(error as Error).message}`,
+  );
+  process.exit(isUsage ? 2 : 1);
+}

@@ -1,0 +1,38 @@
+import type { OfferedPaymentMethod } from '#gen/payments/v1/checkout_service_pb.js';
+import type { PaymentDeps } from '#src/payments/create-payment.ts';
+import { findSessionOwner, type SessionOwner, type StoredSession } from '#src/store/checkout-sessions.ts';
+import { isUuid } from '#src/store/stored-objects.ts';
+import { orUnavailable } from '#src/store/unavailable.ts';
+import { requireSession } from './checkout-sessions.ts';
+import { listSessionMethods } from './session-methods.ts';
+
+/** A session, as the checkout page shows it. */
+export type HostedCheckout = {
+  readonly session: StoredSession;
+  /** The account's, by which the page calls. */
+  readonly publicKey: string;
+  readonly methods: readonly OfferedPaymentMethod[];
+};
+
+/**
+ * Reads a session for the checkout page. Whoever knows its id is taken for its payer, as in the calls of browsers.
+ *
+ * @returns undefined when there is none that a page could show: it is unknown, or has no terms.
+ */
+export async function readHostedCheckout(
+  deps: PaymentDeps,
+  sessionId: string,
+): Promise<HostedCheckout | undefined> {
+  const owner: SessionOwner | undefined = isUuid(sessionId)
+    ? await orUnavailable(findSessionOwner(deps.database, sessionId))
+    : undefined;
+  if (!owner) return undefined;
+  const session = await requireSession(deps.database, owner.accountId, sessionId);
+  if (!session.expiresAt) return undefined;
+  const isOpen = !session.used && !session.expired;
+  return {
+    session,
+    publicKey: owner.publicKey,
+    methods: isOpen ? await listSessionMethods(deps, session) : [],
+  };
+}

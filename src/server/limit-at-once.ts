@@ -1,0 +1,18 @@
+import type { FastifyInstance } from 'fastify';
+import { ServiceError } from '#src/service-error.ts';
+
+/** Refuses requests to the routes of an application beyond so many at once. They carry no account's keys to hold them to. */
+export function limitAtOnce(app: FastifyInstance, most: number): void {
+  let atOnce = 0;
+  app.addHook('onRequest', async (_request, reply) => {
+    if (atOnce >= most) {
+      throw new ServiceError('SERVICE_UNAVAILABLE', 'the service is overloaded; retry later', {
+        retryAfterS: 1,
+      });
+    }
+    atOnce += 1;
+    reply.raw.once('close', () => {
+      atOnce -= 1;
+    });
+  });
+}

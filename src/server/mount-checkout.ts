@@ -1,0 +1,112 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { Payment } from '#gen/payments/v1/payment_pb.js';
+import { CHECKOUT_DIR } from '#src/config.ts';
+import { type HostedCheckout, readHostedCheckout } from '#src/customers/hosted-checkout.ts';
+import { currencyDigits, formatMoney } from '#src/money.ts';
+import type { PaymentDeps } from '#src/payments/create-payment.ts';
+import { merchantAddress } from '#src/payments/payer-return.ts';
+import { ServiceError } from '#src/service-error.ts';
+import {
+  CHECKOUT_HEADERS,
+  type Checkout,
+  type CheckoutMethod,
+  renderCheckout,
+  renderDeadEnd,
+} from '#src/web/checkout-page.ts';
+import { chooseLanguage, type Language } from '#src/web/checkout-texts.ts';
+import { type StaticFile, serveFile, staticFile } from '#src/web/static-file.ts';
+import { limitAtOnce } from './limit-at-once.ts';
+
+/** Pages being made at once. */
+const MAX_AT_ONCE = 100;
+
+/** Mounts the checkout page. It pays by the calls that browsers may make, with the account's public key. */
+export function mountCheckout(app: FastifyInstance, deps: PaymentDeps): void {
+  app.register(async (pages) => {
+    limitAtOnce(pages, MAX_AT_ONCE);
+    mountAsset(pages, 'checkout.js', 'text/javascript; charset=utf-8');
+    mountAsset(pages, 'checkout.css', 'text/css; charset=utf-8');
+    pages.get<{ Params: { session: string } }>('/checkout/:session', async (request, reply) => {
+      const language = languageOf(request);
+      reply.headers({ ...CHECKOUT_HEADERS, 'content-language': language, vary: 'accept-language' });
+      const { status, html } = await pageOf(deps, request.params.session, language);
+      return reply.code(status).send(html);
+    });
+  });
+}
+
+/** Returns the path of the checkout page on which a payment was made; undefined for one without a session. */
+export function checkoutPath({ checkout }: Payment): string | undefined {
+  return checkout?.session ? `/checkout/${checkout.session}` : undefined;
+}
+
+/** Returns true if the payer was sent away by the checkout page, which leaves a cookie for the way back. */
+export function isFromCheckoutPage(cookies: string | undefined): boolean {
+  return /(?:^|;\s*)checkout_page=1(?:;|$)/.test(cookies ?? '');
+}
+
+function mountAsset(app: FastifyInstance, name: string, type: string): void {
+  let file: Promise<StaticFile> | undefined;
+  app.get(`/checkout/assets/${name}`, async (request, reply) => {
+    file ??= staticFile(type, readFileSync(join(CHECKOUT_DIR, 'src/web/assets', name)));
+    return serveFile(request, reply.header('x-content-type-options', 'nosniff'), await file);
+  });
+}
+
+type Rendered = { readonly status: number; readonly html: string };
+
+async function pageOf(deps: PaymentDeps, sessionId: string, language: Language): Promise<Rendered> {
+  try {
+    const found = await readHostedCheckout(deps, sessionId);
+    if (!found) return { status: 404, html: renderDeadEnd('unknown', language) };
+    const { session } = found;
+    if (session.expired && !session.used) {
+      const backUrl = merchantAddress(session.callbackUrl)?.href;
+      return { status: 410, html: renderDeadEnd('expired', language, backUrl) };
+    }
+    return { status: 200, html: renderCheckout(checkoutOf(found, language)) };
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error;
+    return { status: 503, html: renderDeadEnd('busy', language) };
+  }
+}
+
+function checkoutOf({ session, publicKey, methods }: HostedCheckout, language: Language): Checkout {
+  return {
+    language,
+    session: session.id,
+    publicKey,
+    description: session.paymentDescription,
+    order: session.merchantOrderId,
+    amount: amountOf(session, language),
+    methods: methods.map(
+      ({ type, category, name, vaultedToken, installments }): CheckoutMethod => ({
+        type,
+        isCard: category === 'CARD',
+        name,
+        vaultedToken,
+        installments,
+      }),
+    ),
+    isOpen: !session.used,
+    hasPayment: session.paymentId !== undefined,
+  };
+}
+
+function languageOf({ query, headers }: FastifyRequest): Language {
+  return chooseLanguage((query as { lang?: unknown }).lang, headers['accept-language']);
+}
+
+/** "$55.75", "US$ 55,75", "JPY 1,200": as the language writes it in the session's country, with the currency's decimals. */
+function amountOf({ country, currency, minorUnits }: HostedCheckout['session'], language: Language): string {
+  const digits = currencyDigits(currency) ?? 0;
+  const format = new Intl.NumberFormat(`${language}-${country}`, {
+    style: 'currency',
+    currency,
+    minimumFractionDigits: digits,
+    maximumFractionDigits: digits,
+  });
+  return format.format(formatMoney({ minorUnits, currency }) as Intl.StringNumericLiteral);
+}

@@ -1,0 +1,411 @@
+// The checkout page in the browser. A card number is read from its field when the payer pays, sent to this origin in
+// exchange for a one-time token, and kept nowhere else.
+const data = JSON.parse(document.getElementById('checkout').textContent);
+const { texts, methods } = data;
+const base = `/v1/checkout/sessions/${data.session}`;
+const form = document.getElementById('pay');
+const notice = document.getElementById('notice');
+const outcome = document.getElementById('outcome');
+const field = (id) => document.getElementById(id);
+const fill = (text, values) => text.replace(/\{(\w+)\}/g, (_, name) => values[name] ?? '');
+const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+// ---- The form ----
+
+/** The first that fits; ranges of local schemes come before those of Visa and Mastercard that hold them. */
+const BRANDS = [
+  [
+    'Elo',
+    /^(401178|401179|431274|438935|451416|457393|45763[12]|504175|5067|5090|627780|636297|636368|650[0-57-9]|6516|6550)/,
+  ],
+  ['Hipercard', /^606282/],
+  ['American Express', /^3[47]/, /^(\d{1,4})(\d{1,6})?(\d+)?/],
+  ['Diners Club', /^3(0[0-5]|[689])/, /^(\d{1,4})(\d{1,6})?(\d+)?/],
+  ['JCB', /^35(2[89]|[3-8])/],
+  ['Visa', /^4/],
+  ['Mastercard', /^(5[1-5]|222[1-9]|22[3-9]|2[3-6]|27[01]|2720)/],
+  ['Discover', /^(6011|64[4-9]|65)/],
+  ['Maestro', /^(50|5[6-9]|6)/],
+];
+const brandOf = (digits) => BRANDS.find(([, range]) => range.test(digits));
+const digitsOf = (id) => field(id).value.replace(/\D/g, '');
+
+function showNumber() {
+  const input = field('number');
+  const digits = digitsOf('number').slice(0, 19);
+  const brand = brandOf(digits);
+  field('brand').value = brand?.[0] ?? '';
+  // Whoever corrects a digit in the middle keeps the place.
+  if (input.selectionStart !== input.value.length) return;
+  const groups = brand?.[2]?.exec(digits)?.slice(1).filter(Boolean) ?? digits.match(/\d{1,4}/g) ?? [];
+  input.value = groups.join(' ');
+}
+
+function showExpiry(event) {
+  const input = field('expiry');
+  if (event.inputType?.startsWith('delete') || input.selectionStart !== input.value.length) return;
+  const parts = /^\s*(\d{1,2})\s*(\/)?\s*(\d*)\s*$/.exec(input.value);
+  if (!parts) return;
+  let [, month, slash, year] = parts;
+  if (month.length === 1 && (slash || month > '1')) month = `0${month}`;
+  if (month.length === 2) input.value = `${month} / ${year}`;
+}
+
+/** The month and the year of two digits; undefined for what is none. */
+function readExpiry() {
+  const [, month, year] = /^\s*(\d{1,2})\s*[/.\- ]?\s*(?:20)?(\d{2})\s*$/.exec(field('expiry').value) ?? [];
+  return month >= 1 && month <= 12 ? { month: Number(month), year: Number(year) } : undefined;
+}
+
+function isPast({ month, year }) {
+  const now = new Date();
+  return (2000 + year) * 12 + month < now.getFullYear() * 12 + now.getMonth() + 1;
+}
+
+/** Luhn's check (ISO/IEC 7812-1, annex B). */
+function isNumber(digits) {
+  if (!/^\d{12,19}$/.test(digits)) return false;
+  const sum = [...digits].reverse().reduce((total, digit, i) => {
+    const weighted = i % 2 ? digit * 2 : Number(digit);
+    return total + (weighted > 9 ? weighted - 9 : weighted);
+  }, 0);
+  return sum % 10 === 0;
+}
+
+/** Tells what is wrong with the fields of a method, as pairs of a field's id and a text. */
+function faultsOf(i) {
+  const { isCard, vaultedToken } = methods[i];
+  const code = [!/^\d{3,4}$/.test(field(`code-${i}`)?.value.trim() ?? ''), `code-${i}`, texts.badCode];
+  const expiry = vaultedToken || !isCard ? undefined : readExpiry();
+  const checks = !isCard
+    ? []
+    : vaultedToken
+      ? [code]
+      : [
+          [!isNumber(digitsOf('number')), 'number', texts.badNumber],
+          [!expiry, 'expiry', texts.badExpiry],
+          [expiry && isPast(expiry), 'expiry', texts.oldExpiry],
+          code,
+          [field('holder').value.trim().length < 2, 'holder', texts.badHolder],
+        ];
+  return checks.filter(([isWrong]) => isWrong).map(([, id, text]) => [id, text]);
+}
+
+function showFaults(faults) {
+  for (const input of form.querySelectorAll('[aria-invalid]')) clearFault(input);
+  for (const [id, text] of faults) {
+    field(id).setAttribute('aria-invalid', 'true');
+    field(`${id}-error`).textContent = text;
+    field(`${id}-error`).hidden = false;
+  }
+  if (faults.length > 0) field(faults[0][0]).focus();
+}
+
+function clearFault(input) {
+  input.removeAttribute('aria-invalid');
+  field(`${input.id}-error`).hidden = true;
+}
+
+function showNotice(text) {
+  notice.textContent = text;
+  notice.hidden = text === '';
+  if (text !== '') notice.focus();
+}
+
+const chosen = () => Number(form.elements.method.value || form.querySelector('[name=method]').value);
+
+function showChosen() {
+  const i = chosen();
+  for (const [j] of methods.entries()) field(`panel-${j}`).hidden = j !== i;
+  const button = form.querySelector('[type=submit]');
+  button.dataset.label ??= button.textContent;
+  const { isCard, vaultedToken, name } = methods[i];
+  button.textContent = isCard || vaultedToken ? button.dataset.label : fill(texts.continueTo, { name });
+  showNotice('');
+}
+
+// ---- The calls ----
+
+/** An error of a call. `sent` is true when it may have had an effect. */
+class CallError extends Error {
+  constructor(code, sent, errors = []) {
+    super(code);
+    this.code = code;
+    this.sent = sent;
+    this.errors = errors;
+  }
+}
+
+async function call(path, body, key) {
+  let response;
+  try {
+    response = await fetch(base + path, {
+      method: body ? 'POST' : 'GET',
+      headers: {
+        'public-api-key': data.publicKey,
+        ...(body && { 'content-type': 'application/json' }),
+        ...(key && { 'x-idempotency-key': key }),
+      },
+      ...(body && { body: JSON.stringify(body) }),
+      credentials: 'omit',
+      cache: 'no-store',
+    });
+    const json = await response.json();
+    if (response.ok) return json;
+    const mayBeSent = response.status >= 500 || json.code === 'REQUEST_IN_PROGRESS';
+    throw new CallError(json.code, mayBeSent || response.status === 429, json.errors);
+  } catch (error) {
+    throw error instanceof CallError ? error : new CallError('NO_RESPONSE', true);
+  }
+}
+
+/** Repeats a call that has no clear response, as it was and under its key. */
+async function callUntilClear(path, body, key) {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await call(path, body, key);
+    } catch (error) {
+      if (!error.sent || tries === 5) throw error;
+      await pause(1000 * tries);
+    }
+  }
+}
+
+/** Version 4 (RFC 9562). `crypto.randomUUID` is not there over plain HTTP. */
+function randomKey() {
+  const bytes = [...crypto.getRandomValues(new Uint8Array(16))];
+  return bytes.map((byte) => byte.toString(16).padStart(2, '0')).join('');
+}
+
+// ---- Paying ----
+
+let busy = false;
+/** The payment under way: sent again only as it was. */
+let attempt;
+
+function setBusy(isBusy) {
+  busy = isBusy;
+  const button = form.querySelector('[type=submit]');
+  button.setAttribute('aria-disabled', String(isBusy));
+  if (isBusy) {
+    button.dataset.before = button.textContent;
+    button.textContent = texts.paying;
+  } else if (button.dataset.before) button.textContent = button.dataset.before;
+}
+
+async function pay() {
+  if (busy) return;
+  const i = chosen();
+  showNotice('');
+  const faults = faultsOf(i);
+  showFaults(faults);
+  if (faults.length > 0) return;
+  setBusy(true);
+  try {
+    attempt = { key: randomKey(), body: await requestOf(i) };
+  } catch (error) {
+    setBusy(false);
+    // A token alone charges nothing.
+    refuse(error);
+    return;
+  }
+  await send();
+}
+
+async function send() {
+  try {
+    const payment = await callUntilClear('/payments', attempt.body, attempt.key);
+    attempt = undefined;
+    setBusy(false);
+    show(payment, true);
+  } catch (error) {
+    setBusy(false);
+    if (error.sent) return showUnknown();
+    attempt = undefined;
+    refuse(error);
+  }
+}
+
+async function requestOf(i) {
+  const { type, isCard, vaultedToken } = methods[i];
+  const installments = Number(field(`installments-${i}`)?.value ?? 1);
+  const options = installments > 1 ? { installments } : {};
+  const customer_payer = { browser_info: browserInfo() };
+  if (!isCard)
+    return { payment_method: { type, ...(vaultedToken && { vaulted_token: vaultedToken }) }, customer_payer };
+  const security_code = field(`code-${i}`).value.trim();
+  if (vaultedToken) {
+    const detail = { card: { ...options, card_data: { security_code } } };
+    return { payment_method: { type, vaulted_token: vaultedToken, detail }, customer_payer };
+  }
+  const { month, year } = readExpiry();
+  const card_data = {
+    number: digitsOf('number'),
+    expiration_month: month,
+    expiration_year: year,
+    security_code,
+    holder_name: field('holder').value.trim(),
+  };
+  const { token } = await call('/token', { card_data });
+  return {
+    payment_method: {
+      token,
+      ...(installments > 1 && { detail: { card: options } }),
+    },
+    customer_payer,
+  };
+}
+
+/** What 3-D Secure wants to know of the browser. */
+function browserInfo() {
+  return {
+    user_agent: navigator.userAgent,
+    language: navigator.language,
+    color_depth: String(screen.colorDepth),
+    screen_height: String(screen.height),
+    screen_width: String(screen.width),
+    browser_time_difference: String(new Date().getTimezoneOffset()),
+    javascript_enabled: true,
+    java_enabled: 'false',
+  };
+}
+
+function refuse({ code, errors }) {
+  const faults = errors.flatMap(({ field: path }) => {
+    if (path.endsWith('card_data.number')) return [['number', texts.badNumber]];
+    if (/card_data\.expiration_/.test(path)) return [['expiry', texts.badExpiry]];
+    if (path.endsWith('card_data.security_code')) return [[`code-${chosen()}`, texts.badCode]];
+    return path.endsWith('card_data.holder_name') ? [['holder', texts.badHolder]] : [];
+  });
+  if (faults.length > 0) return showFaults(faults);
+  // Used in another window, or too old: the service says which.
+  if (code === 'CHECKOUT_SESSION_NOT_FOUND' || code === 'NOT_FOUND') return location.reload();
+  const isNotOffered = code === 'PAYMENT_METHOD_NOT_AVAILABLE' || code === 'OPERATION_NOT_SUPPORTED';
+  showNotice(isNotOffered ? texts.notOffered : texts.failed);
+}
+
+// ---- The outcome ----
+
+const OPEN = ['READY_TO_PAY', 'PENDING'];
+
+/** Shows a payment as it stands. @param isNew it was made just now: a payer who has to go elsewhere goes at once. */
+function show(payment, isNew) {
+  const { status, sub_status: subStatus, redirect_url: redirectUrl } = payment;
+  if (['SUCCEEDED', 'VERIFIED'].includes(status) || subStatus === 'AUTHORIZED') return showPaid(payment);
+  if (OPEN.includes(status) && redirectUrl && isNew) return goTo(payment);
+  if (OPEN.includes(status) && redirectUrl) return showOpen(payment);
+  if (OPEN.includes(status)) return void confirm();
+  if (status === 'DECLINED') return tryAgain(texts[payment.response_code] ?? texts.declined);
+  if (['ERROR', 'EXPIRED', 'CANCELED'].includes(status)) return tryAgain(texts.notMade);
+  showOutcome({ title: texts.closedTitle, text: texts.closedText, backUrl: payment.callback_url });
+}
+
+function tryAgain(text) {
+  // Opened while a payment was under way, the page came without a form.
+  if (!form) return location.reload();
+  outcome.hidden = true;
+  form.hidden = false;
+  showNotice(text);
+}
+
+/** The provider sends the payer back to the service, which sends those who have this cookie back to this page. */
+function goTo({ id, redirect_url: url }) {
+  const secure = location.protocol === 'https:' ? '; secure' : '';
+  // biome-ignore lint/suspicious/noDocumentCookie: the Cookie Store API is not there over plain HTTP.
+  document.cookie = `checkout_page=1; path=/v1/payments/${id}/return; max-age=86400; samesite=lax${secure}`;
+  form?.reset();
+  location.assign(url);
+}
+
+function showPaid({ callback_url: backUrl }) {
+  form?.reset();
+  const thanks = fill(texts.paidText, { amount: data.amount });
+  const text = backUrl ? `${thanks} ${texts.goingBack}` : thanks;
+  showOutcome({ title: texts.paidTitle, text, backUrl, isGood: true });
+  if (backUrl) setTimeout(() => location.assign(backUrl), 6000);
+}
+
+function showOpen(payment) {
+  const go = () => goTo(payment);
+  showOutcome({ title: texts.openTitle, text: texts.openText, action: texts.openLink, act: go });
+}
+
+/** The outcome of what was sent is not known here. Nothing new is sent before it is. */
+function showUnknown() {
+  const act = attempt ? () => retry() : () => location.reload();
+  showOutcome({ title: texts.unknownTitle, text: texts.unknownText, action: texts.check, act });
+}
+
+function retry() {
+  showOutcome({ title: texts.waitingTitle, text: texts.waitingText, isWaiting: true });
+  send();
+}
+
+const FIRST_POLLS_MS = [500, 500, 1000, 1000, 2000];
+const LAST_POLLS = 40;
+
+async function confirm() {
+  showOutcome({ title: texts.waitingTitle, text: texts.waitingText, isWaiting: true });
+  let last = {};
+  for (let i = 0; i < LAST_POLLS; i++) {
+    await pause(FIRST_POLLS_MS[i] ?? 3000);
+    try {
+      last = await call('/payment');
+    } catch {
+      continue;
+    }
+    if (!OPEN.includes(last.status) || last.redirect_url || last.sub_status === 'AUTHORIZED')
+      return show(last, true);
+  }
+  showOutcome({ title: texts.waitingTitle, text: texts.laterText, backUrl: last.callback_url });
+}
+
+function showOutcome({ title, text, backUrl, action, act, isGood, isWaiting }) {
+  if (form) form.hidden = true;
+  showNotice('');
+  outcome.className = isGood ? 'good' : '';
+  outcome.querySelector('.spinner').hidden = !isWaiting;
+  const heading = outcome.querySelector('h2');
+  heading.textContent = title;
+  outcome.querySelector('p').textContent = text;
+  const link = outcome.querySelector('a');
+  link.hidden = !backUrl;
+  link.textContent = texts.back;
+  if (backUrl) link.href = backUrl;
+  const button = outcome.querySelector('button');
+  button.hidden = !action;
+  button.textContent = action ?? '';
+  button.onclick = act ?? null;
+  outcome.hidden = false;
+  document.title = title;
+  heading.focus();
+}
+
+// ---- The start ----
+
+async function showLast() {
+  try {
+    show(await callUntilClear('/payment'), false);
+  } catch {
+    showUnknown();
+  }
+}
+
+form?.addEventListener('submit', (event) => {
+  event.preventDefault();
+  pay();
+});
+form?.addEventListener('change', (event) => event.target.name === 'method' && showChosen());
+form?.addEventListener('input', (event) => {
+  if (event.target.id === 'number') showNumber();
+  if (event.target.id === 'expiry') showExpiry(event);
+  if (event.target.hasAttribute('aria-invalid')) clearFault(event.target);
+});
+// A page that comes back out of the browser's memory is as old as its payment.
+addEventListener('pageshow', (event) => event.persisted && location.reload());
+if (form) {
+  // Some browsers keep the choice over a reload.
+  showChosen();
+  if (field('number')?.value) showNumber();
+}
+if (data.hasPayment) showLast();

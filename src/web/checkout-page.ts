@@ -1,0 +1,148 @@
+import { CHECKOUT_TEXTS, type CheckoutTexts, fill, LANGUAGES, type Language } from './checkout-texts.ts';
+import { escapeHtml } from './html.ts';
+
+/** Headers of the checkout page: its script, its style and its calls are of this origin, and nothing else runs or loads. */
+export const CHECKOUT_HEADERS: Readonly<Record<string, string>> = {
+  'content-type': 'text/html; charset=utf-8',
+  'content-security-policy':
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; " +
+    "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
+  'cross-origin-opener-policy': 'same-origin',
+  'x-content-type-options': 'nosniff',
+  'referrer-policy': 'no-referrer',
+  'cache-control': 'no-store',
+};
+
+/** A method that the payer may choose. */
+export type CheckoutMethod = {
+  readonly type: string;
+  readonly isCard: boolean;
+  readonly name: string;
+  /** Of a stored method; '' for others. */
+  readonly vaultedToken: string;
+  readonly installments: boolean;
+};
+
+/** Content of the checkout page of a session. Texts are escaped. */
+export type Checkout = {
+  readonly language: Language;
+  readonly session: string;
+  readonly publicKey: string;
+  readonly description: string;
+  readonly order: string;
+  /** As the payer reads it, such as "$55.75". */
+  readonly amount: string;
+  readonly methods: readonly CheckoutMethod[];
+  /** It can be paid: no payment has it. */
+  readonly isOpen: boolean;
+  /** A payment was made for it, which the page has to look at first. */
+  readonly hasPayment: boolean;
+};
+
+/** Renders the page on which a session is paid. */
+export function renderCheckout(checkout: Checkout): string {
+  const { language, session, publicKey, amount, methods, isOpen, hasPayment } = checkout;
+  const texts = CHECKOUT_TEXTS[language];
+  const data = { session, publicKey, amount, methods, hasPayment, texts: texts.script };
+  const noMethod = isOpen ? `<p>${escapeHtml(texts.noMethod)}</p>` : '';
+  const content = `${heading(checkout, texts)}
+<noscript><p>${escapeHtml(texts.noScript)}</p></noscript>
+<p id="notice" role="alert" tabindex="-1" hidden></p>
+${methods.length > 0 ? form(checkout, texts) : noMethod}
+<section id="outcome" hidden aria-live="polite"><div class="spinner" hidden></div><h2 tabindex="-1"></h2><p></p><a class="button" hidden></a><button type="button" hidden></button></section>`;
+  const title = `${texts.title} · ${amount}`;
+  return page(language, title, content, languageLinks(language, texts), [
+    `<script type="application/json" id="checkout">${JSON.stringify(data).replaceAll('<', '\\u003c')}</script>`,
+    '<script src="/checkout/assets/checkout.js" defer></script>',
+  ]);
+}
+
+/** A page that says why nothing can be paid here. */
+export type CheckoutDeadEnd = 'unknown' | 'expired' | 'busy';
+
+/** Renders such a page. @param backUrl the merchant's address; undefined for none. */
+export function renderDeadEnd(kind: CheckoutDeadEnd, language: Language, backUrl?: string): string {
+  const texts = CHECKOUT_TEXTS[language];
+  const back = backUrl && `<a class="button" href="${escapeHtml(backUrl)}">${escapeHtml(texts.back)}</a>`;
+  const title = texts[`${kind}Title`];
+  const content = `<h1 class="title">${escapeHtml(title)}</h1><p>${escapeHtml(texts[`${kind}Text`])}</p>${back ?? ''}`;
+  return page(language, title, content, languageLinks(language, texts), []);
+}
+
+function page(
+  language: Language,
+  title: string,
+  content: string,
+  foot: string,
+  head: readonly string[],
+): string {
+  return `<!doctype html>
+<html lang="${language}"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>${escapeHtml(title)}</title><link rel="stylesheet" href="/checkout/assets/checkout.css">${head.join('')}</head>
+<body><main>${content}</main>${foot}</body></html>`;
+}
+
+function heading({ description, order, amount }: Checkout, texts: CheckoutTexts): string {
+  const orderLine = fill(texts.order, { order });
+  const lines = description ? [description, orderLine] : [orderLine];
+  const small = lines[1] === undefined ? '' : `<p class="quiet">${escapeHtml(lines[1])}</p>`;
+  return `<header><h1>${escapeHtml(lines[0] ?? '')}</h1><p class="amount">${escapeHtml(amount)}</p>${small}</header>`;
+}
+
+function form(checkout: Checkout, texts: CheckoutTexts): string {
+  const { methods, amount, hasPayment } = checkout;
+  const choices = methods.map((method, i) => {
+    const name = method.isCard && !method.vaultedToken ? texts.card : method.name;
+    return `<div class="method"><label class="choice"><input type="radio" name="method" value="${i}"${i === 0 ? ' checked' : ''}><span>${escapeHtml(name)}</span></label><div class="panel" id="panel-${i}"${i === 0 ? '' : ' hidden'}>${panel(checkout, i, texts)}</div></div>`;
+  });
+  return `<form id="pay" novalidate autocomplete="on"${hasPayment ? ' hidden' : ''}>
+<fieldset><legend>${escapeHtml(texts.payWith)}</legend><div class="methods">${choices.join('\n')}</div></fieldset>
+<button type="submit">${escapeHtml(fill(texts.pay, { amount }))}</button>
+<p class="quiet safe">${escapeHtml(texts.safe)}</p></form>`;
+}
+
+function panel({ methods, amount }: Checkout, i: number, texts: CheckoutTexts): string {
+  const method = methods[i] as CheckoutMethod;
+  if (!method.isCard) return `<p class="quiet">${escapeHtml(fill(texts.wallet, { name: method.name }))}</p>`;
+  const code = field(`code-${i}`, texts.code, 'inputmode="numeric" autocomplete="cc-csc" maxlength="4"');
+  if (method.vaultedToken) return code + (method.installments ? installments(i, amount, texts) : '');
+  return [
+    field(
+      'number',
+      texts.number,
+      'inputmode="numeric" autocomplete="cc-number" maxlength="24"',
+      '<output id="brand" for="number"></output>',
+    ),
+    field(
+      'expiry',
+      texts.expiry,
+      `inputmode="numeric" autocomplete="cc-exp" maxlength="9" placeholder="${texts.expiryForm}"`,
+    ),
+    code,
+    field('holder', texts.holder, 'autocomplete="cc-name" maxlength="255" autocapitalize="characters"'),
+    method.installments ? installments(i, amount, texts) : '',
+  ].join('\n');
+}
+
+/** Fields have no names: nothing of them could be sent by the browser itself. */
+function field(id: string, label: string, attributes: string, beside = ''): string {
+  const isWide = id === 'number' || id === 'holder';
+  return `<div class="field${isWide ? ' wide' : ''}"><label for="${id}"><span>${escapeHtml(label)}</span>${beside}</label><input id="${id}" type="text" ${attributes} spellcheck="false" required aria-describedby="${id}-error"><p class="error" id="${id}-error" hidden></p></div>`;
+}
+
+/** Common numbers of installments. The provider decides which of these a card may have. */
+const INSTALLMENTS = [2, 3, 6, 9, 12];
+
+function installments(i: number, amount: string, texts: CheckoutTexts): string {
+  const options = INSTALLMENTS.map(
+    (n) => `<option value="${n}">${escapeHtml(fill(texts.times, { n: `${n}` }))}</option>`,
+  );
+  return `<div class="field wide"><label for="installments-${i}">${escapeHtml(texts.installments)}</label><select id="installments-${i}"><option value="1">${escapeHtml(fill(texts.once, { amount }))}</option>${options.join('')}</select></div>`;
+}
+
+function languageLinks(current: Language, texts: CheckoutTexts): string {
+  const links = Object.entries(LANGUAGES).map(
+    ([code, name]) =>
+      `<li><a href="?lang=${code}" lang="${code}"${code === current ? ' aria-current="true"' : ''}>${name}</a></li>`,
+  );
+  return `<nav aria-label="${escapeHtml(texts.languages)}"><ul>${links.join('')}</ul></nav>`;
+}
