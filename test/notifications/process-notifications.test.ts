@@ -236,3 +236,50 @@ describe('a dispute', () => {
     expect(await stateOf(payment)).toBe('SUCCEEDED/PARTIALLY_REFUNDED');
   });
 });
+
+describe('a notification that was processed may be deleted, since the payment keeps what it told:', () => {
+  const deleteProcessed = async () => {
+    const rows = await payments.tables.query(
+      'DELETE FROM notification WHERE process_at IS NULL RETURNING result',
+    );
+    expect(rows.length).toBeGreaterThan(0);
+  };
+  const versionOf = async ({ id }: Payment) =>
+    (await payments.tables.query('SELECT version, event_sequence FROM payment WHERE id = $1', [id]))[0];
+
+  it('told again, it is processed again and changes nothing', async () => {
+    const payment = await payments.pay({ wallet: true });
+    payments.provider.payerPays(transactionOf(payment));
+    const told = { key: 'paid', transactionId: transactionOf(payment) };
+    await notify(connectionOf(), told);
+    expect(await stateOf(payment)).toBe('SUCCEEDED/APPROVED');
+    const before = await versionOf(payment);
+    await deleteProcessed();
+    await notify(connectionOf(), told);
+    expect(results).toEqual(['applied', 'unchanged']);
+    expect(await versionOf(payment)).toEqual(before);
+  });
+
+  it('where its signature decides, too', async () => {
+    const payment = await payments.pay({ wallet: true });
+    const silent = connectionOf({ lookUp: undefined });
+    const told = { key: 'signed', transactionId: transactionOf(payment), minorUnits: 10_000 };
+    await notify(silent, told);
+    expect(await stateOf(payment)).toBe('SUCCEEDED/APPROVED');
+    const before = await versionOf(payment);
+    await deleteProcessed();
+    await notify(silent, told);
+    expect(await versionOf(payment)).toEqual(before);
+  });
+
+  it('a dispute that is decided is not opened anew', async () => {
+    const payment = await payments.pay();
+    const opened = { key: 'opened', transactionId: transactionOf(payment), dispute: 'opened' };
+    await notify(connectionOf(), opened);
+    await notify(connectionOf(), { ...opened, key: 'won', dispute: 'won' });
+    await deleteProcessed();
+    await notify(connectionOf(), opened);
+    expect(await stateOf(payment)).toBe('SUCCEEDED/APPROVED');
+    expect(results).toEqual(['applied', 'applied', 'unchanged']);
+  });
+});
