@@ -60,11 +60,11 @@ export function createRedactor(card?: Pick<AttemptCard, 'number' | 'securityCode
   /** `remove` applied to the text, or nothing of the text when card data shows in another reading of it. */
   function redact(value: string, remove: (text: string) => string): string {
     if (WORD.test(value)) return value;
+    if (decodedRuns(value).some((run) => withoutPieces(run, pieces) !== run)) return REMOVED;
     if (ALL_KEPT.test(value)) return withoutPieces(value, pieces);
     for (const reading of otherReadings(value)) {
       if (remove(reading) !== reading) return REMOVED;
     }
-    if (decodedRuns(value).some((run) => withoutPieces(run, pieces) !== run)) return REMOVED;
     return remove(value);
   }
 

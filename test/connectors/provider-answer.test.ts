@@ -1,11 +1,14 @@
+import type { JsonValue } from '@bufbuild/protobuf';
 import { describe, expect, it } from 'vitest';
 import {
   answeredAboutAnother,
   differingMoney,
   isHttpUrl,
+  isTextLike,
   outcomeOfStatus,
   readJsonObject,
   readMoney,
+  textOf,
 } from '#src/connectors/provider-answer.ts';
 
 describe('readJsonObject', () => {
@@ -57,6 +60,7 @@ describe('readMoney', () => {
     ['1', 'ZZZ', 'decimal'],
     [null, 'USD', 'decimal'],
     [{ value: 1 }, 'USD', 'decimal'],
+    [['1'] as JsonValue, 'USD', 'decimal'],
   ] as const)('reads no money from %s %s as %s', (amount, currency, unit) => {
     expect(readMoney(amount, currency, unit)).toBeUndefined();
   });
@@ -81,7 +85,7 @@ it('an answer about another amount leaves the outcome unknown, with an alarm', (
 });
 
 describe('outcomeOfStatus', () => {
-  it.each([200, 201, 202, 204])('leaves %i to the body', (status) => {
+  it.each([200, 201, 202, 204, 299])('leaves %i to the body', (status) => {
     expect(outcomeOfStatus(status, false)).toBeUndefined();
     expect(outcomeOfStatus(status, true)).toBeUndefined();
   });
@@ -97,7 +101,7 @@ describe('outcomeOfStatus', () => {
     expect(outcomeOfStatus(status, true)).toMatchObject({ kind: 'not_sent', because: 'unreachable' });
   });
 
-  it.each([301, 307, 402, 408, 409, 418, 423, 424, 425, 451, 500, 502, 503, 504, 599])(
+  it.each([199, 300, 301, 307, 402, 408, 409, 418, 423, 424, 425, 451, 500, 502, 503, 504, 599])(
     'knows nothing after %i',
     (status) => {
       expect(outcomeOfStatus(status, true)).toMatchObject({ kind: 'unknown' });
@@ -114,6 +118,8 @@ describe('outcomeOfStatus', () => {
 
 it('only an address of the web, of bounded length, is one to which a payer is sent', () => {
   expect(isHttpUrl('https://provider.example/x?y')).toBe(true);
+  expect(isHttpUrl('http://provider.example')).toBe(true);
+  expect(isHttpUrl(`https://x/${'y'.repeat(2_038)}`)).toBe(true);
   for (const value of [
     'javascript:alert(1)',
     'ftp://x',
@@ -121,8 +127,16 @@ it('only an address of the web, of bounded length, is one to which a payer is se
     '',
     7,
     undefined,
-    `https://x/${'y'.repeat(2_048)}`,
+    `https://x/${'y'.repeat(2_039)}`,
   ]) {
     expect(isHttpUrl(value)).toBe(false);
   }
+});
+
+it('only a text is taken for one, whatever it would read as', () => {
+  expect(textOf('7')).toBe('7');
+  expect(textOf(7)).toBe('');
+  expect(isTextLike('7', /^7$/)).toBe(true);
+  expect(isTextLike('8', /^7$/)).toBe(false);
+  expect(isTextLike(7, /^7$/)).toBe(false);
 });

@@ -8,7 +8,14 @@ import { passesLuhn } from '#src/luhn.ts';
 import { Secret } from '#src/secret.ts';
 
 const NUMBER = '4012888888881881';
+/** Twenty digits that pass Luhn's check. */
+const LONG_NUMBER =
+  Array.from({ length: 10 }, (_, digit) => `${'4'.padEnd(19, '0')}${digit}`).find(passesLuhn) ?? '';
 const redactor = createRedactor({ number: new Secret(NUMBER), securityCode: new Secret('123') });
+/** A number digit by digit: no piece of it shows in its digits as they are written. */
+const spelled = (digit: (digit: string) => string) => [...NUMBER].map(digit).join('');
+/** Percent-encoded so many times. */
+const percentEncoded = (times: number) => spelled((digit) => `%${'25'.repeat(times - 1)}3${digit}`);
 const base64 = (text: string) => Buffer.from(text).toString('base64');
 
 describe('a text', () => {
@@ -31,13 +38,23 @@ describe('a text', () => {
     ['٤٠١٢٨٨٨٨٨٨٨٨١٨٨١', '[removed]'],
     [`token=${base64(NUMBER)}`, '[removed]'],
     [base64(`{"number":"${NUMBER}"}`).replaceAll('=', ''), '[removed]'],
+    [base64(NUMBER.slice(0, 12)), '[removed]'],
     [Buffer.from(NUMBER).toString('hex'), '[removed]'],
+    // A letter before it makes the hexadecimal text look like a digest.
+    [Buffer.from(`z${NUMBER}`).toString('hex'), '[removed]'],
+    [percentEncoded(1), '[removed]'],
+    [percentEncoded(3), '[removed]'],
+    [spelled((digit) => `&#x3${digit};`), '[removed]'],
+    [spelled((digit) => `&#${48 + Number(digit)};`), '[removed]'],
+    [spelled((digit) => `\\x3${digit}`), '[removed]'],
+    [spelled((digit) => String.fromCodePoint(0x1d7f6 + Number(digit))), '[removed]'],
   ])('loses the number of the card: %s', (text, shown) => {
     expect(redactor.text(text)).toBe(shown);
   });
 
   it.each([
     ['123', '[removed]'],
+    ['123 and 123', '[removed] and [removed]'],
     ['code: 123.', 'code: [removed].'],
     ['cvc=123&x=1', 'cvc=[removed]&x=1'],
     ['CVC123', 'CVC[removed]'],
@@ -53,6 +70,11 @@ describe('a text', () => {
     ['378282246310005 30569309025904', '[removed] [removed]'],
     ['5555-5555 5555/4444, 6011 0000 0000 0004', '[removed], [removed]'],
     ['0005555555555554444', '[removed]'],
+    ['4222222222222', '[removed]'],
+    [
+      'of ch_45328100-1111-4123-8123-123456789012: 5555555555554444, 10:00:00.123Z',
+      'of ch_45328100-1111-4123-8123-123456789012: [removed], 10:00:00.123Z',
+    ],
     ['x=5555%205555%205555%204444', '[removed]'],
   ])('loses what looks like the number of another card: %s', (text, shown) => {
     expect(redactor.text(text)).toBe(shown);
@@ -72,6 +94,11 @@ describe('a text', () => {
     '8515131751004933',
     '5O190127TN364715T',
     '401288******1881',
+    '40128888888',
+    'digest 9B74C9897BAC770FFC029102A200C5DE4012AAAA5555555555554444AAAAAAAA',
+    'no character: &#x110000; &#1114112;',
+    // Longer than any card number, though it begins and adds up like one.
+    LONG_NUMBER,
     '40128888 1881',
     '10.123, 123.45, 12345, 10.0.0.123 and abc123def',
     'https://provider.example/checkout?id=wo_3f0e5a52-0f39-4a5b-9d7b-5f5d1c9c2a11&v=%7Ba%7D',
@@ -88,6 +115,7 @@ describe('a text', () => {
     const filler = 'x'.repeat(1_014);
     expect(redactor.text(`${filler} 5555555555554444`)).toBe(`${filler} [removed]`.slice(0, 1_024));
     expect(redactor.isClean('x'.repeat(2_000))).toBe(true);
+    expect(redactor.text('x'.repeat(2_000))).toBe('x'.repeat(1_024));
   });
 
   it('is one that protobuf can carry, though a surrogate in it stands alone', () => {
@@ -98,6 +126,11 @@ describe('a text', () => {
 it('lets an identifier pass that looks like the number of another card, but not the own one', () => {
   expect(redactor.identifier('5555555555554444')).toBe('5555555555554444');
   expect(redactor.identifier(`ref-${NUMBER}`)).toBe('ref-[removed]');
+  // There is a bound to how often escapes are undone.
+  expect(redactor.identifier(percentEncoded(3))).toBe('[removed]');
+  expect(redactor.identifier(percentEncoded(4))).toBe(percentEncoded(4));
+  expect(redactor.identifier('CVC123')).toBe('CVC[removed]');
+  expect(redactor.identifier('123.123,123')).toBe('123.123,123');
 });
 
 it('keeps the eight first and the four last digits of a number of one digit again and again', () => {
@@ -143,8 +176,17 @@ describe('an object', () => {
   it('has bounds, and only numbers that a Struct can hold', () => {
     const deep = JSON.parse(`${'{"a":'.repeat(30)}1${'}'.repeat(30)}`);
     expect(JSON.stringify(redactor.json(deep)).length).toBeLessThan(100);
-    const wide = redactor.json({ list: Array.from({ length: 5_000 }, (_, i) => i) });
-    expect((wide.list as JsonValue[]).filter((it) => it !== '[removed]').length).toBeLessThan(1_000);
+    const wide = createRedactor().json({ list: Array.from({ length: 5_000 }, (_, i) => i) });
+    // The list is a value, too.
+    expect((wide.list as JsonValue[]).filter((it) => it !== '[removed]')).toHaveLength(999);
+    const objects = (levels: number): JsonObject =>
+      JSON.parse(`${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`);
+    expect(redactor.json(objects(11))).toEqual(objects(11));
+    const cut = (value: JsonObject) => JSON.parse(JSON.stringify(value).replace('1', '"[removed]"'));
+    expect(redactor.json(objects(12))).toEqual(cut(objects(12)));
+    const lists = (levels: number) => ({ a: JSON.parse(`${'['.repeat(levels)}1${']'.repeat(levels)}`) });
+    expect(redactor.json(lists(10))).toEqual(lists(10));
+    expect(redactor.json(lists(11))).toEqual(cut(lists(11)));
     expect(redactor.json({ number: Number.POSITIVE_INFINITY })).toEqual({ number: '[removed]' });
   });
 });

@@ -1,4 +1,5 @@
-import { create, createFileRegistry, type DescMessage } from '@bufbuild/protobuf';
+import { createHash, createHmac } from 'node:crypto';
+import { create, createFileRegistry, type DescMessage, toBinary } from '@bufbuild/protobuf';
 import {
   FileDescriptorProtoSchema,
   FieldDescriptorProto_Label as Label,
@@ -70,6 +71,24 @@ describe('the hash of a request', () => {
   });
 
   it.each([
+    ['customer_payer', { device_fingerprints: [{ vendor: 'x', score: 1, at: { x: 1, y: 2 } }] }],
+    ['taxes', { type: 'VAT', rate: { of: 19, per: 100 } }],
+    ['additional_data', { seller_details: { name: 'Shop', city: 'Lima' } }],
+  ])('is the same for free JSON in another order where only %s has some', (path, value) => {
+    const request = withField(cardPayment(), path, value);
+    expect(hash(withField(request, path, shuffled(value, 0)))).toBe(hash(request));
+    expect(hash(request)).not.toBe(hash(cardPayment()));
+  });
+
+  it('is an HMAC of the request without its security code, so that every release makes the same', () => {
+    const request = decode(parseJson(Buffer.from(JSON.stringify(cardPayment()))));
+    const card = request.paymentMethod?.detail?.kind;
+    if (card?.case === 'card' && card.value.cardData) card.value.cardData.securityCode = '';
+    const bytes = toBinary(CreatePaymentRequestSchema, request);
+    expect(hash(cardPayment())).toBe(createHmac('sha256', KEY).update(bytes).digest('hex'));
+  });
+
+  it.each([
     ['amount.value', 10.01],
     ['amount.currency', 'EUR'],
     ['country', 'MX'],
@@ -138,6 +157,13 @@ describe('the shape of a request', () => {
     ['knows a message more', [a, nested], []],
   ])('is another for a release that %s', (_name, request, inner) => {
     expect(shape(request, inner)).not.toBe(shape([a]));
+  });
+
+  it('is the digest of a description that no release may change without another number for its form', () => {
+    const described =
+      '1\nRequest 1 a scalar  9   2\nRequest 3 inner message    Inner 1\nInner 1 a scalar  9   2\n';
+    const digest = createHash('sha256').update(described).digest('hex');
+    expect(shape([a, nested], [a])).toBe(digest.slice(0, 32));
   });
 
   it('is another for a release that knows another field of an inner message, however deep', () => {
