@@ -20,11 +20,13 @@ export function catalogueOf(providerPort: number, judgePort: number): string {
     provider_id: JUDGE
     connector: sandbox
     settings: { base_url: '${url}', timeout_ms: ${PROVIDER_TIMEOUT_MS}, acquirer: ${acquirer} }
-    secrets_from_environment: { api_key: FAULTS_API_KEY }
+    secrets_from_environment: { api_key: FAULTS_API_KEY, notification_secret: FAULTS_NOTIFICATION_SECRET }
     circuit_breaker: { off: true }`,
   );
   return `payment_method_types:
   - { type: CARD, category: CARD, workflows: [DIRECT] }
+  - { type: WALLET_B, category: WALLET, workflows: [REDIRECT] }
+  - { type: WALLET_D, category: WALLET, workflows: [REDIRECT] }
 connections:${connection.join('')}
 routes:
   - { id: 1, condition: country == 'BR', targets: [{ connection: refused }] }

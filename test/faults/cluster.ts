@@ -29,6 +29,8 @@ const log = pino({ level: 'silent' });
 /** A PostgreSQL that waits for the disk at every commit, and that can be killed. */
 export type Cluster = {
   readonly port: () => number;
+  /** Secrets of the accounts' webhooks, by account. */
+  readonly signingSecrets: ReadonlyMap<string, string>;
   /** Creates a database with the schema and the sandbox's fixtures. @returns its address. */
   createDatabase(): Promise<string>;
   dropDatabase(url: string): Promise<void>;
@@ -62,7 +64,7 @@ export async function startCluster(): Promise<Cluster> {
     return url.href;
   };
   await run(`CREATE DATABASE ${TEMPLATE} TEMPLATE template0`);
-  await fill(address(TEMPLATE));
+  const signingSecrets = await fill(address(TEMPLATE));
 
   const postmaster = () =>
     Number(readFileSync(join(dataDir, 'postgres/data/postmaster.pid'), 'utf8').split('\n')[0]);
@@ -73,6 +75,7 @@ export async function startCluster(): Promise<Cluster> {
   };
   return {
     port: () => Number(new URL(postgres.url).port),
+    signingSecrets,
     async createDatabase() {
       const name = `faults_${randomBytes(8).toString('hex')}`;
       await run(`CREATE DATABASE ${name} TEMPLATE ${TEMPLATE}`);
@@ -97,7 +100,9 @@ export async function startCluster(): Promise<Cluster> {
   };
 }
 
-async function fill(url: string): Promise<void> {
+/** @returns the secrets of the accounts' webhooks. */
+async function fill(url: string): Promise<Map<string, string>> {
+  const secrets = new Map<string, string>();
   const database = openDatabase({ url, maxConnections: 1, log });
   try {
     await migrate(database, join(ROOT, 'src/store/migrations'));
@@ -106,16 +111,20 @@ async function fill(url: string): Promise<void> {
       fingerprintKey: hashKeys(HASH_KEY).fingerprintKey,
       bins: createBinTable(readCatalogue(join(ROOT, 'config/sandbox-catalogue.yaml')).bins),
     });
-    for (const account of [ACCOUNT_ONE, ACCOUNT_TWO]) await addWebhook(database, account);
+    for (const account of [ACCOUNT_ONE, ACCOUNT_TWO]) {
+      secrets.set(account, await addWebhook(database, account));
+    }
+    return secrets;
   } finally {
     await database.close();
   }
 }
 
 /** A webhook that wants everything, at a port where nobody listens: what is to be told is seen in the outbox. */
-async function addWebhook(database: Database, accountId: string): Promise<void> {
+async function addWebhook(database: Database, accountId: string): Promise<string> {
   const id = randomUUID();
-  const { sealed: secret } = await newSigningSecret(cardVault(new Map([['faults-1', VAULT_KEY]])), id);
+  const { sealed: secret, shown } = await newSigningSecret(cardVault(new Map([['faults-1', VAULT_KEY]])), id);
   const webhook = { accountId, id, url: 'http://127.0.0.1:9/', description: '', events: EVENT_TYPES, secret };
   await insertWebhook(database, webhook, 1);
+  return shown;
 }

@@ -1,6 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { currencyDigits } from '#src/money.ts';
 import { inParallel } from './in-parallel.ts';
+import { judgeBooks } from './judge-books.ts';
+import { judgeEvents } from './judge-events.ts';
 import { getPayment, type Order, paymentOf, REQUEST_DEADLINE_MS } from './orders.ts';
 import type { Process } from './processes.ts';
 import type { LedgerLine, World } from './world.ts';
@@ -63,8 +65,8 @@ export async function judgeWorld(world: World): Promise<Findings> {
   if (isDry) await world.drain();
   const rows = (await world.query(ROWS)) as Row[];
   const payments = Map.groupBy(rows, ({ id }) => id);
-  const charges = (await world.ledger()).filter(({ kind }) => kind === 'charge');
-  const approvals = charges.filter(({ status }) => APPROVED.has(status));
+  const ledger = await world.ledger();
+  const approvals = ledger.filter(isApproved);
   judgeCharges(findings, rows, approvals);
   judgePayments(findings, payments, approvals);
   judgeOrders(findings, rows, world.orders);
@@ -72,15 +74,18 @@ export async function judgeWorld(world: World): Promise<Findings> {
   const answers = world.orders.map((order) => () => judgeAnswers(findings, world, order, payments));
   await inParallel(answers, RETRIES_AT_ONCE);
   findings.I5.push(...world.watch.changes);
-  await judgeBooks(findings, world, charges);
-  await judgeEvents(findings, world);
+  findings.I9.push(...(await judgeBooks(world, ledger)));
+  findings.I10.push(...(await judgeEvents(world)));
   await judgeSecrets(findings, world);
   for (const [replica, handles] of world.baselines) await judgeHandles(findings, replica, handles);
   return findings;
 }
 
-/** Of a charge that was approved: it may have been canceled since. */
-const APPROVED: ReadonlySet<string> = new Set(['approved', 'canceled', 'expired']);
+/** Returns true for a charge or a verification that was approved, whatever became of it since, and for a wallet that paid. */
+function isApproved({ kind, response_code, amount_captured }: LedgerLine): boolean {
+  if (kind === 'charge' || kind === 'verification') return response_code === '00';
+  return kind.startsWith('wallet_') && amount_captured > 0;
+}
 
 /** A refusal says that nothing was taken; who heard nothing, or "in progress", asks again. */
 function mayHaveBeenTaken({ status }: { status: number | undefined }): boolean {
@@ -183,44 +188,25 @@ async function judgeAnswers(
     const isWhole = `${shown}` === `${stand}` && (isOperated || got.transactions.id === told?.transaction_id);
     if (!isWhole) findings.I3.push(`${id} shows the transactions ${shown}; there are ${stand}`);
   }
-  const told = paymentOf(first)?.status;
+  const told = paymentOf(first)?.status ?? '';
   const hasMoved = got?.transactions_history.some((one) => one.parent_transaction_id !== undefined);
-  if (row && !hasMoved && told !== 'PENDING' && told !== row.status) {
+  if (row && !hasMoved && !UNDECIDED.has(told) && told !== row.status) {
     findings.I5.push(`${id} was answered ${told}, is ${row.status}`);
   }
 }
 
-const BOOKS = `SELECT p.id, base.id AS base, base.amount_minor_units AS amount, base.capture,
-    p.captured_minor_units AS captured, p.refunded_minor_units AS refunded, p.open_operation
-  FROM payment p JOIN transaction base ON base.payment_id = p.id AND base.parent_id IS NULL
-  WHERE base.status = 'SUCCEEDED'`;
+/** Statuses of a payment from which it goes on by itself. */
+const UNDECIDED: ReadonlySet<string> = new Set(['PENDING', 'READY_TO_PAY']);
 
-/** Compares what operations did by the columns that keep their bounds and by the judge's own sums. */
-async function judgeBooks(findings: Findings, world: World, charges: readonly LedgerLine[]): Promise<void> {
-  const byKey = new Map(charges.map((charge) => [charge.idempotency_key, charge]));
-  for (const row of await world.query(BOOKS)) {
-    const [amount, captured, refunded] = [row.amount, row.captured, row.refunded].map(Number) as [
-      number,
-      number,
-      number,
-    ];
-    const charge = byKey.get(String(row.base));
-    const taken = row.capture ? amount : captured;
-    if (refunded > taken || captured > amount)
-      findings.I9.push(`${row.id} gave back ${refunded} of ${taken}`);
-    if (charge && (charge.amount_refunded !== refunded || charge.amount_captured !== taken)) {
-      findings.I9.push(
-        `${row.id}: ${taken} captured, ${refunded} refunded; the ledger has ${charge.amount_captured}, ${charge.amount_refunded}`,
-      );
-    }
-    if (row.open_operation !== null) findings.I9.push(`${row.id} has an operation that stays open`);
-  }
-}
+const TABLES = [
+  ...['payment', 'transaction', 'vaulted_token', 'customer', 'checkout_session'],
+  ...['event', 'notification'],
+];
 
 /** Everything in every table, as text: bytes stay bytes, so that what an encoded message holds shows. */
 async function dump(world: World): Promise<string> {
   const parts: string[] = [];
-  for (const table of ['payment', 'transaction', 'vaulted_token', 'customer', 'checkout_session']) {
+  for (const table of TABLES) {
     for (const row of await world.query(`SELECT * FROM ${table}`)) {
       for (const value of Object.values(row)) {
         parts.push(Buffer.isBuffer(value) ? value.toString('latin1') : JSON.stringify(value));
@@ -228,25 +214,6 @@ async function dump(world: World): Promise<string> {
     }
   }
   return parts.join('\n');
-}
-
-// A release that knows no webhooks finishes payments without events, and leaves their sequence at 0.
-const EVENTS = `SELECT coalesce(p.id, e.payment_id) AS id, p.event_sequence AS changes, e.events, e.last_sequence,
-    p.status <> 'PENDING' AND p.event_sequence > 0 AND p.record <> e.last_record AS is_untold
-  FROM payment p FULL JOIN (
-    SELECT account_id, payment_id, count(*)::integer AS events, max(sequence) AS last_sequence,
-      (array_agg(record ORDER BY sequence DESC))[1] AS last_record
-    FROM event GROUP BY account_id, payment_id
-  ) e ON e.payment_id = p.id AND e.account_id = p.account_id`;
-
-async function judgeEvents(findings: Findings, world: World): Promise<void> {
-  for (const row of await world.query(EVENTS)) {
-    const { id, changes, events, last_sequence, is_untold } = row as Record<string, unknown>;
-    if (changes === null) findings.I10.push(`${id} has events and is no payment`);
-    else if ((events ?? 0) !== changes || (last_sequence ?? 0) !== changes) {
-      findings.I10.push(`${id} changed ${changes} times and has ${events ?? 0} events`);
-    } else if (is_untold) findings.I10.push(`the last change of ${id} has no event`);
-  }
 }
 
 async function judgeSecrets(findings: Findings, world: World): Promise<void> {

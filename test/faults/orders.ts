@@ -36,6 +36,10 @@ export type OrderOptions = {
   readonly capture?: boolean;
   /** By default one that is approved everywhere. */
   readonly cardNumber?: string;
+  /** Pays by this wallet, at whose page the payer pays, instead of by card. */
+  readonly wallet?: string;
+  /** Has the card verified: nothing is charged. */
+  readonly verify?: boolean;
   /** A field of the request that the release before does not know (see cases/releases.ts). */
   readonly nationality?: string;
 };
@@ -61,7 +65,7 @@ export function makeOrder(random: Random, options: OrderOptions = {}): Order {
     options;
   const accountId = account === 'one' ? ACCOUNT_ONE : ACCOUNT_TWO;
   const { currency, digits } = random.pick(CURRENCIES);
-  const minorUnits = options.minorUnits ?? random.integer(10_000, 9_999_999);
+  const minorUnits = options.verify ? 0 : (options.minorUnits ?? random.integer(10_000, 9_999_999));
   const cardNumber = options.cardNumber ?? makeCardNumber(random);
   const securityCode = String(random.integer(9_000, 9_999));
   const text = String(minorUnits).padStart(digits + 1, '0');
@@ -74,25 +78,37 @@ export function makeOrder(random: Random, options: OrderOptions = {}): Order {
     country: options.country ?? 'US',
     ...(options.nationality && { customer_payer: { nationality: options.nationality } }),
     amount: { currency, value: digits ? `${text.slice(0, -digits)}.${text.slice(-digits)}` : text },
+    ...(options.wallet === undefined
+      ? byCard(random, options, { number: cardNumber, security_code: securityCode })
+      : { payment_method: { type: options.wallet }, workflow: 'REDIRECT' }),
+  });
+  return { account, accountId, key, body, minorUnits, currency, cardNumber, securityCode, answers: [] };
+}
+
+function byCard(
+  random: Random,
+  { vault, capture, verify }: OrderOptions,
+  card: { readonly number: string; readonly security_code: string },
+) {
+  return {
     payment_method: {
       type: 'CARD',
-      vault_on_success: options.vault ?? random.integer(0, 3) === 0,
+      vault_on_success: vault ?? random.integer(0, 3) === 0,
       detail: {
         card: {
-          capture: options.capture ?? random.integer(0, 1) === 1,
+          ...(verify && { verify: true }),
+          capture: capture ?? random.integer(0, 1) === 1,
           card_data: {
-            number: cardNumber,
+            ...card,
             expiration_month: 11,
             expiration_year: 31,
-            security_code: securityCode,
             holder_name: 'JORDAN WHITFIELD',
           },
         },
       },
     },
     workflow: 'DIRECT',
-  });
-  return { account, accountId, key, body, minorUnits, currency, cardNumber, securityCode, answers: [] };
+  };
 }
 
 /** Sixteen digits that pass Luhn's check and mean nothing to the simulated provider. */

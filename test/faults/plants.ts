@@ -1,6 +1,7 @@
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { compileAhead } from './compiled.ts';
 import type { Invariant } from './invariants.ts';
 
 /** A fault of our own, put into a copy of the service to see that a run finds it. */
@@ -98,6 +99,50 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
     cases: ['failover: stopped past its lease between the attempts, then continued'],
     violates: ['I5'],
   },
+  // The plan has checked the bounds before; what races past that the claim alone can stop.
+  'bounds-before-claim': {
+    file: 'src/store/operations.ts',
+    find: `AND p.version = $3 AND p.open_operation IS NULL
+        AND \${isOfAccount('base.account_id', '$1')} AND base.id = $7::uuid AND base.payment_id = p.id AND base.status = 'SUCCEEDED'
+        AND CASE $8::text`,
+    replacement: `AND $3::integer IS NOT NULL
+        AND \${isOfAccount('base.account_id', '$1')} AND base.id = $7::uuid AND base.payment_id = p.id AND base.status = 'SUCCEEDED'
+        OR false AND CASE $8::text`,
+    cases: ['operations: partial refunds that race to more than the whole, at two replicas'],
+    violates: ['I9'],
+  },
+  'event-after-commit': {
+    file: 'src/store/operations.ts',
+    find: `    finish.event,
+    finish.wasFinal ?? false,
+    finish.card ?? 'wait',
+  ]);`,
+    replacement: `    '',
+    finish.wasFinal ?? false,
+    finish.card ?? 'wait',
+  ]);
+  const change = 'SELECT account_id, id, event_sequence FROM payment WHERE account_id = $1 AND id = $2';
+  const event = insertEventCte({ changed: 'changed', type: '$3::text', record: '$4::bytea' });
+  await database.query({ name: 'late_event', text: \`WITH changed AS (\${change}), \${event} SELECT 1\` }, [
+    finish.accountId,
+    finish.paymentId,
+    finish.event,
+    finish.record,
+  ]);`,
+    cases: ['operations: killed after commit 2, before the response'],
+    violates: ['I10'],
+  },
+  'believe-notifications': {
+    file: 'src/notifications/process-notifications.ts',
+    find: '  const subject = connection.lookUp ? undefined : await readAgain(connection, notification);',
+    replacement: `  const { data } = JSON.parse(Buffer.from(notification.body).toString());
+  const providerData = { $typeName: 'payments.v1.ProviderData', rawResponse: {} } as never;
+  const outcome = { kind: 'approved', providerData, authorizationCode: '', retrievalReferenceNumber: '' } as const;
+  const signed = { outcome, minorUnits: BigInt(data.amount), currency: data.currency };
+  const subject = data.status === 'paid' ? { signed } : await readAgain(connection, notification);`,
+    cases: ['payers: a notification that tells what the provider does not'],
+    violates: ['I2'],
+  },
 };
 
 /** The service as it is now, in a directory of its own: what is edited during a run does not reach it. */
@@ -111,6 +156,7 @@ export function copyCheckout(root: string, plant?: Plant): Checkout {
   }
   symlinkSync(join(root, 'node_modules'), join(path, 'node_modules'));
   if (plant) writeFileSync(join(path, plant.file), planted(root, plant));
+  compileAhead(path);
   return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
 }
 

@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { compiledIn } from './compiled.ts';
 
 /** A process under test or of the test, which can be killed for real. */
 export type Process = {
@@ -45,8 +46,7 @@ export async function startProcess(options: {
     env: {
       PATH: process.env.PATH,
       HOME: process.env.HOME,
-      // Many processes start with the same code: what one has compiled serves the next.
-      NODE_COMPILE_CACHE: join(checkout, 'compiled'),
+      ...compiledIn(checkout),
       ...options.env,
     },
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -46,5 +46,5 @@ function callOf(head: string): string | undefined {
   if (/^POST \/v1\/by-idempotency-key\/[^/ ]+\/close /.test(head)) return 'close';
   if (/^GET \/v1\/by-idempotency-key\//.test(head)) return 'look_up';
   if (/^POST \/v1\/(captures|cancellations|refunds|completions) /.test(head)) return 'operation';
-  return /^POST \/v1\/(charges|wallet-)/.test(head) ? 'charge' : undefined;
+  return /^POST \/v1\/(charges|verifications|wallet-)/.test(head) ? 'charge' : undefined;
 }

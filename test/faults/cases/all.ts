@@ -7,12 +7,16 @@ import { HOSTILE } from './hostile.ts';
 import { KILLS } from './kills.ts';
 import { LOOK_UPS } from './look-ups.ts';
 import { OPERATIONS } from './operations.ts';
+import { PAYERS } from './payers.ts';
 import { PROVIDER } from './provider.ts';
 import { RELEASES } from './releases.ts';
 import { REPLICAS } from './replicas.ts';
+import { WEBHOOKS } from './webhooks.ts';
 
 /** Every fault that is tried. */
 export const CASES: readonly Case[] = [
   ...[...KILLS, ...DATABASE, ...DISK],
-  ...[...PROVIDER, ...FAILOVER, ...LOOK_UPS, ...OPERATIONS, ...CLIENTS, ...REPLICAS, ...RELEASES, ...HOSTILE],
+  ...[...PROVIDER, ...FAILOVER, ...LOOK_UPS],
+  ...[...OPERATIONS, ...PAYERS, ...WEBHOOKS],
+  ...[...CLIENTS, ...REPLICAS, ...RELEASES, ...HOSTILE],
 ];

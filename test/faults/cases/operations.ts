@@ -1,7 +1,5 @@
-import { ACCOUNT_ONE, headersOne } from '../../support/payment-requests.ts';
-import type { Stop } from '../gate.ts';
 import { inParallel } from '../in-parallel.ts';
-import { type Answer, exchange, type Order, paymentOf, send } from '../orders.ts';
+import { type Asked, insistOn, operate, pay } from '../operate.ts';
 import type { World } from '../world.ts';
 import type { Case } from './case.ts';
 
@@ -13,26 +11,28 @@ export const OPERATIONS: readonly Case[] = [
   { ...kill('after sending, before the answer', 'operation:response'), short: true },
   kill('after the answer, before commit 2', 'finish_operation:request'),
   kill('after commit 2, before the response', 'finish_operation:response'),
+  recoveryKill('taking', 'take_due_follow_ups', 'hang_after'),
+  recoveryKill('asking the provider', 'look_up', 'reset_after'),
+  recoveryKill('closing at the provider', 'close', 'reset_before'),
+  recoveryKill('postponing', 'postpone_follow_up', 'error_before'),
   {
-    name: 'operations: the provider resets, fails or answers nonsense after it has refunded',
+    name: 'operations: the provider resets, fails or answers nonsense after it has done them',
     async run(world) {
       const replica = await world.startReplica();
-      for (const trouble of [
-        'reset_after',
-        'error_after',
-        'hang_after',
-        'html',
-        'error_before',
-        'reset_before',
-      ]) {
-        const payment = await pay(world, replica.url, true);
-        const asked = { verb: 'refund', paymentId: payment.id, key: `refund ${payment.id}` } as const;
-        const first = await operate(replica.url, { ...asked, description: `sandbox:${trouble}` });
-        world.expect(first.status === 200, `${trouble}: the refund was answered ${first.status}`);
-        world.expect(await world.drain(), `${trouble}: the refund stays open`);
-        const again = await operate(replica.url, { ...asked, description: `sandbox:${trouble}` });
-        world.expect(again.body === first.body, `${trouble}: a repeat was answered otherwise`);
-      }
+      const tried = ['reset_after', 'error_after', 'hang_after', 'html', 'error_before', 'reset_before'].map(
+        (trouble) => async () => {
+          const asked = { ...(await somethingTo(world, replica.url)), description: `sandbox:${trouble}` };
+          const first = await operate(replica.url, asked);
+          world.expect(
+            first.status === 200,
+            `${trouble}: the ${asked.verb} was answered ${first.status}: ${first.body}`,
+          );
+          world.expect(await world.drain(), `${trouble}: the ${asked.verb} stays open`);
+          const again = await operate(replica.url, asked);
+          world.expect(again.body === first.body, `${trouble}: a repeat was answered otherwise`);
+        },
+      );
+      await inParallel(tried, tried.length);
     },
   },
   {
@@ -40,12 +40,9 @@ export const OPERATIONS: readonly Case[] = [
     short: true,
     async run(world) {
       const [one, two] = [await world.startReplica(), await world.startReplica()];
-      const payment = await pay(world, one.url, true);
-      const asked = { verb: 'refund', paymentId: payment.id, key: 'refund-all', value: 'part' } as const;
-      const calls = Array.from(
-        { length: 100 },
-        (_, i) => () => operate((i % 2 ? two : one).url, asked, payment),
-      );
+      const payment = await pay(world, one.url, { capture: true });
+      const asked = { verb: 'refund', payment, key: 'refund-all', percent: 30 } as const;
+      const calls = Array.from({ length: 100 }, (_, i) => () => operate((i % 2 ? two : one).url, asked));
       const answers = await inParallel(calls, 100);
       const bodies = new Set(answers.filter(({ status }) => status === 200).map(({ body }) => body));
       world.expect(bodies.size === 1, `the refund was answered in ${bodies.size} ways`);
@@ -53,112 +50,147 @@ export const OPERATIONS: readonly Case[] = [
       world.expect(rows.length === 1, `there are ${rows.length} refunds`);
     },
   },
-  {
-    name: 'operations: partial refunds that race to more than the whole, at two replicas',
-    async run(world) {
-      const [one, two] = [await world.startReplica(), await world.startReplica()];
-      const payment = await pay(world, one.url, true);
-      const calls = Array.from({ length: 24 }, (_, i) => async () => {
-        const asked = { verb: 'refund', paymentId: payment.id, key: `part-${i}`, value: 'part' } as const;
-        for (let tries = 0; tries < 20; tries++) {
-          const answer = await operate((i % 2 ? two : one).url, asked, payment);
-          if (answer.status !== 409) return answer;
-        }
-        return undefined;
-      });
-      await inParallel(calls, 24);
-      const [row] = await world.query('SELECT refunded_minor_units AS refunded FROM payment WHERE id = $1', [
-        payment.id,
-      ]);
-      world.expect(Number(row?.refunded) > 0, 'nothing was refunded');
-    },
-  },
+  race('refunds', { verb: 'refund', capture: true }),
+  race('captures', { verb: 'capture', capture: false }),
   {
     name: 'operations: a capture against a cancel',
     async run(world) {
       const [one, two] = [await world.startReplica(), await world.startReplica()];
-      for (let round = 0; round < 5; round++) {
-        const payment = await pay(world, one.url, false);
+      const rounds = Array.from({ length: 5 }, () => async () => {
+        const payment = await pay(world, one.url, { capture: false });
         const answers = await Promise.all([
-          operate(one.url, { verb: 'capture', paymentId: payment.id, key: `capture ${payment.id}` }),
-          operate(two.url, { verb: 'cancel', paymentId: payment.id, key: `cancel ${payment.id}` }),
+          operate(one.url, { verb: 'capture', payment, key: `capture ${payment.id}` }),
+          operate(two.url, { verb: 'cancel', payment, key: `cancel ${payment.id}` }),
         ]);
         const done = answers.filter(({ status }) => status === 200).length;
         world.expect(done === 1, `${done} of a capture and a cancel at once were done`);
+      });
+      await inParallel(rounds, rounds.length);
+    },
+  },
+  {
+    name: 'operations: the database loses the acknowledgement of their claim, or of their finish',
+    async run(world) {
+      const replica = await world.startReplica();
+      for (const point of ['claim_operation:response', 'finish_operation:response']) {
+        const asked = await somethingTo(world, replica.url);
+        world.gate.next(point, world.random.pick(['cut', { refuse: '08P01' }] as const));
+        const first = await operate(replica.url, asked);
+        world.expect(first.status === 200 || first.status === 409, `it was answered ${first.status}`);
+        const answer = await insistOn(world, asked);
+        world.expect(first.status !== 200 || first.body === answer.body, 'a repeat was answered otherwise');
       }
     },
   },
 ];
 
-type Asked = {
-  readonly verb: 'capture' | 'cancel' | 'refund';
-  readonly paymentId: string;
-  readonly key: string;
-  readonly description?: string;
-  /** 'part': three tenths of the payment; all that is left when absent. */
-  readonly value?: 'part';
-};
-
-/** A payment that was approved. */
-type Paid = { readonly id: string; readonly order: Order };
-
-async function pay(world: World, url: string, capture: boolean): Promise<Paid> {
-  const order = world.order({ capture, vault: false });
-  const payment = paymentOf(await send(url, order));
-  if (!payment) throw new Error('the payment was not made');
-  return { id: payment.id, order };
+/** A payment, and one of the operations that it allows. */
+async function somethingTo(world: World, url: string): Promise<Asked> {
+  const verb = world.random.pick(['capture', 'cancel', 'refund'] as const);
+  const payment = await pay(world, url, { capture: verb === 'refund' });
+  return { verb, payment, key: `${verb} ${payment.id}` };
 }
 
-async function operate(url: string, asked: Asked, payment?: Paid): Promise<Omit<Answer, 'tookMs'>> {
-  const { amount } = payment ? JSON.parse(payment.order.body) : { amount: undefined };
-  const part = amount && { currency: amount.currency, value: partOf(amount.value) };
-  return exchange(`${url}/v1/payments/${asked.paymentId}/${asked.verb}`, {
-    method: 'POST',
-    headers: { ...headersOne(asked.key), 'content-type': 'application/json' },
-    body: JSON.stringify({
-      ...(asked.description && { description: asked.description }),
-      ...(asked.value && part && { amount: part }),
-    }),
+/** Parts that together are more than the whole, at once. */
+function race(name: string, { verb, capture }: { verb: 'refund' | 'capture'; capture: boolean }): Case {
+  return {
+    name: `operations: partial ${name} that race to more than the whole, at two replicas`,
+    async run(world) {
+      const [one, two] = [await world.startReplica(), await world.startReplica()];
+      const payment = await pay(world, one.url, { capture });
+      const calls = Array.from({ length: 24 }, (_, i) => async () => {
+        const asked = { verb, payment, key: `part-${i}`, percent: 30 } as const;
+        for (let tries = 0; tries < 20; tries++) {
+          const answer = await operate((i % 2 ? two : one).url, asked);
+          if (answer.status !== 409) return;
+        }
+      });
+      await inParallel(calls, 24);
+      const [row] = await world.query(
+        "SELECT count(*)::integer AS done FROM transaction WHERE parent_id IS NOT NULL AND status = 'SUCCEEDED'",
+      );
+      const done = Number(row?.done);
+      world.expect(done >= 1 && done <= 3, `${done} ${name} of 30 % were done`);
+    },
+  };
+}
+
+const VERBS = ['capture', 'cancel', 'refund'] as const;
+
+/** A payment for each verb, and the call that is to come. */
+function oneOfEach(world: World, url: string, description?: string): Promise<Asked[]> {
+  const each = VERBS.map((verb) => async (): Promise<Asked> => {
+    const payment = await pay(world, url, { capture: verb === 'refund' });
+    return { verb, payment, key: `${verb} ${payment.id}`, ...(description && { description }) };
   });
+  return inParallel(each, each.length);
 }
 
-/** Three tenths, in the same digits. */
-function partOf(value: string): string {
-  const [whole = '', fraction = ''] = value.split('.');
-  const units = String((BigInt(whole + fraction) * 3n) / 10n).padStart(fraction.length + 1, '0');
-  return fraction ? `${units.slice(0, -fraction.length)}.${units.slice(-fraction.length)}` : units;
+async function expectOnce(world: World, asked: readonly Asked[]): Promise<void> {
+  const answered = await Promise.all(asked.map((one) => insistOn(world, one)));
+  world.expect(await world.drain(), 'an operation stays open');
+  for (const [i, one] of asked.entries()) {
+    const again = await insistOn(world, one);
+    world.expect(again.body === answered[i]?.body, `a repeat of the ${one.verb} was answered otherwise`);
+    const rows = await world.query(
+      'SELECT 1 FROM transaction WHERE payment_id = $1 AND parent_id IS NOT NULL',
+      [one.payment.id],
+    );
+    world.expect(rows.length === 1, `there are ${rows.length} of the ${one.verb}`);
+  }
 }
 
-/** Kills the replica at a step of an operation; the repeat is answered by another one. */
+/** Kills the replica while a capture, a cancel and a refund are at a step; another one answers the repeats. */
 function kill(step: string, point: string): Case {
   return {
     name: `operations: killed ${step}`,
     async run(world) {
-      const capture = world.random.integer(0, 1) === 1;
-      const verb = capture ? 'refund' : world.random.pick(['capture', 'cancel'] as const);
       const replica = await world.startReplica();
-      const payment = await pay(world, replica.url, capture);
-      const asked: Asked = { verb, paymentId: payment.id, key: `${verb} ${payment.id}` };
-      const stop: Stop = world.gate.hold(point);
-      const sent = operate(replica.url, asked);
+      const asked = await oneOfEach(world, replica.url);
+      const stops = asked.map(() => world.gate.hold(point));
+      const sent = asked.map((one) => operate(replica.url, one));
+      await Promise.all(stops.map(({ reached }) => reached));
+      await replica.kill();
+      await Promise.all(sent);
+      for (const stop of stops) world.random.pick([stop.cut, stop.release])();
+      await world.startReplica();
+      await expectOnce(world, asked);
+    },
+  };
+}
+
+/** Makes outcomes unknown, and kills the replica that looks them up, at both sides of a step. */
+function recoveryKill(name: string, point: string, misbehaviour: string): Case {
+  return {
+    name: `operations: killed in recovery: ${name}`,
+    async run(world) {
+      let replica = await world.startReplica();
+      const asked = await oneOfEach(world, replica.url, `sandbox:${misbehaviour}`);
+      const sides = world.random.shuffled(['request', 'response']);
+      const [first = '', second = ''] = sides.map((side) => `${point}:${side}`);
+      let stop = world.gate.hold(first);
+      const sent = asked.map((one) => operate(replica.url, one));
+      const isTakenAlways = point.startsWith('take_');
+      // Searches for what is due go on all the time; only those that find something count.
+      if (isTakenAlways) await Promise.all(sent);
       await stop.reached;
       await replica.kill();
-      await sent;
+      await Promise.all(sent);
       world.random.pick([stop.cut, stop.release])();
-      const other = await world.startReplica();
-      let answer = await operate(other.url, asked);
-      await world.until('the operation to be answered', async () => {
-        if (answer.status === 409) answer = await operate(other.url, asked);
-        return answer.status === 200;
-      });
-      world.expect(await world.drain(), 'the operation stays open');
-      const again = await operate(other.url, asked);
-      world.expect(again.body === answer.body, 'a repeat was answered otherwise');
-      const rows = await world.query(
-        "SELECT 1 FROM transaction WHERE parent_id IS NOT NULL AND status = 'SUCCEEDED' AND account_id = $1",
-        [ACCOUNT_ONE],
+      stop = world.gate.hold(second);
+      replica = await world.startReplica();
+      // The first kill may have left the second nothing to look up.
+      const reached = stop.reached.then(
+        () => true,
+        () => false,
       );
-      world.expect(rows.length <= 1, `the ${verb} was done ${rows.length} times`);
+      const isReached = await Promise.race([reached, world.drain().then(() => false)]);
+      if (isReached) {
+        await replica.kill();
+        await world.startReplica();
+      }
+      world.random.pick([stop.cut, stop.release])();
+      await expectOnce(world, asked);
     },
   };
 }

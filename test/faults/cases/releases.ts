@@ -1,8 +1,12 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { ACCOUNT_ONE } from '../../support/payment-requests.ts';
+import { underLoad } from '../load.ts';
+import { insistOn, operate, pay } from '../operate.ts';
 import { type Order, paymentOf, reasonOf, send } from '../orders.ts';
 import { copyCheckout } from '../plants.ts';
 import type { Process } from '../processes.ts';
+import { expectAllTold, startReceiver } from '../receiver.ts';
 import type { World } from '../world.ts';
 import type { Case } from './case.ts';
 
@@ -38,6 +42,47 @@ export const RELEASES: readonly Case[] = [
       const replay = await send(other.url, order);
       world.expect(replay.replayed && replay.body === answer.body, `the retry was answered ${replay.status}`);
       await expectReuseRefused(world, taker, order);
+    },
+  },
+  {
+    name: 'a rolling release: operations killed at one, recovered and repeated at the other',
+    async run(world) {
+      const [taker, other] = await bothReleases(world);
+      const payment = await pay(world, taker.url, { capture: true });
+      const asked = { verb: 'refund', payment, key: 'refund', percent: 30 } as const;
+      const point = world.random.pick(['operation', 'finish_operation', 'claim_operation']);
+      const stop = world.gate.hold(`${point}:response`);
+      const sent = operate(taker.url, asked);
+      await stop.reached;
+      await taker.kill();
+      await sent;
+      stop.cut();
+      const answer = await insistOn(world, asked);
+      const again = await operate(other.url, asked);
+      world.expect(again.body === answer.body, 'a repeat was answered otherwise');
+      const more = await operate(other.url, { ...asked, key: 'more', percent: 80 });
+      world.expect(reasonOf({ ...more, tookMs: 0 }) === 'INVALID_AMOUNT', `more was answered ${more.status}`);
+    },
+  },
+  {
+    name: 'a rolling release: replicas replaced one after the other, in order, under load',
+    async run(world) {
+      const before = olderRelease(world);
+      const old = [
+        await world.startReplica({ checkout: before }),
+        await world.startReplica({ checkout: before }),
+      ];
+      const receiver = await startReceiver(world, ACCOUNT_ONE);
+      const work = async () => {
+        for (const replica of old) {
+          await world.startReplica();
+          const status = await replica.end();
+          world.expect(status === 0, `a replica that was to end in order ended with ${status}`);
+        }
+      };
+      await underLoad(world, work, 120);
+      world.expect(await world.drain(), 'outcomes stay open');
+      await expectAllTold(world, ACCOUNT_ONE, receiver);
     },
   },
 ];

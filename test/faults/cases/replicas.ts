@@ -3,7 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { PaymentSchema } from '#gen/payments/v1/payment_pb.js';
 import { decodeRecord } from '#src/payments/stored-record.ts';
 import { jsonEncoder } from '#src/wire/wire-json-encode.ts';
-import { DECLINED_AT_ACQUIRER_ONE, type Order, type OrderOptions, paymentOf, send } from '../orders.ts';
+import { underLoad } from '../load.ts';
+import { paymentOf, send } from '../orders.ts';
 import { WATCHED_MS } from '../watch.ts';
 import type { World } from '../world.ts';
 import type { Case } from './case.ts';
@@ -98,22 +99,22 @@ export const REPLICAS: readonly Case[] = [
     async run(world) {
       await world.startReplica();
       await world.startReplica();
-      const load = startLoad(world);
-      for (let blow = 0; blow < 4; blow++) {
-        await sleep(world.random.integer(1_500, 2_500));
-        const alive = world.replicas.filter((replica) => replica.isAlive());
-        const victim = world.random.pick(alive);
-        if (blow === 2) {
-          victim.freeze();
-          // Longer than the provider's deadline and the lease's margin together.
-          await sleep(3_500);
-          victim.thaw();
-        } else {
-          await victim.kill();
-          await world.startReplica();
+      await underLoad(world, async () => {
+        for (let blow = 0; blow < 4; blow++) {
+          await sleep(world.random.integer(1_500, 2_500));
+          const alive = world.replicas.filter((replica) => replica.isAlive());
+          const victim = world.random.pick(alive);
+          if (blow === 2) {
+            victim.freeze();
+            // Longer than the provider's deadline and the lease's margin together.
+            await sleep(3_500);
+            victim.thaw();
+          } else {
+            await victim.kill();
+            await world.startReplica();
+          }
         }
-      }
-      await load.stop();
+      });
     },
   },
 ];
@@ -129,37 +130,6 @@ async function answerPending(world: World): Promise<void> {
      UPDATE payment SET answer = convert_to($1, 'UTF8') FROM taken WHERE id = payment_id`,
     [body],
   );
-}
-
-const LOAD_INTERVAL_MS = 40;
-const LOAD: readonly OrderOptions[] = [
-  ...[{}, {}, {}, {}, {}, {}],
-  ...['error_after', 'reset_before', 'decline:51', 'late_approval:1500'].map((kind) => ({
-    description: `sandbox:${kind}`,
-  })),
-  ...[{ cardNumber: DECLINED_AT_ACQUIRER_ONE }, { cardNumber: DECLINED_AT_ACQUIRER_ONE }, { country: 'PE' }],
-];
-
-/** New orders all the time, each insisted on until it is answered, whichever replica does it. */
-function startLoad(world: World): { stop(): Promise<void> } {
-  const insisting: Promise<unknown>[] = [];
-  const timer = setInterval(() => {
-    const order = world.order(world.random.pick(LOAD));
-    const insisted = sendOnce(world, order).then(() => world.insist(order));
-    insisted.catch((error: Error) => world.expect(false, error.message));
-    insisting.push(insisted);
-  }, LOAD_INTERVAL_MS);
-  return {
-    async stop() {
-      clearInterval(timer);
-      await Promise.allSettled(insisting);
-    },
-  };
-}
-
-async function sendOnce(world: World, order: Order): Promise<void> {
-  const alive = world.replicas.filter((replica) => replica.isAlive());
-  if (alive.length > 0) await send(world.random.pick(alive).url, order);
 }
 
 function slowOrNot(world: World): string {

@@ -1,0 +1,89 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { operate } from './operate.ts';
+import {
+  DECLINED_AT_ACQUIRER_ONE,
+  getPayment,
+  type Order,
+  type OrderOptions,
+  paymentOf,
+  send,
+} from './orders.ts';
+import type { World } from './world.ts';
+
+const INTERVAL_MS = 40;
+/** So many orders are insisted on at once: a busy machine is not flooded. */
+const MOST_OPEN = 40;
+const ORDERS: readonly OrderOptions[] = [
+  ...[{}, {}, {}, {}, {}, {}],
+  ...['error_after', 'reset_before', 'decline:51', 'late_approval:1500'].map((kind) => ({
+    description: `sandbox:${kind}`,
+  })),
+  ...[{ cardNumber: DECLINED_AT_ACQUIRER_ONE }, { cardNumber: DECLINED_AT_ACQUIRER_ONE }, { country: 'PE' }],
+];
+/** Of so many payments one is operated on. */
+const OPERATED = 3;
+const OPERATION_TRIES = 20;
+const PAUSE_MS = 250;
+
+/**
+ * Makes new orders all the time while something happens, each insisted on until it is answered, whichever replica does it;
+ * some are operated on. Whatever happens, the last order is answered when this ends.
+ */
+export async function underLoad(
+  world: World,
+  work: () => Promise<void>,
+  intervalMs = INTERVAL_MS,
+): Promise<void> {
+  const insisting: Promise<unknown>[] = [];
+  let open = 0;
+  const timer = setInterval(() => {
+    if (open >= MOST_OPEN) return;
+    open += 1;
+    const capture = world.random.integer(0, 1) === 1;
+    const order = world.order({ ...world.random.pick(ORDERS), capture });
+    const isOperated = world.random.integer(1, OPERATED) === 1;
+    const done = sendOnce(world, order)
+      .then(() => world.insist(order))
+      .then((answer) =>
+        isOperated ? operateOn(world, order, paymentOf(answer)?.id ?? '', capture) : undefined,
+      );
+    const ended = done
+      .catch((error: Error) => world.expect(false, error.message))
+      .finally(() => {
+        open -= 1;
+      });
+    insisting.push(ended);
+  }, intervalMs);
+  try {
+    await work();
+  } finally {
+    clearInterval(timer);
+    await Promise.all(insisting);
+  }
+}
+
+async function sendOnce(world: World, order: Order): Promise<void> {
+  const url = anyOf(world);
+  if (url) await send(url, order);
+}
+
+/** Refunds, captures or cancels, as often as it takes to be answered, and in vain where the payment does not allow it. */
+async function operateOn(world: World, order: Order, id: string, capture: boolean): Promise<void> {
+  const url = anyOf(world);
+  const payment = url && order.account === 'one' ? await getPayment(url, order, id) : undefined;
+  if (payment?.status !== 'SUCCEEDED') return;
+  const verb = capture ? 'refund' : world.random.pick(['capture', 'cancel'] as const);
+  const description = world.random.pick(['', '', 'sandbox:reset_after', 'sandbox:error_before']);
+  const asked = { verb, payment: { id, order }, key: `${verb} ${id}`, description } as const;
+  for (let tries = 0; tries < OPERATION_TRIES; tries++) {
+    const other = anyOf(world);
+    const answer = other && (await operate(other, asked));
+    if (answer && answer.status === 200) return;
+    await sleep(PAUSE_MS);
+  }
+}
+
+function anyOf(world: World): string | undefined {
+  const alive = world.replicas.filter((replica) => replica.isAlive());
+  return alive.length > 0 ? world.random.pick(alive).url : undefined;
+}

@@ -1,0 +1,69 @@
+import { headersOne } from '../support/payment-requests.ts';
+import {
+  type Answer,
+  exchange,
+  getPayment,
+  type Order,
+  type OrderOptions,
+  paymentOf,
+  send,
+} from './orders.ts';
+import type { World } from './world.ts';
+
+/** An operation that a merchant asks for. */
+export type Asked = {
+  readonly verb: 'capture' | 'cancel' | 'refund';
+  readonly payment: Paid;
+  readonly key: string;
+  readonly description?: string;
+  /** Percent of the payment; all that is left when absent. */
+  readonly percent?: number;
+};
+
+/** A payment that was approved. */
+export type Paid = { readonly id: string; readonly order: Order };
+
+/** Makes a payment of account one that is approved; on a busy machine that may be learned later. */
+export async function pay(world: World, url: string, options: OrderOptions): Promise<Paid> {
+  const order = world.order({ vault: false, ...options });
+  const answer = await send(url, order);
+  const payment = paymentOf(answer);
+  if (!payment) throw new Error(`the payment was answered ${answer.status}`);
+  await world.until('the payment to be approved', async () => {
+    return (await getPayment(url, order, payment.id))?.status === 'SUCCEEDED';
+  });
+  return { id: payment.id, order };
+}
+
+/** Asks for an operation. It never throws: that nothing came back is an answer too. */
+export async function operate(url: string, asked: Asked): Promise<Omit<Answer, 'tookMs'>> {
+  const { verb, payment, key, description, percent } = asked;
+  const { amount } = JSON.parse(payment.order.body);
+  const part = percent && { currency: amount.currency, value: shareOf(amount.value, percent) };
+  return exchange(`${url}/v1/payments/${payment.id}/${verb}`, {
+    method: 'POST',
+    headers: { ...headersOne(key), 'content-type': 'application/json' },
+    body: JSON.stringify({ ...(description && { description }), ...(part && { amount: part }) }),
+  });
+}
+
+/** Asks again and again, each time a replica that is alive, until it is answered with the payment. */
+export async function insistOn(world: World, asked: Asked): Promise<Omit<Answer, 'tookMs'>> {
+  let answer: Omit<Answer, 'tookMs'> = { status: undefined, body: '', replayed: false };
+  await world.until(`the ${asked.verb} to be answered`, async () => {
+    const alive = world.replicas.filter((replica) => replica.isAlive());
+    if (alive.length > 0) answer = await operate(world.random.pick(alive).url, asked);
+    return answer.status === 200;
+  });
+  return answer;
+}
+
+/** A share of an amount, in the same digits. */
+function shareOf(value: string, percent: number): string {
+  const [whole = '', fraction = ''] = value.split('.');
+  const units = String((BigInt(whole + fraction) * BigInt(percent)) / 100n).padStart(
+    fraction.length + 1,
+    '0',
+  );
+  return fraction ? `${units.slice(0, -fraction.length)}.${units.slice(-fraction.length)}` : units;
+}
