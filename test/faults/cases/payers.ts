@@ -15,7 +15,7 @@ export const PAYERS: readonly Case[] = [
   completionKill('after it is taken', 'take_follow_up:response'),
   completionKill('asking the provider', 'look_up:response'),
   completionKill('while the completion is on its way', 'operation:request'),
-  { ...completionKill('after completing, before the answer', 'operation:response'), short: true },
+  completionKill('after completing, before the answer', 'operation:response'),
   completionKill('after the answer, before commit 2', 'finish_operation:request'),
   completionKill('after commit 2, before the response', 'finish_operation:response'),
   verificationKill('before the claim', 'claim:request'),
@@ -47,7 +47,6 @@ export const PAYERS: readonly Case[] = [
   },
   {
     name: 'payers: a notification that tells what the provider does not',
-    short: true,
     async run(world) {
       const { url } = await world.startReplica();
       const payer = await sendAway(world, url, 'WALLET_B');
