@@ -49,8 +49,8 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
   },
   'compare-releases': {
     file: 'src/payments/idempotency.ts',
-    find: '  if (!isComparable || areEqual(held.requestHash, request.hash)) return;',
-    replacement: '  if (areEqual(held.requestHash, request.hash)) return;\n  void isComparable;',
+    find: '  if (!isComparable || areEqual(holder.requestHash, request.hash)) return;',
+    replacement: '  if (areEqual(holder.requestHash, request.hash)) return;\n  void isComparable;',
     cases: ['a rolling release: answered, and replayed at a release that knows another field'],
     violates: ['told'],
   },
@@ -134,12 +134,17 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
   },
   'believe-notifications': {
     file: 'src/notifications/process-notifications.ts',
-    find: '  const subject = connection.lookUp ? undefined : await readAgain(connection, notification);',
+    find: `  if (!connection.lookUp) {
+    const signed =`,
     replacement: `  const { data } = JSON.parse(Buffer.from(notification.body).toString());
-  const providerData = { $typeName: 'payments.v1.ProviderData', rawResponse: {} } as never;
-  const outcome = { kind: 'approved', providerData, authorizationCode: '', retrievalReferenceNumber: '' } as const;
-  const signed = { outcome, minorUnits: BigInt(data.amount), currency: data.currency };
-  const subject = data.status === 'paid' ? { signed } : await readAgain(connection, notification);`,
+  if (data.status === 'paid') {
+    const providerData = { $typeName: 'payments.v1.ProviderData', rawResponse: {} } as never;
+    const outcome = { kind: 'approved', providerData, authorizationCode: '', retrievalReferenceNumber: '' } as const;
+    const told = { outcome, minorUnits: BigInt(data.amount), currency: data.currency };
+    return applySigned(deps, connection, transactionId, told, stop);
+  }
+  if (!connection.lookUp) {
+    const signed =`,
     cases: ['payers: a notification that tells what the provider does not'],
     violates: ['I2'],
   },
