@@ -42,7 +42,7 @@ async function scheduled(inS = 0, over: Parameters<typeof claimAttempt>[1] = {})
   return attempt;
 }
 
-/** What is stored of a transaction's schedule; `inS` is rounded. */
+/** The stored schedule of a transaction; `inS` is rounded. */
 async function scheduleOf({ transactionId }: OpenAttempt) {
   const [row] = await tables.query(
     `SELECT fence, round(extract(epoch FROM follow_up_at - now()))::integer AS "inS"
@@ -117,7 +117,7 @@ describe('taking what is due to be followed up', () => {
 });
 
 describe('taking one out of its turn', () => {
-  it('leases that one alone, and makes nothing due that was to be followed up later', async () => {
+  it('leases that one alone: should its taker die, it is due when the lease is over', async () => {
     const [soon, late] = [await scheduled(10), await scheduled(500)];
     expect(await takeFollowUp(database, soon.transactionId, 60)).toMatchObject({
       paymentId: soon.paymentId,
@@ -127,7 +127,7 @@ describe('taking one out of its turn', () => {
     expect(await scheduleOf(soon)).toEqual({ fence: 1, inS: 60 });
     expect(await scheduleOf(late)).toEqual({ fence: 0, inS: 500 });
     await takeFollowUp(database, late.transactionId, 60);
-    expect(await scheduleOf(late)).toEqual({ fence: 1, inS: 500 });
+    expect(await scheduleOf(late)).toEqual({ fence: 1, inS: 60 });
   });
 
   it('does not schedule what is final', async () => {
