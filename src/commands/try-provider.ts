@@ -1,0 +1,153 @@
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import type { ConnectionConfig } from '#gen/payments/config/catalogue_pb.js';
+import { openCatalogue } from '#src/catalogue/open-catalogue.ts';
+import { readCatalogue } from '#src/catalogue/read-catalogue.ts';
+import { readConfig } from '#src/config.ts';
+import { CONNECTORS } from '#src/connectors/registry.ts';
+import { createApprovalRates } from '#src/routing/approval-rates.ts';
+import { explainFailure } from './explain-failure.ts';
+import { type Checked, checkProvider, type TestValues } from './provider-checks.ts';
+
+const USAGE = `Usage: npm run try-provider -- <provider> [--catalogue <file>] [--connection <id>] [--test-account]
+
+Makes a short list of calls at a provider's TEST environment, and prints what was seen and what differs from what we
+believe of it. No real money moves; live keys are refused. The secrets come from the environment, as for the service.
+
+  <provider>       adyen, mercado-pago, paypal or stripe
+  --catalogue      a catalogue with your connection (config/examples/<provider>.yaml)
+  --connection     its id, where the catalogue has several of the provider
+  --test-account   Mercado Pago's tokens do not tell a test account from a real one: say that it is one`;
+
+const CARD = { holderName: 'JORDAN WHITFIELD', expirationMonth: 3, expirationYear: 30, securityCode: '737' };
+
+/** Test cards and currencies of each provider, from their documentation. */
+const TEST_VALUES: Readonly<Record<string, TestValues>> = {
+  adyen: {
+    currency: 'EUR',
+    country: 'NL',
+    approved: { ...CARD, number: '4111111111111111' },
+    declined: { ...CARD, number: '4111111111111111', holderName: 'NOT_ENOUGH_BALANCE', iso8583Code: '51' },
+  },
+  'mercado-pago': { currency: 'ARS', country: 'AR', walletType: 'MERCADO_PAGO' },
+  paypal: { currency: 'USD', country: 'US', walletType: 'PAYPAL' },
+  stripe: {
+    currency: 'USD',
+    country: 'US',
+    approved: { ...CARD, number: '4242424242424242' },
+    declined: { ...CARD, number: '4000000000009995', iso8583Code: '51' },
+  },
+};
+
+/** Error for a try that was not made; the message says why. */
+class TryError extends Error {}
+
+/** Options of a try, as the command line gives them. */
+export type TryOptions = {
+  readonly provider: string;
+  readonly catalogue?: string | undefined;
+  readonly connection?: string | undefined;
+  readonly isTestAccount: boolean;
+  /** Reads an environment variable. */
+  readonly environment: (name: string) => string | undefined;
+};
+
+/**
+ * Tries a provider.
+ *
+ * @returns the number of checks that differ from what is believed.
+ * @throws TryError when the provider is not known, or its environment is not surely a test environment: nothing was sent.
+ */
+export async function tryProvider(options: TryOptions, print: (line: string) => void): Promise<number> {
+  const { provider, environment } = options;
+  const values = TEST_VALUES[provider];
+  if (!values) throw new TryError(`there is nothing to try a provider ${provider} with\n${USAGE}`);
+  const file = options.catalogue ?? join(import.meta.dirname, `../../config/examples/${provider}.yaml`);
+  const catalogue = readCatalogue(file);
+  const definition = catalogue.connections.find(
+    ({ connector, id }) => connector === provider && (options.connection ?? id) === id,
+  );
+  if (!definition) throw new TryError(`${file} has no such connection of ${provider}`);
+  refuseLive(definition, options);
+
+  const only = { ...catalogue, connections: [definition], routes: [] };
+  const opened = openCatalogue(only, {
+    connectors: CONNECTORS,
+    environment,
+    variables: {},
+    identityKey: new Uint8Array(32),
+    rates: createApprovalRates(),
+    observer: { conditionFailed: () => {}, circuitChanged: () => {}, connectionRetired: () => {} },
+  });
+  try {
+    const connection = opened.connections.get(definition.id);
+    if (!connection) throw new Error(`connection ${definition.id} was not opened`);
+    print(`${definition.name} (${provider}), connection ${definition.id}: ${connection.identity}`);
+    let differing = 0;
+    await checkProvider(connection, values, (checked) => {
+      differing += checked.isAsBelieved ? 0 : 1;
+      print(lineOf(checked));
+    });
+    print(differing === 0 ? 'Everything is as believed.' : `${differing} differ from what is believed.`);
+    return differing;
+  } finally {
+    await opened.close();
+  }
+}
+
+function lineOf({ name, believed, seen, isAsBelieved }: Checked): string {
+  return isAsBelieved ? `ok       ${name}: ${seen}` : `DIFFERS  ${name}: believed ${believed}; seen ${seen}`;
+}
+
+const LOOPBACK: ReadonlySet<string> = new Set(['127.0.0.1', 'localhost', '[::1]']);
+const TEST_HOSTS: Readonly<Record<string, string>> = {
+  adyen: 'checkout-test.adyen.com',
+  paypal: 'api-m.sandbox.paypal.com',
+};
+
+/** Refuses whatever is not surely a test environment: by its address, or where all have one, by the key. */
+function refuseLive(definition: ConnectionConfig, options: TryOptions): void {
+  const { provider, environment, isTestAccount } = options;
+  const baseUrl = definition.settings?.base_url;
+  const host = typeof baseUrl === 'string' ? URL.parse(baseUrl)?.hostname : undefined;
+  const secret = (name: string) => environment(definition.secretsFromEnvironment[name] ?? '') ?? '';
+  const isStripeTest = provider === 'stripe' && /^[sr]k_test_/.test(secret('api_key'));
+  const isMercadoPagoTest =
+    provider === 'mercado-pago' && (isTestAccount || secret('access_token').startsWith('TEST-'));
+  const isTestHost = host !== undefined && (host === TEST_HOSTS[provider] || LOOPBACK.has(host));
+  const isLiveKey = provider === 'stripe' && /^[sr]k_live_/.test(secret('api_key'));
+  if (!isLiveKey && (isTestHost || isStripeTest || isMercadoPagoTest)) return;
+  throw new TryError(
+    `connection ${definition.id} is not surely of a test environment; nothing was sent. Set test keys, and the address of the provider's test environment`,
+  );
+}
+
+/** Runs the command. */
+async function main(): Promise<void> {
+  const { positionals, values } = parseArgs({
+    allowPositionals: true,
+    options: {
+      catalogue: { type: 'string' },
+      connection: { type: 'string' },
+      'test-account': { type: 'boolean', default: false },
+      help: { type: 'boolean', short: 'h', default: false },
+    },
+  });
+  const [provider] = positionals;
+  if (values.help || provider === undefined) {
+    console.log(USAGE);
+    return;
+  }
+  const { catalogue, connection, 'test-account': isTestAccount } = values;
+  const { environment } = readConfig();
+  const options = { provider, catalogue, connection, isTestAccount, environment };
+  const differing = await tryProvider(options, (line) => console.log(line));
+  process.exitCode = differing === 0 ? 0 : 1;
+}
+
+if (import.meta.main) {
+  main().catch((error: unknown) => {
+    console.error(error instanceof TryError ? error.message : explainFailure(error));
+    process.exitCode = 1;
+  });
+}

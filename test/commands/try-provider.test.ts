@@ -1,0 +1,80 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { tryProvider } from '#src/commands/try-provider.ts';
+import { FAKE_SECRETS, startFakeProviders } from '../support/fake-providers.ts';
+
+const home = mkdtempSync(join(tmpdir(), 'try-provider-'));
+const catalogue = join(home, 'catalogue.yaml');
+let fakes: Awaited<ReturnType<typeof startFakeProviders>>;
+
+beforeAll(async () => {
+  fakes = await startFakeProviders();
+  writeFileSync(catalogue, fakes.catalogue());
+});
+afterAll(async () => {
+  await fakes?.close();
+  rmSync(home, { recursive: true });
+});
+
+async function tried(
+  provider: string,
+  over: { catalogue?: string | undefined; secrets?: Readonly<Record<string, string>> } = {},
+): Promise<{ readonly differing: number; readonly lines: readonly string[] }> {
+  const secrets: Readonly<Record<string, string>> = { ...FAKE_SECRETS, ...over.secrets };
+  const lines: string[] = [];
+  const options = { provider, catalogue, isTestAccount: false, ...over };
+  const environment = (name: string) => secrets[name];
+  return { differing: await tryProvider({ ...options, environment }, (line) => lines.push(line)), lines };
+}
+
+it.each([
+  ['adyen', ['purchase', 'refund of a second part', 'capture of a half', 'cancel', 'declined card']],
+  ['stripe', ['look-up by our id alone', 'close of a purchase that was never sent', 'capture of a half']],
+  ['paypal', ['payer sent away', 'look-up while nobody has paid', 'close of the redirect']],
+  ['mercado-pago', ['payer sent away', 'look-up while nobody has paid', 'close of the redirect']],
+])('a try of %s sees at its fake what is believed, and says so', async (provider, names) => {
+  const { differing, lines } = await tried(provider);
+  expect(lines.filter((line) => line.startsWith('DIFFERS'))).toEqual([]);
+  expect(differing).toBe(0);
+  for (const name of ['probe', ...names]) expect(lines.join('\n')).toContain(`ok       ${name}: `);
+  expect(lines.at(-1)).toBe('Everything is as believed.');
+});
+
+it('a try tells what differs, with what was believed and what was seen', async () => {
+  const { differing, lines } = await tried('stripe', { secrets: { STRIPE_API_KEY: 'sk_test_another' } });
+  expect(differing).toBeGreaterThan(0);
+  expect(lines).toContainEqual(
+    expect.stringMatching(/^DIFFERS {2}purchase: believed approved; seen not_sent: .*401/),
+  );
+  expect(lines.at(-1)).toBe(`${differing} differ from what is believed.`);
+});
+
+it.each([
+  ["Stripe's live key", 'stripe', { secrets: { STRIPE_API_KEY: 'sk_live_key' } }],
+  [
+    "Stripe's restricted live key at its own address",
+    'stripe',
+    { catalogue: undefined, secrets: { STRIPE_API_KEY: 'rk_live_key' } },
+  ],
+  ["Mercado Pago's key that does not say what it is", 'mercado-pago', { catalogue: undefined }],
+] as const)('a try refuses %s, and sends nothing', async (_name, provider, over) => {
+  const before = [fakes.stripe.requests.length, fakes.mercadoPago.requests.length];
+  await expect(tried(provider, over)).rejects.toThrow(/not surely of a test environment; nothing was sent/);
+  expect([fakes.stripe.requests.length, fakes.mercadoPago.requests.length]).toEqual(before);
+});
+
+it.each([
+  ['adyen', 'https://checkout-test.adyen.com', 'https://x-checkout-live.adyenpayments.com/checkout'],
+  ['paypal', 'https://api-m.sandbox.paypal.com', 'https://api-m.paypal.com'],
+])("a try refuses %s's live address", async (provider, _test, live) => {
+  const file = join(home, `${provider}.yaml`);
+  const { url } = provider === 'adyen' ? fakes.adyen : fakes.paypal;
+  writeFileSync(file, fakes.catalogue().replace(url, live));
+  await expect(tried(provider, { catalogue: file })).rejects.toThrow(/nothing was sent/);
+});
+
+it('a try of a provider that there is not says how it is used', async () => {
+  await expect(tried('acme')).rejects.toThrow(/Usage: npm run try-provider/);
+});
