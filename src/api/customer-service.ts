@@ -52,11 +52,14 @@ export function customerService(deps: CustomerDeps): ServiceHandlers<typeof Cust
   };
 }
 
+type Once<M> = { readonly message: M; readonly replayed: boolean };
+
 /** The response to a call that made an object, or to its repeat. @param created the object's path, if it has one. */
-export function createdAnswer<M>(
-  { message, replayed }: { readonly message: M; readonly replayed: boolean },
-  created?: string,
-): Answer<M> {
-  const headers = replayed ? { 'idempotent-replayed': 'true' } : undefined;
-  return { message, created: created ?? '', ...(headers && { headers }) };
+export function createdAnswer<M>(once: Once<M>, created?: string): Answer<M> {
+  return { ...onceAnswer(once), created: created ?? '' };
+}
+
+/** The response to another call that has an idempotency key, or to its repeat. */
+export function onceAnswer<M>({ message, replayed }: Once<M>): Answer<M> {
+  return { message, ...(replayed && { headers: { 'idempotent-replayed': 'true' } }) };
 }

@@ -8,14 +8,19 @@ import {
   ListDeliveriesRequestSchema,
   ListDeliveriesResponseSchema,
   ListWebhooksResponseSchema,
+  RedeliverDeliveryRequestSchema,
   RedeliverFailedRequestSchema,
   RedeliverFailedResponseSchema,
+  RotateWebhookSecretRequestSchema,
+  TestWebhookRequestSchema,
   UpdateWebhookRequestSchema,
   type Webhook,
   WebhookSchema,
   type WebhookService,
 } from '#gen/payments/v1/webhook_service_pb.js';
+import type { OnceResponse } from '#src/customers/call-once.ts';
 import type { Caller } from '#src/payments/create-payment.ts';
+import { requestHasher } from '#src/payments/request-hash.ts';
 import { invalidParameters } from '#src/service-error.ts';
 import type { StoredDelivery } from '#src/store/deliveries.ts';
 import type { StoredWebhook } from '#src/store/webhooks.ts';
@@ -28,25 +33,34 @@ import {
 import {
   addWebhook,
   changeWebhook,
+  currentSecret,
   listOwnWebhooks,
   type ManageDeps,
   removeWebhook,
   requireWebhook,
   rotateSecret,
+  type WebhookWithSecret,
 } from '#src/webhooks/manage-webhooks.ts';
 import { type Validate, validate } from '#src/wire/validate.ts';
+import { createdAnswer, onceAnswer } from './customer-service.ts';
+import { type ManageCall, manageOnce } from './manage-once.ts';
 import type { ServiceHandlers } from './rest.ts';
 import { accountOf } from './secret-only.ts';
 
+/** Dependencies of the handlers. */
+export type WebhookServiceDeps = ManageDeps & { readonly requestHashKey: Uint8Array };
+
 /** The handlers of payments.v1.WebhookService, the same for every protocol. */
-export function webhookService(deps: ManageDeps): ServiceHandlers<typeof WebhookService, Caller> {
-  const { database } = deps;
+export function webhookService(deps: WebhookServiceDeps): ServiceHandlers<typeof WebhookService, Caller> {
+  const { database, requestHashKey } = deps;
   return {
     async createWebhook(request, caller) {
       const account = accountOf(caller);
       checkCreate(request);
-      const { webhook, secret } = await addWebhook(deps, account, request);
-      return { message: webhookMessage(webhook, secret), created: `/v1/webhooks/${webhook.id}` };
+      const requestHash = hashCreate(requestHashKey, request);
+      const call = { method: 'CreateWebhook', caller, requestHash, response: WebhookSchema };
+      const made = await withSecret(deps, call, (own) => addWebhook(own, account, request));
+      return createdAnswer(made, `/v1/webhooks/${made.message.id}`);
     },
     async listWebhooks(_request, caller) {
       const webhooks = await listOwnWebhooks(database, accountOf(caller));
@@ -68,12 +82,20 @@ export function webhookService(deps: ManageDeps): ServiceHandlers<typeof Webhook
       await removeWebhook(database, accountOf(caller), id);
       return { message: create(EmptySchema) };
     },
-    async rotateWebhookSecret({ id }, caller) {
-      const { webhook, secret } = await rotateSecret(deps, accountOf(caller), id);
-      return { message: webhookMessage(webhook, secret) };
+    async rotateWebhookSecret(request, caller) {
+      const account = accountOf(caller);
+      const requestHash = hashRotate(requestHashKey, request);
+      const call = { method: 'RotateWebhookSecret', caller, requestHash, response: WebhookSchema };
+      return onceAnswer(await withSecret(deps, call, (own) => rotateSecret(own, account, request.id)));
     },
-    async testWebhook({ id }, caller) {
-      return { message: deliveryMessage(await sendTestEvent(deps, accountOf(caller), id)) };
+    async testWebhook(request, caller) {
+      const account = accountOf(caller);
+      const requestHash = hashTest(requestHashKey, request);
+      const call = { method: 'TestWebhook', caller, requestHash, response: DeliverySchema };
+      const sent = manageOnce(deps, call, async (own) =>
+        deliveryMessage(await sendTestEvent(own, account, request.id)),
+      );
+      return onceAnswer(await sent);
     },
     async listDeliveries(request, caller) {
       const account = accountOf(caller);
@@ -82,18 +104,55 @@ export function webhookService(deps: ManageDeps): ServiceHandlers<typeof Webhook
       const messages = deliveries.map(deliveryMessage);
       return { message: create(ListDeliveriesResponseSchema, { deliveries: messages, nextPageToken }) };
     },
-    async redeliverDelivery({ id, webhookId }, caller) {
-      return { message: deliveryMessage(await redeliverOne(deps, accountOf(caller), id, webhookId)) };
+    async redeliverDelivery(request, caller) {
+      const account = accountOf(caller);
+      const requestHash = hashRedeliver(requestHashKey, request);
+      const call = { method: 'RedeliverDelivery', caller, requestHash, response: DeliverySchema };
+      const sent = manageOnce(deps, call, async (own) =>
+        deliveryMessage(await redeliverOne(own, account, request.id, request.webhookId)),
+      );
+      return onceAnswer(await sent);
     },
     async redeliverFailed(request, caller) {
       const account = accountOf(caller);
       checkRedeliver(request);
       const since = timestampDate(request.since as Timestamp);
-      const redelivered = await redeliverAllFailed(deps, account, request.webhookId, since);
-      return { message: create(RedeliverFailedResponseSchema, { redelivered }) };
+      const requestHash = hashRedeliverFailed(requestHashKey, request);
+      const response = RedeliverFailedResponseSchema;
+      const call = { method: 'RedeliverFailed', caller, requestHash, response };
+      const sent = manageOnce(deps, call, async (own) => {
+        const redelivered = await redeliverAllFailed(own, account, request.webhookId, since);
+        return create(response, { redelivered });
+      });
+      return onceAnswer(await sent);
     },
   };
 }
+
+/**
+ * Makes a webhook or a secret, and shows the secret; a repeat shows the one that the webhook has then. It is never stored
+ * with the response.
+ */
+async function withSecret(
+  deps: WebhookServiceDeps,
+  call: ManageCall<typeof WebhookSchema>,
+  work: (deps: ManageDeps) => Promise<WebhookWithSecret>,
+): Promise<OnceResponse<typeof WebhookSchema>> {
+  let shown: string | undefined;
+  const once = await manageOnce(deps, call, async (own) => {
+    const { webhook, secret } = await work(own);
+    shown = secret;
+    return webhookMessage(webhook);
+  });
+  const secret = shown ?? (await currentSecret(deps, call.caller.accountId, once.message.id));
+  return { ...once, message: { ...once.message, secret } };
+}
+
+const hashCreate = requestHasher(CreateWebhookRequestSchema);
+const hashRotate = requestHasher(RotateWebhookSecretRequestSchema);
+const hashTest = requestHasher(TestWebhookRequestSchema);
+const hashRedeliver = requestHasher(RedeliverDeliveryRequestSchema);
+const hashRedeliverFailed = requestHasher(RedeliverFailedRequestSchema);
 
 const checkCreate = checked(CreateWebhookRequestSchema);
 const checkUpdate = checked(UpdateWebhookRequestSchema);

@@ -98,7 +98,7 @@ function mountedServices(api: Api): readonly MountedService[] {
     mounted(CustomerService, customerService(api.customers)),
     mounted(CheckoutService, checkoutService({ ...deps, ...api.customers })),
     mounted(TokenService, tokenService({ ...deps, ...api.customers })),
-    mounted(WebhookService, webhookService(api.webhooks)),
+    mounted(WebhookService, webhookService({ ...api.webhooks, requestHashKey: deps.requestHashKey })),
     mounted(OperatorService, operatorService({ opened: api.opened, now: deps.now }), 'operators'),
   ];
 }

@@ -16,7 +16,7 @@ import {
 } from '#src/store/webhooks.ts';
 import { isPublicAddress } from './address-guard.ts';
 import { EVENT_TYPES } from './events.ts';
-import { newSigningSecret, type SecretVault } from './signing-secret.ts';
+import { newSigningSecret, openSecret, type SecretVault } from './signing-secret.ts';
 
 /** Dependencies of managing webhooks. */
 export type ManageDeps = {
@@ -101,6 +101,16 @@ export async function changeWebhook(
 export async function removeWebhook(database: Database, accountId: string, id: string): Promise<void> {
   const removed = isUuid(id) && (await orUnavailable(deleteWebhook(database, accountId, id)));
   if (!removed) throw webhookNotFound();
+}
+
+/** Returns the secret that a webhook signs with now, for a repeat of the call that showed it; '' when there is none. */
+export async function currentSecret(
+  { database, vault }: Pick<ManageDeps, 'database' | 'vault'>,
+  accountId: string,
+  id: string,
+): Promise<string> {
+  const webhook = await orUnavailable(getWebhook(database, accountId, id));
+  return webhook ? openSecret(vault, id, webhook.secret) : '';
 }
 
 /** For how long the secret before a new one signs as well. */

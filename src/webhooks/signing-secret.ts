@@ -17,6 +17,11 @@ export async function newSigningSecret(
   return { shown, sealed: await vault.seal(new Secret(shown), webhookId) };
 }
 
+/** Opens a sealed secret, to be shown again. @throws as `open` of the vault. */
+export async function openSecret(vault: SecretVault, webhookId: string, sealed: string): Promise<string> {
+  return (await vault.open(sealed, webhookId)).reveal();
+}
+
 /** Returns the Standard Webhooks headers of a message. */
 export type Sign = (messageId: string, time: Date, body: string) => Record<string, string>;
 

@@ -1,0 +1,43 @@
+import type { DescMessage, MessageShape } from '@bufbuild/protobuf';
+import { callOnce, type OnceResponse } from '#src/customers/call-once.ts';
+import type { Caller } from '#src/payments/create-payment.ts';
+import type { RequestHash } from '#src/payments/request-hash.ts';
+import { type Database, queriesOf, type Run } from '#src/store/database.ts';
+import type { WebhookName } from '#src/store/outbox.ts';
+import type { ManageDeps } from '#src/webhooks/manage-webhooks.ts';
+
+/** A call that changes webhooks or deliveries. */
+export type ManageCall<Desc extends DescMessage> = {
+  /** Name of the rpc. */
+  readonly method: string;
+  readonly caller: Caller;
+  readonly requestHash: RequestHash;
+  readonly response: Desc;
+};
+
+/**
+ * Changes webhooks or deliveries, in one commit with the call's idempotency key where it has one; nobody is woken before.
+ * Without a key every call counts.
+ *
+ * @param work what it returns is stored for repeats: no secret may be in it.
+ * @throws ServiceError as `callOnce` and `work`.
+ */
+export async function manageOnce<Desc extends DescMessage>(
+  deps: ManageDeps,
+  call: ManageCall<Desc>,
+  work: (deps: ManageDeps) => Promise<MessageShape<Desc>>,
+): Promise<OnceResponse<Desc>> {
+  if (call.caller.idempotencyKey === undefined) return { message: await work(deps), replayed: false };
+  const woken: WebhookName[] = [];
+  const wake: ManageDeps['wake'] = (webhook) => void woken.push(webhook);
+  const response = await callOnce(deps.database, call, (run) =>
+    work({ ...deps, database: within(deps.database, run), wake }),
+  );
+  woken.forEach(deps.wake);
+  return response;
+}
+
+/** The same database, in the transaction that is open. */
+function within(database: Database, run: Run): Database {
+  return { ...database, ...queriesOf(run), transaction: (work) => work(run) };
+}
