@@ -17,7 +17,7 @@ import {
 } from './from-provider.ts';
 import { toAmount } from './money.ts';
 import { fromFailed, fromPayments } from './payments.ts';
-import { parseReference, type Reference } from './reference.ts';
+import { parseReference } from './reference.ts';
 import {
   closePreference,
   createRefund,
@@ -53,7 +53,8 @@ export async function lookUpPayer(
     const closed = await read(send, closePreference(preferenceId, nowMs));
     if ('fault' in closed) return unknownOutcome(`closing the preference: ${closed.fault}`);
   }
-  const payments = await readPayments(known, send, asked);
+  // The search may not list yet what a notification has told of.
+  const payments = await readPayments(known.paymentId ?? query.hint?.reference, send, asked);
   if ('fault' in payments) return unknownOutcome(payments.fault);
   const decision = fromPayments(payments.found, preferenceId, asked);
   if (decision.kind !== 'open') return decision;
@@ -127,7 +128,7 @@ function neverSentAway(close: boolean, failed: JsonObject | undefined): Outcome 
 type Found = { readonly found: readonly JsonObject[] } | { readonly fault: string };
 
 /** Reads a transaction's payments, the newest first, with the one that is known already. */
-async function readPayments({ paymentId }: Reference, send: Send, asked: Asked): Promise<Found> {
+async function readPayments(paymentId: string | undefined, send: Send, asked: Asked): Promise<Found> {
   const search = await read(send, searchPayments(asked.transactionId));
   if ('fault' in search) return search;
   const { results, paging } = search.body;

@@ -21,7 +21,6 @@ import {
   cancelFields,
   captureFields,
   confirmFields,
-  descriptorFields,
   get,
   httpRequest,
   intentFields,
@@ -66,7 +65,7 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
     const send = begin();
     const [methodResult, intentResult] = await Promise.all([
       send(post('/v1/payment_methods', paymentMethodFields(attempt, method), `${transactionId}:pm`)),
-      send(post('/v1/payment_intents', intentFields(attempt, money, method.capture), transactionId)),
+      send(post('/v1/payment_intents', intentFields(attempt, money, method), transactionId)),
     ]);
     const paymentMethod = fromPreparation(methodResult, 'payment_method', shownAs);
     if ('outcome' in paymentMethod) return paymentMethod.outcome;
@@ -84,14 +83,6 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
       return created.kind === 'unknown' ? created : alarmingOutcome('the payment was confirmed before');
     }
     const intentId = String(intent.body.id);
-    const descriptor = descriptorFields(method);
-    if (descriptor) {
-      const path = intentPath(intentId);
-      const result = await send(post(path, descriptor, `${transactionId}:descriptor`));
-      const updated = fromPreparation(result, 'payment_intent', shownAs);
-      if ('outcome' in updated) return updated.outcome;
-    }
-
     const fields = confirmFields(attempt, method, String(paymentMethod.body.id), stripe);
     const result = await send(post(intentPath(intentId, '/confirm'), fields, `${transactionId}:confirm`));
     const confirmed = { ...asked, intentId };

@@ -59,7 +59,8 @@ async function lookUpPayment(query: LookUp, of: Card, send: Send, shownAs: Shown
   if (!money) return unknownOutcome('the provider has no such amount in this currency');
   const asked = { payment: { transactionId, money }, of, shownAs };
 
-  const intentId = query.reference ?? (await findIntent(query, of, send));
+  const told = query.reference ?? query.hint?.reference;
+  const intentId = isTextLike(told, INTENT_ID) ? told : await findIntent(query, of, send);
   if (typeof intentId !== 'string') return intentId;
   const read = () => readIntent({ ...asked, intentId }, send);
   let outcome = await read();
@@ -77,7 +78,7 @@ async function findIntent(query: LookUp, of: Card, send: Send): Promise<string |
   const { transactionId, sentAtMs } = query;
   const money = toStripeMoney(query.money);
   if (money && Date.now() - sentAtMs < REPEATABLE_MS) {
-    const fields = intentFields(of.attempt, money, of.capture);
+    const fields = intentFields(of.attempt, money, of);
     const intent = successOf(await send(post('/v1/payment_intents', fields, transactionId)));
     return isTextLike(intent?.id, INTENT_ID)
       ? intent.id

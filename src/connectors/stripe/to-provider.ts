@@ -87,12 +87,17 @@ export function paymentMethodFields({ customerPayer }: PaymentAttempt, { card }:
  *
  * @param money in Stripe's units.
  */
-export function intentFields(facts: AttemptFacts, money: Money, capture: boolean): Fields {
+export function intentFields(
+  facts: AttemptFacts,
+  money: Money,
+  { capture, softDescriptor }: Pick<CardMethod, 'capture' | 'softDescriptor'>,
+): Fields {
   return {
     amount: Number(money.minorUnits),
     currency: money.currency.toLowerCase(),
     capture_method: capture ? 'automatic' : 'manual',
     payment_method_types: ['card'],
+    statement_descriptor_suffix: descriptorOf(softDescriptor),
     description: facts.description.slice(0, MAX_DESCRIPTION_LENGTH) || undefined,
     metadata: {
       transaction_id: facts.transactionId,
@@ -104,12 +109,10 @@ export function intentFields(facts: AttemptFacts, money: Money, capture: boolean
   } satisfies Wire<Stripe.PaymentIntentCreateParams>;
 }
 
-/** Puts the merchant's words on the cardholder's statement; undefined when there are none that it can show. */
-export function descriptorFields({ softDescriptor }: CardMethod): Fields | undefined {
+/** The merchant's words on the cardholder's statement; undefined when there are none that it can show. */
+function descriptorOf(softDescriptor: string): string | undefined {
   const suffix = softDescriptor.replace(NOT_IN_DESCRIPTORS, '').slice(0, MAX_DESCRIPTOR_LENGTH).trim();
-  return suffix === ''
-    ? undefined
-    : ({ statement_descriptor_suffix: suffix } satisfies Wire<Stripe.PaymentIntentUpdateParams>);
+  return suffix || undefined;
 }
 
 /** Charges the payment method, or authorizes it: the one request of an attempt that moves money. */

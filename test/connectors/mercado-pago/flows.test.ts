@@ -78,6 +78,18 @@ describe('a payer who is sent to Mercado Pago', () => {
     expect(await lookUp(under, attempt, `${reference}/${payment.id}`)).toMatchObject({ kind: 'approved' });
   });
 
+  it('is found by the id that a notification gave, while the search does not list it', async () => {
+    const { attempt, reference } = await sentAway(under);
+    const payment = under.fake.pay(under.fake.preference());
+    under.fake.lagSearch(true);
+    expect(await lookUp(under, attempt, reference)).toMatchObject({ kind: 'redirect' });
+    const hint = { reference: String(payment.id) };
+    expect(await lookUp(under, attempt, reference, { hint })).toMatchObject({
+      kind: 'approved',
+      reference: `${reference}/${payment.id}`,
+    });
+  });
+
   it('is declined only once the preference expired and its search surely lists everything', async () => {
     const attempt = attemptInPesos();
     const { reference } = await sentAway(under, attempt);

@@ -92,13 +92,23 @@ describe('a payment', () => {
     expect(await lookUp(stripe, attempt, outcome)).toMatchObject({ kind: 'declined', iso8583Code: '59' });
   });
 
-  it('shows the merchant on the statement, by a request of its own before the charge', async () => {
-    await paid(stripe, cardWith(approve, { softDescriptor: 'Tom\'s "Shop" <of many many words>' }));
+  it('shows the merchant on the statement, and a look-up repeats its creation with the same words', async () => {
+    const attempt = cardWith(approve, { softDescriptor: 'Tom\'s "Shop" <of many many words>' });
+    await paid(stripe, attempt);
     expect(stripe.intent()).toMatchObject({ statement_descriptor_suffix: 'Toms Shop of many many' });
-    expect(stripe.fake.calls().slice(2)).toEqual([
-      'POST /v1/payment_intents/{id}',
-      'POST /v1/payment_intents/{id}/confirm',
-    ]);
+    expect(stripe.fake.calls().slice(2)).toEqual(['POST /v1/payment_intents/{id}/confirm']);
+    expect(await lookUp(stripe, attempt, undefined)).toMatchObject({ kind: 'approved' });
+    expect(stripe.fake.ledger.intents.size).toBe(1);
+  });
+
+  it('is found a day later by the id that a notification gave, where its own was never told', async () => {
+    const attempt = cardWith(approve, {});
+    const { reference = '' } = await paid(stripe, attempt);
+    stripe.fake.pace.searchLagMs = 7 * 24 * 3_600_000;
+    const late = { sentAtMs: Date.now() - 2 * 24 * 3_600_000 };
+    expect(await lookUp(stripe, attempt, undefined, late)).toMatchObject({ kind: 'unknown' });
+    const told = { ...late, hint: { reference } };
+    expect(await lookUp(stripe, attempt, undefined, told)).toMatchObject({ kind: 'approved', reference });
   });
 
   it.each([

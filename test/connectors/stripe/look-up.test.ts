@@ -39,13 +39,6 @@ describe('a request lost before the confirmation', () => {
     }
   });
 
-  it('leaves the payment not sent, when it puts words on the statement', async () => {
-    stripe.fake.fail(/pi_\w+$/, 'lost_after');
-    const outcome = await stripe.connection.pay(cardWith(approve, { softDescriptor: 'Shop' }));
-    expect(outcome).toMatchObject({ kind: 'not_sent' });
-    expect(stripe.intent()).toMatchObject({ status: 'requires_payment_method' });
-  });
-
   it('is an alarm when the intent that comes back is for other money', async () => {
     const attempt = cardAttempt(approve);
     await stripe.connection.pay(attempt);
