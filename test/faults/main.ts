@@ -9,7 +9,7 @@ import { INVARIANTS } from './invariants.ts';
 import { copyCheckout, PLANTS, type Plant, planted } from './plants.ts';
 import { findingsOf, runCase, type Try, table } from './run.ts';
 
-const USAGE = `usage: npm run faults -- [--seeds 3] [--seed n]… [--case 'part of a name']… [--at-once 4]
+const USAGE = `usage: npm run faults -- [--seeds 3] [--seed n]… [--case 'part of a name']… [--at-once 6]
   [--plant ${Object.keys(PLANTS).join('|')}]   runs with a fault of our own: it has to be found
   [--plants]   runs every plant's cases, and succeeds when each plant was found`;
 
@@ -22,7 +22,7 @@ async function main(): Promise<void> {
       seeds: { type: 'string', default: '3' },
       seed: { type: 'string', multiple: true },
       case: { type: 'string', multiple: true },
-      'at-once': { type: 'string', default: '4' },
+      'at-once': { type: 'string', default: '6' },
       plant: { type: 'string' },
       plants: { type: 'boolean', default: false },
     },
