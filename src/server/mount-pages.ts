@@ -19,12 +19,17 @@ export function mountPages(app: FastifyInstance, config: Config): void {
   // Only a sandbox in a database of its own has accounts whose keys everybody knows.
   const withFixtures = config.sandbox && !config.databaseUrl;
   if (config.docs) mountReference(app, withFixtures ? sandboxKeys(config) : {});
-  if (config.homePage) mountHome(app, withFixtures);
+  if (config.homePage) mountHome(app, withFixtures ? sandboxFixtures(config) : undefined);
 }
 
 function sandboxKeys({ operatorKeys }: Config): FilledInKeys {
   const operator = operatorKeys.includes(SANDBOX_OPERATOR_KEY) && { 'operator-key': SANDBOX_OPERATOR_KEY };
   return { 'public-api-key': 'pk_sandbox_one', 'private-secret-key': 'sk_sandbox_one', ...operator };
+}
+
+function sandboxFixtures({ operatorKeys }: Config): typeof SANDBOX_FIXTURES {
+  if (!operatorKeys.includes(SANDBOX_OPERATOR_KEY)) return SANDBOX_FIXTURES;
+  return [...SANDBOX_FIXTURES, ['Operator key, for the dashboard too', SANDBOX_OPERATOR_KEY]];
 }
 
 function mountReference(app: FastifyInstance, keys: FilledInKeys): void {
@@ -45,13 +50,11 @@ function mountReference(app: FastifyInstance, keys: FilledInKeys): void {
   app.get('/docs', (_request, reply) => reply.headers(REFERENCE_HEADERS).send(REFERENCE_PAGE));
 }
 
-function mountHome(app: FastifyInstance, withFixtures: boolean): void {
-  const sandbox = withFixtures
-    ? {
-        fixtures: SANDBOX_FIXTURES,
-        cards: MAGIC_CARDS.map(({ number, description }) => [number, description] as const),
-      }
-    : undefined;
+function mountHome(app: FastifyInstance, fixtures: typeof SANDBOX_FIXTURES | undefined): void {
+  const cards = MAGIC_CARDS.map(
+    ({ number, name, description }) => [number, `${name}: ${description}`] as const,
+  );
+  const sandbox = fixtures && { fixtures, cards };
   app.get('/', (request, reply) => {
     const links = LINKS.filter(({ path }) => app.hasRoute({ method: 'GET', url: path }));
     const call = exampleCall(`${request.protocol}://${request.host}`);

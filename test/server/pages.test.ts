@@ -66,7 +66,8 @@ it('the home page leads to what is served, and shows what the sandbox has', asyn
   for (const link of links) expect((await fetch(server.url + link)).status).toBe(200);
   const text = await page.$eval('main', (main) => main.textContent);
   expect(text).toContain('pk_sandbox_one');
-  expect(text).toContain('4000000000000002');
+  expect(text).toContain('op_sandbox');
+  expect(text).toContain('4000000000000002DO_NOT_HONOR');
   expect(text).toContain(`curl -s ${server.url}/v1/payments`);
   expect(complaints).toEqual([]);
 });
