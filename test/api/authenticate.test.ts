@@ -153,9 +153,9 @@ describe("another account's objects are as if they did not exist:", () => {
     },
   );
 
-  it('a token of another type is unknown too', async () => {
+  it('a token of another type is refused by that name', async () => {
     const request = { ...cardPayment(), payment_method: { type: 'CARD', vaulted_token: ENROLLED_WALLET } };
-    expect((await clients.create('rest', request, headersOne())).reason).toBe('VAULTED_TOKEN_NOT_FOUND');
+    expect((await clients.create('rest', request, headersOne())).reason).toBe('INCORRECT_PAYMENT_METHOD_TYPE');
   });
 });
 
@@ -240,7 +240,7 @@ describe('createAuthenticate', () => {
 
   it('tells whether the secret was sent', async () => {
     const { authenticate } = counted();
-    const account = { accountId: 'a', tellsAuthorized: false };
+    const account = { accountId: 'a', tellsAuthorized: false, allowedOrigins: [] };
     expect(await authenticate(headers('public', 'secret'))).toEqual({ ...account, secretPresented: true });
     expect(await authenticate(headers('public'))).toEqual({ ...account, secretPresented: false });
   });
