@@ -48,8 +48,8 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
   },
   'compare-releases': {
     file: 'src/payments/idempotency.ts',
-    find: '  if (!isComparable || areEqual(held.requestHash, request.hash)) return;',
-    replacement: '  if (areEqual(held.requestHash, request.hash)) return;\n  void isComparable;',
+    find: '  if (!isComparable || areEqual(holder.requestHash, request.hash)) return;',
+    replacement: '  if (areEqual(holder.requestHash, request.hash)) return;\n  void isComparable;',
     cases: ['a rolling release: answered, and replayed at a release that knows another field'],
     violates: ['told'],
   },
