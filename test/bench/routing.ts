@@ -1,12 +1,12 @@
 import { availableParallelism, cpus } from 'node:os';
 import { parseArgs } from 'node:util';
-import { openBooks } from './books.ts';
+import { type Books, openBooks } from './books.ts';
 import type { LoopResult } from './closed-loop.ts';
 import type { LoadOrder } from './load.ts';
 import { cpuMs } from './proc.ts';
 import { newRunId } from './request.ts';
-import { startService } from './service.ts';
-import { startSurroundings } from './surroundings.ts';
+import { addAccount, type Service, startService } from './service.ts';
+import { createDatabase, startSurroundings } from './surroundings.ts';
 import { startWorker } from './worker.ts';
 
 // node test/bench/routing.ts [--seconds 3 --rounds 7 --routes 100 --against <checkout>]
@@ -34,26 +34,41 @@ try {
   for (const undo of ending.reverse()) await undo();
 }
 
-type Taken = { readonly cpuUs: number; readonly p50Us: number; readonly perSecond: number };
+type Measure = { readonly cpuUs: number; readonly p50Us: number; readonly perSecond: number };
+
+type Subject = { readonly service: Service; readonly books: Books; readonly measures: Measure[] };
 
 async function bench(): Promise<void> {
   const { home, databaseUrl, provider } = await startSurroundings('routing', ending);
-  const start = async (name: string, routesBefore: number, checkout?: string) => {
-    const options = { name, home, databaseUrl, providerPort: provider.port, nodeOptions: [], routesBefore };
+  const start = async (name: string, routesBefore: number, url = databaseUrl, checkout?: string) => {
+    const options = {
+      name,
+      home,
+      databaseUrl: url,
+      providerPort: provider.port,
+      nodeOptions: [],
+      routesBefore,
+    };
     const service = await startService({ ...options, ...(checkout !== undefined && { checkout }) });
     ending.push(service.stop);
-    return { service, taken: [] as Taken[] };
+    const books = await openBooks(url, provider.port);
+    ending.push(books.close);
+    return { service, books, measures: [] };
   };
-  const one = await start('one', 0);
-  const many = await start('many', routes - 1);
-  const other = values.against === undefined ? [] : [await start('other', routes - 1, values.against)];
-  const books = await openBooks(databaseUrl, provider.port);
-  ending.push(books.close);
+  const one: Subject = await start('one', 0);
+  const many: Subject = await start('many', routes - 1);
+  const other: Subject[] = [];
+  if (values.against !== undefined) {
+    // Another release needs a database of its own: each refuses the schema of a newer one. Its start makes the schema.
+    const url = await createDatabase(databaseUrl, 'other');
+    other.push(await start('other', routes - 1, url, values.against));
+    await addAccount(url);
+  }
   const load = await startWorker<LoadOrder, LoopResult>('load.ts');
   ending.push(load.stop);
 
   for (let round = 0; round <= Number(values.rounds); round++) {
-    for (const { service, taken } of [one, many, ...other]) {
+    for (const { service, books, measures } of [one, many, ...other]) {
       await books.open();
       const before = cpuMs(service.pid);
       const runId = newRunId();
@@ -68,33 +83,33 @@ async function bench(): Promise<void> {
       await books.compare({ sent, runId, atProvider: true });
       // The first round warms up.
       const cpuUs = (1000 * (cpuMs(service.pid) - before)) / sent;
-      if (round > 0) taken.push({ cpuUs, p50Us: 1000 * p50Ms, perSecond });
+      if (round > 0) measures.push({ cpuUs, p50Us: 1000 * p50Ms, perSecond });
     }
   }
   console.log(`Node ${process.version}, ${availableParallelism()} × ${cpus()[0]?.model}`);
   console.table({
-    'one route': median(one.taken),
-    [`${routes} routes`]: median(many.taken),
-    ratio: ratio(many.taken, one.taken),
+    'one route': median(one.measures),
+    [`${routes} routes`]: median(many.measures),
+    ratio: ratio(many.measures, one.measures),
     ...Object.fromEntries(
-      other.flatMap(({ taken }) => [
-        [`${routes} routes, ${values.against}`, median(taken)],
-        ['ratio to that', ratio(many.taken, taken)],
+      other.flatMap(({ measures }) => [
+        [`${routes} routes, ${values.against}`, median(measures)],
+        ['ratio to that', ratio(many.measures, measures)],
       ]),
     ),
   });
 }
 
-function median(taken: readonly Taken[]): Taken {
-  const of = (what: keyof Taken) => {
-    const sorted = taken.map((each) => each[what]).sort((a, b) => a - b);
+function median(measures: readonly Measure[]): Measure {
+  const of = (what: keyof Measure) => {
+    const sorted = measures.map((each) => each[what]).sort((a, b) => a - b);
     return Math.round(sorted[Math.floor(sorted.length / 2)] ?? Number.NaN);
   };
   return { cpuUs: of('cpuUs'), p50Us: of('p50Us'), perSecond: of('perSecond') };
 }
 
-function ratio(taken: readonly Taken[], base: readonly Taken[]): Taken {
-  const [a, b] = [median(taken), median(base)];
-  const of = (what: keyof Taken) => Math.round((1000 * a[what]) / b[what]) / 1000;
+function ratio(measures: readonly Measure[], base: readonly Measure[]): Measure {
+  const [a, b] = [median(measures), median(base)];
+  const of = (what: keyof Measure) => Math.round((1000 * a[what]) / b[what]) / 1000;
   return { cpuUs: of('cpuUs'), p50Us: of('p50Us'), perSecond: of('perSecond') };
 }

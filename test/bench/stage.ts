@@ -13,7 +13,7 @@ import { newRunId } from './request.ts';
 import { addAccount, type Service, startService } from './service.ts';
 import type { SqlOrder } from './sql.ts';
 import { storePayments } from './stored-payments.ts';
-import { startSurroundings } from './surroundings.ts';
+import { createDatabase, startSurroundings } from './surroundings.ts';
 import { addWebhook } from './webhook.ts';
 import { startWorker } from './worker.ts';
 
@@ -192,17 +192,6 @@ async function withWebhook(site: Site, port: number, server: Server): Promise<Se
       return result;
     },
   };
-}
-
-/** Creates another database in the cluster. @returns its URL. */
-async function createDatabase(databaseUrl: string, name: string): Promise<string> {
-  const client = new pg.Client(databaseUrl);
-  await client.connect();
-  await client.query(`CREATE DATABASE ${name}`);
-  await client.end();
-  const url = new URL(databaseUrl);
-  url.pathname = `/${name}`;
-  return url.href;
 }
 
 async function fill(databaseUrl: string, stored: number, sample: Sample): Promise<void> {

@@ -1,6 +1,7 @@
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import pg from 'pg';
 import { pino } from 'pino';
 import { resolveDataDir } from '#src/postgres/data-dir.ts';
 import { startEmbeddedPostgres } from '#src/postgres/embedded-postgres.ts';
@@ -34,4 +35,15 @@ export async function startSurroundings(name: string, ending: (() => unknown)[])
   const provider = await startWorker('provider.ts');
   ending.push(provider.stop);
   return { home, dataDir, databaseUrl, provider };
+}
+
+/** Creates another database in the cluster. @returns its URL. */
+export async function createDatabase(databaseUrl: string, name: string): Promise<string> {
+  const client = new pg.Client(databaseUrl);
+  await client.connect();
+  await client.query(`CREATE DATABASE ${name}`);
+  await client.end();
+  const url = new URL(databaseUrl);
+  url.pathname = `/${name}`;
+  return url.href;
 }
