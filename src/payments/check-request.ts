@@ -178,7 +178,7 @@ function checkAddress(report: Report, field: string, address: Address | undefine
 }
 
 function checkMethod(report: Report, method: PaymentMethodInput): void {
-  if (!method.type && !method.token) report('payment_method.type', 'REQUIRED', 'value is required');
+  if (!method.type && !method.token) report('payment_method.type', 'REQUIRED', 'is required');
   const kind = method.detail?.kind;
   if (kind?.case !== 'card') return;
   if (kind.value.threeDSecure) checkThreeDSecure(report, kind.value.threeDSecure);
@@ -191,9 +191,9 @@ function checkMethod(report: Report, method: PaymentMethodInput): void {
 /** Checks the data of a card. @param at the path of the data, with a dot at its end. */
 export function checkCard(report: Report, at: string, card: CardDataInput): void {
   const { number, expirationMonth: month, expirationYear: year } = card;
-  if (!number) report(`${at}number`, 'REQUIRED', 'value is required');
-  if (!month) report(`${at}expiration_month`, 'REQUIRED', 'value is required');
-  if (year === undefined) report(`${at}expiration_year`, 'REQUIRED', 'value is required');
+  if (!number) report(`${at}number`, 'REQUIRED', 'is required');
+  if (!month) report(`${at}expiration_month`, 'REQUIRED', 'is required');
+  if (year === undefined) report(`${at}expiration_year`, 'REQUIRED', 'is required');
   // What is no number at all is for the .proto's rule to say.
   if (/^\d+$/.test(number) && !passesLuhn(number)) {
     report(`${at}number`, 'INVALID_FORMAT', 'must pass the Luhn check');
