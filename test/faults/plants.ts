@@ -116,10 +116,12 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
     find: `    finish.event,
     finish.wasFinal ?? false,
     finish.card ?? 'wait',
+    finish.reopens ?? null,
   ]);`,
     replacement: `    '',
     finish.wasFinal ?? false,
     finish.card ?? 'wait',
+    finish.reopens ?? null,
   ]);
   const change = 'SELECT account_id, id, event_sequence FROM payment WHERE account_id = $1 AND id = $2';
   const event = insertEventCte({ changed: 'changed', type: '$3::text', record: '$4::bytea' });
