@@ -155,7 +155,9 @@ describe("another account's objects are as if they did not exist:", () => {
 
   it('a token of another type is refused by that name', async () => {
     const request = { ...cardPayment(), payment_method: { type: 'CARD', vaulted_token: ENROLLED_WALLET } };
-    expect((await clients.create('rest', request, headersOne())).reason).toBe('INCORRECT_PAYMENT_METHOD_TYPE');
+    expect((await clients.create('rest', request, headersOne())).reason).toBe(
+      'INCORRECT_PAYMENT_METHOD_TYPE',
+    );
   });
 });
 
