@@ -70,6 +70,12 @@ export const REASONS = {
    * SAME key until its response comes: under another key it could be charged twice.
    */
   REQUEST_IN_PROGRESS: { status: 409, rpc: 'Aborted', title: 'Request in progress' },
+  /** The customer has as many stored methods as it may: unenroll one before another is kept. */
+  STORED_METHOD_LIMIT_REACHED: {
+    status: 409,
+    rpc: 'FailedPrecondition',
+    title: 'Stored method limit reached',
+  },
   /** The account has as many webhooks as it may: delete one before you create another. */
   WEBHOOK_LIMIT_REACHED: { status: 409, rpc: 'FailedPrecondition', title: 'Webhook limit reached' },
   /** The webhook is switched off, so nothing is delivered to it: switch it on first. */

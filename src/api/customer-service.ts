@@ -10,10 +10,11 @@ import {
   type CustomerDeps,
   changeCustomer,
   createCustomer,
-  deleteCustomer,
   getCustomer,
   getCustomerOfMerchant,
 } from '#src/customers/customers.ts';
+import { deleteCustomer } from '#src/customers/delete-customer.ts';
+import type { MethodDeps } from '#src/customers/stored-methods.ts';
 import type { Caller } from '#src/payments/create-payment.ts';
 import { requireValidOf } from './require-valid.ts';
 import type { Answer, ServiceHandlers } from './rest.ts';
@@ -24,7 +25,9 @@ const validFind = requireValidOf(FindCustomerRequestSchema);
 const validUpdate = requireValidOf(UpdateCustomerRequestSchema);
 
 /** The handlers of payments.v1.CustomerService, the same for every protocol. */
-export function customerService(deps: CustomerDeps): ServiceHandlers<typeof CustomerService, Caller> {
+export function customerService(
+  deps: CustomerDeps & MethodDeps,
+): ServiceHandlers<typeof CustomerService, Caller> {
   const { database } = deps;
   return {
     async createCustomer(request, caller) {
@@ -46,7 +49,7 @@ export function customerService(deps: CustomerDeps): ServiceHandlers<typeof Cust
       return { message: await changeCustomer(deps, account, validUpdate(request)) };
     },
     async deleteCustomer({ id }, caller) {
-      await deleteCustomer(database, accountOf(caller), id);
+      await deleteCustomer(deps, accountOf(caller), id);
       return { message: create(EmptySchema) };
     },
   };

@@ -17,7 +17,6 @@ import { requestHasher } from '#src/payments/request-hash.ts';
 import { type FieldError, invalidParameters, ServiceError } from '#src/service-error.ts';
 import {
   type CustomerFields,
-  eraseCustomer,
   findCustomer,
   insertNewCustomer,
   lockCustomer,
@@ -108,12 +107,6 @@ const CHANGES = {
   names: ['id'],
   required: ['merchant_customer_id'],
 };
-
-/** Erases a customer. @throws ServiceError CUSTOMER_NOT_FOUND. */
-export async function deleteCustomer(database: Database, accountId: string, id: string): Promise<void> {
-  const erased = isUuid(id) && (await orUnavailable(eraseCustomer(database, accountId, id)));
-  if (!erased) throw customerNotFound('id');
-}
 
 /** The refusal of a customer that the path or the query names, and that the account does not have. */
 export function customerNotFound(field: string): ServiceError {

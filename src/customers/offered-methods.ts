@@ -56,18 +56,25 @@ function nameOf(type: string): string {
 
 function isOffered(
   catalogue: LiveCatalogue,
-  { type, category, countries, currencies, workflows }: PaymentMethodType,
+  methodType: PaymentMethodType,
   session: StoredSession,
   now: Timestamp,
 ): boolean {
+  const { type, category, workflows } = methodType;
   // A session without terms says nothing of where it is paid.
   if (!session.expiresAt)
     return category === Transaction_Category.CARD || workflows.includes(Payment_Workflow.REDIRECT);
-  if (countries.length > 0 && !countries.includes(session.country)) return false;
-  if (currencies.length > 0 && !currencies.includes(session.currency)) return false;
+  if (!isOfTerms(methodType, session)) return false;
   // Which route a card takes may depend on the card.
   if (category === Transaction_Category.CARD) return true;
   return workflows.includes(Payment_Workflow.REDIRECT) && hasRoute(catalogue, requestOf(session, type), now);
+}
+
+/** Returns true if a type can be used in a session's country and currency; a session without terms takes all. */
+export function isOfTerms({ countries, currencies }: PaymentMethodType, session: StoredSession): boolean {
+  if (!session.expiresAt) return true;
+  const inCountry = countries.length === 0 || countries.includes(session.country);
+  return inCountry && (currencies.length === 0 || currencies.includes(session.currency));
 }
 
 function requestOf(session: StoredSession, type: string): CreatePaymentRequest {

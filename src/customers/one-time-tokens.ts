@@ -97,6 +97,7 @@ export function requireCard(card: CardDataInput | undefined): CardDataInput {
   return card;
 }
 
-function withoutCode(card: CardDataInput | undefined): CardDataInput | undefined {
+/** Returns card data without its security code. */
+export function withoutCode(card: CardDataInput | undefined): CardDataInput | undefined {
   return card && { ...card, securityCode: '' };
 }

@@ -1,12 +1,48 @@
-import type { OfferedPaymentMethod } from '#gen/payments/v1/checkout_service_pb.js';
+import { create, fromBinary } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import {
+  type OfferedPaymentMethod,
+  OfferedPaymentMethodSchema,
+} from '#gen/payments/v1/checkout_service_pb.js';
+import { CardDataSchema } from '#gen/payments/v1/payment_method_pb.js';
+import { Transaction_Category } from '#gen/payments/v1/payment_pb.js';
+import { cardName } from '#src/payments/card.ts';
 import type { PaymentDeps } from '#src/payments/create-payment.ts';
+import type { LiveCatalogue } from '#src/payments/live-catalogue.ts';
 import type { StoredSession } from '#src/store/checkout-sessions.ts';
-import { offeredMethods } from './offered-methods.ts';
+import { listMethods, MAX_METHODS, type StoredMethod } from '#src/store/stored-methods.ts';
+import { orUnavailable } from '#src/store/unavailable.ts';
+import { isOfTerms, offeredMethods, takesInstallments } from './offered-methods.ts';
 
-/** Lists what a session can be paid with. */
+/** Lists what a session can be paid with: the stored methods of its customer, then what the catalogue offers. */
 export async function listSessionMethods(
-  { catalogue, now }: PaymentDeps,
+  deps: PaymentDeps,
   session: StoredSession,
 ): Promise<OfferedPaymentMethod[]> {
-  return offeredMethods(catalogue(), session, now());
+  const catalogue = deps.catalogue();
+  const { accountId, customerId } = session;
+  const stored = customerId
+    ? await orUnavailable(listMethods(deps.database, { accountId, customerId }, MAX_METHODS))
+    : [];
+  const offered = stored.flatMap((method) => storedOffer(catalogue, method, session) ?? []);
+  return [...offered, ...offeredMethods(catalogue, session, deps.now())];
+}
+
+function storedOffer(
+  catalogue: LiveCatalogue,
+  { id, type, card, lastUsedAt }: StoredMethod,
+  session: StoredSession,
+): OfferedPaymentMethod | undefined {
+  const offered = catalogue.types.get(type);
+  if (!offered || !isOfTerms(offered, session)) return undefined;
+  const data = card && fromBinary(CardDataSchema, card);
+  return create(OfferedPaymentMethodSchema, {
+    type,
+    category: Transaction_Category[offered.category] ?? '',
+    name: data ? cardName(data) : type,
+    vaultedToken: id,
+    cardData: data,
+    installments: data !== undefined && takesInstallments(catalogue),
+    lastSuccessfullyUsedAt: lastUsedAt && timestampFromDate(lastUsedAt),
+  });
 }

@@ -39,7 +39,7 @@ export const EVENT_WEBHOOK: Json = {
 /** The body of an event, as src/webhooks/event-body.ts writes it. */
 export const EVENT_SCHEMA: Json = {
   type: 'object',
-  description: 'A change of a payment.',
+  description: 'A change of a payment or of a stored payment method.',
   properties: {
     id: { type: 'string', format: 'uuid', description: 'As `webhook-id`.' },
     type: { type: 'string', description: 'What `type_event` begins with.' },
@@ -51,8 +51,11 @@ export const EVENT_SCHEMA: Json = {
     sequence: { type: 'integer', description: 'Counts the changes of a payment.' },
     data: {
       type: 'object',
-      description: `Empty with \`${TEST_EVENT_TYPE}\`.`,
-      properties: { payment: { $ref: '#/components/schemas/Payment' } },
+      description: `\`payment_method\` with \`enrollment.…\`, empty with \`${TEST_EVENT_TYPE}\`, else \`payment\`.`,
+      properties: {
+        payment: { $ref: '#/components/schemas/Payment' },
+        payment_method: { $ref: '#/components/schemas/StoredPaymentMethod' },
+      },
     },
   },
   required: ['id', 'type', 'type_event', 'account_id', 'version', 'retry', 'timestamp', 'sequence', 'data'],

@@ -181,7 +181,7 @@ function success({ method, binding, schemas, examples }: Operation): Json {
 
 /** Standard methods that create a resource are named so (AIP-133). */
 function createsResource(method: DescMethod): boolean {
-  return method.name.startsWith('Create');
+  return /^(Create|Enroll)/.test(method.name);
 }
 
 function examplesOf(examples: Json): Json {

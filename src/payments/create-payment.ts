@@ -87,7 +87,12 @@ export async function createPayment(
   const { transactionId, outcome, record } = await makeAttempts(deps, prepared, claimBeforeMs);
 
   // 4. Commit 2: what is known of it now, and the response.
-  const leased = { ...claim, transactionId, fence: 0, vaultedToken: claim.vault?.token };
+  const leased = {
+    ...claim,
+    transactionId,
+    fence: 0,
+    vaultedToken: claim.vault?.token ?? claim.storedMethod,
+  };
   const finish = finishOf(deps, leased, record, outcome);
   const finished = await within(writeFinish(deps, finish), finishWaitMs(deps.schedule));
   if (finished === undefined) throw inProgress(deps.patience);

@@ -9,7 +9,7 @@ import {
   type StoredTransaction,
 } from '#src/store/operated-payments.ts';
 import { finishOperation } from '#src/store/operations.ts';
-import type { FinishDeps } from './finish-payment.ts';
+import { type FinishDeps, keptMethod } from './finish-payment.ts';
 import { withBaseOutcome, withLapse, withOperationOutcome } from './operation-record.ts';
 import type { Books, OperationType } from './payment-books.ts';
 import { eventOf } from './payment-event.ts';
@@ -94,7 +94,7 @@ async function writeOnce(
     isReleased: books.isReleased,
     event: eventOf(record),
     wasFinal: !transaction.isScheduled,
-    card: cardFate(transaction, transactionStatus),
+    ...fateOfCard(transaction, transactionStatus, record),
     reopens: isOperation(transaction.type) || outcome === 'lapsed' ? undefined : reopenedSession(record),
   });
   if (finished.kind !== 'written') return finished.kind === 'outdated' ? 'outdated' : undefined;
@@ -134,6 +134,16 @@ function apply(
 function mayBecome(status: string, outcome: Outcome): boolean {
   if (status === 'CREATED' || status === 'PENDING') return true;
   return status === 'EXPIRED' && outcome.kind === 'approved';
+}
+
+function fateOfCard(transaction: StoredTransaction, status: Transaction_Status, record: Payment) {
+  const { vaultedToken } = transaction;
+  const card = cardFate(transaction, status);
+  return {
+    card,
+    vaultedToken,
+    kept: card === 'keep' && vaultedToken ? keptMethod(record, vaultedToken) : undefined,
+  };
 }
 
 function cardFate({ vaultedToken }: StoredTransaction, status: Transaction_Status): 'keep' | 'drop' | 'wait' {

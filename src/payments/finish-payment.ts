@@ -1,5 +1,5 @@
 import { setTimeout } from 'node:timers/promises';
-import type { Timestamp } from '@bufbuild/protobuf/wkt';
+import { type Timestamp, timestampDate, timestampNow } from '@bufbuild/protobuf/wkt';
 import {
   type Payment,
   Payment_Status,
@@ -9,11 +9,12 @@ import {
 import type { Outcome } from '#src/connectors/connector.ts';
 import { type Database, isUnavailable } from '#src/store/database.ts';
 import { finishGrouped } from '#src/store/grouped-payments.ts';
-import type { Finish, Finished } from '#src/store/payments.ts';
+import type { Finish, Finished, KeptMethod } from '#src/store/payments.ts';
 import { type LookUpSchedule, lookUpPauseS } from './look-up-schedule.ts';
 import { eventOf } from './payment-event.ts';
 import { recordOutcome } from './payment-record.ts';
 import { reopenedSession } from './session-terms.ts';
+import { enrolledByPayment } from './stored-method.ts';
 import { encodeRecord } from './stored-record.ts';
 
 /** Dependencies of finishing a payment. */
@@ -63,7 +64,6 @@ export function finishOf(
 ): PaymentFinish {
   const { vaultedToken } = attempt;
   const states = recordOutcome(record, outcome, vaultedToken, deps.now());
-  const kept = outcome.kind === 'approved' ? 'keep' : 'drop';
   // Not the payment's status: PENDING / AUTHORIZED is approved.
   const open = states.transaction === Transaction_Status.PENDING;
   return {
@@ -80,9 +80,22 @@ export function finishOf(
     followUpInS: followUpInS(deps.schedule, attempt, outcome),
     lookUpInS: isLookedUp(outcome, record) ? lookUpPauseS(deps.schedule, attempt.fence) : undefined,
     event: eventOf(record),
-    vault: vaultedToken === undefined ? undefined : { token: vaultedToken, fate: open ? 'wait' : kept },
+    vault: vaultedToken === undefined ? undefined : fateOf(record, vaultedToken, outcome, open),
     reopens: reopenedSession(record),
   };
+}
+
+function fateOf(record: Payment, token: string, outcome: Outcome, isOpen: boolean): Finish['vault'] {
+  if (isOpen) return { token, fate: 'wait' };
+  return outcome.kind === 'approved'
+    ? { token, fate: 'keep', ...keptMethod(record, token) }
+    : { token, fate: 'drop' };
+}
+
+/** Returns what an approved payment leaves of the stored method that it used or keeps. */
+export function keptMethod(record: Payment, token: string): KeptMethod {
+  const at = timestampDate(record.updatedAt ?? timestampNow());
+  return { at: at.toISOString(), record: enrolledByPayment(record, token, at) };
 }
 
 const FIRST_FOLLOW_UP_S = 60;

@@ -1,12 +1,11 @@
-import { randomUUID, randomUUIDv7 } from 'node:crypto';
-import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
+import { randomUUID } from 'node:crypto';
+import { create, fromBinary } from '@bufbuild/protobuf';
 import { type CardData, CardDataSchema } from '#gen/payments/v1/payment_method_pb.js';
 import { Payment_Workflow } from '#gen/payments/v1/payment_pb.js';
 import type { AttemptCard } from '#src/connectors/attempt.ts';
 import { Secret } from '#src/secret.ts';
 import { ServiceError } from '#src/service-error.ts';
 import type { StoredToken } from '#src/store/one-time-tokens.ts';
-import type { Claim } from '#src/store/payments.ts';
 import type { VaultedToken } from '#src/store/stored-objects.ts';
 import { type CardVault, VaultKeyMissingError } from '#src/vault/card-vault.ts';
 import { openTokenCard } from '#src/vault/token-card.ts';
@@ -90,23 +89,4 @@ export function walletFingerprint(
 ): string {
   const enrollment = method.kind === 'wallet' && method.workflow === Payment_Workflow.DIRECT;
   return enrollment ? cardFingerprint(deps.fingerprintKey, accountId, method.token ?? randomUUID()) : '';
-}
-
-/** Seals a card that is to be stored. That happens before the payment, so that an approval learned late still finds it. */
-export async function sealForVault(
-  vault: CardVault,
-  method: ChosenMethod,
-  card: PayerCard | undefined,
-  customerId: string | undefined,
-): Promise<Claim['vault']> {
-  if (method.kind === 'wallet' || method.kind === 'vaulted_card') return undefined;
-  if (!method.options.vaultOnSuccess || !card) return undefined;
-  const token = randomUUIDv7();
-  return {
-    token,
-    type: method.type,
-    customerId,
-    card: toBinary(CardDataSchema, { ...card.data, securityCodeLength: 0 }),
-    cardNumber: await vault.seal(card.attempt.number, token),
-  };
 }

@@ -18,9 +18,10 @@ import type { Database } from '#src/store/database.ts';
 import type { Claim } from '#src/store/payments.ts';
 import { timestampText } from '#src/wire/wire-json-encode.ts';
 import { chooseRoute } from './choose-route.ts';
+import { methodToKeep } from './keep-method.ts';
 import { type LiveCatalogue, openConnection } from './live-catalogue.ts';
 import { type LookUpSchedule, leaseS } from './look-up-schedule.ts';
-import { type CardDeps, readCard, sealForVault, walletFingerprint } from './payer-card.ts';
+import { type CardDeps, readCard, walletFingerprint } from './payer-card.ts';
 import { paymentAttempt } from './payment-attempt.ts';
 import { chooseMethod, transactionType } from './payment-method.ts';
 import { newRecord } from './payment-record.ts';
@@ -128,7 +129,7 @@ export async function preparePayment(
     connectionIdentity: connection.identity,
     leaseS: leaseS(connection, deps.schedule),
     capture: method.kind === 'wallet' || method.options.capture,
-    vault: await sealForVault(deps.vault, method, card, stored?.customer?.id),
+    ...(await methodToKeep(deps, method, card, { accountId, country: request.country, stored })),
     session: stored?.session?.expiresAt && { id: stored.session.id, version: stored.session.version },
     oneTimeToken: stored?.oneTimeToken?.id,
   };

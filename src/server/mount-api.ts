@@ -7,6 +7,7 @@ import { ServerReflection as ServerReflectionV1Alpha } from '#gen/grpc/reflectio
 import { CheckoutService } from '#gen/payments/v1/checkout_service_pb.js';
 import { CustomerService } from '#gen/payments/v1/customer_service_pb.js';
 import { OperatorService } from '#gen/payments/v1/operator_service_pb.js';
+import { PaymentMethodService } from '#gen/payments/v1/payment_method_service_pb.js';
 import { PaymentService } from '#gen/payments/v1/payment_service_pb.js';
 import { TokenService } from '#gen/payments/v1/token_service_pb.js';
 import { WebhookService } from '#gen/payments/v1/webhook_service_pb.js';
@@ -19,6 +20,7 @@ import { customerService } from '#src/api/customer-service.ts';
 import { createHealth } from '#src/api/health.ts';
 import { createOperatorAuthenticate } from '#src/api/operator-key.ts';
 import { type OperatorDeps, operatorService } from '#src/api/operator-service.ts';
+import { paymentMethodService } from '#src/api/payment-method-service.ts';
 import { paymentService } from '#src/api/payment-service.ts';
 import { createRateLimit } from '#src/api/rate-limit.ts';
 import { reflectionRoutes } from '#src/api/reflection.ts';
@@ -95,7 +97,8 @@ function mountedServices(api: Api): readonly MountedService[] {
   ): MountedService => ({ service, handlers: ticketed(handlers, inFlight), callers });
   return [
     mounted(PaymentService, paymentService(deps)),
-    mounted(CustomerService, customerService(api.customers)),
+    mounted(CustomerService, customerService({ ...deps, ...api.customers })),
+    mounted(PaymentMethodService, paymentMethodService({ ...deps, ...api.customers })),
     mounted(CheckoutService, checkoutService({ ...deps, ...api.customers })),
     mounted(TokenService, tokenService({ ...deps, ...api.customers })),
     mounted(WebhookService, webhookService({ ...api.webhooks, requestHashKey: deps.requestHashKey })),

@@ -1,4 +1,4 @@
-import type { Database, Run } from './database.ts';
+import type { Database, Queries, Run } from './database.ts';
 
 /** A customer as it is stored. */
 export type StoredCustomer = {
@@ -107,7 +107,7 @@ export async function updateCustomer(run: Run, customer: CustomerFields): Promis
 }
 
 /** Erases the person; the row's key stays. @returns false when there is none. */
-export async function eraseCustomer(database: Database, accountId: string, id: string): Promise<boolean> {
+export async function eraseCustomer(database: Queries, accountId: string, id: string): Promise<boolean> {
   return (await database.query(ERASE, [accountId, id])).rows.length === 1;
 }
 

@@ -1,9 +1,10 @@
 import { isOfAccount } from './account-rows.ts';
 import { byteaArray } from './bytea-array.ts';
+import { claimPayment } from './claim-payment.ts';
 import type { Database } from './database.ts';
 import { groupCommits } from './group-commit.ts';
 import { insertEventCte } from './outbox.ts';
-import { type Claim, claimPayment, type Finish, type Finished, finishPayment } from './payments.ts';
+import { type Claim, type Finish, type Finished, finishPayment } from './payments.ts';
 
 /** `claimPayment`, in one commit with the claims that come meanwhile. */
 export const claimGrouped = groupCommits<Claim, boolean>({ one: claimPayment, many: claimMany });
@@ -19,11 +20,11 @@ const CLAIMS = {
       SELECT * FROM unnest(
         $1::uuid[], $2::uuid[], $3::text[], $4::bytea[], $5::text[], $6::bytea[], $7::bytea[], $8::text[],
         $9::timestamptz[], $10::uuid[], $11::text[], $12::text[], $13::bigint[], $14::text[], $15::boolean[],
-        $16::float8[], $17::text[], $18::text[], $19::text[], $20::text[]
+        $16::float8[], $17::text[], $18::text[], $19::text[], $20::text[], $21::uuid[]
       ) AS i (
         id, account_id, idempotency_key, request_hash, status, record, request_shape, merchant_order_id,
         created_at, transaction_id, connection_id, transaction_status, minor_units, currency, capture,
-        lease_s, connection_identity, type, card_last_four, merchant_reference
+        lease_s, connection_identity, type, card_last_four, merchant_reference, vaulted_token
       )
     ), claimed AS (
       INSERT INTO payment
@@ -37,10 +38,10 @@ const CLAIMS = {
     ), attempt AS (
       INSERT INTO transaction
         (id, payment_id, connection_id, status, amount_minor_units, currency, capture, look_up_at,
-          connection_identity, type, account_id, merchant_reference)
+          connection_identity, type, account_id, merchant_reference, vaulted_token)
       SELECT i.transaction_id, i.id, i.connection_id, i.transaction_status, i.minor_units, i.currency, i.capture,
         now() + make_interval(secs => i.lease_s), i.connection_identity, i.type, i.account_id,
-        i.merchant_reference
+        i.merchant_reference, i.vaulted_token
       FROM input i JOIN claimed c ON c.id = i.id
     )
     SELECT id FROM claimed`,
@@ -73,6 +74,7 @@ async function claimMany(database: Database, claims: readonly Claim[]): Promise<
     column((claim) => claim.type),
     column((claim) => claim.cardLastFour),
     column((claim) => claim.merchantReference ?? null),
+    column((claim) => claim.storedMethod ?? null),
   ]);
   const claimed = new Set(rows.map(({ id }) => id));
   return claims.map((claim) => (isPlain(claim) ? claimed.has(claim.paymentId) : undefined));

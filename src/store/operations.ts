@@ -1,7 +1,9 @@
 import { isOfAccount } from './account-rows.ts';
 import type { Database } from './database.ts';
 import { insertEventCte } from './outbox.ts';
+import type { KeptMethod } from './payments.ts';
 import { reopenSessionCte } from './single-uses.ts';
+import { keepMethodCtes } from './stored-methods.ts';
 
 /** The claim of an operation, written before it is sent. */
 export type OperationClaim = {
@@ -133,6 +135,9 @@ export type OperationFinish = {
   readonly wasFinal?: boolean;
   /** Fate of the card that waits for the outcome. */
   readonly card?: 'keep' | 'drop' | 'wait';
+  /** The stored method of the transaction, and what is kept of it. */
+  readonly vaultedToken?: string | undefined;
+  readonly kept?: KeptMethod | undefined;
   /** The checkout session that may have another payment, since this one came to nothing. */
   readonly reopens?: string | undefined;
 };
@@ -178,12 +183,17 @@ const FINISH = {
         answered_record = CASE WHEN p.answer IS NOT NULL THEN coalesce(p.answered_record, p.record) END
       FROM attempt WHERE p.account_id = $1 AND p.id = $2
       RETURNING p.id, p.account_id, p.event_sequence
-    ), kept_card AS (
-      UPDATE vaulted_token v SET active = true FROM attempt
-      WHERE v.account_id = $1 AND v.id = attempt.vaulted_token AND $17 = 'keep'
-    ), dropped_card AS (
+    ), ${keepMethodCtes({
+      ...{
+        changed: `(SELECT FROM attempt WHERE $17 = 'keep') approved`,
+        account: '$1',
+        method: '$21::uuid',
+        at: '$19',
+        record: '$20',
+      },
+    })}, dropped_card AS (
       DELETE FROM vaulted_token v USING attempt
-      WHERE v.account_id = $1 AND v.id = attempt.vaulted_token AND $17 = 'drop' AND NOT v.active
+      WHERE v.account_id = $1 AND v.id = attempt.vaulted_token AND $17 = 'drop' AND NOT v.active AND v.status = 'ENROLLED'
     ), ${reopenSessionCte({ changed: 'finished', account: '$1', payment: '$2', session: '$18' })},
     ${insertEventCte({ changed: 'finished', type: '$15::text', record: '$5' })}
     SELECT locked.version AS found, attempt.response, attempt.response_record,
@@ -217,6 +227,9 @@ export async function finishOperation(
     finish.wasFinal ?? false,
     finish.card ?? 'wait',
     finish.reopens ?? null,
+    finish.kept?.at ?? null,
+    finish.kept?.record ?? null,
+    finish.vaultedToken ?? null,
   ]);
   const row = rows[0];
   if (row?.response && row.response_record) {

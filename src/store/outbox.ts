@@ -1,5 +1,5 @@
 import { NIL_UUID } from './account-rows.ts';
-import type { Database } from './database.ts';
+import type { Database, Run } from './database.ts';
 
 /**
  * SQL for a UUIDv7 by the database's clock; uuidv7() itself comes with PostgreSQL 18 only. The milliseconds, the version,
@@ -30,6 +30,30 @@ export function insertEventCte(names: { changed: string; type: string; record: s
     )
     RETURNING payment_id
   )`;
+}
+
+/**
+ * Text that inserts the event of a stored method, if a webhook wants it; further conditions may follow it.
+ *
+ * @param names the event's type, the account, and the encoded method, each an expression of the statement.
+ */
+export function insertMethodEventText(names: { type: string; account: string; record: string }): string {
+  const { type, account, record } = names;
+  return `INSERT INTO event (account_id, id, type, payment_id, sequence, record)
+    SELECT ${account}, ${UUID_V7}, ${type}, '${NIL_UUID}', 0, ${record}
+    WHERE EXISTS (
+      SELECT FROM webhook w WHERE w.account_id = ${account} AND w.active AND ${type} = ANY (w.events)
+    )`;
+}
+
+const METHOD_EVENT = insertMethodEventText({ type: '$2::text', account: '$1::uuid', record: '$3::bytea' });
+
+/** Writes the event of a stored method in the transaction that changes it, if a webhook wants it. */
+export async function insertMethodEvent(
+  run: Run,
+  event: { readonly accountId: string; readonly type: string; readonly record: Uint8Array },
+): Promise<void> {
+  await run(METHOD_EVENT, [event.accountId, event.type, event.record]);
 }
 
 /** Names a webhook. */

@@ -1,7 +1,8 @@
 import { isOfAccount } from './account-rows.ts';
-import type { Database, Statement } from './database.ts';
+import type { Database } from './database.ts';
 import { insertEventCte } from './outbox.ts';
-import { reopenSessionCte, type SessionUse, sessionUseCtes, tokenUseCtes, usingOnce } from './single-uses.ts';
+import { reopenSessionCte, type SessionUse } from './single-uses.ts';
+import { keepMethodCtes } from './stored-methods.ts';
 
 /** A claim: written before a provider is called. Messages come encoded: the store knows rows, not payments. */
 export type Claim = {
@@ -40,12 +41,24 @@ export type Claim = {
         readonly card: Uint8Array;
         readonly cardNumber: string;
         readonly customerId?: string | undefined;
+        readonly country?: string;
+        readonly fingerprint?: string;
       }
     | undefined;
+  /** The stored method that the payment uses, or whose card it asks to keep again. */
+  readonly storedMethod?: string | undefined;
   /** The checkout session that it uses up, unless it comes to nothing. */
   readonly session?: SessionUse | undefined;
   /** The one-time token that it uses up, whatever comes of it. */
   readonly oneTimeToken?: string | undefined;
+};
+
+/** A stored method after a payment by it was approved. */
+export type KeptMethod = {
+  /** When it was, as PostgreSQL reads a time. */
+  readonly at: string;
+  /** An encoded StoredPaymentMethod for the event of one that was not kept before; undefined when it was. */
+  readonly record: Uint8Array | undefined;
 };
 
 /** The end of an attempt, written once the outcome is known. */
@@ -68,7 +81,10 @@ export type Finish = {
   /** In how many seconds it is followed up: its payer has yet to act, or its authorization lapses. */
   readonly followUpInS?: number | undefined;
   /** Fate of the card that waits: kept, dropped, or waiting on while the outcome is open. */
-  readonly vault: { readonly token: string; readonly fate: 'keep' | 'drop' | 'wait' } | undefined;
+  readonly vault:
+    | { readonly token: string; readonly fate: 'drop' | 'wait' }
+    | ({ readonly token: string; readonly fate: 'keep' } & KeptMethod)
+    | undefined;
   /** The checkout session that may have another payment, since this one came to nothing. */
   readonly reopens?: string | undefined;
 };
@@ -98,30 +114,6 @@ type KeyHolderRow = {
   record: Buffer;
   answer: Buffer | null;
 };
-
-const CLAIM_PAYMENT = `
-  claimed AS (
-    INSERT INTO payment 
-      (id, account_id, idempotency_key, request_hash, status, record, request_shape, merchant_order_id, created_at,
-        card_last_four)
-    VALUES ($1, $2, $3, $4, $5, $6, $16, $17, $18, $20)
-    ON CONFLICT (account_id, idempotency_key) DO NOTHING
-    RETURNING id
-  ), attempt AS (
-    INSERT INTO transaction
-      (id, payment_id, connection_id, status, amount_minor_units, currency, capture, look_up_at, vaulted_token,
-        connection_identity, type, account_id, merchant_reference)
-    SELECT $7, id, $8, $9, $10, $11, $12, now() + make_interval(secs => $13), $14::uuid, $15, $19, $2, $21
-    FROM claimed
-  )`;
-
-/** A CTE that inserts the card that waits. @param first number of the first of four parameters. */
-function waitingCardCte(first: number): string {
-  return `, waiting_card AS (
-    INSERT INTO vaulted_token (id, account_id, type, card, card_number, customer_id, active)
-    SELECT $14::uuid, $2, $${first}, $${first + 1}, $${first + 2}, $${first + 3}::uuid, false FROM claimed
-  )`;
-}
 
 const FIND_BY_KEY = {
   name: 'find_by_key',
@@ -157,6 +149,8 @@ const FINISHED = `
   SELECT NULLIF(answer, $4), answered_record, false FROM payment
   WHERE account_id = $12 AND id = $1 AND record = $3 AND NOT EXISTS (SELECT 1 FROM finished)`;
 
+/** A condition that a card waits for its payment: a method that was ended is not active either. */
+const IS_WAITING = `NOT active AND status = 'ENROLLED'`;
 const FINISH = { name: 'finish', text: `WITH ${FINISH_PAYMENT} ${FINISHED}` };
 const FINISH_REOPENING_SESSION = {
   name: 'finish_reopening_session',
@@ -164,78 +158,24 @@ const FINISH_REOPENING_SESSION = {
     ...{ changed: 'finished', account: '$12', payment: '$1', session: '$13' },
   })}, card AS (
     DELETE FROM vaulted_token USING finished
-    WHERE vaulted_token.account_id = $12 AND vaulted_token.id = $14::uuid AND NOT active
+    WHERE vaulted_token.account_id = $12 AND vaulted_token.id = $14::uuid AND ${IS_WAITING}
   ) ${FINISHED}`,
 };
 const FINISH_KEEPING_CARD = {
   name: 'finish_keeping_card',
-  text: `WITH ${FINISH_PAYMENT}, card AS (
-    UPDATE vaulted_token SET active = true FROM finished WHERE vaulted_token.account_id = $12 AND vaulted_token.id = $13
-  ) ${FINISHED}`,
+  text: `WITH ${FINISH_PAYMENT}, ${keepMethodCtes({
+    ...{ changed: 'finished', account: '$12', method: '$13', at: '$14', record: '$15' },
+  })} ${FINISHED}`,
 };
 const FINISH_DROPPING_CARD = {
   name: 'finish_dropping_card',
   text: `WITH ${FINISH_PAYMENT}, card AS (
     DELETE FROM vaulted_token USING finished
-    WHERE vaulted_token.account_id = $12 AND vaulted_token.id = $13 AND NOT active
+    WHERE vaulted_token.account_id = $12 AND vaulted_token.id = $13 AND ${IS_WAITING}
   ) ${FINISHED}`,
 };
 
 type FinishedRow = { earlier: Buffer | null; told: Buffer | null; event: boolean };
-
-/**
- * Claims the key and inserts the payment with its transaction: one statement, one commit, one round trip.
- *
- * @returns false when the key is held already, by another payment or by this one (a repeat whose first acknowledgement
- *   was lost): `findByKey` tells which.
- * @throws AlreadyUsedError when it would use what another payment has used, or what has changed.
- */
-export async function claimPayment(database: Database, claim: Claim): Promise<boolean> {
-  const values: unknown[] = [
-    claim.paymentId,
-    claim.accountId,
-    claim.idempotencyKey,
-    claim.requestHash,
-    claim.status,
-    claim.record,
-    claim.transactionId,
-    claim.connectionId,
-    claim.transactionStatus,
-    claim.minorUnits.toString(),
-    claim.currency,
-    claim.capture,
-    claim.leaseS,
-    claim.vault?.token ?? null,
-    claim.connectionIdentity,
-    claim.requestShape,
-    claim.merchantOrderId,
-    claim.createdAt,
-    claim.type,
-    claim.cardLastFour,
-    claim.merchantReference ?? null,
-  ];
-  let name = 'claim';
-  let ctes = CLAIM_PAYMENT;
-  const { vault, session, oneTimeToken } = claim;
-  if (vault) {
-    name += '_with_card';
-    ctes += waitingCardCte(values.length + 1);
-    values.push(vault.type, vault.card, vault.cardNumber, vault.customerId ?? null);
-  }
-  if (session) {
-    name += '_of_session';
-    ctes += sessionUseCtes(values.length + 1);
-    values.push(session.id, session.version);
-  }
-  if (oneTimeToken) {
-    name += '_by_token';
-    ctes += tokenUseCtes(values.length + 1);
-    values.push(oneTimeToken);
-  }
-  const statement: Statement = { name, text: `WITH ${ctes} SELECT id FROM claimed` };
-  const claimed = database.query(statement, values);
-  return (await (session || oneTimeToken ? usingOnce(claimed) : claimed)).rows.length === 1;
-}
 
 /** The payment that holds a key of an account, if any. */
 export async function findByKey(
@@ -280,8 +220,10 @@ export async function finishPayment(database: Database, finish: Finish): Promise
     statement = FINISH_REOPENING_SESSION;
     values.push(finish.reopens, finish.vault?.token ?? null);
   } else if (finish.vault && finish.vault.fate !== 'wait') {
-    statement = finish.vault.fate === 'keep' ? FINISH_KEEPING_CARD : FINISH_DROPPING_CARD;
-    values.push(finish.vault.token);
+    const { vault } = finish;
+    statement = vault.fate === 'keep' ? FINISH_KEEPING_CARD : FINISH_DROPPING_CARD;
+    values.push(vault.token);
+    if (vault.fate === 'keep') values.push(vault.at, vault.record ?? null);
   }
   const { rows } = await database.query<FinishedRow>(statement, values);
   const row = rows[0];

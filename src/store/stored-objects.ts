@@ -53,7 +53,7 @@ const FIND = {
     FROM (VALUES ($1::uuid)) AS a (account_id)
     LEFT JOIN customer c ON c.id = $2::uuid AND c.account_id = a.account_id
       AND c.deleted_at IS NULL
-    LEFT JOIN vaulted_token t ON t.id = $3::uuid AND t.account_id = a.account_id AND t.active`,
+    LEFT JOIN vaulted_token t ON t.id = $3::uuid AND t.account_id = a.account_id AND t.active AND t.status = 'ENROLLED'`,
 };
 
 /** Finds what a request refers to, among the account's own. What is no UUID is not found. */

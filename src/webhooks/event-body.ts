@@ -1,13 +1,16 @@
+import { fromBinary } from '@bufbuild/protobuf';
+import { StoredPaymentMethodSchema } from '#gen/payments/v1/payment_method_service_pb.js';
 import { PaymentSchema } from '#gen/payments/v1/payment_pb.js';
 import { decodeRecord } from '#src/payments/stored-record.ts';
 import type { LeasedDelivery } from '#src/store/deliveries.ts';
 import { jsonEncoder } from '#src/wire/wire-json-encode.ts';
 import { TEST_EVENT_TYPE } from './events.ts';
 
+const encodeMethod = jsonEncoder(StoredPaymentMethodSchema);
 const encodePayment = jsonEncoder(PaymentSchema);
 const VERSION = 2;
 
-/** Writes the body of a delivery: the payment stands in it as REST renders it. */
+/** Writes the body of a delivery: the payment or stored method stands in it as REST renders it. */
 export function eventBody(accountId: string, { event, retry }: LeasedDelivery): string {
   const head = JSON.stringify({
     id: event.id,
@@ -19,7 +22,11 @@ export function eventBody(accountId: string, { event, retry }: LeasedDelivery): 
     timestamp: event.createdAt.toISOString(),
     sequence: event.sequence,
   });
-  const data =
-    event.type === TEST_EVENT_TYPE ? '{}' : `{"payment":${encodePayment(decodeRecord(event.record))}}`;
-  return `${head.slice(0, -1)},"data":${data}}`;
+  return `${head.slice(0, -1)},"data":${dataOf(event)}}`;
+}
+
+function dataOf({ type, record }: LeasedDelivery['event']): string {
+  if (type === TEST_EVENT_TYPE) return '{}';
+  if (!type.startsWith('enrollment.')) return `{"payment":${encodePayment(decodeRecord(record))}}`;
+  return `{"payment_method":${encodeMethod(fromBinary(StoredPaymentMethodSchema, record))}}`;
 }

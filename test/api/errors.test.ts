@@ -52,6 +52,7 @@ const TABLE: Record<Reason, [status: number, rpc: keyof typeof Code]> = {
   METHOD_NOT_ALLOWED: [405, 'Unimplemented'],
   OPERATION_IN_PROGRESS: [409, 'Aborted'],
   REQUEST_IN_PROGRESS: [409, 'Aborted'],
+  STORED_METHOD_LIMIT_REACHED: [409, 'FailedPrecondition'],
   WEBHOOK_LIMIT_REACHED: [409, 'FailedPrecondition'],
   WEBHOOK_OFF: [409, 'FailedPrecondition'],
   REQUEST_TOO_LARGE: [413, 'ResourceExhausted'],

@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import pg from 'pg';
+import { claimPayment } from '#src/store/claim-payment.ts';
 import type { Database } from '#src/store/database.ts';
-import { claimPayment, finishPayment } from '#src/store/payments.ts';
+import { finishPayment } from '#src/store/payments.ts';
 import { ACCOUNT_ID, CURRENCY } from './request.ts';
 
 /** The bytes that a real payment wrote: what is compared with the service writes them again. */

@@ -59,6 +59,12 @@ const givens: Readonly<Record<string, () => Promise<Given>>> = {
     const { id } = await send('POST', '/v1/customers', body);
     return { customer: id, 'customer.merchant': merchantId };
   },
+  stored: async () => {
+    const customer = await send('POST', '/v1/customers', { merchant_customer_id: randomUUID() });
+    const card_data = { number: '4111111111111111', expiration_month: 12, expiration_year: 30 };
+    const { id } = await send('POST', `/v1/customers/${customer.id}/payment-methods`, { card_data });
+    return { stored: id, 'stored.customer': customer.id };
+  },
   session: async () => ({ session: await openSession() }),
   paid_session: async () => {
     const session = await openSession();

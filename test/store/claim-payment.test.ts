@@ -1,8 +1,9 @@
 import { pino } from 'pino';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { claimPayment } from '#src/store/claim-payment.ts';
 import { type Database, openDatabase } from '#src/store/database.ts';
 import { claimGrouped } from '#src/store/grouped-payments.ts';
-import { type Claim, claimPayment, findByKey } from '#src/store/payments.ts';
+import { type Claim, findByKey } from '#src/store/payments.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { attemptToClaim } from '../support/open-attempts.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';

@@ -132,7 +132,9 @@ describe.each(Object.entries(WAYS))('a finish, written %s,', (_way, write) => {
       await claimAttempt(database, { vault: true }),
       await claimAttempt(database, { vault: true }),
     ];
-    await finish(kept, 'SUCCEEDED', { vault: { token: kept.vaultedToken ?? '', fate: 'keep' } });
+    await finish(kept, 'SUCCEEDED', {
+      vault: { token: kept.vaultedToken ?? '', fate: 'keep', at: '2026-01-31T09:08:07Z', record: undefined },
+    });
     await finish(dropped, 'DECLINED', { vault: { token: dropped.vaultedToken ?? '', fate: 'drop' } });
     expect(await tables.query('SELECT id, active FROM vaulted_token')).toEqual([
       { id: kept.vaultedToken, active: true },

@@ -671,7 +671,16 @@ export type DocumentInput = {
   readonly document_number?: string | null;
 };
 
-/** A change of a payment. */
+export type EnrollPaymentMethodRequest = {
+  /** CARD; may be absent. */
+  readonly type?: string | null;
+  /** ISO 3166-1 alpha-2, where the method is used. */
+  readonly country?: string | null;
+  /** A security code may be sent, and is not kept. */
+  readonly card_data: CardDataInput;
+};
+
+/** A change of a payment or of a stored payment method. */
 export type Event = {
   /** As `webhook-id`. */
   readonly id: string;
@@ -685,9 +694,10 @@ export type Event = {
   readonly timestamp: string;
   /** Counts the changes of a payment. */
   readonly sequence: number;
-  /** Empty with `webhook.test`. */
+  /** `payment_method` with `enrollment.…`, empty with `webhook.test`, else `payment`. */
   readonly data: {
     readonly payment?: Payment;
+    readonly payment_method?: StoredPaymentMethod;
   };
 };
 
@@ -773,6 +783,10 @@ export type ListDeliveriesResponse = {
   readonly deliveries: readonly Delivery[];
   /** "" on the last page. */
   readonly next_page_token: string;
+};
+
+export type ListPaymentMethodsResponse = {
+  readonly payment_methods: readonly StoredPaymentMethod[];
 };
 
 export type ListWebhooksResponse = {
@@ -1023,7 +1037,7 @@ export type Problem = {
   /** What is wrong. It never repeats a value of the request. */
   readonly detail: string;
   /** What to decide by. */
-  readonly code: "INVALID_PARAMETERS" | "INVALID_REQUEST" | "IDEMPOTENCY_KEY_MISSING" | "PAYMENT_METHOD_NOT_AVAILABLE" | "CUSTOMER_NOT_FOUND" | "CUSTOMER_ID_DUPLICATED" | "CHECKOUT_SESSION_NOT_FOUND" | "TOKEN_NOT_FOUND" | "VAULTED_TOKEN_NOT_FOUND" | "INVALID_CUSTOMER_FOR_TOKEN" | "INCORRECT_PAYMENT_METHOD_TYPE" | "INVALID_AMOUNT" | "NOT_SUPPORTED" | "CURRENCY_NOT_ALLOWED" | "INVALID_STATUS" | "OPERATION_NOT_SUPPORTED" | "INVALID_CREDENTIALS" | "AUTHORIZATION_REQUIRED" | "ORIGIN_NOT_ALLOWED" | "PAYMENT_NOT_FOUND" | "TRANSACTION_NOT_FOUND" | "WEBHOOK_NOT_FOUND" | "DELIVERY_NOT_FOUND" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "OPERATION_IN_PROGRESS" | "REQUEST_IN_PROGRESS" | "WEBHOOK_LIMIT_REACHED" | "WEBHOOK_OFF" | "REQUEST_TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE" | "IDEMPOTENCY_KEY_REUSED" | "RATE_LIMITED" | "SERVICE_UNAVAILABLE" | "INTERNAL_ERROR";
+  readonly code: "INVALID_PARAMETERS" | "INVALID_REQUEST" | "IDEMPOTENCY_KEY_MISSING" | "PAYMENT_METHOD_NOT_AVAILABLE" | "CUSTOMER_NOT_FOUND" | "CUSTOMER_ID_DUPLICATED" | "CHECKOUT_SESSION_NOT_FOUND" | "TOKEN_NOT_FOUND" | "VAULTED_TOKEN_NOT_FOUND" | "INVALID_CUSTOMER_FOR_TOKEN" | "INCORRECT_PAYMENT_METHOD_TYPE" | "INVALID_AMOUNT" | "NOT_SUPPORTED" | "CURRENCY_NOT_ALLOWED" | "INVALID_STATUS" | "OPERATION_NOT_SUPPORTED" | "INVALID_CREDENTIALS" | "AUTHORIZATION_REQUIRED" | "ORIGIN_NOT_ALLOWED" | "PAYMENT_NOT_FOUND" | "TRANSACTION_NOT_FOUND" | "WEBHOOK_NOT_FOUND" | "DELIVERY_NOT_FOUND" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "OPERATION_IN_PROGRESS" | "REQUEST_IN_PROGRESS" | "STORED_METHOD_LIMIT_REACHED" | "WEBHOOK_LIMIT_REACHED" | "WEBHOOK_OFF" | "REQUEST_TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE" | "IDEMPOTENCY_KEY_REUSED" | "RATE_LIMITED" | "SERVICE_UNAVAILABLE" | "INTERNAL_ERROR";
   readonly messages: readonly string[];
   /** The fields at fault; empty when no field is. */
   readonly errors: readonly FieldError[];
@@ -1148,6 +1162,42 @@ export type StoredCredentialsInput = {
   /** The scheme's id of the first payment by the kept card. */
   readonly network_transaction_id?: string | null;
 };
+
+/** A payment method that is kept for a customer. */
+export type StoredPaymentMethod = {
+  /** UUID. A payment names it as `payment_method.vaulted_token`. */
+  readonly id: string;
+  /** The same as `id`. */
+  readonly vaulted_token: string;
+  readonly account_id: string;
+  readonly customer_id: string;
+  /** To be shown: "VISA ****1111" for a card. */
+  readonly name: string;
+  /** payment_method.type. */
+  readonly type: string;
+  /** CARD or WALLET. */
+  readonly category: string;
+  /** ISO 3166-1 alpha-2; "" when it is not known. */
+  readonly country: string;
+  readonly status: StoredPaymentMethodStatus;
+  /** What may be told of a card; null for other types, and once the customer is deleted. */
+  readonly card_data: CardData | null;
+  /** Where the payer agrees; "" but for READY_TO_ENROLL. */
+  readonly redirect_url: string;
+  readonly created_at: string;
+  readonly updated_at: string;
+  /** The last payment by it that was approved; null before the first. */
+  readonly last_successfully_used_at: string | null;
+};
+
+/**
+ * - `READY_TO_ENROLL`: The payer has yet to agree at `redirect_url`.
+ * - `ENROLLED`: Payments can use it.
+ * - `DECLINED`: The payer or the provider refused.
+ * - `EXPIRED`: The payer did not agree in time.
+ * - `UNENROLLED`: It was ended.
+ */
+export type StoredPaymentMethodStatus = "READY_TO_ENROLL" | "ENROLLED" | "DECLINED" | "EXPIRED" | "UNENROLLED";
 
 /** The result of a 3-D Secure authentication (EMV 3-D Secure). */
 export type ThreeDSecure = {
@@ -1411,6 +1461,14 @@ export type Operations = {
    * It is not declared as NO_SIDE_EFFECTS: Connect clients would send it by GET, with the card number in the URL.
    */
   readonly explainRoute: { readonly request: ExplainRouteRequest; readonly response: ExplainRouteResponse };
+  /** Stores a card for a customer, without charging or checking it. The same card of the same customer is one method, whose expiry and holder are replaced. With the header `x-idempotency-key` a repeat gets the first response again. */
+  readonly enrollPaymentMethod: { readonly request: EnrollPaymentMethodRequest & { readonly customer_id: string }; readonly response: StoredPaymentMethod };
+  /** Lists a customer's methods that can be used, newest first. */
+  readonly listPaymentMethods: { readonly request: { readonly customer_id: string }; readonly response: ListPaymentMethodsResponse };
+  /** Reads a method, also once it is unenrolled. */
+  readonly getPaymentMethod: { readonly request: { readonly customer_id: string; readonly id: string }; readonly response: StoredPaymentMethod };
+  /** Ends a method: its ciphertext is deleted at once, and no payment can use it. A repeat gets the same response. */
+  readonly unenrollPaymentMethod: { readonly request: { readonly customer_id: string; readonly id: string }; readonly response: StoredPaymentMethod };
   /** Makes a token, to be used as `payment_method: {token}`. */
   readonly createToken: { readonly request: CreateTokenRequest; readonly response: OneTimeToken };
   /** Makes a token for a payment of this session only. */
@@ -1459,6 +1517,10 @@ export const OPERATIONS = {
   deleteCustomer: {"verb":"DELETE","path":"/v1/customers/{id}","query":[],"hasBody":false,"takesKey":false},
   listConnections: {"verb":"GET","path":"/v1/connections","query":[],"hasBody":false,"takesKey":false},
   explainRoute: {"verb":"POST","path":"/v1/routes/explain","query":[],"hasBody":true,"takesKey":false},
+  enrollPaymentMethod: {"verb":"POST","path":"/v1/customers/{customer_id}/payment-methods","query":[],"hasBody":true,"takesKey":true},
+  listPaymentMethods: {"verb":"GET","path":"/v1/customers/{customer_id}/payment-methods","query":[],"hasBody":false,"takesKey":false},
+  getPaymentMethod: {"verb":"GET","path":"/v1/customers/{customer_id}/payment-methods/{id}","query":[],"hasBody":false,"takesKey":false},
+  unenrollPaymentMethod: {"verb":"POST","path":"/v1/customers/{customer_id}/payment-methods/{id}/unenroll","query":[],"hasBody":false,"takesKey":false},
   createToken: {"verb":"POST","path":"/v1/tokens","query":[],"hasBody":true,"takesKey":true},
   createCheckoutToken: {"verb":"POST","path":"/v1/checkout/sessions/{checkout_session}/token","query":[],"hasBody":true,"takesKey":true},
   createWebhook: {"verb":"POST","path":"/v1/webhooks","query":[],"hasBody":true,"takesKey":false},

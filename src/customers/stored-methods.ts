@@ -1,0 +1,157 @@
+import { toBinary } from '@bufbuild/protobuf';
+import { CardDataSchema } from '#gen/payments/v1/payment_method_pb.js';
+import {
+  type EnrollPaymentMethodRequest,
+  EnrollPaymentMethodRequestSchema,
+  type StoredPaymentMethod,
+  StoredPaymentMethodSchema,
+} from '#gen/payments/v1/payment_method_service_pb.js';
+import { cardData, cardFingerprint } from '#src/payments/card.ts';
+import { checkCountry } from '#src/payments/check-request.ts';
+import type { Caller } from '#src/payments/create-payment.ts';
+import { methodLimitReached } from '#src/payments/keep-method.ts';
+import { ONE_TIME_TOKEN_TYPE as CARD_TYPE } from '#src/payments/payment-method.ts';
+import { requestHasher } from '#src/payments/request-hash.ts';
+import { storedMethodMessage } from '#src/payments/stored-method.ts';
+import { Secret } from '#src/secret.ts';
+import { fieldRefusal, ServiceError } from '#src/service-error.ts';
+import { lockCustomer, readCustomer } from '#src/store/customers.ts';
+import { type Database, queriesOf, type Run } from '#src/store/database.ts';
+import { insertMethodEvent } from '#src/store/outbox.ts';
+import {
+  type CustomerName,
+  countMethods,
+  endMethod,
+  findCardOfCustomer,
+  insertMethodCard,
+  listMethods,
+  MAX_METHODS,
+  readMethod,
+  type StoredMethod,
+  updateMethodCard,
+} from '#src/store/stored-methods.ts';
+import { isUuid } from '#src/store/stored-objects.ts';
+import { orUnavailable } from '#src/store/unavailable.ts';
+import { callOnce, type OnceResponse } from './call-once.ts';
+import { customerNotFound } from './customers.ts';
+import { requireCard, type TokenDeps, withoutCode } from './one-time-tokens.ts';
+
+/** Dependencies of managing stored methods. */
+export type MethodDeps = TokenDeps & {
+  /** Relays what was just written to the outbox. */
+  readonly eventWritten?: (() => void) | undefined;
+};
+
+// A repeat need not tell the security code again.
+const hashEnroll = requestHasher(EnrollPaymentMethodRequestSchema, (request) => ({
+  ...request,
+  cardData: withoutCode(request.cardData),
+}));
+
+/**
+ * Stores a card for a customer; one that the customer has already is the same method.
+ *
+ * @throws ServiceError INVALID_PARAMETERS, CUSTOMER_NOT_FOUND, STORED_METHOD_LIMIT_REACHED; and as `callOnce`.
+ */
+export async function enrollMethod(
+  deps: MethodDeps,
+  request: EnrollPaymentMethodRequest,
+  caller: Caller,
+): Promise<OnceResponse<typeof StoredPaymentMethodSchema>> {
+  const { customerId, country } = request;
+  if (request.type !== '' && request.type !== CARD_TYPE) {
+    const message = `must be ${CARD_TYPE}: other types are not enrolled by this call`;
+    throw fieldRefusal('PAYMENT_METHOD_NOT_AVAILABLE', 'type', 'NOT_ALLOWED', message);
+  }
+  const card = requireCard(request.cardData);
+  checkCountry(refuse, 'country', country);
+  if (!isUuid(customerId)) throw customerNotFound('customer_id');
+  const customer = { accountId: caller.accountId, customerId: customerId.toLowerCase() };
+  const fingerprint = cardFingerprint(deps.fingerprintKey, customer.accountId, card.number);
+  const data = cardData({ ...card, securityCode: '' }, deps.catalogue().bins(card.number), fingerprint);
+  const id = deps.newId();
+  const method = {
+    ...{ ...customer, id, type: CARD_TYPE, country, fingerprint, card: toBinary(CardDataSchema, data) },
+    cardNumber: await deps.vault.seal(new Secret(card.number), id),
+  };
+  const requestHash = hashEnroll(deps.requestHashKey, request);
+  const call = { method: 'EnrollPaymentMethod', caller, requestHash, response: StoredPaymentMethodSchema };
+  const response = await callOnce(deps.database, call, async (run) => {
+    // Whoever stores another card of the customer waits: the same card is stored once.
+    if (!(await lockCustomer(run, customer.accountId, customer.customerId)))
+      throw customerNotFound('customer_id');
+    const found = await findCardOfCustomer(queriesOf(run), customer, fingerprint);
+    if (found)
+      return storedMethodMessage(
+        await updateMethodCard(run, { ...method, id: found.id }, method.card, country),
+      );
+    const count = await countMethods(queriesOf(run), customer, MAX_METHODS);
+    if (count >= MAX_METHODS) throw methodLimitReached('customer_id');
+    return tell(run, await insertMethodCard(run, method), 'enrollment.enroll');
+  });
+  deps.eventWritten?.();
+  return response;
+}
+
+/** Lists a customer's methods that can be used, newest first. @throws ServiceError CUSTOMER_NOT_FOUND. */
+export async function listStoredMethods(
+  database: Database,
+  accountId: string,
+  customerId: string,
+): Promise<StoredPaymentMethod[]> {
+  const known = isUuid(customerId) && (await orUnavailable(readCustomer(database, accountId, customerId)));
+  if (!known) throw customerNotFound('customer_id');
+  const methods = await orUnavailable(listMethods(database, { accountId, customerId }, MAX_METHODS));
+  return methods.map(storedMethodMessage);
+}
+
+/** Names a method as a path does. */
+type MethodPath = { readonly accountId: string; readonly customerId: string; readonly id: string };
+
+/** Returns a method of a customer. @throws ServiceError VAULTED_TOKEN_NOT_FOUND. */
+export async function getStoredMethod(database: Database, path: MethodPath): Promise<StoredPaymentMethod> {
+  const isName = isUuid(path.customerId) && isUuid(path.id);
+  const method = isName ? await orUnavailable(readMethod(database, path)) : undefined;
+  if (!method) throw methodNotFound();
+  return storedMethodMessage(method);
+}
+
+/** Ends a method; one that was ended before stays as it was. @throws ServiceError VAULTED_TOKEN_NOT_FOUND. */
+export async function unenrollMethod(deps: MethodDeps, path: MethodPath): Promise<StoredPaymentMethod> {
+  const before = await getStoredMethod(deps.database, path);
+  const work = deps.database.transaction(async (run) => {
+    const ended = await endMethod(run, path);
+    return ended && tell(run, ended, 'enrollment.unenroll');
+  });
+  const ended = await orUnavailable(work);
+  deps.eventWritten?.();
+  return ended ?? getStoredMethod(deps.database, { ...path, id: before.id });
+}
+
+/** Ends every method of a customer that is about to be erased, telling each. */
+export async function endMethodsOf(run: Run, customer: CustomerName): Promise<void> {
+  for (const { id } of await listMethods(queriesOf(run), customer, MAX_METHODS)) {
+    const ended = await endMethod(run, { ...customer, id });
+    // The card is erased with its person: the event names the method only.
+    if (ended) await tell(run, { ...ended, card: undefined }, 'enrollment.unenroll');
+  }
+}
+
+async function tell(run: Run, method: StoredMethod, type: string): Promise<StoredPaymentMethod> {
+  const message = storedMethodMessage(method);
+  const record = toBinary(StoredPaymentMethodSchema, message);
+  await insertMethodEvent(run, { accountId: method.accountId, type, record });
+  return message;
+}
+
+function methodNotFound(): ServiceError {
+  const message = 'is not known for this customer';
+  return new ServiceError('VAULTED_TOKEN_NOT_FOUND', `id: ${message}`, {
+    fields: [{ field: 'id', code: 'NOT_ALLOWED', message }],
+    isResource: true,
+  });
+}
+
+function refuse(field: string, code: 'INVALID_FORMAT' | string, message: string): never {
+  throw fieldRefusal('INVALID_PARAMETERS', field, code as 'INVALID_FORMAT', message);
+}

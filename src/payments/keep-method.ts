@@ -1,0 +1,57 @@
+import { randomUUIDv7 } from 'node:crypto';
+import { toBinary } from '@bufbuild/protobuf';
+import { CardDataSchema } from '#gen/payments/v1/payment_method_pb.js';
+import { fieldRefusal, type ServiceError } from '#src/service-error.ts';
+import type { Database } from '#src/store/database.ts';
+import type { Claim } from '#src/store/payments.ts';
+import { countMethods, findCardOfCustomer, MAX_METHODS } from '#src/store/stored-methods.ts';
+import type { CardDeps, PayerCard } from './payer-card.ts';
+import type { ChosenMethod } from './payment-method.ts';
+import type { References } from './stored-references.ts';
+
+/** The payment, as keeping its card needs to know it. */
+type KeptOf = {
+  readonly accountId: string;
+  readonly country: string;
+  readonly stored: References | undefined;
+};
+
+/**
+ * Finds out what an approved payment does to stored methods: it uses one, keeps its card anew, or keeps a card that its
+ * customer has already, which stays the one method. A card that is kept is sealed before the payment, so that an approval
+ * learned late still finds it.
+ *
+ * @throws ServiceError STORED_METHOD_LIMIT_REACHED.
+ */
+export async function methodToKeep(
+  { database, vault }: CardDeps & { readonly database: Database },
+  method: ChosenMethod,
+  card: PayerCard | undefined,
+  { accountId, country, stored }: KeptOf,
+): Promise<Pick<Claim, 'vault' | 'storedMethod'>> {
+  if (stored?.vaultedToken) return { vault: undefined, storedMethod: stored.vaultedToken.id };
+  if (method.kind === 'wallet' || !method.options.vaultOnSuccess || !card) return { vault: undefined };
+  const customerId = stored?.customer?.id;
+  const { fingerprint } = card.data;
+  if (customerId) {
+    const customer = { accountId, customerId };
+    const found = await findCardOfCustomer(database, customer, fingerprint);
+    if (found) return { vault: undefined, storedMethod: found.id };
+    if ((await countMethods(database, customer, MAX_METHODS)) >= MAX_METHODS) {
+      throw methodLimitReached('payment_method.vault_on_success');
+    }
+  }
+  const token = randomUUIDv7();
+  const kept = {
+    ...{ token, type: method.type, country, fingerprint, customerId },
+    card: toBinary(CardDataSchema, { ...card.data, securityCodeLength: 0 }),
+    cardNumber: await vault.seal(card.attempt.number, token),
+  };
+  return { vault: kept };
+}
+
+/** Makes the refusal to keep one more method for a customer. */
+export function methodLimitReached(field: string): ServiceError {
+  const message = `must not be sent for a customer with ${MAX_METHODS} stored methods: unenroll one first`;
+  return fieldRefusal('STORED_METHOD_LIMIT_REACHED', field, 'NOT_ALLOWED', message);
+}

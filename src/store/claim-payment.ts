@@ -1,0 +1,83 @@
+import type { Database, Statement } from './database.ts';
+import type { Claim } from './payments.ts';
+import { sessionUseCtes, tokenUseCtes, usingOnce } from './single-uses.ts';
+
+const CLAIM_PAYMENT = `
+  claimed AS (
+    INSERT INTO payment 
+      (id, account_id, idempotency_key, request_hash, status, record, request_shape, merchant_order_id, created_at,
+        card_last_four)
+    VALUES ($1, $2, $3, $4, $5, $6, $16, $17, $18, $20)
+    ON CONFLICT (account_id, idempotency_key) DO NOTHING
+    RETURNING id
+  ), attempt AS (
+    INSERT INTO transaction
+      (id, payment_id, connection_id, status, amount_minor_units, currency, capture, look_up_at, vaulted_token,
+        connection_identity, type, account_id, merchant_reference)
+    SELECT $7, id, $8, $9, $10, $11, $12, now() + make_interval(secs => $13), $14::uuid, $15, $19, $2, $21
+    FROM claimed
+  )`;
+
+/** A CTE that inserts the card that waits. @param first number of the first of six parameters. */
+function waitingCardCte(first: number): string {
+  return `, waiting_card AS (
+    INSERT INTO vaulted_token (id, account_id, type, card, card_number, customer_id, country, fingerprint, created_at, active)
+    SELECT $14::uuid, $2, $${first}, $${first + 1}, $${first + 2}, $${first + 3}::uuid, $${first + 4}, $${first + 5}::uuid, $18, false
+    FROM claimed
+  )`;
+}
+
+/**
+ * Claims the key and inserts the payment with its transaction: one statement, one commit, one round trip.
+ *
+ * @returns false when the key is held already, by another payment or by this one (a repeat whose first acknowledgement
+ *   was lost): `findByKey` tells which.
+ * @throws AlreadyUsedError when it would use what another payment has used, or what has changed.
+ */
+export async function claimPayment(database: Database, claim: Claim): Promise<boolean> {
+  const values: unknown[] = [
+    claim.paymentId,
+    claim.accountId,
+    claim.idempotencyKey,
+    claim.requestHash,
+    claim.status,
+    claim.record,
+    claim.transactionId,
+    claim.connectionId,
+    claim.transactionStatus,
+    claim.minorUnits.toString(),
+    claim.currency,
+    claim.capture,
+    claim.leaseS,
+    claim.vault?.token ?? claim.storedMethod ?? null,
+    claim.connectionIdentity,
+    claim.requestShape,
+    claim.merchantOrderId,
+    claim.createdAt,
+    claim.type,
+    claim.cardLastFour,
+    claim.merchantReference ?? null,
+  ];
+  let name = 'claim';
+  let ctes = CLAIM_PAYMENT;
+  const { vault, session, oneTimeToken } = claim;
+  if (vault) {
+    name += '_with_card';
+    ctes += waitingCardCte(values.length + 1);
+    const { type, card, cardNumber, customerId = null, country = '', fingerprint = null } = vault;
+    values.push(type, card, cardNumber, customerId, country, fingerprint);
+  }
+  if (session) {
+    name += '_of_session';
+    ctes += sessionUseCtes(values.length + 1);
+    values.push(session.id, session.version);
+  }
+  if (oneTimeToken) {
+    name += '_by_token';
+    ctes += tokenUseCtes(values.length + 1);
+    values.push(oneTimeToken);
+  }
+  const statement: Statement = { name, text: `WITH ${ctes} SELECT id FROM claimed` };
+  const claimed = database.query(statement, values);
+  return (await (session || oneTimeToken ? usingOnce(claimed) : claimed)).rows.length === 1;
+}

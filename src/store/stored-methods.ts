@@ -1,0 +1,213 @@
+import type { Database, Run } from './database.ts';
+import { insertMethodEventText } from './outbox.ts';
+
+/** A stored method of a customer, as it is stored. */
+export type StoredMethod = {
+  readonly accountId: string;
+  readonly customerId: string;
+  readonly id: string;
+  readonly type: string;
+  /** payments.v1.StoredPaymentMethod.Status. */
+  readonly status: string;
+  readonly country: string;
+  /** An encoded CardData, for cards. */
+  readonly card: Uint8Array | undefined;
+  readonly createdAt: Date;
+  readonly updatedAt: Date;
+  readonly lastUsedAt: Date | undefined;
+};
+
+/** Greatest number of methods of a customer that can be used. */
+export const MAX_METHODS = 100;
+
+type Row = {
+  account_id: string;
+  customer_id: string;
+  id: string;
+  type: string;
+  status: string;
+  country: string;
+  card: Buffer | null;
+  created_at: Date;
+  updated_at: Date;
+  last_used_at: Date | null;
+};
+
+const COLUMNS = `account_id, customer_id, id, type, status, country, card, created_at, updated_at, last_used_at`;
+
+/** Names a customer, or one of its methods. */
+export type CustomerName = { readonly accountId: string; readonly customerId: string };
+type MethodName = CustomerName & { readonly id: string };
+
+const LIST = {
+  name: 'list_stored_methods',
+  text: `
+    SELECT ${COLUMNS} FROM vaulted_token
+    WHERE account_id = $1 AND customer_id = $2 AND active AND status = 'ENROLLED' ORDER BY id DESC LIMIT $3`,
+};
+// A card that waits for its payment is not there yet.
+const GET = {
+  name: 'get_stored_method',
+  text: `
+    SELECT ${COLUMNS} FROM vaulted_token
+    WHERE account_id = $1 AND customer_id = $2 AND id = $3 AND (active OR status <> 'ENROLLED')`,
+};
+const FIND_CARD = {
+  name: 'find_card_of_customer',
+  text: `
+    SELECT ${COLUMNS} FROM vaulted_token
+    WHERE account_id = $1 AND customer_id = $2 AND fingerprint = $3 AND active AND status = 'ENROLLED'
+    ORDER BY id LIMIT 1`,
+};
+const COUNT = {
+  name: 'count_stored_methods',
+  text: `
+    SELECT count(*)::integer AS methods FROM (
+      SELECT FROM vaulted_token
+      WHERE account_id = $1 AND customer_id = $2 AND active AND status = 'ENROLLED' LIMIT $3
+    ) usable`,
+};
+const INSERT_CARD = `
+  INSERT INTO vaulted_token (account_id, customer_id, id, type, country, card, card_number, fingerprint, active)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, true)
+  RETURNING ${COLUMNS}`;
+const UPDATE_CARD = `
+  UPDATE vaulted_token SET card = $4, country = CASE WHEN $5 = '' THEN country ELSE $5 END, updated_at = now()
+  WHERE account_id = $1 AND customer_id = $2 AND id = $3
+  RETURNING ${COLUMNS}`;
+const END = `
+  UPDATE vaulted_token SET status = 'UNENROLLED', active = false, card_number = NULL, provider_token = NULL, updated_at = now()
+  WHERE account_id = $1 AND customer_id = $2 AND id = $3 AND active AND status = 'ENROLLED'
+  RETURNING ${COLUMNS}`;
+// The cards that wait for their payments included: a payment that is approved later finds nothing to keep.
+const ERASE = `
+  UPDATE vaulted_token
+  SET status = 'UNENROLLED', active = false, card_number = NULL, card = NULL, fingerprint = NULL, provider_token = NULL,
+    updated_at = now()
+  WHERE account_id = $1 AND customer_id = $2`;
+
+/** Lists up to `limit` methods of a customer that can be used, newest first. */
+export async function listMethods(
+  database: Pick<Database, 'query'>,
+  { accountId, customerId }: CustomerName,
+  limit: number,
+): Promise<StoredMethod[]> {
+  const { rows } = await database.query<Row>(LIST, [accountId, customerId, limit]);
+  return rows.map(toMethod);
+}
+
+/** Reads a method of a customer, ended or not. @param name of UUIDs. */
+export async function readMethod(
+  database: Pick<Database, 'query'>,
+  { accountId, customerId, id }: MethodName,
+): Promise<StoredMethod | undefined> {
+  const { rows } = await database.query<Row>(GET, [accountId, customerId, id]);
+  return rows[0] && toMethod(rows[0]);
+}
+
+/** Finds the method of a customer that holds a card, by the card's fingerprint. */
+export async function findCardOfCustomer(
+  database: Pick<Database, 'query'>,
+  { accountId, customerId }: CustomerName,
+  fingerprint: string,
+): Promise<StoredMethod | undefined> {
+  const { rows } = await database.query<Row>(FIND_CARD, [accountId, customerId, fingerprint]);
+  return rows[0] && toMethod(rows[0]);
+}
+
+/** Counts a customer's methods that can be used, up to `limit`. */
+export async function countMethods(
+  database: Pick<Database, 'query'>,
+  { accountId, customerId }: CustomerName,
+  limit: number,
+): Promise<number> {
+  const values = [accountId, customerId, limit];
+  return (await database.query<{ methods: number }>(COUNT, values)).rows[0]?.methods ?? 0;
+}
+
+/** A card that is stored for a customer. */
+export type MethodCard = MethodName & {
+  readonly type: string;
+  readonly country: string;
+  readonly card: Uint8Array;
+  /** The number as a JWE bound to `id`. */
+  readonly cardNumber: string;
+  readonly fingerprint: string;
+};
+
+/** Adds a card that can be used at once. */
+export async function insertMethodCard(run: Run, method: MethodCard): Promise<StoredMethod> {
+  const { accountId, customerId, id, type, country, card, cardNumber, fingerprint } = method;
+  const values = [accountId, customerId, id, type, country, card, cardNumber, fingerprint];
+  return written(await run<Row>(INSERT_CARD, values));
+}
+
+/** Replaces what may be told of a stored card, such as its expiry. */
+export async function updateMethodCard(
+  run: Run,
+  { accountId, customerId, id }: MethodName,
+  card: Uint8Array,
+  country: string,
+): Promise<StoredMethod> {
+  return written(await run<Row>(UPDATE_CARD, [accountId, customerId, id, card, country]));
+}
+
+/** Ends a method and deletes its ciphertext. @returns undefined when it could not be used before. */
+export async function endMethod(
+  run: Run,
+  { accountId, customerId, id }: MethodName,
+): Promise<StoredMethod | undefined> {
+  const { rows } = await run<Row>(END, [accountId, customerId, id]);
+  return rows[0] && toMethod(rows[0]);
+}
+
+/** Ends every method of a customer, and erases what is told of it. */
+export async function eraseMethods(run: Run, { accountId, customerId }: CustomerName): Promise<void> {
+  await run(ERASE, [accountId, customerId]);
+}
+
+/**
+ * CTEs that keep the card of a payment that was approved, or note that a stored one was used; with the event of one that
+ * was not kept before. One that was ended meanwhile stays so.
+ *
+ * @param names the CTE that changed the payment, and parameters: the account, the method, the time, and the encoded method
+ *   (null when its payment did not ask to keep it).
+ */
+export function keepMethodCtes(names: {
+  readonly changed: string;
+  readonly account: string;
+  readonly method: string;
+  readonly at: string;
+  readonly record: string;
+}): string {
+  const { changed, account, method, at, record } = names;
+  const found = `v.account_id = ${account} AND v.id = ${method} AND v.status = 'ENROLLED'`;
+  return `kept AS (
+    UPDATE vaulted_token v SET active = true, last_used_at = ${at}::timestamptz, updated_at = ${at}::timestamptz
+    FROM ${changed} WHERE ${found}
+  ), enrolled AS (
+    ${insertMethodEventText({ type: `'enrollment.enroll'`, account, record: `${record}::bytea` })}
+      AND ${record}::bytea IS NOT NULL
+      AND EXISTS (SELECT FROM ${changed}, vaulted_token v WHERE ${found} AND NOT v.active)
+  )`;
+}
+
+function written({ rows }: { readonly rows: readonly Row[] }): StoredMethod {
+  if (!rows[0]) throw new Error('the statement returns one row');
+  return toMethod(rows[0]);
+}
+
+function toMethod(row: Row): StoredMethod {
+  return {
+    accountId: row.account_id,
+    customerId: row.customer_id,
+    id: row.id,
+    type: row.type,
+    status: row.status,
+    country: row.country,
+    card: row.card ?? undefined,
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+    lastUsedAt: row.last_used_at ?? undefined,
+  };
+}

@@ -1,0 +1,96 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { PaymentMethodService } from '#gen/payments/v1/payment_method_service_pb.js';
+import { cardPayment } from '../support/payment-requests.ts';
+import { startTestServer, type TestServer } from '../support/server.ts';
+import { openTables, type Tables } from '../support/tables.ts';
+import { type Receiver, startReceiver } from '../webhooks/receiver.ts';
+import { type Call, ONE, restCalls, rpcClients } from './calls.ts';
+import { cardData, checkoutCalls, sentCard } from './checkout.ts';
+
+const CARD = '4539578763621486';
+const OTHER = '5555555555554444';
+
+let server: TestServer;
+let tables: Tables;
+let call: Call;
+let customer: string;
+
+beforeAll(async () => {
+  server = await startTestServer();
+  tables = await openTables(server.databaseUrl);
+  call = restCalls(server.url);
+  customer = await checkoutCalls(call).customer();
+});
+afterAll(async () => {
+  await tables?.close();
+  await server?.close();
+});
+
+const path = () => `/v1/customers/${customer}/payment-methods`;
+const enroll = () => call('POST', path(), { country: 'CO', card_data: cardData(CARD) });
+const pay = (method: object, of: string) =>
+  call(
+    'POST',
+    '/v1/payments',
+    { ...cardPayment(), payment_method: { type: 'CARD', ...method }, customer_payer: { id: of } },
+    { ...ONE, 'x-idempotency-key': randomUUID() },
+  );
+
+describe('stored methods by rpc', () => {
+  it('are enrolled, listed, read and ended in every protocol.', async () => {
+    const { clients, close } = rpcClients(server.url, PaymentMethodService);
+    const options = { headers: ONE };
+    for (const { client } of clients) {
+      const card = { number: CARD, expirationMonth: 12, expirationYear: 30 };
+      const made = await client.enrollPaymentMethod({ customerId: customer, cardData: card }, options);
+      const { id } = made;
+      expect(await client.getPaymentMethod({ customerId: customer, id }, options)).toEqual(made);
+      const { paymentMethods } = await client.listPaymentMethods({ customerId: customer }, options);
+      expect(paymentMethods).toEqual([made]);
+      await client.unenrollPaymentMethod({ customerId: customer, id }, options);
+    }
+    close();
+  });
+});
+
+describe('webhooks', () => {
+  let shop: Receiver;
+  beforeAll(async () => {
+    shop = await startReceiver();
+  });
+  afterAll(() => shop?.close());
+
+  it('are told of each method once: enrolled by a call or a payment, and ended by a call or with its customer.', async () => {
+    const events = ['enrollment.enroll', 'enrollment.unenroll'];
+    await call('POST', '/v1/webhooks', { url: shop.url, events });
+    const enrolled = (await enroll()).json;
+    await enroll();
+    await pay({ vaulted_token: enrolled.id }, customer);
+    const paid = await pay({ ...sentCard(OTHER), vault_on_success: true }, customer);
+    await pay({ ...sentCard(OTHER), vault_on_success: true }, customer);
+    const kept = paid.json.payment_method.vaulted_token;
+    const told = (await call('GET', `${path()}/${kept}`)).json;
+    const ended = (await call('POST', `${path()}/${enrolled.id}/unenroll`)).json;
+    await call('DELETE', `/v1/customers/${customer}`);
+    const messages = await shop.has(4);
+    const seen = messages.map(({ json }) => [json.type, json.type_event, json.data.payment_method.id]).sort();
+    expect(seen).toEqual(
+      [
+        ['enrollment', 'enrollment.enroll', enrolled.id],
+        ['enrollment', 'enrollment.enroll', kept],
+        ['enrollment', 'enrollment.unenroll', enrolled.id],
+        ['enrollment', 'enrollment.unenroll', kept],
+      ].sort(),
+    );
+    const of = (event: string, id: string) =>
+      messages.find(({ json }) => json.type_event === event && json.data.payment_method.id === id)?.json.data
+        .payment_method;
+    expect(of('enrollment.enroll', enrolled.id)).toEqual(enrolled);
+    expect(of('enrollment.unenroll', enrolled.id)).toEqual(ended);
+    expect(of('enrollment.enroll', kept)).toMatchObject({
+      ...{ customer_id: customer, name: told.name, status: 'ENROLLED', created_at: told.created_at },
+    });
+    expect(await tables.query('SELECT count(*)::int AS n FROM event')).toEqual([{ n: 4 }]);
+  });
+});

@@ -1,0 +1,262 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { cardPayment, VAULTED_CARD } from '../support/payment-requests.ts';
+import { startTestServer, type TestServer } from '../support/server.ts';
+import { openTables, type Tables } from '../support/tables.ts';
+import { type Call, ONE, PUBLIC_ONE, restCalls, TWO, UNKNOWN } from './calls.ts';
+import { cardData, checkoutCalls, sentCard } from './checkout.ts';
+
+const CARD = '4539578763621486';
+const OTHER = '5555555555554444';
+const DECLINED_CARD = '4000000000000002';
+
+let server: TestServer;
+let tables: Tables;
+let call: Call;
+let checkout: ReturnType<typeof checkoutCalls>;
+let customer: string;
+
+beforeAll(async () => {
+  server = await startTestServer();
+  tables = await openTables(server.databaseUrl);
+  call = restCalls(server.url);
+  checkout = checkoutCalls(call);
+});
+afterAll(async () => {
+  await tables?.close();
+  await server?.close();
+});
+beforeEach(async () => {
+  customer = await checkout.customer();
+});
+
+const path = (id = customer) => `/v1/customers/${id}/payment-methods`;
+const enroll = (card: object = {}, headers: Record<string, string> = ONE, of = customer) =>
+  call('POST', path(of), { country: 'CO', card_data: { ...cardData(CARD), ...card } }, headers);
+const pay = (method: object, of?: string) =>
+  call(
+    'POST',
+    '/v1/payments',
+    {
+      ...cardPayment(),
+      payment_method: { type: 'CARD', ...method },
+      ...(of && { customer_payer: { id: of } }),
+    },
+    { ...ONE, 'x-idempotency-key': randomUUID() },
+  );
+const rowOf = async (id: string) =>
+  (await tables.query('SELECT * FROM vaulted_token WHERE id = $1', [id]))[0];
+
+describe('a card that is enrolled', () => {
+  it('is told masked, listed, read, and pays by its id.', async () => {
+    const made = await enroll();
+    const { id, created_at, updated_at } = made.json;
+    expect([made.status, made.headers.get('location')]).toEqual([201, `${path()}/${id}`]);
+    expect(made.json).toMatchObject({
+      ...{ vaulted_token: id, customer_id: customer, name: 'VISA ****1486', type: 'CARD', category: 'CARD' },
+      ...{ country: 'CO', status: 'ENROLLED', redirect_url: '', last_successfully_used_at: null },
+      card_data: { lfd: '1486', security_code_length: 0, expiration_month: 12, expiration_year: 30 },
+      ...{ created_at, updated_at },
+    });
+    expect(made.text).not.toContain(CARD);
+    expect((await call('GET', `${path()}/${id}`)).json).toEqual(made.json);
+    expect((await call('GET', path())).json).toEqual({ payment_methods: [made.json] });
+    expect((await pay({ vaulted_token: id }, customer)).json).toMatchObject({
+      ...{ status: 'SUCCEEDED', payment_method: { vaulted_token: id } },
+    });
+    const used = (await call('GET', `${path()}/${id}`)).json;
+    expect(used.last_successfully_used_at).toMatch(/Z$/);
+    await pay({ vaulted_token: id });
+    const again = (await call('GET', `${path()}/${id}`)).json;
+    expect(Date.parse(again.last_successfully_used_at)).toBeGreaterThan(
+      Date.parse(used.last_successfully_used_at),
+    );
+  });
+
+  it('is one method, however often the same card is enrolled, at once or later; expiry and holder are the last ones.', async () => {
+    const all = await Promise.all([1, 2, 3, 4].map(() => enroll()));
+    expect(new Set(all.map(({ json }) => json.id)).size).toBe(1);
+    const later = await enroll({ expiration_year: 2031, holder_name: 'A GOMEZ' });
+    expect(later.json).toMatchObject({
+      id: all[0]?.json.id,
+      card_data: { expiration_year: 31, holder_name: 'A GOMEZ' },
+    });
+    expect((await enroll({ number: OTHER })).json.id).not.toBe(later.json.id);
+    const other = await checkout.customer();
+    expect((await enroll({}, ONE, other)).json.id).not.toBe(later.json.id);
+    expect((await call('GET', path())).json.payment_methods.length).toBe(2);
+  });
+
+  it('is enrolled once for one key.', async () => {
+    const headers = { ...ONE, 'x-idempotency-key': randomUUID() };
+    const made = await enroll({}, headers);
+    const again = await enroll({ security_code: '' }, headers);
+    expect([again.json, again.headers.get('idempotent-replayed')]).toEqual([made.json, 'true']);
+    expect((await enroll({ number: OTHER }, headers)).json.code).toBe('IDEMPOTENCY_KEY_REUSED');
+  });
+
+  it('pays with a security code typed anew, which is not kept.', async () => {
+    const { id } = (await enroll()).json;
+    const paid = await pay({ vaulted_token: id, detail: { card: { card_data: { security_code: '9417' } } } });
+    const { card } = paid.json.payment_method.payment_method_detail;
+    expect([paid.json.status, card.card_data.security_code_length]).toEqual(['SUCCEEDED', 4]);
+    const card_data = { security_code: '9417', number: CARD };
+    const both = await pay({ vaulted_token: id, detail: { card: { card_data } } });
+    expect(both.status).toBe(400);
+  });
+
+  it('is unenrolled with its ciphertext, and pays no more; a repeat changes nothing.', async () => {
+    const { id } = (await enroll()).json;
+    expect((await rowOf(id))?.card_number).toMatch(/^ey/);
+    const ended = await call('POST', `${path()}/${id}/unenroll`);
+    expect([ended.status, ended.json.status, ended.json.card_data.lfd]).toEqual([200, 'UNENROLLED', '1486']);
+    expect((await rowOf(id))?.card_number).toBeNull();
+    expect((await call('POST', `${path()}/${id}/unenroll`, {})).json).toEqual(ended.json);
+    expect((await call('GET', `${path()}/${id}`)).json).toEqual(ended.json);
+    expect((await call('GET', path())).json).toEqual({ payment_methods: [] });
+    const refused = await pay({ vaulted_token: id }, customer);
+    expect([refused.status, refused.json.code]).toEqual([400, 'VAULTED_TOKEN_NOT_FOUND']);
+    expect((await enroll()).json.id).not.toBe(id);
+  });
+
+  it('is gone with its customer, ciphertext and all.', async () => {
+    const { id } = (await enroll()).json;
+    await call('DELETE', `/v1/customers/${customer}`);
+    expect(await rowOf(id)).toMatchObject({
+      card_number: null,
+      card: null,
+      fingerprint: null,
+      active: false,
+    });
+    expect((await pay({ vaulted_token: id })).json.code).toBe('VAULTED_TOKEN_NOT_FOUND');
+    for (const refused of [await call('GET', path()), await enroll()]) {
+      expect([refused.status, refused.json.code]).toEqual([404, 'CUSTOMER_NOT_FOUND']);
+    }
+  });
+
+  it('is refused to another customer, and as another type, by name.', async () => {
+    const { id } = (await enroll()).json;
+    const foreign = await pay({ vaulted_token: id }, await checkout.customer());
+    expect([foreign.status, foreign.json.code]).toEqual([400, 'INVALID_CUSTOMER_FOR_TOKEN']);
+    const body = {
+      ...cardPayment(),
+      country: 'CO',
+      amount: { currency: 'COP', value: 9000 },
+      workflow: 'REDIRECT',
+    };
+    const headers = { ...ONE, 'x-idempotency-key': randomUUID() };
+    const wallet = { ...body, payment_method: { type: 'WALLET_B', vaulted_token: id } };
+    const refused = await call('POST', '/v1/payments', wallet, headers);
+    expect([refused.status, refused.json.code]).toEqual([400, 'INCORRECT_PAYMENT_METHOD_TYPE']);
+    // One that belongs to nobody, as those of the release before, pays for anybody.
+    expect((await pay({ vaulted_token: VAULTED_CARD }, customer)).json.status).toBe('SUCCEEDED');
+  });
+
+  it('does not exist for another account or customer, nor with the public key alone.', async () => {
+    const { id } = (await enroll()).json;
+    const other = await checkout.customer();
+    for (const [where, headers] of [
+      [`${path()}/${id}`, TWO],
+      [`${path(other)}/${id}`, ONE],
+      [`${path()}/${UNKNOWN}`, ONE],
+      [`${path()}/nothing`, ONE],
+    ] as const) {
+      for (const [method, suffix] of [
+        ['GET', ''],
+        ['POST', '/unenroll'],
+      ] as const) {
+        const refused = await call(method, where + suffix, undefined, headers);
+        expect([refused.status, refused.json.code]).toEqual([404, 'VAULTED_TOKEN_NOT_FOUND']);
+      }
+    }
+    expect((await enroll({}, TWO)).json.code).toBe('CUSTOMER_NOT_FOUND');
+    expect((await enroll({}, PUBLIC_ONE)).json.code).toBe('INVALID_CREDENTIALS');
+    expect((await call('GET', `${path()}/${id}`)).json.status).toBe('ENROLLED');
+  });
+
+  it.each([
+    ['card_data', undefined],
+    ['card_data.number', { ...cardData(), number: '4111111111111112' }],
+    ['card_data.expiration_month', { ...cardData(), expiration_month: undefined }],
+  ])('is refused by name for a bad %s.', async (field, card_data) => {
+    const refused = await call('POST', path(), { card_data });
+    expect([refused.status, refused.json.errors[0].field]).toEqual([400, field]);
+  });
+
+  it('is refused beyond a hundred of a customer, also to a payment, before anything is sent.', async () => {
+    const { id } = (await enroll({ number: OTHER })).json;
+    await tables.query(
+      `INSERT INTO vaulted_token (account_id, customer_id, id, type, card, card_number, active)
+       SELECT account_id, customer_id, gen_random_uuid(), type, card, card_number, true
+       FROM vaulted_token, generate_series(1, 9999) WHERE id = $1`,
+      [id],
+    );
+    expect((await enroll()).json.code).toBe('STORED_METHOD_LIMIT_REACHED');
+    const refused = await pay({ ...sentCard(CARD), vault_on_success: true }, customer);
+    expect([refused.status, refused.json.code]).toEqual([409, 'STORED_METHOD_LIMIT_REACHED']);
+    expect((await enroll({ number: OTHER })).json.id).toBe(id);
+    expect((await call('GET', path())).json.payment_methods.length).toBe(100);
+  });
+});
+
+describe('vault_on_success', () => {
+  it('leaves the card with the payment’s customer once it is approved, used this once.', async () => {
+    const declined = await pay({ ...sentCard(DECLINED_CARD), vault_on_success: true }, customer);
+    expect(declined.json.payment_method.vaulted_token).toBe('');
+    expect((await call('GET', path())).json).toEqual({ payment_methods: [] });
+    const paid = await pay({ ...sentCard(CARD), vault_on_success: true }, customer);
+    const id = paid.json.payment_method.vaulted_token;
+    const { payment_methods } = (await call('GET', path())).json;
+    expect(payment_methods).toMatchObject([{ id, name: 'VISA ****1486', country: 'US' }]);
+    expect(payment_methods[0].last_successfully_used_at).toMatch(/Z$/);
+  });
+
+  it('gives the same token for a card that the customer has.', async () => {
+    const { id } = (await enroll()).json;
+    for (const number of [CARD, CARD]) {
+      const paid = await pay({ ...sentCard(number), vault_on_success: true }, customer);
+      expect(paid.json.payment_method.vaulted_token).toBe(id);
+    }
+    expect((await call('GET', path())).json.payment_methods.length).toBe(1);
+  });
+
+  it('keeps nothing for a customer who is deleted while the outcome is open.', async () => {
+    const paid = await pay({ ...sentCard('4000000000002008'), vault_on_success: true }, customer);
+    expect(paid.json.status).toBe('PENDING');
+    await call('DELETE', `/v1/customers/${customer}`);
+    await expect
+      .poll(async () => (await call('GET', `/v1/payments/${paid.json.id}`)).json.status, { timeout: 20_000 })
+      .toBe('SUCCEEDED');
+    const rows = await tables.query('SELECT card_number, active FROM vaulted_token WHERE customer_id = $1', [
+      customer,
+    ]);
+    expect(rows).toEqual([{ card_number: null, active: false }]);
+  });
+});
+
+describe('a checkout session', () => {
+  it('offers its customer’s stored methods first, and takes them from a browser; nobody else’s.', async () => {
+    const { id } = (await enroll()).json;
+    const session = await checkout.openSession({ customer_id: customer });
+    const methods = await call(
+      'GET',
+      `/v1/checkout/sessions/${session}/payment-methods`,
+      undefined,
+      PUBLIC_ONE,
+    );
+    expect(methods.json[0]).toMatchObject({ vaulted_token: id, name: 'VISA ****1486', installments: true });
+    const stranger = await checkout.openSession({ customer_id: await checkout.customer() });
+    const refused = await checkout.payAsBrowser(stranger, { type: 'CARD', vaulted_token: id });
+    expect([refused.status, refused.json.code]).toEqual([400, 'INVALID_CUSTOMER_FOR_TOKEN']);
+    const detail = { card: { card_data: { security_code: '123' } } };
+    const paid = await checkout.payAsBrowser(session, { type: 'CARD', vaulted_token: id, detail });
+    expect(paid.json).toMatchObject({ status: 'SUCCEEDED', name: 'VISA ****1486' });
+  });
+
+  it('leaves a card that its browser asks to keep with its customer.', async () => {
+    const session = await checkout.openSession({ customer_id: customer });
+    const token = await checkout.token(session, CARD);
+    await checkout.payAsBrowser(session, { token, vault_on_success: true });
+    expect((await call('GET', path())).json.payment_methods).toMatchObject([{ name: 'VISA ****1486' }]);
+  });
+});
