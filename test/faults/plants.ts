@@ -117,11 +117,17 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
     finish.wasFinal ?? false,
     finish.card ?? 'wait',
     finish.reopens ?? null,
+    finish.kept?.at ?? null,
+    finish.kept?.record ?? null,
+    finish.vaultedToken ?? null,
   ]);`,
     replacement: `    '',
     finish.wasFinal ?? false,
     finish.card ?? 'wait',
     finish.reopens ?? null,
+    finish.kept?.at ?? null,
+    finish.kept?.record ?? null,
+    finish.vaultedToken ?? null,
   ]);
   const change = 'SELECT account_id, id, event_sequence FROM payment WHERE account_id = $1 AND id = $2';
   const event = insertEventCte({ changed: 'changed', type: '$3::text', record: '$4::bytea' });
