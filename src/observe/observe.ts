@@ -212,8 +212,6 @@ export function observeRequests(app: FastifyInstance, metrics: Metrics, tracing:
   tracing.traceRequests(app);
   app.addHook('onRequest', (request, reply, done) => {
     metrics.inFlight.inc();
-    // Answers hold personal data: nobody on the way keeps them, and no browser guesses what they are.
-    reply.headers({ 'x-request-id': request.id, ...ANSWER_HEADERS });
     const remoteAddress = request.ip;
     // On the raw response: it closes also for a client that left before the response, and for the rpc protocols.
     reply.raw.once('close', () => {
@@ -239,8 +237,6 @@ export function observeRequests(app: FastifyInstance, metrics: Metrics, tracing:
 
 /** Status of a call whose client left before the response was sent, as proxies number it. */
 const CLIENT_LEFT = 499;
-
-const ANSWER_HEADERS = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' };
 
 /** Paths that machines request every few seconds. */
 const QUIET_ROUTES: ReadonlySet<string> = new Set(['/healthz', '/readyz', '/metrics']);

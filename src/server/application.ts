@@ -8,6 +8,9 @@ import type { Metrics } from '#src/observe/metrics.ts';
 import { observeRequests } from '#src/observe/observe.ts';
 import type { Tracing } from '#src/observe/tracing.ts';
 
+/** Headers of every response: it may hold personal data, so no proxy keeps it and no browser guesses its type. */
+const RESPONSE_HEADERS = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' };
+
 /** Creates the application: its listener, request ids, metrics of requests and error responses. It has no route yet. */
 export function createApplication(
   config: Config,
@@ -27,6 +30,10 @@ export function createApplication(
     genReqId: () => randomUUID().replaceAll('-', '').slice(-24),
     // Draining connections still carry requests: those are refused by readiness, not by a bare 503.
     return503OnClosing: false,
+  });
+  app.addHook('onRequest', (request, reply, done) => {
+    reply.headers({ 'x-request-id': request.id, ...RESPONSE_HEADERS });
+    done();
   });
   observeRequests(app, metrics, tracing);
   answerErrors(app);

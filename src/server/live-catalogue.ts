@@ -6,6 +6,7 @@ import {
 } from '#src/catalogue/open-catalogue.ts';
 import type { ProviderConnection } from '#src/connectors/connector.ts';
 import { ServiceError } from '#src/service-error.ts';
+import type { InFlight } from './in-flight.ts';
 
 /** The catalogue in force, from its opening to the shutdown. */
 export type LiveCatalogue = {
@@ -17,11 +18,11 @@ export type LiveCatalogue = {
    */
   open(catalogue: Catalogue, variables: OpenCatalogueOptions['variables']): void;
   /**
-   * Puts another catalogue in force. The connections that it has no use for close once `inFlight` has settled.
+   * Puts another catalogue in force. The connections that it has no use for close when what is in flight has ended.
    *
    * @throws CatalogueError; then the one before stays in force.
    */
-  replace(catalogue: Catalogue, inFlight: Iterable<Promise<unknown>>): void;
+  replace(catalogue: Catalogue, inFlight: InFlight): void;
   readonly isOpen: () => boolean;
   /** @throws ServiceError SERVICE_UNAVAILABLE before the first catalogue is open. */
   readonly opened: () => OpenedCatalogue;
@@ -58,7 +59,7 @@ export function createLiveCatalogue(options: Omit<OpenCatalogueOptions, 'variabl
       if (!before) throw new Error('nothing is open yet');
       const after = openCatalogue(catalogue, { ...options, variables }, before);
       current = after;
-      const gone = Promise.allSettled([...inFlight]).then(() => before.close(after));
+      const gone = inFlight.settled().then(() => before.close(after));
       closing = Promise.allSettled([closing, gone]);
     },
     isOpen: () => current !== undefined,

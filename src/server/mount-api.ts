@@ -1,3 +1,4 @@
+import { randomUUIDv7 } from 'node:crypto';
 import type { DescService } from '@bufbuild/protobuf';
 import { fastifyConnectPlugin } from '@connectrpc/connect-fastify';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
@@ -19,7 +20,7 @@ import { checkoutService } from '#src/api/checkout-service.ts';
 import { customerService } from '#src/api/customer-service.ts';
 import { createHealth } from '#src/api/health.ts';
 import { createOperatorAuthenticate } from '#src/api/operator-key.ts';
-import { type OperatorDeps, operatorService } from '#src/api/operator-service.ts';
+import { operatorService } from '#src/api/operator-service.ts';
 import { paymentMethodService } from '#src/api/payment-method-service.ts';
 import { paymentService } from '#src/api/payment-service.ts';
 import { createRateLimit } from '#src/api/rate-limit.ts';
@@ -30,15 +31,14 @@ import { refuseWrongForms } from '#src/api/rpc-forms.ts';
 import { tokenService } from '#src/api/token-service.ts';
 import { webhookService } from '#src/api/webhook-service.ts';
 import type { Config } from '#src/config.ts';
-import type { CustomerDeps } from '#src/customers/customers.ts';
 import type { Metrics } from '#src/observe/metrics.ts';
-import { observeAuthentication } from '#src/observe/observe.ts';
+import { observeAuthentication, showHealth } from '#src/observe/observe.ts';
 import type { Caller } from '#src/payments/create-payment.ts';
 import { findAccountKeys } from '#src/store/accounts.ts';
-import type { Database } from '#src/store/database.ts';
-
 import { checkWritable, orUnavailable } from '#src/store/unavailable.ts';
 import type { ManageDeps } from '#src/webhooks/manage-webhooks.ts';
+import type { InFlight } from './in-flight.ts';
+import type { LiveCatalogue } from './live-catalogue.ts';
 import type { ApiDeps } from './payment-deps.ts';
 
 /** Dependencies of the API. */
@@ -47,26 +47,19 @@ export type Api = {
   readonly admission: Admission;
   readonly deps: ApiDeps;
   readonly webhooks: ManageDeps;
-  readonly customers: CustomerDeps;
-  readonly opened: OperatorDeps['opened'];
+  readonly live: Pick<LiveCatalogue, 'isOpen' | 'opened' | 'health'>;
   readonly metrics: Metrics;
-  readonly database: Database;
-  /** The origin of the service's own pages. */
-  readonly ownOrigin: () => string | undefined;
-  readonly ready: () => boolean;
-  /** Work under way, for a shutdown to wait for. */
-  readonly inFlight: Set<Promise<unknown>>;
-  /** Brings the metrics up to date that are read rather than counted. */
-  readonly collect: () => void;
+  readonly inFlight: InFlight;
 };
 
 /** Mounts every route of the service on an application: REST, the rpc protocols, health, reflection and metrics. */
 export function mountApi(app: FastifyInstance, api: Api): void {
   const services = mountedServices(api);
+  const ownOrigin = () => URL.parse(api.deps.publicUrl())?.origin;
   const requireAllowedOrigin = admitBrowsers(
     app,
     services.map(({ service }) => service),
-    (origin, request) => origin === api.ownOrigin() || URL.parse(origin)?.host === request.host,
+    (origin, request) => origin === ownOrigin() || URL.parse(origin)?.host === request.host,
   );
   const calls = { services, openers: createOpeners(api, requireAllowedOrigin) };
   mountRest(app, api.admission, calls);
@@ -89,7 +82,8 @@ type Calls = {
 };
 
 function mountedServices(api: Api): readonly MountedService[] {
-  const { deps, inFlight } = api;
+  const { deps, live, inFlight } = api;
+  const customers = { ...deps, newId: randomUUIDv7 };
   const mounted = <Service extends DescService>(
     service: Service,
     handlers: ServiceHandlers<Service, Caller>,
@@ -97,18 +91,18 @@ function mountedServices(api: Api): readonly MountedService[] {
   ): MountedService => ({ service, handlers: ticketed(handlers, inFlight), callers });
   return [
     mounted(PaymentService, paymentService(deps)),
-    mounted(CustomerService, customerService({ ...deps, ...api.customers })),
-    mounted(PaymentMethodService, paymentMethodService({ ...deps, ...api.customers })),
-    mounted(CheckoutService, checkoutService({ ...deps, ...api.customers })),
-    mounted(TokenService, tokenService({ ...deps, ...api.customers })),
+    mounted(CustomerService, customerService(customers)),
+    mounted(PaymentMethodService, paymentMethodService(customers)),
+    mounted(CheckoutService, checkoutService(customers)),
+    mounted(TokenService, tokenService(customers)),
     mounted(WebhookService, webhookService({ ...api.webhooks, requestHashKey: deps.requestHashKey })),
-    mounted(OperatorService, operatorService({ opened: api.opened, now: deps.now }), 'operators'),
+    mounted(OperatorService, operatorService({ opened: live.opened, now: deps.now }), 'operators'),
   ];
 }
 
 /** Creates what opens a call: it authenticates the caller and holds it to its rate and to the service's limits. */
-function createOpeners({ config, database }: Api, requireAllowedOrigin: RequireAllowedOrigin) {
-  const find = (publicKey: string) => orUnavailable(findAccountKeys(database, publicKey));
+function createOpeners({ config, deps }: Api, requireAllowedOrigin: RequireAllowedOrigin) {
+  const find = (publicKey: string) => orUnavailable(findAccountKeys(deps.database, publicKey));
   const authenticateAccount = observeAuthentication(createAuthenticate(find));
   const authenticateOperator = observeAuthentication(createOperatorAuthenticate(config.operatorKeys));
   const limitRate = createRateLimit({ perSecond: config.rateLimitPerS, burst: config.rateLimitBurst });
@@ -157,7 +151,7 @@ function mountRpc(app: FastifyInstance, admission: Admission, { services, opener
 /** Mounts health and reflection. They pass no admission, so that an overloaded service can still be watched. */
 function mountHealth(
   app: FastifyInstance,
-  { config, database, ready }: Api,
+  { config, deps, live }: Api,
   mounted: readonly MountedService[],
 ): void {
   const draining = new AbortController();
@@ -166,7 +160,7 @@ function mountHealth(
   const health = createHealth({
     services,
     draining: draining.signal,
-    readiness: { check: async () => ready() && (await checkWritable(database).then(() => true)) },
+    readiness: { check: async () => live.isOpen() && (await checkWritable(deps.database).then(() => true)) },
   });
   app.register(async (rpc) => {
     const reflection = config.reflection ? [ServerReflection, ServerReflectionV1Alpha] : [];
@@ -182,9 +176,9 @@ function mountHealth(
   app.register(health.httpRoutes);
 }
 
-function mountMetrics(app: FastifyInstance, { admission, metrics, collect }: Api): void {
+function mountMetrics(app: FastifyInstance, { admission, metrics, live }: Api): void {
   app.get('/metrics', async (_request, reply) => {
-    collect();
+    if (live.isOpen()) showHealth(metrics, live.health());
     const { receiving, inFlight, atWork } = admission.counts();
     metrics.callsReceiving.set(receiving);
     metrics.callsInFlight.set(inFlight);
@@ -206,17 +200,11 @@ type Call = Caller & { readonly ticket: Ticket };
 /** Handlers whose work is counted, and remembered until it ends, so that a shutdown waits for it. */
 function ticketed<Service extends DescService>(
   handlers: ServiceHandlers<Service, Caller>,
-  inFlight: Set<Promise<unknown>>,
+  inFlight: InFlight,
 ): ServiceHandlers<DescService, Call> {
   type Handle = (message: unknown, caller: Caller) => Promise<unknown>;
   const ticketedOne = (handle: Handle) => {
-    return (message: unknown, call: Call) => {
-      const work = call.ticket.work(() => handle(message, call));
-      inFlight.add(work);
-      const forget = () => inFlight.delete(work);
-      work.then(forget, forget);
-      return work;
-    };
+    return (message: unknown, call: Call) => inFlight.track(call.ticket.work(() => handle(message, call)));
   };
   const entries = Object.entries<Handle>(handlers as unknown as Record<string, Handle>);
   return Object.fromEntries(

@@ -1,40 +1,30 @@
 import { randomUUIDv7 } from 'node:crypto';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
+import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
 import type { Catalogue } from '#gen/payments/config/catalogue_pb.js';
-import { createAdmission } from '#src/api/admission.ts';
+import { type Admission, createAdmission } from '#src/api/admission.ts';
 import type { Config } from '#src/config.ts';
 import { CONNECTORS } from '#src/connectors/registry.ts';
-import { createFigures, type Figures } from '#src/dashboard/figures.ts';
 import { mountDashboard } from '#src/dashboard/mount-dashboard.ts';
-import { createMetrics, type Metrics } from '#src/observe/metrics.ts';
-import {
-  observeCatalogue,
-  observeDatabase,
-  observeDeliveries,
-  observePayments,
-  observeReloads,
-  observeVault,
-  showHealth,
-} from '#src/observe/observe.ts';
-import { observeNotifications, observeOpenOutcomes, observeRecovery } from '#src/observe/observe-recovery.ts';
-import { createTracing, NO_TRACING } from '#src/observe/tracing.ts';
 import type { UnaskableOutcomes } from '#src/payments/open-outcomes.ts';
 import { createApprovalRates } from '#src/routing/approval-rates.ts';
 import type { Database } from '#src/store/database.ts';
-import { cardVault } from '#src/vault/card-vault.ts';
+import { type CardVault, cardVault } from '#src/vault/card-vault.ts';
 import { hashKeys, type InstallationKeys } from '#src/vault/key-file.ts';
 import { DEFAULT_SETTINGS } from '#src/webhooks/start-webhooks.ts';
 import { createApplication, listen } from './application.ts';
-import { createBackground } from './background.ts';
-import { dashboardDeps, withCounted, withDelivered, withPaid } from './dashboard-deps.ts';
-import { createLiveCatalogue } from './live-catalogue.ts';
+import { type Background, type BackgroundDeps, createBackground } from './background.ts';
+import { dashboardDeps } from './dashboard-deps.ts';
+import { createInFlight, type InFlight } from './in-flight.ts';
+import { createLiveCatalogue, type LiveCatalogue } from './live-catalogue.ts';
 import { mountApi } from './mount-api.ts';
 import { mountCheckout } from './mount-checkout.ts';
 import { mountPages } from './mount-pages.ts';
 import { mountProviders } from './mount-providers.ts';
 import { mountSandbox } from './mount-sandbox.ts';
-import { paymentDeps } from './payment-deps.ts';
+import { createObservers, type Observers } from './observers.ts';
+import { type ApiDeps, paymentDeps } from './payment-deps.ts';
 
 /** Options of a server. The process has the database open and migrated. */
 export type ServerOptions = {
@@ -70,11 +60,10 @@ export type Server = {
 
 /** Wires the service together; the only place that does. Nothing listens yet. */
 export async function createServer(options: ServerOptions): Promise<Server> {
-  const { config, log } = options;
-  const metrics = createMetrics();
-  const tracing = config.otlpEndpoint ? createTracing(config.otlpEndpoint) : NO_TRACING;
-  const database = observeDatabase(options.database, metrics, tracing);
+  const { config } = options;
+  const observers = createObservers(config, options.log);
   const { identityKey, sandboxApiKey, ...hashed } = hashKeys(options.keys.hashKey);
+  const vault = cardVault(options.keys.vaultKeys);
   let address = '';
 
   const live = createLiveCatalogue({
@@ -82,66 +71,24 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     environment: (name) => config.environment(name) ?? sandbox?.environment[name],
     identityKey,
     rates: createApprovalRates(),
-    observer: observeCatalogue(log),
+    observer: observers.catalogue,
     nowMs: options.nowMs,
   });
-  const { opened, connections } = live;
-  const figures = createFigures();
-  const admission = createAdmission(config, (limit) => metrics.refusals.inc({ limit }));
+  const admission = createAdmission(config, (limit) => observers.metrics.refusals.inc({ limit }));
   const deps = paymentDeps(config, admission, {
-    database,
+    database: observers.database(options.database),
     ...hashed,
-    vault: observeVault(cardVault(options.keys.vaultKeys), log),
-    catalogue: opened,
-    connections: () => opened().reachable,
+    vault: observers.vault(vault),
+    catalogue: live.opened,
+    connections: () => live.opened().reachable,
     publicUrl: () => config.publicUrl ?? address,
-    observer: withPaid(figures, observePayments(metrics, tracing, log)),
+    observer: observers.payments,
     eventWritten: () => background.eventWritten(),
   });
-  // Webhook secrets are sealed by the vault too, but its log is of cards.
-  const webhooks = { database, vault: cardVault(options.keys.vaultKeys) };
-  const allowPrivate = config.webhooksAllowPrivate;
-  const followUps = { ...deps, ...observeBackground(metrics, figures, log), connections };
-  const background = createBackground({
-    ...followUps,
-    isLeftAlone: (id) => live.health().get(id)?.isLeftAlone() ?? false,
-    webhooks: {
-      ...webhooks,
-      observer: withDelivered(figures, observeDeliveries(metrics, log)),
-      settings: { ...DEFAULT_SETTINGS, allowPrivate },
-    },
-    intervalMs: config.recoveryIntervalMs,
-  });
-
-  const app = createApplication(config, { log, metrics, tracing });
-  const inFlight = new Set<Promise<unknown>>();
-  const manageWebhooks = { ...webhooks, allowPrivate, newId: randomUUIDv7, wake: background.wakeWebhook };
-  mountApi(app, {
-    config,
-    admission,
-    deps,
-    webhooks: manageWebhooks,
-    customers: { database, requestHashKey: deps.requestHashKey, newId: randomUUIDv7 },
-    opened,
-    metrics,
-    database,
-    ownOrigin: () => URL.parse(deps.publicUrl())?.origin,
-    ready: live.isOpen,
-    inFlight,
-    collect: () => live.isOpen() && showHealth(metrics, live.health()),
-  });
-  mountProviders(app, {
-    receive: { ...followUps, nowMs: () => timestampMs(deps.now()), notifications: followUps.processed },
-    payer: followUps,
-    checkoutPage: config.checkoutPage,
-    wake: background.wakeNotifications,
-  });
-  if (config.checkoutPage) mountCheckout(app, deps);
-  mountPages(app, config);
-  if (config.dashboard) {
-    const shown = { operations: deps, webhooks: manageWebhooks, figures, opened, inFlight };
-    mountDashboard(app, dashboardDeps(config, shown));
-  }
+  const background = createBackground(backgroundDeps(config, { deps, live, observers, vault }));
+  const app = createApplication(config, observers);
+  const inFlight = createInFlight();
+  mountRoutes(app, { config, admission, deps, live, background, observers, vault, inFlight });
   const sandbox = config.sandbox
     ? await mountSandbox(app, { ...options, address: () => address, apiKey: sandboxApiKey })
     : undefined;
@@ -159,27 +106,82 @@ export async function createServer(options: ServerOptions): Promise<Server> {
       background.lookAtOpenOutcomes();
     },
     unaskable: () => unaskable,
-    reloaded: observeReloads(metrics, log),
+    reloaded: observers.reloaded,
     async close() {
       await app.close();
       // The listener does not wait for clients that left before their response, but their work is finished.
-      await Promise.allSettled(inFlight);
+      await inFlight.settled();
       await background.stop();
       await live.close();
       await sandbox?.close();
-      await tracing.shutdown();
+      await observers.tracing.shutdown();
     },
   };
 }
 
-function observeBackground(metrics: Metrics, figures: Figures, log: Logger) {
+/** Parts of the service that its routes lead to. */
+type Routed = {
+  readonly config: Config;
+  readonly admission: Admission;
+  readonly deps: ApiDeps;
+  readonly live: LiveCatalogue;
+  readonly background: Background;
+  readonly observers: Observers;
+  /** Seals the secrets of webhooks: the vault itself, since the log of its uses is of cards. */
+  readonly vault: CardVault;
+  readonly inFlight: InFlight;
+};
+
+/** Mounts every route but the sandbox's. */
+function mountRoutes(app: FastifyInstance, routed: Routed): void {
+  const { config, deps, live, background, observers } = routed;
+  const webhooks = {
+    database: deps.database,
+    vault: routed.vault,
+    allowPrivate: config.webhooksAllowPrivate,
+    newId: randomUUIDv7,
+    wake: background.wakeWebhook,
+  };
+  mountApi(app, { ...routed, webhooks, metrics: observers.metrics });
+  mountProviders(app, {
+    receive: {
+      database: deps.database,
+      connections: live.connections,
+      nowMs: () => timestampMs(deps.now()),
+      notifications: observers.notifications,
+    },
+    payer: { ...deps, connections: live.connections, recovery: observers.recovery },
+    checkoutPage: config.checkoutPage,
+    wake: background.wakeNotifications,
+  });
+  if (config.checkoutPage) mountCheckout(app, deps);
+  mountPages(app, config);
+  if (config.dashboard) {
+    const { figures } = observers;
+    const { opened } = live;
+    mountDashboard(
+      app,
+      dashboardDeps(config, { operations: deps, webhooks, figures, opened, inFlight: routed.inFlight }),
+    );
+  }
+}
+
+function backgroundDeps(
+  config: Config,
+  { deps, live, observers, vault }: Pick<Routed, 'deps' | 'live' | 'observers' | 'vault'>,
+): BackgroundDeps {
+  const { notifications, recovery, openOutcomes, onSweepError, onBackfillError } = observers;
   return {
-    recovery: observeRecovery(metrics, log),
-    processed: observeNotifications(metrics, log),
-    openOutcomes: withCounted(figures, observeOpenOutcomes(metrics, log)),
-    onSweepError: (err: unknown) =>
-      log.warn({ err }, 'deleting expired one-time tokens failed; it is tried again'),
-    onBackfillError: (err: unknown) =>
-      log.warn({ err }, 'filling in what the release before did not write failed'),
+    ...deps,
+    ...{ processed: notifications, recovery, openOutcomes, onSweepError, onBackfillError },
+    connections: live.connections,
+    isLeftAlone: (id) => live.health().get(id)?.isLeftAlone() ?? false,
+    webhooks: {
+      database: deps.database,
+      vault,
+      observer: observers.deliveries,
+      settings: { ...DEFAULT_SETTINGS, allowPrivate: config.webhooksAllowPrivate },
+    },
+    intervalMs: config.recoveryIntervalMs,
   };
 }
