@@ -1,5 +1,4 @@
 import { randomUUIDv7 } from 'node:crypto';
-import { parseArgs } from 'node:util';
 import { readDataConfig } from '#src/config.ts';
 import {
   type Account,
@@ -27,12 +26,10 @@ import { type Queries, queriesOf } from '#src/store/database.ts';
 import { USAGE } from './account-usage.ts';
 import { actorOf } from './actor.ts';
 import { withDatabase } from './command-database.ts';
+import { readArguments, runCommand, UsageError } from './command-line.ts';
 import { explainFailure } from './explain-failure.ts';
 import { keyPrefix, newPublicKey, newSecret } from './new-keys.ts';
 import { table } from './table.ts';
-
-/** The command line is not one of those in the usage. */
-class UsageError extends Error {}
 
 /** Error for an object that the command line names and that does not exist. */
 class NotFoundError extends Error {}
@@ -81,7 +78,7 @@ async function main(): Promise<void> {
   }
   const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
   if (!command) throw new UsageError(`There is no command "${name}".`);
-  const { operands, options } = readArguments(name, rest, command.options ?? []);
+  const { operands, options } = split(name, rest, command.options ?? []);
   if (operands.length !== command.operands.length) {
     throw new UsageError(`"${name}" takes ${command.operands.join(' ') || 'no operands'}.`);
   }
@@ -97,16 +94,11 @@ async function main(): Promise<void> {
   console.log(printed);
 }
 
-function readArguments(name: string, args: string[], known: readonly string[]): Arguments {
-  let parsed: { positionals: string[]; values: Options };
-  try {
-    parsed = parseArgs({ args, allowPositionals: true, options: OPTIONS });
-  } catch (error) {
-    throw new UsageError((error as Error).message);
-  }
-  const option = Object.keys(parsed.values).find((one) => !known.includes(one));
+function split(name: string, args: string[], known: readonly string[]): Arguments {
+  const { positionals, values } = readArguments({ args, allowPositionals: true, options: OPTIONS });
+  const option = Object.keys(values).find((one) => !known.includes(one));
   if (option) throw new UsageError(`"${name}" takes no --${option}.`);
-  return { operands: parsed.positionals, options: parsed.values };
+  return { operands: positionals, options: values };
 }
 
 const OPTIONS = {
@@ -281,10 +273,6 @@ function auditRow({ at, actor, action, subject, detail }: AuditEntry): string[] 
   return [at.toISOString(), actor, action, [subject, detail].filter(Boolean).join('  ')];
 }
 
-try {
-  await main();
-} catch (error) {
-  if (error instanceof UsageError) console.error(`${error.message}\n\n${USAGE}`);
-  else console.error(error instanceof NotFoundError ? error.message : `Not done: ${explainFailure(error)}`);
-  process.exitCode = error instanceof UsageError ? 2 : 1;
-}
+await runCommand(USAGE, main, (error) =>
+  error instanceof NotFoundError ? error.message : `Not done: ${explainFailure(error)}`,
+);

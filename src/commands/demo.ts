@@ -2,9 +2,9 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
 import { CHECKOUT_DIR } from '#src/config.ts';
 import { SANDBOX_ACCOUNT } from '#src/server/sandbox-fixtures.ts';
+import { readArguments, runCommand } from './command-line.ts';
 import { createDemoShop } from './demo-shop.ts';
 
 const USAGE = `Usage: npm run demo [-- options]
@@ -28,13 +28,12 @@ const OPTIONS = {
   help: { type: 'boolean', short: 'h', default: false },
 } as const;
 
-type Options = ReturnType<typeof readOptions>;
-
-function readOptions() {
-  return parseArgs({ options: OPTIONS }).values;
-}
-
-async function main(options: Options): Promise<void> {
+async function main(): Promise<void> {
+  const options = readArguments({ options: OPTIONS }).values;
+  if (options.help) {
+    console.log(USAGE);
+    return;
+  }
   const service = new URL(options.service).origin;
   const started = (await isReady(service)) ? undefined : await startService(service);
   const shop = createDemoShop({
@@ -84,14 +83,4 @@ async function startService(service: string): Promise<ChildProcess> {
   return Promise.race([ready, ended]);
 }
 
-try {
-  const options = readOptions();
-  if (options.help) console.log(USAGE);
-  else await main(options);
-} catch (error) {
-  const isUsage = String((error as { code?: unknown }).code ?? '').startsWith('ERR_PARSE_ARGS');
-  console.error(
-    isUsage ? `${(error as Error).message}\n\n${USAGE}` : `Not done: ${(error as Error).message}`,
-  );
-  process.exit(isUsage ? 2 : 1);
-}
+await runCommand(USAGE, main, (error) => `Not done: ${(error as Error).message}`);

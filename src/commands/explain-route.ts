@@ -1,5 +1,4 @@
 import { readFileSync } from 'node:fs';
-import { parseArgs } from 'node:util';
 import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
 import type { Decimal } from '#gen/google/type/decimal_pb.js';
 import type { Catalogue } from '#gen/payments/config/catalogue_pb.js';
@@ -24,6 +23,7 @@ import { ServiceError } from '#src/service-error.ts';
 import { canonicalize } from '#src/wire/canonical-message.ts';
 import { parseJson } from '#src/wire/parse-json.ts';
 import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
+import { readArguments, runCommand, UsageError } from './command-line.ts';
 import { explainFailure } from './explain-failure.ts';
 
 const USAGE = `Usage: npm run route -- <request.json> [--key <idempotency key>] [--catalogue <file>]
@@ -38,16 +38,19 @@ neither a database nor a running service is needed.
 const ASSUMPTIONS =
   'Every circuit counts as closed, every connection as able to do what is asked, and no approval rate is learned: the service itself (OperatorService.ExplainRoute) knows better.';
 
-/** The command line is not as in the usage. */
-class UsageError extends Error {}
-
 /** Error for a question that has no answer; the message says why. */
 class RouteError extends Error {}
+
+const OPTIONS = {
+  key: { type: 'string' },
+  catalogue: { type: 'string' },
+  help: { type: 'boolean', short: 'h' },
+} as const;
 
 const decode = jsonDecoder(CreatePaymentRequestSchema);
 
 function main(): void {
-  const { positionals, values } = readArguments(process.argv.slice(2));
+  const { positionals, values } = readArguments({ allowPositionals: true, options: OPTIONS });
   if (values.help) {
     console.log(USAGE);
     return;
@@ -60,22 +63,6 @@ function main(): void {
   );
   console.log(explanationText(explanation));
   if (explanation.targets.length === 0) throw new RouteError('No route takes this payment.');
-}
-
-function readArguments(args: string[]) {
-  try {
-    return parseArgs({
-      args,
-      allowPositionals: true,
-      options: {
-        key: { type: 'string' },
-        catalogue: { type: 'string' },
-        help: { type: 'boolean', short: 'h' },
-      },
-    });
-  } catch (error) {
-    throw new UsageError((error as Error).message);
-  }
 }
 
 /** @throws ServiceError as the service would refuse it. */
@@ -161,10 +148,6 @@ function failoverText({ maxAttempts, softDeclines }: ExplainRouteResponse): stri
   return `Failover: up to ${maxAttempts} attempts; it goes on ${after}, never after a hard decline or an unknown outcome.`;
 }
 
-try {
-  main();
-} catch (error) {
-  if (error instanceof UsageError) console.error(`${error.message}\n\n${USAGE}`);
-  else console.error(error instanceof RouteError ? error.message : `Not done: ${explainFailure(error)}`);
-  process.exitCode = error instanceof UsageError ? 2 : 1;
-}
+await runCommand(USAGE, main, (error) =>
+  error instanceof RouteError ? error.message : `Not done: ${explainFailure(error)}`,
+);

@@ -1,5 +1,4 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
 import { PaymentSchema } from '#gen/payments/v1/payment_pb.js';
 import { readDataConfig } from '#src/config.ts';
 import { eraseOldPayments } from '#src/payments/erase-payments.ts';
@@ -9,6 +8,7 @@ import { type AgedRows, type Cursor, deleteAged, estimateRows } from '#src/store
 import { jsonEncoder } from '#src/wire/wire-json-encode.ts';
 import { actorOf } from './actor.ts';
 import { withDatabase } from './command-database.ts';
+import { readArguments, runCommand, UsageError } from './command-line.ts';
 import { explainFailure } from './explain-failure.ts';
 import { createProgress, howFar, type Progress } from './progress.ts';
 import { table } from './table.ts';
@@ -38,9 +38,6 @@ const USAGE = `Usage: npm run retention -- [--dry-run] <rules>
 A kind without a rule is left alone, and so is every payment of which anything is open. Run it as often as you like, beside
 the service: it works in small commits, and a run that was cut short is completed by the next.`;
 
-/** The command line is not one of those in the usage. */
-class UsageError extends Error {}
-
 const OPTIONS = {
   payments: { type: 'string' },
   notifications: { type: 'string' },
@@ -51,7 +48,7 @@ const OPTIONS = {
 } as const;
 
 async function main(): Promise<void> {
-  const options = readArguments();
+  const options = readArguments({ options: OPTIONS }).values;
   if (options.help) {
     console.log(USAGE);
     return;
@@ -132,14 +129,6 @@ async function deleteOld(
   return due;
 }
 
-function readArguments() {
-  try {
-    return parseArgs({ options: OPTIONS }).values;
-  } catch (error) {
-    throw new UsageError((error as Error).message);
-  }
-}
-
 const MAX_DAYS = 36_500;
 
 function readRules(options: Readonly<Partial<Record<Kind, string>>>): Rules {
@@ -158,10 +147,8 @@ function readRules(options: Readonly<Partial<Record<Kind, string>>>): Rules {
   return rules;
 }
 
-try {
-  await main();
-} catch (error) {
-  if (error instanceof UsageError) console.error(`${error.message}\n\n${USAGE}`);
-  else console.error(`Cut short: ${explainFailure(error)}\nWhat was aged out stays so; run it again.`);
-  process.exitCode = error instanceof UsageError ? 2 : 1;
-}
+await runCommand(
+  USAGE,
+  main,
+  (error) => `Cut short: ${explainFailure(error)}\nWhat was aged out stays so; run it again.`,
+);

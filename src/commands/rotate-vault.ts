@@ -9,9 +9,7 @@ import { actorOf } from './actor.ts';
 import { withDatabase } from './command-database.ts';
 import { explainFailure } from './explain-failure.ts';
 import { createProgress, howFar } from './progress.ts';
-import { type Resealing, resealCards } from './reseal-cards.ts';
-import { resealTokens } from './reseal-tokens.ts';
-import { resealWebhookSecrets } from './reseal-webhook-secrets.ts';
+import { type Resealing, resealAll } from './reseal.ts';
 
 const COUNT_TIMEOUT_MS = 600_000;
 
@@ -63,11 +61,7 @@ async function reseal(database: Database, vault: CardVault): Promise<Resealing> 
     done += 1;
     progress.state(`sealing ${howFar(done, Math.max(done, total), performance.now() - startedMs)}`);
   };
-  const counts: Resealing = { resealed: 0, current: 0, changed: 0, unreadable: 0 };
-  for (const resealSome of [resealCards, resealTokens, resealWebhookSecrets]) {
-    const some = await resealSome(database, vault, onOne);
-    for (const name of Object.keys(some) as (keyof Resealing)[]) counts[name] += some[name];
-  }
+  const counts = await resealAll(database, vault, onOne);
   progress.end();
   return counts;
 }

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
-import { parseArgs } from 'node:util';
+import { inspect } from 'node:util';
 import type { SimulatedDay } from '#gen/payments/config/simulation_pb.js';
 import { CatalogueError, readCatalogue } from '#src/catalogue/read-catalogue.ts';
 import { type Compared, comparisonTable, nameOf } from '#src/simulation/comparison.ts';
@@ -11,6 +11,7 @@ import { runDay } from '#src/simulation/run-day.ts';
 import { strategiesOf } from '#src/simulation/strategies.ts';
 import { summaryOf } from '#src/simulation/summary.ts';
 import { syntheticPayments } from '#src/simulation/synthetic-payments.ts';
+import { readArguments, runCommand, UsageError } from './command-line.ts';
 import { createProgress, howFar } from './progress.ts';
 
 const DEFAULT_SCENARIO = join(import.meta.dirname, '../../config/simulation.yaml');
@@ -27,9 +28,6 @@ const USAGE = `Usage: npm run simulate -- [options]
 
 Plays a day of payments through the service's own routing, once for each strategy, in seconds. Nothing is sent.`;
 
-/** The command line is not one of those in the usage. */
-class UsageError extends Error {}
-
 const OPTIONS = {
   scenario: { type: 'string' },
   catalogue: { type: 'string' },
@@ -40,7 +38,7 @@ const OPTIONS = {
 } as const;
 
 async function main(): Promise<void> {
-  const options = readArguments();
+  const options = readArguments({ options: OPTIONS }).values;
   if (options.help) {
     console.log(USAGE);
     return;
@@ -72,14 +70,6 @@ async function main(): Promise<void> {
   if (options.svg !== undefined) writeFileSync(options.svg, hourSvg(day, compared));
 }
 
-function readArguments() {
-  try {
-    return parseArgs({ options: OPTIONS }).values;
-  } catch (error) {
-    throw new UsageError((error as Error).message);
-  }
-}
-
 function wholeNumber(name: string, text: string, from: number, to: number): number {
   const number = /^\d+$/.test(text) ? Number(text) : Number.NaN;
   if (!(number >= from && number <= to))
@@ -102,11 +92,7 @@ it may have been approved.
 Before you trust a small difference, see whether it is there with another --seed.`;
 }
 
-try {
-  await main();
-} catch (error) {
-  const isExpected = [UsageError, SimulationError, CatalogueError].some((kind) => error instanceof kind);
-  if (error instanceof UsageError) console.error(`${error.message}\n\n${USAGE}`);
-  else console.error(isExpected ? (error as Error).message : error);
-  process.exitCode = error instanceof UsageError ? 2 : 1;
-}
+await runCommand(USAGE, main, (error) => {
+  const isExpected = [SimulationError, CatalogueError].some((kind) => error instanceof kind);
+  return isExpected ? (error as Error).message : inspect(error);
+});

@@ -1,7 +1,7 @@
-import { parseArgs } from 'node:util';
 import Fastify, { type FastifyRequest } from 'fastify';
 import { Webhook } from 'standardwebhooks';
 import { EVENT_TYPES } from '#src/webhooks/events.ts';
+import { readArguments, runCommand } from './command-line.ts';
 
 const USAGE = `Usage: npm run webhook-listen [-- options]
 
@@ -23,16 +23,17 @@ const OPTIONS = {
   help: { type: 'boolean', short: 'h', default: false },
 } as const;
 
-type Options = ReturnType<typeof readOptions>;
-
-function readOptions() {
-  return parseArgs({ options: OPTIONS }).values;
-}
+type Options = ReturnType<typeof readArguments<{ options: typeof OPTIONS }>>['values'];
 
 /** The account's webhook, once it is registered. */
 type Registered = { readonly id: string; readonly secret: string };
 
-async function main(options: Options): Promise<void> {
+async function main(): Promise<void> {
+  const options = readArguments({ options: OPTIONS }).values;
+  if (options.help) {
+    console.log(USAGE);
+    return;
+  }
   const port = Number(options.port);
   let webhook: Webhook | undefined;
   const app = Fastify({ bodyLimit: 4 * 1024 * 1024 });
@@ -121,14 +122,4 @@ function describe({ type_event, sequence, retry, data: { payment } }: Message): 
   return `✓ ${type_event} #${sequence}${tries}: payment ${payment.id} is ${payment.status}/${payment.sub_status} (${what})`;
 }
 
-try {
-  const options = readOptions();
-  if (options.help) console.log(USAGE);
-  else await main(options);
-} catch (error) {
-  const isUsage = String((error as { code?: unknown }).code ?? '').startsWith('ERR_PARSE_ARGS');
-  console.error(
-    isUsage ? `${(error as Error).message}\n\n${USAGE}` : `Not done: ${(error as Error).message}`,
-  );
-  process.exit(isUsage ? 2 : 1);
-}
+await runCommand(USAGE, main, (error) => `Not done: ${(error as Error).message}`);

@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { toServiceError } from '#src/api/errors.ts';
+import { limitAtOnce } from '#src/api/limit-at-once.ts';
 import { REASONS, ServiceError } from '#src/service-error.ts';
 import { type Html, html } from '#src/web/html.ts';
 import { DASHBOARD, FRAME_HEADERS, framed } from './frame.ts';
@@ -57,18 +58,7 @@ export function preparePages(scope: FastifyInstance): void {
     { parseAs: 'string', bodyLimit: FORM_LIMIT_BYTES },
     (_request, body, done) => done(null, new URLSearchParams(body as string)),
   );
-  let atOnce = 0;
-  scope.addHook('onRequest', async (_request, reply) => {
-    if (atOnce >= MAX_AT_ONCE) {
-      throw new ServiceError('SERVICE_UNAVAILABLE', 'too many pages are asked for at once; try again', {
-        retryAfterS: 1,
-      });
-    }
-    atOnce += 1;
-    reply.raw.once('close', () => {
-      atOnce -= 1;
-    });
-  });
+  limitAtOnce(scope, MAX_AT_ONCE);
   scope.addHook('onRequest', async (request) => {
     if (request.method === 'POST') requireSameOrigin(request);
   });

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { Payment } from '#gen/payments/v1/payment_pb.js';
+import { limitAtOnce } from '#src/api/limit-at-once.ts';
 import { CHECKOUT_DIR } from '#src/config.ts';
 import { type HostedCheckout, readHostedCheckout } from '#src/customers/hosted-checkout.ts';
 import { currencyDigits, formatMoney } from '#src/money.ts';
@@ -17,7 +18,6 @@ import {
 } from '#src/web/checkout-page.ts';
 import { chooseLanguage, type Language } from '#src/web/checkout-texts.ts';
 import { type StaticFile, serveFile, staticFile } from '#src/web/static-file.ts';
-import { limitAtOnce } from './limit-at-once.ts';
 
 /** Pages being made at once. */
 const MAX_AT_ONCE = 100;

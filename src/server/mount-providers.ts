@@ -1,10 +1,10 @@
 import type { FastifyInstance } from 'fastify';
 import { type Payment, Payment_Status } from '#gen/payments/v1/payment_pb.js';
+import { limitAtOnce } from '#src/api/limit-at-once.ts';
 import type { RawNotification } from '#src/connectors/connector.ts';
 import { type ReceiveDeps, receiveNotification } from '#src/notifications/receive-notification.ts';
 import { callbackAddress, type ReturnDeps, returnPayer } from '#src/payments/payer-return.ts';
 import { PAGE_HEADERS, type Page, renderPage } from '#src/web/page.ts';
-import { limitAtOnce } from './limit-at-once.ts';
 import { checkoutPath, isFromCheckoutPage } from './mount-checkout.ts';
 
 /** Dependencies of the routes that providers and payers come back to. */

@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 import { decodeProtectedHeader } from 'jose';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { resealCards } from '#src/commands/reseal-cards.ts';
+import { resealAll } from '#src/commands/reseal.ts';
 import { Secret } from '#src/secret.ts';
 import { checkKeys } from '#src/server/check-keys.ts';
 import { INSTALLATION, listActions } from '#src/store/audit-log.ts';
@@ -163,7 +163,7 @@ describe('npm run vault:rotate', () => {
         return other;
       },
     };
-    const counts = await resealCards(database, racing);
+    const counts = await resealAll(database, racing);
     expect(counts).toMatchObject({ changed: 1, unreadable: 0 });
     const [row] = await tables.query('SELECT card_number FROM vaulted_token WHERE id = $1', [oldToken]);
     expect(String(row?.card_number)).toMatch(/!$/);

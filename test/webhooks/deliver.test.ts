@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { resealWebhookSecrets } from '#src/commands/reseal-webhook-secrets.ts';
+import { resealAll } from '#src/commands/reseal.ts';
 import { cardVault } from '#src/vault/card-vault.ts';
 import { rotateSecret } from '#src/webhooks/manage-webhooks.ts';
 import { NO_ANSWER, type Receiver, startReceiver, status, verify } from './receiver.ts';
@@ -167,8 +167,8 @@ it('signs with secrets that were sealed anew under another key of the vault.', a
   const { webhook, secret: old } = await world.addWebhook(account, shop.url);
   const { secret } = await rotateSecret(world.deps, account, webhook.id);
   const next = cardVault(new Map([...[['test-2', randomBytes(32)] as const], ['test-1', world.vaultKey]]));
-  expect(await resealWebhookSecrets(world.deps.database, next)).toMatchObject({ resealed: 2, unreadable: 0 });
-  expect(await resealWebhookSecrets(world.deps.database, next)).toMatchObject({ resealed: 0, current: 2 });
+  expect(await resealAll(world.deps.database, next)).toMatchObject({ resealed: 2, unreadable: 0 });
+  expect(await resealAll(world.deps.database, next)).toMatchObject({ resealed: 0, current: 2 });
   await world.start({}, next);
   await world.change(account);
   const [message] = await shop.has(1);
