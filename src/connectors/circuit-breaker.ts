@@ -40,6 +40,8 @@ const IS_HELD_BACK: Readonly<Record<CallName, boolean>> = {
   refund: true,
   complete: false,
   lookUp: false,
+  enrollWallet: true,
+  lookUpEnrollment: false,
 };
 
 /**

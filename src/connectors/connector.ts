@@ -4,6 +4,7 @@ import type { Money } from '#src/money.ts';
 import type { Secret } from '#src/secret.ts';
 import type { AttemptFacts, PaymentAttempt } from './attempt.ts';
 import type { Capabilities } from './capabilities.ts';
+import type { WalletEnrollment } from './enrollment.ts';
 
 /** Speaks to one kind of provider. One folder under connectors/, one line in registry.ts. */
 export type Connector = {
@@ -78,6 +79,13 @@ export type ProviderConnection = {
     /** Resolves to true if the provider took the request. Never throws, and has ended by `deadlineMs`. */
     send(query: LookUp): Promise<boolean>;
   };
+  /**
+   * Asks for a payer's consent to later charges of a wallet: `redirect` says where the payer gives it. It moves no money,
+   * so what did not get through may be asked again. undefined: the provider enrolls no wallets.
+   */
+  readonly enrollWallet?: (enrollment: WalletEnrollment) => Promise<Outcome>;
+  /** Learns what became of an enrollment: `approved` brings the `enrolledToken`. There where `enrollWallet` is. */
+  readonly lookUpEnrollment?: (enrollment: Pick<WalletEnrollment, 'enrollmentId'>) => Promise<Outcome>;
   /** Reads the provider's notifications. undefined: it sends none. */
   readonly readNotification: ReadNotification | undefined;
   /**
@@ -188,6 +196,8 @@ export type Outcome =
       readonly retrievalReferenceNumber: string;
       /** The scheme's id of the transaction, for later charges of a stored credential. */
       readonly networkTransactionId?: string;
+      /** The provider's token of a wallet that was enrolled: what a payment by it names. */
+      readonly enrolledToken?: string;
     })
   /** The payer must go to `redirectUrl`: a wallet's checkout, or a card's 3-D Secure challenge. */
   | (Told & { readonly kind: 'redirect'; readonly redirectUrl: string })

@@ -20,6 +20,8 @@ const CALLS = Object.keys({
   refund: true,
   complete: true,
   lookUp: true,
+  enrollWallet: true,
+  lookUpEnrollment: true,
 } satisfies Record<CallName, true>) as CallName[];
 
 /**

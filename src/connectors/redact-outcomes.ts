@@ -40,7 +40,7 @@ function redactReading(reading: NotificationReading): NotificationReading {
 }
 
 /** Fields of an outcome that are needed as they are later on, and may by chance look like a card number. */
-const IDENTIFIERS: ReadonlySet<string> = new Set(['reference', 'networkTransactionId']);
+const IDENTIFIERS: ReadonlySet<string> = new Set(['reference', 'networkTransactionId', 'enrolledToken']);
 
 /** The outcome without card data; a redirect to an address with card data in it leads nowhere and is `unknown`. */
 export function redactOutcome(outcome: Outcome, redactor: Redactor): Outcome {

@@ -4,7 +4,13 @@ import { requireSameRequest, storedIdempotencyKey } from '#src/payments/idempote
 import type { RequestHash } from '#src/payments/request-hash.ts';
 import { ServiceError } from '#src/service-error.ts';
 import { type Database, isSurelyNotCommitted, isUnavailable, type Run } from '#src/store/database.ts';
-import { type CallHolder, claimCall, keepResponse } from '#src/store/replayed-calls.ts';
+import {
+  type CallHolder,
+  claimCall,
+  findCall,
+  type KeyedCall,
+  keepResponse,
+} from '#src/store/replayed-calls.ts';
 import { orUnavailable } from '#src/store/unavailable.ts';
 
 /** A call that makes an object, and what tells a repeat of it from another request. */
@@ -34,14 +40,8 @@ export async function callOnce<Desc extends DescMessage>(
   call: OnceCall<Desc>,
   work: (run: Run) => Promise<MessageShape<Desc>>,
 ): Promise<OnceResponse<Desc>> {
-  const { caller, requestHash, response } = call;
-  const keyed = caller.idempotencyKey !== undefined && {
-    accountId: caller.accountId,
-    method: call.method,
-    idempotencyKey: storedIdempotencyKey(caller),
-    requestHash: requestHash.hash,
-    requestShape: requestHash.shape,
-  };
+  const { requestHash, response } = call;
+  const keyed = keyedCall(call);
   return orMaybeDone(
     database.transaction(async (run) => {
       const holder = keyed && (await claimCall(run, keyed));
@@ -51,6 +51,32 @@ export async function callOnce<Desc extends DescMessage>(
       return { message, replayed: false };
     }),
   );
+}
+
+/**
+ * Returns the first response to a call that was made before under its key, for work that begins outside the commit.
+ *
+ * @throws ServiceError as `callOnce` does.
+ */
+export async function replayedCall<Desc extends DescMessage>(
+  database: Database,
+  call: OnceCall<Desc>,
+): Promise<OnceResponse<Desc> | undefined> {
+  const keyed = keyedCall(call);
+  const holder = keyed && (await orUnavailable(findCall(database, keyed)));
+  return holder && { message: replayOf(holder, call.requestHash, call.response), replayed: true };
+}
+
+/** undefined without a key. */
+function keyedCall({ caller, method, requestHash }: OnceCall<DescMessage>): KeyedCall | undefined {
+  if (caller.idempotencyKey === undefined) return undefined;
+  return {
+    accountId: caller.accountId,
+    method,
+    idempotencyKey: storedIdempotencyKey(caller),
+    requestHash: requestHash.hash,
+    requestShape: requestHash.shape,
+  };
 }
 
 function replayOf<Desc extends DescMessage>(holder: CallHolder, hash: RequestHash, response: Desc) {

@@ -14,7 +14,7 @@ import { ONE_TIME_TOKEN_TYPE as CARD_TYPE } from '#src/payments/payment-method.t
 import { requestHasher } from '#src/payments/request-hash.ts';
 import { storedMethodMessage } from '#src/payments/stored-method.ts';
 import { Secret } from '#src/secret.ts';
-import { fieldRefusal, ServiceError } from '#src/service-error.ts';
+import { type FieldCode, fieldRefusal, ServiceError } from '#src/service-error.ts';
 import { lockCustomer, readCustomer } from '#src/store/customers.ts';
 import { type Database, queriesOf, type Run } from '#src/store/database.ts';
 import { insertMethodEvent } from '#src/store/outbox.ts';
@@ -34,13 +34,15 @@ import { isUuid } from '#src/store/stored-objects.ts';
 import { orUnavailable } from '#src/store/unavailable.ts';
 import { callOnce, type OnceResponse } from './call-once.ts';
 import { customerNotFound } from './customers.ts';
+import { enrollWallet, type WalletDeps } from './enroll-wallet.ts';
 import { requireCard, type TokenDeps, withoutCode } from './one-time-tokens.ts';
 
 /** Dependencies of managing stored methods. */
-export type MethodDeps = TokenDeps & {
-  /** Relays what was just written to the outbox. */
-  readonly eventWritten?: (() => void) | undefined;
-};
+export type MethodDeps = TokenDeps &
+  WalletDeps & {
+    /** Relays what was just written to the outbox. */
+    readonly eventWritten?: (() => void) | undefined;
+  };
 
 // A repeat need not tell the security code again.
 const hashEnroll = requestHasher(EnrollPaymentMethodRequestSchema, (request) => ({
@@ -49,7 +51,7 @@ const hashEnroll = requestHasher(EnrollPaymentMethodRequestSchema, (request) => 
 }));
 
 /**
- * Stores a card for a customer; one that the customer has already is the same method.
+ * Stores a card for a customer, one that the customer has already being the same method; or asks a wallet's payer to agree.
  *
  * @throws ServiceError INVALID_PARAMETERS, CUSTOMER_NOT_FOUND, STORED_METHOD_LIMIT_REACHED; and as `callOnce`.
  */
@@ -59,10 +61,11 @@ export async function enrollMethod(
   caller: Caller,
 ): Promise<OnceResponse<typeof StoredPaymentMethodSchema>> {
   const { customerId, country } = request;
-  if (request.type !== '' && request.type !== CARD_TYPE) {
-    const message = `must be ${CARD_TYPE}: other types are not enrolled by this call`;
-    throw fieldRefusal('PAYMENT_METHOD_NOT_AVAILABLE', 'type', 'NOT_ALLOWED', message);
-  }
+  const requestHash = hashEnroll(deps.requestHashKey, request);
+  const call = { method: 'EnrollPaymentMethod', caller, requestHash, response: StoredPaymentMethodSchema };
+  if (request.type !== '' && request.type !== CARD_TYPE) return enrollWallet(deps, request, caller, call);
+  if (!request.cardData) refuse('card_data', 'REQUIRED', 'is required for a card');
+  if (request.callbackUrl) refuse('callback_url', 'NOT_ALLOWED', 'must not be sent with a card');
   const card = requireCard(request.cardData);
   checkCountry(refuse, 'country', country);
   if (!isUuid(customerId)) throw customerNotFound('customer_id');
@@ -74,8 +77,6 @@ export async function enrollMethod(
     ...{ ...customer, id, type: CARD_TYPE, country, fingerprint, card: toBinary(CardDataSchema, data) },
     cardNumber: await deps.vault.seal(new Secret(card.number), id),
   };
-  const requestHash = hashEnroll(deps.requestHashKey, request);
-  const call = { method: 'EnrollPaymentMethod', caller, requestHash, response: StoredPaymentMethodSchema };
   const response = await callOnce(deps.database, call, async (run) => {
     // Whoever stores another card of the customer waits: the same card is stored once.
     if (!(await lockCustomer(run, customer.accountId, customer.customerId)))
@@ -152,6 +153,6 @@ function methodNotFound(): ServiceError {
   });
 }
 
-function refuse(field: string, code: 'INVALID_FORMAT' | string, message: string): never {
-  throw fieldRefusal('INVALID_PARAMETERS', field, code as 'INVALID_FORMAT', message);
+function refuse(field: string, code: FieldCode, message: string): never {
+  throw fieldRefusal('INVALID_PARAMETERS', field, code, message);
 }

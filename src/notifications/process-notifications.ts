@@ -9,6 +9,7 @@ import {
   settleNotification,
   takeDueNotifications,
 } from '#src/store/notifications.ts';
+import { hastenEnrollment } from '#src/store/wallet-enrollments.ts';
 
 /** Dependencies of processing notifications. */
 export type ProcessDeps = RecoverOneDeps & {
@@ -90,7 +91,7 @@ async function resultOf(
   const connection = deps.connections().get(notification.connectionId);
   if (!connection) return 'waiting';
   const transactionId = await findNotifiedTransaction(deps.database, notification);
-  if (transactionId === undefined) return 'unmatched';
+  if (transactionId === undefined) return hasten(deps, notification);
   const { dispute } = notification;
   if (dispute === 'opened' || dispute === 'lost' || dispute === 'won') {
     return applyDispute(deps, transactionId, dispute);
@@ -103,6 +104,16 @@ async function resultOf(
   const options = { hint: reference === undefined ? {} : { reference }, stop };
   const followed = await followUpNow(deps, connection, transactionId, options);
   return followed === 'waiting' ? recoverNow(deps, connection, transactionId, options) : followed;
+}
+
+/** A notification about no transaction may be about a wallet that is being enrolled. */
+async function hasten(
+  deps: ProcessDeps,
+  { transactionId, connectionId }: DueNotification,
+): Promise<NotificationResult> {
+  const isKnown =
+    transactionId !== undefined && (await hastenEnrollment(deps.database, transactionId, connectionId));
+  return isKnown ? 'applied' : 'unmatched';
 }
 
 /** Reads the notification as it came, at the time at which it came: its signature is as old as it was then. */

@@ -11,6 +11,7 @@ import type { ChosenMethod } from './payment-method.ts';
  * Chooses the route, and those of its targets that can do what is asked: one at least.
  *
  * @param seed see drawSeed.
+ * @param enrolledAt the connection at which a wallet was enrolled, which alone can charge it.
  * @throws ServiceError PAYMENT_METHOD_NOT_AVAILABLE when no route takes the payment, OPERATION_NOT_SUPPORTED when no
  *   target of its route can do what is asked.
  */
@@ -19,15 +20,22 @@ export function chooseRoute(
   method: ChosenMethod,
   facts: RoutingFacts,
   seed: string,
+  enrolledAt?: string,
 ): ChosenRoute {
   const lacks = ({ id }: ConnectionConfig) => {
     const connection = connections.get(id);
     return connection ? lacksOf(method, connection.capabilities) : [];
   };
   const chosen = router.choose(facts, seed, {
-    isPinned: usesProviderToken(method),
-    canTake: (connection) => lacks(connection).length === 0,
+    isPinned: usesProviderToken(method) && enrolledAt === undefined,
+    canTake: (connection) =>
+      lacks(connection).length === 0 && (enrolledAt ?? connection.id) === connection.id,
   });
+  if (chosen?.targets.length === 0 && enrolledAt !== undefined) {
+    const message =
+      'was enrolled at a connection to which the route of this payment does not lead; nothing was sent';
+    throw fieldRefusal('OPERATION_NOT_SUPPORTED', 'payment_method.vaulted_token', 'NOT_SUPPORTED', message);
+  }
   if (chosen?.targets.length === 0) throw notOffered(chosen.passedOver.flatMap(lacks));
   if (chosen) return chosen;
   const message = 'is not taken by any route for this payment';

@@ -93,7 +93,8 @@ export async function preparePayment(
   const card = await readCard(deps, catalogue.bins, method, stored ?? {}, accountId);
   const createdAt = deps.now();
   const facts = routingFacts(request, method, card?.data, createdAt);
-  const chosen = chooseRoute(catalogue, method, facts, drawSeed(accountId, idempotencyKey));
+  const enrolledAt = stored?.vaultedToken?.connectionId;
+  const chosen = chooseRoute(catalogue, method, facts, drawSeed(accountId, idempotencyKey), enrolledAt);
   const [first] = chosen.targets;
   if (!first) throw new Error(`route ${chosen.route.id} has no target`);
   const connection = openConnection(catalogue, first.id);

@@ -22,6 +22,7 @@ export function storedMethodMessage(method: StoredMethod): StoredPaymentMethod {
     category: isCard ? 'CARD' : 'WALLET',
     status: StoredPaymentMethod_Status[method.status as keyof typeof StoredPaymentMethod_Status],
     cardData: card,
+    redirectUrl: method.redirectUrl ?? '',
     createdAt: timestampFromDate(method.createdAt),
     updatedAt: timestampFromDate(method.updatedAt),
     lastSuccessfullyUsedAt: lastUsedAt && timestampFromDate(lastUsedAt),
@@ -43,6 +44,7 @@ export function enrolledByPayment(record: Payment, token: string, at: Date): Uin
     status: 'ENROLLED',
     country: record.country,
     card: cardData && toBinary(CardDataSchema, { ...cardData, securityCodeLength: 0 }),
+    redirectUrl: undefined,
     // In whole milliseconds, as the row is told.
     createdAt: new Date(timestampText(createdAt)),
     updatedAt: at,

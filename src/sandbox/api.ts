@@ -8,7 +8,7 @@ import { LEDGER_PAGE, type Ledger, type LedgerEntry } from './ledger.ts';
 import type { Exchange, Misbehaviour } from './misbehaviour.ts';
 import { decideOperation, type OperationKind, readOperation } from './operations.ts';
 import type { JsonRecord } from './request-body.ts';
-import { decideWalletEnrollment, decideWalletOrder } from './wallets.ts';
+import { decideWalletAgreement, decideWalletEnrollment, decideWalletOrder } from './wallets.ts';
 
 /** Dependencies of the API. */
 export type ApiDeps = {
@@ -51,6 +51,9 @@ function registerPayments(api: FastifyInstance, deps: ApiDeps): void {
   );
   api.post('/v1/wallet-enrollments', (request, reply) =>
     create(decideWalletEnrollment(readBody(request), readCall(request)), { request, reply }),
+  );
+  api.post('/v1/wallet-agreements', (request, reply) =>
+    create(decideWalletAgreement(readBody(request), readCall(request), deps.publicUrl()), { request, reply }),
   );
 }
 

@@ -33,6 +33,7 @@ const PREFIXES: Readonly<Record<EntryKind, string>> = {
   verification: 'vf',
   wallet_order: 'wo',
   wallet_enrollment: 'we',
+  wallet_agreement: 'wa',
   capture: 'cp',
   cancellation: 'cn',
   refund: 'rf',

@@ -4,6 +4,8 @@ export type EntryKind =
   | 'verification'
   | 'wallet_order'
   | 'wallet_enrollment'
+  /** A payer's consent that a wallet is charged later. */
+  | 'wallet_agreement'
   | 'capture'
   | 'cancellation'
   | 'refund'

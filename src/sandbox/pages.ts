@@ -2,7 +2,14 @@ import type { FastifyInstance } from 'fastify';
 import type { Books } from './books.ts';
 import type { LedgerEntry, OrderDetails } from './ledger.ts';
 import { PAGE_HEADERS } from './page.ts';
-import { challengePage, checkoutPage, errorPage, leftPage, notFoundPage } from './payer-pages.ts';
+import {
+  agreementPage,
+  challengePage,
+  checkoutPage,
+  errorPage,
+  leftPage,
+  notFoundPage,
+} from './payer-pages.ts';
 import type { PayerAction } from './payment-states.ts';
 
 type PageOf = (payment: LedgerEntry, order: OrderDetails) => string;
@@ -26,6 +33,7 @@ export function registerPages(app: FastifyInstance, books: Books): void {
   app.addHook('onRequest', async (_request, reply) => void reply.headers(PAGE_HEADERS));
   registerPage(app, books, { path: '/checkout', prefix: 'wo', pageOf: checkoutPage });
   registerPage(app, books, { path: '/challenge', prefix: 'ch', pageOf: challengePage });
+  registerPage(app, books, { path: '/agreement', prefix: 'wa', pageOf: agreementPage });
 }
 
 function registerPage(

@@ -10,6 +10,7 @@ const OUTCOMES: Readonly<Record<string, string>> = {
   declined: 'Declined',
   canceled: 'Canceled: nothing was paid',
   expired: 'Too late: this payment has expired',
+  agreed: 'Agreed: the shop may charge this wallet from now on',
 };
 
 /** The page at which a payer pays a wallet order; once that is settled, the page that says so. */
@@ -50,6 +51,22 @@ export function challengePage(payment: LedgerEntry, order: OrderDetails): string
       ${button(payment, 'leave', 'Leave without an answer')}
     </form>
     ${NOTE}`,
+  );
+}
+
+/** The page at which a payer lets the merchant charge a wallet later; once that is settled, the page that says so. */
+export function agreementPage(agreement: LedgerEntry, order: OrderDetails): string {
+  if (agreement.status !== 'created') return outcomePage(agreement);
+  return page(
+    'Sandbox wallet',
+    html`<h1>May the shop charge this wallet from now on?</h1>
+    ${facts({ Wallet: order.reference, Description: order.description })}
+    <form method="post">
+      ${button(agreement, 'pay', 'Agree')}
+      ${button(agreement, 'decline', 'Let the wallet decline')}
+      ${button(agreement, 'leave', 'Cancel and go back')}
+    </form>
+    <p class="note">This is a sandbox: no money moves. Nothing is charged now.</p>`,
   );
 }
 

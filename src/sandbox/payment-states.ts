@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { AUTHORIZATION_VALID_MS, issuerFields } from './charges.ts';
 import { changedEntry } from './entries.ts';
 import type { LedgerEntry } from './ledger.ts';
@@ -14,6 +15,7 @@ export function afterPayerAction(payment: LedgerEntry, action: PayerAction): Led
   if (status === 'created') {
     if (action === 'decline') return movedTo(payment, 'declined');
     if (action === 'leave') return movedTo(payment, 'canceled');
+    if (payment.kind === 'wallet_agreement') return movedTo(payment, 'agreed');
     return movedTo(payment, details.needsCompletion ? 'payer_approved' : 'paid');
   }
   if (status === 'challenge_required') {
@@ -47,6 +49,8 @@ export function movedTo(payment: LedgerEntry, status: string): LedgerEntry {
       return changedEntry(payment, { status, due: { status: 'expired', atMs: Date.now() + ORDER_VALID_MS } });
     case 'paid':
       return changedEntry(payment, { status, sums: captured, due: null });
+    case 'agreed':
+      return changedEntry(payment, { status, due: null, fields: { wallet_token: `wt_${randomUUID()}` } });
     case 'canceled':
     case 'expired':
       return changedEntry(payment, {

@@ -63,6 +63,39 @@ export function decideWalletEnrollment(body: JsonRecord, call: Call): Decided {
   return { entry, behaviour };
 }
 
+/**
+ * Reads POST /v1/wallet-agreements: the payer is asked, at the provider's page, that the wallet may be charged later.
+ *
+ * @throws ApiError naming the field at fault.
+ */
+export function decideWalletAgreement(body: JsonRecord, call: Call, publicUrl: string): Decided {
+  const id = newId('wallet_agreement');
+  const { order, behaviour } = readWalletOrder(body);
+  const { wallet, reference, description } = readFields(body);
+  const entry = newEntry({
+    kind: 'wallet_agreement',
+    id,
+    call,
+    ...NO_MONEY,
+    status: 'created',
+    fields: {
+      wallet,
+      reference,
+      description,
+      agreement_url: `${publicUrl}/agreement/${id}`,
+      wallet_token: null,
+    },
+    due: { status: 'expired', atMs: readExpiry(body, order, ORDER_VALID_MS) },
+    details: {
+      ...readCommonDetails(body, order),
+      page: { reference: wallet, description: description ?? '', ...NO_MONEY, items: [] },
+    },
+  });
+  return { entry, behaviour };
+}
+
+const NO_MONEY = { amount: 0, currency: '' };
+
 /** Wallets cannot be declined at once: the payer has not been asked yet. */
 function readWalletOrder(body: JsonRecord): { order: Order; behaviour: Behaviour } {
   const order = readOrder(optionalText(body, 'description'));

@@ -1,3 +1,4 @@
+import { type FollowDeps, startEnrollments } from '#src/customers/follow-enrollments.ts';
 import { startTokenSweep } from '#src/customers/sweep-tokens.ts';
 import { type ProcessDeps, startNotifications } from '#src/notifications/process-notifications.ts';
 import { type BackfillOptions, startBackfill } from '#src/payments/backfill-payments.ts';
@@ -30,6 +31,7 @@ export type Background = {
 /** Dependencies of the background work. */
 export type BackgroundDeps = RecoveryDeps &
   ProcessDeps &
+  FollowDeps &
   OpenOutcomesDeps & {
     readonly webhooks: WebhookDeps;
     readonly onBackfillError: BackfillOptions['onError'];
@@ -38,11 +40,12 @@ export type BackgroundDeps = RecoveryDeps &
     readonly intervalMs: number;
   };
 
-/** Creates the background work: recovery, notifications, backfill, the sweep of one-time tokens, the watch over open outcomes and webhooks. */
+/** Creates the background work: recovery, notifications, backfill, the sweep of one-time tokens, wallets that are being enrolled, the watch over open outcomes and webhooks. */
 export function createBackground(deps: BackgroundDeps): Background {
   const { intervalMs } = deps;
   let stopRecovery: (() => Promise<void>) | undefined;
   let stopBackfill: (() => Promise<void>) | undefined;
+  let stopEnrollments: (() => Promise<void>) | undefined;
   let stopSweep: (() => Promise<void>) | undefined;
   let notifications: ReturnType<typeof startNotifications> | undefined;
   let openOutcomes: OpenOutcomesWatch | undefined;
@@ -54,6 +57,7 @@ export function createBackground(deps: BackgroundDeps): Background {
       notifications = startNotifications(deps, { intervalMs });
       stopBackfill = startBackfill(deps.database, { onError: deps.onBackfillError });
       stopSweep = startTokenSweep(deps.database, { onError: deps.onSweepError });
+      stopEnrollments = startEnrollments(deps, { intervalMs });
       openOutcomes = watchOpenOutcomes(deps);
       const unaskable = await openOutcomes.look();
       webhooks = await startWebhooks(deps.webhooks);
@@ -64,7 +68,7 @@ export function createBackground(deps: BackgroundDeps): Background {
     wakeNotifications: () => notifications?.wake(),
     lookAtOpenOutcomes: () => void openOutcomes?.look(),
     async stop() {
-      await Promise.all([stopRecovery?.(), stopBackfill?.(), stopSweep?.()]);
+      await Promise.all([stopRecovery?.(), stopBackfill?.(), stopSweep?.(), stopEnrollments?.()]);
       await Promise.all([notifications?.stop(), openOutcomes?.stop(), webhooks?.stop()]);
     },
   };

@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import { type Payment, Payment_Status } from '#gen/payments/v1/payment_pb.js';
 import { limitAtOnce } from '#src/api/limit-at-once.ts';
 import type { RawNotification } from '#src/connectors/connector.ts';
+import { type FollowDeps, returnFromEnrollment } from '#src/customers/follow-enrollments.ts';
 import { type ReceiveDeps, receiveNotification } from '#src/notifications/receive-notification.ts';
 import { callbackAddress, type ReturnDeps, returnPayer } from '#src/payments/payer-return.ts';
 import { PAGE_HEADERS, type Page, renderPage } from '#src/web/page.ts';
@@ -10,7 +11,7 @@ import { checkoutPath, isFromCheckoutPage } from './mount-checkout.ts';
 /** Dependencies of the routes that providers and payers come back to. */
 export type ProviderRoutes = {
   readonly receive: ReceiveDeps;
-  readonly payer: Omit<ReturnDeps, 'mayLookUp'>;
+  readonly payer: Omit<ReturnDeps, 'mayLookUp'> & FollowDeps;
   /** Payers who paid on the checkout page come back to it. */
   readonly checkoutPage: boolean;
   /** Processes what was stored at once. */
@@ -68,6 +69,15 @@ export function mountProviders(app: FastifyInstance, routes: ProviderRoutes): vo
         .headers(PAGE_HEADERS)
         .send(renderPage(outcomePage(payment)));
     });
+    raw.get<{ Params: { id: string } }>('/v1/enrollments/:id/return', async (request, reply) => {
+      const { status, address } = await returnFromEnrollment(payer, request.params.id, payer.mayLookUp);
+      reply.headers({ 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' });
+      if (address !== undefined) return reply.code(303).header('location', address).send();
+      return reply
+        .code(200)
+        .headers(PAGE_HEADERS)
+        .send(renderPage(enrollmentPage(status)));
+    });
   });
 }
 
@@ -94,6 +104,23 @@ function createLookUpLimit(): (paymentId: string) => boolean {
     askedAtMs.set(paymentId, nowMs);
     return true;
   };
+}
+
+/** Page for a payer who enrolled a wallet and whose merchant has none. */
+function enrollmentPage(status: string): Page {
+  const shared = { amount: '', small: '' };
+  switch (status) {
+    case 'ENROLLED':
+      return { ...shared, title: 'Wallet added', text: 'You can close this page.' };
+    case 'READY_TO_ENROLL':
+      return {
+        ...shared,
+        title: 'Almost done',
+        text: 'Your wallet is being confirmed. The shop will tell you.',
+      };
+    default:
+      return { ...shared, title: 'Wallet not added', text: 'Nothing was charged. Start again in the shop.' };
+  }
 }
 
 /** Page for a payer whose merchant has none. */

@@ -40,6 +40,8 @@ export function createObservers({ otlpEndpoint }: Pick<Config, 'otlpEndpoint'>, 
     notifications: observeNotifications(metrics, log),
     recovery: observeRecovery(metrics, log),
     openOutcomes: withCounted(figures, observeOpenOutcomes(metrics, log)),
+    onFollowError: (err: unknown) =>
+      log.warn({ err }, 'asking about a wallet that is being enrolled failed; it is tried again'),
     onSweepError: (err: unknown) =>
       log.warn({ err }, 'deleting expired one-time tokens failed; it is tried again'),
     onBackfillError: (err: unknown) =>

@@ -150,7 +150,12 @@ function mountRoutes(app: FastifyInstance, routed: Routed): void {
       nowMs: () => timestampMs(deps.now()),
       notifications: observers.notifications,
     },
-    payer: { ...deps, connections: live.connections, recovery: observers.recovery },
+    payer: {
+      ...deps,
+      connections: live.connections,
+      recovery: observers.recovery,
+      onFollowError: observers.onFollowError,
+    },
     checkoutPage: config.checkoutPage,
     wake: background.wakeNotifications,
   });
@@ -170,10 +175,10 @@ function backgroundDeps(
   config: Config,
   { deps, live, observers, vault }: Pick<Routed, 'deps' | 'live' | 'observers' | 'vault'>,
 ): BackgroundDeps {
-  const { notifications, recovery, openOutcomes, onSweepError, onBackfillError } = observers;
+  const { notifications, recovery, openOutcomes, onSweepError, onFollowError, onBackfillError } = observers;
   return {
     ...deps,
-    ...{ processed: notifications, recovery, openOutcomes, onSweepError, onBackfillError },
+    ...{ processed: notifications, recovery, openOutcomes, onSweepError, onFollowError, onBackfillError },
     connections: live.connections,
     isLeftAlone: (id) => live.health().get(id)?.isLeftAlone() ?? false,
     webhooks: {

@@ -12,6 +12,8 @@ export type StoredMethod = {
   readonly country: string;
   /** An encoded CardData, for cards. */
   readonly card: Uint8Array | undefined;
+  /** Address at which the payer agrees to a wallet; undefined but for READY_TO_ENROLL. */
+  readonly redirectUrl: string | undefined;
   readonly createdAt: Date;
   readonly updatedAt: Date;
   readonly lastUsedAt: Date | undefined;
@@ -20,7 +22,8 @@ export type StoredMethod = {
 /** Greatest number of methods of a customer that can be used. */
 export const MAX_METHODS = 100;
 
-type Row = {
+/** A row of METHOD_COLUMNS. */
+export type MethodRow = {
   account_id: string;
   customer_id: string;
   id: string;
@@ -28,34 +31,37 @@ type Row = {
   status: string;
   country: string;
   card: Buffer | null;
+  redirect_url: string | null;
   created_at: Date;
   updated_at: Date;
   last_used_at: Date | null;
 };
 
-const COLUMNS = `account_id, customer_id, id, type, status, country, card, created_at, updated_at, last_used_at`;
+/** Columns of a stored method. */
+export const METHOD_COLUMNS = `account_id, customer_id, id, type, status, country, card, redirect_url, created_at, updated_at, last_used_at`;
 
-/** Names a customer, or one of its methods. */
+/** Names a customer. */
 export type CustomerName = { readonly accountId: string; readonly customerId: string };
-type MethodName = CustomerName & { readonly id: string };
+/** Names a method of a customer. */
+export type MethodName = CustomerName & { readonly id: string };
 
 const LIST = {
   name: 'list_stored_methods',
   text: `
-    SELECT ${COLUMNS} FROM vaulted_token
+    SELECT ${METHOD_COLUMNS} FROM vaulted_token
     WHERE account_id = $1 AND customer_id = $2 AND active AND status = 'ENROLLED' ORDER BY id DESC LIMIT $3`,
 };
 // A card that waits for its payment is not there yet.
 const GET = {
   name: 'get_stored_method',
   text: `
-    SELECT ${COLUMNS} FROM vaulted_token
+    SELECT ${METHOD_COLUMNS} FROM vaulted_token
     WHERE account_id = $1 AND customer_id = $2 AND id = $3 AND (active OR status <> 'ENROLLED')`,
 };
 const FIND_CARD = {
   name: 'find_card_of_customer',
   text: `
-    SELECT ${COLUMNS} FROM vaulted_token
+    SELECT ${METHOD_COLUMNS} FROM vaulted_token
     WHERE account_id = $1 AND customer_id = $2 AND fingerprint = $3 AND active AND status = 'ENROLLED'
     ORDER BY id LIMIT 1`,
 };
@@ -70,20 +76,22 @@ const COUNT = {
 const INSERT_CARD = `
   INSERT INTO vaulted_token (account_id, customer_id, id, type, country, card, card_number, fingerprint, active)
   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, true)
-  RETURNING ${COLUMNS}`;
+  RETURNING ${METHOD_COLUMNS}`;
 const UPDATE_CARD = `
   UPDATE vaulted_token SET card = $4, country = CASE WHEN $5 = '' THEN country ELSE $5 END, updated_at = now()
   WHERE account_id = $1 AND customer_id = $2 AND id = $3
-  RETURNING ${COLUMNS}`;
+  RETURNING ${METHOD_COLUMNS}`;
 const END = `
-  UPDATE vaulted_token SET status = 'UNENROLLED', active = false, card_number = NULL, provider_token = NULL, updated_at = now()
-  WHERE account_id = $1 AND customer_id = $2 AND id = $3 AND active AND status = 'ENROLLED'
-  RETURNING ${COLUMNS}`;
+  UPDATE vaulted_token SET status = 'UNENROLLED', active = false, card_number = NULL, provider_token = NULL, redirect_url = NULL,
+    follow_up_at = NULL, updated_at = now()
+  WHERE account_id = $1 AND customer_id = $2 AND id = $3
+    AND (active AND status = 'ENROLLED' OR status = 'READY_TO_ENROLL')
+  RETURNING ${METHOD_COLUMNS}`;
 // The cards that wait for their payments included: a payment that is approved later finds nothing to keep.
 const ERASE = `
   UPDATE vaulted_token
   SET status = 'UNENROLLED', active = false, card_number = NULL, card = NULL, fingerprint = NULL, provider_token = NULL,
-    updated_at = now()
+    redirect_url = NULL, callback_url = NULL, follow_up_at = NULL, updated_at = now()
   WHERE account_id = $1 AND customer_id = $2`;
 
 /** Lists up to `limit` methods of a customer that can be used, newest first. */
@@ -92,7 +100,7 @@ export async function listMethods(
   { accountId, customerId }: CustomerName,
   limit: number,
 ): Promise<StoredMethod[]> {
-  const { rows } = await database.query<Row>(LIST, [accountId, customerId, limit]);
+  const { rows } = await database.query<MethodRow>(LIST, [accountId, customerId, limit]);
   return rows.map(toMethod);
 }
 
@@ -101,7 +109,7 @@ export async function readMethod(
   database: Pick<Database, 'query'>,
   { accountId, customerId, id }: MethodName,
 ): Promise<StoredMethod | undefined> {
-  const { rows } = await database.query<Row>(GET, [accountId, customerId, id]);
+  const { rows } = await database.query<MethodRow>(GET, [accountId, customerId, id]);
   return rows[0] && toMethod(rows[0]);
 }
 
@@ -111,7 +119,7 @@ export async function findCardOfCustomer(
   { accountId, customerId }: CustomerName,
   fingerprint: string,
 ): Promise<StoredMethod | undefined> {
-  const { rows } = await database.query<Row>(FIND_CARD, [accountId, customerId, fingerprint]);
+  const { rows } = await database.query<MethodRow>(FIND_CARD, [accountId, customerId, fingerprint]);
   return rows[0] && toMethod(rows[0]);
 }
 
@@ -139,7 +147,7 @@ export type MethodCard = MethodName & {
 export async function insertMethodCard(run: Run, method: MethodCard): Promise<StoredMethod> {
   const { accountId, customerId, id, type, country, card, cardNumber, fingerprint } = method;
   const values = [accountId, customerId, id, type, country, card, cardNumber, fingerprint];
-  return written(await run<Row>(INSERT_CARD, values));
+  return written(await run<MethodRow>(INSERT_CARD, values));
 }
 
 /** Replaces what may be told of a stored card, such as its expiry. */
@@ -149,7 +157,7 @@ export async function updateMethodCard(
   card: Uint8Array,
   country: string,
 ): Promise<StoredMethod> {
-  return written(await run<Row>(UPDATE_CARD, [accountId, customerId, id, card, country]));
+  return written(await run<MethodRow>(UPDATE_CARD, [accountId, customerId, id, card, country]));
 }
 
 /** Ends a method and deletes its ciphertext. @returns undefined when it could not be used before. */
@@ -157,7 +165,7 @@ export async function endMethod(
   run: Run,
   { accountId, customerId, id }: MethodName,
 ): Promise<StoredMethod | undefined> {
-  const { rows } = await run<Row>(END, [accountId, customerId, id]);
+  const { rows } = await run<MethodRow>(END, [accountId, customerId, id]);
   return rows[0] && toMethod(rows[0]);
 }
 
@@ -192,12 +200,13 @@ export function keepMethodCtes(names: {
   )`;
 }
 
-function written({ rows }: { readonly rows: readonly Row[] }): StoredMethod {
+function written({ rows }: { readonly rows: readonly MethodRow[] }): StoredMethod {
   if (!rows[0]) throw new Error('the statement returns one row');
   return toMethod(rows[0]);
 }
 
-function toMethod(row: Row): StoredMethod {
+/** Returns the method that a row holds. */
+export function toMethod(row: MethodRow): StoredMethod {
   return {
     accountId: row.account_id,
     customerId: row.customer_id,
@@ -206,6 +215,7 @@ function toMethod(row: Row): StoredMethod {
     status: row.status,
     country: row.country,
     card: row.card ?? undefined,
+    redirectUrl: row.redirect_url ?? undefined,
     createdAt: row.created_at,
     updatedAt: row.updated_at,
     lastUsedAt: row.last_used_at ?? undefined,

@@ -22,6 +22,8 @@ export type VaultedToken = {
   readonly card: { readonly data: Uint8Array; readonly number: string } | undefined;
   /** For wallets: the provider's own token. */
   readonly providerToken: string | undefined;
+  /** The connection at which a wallet was enrolled; undefined when that is not known. */
+  readonly connectionId: string | undefined;
   /** The customer that it belongs to; undefined when to none. */
   readonly customerId: string | undefined;
 };
@@ -35,6 +37,7 @@ type Row = {
   card_number: string | null;
   provider_token: string | null;
   token_customer_id: string | null;
+  connection_id: string | null;
 };
 
 /** Returns true if a text can be compared with a uuid column. */
@@ -49,7 +52,7 @@ const FIND = {
   name: 'find_stored_objects',
   text: `
     SELECT c.id AS customer_id, c.payer, t.id AS token_id, t.type, t.card, t.card_number, t.provider_token,
-      t.customer_id AS token_customer_id
+      t.customer_id AS token_customer_id, t.connection_id
     FROM (VALUES ($1::uuid)) AS a (account_id)
     LEFT JOIN customer c ON c.id = $2::uuid AND c.account_id = a.account_id
       AND c.deleted_at IS NULL
@@ -79,6 +82,7 @@ export async function findStoredObjects(
             type: row.type,
             card: row.card && row.card_number ? { data: row.card, number: row.card_number } : undefined,
             providerToken: row.provider_token ?? undefined,
+            connectionId: row.connection_id ?? undefined,
             customerId: row.token_customer_id ?? undefined,
           }
         : undefined,

@@ -5,10 +5,7 @@ import { ACCOUNT_TWO, cardPayment, headersOne, headersTwo } from '../support/pay
 import { startTestServer, type TestServer } from '../support/server.ts';
 import { openTables, type Tables } from '../support/tables.ts';
 
-/*
- * The schema can be distributed by account (with Citus, say): all rows of an account lie together, and a statement of the
- * main path goes to the one place where they are.
- */
+// The schema can be distributed by account: its rows lie together, and a statement of the main path goes to that place.
 
 /** Tables without the account in their key, and why. */
 const NOT_BY_ACCOUNT: Readonly<Record<string, string>> = {
@@ -34,6 +31,8 @@ const NOT_MAIN_PATH: Readonly<Record<string, string>> = {
   find_payment_of_transaction: FIRST,
   find_notified_transaction: FIRST,
   insert_notification: FIRST,
+  find_enrollment: FIRST,
+  hasten_enrollment: FIRST,
   take_follow_up: FIRST,
   read_open_attempt: FIRST,
   take_open_attempt: FIRST,
@@ -43,6 +42,7 @@ const NOT_MAIN_PATH: Readonly<Record<string, string>> = {
   take_due_follow_ups: OF_ALL,
   count_open_follow_ups: OF_ALL,
   take_due_notifications: OF_ALL,
+  take_due_enrollments: OF_ALL,
   relay_events: OF_ALL,
   list_overdue_webhooks: OF_ALL,
   delete_old_events: OF_ALL,

@@ -672,12 +672,14 @@ export type DocumentInput = {
 };
 
 export type EnrollPaymentMethodRequest = {
-  /** CARD; may be absent. */
+  /** CARD, also when absent; or a wallet that the catalogue offers with the workflow DIRECT. */
   readonly type?: string | null;
   /** ISO 3166-1 alpha-2, where the method is used. */
   readonly country?: string | null;
-  /** A security code may be sent, and is not kept. */
-  readonly card_data: CardDataInput;
+  /** Required for a card. A security code may be sent, and is not kept. */
+  readonly card_data?: CardDataInput | null;
+  /** Of a wallet: where its payer returns, with `vaulted_token` and `status` added to the query; as in CreatePaymentRequest. */
+  readonly callback_url?: string | null;
 };
 
 /** A change of a payment or of a stored payment method. */
@@ -1461,7 +1463,7 @@ export type Operations = {
    * It is not declared as NO_SIDE_EFFECTS: Connect clients would send it by GET, with the card number in the URL.
    */
   readonly explainRoute: { readonly request: ExplainRouteRequest; readonly response: ExplainRouteResponse };
-  /** Stores a card for a customer, without charging or checking it. The same card of the same customer is one method, whose expiry and holder are replaced. With the header `x-idempotency-key` a repeat gets the first response again. */
+  /** Stores a card for a customer, without charging or checking it. The same card of the same customer is one method, whose expiry and holder are replaced. Or asks the payer of a wallet to agree to later charges: the method is READY_TO_ENROLL, and ENROLLED once the payer has agreed at its `redirect_url`. With the header `x-idempotency-key` a repeat gets the first response again. */
   readonly enrollPaymentMethod: { readonly request: EnrollPaymentMethodRequest & { readonly customer_id: string }; readonly response: StoredPaymentMethod };
   /** Lists a customer's methods that can be used, newest first. */
   readonly listPaymentMethods: { readonly request: { readonly customer_id: string }; readonly response: ListPaymentMethodsResponse };

@@ -175,7 +175,7 @@ export declare type EnrollPaymentMethodRequest = Message<"payments.v1.EnrollPaym
   customerId: string;
 
   /**
-   * CARD; may be absent.
+   * CARD, also when absent; or a wallet that the catalogue offers with the workflow DIRECT.
    *
    * @generated from field: string type = 2;
    */
@@ -189,11 +189,18 @@ export declare type EnrollPaymentMethodRequest = Message<"payments.v1.EnrollPaym
   country: string;
 
   /**
-   * A security code may be sent, and is not kept.
+   * Required for a card. A security code may be sent, and is not kept.
    *
    * @generated from field: payments.v1.CardDataInput card_data = 4;
    */
   cardData?: CardDataInput | undefined;
+
+  /**
+   * Of a wallet: where its payer returns, with `vaulted_token` and `status` added to the query; as in CreatePaymentRequest.
+   *
+   * @generated from field: optional string callback_url = 5;
+   */
+  callbackUrl?: string | undefined;
 };
 
 /**
@@ -287,7 +294,8 @@ export declare const UnenrollPaymentMethodRequestSchema: GenMessage<UnenrollPaym
 export declare const PaymentMethodService: GenService<{
   /**
    * Stores a card for a customer, without charging or checking it. The same card of the same customer is one method, whose
-   * expiry and holder are replaced. With the header `x-idempotency-key` a repeat gets the first response again.
+   * expiry and holder are replaced. Or asks the payer of a wallet to agree to later charges: the method is READY_TO_ENROLL,
+   * and ENROLLED once the payer has agreed at its `redirect_url`. With the header `x-idempotency-key` a repeat gets the first response again.
    *
    * @generated from rpc payments.v1.PaymentMethodService.EnrollPaymentMethod
    */

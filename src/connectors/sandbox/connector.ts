@@ -10,7 +10,9 @@ import type {
   Outcome,
   ProviderConnection,
 } from '#src/connectors/connector.ts';
+import type { WalletEnrollment } from '#src/connectors/enrollment.ts';
 import { createHttpClient } from '#src/connectors/http-client.ts';
+import { agreementRequest, fromAgreement, fromAgreementLookUp } from './agreements.ts';
 import { fromCompletion, fromLookUp, fromOperation, fromProvider } from './from-provider.ts';
 import { isUnheardOf } from './read-answer.ts';
 import { notificationReader } from './read-notification.ts';
@@ -88,6 +90,19 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
     return fromLookUp(result, query, context.providerId);
   }
 
+  async function enrollWallet(enrollment: WalletEnrollment): Promise<Outcome> {
+    const result = await provider.request(agreementRequest(enrollment, sandbox));
+    return fromAgreement(result, enrollment.enrollmentId, context.providerId);
+  }
+
+  async function lookUpEnrollment({
+    enrollmentId,
+  }: Pick<WalletEnrollment, 'enrollmentId'>): Promise<Outcome> {
+    const query = { transactionId: enrollmentId, close: false };
+    const result = await provider.request(lookUpRequest(query, sandbox));
+    return fromAgreementLookUp(result, enrollmentId, context.providerId);
+  }
+
   /** Looks up what nobody ever sent. */
   async function probe(): Promise<boolean> {
     const query = { transactionId: randomUUID(), close: false };
@@ -112,6 +127,8 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
     refund: operate('refund'),
     complete,
     lookUp,
+    enrollWallet,
+    lookUpEnrollment,
     readNotification: notificationSecrets.length > 0 ? notificationReader(notificationSecrets) : undefined,
     probe,
     close,

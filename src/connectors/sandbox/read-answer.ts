@@ -19,7 +19,8 @@ import type { Money } from '#src/money.ts';
 export type Asked = {
   /** The Idempotency-Key that it was asked with. */
   readonly idempotencyKey: string;
-  readonly money: Money;
+  /** undefined where none is asked for. */
+  readonly money: Money | undefined;
   /** The `object` that the answer must be. */
   readonly object: string;
 };
@@ -45,7 +46,7 @@ const SHOWN_FIELDS = [
   ...['response_code', 'response_message', 'authorization_code', 'retrieval_reference_number'],
   ...['amount', 'currency', 'captured', 'installments'],
   ...['card_iin', 'card_last_four', 'order_item_count', 'airline_leg_count', 'wallet', 'card_type'],
-  ...['checkout_url', 'challenge_url', 'created_at'],
+  ...['checkout_url', 'challenge_url', 'agreement_url', 'created_at'],
 ];
 const ID = /^[a-z]{2}_[0-9a-f-]{36}$/;
 
@@ -75,7 +76,8 @@ export function readResult(
     return unknownOutcome('the answer is of another kind than was asked for');
   }
   if (answer.idempotency_key !== asked.idempotencyKey) return answeredAboutAnother('idempotency_key');
-  const difference = differingMoney(readMoney(answer.amount, answer.currency, 'minor_units'), asked.money);
+  const { money } = asked;
+  const difference = money && differingMoney(readMoney(answer.amount, answer.currency, 'minor_units'), money);
   if (difference !== undefined) return answeredAboutAnother(difference);
   const providerData = providerDataOf(answer, providerId);
   return (

@@ -98,7 +98,8 @@ export function lookUpRequest(
   };
 }
 
-function postRequest(
+/** A call that creates something under an idempotency key. */
+export function postRequest(
   settings: SandboxSettings,
   path: string,
   idempotencyKey: string,
@@ -173,7 +174,8 @@ function cardOf(card: AttemptCard): object {
   };
 }
 
-function payerOf(payer: CustomerPayer): object {
+/** The payer, as the provider is told them. */
+export function payerOf(payer: CustomerPayer): object {
   return {
     first_name: payer.firstName,
     last_name: payer.lastName,

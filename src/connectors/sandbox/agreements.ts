@@ -1,0 +1,60 @@
+import type { Outcome } from '#src/connectors/connector.ts';
+import type { WalletEnrollment } from '#src/connectors/enrollment.ts';
+import type { HttpRequest, HttpResult } from '#src/connectors/http-client.ts';
+import { isHttpUrl, isTextLike } from '#src/connectors/provider-answer.ts';
+import { type Asked, type ReadOutcome, readLookUp, readResult } from './read-answer.ts';
+import type { SandboxSettings } from './settings.ts';
+import { payerOf, postRequest } from './to-provider.ts';
+
+const WALLET_TOKEN = /^wt_[0-9a-f-]{36}$/;
+/** ISO 8583 response codes: do not honor, customer cancellation. */
+const DO_NOT_HONOR = '05';
+const CUSTOMER_CANCELLATION = '17';
+
+/** The request that asks a payer to agree that a wallet is charged later. */
+export function agreementRequest(enrollment: WalletEnrollment, settings: SandboxSettings): HttpRequest {
+  const isNotified = settings.notificationSecrets.length > 0 && enrollment.notificationUrl !== '';
+  return postRequest(settings, '/v1/wallet-agreements', enrollment.enrollmentId, {
+    wallet: enrollment.type,
+    country: enrollment.country || undefined,
+    payer: payerOf(enrollment.customerPayer),
+    return_url: enrollment.returnUrl,
+    notification_url: isNotified ? enrollment.notificationUrl : undefined,
+    expires_at: new Date(enrollment.expiresAtMs).toISOString(),
+  });
+}
+
+/** Reads the outcome of that request from its HTTP result. */
+export function fromAgreement(result: HttpResult, enrollmentId: string, providerId: string): Outcome {
+  return readResult(result, askedOf(enrollmentId), providerId, readAgreement);
+}
+
+/** Reads what became of an agreement from the result of its look-up. */
+export function fromAgreementLookUp(result: HttpResult, enrollmentId: string, providerId: string): Outcome {
+  return readLookUp(result, askedOf(enrollmentId), providerId, readAgreement);
+}
+
+function askedOf(enrollmentId: string): Asked {
+  return { idempotencyKey: enrollmentId, money: undefined, object: 'wallet_agreement' };
+}
+
+const readAgreement: ReadOutcome = ({ status, agreement_url, wallet_token }, told) => {
+  switch (status) {
+    case 'created':
+      return isHttpUrl(agreement_url) ? { kind: 'redirect', ...told, redirectUrl: agreement_url } : undefined;
+    case 'agreed':
+      if (!isTextLike(wallet_token, WALLET_TOKEN)) return undefined;
+      return {
+        ...{ kind: 'approved', ...told, authorizationCode: '', retrievalReferenceNumber: '' },
+        enrolledToken: wallet_token,
+      };
+    case 'declined':
+      return { kind: 'declined', ...told, iso8583Code: DO_NOT_HONOR };
+    case 'canceled':
+      return { kind: 'declined', ...told, iso8583Code: CUSTOMER_CANCELLATION };
+    case 'expired':
+      return { kind: 'expired', ...told };
+    default:
+      return undefined;
+  }
+};

@@ -1,0 +1,137 @@
+import { create, fromBinary } from '@bufbuild/protobuf';
+import { timestampMs } from '@bufbuild/protobuf/wkt';
+import type { PaymentMethodType } from '#gen/payments/config/catalogue_pb.js';
+import { CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
+import type {
+  EnrollPaymentMethodRequest,
+  StoredPaymentMethodSchema,
+} from '#gen/payments/v1/payment_method_service_pb.js';
+import { Payment_Workflow, Transaction_Category } from '#gen/payments/v1/payment_pb.js';
+import { RoutingFactsSchema } from '#gen/payments/v1/routing_facts_pb.js';
+import type { Outcome, ProviderConnection } from '#src/connectors/connector.ts';
+import { checkCallbackUrl } from '#src/payments/check-request.ts';
+import type { Caller, PaymentDeps } from '#src/payments/create-payment.ts';
+import { methodLimitReached } from '#src/payments/keep-method.ts';
+import { type LiveCatalogue, openConnection } from '#src/payments/live-catalogue.ts';
+import { storedMethodMessage } from '#src/payments/stored-method.ts';
+import { drawSeed } from '#src/routing/order-targets.ts';
+import { type FieldError, fieldRefusal, invalidParameters, ServiceError } from '#src/service-error.ts';
+import { lockCustomer, readCustomer } from '#src/store/customers.ts';
+import { queriesOf } from '#src/store/database.ts';
+import { countMethods, MAX_METHODS } from '#src/store/stored-methods.ts';
+import { isUuid } from '#src/store/stored-objects.ts';
+import { orUnavailable } from '#src/store/unavailable.ts';
+import { insertEnrollment } from '#src/store/wallet-enrollments.ts';
+import { callOnce, type OnceCall, type OnceResponse, replayedCall } from './call-once.ts';
+import { type CustomerDeps, customerNotFound } from './customers.ts';
+
+/** Dependencies of enrolling wallets. */
+export type WalletDeps = CustomerDeps & Pick<PaymentDeps, 'catalogue' | 'now' | 'publicUrl' | 'observer'>;
+
+/** Time that a payer has to agree, unless the provider gives less. */
+const VALID_MS = 3 * 3_600_000;
+
+/**
+ * Asks a wallet's provider for the payer's consent, and stores where the payer gives it. The provider is asked before
+ * anything is stored: an agreement whose address nobody was told is never given, and lapses.
+ *
+ * @throws ServiceError INVALID_PARAMETERS, PAYMENT_METHOD_NOT_AVAILABLE, OPERATION_NOT_SUPPORTED, CUSTOMER_NOT_FOUND,
+ *   STORED_METHOD_LIMIT_REACHED, SERVICE_UNAVAILABLE; and as `callOnce`.
+ */
+export async function enrollWallet(
+  deps: WalletDeps,
+  request: EnrollPaymentMethodRequest,
+  caller: Caller,
+  call: OnceCall<typeof StoredPaymentMethodSchema>,
+): Promise<OnceResponse<typeof StoredPaymentMethodSchema>> {
+  const catalogue = deps.catalogue();
+  requireWallet(catalogue.types.get(request.type), request);
+  const replayed = await replayedCall(deps.database, call);
+  if (replayed) return replayed;
+  const customer = { accountId: caller.accountId, customerId: request.customerId.toLowerCase() };
+  const customerPayer = await payerOf(deps, customer);
+  const connectionId = chooseConnection(deps, catalogue, request, caller.accountId);
+  const connection = openConnection(catalogue, connectionId);
+  const id = deps.newId();
+  const expiresAt = new Date(timestampMs(deps.now()) + VALID_MS);
+  const { type, country, callbackUrl } = request;
+  const outcome = await deps.observer.providerCall(connectionId, () =>
+    enroll(connection, {
+      ...{ enrollmentId: id, type, country, customerPayer, expiresAtMs: expiresAt.getTime() },
+      returnUrl: `${deps.publicUrl()}/v1/enrollments/${id}/return`,
+      notificationUrl: `${deps.publicUrl()}/v1/providers/${encodeURIComponent(connectionId)}/notifications`,
+    }),
+  );
+  const redirectUrl = requireRedirect(outcome);
+  return callOnce(deps.database, call, async (run) => {
+    if (!(await lockCustomer(run, customer.accountId, customer.customerId)))
+      throw customerNotFound('customer_id');
+    const count = await countMethods(queriesOf(run), customer, MAX_METHODS);
+    if (count >= MAX_METHODS) throw methodLimitReached('customer_id');
+    const enrollment = { ...customer, id, type, country, connectionId, redirectUrl, callbackUrl, expiresAt };
+    return storedMethodMessage(
+      await insertEnrollment(run, { ...enrollment, connectionIdentity: connection.identity }),
+    );
+  });
+}
+
+function requireWallet(offered: PaymentMethodType | undefined, request: EnrollPaymentMethodRequest): void {
+  const { country, cardData, callbackUrl } = request;
+  const isEnrolled =
+    offered?.category === Transaction_Category.WALLET && offered.workflows.includes(Payment_Workflow.DIRECT);
+  if (!isEnrolled) throw notAvailable('type', 'is not offered, or cannot be enrolled');
+  if (offered.countries.length > 0 && !offered.countries.includes(country)) {
+    throw notAvailable('country', 'is not one in which this payment method is offered');
+  }
+  const faults: FieldError[] = [];
+  if (cardData) {
+    faults.push({ field: 'card_data', code: 'NOT_ALLOWED', message: 'must not be sent with a wallet' });
+  }
+  checkCallbackUrl((field, code, message) => faults.push({ field, code, message }), callbackUrl);
+  if (faults.length > 0) throw invalidParameters(faults);
+}
+
+async function payerOf({ database }: WalletDeps, customer: { accountId: string; customerId: string }) {
+  const { accountId, customerId } = customer;
+  const found = isUuid(customerId) && (await orUnavailable(readCustomer(database, accountId, customerId)));
+  if (!found) throw customerNotFound('customer_id');
+  return fromBinary(CustomerPayerSchema, found.payer);
+}
+
+/** The route of a payment by the wallet, as far as it is known: its first connection that enrolls wallets. */
+function chooseConnection(
+  deps: WalletDeps,
+  { router, connections }: LiveCatalogue,
+  { type, country, customerId }: EnrollPaymentMethodRequest,
+  accountId: string,
+): string {
+  const facts = create(RoutingFactsSchema, {
+    ...{ accountId, country, type, category: 'WALLET', workflow: 'DIRECT' },
+    ...{ installments: 1, vaulted: true, time: deps.now() },
+  });
+  const canTake = ({ id }: { readonly id: string }) => connections.get(id)?.enrollWallet !== undefined;
+  const chosen = router.choose(facts, drawSeed(accountId, customerId), { canTake });
+  if (!chosen) throw notAvailable('type', 'is not taken by any route');
+  const [first] = chosen.targets;
+  if (first) return first.id;
+  const message = 'is of a wallet that no connection of its route enrolls; nothing was sent';
+  throw fieldRefusal('OPERATION_NOT_SUPPORTED', 'type', 'NOT_SUPPORTED', message);
+}
+
+type Enrollment = Parameters<NonNullable<ProviderConnection['enrollWallet']>>[0];
+
+function enroll({ enrollWallet: ask }: ProviderConnection, enrollment: Enrollment): Promise<Outcome> {
+  if (!ask) throw new Error('the connection enrolls wallets');
+  return ask(enrollment);
+}
+
+function requireRedirect(outcome: Outcome): string {
+  if (outcome.kind === 'redirect') return outcome.redirectUrl;
+  if (outcome.kind === 'declined') throw notAvailable('type', 'was refused by the wallet’s provider');
+  const message = 'the wallet’s provider gave no usable answer; nothing was stored; repeat the call later';
+  throw new ServiceError('SERVICE_UNAVAILABLE', message, { retryAfterS: 5 });
+}
+
+function notAvailable(field: string, message: string): ServiceError {
+  return fieldRefusal('PAYMENT_METHOD_NOT_AVAILABLE', field, 'NOT_ALLOWED', message);
+}

@@ -1,0 +1,116 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { toBinary } from '@bufbuild/protobuf';
+import { StoredPaymentMethodSchema } from '#gen/payments/v1/payment_method_service_pb.js';
+import type { Outcome, ProviderConnection } from '#src/connectors/connector.ts';
+import { merchantAddress } from '#src/payments/payer-return.ts';
+import { storedMethodMessage } from '#src/payments/stored-method.ts';
+import { ServiceError } from '#src/service-error.ts';
+import type { Database } from '#src/store/database.ts';
+import { insertMethodEvent } from '#src/store/outbox.ts';
+import { isUuid } from '#src/store/stored-objects.ts';
+import { orUnavailable } from '#src/store/unavailable.ts';
+import {
+  type EnrollmentEnd,
+  endEnrollment,
+  findEnrollment,
+  type OpenEnrollment,
+  takeDueEnrollments,
+} from '#src/store/wallet-enrollments.ts';
+
+/** Dependencies of learning what payers have agreed to. */
+export type FollowDeps = {
+  readonly database: Database;
+  readonly connections: () => ReadonlyMap<string, ProviderConnection>;
+  /** Relays what was just written to the outbox. */
+  readonly eventWritten?: (() => void) | undefined;
+  readonly onFollowError: (error: unknown) => void;
+};
+
+const BATCH = 20;
+
+/**
+ * Asks providers about enrollments that are open. Any number of replicas may do it together, and what a killed one leaves
+ * has its next turn elsewhere.
+ *
+ * @returns stops it, after the batch under way.
+ */
+export function startEnrollments(
+  deps: FollowDeps,
+  { intervalMs }: { intervalMs: number },
+): () => Promise<void> {
+  const stop = new AbortController();
+  const running = (async () => {
+    while (!stop.signal.aborted) {
+      const asked = await followDue(deps).catch((error) => {
+        deps.onFollowError(error);
+        return 0;
+      });
+      if (asked < BATCH) await sleep(intervalMs, undefined, { signal: stop.signal }).catch(() => {});
+    }
+  })();
+  return async () => {
+    stop.abort();
+    await running;
+  };
+}
+
+/** Asks about what is due. @returns how many enrollments were asked about. */
+export async function followDue(deps: FollowDeps): Promise<number> {
+  const due = await takeDueEnrollments(deps.database, BATCH);
+  await Promise.all(due.map((one) => followEnrollment(deps, one).catch(deps.onFollowError)));
+  return due.length;
+}
+
+/**
+ * Learns what a payer who came back has agreed to, by asking the provider.
+ *
+ * @param mayLookUp a payer who reloads the page asks the provider no more.
+ * @returns the status, and where the payer is sent: the merchant's `callback_url` with `vaulted_token` and `status` added.
+ * @throws ServiceError VAULTED_TOKEN_NOT_FOUND.
+ */
+export async function returnFromEnrollment(
+  deps: FollowDeps,
+  id: string,
+  mayLookUp: (id: string) => boolean,
+): Promise<{ readonly status: string; readonly address: string | undefined }> {
+  const before = await find(deps, id);
+  const isAsked = before.status === 'READY_TO_ENROLL' && mayLookUp(id);
+  if (isAsked) await orUnavailable(followEnrollment(deps, before));
+  const { status, callbackUrl } = isAsked ? await find(deps, id) : before;
+  const url = merchantAddress(callbackUrl);
+  url?.searchParams.set('vaulted_token', id);
+  url?.searchParams.set('status', status);
+  return { status, address: url?.href };
+}
+
+async function find({ database }: FollowDeps, id: string): Promise<OpenEnrollment> {
+  const found = isUuid(id) ? await orUnavailable(findEnrollment(database, id)) : undefined;
+  if (found) return found;
+  throw new ServiceError('VAULTED_TOKEN_NOT_FOUND', 'there is no such enrollment', { isResource: true });
+}
+
+async function followEnrollment(deps: FollowDeps, open: OpenEnrollment): Promise<void> {
+  const connection = deps.connections().get(open.connectionId);
+  const isSameAccount = connection?.identity === open.connectionIdentity;
+  const outcome = isSameAccount ? await connection?.lookUpEnrollment?.({ enrollmentId: open.id }) : undefined;
+  const end = endOf(outcome) ?? (open.isLongOver ? EXPIRED : undefined);
+  if (!end) return;
+  await deps.database.transaction(async (run) => {
+    const ended = await endEnrollment(run, open, end);
+    if (ended?.status !== 'ENROLLED') return;
+    const record = toBinary(StoredPaymentMethodSchema, storedMethodMessage(ended));
+    await insertMethodEvent(run, { accountId: ended.accountId, type: 'enrollment.enroll', record });
+  });
+  deps.eventWritten?.();
+}
+
+const EXPIRED: EnrollmentEnd = { status: 'EXPIRED', providerToken: undefined };
+
+/** undefined while it is open, or not known. */
+function endOf(outcome: Outcome | undefined): EnrollmentEnd | undefined {
+  if (outcome?.kind === 'approved' && outcome.enrolledToken) {
+    return { status: 'ENROLLED', providerToken: outcome.enrolledToken };
+  }
+  if (outcome?.kind === 'declined') return { status: 'DECLINED', providerToken: undefined };
+  return outcome?.kind === 'expired' ? EXPIRED : undefined;
+}

@@ -1,0 +1,151 @@
+import type { Database, Run } from './database.ts';
+import {
+  METHOD_COLUMNS,
+  type MethodName,
+  type MethodRow,
+  type StoredMethod,
+  toMethod,
+} from './stored-methods.ts';
+
+/** A wallet whose payer has yet to agree. */
+export type NewEnrollment = MethodName & {
+  readonly type: string;
+  readonly country: string;
+  readonly connectionId: string;
+  /** The account at the provider that the connection stands for. */
+  readonly connectionIdentity: string;
+  readonly redirectUrl: string;
+  readonly callbackUrl: string | undefined;
+  readonly expiresAt: Date;
+};
+
+/** An enrollment that may be open, as its provider is asked about it. */
+export type OpenEnrollment = {
+  readonly accountId: string;
+  readonly id: string;
+  readonly status: string;
+  readonly connectionId: string;
+  readonly connectionIdentity: string;
+  readonly callbackUrl: string | undefined;
+  /** The payer's time has been over for an hour. */
+  readonly isLongOver: boolean;
+};
+
+/** Outcome of an enrollment. */
+export type EnrollmentEnd = {
+  readonly status: 'ENROLLED' | 'DECLINED' | 'EXPIRED';
+  /** The provider's token, of an ENROLLED one. */
+  readonly providerToken: string | undefined;
+};
+
+const INSERT = `
+  INSERT INTO vaulted_token (account_id, customer_id, id, type, country, status, active, connection_id,
+    connection_identity, redirect_url, callback_url, expires_at, follow_up_at)
+  VALUES ($1, $2, $3, $4, $5, 'READY_TO_ENROLL', false, $6, $7, $8, $9, $10, now() + interval '5 seconds')
+  RETURNING ${METHOD_COLUMNS}`;
+
+const OPEN_COLUMNS = `
+  v.account_id, v.id, v.status, v.connection_id, v.connection_identity, v.callback_url,
+  v.expires_at < now() - interval '1 hour' AS is_long_over`;
+
+// The pause until the next look-up is the lease of this one: a quarter of its age, five seconds to ten minutes.
+const TAKE = {
+  name: 'take_due_enrollments',
+  text: `
+    WITH due AS (
+      SELECT account_id, id FROM vaulted_token
+      WHERE follow_up_at <= now() ORDER BY follow_up_at LIMIT $1 FOR UPDATE SKIP LOCKED
+    )
+    UPDATE vaulted_token v
+    SET follow_up_at = now() + least(greatest((now() - v.created_at) / 4, interval '5 seconds'), interval '10 minutes')
+    FROM due WHERE v.account_id = due.account_id AND v.id = due.id
+    RETURNING ${OPEN_COLUMNS}`,
+};
+const FIND = {
+  name: 'find_enrollment',
+  text: `SELECT ${OPEN_COLUMNS} FROM vaulted_token v WHERE v.id = $1 AND v.connection_id IS NOT NULL`,
+};
+const END = `
+  UPDATE vaulted_token
+  SET status = $3, active = $3 = 'ENROLLED', provider_token = $4, redirect_url = NULL, follow_up_at = NULL,
+    updated_at = now()
+  WHERE account_id = $1 AND id = $2 AND status = 'READY_TO_ENROLL'
+  RETURNING ${METHOD_COLUMNS}`;
+// Whoever can sign for one connection must not tell of another's enrollments.
+const HASTEN = {
+  name: 'hasten_enrollment',
+  text: `
+    WITH found AS (
+      SELECT account_id, id FROM vaulted_token WHERE id = $1 AND connection_id = $2
+    ), hastened AS (
+      UPDATE vaulted_token v SET follow_up_at = now() FROM found
+      WHERE v.account_id = found.account_id AND v.id = found.id AND v.status = 'READY_TO_ENROLL'
+    )
+    SELECT FROM found`,
+};
+
+type OpenRow = {
+  account_id: string;
+  id: string;
+  status: string;
+  connection_id: string;
+  connection_identity: string;
+  callback_url: string | null;
+  is_long_over: boolean;
+};
+
+/** Adds a wallet whose payer has yet to agree. */
+export async function insertEnrollment(run: Run, enrollment: NewEnrollment): Promise<StoredMethod> {
+  const { accountId, customerId, id, type, country, connectionId, connectionIdentity } = enrollment;
+  const { redirectUrl, callbackUrl = null, expiresAt } = enrollment;
+  const named = [accountId, customerId, id, type, country, connectionId, connectionIdentity];
+  const { rows } = await run<MethodRow>(INSERT, [...named, redirectUrl, callbackUrl, expiresAt]);
+  if (!rows[0]) throw new Error('the statement returns one row');
+  return toMethod(rows[0]);
+}
+
+/** Takes up to `limit` enrollments about which their providers are to be asked, each until its next turn. */
+export async function takeDueEnrollments(database: Database, limit: number): Promise<OpenEnrollment[]> {
+  return (await database.query<OpenRow>(TAKE, [limit])).rows.map(toOpen);
+}
+
+/** Finds an enrollment, over or not. @param id a UUID. */
+export async function findEnrollment(database: Database, id: string): Promise<OpenEnrollment | undefined> {
+  const { rows } = await database.query<OpenRow>(FIND, [id]);
+  return rows[0] && toOpen(rows[0]);
+}
+
+/** Ends an open enrollment. @returns undefined when it was over before. */
+export async function endEnrollment(
+  run: Run,
+  { accountId, id }: Pick<OpenEnrollment, 'accountId' | 'id'>,
+  { status, providerToken = undefined }: EnrollmentEnd,
+): Promise<StoredMethod | undefined> {
+  const { rows } = await run<MethodRow>(END, [accountId, id, status, providerToken ?? null]);
+  return rows[0] && toMethod(rows[0]);
+}
+
+/**
+ * Has the provider asked about an enrollment at once, since it told something of it.
+ *
+ * @returns false when the connection has no such enrollment.
+ */
+export async function hastenEnrollment(
+  database: Database,
+  id: string,
+  connectionId: string,
+): Promise<boolean> {
+  return (await database.query(HASTEN, [id, connectionId])).rows.length === 1;
+}
+
+function toOpen(row: OpenRow): OpenEnrollment {
+  return {
+    accountId: row.account_id,
+    id: row.id,
+    status: row.status,
+    connectionId: row.connection_id,
+    connectionIdentity: row.connection_identity,
+    callbackUrl: row.callback_url ?? undefined,
+    isLongOver: row.is_long_over,
+  };
+}

@@ -1,0 +1,225 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import {
+  PaymentMethodService,
+  StoredPaymentMethod_Status,
+} from '#gen/payments/v1/payment_method_service_pb.js';
+import { walletPayment } from '../support/payment-requests.ts';
+import { startTestServer, type TestServer } from '../support/server.ts';
+import { openTables, type Tables } from '../support/tables.ts';
+import { type Receiver, startReceiver } from '../webhooks/receiver.ts';
+import { type Call, ONE, type Response, restCalls, rpcClients, TWO, UNKNOWN } from './calls.ts';
+import { cardData, checkoutCalls } from './checkout.ts';
+
+const TYPE = 'WALLET_C_ENROLLMENT';
+const BACK = 'https://shop.example/back?a=1';
+
+let server: TestServer;
+let tables: Tables;
+let shop: Receiver;
+let call: Call;
+let customer: string;
+
+beforeAll(async () => {
+  server = await startTestServer();
+  tables = await openTables(server.databaseUrl);
+  shop = await startReceiver();
+  call = restCalls(server.url);
+  await call('POST', '/v1/webhooks', { url: shop.url, events: ['enrollment.enroll', 'enrollment.unenroll'] });
+});
+afterAll(async () => {
+  await shop?.close();
+  await tables?.close();
+  await server?.close();
+});
+beforeEach(async () => {
+  customer = await checkoutCalls(call).customer();
+});
+
+const path = () => `/v1/customers/${customer}/payment-methods`;
+const enroll = (change: object = {}, headers: Record<string, string> = ONE) =>
+  call('POST', path(), { type: TYPE, country: 'CO', callback_url: BACK, ...change }, headers);
+const get = async (id: string) => (await call('GET', `${path()}/${id}`)).json;
+/** The payer presses a button at the wallet's page. */
+const press = (made: Response, action: string) =>
+  fetch(`${made.json.redirect_url}/${action}`, { method: 'POST', redirect: 'manual' });
+const comeBack = (id: string) =>
+  fetch(`${server.url}/v1/enrollments/${id}/return?sandbox_status=agreed`, { redirect: 'manual' });
+const pay = (token: string) =>
+  call(
+    'POST',
+    '/v1/payments',
+    {
+      ...walletPayment(),
+      ...{ country: 'CO', amount: { currency: 'COP', value: 9000 }, workflow: 'DIRECT' },
+      ...{ description: 'sandbox:done_after:1', customer_payer: { id: customer } },
+      payment_method: { type: TYPE, vaulted_token: token },
+    },
+    { ...ONE, 'x-idempotency-key': randomUUID() },
+  );
+
+describe('a wallet that is enrolled', () => {
+  it('waits for its payer, is ENROLLED once the payer has agreed and come back, and pays.', async () => {
+    const made = await enroll();
+    const { id } = made.json;
+    expect([made.status, made.headers.get('location')]).toEqual([201, `${path()}/${id}`]);
+    expect(made.json).toMatchObject({
+      ...{
+        vaulted_token: id,
+        customer_id: customer,
+        type: TYPE,
+        name: TYPE,
+        category: 'WALLET',
+        country: 'CO',
+      },
+      ...{ status: 'READY_TO_ENROLL', card_data: null, last_successfully_used_at: null },
+    });
+    expect(made.json.redirect_url).toMatch(/^http/);
+    expect((await get(id)).status).toBe('READY_TO_ENROLL');
+    expect((await call('GET', path())).json).toEqual({ payment_methods: [] });
+    expect((await pay(id)).json.code).toBe('VAULTED_TOKEN_NOT_FOUND');
+    expect(await (await fetch(made.json.redirect_url)).text()).toContain(TYPE);
+
+    await press(made, 'pay');
+    const back = await comeBack(id);
+    expect([back.status, back.headers.get('location')]).toEqual([
+      303,
+      `${BACK}&vaulted_token=${id}&status=ENROLLED`,
+    ]);
+    const enrolled = await get(id);
+    expect(enrolled).toMatchObject({ status: 'ENROLLED', redirect_url: '' });
+    expect((await call('GET', path())).json).toEqual({ payment_methods: [enrolled] });
+    const [event] = await shop.has(1);
+    expect([event?.json.type_event, event?.json.data.payment_method]).toEqual([
+      'enrollment.enroll',
+      enrolled,
+    ]);
+
+    const paid = await pay(id);
+    expect(paid.json).toMatchObject({ status: 'PENDING', payment_method: { vaulted_token: id } });
+    await expect
+      .poll(async () => (await call('GET', `/v1/payments/${paid.json.id}`)).json.status, { timeout: 20_000 })
+      .toBe('SUCCEEDED');
+    expect((await get(id)).last_successfully_used_at).toMatch(/Z$/);
+    const [row] = await tables.query('SELECT provider_token FROM vaulted_token WHERE id = $1', [id]);
+    expect(row?.provider_token).toMatch(/^wt_/);
+  });
+
+  it('is ENROLLED although its payer never comes back, by what the provider tells.', async () => {
+    const made = await enroll();
+    await press(made, 'pay');
+    await expect.poll(async () => (await get(made.json.id)).status, { timeout: 20_000 }).toBe('ENROLLED');
+  });
+
+  it.each([
+    ['decline', 'DECLINED'],
+    ['leave', 'DECLINED'],
+  ])('is not usable when its payer chooses to %s, and is %s.', async (action, status) => {
+    const made = await enroll({ callback_url: undefined });
+    const { id } = made.json;
+    await press(made, action);
+    const back = await comeBack(id);
+    expect([back.status, await back.text()]).toEqual([200, expect.stringContaining('Wallet not added')]);
+    expect(await get(id)).toMatchObject({ status, redirect_url: '' });
+    expect((await pay(id)).json.code).toBe('VAULTED_TOKEN_NOT_FOUND');
+  });
+
+  it('is believed of the provider and not of the return address: who only opens it has agreed to nothing.', async () => {
+    const { id } = (await enroll()).json;
+    const back = await comeBack(id);
+    expect(back.headers.get('location')).toContain('status=READY_TO_ENROLL');
+    expect((await comeBack(UNKNOWN)).status).toBe(404);
+    expect((await comeBack('nothing')).status).toBe(404);
+  });
+
+  it('stays ended when it is unenrolled before its payer agrees, or its customer is deleted.', async () => {
+    const [one, two] = [await enroll(), await enroll()];
+    const ended = await call('POST', `${path()}/${one.json.id}/unenroll`, {});
+    expect(ended.json).toMatchObject({ status: 'UNENROLLED', redirect_url: '' });
+    await call('DELETE', `/v1/customers/${customer}`);
+    for (const made of [one, two]) {
+      await press(made, 'pay');
+      await comeBack(made.json.id);
+      const rows = await tables.query(
+        'SELECT status, active, provider_token, redirect_url, follow_up_at FROM vaulted_token WHERE id = $1',
+        [made.json.id],
+      );
+      expect(rows).toEqual([
+        { status: 'UNENROLLED', active: false, provider_token: null, redirect_url: null, follow_up_at: null },
+      ]);
+    }
+  });
+
+  it('is EXPIRED when its payer’s time is long over and its provider is not heard from.', async () => {
+    const { id } = (await enroll()).json;
+    await tables.query(
+      `UPDATE vaulted_token SET connection_identity = 'another account', expires_at = now() - interval '2 hours',
+         follow_up_at = now() WHERE id = $1`,
+      [id],
+    );
+    await expect.poll(async () => (await get(id)).status, { timeout: 20_000 }).toBe('EXPIRED');
+  });
+
+  it('is asked for once for one key.', async () => {
+    const headers = { ...ONE, 'x-idempotency-key': randomUUID() };
+    const [made, raced] = await Promise.all([enroll({}, headers), enroll({}, headers)]);
+    expect(raced.json).toEqual(made.json);
+    const again = await enroll({}, headers);
+    expect([again.json, again.headers.get('idempotent-replayed')]).toEqual([made.json, 'true']);
+    expect((await enroll({ callback_url: null }, headers)).json.code).toBe('IDEMPOTENCY_KEY_REUSED');
+  });
+
+  it.each([
+    ['PAYMENT_METHOD_NOT_AVAILABLE', 'type', { type: 'WALLET_B' }],
+    ['PAYMENT_METHOD_NOT_AVAILABLE', 'type', { type: 'NOTHING' }],
+    ['PAYMENT_METHOD_NOT_AVAILABLE', 'country', { country: 'US' }],
+    ['PAYMENT_METHOD_NOT_AVAILABLE', 'country', { country: undefined }],
+    ['INVALID_PARAMETERS', 'card_data', { card_data: cardData() }],
+    ['INVALID_PARAMETERS', 'callback_url', { callback_url: 'https://user@shop.example' }],
+    ['INVALID_PARAMETERS', 'callback_url', { type: 'CARD', card_data: cardData() }],
+  ])('is refused as %s for a bad %s.', async (code, field, change) => {
+    const refused = await enroll(change);
+    expect([refused.status, refused.json.code, refused.json.errors[0].field]).toEqual([400, code, field]);
+  });
+
+  it('is refused to a customer of another account, and to one with as many methods as may be.', async () => {
+    expect((await enroll({}, TWO)).json.code).toBe('CUSTOMER_NOT_FOUND');
+    await tables.query(
+      `INSERT INTO vaulted_token (account_id, customer_id, id, type, active)
+       SELECT account_id, id, gen_random_uuid(), 'WALLET_C_ENROLLMENT', true FROM customer, generate_series(1, 100)
+       WHERE id = $1`,
+      [customer],
+    );
+    expect((await enroll()).json.code).toBe('STORED_METHOD_LIMIT_REACHED');
+  });
+
+  it('is not sent to a connection other than the one at which it was enrolled.', async () => {
+    const made = await enroll();
+    await press(made, 'pay');
+    await comeBack(made.json.id);
+    await tables.query(`UPDATE vaulted_token SET connection_id = 'gone' WHERE id = $1`, [made.json.id]);
+    const refused = await pay(made.json.id);
+    expect([refused.json.code, refused.json.errors[0].field]).toEqual([
+      'OPERATION_NOT_SUPPORTED',
+      'payment_method.vaulted_token',
+    ]);
+  });
+
+  it('is enrolled in every rpc protocol.', async () => {
+    const { clients, close } = rpcClients(server.url, PaymentMethodService);
+    const options = { headers: ONE };
+    for (const { client } of clients) {
+      const asked = { customerId: customer, type: TYPE, country: 'CO', callbackUrl: BACK };
+      const { id, status, redirectUrl } = await client.enrollPaymentMethod(asked, options);
+      expect([status, redirectUrl]).toEqual([
+        StoredPaymentMethod_Status.READY_TO_ENROLL,
+        expect.stringMatching(/^http/),
+      ]);
+      await fetch(`${redirectUrl}/pay`, { method: 'POST', redirect: 'manual' });
+      await comeBack(id);
+      const after = await client.getPaymentMethod({ customerId: customer, id }, options);
+      expect(after.status).toBe(StoredPaymentMethod_Status.ENROLLED);
+    }
+    close();
+  });
+});
