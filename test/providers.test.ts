@@ -1,20 +1,13 @@
-import { randomBytes, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { pino } from 'pino';
 import type { Browser } from 'puppeteer-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createBinTable } from '#src/payments/bin-table.ts';
-import { addSandboxFixtures } from '#src/server/sandbox-fixtures.ts';
-import { openDatabase } from '#src/store/database.ts';
-import { cardVault } from '#src/vault/card-vault.ts';
-import { hashKeys } from '#src/vault/key-file.ts';
 import { startBrowser } from './support/browser.ts';
-import { createTestDatabase, type TestDatabase } from './support/database.ts';
 import { FAKE_SECRETS, startFakeProviders } from './support/fake-providers.ts';
 import {
   cardPayment,
@@ -23,6 +16,7 @@ import {
   walletPayment,
   withField,
 } from './support/payment-requests.ts';
+import { createServiceDatabase, type ServiceDatabase } from './support/service-database.ts';
 import { type ServiceProcess, startService } from './support/service-process.ts';
 
 /*
@@ -30,7 +24,7 @@ import { type ServiceProcess, startService } from './support/service-process.ts'
  */
 
 let fakes: Awaited<ReturnType<typeof startFakeProviders>>;
-let database: TestDatabase;
+let database: ServiceDatabase;
 let service: ServiceProcess;
 let browser: Browser;
 let environment: Record<string, string>;
@@ -47,20 +41,15 @@ beforeAll(async () => {
   shopUrl = `http://127.0.0.1:${(shop.address() as AddressInfo).port}`;
   [fakes, database, browser] = await Promise.all([
     startFakeProviders(),
-    createTestDatabase(),
+    createServiceDatabase(),
     startBrowser(),
   ]);
   const catalogue = join(home, 'catalogue.yaml');
   // A process that died holds what it had under way for its provider's time and a second.
   writeFileSync(catalogue, fakes.catalogue().replaceAll(/^( +)base_url: .*$/gm, '$&\n$1timeout_ms: 2000'));
-  const [vaultKey, hashKey] = [randomBytes(32), randomBytes(32)];
-  await addFixtures(vaultKey, hashKey);
   environment = {
     ...FAKE_SECRETS,
-    DATABASE_URL: database.url,
-    ALLOW_UNSAFE_DATABASE: 'on',
-    VAULT_KEYS: `one:${vaultKey.toString('base64')}`,
-    HASH_KEY: hashKey.toString('base64'),
+    ...database.environment,
     CATALOGUE_FILE: catalogue,
     LEASE_MARGIN_MS: '1000',
     LOOK_UP_FIRST_MS: '200',
@@ -79,18 +68,6 @@ afterAll(async () => {
   shop.close();
   rmSync(home, { recursive: true, force: true });
 });
-
-/** Makes the sandbox's accounts, which a service on a database of others does not make. */
-async function addFixtures(vaultKey: Uint8Array, hashKey: Uint8Array): Promise<void> {
-  const log = pino({ level: 'silent' });
-  const connection = openDatabase({ url: database.url, maxConnections: 1, log });
-  await addSandboxFixtures(connection, {
-    vault: cardVault(new Map([['one', vaultKey]])),
-    fingerprintKey: hashKeys(hashKey).fingerprintKey,
-    bins: createBinTable([]),
-  });
-  await connection.close();
-}
 
 // biome-ignore lint/suspicious/noExplicitAny: the record, as a merchant's code sees it.
 type Json = any;

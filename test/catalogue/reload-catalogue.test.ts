@@ -3,25 +3,33 @@ import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeEach, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { fileStamp, startReloading } from '#src/catalogue/reload-catalogue.ts';
 import { sandboxCatalogue } from '../support/catalogues.ts';
 import { cardPayment, headersOne } from '../support/payment-requests.ts';
-import { ownDataDir, type ServiceProcess, startService } from '../support/service-process.ts';
+import { createServiceDatabase, type ServiceDatabase } from '../support/service-database.ts';
+import { endAfterEach, type ServiceProcess, startService } from '../support/service-process.ts';
 
 const APPROVED_AFTER_DELAY = '4000000000007007';
 const CATALOGUE = sandboxCatalogue(10_000);
-const DATA_DIR = ownDataDir();
 const directory = mkdtempSync(join(tmpdir(), 'reload-'));
 const file = join(directory, 'catalogue.yaml');
 
+let database: ServiceDatabase;
 let service: ServiceProcess;
 
+endAfterEach();
+beforeAll(async () => {
+  database = await createServiceDatabase();
+});
 beforeEach(async () => {
   writeFileSync(file, CATALOGUE);
-  service = await startService({ DATA_DIR, CATALOGUE_FILE: file });
+  service = await startService({ ...database.environment, CATALOGUE_FILE: file });
 });
-afterAll(() => rmSync(directory, { recursive: true }));
+afterAll(async () => {
+  await database?.drop();
+  rmSync(directory, { recursive: true });
+});
 
 /** The whole file at once, as a careful editor does it. */
 function replaceFile(text: string): void {

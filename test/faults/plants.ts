@@ -1,7 +1,7 @@
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { compileAhead } from './compiled.ts';
+import { compileAhead } from '../support/compiled.ts';
 import type { Invariant } from './invariants.ts';
 
 /** A fault of our own, put into a copy of the service to see that a run finds it. */

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { compiledIn } from './compiled.ts';
+import { compiledIn } from '../support/compiled.ts';
 
 /** A process under test or of the test, which can be killed for real. */
 export type Process = {

@@ -38,7 +38,7 @@ beforeAll(async () => {
 });
 
 afterEach(async () => {
-  for (const service of services.splice(0)) service.kill('SIGKILL');
+  await killServices();
   if (!postgres) await start();
   await stop();
 });
@@ -254,8 +254,8 @@ function spawnService(directory: string): ChildProcess {
 
 async function killServices(): Promise<void> {
   for (const service of services.splice(0)) {
-    service.kill('SIGKILL');
-    await once(service, 'exit');
+    // `kill` is false for a service that has ended, whose `exit` does not come again.
+    if (service.kill('SIGKILL')) await once(service, 'exit');
   }
 }
 

@@ -8,10 +8,12 @@ import { resolveDataDir } from '#src/postgres/data-dir.ts';
 import { startEmbeddedPostgres } from '#src/postgres/embedded-postgres.ts';
 import { openDatabase } from '#src/store/database.ts';
 import { migrate } from '#src/store/migrate.ts';
+import { COMPILED, compileAhead } from './compiled.ts';
 
 const CLUSTER_URL = 'TEST_CLUSTER_URL';
 const TEMPLATE = 'template_payments';
-const MIGRATIONS = join(import.meta.dirname, '../../src/store/migrations');
+const CHECKOUT = join(import.meta.dirname, '../..');
+const MIGRATIONS = join(CHECKOUT, 'src/store/migrations');
 
 /** A database of a test's own. */
 export type TestDatabase = {
@@ -37,7 +39,10 @@ export async function createTestDatabase(options: { empty?: boolean } = {}): Pro
   };
 }
 
-/** Vitest's global setup: one PostgreSQL for the whole run. Its address goes to the workers in the environment. */
+/**
+ * Vitest's global setup: one PostgreSQL for the whole run, and the service compiled for the processes that tests start.
+ * The workers learn of both by their environment.
+ */
 export default async function setup(): Promise<() => Promise<void>> {
   const home = mkdtempSync(join(tmpdir(), 'payments-test-'));
   // As root, PostgreSQL runs as a user who has to pass through.
@@ -59,6 +64,9 @@ export default async function setup(): Promise<() => Promise<void>> {
     throw error;
   }
   process.env[CLUSTER_URL] = postgres.url;
+  const compiled = join(home, 'compiled');
+  compileAhead(CHECKOUT, { [COMPILED]: compiled });
+  process.env[COMPILED] = compiled;
   return teardown;
 }
 

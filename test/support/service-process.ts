@@ -4,6 +4,7 @@ import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach } from 'vitest';
+import { COMPILED } from './compiled.ts';
 
 /** The end of a process, with everything that it printed. */
 export type Ended = {
@@ -25,8 +26,8 @@ export type RunningProgram = {
 export type ServiceProcess = RunningProgram & { readonly url: string };
 
 const SRC = join(import.meta.dirname, '../../src');
-/** Nothing of the environment that the tests run in may decide a test. */
-const { PATH } = process.env;
+/** Nothing else of the environment that the tests run in may decide a test. */
+const { PATH, [COMPILED]: compiled } = process.env;
 const running = new Set<ChildProcess>();
 
 /** Starts a program of src/ with these environment variables and no others. */
@@ -36,7 +37,7 @@ export function startProgram(
   args: readonly string[] = [],
 ): RunningProgram {
   const child = spawn(process.execPath, [join(SRC, file), ...args], {
-    env: { PATH, ...environment },
+    env: { PATH, ...(compiled !== undefined && { [COMPILED]: compiled }), ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   running.add(child);

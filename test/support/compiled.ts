@@ -1,0 +1,28 @@
+import { execFileSync } from 'node:child_process';
+import { join } from 'node:path';
+
+const COMPILE = `
+  import { flushCompileCache } from 'node:module';
+  await Promise.all(['server/server', 'server/sandbox-fixtures', 'config', 'sandbox/sandbox-provider'].map((file) => import('./src/' + file + '.ts')));
+  flushCompileCache();
+  process.exit();`;
+
+/** The environment variable that names the directory in which Node keeps compiled code. */
+export const COMPILED = 'NODE_COMPILE_CACHE';
+
+/** Environment of a process that finds the code of its checkout compiled. */
+export function compiledIn(checkout: string): { readonly [COMPILED]: string } {
+  return { [COMPILED]: join(checkout, 'compiled') };
+}
+
+/**
+ * Compiles the service once for the hundreds of processes that a run starts: those that are killed leave nothing behind.
+ *
+ * @param environment names the directory that takes the compiled code.
+ */
+export function compileAhead(checkout: string, environment = compiledIn(checkout)): void {
+  execFileSync(process.execPath, ['--input-type=module', '--eval', COMPILE], {
+    cwd: checkout,
+    env: { PATH: process.env.PATH, ...environment },
+  });
+}

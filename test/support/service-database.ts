@@ -1,0 +1,36 @@
+import { randomBytes } from 'node:crypto';
+import { pino } from 'pino';
+import { createBinTable } from '#src/payments/bin-table.ts';
+import { addSandboxFixtures } from '#src/server/sandbox-fixtures.ts';
+import { openDatabase } from '#src/store/database.ts';
+import { cardVault } from '#src/vault/card-vault.ts';
+import { hashKeys } from '#src/vault/key-file.ts';
+import { createTestDatabase } from './database.ts';
+
+/** A database of a test's own for services that are processes of their own. */
+export type ServiceDatabase = {
+  readonly url: string;
+  /** Has a service use it, with the keys of its objects. */
+  readonly environment: Readonly<Record<string, string>>;
+  drop(): Promise<void>;
+};
+
+/** Creates a database with the sandbox's accounts and objects, for services that start more than once on it. */
+export async function createServiceDatabase(): Promise<ServiceDatabase> {
+  const { url, drop } = await createTestDatabase();
+  const [vaultKey, hashKey] = [randomBytes(32), randomBytes(32)];
+  const database = openDatabase({ url, maxConnections: 1, log: pino({ level: 'silent' }) });
+  await addSandboxFixtures(database, {
+    vault: cardVault(new Map([['one', vaultKey]])),
+    fingerprintKey: hashKeys(hashKey).fingerprintKey,
+    bins: createBinTable([]),
+  });
+  await database.close();
+  const environment = {
+    DATABASE_URL: url,
+    ALLOW_UNSAFE_DATABASE: 'on',
+    VAULT_KEYS: `one:${vaultKey.toString('base64')}`,
+    HASH_KEY: hashKey.toString('base64'),
+  };
+  return { url, environment, drop };
+}
