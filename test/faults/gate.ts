@@ -20,11 +20,13 @@ export type Gate = {
   pass(point: string): Promise<Verdict>;
   /** Holds the nth message from now on that comes to a point. */
   hold(point: string, nth?: number): Stop;
+  /** Holds every message from now on that comes to a point. @returns lets them go, and all that come later. */
+  holdAll(point: string): () => void;
   /** Gives the next `times` messages at a point a verdict. */
   next(point: string, verdict: Verdict, times?: number): { readonly left: () => number };
 };
 
-const REACH_TIMEOUT_MS = 20_000;
+const REACH_TIMEOUT_MS = 60_000;
 
 type Rule = { readonly point: string; take(): Promise<Verdict> | undefined };
 
@@ -57,6 +59,12 @@ export function createGate(): Gate {
     return { reached: reached.promise, release: () => settle('pass'), cut: () => settle('cut') };
   }
 
+  function holdAll(point: string): () => void {
+    const verdict = Promise.withResolvers<Verdict>();
+    rules.push({ point, take: () => verdict.promise });
+    return () => verdict.resolve('pass');
+  }
+
   function next(point: string, verdict: Verdict, times = 1): { left: () => number } {
     let left = times;
     rules.push({
@@ -78,5 +86,5 @@ export function createGate(): Gate {
     return 'pass';
   }
 
-  return { pass, hold, next };
+  return { pass, hold, holdAll, next };
 }

@@ -30,6 +30,7 @@ const END_TIMEOUT_MS = 30_000;
  * Starts a Node program and waits for the line that tells its address.
  *
  * @param options.announces matches that line; its first group is the address.
+ * @throws Error when it ends, or says nothing in time; `cause` is all that it wrote.
  */
 export async function startProcess(options: {
   readonly checkout: string;
@@ -92,7 +93,7 @@ function announced(child: ChildProcess, output: () => string, announces: RegExp)
   return new Promise((resolve, reject) => {
     const fail = (why: string) => {
       child.kill('SIGKILL');
-      reject(new Error(`${why}:\n${output().slice(-2_000)}`));
+      reject(new Error(`${why}:\n${output().slice(-2_000)}`, { cause: output() }));
     };
     const timer = setTimeout(() => fail('a process did not start in time'), START_TIMEOUT_MS);
     const onExit = () => fail('a process ended at its start');

@@ -6,6 +6,7 @@ import { takeDueAttempts } from '#src/store/look-ups.ts';
 import { beginNextAttempt, type NextAttempt } from '#src/store/next-attempt.ts';
 import { getPaymentRecord } from '#src/store/payment-record.ts';
 import { finishPayment } from '#src/store/payments.ts';
+import { addBystanders } from '../support/bystanders.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { claimAttempt, type OpenAttempt } from '../support/open-attempts.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
@@ -85,7 +86,17 @@ describe('beginning the next attempt', () => {
   it('ends the last one, leases the new one, and moves the record, in one commit', async () => {
     const attempt = await claimAttempt(database, { leaseS: LEASE_S, vault: true });
     const begin = nextOf(attempt);
+    const others = await addBystanders(tables, attempt.paymentId);
     expect(await beginNextAttempt(database, begin)).toBe(true);
+    await others.expectUntouched();
+    await tables.query('DELETE FROM payment WHERE id <> $1 OR account_id <> $2', [
+      attempt.paymentId,
+      ACCOUNT_ONE,
+    ]);
+    await tables.query('DELETE FROM transaction WHERE payment_id <> $1 OR account_id <> $2', [
+      attempt.paymentId,
+      ACCOUNT_ONE,
+    ]);
     const inherited = {
       payment_id: attempt.paymentId,
       amount_minor_units: '5575',
@@ -137,6 +148,34 @@ describe('beginning the next attempt', () => {
     const before = await everything();
     expect(await beginNextAttempt(database, begin)).toBe(false);
     expect(await everything()).toEqual(before);
+  });
+
+  it('said again once what it began has ended is false', async () => {
+    const attempt = await claimAttempt(database, { leaseS: LEASE_S });
+    const begin = nextOf(attempt);
+    await beginNextAttempt(database, begin);
+    await finish(attempt, begin.next.transactionId);
+    expect(await beginNextAttempt(database, begin)).toBe(false);
+  });
+
+  it('is false when it is another account that has such an attempt', async () => {
+    const attempt = await claimAttempt(database, { leaseS: LEASE_S });
+    const begin = nextOf(attempt);
+    await beginNextAttempt(database, begin);
+    await addBystanders(tables, attempt.paymentId);
+    await finish(attempt, begin.next.transactionId);
+    expect(await beginNextAttempt(database, begin)).toBe(false);
+  });
+
+  it('notes when the last attempt and the payment have changed', async () => {
+    const attempt = await claimAttempt(database, { leaseS: LEASE_S });
+    await beginNextAttempt(database, nextOf(attempt));
+    const [row] = await tables.query(
+      `SELECT t.updated_at > t.created_at AS attempt, p.updated_at > t.created_at AS payment
+       FROM transaction t JOIN payment p ON p.id = t.payment_id WHERE t.id = $1`,
+      [attempt.transactionId],
+    );
+    expect(row).toEqual({ attempt: true, payment: true });
   });
 
   it.each<[string, (attempt: OpenAttempt) => Promise<unknown>]>([

@@ -3,6 +3,7 @@ import { CLIENTS } from './clients.ts';
 import { DATABASE } from './database.ts';
 import { DISK } from './disk.ts';
 import { FAILOVER } from './failover.ts';
+import { GROUPS } from './groups.ts';
 import { HOSTILE } from './hostile.ts';
 import { KILLS } from './kills.ts';
 import { LOOK_UPS } from './look-ups.ts';
@@ -15,7 +16,7 @@ import { WEBHOOKS } from './webhooks.ts';
 
 /** Every fault that is tried. */
 export const CASES: readonly Case[] = [
-  ...[...KILLS, ...DATABASE, ...DISK],
+  ...[...KILLS, ...GROUPS, ...DATABASE, ...DISK],
   ...[...PROVIDER, ...FAILOVER, ...LOOK_UPS],
   ...[...OPERATIONS, ...PAYERS, ...WEBHOOKS],
   ...[...CLIENTS, ...REPLICAS, ...RELEASES, ...HOSTILE],

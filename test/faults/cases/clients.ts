@@ -25,7 +25,10 @@ export const CLIENTS: readonly Case[] = [
   {
     name: '100 at once: same key, different bodies',
     async run(world) {
-      const urls = [(await world.startReplica()).url, (await world.startReplica()).url];
+      const urls = [
+        (await world.startReplica({ unhurried: true })).url,
+        (await world.startReplica({ unhurried: true })).url,
+      ];
       const key = `key-${world.random.integer(0, 2 ** 30)}`;
       // Only who got the payment has ordered it; the others are kept apart from what must hold of an order.
       const rivals = Array.from({ length: MANY }, (_, i) =>
@@ -41,7 +44,7 @@ export const CLIENTS: readonly Case[] = [
   {
     name: 'same key at once: two accounts',
     async run(world) {
-      const { url } = await world.startReplica();
+      const { url } = await world.startReplica({ unhurried: true });
       const key = `key-${world.random.integer(0, 2 ** 30)}`;
       const orders = (['one', 'two'] as const).map((account) => world.order({ account, key }));
       const answers = await Promise.all(orders.map((order) => send(url, order)));
@@ -52,7 +55,7 @@ export const CLIENTS: readonly Case[] = [
   {
     name: 'same key at once: REST and gRPC',
     async run(world) {
-      const { url } = await world.startReplica();
+      const { url } = await world.startReplica({ unhurried: true });
       const grpc = grpcSender(url);
       const order = world.order();
       const both = Array.from({ length: 20 }, (_, i) =>
@@ -66,7 +69,7 @@ export const CLIENTS: readonly Case[] = [
   {
     name: 'the client goes away',
     async run(world) {
-      const { url } = await world.startReplica();
+      const { url } = await world.startReplica({ unhurried: true });
       for (const point of world.random.shuffled(['claim:request', 'charge:response', 'finish:request'])) {
         await leaveAt(world, url, point);
       }

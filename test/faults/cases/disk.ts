@@ -12,7 +12,7 @@ export const DISK: readonly Case[] = [
     name: 'disk full (for real, on a small file system)',
     async run(world) {
       const disk = await mountSmallDisk(world);
-      const replica = await world.startReplica();
+      const replica = await world.startReplica({ unhurried: true });
       if (!disk) return;
       const ballast = join(disk, 'ballast');
       fill(ballast);

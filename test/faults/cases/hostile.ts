@@ -36,7 +36,7 @@ export const HOSTILE: readonly Case[] = [
   {
     name: 'calls that hold on',
     async run(world) {
-      const { url } = await world.startReplica();
+      const { url } = await world.startReplica({ unhurried: true });
       const served = serveOthers(world, url);
       const holding = world.random.shuffled([
         ...Array.from({ length: 4 }, () => holdOn(url, 256, { window: 65_535, endsBody: false })),

@@ -15,7 +15,7 @@ export const KILLS: readonly Case[] = [
       stop.cut();
       world.expect((await world.query('SELECT 1 FROM payment')).length === 0, 'a row was written');
       world.expect((await world.ledger()).length === 0, 'something was charged');
-      await world.startReplica();
+      await world.startReplica({ unhurried: true });
       const answer = await world.insist(order);
       world.expect(!answer.replayed, 'the retry was a replay');
       world.expect(statusOf(answer) === 'SUCCEEDED', 'the retry did not succeed');
@@ -26,7 +26,7 @@ export const KILLS: readonly Case[] = [
     async run(world) {
       const order = world.order();
       const stop = await killAt(world, world.random.pick(['claim:response', 'charge:request']), order);
-      await world.startReplica();
+      await world.startReplica({ unhurried: true });
       // What was on its way when its sender died may still arrive, before or after the outcome is looked up.
       await sleep(world.random.integer(0, 4_000));
       world.random.pick([stop.cut, stop.release])();
@@ -40,7 +40,7 @@ export const KILLS: readonly Case[] = [
       const order = world.order();
       const stop = await killAt(world, 'charge:response', order);
       stop.cut();
-      await world.startReplica();
+      await world.startReplica({ unhurried: true });
       const answer = await world.insist(order);
       world.expect(statusOf(answer) === 'SUCCEEDED', 'the approval was not learned');
     },
@@ -51,7 +51,7 @@ export const KILLS: readonly Case[] = [
       const order = world.order();
       const stop = await killAt(world, 'finish:request', order);
       world.random.pick([stop.cut, stop.release])();
-      await world.startReplica();
+      await world.startReplica({ unhurried: true });
       const answer = await world.insist(order);
       world.expect(statusOf(answer) === 'SUCCEEDED', 'the approval was not recovered');
     },
@@ -63,7 +63,7 @@ export const KILLS: readonly Case[] = [
       const stop = await killAt(world, 'finish:response', order);
       const [row] = await world.query('SELECT answer FROM payment');
       stop.cut();
-      await world.startReplica();
+      await world.startReplica({ unhurried: true });
       const answer = await world.insist(order);
       world.expect(answer.replayed, 'the retry was no replay');
       world.expect(
@@ -92,11 +92,9 @@ function recoveryKill(name: string, step: string, misbehaviour: string): Case {
       world.expect(statusOf(answer) === 'PENDING', 'an unknown outcome was not answered as PENDING');
       for (const side of sides) {
         const stop = world.gate.hold(`${step}:${side}`);
-        const reached = await stop.reached.then(
-          () => true,
-          () => false,
-        );
+        const isOver = () => world.drain().then(() => false);
         // The first kill may have left the second nothing to look up.
+        const reached = await Promise.race([stop.reached.then(() => true, isOver), isOver()]);
         world.expect(reached || side !== sides[0], `${step}:${side} was not reached`);
         if (!reached) break;
         await replica.kill();

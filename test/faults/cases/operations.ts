@@ -18,7 +18,7 @@ export const OPERATIONS: readonly Case[] = [
   {
     name: 'operations: the provider resets, fails or answers nonsense after it has done them',
     async run(world) {
-      const replica = await world.startReplica();
+      const replica = await world.startReplica({ unhurried: true });
       const tried = ['reset_after', 'error_after', 'hang_after', 'html', 'error_before', 'reset_before'].map(
         (trouble) => async () => {
           const asked = { ...(await somethingTo(world, replica.url)), description: `sandbox:${trouble}` };
@@ -39,7 +39,10 @@ export const OPERATIONS: readonly Case[] = [
     name: 'operations: a hundred equal refunds at once, at two replicas',
     short: true,
     async run(world) {
-      const [one, two] = [await world.startReplica(), await world.startReplica()];
+      const [one, two] = [
+        await world.startReplica({ unhurried: true }),
+        await world.startReplica({ unhurried: true }),
+      ];
       const payment = await pay(world, one.url, { capture: true });
       const asked = { verb: 'refund', payment, key: 'refund-all', percent: 30 } as const;
       const calls = Array.from({ length: 100 }, (_, i) => () => operate((i % 2 ? two : one).url, asked));
@@ -55,7 +58,10 @@ export const OPERATIONS: readonly Case[] = [
   {
     name: 'operations: a capture against a cancel',
     async run(world) {
-      const [one, two] = [await world.startReplica(), await world.startReplica()];
+      const [one, two] = [
+        await world.startReplica({ unhurried: true }),
+        await world.startReplica({ unhurried: true }),
+      ];
       const rounds = Array.from({ length: 5 }, () => async () => {
         const payment = await pay(world, one.url, { capture: false });
         const answers = await Promise.all([
@@ -71,7 +77,7 @@ export const OPERATIONS: readonly Case[] = [
   {
     name: 'operations: the database loses the acknowledgement of their claim, or of their finish',
     async run(world) {
-      const replica = await world.startReplica();
+      const replica = await world.startReplica({ unhurried: true });
       for (const point of ['claim_operation:response', 'finish_operation:response']) {
         const asked = await somethingTo(world, replica.url);
         world.gate.next(point, world.random.pick(['cut', { refuse: '08P01' }] as const));
@@ -96,7 +102,10 @@ function race(name: string, { verb, capture }: { verb: 'refund' | 'capture'; cap
   return {
     name: `operations: partial ${name} that race to more than the whole, at two replicas`,
     async run(world) {
-      const [one, two] = [await world.startReplica(), await world.startReplica()];
+      const [one, two] = [
+        await world.startReplica({ unhurried: true }),
+        await world.startReplica({ unhurried: true }),
+      ];
       const payment = await pay(world, one.url, { capture });
       const calls = Array.from({ length: 24 }, (_, i) => async () => {
         const asked = { verb, payment, key: `part-${i}`, percent: 30 } as const;
@@ -153,7 +162,7 @@ function kill(step: string, point: string): Case {
       await replica.kill();
       await Promise.all(sent);
       for (const stop of stops) world.random.pick([stop.cut, stop.release])();
-      await world.startReplica();
+      await world.startReplica({ unhurried: true });
       await expectOnce(world, asked);
     },
   };
@@ -187,7 +196,7 @@ function recoveryKill(name: string, point: string, misbehaviour: string): Case {
       const isReached = await Promise.race([reached, world.drain().then(() => false)]);
       if (isReached) {
         await replica.kill();
-        await world.startReplica();
+        await world.startReplica({ unhurried: true });
       }
       world.random.pick([stop.cut, stop.release])();
       await expectOnce(world, asked);

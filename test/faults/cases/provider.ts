@@ -8,7 +8,7 @@ export const PROVIDER: readonly Case[] = [
     name: 'provider: refused, no address, no TLS',
     short: true,
     async run(world) {
-      const replica = await world.startReplica();
+      const replica = await world.startReplica({ unhurried: true });
       for (const country of world.random.shuffled(['BR', 'MX', 'CO'])) {
         const answer = await send(replica.url, world.order({ country }));
         const payment = paymentOf(answer);
@@ -42,7 +42,7 @@ export const PROVIDER: readonly Case[] = [
   {
     name: 'provider: late approvals',
     async run(world) {
-      const replica = await world.startReplica();
+      const replica = await world.startReplica({ unhurried: true });
       const orders = Array.from({ length: 8 }, () =>
         world.order({ description: `sandbox:late_approval:${world.random.integer(200, 4_000)}` }),
       );
@@ -53,7 +53,7 @@ export const PROVIDER: readonly Case[] = [
   {
     name: 'provider: declines',
     async run(world) {
-      const replica = await world.startReplica();
+      const replica = await world.startReplica({ unhurried: true });
       for (const code of ['05', '51', '41', 'N7', 'X9']) {
         const answer = await send(replica.url, world.order({ description: `sandbox:decline:${code}` }));
         world.expect(paymentOf(answer)?.status === 'DECLINED', `${code}: ${answer.status}`);
@@ -63,7 +63,7 @@ export const PROVIDER: readonly Case[] = [
   {
     name: 'provider: cut off or silent for a while',
     async run(world) {
-      const replica = await world.startReplica();
+      const replica = await world.startReplica({ unhurried: true });
       const orders = Array.from({ length: 6 }, () => world.order());
       const stop = world.gate.hold('charge:response', 2);
       const sending = orders.map((order) => send(replica.url, order));
@@ -82,7 +82,7 @@ function misbehaving(name: string, kinds: readonly string[], expected: Expected)
   return {
     name,
     async run(world) {
-      const replica = await world.startReplica();
+      const replica = await world.startReplica({ unhurried: true });
       await Promise.all(
         world.random.shuffled([...kinds, ...kinds]).map(async (kind) => {
           await expectOf(world, replica.url, `sandbox:${kind}`, expected);

@@ -107,7 +107,7 @@ export const REPLICAS: readonly Case[] = [
           if (blow === 2) {
             victim.freeze();
             // Longer than the provider's deadline and the lease's margin together.
-            await sleep(3_500);
+            await sleep(5_000);
             victim.thaw();
           } else {
             await victim.kill();

@@ -36,7 +36,7 @@ export const WEBHOOKS: readonly Case[] = [
   {
     name: 'webhooks: a receiver that is down for days, and another that is told meanwhile',
     async run(world) {
-      const { url } = await world.startReplica();
+      const { url } = await world.startReplica({ unhurried: true });
       const dead = await startReceiver(world, ACCOUNT_ONE);
       const served = await startReceiver(world, ACCOUNT_TWO);
       await dead.down();
@@ -81,7 +81,7 @@ function kill(step: string, point: string): Case {
       await sent;
       await replica.kill();
       world.random.pick([stop.cut, stop.release])();
-      await world.startReplica();
+      await world.startReplica({ unhurried: true });
       await expectAllTold(world, ACCOUNT_ONE, receiver);
     },
   };
