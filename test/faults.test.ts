@@ -13,7 +13,7 @@ describe('after a fault everything still holds (in short: `npm run faults` tries
   let checkout: Checkout;
   beforeAll(async () => {
     checkout = copyCheckout(ROOT);
-    cluster = await startCluster();
+    cluster = await startCluster(checkout.path);
   });
   afterAll(async () => {
     await cluster?.stop();

@@ -22,7 +22,6 @@ import { ACCOUNT_ONE, ACCOUNT_TWO } from '../support/payment-requests.ts';
 export const VAULT_KEY = randomBytes(32);
 export const HASH_KEY = randomBytes(32);
 
-const ROOT = join(import.meta.dirname, '../..');
 const TEMPLATE = 'template_faults';
 const log = pino({ level: 'silent' });
 
@@ -45,8 +44,8 @@ export type Cluster = {
   stop(): Promise<void>;
 };
 
-/** Starts one in a directory of its own. */
-export async function startCluster(): Promise<Cluster> {
+/** Starts one in a directory of its own. @param checkout where the schema is read. */
+export async function startCluster(checkout: string): Promise<Cluster> {
   const home = mkdtempSync(join(tmpdir(), 'payments-faults-'));
   chmodSync(home, 0o711);
   const dataDir = resolveDataDir({ explicit: undefined, checkoutDir: home });
@@ -64,7 +63,7 @@ export async function startCluster(): Promise<Cluster> {
     return url.href;
   };
   await run(`CREATE DATABASE ${TEMPLATE} TEMPLATE template0`);
-  const signingSecrets = await fill(address(TEMPLATE));
+  const signingSecrets = await fill(address(TEMPLATE), checkout);
 
   const postmaster = () =>
     Number(readFileSync(join(dataDir, 'postgres/data/postmaster.pid'), 'utf8').split('\n')[0]);
@@ -101,15 +100,15 @@ export async function startCluster(): Promise<Cluster> {
 }
 
 /** @returns the secrets of the accounts' webhooks. */
-async function fill(url: string): Promise<Map<string, string>> {
+async function fill(url: string, checkout: string): Promise<Map<string, string>> {
   const secrets = new Map<string, string>();
   const database = openDatabase({ url, maxConnections: 1, log });
   try {
-    await migrate(database, join(ROOT, 'src/store/migrations'));
+    await migrate(database, join(checkout, 'src/store/migrations'));
     await addSandboxFixtures(database, {
       vault: cardVault(new Map([['faults-1', VAULT_KEY]])),
       fingerprintKey: hashKeys(HASH_KEY).fingerprintKey,
-      bins: createBinTable(readCatalogue(join(ROOT, 'config/sandbox-catalogue.yaml')).bins),
+      bins: createBinTable(readCatalogue(join(checkout, 'config/sandbox-catalogue.yaml')).bins),
     });
     for (const account of [ACCOUNT_ONE, ACCOUNT_TWO]) {
       secrets.set(account, await addWebhook(database, account));

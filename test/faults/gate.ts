@@ -61,8 +61,12 @@ export function createGate(): Gate {
 
   function holdAll(point: string): () => void {
     const verdict = Promise.withResolvers<Verdict>();
-    rules.push({ point, take: () => verdict.promise });
-    return () => verdict.resolve('pass');
+    let isHeld = true;
+    rules.push({ point, take: () => (isHeld ? verdict.promise : undefined) });
+    return () => {
+      isHeld = false;
+      verdict.resolve('pass');
+    };
   }
 
   function next(point: string, verdict: Verdict, times = 1): { left: () => number } {

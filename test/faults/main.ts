@@ -36,7 +36,7 @@ async function main(): Promise<void> {
 
   // One state of the source for the whole run, whatever is edited meanwhile.
   const base = copyCheckout(ROOT);
-  const cluster = await startCluster();
+  const cluster = await startCluster(base.path);
   const run = (options: RunOptions) => runCases(cluster, { root: base.path, seeds, atOnce, ...options });
   try {
     process.exitCode = values.plants

@@ -22,7 +22,7 @@ export async function runCase(
   const startedMs = performance.now();
   const { name } = tried;
   const { seed } = options;
-  const own = tried.ownCluster ? await startCluster() : undefined;
+  const own = tried.ownCluster ? await startCluster(options.checkout) : undefined;
   const done = (findings: Findings) => ({ name, seed, findings, tookMs: performance.now() - startedMs });
   try {
     const world = await openWorld({ ...options, cluster: own ?? options.cluster });

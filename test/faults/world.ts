@@ -42,6 +42,8 @@ export type World = {
   insist(order: Order): Promise<Answer>;
   /** Waits until no outcome is open. @returns whether that came in time. */
   drain(): Promise<boolean>;
+  /** Tells of the transactions whose outcome is open. */
+  open(): Promise<string>;
   /** Waits for something, at most `timeoutMs` (30 s by default). */
   until(what: string, holds: () => Promise<boolean> | boolean, timeoutMs?: number): Promise<void>;
   query(sql: string, values?: unknown[]): Promise<Record<string, unknown>[]>;
@@ -89,7 +91,9 @@ const API_KEY = 'faults_api_key';
 export const NOTIFICATION_SECRET = 'faults_notification_secret';
 const PROVIDER_ANNOUNCES = /sandbox provider: http:\/\/127\.0\.0\.1:(\d+)/;
 const SERVICE_ANNOUNCES = /Payments service: (http:\/\/\S+)/;
-const NO_DATABASE = /no connection to the database: .*timeout/;
+const NO_DATABASE = /no connection to the database: .*timeout|idle-in-transaction timeout/;
+const OPEN = `FROM transaction
+  WHERE look_up_at IS NOT NULL OR (parent_id IS NOT NULL AND follow_up_at IS NOT NULL)`;
 const DRAIN_TIMEOUT_MS = 60_000;
 const INSIST_TIMEOUT_MS = 60_000;
 
@@ -235,13 +239,16 @@ export async function openWorld(options: {
       return order;
     },
     async drain() {
-      const open = `SELECT 1 FROM transaction
-        WHERE look_up_at IS NOT NULL OR (parent_id IS NOT NULL AND follow_up_at IS NOT NULL) LIMIT 1`;
-      const isDry = async () => (await query(open).catch(() => [1])).length === 0;
+      const isDry = async () => (await query(`SELECT 1 ${OPEN} LIMIT 1`).catch(() => [1])).length === 0;
       return until('the end of recovery', isDry, DRAIN_TIMEOUT_MS).then(
         () => true,
         () => false,
       );
+    },
+    async open() {
+      const rows = await query(`SELECT id, type, status, connection_id, fence, now() - created_at AS age,
+        coalesce(look_up_at, follow_up_at) - now() AS due_in ${OPEN} LIMIT 5`).catch(() => []);
+      return JSON.stringify(rows);
     },
     expect(seen, what) {
       if (!seen) disappointments.push(what);

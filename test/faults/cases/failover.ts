@@ -7,6 +7,7 @@ import {
   reasonOf,
   send,
 } from '../orders.ts';
+import type { Process } from '../processes.ts';
 import { WATCHED_MS } from '../watch.ts';
 import type { World } from '../world.ts';
 import type { Case } from './case.ts';
@@ -175,11 +176,17 @@ export const FAILOVER: readonly Case[] = [
       // The first two are before the next attempt stands, the others after.
       const first = ['judge DECLINED'];
       const both = ['judge DECLINED', 'judge-two ERROR'];
-      await stopPastLease(world, { point: 'begin_next_attempt:request', nth: 1, attempts: first });
+      const [one] = [await world.startReplica(), await world.startReplica()];
+      await stopPastLease(world, one, { point: 'begin_next_attempt:request', nth: 1, attempts: first });
       // It learns of the decline once it goes on, and would begin the next attempt now.
-      await stopPastLease(world, { point: 'charge:response', nth: 1, attempts: first, verdict: 'release' });
-      await stopPastLease(world, { point: 'begin_next_attempt:response', nth: 1, attempts: both });
-      await stopPastLease(world, { point: 'charge:request', nth: 2, attempts: both });
+      await stopPastLease(world, one, {
+        point: 'charge:response',
+        nth: 1,
+        attempts: first,
+        verdict: 'release',
+      });
+      await stopPastLease(world, one, { point: 'begin_next_attempt:response', nth: 1, attempts: both });
+      await stopPastLease(world, one, { point: 'charge:request', nth: 2, attempts: both });
     },
   },
   {
@@ -223,6 +230,7 @@ export const FAILOVER: readonly Case[] = [
  */
 async function stopPastLease(
   world: World,
+  frozen: Process,
   options: {
     readonly point: string;
     readonly nth: number;
@@ -231,10 +239,6 @@ async function stopPastLease(
   },
 ): Promise<void> {
   const { point, nth, attempts, verdict = world.random.pick(['release', 'cut'] as const) } = options;
-  const [frozen] = [
-    await world.startReplica({ unhurried: true }),
-    await world.startReplica({ unhurried: true }),
-  ];
   const order = world.order(SOFTLY_DECLINED);
   const stop = world.gate.hold(point, nth);
   const sent = send(frozen.url, order);
@@ -248,7 +252,6 @@ async function stopPastLease(
   // Were it to send, or to write over what is known, it would have done so by now.
   await sleep(1_500);
   await expectAttempts(world, order, attempts);
-  await frozen.kill();
 }
 
 /** It was declined at the first, and must end so or as never sent to the second. */

@@ -7,61 +7,78 @@ import type { Case } from './case.ts';
 const TOGETHER = 12;
 /** So often in a row none shared one: groups are not made any more. */
 const ROUNDS = 10;
+/** While single claims or ends are held, each keeps one. */
+const CONNECTIONS = { DATABASE_MAX_CONNECTIONS: '24' };
 
 /** Faults of a commit that many payments share: what becomes of one is learned of each by itself. */
 export const GROUPS: readonly Case[] = [
-  kill('a group of claims: killed before they are committed', 'claim_many:request'),
-  { ...kill('a group of claims: killed once they are committed', 'claim_many:response'), short: true },
-  kill('a group of ends: killed before they are committed', 'finish_many:request'),
-  kill('a group of ends: killed once they are committed', 'finish_many:response'),
-  {
-    name: 'a group of claims, or of ends, that was rolled back, or whose acknowledgement is lost',
+  kill('a group of claims: killed before they are committed', 'claim', 'request'),
+  { ...kill('a group of claims: killed once they are committed', 'claim', 'response'), short: true },
+  kill('a group of ends: killed before they are committed', 'finish', 'request'),
+  kill('a group of ends: killed once they are committed', 'finish', 'response'),
+  fault('the database rolls it back', 'request', { refuse: '40P01' }),
+  fault('a pooler loses its server, and says so with a FATAL error', 'response', { refuse: '08P01' }),
+  fault('its acknowledgement is lost', 'response', 'cut'),
+];
+
+type Step = 'claim' | 'finish';
+type Side = 'request' | 'response';
+
+/** Something happens to the commit of a group of claims, and to one of ends. */
+function fault(name: string, side: Side, verdict: 'cut' | { readonly refuse: string }): Case {
+  return {
+    name: `a group of claims, and one of ends: ${name}`,
     async run(world) {
-      const replica = await world.startReplica({ unhurried: true });
-      for (const step of world.random.shuffled(['claim', 'finish'])) {
-        for (const [point, verdict] of [
-          ['request', { refuse: '40P01' }],
-          ['response', { refuse: '08P01' }],
-          ['response', 'cut'],
-        ] as const) {
-          const { left } = world.gate.next(`${step}_many:${point}`, verdict);
-          for (let round = 1; left() > 0; round++) {
-            if (round > ROUNDS) throw new Error(`${step}: no group in ${ROUNDS} rounds`);
-            for (const answer of await sendTogether(world, replica.url).sent) {
-              const told = paymentOf(answer)?.status ?? reasonOf(answer);
-              world.expect(told === 'SUCCEEDED', `${step}, ${JSON.stringify(verdict)}: answered ${told}`);
-            }
+      const { url } = await world.startReplica({ unhurried: true, env: CONNECTIONS });
+      for (const step of world.random.shuffled(['claim', 'finish'] as const)) {
+        const { left } = world.gate.next(`${step}_many:${side}`, verdict);
+        for (let round = 1; left() > 0; round++) {
+          if (round > ROUNDS) throw new Error(`${step}: no group in ${ROUNDS} rounds`);
+          const { sent, release } = sendTogether(world, url, step);
+          await Promise.race([sent, world.until(`a group of ${step}`, () => left() === 0)]);
+          release();
+          for (const answer of await sent) {
+            const isTaken = paymentOf(answer) || reasonOf(answer) === 'REQUEST_IN_PROGRESS';
+            world.expect(isTaken !== false, `${step}: one was answered ${answer.status}`);
           }
         }
       }
-    },
-  },
-];
-
-function kill(name: string, point: string): Case {
-  return {
-    name,
-    async run(world) {
-      const replica = await world.startReplica();
-      const stop = world.gate.hold(point);
-      let round = sendTogether(world, replica.url);
-      const isReached = () => Promise.race([stop.reached.then(() => true), round.sent.then(() => false)]);
-      while (!(await isReached())) round = sendTogether(world, replica.url);
-      await replica.kill();
-      await round.sent;
-      world.random.pick([stop.cut, stop.release])();
-      await world.startReplica();
-      await inParallel(
-        round.orders.map((order) => () => world.insist(order)),
-        4,
-      );
+      for (const order of world.orders) await world.insist(order);
     },
   };
 }
 
-/** Sends many payments at once, none of which needs a commit of its own. */
-function sendTogether(world: World, url: string) {
+/** Kills the replica that commits a group; another one goes on. */
+function kill(name: string, step: Step, side: Side): Case {
+  return {
+    name,
+    async run(world) {
+      const replica = await world.startReplica({ env: CONNECTIONS });
+      const stop = world.gate.hold(`${step}_many:${side}`);
+      for (let round = 1; ; round++) {
+        const { orders, sent, release } = sendTogether(world, replica.url, step);
+        const isReached = await Promise.race([stop.reached.then(() => true), sent.then(() => false)]);
+        if (isReached) await replica.kill();
+        release();
+        await sent;
+        if (!isReached && round < ROUNDS) continue;
+        world.expect(isReached, `no group in ${ROUNDS} rounds`);
+        world.random.pick([stop.cut, stop.release])();
+        await world.startReplica({ unhurried: true });
+        await inParallel(
+          orders.map((order) => () => world.insist(order)),
+          4,
+        );
+        return;
+      }
+    },
+  };
+}
+
+/** Sends many payments at once, none of which needs a commit of its own. Until `release`, those that come alone are held. */
+function sendTogether(world: World, url: string, step: Step) {
+  const release = world.gate.holdAll(`${step}:request`);
   const orders: Order[] = Array.from({ length: TOGETHER }, () => world.order({ vault: false }));
   const sent: Promise<Answer[]> = Promise.all(orders.map((order) => send(url, order)));
-  return { orders, sent };
+  return { orders, sent, release };
 }
