@@ -46,8 +46,8 @@ export function takesInstallments({ connections }: Pick<LiveCatalogue, 'connecti
   return [...connections.values()].some(({ capabilities }) => capabilities.installments);
 }
 
-/** WALLET_A_CHECKOUT_PRO is shown as "Wallet A Checkout Pro". */
-function nameOf(type: string): string {
+/** Returns a wallet's type as people read it: WALLET_A_CHECKOUT_PRO is shown as "Wallet A Checkout Pro". */
+export function nameOf(type: string): string {
   return type
     .split('_')
     .map((word) => word.slice(0, 1) + word.slice(1).toLowerCase())

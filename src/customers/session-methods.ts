@@ -12,7 +12,7 @@ import type { LiveCatalogue } from '#src/payments/live-catalogue.ts';
 import type { StoredSession } from '#src/store/checkout-sessions.ts';
 import { listMethods, MAX_METHODS, type StoredMethod } from '#src/store/stored-methods.ts';
 import { orUnavailable } from '#src/store/unavailable.ts';
-import { isOfTerms, offeredMethods, takesInstallments } from './offered-methods.ts';
+import { isOfTerms, nameOf, offeredMethods, takesInstallments } from './offered-methods.ts';
 
 /** Lists what a session can be paid with: the stored methods of its customer, then what the catalogue offers. */
 export async function listSessionMethods(
@@ -39,7 +39,7 @@ function storedOffer(
   return create(OfferedPaymentMethodSchema, {
     type,
     category: Transaction_Category[offered.category] ?? '',
-    name: data ? cardName(data) : type,
+    name: data ? cardName(data) : nameOf(type),
     vaultedToken: id,
     cardData: data,
     installments: data !== undefined && takesInstallments(catalogue),

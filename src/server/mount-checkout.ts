@@ -90,6 +90,7 @@ function checkoutOf({ session, publicKey, methods }: HostedCheckout, language: L
         installments,
       }),
     ),
+    canSave: session.customerId !== undefined,
     isOpen: !session.used,
     hasPayment: session.paymentId !== undefined,
   };

@@ -33,6 +33,8 @@ export type Checkout = {
   /** As the payer reads it, such as "$55.75". */
   readonly amount: string;
   readonly methods: readonly CheckoutMethod[];
+  /** A card may be saved: the session has a customer. */
+  readonly canSave: boolean;
   /** It can be paid: no payment has it. */
   readonly isOpen: boolean;
   /** A payment was made for it, which the page has to look at first. */
@@ -100,8 +102,9 @@ function form(checkout: Checkout, texts: CheckoutTexts): string {
 <p class="quiet safe">${escapeHtml(texts.safe)}</p></form>`;
 }
 
-function panel({ methods, amount }: Checkout, i: number, texts: CheckoutTexts): string {
+function panel({ methods, amount, canSave }: Checkout, i: number, texts: CheckoutTexts): string {
   const method = methods[i] as CheckoutMethod;
+  if (!method.isCard && method.vaultedToken) return `<p class="quiet">${escapeHtml(texts.storedWallet)}</p>`;
   if (!method.isCard) return `<p class="quiet">${escapeHtml(fill(texts.wallet, { name: method.name }))}</p>`;
   const code = field(`code-${i}`, texts.code, 'inputmode="numeric" autocomplete="cc-csc" maxlength="4"');
   if (method.vaultedToken) return code + (method.installments ? installments(i, amount, texts) : '');
@@ -120,6 +123,9 @@ function panel({ methods, amount }: Checkout, i: number, texts: CheckoutTexts): 
     code,
     field('holder', texts.holder, 'autocomplete="cc-name" maxlength="255" autocapitalize="characters"'),
     method.installments ? installments(i, amount, texts) : '',
+    canSave
+      ? `<label class="save wide"><input type="checkbox" id="save"><span>${escapeHtml(texts.save)}</span></label>`
+      : '',
   ].join('\n');
 }
 

@@ -250,6 +250,7 @@ async function requestOf(i) {
   return {
     payment_method: {
       token,
+      ...(field('save')?.checked && { vault_on_success: true }),
       ...(installments > 1 && { detail: { card: options } }),
     },
     customer_payer,
@@ -280,6 +281,10 @@ function refuse({ code, errors }) {
   if (faults.length > 0) return showFaults(faults);
   // Used in another window, or too old: the service says which.
   if (code === 'CHECKOUT_SESSION_NOT_FOUND' || code === 'NOT_FOUND') return location.reload();
+  if (code === 'STORED_METHOD_LIMIT_REACHED') {
+    field('save').checked = false;
+    return showNotice(texts.cannotSave);
+  }
   const isNotOffered = code === 'PAYMENT_METHOD_NOT_AVAILABLE' || code === 'OPERATION_NOT_SUPPORTED';
   showNotice(isNotOffered ? texts.notOffered : texts.failed);
 }
