@@ -1,8 +1,8 @@
 import { setTimeout } from 'node:timers/promises';
 import type { Outcome, ProviderConnection } from '#src/connectors/connector.ts';
 import { countOpenFollowUps, type OpenFollowUps } from '#src/store/follow-ups.ts';
+import type { AskableConnection } from '#src/store/lease-due.ts';
 import {
-  type AskableConnection,
   countOpenAttempts,
   type DueAttempt,
   type OpenAttempts,

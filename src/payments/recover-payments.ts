@@ -6,15 +6,8 @@ import type { Capabilities } from '#src/connectors/capabilities.ts';
 import type { Hint, LookUp, Outcome, ProviderConnection } from '#src/connectors/connector.ts';
 import { unknownOutcome } from '#src/connectors/provider-answer.ts';
 import { takeDueFollowUps } from '#src/store/follow-ups.ts';
-import {
-  type AskableConnection,
-  type DueAttempt,
-  MAX_TAKEN,
-  postponeLookUp,
-  type Take,
-  takeDueAttempts,
-  takeOpenAttempt,
-} from '#src/store/look-ups.ts';
+import { type AskableConnection, MAX_TAKEN, type Take } from '#src/store/lease-due.ts';
+import { type DueAttempt, postponeLookUp, takeDueAttempts, takeOpenAttempt } from '#src/store/look-ups.ts';
 import { lookedUpAttempt } from './ask-provider.ts';
 import { finishOf, writeFinish } from './finish-payment.ts';
 import { type FollowedUpNow, type FollowUpDeps, followUp } from './follow-up.ts';

@@ -1,4 +1,5 @@
 import type { Database, Run } from './database.ts';
+import { onlyRow } from './only-row.ts';
 
 /** Terms of a checkout session: what its payment is held against, or filled in from. */
 export type SessionTerms = {
@@ -90,7 +91,7 @@ export async function insertSession(
   terms: SessionTerms,
   livesS: number,
 ): Promise<StoredSession> {
-  return toSession(await one(run, INSERT, [...valuesOf(name, terms), livesS]));
+  return toSession(onlyRow(await run<SessionRow>(INSERT, [...valuesOf(name, terms), livesS])));
 }
 
 /** Reads a checkout session. @param id a UUID. */
@@ -134,13 +135,7 @@ export async function updateSession(
   name: { readonly accountId: string; readonly id: string },
   terms: SessionTerms,
 ): Promise<StoredSession> {
-  return toSession(await one(run, UPDATE, valuesOf(name, terms)));
-}
-
-async function one(run: Run, text: string, values: readonly unknown[]): Promise<SessionRow> {
-  const { rows } = await run<SessionRow>(text, values);
-  if (!rows[0]) throw new Error('the statement returns one row');
-  return rows[0];
+  return toSession(onlyRow(await run<SessionRow>(UPDATE, valuesOf(name, terms))));
 }
 
 function valuesOf({ accountId, id }: { accountId: string; id: string }, terms: SessionTerms): unknown[] {

@@ -1,4 +1,5 @@
 import type { Database } from './database.ts';
+import { onlyRow } from './only-row.ts';
 
 /** Facts about a database and its server. */
 export type DatabaseFacts = {
@@ -60,8 +61,7 @@ const FACTS = {
 
 /** Reads facts about the database. */
 export async function readDatabaseFacts(database: Database): Promise<DatabaseFacts> {
-  const row = (await database.query<Row>(FACTS)).rows[0];
-  if (!row) throw new Error('the statement returns one row always');
+  const row = onlyRow(await database.query<Row>(FACTS));
   return {
     versionNumber: row.version_number,
     version: row.version,
@@ -120,8 +120,7 @@ const SERVICE_FACTS = {
 
 /** Reads facts about accounts, webhooks and open work, from a schema that is up to date. */
 export async function readServiceFacts(database: Database): Promise<ServiceFacts> {
-  const row = (await database.query<ServiceRow>(SERVICE_FACTS)).rows[0];
-  if (!row) throw new Error('the statement returns one row always');
+  const row = onlyRow(await database.query<ServiceRow>(SERVICE_FACTS));
   return {
     accounts: row.accounts,
     failingWebhooks: row.failing,

@@ -1,5 +1,5 @@
 import type { Database } from './database.ts';
-import { MAX_TAKEN } from './look-ups.ts';
+import { leaseDue, leaseParameters, type Take } from './lease-due.ts';
 
 /** A transaction that is due to be followed up, taken by the caller. */
 export type DueFollowUp = {
@@ -15,45 +15,11 @@ type Row = { account_id: string; payment_id: string; id: string; connection_id: 
 
 const TAKEN = 'p.account_id, t.payment_id, t.id, t.connection_id, t.fence';
 
-// As look-ups are taken (look-ups.ts), on the schedule of what goes on after its call.
-const TAKE = {
-  name: 'take_due_follow_ups',
-  text: `
-    WITH due AS (
-      SELECT open.id, take.lease_s
-      FROM unnest($1::text[], $2::text[], $3::integer[], $4::float8[]) AS take(connection_id, identity, most, lease_s),
-        LATERAL (
-          SELECT id FROM (
-            SELECT id FROM transaction
-            WHERE connection_id = take.connection_id AND follow_up_at <= now()
-              AND (connection_identity = take.identity OR connection_identity IS NULL)
-            ORDER BY follow_up_at LIMIT ${MAX_TAKEN} FOR UPDATE SKIP LOCKED
-          ) longest LIMIT take.most
-        ) open
-    )
-    UPDATE transaction t SET fence = t.fence + 1, follow_up_at = now() + make_interval(secs => due.lease_s)
-    FROM due, payment p
-    WHERE t.id = due.id AND p.id = t.payment_id
-    RETURNING ${TAKEN}`,
-};
+const TAKE = { name: 'take_due_follow_ups', text: leaseDue('follow_up_at', TAKEN) };
 
 /** Takes transactions that are due to be followed up, of each connection those that have been due for longest. */
-export async function takeDueFollowUps(
-  database: Database,
-  takes: readonly {
-    readonly connectionId: string;
-    readonly identity: string;
-    readonly limit: number;
-    readonly leaseS: number;
-  }[],
-): Promise<DueFollowUp[]> {
-  const { rows } = await database.query<Row>(TAKE, [
-    takes.map(({ connectionId }) => connectionId),
-    takes.map(({ identity }) => identity),
-    takes.map(({ limit }) => limit),
-    takes.map(({ leaseS }) => leaseS),
-  ]);
-  return rows.map(dueFollowUp);
+export async function takeDueFollowUps(database: Database, takes: readonly Take[]): Promise<DueFollowUp[]> {
+  return (await database.query<Row>(TAKE, leaseParameters(takes))).rows.map(dueFollowUp);
 }
 
 const TAKE_ONE = {

@@ -1,4 +1,5 @@
 import type { Database } from './database.ts';
+import { type AskableConnection, leaseDue, leaseParameters, type Take } from './lease-due.ts';
 
 /** An attempt whose outcome is open and due to be looked up, taken by the caller. */
 export type DueAttempt = {
@@ -33,51 +34,14 @@ type DueRow = {
   answered: boolean;
 };
 
-/** A connection that this replica can ask about its attempts. */
-export type AskableConnection = { readonly connectionId: string; readonly identity: string };
-
-/** Number of a connection's attempts to take, and the time for which each is leased to the caller. */
-export type Take = AskableConnection & { readonly limit: number; readonly leaseS: number };
-
 const DUE_ATTEMPT = `t.id, t.payment_id, t.connection_id, t.amount_minor_units, t.currency, t.capture,
       t.reference, t.vaulted_token, t.fence, p.record, p.answer IS NOT NULL AS answered`;
 
-/** The most attempts of one connection that are taken at once. */
-export const MAX_TAKEN = 20;
+const TAKE = { name: 'take_due_attempts', text: leaseDue('look_up_at', DUE_ATTEMPT) };
 
-// Leases go by the database's clock, so that no replica's own matters. Rows that another replica has locked are skipped.
-// An attempt without an identity was begun by a release that stored none. A limit that the planner does not know it
-// takes for a tenth of the table, and reads all of it: hence the constant below the one asked for.
-const TAKE = {
-  name: 'take_due_attempts',
-  text: `
-    WITH due AS (
-      SELECT open.id, take.lease_s
-      FROM unnest($1::text[], $2::text[], $3::integer[], $4::float8[]) AS take(connection_id, identity, most, lease_s),
-        LATERAL (
-          SELECT id FROM (
-            SELECT id FROM transaction
-            WHERE connection_id = take.connection_id AND look_up_at <= now()
-              AND (connection_identity = take.identity OR connection_identity IS NULL)
-            ORDER BY look_up_at LIMIT ${MAX_TAKEN} FOR UPDATE SKIP LOCKED
-          ) longest LIMIT take.most
-        ) open
-    )
-    UPDATE transaction t SET fence = t.fence + 1, look_up_at = now() + make_interval(secs => due.lease_s)
-    FROM due, payment p
-    WHERE t.id = due.id AND p.id = t.payment_id
-    RETURNING ${DUE_ATTEMPT}`,
-};
-
-/** Takes attempts that are due, of each connection those that have been due for longest, MAX_TAKEN of them at most. */
+/** Takes attempts that are due, of each connection those that have been due for longest. */
 export async function takeDueAttempts(database: Database, takes: readonly Take[]): Promise<DueAttempt[]> {
-  const { rows } = await database.query<DueRow>(TAKE, [
-    takes.map(({ connectionId }) => connectionId),
-    takes.map(({ identity }) => identity),
-    takes.map(({ limit }) => limit),
-    takes.map(({ leaseS }) => leaseS),
-  ]);
-  return rows.map(dueAttempt);
+  return (await database.query<DueRow>(TAKE, leaseParameters(takes))).rows.map(dueAttempt);
 }
 
 const MAX_UNANSWERED_TAKEN = 100;

@@ -1,4 +1,5 @@
 import type { Database, Run } from './database.ts';
+import { onlyRow } from './only-row.ts';
 
 /** A one-time token that a payment may use. */
 export type StoredToken = {
@@ -46,9 +47,8 @@ export async function insertToken(
 ): Promise<TokenTimes> {
   const { accountId, id, sessionId = null, card, sealed } = token as Nullable<typeof token>;
   const values = [accountId, id, sessionId, card, sealed, livesS];
-  const { rows } = await run<{ created_at: Date; expires_at: Date }>(INSERT, values);
-  if (!rows[0]) throw new Error('the statement returns one row');
-  return { createdAt: rows[0].created_at, expiresAt: rows[0].expires_at };
+  const row = onlyRow(await run<{ created_at: Date; expires_at: Date }>(INSERT, values));
+  return { createdAt: row.created_at, expiresAt: row.expires_at };
 }
 
 type Nullable<T> = { readonly [K in keyof T]: T[K] | null };

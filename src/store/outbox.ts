@@ -1,5 +1,6 @@
 import { NIL_UUID } from './account-rows.ts';
 import type { Database, Run } from './database.ts';
+import { onlyRow } from './only-row.ts';
 
 /**
  * SQL for a UUIDv7 by the database's clock; uuidv7() itself comes with PostgreSQL 18 only. The milliseconds, the version,
@@ -131,9 +132,8 @@ const TEST_EVENT = {
 
 /** Makes a delivery of a webhook.test event. @returns its id. */
 export async function insertTestDelivery(database: Database, webhook: WebhookName): Promise<string> {
-  const { rows } = await database.query<{ id: string }>(TEST_EVENT, [webhook.accountId, webhook.webhookId]);
-  if (!rows[0]) throw new Error('the statement returns one row always');
-  return rows[0].id;
+  const values = [webhook.accountId, webhook.webhookId];
+  return onlyRow(await database.query<{ id: string }>(TEST_EVENT, values)).id;
 }
 
 // Deliveries go with their events: both are as old.

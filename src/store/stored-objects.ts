@@ -1,5 +1,6 @@
 import { NIL_UUID } from './account-rows.ts';
 import type { Database } from './database.ts';
+import { onlyRow } from './only-row.ts';
 
 /** Stored objects that a request refers to by identifier. */
 export type References = {
@@ -66,13 +67,12 @@ export async function findStoredObjects(
   references: References,
 ): Promise<StoredObjects> {
   const { customerId, vaultedToken } = references;
-  const { rows } = await database.query<Row>(FIND, [
+  const values = [
     accountId,
     customerId === undefined ? null : uuidOrNil(customerId),
     vaultedToken === undefined ? null : uuidOrNil(vaultedToken),
-  ]);
-  const row = rows[0];
-  if (!row) throw new Error('the statement gives one row always');
+  ];
+  const row = onlyRow(await database.query<Row>(FIND, values));
   return {
     customer: row.customer_id && row.payer ? { id: row.customer_id, payer: row.payer } : undefined,
     vaultedToken:

@@ -68,10 +68,10 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
     violates: ['I1', 'I2'],
   },
   'ask-any-account': {
-    file: 'src/store/look-ups.ts',
-    find: `            WHERE connection_id = take.connection_id AND look_up_at <= now()
+    file: 'src/store/lease-due.ts',
+    find: `            WHERE connection_id = take.connection_id AND \${dueAt} <= now()
               AND (connection_identity = take.identity OR connection_identity IS NULL)`,
-    replacement: '            WHERE connection_id = take.connection_id AND look_up_at <= now()',
+    replacement: `            WHERE connection_id = take.connection_id AND \${dueAt} <= now()`,
     cases: ['look-ups: a connection re-pointed while the service was down'],
     violates: ['I2'],
   },

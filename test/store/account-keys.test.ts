@@ -257,7 +257,7 @@ describe('every statement of the main path', () => {
 });
 
 /** A statement as the store's files write it. */
-const NAMED_STATEMENT = /name: '(\w+)',\s*text:\s*('[^']*'|`[^`]*`)/g;
+const NAMED_STATEMENT = /name: '(\w+)',\s*text:\s*('[^']*'|`[^`]*`|leaseDue\([^)]*\))/g;
 
 type Plan = {
   readonly Plans?: readonly Plan[];

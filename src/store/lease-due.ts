@@ -1,0 +1,48 @@
+/** A connection that this replica can ask about its transactions. */
+export type AskableConnection = { readonly connectionId: string; readonly identity: string };
+
+/** Number of a connection's transactions to take, and the time for which each is leased to the caller. */
+export type Take = AskableConnection & { readonly limit: number; readonly leaseS: number };
+
+/** The most transactions of one connection that are taken at once. */
+export const MAX_TAKEN = 20;
+
+/**
+ * Makes the statement that leases transactions which are due, of each connection those that have been due for longest,
+ * MAX_TAKEN of them at most. Leases go by the database's clock, so that no replica's own matters. Rows that another
+ * replica has locked are skipped. A transaction without an identity was begun by a release that stored none.
+ *
+ * @param dueAt the column that says when a transaction is due, and that the lease moves on.
+ * @param columns of `transaction t` and `payment p`, to return.
+ */
+export function leaseDue(dueAt: 'look_up_at' | 'follow_up_at', columns: string): string {
+  // The planner takes a limit that it does not know for a tenth of the table, and reads all of it: hence the constant
+  // below the one asked for.
+  return `
+    WITH due AS (
+      SELECT open.id, take.lease_s
+      FROM unnest($1::text[], $2::text[], $3::integer[], $4::float8[]) AS take(connection_id, identity, most, lease_s),
+        LATERAL (
+          SELECT id FROM (
+            SELECT id FROM transaction
+            WHERE connection_id = take.connection_id AND ${dueAt} <= now()
+              AND (connection_identity = take.identity OR connection_identity IS NULL)
+            ORDER BY ${dueAt} LIMIT ${MAX_TAKEN} FOR UPDATE SKIP LOCKED
+          ) longest LIMIT take.most
+        ) open
+    )
+    UPDATE transaction t SET fence = t.fence + 1, ${dueAt} = now() + make_interval(secs => due.lease_s)
+    FROM due, payment p
+    WHERE t.id = due.id AND p.id = t.payment_id
+    RETURNING ${columns}`;
+}
+
+/** Returns the parameters of a statement that `leaseDue` made. */
+export function leaseParameters(takes: readonly Take[]): unknown[] {
+  return [
+    takes.map(({ connectionId }) => connectionId),
+    takes.map(({ identity }) => identity),
+    takes.map(({ limit }) => limit),
+    takes.map(({ leaseS }) => leaseS),
+  ];
+}
