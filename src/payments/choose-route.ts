@@ -8,7 +8,7 @@ import { usesProviderToken } from './payment-attempt.ts';
 import type { ChosenMethod } from './payment-method.ts';
 
 /**
- * Chooses the route, and those of its targets that can do what is asked: one at least.
+ * Chooses the route, and those of its targets that can do what is asked.
  *
  * @param seed see drawSeed.
  * @param enrolledAt the connection at which a wallet was enrolled, which alone can charge it.
@@ -21,7 +21,7 @@ export function chooseRoute(
   facts: RoutingFacts,
   seed: string,
   enrolledAt?: string,
-): ChosenRoute {
+): RouteWithTargets {
   const lacks = ({ id }: ConnectionConfig) => {
     const connection = connections.get(id);
     return connection ? lacksOf(method, connection.capabilities) : [];
@@ -31,16 +31,22 @@ export function chooseRoute(
     canTake: (connection) =>
       lacks(connection).length === 0 && (enrolledAt ?? connection.id) === connection.id,
   });
-  if (chosen?.targets.length === 0 && enrolledAt !== undefined) {
+  const [first, ...others] = chosen?.targets ?? [];
+  if (chosen && first) return { ...chosen, targets: [first, ...others] };
+  if (chosen && enrolledAt !== undefined) {
     const message =
       'was enrolled at a connection to which the route of this payment does not lead; nothing was sent';
     throw fieldRefusal('OPERATION_NOT_SUPPORTED', 'payment_method.vaulted_token', 'NOT_SUPPORTED', message);
   }
-  if (chosen?.targets.length === 0) throw notOffered(chosen.passedOver.flatMap(lacks));
-  if (chosen) return chosen;
+  if (chosen) throw notOffered(chosen.passedOver.flatMap(lacks));
   const message = 'is not taken by any route for this payment';
   throw fieldRefusal('PAYMENT_METHOD_NOT_AVAILABLE', 'payment_method.type', 'NOT_ALLOWED', message);
 }
+
+/** A chosen route with a target that can do what is asked, or several. */
+export type RouteWithTargets = ChosenRoute & {
+  readonly targets: readonly [ConnectionConfig, ...ConnectionConfig[]];
+};
 
 /** The router, and the connections to which its routes lead. */
 export type Routed = {

@@ -96,7 +96,6 @@ export async function preparePayment(
   const enrolledAt = stored?.vaultedToken?.connectionId;
   const chosen = chooseRoute(catalogue, method, facts, drawSeed(accountId, idempotencyKey), enrolledAt);
   const [first] = chosen.targets;
-  if (!first) throw new Error(`route ${chosen.route.id} has no target`);
   const connection = openConnection(catalogue, first.id);
 
   const type = transactionType(method, tellsAuthorized);
