@@ -1,0 +1,125 @@
+import { once } from 'node:events';
+import { createReadStream } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import type { Browser, Page } from 'puppeteer-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Call, restCalls } from '../customers/calls.ts';
+import { cardData, checkoutCalls } from '../customers/checkout.ts';
+import { startBrowser } from '../support/browser.ts';
+import { startTestServer, type TestServer } from '../support/server.ts';
+import { openTables, type Tables } from '../support/tables.ts';
+
+/*
+ * A shop's page on an origin of its own, in a real browser, which judges the service's CORS headers; with Connect's client for
+ * browsers and the generated code as npm delivers them, by an import map instead of a bundler.
+ */
+const ROOT = join(import.meta.dirname, '../..');
+const PUBLIC_KEY = 'pk_sandbox_one';
+const [CONNECT, PROTOBUF] = ['/node_modules/@connectrpc', '/node_modules/@bufbuild/protobuf/dist/esm'];
+const IMPORTS = {
+  '@connectrpc/connect-web': `${CONNECT}/connect-web/dist/esm/index.js`,
+  '@connectrpc/connect': `${CONNECT}/connect/dist/esm/index.js`,
+  '@connectrpc/connect/protocol': `${CONNECT}/connect/dist/esm/protocol/index.js`,
+  '@connectrpc/connect/protocol-connect': `${CONNECT}/connect/dist/esm/protocol-connect/index.js`,
+  '@connectrpc/connect/protocol-grpc-web': `${CONNECT}/connect/dist/esm/protocol-grpc-web/index.js`,
+  '@bufbuild/protobuf': `${PROTOBUF}/index.js`,
+  '@bufbuild/protobuf/codegenv2': `${PROTOBUF}/codegenv2/index.js`,
+  '@bufbuild/protobuf/wire': `${PROTOBUF}/wire/index.js`,
+  '@bufbuild/protobuf/wkt': `${PROTOBUF}/wkt/index.js`,
+  '@bufbuild/protobuf/reflect': `${PROTOBUF}/reflect/index.js`,
+};
+/** The page's own code: tokenizes a card, and pays a session with the token. */
+const SCRIPT = `
+  import { createClient } from '@connectrpc/connect';
+  import { createConnectTransport, createGrpcWebTransport } from '@connectrpc/connect-web';
+  import { TokenService } from '/gen/payments/v1/token_service_pb.js';
+  import { Payment_Status } from '/gen/payments/v1/payment_pb.js';
+  import { CheckoutService } from '/gen/payments/v1/checkout_service_pb.js';
+  window.pay = async ({ protocol, baseUrl, publicKey, checkoutSession, cardData }) => {
+    const transport = (protocol === 'Connect' ? createConnectTransport : createGrpcWebTransport)({ baseUrl });
+    const headers = { 'public-api-key': publicKey };
+    const withKey = { ...headers, 'x-idempotency-key': crypto.randomUUID() };
+    const { token } = await createClient(TokenService, transport)
+      .createCheckoutToken({ checkoutSession, cardData }, { headers });
+    const { status } = await createClient(CheckoutService, transport)
+      .createCheckoutPayment({ checkoutSession, paymentMethod: { token } }, { headers: withKey });
+    return Payment_Status[status];
+  };`;
+const PAGE = `<!doctype html><title>Shop</title>
+  <script type="importmap">${JSON.stringify({ imports: IMPORTS })}</script>
+  <script type="module">${SCRIPT}</script>`;
+
+const shop = createServer((request, response) => {
+  if (request.url === '/') {
+    response.setHeader('content-type', 'text/html').end(PAGE);
+    return;
+  }
+  response.setHeader('content-type', 'text/javascript');
+  createReadStream(join(ROOT, request.url ?? ''))
+    .on('error', () => response.writeHead(404).end())
+    .pipe(response);
+});
+let shopOrigin: string;
+let server: TestServer;
+let tables: Tables;
+let browser: Browser;
+let call: Call;
+
+beforeAll(async () => {
+  shop.listen(0, '127.0.0.1');
+  await once(shop, 'listening');
+  shopOrigin = `http://127.0.0.1:${(shop.address() as AddressInfo).port}`;
+  [server, browser] = await Promise.all([startTestServer(), startBrowser()]);
+  tables = await openTables(server.databaseUrl);
+  await tables.query(
+    `UPDATE account SET allowed_origins = '{${shopOrigin}}' WHERE id = '11111111-1111-4111-8111-111111111111'`,
+  );
+  call = restCalls(server.url);
+});
+afterAll(async () => {
+  await browser?.close();
+  await tables?.close();
+  await server?.close();
+  shop.closeAllConnections();
+  shop.close();
+});
+
+type Protocol = 'Connect' | 'gRPC-Web';
+
+/** Has the page pay a session. @returns the status that it is told, or why it is refused. */
+function payOn(page: Page, protocol: Protocol, checkoutSession: string): Promise<string> {
+  const { number, expiration_month, expiration_year, security_code, holder_name } = cardData();
+  const cardInput = {
+    number,
+    expirationMonth: expiration_month,
+    expirationYear: expiration_year,
+    securityCode: security_code,
+    holderName: holder_name,
+  };
+  const input = {
+    protocol,
+    checkoutSession,
+    baseUrl: server.url,
+    publicKey: PUBLIC_KEY,
+    cardData: cardInput,
+  };
+  return page.evaluate(`window.pay(${JSON.stringify(input)}).catch(String)`) as Promise<string>;
+}
+
+describe.each(['Connect', 'gRPC-Web'] as const)('a page of the shop, by %s', (protocol) => {
+  it('tokenizes a card and pays a session where the account allows its origin, and is refused by name elsewhere', async () => {
+    const page = await browser.newPage();
+    const session = await checkoutCalls(call).openSession();
+    await page.goto(shopOrigin.replace('127.0.0.1', 'localhost'));
+    expect(await payOn(page, protocol, session)).toContain(
+      'the account does not allow calls from pages of this origin',
+    );
+    await page.goto(shopOrigin);
+    expect(await payOn(page, protocol, session)).toBe('SUCCEEDED');
+    const { json } = await call('GET', `/v1/checkout/sessions/${session}/payment`);
+    expect(json.status).toBe('SUCCEEDED');
+    await page.close();
+  });
+});
