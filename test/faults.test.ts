@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CASES } from './faults/cases/all.ts';
 import { type Cluster, startCluster } from './faults/cluster.ts';
 import { type Checkout, copyCheckout, PLANTS, planted } from './faults/plants.ts';
+import { sandbox } from './faults/providers/sandbox.ts';
 import { findingsOf, runCase } from './faults/run.ts';
 
 const ROOT = join(import.meta.dirname, '..');
@@ -22,7 +23,7 @@ describe('after a fault everything still holds (in short: `npm run faults` tries
 
   for (const tried of CASES.filter(({ short }) => short)) {
     it(tried.name, { timeout: 120_000 }, async () => {
-      const done = await runCase(tried, { seed: SEED, checkout: checkout.path, cluster });
+      const done = await runCase(tried, { seed: SEED, checkout: checkout.path, cluster, kind: sandbox });
       expect(findingsOf([done])).toEqual([]);
     });
   }

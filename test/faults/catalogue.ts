@@ -1,13 +1,12 @@
-/** Time that the service waits for the provider, in these runs. */
-const PROVIDER_TIMEOUT_MS = 1_000;
+import type { Acquirer, Provider } from './providers/provider.ts';
 
 /**
  * Cards go to the judge, and what surely came to nothing there, or softly declined, to the judge's other acquirer. By
  * country, they go to a provider that refuses, that has no address, or that speaks no TLS; or to all three before the
  * judge.
  */
-export function catalogueOf(providerPort: number, judgePort: number): string {
-  const connections = [
+export function catalogueOf(provider: Provider, providerPort: number, judgePort: number): string {
+  const connections: readonly (readonly [id: string, url: string, acquirer: Acquirer])[] = [
     ['judge', `http://127.0.0.1:${providerPort}`, 'ONE'],
     ['judge-two', `http://127.0.0.1:${providerPort}`, 'TWO'],
     ['refused', 'http://127.0.0.1:1', 'ONE'],
@@ -18,9 +17,9 @@ export function catalogueOf(providerPort: number, judgePort: number): string {
     ([id, url, acquirer]) => `
   - id: ${id}
     provider_id: JUDGE
-    connector: sandbox
-    settings: { base_url: '${url}', timeout_ms: ${PROVIDER_TIMEOUT_MS}, acquirer: ${acquirer} }
-    secrets_from_environment: { api_key: FAULTS_API_KEY, notification_secret: FAULTS_NOTIFICATION_SECRET }
+    connector: ${provider.connector}
+    settings: { base_url: '${url}', timeout_ms: ${provider.timeoutMs}, ${provider.settings(acquirer)} }
+    secrets_from_environment: { ${secretsOf(provider, acquirer)} }
     circuit_breaker: { off: true }`,
   );
   return `payment_method_types:
@@ -41,4 +40,9 @@ routes:
     failover: { soft_declines: true }
   - { id: 5, targets: [{ connection: judge }, { connection: judge-two }], failover: { soft_declines: true } }
 `;
+}
+
+function secretsOf(provider: Provider, acquirer: Acquirer): string {
+  const secrets = Object.entries(provider.secrets(acquirer));
+  return secrets.map(([name, variable]) => `${name}: ${variable}`).join(', ');
 }

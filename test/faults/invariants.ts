@@ -5,7 +5,8 @@ import { judgeBooks } from './judge-books.ts';
 import { judgeEvents } from './judge-events.ts';
 import { getPayment, type Order, paymentOf, REQUEST_DEADLINE_MS } from './orders.ts';
 import type { Process } from './processes.ts';
-import type { LedgerLine, World } from './world.ts';
+import type { LedgerLine } from './providers/provider.ts';
+import type { World } from './world.ts';
 
 /** The invariants after any fault, by their short names. `told` is what the case itself expects as responses. */
 export const INVARIANTS = {
@@ -98,9 +99,10 @@ function judgeCharges(findings: Findings, rows: readonly Row[], approvals: reado
   const byTransaction = new Map(rows.map((row) => [row.transaction_id, row]));
   const charged = new Map<string, number>();
   for (const approval of approvals) {
-    const key = approval.reference ?? approval.id;
-    charged.set(key, (charged.get(key) ?? 0) + 1);
     const row = byTransaction.get(approval.idempotency_key);
+    // Not every provider is told the merchant's reference, which names account and key.
+    const key = approval.reference ?? (row ? `${row.account_id} ${row.idempotency_key}` : approval.id);
+    charged.set(key, (charged.get(key) ?? 0) + 1);
     if (!row) {
       findings.I2.push(`${approval.id} was charged for no payment`);
       continue;
@@ -223,7 +225,7 @@ async function judgeSecrets(findings: Findings, world: World): Promise<void> {
   const places = {
     'the database': await dump(world),
     'a log': world.replicas.map((replica) => replica.output()).join('\n'),
-    'the ledger': world.ledgerFile() + world.judge.output(),
+    'the ledger': world.judge.written(),
   };
   for (const [place, text] of Object.entries(places)) {
     const leaked = { 'card numbers': 0, 'security codes': 0 };

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { operate } from './operate.ts';
+import { operate, type Paid } from './operate.ts';
 import {
   DECLINED_AT_ACQUIRER_ONE,
   getPayment,
@@ -75,7 +75,9 @@ async function operateOn(world: World, order: Order, id: string, capture: boolea
   if (payment?.status !== 'SUCCEEDED') return;
   const verb = capture ? 'refund' : world.random.pick(['capture', 'cancel'] as const);
   const description = world.random.pick(['', '', 'sandbox:reset_after', 'sandbox:error_before']);
-  const asked = { verb, payment: { id, order }, key: `${verb} ${id}`, description } as const;
+  const { transaction_id = '' } = payment.transactions.provider_data ?? {};
+  const paid: Paid = { id, order, trouble: (word) => world.judge.trouble(transaction_id, word) };
+  const asked = { verb, payment: paid, key: `${verb} ${id}`, description } as const;
   for (let tries = 0; tries < OPERATION_TRIES; tries++) {
     const other = anyOf(world);
     const answer = other && (await operate(other, asked));

@@ -7,9 +7,12 @@ import { type Cluster, startCluster } from './cluster.ts';
 import { inParallel } from './in-parallel.ts';
 import { INVARIANTS } from './invariants.ts';
 import { copyCheckout, PLANTS, type Plant, planted } from './plants.ts';
+import { PROVIDERS, providerNamed } from './providers/all.ts';
+import type { Provider } from './providers/provider.ts';
 import { findingsOf, runCase, type Try, table } from './run.ts';
 
 const USAGE = `usage: npm run faults -- [--seeds 3] [--seed n]… [--case 'part of a name']… [--at-once 6]
+  [--provider ${PROVIDERS.map(({ name }) => name).join('|')}]   runs before the sandbox, or before a provider's fake in its place
   [--plant ${Object.keys(PLANTS).join('|')}]   runs with a fault of our own: it has to be found
   [--plants]   runs every plant's cases, and succeeds when each plant was found`;
 
@@ -22,6 +25,7 @@ async function main(): Promise<void> {
       seeds: { type: 'string', default: '3' },
       seed: { type: 'string', multiple: true },
       case: { type: 'string', multiple: true },
+      provider: { type: 'string', default: 'sandbox' },
       'at-once': { type: 'string', default: '6' },
       plant: { type: 'string' },
       plants: { type: 'boolean', default: false },
@@ -31,13 +35,15 @@ async function main(): Promise<void> {
   const atOnce = Number(values['at-once']);
   if (seeds.length === 0 || !seeds.every(Number.isSafeInteger)) throw new Error('a seed is an integer');
   if (!Number.isInteger(atOnce) || atOnce < 1) throw new Error('--at-once is a number above 0');
+  const kind = providerNamed(values.provider);
   const plant = values.plant === undefined ? undefined : PLANTS[values.plant];
   if (values.plant !== undefined && !plant) throw new Error(`there is no plant ${values.plant}`);
 
   // One state of the source for the whole run, whatever is edited meanwhile.
   const base = copyCheckout(ROOT);
   const cluster = await startCluster(base.path);
-  const run = (options: RunOptions) => runCases(cluster, { root: base.path, seeds, atOnce, ...options });
+  const run = (options: RunOptions) =>
+    runCases(cluster, { root: base.path, seeds, atOnce, kind, ...options });
   try {
     process.exitCode = values.plants
       ? await findPlants(run)
@@ -64,13 +70,18 @@ function chosen(parts: readonly string[] | undefined): readonly Case[] {
 /** Several cases at once where they let each other be, then one after the other those that do not. */
 async function runCases(
   cluster: Cluster,
-  options: RunOptions & { readonly root: string; readonly seeds: readonly number[]; readonly atOnce: number },
+  options: RunOptions & {
+    readonly root: string;
+    readonly seeds: readonly number[];
+    readonly atOnce: number;
+    readonly kind: Provider;
+  },
 ): Promise<Try[]> {
   const checkout = copyCheckout(options.root, options.plant);
   const jobsOf = (cases: readonly Case[]) =>
     options.seeds.flatMap((seed) =>
       cases.map((tried) => async () => {
-        const done = await runCase(tried, { seed, checkout: checkout.path, cluster });
+        const done = await runCase(tried, { seed, checkout: checkout.path, cluster, kind: options.kind });
         const found = findingsOf([done]);
         const verdict = found.length === 0 ? 'ok' : 'FOUND';
         progress.line(`${verdict} ${tried.name}, seed ${seed}, ${seconds(done)} s`);

@@ -1,29 +1,41 @@
-import { randomUUID } from 'node:crypto';
-import { SIGNATURE_HEADER, signatureOf } from '#src/sandbox/signature.ts';
-import { exchange } from './orders.ts';
-import { type LedgerLine, NOTIFICATION_SECRET } from './world.ts';
+import type { RawNotification } from '#src/connectors/connector.ts';
+import { SIGNATURE_HEADER } from '#src/sandbox/signature.ts';
+import { NOTIFICATION_HEADERS } from '../support/fake-providers.ts';
+import type { LedgerLine } from './providers/provider.ts';
+import type { World } from './world.ts';
+
+const TIMEOUT_MS = 3_000;
 
 /** Sends a notification about an entry in the provider's name. @returns the status that it is answered with. */
-export async function notify(
+export function notify(
+  world: World,
   url: string,
   line: LedgerLine,
   { isForged = false }: { readonly isForged?: boolean } = {},
 ): Promise<number | undefined> {
-  const event = {
-    id: `ev_${randomUUID()}`,
-    type: `${line.kind}.${line.status}`,
-    created_at: new Date().toISOString(),
-    data: { object: line.kind, ...line },
-  };
-  const body = JSON.stringify(event);
-  const secret = isForged ? randomUUID() : NOTIFICATION_SECRET;
-  const { status } = await exchange(`${url}/v1/providers/judge/notifications`, {
-    method: 'POST',
-    headers: {
-      'content-type': 'application/json',
-      [SIGNATURE_HEADER]: signatureOf(body, [secret], Date.now()),
-    },
-    body,
+  return deliver(url, 'judge', world.judge.notification(line, { isForged }));
+}
+
+/** Posts a notification to a connection's address. @returns undefined when nothing came back in time. */
+export async function deliver(
+  url: string,
+  connection: string,
+  { header, query, body }: RawNotification,
+): Promise<number | undefined> {
+  const headers = [...NOTIFICATION_HEADERS, SIGNATURE_HEADER].flatMap((name): [string, string][] => {
+    const value = header(name);
+    return value === undefined ? [] : [[name, value]];
   });
-  return status;
+  try {
+    const response = await fetch(`${url}/v1/providers/${connection}/notifications?${query}`, {
+      method: 'POST',
+      headers: [...headers, ['content-type', 'application/json']],
+      body: Buffer.from(body),
+      signal: AbortSignal.timeout(TIMEOUT_MS),
+    });
+    await response.text();
+    return response.status;
+  } catch {
+    return undefined;
+  }
 }

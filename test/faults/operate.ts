@@ -8,6 +8,7 @@ import {
   paymentOf,
   send,
 } from './orders.ts';
+import { agree, becomes, returnTo, sendAway } from './wallets.ts';
 import type { World } from './world.ts';
 
 /** An operation that a merchant asks for. */
@@ -21,13 +22,29 @@ export type Asked = {
 };
 
 /** A payment that was approved. */
-export type Paid = { readonly id: string; readonly order: Order };
+export type Paid = {
+  readonly id: string;
+  readonly order: Order;
+  /** Has the operations on it meet trouble at a provider that reads no descriptions. */
+  readonly trouble: (word: string) => void;
+};
 
 /** On a busy machine a payment may be held up for too long to be sent; so often in a row is a fault. */
 const PAYMENTS = 5;
 
-/** Makes a payment of account one that is approved; on a busy machine that may be learned later. */
+export type Verb = Asked['verb'];
+
+/** The operations that the provider can do. */
+export function verbsOf(world: World): readonly Verb[] {
+  return world.can('authorizations') ? ['capture', 'cancel', 'refund'] : ['refund'];
+}
+
+/**
+ * Makes a payment of account one that is approved, by card or, at a provider that takes none, by a payer at its page. On a
+ * busy machine that may be learned later.
+ */
 export async function pay(world: World, url: string, options: OrderOptions): Promise<Paid> {
+  if (!world.can('cards')) return payByWallet(world, url);
   for (let made = 1; ; made++) {
     const order = world.order({ vault: false, ...options });
     await send(url, order);
@@ -37,14 +54,28 @@ export async function pay(world: World, url: string, options: OrderOptions): Pro
       status = (await getPayment(url, order, id))?.status;
       return status !== undefined && status !== 'PENDING';
     });
-    if (status === 'SUCCEEDED') return { id, order };
+    if (status === 'SUCCEEDED') return paid(world, url, id, order);
     if (made === PAYMENTS) throw new Error(`${made} payments in a row came to nothing: ${status}`);
   }
+}
+
+async function payByWallet(world: World, url: string): Promise<Paid> {
+  const payer = await sendAway(world, url);
+  await agree(world, payer);
+  await returnTo(url, payer);
+  await becomes(world, payer, 'SUCCEEDED');
+  return paid(world, url, payer.id, payer.order);
+}
+
+async function paid(world: World, url: string, id: string, order: Order): Promise<Paid> {
+  const { transaction_id = '' } = (await getPayment(url, order, id))?.transactions.provider_data ?? {};
+  return { id, order, trouble: (word) => world.judge.trouble(transaction_id, word) };
 }
 
 /** Asks for an operation. It never throws: that nothing came back is an answer too. */
 export async function operate(url: string, asked: Asked): Promise<Omit<Answer, 'tookMs'>> {
   const { verb, payment, key, description, percent } = asked;
+  if (description) payment.trouble(description);
   const { amount } = JSON.parse(payment.order.body);
   const part = percent && { currency: amount.currency, value: shareOf(amount.value, percent) };
   return exchange(`${url}/v1/payments/${payment.id}/${verb}`, {

@@ -50,29 +50,32 @@ export const DECLINED_AT_ACQUIRER_ONE = '4000000000006009';
 /** No request takes longer, whatever happens to it. */
 export const REQUEST_DEADLINE_MS = 30_000;
 
-const CURRENCIES = [
-  { currency: 'USD', digits: 2 },
-  { currency: 'JPY', digits: 0 },
-  { currency: 'KWD', digits: 3 },
-];
+/** A currency, its digits, and of how many of its smallest unit an amount is a multiple. */
+export type Currency = { readonly currency: string; readonly digits: number; readonly step?: number };
 
 /**
- * Makes up an order for a card payment. Security codes begin with a 9, and nothing else that is four digits long does
+ * Makes up an order, for a card payment unless its options name a wallet, in one of the `currencies`. Security codes begin with a 9, and nothing else that is four digits long does
  * (the last four of a card, an amount): so where a code shows, it is the code.
  */
-export function makeOrder(random: Random, options: OrderOptions = {}): Order {
+export function makeOrder(
+  random: Random,
+  currencies: readonly Currency[],
+  options: OrderOptions = {},
+): Order {
   const { account = 'one', key = `key-${random.integer(0, 2 ** 30)}-${random.integer(0, 2 ** 30)}` } =
     options;
   const accountId = account === 'one' ? ACCOUNT_ONE : ACCOUNT_TWO;
-  const { currency, digits } = random.pick(CURRENCIES);
-  const minorUnits = options.verify ? 0 : (options.minorUnits ?? random.integer(10_000, 9_999_999));
+  const { currency, digits, step = 1 } = random.pick(currencies);
+  const drawn = options.minorUnits ?? random.integer(10_000, 9_999_999);
+  const minorUnits = options.verify ? 0 : drawn - (drawn % step);
   const cardNumber = options.cardNumber ?? makeCardNumber(random);
   const securityCode = String(random.integer(9_000, 9_999));
   const text = String(minorUnits).padStart(digits + 1, '0');
   const body = JSON.stringify({
     account_id: accountId,
     ...(options.description && { description: options.description }),
-    merchant_order_id: `order ${key}`,
+    // Not every provider is told of the description.
+    merchant_order_id: `${options.description ?? ''} order ${key}`.trim(),
     // It reaches the judge's ledger, which so tells by itself what was charged for which account and key.
     merchant_reference: `${account} ${key}`,
     country: options.country ?? 'US',
@@ -142,7 +145,10 @@ export type PaymentJson = {
   readonly id: string;
   readonly status: string;
   readonly created_at: string;
-  readonly transactions: { readonly id: string };
+  readonly transactions: {
+    readonly id: string;
+    readonly provider_data?: { readonly transaction_id: string };
+  };
   readonly transactions_history: readonly {
     readonly id: string;
     readonly status: string;

@@ -1,7 +1,9 @@
 import { CASES } from './cases/all.ts';
 import type { Case } from './cases/case.ts';
+import { notFor } from './cases/needs.ts';
 import { type Cluster, startCluster } from './cluster.ts';
 import { type Findings, INVARIANTS, type Invariant, judgeWorld } from './invariants.ts';
+import type { Provider } from './providers/provider.ts';
 import { openWorld } from './world.ts';
 
 /** One case under one seed, and what was found. */
@@ -14,14 +16,24 @@ export type Try = {
   readonly tookMs: number;
 };
 
-/** Runs one case under one seed, and holds what came of it against the invariants. */
+/**
+ * Runs one case under one seed before one provider, and holds what came of it against the invariants. A case that the
+ * provider cannot do is skipped, and says so.
+ */
 export async function runCase(
   tried: Case,
-  options: { readonly seed: number; readonly checkout: string; readonly cluster: Cluster },
+  options: {
+    readonly seed: number;
+    readonly checkout: string;
+    readonly cluster: Cluster;
+    readonly kind: Provider;
+  },
 ): Promise<Try> {
   const startedMs = performance.now();
   const { name } = tried;
   const { seed } = options;
+  const passedOver = notFor(options.kind, tried);
+  if (passedOver) return { name, seed, findings: nothingFound(), skipped: passedOver, tookMs: 0 };
   const own = tried.ownCluster ? await startCluster(options.checkout) : undefined;
   const done = (findings: Findings) => ({ name, seed, findings, tookMs: performance.now() - startedMs });
   try {
@@ -56,7 +68,7 @@ export function table(tries: readonly Try[]): string {
   const head = `${'case'.padEnd(width)}  ${columns.map((column) => column.padEnd(8)).join(' ')}`;
   const lines = names.map((name) => {
     const own = tries.filter((one) => one.name === name && !one.skipped);
-    if (own.length === 0) return `${name.padEnd(width)}  skipped`;
+    if (own.length === 0) return `${name.padEnd(width)}  ${tries.find((one) => one.name === name)?.skipped}`;
     const cells = columns.map((column) => {
       const well = own.filter(({ findings }) => findings[column].length === 0).length;
       return (well === own.length ? `ok ${well}/${own.length}` : 'VIOLATED').padEnd(8);

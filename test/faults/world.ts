@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -8,9 +8,11 @@ import { catalogueOf } from './catalogue.ts';
 import { type Cluster, HASH_KEY, VAULT_KEY } from './cluster.ts';
 import { startDatabaseProxy } from './database-proxy.ts';
 import { createGate, type Gate } from './gate.ts';
+import { deliver } from './notify.ts';
 import { type Answer, makeOrder, type Order, type OrderOptions, paymentOf, send } from './orders.ts';
 import { type Process, startProcess } from './processes.ts';
 import { startProviderProxy } from './provider-proxy.ts';
+import type { Ability, Judge, LedgerLine, Provider } from './providers/provider.ts';
 import { createRandom, type Random } from './random.ts';
 import type { TcpProxy } from './tcp-proxy.ts';
 import { type StatusWatch, watchStatuses } from './watch.ts';
@@ -25,7 +27,11 @@ export type World = {
   readonly database: TcpProxy;
   readonly provider: TcpProxy;
   readonly gate: Gate;
-  readonly judge: Process;
+  /** The provider's kind, and the one that runs. */
+  readonly kind: Provider;
+  readonly judge: Judge;
+  /** Returns true if the provider can do something that not all can. */
+  can(ability: Ability): boolean;
   readonly orders: readonly Order[];
   /** Every replica that was started, those that were killed included. */
   readonly replicas: readonly Process[];
@@ -35,12 +41,14 @@ export type World = {
   startReplica(options?: ReplicaOptions): Promise<Process>;
   /** Writes the catalogue with a change. @returns its file, for a replica's CATALOGUE_FILE. */
   catalogueWith(change: (text: string) => string): string;
-  /** Starts a provider with a ledger of its own; `url` is its port. */
-  startProvider(): Promise<Process>;
+  /** Starts another provider of the kind, with a ledger of its own. */
+  startProvider(): Promise<Judge>;
   order(options?: OrderOptions): Order;
   /** Sends an order again and again, each time to a replica that is alive, until it is answered with a payment. */
   insist(order: Order): Promise<Answer>;
-  /** Waits until no outcome is open. @returns whether that came in time. */
+  /** Returns true if a payment succeeded: as it was answered or, of a provider without look-up, as was told of it later. */
+  isPaid(answer: Answer): Promise<boolean>;
+  /** Waits until no outcome of which the provider knows is open. @returns whether that came in time. */
   drain(): Promise<boolean>;
   /** Tells of the transactions whose outcome is open. */
   open(): Promise<string>;
@@ -56,25 +64,8 @@ export type World = {
   /** Does something once the database is gone. */
   atEnd(undo: () => Promise<void>): void;
   /** Reads what the judge, or another provider, says that it has. */
-  ledger(of?: Process): Promise<LedgerLine[]>;
-  ledgerFile(): string;
+  ledger(of?: Judge): Promise<LedgerLine[]>;
   close(): Promise<void>;
-};
-
-export type LedgerLine = {
-  readonly id: string;
-  readonly idempotency_key: string;
-  readonly kind: string;
-  readonly acquirer: string;
-  readonly status: string;
-  readonly amount: number;
-  readonly currency: string;
-  readonly amount_captured: number;
-  readonly amount_refunded: number;
-  /** ISO 8583; null where no issuer was asked. */
-  readonly response_code: string | null;
-  /** The merchant's reference, as the provider was told it. */
-  readonly reference: string | null;
 };
 
 export type ReplicaOptions = {
@@ -86,10 +77,6 @@ export type ReplicaOptions = {
   readonly checkout?: string;
 };
 
-const API_KEY = 'faults_api_key';
-/** Signs the notifications that a case sends in the provider's name; the judge itself sends none. */
-export const NOTIFICATION_SECRET = 'faults_notification_secret';
-const PROVIDER_ANNOUNCES = /sandbox provider: http:\/\/127\.0\.0\.1:(\d+)/;
 const SERVICE_ANNOUNCES = /Payments service: (http:\/\/\S+)/;
 const NO_DATABASE = /no connection to the database: .*timeout|idle-in-transaction timeout/;
 const OPEN = `FROM transaction
@@ -113,23 +100,29 @@ export async function openWorld(options: {
   readonly seed: number;
   readonly cluster: Cluster;
   readonly checkout: string;
+  readonly kind: Provider;
 }): Promise<World> {
-  const { cluster, checkout } = options;
+  const { cluster, checkout, kind } = options;
   const home = mkdtempSync(join(tmpdir(), 'faults-world-'));
-  const ledgerFile = join(home, 'ledger.jsonl');
   const gate = createGate();
   const databaseUrl = new URL(await cluster.createDatabase());
-  const startJudge = (file: string) =>
-    startProcess({
+  const replicas: Process[] = [];
+  let delivered = 0;
+  const startJudge = () =>
+    kind.start({
       checkout,
-      program: 'src/sandbox/main.ts',
-      args: ['--ledger-file', file, '--port', '0', '--api-key', API_KEY],
-      announces: PROVIDER_ANNOUNCES,
+      ledgerFile: join(home, `ledger-${randomUUID()}.jsonl`),
+      async deliver(connection, notification) {
+        const alive = replicas.filter((replica) => replica.isAlive());
+        const replica = alive[delivered++ % alive.length];
+        return replica && deliver(replica.url, connection, notification);
+      },
     });
-  const judge = await startJudge(ledgerFile);
+  const random = createRandom(options.seed);
+  const judge = await startJudge();
   const database = await startDatabaseProxy(cluster.port(), gate);
-  const provider = await startProviderProxy(Number(judge.url), gate);
-  const catalogue = catalogueOf(provider.port, Number(judge.url));
+  const provider = await startProviderProxy(judge.port, gate, kind.callOf);
+  const catalogue = catalogueOf(kind, provider.port, judge.port);
   const catalogueWith: World['catalogueWith'] = (change) => {
     const file = join(home, `catalogue-${randomUUID()}.yaml`);
     writeFileSync(file, change(catalogue));
@@ -137,9 +130,7 @@ export async function openWorld(options: {
   };
   const catalogueFile = catalogueWith((text) => text);
 
-  const random = createRandom(options.seed);
   const orders: Order[] = [];
-  const replicas: Process[] = [];
   const disappointments: string[] = [];
   const baselines = new Map<Process, number>();
   const undoing: (() => Promise<void>)[] = [];
@@ -170,6 +161,18 @@ export async function openWorld(options: {
     }
   }
 
+  function drain(): Promise<boolean> {
+    const isDry = () =>
+      query(`SELECT id ${OPEN}`).then(
+        (rows) => !rows.some(({ id }) => judge.hasHeardOf(String(id))),
+        () => false,
+      );
+    return until('the end of recovery', isDry, DRAIN_TIMEOUT_MS).then(
+      () => true,
+      () => false,
+    );
+  }
+
   async function insist(order: Order): Promise<Answer> {
     const deadline = performance.now() + INSIST_TIMEOUT_MS;
     for (;;) {
@@ -189,7 +192,9 @@ export async function openWorld(options: {
     database,
     provider,
     gate,
+    kind,
     judge,
+    can: (ability) => kind.abilities.has(ability),
     orders,
     replicas,
     watch,
@@ -211,8 +216,7 @@ export async function openWorld(options: {
             DATABASE_URL: viaProxy.href,
             CATALOGUE_FILE: catalogueFile,
             SANDBOX: 'off',
-            FAULTS_API_KEY: API_KEY,
-            FAULTS_NOTIFICATION_SECRET: NOTIFICATION_SECRET,
+            ...kind.environment,
             WEBHOOKS_ALLOW_PRIVATE: 'on',
             VAULT_KEYS: `faults-1:${VAULT_KEY.toString('base64')}`,
             HASH_KEY: HASH_KEY.toString('base64'),
@@ -229,21 +233,24 @@ export async function openWorld(options: {
     },
     catalogueWith,
     async startProvider() {
-      const other = await startJudge(join(home, `ledger-${randomUUID()}.jsonl`));
+      const other = await startJudge();
       undoing.push(() => other.kill());
       return other;
     },
     order(orderOptions) {
-      const order = makeOrder(random, orderOptions);
+      const order = makeOrder(random, kind.currencies, orderOptions);
       orders.push(order);
       return order;
     },
-    async drain() {
-      const isDry = async () => (await query(`SELECT 1 ${OPEN} LIMIT 1`).catch(() => [1])).length === 0;
-      return until('the end of recovery', isDry, DRAIN_TIMEOUT_MS).then(
-        () => true,
-        () => false,
-      );
+    drain,
+    async isPaid(answer) {
+      const payment = paymentOf(answer);
+      if (!payment || payment.status === 'SUCCEEDED' || kind.abilities.has('look_ups')) {
+        return payment?.status === 'SUCCEEDED';
+      }
+      await drain();
+      const [row] = await query('SELECT status FROM payment WHERE id = $1', [payment.id]);
+      return row?.status === 'SUCCEEDED';
     },
     async open() {
       const rows = await query(`SELECT id, type, status, connection_id, fence, now() - created_at AS age,
@@ -258,8 +265,7 @@ export async function openWorld(options: {
     },
     skipped: () => skipped,
     atEnd: (undo) => void undoing.push(undo),
-    ledger: (of = judge) => readLedger(`http://127.0.0.1:${of.url}`),
-    ledgerFile: () => (existsSync(ledgerFile) ? readFileSync(ledgerFile, 'utf8') : ''),
+    ledger: (of = judge) => of.ledger(),
     async close() {
       await watch.stop();
       await Promise.all(replicas.map((replica) => replica.isAlive() && replica.kill()));
@@ -283,17 +289,4 @@ async function insistently(start: () => Promise<Process>): Promise<Process> {
       if (starts === STARTS || !NO_DATABASE.test(`${(error as Error).cause}`)) throw error;
     }
   }
-}
-
-async function readLedger(url: string): Promise<LedgerLine[]> {
-  const lines: LedgerLine[] = [];
-  for (let after: string | null = ''; after !== null; ) {
-    const response = await fetch(`${url}/v1/ledger?after=${after}`, {
-      headers: { authorization: `Bearer ${API_KEY}` },
-    });
-    const page = (await response.json()) as { entries: LedgerLine[]; next: string | null };
-    lines.push(...page.entries);
-    after = page.next;
-  }
-  return lines;
 }

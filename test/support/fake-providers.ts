@@ -70,7 +70,8 @@ export async function startFakeProviders() {
   };
 }
 
-const HEADERS = [
+/** The headers of notifications, of all providers. */
+export const NOTIFICATION_HEADERS = [
   ...['stripe-signature', 'x-signature', 'x-request-id', 'paypal-transmission-id', 'paypal-cert-url'],
   ...['paypal-transmission-time', 'paypal-transmission-sig', 'paypal-auth-algo'],
 ];
@@ -81,7 +82,7 @@ export async function tell(
   connection: string,
   { header, query, body }: RawNotification,
 ): Promise<number> {
-  const headers = HEADERS.flatMap((name): [string, string][] => {
+  const headers = NOTIFICATION_HEADERS.flatMap((name): [string, string][] => {
     const value = header(name);
     return value === undefined ? [] : [[name, value]];
   });

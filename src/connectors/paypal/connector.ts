@@ -21,7 +21,7 @@ import {
 import { Secret } from '#src/secret.ts';
 import { createAccessTokens } from './access-token.ts';
 import { type Asked, fromAnswer, fromOrder, fromRefund, isErrorBody } from './from-provider.ts';
-import { lookUp, referencesOf, type Send } from './look-up.ts';
+import { captureIdOf, lookUp, referencesOf, type Send } from './look-up.ts';
 import { toPayPalAmount } from './money.ts';
 import { forged, readUnverified } from './notifications.ts';
 import { readSettings } from './settings.ts';
@@ -107,7 +107,7 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
   async function refund(operation: Operation): Promise<Outcome> {
     const { transactionId, money, target, payment } = operation;
     const amount = toPayPalAmount(money);
-    const captureId = (referencesOf(target.reference) ?? referencesOf(payment.reference))?.captureId;
+    const captureId = captureIdOf(target, payment);
     if (!amount || captureId === undefined) return turnedAway('it does not know this payment or amount');
     const result = await begin()(refundCapture(operation, captureId, amount));
     return fromAnswer(result, shownAs, (body) => fromRefund(body, { transactionId, money, shownAs }));

@@ -1,6 +1,6 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import type { AttemptFacts } from '#src/connectors/attempt.ts';
-import type { LookUp, Outcome, Target } from '#src/connectors/connector.ts';
+import type { LookedUp, LookUp, Outcome, Target } from '#src/connectors/connector.ts';
 import type { HttpResult } from '#src/connectors/http-client.ts';
 import {
   alarmingOutcome,
@@ -21,8 +21,9 @@ import {
 import { toPayPalAmount } from './money.ts';
 import { errorDataOf, objectAt, objectsAt, type ShownAs } from './provider-data.ts';
 import type { PayPalSettings } from './settings.ts';
-import { type ApiRequest, createOrder, getOrder, getRefund } from './to-provider.ts';
+import { type ApiRequest, createOrder, getOrder, getRefund, refundCapture } from './to-provider.ts';
 
+type Refund = Extract<LookedUp, { kind: 'capture' | 'cancel' | 'refund' }>;
 /** Makes a call of PayPal's API within the attempt's deadline. */
 export type Send = (request: ApiRequest) => Promise<HttpResult>;
 
@@ -36,6 +37,8 @@ const REPEATABLE_MS = 5 * HOUR_MS;
 const ORDER_LIVES_MS = 3 * HOUR_MS;
 /** By then a refund that the capture knows nothing of was never taken up. */
 const REFUND_SHOWS_MS = 6 * HOUR_MS;
+/** Refunds keep the ids of requests for 45 days; with a day less. */
+const REFUND_REPEATABLE_MS = 44 * 24 * HOUR_MS;
 
 /** Reads what an outcome's `reference` told of a payment. */
 export function referencesOf(reference: string | undefined): References | undefined {
@@ -47,7 +50,8 @@ export function referencesOf(reference: string | undefined): References | undefi
 /**
  * Learns what became of a transaction. An order is read by its id; where that was never learned, creating the order is
  * repeated under the same id, which tells the same order as it is now. A refund is read by its id, or found with its
- * payment's order by ours.
+ * payment's order by ours; where the order does not tell of it, it is repeated under the same id, which tells what became
+ * of the first request, or carries it out.
  */
 export async function lookUp(
   query: LookUp,
@@ -61,7 +65,7 @@ export async function lookUp(
     of.kind === 'wallet_redirect'
       ? await lookUpPayment(query, of.attempt, send, settings, shownAs, nowMs)
       : of.kind === 'refund'
-        ? await lookUpRefund(query, of.payment, send, shownAs, nowMs)
+        ? await lookUpRefund(query, of, send, shownAs, nowMs)
         : unknownOutcome(`the connector sent no ${of.kind}`);
   // That PayPal could not be asked is not its word.
   return outcome.kind === 'not_sent' && outcome !== NEVER ? unknownOutcome(outcome.detail) : outcome;
@@ -111,7 +115,7 @@ async function lookUpPayment(
 
 async function lookUpRefund(
   { transactionId, money, reference, close, sentAtMs }: LookUp,
-  payment: Target,
+  { payment, target, description }: Refund,
   send: Send,
   shownAs: ShownAs,
   nowMs: number,
@@ -126,10 +130,15 @@ async function lookUpRefund(
     );
   }
   const references = referencesOf(payment.reference);
-  if (!references) return unknownOutcome("the payment's order is not known");
-  const result = await send(getOrder(references.orderId));
-  return fromAnswer(result, shownAs, (order) => {
-    const { orderId } = references;
+  const captureId = captureIdOf(target, payment);
+  const amount = toPayPalAmount(money);
+  if (!references || captureId === undefined || !amount) {
+    return unknownOutcome("the payment's order is not known");
+  }
+  const { orderId } = references;
+  const age = nowMs - sentAtMs;
+  const result = await send(getOrder(orderId));
+  const told = fromAnswer(result, shownAs, (order) => {
     const found = unitOf(order, { ...payment, orderId, shownAs });
     if ('kind' in found) return found;
     const payments = objectAt(found.unit, 'payments');
@@ -137,11 +146,21 @@ async function lookUpRefund(
     const ours = refunds.filter((refund) => isAbout(refund, transactionId));
     if (ours.length > 1) return alarmingOutcome('the refund was made more than once');
     if (ours[0]) return fromRefund(ours[0], asked);
-    const isOld = nowMs - sentAtMs > REFUND_SHOWS_MS;
-    return close && isOld && tellsAll(payments, refunds)
-      ? NEVER
-      : unknownOutcome('the provider has not heard of it yet');
+    return close && age > REFUND_SHOWS_MS && tellsAll(payments, refunds) ? NEVER : NOT_TOLD;
   });
+  if ((told !== NEVER && told !== NOT_TOLD) || age > REFUND_REPEATABLE_MS) return told;
+  const repeat = await send(refundCapture({ transactionId, description }, captureId, amount));
+  const outcome = fromAnswer(repeat, shownAs, (body) => fromRefund(body, asked));
+  // That a repeat is refused, or its answer lost, says nothing about the first.
+  const saysNothing = outcome.kind === 'not_sent' || (outcome.kind === 'unknown' && !outcome.alarm);
+  return saysNothing ? told : outcome;
+}
+
+const NOT_TOLD = unknownOutcome('the provider has not heard of it yet');
+
+/** The capture whose money a refund gives back. */
+export function captureIdOf(target: Target, payment: Target): string | undefined {
+  return (referencesOf(target.reference) ?? referencesOf(payment.reference))?.captureId;
 }
 
 /** Returns true if what an order tells of refunds leaves none out: each names its transaction, or there is none at all. */

@@ -79,8 +79,11 @@ export function captureKey(transactionId: string): string {
 }
 
 /** Gives back money that a capture took. */
-export function refundCapture(operation: Operation, captureId: string, amount: PayPalAmount): ApiRequest {
-  const { transactionId, description } = operation;
+export function refundCapture(
+  { transactionId, description }: Pick<Operation, 'transactionId' | 'description'>,
+  captureId: string,
+  amount: PayPalAmount,
+): ApiRequest {
   return post(`/v2/payments/captures/${captureId}/refund`, transactionId, {
     amount,
     custom_id: transactionId,

@@ -66,29 +66,55 @@ describe('a refund by PayPal', () => {
     },
   );
 
-  it('that never came to PayPal stays unknown, until it is to be closed and hours have passed', async () => {
-    const { attempt, reference } = await paid(paypal);
+  it('that never came to PayPal is made by its look-up, once, as the same request under the same id', async () => {
+    const { attempt, orderId, reference } = await paid(paypal);
     const operation = refundOf(attempt, reference, { money: PART });
     paypal.fake.trouble(REFUND, 'lost before');
     await paypal.connection.refund?.(operation);
+    for (const close of [false, true]) {
+      expect(await lookUpRefund(paypal, operation, undefined, { close })).toMatchObject({ kind: 'approved' });
+    }
+    const asked = paypal.fake.requests.filter(({ call }) => REFUND.test(call));
+    expect(new Set(asked.map(({ requestId, body }) => `${requestId} ${body}`)).size).toBe(1);
+    expect(paypal.fake.ledger.orders.get(orderId)?.refunds).toHaveLength(1);
+  });
+
+  it('is found by its request id where PayPal tells of refunds without saying whose they are', async () => {
+    const { attempt, orderId, reference } = await paid(paypal);
+    const [one, another] = [PART, PART].map((money) => refundOf(attempt, reference, { money }));
+    if (!one || !another) throw new Error('there are two');
+    await paypal.connection.refund?.(one);
+    paypal.fake.trouble(REFUND, 'lost after');
+    await paypal.connection.refund?.(another);
+    const refunds = paypal.fake.ledger.orders.get(orderId)?.refunds ?? [];
+    for (const refund of refunds) for (const name of ['custom_id', 'invoice_id']) delete refund[name];
+    const found = await lookUpRefund(paypal, another);
+    expect(found).toMatchObject({ kind: 'approved', reference: refunds[1]?.id });
+    expect(refunds).toHaveLength(2);
+  });
+
+  it('whose repeat is refused stays unknown, until it is to be closed and hours have passed', async () => {
+    const { attempt, reference } = await paid(paypal);
+    const lost = refundOf(attempt, reference, { money: PART });
+    paypal.fake.trouble(REFUND, 'lost before');
+    await paypal.connection.refund?.(lost);
+    await paypal.connection.refund?.(refundOf(attempt, reference));
     const old = { sentAtMs: Date.now() - 7 * HOUR_MS };
-    expect(await lookUpRefund(paypal, operation)).toMatchObject({ kind: 'unknown' });
-    expect(await lookUpRefund(paypal, operation, undefined, { close: true })).toMatchObject({
-      kind: 'unknown',
-    });
-    expect(await lookUpRefund(paypal, operation, undefined, old)).toMatchObject({ kind: 'unknown' });
-    const closed = await lookUpRefund(paypal, operation, undefined, { ...old, close: true });
+    for (const asked of [{}, { close: true }, old]) {
+      expect(await lookUpRefund(paypal, lost, undefined, asked)).toMatchObject({ kind: 'unknown' });
+    }
+    const closed = await lookUpRefund(paypal, lost, undefined, { ...old, close: true });
     expect(closed).toMatchObject({ kind: 'not_sent' });
   });
 
-  it('stays unknown while PayPal tells of a refund without saying whose it is', async () => {
+  it('is not repeated once PayPal may have forgotten its request id', async () => {
     const { attempt, orderId, reference } = await paid(paypal);
-    await paypal.connection.refund?.(refundOf(attempt, reference, { money: PART }));
-    const refunds = paypal.fake.ledger.orders.get(orderId)?.refunds ?? [];
-    for (const refund of refunds) for (const name of ['custom_id', 'invoice_id']) delete refund[name];
-    const another = refundOf(attempt, reference, { money: PART });
-    const closing = { close: true, sentAtMs: Date.now() - 7 * HOUR_MS };
-    expect(await lookUpRefund(paypal, another, undefined, closing)).toMatchObject({ kind: 'unknown' });
+    const operation = refundOf(attempt, reference, { money: PART });
+    const old = { sentAtMs: Date.now() - 45 * 24 * HOUR_MS };
+    expect(await lookUpRefund(paypal, operation, undefined, old)).toMatchObject({ kind: 'unknown' });
+    const closed = await lookUpRefund(paypal, operation, undefined, { ...old, close: true });
+    expect(closed).toMatchObject({ kind: 'not_sent' });
+    expect(paypal.fake.ledger.orders.get(orderId)?.refunds).toHaveLength(0);
   });
 
   it('of a payment whose capture is not known is turned away before anything is sent', async () => {

@@ -32,7 +32,7 @@ export const CLIENTS: readonly Case[] = [
       const key = `key-${world.random.integer(0, 2 ** 30)}`;
       // Only who got the payment has ordered it; the others are kept apart from what must hold of an order.
       const rivals = Array.from({ length: MANY }, (_, i) =>
-        makeOrder(world.random, { key, minorUnits: 1_000 + i }),
+        makeOrder(world.random, world.kind.currencies, { key, minorUnits: 1_000 + i }),
       );
       const answers = await Promise.all(rivals.map((rival, i) => send(urls[i % 2] ?? '', rival)));
       const taken = answers.filter(({ status }) => status === 201);

@@ -36,7 +36,7 @@ export const DATABASE: readonly Case[] = [
       const order = world.order();
       world.gate.next('finish:response', { refuse: '08P01' }, world.random.integer(1, 3));
       expectTaken(world, await send(replica.url, order), 'commit 2');
-      world.expect(paymentOf(await world.insist(order))?.status === 'SUCCEEDED', 'the approval was lost');
+      world.expect(await world.isPaid(await world.insist(order)), 'the approval was lost');
     },
   },
   {
@@ -81,7 +81,7 @@ export const DATABASE: readonly Case[] = [
       world.expect(mayBe.includes(`${retry}`), `while the database was ${how} a retry was answered ${retry}`);
       world.database.up();
       const again = await world.insist(order);
-      world.expect(paymentOf(again)?.status === 'SUCCEEDED', 'the approval was lost');
+      world.expect(await world.isPaid(again), 'the approval was lost');
     },
   },
   {
@@ -123,10 +123,7 @@ export const DATABASE: readonly Case[] = [
       const late = world.order();
       world.gate.next('finish:request', { refuse: '53100' }, 5);
       await send(replica.url, late);
-      world.expect(
-        paymentOf(await world.insist(late))?.status === 'SUCCEEDED',
-        'an approval was lost to a full disk',
-      );
+      world.expect(await world.isPaid(await world.insist(late)), 'an approval was lost to a full disk');
     },
   },
   {

@@ -42,7 +42,7 @@ export const KILLS: readonly Case[] = [
       stop.cut();
       await world.startReplica({ unhurried: true });
       const answer = await world.insist(order);
-      world.expect(statusOf(answer) === 'SUCCEEDED', 'the approval was not learned');
+      world.expect(await world.isPaid(answer), 'the approval was not learned');
     },
   },
   {
@@ -53,7 +53,7 @@ export const KILLS: readonly Case[] = [
       world.random.pick([stop.cut, stop.release])();
       await world.startReplica({ unhurried: true });
       const answer = await world.insist(order);
-      world.expect(statusOf(answer) === 'SUCCEEDED', 'the approval was not recovered');
+      world.expect(await world.isPaid(answer), 'the approval was not recovered');
     },
   },
   {

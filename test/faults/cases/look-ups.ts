@@ -21,7 +21,7 @@ export const LOOK_UPS: readonly Case[] = [
       stop.cut();
       const other = await world.startProvider();
       const repointed = world.catalogueWith((text) =>
-        text.replaceAll(`127.0.0.1:${world.provider.port}`, `127.0.0.1:${other.url}`),
+        text.replaceAll(`127.0.0.1:${world.provider.port}`, `127.0.0.1:${other.port}`),
       );
       const replica = await world.startReplica({ env: { CATALOGUE_FILE: repointed } });
       await leftAlone(world);
@@ -53,7 +53,7 @@ export const LOOK_UPS: readonly Case[] = [
     name: 'look-ups: 400 outcomes open at a provider that hangs',
     async run(world) {
       const gate = createGate();
-      const hanging = await startProviderProxy(Number(world.judge.url), gate);
+      const hanging = await startProviderProxy(world.judge.port, gate, world.kind.callOf);
       world.atEnd(() => hanging.close());
       const withHanging = world.catalogueWith((text) => addHanging(text, hanging.port));
       const replica = await world.startReplica({ unhurried: true, env: { CATALOGUE_FILE: withHanging } });

@@ -1,5 +1,5 @@
 import { inParallel } from '../in-parallel.ts';
-import { type Asked, insistOn, operate, pay } from '../operate.ts';
+import { type Asked, insistOn, operate, pay, verbsOf } from '../operate.ts';
 import type { World } from '../world.ts';
 import type { Case } from './case.ts';
 
@@ -92,7 +92,7 @@ export const OPERATIONS: readonly Case[] = [
 
 /** A payment, and one of the operations that it allows. */
 async function somethingTo(world: World, url: string): Promise<Asked> {
-  const verb = world.random.pick(['capture', 'cancel', 'refund'] as const);
+  const verb = world.random.pick(verbsOf(world));
   const payment = await pay(world, url, { capture: verb === 'refund' });
   return { verb, payment, key: `${verb} ${payment.id}` };
 }
@@ -124,11 +124,9 @@ function race(name: string, { verb, capture }: { verb: 'refund' | 'capture'; cap
   };
 }
 
-const VERBS = ['capture', 'cancel', 'refund'] as const;
-
 /** A payment for each verb, and the call that is to come. */
 function oneOfEach(world: World, url: string, description?: string): Promise<Asked[]> {
-  const each = VERBS.map((verb) => async (): Promise<Asked> => {
+  const each = verbsOf(world).map((verb) => async (): Promise<Asked> => {
     const payment = await pay(world, url, { capture: verb === 'refund' });
     return { verb, payment, key: `${verb} ${payment.id}`, ...(description && { description }) };
   });

@@ -1,13 +1,11 @@
 import { ACCOUNT_ONE } from '../../support/payment-requests.ts';
 import { inParallel } from '../in-parallel.ts';
 import { notify } from '../notify.ts';
-import { exchange, getPayment, type Order, paymentOf, send } from '../orders.ts';
-import type { LedgerLine, World } from '../world.ts';
+import { getPayment, paymentOf } from '../orders.ts';
+import { agree, becomes, makeDue, type Payer, payerOf, returnTo, sendAway } from '../wallets.ts';
+import type { World } from '../world.ts';
 import type { Case } from './case.ts';
 import { killAt } from './kills.ts';
-
-/** A wallet at which the payer only agrees: the service then takes the money. */
-const TO_COMPLETE = 'WALLET_D';
 
 /** Payers who were sent away, what they and the provider tell, and verifications. */
 export const PAYERS: readonly Case[] = [
@@ -18,6 +16,10 @@ export const PAYERS: readonly Case[] = [
   completionKill('after completing, before the answer', 'operation:response'),
   completionKill('after the answer, before commit 2', 'finish_operation:request'),
   completionKill('after commit 2, before the response', 'finish_operation:response'),
+  sendingKill('after the claim, before asking the provider', 'claim:response'),
+  { ...sendingKill('after asking the provider, before its answer', 'charge:response'), short: true },
+  sendingKill('after its answer, before commit 2', 'finish:request'),
+  sendingKill('after commit 2, before the response', 'finish:response'),
   verificationKill('before the claim', 'claim:request'),
   verificationKill('after sending, before the answer', 'charge:response'),
   verificationKill('after the answer, before commit 2', 'finish:request'),
@@ -39,9 +41,9 @@ export const PAYERS: readonly Case[] = [
         () => returnTo(one.url, payer),
         () => returnTo(two.url, payer),
         () => makeDue(world, payer),
-        () => notify(one.url, payer.line),
-        () => notify(two.url, payer.line),
-        () => notify(two.url, payer.line, { isForged: true }),
+        () => notify(world, one.url, payer.line),
+        () => notify(world, two.url, payer.line),
+        () => notify(world, two.url, payer.line, { isForged: true }),
       ]);
       await inParallel(world.random.shuffled(hints), hints.length);
       for (const payer of waiting) await becomes(world, payer, 'SUCCEEDED');
@@ -53,12 +55,16 @@ export const PAYERS: readonly Case[] = [
     async run(world) {
       const { url } = await world.startReplica({ unhurried: true });
       const payer = await sendAway(world, url, 'WALLET_B');
-      const told = await notify(url, { ...payer.line, status: 'paid', amount_captured: payer.line.amount });
+      const told = await notify(world, url, {
+        ...payer.line,
+        status: 'paid',
+        amount_captured: payer.line.amount,
+      });
       world.expect(told === 200, `the notification was answered ${told}`);
       await processed(world);
       const now = await getPayment(url, payer.order, payer.id);
       world.expect(now?.status === 'READY_TO_PAY', `nobody paid; it is ${now?.status}`);
-      const forged = await notify(url, payer.line, { isForged: true });
+      const forged = await notify(world, url, payer.line, { isForged: true });
       world.expect(forged === 401, `a forged notification was answered ${forged}`);
     },
   },
@@ -70,7 +76,7 @@ export const PAYERS: readonly Case[] = [
       await agree(world, payer);
       const point = world.random.pick(['find_notified_transaction', 'take_follow_up', 'settle_notification']);
       const stop = world.gate.hold(`${point}:${world.random.pick(['request', 'response'])}`);
-      const told = await notify(replica.url, payer.line);
+      const told = await notify(world, replica.url, payer.line);
       world.expect(told === 200, `the notification was answered ${told}`);
       await stop.reached;
       await replica.kill();
@@ -78,7 +84,7 @@ export const PAYERS: readonly Case[] = [
       const other = await world.startReplica({ unhurried: true });
       await world.query('UPDATE notification SET process_at = now() WHERE process_at IS NOT NULL');
       await becomes(world, payer, 'SUCCEEDED');
-      world.expect((await notify(other.url, payer.line)) === 200, 'told again, it was refused');
+      world.expect((await notify(world, other.url, payer.line)) === 200, 'told again, it was refused');
       await processed(world);
     },
   },
@@ -97,76 +103,11 @@ export const PAYERS: readonly Case[] = [
         () => returnTo(url, payer),
       ]);
       await inParallel(actions, actions.length);
-      await notify(url, payer.line);
+      await notify(world, url, payer.line);
       await becomes(world, payer, 'SUCCEEDED');
     },
   },
 ];
-
-/** A payer who was sent to the provider's page. */
-type Payer = {
-  readonly id: string;
-  readonly transactionId: string;
-  readonly order: Order;
-  /** The provider's entry, as it was then. */
-  readonly line: LedgerLine;
-};
-
-/** On a busy machine a payment may be held up for too long to be sent; so often in a row is a fault. */
-const PAYMENTS = 5;
-
-async function sendAway(
-  world: World,
-  url: string,
-  wallet = TO_COMPLETE,
-  description?: string,
-): Promise<Payer> {
-  for (let made = 1; ; made++) {
-    const order = world.order({ wallet, ...(description && { description }) });
-    await send(url, order);
-    const payment = paymentOf(await world.insist(order));
-    if (!payment) throw new Error('the wallet payment was not answered');
-    let status: string | undefined;
-    await world.until('the payment to wait for its payer', async () => {
-      status = (await getPayment(url, order, payment.id))?.status;
-      return status !== undefined && status !== 'PENDING';
-    });
-    const line = (await world.ledger()).find((one) => one.idempotency_key === payment.transactions.id);
-    if (status === 'READY_TO_PAY' && line) {
-      return { id: payment.id, transactionId: payment.transactions.id, order, line };
-    }
-    if (made === PAYMENTS) throw new Error(`${made} payments in a row came to nothing: ${status}`);
-  }
-}
-
-/** The payer agrees, or pays, at the provider's page. */
-async function agree(world: World, { line }: Payer): Promise<void> {
-  const page = `http://127.0.0.1:${world.judge.url}/checkout/${line.id}/pay`;
-  const { status } = await fetch(page, { method: 'POST', redirect: 'manual' });
-  world.expect(status === 303, `the provider's page answered ${status}`);
-}
-
-async function returnTo(url: string, { id }: Payer): Promise<void> {
-  await exchange(`${url}/v1/payments/${id}/return`, { method: 'GET', headers: {}, body: undefined });
-}
-
-async function makeDue(world: World, { transactionId }: Payer): Promise<void> {
-  const sql = 'UPDATE transaction SET follow_up_at = now() WHERE id = $1 AND follow_up_at IS NOT NULL';
-  await world.query(sql, [transactionId]);
-}
-
-/** Waits until a payment is what it is expected to be; what is followed up late is due at once. */
-async function becomes(world: World, payer: Payer, expected: string): Promise<void> {
-  let status: unknown;
-  await world
-    .until(`${payer.id} to be ${expected}`, async () => {
-      const sql = `UPDATE transaction SET follow_up_at = now() WHERE id = $1 AND follow_up_at > now() + interval '5 s'`;
-      await world.query(sql, [payer.transactionId]);
-      status = (await world.query('SELECT status FROM payment WHERE id = $1', [payer.id]))[0]?.status;
-      return status === expected;
-    })
-    .catch(() => world.expect(false, `${payer.id} is ${status}, not ${expected}`));
-}
 
 async function processed(world: World): Promise<void> {
   const open = 'SELECT 1 FROM notification WHERE process_at IS NOT NULL';
@@ -174,6 +115,7 @@ async function processed(world: World): Promise<void> {
 }
 
 async function expectOneCompletionEach(world: World, payers: readonly Payer[]): Promise<void> {
+  if (!world.can('completions')) return;
   const ledger = await world.ledger();
   const done = ledger.filter(({ kind, status }) => kind === 'completion' && status === 'succeeded');
   world.expect(done.length === payers.length, `${done.length} completions for ${payers.length} payers`);
@@ -197,6 +139,26 @@ function completionKill(step: string, point: string): Case {
       if (world.random.integer(0, 1) === 1) await returnTo(other.url, payer);
       await becomes(world, payer, 'SUCCEEDED');
       await expectOneCompletionEach(world, [payer]);
+    },
+  };
+}
+
+/** Kills the replica while it asks for a page to send the payer to; where they are sent to one after all, they pay. */
+function sendingKill(step: string, point: string): Case {
+  return {
+    name: `payers: killed while one is sent away, ${step}`,
+    async run(world) {
+      const order = world.order({ wallet: 'WALLET_D' });
+      const stop = await killAt(world, point, order);
+      world.random.pick([stop.cut, stop.release])();
+      const { url } = await world.startReplica();
+      const { id } = paymentOf(await world.insist(order)) ?? { id: '' };
+      world.expect(await world.drain(), 'the redirect stays open');
+      const payer = await payerOf(world, url, order, id);
+      if (!payer) return;
+      await agree(world, payer);
+      await returnTo(url, payer);
+      await becomes(world, payer, 'SUCCEEDED');
     },
   };
 }

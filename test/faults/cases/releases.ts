@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { ACCOUNT_ONE } from '../../support/payment-requests.ts';
 import { underLoad } from '../load.ts';
 import { insistOn, operate, pay } from '../operate.ts';
-import { type Order, paymentOf, reasonOf, send } from '../orders.ts';
+import { type Order, reasonOf, send } from '../orders.ts';
 import { copyCheckout } from '../plants.ts';
 import type { Process } from '../processes.ts';
 import { expectAllTold, startReceiver } from '../receiver.ts';
@@ -30,7 +30,7 @@ export const RELEASES: readonly Case[] = [
       const code = reasonOf(await send(other.url, order));
       world.expect(code === 'REQUEST_IN_PROGRESS', `while it was open the retry was answered ${code}`);
       const answer = await world.insist(order);
-      world.expect(paymentOf(answer)?.status === 'SUCCEEDED', `the retry was answered ${answer.status}`);
+      world.expect(await world.isPaid(answer), `the retry was answered ${answer.status}`);
     },
   },
   {

@@ -1,0 +1,36 @@
+import { ABILITIES, type Ability, type Provider } from '../providers/provider.ts';
+import type { Case } from './case.ts';
+
+const CARDS: readonly Ability[] = ['cards'];
+const LOOKED_UP: readonly Ability[] = ['cards', 'look_ups'];
+
+/** What cases need of a provider, by the beginnings of their names: the first that fits counts. Any other needs cards. */
+export const NEEDS: readonly (readonly [begins: string, needs: readonly Ability[]])[] = [
+  ['killed in recovery', LOOKED_UP],
+  ['provider: hang, reset, 5xx, before the charge', LOOKED_UP],
+  ['look-ups: many outcomes open', [...LOOKED_UP, 'one_request']],
+  ['look-ups: ', LOOKED_UP],
+  ['two replicas: one stopped past its lease', LOOKED_UP],
+  ['failover: killed', LOOKED_UP],
+  ['failover: stopped past its lease', LOOKED_UP],
+  ['failover: the database down between', LOOKED_UP],
+  ['operations: killed in recovery', ['look_ups']],
+  ['operations: a capture against a cancel', ['authorizations']],
+  ['operations: partial captures', ['authorizations']],
+  ['operations: ', []],
+  ['payers: completion killed', ['redirects', 'completions']],
+  ['payers: killed while one is sent away', ['redirects', 'look_ups']],
+  ['payers: verification killed', ['cards', 'verifications']],
+  ['payers: a notification that tells what the provider does not', ['redirects', 'unsigned_notifications']],
+  ['payers: a payer who pays while the payment expires', ['redirects', 'late_payers']],
+  ['payers: ', ['redirects']],
+  ['webhooks: killed', []],
+  ['a rolling release: operations', []],
+];
+
+/** The reason for which a case is not tried with a provider; undefined when it is. */
+export function notFor({ name: provider, abilities }: Provider, { name }: Case): string | undefined {
+  const [, needs] = NEEDS.find(([begins]) => name.startsWith(begins)) ?? ['', CARDS];
+  const lacking = needs.find((ability) => !abilities.has(ability));
+  return lacking && `not for this provider: ${provider}: ${ABILITIES[lacking]}`;
+}

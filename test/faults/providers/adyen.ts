@@ -1,0 +1,132 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { FAKE_API_KEY, type FakePayment, startFakeAdyen } from '../../connectors/adyen/fake-adyen.ts';
+import { FAKE_ACCOUNT, FAKE_HMAC_KEY, notificationOf } from '../../connectors/adyen/fake-notifications.ts';
+import { DECLINED_AT_ACQUIRER_ONE } from '../orders.ts';
+import { type Dialect, type FrontRequest, startFront } from './front.ts';
+import type { Judge, LedgerLine, Provider } from './provider.ts';
+
+const KEY_OF_TWO = `${FAKE_API_KEY}_two`;
+const DELIVERY_MS = 40;
+const UUID = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/;
+
+/** Adyen's fake, which tells of everything by notifications of its own. */
+export const adyen: Provider = {
+  name: 'adyen',
+  abilities: new Set(['cards', 'authorizations', 'verifications', 'redirects', 'one_request', 'late_payers']),
+  connector: 'adyen',
+  timeoutMs: 1_500,
+  settings: () => `merchant_account: ${FAKE_ACCOUNT}, redirect_methods: { WALLET_B: ideal, WALLET_D: ideal }`,
+  secrets: (acquirer) => ({ api_key: `FAULTS_KEY_${acquirer}`, hmac_key: 'FAULTS_SECRET' }),
+  environment: { FAULTS_KEY_ONE: FAKE_API_KEY, FAULTS_KEY_TWO: KEY_OF_TWO, FAULTS_SECRET: FAKE_HMAC_KEY },
+  currencies: [
+    { currency: 'USD', digits: 2 },
+    { currency: 'JPY', digits: 0 },
+    { currency: 'KWD', digits: 3 },
+  ],
+  callOf(head) {
+    if (/^POST \/v72\/payments /.test(head)) return 'charge';
+    if (/^POST \/v72\/payments\/(details|\w+\/(captures|cancels|refunds)) /.test(head)) return 'operation';
+    return /^POST \/v72\/cancels /.test(head) ? 'close' : undefined;
+  },
+  async start({ deliver }): Promise<Judge> {
+    const fake = await startFakeAdyen();
+    /** Requests that were carried out, by our transaction's id. */
+    const heard = new Map<string, FrontRequest>();
+    const front = await startFront(fake.url, {
+      ...DIALECT,
+      heard(request) {
+        const id = UUID.exec(String(JSON.parse(request.body).reference))?.[0];
+        if (id !== undefined && !heard.has(id)) heard.set(id, request);
+      },
+    });
+    let isAlive = true;
+    const lines = () =>
+      [...fake.payments.values()].map((payment) => lineOf(payment, heard.get(payment.reference)));
+    const delivering = (async () => {
+      while (isAlive) {
+        const [first] = fake.notifications;
+        const told = first && (await deliver(connectionOf(first, lines()), asNotification(first)));
+        // What was not accepted comes again.
+        if (told === 200) fake.notifications.shift();
+        await sleep(DELIVERY_MS);
+      }
+    })();
+    return {
+      port: front.port,
+      isAlive: () => isAlive,
+      written: () => '',
+      ledger: async () => lines(),
+      agree: async ({ id }) => fake.payAt(`/hpp/${id}`, true),
+      notification({ id, idempotency_key: reference, amount: value, currency }, { isForged }) {
+        const item = { eventCode: 'AUTHORISATION', success: true, psp: id, reference };
+        const key = isForged ? 'F'.repeat(64) : FAKE_HMAC_KEY;
+        return asNotification(notificationOf(item, { value, currency }, {}, key));
+      },
+      trouble: front.trouble,
+      hasHeardOf: (transactionId) => heard.has(transactionId),
+      async kill() {
+        isAlive = false;
+        await Promise.all([delivering, front.close(), fake.close()]);
+      },
+    };
+  },
+};
+
+const DIALECT: Dialect = {
+  callOf: adyen.callOf,
+  keyHeader: 'idempotency-key',
+  account: (headers) => ({
+    acquirer: headers['x-api-key'] === KEY_OF_TWO ? 'TWO' : 'ONE',
+    headers: { ...headers, 'x-api-key': FAKE_API_KEY },
+  }),
+  changed: (request) =>
+    request.acquirer === 'ONE' && request.body.includes(DECLINED_AT_ACQUIRER_ONE)
+      ? withHolder(request, 'NOT_ENOUGH_BALANCE')
+      : request,
+  /** Refused in Adyen's words, with the issuer's own code beside them. */
+  async decline(request, code, ask) {
+    const answer = await ask(withHolder(request, 'DECLINED'));
+    const additionalData = { refusalReasonRaw: `${code} : Refused` };
+    return { ...answer, body: JSON.stringify({ ...JSON.parse(answer.body), additionalData }) };
+  },
+};
+
+/** A holder's name by which Adyen's test system knows what to answer. */
+function withHolder(request: FrontRequest, holderName: string): FrontRequest {
+  const body = JSON.parse(request.body);
+  body.paymentMethod.holderName = holderName;
+  return { ...request, body: JSON.stringify(body) };
+}
+
+/** The connection through which a notification's payment was made. */
+function connectionOf(notification: string, lines: readonly LedgerLine[]): string {
+  const [{ NotificationRequestItem: item }] = JSON.parse(notification).notificationItems;
+  const line = lines.find(
+    ({ id, idempotency_key }) =>
+      id === (item.originalReference ?? item.pspReference) || idempotency_key === item.merchantReference,
+  );
+  return line?.acquirer === 'TWO' ? 'judge-two' : 'judge';
+}
+
+function asNotification(text: string) {
+  return { header: () => undefined, query: '', body: Buffer.from(text) };
+}
+
+function lineOf(payment: FakePayment, request: FrontRequest | undefined): LedgerLine {
+  const { pspReference, reference, amount, state, captured, refunded } = payment;
+  const isCard = request?.body.includes('"type":"scheme"');
+  const isAuthorized = state === 'authorised' || state === 'cancelled';
+  return {
+    id: pspReference,
+    idempotency_key: reference,
+    kind: isCard ? 'charge' : 'wallet_order',
+    acquirer: request?.acquirer ?? 'ONE',
+    status: isAuthorized ? 'approved' : state,
+    amount: amount.value,
+    currency: amount.currency,
+    amount_captured: captured,
+    amount_refunded: refunded,
+    response_code: isAuthorized ? '00' : null,
+    reference: null,
+  };
+}

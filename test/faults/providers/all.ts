@@ -1,0 +1,16 @@
+import { adyen } from './adyen.ts';
+import { mercadoPago } from './mercado-pago.ts';
+import { paypal } from './paypal.ts';
+import type { Provider } from './provider.ts';
+import { sandbox } from './sandbox.ts';
+import { stripe } from './stripe.ts';
+
+/** Every provider that can stand behind the service under test: the sandbox, and the fakes of real ones. */
+export const PROVIDERS: readonly Provider[] = [sandbox, stripe, adyen, paypal, mercadoPago];
+
+/** @throws Error when there is none of the name. */
+export function providerNamed(name: string): Provider {
+  const provider = PROVIDERS.find((one) => one.name === name);
+  if (provider) return provider;
+  throw new Error(`there is no provider ${name}: ${PROVIDERS.map((one) => one.name).join(', ')}`);
+}

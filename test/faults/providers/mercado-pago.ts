@@ -1,0 +1,89 @@
+import type { JsonObject } from '@bufbuild/protobuf';
+import { parseMoney } from '#src/money.ts';
+import {
+  FAKE_ACCESS_TOKEN,
+  FAKE_WEBHOOK_SECRET,
+  startFakeMercadoPago,
+  webhookOf,
+} from '../../connectors/mercado-pago/fake-mercado-pago.ts';
+import { startFront } from './front.ts';
+import type { Judge, LedgerLine, Provider } from './provider.ts';
+
+const CURRENCY = 'ARS';
+
+/** Mercado Pago's fake: payers by redirect, whose money it takes by itself. */
+export const mercadoPago: Provider = {
+  name: 'mercado_pago',
+  abilities: new Set(['redirects', 'look_ups', 'unsigned_notifications']),
+  connector: 'mercado-pago',
+  timeoutMs: 1_500,
+  settings: () => 'country: AR',
+  secrets: () => ({ access_token: 'FAULTS_TOKEN', webhook_secret: 'FAULTS_SECRET' }),
+  environment: { FAULTS_TOKEN: FAKE_ACCESS_TOKEN, FAULTS_SECRET: FAKE_WEBHOOK_SECRET },
+  currencies: [{ currency: CURRENCY, digits: 2 }],
+  callOf(head) {
+    if (/^POST \/checkout\/preferences /.test(head)) return 'charge';
+    if (/^POST \/v1\/payments\/\d+\/refunds /.test(head)) return 'operation';
+    if (/^PUT \/checkout\/preferences\//.test(head)) return 'close';
+    return /^GET \/(v1\/payments|checkout\/preferences)\//.test(head) ? 'look_up' : undefined;
+  },
+  async start(): Promise<Judge> {
+    const fake = await startFakeMercadoPago(CURRENCY);
+    const front = await startFront(fake.url, {
+      callOf: mercadoPago.callOf,
+      keyHeader: 'x-idempotency-key',
+      account: (headers) => ({ acquirer: 'ONE', headers }),
+    });
+    let isAlive = true;
+    const paymentOf = (transactionId: string) =>
+      [...fake.payments.values()].find((one) => one.external_reference === transactionId);
+    return {
+      port: front.port,
+      isAlive: () => isAlive,
+      written: () => '',
+      ledger: async () => [...fake.preferences.values()].flatMap((one) => linesOf(one, fake.payments)),
+      async agree({ id }) {
+        const payment = fake.pay(fake.preferences.get(id) ?? {});
+        return `payment_id=${payment.id}&status=approved&preference_id=${id}`;
+      },
+      notification({ idempotency_key }, { isForged }) {
+        const id = String(paymentOf(idempotency_key)?.id ?? 1);
+        return webhookOf(id, isForged ? { secret: 'forged-secret-signature' } : {});
+      },
+      trouble: front.trouble,
+      hasHeardOf: () => true,
+      async kill() {
+        isAlive = false;
+        await Promise.all([front.close(), fake.close()]);
+      },
+    };
+  },
+};
+
+/** A preference with its first payment; each further one of it is an entry of its own, and before it. */
+function linesOf(preference: JsonObject, payments: ReadonlyMap<string, JsonObject>): LedgerLine[] {
+  const items = preference.items as { unit_price: number; quantity: number }[];
+  const units = (amount: unknown) => Number(parseMoney(String(amount), CURRENCY)?.minorUnits);
+  const line: LedgerLine = {
+    id: String(preference.id),
+    idempotency_key: String(preference.external_reference),
+    kind: 'wallet_checkout',
+    acquirer: 'ONE',
+    status: 'open',
+    amount: units(items.reduce((sum, item) => sum + item.unit_price * item.quantity, 0).toFixed(2)),
+    currency: CURRENCY,
+    amount_captured: 0,
+    amount_refunded: 0,
+    response_code: null,
+    reference: null,
+  };
+  const paid = [...payments.values()]
+    .filter(({ external_reference: reference }) => reference === preference.external_reference)
+    .map((payment) => ({
+      ...line,
+      status: 'paid',
+      amount_captured: units(payment.transaction_amount),
+      amount_refunded: units(Number(payment.transaction_amount_refunded).toFixed(2)),
+    }));
+  return paid.length > 0 ? paid.toReversed() : [line];
+}

@@ -1,0 +1,86 @@
+import { randomUUID } from 'node:crypto';
+import { existsSync, readFileSync } from 'node:fs';
+import { SIGNATURE_HEADER, signatureOf } from '#src/sandbox/signature.ts';
+import { startProcess } from '../processes.ts';
+import { ABILITIES, type Ability, type Judge, type LedgerLine, type Provider } from './provider.ts';
+
+const API_KEY = 'faults_api_key';
+/** Signs the notifications that a case sends in the provider's name; the judge itself sends none. */
+const NOTIFICATION_SECRET = 'faults_notification_secret';
+const ANNOUNCES = /sandbox provider: http:\/\/127\.0\.0\.1:(\d+)/;
+
+/** The simulated provider as a process of its own, which writes each charge to disk before it answers. */
+export const sandbox: Provider = {
+  name: 'sandbox',
+  abilities: new Set(Object.keys(ABILITIES) as Ability[]),
+  connector: 'sandbox',
+  timeoutMs: 1_000,
+  settings: (acquirer) => `acquirer: ${acquirer}`,
+  secrets: () => ({ api_key: 'FAULTS_API_KEY', notification_secret: 'FAULTS_NOTIFICATION_SECRET' }),
+  environment: { FAULTS_API_KEY: API_KEY, FAULTS_NOTIFICATION_SECRET: NOTIFICATION_SECRET },
+  currencies: [
+    { currency: 'USD', digits: 2 },
+    { currency: 'JPY', digits: 0 },
+    { currency: 'KWD', digits: 3 },
+  ],
+  callOf(head) {
+    if (/^POST \/v1\/by-idempotency-key\/[^/ ]+\/close /.test(head)) return 'close';
+    if (/^GET \/v1\/by-idempotency-key\//.test(head)) return 'look_up';
+    if (/^POST \/v1\/(captures|cancellations|refunds|completions) /.test(head)) return 'operation';
+    return /^POST \/v1\/(charges|verifications|wallet-)/.test(head) ? 'charge' : undefined;
+  },
+  async start({ checkout, ledgerFile }): Promise<Judge> {
+    const judge = await startProcess({
+      checkout,
+      program: 'src/sandbox/main.ts',
+      args: ['--ledger-file', ledgerFile, '--port', '0', '--api-key', API_KEY],
+      announces: ANNOUNCES,
+    });
+    const url = `http://127.0.0.1:${judge.url}`;
+    return {
+      port: Number(judge.url),
+      isAlive: judge.isAlive,
+      written: () => (existsSync(ledgerFile) ? readFileSync(ledgerFile, 'utf8') : '') + judge.output(),
+      ledger: () => readLedger(url),
+      async agree({ id }) {
+        const { status } = await fetch(`${url}/checkout/${id}/pay`, { method: 'POST', redirect: 'manual' });
+        if (status !== 303) throw new Error(`the provider's page answered ${status}`);
+        return '';
+      },
+      notification: notificationOf,
+      // It reads what it is to do in the description of each call.
+      trouble: () => {},
+      hasHeardOf: () => true,
+      kill: judge.kill,
+    };
+  },
+};
+
+function notificationOf(line: LedgerLine, { isForged }: { readonly isForged: boolean }) {
+  const event = {
+    id: `ev_${randomUUID()}`,
+    type: `${line.kind}.${line.status}`,
+    created_at: new Date().toISOString(),
+    data: { object: line.kind, ...line },
+  };
+  const body = JSON.stringify(event);
+  const signature = signatureOf(body, [isForged ? randomUUID() : NOTIFICATION_SECRET], Date.now());
+  return {
+    header: (name: string) => (name === SIGNATURE_HEADER ? signature : undefined),
+    query: '',
+    body: Buffer.from(body),
+  };
+}
+
+async function readLedger(url: string): Promise<LedgerLine[]> {
+  const lines: LedgerLine[] = [];
+  for (let after: string | null = ''; after !== null; ) {
+    const response = await fetch(`${url}/v1/ledger?after=${after}`, {
+      headers: { authorization: `Bearer ${API_KEY}` },
+    });
+    const page = (await response.json()) as { entries: LedgerLine[]; next: string | null };
+    lines.push(...page.entries);
+    after = page.next;
+  }
+  return lines;
+}

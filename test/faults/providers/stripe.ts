@@ -1,0 +1,132 @@
+import { FAKE_API_KEY, FAKE_WEBHOOK_SECRET, startFakeStripe } from '../../connectors/stripe/fake-stripe.ts';
+import { DECLINED_AT_ACQUIRER_ONE } from '../orders.ts';
+import { type Dialect, startFront } from './front.ts';
+import type { Acquirer, Judge, LedgerLine, Provider } from './provider.ts';
+
+const KEY_OF_TWO = `${FAKE_API_KEY}_two`;
+const INSUFFICIENT_FUNDS = '4000000000009995';
+
+/** Stripe's decline codes by what they amount to; one that is no code of ISO 8583 is one that Stripe does not have. */
+const DECLINES: Readonly<Record<string, string>> = {
+  '05': 'generic_decline',
+  '14': 'invalid_account',
+  '41': 'lost_card',
+  '43': 'stolen_card',
+  '51': 'insufficient_funds',
+  '54': 'expired_card',
+  '59': 'fraudulent',
+  '91': 'issuer_not_available',
+  N7: 'incorrect_cvc',
+  X9: 'invented_decline',
+};
+
+/** Stripe's fake. */
+export const stripe: Provider = {
+  name: 'stripe',
+  abilities: new Set(['cards', 'authorizations', 'look_ups', 'unsigned_notifications']),
+  connector: 'stripe',
+  timeoutMs: 2_500,
+  settings: (acquirer) => `account_id: acct_${acquirer}`,
+  secrets: (acquirer) => ({ api_key: `FAULTS_KEY_${acquirer}`, webhook_secret: 'FAULTS_SECRET' }),
+  environment: {
+    FAULTS_KEY_ONE: FAKE_API_KEY,
+    FAULTS_KEY_TWO: KEY_OF_TWO,
+    FAULTS_SECRET: FAKE_WEBHOOK_SECRET,
+  },
+  // Of a dinar's thousandths Stripe takes tens only.
+  currencies: [
+    { currency: 'USD', digits: 2 },
+    { currency: 'JPY', digits: 0 },
+    { currency: 'KWD', digits: 3, step: 10 },
+  ],
+  callOf(head) {
+    if (/^POST \/v1\/payment_intents\/\w+\/confirm /.test(head)) return 'charge';
+    if (/^POST \/v1\/(refunds|payment_intents\/\w+\/capture) /.test(head)) return 'operation';
+    // What closes a payment needs no key; what a merchant cancels has one.
+    if (/^POST \/v1\/payment_intents\/\w+\/cancel /.test(head)) {
+      return /idempotency-key/i.test(head) ? 'operation' : 'close';
+    }
+    if (/^POST \/v1\/payment_intents\/\w+ /.test(head)) return 'close';
+    return /^GET \/v1\/(payment_intents|refunds)/.test(head) ? 'look_up' : undefined;
+  },
+  async start(): Promise<Judge> {
+    const fake = await startFakeStripe();
+    const acquirers = new Map<string, Acquirer>();
+    for (const [code, declineCode] of Object.entries(DECLINES)) {
+      fake.ledger.cards.set(cardDeclinedAs(code), { kind: 'decline', code: 'card_declined', declineCode });
+    }
+    const front = await startFront(fake.url, {
+      ...DIALECT,
+      heard({ acquirer, path }, { body }) {
+        if (path === '/v1/payment_intents') acquirers.set(String(JSON.parse(body).id), acquirer);
+      },
+    });
+    let isAlive = true;
+    return {
+      port: front.port,
+      isAlive: () => isAlive,
+      written: () => '',
+      ledger: async () => [...fake.ledger.intents.values()].map((intent) => lineOf(fake, intent, acquirers)),
+      agree: async () => '',
+      notification({ id }, { isForged }) {
+        const intent = fake.ledger.intents.get(id) ?? {};
+        const secrets = isForged ? ['whsec_forged'] : [FAKE_WEBHOOK_SECRET];
+        const { body, signature } = fake.notification('payment_intent.succeeded', intent, {}, secrets);
+        const header = (name: string) => (name === 'stripe-signature' ? signature : undefined);
+        return { header, query: '', body: Buffer.from(body) };
+      },
+      trouble: front.trouble,
+      hasHeardOf: () => true,
+      async kill() {
+        isAlive = false;
+        await Promise.all([front.close(), fake.close()]);
+      },
+    };
+  },
+};
+
+const DIALECT: Dialect = {
+  callOf: stripe.callOf,
+  keyHeader: 'idempotency-key',
+  account: (headers) => ({
+    acquirer: headers.authorization === `Bearer ${KEY_OF_TWO}` ? 'TWO' : 'ONE',
+    headers: { ...headers, authorization: `Bearer ${FAKE_API_KEY}` },
+  }),
+  changed: (request) =>
+    request.acquirer === 'ONE'
+      ? { ...request, body: request.body.replace(DECLINED_AT_ACQUIRER_ONE, INSUFFICIENT_FUNDS) }
+      : request,
+  /** The intent is confirmed with another payment method, of a card that is declined so. */
+  async decline(request, code, ask) {
+    const body = `type=card&card[number]=${cardDeclinedAs(code)}&card[exp_month]=1&card[exp_year]=2031`;
+    const { 'idempotency-key': _, ...headers } = request.headers;
+    const made = await ask({ ...request, path: '/v1/payment_methods', headers, body });
+    const method = `payment_method=${JSON.parse(made.body).id}`;
+    return ask({ ...request, body: request.body.replace(/payment_method=[^&]+/, method) });
+  },
+};
+
+function cardDeclinedAs(code: string): string {
+  return `40000000000${[...code].map((letter) => letter.charCodeAt(0)).join('')}`;
+}
+
+type Fake = Awaited<ReturnType<typeof startFakeStripe>>;
+type Intent = ReturnType<Fake['ledger']['intents']['get']> & {};
+
+function lineOf({ ledger }: Fake, intent: Intent, acquirers: ReadonlyMap<string, Acquirer>): LedgerLine {
+  const refunds = [...ledger.refunds.values()].filter((it) => it.payment_intent === intent.id);
+  const isAuthorized = intent.authorized_at !== undefined;
+  return {
+    id: intent.id,
+    idempotency_key: String(intent.metadata.transaction_id),
+    kind: 'charge',
+    acquirer: acquirers.get(intent.id) ?? 'ONE',
+    status: isAuthorized ? 'approved' : intent.status,
+    amount: intent.amount,
+    currency: intent.currency.toUpperCase(),
+    amount_captured: Number(intent.amount_received),
+    amount_refunded: refunds.reduce((sum, { amount }) => sum + Number(amount), 0),
+    response_code: isAuthorized ? '00' : null,
+    reference: null,
+  };
+}
