@@ -1,13 +1,24 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CASES } from './faults/cases/all.ts';
+import { NEEDS, notFor } from './faults/cases/needs.ts';
 import { type Cluster, startCluster } from './faults/cluster.ts';
 import { type Checkout, copyCheckout, PLANTS, planted } from './faults/plants.ts';
+import { providerNamed } from './faults/providers/all.ts';
 import { sandbox } from './faults/providers/sandbox.ts';
 import { findingsOf, runCase } from './faults/run.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 const SEED = 1;
+
+const AFTER_SENDING = 'killed after sending, before the answer';
+/** A case for each provider's fake. */
+const AT_FAKES: Readonly<Record<string, string>> = {
+  stripe: AFTER_SENDING,
+  adyen: `operations: ${AFTER_SENDING}`,
+  paypal: 'payers: completion killed after completing, before the answer',
+  mercado_pago: 'payers: notification, return and recovery at once, at two replicas',
+};
 
 describe('after a fault everything still holds (in short: `npm run faults` tries all of them, under many seeds)', () => {
   let cluster: Cluster;
@@ -27,11 +38,36 @@ describe('after a fault everything still holds (in short: `npm run faults` tries
       expect(findingsOf([done])).toEqual([]);
     });
   }
+
+  it.concurrent.for(Object.entries(AT_FAKES))(
+    'before the fake of %s: %s',
+    { timeout: 120_000 },
+    async ([provider, name], { expect }) => {
+      const tried = CASES.find((one) => one.name === name);
+      if (!tried) throw new Error('there is no such case');
+      const kind = providerNamed(provider);
+      const done = await runCase(tried, { seed: SEED, checkout: checkout.path, cluster, kind });
+      expect([done.skipped, findingsOf([done])]).toEqual([undefined, []]);
+    },
+  );
 });
 
 describe('the faults of our own, with which the runner is tried', () => {
   it.each(Object.entries(PLANTS))('%s still has its place in the source', (_name, plant) => {
     expect(planted(ROOT, plant)).toContain(plant.replacement);
     expect(CASES.map(({ name }) => name)).toEqual(expect.arrayContaining([...plant.cases]));
+  });
+});
+
+describe('a case that a provider cannot do', () => {
+  it('is passed over by name, and every other is tried', () => {
+    const [first] = CASES;
+    if (!first) throw new Error('there are cases');
+    expect(notFor(providerNamed('paypal'), first)).toBe('not for this provider: paypal: it takes no cards');
+    expect(CASES.filter((one) => notFor(sandbox, one) !== undefined)).toEqual([]);
+  });
+
+  it.each(NEEDS.map(([begins]) => begins))('has a name that is known: %s', (begins) => {
+    expect(CASES.filter(({ name }) => name.startsWith(begins)).length).toBeGreaterThan(0);
   });
 });

@@ -1,19 +1,18 @@
 import type { RawNotification } from '#src/connectors/connector.ts';
 import { SIGNATURE_HEADER } from '#src/sandbox/signature.ts';
 import { NOTIFICATION_HEADERS } from '../support/fake-providers.ts';
-import type { LedgerLine } from './providers/provider.ts';
-import type { World } from './world.ts';
+import type { Judge, LedgerLine } from './providers/provider.ts';
 
 const TIMEOUT_MS = 3_000;
 
 /** Sends a notification about an entry in the provider's name. @returns the status that it is answered with. */
 export function notify(
-  world: World,
+  { judge }: { readonly judge: Judge },
   url: string,
   line: LedgerLine,
   { isForged = false }: { readonly isForged?: boolean } = {},
 ): Promise<number | undefined> {
-  return deliver(url, 'judge', world.judge.notification(line, { isForged }));
+  return deliver(url, 'judge', judge.notification(line, { isForged }));
 }
 
 /** Posts a notification to a connection's address. @returns undefined when nothing came back in time. */

@@ -4,7 +4,7 @@ import type { Case } from './case.ts';
 const CARDS: readonly Ability[] = ['cards'];
 const LOOKED_UP: readonly Ability[] = ['cards', 'look_ups'];
 
-/** What cases need of a provider, by the beginnings of their names: the first that fits counts. Any other needs cards. */
+/** Abilities that cases need, by the beginnings of their names: the first that fits counts. Any other case needs cards. */
 export const NEEDS: readonly (readonly [begins: string, needs: readonly Ability[]])[] = [
   ['killed in recovery', LOOKED_UP],
   ['provider: hang, reset, 5xx, before the charge', LOOKED_UP],

@@ -14,7 +14,7 @@ export type FrontRequest = {
 
 export type FrontAnswer = { readonly status: number; readonly contentType: string; readonly body: string };
 
-/** What a front has to know of the provider behind it. */
+/** Facts about the provider behind a front. */
 export type Dialect = {
   callOf(head: string): Call | undefined;
   /** The header that holds a request's idempotency key. */
@@ -74,7 +74,7 @@ export async function startFront(fakeUrl: string, dialect: Dialect): Promise<Fro
     return word;
   }
 
-  /** What is made of a request with trouble in it is named by its id in the requests to come. */
+  /** Later requests name by its id what a request with trouble in it made. */
   function remember({ body }: FrontRequest, answer: FrontAnswer): void {
     const word = WORD.exec(body.replaceAll('%3A', ':'))?.[0];
     const id = /"id":"([^"]{8,})"/.exec(answer.body)?.[1];

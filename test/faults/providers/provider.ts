@@ -1,7 +1,7 @@
 import type { RawNotification } from '#src/connectors/connector.ts';
 import type { Currency } from '../orders.ts';
 
-/** What a case may need of a provider, and why one that lacks it is passed over. */
+/** Abilities that a case may need of a provider, and why one that lacks it is passed over. */
 export const ABILITIES = {
   cards: 'it takes no cards',
   authorizations: 'it authorizes nothing without taking it: there is nothing to capture or to cancel',
@@ -14,7 +14,7 @@ export const ABILITIES = {
   late_payers: 'it lets nobody pay at a page that was closed',
 } as const;
 
-/** What a provider can do, of what some cannot. */
+/** Something that some providers can do, and others cannot. */
 export type Ability = keyof typeof ABILITIES;
 
 /** Two accounts at the provider: the connections `judge` and `judge-two`. */
@@ -46,7 +46,7 @@ export type Provider = {
 export type StartOptions = {
   /** Checkout of the service under test. */
   readonly checkout: string;
-  /** Where a ledger may be written. */
+  /** File in which a ledger may be kept. */
   readonly ledgerFile: string;
   /** Posts a notification to a replica that is alive. @returns the status of its response; undefined: none. */
   deliver(connection: string, notification: RawNotification): Promise<number | undefined>;
