@@ -8,7 +8,6 @@ const LOOKED_UP: readonly Ability[] = ['cards', 'look_ups'];
 export const NEEDS: readonly (readonly [begins: string, needs: readonly Ability[]])[] = [
   ['killed in recovery', LOOKED_UP],
   ['provider: hang, reset, 5xx, before the charge', LOOKED_UP],
-  ['look-ups: many outcomes open', [...LOOKED_UP, 'one_request']],
   ['look-ups: ', LOOKED_UP],
   ['two replicas: one stopped past its lease', LOOKED_UP],
   ['failover: killed', LOOKED_UP],

@@ -12,7 +12,7 @@ const UUID = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/;
 /** Adyen's fake, which tells of everything by notifications of its own. */
 export const adyen: Provider = {
   name: 'adyen',
-  abilities: new Set(['cards', 'authorizations', 'verifications', 'redirects', 'one_request', 'late_payers']),
+  abilities: new Set(['cards', 'authorizations', 'verifications', 'redirects', 'late_payers']),
   connector: 'adyen',
   timeoutMs: 1_500,
   settings: () => `merchant_account: ${FAKE_ACCOUNT}, redirect_methods: { WALLET_B: ideal, WALLET_D: ideal }`,

@@ -9,7 +9,6 @@ export const ABILITIES = {
   redirects: 'it sends no payer to a page of its own',
   completions: 'it takes the money of a payer who agreed by itself',
   look_ups: 'it has no look-up',
-  one_request: 'an attempt takes several requests there: what hangs before the last one was never sent',
   unsigned_notifications: 'its notifications decide, and it tells nothing that did not happen',
   late_payers: 'it lets nobody pay at a page that was closed',
 } as const;
