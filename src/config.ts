@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { createSecureContext } from 'node:tls';
 
@@ -11,6 +12,9 @@ export type Config = {
   readonly databaseUrl: string | undefined;
   /** Address at which providers and payers reach the service, without a slash at its end; undefined: the one listened on. */
   readonly publicUrl: string | undefined;
+  /** Processes that serve. */
+  readonly workers: number;
+  /** Database connections of one replica, shared out among its workers. */
   readonly databaseMaxConnections: number;
   /** Accepts a database that acknowledges commits which a crash can undo. */
   readonly allowUnsafeDatabase: boolean;
@@ -88,6 +92,9 @@ export const SANDBOX_OPERATOR_READ_KEY = 'op_sandbox_read';
 /** The checkout's root: what relative defaults start from. */
 export const CHECKOUT_DIR = join(import.meta.dirname, '..');
 
+/** One a core, up to what any database has connections for. Of two cores, the database needs one. */
+const DEFAULT_WORKERS = availableParallelism() > 2 ? Math.min(availableParallelism(), 8) : 1;
+
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
@@ -129,6 +136,7 @@ export function readConfig(environment: Environment = process.env): Config {
     host: text('HOST') ?? '127.0.0.1',
     port: integer('PORT', 8080, 0, 65_535),
     tls: readTls(text('TLS_CERT_FILE'), text('TLS_KEY_FILE'), problems),
+    workers: integer('WORKERS', DEFAULT_WORKERS, 1, 64),
     databaseUrl,
     databaseMaxConnections: integer('DATABASE_MAX_CONNECTIONS', 16, 1, 1_000),
     allowUnsafeDatabase: flag('ALLOW_UNSAFE_DATABASE', false),

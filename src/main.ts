@@ -11,11 +11,13 @@ import { resolveDataDir } from '#src/postgres/data-dir.ts';
 import { startEmbeddedPostgres } from '#src/postgres/embedded-postgres.ts';
 import { checkKeys } from '#src/server/check-keys.ts';
 import { addSandboxFixtures, SANDBOX_ACCOUNT } from '#src/server/sandbox-fixtures.ts';
-import { createServer } from '#src/server/server.ts';
 import { type Database, openDatabase } from '#src/store/database.ts';
 import { migrate } from '#src/store/migrate.ts';
 import { cardVault } from '#src/vault/card-vault.ts';
 import { hashKeys, type InstallationKeys, installationKeys } from '#src/vault/key-file.ts';
+import { startWorkers, WorkerFailedError } from '#src/workers/start-workers.ts';
+import { connectionsOfWorker, type Storage } from '#src/workers/storage.ts';
+import { type Parent, parentOfWorker } from '#src/workers/worker.ts';
 import { CHECKOUT_DIR, type Config, readConfig, SANDBOX_OPERATOR_KEY } from './config.ts';
 
 /** Time that everything else may take to end after the drain, such as a database that does not answer. */
@@ -23,6 +25,9 @@ const END_MARGIN_MS = 15_000;
 
 /** Steps that the process undoes when it ends, the last first. */
 const ending: (() => Promise<void>)[] = [];
+
+/** Set in a worker of another process of this program. */
+const parent: Parent | undefined = parentOfWorker();
 
 let config: Config | undefined;
 let ended: Promise<never> | undefined;
@@ -33,41 +38,43 @@ async function start(): Promise<void> {
     config = readConfig();
     await serve(config);
   } catch (error) {
-    console.error(`Cannot start: ${explainFailure(error)}`);
+    // A worker has said itself why it failed.
+    if (!(error instanceof WorkerFailedError)) console.error(`Cannot start: ${explainFailure(error)}`);
     await end(1);
   }
 }
 
 /** Starts everything and returns; signals end it. */
 async function serve(config: Config): Promise<void> {
-  const log = pino({ level: config.logLevel, serializers: LOG_SERIALIZERS, base: null });
-  const readAt = fileStamp(config.catalogueFile);
-  const catalogue = readCatalogue(config.catalogueFile);
-  onSignals(log);
-
-  const storage = await openStorage(config, log);
-  const { keys, databaseUrl } = storage;
-  const database = openDatabase({ url: databaseUrl, maxConnections: config.databaseMaxConnections, log });
-  ending.push(() => database.close());
-  await database.assertDurable(config.allowUnsafeDatabase);
-  await migrate(database, join(import.meta.dirname, 'store/migrations'));
-  await checkKeys(database, keys);
-  const withFixtures = config.sandbox && storage.dataDir !== undefined;
-  if (withFixtures) await addFixtures(database, keys, createBinTable(catalogue.bins));
-
-  const server = await createServer({ config, catalogue, keys, database, databaseUrl, log });
-  ending.push(() => server.close());
-  const address = await server.listen();
-  const { replaceCatalogue: replace, reloaded } = server;
-  const stopReloading = startReloading({
-    file: config.catalogueFile,
-    readAt,
-    replace,
-    reloaded,
+  const log = pino({
+    level: config.logLevel,
+    serializers: LOG_SERIALIZERS,
+    base: parent ? { worker: process.pid } : null,
   });
-  ending.push(async () => stopReloading());
+  onSignals(log);
+  if (parent) {
+    const { address, warnings } = await serveHere(config, await parent.storage(), log);
+    parent.serving(address, warnings);
+    return;
+  }
+  // One that cannot be read stops the start before anything is begun.
+  const { bins } = readCatalogue(config.catalogueFile);
+  const storage = await openStorage(config, log);
+  const withFixtures = config.sandbox && storage.dataDir !== undefined;
+  const database = open(config, storage, log);
+  try {
+    await database.assertDurable(config.allowUnsafeDatabase);
+    await migrate(database, join(import.meta.dirname, 'store/migrations'));
+    await checkKeys(database, storage.keys);
+    if (withFixtures) await addFixtures(database, storage.keys, createBinTable(bins));
+  } finally {
+    await database.close();
+  }
+  const { address, warnings } =
+    config.workers > 1 ? await serveByWorkers(config, storage, log) : await serveHere(config, storage, log);
   console.error(`Payments service: ${address} (REST at /v1/payments, Connect, gRPC, gRPC-Web)`);
-  for (const outcomes of server.unaskable()) console.error(`Warning: ${describeUnaskable(outcomes)}`);
+  if (config.workers > 1) console.error(`Workers: ${config.workers} processes`);
+  for (const warning of warnings) console.error(`Warning: ${warning}`);
   console.error(`Catalogue: ${config.catalogueFile}`);
   console.error(`Data: ${storage.dataDir ?? 'the database that DATABASE_URL names'}`);
   if (config.sandbox) console.error(`Sandbox provider: ${address}/sandbox (no real money moves)`);
@@ -78,7 +85,48 @@ async function serve(config: Config): Promise<void> {
   }
 }
 
-type Storage = { readonly databaseUrl: string; readonly keys: InstallationKeys; readonly dataDir?: string };
+type Serving = { readonly address: string; readonly warnings: readonly string[] };
+
+/** Serves in this process. */
+async function serveHere(config: Config, storage: Storage, log: pino.Logger): Promise<Serving> {
+  const readAt = fileStamp(config.catalogueFile);
+  const catalogue = readCatalogue(config.catalogueFile);
+  const { keys, databaseUrl } = storage;
+  const database = open(config, storage, log);
+  ending.push(() => database.close());
+  // The parent of workers does without all of this.
+  const { createServer } = await import('#src/server/server.ts');
+  const server = await createServer({
+    config,
+    catalogue,
+    keys,
+    database,
+    databaseUrl,
+    log,
+    ...(parent && { parent }),
+  });
+  ending.push(() => server.close());
+  const address = await server.listen();
+  const { replaceCatalogue: replace, reloaded } = server;
+  const stopReloading = startReloading({ file: config.catalogueFile, readAt, replace, reloaded });
+  ending.push(async () => stopReloading());
+  return { address, warnings: server.unaskable().map(describeUnaskable) };
+}
+
+/** Serves by processes of their own. */
+async function serveByWorkers(config: Config, storage: Storage, log: pino.Logger): Promise<Serving> {
+  const workers = await startWorkers({ count: config.workers, storage, log });
+  process.on('SIGHUP', workers.reload);
+  ending.push(async () => {
+    if (!(await workers.stop())) throw new WorkerFailedError('a worker did not end in order');
+  });
+  return workers;
+}
+
+function open(config: Config, { databaseUrl }: Storage, log: pino.Logger): Database {
+  const maxConnections = connectionsOfWorker(config.databaseMaxConnections, config.workers);
+  return openDatabase({ url: databaseUrl, maxConnections, log });
+}
 
 /** The database that is given, with its keys; or one of our own, with what a newcomer needs. */
 async function openStorage(config: Config, log: pino.Logger): Promise<Storage> {

@@ -91,6 +91,8 @@ function createHttp1Server(handler: Handler, options: ListenerOptions, limits: L
   // One more than allowed, so that it shows.
   server.maxHeadersCount = limits.maxHeaderFields + 1;
   server.maxConnections = limits.maxConnections;
+  // In a worker too: handed on, a connection would go round for ever once all workers are full.
+  Object.assign(server, { dropMaxConnection: true });
   server.setTimeout(limits.idleTimeoutMs);
   // An accept that fails costs that one connection, not the process. Failures to listen reach Fastify's own listener.
   server.on('error', () => {});

@@ -5,6 +5,9 @@ export type Metrics = ReturnType<typeof createMetrics>;
 
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
+/** Of what each worker sees for itself, the sum would say nothing; the highest is told. */
+const OF_ALL = 'max';
+
 /** Makes the metrics in a registry of their own, so that several servers live in one process. */
 export function createMetrics() {
   const registry = new Registry();
@@ -53,28 +56,33 @@ export function createMetrics() {
   });
   const openOutcomes = new Gauge({
     name: 'payment_open_outcomes',
+    aggregator: OF_ALL,
     help: 'Attempts whose outcome is not known, those of requests under way included. Counted every 10 to 15 s, up to 100000.',
     registers,
   });
   const oldestOpenOutcome = new Gauge({
     name: 'payment_open_outcome_oldest_seconds',
+    aggregator: OF_ALL,
     help: 'For how long the oldest open outcome has been open. Alert when it grows beyond minutes.',
     registers,
   });
   const openFollowUps = new Gauge({
     name: 'payment_open_follow_ups',
+    aggregator: OF_ALL,
     help: 'What goes on after its call, by kind: captures, cancels and refunds whose result is not known, and payers who were sent away (payer). Counted every 10 to 15 s, up to 100000 a type.',
     labelNames: ['kind'] as const,
     registers,
   });
   const oldestFollowUp = new Gauge({
     name: 'payment_open_follow_up_oldest_seconds',
+    aggregator: OF_ALL,
     help: 'For how long the oldest of payment_open_follow_ups has been open, by kind. A payer may take a day; alert when an operation takes longer than its provider does.',
     labelNames: ['kind'] as const,
     registers,
   });
   const unaskableOutcomes = new Gauge({
     name: 'payment_unaskable_outcomes',
+    aggregator: OF_ALL,
     help: 'Open outcomes that this replica cannot look up: no_connection, other_account or no_look_up. Alert above 0.',
     labelNames: ['connection', 'reason'] as const,
     registers,
@@ -94,7 +102,8 @@ export function createMetrics() {
   });
   const circuits = new Gauge({
     name: 'connection_circuit',
-    help: "1 for the state that a connection's circuit breaker is in: CLOSED, OPEN or HALF_OPEN.",
+    aggregator: OF_ALL,
+    help: "1 for the state that a connection's circuit breaker is in: CLOSED, OPEN or HALF_OPEN. Workers have breakers of their own.",
     labelNames: ['connection', 'state'] as const,
     registers,
   });

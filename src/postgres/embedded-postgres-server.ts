@@ -17,7 +17,8 @@ const PASSING = /Address already in use|pre-existing shared memory block/;
 const SETTINGS: Readonly<Record<string, string>> = {
   listen_addresses: '127.0.0.1',
   unix_socket_directories: '',
-  max_connections: '100',
+  // Enough for a dozen workers, with the sandbox's ledger.
+  max_connections: '400',
   shared_buffers: '128MB',
   fsync: 'on',
   full_page_writes: 'on',

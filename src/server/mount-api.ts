@@ -37,6 +37,7 @@ import type { Caller } from '#src/payments/create-payment.ts';
 import { findAccountKeys } from '#src/store/accounts.ts';
 import { checkWritable, orUnavailable } from '#src/store/unavailable.ts';
 import type { ManageDeps } from '#src/webhooks/manage-webhooks.ts';
+import type { Parent } from '#src/workers/worker.ts';
 import type { InFlight } from './in-flight.ts';
 import type { LiveCatalogue } from './live-catalogue.ts';
 import type { ApiDeps } from './payment-deps.ts';
@@ -49,6 +50,8 @@ export type Api = {
   readonly webhooks: ManageDeps;
   readonly live: Pick<LiveCatalogue, 'isOpen' | 'opened' | 'health'>;
   readonly metrics: Metrics;
+  /** Adds up the metrics of several workers. */
+  readonly parent: Pick<Parent, 'collectBy' | 'metrics'> | undefined;
   readonly inFlight: InFlight;
 };
 
@@ -176,14 +179,22 @@ function mountHealth(
   app.register(health.httpRoutes);
 }
 
-function mountMetrics(app: FastifyInstance, { admission, metrics, live }: Api): void {
-  app.get('/metrics', async (_request, reply) => {
+function mountMetrics(app: FastifyInstance, { admission, metrics, parent, live }: Api): void {
+  const { registry } = metrics;
+  const update = () => {
     if (live.isOpen()) showHealth(metrics, live.health());
     const { receiving, inFlight, atWork } = admission.counts();
     metrics.callsReceiving.set(receiving);
     metrics.callsInFlight.set(inFlight);
     metrics.callsAtWork.set(atWork);
-    return reply.type(metrics.registry.contentType).send(await metrics.registry.metrics());
+  };
+  parent?.collectBy(async () => {
+    update();
+    return registry.getMetricsAsJSON();
+  });
+  app.get('/metrics', async (_request, reply) => {
+    if (!parent) update();
+    return reply.type(registry.contentType).send(await (parent ?? registry).metrics());
   });
 }
 

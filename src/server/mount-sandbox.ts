@@ -45,7 +45,9 @@ export async function mountSandbox(
   await app.register(sandboxProvider, provider);
   await door.register(sandboxProvider, provider);
   return {
-    listen: async () => `${await door.listen({ host: '127.0.0.1', port: 0 })}${SANDBOX_PREFIX}`,
+    // Exclusive: workers would share it, and one that drains needs its own.
+    listen: async () =>
+      `${await door.listen({ host: '127.0.0.1', port: 0, exclusive: true })}${SANDBOX_PREFIX}`,
     environment: { SANDBOX_API_KEY: apiKey, SANDBOX_NOTIFICATION_SECRET: notificationSecret },
     close: () => door.close(),
   };

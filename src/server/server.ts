@@ -13,6 +13,7 @@ import type { Database } from '#src/store/database.ts';
 import { type CardVault, cardVault } from '#src/vault/card-vault.ts';
 import { hashKeys, type InstallationKeys } from '#src/vault/key-file.ts';
 import { DEFAULT_SETTINGS } from '#src/webhooks/start-webhooks.ts';
+import type { Parent } from '#src/workers/worker.ts';
 import { createApplication, listen } from './application.ts';
 import { type Background, type BackgroundDeps, createBackground } from './background.ts';
 import { dashboardDeps } from './dashboard-deps.ts';
@@ -35,6 +36,8 @@ export type ServerOptions = {
   /** Database in which the sandbox provider keeps its ledger. */
   readonly databaseUrl: string;
   readonly log: Logger;
+  /** Adds up the metrics, if this is one of several workers. */
+  readonly parent?: Pick<Parent, 'collectBy' | 'metrics'>;
   /** The clock of the circuit breakers, which never goes back; by default that of the process. */
   readonly nowMs?: (() => number) | undefined;
 };
@@ -88,7 +91,8 @@ export async function createServer(options: ServerOptions): Promise<Server> {
   const background = createBackground(backgroundDeps(config, { deps, live, observers, vault }));
   const app = createApplication(config, observers);
   const inFlight = createInFlight();
-  mountRoutes(app, { config, admission, deps, live, background, observers, vault, inFlight });
+  const { parent } = options;
+  mountRoutes(app, { config, admission, deps, live, background, observers, vault, inFlight, parent });
   const sandbox = config.sandbox
     ? await mountSandbox(app, { ...options, address: () => address, apiKey: sandboxApiKey })
     : undefined;
@@ -127,6 +131,7 @@ type Routed = {
   readonly live: LiveCatalogue;
   readonly background: Background;
   readonly observers: Observers;
+  readonly parent: ServerOptions['parent'];
   /** Seals the secrets of webhooks: the vault itself, since the log of its uses is of cards. */
   readonly vault: CardVault;
   readonly inFlight: InFlight;

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import PgBoss from 'pg-boss';
-import type { Database } from './database.ts';
+import type { Database, Run } from './database.ts';
 
 /** Jobs in PostgreSQL: pg-boss, on our own connections and without its timers, so that every failure is the caller's. */
 export type JobQueue<Data extends object> = {
@@ -17,6 +17,8 @@ export type JobQueue<Data extends object> = {
 };
 
 const SCHEMA = 'job_queue';
+/** Advisory lock of whoever creates a queue. */
+const CREATE_LOCK = 7_305_128_402;
 /** After that a job that was taken counts as abandoned. */
 const EXPIRE_S = 300;
 
@@ -25,8 +27,9 @@ export async function openJobQueue<Data extends object>(
   database: Database,
   name: string,
 ): Promise<JobQueue<Data>> {
+  let creating: Run | undefined;
   const boss = new PgBoss({
-    db: { executeSql: (text, values) => executeSql(database, text, values) },
+    db: { executeSql: (text, values) => (creating ?? within(database))(text, values) },
     schema: SCHEMA,
     supervise: false,
     schedule: false,
@@ -34,8 +37,16 @@ export async function openJobQueue<Data extends object>(
     deleteAfterSeconds: 60,
   });
   await boss.start();
-  // "short": one job of a key waits, whatever is under way.
-  await boss.createQueue(name, { name, policy: 'short', retryLimit: 0, expireInSeconds: EXPIRE_S });
+  // It makes a table of its own for a queue: replicas that did so at once were a deadlock.
+  await database.transaction(async (run) => {
+    await run(`SELECT pg_advisory_xact_lock(${CREATE_LOCK})`);
+    creating = run;
+    // "short": one job of a key waits, whatever is under way.
+    const options = { name, policy: 'short', retryLimit: 0, expireInSeconds: EXPIRE_S } as const;
+    await boss.createQueue(name, options).finally(() => {
+      creating = undefined;
+    });
+  });
   return {
     async add(jobs, inS) {
       const startAfter = String(inS);
@@ -51,12 +62,10 @@ export async function openJobQueue<Data extends object>(
 }
 
 /** Runs a statement of pg-boss. One that it repeats has values; one that sets it up has none, and is several statements. */
-async function executeSql(
-  database: Database,
-  text: string,
-  values: readonly unknown[] = [],
-): Promise<{ rows: unknown[] }> {
-  if (values.length === 0) return database.transaction((run) => run(text));
-  const digest = createHash('sha256').update(text).digest('hex').slice(0, 16);
-  return database.query({ name: `job_queue_${digest}`, text }, values);
+function within(database: Database) {
+  return async (text: string, values: readonly unknown[] = []): Promise<{ rows: unknown[] }> => {
+    if (values.length === 0) return database.transaction((run) => run(text));
+    const digest = createHash('sha256').update(text).digest('hex').slice(0, 16);
+    return database.query({ name: `job_queue_${digest}`, text }, values);
+  };
 }

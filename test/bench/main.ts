@@ -5,12 +5,12 @@ import type { Plan } from './closed-loop.ts';
 import { type Measure, report } from './report.ts';
 import { startStage } from './stage.ts';
 
-// npm run bench [-- --seconds 4 --rounds 3 --concurrency 1,16,64 --against <ref> --webhook --stored N --node-options=…]
+// npm run bench [-- --seconds 4 --rounds 3 --concurrency 1,16,64 --against <ref> --webhook --stored N --workers N --node-options=…]
 //
 // Compares the service, by REST and by gRPC, with a bare Fastify server that does the same work of the disk and of the
 // network, and with the two commits alone. With --against, it compares the service with that of another commit instead, in
 // a database of its own; --webhook adds the service with a webhook for every payment, whose delivery is part of the cost;
-// --stored fills the databases first. Each has a process of its own; the runs take turns, so that what disturbs the machine
+// --stored fills the databases first; --workers adds the service with that many processes. Each has a process of its own; the runs take turns, so that what disturbs the machine
 // disturbs all alike; and after every run the provider's ledger and the database must agree.
 
 const { values } = parseArgs({
@@ -21,6 +21,7 @@ const { values } = parseArgs({
     against: { type: 'string' },
     webhook: { type: 'boolean', default: false },
     stored: { type: 'string' },
+    workers: { type: 'string' },
     // For the service's processes only: --node-options=--cpu-prof shows where the time goes.
     'node-options': { type: 'string', default: '' },
   },
@@ -55,6 +56,7 @@ async function bench(): Promise<void> {
       against: values.against,
       stored,
       webhook: values.webhook,
+      workers: values.workers === undefined ? 1 : positive('workers', values.workers),
     },
     ending,
   );

@@ -27,6 +27,8 @@ export async function startService(options: {
   readonly nodeOptions: readonly string[];
   /** Routes that a payment looks through before the one that takes it; none by default. */
   readonly routesBefore?: number;
+  /** Processes that serve; one by default. */
+  readonly workers?: number;
   /** The checkout whose service is started; this one by default. */
   readonly checkout?: string;
 }): Promise<Service> {
@@ -39,6 +41,7 @@ export async function startService(options: {
     env: {
       ...process.env,
       PORT: '0',
+      WORKERS: String(options.workers ?? 1),
       DATABASE_URL: options.databaseUrl,
       DATABASE_MAX_CONNECTIONS: String(POOL_SIZE),
       ...KEYS,

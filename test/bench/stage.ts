@@ -27,6 +27,8 @@ export type StageOptions = {
   readonly stored: number;
   /** Runs the service with a webhook for every payment, too. */
   readonly webhook: boolean;
+  /** Above 1, runs the service with so many processes, too. */
+  readonly workers: number;
 };
 
 /** Something that is measured. */
@@ -74,13 +76,18 @@ export async function startStage(options: StageOptions, ending: Ending): Promise
   const webhook = options.webhook
     ? { w: named('service, REST, webhook', await withWebhook(site, rest.port, over('rest', rest, books))) }
     : {};
-  const servers: Record<string, NamedServer> = { ...present, ...others, ...webhook };
+  const workers = options.workers > 1 ? await withWorkers(site, options.workers, over, books) : {};
+  const servers: Record<string, NamedServer> = { ...present, ...others, ...webhook, ...workers };
 
   const postmaster = Number(
     readFileSync(join(dataDir, 'postgres/data/postmaster.pid'), 'utf8').split('\n')[0],
   );
   const cpu = (server: Server): CpuTimes => {
-    const [serverMs, postgresMs, loadMs] = [cpuMs(server.pid), cpuOfTreeMs(postmaster), cpuMs(load.pid)];
+    const [serverMs, postgresMs, loadMs] = [
+      cpuOfTreeMs(server.pid),
+      cpuOfTreeMs(postmaster),
+      cpuMs(load.pid),
+    ];
     const ours = [serverMs, postgresMs, loadMs, cpuMs(provider.pid), cpuMs(process.pid)];
     const othersMs = cpuOfMachineMs() - ours.reduce((sum, ms) => sum + ms);
     return { serverMs, postgresMs, loadMs, othersMs };
@@ -98,7 +105,7 @@ export async function startStage(options: StageOptions, ending: Ending): Promise
 }
 
 /** The order in which the subjects take turns: what is compared runs one after the other. */
-const TURNS = ['a', 'A', 'c', 'b', 'B', 'd', 'w'];
+const TURNS = ['a', 'A', 'p', 'c', 'b', 'B', 'q', 'd', 'w'];
 const RATIOS: readonly Ratio[] = [
   ['a', 'c'],
   ['b', 'c'],
@@ -107,6 +114,8 @@ const RATIOS: readonly Ratio[] = [
   ['a', 'A'],
   ['b', 'B'],
   ['w', 'a'],
+  ['p', 'a'],
+  ['q', 'b'],
 ];
 
 type Ending = (() => unknown)[];
@@ -130,8 +139,9 @@ async function service(
   name: string,
   databaseUrl = site.databaseUrl,
   checkout = ROOT,
+  workers = 1,
 ): Promise<Service> {
-  const started = await startService({ ...site, name, databaseUrl, checkout });
+  const started = await startService({ ...site, name, databaseUrl, checkout, workers });
   site.ending.push(started.stop);
   return started;
 }
@@ -172,6 +182,15 @@ async function olderServices(site: Site, over: Over, ref: string, sample: Sample
   return {
     A: named(`REST at ${older.commit}`, over('rest', rest, books)),
     B: named(`gRPC at ${older.commit}`, over('grpc', grpc, books)),
+  };
+}
+
+/** The service as several processes on one port. */
+async function withWorkers(site: Site, workers: number, over: Over, books: Books) {
+  const started = await service(site, 'workers', site.databaseUrl, ROOT, workers);
+  return {
+    p: named(`${workers} workers, REST`, over('rest', started, books)),
+    q: named(`${workers} workers, gRPC`, over('grpc', started, books)),
   };
 }
 

@@ -37,7 +37,7 @@ export function startProgram(
   args: readonly string[] = [],
 ): RunningProgram {
   const child = spawn(process.execPath, [join(SRC, file), ...args], {
-    env: { PATH, ...(compiled !== undefined && { [COMPILED]: compiled }), ...environment },
+    env: { PATH, WORKERS: '1', ...(compiled !== undefined && { [COMPILED]: compiled }), ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   running.add(child);

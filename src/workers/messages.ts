@@ -1,0 +1,19 @@
+import type { MetricObjectWithValues, MetricValue } from 'prom-client';
+import type { Storage } from './storage.ts';
+
+/** Metrics as a registry gives them in JSON. */
+export type CollectedMetrics = MetricObjectWithValues<MetricValue<string>>[];
+
+/** A message of a worker to the parent. */
+export type FromWorker =
+  | { readonly kind: 'give storage' }
+  /** It serves, at this address. */
+  | { readonly kind: 'serving'; readonly address: string; readonly warnings: readonly string[] }
+  | { readonly kind: 'collected'; readonly collection: number; readonly metrics: CollectedMetrics }
+  | { readonly kind: 'give metrics'; readonly asked: number };
+
+/** A message of the parent to a worker. */
+export type FromParent =
+  | { readonly kind: 'storage'; readonly storage: Storage }
+  | { readonly kind: 'collect'; readonly collection: number }
+  | { readonly kind: 'metrics'; readonly asked: number; readonly text: string };

@@ -1,0 +1,115 @@
+import cluster, { type Worker } from 'node:cluster';
+import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Logger } from 'pino';
+import { collectFromWorkers } from './collect-from-workers.ts';
+import type { FromParent, FromWorker } from './messages.ts';
+import type { Storage } from './storage.ts';
+
+/** Options of the workers. */
+export type WorkersOptions = {
+  readonly count: number;
+  /** Handed to each worker: the database may be one that this process runs. */
+  readonly storage: Storage;
+  readonly log: Logger;
+};
+
+/** Processes that serve on one port. */
+export type Workers = {
+  readonly address: string;
+  /** Said by a worker as it began to serve. */
+  readonly warnings: readonly string[];
+  /** Makes every worker load its catalogue again. */
+  reload(): void;
+  /** Lets every worker finish what it has in flight. @returns whether all of them ended in order. */
+  stop(): Promise<boolean>;
+};
+
+/** A worker failed while the service started; it has said why. */
+export class WorkerFailedError extends Error {
+  override readonly name = 'WorkerFailedError';
+}
+
+/** A worker that served for so long ended by accident, and is replaced at once. */
+const SETTLED_MS = 10_000;
+const FIRST_PAUSE_MS = 200;
+const LONGEST_PAUSE_MS = 10_000;
+
+/**
+ * Starts worker processes and replaces those that end. This process listens, and gives each new connection to the next
+ * worker (node:cluster); no byte of it passes through here. A worker whose parent is gone ends at once.
+ *
+ * @throws WorkerFailedError when one ends before all of them serve.
+ */
+export async function startWorkers({ count, storage, log }: WorkersOptions): Promise<Workers> {
+  // Keys are bytes in a map.
+  cluster.setupPrimary({ serialization: 'advanced' });
+  const workers = new Set<Worker>();
+  const collection = collectFromWorkers(workers);
+  let isStarted = false;
+  let isStopping = false;
+  let isInOrder = true;
+  let pauseMs = FIRST_PAUSE_MS;
+
+  function start(): Promise<Extract<FromWorker, { kind: 'serving' }>> {
+    const worker = cluster.fork();
+    const startedAtMs = performance.now();
+    workers.add(worker);
+    worker.on('error', (err) => log.error({ err, worker: worker.process.pid }, 'a worker cannot be reached'));
+    worker.once('exit', (code, signal) => {
+      workers.delete(worker);
+      collection.ended(worker);
+      isInOrder &&= code === 0;
+      if (isStarted && !isStopping) void replace({ worker: worker.process.pid, code, signal }, startedAtMs);
+    });
+    return new Promise((resolve, reject) => {
+      worker.once('exit', () => reject(new WorkerFailedError('a worker ended before it served')));
+      worker.on('message', (message: FromWorker) => {
+        if (message.kind === 'give storage') send(worker, { kind: 'storage', storage });
+        else if (message.kind === 'serving') resolve(message);
+        else collection.heard(worker, message);
+      });
+    });
+  }
+
+  async function replace(ended: object, startedAtMs: number): Promise<void> {
+    log.error(ended, 'a worker ended; another one takes its place');
+    pauseMs =
+      performance.now() - startedAtMs > SETTLED_MS
+        ? 0
+        : Math.min(2 * pauseMs || FIRST_PAUSE_MS, LONGEST_PAUSE_MS);
+    await sleep(pauseMs, undefined, { ref: false });
+    // Why it failed, it has said; its end brings the next one.
+    if (!isStopping) await start().catch(() => {});
+  }
+
+  async function stop(): Promise<boolean> {
+    isStopping = true;
+    isInOrder = true;
+    const ending = [...workers].map((worker) => once(worker, 'exit'));
+    for (const worker of workers) worker.process.kill('SIGTERM');
+    await Promise.all(ending);
+    return isInOrder;
+  }
+
+  try {
+    const serving = await Promise.all(Array.from({ length: count }, start));
+    isStarted = true;
+    return {
+      address: serving[0]?.address ?? '',
+      warnings: [...new Set(serving.flatMap(({ warnings }) => warnings))],
+      reload() {
+        for (const worker of workers) worker.process.kill('SIGHUP');
+      },
+      stop,
+    };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+/** Sends a message; a worker that is ending does not get it. */
+function send(worker: Worker, message: FromParent): void {
+  if (worker.isConnected()) worker.send(message, () => {});
+}

@@ -1,0 +1,129 @@
+import { randomUUID } from 'node:crypto';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, it, vi } from 'vitest';
+import { CHECKOUT_DIR } from '#src/config.ts';
+import { cardPayment, headersOne } from './support/payment-requests.ts';
+import { ownDataDir, postgresPid, type ServiceProcess, startService } from './support/service-process.ts';
+
+const APPROVED_AFTER_DELAY = '4000000000007007';
+const DATA_DIR = ownDataDir();
+const CATALOGUE_FILE = join(DATA_DIR, '..', 'catalogue.yaml');
+// What a killed worker leaves is looked up once the provider's time is over.
+const catalogue = readFileSync(join(CHECKOUT_DIR, 'config/sandbox-catalogue.yaml'), 'utf8');
+writeFileSync(CATALOGUE_FILE, catalogue.replaceAll('timeout_ms: 10000', 'timeout_ms: 4000'));
+const start = () =>
+  startService({
+    DATA_DIR,
+    CATALOGUE_FILE,
+    WORKERS: '2',
+    LEASE_MARGIN_MS: '1000',
+    RECOVERY_INTERVAL_MS: '50',
+    LOOK_UP_FIRST_MS: '100',
+  });
+
+// Each starts several processes.
+vi.setConfig({ testTimeout: 120_000 });
+
+it('several workers take payments on one port, their metrics are added up, SIGHUP reaches each, and one that is killed loses nothing and is replaced', async () => {
+  const service = await start();
+  const workers = workersOf(service);
+  const keys: string[] = [];
+  const answers: Paid[] = [];
+  // Whichever is free takes the next connection.
+  while (!workers.every((pid) => workersThatAnswered(service).includes(pid))) {
+    keys.push(randomUUID());
+    answers.push(await pay(service, keys.at(-1) as string));
+  }
+  expect(workers).toHaveLength(2);
+  expect((await fetch(`${service.url}/readyz`)).status).toBe(200);
+  await shows(service, 'payments_total{category="CARD",status="SUCCEEDED"} ' + answers.length, 'workers 2');
+
+  service.child.kill('SIGHUP');
+  await shows(service, 'catalogue_loads_total{result="ok"} 2');
+
+  const openKeys = Array.from({ length: 4 }, () => randomUUID());
+  const retried = openKeys.map((key) => payUntilAnswered(service, key, APPROVED_AFTER_DELAY));
+  await shows(service, 'requests_in_flight 5');
+  const [killed = 0, survivor] = workers;
+  process.kill(killed, 'SIGKILL');
+  const outcomes = await Promise.all(retried);
+  // A payment of the one that was killed is looked up; the sandbox died with it, so it may have come to nothing.
+  for (const { payment } of outcomes) expect(['SUCCEEDED', 'PENDING', 'ERROR']).toContain(payment.status);
+  await shows(service, 'worker_ends_total 1', 'workers 2');
+  // What the dead one had counted stays counted.
+  const [, counted] =
+    /\npayments_total\{category="CARD",status="SUCCEEDED"\} (\d+)\n/.exec(await metrics(service)) ?? [];
+  expect(Number(counted)).toBeGreaterThanOrEqual(answers.length);
+  expect(workersOf(service)).toContain(survivor);
+  expect(workersOf(service)).not.toContain(killed);
+  const replays = await Promise.all(keys.map((key) => pay(service, key)));
+  expect(replays.map(({ text }) => text)).toEqual(answers.map(({ text }) => text));
+});
+
+it('at SIGTERM every worker finishes what it has in flight, the embedded database ends last, and the exit status is 0', async () => {
+  const service = await start();
+  const answers = [1, 2].map(() => pay(service, randomUUID(), APPROVED_AFTER_DELAY));
+  await shows(service, 'requests_in_flight 3');
+  service.child.kill('SIGTERM');
+  for (const { status, payment } of await Promise.all(answers)) {
+    expect([status, payment.status]).toEqual([201, 'SUCCEEDED']);
+  }
+  expect((await service.ended).code).toBe(0);
+  expect(postgresPid(DATA_DIR)).toBeUndefined();
+});
+
+it('workers whose parent was killed end at once', async () => {
+  const service = await start();
+  const workers = workersOf(service);
+  service.child.kill('SIGKILL');
+  await service.ended;
+  while (workers.some((pid) => existsSync(`/proc/${pid}`))) await sleep(20);
+});
+
+type Paid = { readonly status: number; readonly text: string; readonly payment: { readonly status: string } };
+
+/** Each on a connection of its own, so that the workers take turns. */
+async function pay(service: ServiceProcess, key: string, card?: string): Promise<Paid> {
+  const response = await fetch(`${service.url}/v1/payments`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', connection: 'close', ...headersOne(key) },
+    body: JSON.stringify(cardPayment(card)),
+  });
+  const text = await response.text();
+  return { status: response.status, text, payment: JSON.parse(text) };
+}
+
+async function payUntilAnswered(service: ServiceProcess, key: string, card: string): Promise<Paid> {
+  for (;;) {
+    const paid = await pay(service, key, card).catch(() => undefined);
+    if (paid?.status === 201) return paid;
+    await sleep(50);
+  }
+}
+
+/** Waits until the metrics have these lines. */
+async function shows(service: ServiceProcess, ...lines: string[]): Promise<void> {
+  for (;;) {
+    const text = await metrics(service).catch(() => '');
+    if (lines.every((line) => text.includes(`\n${line}\n`))) return;
+    await sleep(20);
+  }
+}
+
+async function metrics(service: ServiceProcess): Promise<string> {
+  const response = await fetch(`${service.url}/metrics`, { headers: { connection: 'close' } });
+  return response.text();
+}
+
+function workersOf(service: ServiceProcess): number[] {
+  const { pid } = service.child;
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').map(Number);
+  return children.filter((child) => readFileSync(`/proc/${child}/cmdline`, 'utf8').includes('main.ts'));
+}
+
+function workersThatAnswered(service: ServiceProcess): number[] {
+  const lines = service.printed.stdout.split('\n').filter((line) => line.includes('"route":"/v1/payments"'));
+  return lines.map((line) => JSON.parse(line).worker);
+}
