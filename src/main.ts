@@ -5,6 +5,7 @@ import { describeError } from '#src/api/errors.ts';
 import { readCatalogue } from '#src/catalogue/read-catalogue.ts';
 import { fileStamp, startReloading } from '#src/catalogue/reload-catalogue.ts';
 import { explainFailure } from '#src/commands/explain-failure.ts';
+import { createLogWriter } from '#src/observe/log-writer.ts';
 import { createBinTable } from '#src/payments/bin-table.ts';
 import { describeUnaskable } from '#src/payments/open-outcomes.ts';
 import { resolveDataDir } from '#src/postgres/data-dir.ts';
@@ -22,6 +23,10 @@ import { CHECKOUT_DIR, type Config, readConfig, SANDBOX_OPERATOR_KEY } from './c
 
 /** Time that everything else may take to end after the drain, such as a database that does not answer. */
 const END_MARGIN_MS = 15_000;
+
+/** Time for whoever reads the log to take the rest of it. */
+const LOG_MS = 2_000;
+const logWriter = createLogWriter();
 
 /** Steps that the process undoes when it ends, the last first. */
 const ending: (() => Promise<void>)[] = [];
@@ -46,11 +51,8 @@ async function start(): Promise<void> {
 
 /** Starts everything and returns; signals end it. */
 async function serve(config: Config): Promise<void> {
-  const log = pino({
-    level: config.logLevel,
-    serializers: LOG_SERIALIZERS,
-    base: parent ? { worker: process.pid } : null,
-  });
+  const base = parent ? { worker: process.pid } : null;
+  const log = pino({ level: config.logLevel, serializers: LOG_SERIALIZERS, base }, logWriter);
   onSignals(log);
   if (parent) {
     const { address, warnings } = await serveHere(config, await parent.storage(), log);
@@ -194,6 +196,11 @@ async function undoAll(code: number): Promise<never> {
       console.error(JSON.stringify(describeError(error)));
       exitCode = 1;
     }
+  }
+  if (!(await logWriter.end(LOG_MS))) {
+    console.error('Nobody read the rest of the log; its last lines are lost.');
+    // A write that hangs would hold an orderly exit.
+    process.kill(process.pid, 'SIGKILL');
   }
   process.exit(exitCode);
 }

@@ -38,7 +38,7 @@ it('several workers take payments on one port, their metrics are added up, SIGHU
   }
   expect(workers).toHaveLength(2);
   expect((await fetch(`${service.url}/readyz`)).status).toBe(200);
-  await shows(service, 'payments_total{category="CARD",status="SUCCEEDED"} ' + answers.length, 'workers 2');
+  await shows(service, `payments_total{category="CARD",status="SUCCEEDED"} ${answers.length}`, 'workers 2');
 
   service.child.kill('SIGHUP');
   await shows(service, 'catalogue_loads_total{result="ok"} 2');
