@@ -10,16 +10,24 @@ export type Books = {
    * Compares both with what was sent.
    *
    * @param atProvider false when the provider was not part of the run.
+   * @returns what the run wrote.
    * @throws Error saying where they differ.
    */
   compare(run: {
     readonly sent: number;
     readonly runId: string;
     readonly atProvider: boolean;
-  }): Promise<void>;
+  }): Promise<Written>;
   /** Makes one payment and looks at what it writes, before and after its outcome. */
   samplePayment(servicePort: number): Promise<Sample>;
   close(): Promise<void>;
+};
+
+/** Bytes that a run made the database write. */
+export type Written = {
+  readonly walBytes: number;
+  /** By which the tables and their indexes grew, versions of rows that are no longer seen included. */
+  readonly diskBytes: number;
 };
 
 /**
@@ -39,14 +47,26 @@ export async function openBooks(
     return response.text();
   };
 
+  const readWritten = async (): Promise<Written> => {
+    const { rows } = await client.query<{ wal: number; disk: number }>(WRITTEN);
+    return { walBytes: rows[0]?.wal ?? Number.NaN, diskBytes: rows[0]?.disk ?? Number.NaN };
+  };
+  let before: Written = { walBytes: 0, diskBytes: 0 };
+
   return {
     async open() {
       // In this order, since recovery, which looks for work all the time, locks them so.
       if (!keepsStored) await client.query('TRUNCATE transaction, payment');
       await client.query('CHECKPOINT');
       await provider('DELETE', '/ledger');
+      before = await readWritten();
     },
     async compare({ sent, runId, atProvider }) {
+      const after = await readWritten();
+      const written = {
+        walBytes: after.walBytes - before.walBytes,
+        diskBytes: after.diskBytes - before.diskBytes,
+      };
       const { rows } = await client.query<Row>(ROWS, [
         ACCOUNT_ID,
         idempotencyKey(runId, 0),
@@ -58,7 +78,7 @@ export async function openBooks(
         const fault = faultOf(row, runId, sequence);
         if (fault) throw new Error(`payment ${sequence}: ${fault}`);
       }
-      if (!atProvider) return;
+      if (!atProvider) return written;
       const ledger = (await provider('GET', '/ledger')).split('\n').filter((line) => line !== '');
       for (const line of ledger) {
         const [id = '', cents] = line.split(' ');
@@ -67,6 +87,7 @@ export async function openBooks(
         paid.delete(id);
       }
       if (paid.size > 0) throw new Error(`${paid.size} payments are not in the provider's ledger`);
+      return written;
     },
     async samplePayment(servicePort) {
       await provider('POST', '/hold');
@@ -89,6 +110,10 @@ type Row = {
   payment_status: string;
   answered: boolean;
 };
+
+const WRITTEN = `
+  SELECT (pg_current_wal_insert_lsn() - '0/0')::float8 AS wal,
+    (pg_total_relation_size('payment') + pg_total_relation_size('transaction'))::float8 AS disk`;
 
 const ROWS = `
   SELECT p.idempotency_key AS key, t.id, t.amount_minor_units AS cents, t.status, p.status AS payment_status,

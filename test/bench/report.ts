@@ -7,6 +7,9 @@ export type Measure = {
   readonly serverCpuMs: number;
   readonly postgresCpuMs: number;
   readonly loadCpuMs: number;
+  /** Kilobytes (10^3) a payment: of the write-ahead log, and by which tables and indexes grew. */
+  readonly walKb: number;
+  readonly diskKb: number;
   /** Processor time that went to processes that are no part of this, of all that the machine has. */
   readonly othersPercent: number;
 };
@@ -44,6 +47,8 @@ export function report(
           median('serverCpuMs').toFixed(3),
           median('postgresCpuMs').toFixed(3),
           median('loadCpuMs').toFixed(3),
+          median('walKb').toFixed(1),
+          median('diskKb').toFixed(1),
           median('othersPercent').toFixed(0),
           peakMb.toFixed(0),
         ]),
@@ -63,9 +68,11 @@ const RATIO_LINES: readonly (readonly [keyof Measure, string])[] = [
   ['perSecond', 'payments/s'],
   ['serverCpuMs', 'CPU of the server'],
   ['postgresCpuMs', 'CPU of PostgreSQL'],
+  ['walKb', 'write-ahead log'],
+  ['diskKb', 'disk'],
 ];
-const CPU_COLUMNS = ['CPU: server', 'PostgreSQL', 'load', 'others %'];
-const WIDTHS = [30, 11, 9, 9, 13, 12, 8, 10, 9];
+const CPU_COLUMNS = ['CPU: server', 'PostgreSQL', 'load', 'WAL KB', 'disk KB', 'others %'];
+const WIDTHS = [30, 11, 9, 9, 13, 12, 8, 9, 9, 10, 9];
 
 function row(cells: readonly string[]): string {
   return cells.map((cell, i) => (i === 0 ? cell.padEnd(30) : cell.padStart(WIDTHS[i] ?? 10))).join('');

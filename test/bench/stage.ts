@@ -235,13 +235,19 @@ async function measure(label: string, plan: Plan, server: Server, cpu: () => Cpu
   const machineMs = (performance.now() - startedMs) * availableParallelism();
   const after = cpu();
   if (failed > 0) throw new Error(`${label}: ${failed} of ${sent} failed`);
-  await server.books.compare({ sent, runId, atProvider: server.callsProvider });
+  const { walBytes, diskBytes } = await server.books.compare({
+    sent,
+    runId,
+    atProvider: server.callsProvider,
+  });
   const took = (what: keyof CpuTimes) => after[what] - before[what];
   return {
     ...speed,
     serverCpuMs: took('serverMs') / sent,
     postgresCpuMs: took('postgresMs') / sent,
     loadCpuMs: took('loadMs') / sent,
+    walKb: walBytes / sent / 1000,
+    diskKb: diskBytes / sent / 1000,
     othersPercent: Math.max(0, (took('othersMs') / machineMs) * 100),
   };
 }
