@@ -1,10 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { PaymentSchema } from '#gen/payments/v1/payment_pb.js';
 import { readDataConfig } from '#src/config.ts';
+import { endUnused } from '#src/customers/end-unused-methods.ts';
 import { eraseOldPayments } from '#src/payments/erase-payments.ts';
 import { INSTALLATION, recordAction } from '#src/store/audit-log.ts';
 import type { Database } from '#src/store/database.ts';
-import { type AgedRows, type Cursor, deleteAged, estimateRows } from '#src/store/retention.ts';
+import { type AgedRows, type Cursor, deleteAged, estimateRows, type Step } from '#src/store/retention.ts';
 import { jsonEncoder } from '#src/wire/wire-json-encode.ts';
 import { actorOf } from './actor.ts';
 import { withDatabase } from './command-database.ts';
@@ -22,6 +23,8 @@ const KINDS = {
   // The schedule of retries takes 8 days.
   deliveries: 9,
   calls: 1,
+  // What is charged once a month keeps its card between two charges.
+  methods: 32,
 } as const;
 
 type Kind = keyof typeof KINDS;
@@ -33,6 +36,7 @@ const USAGE = `Usage: npm run retention -- [--dry-run] <rules>
   --notifications <days>   deletes providers' notifications as they came (from ${KINDS.notifications})
   --deliveries <days>      deletes webhooks' events and deliveries (from ${KINDS.deliveries}; the service itself deletes them after 30)
   --calls <days>           deletes the responses kept for repeated calls that made customers and the like (from ${KINDS.calls})
+  --methods <days>         ends stored methods that no payment has used for so long, and deletes what is left of those that were ended (from ${KINDS.methods})
   --dry-run                only counts what is due
 
 A kind without a rule is left alone, and so is every payment of which anything is open. Run it as often as you like, beside
@@ -43,6 +47,7 @@ const OPTIONS = {
   notifications: { type: 'string' },
   deliveries: { type: 'string' },
   calls: { type: 'string' },
+  methods: { type: 'string' },
   'dry-run': { type: 'boolean', default: false },
   help: { type: 'boolean', short: 'h', default: false },
 } as const;
@@ -76,12 +81,22 @@ async function ageOut(database: Database, rules: Rules, dryRun: boolean): Promis
   if (rules.payments !== undefined) {
     counts.push(['payments', await erase(database, rules.payments, dryRun, progress)]);
   }
+  const { methods } = rules;
+  if (methods !== undefined) {
+    let lookedAt = 0;
+    const onStep = (step: Step) => {
+      lookedAt += step.lookedAt;
+      progress.state(`methods: looked at ${lookedAt}`);
+    };
+    counts.push(['methods', await endUnused(database, { days: methods, dryRun, onStep })]);
+  }
   const deletions: [AgedRows, number | undefined][] = [
     ['notifications', rules.notifications],
     // A delivery goes before its event, without which it could not be sent again.
     ['deliveries', rules.deliveries],
     ['events', rules.deliveries],
     ['calls', rules.calls],
+    ['ended_methods', rules.methods],
   ];
   for (const [what, days] of deletions) {
     if (days !== undefined) counts.push([what, await deleteOld(database, what, days, { dryRun, progress })]);

@@ -88,7 +88,7 @@ export async function enrollMethod(
       );
     const count = await countMethods(queriesOf(run), customer, MAX_METHODS);
     if (count >= MAX_METHODS) throw methodLimitReached('customer_id');
-    return tell(run, await insertMethodCard(run, method), 'enrollment.enroll');
+    return tellOfMethod(run, await insertMethodCard(run, method), 'enrollment.enroll');
   });
   deps.eventWritten?.();
   return response;
@@ -122,7 +122,7 @@ export async function unenrollMethod(deps: MethodDeps, path: MethodPath): Promis
   const before = await getStoredMethod(deps.database, path);
   const work = deps.database.transaction(async (run) => {
     const ended = await endMethod(run, path);
-    return ended && tell(run, ended, 'enrollment.unenroll');
+    return ended && tellOfMethod(run, ended, 'enrollment.unenroll');
   });
   const ended = await orUnavailable(work);
   deps.eventWritten?.();
@@ -134,11 +134,16 @@ export async function endMethodsOf(run: Run, customer: CustomerName): Promise<vo
   for (const { id } of await listMethods(queriesOf(run), customer, MAX_METHODS)) {
     const ended = await endMethod(run, { ...customer, id });
     // The card is erased with its person: the event names the method only.
-    if (ended) await tell(run, { ...ended, card: undefined }, 'enrollment.unenroll');
+    if (ended) await tellOfMethod(run, { ...ended, card: undefined }, 'enrollment.unenroll');
   }
 }
 
-async function tell(run: Run, method: StoredMethod, type: string): Promise<StoredPaymentMethod> {
+/** Writes the event of a method in the transaction that changes it. @returns the method as it is told. */
+export async function tellOfMethod(
+  run: Run,
+  method: StoredMethod,
+  type: string,
+): Promise<StoredPaymentMethod> {
   const message = storedMethodMessage(method);
   const record = toBinary(StoredPaymentMethodSchema, message);
   await insertMethodEvent(run, { accountId: method.accountId, type, record });

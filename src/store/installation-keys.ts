@@ -30,11 +30,14 @@ export async function forgetKey(run: Run, name: string): Promise<void> {
   await run('DELETE FROM installation_key WHERE name = $1', [name]);
 }
 
-/** Counts the stored cards, one-time tokens and webhook secrets whose ciphertext begins with a text. Reads the tables whole. */
+/**
+ * Counts the stored cards, one-time tokens and webhook secrets whose ciphertext begins with a text. Tokens whose time is over
+ * need their key no more: they are swept once the service runs. Reads the tables whole.
+ */
 export async function countSealed(run: Run, prefix: string): Promise<bigint> {
   const { rows } = await run<{ sealed: bigint }>(
     `SELECT (SELECT count(*) FROM vaulted_token WHERE starts_with(card_number, $1))
-       + (SELECT count(*) FROM one_time_token WHERE starts_with(sealed, $1))
+       + (SELECT count(*) FROM one_time_token WHERE starts_with(sealed, $1) AND expires_at > now())
        + (SELECT count(*) FROM webhook WHERE starts_with(secret, $1))
        + (SELECT count(*) FROM webhook WHERE starts_with(previous_secret, $1)) AS sealed`,
     [prefix],

@@ -73,7 +73,8 @@ const LIST_SEALED = {
   name: 'list_sealed_tokens',
   text: `
     SELECT account_id AS "accountId", id AS token, sealed FROM one_time_token
-    WHERE (account_id, id) > ($1::uuid, $2::uuid) AND sealed IS NOT NULL ORDER BY account_id, id LIMIT $3`,
+    WHERE (account_id, id) > ($1::uuid, $2::uuid) AND sealed IS NOT NULL AND expires_at > now()
+    ORDER BY account_id, id LIMIT $3`,
 };
 const REPLACE_SEALED = {
   name: 'replace_sealed_token',
@@ -84,7 +85,7 @@ const REPLACE_SEALED = {
 /** A token's card as it is sealed. */
 export type SealedToken = { readonly accountId: string; readonly token: string; readonly sealed: string };
 
-/** Lists up to `limit` sealed cards of tokens in the order of their keys, those after one. */
+/** Lists up to `limit` sealed cards of tokens that can be used, in the order of their keys, those after one. */
 export async function listSealedTokens(
   database: Database,
   after: Pick<SealedToken, 'accountId' | 'token'>,

@@ -184,6 +184,12 @@ const AGED = {
     due: `a.${OLD} AND relayed_at IS NOT NULL AND NOT EXISTS (
       SELECT FROM delivery o WHERE o.account_id = a.account_id AND o.event_id = a.id AND o.due_at IS NOT NULL)`,
   },
+  // The last of a method that was ended: brand, last four digits, holder.
+  ended_methods: {
+    table: 'vaulted_token',
+    ...BY_ID,
+    due: `status IN ('UNENROLLED', 'DECLINED', 'EXPIRED') AND updated_at < now() - make_interval(days => $1)`,
+  },
   calls: {
     table: 'replayed_call',
     key: [

@@ -4,6 +4,7 @@ import { insertMethodEventText } from './outbox.ts';
 /** A stored method of a customer, as it is stored. */
 export type StoredMethod = {
   readonly accountId: string;
+  /** '' for one that is nobody's own. */
   readonly customerId: string;
   readonly id: string;
   readonly type: string;
@@ -25,7 +26,8 @@ export const MAX_METHODS = 100;
 /** A row of METHOD_COLUMNS. */
 export type MethodRow = {
   account_id: string;
-  customer_id: string;
+  /** null for one that is nobody's own. */
+  customer_id: string | null;
   id: string;
   type: string;
   status: string;
@@ -209,7 +211,7 @@ function written({ rows }: { readonly rows: readonly MethodRow[] }): StoredMetho
 export function toMethod(row: MethodRow): StoredMethod {
   return {
     accountId: row.account_id,
-    customerId: row.customer_id,
+    customerId: row.customer_id ?? '',
     id: row.id,
     type: row.type,
     status: row.status,

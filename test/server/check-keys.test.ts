@@ -105,3 +105,17 @@ it('refuses to start without a key that webhooks’ secrets need, the current on
   await expect(start({ old: OLD })).rejects.toThrow('lacks the key "new", which 1 stored cards and webhook');
   expect(await known()).toHaveLength(3);
 });
+
+it('starts without a key that one-time tokens alone were sealed with, once their time is over', async () => {
+  await start({ new: NEW, old: OLD });
+  const [account, token] = [randomUUID(), randomUUID()];
+  await tables.query("INSERT INTO account (id, name) VALUES ($1, 'Keys')", [account]);
+  const sealed = await cardVault(new Map([['old', OLD]])).seal(new Secret('4111111111111111'), token);
+  await tables.query(
+    "INSERT INTO one_time_token (account_id, id, card, sealed, expires_at) VALUES ($1, $2, '', $3, now() + interval '1 h')",
+    [account, token, sealed],
+  );
+  await expect(start({ new: NEW })).rejects.toThrow(/VAULT_KEYS lacks the key "old"/);
+  await tables.query("UPDATE one_time_token SET expires_at = now() - interval '1 s'");
+  await start({ new: NEW });
+});

@@ -1,0 +1,43 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Database } from '#src/store/database.ts';
+import type { Cursor, Step } from '#src/store/retention.ts';
+import { endUnusedMethods } from '#src/store/unused-methods.ts';
+import { tellOfMethod } from './stored-methods.ts';
+
+/** Options of a sweep through the stored methods. */
+export type EndOptions = {
+  /** Methods that no payment has used for so many days are due. */
+  readonly days: number;
+  readonly dryRun: boolean;
+  /** Called after each step. */
+  readonly onStep: (step: Step) => void;
+};
+
+/** Pause after a step that wrote: payments come first. */
+const PAUSE_MS = 20;
+
+/**
+ * Ends stored methods that no payment has used for long, as if they were unenrolled: webhooks are told. Beside a running
+ * service or another such run it does no harm, and a run that was cut short is completed by the next.
+ *
+ * @returns how many methods were due.
+ */
+export async function endUnused(database: Database, { days, dryRun, onStep }: EndOptions): Promise<number> {
+  let due = 0;
+  let next: Cursor | undefined;
+  do {
+    const step = await endUnusedMethods(
+      database,
+      days,
+      dryRun
+        ? undefined
+        : async (run, method) => void (await tellOfMethod(run, method, 'enrollment.unenroll')),
+      next,
+    );
+    due += step.due;
+    onStep(step);
+    if (!dryRun && step.due > 0) await sleep(PAUSE_MS);
+    next = step.next;
+  } while (next);
+  return due;
+}

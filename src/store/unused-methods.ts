@@ -1,0 +1,57 @@
+import { NIL_UUID } from './account-rows.ts';
+import type { Database, Run } from './database.ts';
+import type { Cursor, Step } from './retention.ts';
+import { METHOD_COLUMNS, type MethodRow, type StoredMethod, toMethod } from './stored-methods.ts';
+
+/** Rows that a step looks at. */
+const LOOKED_AT = 500;
+/** A step on an overloaded database: it fails, and is repeated by the next run. */
+const STEP_TIMEOUT_MS = 30_000;
+
+const WINDOW = `
+  WITH looked_at AS MATERIALIZED (
+    SELECT account_id, id FROM vaulted_token
+    WHERE (account_id, id) > ($1::uuid, $2::uuid) ORDER BY account_id, id LIMIT ${LOOKED_AT}
+  )
+  SELECT (SELECT count(*) FROM looked_at)::integer AS looked_at,
+    (SELECT ARRAY[account_id::text, id::text] FROM looked_at ORDER BY account_id DESC, id DESC LIMIT 1) AS last`;
+
+// A card that waits for its payment is not active: it goes or stays with the payment.
+const DUE = `
+  SELECT account_id, id FROM vaulted_token
+  WHERE (account_id, id) > ($1::uuid, $2::uuid) AND (account_id, id) <= ($3::uuid, $4::uuid)
+    AND active AND status = 'ENROLLED' AND coalesce(last_used_at, updated_at) < now() - make_interval(days => $5)`;
+const COUNT = `SELECT count(*)::integer AS due FROM (${DUE}) due`;
+const END = `
+  WITH due AS MATERIALIZED (${DUE} FOR UPDATE SKIP LOCKED)
+  UPDATE vaulted_token
+  SET status = 'UNENROLLED', active = false, card_number = NULL, provider_token = NULL, updated_at = now()
+  FROM due WHERE vaulted_token.account_id = due.account_id AND vaulted_token.id = due.id
+  RETURNING ${METHOD_COLUMNS.split(', ')
+    .map((column) => `vaulted_token.${column}`)
+    .join(', ')}`;
+
+/**
+ * Ends the next stored methods that no payment has used for `days`, and deletes their ciphertext. A step is one commit. A
+ * method that is in use this moment is left for the next run.
+ *
+ * @param ended is called within the commit, for each; undefined for a dry run.
+ */
+export function endUnusedMethods(
+  database: Database,
+  days: number,
+  ended: ((run: Run, method: StoredMethod) => Promise<void>) | undefined,
+  after: Cursor = [NIL_UUID, NIL_UUID],
+): Promise<Step> {
+  return database.transaction(async (run) => {
+    const window = await run<{ looked_at: number; last: string[] | null }>(WINDOW, after);
+    const { looked_at: lookedAt = 0, last = null } = window.rows[0] ?? {};
+    if (!last) return { lookedAt, due: 0, next: undefined };
+    const next = lookedAt === LOOKED_AT ? last : undefined;
+    const range = [...after, ...last, days];
+    if (!ended) return { lookedAt, due: (await run<{ due: number }>(COUNT, range)).rows[0]?.due ?? 0, next };
+    const { rows } = await run<MethodRow>(END, range);
+    for (const row of rows) await ended(run, toMethod(row));
+    return { lookedAt, due: rows.length, next };
+  }, STEP_TIMEOUT_MS);
+}

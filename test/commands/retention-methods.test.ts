@@ -1,0 +1,112 @@
+import { execFile } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { type Call, ONE, restCalls } from '../customers/calls.ts';
+import { cardData, checkoutCalls, sentCard } from '../customers/checkout.ts';
+import { cardPayment } from '../support/payment-requests.ts';
+import { startTestServer, type TestServer } from '../support/server.ts';
+import { openTables, type Tables } from '../support/tables.ts';
+import { type Receiver, startReceiver } from '../webhooks/receiver.ts';
+
+const COMMAND = join(import.meta.dirname, '../../src/commands/retention.ts');
+const CARD = '4539578763621486';
+const OTHER = '5555555555554444';
+/** Approved by a look-up, a while after the call. */
+const PENDING_CARD = '4000000000002008';
+
+let server: TestServer;
+let tables: Tables;
+let shop: Receiver;
+let call: Call;
+let customer: string;
+
+beforeAll(async () => {
+  server = await startTestServer();
+  tables = await openTables(server.databaseUrl);
+  shop = await startReceiver();
+  call = restCalls(server.url);
+  await call('POST', '/v1/webhooks', { url: shop.url, events: ['enrollment.unenroll'] });
+});
+afterAll(async () => {
+  await shop?.close();
+  await tables?.close();
+  await server?.close();
+});
+beforeEach(async () => {
+  await tables.query('DELETE FROM vaulted_token');
+  customer = await checkoutCalls(call).customer();
+});
+
+async function retention(...args: string[]): Promise<string> {
+  const env = { DATABASE_URL: server.databaseUrl, ACTOR: 'the night run' };
+  return (await promisify(execFile)(process.execPath, [COMMAND, ...args], { env })).stdout;
+}
+
+const enroll = async (number: string): Promise<string> =>
+  (await call('POST', `/v1/customers/${customer}/payment-methods`, { card_data: cardData(number) })).json.id;
+const pay = async (method: object) => {
+  const body = {
+    ...cardPayment(),
+    payment_method: { type: 'CARD', ...method },
+    customer_payer: { id: customer },
+  };
+  return (await call('POST', '/v1/payments', body, { ...ONE, 'x-idempotency-key': randomUUID() })).json;
+};
+const age = (days: number) =>
+  tables.query(
+    `UPDATE vaulted_token SET created_at = created_at - make_interval(days => $1),
+       updated_at = updated_at - make_interval(days => $1), last_used_at = last_used_at - make_interval(days => $1)`,
+    [days],
+  );
+const rows = () =>
+  tables.query('SELECT id, status, active, card_number IS NOT NULL AS sealed FROM vaulted_token ORDER BY id');
+
+it('ends what no payment has used for long with its ciphertext, tells webhooks, and deletes it whole as long after.', async () => {
+  const [unused, used] = [await enroll(CARD), await enroll(OTHER)];
+  await age(40);
+  expect((await pay({ vaulted_token: used })).status).toBe('SUCCEEDED');
+  const all = await rows();
+  expect(await retention('--methods', '32', '--dry-run')).toBe(
+    'methods due        1\nended_methods due  0\n',
+  );
+  expect(await rows()).toEqual(all);
+  expect(await retention('--methods', '32')).toBe('methods        1\nended_methods  0\n');
+  expect(await rows()).toEqual([
+    { id: unused, status: 'UNENROLLED', active: false, sealed: false },
+    { id: used, status: 'ENROLLED', active: true, sealed: true },
+  ]);
+  const [event] = await shop.has(1);
+  expect(event?.json.data.payment_method).toMatchObject({ id: unused, status: 'UNENROLLED' });
+  expect((await pay({ vaulted_token: unused })).code).toBe('VAULTED_TOKEN_NOT_FOUND');
+  expect(await retention('--methods', '32')).toBe('methods        0\nended_methods  0\n');
+
+  await age(33);
+  expect((await pay({ vaulted_token: used })).status).toBe('SUCCEEDED');
+  expect(await retention('--methods', '32')).toBe('methods        0\nended_methods  1\n');
+  expect((await rows()).map(({ id }) => id)).toEqual([used]);
+});
+
+it('leaves a card alone that waits for its payment, however old; and goes through more methods than one step takes.', async () => {
+  const paid = await pay({ ...sentCard(PENDING_CARD), vault_on_success: true });
+  expect(paid.status).toBe('PENDING');
+  const id = await enroll(CARD);
+  await tables.query(
+    `INSERT INTO vaulted_token (account_id, id, type, card, card_number, active, status)
+     SELECT account_id, gen_random_uuid(), type, card, card_number, true, 'ENROLLED'
+     FROM vaulted_token, generate_series(1, 1100) WHERE id = $1`,
+    [id],
+  );
+  await age(400);
+  await tables.query(`UPDATE vaulted_token SET active = false WHERE id <> $1 AND customer_id IS NOT NULL`, [
+    id,
+  ]);
+  expect(await retention('--methods', '365')).toBe('methods        1101\nended_methods  0\n');
+  const left = await tables.query("SELECT customer_id FROM vaulted_token WHERE status = 'ENROLLED'");
+  expect(left).toEqual([{ customer_id: customer }]);
+});
+
+it('takes no fewer than 32 days.', async () => {
+  await expect(retention('--methods', '31')).rejects.toThrow(/32 to/);
+});
