@@ -58,7 +58,7 @@ ${facts([
 <section class="card"><h2>Why this way</h2>${why(view)}</section>
 </div><div>
 ${actionForms(view)}
-<section class="card"><h2>Payer</h2>${payer(payment)}</section>
+<section class="card"><h2>Payer</h2>${payer(view)}</section>
 <section class="card"><h2>Details</h2>${details(view)}</section>
 </div></div>`;
 }
@@ -75,7 +75,7 @@ function why({ payment, way }: PaymentView): Html {
   return html`${asMade}<details><summary>What the catalogue in force would do with it now</summary>${now}</details>`;
 }
 
-function payer({ customerPayer }: Payment): Html {
+function payer({ payment: { customerPayer }, story: { personalDataErasedAt } }: PaymentView): Html {
   const { firstName, lastName, email, phone, document } = customerPayer ?? {};
   const name = [firstName, lastName].filter(Boolean).join(' ');
   const shown = facts([
@@ -85,9 +85,11 @@ function payer({ customerPayer }: Payment): Html {
     ['Phone', phone?.number && `+${phone.countryCode} ${phone.number}`],
     ['Customer', customerPayer?.id && html`<code>${shortened(customerPayer.id, 255)}</code>`],
   ]);
-  return name || email || document || phone
-    ? shown
-    : html`<p class="quiet">Nothing was sent of the payer.</p>`;
+  if (name || email || document || phone) return shown;
+  const told = personalDataErasedAt
+    ? html`Personal data was erased on ${time(personalDataErasedAt)} UTC, for its age.`
+    : 'Nothing was sent of the payer.';
+  return html`<p class="quiet">${told}</p>`;
 }
 
 function details({ payment, story }: PaymentView): Html {

@@ -11,6 +11,8 @@ export type StoredStory = {
   readonly refundedMinorUnits: bigint;
   /** Nothing more may be captured. */
   readonly isReleased: boolean;
+  /** When the payer's personal data was erased from the record for its age. */
+  readonly personalDataErasedAt: Date | undefined;
   readonly transactions: readonly TransactionState[];
   readonly notifications: readonly ToldNotification[];
   readonly events: readonly ToldEvent[];
@@ -72,7 +74,8 @@ const MOST = 200;
 const PAYMENT = {
   name: 'read_payment_story',
   text: `
-    SELECT record, idempotency_key, open_operation, captured_minor_units, refunded_minor_units, released
+    SELECT record, idempotency_key, open_operation, captured_minor_units, refunded_minor_units, released,
+      personal_data_erased_at
     FROM payment WHERE account_id = $1 AND id = $2`,
 };
 const TRANSACTIONS = {
@@ -108,6 +111,7 @@ type PaymentRow = {
   captured_minor_units: bigint;
   refunded_minor_units: bigint;
   released: boolean;
+  personal_data_erased_at: Date | null;
 };
 type TransactionRow = {
   id: string;
@@ -164,6 +168,7 @@ export async function readPaymentStory(
     capturedMinorUnits: payment.captured_minor_units,
     refundedMinorUnits: payment.refunded_minor_units,
     isReleased: payment.released,
+    personalDataErasedAt: payment.personal_data_erased_at ?? undefined,
     transactions: transactions.map((row) => ({
       id: row.id,
       type: row.type,

@@ -177,6 +177,17 @@ describe('an operator', () => {
     hook.closeAllConnections();
     hook.close();
   });
+
+  it('is told that the payer’s personal data was erased, and when', async () => {
+    const paid = await merchant.pay();
+    expect(await (await operator.get(pathOf(paid))).text()).toContain('Nothing was sent of the payer.');
+    await tables.query(
+      `UPDATE payment SET personal_data_erased_at = '2026-03-01 12:00:00Z' WHERE id = '${paid.id}'`,
+    );
+    expect(await (await operator.get(pathOf(paid))).text()).toContain(
+      'Personal data was erased on <time datetime="2026-03-01T12:00:00.000Z">2026-03-01 12:00:00</time> UTC',
+    );
+  });
 });
 
 it('make no whole card number reach the router, nor the page again', async () => {
