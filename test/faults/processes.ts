@@ -47,6 +47,8 @@ export async function startProcess(options: {
     env: {
       PATH: process.env.PATH,
       HOME: process.env.HOME,
+      // A replica is one process, that a case kills or stops.
+      WORKERS: '1',
       ...compiledIn(checkout),
       ...options.env,
     },
