@@ -31,7 +31,9 @@ const REFUSED = randomCard();
 const TOKENED = [randomCard(), randomCard()];
 /** Fails Luhn's check, as a number with a slip does. */
 const MISTYPED = `${REFUSED.slice(0, -1)}${(Number(REFUSED.at(-1)) + 1) % 10}`;
-const CARDS = [...MAGIC, ...APPROVED, ...TOKENED, VAULTED, REFUSED, MISTYPED];
+/** Enrolled for a customer. */
+const STORED = randomCard();
+const CARDS = [...MAGIC, ...APPROVED, ...TOKENED, STORED, VAULTED, REFUSED, MISTYPED];
 /** A security code is too short to be searched for, but next to its name or in a message of its own. */
 const CODE = '9041';
 /** The code on its own, and not as a part of a number, a UUID or a time. */
@@ -106,22 +108,12 @@ async function happenings(): Promise<void> {
     await fetch(server.url + path, { headers: headersOne() }).then((response) => response.text());
   }
   await tokens();
+  await storedMethods();
   await ownFailure();
 }
 
 /** Everything that can become of a card on its way into a one-time token, and from it into a payment. */
 async function tokens(): Promise<void> {
-  const post = async (path: string, body: object, headers = headersOne()) => {
-    const response = await fetch(server.url + path, {
-      method: 'POST',
-      headers: { ...headers, 'content-type': 'application/json' },
-      body: JSON.stringify(body),
-    });
-    const raw = await response.text();
-    replies.push({ ...NO_REPLY, raw, status: response.status });
-    return JSON.parse(raw);
-  };
-  const card_data = (number: string) => ({ ...cardDataOf(number), security_code: CODE });
   for (const number of [...TOKENED, MAGIC[0] ?? '']) {
     const headers = headersOne();
     const { token } = await post('/v1/tokens', { card_data: card_data(number) }, headers);
@@ -142,11 +134,50 @@ async function tokens(): Promise<void> {
   await post('/v1/tokens', { card_data: card_data(REFUSED) }, { 'public-api-key': 'pk_sandbox_one' });
 }
 
+/** Everything that can become of a card that is enrolled, and of the code with which its payer pays by it. */
+async function storedMethods(): Promise<void> {
+  const customer = (await post('/v1/customers', { merchant_customer_id: randomUUID() })).id;
+  const path = `/v1/customers/${customer}/payment-methods`;
+  const headers = headersOne();
+  const { id } = await post(path, { card_data: card_data(STORED) }, headers);
+  await post(path, { card_data: card_data(STORED) }, headers);
+  await post(path, { card_data: card_data(REFUSED) }, headers);
+  await post(path, { card_data: card_data(MISTYPED) });
+  await post(path, { card_data: card_data(REFUSED), type: REFUSED });
+  await post(path, { card_data: card_data(REFUSED), country: REFUSED });
+  await post(`/v1/customers/${REFUSED}/payment-methods`, { card_data: card_data(REFUSED) });
+  const method = (data: object) => ({
+    type: 'CARD',
+    vaulted_token: id,
+    detail: { card: { card_data: data } },
+  });
+  for (const data of [{ security_code: CODE }, { number: REFUSED, security_code: CODE }]) {
+    await post('/v1/payments', {
+      ...cardPayment(),
+      payment_method: method(data),
+      customer_payer: { id: customer },
+    });
+  }
+  await post(`${path}/${id}/unenroll`, {});
+}
+
+async function post(path: string, body: object, headers = headersOne()) {
+  const response = await fetch(server.url + path, {
+    method: 'POST',
+    headers: { ...headers, 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+  const raw = await response.text();
+  replies.push({ ...NO_REPLY, raw, status: response.status });
+  return JSON.parse(raw);
+}
+
 const NO_REPLY: Reply = {
   ...{ status: 0, headers: new Headers(), record: '', reason: undefined, code: undefined },
   ...{ fields: [], retryAfterS: undefined, raw: '' },
 };
 
+const card_data = (number: string) => ({ ...cardDataOf(number), security_code: CODE });
 const detailOf = (number: string) => ({ card: { card_data: cardDataOf(number) } });
 const cardDataOf = (number: string) =>
   (withCode(number) as { payment_method: { detail: { card: { card_data: object } } } }).payment_method.detail
@@ -257,7 +288,7 @@ describe('after everything that can become of a card', () => {
     expect(findings(stored, [...CARDS, ...SECRET_KEYS, API_KEY])).toEqual([]);
     expect(stored).not.toMatch(CODE_ALONE);
     // What may be kept of a card is there: the search did read the records.
-    expect(stored).toContain(APPROVED[0]?.slice(0, 8));
+    for (const card of [APPROVED[0], STORED]) expect(stored).toContain(card?.slice(0, 8));
   });
 
   it('an error carries its stack to the log, without what was said', () => {

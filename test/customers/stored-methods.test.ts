@@ -87,6 +87,17 @@ describe('a card that is enrolled', () => {
     expect((await call('GET', path())).json.payment_methods.length).toBe(2);
   });
 
+  it.each(['Ana 🎟️ Gómez', 'أحمد بن محمد', 'כרטיס\u200f אדום'])(
+    'keeps a holder called %s as they write it.',
+    async (holder) => {
+      const { id } = (await enroll({ holder_name: holder })).json;
+      const paid = await pay({ vaulted_token: id }, customer);
+      expect((await call('GET', `${path()}/${id}`)).json.card_data.holder_name).toBe(holder);
+      const { card } = paid.json.payment_method.payment_method_detail;
+      expect([paid.json.status, card.card_data.holder_name]).toEqual(['SUCCEEDED', holder]);
+    },
+  );
+
   it('is enrolled once for one key.', async () => {
     const headers = { ...ONE, 'x-idempotency-key': randomUUID() };
     const made = await enroll({}, headers);

@@ -8,10 +8,10 @@ const COUNTS = `SELECT coalesce(p.id, e.payment_id) AS id, p.event_sequence AS c
   FROM payment p FULL JOIN (
     SELECT account_id, payment_id, count(*)::integer AS events, max(sequence) AS last_sequence,
       (array_agg(record ORDER BY sequence DESC))[1] AS last_record
-    FROM event WHERE type <> 'webhook.test' GROUP BY account_id, payment_id
+    FROM event WHERE type LIKE 'payment.%' GROUP BY account_id, payment_id
   ) e ON e.payment_id = p.id AND e.account_id = p.account_id`;
 
-const EVENTS = `SELECT e.payment_id, e.sequence, e.record FROM event e WHERE e.type <> 'webhook.test'`;
+const EVENTS = `SELECT e.payment_id, e.sequence, e.record FROM event e WHERE e.type LIKE 'payment.%'`;
 
 const FINAL_TRANSACTIONS = `SELECT t.id, t.payment_id, t.status
   FROM transaction t JOIN payment p ON p.id = t.payment_id

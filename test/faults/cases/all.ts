@@ -12,12 +12,13 @@ import { PAYERS } from './payers.ts';
 import { PROVIDER } from './provider.ts';
 import { RELEASES } from './releases.ts';
 import { REPLICAS } from './replicas.ts';
+import { TOKENS } from './tokens.ts';
 import { WEBHOOKS } from './webhooks.ts';
 
 /** Every fault that is tried. */
 export const CASES: readonly Case[] = [
   ...[...KILLS, ...GROUPS, ...DATABASE, ...DISK],
   ...[...PROVIDER, ...FAILOVER, ...LOOK_UPS],
-  ...[...OPERATIONS, ...PAYERS, ...WEBHOOKS],
+  ...[...OPERATIONS, ...PAYERS, ...TOKENS, ...WEBHOOKS],
   ...[...CLIENTS, ...REPLICAS, ...RELEASES, ...HOSTILE],
 ];

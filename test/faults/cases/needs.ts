@@ -13,6 +13,7 @@ export const NEEDS: readonly (readonly [begins: string, needs: readonly Ability[
   ['failover: killed', LOOKED_UP],
   ['failover: stopped past its lease', LOOKED_UP],
   ['failover: the database down between', LOOKED_UP],
+  ['stored methods: ', []],
   ['operations: killed in recovery', ['look_ups']],
   ['operations: a capture against a cancel', ['authorizations']],
   ['operations: partial captures', ['authorizations']],
