@@ -4,10 +4,10 @@ import type { Credentials } from './authenticate.ts';
 import { type ShareLimits, sharesOf } from './shares.ts';
 import { createSlots, type Share, type Slots } from './slots.ts';
 
-/** Limits on calls under way. What exceeds a limit is refused at once: nothing is sent, no key is claimed. */
+/** Limits on calls in progress. A call that exceeds one is refused at once: nothing is sent, no key is claimed. */
 export type AdmissionLimits = ShareLimits & {
   /**
-   * Calls from the moment their body is there until their response is taken, whatever they wait for. Each costs memory.
+   * Calls from the end of their body until their response is taken, whatever they wait for. Each costs memory.
    * As many again may wait for their bodies.
    */
   readonly maxInFlight: number;
@@ -22,16 +22,16 @@ export type AdmissionLimits = ShareLimits & {
 /** The limit that refused a call. */
 export type RefusedBy = 'receiving' | 'in_flight' | 'at_work';
 
-/** Decides which calls are accepted, and counts them until they are over. */
+/** Decides which calls are accepted, and counts them until they end. */
 export type Admission = {
   /**
-   * Begins a call, which holds nothing yet.
+   * Begins a call, which holds no slot yet.
    *
    * @param address returns the client's.
    * @returns the call's ticket; undefined when the call is refused because nobody could be accepted now.
    */
   admit(address: () => string): Ticket | undefined;
-  /** Awaits what costs us nothing meanwhile: within a call's work, that call does not count as at work until then. */
+  /** Awaits something that costs no processor time; meanwhile the call does not count as at work. */
   pauseWork<T>(wait: () => Promise<T>): Promise<T>;
   counts(): { readonly receiving: number; readonly inFlight: number; readonly atWork: number };
 };
@@ -58,14 +58,14 @@ export type Ticket = {
    * @throws ServiceError SERVICE_UNAVAILABLE, without running it, when too much is in flight or at work by now.
    */
   work<T>(run: () => Promise<T>): Promise<T>;
-  /** The call's response is over: taken, or given up. */
+  /** Ends the call's response: it was taken, or given up. */
   close(): void;
 };
 
-/** The work of one call, as what happens within it finds it. */
+/** The work of one call, as code that runs within it finds it. */
 type Work = {
   readonly shares: readonly Share[];
-  /** Number of waits that it is paused for. */
+  /** Number of waits for which it is paused. */
   pauses: number;
   isOver: boolean;
 };
@@ -164,10 +164,10 @@ export function createAdmission(
   };
 }
 
-/** Jittered, so that callers who were refused together do not come back together. */
+/** Jittered, so that callers refused together do not return together. */
 const RETRY_AFTER_S = [1, 2, 3] as const;
 
-/** Every refusal there is, one for each pause that it asks for. */
+/** All refusals, one for each value of Retry-After. */
 export const OVERLOADED: readonly ServiceError[] = RETRY_AFTER_S.map(
   (retryAfterS) =>
     new ServiceError('SERVICE_UNAVAILABLE', 'the service is overloaded; nothing was sent; retry later', {

@@ -6,7 +6,7 @@ import { type Admission, anyOf, OVERLOADED, type Ticket } from './admission.ts';
 import { answerProblem } from './error-handler.ts';
 import { toConnectError } from './errors.ts';
 
-/** Answers a call that is not admitted; `error` is one of OVERLOADED. */
+/** Responds to a call that is not admitted; `error` is one of OVERLOADED. */
 export type RefuseCall = (error: ServiceError, request: FastifyRequest, reply: FastifyReply) => void;
 
 /**

@@ -4,7 +4,7 @@ import { INVALID_CREDENTIALS_MESSAGE, ServiceError } from '#src/service-error.ts
 /** Reads a header (gRPC: metadata) of the call by its lower-case name. */
 export type ReadHeader = (name: string) => string | undefined;
 
-/** The account whose keys a call carries. */
+/** The account to which a call's keys belong. */
 export type Credentials = {
   readonly accountId: string;
   readonly secretPresented: boolean;
@@ -14,7 +14,7 @@ export type Credentials = {
   readonly allowedOrigins?: readonly string[];
 };
 
-/** Knowledge of a public key. */
+/** What is stored about a public key. */
 export type KnownKeys = {
   readonly accountId: string;
   readonly secretAlways: boolean;
@@ -23,7 +23,7 @@ export type KnownKeys = {
   readonly secretHashes: readonly Uint8Array[];
 };
 
-/** The refusal of a call: the same to its caller, whatever was wrong. The log may be told the account, if there is one. */
+/** The refusal of a call. Its caller sees the same whatever was wrong; the log also gets the account, if there is one. */
 export class InvalidCredentialsError extends ServiceError {
   readonly accountId: string | undefined;
 
@@ -47,7 +47,7 @@ export type LimitLookUp = <T>(recalled: Credentials | undefined, run: () => Prom
  */
 export type Authenticate = (header: ReadHeader, limitLookUp?: LimitLookUp) => Promise<Credentials>;
 
-/** For how long keys are taken from memory: a revoked key stops everywhere within this time. */
+/** Time for which keys are cached: a revoked key stops working everywhere within it. */
 const CACHE_MS = 5_000;
 const MAX_CACHED = 10_000;
 const MAX_KEY_LENGTH = 255;

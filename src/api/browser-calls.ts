@@ -9,7 +9,7 @@ import { httpBindings } from './http-rule.ts';
 /** Refuses a call that a page of a foreign origin makes with the public key alone. */
 export type RequireAllowedOrigin = (request: FastifyRequest, credentials: Credentials) => void;
 
-/** For how long a browser may remember the answer to a preflight: no longer than the longest that browsers do. */
+/** Time for which a browser may cache the response to a preflight: the longest that any browser allows. */
 const PREFLIGHT_MAX_AGE_S = 7_200;
 const ALLOWED_HEADERS = [
   ...[...cors.allowedHeaders, 'public-api-key', 'x-idempotency-key', 'accept'].map((name) =>

@@ -23,16 +23,16 @@ function answerNotFound(request: FastifyRequest, reply: FastifyReply): FastifyRe
 /** Answers one error. Fastify itself has those of requests that it cannot route, such as a path that is no URL. */
 export function answerError(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const known = toServiceError(error);
-  // A body that broke off is its sender's doing, and nobody is left to read the response.
+  // A body that breaks off is the sender's doing, and nobody is left to read the response.
   const brokeOff = request.raw.errored !== null && request.raw.errored === error;
   if (OURS.has(known.reason) && !brokeOff && !isOverload(known))
     request.log.error({ err: error }, 'a request failed');
-  // No hook sees a request that cannot be routed.
+  // Hooks do not run for a request that cannot be routed.
   reply.header('x-request-id', request.id);
   return answerProblem(known, request, reply);
 }
 
-/** Errors that are not the caller's. */
+/** Logs errors that are not the caller's fault. */
 const OURS: ReadonlySet<Reason> = new Set(['INTERNAL_ERROR', 'SERVICE_UNAVAILABLE']);
 
 /** Answers an error as application/problem+json. */

@@ -110,7 +110,7 @@ const ENDED_EARLY = 'the call ended before its response; repeat it with the same
 const INTERNAL_MESSAGE =
   'a fault in the service; whether anything was sent is not known; repeat the call with the same key';
 
-/** Any error as one of the catalogue: what is not ours keeps nothing of its text. */
+/** Returns any error as one of the table of reasons; a foreign error keeps none of its text. */
 export function toServiceError(error: unknown): ServiceError {
   if (error instanceof ServiceError) return error;
   const { code = '', statusCode } = (error ?? {}) as Partial<FastifyError>;
@@ -119,7 +119,7 @@ export function toServiceError(error: unknown): ServiceError {
   if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') {
     return new ServiceError('UNSUPPORTED_MEDIA_TYPE', 'the body must be application/json');
   }
-  // A path with a part too long for any identifier, or a method that nobody knows.
+  // A path segment too long for any identifier, or an unknown method.
   if (code === 'FST_ERR_MAX_PARAM_LENGTH' || code === 'FST_ERR_NOT_FOUND')
     return new ServiceError('NOT_FOUND', 'there is nothing at this path');
   // FST_…: Fastify refuses it. ECONNRESET: the caller left in the middle of it.

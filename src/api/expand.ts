@@ -3,10 +3,10 @@ import { brotliDecompress, gunzip } from 'node:zlib';
 import { compressionBrotli, compressionGzip } from '@connectrpc/connect-node';
 import { fieldRefusal, ServiceError } from '#src/service-error.ts';
 
-/** The size that a body may have, expanded. */
+/** Greatest size of a body, expanded. */
 export const BODY_LIMIT_BYTES = 256 * 1024;
 
-/** Greatest ratio to which a compressed body may expand. JSON of many like elements reaches some 50. */
+/** Greatest ratio to which a compressed body may expand. JSON with many similar elements reaches about 50. */
 const MAX_RATIO = 100;
 /** The size that every body may expand to: small ones compress far better than their content warrants. */
 const ALWAYS_EXPANDED_BYTES = 16 * 1024;

@@ -25,7 +25,7 @@ export type HealthOptions = {
 const FRESH_MS = 500;
 /** A check that takes longer means no: a payment would have to wait for the same database. */
 const CHECK_TIMEOUT_MS = 2_000;
-/** Pause between two looks of a Watch for a change. */
+/** Interval at which a Watch checks for a change. */
 const WATCH_INTERVAL_MS = 1_000;
 /** Watches of one connection at once. Clients hold one a connection and service; more is a leak or an attack. */
 const MAX_WATCHES_PER_CONNECTION = 16;
@@ -93,7 +93,7 @@ export function createHealth(options: HealthOptions) {
   return { httpRoutes, rpcRoutes };
 }
 
-/** Makes one call at a time, shared by all who ask meanwhile; its result is kept for `FRESH_MS`. */
+/** Makes one call at a time, shared by concurrent callers; its result is reused for `FRESH_MS`. */
 function remember(check: () => Promise<boolean>): () => Promise<boolean> {
   let answer: Promise<boolean> | undefined;
   let staleAtMs = 0;

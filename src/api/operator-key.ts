@@ -1,7 +1,7 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import { type Authenticate, type Credentials, InvalidCredentialsError } from './authenticate.ts';
 
-/** Operators are of no account. They share one rate. */
+/** Operators belong to no account and share one rate limit. */
 const OPERATOR: Credentials = { accountId: '', secretPresented: true };
 
 /** The same for a missing and for a wrong key. */
@@ -18,7 +18,7 @@ export function createOperatorAuthenticate(keys: readonly string[]): Authenticat
   const known = keys.map(sha256);
   return async (header) => {
     const presented = sha256(header('operator-key') ?? '');
-    // In constant time, and all of them.
+    // Compared in constant time, and always with every key.
     let matches = false;
     for (const key of known) if (timingSafeEqual(presented, key)) matches = true;
     if (!matches) throw new InvalidOperatorKeyError(undefined);

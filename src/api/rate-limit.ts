@@ -4,13 +4,13 @@ import type { Credentials } from './authenticate.ts';
 /** Rate at which one account may call. */
 export type RateLimitOptions = {
   readonly perSecond: number;
-  /** Number of calls that it may make at once after a pause. */
+  /** Number of calls that it may make in a burst after a pause. */
   readonly burst: number;
   /** Milliseconds of a clock that never goes back. */
   readonly nowMs?: () => number;
 };
 
-/** Number of accounts that are remembered before those that have not called lately are forgotten. */
+/** Number of accounts kept in memory before idle ones are dropped. */
 const MANY_ACCOUNTS = 10_000;
 
 /**
@@ -28,7 +28,7 @@ export function createRateLimit(options: RateLimitOptions): (caller: Credentials
 
   function forgetFull(now: number): void {
     for (const [bucket, full] of fullAtMs) if (full <= now) fullAtMs.delete(bucket);
-    // Twice what is left, so that looking through all of them is rare.
+    // Twice what is left, so that a full scan is rare.
     manyAccounts = Math.max(MANY_ACCOUNTS, 2 * fullAtMs.size);
   }
 

@@ -63,7 +63,7 @@ function sizeOf(request: ServerReflectionRequest | ServerReflectionRequestV1Alph
 }
 
 const SMALL_ANSWER_BYTES = 512;
-/** Bytes that a length-delimited field takes beside its content. */
+/** Overhead of a length-delimited field, in bytes. */
 const FIELD_BYTES = 8;
 
 type Answer = ReturnType<ReturnType<typeof createAnswerer>>;

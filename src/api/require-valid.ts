@@ -19,7 +19,7 @@ export function requireValid(request: CreatePaymentRequest): void {
   // Where both the .proto's rule and our own refuse a field, our own says it in plainer words.
   const byField = new Map<string, FieldError>();
   for (const error of [...checkRules(request), ...checkRequest(request)]) byField.set(error.field, error);
-  // Of hundreds of faults a few do, and all of them would not fit into the trailers that gRPC puts them in.
+  // A few of hundreds of faults are enough, and all of them would not fit into gRPC's trailers.
   if (byField.size > 0) throw invalidParameters([...byField.values()].slice(0, MAX_FIELD_ERRORS));
 }
 

@@ -11,10 +11,10 @@ import { type HttpBinding, httpBindings } from './http-rule.ts';
 import { nextPageLink } from './next-page-link.ts';
 import { requestJson } from './rest-request.ts';
 
-/** A handler's response, whatever the protocol. */
+/** A handler's response, in any protocol. */
 export type Answer<M> = {
   readonly message: M;
-  /** The body in REST JSON, as it was sent before; the message is then not encoded. */
+  /** The stored body in REST JSON; the message is then not encoded. */
   readonly json?: Uint8Array;
   /** Headers of the response (gRPC: metadata). */
   readonly headers?: Readonly<Record<string, string>>;
@@ -131,14 +131,14 @@ function acceptJsonOnly(app: FastifyInstance): void {
   const parser = { parseAs: 'buffer', bodyLimit: BODY_LIMIT_BYTES } as const;
   app.addContentTypeParser('application/json', parser, async (request: FastifyRequest, body: Buffer) => {
     if (!isUtf8Type(request.headers['content-type'])) throw unsupportedMediaType();
-    // Many clients name a type and send nothing, with a DELETE say.
+    // Many clients name a content type but send no body, for example with DELETE.
     if (body.length === 0) return undefined;
     return parseJson(await expand(body, request.headers['content-encoding']));
   });
   app.addContentTypeParser('*', (_request, _body, done) => done(unsupportedMediaType(), undefined));
 }
 
-/** JSON is UTF-8 (RFC 8259); other parameters say nothing. */
+/** JSON is always UTF-8 (RFC 8259); other parameters are ignored. */
 function isUtf8Type(contentType = ''): boolean {
   const charset = /;\s*charset\s*=\s*"?([^";\s]*)/i.exec(contentType)?.[1];
   return charset === undefined || /^utf-?8$/i.test(charset);

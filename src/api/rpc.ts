@@ -23,7 +23,7 @@ const requestKey = createContextKey<FastifyRequest | undefined>(undefined);
 /** The limits and the form of messages of every rpc, for fastifyConnectPlugin. */
 export const RPC_OPTIONS = {
   readMaxBytes: BODY_LIMIT_BYTES,
-  // What a timer can hold; a payment is bounded by its own deadlines, whatever the client's.
+  // The longest that a timer can hold; a payment has its own deadlines, whatever the client's.
   maxTimeoutMs: 2_147_483_647,
   acceptCompression: RPC_COMPRESSIONS,
   binaryOptions: { recursionLimit: NESTING_LIMIT, readUnknownFields: false },
@@ -47,7 +47,7 @@ export type RpcOptions<Service extends DescService, Call> = {
   readonly handlers: ServiceHandlers<Service, Call>;
   /** Opens a call before its body is read, so that a caller without the right is refused by then. */
   readonly openCall: (request: FastifyRequest) => Promise<Call>;
-  /** Receives every error that is not the caller's. */
+  /** Receives every error that is not the caller's fault. */
   readonly onError: (error: unknown) => void;
 };
 

@@ -39,7 +39,7 @@ export function sharesOf(
   return [
     ...shares,
     { group: `public ${accountId}`, fraction: PUBLIC_FRACTION * ofAccount },
-    // One client with one public key takes neither the account's other payers their room, nor the address's others.
+    // A client with one public key can crowd out neither the account's other payers nor others at its address.
     { group: `public ${accountId} ${from}`, fraction: PUBLIC_FRACTION * ofAccount * ofAddress },
   ];
 }

@@ -7,14 +7,14 @@ export type Slots = {
   hasRoom(shares: readonly Share[]): boolean;
   /** Takes a slot. @returns false, having taken none, when all are held or a group holds its share. */
   take(shares: readonly Share[]): boolean;
-  /** Takes a slot again that was given back for a while, whether or not there is room by now. */
+  /** Takes back a slot that was given up for a while, even if there is no room by now. */
   retake(shares: readonly Share[]): void;
   /** Gives back a slot that was taken with the same shares. */
   release(shares: readonly Share[]): void;
   count(): number;
 };
 
-/** Makes slots, none of them held. Every group may hold one at least. */
+/** Creates slots, all of them free. Every group may hold at least one. */
 export function createSlots(max: number): Slots {
   const heldBy = new Map<string, number>();
   let used = 0;

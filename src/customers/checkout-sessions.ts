@@ -34,7 +34,7 @@ import { callOnce, type OnceResponse } from './call-once.ts';
 import type { CustomerDeps } from './customers.ts';
 import { fieldChanges } from './field-changes.ts';
 
-/** For how long a session may be paid. */
+/** Time for which a session can be paid. */
 const LIVES_S = 5 * 3_600;
 
 const hashCreate = requestHasher(CreateCheckoutSessionRequestSchema);
@@ -180,7 +180,7 @@ export function sessionMessage(session: StoredSession): CheckoutSession {
   });
 }
 
-/** A session as whoever knows its id may see it. */
+/** A session as anyone who knows its id may see it. */
 export function publicSession(session: CheckoutSession): CheckoutSession {
   const { customerId: _, ...told } = session;
   return create(CheckoutSessionSchema, { ...told, metadata: [] });

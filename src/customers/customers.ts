@@ -137,7 +137,7 @@ function fieldsOf(customer: Customer): CustomerFields {
     accountId,
     id,
     merchantCustomerId: customer.merchantCustomerId,
-    // As payments read it. The id is theirs to fill in.
+    // Encoded as payments read it; they fill in the id.
     payer: toBinary(CustomerPayerSchema, create(CustomerPayerSchema, person)),
     metadata: writeMetadata(metadata),
   };

@@ -26,7 +26,7 @@ import type { CustomerDeps } from './customers.ts';
 /** Dependencies of making tokens. */
 export type TokenDeps = CustomerDeps & CardDeps & { readonly catalogue: () => LiveCatalogue };
 
-/** For how long a token may be used. */
+/** Time for which a token can be used. */
 const LIVES_S = 30 * 60;
 
 // A repeat need not tell the security code again.

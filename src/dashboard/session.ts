@@ -46,7 +46,7 @@ const TOKEN = /^[A-Za-z0-9_-]{43}$/;
 /** Opens the sessions of operators who hold one of the keys. */
 export function createSessions(database: Database, keys: OperatorKeys): Sessions {
   const known = [...roleKeys(keys.operate, 'operate'), ...roleKeys(keys.read, 'read')];
-  // In constant time, and all of them.
+  // Compared in constant time, and always with every key.
   const roleOf = (keyHash: Uint8Array): Role | undefined => {
     let found: Role | undefined;
     for (const one of known) if (timingSafeEqual(one.keyHash, keyHash)) found = one.role;

@@ -13,7 +13,7 @@ export type AskedAttempt = {
 
 const NO_LOOK_UP: Outcome = { kind: 'unknown', detail: 'there is no look-up', providerData: undefined };
 
-/** Asks the provider; takes the money of a payer who agreed, where that is ours to do. */
+/** Asks the provider, and takes the money of a payer who agreed where that is up to us. */
 export async function learn(connection: ProviderConnection, query: LookUp): Promise<Outcome> {
   const { lookUp, complete } = connection;
   if (!lookUp) {

@@ -36,7 +36,7 @@ export function startBackfill(
   const { signal } = stop;
   const pause = (ms: number) => sleep(ms, undefined, { signal }).catch(() => {});
 
-  /** Goes on batch by batch until there is none. */
+  /** Runs batch after batch until nothing is left. */
   async function goThrough<Name>(first: Name, batch: (after: Name) => Promise<Name | undefined>) {
     for (let last: Name | undefined = first; last !== undefined && !signal.aborted; ) {
       const begunMs = performance.now();

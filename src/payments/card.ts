@@ -36,7 +36,7 @@ export function cardData(card: CardDataInput, bin: Bin | undefined, fingerprint:
 
 /**
  * 8 digits for numbers of 16 or more (ISO/IEC 7812-1:2017), 6 for shorter ones. No scheme issues numbers below 12 digits;
- * of those, less is told, lest these and the last four be all of it.
+ * of those, less is shown, since the first and last digits together would be nearly all of it.
  */
 function iinLength(number: string): number {
   if (number.length >= 16) return 8;

@@ -24,7 +24,7 @@ export const COUNTRIES: ReadonlySet<string> = new Set(
 
 /**
  * Checks what the rules in the .proto cannot say: code lists, check digits, calendars, and money against its currency.
- * Fields that those rules refuse already may be reported here again.
+ * It may report fields again that those rules already refuse.
  */
 export function checkRequest(request: CreatePaymentRequest): FieldError[] {
   const errors: FieldError[] = [];
@@ -85,7 +85,7 @@ export function checkAmount(
   }
 }
 
-/** Any amount of money: a decimal that its currency can hold, within the largest amount either way. */
+/** Checks any amount: a decimal that its currency can hold, at most the largest amount, positive or negative. */
 function checkMoney(report: Report, field: string, decimal: Decimal | undefined, currency: string): void {
   if (!decimal) return;
   if (!isDecimal(decimal.value)) {
@@ -194,7 +194,7 @@ export function checkCard(report: Report, at: string, card: CardDataInput): void
   if (!number) report(`${at}number`, 'REQUIRED', 'is required');
   if (!month) report(`${at}expiration_month`, 'REQUIRED', 'is required');
   if (year === undefined) report(`${at}expiration_year`, 'REQUIRED', 'is required');
-  // What is no number at all is for the .proto's rule to say.
+  // The .proto's rule reports what is not a number at all.
   if (/^\d+$/.test(number) && !passesLuhn(number)) {
     report(`${at}number`, 'INVALID_FORMAT', 'must pass the Luhn check');
   }

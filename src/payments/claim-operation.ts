@@ -56,7 +56,7 @@ export type AskedOperation = {
   /** false for a cancel: without a key it gets the response of the cancel that stands. */
   readonly needsKey: boolean;
   /**
-   * Plans the operation, and chooses the transaction that it acts on.
+   * Plans the operation and chooses the transaction that it acts on.
    *
    * @throws ServiceError when the payment does not allow it.
    */
@@ -122,7 +122,7 @@ function standingCancel(transactions: readonly StoredTransaction[]): StoredTrans
 /** A verification moves none. */
 const HOLDS_MONEY = new Set(['PURCHASE', 'AUTHORIZE']);
 
-/** A payment as it was read for an operation. */
+/** A payment as read for an operation. */
 export type StoredOperated = OperatedPayment & {
   readonly payment: StoredPayment;
   readonly connectionId: string;
@@ -212,7 +212,7 @@ function claimOf(
 }
 
 /**
- * Claims, once. After a lost acknowledgement the claim may stand: the caller is told "in progress", and recovery finds out
+ * Claims once. After a lost acknowledgement the claim may have been committed: the caller gets "in progress", and recovery finds out
  * that it was never sent.
  */
 async function claimOnce(deps: OperationDeps, row: OperationClaim): Promise<boolean> {

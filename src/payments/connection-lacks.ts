@@ -3,7 +3,7 @@ import type { Capabilities, MethodKind } from '#src/connectors/capabilities.ts';
 import { ServiceError } from '#src/service-error.ts';
 import type { CardOptions, ChosenMethod } from './payment-method.ts';
 
-/** Something that a payment asks for and a connection does not offer. */
+/** A feature that a payment asks for and a connection lacks. */
 export type Lack = {
   /** Path of the field that asks for it. */
   readonly field: string;
@@ -19,7 +19,7 @@ const METHODS: Readonly<Record<MethodKind, string>> = {
   wallet_enrollment: 'payments by enrolled wallets',
 };
 
-/** Lists what a payment by this method asks for and a connection does not offer; pure. */
+/** Lists the features that a payment by this method needs and a connection lacks; pure. */
 export function lacksOf(method: ChosenMethod, can: Capabilities): Lack[] {
   const kind = methodKind(method);
   const lacks = can.methods.includes(kind) ? [] : [{ field: 'payment_method.type', what: METHODS[kind] }];
@@ -60,7 +60,7 @@ function cardLacks(asked: CardOptions, can: Capabilities): Lack[] {
     .map(([, , field, what]) => ({ field: `${CARD}.${field}`, what }));
 }
 
-/** Makes the refusal of a payment that no connection of its route can make. */
+/** Makes the refusal of a payment that no connection of its route can handle. */
 export function notOffered(lacks: readonly Lack[]): ServiceError {
   const byField = new Map(lacks.map((lack) => [lack.field, lack]));
   const fields = [...byField.values()].map(({ field, what }) => ({

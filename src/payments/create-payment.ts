@@ -107,7 +107,7 @@ export async function createPayment(
 /** A payment that is claimed. */
 type Claimed = { readonly prepared: PreparedPayment; readonly claim: Claim; readonly claimBeforeMs: number };
 
-/** A checkout session may change between preparing its payment and claiming it; so often would be no accident. */
+/** A checkout session may change between preparing its payment and claiming it; this often is no accident. */
 const CLAIM_TRIES = 5;
 
 /** Prepares the payment and claims its key. @returns who holds the key, when it is another payment. */
@@ -136,7 +136,7 @@ async function prepareAndClaim(
       const holder = await claimKey(deps, claim, read, claimBeforeMs);
       return holder ? { holder } : { prepared, claim, claimBeforeMs };
     } catch (error) {
-      // Another payment was quicker, or the session has changed: what stands now is what refuses, or what is paid.
+      // Another payment was quicker, or the session has changed: prepare again from the session as it is now.
       if (!(error instanceof AlreadyUsedError) || tries === CLAIM_TRIES) throw error;
     }
   }
@@ -186,7 +186,7 @@ async function replay(
   return { record: decodeRecord(record), body: answer, replayed: true };
 }
 
-/** Once a payment stands, an unreachable database refuses nothing: its response can be asked for again. */
+/** Once a payment is claimed, an unreachable database is no refusal: the response can be requested again. */
 async function orInProgress<T>(patience: Patience, promise: Promise<T>): Promise<T> {
   try {
     return await promise;

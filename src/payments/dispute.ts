@@ -17,7 +17,7 @@ import type { Books } from './payment-books.ts';
 import { eventOf } from './payment-event.ts';
 import { decodeRecord, encodeRecord } from './stored-record.ts';
 
-/** News of a dispute from a provider. */
+/** A provider's report on a dispute. */
 export type DisputeStage = 'opened' | 'lost' | 'won';
 
 /**

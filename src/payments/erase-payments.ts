@@ -8,12 +8,12 @@ import { decodeRecord, encodeRecord } from './stored-record.ts';
 
 /** Options of a sweep through the payments. */
 export type EraseOptions = {
-  /** Payments that nothing was written to for so many days are due. */
+  /** A payment is due once nothing has been written to it for this many days. */
   readonly days: number;
   readonly dryRun: boolean;
   /** Encodes the response that a repeated request gets from then on, as REST tells it. */
   readonly encodeResponse: (record: Payment) => Uint8Array;
-  /** Called after each step, with the account's place among all. */
+  /** Called after each step, with the position of the account among all. */
   readonly onStep: (step: Step, account: number, accounts: number) => void;
 };
 

@@ -34,7 +34,7 @@ export type ExplainedCatalogue = Pick<LiveCatalogue, 'types' | 'router' | 'bins'
 export type CircuitStates = ReadonlyMap<string, Pick<ConnectionHealth, 'state'>>;
 
 /**
- * Tells which way a payment would take, and why. Pure: nothing is sent, written, read or learned.
+ * Explains which route a payment would take, and why. Pure: nothing is sent, written, read or learned.
  *
  * @param request satisfies the rules of its .proto and checkRequest.
  * @param idempotencyKey the key that the payment would be made under.

@@ -23,7 +23,7 @@ export type LeasedTransaction = {
   readonly transactionId: string;
   /** Fencing token that the write must present. */
   readonly fence: number;
-  /** In how many seconds it is followed up if it stays open. */
+  /** Seconds until it is followed up, if it stays open. */
   readonly followUpInS: number | undefined;
 };
 
@@ -35,7 +35,7 @@ const LONGEST_PAUSE_MS = 2_000;
 const TRIES = 60;
 
 /**
- * Writes what became of a transaction into its payment, again and again while the database is away.
+ * Writes the outcome of a transaction into its payment, and tries again while the database is unavailable.
  *
  * @param outcome 'lapsed' ends an authorization that was not captured in time.
  * @param stop ends the tries; what was not written is learned again.

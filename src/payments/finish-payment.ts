@@ -32,23 +32,23 @@ export type FinishDeps = {
 /** Receives what becomes of finishing a payment. */
 export type FinishObserver = {
   /**
-   * An outcome was written, by whoever learned it and however late.
+   * Called when an outcome was written, by any worker and however late.
    *
    * @param isLearnedLater the payment's response was stored before, and stays what it was.
    */
   finished(payment: Payment, isLearnedLater: boolean): void;
-  /** The outcome is known and cannot be written; it is tried again. */
+  /** Called when an outcome is known but cannot be written yet; it is tried again. */
   finishFailed(paymentId: string, error: unknown): void;
 };
 
 /** A finish, and the record that it writes. */
 export type PaymentFinish = Finish & { readonly payment: Payment };
 
-/** The attempt that is finished, and by which right. */
+/** The attempt that is finished, with its fencing token. */
 export type LeasedAttempt = {
   readonly paymentId: string;
   readonly transactionId: string;
-  /** Fencing token: how often recovery has taken the attempt to look it up. */
+  /** Fencing token: how often recovery has leased the attempt to look it up. */
   readonly fence: number;
   readonly vaultedToken: string | undefined;
   /** false: only an authorization was asked for. */
@@ -92,7 +92,7 @@ function fateOf(record: Payment, token: string, outcome: Outcome, isOpen: boolea
     : { token, fate: 'drop' };
 }
 
-/** Returns what an approved payment leaves of the stored method that it used or keeps. */
+/** Returns the stored method that an approved payment used or keeps, as it is afterwards. */
 export function keptMethod(record: Payment, token: string): KeptMethod {
   const at = timestampDate(record.updatedAt ?? timestampNow());
   return { at: at.toISOString(), record: enrolledByPayment(record, token, at) };
@@ -135,7 +135,7 @@ export function finishWaitMs({ leaseMarginMs }: LookUpSchedule): number {
 }
 
 /**
- * Writes what became of a payment, again and again while the database is away: it must not be lost for an outage.
+ * Writes the outcome of a payment, and tries again while the database is unavailable: an outage must not lose it.
  *
  * @param stop ends the tries; what was not written is learned again by recovery.
  * @returns false when the outcome stood written already, or somebody else took the attempt since.

@@ -30,7 +30,7 @@ export type OpenOutcomesObserver = {
 export type OpenOutcomes = {
   /** Those of requests under way included; counted up to 100,000. */
   readonly open: number;
-  /** For how long the oldest has been open. */
+  /** Seconds for which the oldest has been open. */
   readonly oldestS: number;
   readonly unaskable: readonly UnaskableOutcomes[];
   readonly followUps: readonly OpenFollowUpKind[];
@@ -42,7 +42,7 @@ export type OpenFollowUpKind = {
   readonly kind: 'capture' | 'cancel' | 'refund' | 'payer';
   /** Those of requests under way included; counted up to 100,000. */
   readonly open: number;
-  /** For how long the oldest has been open. */
+  /** Seconds for which the oldest has been open. */
   readonly oldestS: number;
 };
 

@@ -1,7 +1,7 @@
 import { fieldRefusal } from '#src/service-error.ts';
 
 /**
- * Refuses the account of another: objects and payments belong to accounts, and a key speaks for its own only.
+ * Refuses another account: objects and payments belong to accounts, and a key is valid for its own only.
  *
  * @param accountId as the request's `account_id` names it.
  * @throws ServiceError AUTHORIZATION_REQUIRED.

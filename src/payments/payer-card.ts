@@ -59,7 +59,7 @@ async function readTokenCard(vault: CardVault, token: StoredToken | undefined): 
   return { data, attempt: { ...attemptCard(data, number, ''), securityCode } };
 }
 
-/** Awaits what the vault opens. Its key may have been removed too early: then nothing is sent until it is back. */
+/** Awaits an opened card. If its key was removed too early, nothing is sent until the key is back. */
 async function orUnreadable<T>(opened: Promise<T>): Promise<T> {
   try {
     return await opened;

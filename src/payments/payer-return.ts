@@ -13,7 +13,7 @@ import { decodeRecord } from './stored-record.ts';
 export type ReturnDeps = FollowUpDeps & {
   readonly database: Database;
   readonly connections: () => ReadonlyMap<string, ProviderConnection>;
-  /** Returns true if the payment may be looked up now: a payer who reloads the page asks the provider no more. */
+  /** Returns true if the payment may be looked up now: reloading the page must not call the provider again. */
   readonly mayLookUp: (paymentId: string) => boolean;
 };
 
@@ -42,7 +42,7 @@ export async function returnPayer(
   return standing(deps, paymentId, own);
 }
 
-/** Providers put a few ids and a signed text into it. */
+/** Greatest length: providers put a few ids and a signed text into it. */
 const MAX_QUERY_LENGTH = 8_192;
 const OPEN = new Set([Payment_Status.READY_TO_PAY, Payment_Status.PENDING]);
 

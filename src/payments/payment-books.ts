@@ -2,7 +2,7 @@ import type { Capabilities } from '#src/connectors/capabilities.ts';
 import { formatMoney, type Money } from '#src/money.ts';
 import { fieldRefusal, ServiceError } from '#src/service-error.ts';
 
-/** Amounts purchased, captured and given back, in minor units of the payment's currency. */
+/** Amounts purchased, captured and refunded, in minor units of the payment's currency. */
 export type Books = {
   readonly currency: string;
   /** Amount purchased or authorized. */
@@ -37,7 +37,7 @@ export function leftToCapture(books: Books): bigint {
   return books.isAuthorization && !books.isReleased ? books.amount - books.captured : 0n;
 }
 
-/** Returns the amount that is left to give back. */
+/** Returns the amount that is left to refund. */
 export function leftToRefund(books: Books): bigint {
   return (books.isAuthorization ? books.captured : books.amount) - books.refunded;
 }

@@ -16,7 +16,7 @@ import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.j
 import type { CardOptions as AttemptOptions } from '#src/connectors/attempt.ts';
 import { type FieldError, fieldRefusal, invalidParameters, type ServiceError } from '#src/service-error.ts';
 
-/** The payment method, with nothing left to guess: `detail` by category and workflow. */
+/** The payment method, fully determined: `detail` by category and workflow. */
 export type ChosenMethod = {
   readonly type: string;
   readonly workflow: Payment_Workflow.DIRECT | Payment_Workflow.REDIRECT;
@@ -25,7 +25,7 @@ export type ChosenMethod = {
   | {
       readonly kind: 'vaulted_card';
       readonly token: string;
-      /** As the payer has typed it anew; '' when it was not sent. */
+      /** As the payer typed it again; '' when it was not sent. */
       readonly securityCode: string;
       readonly options: CardOptions;
     }
@@ -43,7 +43,7 @@ export const ONE_TIME_TOKEN_TYPE = 'CARD';
 export type MethodTypes = ReadonlyMap<string, PaymentMethodType>;
 
 /**
- * Narrows the payment method of a valid request.
+ * Determines the payment method of a valid request.
  *
  * @throws ServiceError PAYMENT_METHOD_NOT_AVAILABLE where the catalogue does not offer it, INVALID_PARAMETERS where the
  *   detail does not fit the type.

@@ -69,7 +69,7 @@ export function cancelPayment(
   );
 }
 
-/** Gives back what was taken, or a part of it. */
+/** Refunds what was taken, or a part of it. */
 export function refundPayment(
   deps: OperationDeps,
   request: RefundPaymentRequest,

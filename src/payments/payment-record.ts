@@ -44,7 +44,7 @@ import { recordedAdditionalData } from './additional-data.ts';
 import type { ChosenMethod } from './payment-method.ts';
 import { type States, statesOf, toldTransaction, WAITING } from './payment-status.ts';
 
-/** Everything that is known of a payment before its provider is called. */
+/** Everything known about a payment before its provider is called. */
 export type PaymentFacts = {
   readonly paymentId: string;
   readonly transactionId: string;
@@ -61,7 +61,7 @@ export type PaymentFacts = {
   readonly walletFingerprint: string;
   readonly merchantReference: string;
   readonly chosen: ChosenRoute;
-  /** The one that is tried first. */
+  /** The connection that is tried first. */
   readonly connection: ConnectionConfig;
   readonly createdAt: Timestamp;
 };
@@ -144,7 +144,7 @@ export function withAttempt(
     ...last,
     ...atConnection(connection),
     id: transactionId,
-    // What an outcome tells is written into the attempt's own method.
+    // Details from an outcome are written into the attempt's own method.
     paymentMethod: clone(TransactionPaymentMethodSchema, last.paymentMethod),
     createdAt: at,
   };

@@ -75,7 +75,7 @@ const NOT_SENT: States = {
   responseMessage: 'Provider could not be reached',
 };
 
-/** Nobody followed the redirect, or the authorization lapsed. */
+/** The payer did not follow the redirect, or the authorization lapsed. */
 const EXPIRED: States = {
   payment: Payment_Status.EXPIRED,
   subStatus: Payment_SubStatus_Value.EXPIRED,

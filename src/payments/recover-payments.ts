@@ -41,7 +41,7 @@ const BREATH_MS = 20;
 type UnderWay = Map<string, Set<Promise<void>>>;
 
 /**
- * Looks up the outcomes that nobody knows: of payments whose process died, and of those whose provider did not answer.
+ * Looks up unknown outcomes: of payments whose process died, and of those whose provider did not answer.
  * Any number of replicas may run it: each takes attempts that are due, of the connections that it can ask, under a lease
  * by the database's clock; a fencing token keeps a replica that lost its lease from writing. It never ends in "failed"
  * without the provider's word.
@@ -60,7 +60,7 @@ export function startRecovery(
       const wake = new AbortController();
       try {
         const { busy } = await beginDue(deps, underWay, stop.signal);
-        // More may be due where every slot is taken.
+        // More may be due at connections with no free slot.
         if (busy.length > 0) {
           void Promise.race(busy)
             .then(() => setTimeout(BREATH_MS))
@@ -83,7 +83,7 @@ export function startRecovery(
   };
 }
 
-/** Takes what is due, as much as there are slots for, and looks it up. @returns how many attempts were taken. */
+/** Leases due attempts, up to the free slots, and looks them up. @returns the number of attempts leased. */
 export async function recoverDue(deps: RecoveryDeps, stop?: AbortSignal): Promise<number> {
   const { begun } = await beginDue(deps, new Map(), stop);
   await Promise.all(begun);
@@ -93,7 +93,7 @@ export async function recoverDue(deps: RecoveryDeps, stop?: AbortSignal): Promis
 const allOf = (underWay: UnderWay) => [...underWay.values()].flatMap((lookUps) => [...lookUps]);
 
 /**
- * Takes what is due and begins to look it up.
+ * Leases due attempts and starts to look them up.
  *
  * @returns `begun`, every look-up that it began; `busy`, those under way at connections whose every slot is taken.
  */
@@ -103,7 +103,7 @@ async function beginDue(
   stop: AbortSignal | undefined,
 ): Promise<{ readonly begun: readonly Promise<void>[]; readonly busy: readonly Promise<void>[] }> {
   const connections = deps.connections();
-  // Some have ended, and are under way no more, by the time that the rest is taken.
+  // Some have ended by the time that the rest is leased.
   const begun: Promise<void>[] = [];
   const begin = (connectionId: string, work: (connection: ProviderConnection) => Promise<unknown>) => {
     const connection = connections.get(connectionId);
@@ -134,7 +134,7 @@ async function beginDue(
   return { begun, busy: full.flatMap(({ connectionId }) => [...(underWay.get(connectionId) ?? [])]) };
 }
 
-/** Computes what may be taken now: of each connection as many as it has free slots. */
+/** Computes what may be leased now: from each connection, as many as it has free slots. */
 function takesOf(deps: RecoveryDeps, askable: readonly AskableConnection[], underWay: UnderWay): Take[] {
   const connections = deps.connections();
   const slots = Math.max(1, Math.min(CONNECTION_SLOTS, Math.floor(ALL_SLOTS / Math.max(1, askable.length))));
@@ -186,7 +186,7 @@ async function recoverOne(
   return isKnown;
 }
 
-/** Has a provider without look-up undo an attempt of which no notification has told for too long. */
+/** Asks a provider without look-up to undo an attempt that no notification has reported for too long. */
 async function cancelTechnically(
   deps: RecoverOneDeps,
   { technicalCancel }: ProviderConnection,
@@ -200,7 +200,7 @@ async function cancelTechnically(
   );
 }
 
-/** Returns true if the provider has yet to decide, and the record says so already. */
+/** Returns true if the provider has yet to decide and the record already says so. */
 function isStillPending({ transactions }: Payment, outcome: Outcome): boolean {
   const told = transactions?.providerData;
   return (

@@ -25,7 +25,7 @@ export type RequestHash = {
   readonly shape: Uint8Array;
 };
 
-/** To be raised whenever a canonical form below changes, so that hashes of both forms are not compared. */
+/** Raise it whenever a canonical form below changes, so that hashes of the two forms are never compared. */
 const CANONICAL_FORM = 1;
 const SHAPE_BYTES = 16;
 

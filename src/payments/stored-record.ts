@@ -4,7 +4,7 @@ import { toldTransaction } from './payment-status.ts';
 
 /**
  * A record as it is stored: an encoded Payment without `transactions`, since that is one of `transactions_history`.
- * Saying it once is a third of the bytes, and of the time that writing them takes.
+ * Storing it once saves a third of the bytes, and of the time to write them.
  */
 export function encodeRecord(record: Payment): Uint8Array {
   return toBinary(PaymentSchema, { ...record, transactions: undefined });

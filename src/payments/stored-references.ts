@@ -7,14 +7,14 @@ import { findToken, type StoredToken } from '#src/store/one-time-tokens.ts';
 import { findStoredObjects, isUuid, type StoredObjects } from '#src/store/stored-objects.ts';
 import type { ChosenMethod } from './payment-method.ts';
 
-/** The stored objects that a request names. */
+/** The stored objects that a request refers to. */
 export type References = StoredObjects & {
   readonly session: StoredSession | undefined;
   readonly oneTimeToken: StoredToken | undefined;
 };
 
 /**
- * Finds the stored customer, checkout session and tokens that a request names; undefined when it names none.
+ * Finds the stored customer, checkout session and tokens that a request refers to; undefined when it refers to none.
  *
  * @throws ServiceError when the account has no such object, or none that may be used.
  */

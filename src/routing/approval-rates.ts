@@ -10,7 +10,7 @@ export type Segment = {
 
 /** Recent approval rates by connection, card brand and issuer country. They live in memory, each replica its own. */
 export type ApprovalRates = {
-  /** Takes in what became of an attempt; outcomes that say nothing of the provider change nothing. */
+  /** Learns from an attempt's outcome; outcomes that say nothing about the provider change nothing. */
   learn(connectionId: string, segment: Segment, outcome: Outcome): void;
   /**
    * The share of attempts that were approved, between 0 and 1, and over how many: recent ones weigh more, so there are
@@ -22,14 +22,14 @@ export type ApprovalRates = {
 /** Age, in payments, at which an attempt still counts for 1/e of the last one. */
 const WINDOW = 200;
 const DECAY = 1 - 1 / WINDOW;
-/** Approvals that every connection is credited with. */
+/** Approvals with which every connection starts. */
 const PRIOR = 2;
 const MAX_ENTRIES = 10_000;
 
 type Entry = { readonly approved: number; readonly samples: number };
 const NOTHING_KNOWN: Entry = { approved: 0, samples: 0 };
 
-/** Rates of which nothing is known yet. */
+/** Creates rates that know nothing yet. */
 export function createApprovalRates(): ApprovalRates {
   /** The least recently used first. */
   const entries = new Map<string, Entry>();

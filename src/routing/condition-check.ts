@@ -91,7 +91,7 @@ function checkCall(
 
 function loopVariableIn([variable, body]: readonly ASTNode[], scope: Scope): string | undefined {
   if (variable?.op !== 'id' || !body) return scope.loopVariable;
-  // The cost of the one would be multiplied by that of the other.
+  // Their costs would multiply.
   if (scope.loopVariable) fail(variable, scope, 'a loop within a loop is not supported');
   if (FACTS.has(variable.args)) fail(variable, scope, `${variable.args} is a fact: take another name`);
   return variable.args;
@@ -141,7 +141,7 @@ function checkDomain(fact: ASTNode, others: readonly ASTNode[], scope: Scope): v
   }
 }
 
-/** Replaces literal texts by what is made of them, once for all payments. */
+/** Replaces literal texts by their compiled form, once for all payments. */
 function compileLiterals(
   nodes: readonly ASTNode[],
   what: string,

@@ -23,7 +23,7 @@ export const TIME_METHODS: ReadonlySet<string> = new Set(Object.keys(TIME_PARTS)
 /** Loops, such as `["a", "b"].exists(x, x == country)`. */
 export const LOOPS: ReadonlySet<string> = new Set(['all', 'exists', 'exists_one']);
 
-/** All that conditions can call. The library has more, whose types or cost are open. */
+/** All functions that conditions can call. The library has more, whose types or cost are not bounded. */
 export const FUNCTIONS: ReadonlySet<string> = new Set([
   ...['contains', 'startsWith', 'endsWith', 'matches', 'size', 'int', 'string', 'timestamp', 'duration'],
   ...LOOPS,

@@ -54,7 +54,7 @@ function compile(text: string, domains: Domains): Condition {
   };
 }
 
-/** Has the library check the types, and that the expression is true or false. */
+/** Checks the types by the library, and that the expression is a bool. */
 function typed(node: ASTNode, text: string) {
   const list = asList(node);
   const { type, error } = list.check();

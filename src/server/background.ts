@@ -12,7 +12,7 @@ import { type RecoveryDeps, startRecovery } from '#src/payments/recover-payments
 import type { WebhookName } from '#src/store/outbox.ts';
 import { startWebhooks, type WebhookDeps, type Webhooks } from '#src/webhooks/start-webhooks.ts';
 
-/** Work that goes on beside requests, and the ways in which a request prompts it. */
+/** Work in the background, and the ways in which a request prompts it. */
 export type Background = {
   /** Starts everything. @returns the open outcomes that this replica cannot look up. */
   start(): Promise<readonly UnaskableOutcomes[]>;

@@ -2,7 +2,7 @@ import { NIL_UUID } from './account-rows.ts';
 import type { Queries } from './database.ts';
 import { UUID_V7 } from './outbox.ts';
 
-/** Stands in the place of an account for what is done to the whole installation. */
+/** Stands in for the account where an action concerns the whole installation. */
 export const INSTALLATION = NIL_UUID;
 
 /** Something that an operator did. No field may hold a secret, a card number or a payer's data. */
@@ -45,7 +45,7 @@ const LIST = {
     FROM audit_log WHERE account_id = $1 AND id < $2::uuid ORDER BY id DESC LIMIT $3`,
 };
 
-/** Comes after every entry: where a list of the newest begins. */
+/** An id after every entry: the start of a list, newest first. */
 export const AFTER_ALL_ENTRIES = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
 /** Up to `limit` entries of an account, or of INSTALLATION, newest first: those before the entry `beforeId`. */

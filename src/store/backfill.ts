@@ -1,7 +1,7 @@
 import { NIL_UUID } from './account-rows.ts';
 import type { Database, Run } from './database.ts';
 
-/** Names a payment; payments are gone through in the order of their names. */
+/** Key of a payment; payments are visited in the order of their keys. */
 export type PaymentName = { readonly accountId: string; readonly id: string };
 
 /** Comes before all payments. */
@@ -10,7 +10,7 @@ export const BEFORE_ALL_PAYMENTS: PaymentName = {
   id: NIL_UUID,
 };
 
-// What another replica is at is skipped, and so is a payment that is being written this moment: the next pass finds it.
+// Rows that another replica or a payment in progress has locked are skipped: the next pass finds them.
 const FIND_UNFILLED = `
   SELECT account_id, id, record FROM payment
   WHERE card_last_four IS NULL AND (account_id, id) > ($1::uuid, $2::uuid)

@@ -9,7 +9,7 @@ const HEADER_BYTES = 20;
 export function byteaArray(values: readonly Uint8Array[]): Buffer {
   const length = values.reduce((sum, value) => sum + 4 + value.length, HEADER_BYTES);
   const array = Buffer.allocUnsafe(length);
-  // Dimensions, has no nulls, the element type; then the one dimension's length and lower bound.
+  // Number of dimensions, no nulls, the element type; then the dimension's length and lower bound.
   [1, 0, BYTEA_OID, values.length, 1].forEach((int, index) => {
     array.writeInt32BE(int, index * 4);
   });

@@ -23,7 +23,7 @@ export type StoredSession = SessionTerms & {
   readonly version: number;
   /** The last payment that was made for it, declined ones included. */
   readonly paymentId: string | undefined;
-  /** A payment has it that was not declined. */
+  /** True once a payment for it was made that was not declined. */
   readonly used: boolean;
   readonly expired: boolean;
   /** undefined for one without terms, which any number of payments may refer to. */
@@ -111,14 +111,14 @@ export type SessionOwner = {
   readonly publicKey: string;
 };
 
-/** Finds whose a checkout session is, for a payer who knows nothing but its id. @param id a UUID. */
+/** Finds the account of a checkout session, for a payer who knows only its id. @param id a UUID. */
 export async function findSessionOwner(database: Database, id: string): Promise<SessionOwner | undefined> {
   type Row = { account_id: string; public_key: string };
   const { rows } = await database.query<Row>(FIND_OWNER, [id]);
   return rows[0] && { accountId: rows[0].account_id, publicKey: rows[0].public_key };
 }
 
-/** Reads a checkout session, which nobody else changes or uses until the transaction ends. @param id a UUID. */
+/** Reads a checkout session and locks it until the transaction ends. @param id a UUID. */
 export async function lockSession(
   run: Run,
   accountId: string,

@@ -85,7 +85,7 @@ export async function findCustomer(
   return rows[0] && toCustomer(rows[0]);
 }
 
-/** Reads a customer and keeps others from changing it until the transaction ends. @param id a UUID. */
+/** Reads a customer and locks it until the transaction ends. @param id a UUID. */
 export async function lockCustomer(
   run: Run,
   accountId: string,

@@ -33,7 +33,7 @@ export type Queries = Pick<Database, 'query'>;
  * `timestamptz` as Date. Bytes are passed as Buffer or Uint8Array and go over the wire as they are.
  */
 export type Database = {
-  /** Runs one statement in a transaction of its own. Rejects with what `isUnavailable` tells apart. */
+  /** Runs one statement in a transaction of its own. `isUnavailable` classifies its rejections. */
   query<Row extends pg.QueryResultRow>(
     statement: Statement,
     values?: readonly unknown[],
@@ -55,7 +55,7 @@ export type Database = {
   /**
    * Refuses a database that acknowledges a commit before it is on the disk.
    *
-   * @param allowUnsafe takes it all the same.
+   * @param allowUnsafe accepts it anyway.
    * @throws UnsafeDatabaseError that names the settings at fault.
    */
   assertDurable(allowUnsafe: boolean): Promise<void>;
@@ -63,7 +63,7 @@ export type Database = {
   close(): Promise<void>;
 };
 
-/** No connection could be had, so that nothing was run: refused, silent, shutting down, or all in use for too long. */
+/** No connection was available, so nothing was run: refused, silent, shutting down, or all in use for too long. */
 export class DatabaseUnavailableError extends Error {
   override readonly name = 'DatabaseUnavailableError';
 
@@ -91,7 +91,7 @@ const DURABILITY: Statement = {
   text: `SELECT name, current_setting(name, true) AS value FROM unnest(ARRAY['fsync', 'full_page_writes', 'synchronous_commit']) AS name`,
 };
 
-/** Opens the pool; connections are made as they are needed, and made anew when they break. */
+/** Opens the pool. Connections are made on demand and replaced when they break. */
 export function openDatabase(options: DatabaseOptions): Database {
   const { connectTimeoutMs = 2_000, statementTimeoutMs = 5_000 } = options;
   const pool = new pg.Pool({
@@ -119,7 +119,7 @@ export function openDatabase(options: DatabaseOptions): Database {
 
   // A connection that breaks while idle leaves the pool by itself; the next query makes a new one.
   pool.on('error', (error) => options.log.warn({ code: codeOf(error) }, 'a database connection broke'));
-  // While lent out it would have no listener, and an 'error' event without one ends the process.
+  // A connection in use would have no listener, and an 'error' event without a listener ends the process.
   pool.on('connect', (client) => {
     client.on('error', () => {});
     generations.set(client, generation);

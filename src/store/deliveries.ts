@@ -1,12 +1,12 @@
 import type { Database } from './database.ts';
 import type { WebhookName } from './outbox.ts';
 
-/** A delivery that is due, taken by who asked. */
+/** A due delivery, leased to the caller. */
 export type LeasedDelivery = {
   readonly id: string;
-  /** Fencing token: what is written of the attempt must name it. */
+  /** Fencing token that a write about the attempt must present. */
   readonly attempts: number;
-  /** Number of attempts of the schedule that were made before this one. */
+  /** Number of the schedule's attempts before this one. */
   readonly retry: number;
   readonly event: {
     readonly id: string;
@@ -44,7 +44,7 @@ const TAKE = {
     RETURNING d.id, d.attempts, d.retry, e.id AS event_id, e.type, e.sequence, e.record, e.created_at`,
 };
 
-/** Takes up to `limit` due deliveries of a webhook, each for `leaseS` seconds, the longest due first. */
+/** Leases up to `limit` due deliveries of a webhook for `leaseS` seconds each, those due for longest first. */
 export async function takeDueDeliveries(
   database: Database,
   { accountId, webhookId }: WebhookName,
@@ -73,7 +73,7 @@ export type AttemptResult = {
   readonly responseStatus: number | undefined;
   /** undefined when the receiver took it. */
   readonly error: string | undefined;
-  /** In how many seconds it is tried again; undefined when it is not. */
+  /** Seconds until it is tried again; undefined when it is not. */
   readonly retryInS: number | undefined;
 };
 
@@ -93,7 +93,7 @@ const FINISH = {
     WHERE w.account_id = $1 AND w.id = finished.webhook_id AND (w.failing_since IS NULL) = ($5 IS NOT NULL)`,
 };
 
-/** Writes what came of an attempt, unless somebody else has taken the delivery since. */
+/** Writes the result of an attempt, unless another worker has leased the delivery since. */
 export async function finishDelivery(
   database: Database,
   accountId: string,
@@ -117,7 +117,7 @@ const TURN_OFF = {
     WHERE account_id = $1 AND id = $2 AND active`,
 };
 
-/** Turns a webhook off and ends its open deliveries as FAILED, also those of a webhook that is off or gone already. */
+/** Turns a webhook off and ends its open deliveries as FAILED; also where the webhook is already off or deleted. */
 export async function turnOffWebhook(
   database: Database,
   { accountId, webhookId }: WebhookName,
@@ -133,7 +133,7 @@ const NEXT_DUE = {
     WHERE account_id = $1 AND webhook_id = $2 AND due_at IS NOT NULL`,
 };
 
-/** In how many seconds a webhook's next delivery is due; undefined when none is open. */
+/** Returns the seconds until a webhook's next delivery is due; undefined when none is open. */
 export async function nextDueInS(
   database: Database,
   { accountId, webhookId }: WebhookName,

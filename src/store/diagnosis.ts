@@ -6,11 +6,11 @@ export type DatabaseFacts = {
   /** As 180004 for 18.4. */
   readonly versionNumber: number;
   readonly version: string;
-  /** Settings without which an acknowledged commit can be lost, that are off. */
+  /** Settings that are off although an acknowledged commit can then be lost. */
   readonly unsafeSettings: readonly string[];
   readonly isReadOnly: boolean;
   readonly maxConnections: number;
-  /** The connection goes over a network in the clear. */
+  /** The connection crosses a network unencrypted. */
   readonly isInTheClear: boolean;
   /** Standbys that replicate from it, and whether commits wait for one. */
   readonly standbys: number;
@@ -81,14 +81,14 @@ export async function readDatabaseFacts(database: Database): Promise<DatabaseFac
 /** Facts about what the service works on. */
 export type ServiceFacts = {
   readonly accounts: number;
-  /** Webhooks that have taken nothing for an hour, and those that the service turned off. */
+  /** Webhooks that have been failing for an hour, and those that the service turned off. */
   readonly failingWebhooks: number;
   readonly disabledWebhooks: number;
-  /** Webhooks with a delivery that should have been sent 10 minutes ago: nobody delivers. */
+  /** Webhooks with a delivery 10 minutes overdue: no replica is delivering. */
   readonly overdueWebhooks: number;
   /** Age of the oldest payment whose outcome is not known; 0 when there is none. */
   readonly oldestOutcomeS: number;
-  /** Age of the oldest notification that is yet to be processed; 0 when there is none. */
+  /** Age of the oldest unprocessed notification; 0 when there is none. */
   readonly oldestNotificationS: number;
 };
 

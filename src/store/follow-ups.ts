@@ -1,13 +1,13 @@
 import type { Database } from './database.ts';
 import { leaseDue, leaseParameters, type Take } from './lease-due.ts';
 
-/** A transaction that is due to be followed up, taken by the caller. */
+/** A transaction that is due to be followed up, leased to the caller. */
 export type DueFollowUp = {
   readonly accountId: string;
   readonly paymentId: string;
   readonly transactionId: string;
   readonly connectionId: string;
-  /** Fencing token that a write must present: how often the transaction was taken, this time included. */
+  /** Fencing token that a write must present: how often the transaction was leased, this time included. */
   readonly fence: number;
 };
 
@@ -17,7 +17,7 @@ const TAKEN = 'p.account_id, t.payment_id, t.id, t.connection_id, t.fence';
 
 const TAKE = { name: 'take_due_follow_ups', text: leaseDue('follow_up_at', TAKEN) };
 
-/** Takes transactions that are due to be followed up, of each connection those that have been due for longest. */
+/** Leases transactions that are due to be followed up: from each connection, those due for longest. */
 export async function takeDueFollowUps(database: Database, takes: readonly Take[]): Promise<DueFollowUp[]> {
   return (await database.query<Row>(TAKE, leaseParameters(takes))).rows.map(dueFollowUp);
 }
@@ -55,7 +55,7 @@ const POSTPONE = {
     WHERE id = $1 AND fence = $2 AND follow_up_at IS NOT NULL`,
 };
 
-/** Gives a taken transaction back, to be followed up again later. */
+/** Returns a leased transaction, to be followed up again later. */
 export async function postponeFollowUp(
   database: Database,
   due: Pick<DueFollowUp, 'transactionId' | 'fence'>,
@@ -69,7 +69,7 @@ const END = {
   text: 'UPDATE transaction SET follow_up_at = NULL WHERE id = $1 AND fence = $2',
 };
 
-/** Follows a taken transaction up no more: nothing is left to happen to it by itself. */
+/** Ends the follow-up of a leased transaction: nothing more will happen to it by itself. */
 export async function endFollowUp(
   database: Database,
   due: Pick<DueFollowUp, 'transactionId' | 'fence'>,
@@ -82,7 +82,7 @@ export type OpenFollowUps = {
   /** payments.v1.Transaction.Type, as its name. */
   readonly type: string;
   readonly open: number;
-  /** For how long the oldest has been open. */
+  /** Seconds for which the oldest has been open. */
   readonly oldestS: number;
 };
 
@@ -120,14 +120,14 @@ const FIND_BY_PAYMENT = {
     WHERE p.id = $1::uuid AND t.parent_id IS NULL ORDER BY t.created_at DESC, t.id DESC LIMIT 1`,
 };
 
-/** The payment's own transaction, whoever's payment it is. */
+/** A payment's own transaction, whatever its account. */
 export type OwnTransaction = {
   readonly transactionId: string;
   readonly accountId: string;
   readonly connectionId: string;
 };
 
-/** Finds the last attempt of a payment, whoever's it is. @param paymentId a UUID. */
+/** Finds the last attempt of a payment of any account. @param paymentId a UUID. */
 export async function findOwnTransaction(
   database: Database,
   paymentId: string,
@@ -146,7 +146,7 @@ const FIND_PAYMENT = {
     SELECT p.id, p.account_id FROM transaction t JOIN payment p ON p.id = t.payment_id WHERE t.id = $1::uuid`,
 };
 
-/** Finds the payment of a transaction, whoever's it is. @param transactionId a UUID. */
+/** Finds the payment of a transaction of any account. @param transactionId a UUID. */
 export async function findPaymentOf(
   database: Database,
   transactionId: string,

@@ -14,7 +14,7 @@ export type GroupedWrite<Row, Result> = {
 
 /** Rows of one commit at most: so many that a commit's cost no longer shows, and so few that nobody waits for it. */
 const MOST_ROWS = 64;
-/** Time after which a statement no longer keeps others back: something holds it up, such as a lock on a row. */
+/** Time after which later writes stop waiting for a statement: something blocks it, such as a row lock. */
 const SLOW_MS = 50;
 
 type Waiting<Row, Result> = {

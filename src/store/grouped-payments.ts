@@ -49,7 +49,7 @@ const CLAIMS = {
 
 /** A claim that keeps a card, or uses what is good for one payment, writes other rows too, and is made by itself. */
 async function claimMany(database: Database, claims: readonly Claim[]): Promise<(boolean | undefined)[]> {
-  // In one order everywhere: two groups that claim the same keys wait for each other, and neither for ever.
+  // Rows go in one order everywhere, so that two groups that claim the same keys cannot deadlock.
   const plain = claims.filter(isPlain).sort(byKey);
   if (plain.length === 0) return claims.map(() => undefined);
   const column = <T>(of: (claim: Claim) => T) => plain.map(of);

@@ -25,7 +25,7 @@ export async function readKeyChecks(run: Run): Promise<Map<string, Uint8Array>> 
   return new Map(rows.map(({ name, check_value }) => [name, check_value]));
 }
 
-/** Forgets a key that nothing needs any more. */
+/** Deletes the check value of a key that nothing needs any more. */
 export async function forgetKey(run: Run, name: string): Promise<void> {
   await run('DELETE FROM installation_key WHERE name = $1', [name]);
 }

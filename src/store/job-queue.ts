@@ -8,11 +8,11 @@ export type JobQueue<Data extends object> = {
    * Adds jobs that are due in some seconds. A key holds one job that waits; adding another one changes nothing.
    */
   add(jobs: readonly { readonly key: string; readonly data: Data }[], inS: number): Promise<void>;
-  /** Takes up to `limit` jobs that are due; no other replica gets them. */
+  /** Takes up to `limit` due jobs; no other replica gets them. */
   take(limit: number): Promise<{ readonly id: string; readonly data: Data }[]>;
   /** Removes a job that was taken. */
   remove(id: string): Promise<void>;
-  /** Removes the jobs that replicas which died had taken. */
+  /** Removes jobs that were taken by replicas which have died. */
   removeAbandoned(): Promise<void>;
 };
 
@@ -41,7 +41,7 @@ export async function openJobQueue<Data extends object>(
   await database.transaction(async (run) => {
     await run(`SELECT pg_advisory_xact_lock(${CREATE_LOCK})`);
     creating = run;
-    // "short": one job of a key waits, whatever is under way.
+    // "short": at most one job of a key waits, beside any that are running.
     const options = { name, policy: 'short', retryLimit: 0, expireInSeconds: EXPIRE_S } as const;
     await boss.createQueue(name, options).finally(() => {
       creating = undefined;

@@ -6,9 +6,9 @@ export type PaymentFilter = {
   readonly accountId: string;
   readonly merchantOrderId: string | undefined;
   readonly status: string | undefined;
-  /** The first time that is listed. */
+  /** First time listed, inclusive. */
   readonly from: string | undefined;
-  /** The first time that is no longer listed. */
+  /** First time no longer listed. */
   readonly before: string | undefined;
 };
 
@@ -26,7 +26,7 @@ type Row = { id: string; created_at: string; record: Buffer };
 const BY_ORDER = 'AND merchant_order_id = $6';
 const BY_STATUS = 'AND status = $7';
 
-/** The most payments that are listed at once. */
+/** Greatest number of payments on a page. */
 export const MAX_LISTED = 101;
 
 // A statement for each choice of filters, so that each is planned by its own index. The planner is told the most, since a

@@ -1,7 +1,7 @@
 import type { Database } from './database.ts';
 import { type AskableConnection, leaseDue, leaseParameters, type Take } from './lease-due.ts';
 
-/** An attempt whose outcome is open and due to be looked up, taken by the caller. */
+/** An attempt whose outcome is unknown and due to be looked up, leased to the caller. */
 export type DueAttempt = {
   readonly transactionId: string;
   readonly paymentId: string;
@@ -12,7 +12,7 @@ export type DueAttempt = {
   /** The `reference` of the connector's outcome for it, if there was one. */
   readonly reference: string | undefined;
   readonly vaultedToken: string | undefined;
-  /** Fencing token that a finish must present: how often the attempt was taken, this time included. */
+  /** Fencing token that a finish must present: how often the attempt was leased, this time included. */
   readonly fence: number;
   /** An encoded Payment: the record as it stands. */
   readonly record: Uint8Array;
@@ -39,7 +39,7 @@ const DUE_ATTEMPT = `t.id, t.payment_id, t.connection_id, t.amount_minor_units, 
 
 const TAKE = { name: 'take_due_attempts', text: leaseDue('look_up_at', DUE_ATTEMPT) };
 
-/** Takes attempts that are due, of each connection those that have been due for longest. */
+/** Leases attempts that are due: from each connection, those due for longest. */
 export async function takeDueAttempts(database: Database, takes: readonly Take[]): Promise<DueAttempt[]> {
   return (await database.query<DueRow>(TAKE, leaseParameters(takes))).rows.map(dueAttempt);
 }
@@ -69,7 +69,7 @@ const TAKE_UNANSWERED = {
  * Takes attempts of payments without a response that this replica cannot ask about, and that no other replica has taken
  * although they were due; a hundred at most.
  *
- * @param options.dueForS for how long they were due.
+ * @param options.dueForS least time for which they have been due.
  */
 export async function takeUnansweredAttempts(
   database: Database,
@@ -118,7 +118,7 @@ const READ_OPEN = {
 };
 
 /**
- * Reads an attempt whose outcome is open, without taking it: for who has the provider's word already.
+ * Reads an attempt whose outcome is unknown, without leasing it: for a caller who already has the provider's word.
  *
  * @returns undefined while its creation is under way.
  */
@@ -153,7 +153,7 @@ const POSTPONE = {
     WHERE id = $1 AND fence = $2 AND look_up_at IS NOT NULL`,
 };
 
-/** Gives a taken attempt back, to be looked up again later; nothing is known yet. */
+/** Returns a leased attempt, to be looked up again later; nothing is known yet. */
 export async function postponeLookUp(
   database: Database,
   attempt: Pick<DueAttempt, 'transactionId' | 'fence'>,
@@ -167,11 +167,11 @@ export type OpenAttempts = {
   readonly connectionId: string;
   /** undefined: begun by a release that stored none. */
   readonly identity: string | undefined;
-  /** Those of requests under way included. */
+  /** Includes attempts of requests in progress. */
   readonly open: number;
-  /** Those of them that are due, or were taken to be looked up before. */
+  /** Of these, the ones that are due or were looked up before. */
   readonly due: number;
-  /** For how long the oldest has been open. */
+  /** Seconds for which the oldest has been open. */
   readonly oldestS: number;
 };
 

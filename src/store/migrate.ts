@@ -18,7 +18,7 @@ export class MigrationError extends Error {
 }
 
 const FILE = /^(\d{4})_([a-z0-9_]+)\.sql$/;
-/** Any fixed number: what replicas that start together wait for each other on. */
+/** Key of the advisory lock by which replicas that start together wait for each other; any fixed number. */
 const LOCK_KEY = '7021990411503221';
 /** Longest wait for another replica's migration, which may be building an index on a large table. */
 const LOCK_WAIT_MS = 600_000;
@@ -81,7 +81,7 @@ export async function pendingMigrations(database: Database, directory: string): 
   return migrations.filter((migration) => !isApplied(migration)).map(fileName);
 }
 
-/** A transaction that no other replica's runs beside. The lock goes with it, so that nothing can leave it behind. */
+/** Runs a transaction while no other replica migrates. The lock ends with the transaction, so nothing can leak it. */
 function locked<T>(database: Database, work: (run: Run) => Promise<T>): Promise<T> {
   return database.transaction(async (run) => {
     await awaitLock(run, 'pg_try_advisory_xact_lock');
@@ -90,7 +90,7 @@ function locked<T>(database: Database, work: (run: Run) => Promise<T>): Promise<
   }, STATEMENT_TIMEOUT_MS);
 }
 
-/** The same without a transaction; the lock goes with the connection. */
+/** The same without a transaction: the lock ends with the connection. */
 function lockedSession<T>(database: Database, work: (run: Run) => Promise<T>): Promise<T> {
   return database.session(async (run) => {
     await awaitLock(run, 'pg_try_advisory_lock');

@@ -2,7 +2,7 @@ import { isOfAccount } from './account-rows.ts';
 import type { Database } from './database.ts';
 import type { Claim } from './payments.ts';
 
-/** One attempt has come to nothing, and the next is about to be made. */
+/** An attempt that came to nothing, and the next one that replaces it. */
 export type NextAttempt = {
   readonly accountId: string;
   readonly paymentId: string;
@@ -15,8 +15,8 @@ export type NextAttempt = {
   >;
 };
 
-// Only while the last attempt is still with who claimed it (fence 0) and open. The next one inherits what stays the same.
-// Said again after a lost acknowledgement it changes nothing, and finds the attempt there, still with who began it.
+// Only while the last attempt is open and still with the worker that claimed it (fence 0). The next one inherits the rest.
+// Repeated after a lost acknowledgement, it changes nothing and finds the attempt there, still with the worker that began it.
 const BEGIN_NEXT = {
   name: 'begin_next_attempt',
   text: `

@@ -13,14 +13,14 @@ export type StoredNotification = {
   readonly dispute: string | undefined;
 };
 
-/** A notification that is due, taken by the caller. */
+/** A due notification, leased to the caller. */
 export type DueNotification = StoredNotification & {
   readonly body: Uint8Array;
   readonly query: string;
-  /** The headers that its signature is made of, as JSON. */
+  /** The headers that its signature covers, as JSON. */
   readonly headers: string;
   readonly receivedAt: Date;
-  /** Number of times that it was taken, this time included. */
+  /** Number of leases so far, this one included. */
   readonly tries: number;
 };
 
@@ -41,7 +41,7 @@ const INSERT = {
     ON CONFLICT DO NOTHING`,
 };
 
-/** Stores a notification, once however often it is delivered. It is due at once. */
+/** Stores a notification once, however often it is delivered. It is due at once. */
 export async function insertNotification(
   database: Database,
   notification: {
@@ -54,7 +54,7 @@ export async function insertNotification(
     }[];
     readonly body: Uint8Array;
     readonly query: string;
-    /** The headers that its signature is made of, as JSON. */
+    /** The headers that its signature covers, as JSON. */
     readonly headers: string;
   },
 ): Promise<void> {
@@ -102,7 +102,7 @@ const TAKE = {
       n.query, n.headers, n.received_at, n.tries`,
 };
 
-/** Takes notifications that are due, each for `leaseS` seconds. */
+/** Leases due notifications for `leaseS` seconds each. */
 export async function takeDueNotifications(
   database: Database,
   limit: number,
@@ -132,7 +132,7 @@ const SETTLE = {
     WHERE account_id = $1 AND connection_id = $2 AND deduplication_key = $3 AND subject = $4`,
 };
 
-/** Writes what came of a notification. @param againInS in how many seconds it is tried again; undefined for never. */
+/** Writes the result of a notification. @param againInS seconds until it is tried again; undefined for never. */
 export async function settleNotification(
   database: Database,
   notification: StoredNotification,

@@ -53,7 +53,7 @@ export async function insertToken(
 
 type Nullable<T> = { readonly [K in keyof T]: T[K] | null };
 
-/** Finds a token that is neither used nor old. @param id a UUID. */
+/** Finds a token that is neither used nor expired. @param id a UUID. */
 export async function findToken(
   database: Database,
   accountId: string,
@@ -64,7 +64,7 @@ export async function findToken(
   return row && { id: row.id, sessionId: row.session_id ?? undefined, card: row.card, sealed: row.sealed };
 }
 
-/** Deletes up to `limit` tokens whose time is over. @returns how many. */
+/** Deletes up to `limit` expired tokens. @returns the number deleted. */
 export async function sweepTokens(database: Database, limit: number): Promise<number> {
   return (await database.query(SWEEP, [limit])).rows.length;
 }
@@ -94,7 +94,7 @@ export async function listSealedTokens(
   return (await database.query<SealedToken>(LIST_SEALED, [after.accountId, after.token, limit])).rows;
 }
 
-/** Puts another ciphertext in the place of one; false when that is not there any more. */
+/** Replaces a ciphertext. @returns false when it is not there any more. */
 export async function replaceSealedToken(
   database: Database,
   { accountId, token, sealed }: SealedToken,

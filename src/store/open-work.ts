@@ -18,7 +18,7 @@ export type TroubledWebhook = {
   readonly failingSince: Date | undefined;
 };
 
-/** Open attempts that are looked through for the oldest: an incident may leave a hundred thousand. */
+/** Greatest number of open attempts searched for the oldest: an incident may leave a hundred thousand. */
 const MOST_LOOKED_THROUGH = 5_000;
 
 const OLDEST_OPEN = {
@@ -50,7 +50,7 @@ const TROUBLED = {
     ORDER BY w.failing_since LIMIT $1`,
 };
 
-/** Lists webhooks that fail, those that have for longest first, and those that were turned off for it. */
+/** Lists the webhooks that fail, longest first, and those that were turned off for failing. */
 export async function listTroubledWebhooks(database: Database, limit: number): Promise<TroubledWebhook[]> {
   type Row = {
     name: string;
@@ -74,7 +74,7 @@ const COUNT_PENDING = {
   text: 'SELECT count(*)::integer AS n FROM (SELECT FROM delivery WHERE due_at IS NOT NULL LIMIT $1::integer) open',
 };
 
-/** Counts deliveries that are still to be made, up to `most`. */
+/** Counts pending deliveries, up to `most`. */
 export async function countPendingDeliveries(database: Database, most: number): Promise<number> {
   const { rows } = await database.query<{ n: number }>(COUNT_PENDING, [most]);
   return rows[0]?.n ?? 0;

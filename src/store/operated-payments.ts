@@ -5,7 +5,7 @@ import type { Database } from './database.ts';
 export type StoredPayment = {
   /** An encoded Payment. */
   readonly record: Uint8Array;
-  /** Counts the writes; a write that presents an older one changes nothing. */
+  /** Number of writes so far; a write that presents an older version changes nothing. */
   readonly version: number;
   readonly capturedMinorUnits: bigint;
   readonly refundedMinorUnits: bigint;

@@ -36,7 +36,7 @@ export type OperationClaim = {
   readonly merchantReference: string | undefined;
 };
 
-// The bounds stand here, in the statement that claims, and are checked against the rows themselves: whatever a caller
+// The claiming statement holds the bounds itself and checks them against the rows: whatever a caller
 // believes, and whoever claims at the same time, nothing gets past them. A key that is held breaks the unique index, and
 // with it the whole statement.
 const CLAIM = {
@@ -110,12 +110,12 @@ export async function claimOperation(database: Database, claim: OperationClaim):
   return rows.length === 1;
 }
 
-/** The news of a transaction that went on after its call, written once more is known of it. */
+/** A later finish of a transaction, written once more is known about it. */
 export type OperationFinish = {
   readonly accountId: string;
   readonly paymentId: string;
   readonly transactionId: string;
-  /** Fencing token: how many have taken the transaction. */
+  /** Fencing token: how many workers have leased the transaction. */
   readonly fence: number;
   /** The version that the record was made from. */
   readonly version: number;
@@ -124,7 +124,7 @@ export type OperationFinish = {
   readonly transactionStatus: string;
   readonly reference: string | undefined;
   readonly response: Uint8Array;
-  /** In how many seconds it is followed up; undefined once nothing more is to come. */
+  /** Seconds until it is followed up; undefined once nothing more is to come. */
   readonly lookUpInS: number | undefined;
   readonly capturedMinorUnits: bigint;
   readonly refundedMinorUnits: bigint;
@@ -203,7 +203,7 @@ const FINISH = {
 
 type FinishRow = { found: number; response: Buffer | null; response_record: Buffer | null; event: boolean };
 
-/** Writes what became of a transaction and its payment, in one statement and one commit. */
+/** Writes the outcome of a transaction and its payment, in one statement and one commit. */
 export async function finishOperation(
   database: Database,
   finish: OperationFinish,

@@ -21,7 +21,7 @@ const INSERT = {
 export type SessionTerms = { readonly idleS: number; readonly wholeS: number };
 
 /**
- * Begins a session, and forgets those that are over.
+ * Begins a session and deletes those that have expired.
  *
  * @param replaced SHA-256 of the token of the session that ends with it, if any.
  */
@@ -48,9 +48,9 @@ const TOUCH = {
 };
 
 /**
- * Finds a session that is not over.
+ * Finds a session that has not expired.
  *
- * @param touch the operator is at work, so that it goes on; not for what a page fetches by itself.
+ * @param touch extends the session, as the operator is active; not for what a page fetches by itself.
  */
 export async function findOperatorSession(
   database: Database,

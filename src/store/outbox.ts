@@ -62,7 +62,7 @@ export type WebhookName = { readonly accountId: string; readonly webhookId: stri
 
 type NameRow = { account_id: string; webhook_id: string };
 
-// A locked event is another replica's, and skipped.
+// A locked event belongs to another replica, and is skipped.
 const RELAY = {
   name: 'relay_events',
   text: `
@@ -152,7 +152,7 @@ const DELETE_OLD = {
     SELECT ((SELECT count(*) FROM deliveries) + (SELECT count(*) FROM events))::integer AS deleted`,
 };
 
-/** Deletes up to `limit` events and as many deliveries that are older than `days`. @returns how many rows went. */
+/** Deletes up to `limit` events and as many deliveries that are older than `days`. @returns the number of rows deleted. */
 export async function deleteOldEvents(database: Database, days: number, limit: number): Promise<number> {
   const { rows } = await database.query<{ deleted: number }>(DELETE_OLD, [days, limit]);
   return rows[0]?.deleted ?? 0;

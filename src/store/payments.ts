@@ -31,7 +31,7 @@ export type Claim = {
   readonly minorUnits: bigint;
   readonly currency: string;
   readonly capture: boolean;
-  /** For how long nobody else looks after this attempt. */
+  /** Length of the lease: recovery leaves the attempt alone until it ends. */
   readonly leaseS: number;
   /** A card to be kept if the payment succeeds; it waits, inactive, for the outcome. */
   readonly vault:
@@ -72,15 +72,15 @@ export type Finish = {
   readonly transactionStatus: string;
   /** Fencing token: how many workers have taken the attempt over; 0 for the one that claimed it. */
   readonly fence: number;
-  /** In how many seconds the outcome is looked up again; undefined once it is known. */
+  /** Seconds until the outcome is looked up again; undefined once it is known. */
   readonly lookUpInS: number | undefined;
   /** Names the event that tells webhooks of this change. */
   readonly event: string;
   /** The connector's reference to it, for later calls. */
   readonly reference?: string | undefined;
-  /** In how many seconds it is followed up: its payer has yet to act, or its authorization lapses. */
+  /** Seconds until it is followed up: its payer has yet to act, or its authorization lapses. */
   readonly followUpInS?: number | undefined;
-  /** Fate of the card that waits: kept, dropped, or waiting on while the outcome is open. */
+  /** What becomes of the waiting card: kept, dropped, or still waiting while the outcome is unknown. */
   readonly vault:
     | { readonly token: string; readonly fate: 'drop' | 'wait' }
     | ({ readonly token: string; readonly fate: 'keep' } & KeptMethod)
@@ -93,7 +93,7 @@ export type Finish = {
 export type Finished = {
   /** There is an event to relay. */
   readonly event?: true;
-  /** The response that was stored before this finish, and stays the one: not what this finish would have told. */
+  /** The response that was stored before this finish; it wins over the one that this finish made. */
   readonly earlier: { readonly record: Uint8Array; readonly answer: Uint8Array } | undefined;
 };
 
@@ -141,7 +141,7 @@ const FINISH_PAYMENT = `
     RETURNING id, account_id, event_sequence, NULLIF(answer, $4) AS earlier, answered_record AS told
   ), ${insertEventCte({ changed: 'finished', type: '$9::text', record: '$3' })}`;
 
-// A response of its own is not sent back. Said again after a lost acknowledgement, a finish finds itself there.
+// A finish's own response is not sent back. Repeated after a lost acknowledgement, a finish finds itself already written.
 const FINISHED = `
   SELECT earlier, CASE WHEN earlier IS NOT NULL THEN told END AS told, EXISTS (SELECT FROM event) AS event
   FROM finished

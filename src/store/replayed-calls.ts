@@ -18,7 +18,7 @@ export type CallHolder = {
   readonly response: Uint8Array;
 };
 
-// A call with the same key that is under way holds its row locked: this waits for its end.
+// A call in progress under the same key holds the row's lock: this waits for it to end.
 const CLAIM = `
   INSERT INTO replayed_call (account_id, method, idempotency_key, request_hash, request_shape)
   VALUES ($1, $2, $3, $4, $5) ON CONFLICT (account_id, method, idempotency_key) DO NOTHING

@@ -7,7 +7,7 @@ export type Cursor = readonly string[];
 /** Result of a step of a sweep. */
 export type Step = {
   readonly lookedAt: number;
-  /** Rows that were due: that were aged out, or, in a dry run, that would be. */
+  /** Rows that were aged out or, in a dry run, would be. */
   readonly due: number;
   /** Place after which the next step begins; undefined when there are no more rows. */
   readonly next: Cursor | undefined;
@@ -17,7 +17,7 @@ export type Step = {
 export type StoredRecords = {
   readonly record: Uint8Array;
   readonly answer: Uint8Array;
-  /** null while the record is as its response had it. */
+  /** null while the record is as in the response. */
   readonly answeredRecord: Uint8Array | null;
 };
 
@@ -33,7 +33,7 @@ export type Erase = {
 /** Rows that a step looks at, and payments that it rewrites, which stay locked meanwhile. */
 const LOOKED_AT = 1_000;
 const REWRITTEN = 100;
-/** A step on an overloaded database: it fails, and is repeated by the next run. */
+/** Time limit of a step: on an overloaded database it fails, and the next run repeats it. */
 const STEP_TIMEOUT_MS = 30_000;
 
 // A payment is due if nothing is open: no state that may still change by itself, no operation, no look-up to come. It is
@@ -142,7 +142,7 @@ function rewrite(
   }, STEP_TIMEOUT_MS);
 }
 
-/** A table whose old rows are deleted. */
+/** A table from which old rows are deleted. */
 type Aged = {
   readonly table: string;
   /** The primary key, with the types of its columns. */
@@ -246,7 +246,7 @@ function step({ table, key, due }: Aged, dryRun: boolean): string {
        ORDER BY ${key.map(([column]) => `${column} DESC`).join(', ')} LIMIT 1) AS last`;
 }
 
-/** About how many rows a table has: by the planner's statistics, 0 before there are any. */
+/** Returns an estimate of a table's rows, from the planner's statistics; 0 before there are any. */
 export async function estimateRows(database: Database, what: AgedRows): Promise<number> {
   const { rows } = await database.query<{ rows: number }>(ESTIMATE, [AGED[what].table]);
   return rows[0]?.rows ?? 0;

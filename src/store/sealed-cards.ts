@@ -27,7 +27,7 @@ export async function listSealedCards(
   return (await database.query<SealedCard>(LIST, [afterToken, limit])).rows;
 }
 
-/** Puts another ciphertext in the place of one; false when that is not there any more. */
+/** Replaces a ciphertext. @returns false when it is not there any more. */
 export async function replaceSealedCard(
   database: Database,
   { token, sealed }: SealedCard,

@@ -23,7 +23,7 @@ export type FoundPayment = PagePosition & {
 
 type Row = { id: string; account_id: string; created_at: string; record: Buffer };
 
-/** The most payments that are found at once. */
+/** Greatest number of payments found at once. */
 export const MAX_FOUND = 51;
 
 const TOLD = `p.id, p.account_id, to_char(p.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS created_at,
@@ -91,7 +91,7 @@ export async function searchPayments(
   return rows.map(toFound);
 }
 
-// The id may be a payment's or a transaction's. It names no account: every account's are looked through.
+// The id may be a payment's or a transaction's. It names no account, so all accounts are searched.
 const BY_ID = {
   name: 'find_payments_by_id',
   text: `

@@ -1,6 +1,6 @@
 import { isKeyTaken, isNullRefused } from './database.ts';
 
-/** A checkout session that a payment is made for, as the payment was prepared by it. */
+/** A checkout session in the version from which a payment was prepared. */
 export type SessionUse = { readonly id: string; readonly version: number };
 
 /** Error of a claim that would use what another payment has used, or what is gone or has changed; nothing was written. */

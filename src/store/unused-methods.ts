@@ -5,7 +5,7 @@ import { METHOD_COLUMNS, type MethodRow, type StoredMethod, toMethod } from './s
 
 /** Rows that a step looks at. */
 const LOOKED_AT = 500;
-/** A step on an overloaded database: it fails, and is repeated by the next run. */
+/** Time limit of a step: on an overloaded database it fails, and the next run repeats it. */
 const STEP_TIMEOUT_MS = 30_000;
 
 const WINDOW = `

@@ -191,7 +191,7 @@ export async function listSealedSecrets(
   }));
 }
 
-/** Puts another ciphertext in the place of one; false when that is not there any more. */
+/** Replaces a ciphertext. @returns false when it is not there any more. */
 export async function replaceSealedSecret(
   database: Database,
   { accountId, id }: Pick<SealedSecrets, 'accountId' | 'id'>,

@@ -50,8 +50,8 @@ const GONE = 410;
 /**
  * Sends what is due at one webhook until nothing is, or its time slice is over.
  *
- * @param stop ends it after the deliveries under way.
- * @returns in how many seconds the webhook is to be drained again; undefined when nothing is open.
+ * @param stop ends it after the deliveries in progress.
+ * @returns the seconds until the webhook is to be drained again; undefined when nothing is open.
  */
 export async function drainWebhook(
   deps: DeliverDeps,
@@ -73,7 +73,7 @@ export async function drainWebhook(
         [next] = await take(1);
       }
     });
-    // A lane that fails leaves what it took to its lease.
+    // If a lane fails, its leased deliveries come due again when their leases end.
     for (const lane of await Promise.allSettled(lanes)) {
       if (lane.status === 'rejected') deps.observer.failed(lane.reason);
     }

@@ -24,7 +24,7 @@ export type ManageDeps = {
   readonly vault: SecretVault;
   readonly allowPrivate: boolean;
   readonly newId: () => string;
-  /** Has what is due at a webhook sent now. */
+  /** Sends now what is due at a webhook. */
   readonly wake: (webhook: WebhookName) => void;
 };
 
@@ -113,7 +113,7 @@ export async function currentSecret(
   return webhook ? openSecret(vault, id, webhook.secret) : '';
 }
 
-/** For how long the secret before a new one signs as well. */
+/** Time for which the previous secret still signs. */
 const BOTH_SECRETS_S = 86_400;
 
 /** Gives a webhook another secret, which signs beside the one before for a day. @throws ServiceError WEBHOOK_NOT_FOUND. */
@@ -141,7 +141,7 @@ export function requireActive(webhook: StoredWebhook): void {
 }
 
 /**
- * Holds what a webhook is to be against our own rules.
+ * Checks a webhook's new settings against our own rules.
  *
  * @throws ServiceError INVALID_PARAMETERS.
  */

@@ -8,7 +8,7 @@ export async function repeat(
   work: () => Promise<void>,
   options: {
     readonly intervalMs: number;
-    /** Resolves when the pause is to end early; asked after each time. */
+    /** Resolves when the pause is to end early; called after each run. */
     readonly sooner?: (() => Promise<void>) | undefined;
     readonly signal: AbortSignal;
     readonly onError: (error: unknown) => void;

@@ -16,7 +16,7 @@ const JITTER = 0.2;
 /**
  * Returns the pause after a failed attempt; undefined after the last.
  *
- * @param retry how many attempts of the schedule were made before that one.
+ * @param retry number of the schedule's attempts before that one.
  */
 export function retryPauseS(
   retry: number,

@@ -9,9 +9,9 @@ import { startWakeUps } from './wake-ups.ts';
 export type WebhookSettings = DeliverySettings & {
   /** Number of webhooks that are drained at once. */
   readonly concurrency: number;
-  /** Greatest number of those that may be failing webhooks, so that the others never wait for them. */
+  /** Greatest number of failing webhooks among those, so that the others never wait for them. */
   readonly failingConcurrency: number;
-  /** Pause between two looks at the outbox and the queue when this replica has written nothing to them. */
+  /** Polling interval of the outbox and the queue while this replica writes nothing to them. */
   readonly relayIntervalMs: number;
   /** Pause between two searches for overdue deliveries, and how late they are by then. */
   readonly overdueIntervalMs: number;
@@ -36,7 +36,7 @@ export const DEFAULT_SETTINGS: Omit<WebhookSettings, 'allowPrivate'> = {
 export type Webhooks = {
   /** Relays what was just written to the outbox. */
   readonly eventWritten: () => void;
-  /** Has what is due at a webhook sent now. */
+  /** Sends now what is due at a webhook. */
   readonly wake: (webhook: WebhookName) => void;
   /** Stops after the deliveries under way. */
   stop(): Promise<void>;
@@ -113,7 +113,7 @@ function createDrains(deps: WebhookDeps, stop: AbortSignal) {
   const running = new Map<string, { again: boolean }>();
   let failing = 0;
 
-  /** @returns in how many seconds the webhook is to be drained again; undefined when somebody sees to it. */
+  /** @returns the seconds until the webhook is to be drained again; undefined when another drain takes care of it. */
   async function drain(name: WebhookName): Promise<number | undefined> {
     const { accountId, webhookId } = name;
     const before = running.get(webhookId);

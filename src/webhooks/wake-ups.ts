@@ -5,9 +5,9 @@ import { repeat } from './repeat.ts';
 
 /** Says which webhook has something to be sent, and when; some replica then drains it. */
 export type WakeUps = {
-  /** Has each of these webhooks drained, at once or in some seconds. */
+  /** Schedules a drain of each of these webhooks, at once or in some seconds. */
   wake(webhooks: readonly WebhookName[], inS?: number): Promise<void>;
-  /** Removes what replicas that died have left behind. */
+  /** Removes what dead replicas have left behind. */
   removeAbandoned(): Promise<void>;
   /** Takes no more; resolves once the drains under way have ended. */
   stop(): Promise<void>;
@@ -18,7 +18,7 @@ export type WakeUpOptions = {
   readonly database: Database;
   /** Number of webhooks that a replica drains at once. */
   readonly concurrency: number;
-  /** Pause between two looks at the queue when this replica has added nothing to it. */
+  /** Polling interval of the queue while this replica adds nothing to it. */
   readonly intervalMs: number;
   readonly drain: (webhook: WebhookName) => Promise<void>;
   readonly onError: (error: unknown) => void;

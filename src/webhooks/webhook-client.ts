@@ -105,7 +105,7 @@ function publicLookup(lookup: LookupFunction): LookupFunction {
   };
 }
 
-/** Ends a request whose result is settled already; nobody gets to see it. */
+/** Aborts a request whose result is settled already; its error goes nowhere. */
 const ABANDONED = new Error('abandoned');
 
 function post(
@@ -138,7 +138,7 @@ function post(
       { method: 'POST', path: request.path, headers: request.headers, body: request.body },
       {
         onRequestStart(started) {
-          // Given up while it waited for a connection: it must not be sent any more.
+          // Given up while waiting for a connection: it must no longer be sent.
           if (settled) throw ABANDONED;
           controller = started;
         },

@@ -64,7 +64,7 @@ const BRACE_BIT = 0x20;
 const OPENING = 0x7b;
 const CLOSING = 0x7d;
 
-/** Looks at the bytes, before any parser could recurse over them. In UTF-8 no part of a longer character is ASCII. */
+/** Scans the bytes before any parser recurses over them. In UTF-8 no part of a longer character is ASCII. */
 function isNestedTooDeeply(bytes: Uint8Array): boolean {
   let depth = 0;
   for (let i = 0; i < bytes.length; i++) {

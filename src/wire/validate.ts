@@ -5,7 +5,7 @@ import type { FieldCode, FieldError } from '#src/service-error.ts';
 /** Checks a message against the rules in its .proto (buf.validate); knows no payment. */
 export type Validate<M> = (message: M) => FieldError[];
 
-/** More faults than these are not told of. */
+/** Greatest number of faults reported. */
 export const MAX_FIELD_ERRORS = 20;
 
 const validator = createValidator({

@@ -1,6 +1,6 @@
 import type { FieldCode } from '#src/service-error.ts';
 
-/** More faults than these are not looked for. */
+/** Number of faults after which reading stops looking for more. */
 const MAX_FAULTS = 20;
 
 /**
@@ -18,7 +18,7 @@ export type Faults = { field: string; readonly code: FieldCode; readonly message
  */
 export type Read = (json: unknown, faults: Faults) => unknown;
 
-/** Notes a fault, and is what a reader then returns. */
+/** Records a fault, and returns what a reader returns for it. */
 export function noteFault(faults: Faults, code: FieldCode, message: string): undefined {
   if (!isFull(faults)) faults.push({ field: '', code, message });
 }

@@ -1,13 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { type Document, LineCounter, parseDocument } from 'yaml';
 
-/** Makes the error that says what is wrong with a file. */
+/** Makes the error that reports a fault in a file. */
 export type Refuse = (message: string) => Error;
 
 /** A YAML document (or JSON, which is YAML), with the lines that its places are in. */
 export type YamlFile = { readonly document: Document; readonly lineCounter: LineCounter };
 
-/** The text of a file that the operator wrote. @throws what `refuse` makes when it cannot be read. */
+/** Reads the text of an operator's file. @throws what `refuse` makes when it cannot be read. */
 export function readTextFile(file: string, refuse: Refuse): string {
   try {
     return readFileSync(file, 'utf8');
