@@ -14,7 +14,7 @@ export type Credentials = {
   readonly allowedOrigins?: readonly string[];
 };
 
-/** What is stored about a public key. */
+/** Stored facts about a public key. */
 export type KnownKeys = {
   readonly accountId: string;
   readonly secretAlways: boolean;

@@ -80,7 +80,7 @@ export type Finish = {
   readonly reference?: string | undefined;
   /** Seconds until it is followed up: its payer has yet to act, or its authorization lapses. */
   readonly followUpInS?: number | undefined;
-  /** What becomes of the waiting card: kept, dropped, or still waiting while the outcome is unknown. */
+  /** Fate of the waiting card: kept, dropped, or still waiting while the outcome is unknown. */
   readonly vault:
     | { readonly token: string; readonly fate: 'drop' | 'wait' }
     | ({ readonly token: string; readonly fate: 'keep' } & KeptMethod)
