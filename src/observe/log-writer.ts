@@ -32,14 +32,34 @@ export function createLogWriter({ fd = 1, maxWaitingBytes = MAX_WAITING_BYTES } 
     minLength: CHUNK_BYTES - 1,
     maxWrite: CHUNK_BYTES,
     maxLength: maxWaitingBytes,
-    periodicFlush: FLUSH_MS,
   });
   let dropped = 0;
   let isBroken = false;
-  destination.on('drop', () => {
+  let waitingBytes = 0;
+  let flushing: NodeJS.Timeout | undefined;
+  // Its own timer would write nothing fifty times a second.
+  const flushSoon = () => {
+    if (flushing || isBroken) return;
+    flushing = setTimeout(() => {
+      flushing = undefined;
+      destination.flush();
+    }, FLUSH_MS).unref();
+  };
+  const write = (line: string) => {
+    waitingBytes += Buffer.byteLength(line);
+    destination.write(line);
+    flushSoon();
+  };
+  destination.on('write', (bytes: number) => {
+    waitingBytes -= bytes;
+  });
+  destination.on('drop', (line: string) => {
+    waitingBytes -= Buffer.byteLength(line);
     dropped += 1;
   });
   destination.on('drain', () => {
+    // What is less than a chunk, and came while one was written.
+    if (waitingBytes > 0) flushSoon();
     if (dropped === 0) return;
     const line = {
       level: WARN,
@@ -48,7 +68,7 @@ export function createLogWriter({ fd = 1, maxWaitingBytes = MAX_WAITING_BYTES } 
       msg: 'log lines were dropped, as nobody read them',
     };
     dropped = 0;
-    destination.write(`${JSON.stringify(line)}\n`);
+    write(`${JSON.stringify(line)}\n`);
   });
   // Whoever read the log is gone: pino drops what comes.
   destination.on('error', () => {
@@ -64,7 +84,7 @@ export function createLogWriter({ fd = 1, maxWaitingBytes = MAX_WAITING_BYTES } 
     [WITH_LEVEL]: true,
     lastLevel: 0,
     write(line: string) {
-      destination.write(line);
+      write(line);
       if (writer.lastLevel >= WARN) destination.flush();
     },
     async end(timeoutMs: number) {
@@ -72,6 +92,7 @@ export function createLogWriter({ fd = 1, maxWaitingBytes = MAX_WAITING_BYTES } 
       // Told by then how much was dropped.
       if (dropped > 0 && !(await inTime('drain', timeoutMs))) return false;
       const closed = inTime('close', timeoutMs);
+      clearTimeout(flushing);
       destination.end();
       return closed;
     },

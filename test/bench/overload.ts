@@ -5,7 +5,7 @@ import { closedLoop } from './closed-loop.ts';
 import { openGrpcClient } from './grpc-client.ts';
 import { cpuMs } from './proc.ts';
 import { newRunId } from './request.ts';
-import { openRestClient } from './rest-client.ts';
+import { type Client, openRestClient } from './rest-client.ts';
 import { startService } from './service.ts';
 import { startSurroundings } from './surroundings.ts';
 
@@ -25,10 +25,10 @@ const { values } = parseArgs({
 });
 const measuredMs = Number(values.seconds) * 1000;
 const overGrpc = values.protocol === 'grpc';
-const openClient = overGrpc ? openGrpcClient : openRestClient;
-
-/** Calls under way at once; of gRPC's less than a connection may have streams. */
-const SLOTS = overGrpc ? 250 : 1_500;
+/** Calls under way at once. */
+const SLOTS = 1_500;
+/** Of gRPC, over so many connections: fewer calls on each than it may have streams. */
+const GRPC_CONNECTIONS = 6;
 const CAPACITY_CONCURRENCY = 64;
 /** By which every call must be answered. */
 const DEADLINE_MS = 5_000;
@@ -65,7 +65,9 @@ async function bench(): Promise<void> {
 type Compare = (accepted: number) => Promise<void>;
 
 async function findCapacity(port: number, compare: Compare, forMs: number): Promise<number> {
-  const client = await openClient(port, CAPACITY_CONCURRENCY, newRunId());
+  // Shared out evenly among connections.
+  const slots = Math.ceil(CAPACITY_CONCURRENCY / GRPC_CONNECTIONS) * GRPC_CONNECTIONS;
+  const client = await openClient(port, slots, newRunId());
   const plan = { concurrency: CAPACITY_CONCURRENCY, leadInMs: 300, measuredMs: forMs };
   const { perSecond, sent, failed } = await closedLoop(plan, client.send);
   client.close();
@@ -73,15 +75,27 @@ async function findCapacity(port: number, compare: Compare, forMs: number): Prom
   return perSecond;
 }
 
+/** A client that can have `SLOTS` calls under way. */
+async function openClient(port: number, slots: number, runId: string): Promise<Client> {
+  if (!overGrpc) return openRestClient(port, slots, runId);
+  const clients = await Promise.all(
+    Array.from({ length: GRPC_CONNECTIONS }, () => openGrpcClient(port, slots / GRPC_CONNECTIONS, runId)),
+  );
+  return {
+    send: (slot, sequence, done) =>
+      clients[slot % GRPC_CONNECTIONS]?.send(Math.floor(slot / GRPC_CONNECTIONS), sequence, done),
+    close() {
+      for (const client of clients) client.close();
+    },
+  };
+}
+
 /** The calls of a period, by their latencies. */
 type Latencies = { readonly accepted: number[]; readonly refused: number[]; acceptedInTime: number };
 type Slice = Latencies & { readonly serverCpuMs: number };
 
 /** Sends so many a second, whether or not they are answered, and waits for the last answer. */
-function openLoop(
-  perSecond: number,
-  send: Awaited<ReturnType<typeof openClient>>['send'],
-): Promise<Latencies> {
+function openLoop(perSecond: number, send: Client['send']): Promise<Latencies> {
   const free = Array.from({ length: SLOTS }, (_, slot) => slot);
   const latencies: Latencies = { accepted: [], refused: [], acceptedInTime: 0 };
   let offered = 0;
