@@ -36,15 +36,15 @@ export type LastAttempt = {
   readonly record: Payment;
 };
 
-/** After so long no further attempt is begun: the caller waits. */
+/** Time after which no further attempt begins: the caller waits. */
 const GOES_ON_FOR_MS = 10_000;
 
 /**
- * Makes a payment's attempts one after the other, until one's outcome ends them. Each stands in the database before it
- * is sent, in one commit with the end of the one before.
+ * Makes a payment's attempts one after the other, until an outcome ends them. Each is committed before it is sent, together
+ * with the end of the one before.
  *
- * @param beginBeforeMs by when the first, which stands already, must be sent: who was held up for longer is near the end
- *   of its lease, and does not begin.
+ * @param beginBeforeMs deadline for sending the first attempt, which is committed already: a process held up for longer is
+ *   near the end of its lease, and does not send it.
  */
 export async function makeAttempts(
   deps: AttemptDeps,

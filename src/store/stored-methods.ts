@@ -1,4 +1,5 @@
 import type { Database, Run } from './database.ts';
+import { onlyRow } from './only-row.ts';
 import { insertMethodEventText } from './outbox.ts';
 
 /** A stored method of a customer, as it is stored. */
@@ -149,7 +150,7 @@ export type MethodCard = MethodName & {
 export async function insertMethodCard(run: Run, method: MethodCard): Promise<StoredMethod> {
   const { accountId, customerId, id, type, country, card, cardNumber, fingerprint } = method;
   const values = [accountId, customerId, id, type, country, card, cardNumber, fingerprint];
-  return written(await run<MethodRow>(INSERT_CARD, values));
+  return toMethod(onlyRow(await run<MethodRow>(INSERT_CARD, values)));
 }
 
 /** Replaces what may be told of a stored card, such as its expiry. */
@@ -159,7 +160,7 @@ export async function updateMethodCard(
   card: Uint8Array,
   country: string,
 ): Promise<StoredMethod> {
-  return written(await run<MethodRow>(UPDATE_CARD, [accountId, customerId, id, card, country]));
+  return toMethod(onlyRow(await run<MethodRow>(UPDATE_CARD, [accountId, customerId, id, card, country])));
 }
 
 /** Ends a method and deletes its ciphertext. @returns undefined when it could not be used before. */
@@ -200,11 +201,6 @@ export function keepMethodCtes(names: {
       AND ${record}::bytea IS NOT NULL
       AND EXISTS (SELECT FROM ${changed}, vaulted_token v WHERE ${found} AND NOT v.active)
   )`;
-}
-
-function written({ rows }: { readonly rows: readonly MethodRow[] }): StoredMethod {
-  if (!rows[0]) throw new Error('the statement returns one row');
-  return toMethod(rows[0]);
 }
 
 /** Returns the method that a row holds. */
