@@ -4,6 +4,7 @@ import {
   PaymentMethodService,
   StoredPaymentMethod_Status,
 } from '#gen/payments/v1/payment_method_service_pb.js';
+import { sandboxCatalogue } from '../support/catalogues.ts';
 import { walletPayment } from '../support/payment-requests.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
 import { openTables, type Tables } from '../support/tables.ts';
@@ -222,4 +223,24 @@ describe('a wallet that is enrolled', () => {
     }
     close();
   });
+});
+
+it('a wallet whose provider cannot be reached is refused for now; nothing is stored, and the key is not used up.', async () => {
+  const catalogue = sandboxCatalogue(500).replaceAll('$SANDBOX_URL', 'http://127.0.0.1:1');
+  const cut = await startTestServer({ catalogue });
+  const there = restCalls(cut.url);
+  const path = `/v1/customers/${await checkoutCalls(there).customer()}/payment-methods`;
+  const headers = { ...ONE, 'x-idempotency-key': randomUUID() };
+  for (const country of ['CO', 'MX']) {
+    const refused = await there('POST', path, { type: TYPE, country }, headers);
+    expect([refused.status, refused.json.code, refused.headers.get('retry-after')]).toEqual([
+      503,
+      'SERVICE_UNAVAILABLE',
+      '5',
+    ]);
+  }
+  const stored = await openTables(cut.databaseUrl);
+  expect(await stored.query('SELECT id FROM vaulted_token WHERE customer_id IS NOT NULL')).toEqual([]);
+  await stored.close();
+  await cut.close();
 });

@@ -1,0 +1,57 @@
+import { randomUUID } from 'node:crypto';
+import type { JsonObject } from '@bufbuild/protobuf';
+import { expect, it } from 'vitest';
+import type { HttpResult } from '#src/connectors/http-client.ts';
+import { fromAgreement, fromAgreementLookUp } from '#src/connectors/sandbox/agreements.ts';
+import { ID } from './answers.ts';
+
+const ENROLLMENT = randomUUID();
+const TOKEN = `wt_${ID}`;
+const URL_TO_AGREE = `https://provider.example/agreement/wa_${ID}`;
+
+const answer = (change: JsonObject, status = 201): HttpResult => ({
+  kind: 'answer',
+  status,
+  headers: {},
+  body: Buffer.from(
+    JSON.stringify({
+      ...{ object: 'wallet_agreement', id: `wa_${ID}`, idempotency_key: ENROLLMENT, status: 'created' },
+      ...{ amount: 0, currency: '', agreement_url: URL_TO_AGREE, wallet_token: null, ...change },
+    }),
+  ),
+});
+const opened = (change: JsonObject, status?: number) =>
+  fromAgreement(answer(change, status), ENROLLMENT, 'SANDBOX');
+
+it.each([
+  ['created', {}, { kind: 'redirect', redirectUrl: URL_TO_AGREE }],
+  ['agreed', { wallet_token: TOKEN }, { kind: 'approved', enrolledToken: TOKEN }],
+  ['declined', {}, { kind: 'declined', iso8583Code: '05' }],
+  ['canceled', {}, { kind: 'declined', iso8583Code: '17' }],
+  ['expired', {}, { kind: 'expired' }],
+])('an agreement that is %s is read as that, whoever asks', (status, change, outcome) => {
+  expect(opened({ status, ...change })).toMatchObject(outcome);
+  const lookedUp = fromAgreementLookUp(answer({ status, ...change }, 200), ENROLLMENT, 'SANDBOX');
+  expect(lookedUp).toMatchObject(outcome);
+});
+
+it.each<[string, JsonObject]>([
+  ['of another enrollment', { idempotency_key: randomUUID() }],
+  ['of another kind', { object: 'wallet_order' }],
+  ['agreed to, without a token', { status: 'agreed' }],
+  ['agreed to, with a token of another form', { status: 'agreed', wallet_token: '4111111111111111' }],
+  ['open, at no address of the web', { agreement_url: 'javascript:alert(1)' }],
+  ['in a state that is not known', { status: 'paid' }],
+])('an answer %s leaves the outcome unknown', (_name, change) => {
+  expect(opened(change).kind).toBe('unknown');
+});
+
+it('an answer that is an error of the provider’s own says that nothing was opened', () => {
+  expect(opened({ error: { type: 'invalid_request', message: 'no' } }, 400).kind).toBe('not_sent');
+  expect(fromAgreement({ kind: 'unknown', detail: 'timeout' }, ENROLLMENT, 'SANDBOX').kind).toBe('unknown');
+});
+
+it('the provider that has not heard of an enrollment leaves it open', () => {
+  const unheard = answer({ error: { type: 'not_found', message: 'nothing' } }, 404);
+  expect(fromAgreementLookUp(unheard, ENROLLMENT, 'SANDBOX').kind).toBe('unknown');
+});
