@@ -1,19 +1,8 @@
 import type { DescMessage, MessageShape } from '@bufbuild/protobuf';
-import { callOnce, type OnceResponse } from '#src/customers/call-once.ts';
-import type { Caller } from '#src/payments/create-payment.ts';
-import type { RequestHash } from '#src/payments/request-hash.ts';
+import { callOnce, type OnceCall, type OnceResponse } from '#src/customers/call-once.ts';
 import { type Database, queriesOf, type Run } from '#src/store/database.ts';
 import type { WebhookName } from '#src/store/outbox.ts';
 import type { ManageDeps } from '#src/webhooks/manage-webhooks.ts';
-
-/** A call that changes webhooks or deliveries. */
-export type ManageCall<Desc extends DescMessage> = {
-  /** Name of the rpc. */
-  readonly method: string;
-  readonly caller: Caller;
-  readonly requestHash: RequestHash;
-  readonly response: Desc;
-};
 
 /**
  * Changes webhooks or deliveries, in one commit with the call's idempotency key where it has one; nobody is woken before.
@@ -24,7 +13,7 @@ export type ManageCall<Desc extends DescMessage> = {
  */
 export async function manageOnce<Desc extends DescMessage>(
   deps: ManageDeps,
-  call: ManageCall<Desc>,
+  call: OnceCall<Desc>,
   work: (deps: ManageDeps) => Promise<MessageShape<Desc>>,
 ): Promise<OnceResponse<Desc>> {
   if (call.caller.idempotencyKey === undefined) return { message: await work(deps), replayed: false };

@@ -18,7 +18,7 @@ import {
   WebhookSchema,
   type WebhookService,
 } from '#gen/payments/v1/webhook_service_pb.js';
-import type { OnceResponse } from '#src/customers/call-once.ts';
+import type { OnceCall, OnceResponse } from '#src/customers/call-once.ts';
 import type { Caller } from '#src/payments/create-payment.ts';
 import { requestHasher } from '#src/payments/request-hash.ts';
 import { invalidParameters } from '#src/service-error.ts';
@@ -43,7 +43,7 @@ import {
 } from '#src/webhooks/manage-webhooks.ts';
 import { type Validate, validate } from '#src/wire/validate.ts';
 import { createdAnswer, onceAnswer } from './customer-service.ts';
-import { type ManageCall, manageOnce } from './manage-once.ts';
+import { manageOnce } from './manage-once.ts';
 import type { ServiceHandlers } from './rest.ts';
 import { accountOf } from './secret-only.ts';
 
@@ -135,7 +135,7 @@ export function webhookService(deps: WebhookServiceDeps): ServiceHandlers<typeof
  */
 async function withSecret(
   deps: WebhookServiceDeps,
-  call: ManageCall<typeof WebhookSchema>,
+  call: OnceCall<typeof WebhookSchema>,
   work: (deps: ManageDeps) => Promise<WebhookWithSecret>,
 ): Promise<OnceResponse<typeof WebhookSchema>> {
   let shown: string | undefined;
