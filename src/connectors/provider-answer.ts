@@ -2,6 +2,7 @@ import type { JsonObject, JsonValue } from '@bufbuild/protobuf';
 import type { ProviderData } from '#gen/payments/v1/payment_pb.js';
 import { type Money, parseMoney } from '#src/money.ts';
 import type { Outcome } from './connector.ts';
+import type { HttpResult } from './http-client.ts';
 
 /** Greatest depth of nesting in an answer; the providers' own go to eight. */
 const MAX_DEPTH = 64;
@@ -22,9 +23,44 @@ export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+/** The object in a field; an empty one when there is none. */
+export function objectAt(object: JsonObject | undefined, field: string): JsonObject {
+  const value = object?.[field];
+  return isJsonObject(value) ? value : {};
+}
+
+/** The objects in a field's list. */
+export function objectsAt(object: JsonObject, field: string): readonly JsonObject[] {
+  const value = object[field];
+  return Array.isArray(value) ? value.filter(isJsonObject) : [];
+}
+
+/** A copy of an object without the fields of some names, at any depth: what is not for the merchant. */
+export function withoutFields(object: JsonObject, names: ReadonlySet<string>): JsonObject {
+  const kept = (value: JsonValue): JsonValue => {
+    if (Array.isArray(value)) return value.map(kept);
+    return isJsonObject(value) ? withoutFields(value, names) : value;
+  };
+  return Object.fromEntries(
+    Object.entries(object).flatMap(([name, value]) => (names.has(name) ? [] : [[name, kept(value)]])),
+  );
+}
+
+/** The object that was answered with a status; undefined for any other answer, and for none. */
+export function bodyOf(result: HttpResult, status = 200): JsonObject | undefined {
+  return result.kind === 'answer' && result.status === status ? readJsonObject(result.body) : undefined;
+}
+
 function isDeeper(value: JsonValue, levels: number): boolean {
   if (typeof value !== 'object' || value === null) return false;
   return levels === 0 || Object.values(value).some((inner) => isDeeper(inner, levels - 1));
+}
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+/** Returns true if a value has the form of our transactions' ids. */
+export function isUuid(value: JsonValue | undefined): value is string {
+  return isTextLike(value, UUID);
 }
 
 /** A value as text when it is one; else ''. */
@@ -79,6 +115,29 @@ export function differingMoney(answered: Money | undefined, asked: Money): 'amou
   if (!answered) return 'amount';
   if (answered.currency !== asked.currency) return 'currency';
   return answered.minorUnits === asked.minorUnits ? undefined : 'amount';
+}
+
+type Answer = Extract<HttpResult, { kind: 'answer' }>;
+
+/** Reads the result of a request that may move money: `read` is for a JSON object, whatever the answer's status. */
+export function fromResult(result: HttpResult, read: (body: JsonObject, answer: Answer) => Outcome): Outcome {
+  if (result.kind === 'not_sent') return result;
+  if (result.kind === 'unknown') return unknownOutcome(result.detail);
+  const body = readJsonObject(result.body);
+  return body ? read(body, result) : unknownOutcome(`the answer cannot be read: ${result.status}`);
+}
+
+/** Done. @param authorizationCode '' where the provider tells none. */
+export function approvedOutcome(
+  told: { readonly providerData: ProviderData; readonly reference?: string; readonly alarm?: true },
+  authorizationCode = '',
+): Outcome {
+  return { kind: 'approved', ...told, authorizationCode, retrievalReferenceNumber: '' };
+}
+
+/** The provider's word that it did not happen and never will. */
+export function neverHappens(detail: string): Outcome {
+  return { kind: 'not_sent', detail, because: 'turned_away' };
 }
 
 /** Nothing was sent: the connector turned the attempt away itself. */

@@ -8,8 +8,9 @@ import type {
   Outcome,
   ProviderConnection,
 } from '#src/connectors/connector.ts';
-import { createHttpClient } from '#src/connectors/http-client.ts';
+import type { HttpRequest } from '#src/connectors/http-client.ts';
 import { turnedAway } from '#src/connectors/provider-answer.ts';
+import { openProviderClient } from '#src/connectors/provider-client.ts';
 import {
   fromDetails,
   fromOperation,
@@ -38,18 +39,11 @@ import {
  */
 export const adyenConnector: Connector = { name: 'adyen', connect };
 
-const MAX_RESPONSE_BYTES = 256 * 1024;
-const MAX_CONNECTIONS = 64;
-
 function connect(settings: JsonObject, context: ConnectContext): ProviderConnection {
   const adyen = readSettings(settings, context.secrets);
   const { origin, basePath, merchantAccount, timeoutMs, redirectMethods } = adyen;
-  const client = createHttpClient({
-    origin,
-    timeoutMs,
-    maxResponseBytes: MAX_RESPONSE_BYTES,
-    maxConnections: MAX_CONNECTIONS,
-  });
+  const { begin, close } = openProviderClient({ origin, timeoutMs }, (request: HttpRequest) => request);
+  const ask = (request: HttpRequest) => begin()(request);
   const shownAs = { providerId: context.providerId, merchantAccount };
 
   async function pay(attempt: PaymentAttempt): Promise<Outcome> {
@@ -62,14 +56,14 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
     if (method.kind === 'card' && method.threeDSecureSetupId !== undefined && !canAuthenticate(attempt)) {
       return turnedAway("3-D Secure needs the payer's browser_info");
     }
-    return fromPayment(await client.request(paymentRequest(attempt, amount, adyen)), attempt, shownAs);
+    return fromPayment(await ask(paymentRequest(attempt, amount, adyen)), attempt, shownAs);
   }
 
   /** Ends what the payer did at the page they were sent to, with what their browser brought back. */
   async function complete(query: LookUp): Promise<Outcome> {
     const redirectResult = new URLSearchParams(query.hint?.returnQuery).get('redirectResult');
     if (!redirectResult) return turnedAway('the payer brought no redirectResult back');
-    const result = await client.request(detailsRequest(query.transactionId, redirectResult, adyen));
+    const result = await ask(detailsRequest(query.transactionId, redirectResult, adyen));
     return fromDetails(result, query, shownAs);
   }
 
@@ -78,7 +72,7 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
     const amount = toAdyenAmount(operation.money);
     if (!PSP_REFERENCE.test(reference)) return turnedAway("the payment's pspReference is not known yet");
     if (!amount) return turnedAway('it has no such amount in this currency');
-    const result = await client.request(operationRequest(kind, operation, reference, amount, adyen));
+    const result = await ask(operationRequest(kind, operation, reference, amount, adyen));
     return fromOperation(result, kind, operation, shownAs);
   };
 
@@ -110,13 +104,13 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
       afterMs: adyen.technicalCancelAfterMs,
       send: async ({ transactionId }) =>
         isTechnicalCancelTaken(
-          await client.request(technicalCancelRequest(transactionId, adyen)),
+          await ask(technicalCancelRequest(transactionId, adyen)),
           transactionId,
           shownAs,
         ),
     },
     readNotification: async (notification) => readNotifications(notification, adyen.hmacKeys, shownAs),
-    probe: async () => isPaymentMethods(await client.request(paymentMethodsRequest(adyen))),
-    close: () => client.close(),
+    probe: async () => isPaymentMethods(await ask(paymentMethodsRequest(adyen))),
+    close,
   };
 }

@@ -1,4 +1,4 @@
-import { declineOf } from '#src/connectors/decline.ts';
+import { type DeclineMeaning, declineOf, meaningOfIso } from '#src/connectors/decline.ts';
 
 /**
  * Adyen's refusal reasons: code, what it amounts to in ISO 8583 (field 39), and its text.
@@ -75,9 +75,6 @@ const DUPLICATE = '94';
 /** ISO 8583's codes that approve: beside a refusal they say nothing. */
 const APPROVALS: ReadonlySet<string> = new Set(['00', '08', '10', '11', '16', '85']);
 
-/** The meaning of a decline: its ISO 8583 code, and whether no other provider may be asked. */
-export type DeclineMeaning = { readonly iso8583Code: string; readonly nowhereElse?: true };
-
 /** Fields of Adyen's that tell why a payment was refused. */
 export type Refusal = {
   readonly resultCode: string;
@@ -100,11 +97,9 @@ export function meaningOf({ resultCode, code, text, raw }: Refusal): DeclineMean
     ISO_8583_BY_TEXT.get(text.toLowerCase()) ??
     (resultCode === 'Error' ? SYSTEM_MALFUNCTION : DO_NOT_HONOR);
   const byIssuer = /^\s*([0-9A-Z]{1,2})\s*:/.exec(raw)?.[1]?.padStart(2, '0');
-  // The issuer has just seen an equal charge: another provider's would be a second one.
-  if (byIssuer === DUPLICATE) return { iso8583Code: DUPLICATE, nowhereElse: true };
   if (byIssuer === undefined || APPROVALS.has(byIssuer)) return { iso8583Code: byAdyen };
   const softens = declineOf(byAdyen).hard && !declineOf(byIssuer).hard;
-  return { iso8583Code: softens ? byAdyen : byIssuer };
+  return meaningOfIso(softens && byIssuer !== DUPLICATE ? byAdyen : byIssuer);
 }
 
 /** Translates an error about the card; undefined for any other. Leading zeros of the code come and go. */

@@ -2,20 +2,25 @@ import { create, type JsonObject } from '@bufbuild/protobuf';
 import { type ProviderData, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import type { PaymentAttempt } from '#src/connectors/attempt.ts';
 import type { LookUp, Operation, Outcome } from '#src/connectors/connector.ts';
+import type { DeclineMeaning } from '#src/connectors/decline.ts';
 import type { HttpResult } from '#src/connectors/http-client.ts';
 import {
   alarmingOutcome,
   answeredAboutAnother,
+  approvedOutcome,
+  bodyOf,
   differingMoney,
+  fromResult,
   isHttpUrl,
   isJsonObject,
   isTextLike,
+  objectAt,
   outcomeOfStatus,
-  readJsonObject,
   textOf,
   unknownOutcome,
+  withoutFields,
 } from '#src/connectors/provider-answer.ts';
-import { type DeclineMeaning, meaningOf, meaningOfError } from './decline-codes.ts';
+import { meaningOf, meaningOfError } from './decline-codes.ts';
 import { fromAdyenAmount } from './money.ts';
 import { type OperationKind, operationReference } from './to-provider.ts';
 
@@ -77,8 +82,7 @@ export function isTechnicalCancelTaken(
   transactionId: string,
   { merchantAccount }: ShownAs,
 ): boolean {
-  if (result.kind !== 'answer' || result.status !== 201) return false;
-  const body = readJsonObject(result.body);
+  const body = bodyOf(result, 201);
   const isOurs = body?.paymentReference === transactionId && body.merchantAccount === merchantAccount;
   return isOurs && body.status === 'received';
 }
@@ -112,8 +116,7 @@ export function fromOperation(
 
 /** Returns true if a probe was answered with Adyen's list of the account's payment methods. */
 export function isPaymentMethods(result: HttpResult): boolean {
-  if (result.kind !== 'answer' || result.status !== 200) return false;
-  return Array.isArray(readJsonObject(result.body)?.paymentMethods);
+  return Array.isArray(bodyOf(result)?.paymentMethods);
 }
 
 /** Provider data of the record, from an answer or a notification. @param status in Adyen's words. */
@@ -129,7 +132,7 @@ export function providerDataOf(
     status,
     responseCode: textOf(body.refusalReasonCode) || textOf(body.errorCode),
     responseMessage: textOf(body.refusalReason) || textOf(body.message),
-    rawResponse: shown(body),
+    rawResponse: withoutFields(body, NOT_SHOWN),
   });
 }
 
@@ -140,16 +143,12 @@ function fromAnswer(
   isCard: boolean,
   read: (body: JsonObject) => Outcome,
 ): Outcome {
-  if (result.kind === 'not_sent') return result;
-  if (result.kind === 'unknown') return unknownOutcome(result.detail);
-  const { status, headers } = result;
   // Adyen's word that it did nothing, and that even the same key may be used again.
-  if (status === 500 && headers['transient-error'] === 'true') {
+  const isTransient = result.kind === 'answer' && result.headers['transient-error'] === 'true';
+  if (isTransient && result.status === 500) {
     return { kind: 'not_sent', detail: 'the provider did not process it: 500', because: 'unreachable' };
   }
-  const body = readJsonObject(result.body);
-  if (!body) return unknownOutcome(`the answer cannot be read: ${status}`);
-  return fromError(status, body, isCard, shownAs) ?? read(body);
+  return fromResult(result, (body, { status }) => fromError(status, body, isCard, shownAs) ?? read(body));
 }
 
 /** Reads a status other than success with the error beside it; undefined for a success. */
@@ -175,15 +174,12 @@ type Told = { readonly providerData: ProviderData; readonly reference?: string }
 /** @returns undefined when the answer contradicts itself. */
 function readResultCode(body: JsonObject, told: Told, isCard: boolean): Outcome | undefined {
   const resultCode = textOf(body.resultCode);
-  const { authCode, networkTxReference, refusalReasonRaw } = additionalDataOf(body);
+  const { networkTxReference, refusalReasonRaw } = additionalDataOf(body);
   switch (resultCode) {
     case 'Authorised':
       if (told.reference === undefined) return undefined;
       return {
-        kind: 'approved',
-        ...told,
-        authorizationCode: isTextLike(authCode, AUTHORIZATION_CODE) ? authCode : '',
-        retrievalReferenceNumber: '',
+        ...approvedOutcome(told, authorizationCodeOf(body)),
         ...(isTextLike(networkTxReference, NETWORK_TRANSACTION_ID) && {
           networkTransactionId: networkTxReference,
         }),
@@ -229,13 +225,11 @@ function contradiction(providerData: ProviderData): Outcome {
 
 /** Fields beside the answer proper, which each account is set to be told or not. */
 export function additionalDataOf(body: JsonObject): JsonObject {
-  return isJsonObject(body.additionalData) ? body.additionalData : {};
+  return objectAt(body, 'additionalData');
 }
 
-function shown(body: JsonObject): JsonObject {
-  return Object.fromEntries(
-    Object.entries(body)
-      .filter(([name]) => !NOT_SHOWN.has(name))
-      .map(([name, value]) => [name, isJsonObject(value) ? shown(value) : value]),
-  );
+/** The issuer's code of an approval; '' where none is told. */
+export function authorizationCodeOf(body: JsonObject): string {
+  const { authCode } = additionalDataOf(body);
+  return isTextLike(authCode, AUTHORIZATION_CODE) ? authCode : '';
 }

@@ -1,5 +1,6 @@
 import type { JsonValue } from '@bufbuild/protobuf';
 import { isJsonObject, readMoney } from '#src/connectors/provider-answer.ts';
+import { fromDecimals, toDecimals } from '#src/connectors/provider-money.ts';
 import { currencyDigits, type Money } from '#src/money.ts';
 
 /** An amount as Adyen writes it. */
@@ -13,27 +14,19 @@ const DECIMALS_AT_ADYEN: Readonly<Record<string, number>> = { CLP: 2, ISK: 2, CV
 
 /** Money as Adyen counts it; undefined when Adyen has no such amount. */
 export function toAdyenAmount({ minorUnits, currency }: Money): AdyenAmount | undefined {
-  const { finer, coarser } = factors(currency);
-  const value = (minorUnits * finer) / coarser;
-  const isExact = value * coarser === minorUnits * finer;
-  return isExact && value <= Number.MAX_SAFE_INTEGER ? { currency, value: Number(value) } : undefined;
+  const told = toDecimals({ minorUnits, currency }, decimalsAtAdyen(currency));
+  return told && told.minorUnits <= Number.MAX_SAFE_INTEGER
+    ? { currency, value: Number(told.minorUnits) }
+    : undefined;
 }
 
 /** Money in ISO 4217's minor units; undefined when it is no amount, or one that ISO 4217 does not have. */
 export function fromAdyenAmount(amount: JsonValue | undefined): Money | undefined {
   if (!isJsonObject(amount)) return undefined;
   const told = readMoney(amount.value, amount.currency, 'minor_units');
-  if (!told || currencyDigits(told.currency) === undefined) return undefined;
-  const { finer, coarser } = factors(told.currency);
-  const minorUnits = (told.minorUnits * coarser) / finer;
-  return minorUnits * finer === told.minorUnits * coarser ? { ...told, minorUnits } : undefined;
+  return told && fromDecimals(told, decimalsAtAdyen(told.currency));
 }
 
-function factors(currency: string): { finer: bigint; coarser: bigint } {
-  const ours = currencyDigits(currency) ?? 0;
-  const theirs = DECIMALS_AT_ADYEN[currency] ?? ours;
-  return {
-    finer: 10n ** BigInt(Math.max(theirs - ours, 0)),
-    coarser: 10n ** BigInt(Math.max(ours - theirs, 0)),
-  };
+function decimalsAtAdyen(currency: string): number | undefined {
+  return DECIMALS_AT_ADYEN[currency] ?? currencyDigits(currency);
 }

@@ -1,4 +1,4 @@
-import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import type { JsonObject } from '@bufbuild/protobuf';
 import type {
   NotificationReading,
@@ -6,9 +6,24 @@ import type {
   Outcome,
   RawNotification,
 } from '#src/connectors/connector.ts';
-import { isJsonObject, isTextLike, readJsonObject, textOf } from '#src/connectors/provider-answer.ts';
+import {
+  approvedOutcome,
+  isJsonObject,
+  isTextLike,
+  isUuid,
+  objectAt,
+  readJsonObject,
+  textOf,
+} from '#src/connectors/provider-answer.ts';
+import { forged, isSignedBy } from '#src/connectors/provider-signature.ts';
 import type { Secret } from '#src/secret.ts';
-import { additionalDataOf, PSP_REFERENCE, providerDataOf, type ShownAs } from './from-provider.ts';
+import {
+  additionalDataOf,
+  authorizationCodeOf,
+  PSP_REFERENCE,
+  providerDataOf,
+  type ShownAs,
+} from './from-provider.ts';
 import { fromAdyenAmount } from './money.ts';
 import type { OperationKind } from './to-provider.ts';
 
@@ -16,8 +31,6 @@ import type { OperationKind } from './to-provider.ts';
 const ACKNOWLEDGEMENT = '[accepted]';
 const MAX_ITEMS = 100;
 const BASE64_SHA256 = /^[A-Za-z0-9+/]{43}=$/;
-const AUTHORIZATION_CODE = /^[A-Za-z0-9]{1,6}$/;
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const OPERATION_REFERENCE = /^(capture|cancel|refund)-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/;
 const DO_NOT_HONOR = '05';
 
@@ -59,10 +72,10 @@ export function readNotifications(
 ): NotificationReading {
   const list = readJsonObject(body)?.notificationItems;
   const items = (Array.isArray(list) ? list : []).map((entry) =>
-    isJsonObject(entry) && isJsonObject(entry.NotificationRequestItem) ? entry.NotificationRequestItem : {},
+    objectAt(isJsonObject(entry) ? entry : {}, 'NotificationRequestItem'),
   );
   if (items.length === 0 || items.length > MAX_ITEMS || !items.every((item) => isSigned(item, hmacKeys))) {
-    return { kind: 'forged', detail: 'the signature is missing or wrong' };
+    return forged('the signature is missing or wrong');
   }
   const subjects = items.flatMap((item) => subjectOf(item, shownAs) ?? []);
   if (subjects.length === 0) return { kind: 'ignored', acknowledgement: ACKNOWLEDGEMENT };
@@ -73,7 +86,7 @@ export function readNotifications(
 
 /** The fields that a signature covers, in its order. */
 function signedFields(item: JsonObject): readonly string[] {
-  const amount = isJsonObject(item.amount) ? item.amount : {};
+  const amount = objectAt(item, 'amount');
   return [
     textOf(item.pspReference),
     textOf(item.originalReference),
@@ -89,12 +102,7 @@ function signedFields(item: JsonObject): readonly string[] {
 function isSigned(item: JsonObject, hmacKeys: readonly Secret[]): boolean {
   const given = additionalDataOf(item).hmacSignature;
   if (!isTextLike(given, BASE64_SHA256)) return false;
-  const signature = Buffer.from(given, 'base64');
-  const signed = signedFields(item).join(':');
-  return hmacKeys.some((key) => {
-    const mac = createHmac('sha256', Buffer.from(key.reveal(), 'hex')).update(signed).digest();
-    return timingSafeEqual(mac, signature);
-  });
+  return isSignedBy(hmacKeys, [signedFields(item).join(':')], [Buffer.from(given, 'base64')], 'hex');
 }
 
 /** Subject of a genuine item; undefined when it is nothing of ours. */
@@ -106,7 +114,7 @@ function subjectOf(item: JsonObject, shownAs: ShownAs): NotificationSubject | un
   const eventCode = textOf(item.eventCode);
   const paymentReference = originalReference || pspReference;
   const payment = {
-    ...(isTextLike(merchantReference, UUID) && { transactionId: merchantReference }),
+    ...(isUuid(merchantReference) && { transactionId: merchantReference }),
     ...(isTextLike(paymentReference, PSP_REFERENCE) && { reference: paymentReference }),
   };
   const dispute = DISPUTES[eventCode];
@@ -148,7 +156,5 @@ function outcomeOf(item: JsonObject, ended: Ended, reference: string | undefined
   const told = { providerData, ...(reference !== undefined && { reference }) };
   if (ended === 'expired') return { kind: 'expired', ...told };
   if (ended === 'declined') return { kind: 'declined', ...told, iso8583Code: DO_NOT_HONOR };
-  const { authCode } = additionalDataOf(item);
-  const authorizationCode = isTextLike(authCode, AUTHORIZATION_CODE) ? authCode : '';
-  return { kind: 'approved', ...told, authorizationCode, retrievalReferenceNumber: '' };
+  return approvedOutcome(told, authorizationCodeOf(item));
 }

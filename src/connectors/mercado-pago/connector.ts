@@ -12,10 +12,10 @@ import type {
   ProviderConnection,
   RawNotification,
 } from '#src/connectors/connector.ts';
-import { createHttpClient } from '#src/connectors/http-client.ts';
-import { readJsonObject, turnedAway, unknownOutcome } from '#src/connectors/provider-answer.ts';
+import { bodyOf, turnedAway, unknownOutcome } from '#src/connectors/provider-answer.ts';
+import { openProviderClient } from '#src/connectors/provider-client.ts';
 import { type Asked, fromCreation, fromRefundResult, isErrorBody } from './from-provider.ts';
-import { lookUpPayer, lookUpRefund, type Send } from './look-up.ts';
+import { lookUpPayer, lookUpRefund } from './look-up.ts';
 import { verifyNotification } from './notifications.ts';
 import { fromNotifiedPayment } from './payments.ts';
 import { parseReference } from './reference.ts';
@@ -27,6 +27,7 @@ import {
   getPayment,
   httpRequest,
   searchPayments,
+  type Target,
 } from './to-provider.ts';
 
 /**
@@ -38,23 +39,15 @@ export const mercadoPagoConnector: Connector = { name: 'mercado-pago', connect }
 const CAPABILITIES: Capabilities = { ...CARDS_ONLY, methods: ['wallet_redirect'], refunds: 'several' };
 /** A search may hold fifty payments. */
 const MAX_RESPONSE_BYTES = 1024 * 1024;
-const MAX_CONNECTIONS = 64;
 
 function connect(settings: JsonObject, context: ConnectContext): ProviderConnection {
   const account = readSettings(settings, context.secrets);
   const { origin, timeoutMs, accountId, accessToken, webhookSecrets } = account;
-  const client = createHttpClient({
-    origin,
-    timeoutMs,
-    maxResponseBytes: MAX_RESPONSE_BYTES,
-    maxConnections: MAX_CONNECTIONS,
-  });
+  const { begin, close } = openProviderClient(
+    { origin, timeoutMs, maxResponseBytes: MAX_RESPONSE_BYTES },
+    (target: Target) => httpRequest(target, account),
+  );
   const shownAs = { providerId: context.providerId, accountId };
-
-  function begin(): Send {
-    const deadlineAtMs = performance.now() + timeoutMs;
-    return (target) => client.request({ ...httpRequest(target, account), deadlineAtMs });
-  }
 
   async function pay(attempt: PaymentAttempt): Promise<Outcome> {
     const { method, money, transactionId } = attempt;
@@ -93,20 +86,17 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
     const reading = verifyNotification(notification, webhookSecrets, nowMs);
     if (reading.kind !== 'genuine') return reading;
     const result = await begin()(getPayment(reading.paymentId));
-    const body = result.kind === 'answer' ? readJsonObject(result.body) : undefined;
-    if (result.kind === 'answer' && body) {
-      if (result.status === 200) return fromNotifiedPayment(body, reading.deduplicationKey, shownAs);
-      // Another account's.
-      if (result.status === 404 && isErrorBody(body, 404)) return { kind: 'ignored' };
-    }
+    const payment = bodyOf(result);
+    if (payment) return fromNotifiedPayment(payment, reading.deduplicationKey, shownAs);
+    const notFound = bodyOf(result, 404);
+    // Another account's.
+    if (notFound && isErrorBody(notFound, 404)) return { kind: 'ignored' };
     return { kind: 'send_again', detail: 'the provider could not be asked whose payment it is about' };
   }
 
   /** Searches what nobody ever paid. */
   async function probe(): Promise<boolean> {
-    const result = await begin()(searchPayments(randomUUID()));
-    if (result.kind !== 'answer' || result.status !== 200) return false;
-    return Array.isArray(readJsonObject(result.body)?.results);
+    return Array.isArray(bodyOf(await begin()(searchPayments(randomUUID())))?.results);
   }
 
   return {
@@ -122,6 +112,6 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
     lookUp,
     readNotification: webhookSecrets.length === 0 ? undefined : readNotification,
     probe,
-    close: () => client.close(),
+    close,
   };
 }

@@ -1,3 +1,5 @@
+import { declineTable } from '#src/connectors/decline.ts';
+
 /**
  * ISO 8583 codes (field 39) by Mercado Pago's `status_detail` of a rejected payment; collection results of its
  * documentation, 2024 to 2026, with some that only integrators' tables have. The mapping is ours.
@@ -24,18 +26,5 @@ const CODES_BY_ISO_8583: Readonly<Record<string, string>> = {
   N7: 'cc_rejected_bad_filled_security_code',
 };
 
-const ISO_8583_BY_CODE: ReadonlyMap<string, string> = new Map(
-  Object.entries(CODES_BY_ISO_8583).flatMap(([iso, codes]) => codes.split(' ').map((code) => [code, iso])),
-);
-const DO_NOT_HONOR = '05';
-const DUPLICATE = '94';
-
-/** The meaning of a decline: its ISO 8583 code, and whether no other provider may be asked. */
-export type DeclineMeaning = { readonly iso8583Code: string; readonly nowhereElse?: true };
-
 /** Translates the `status_detail` of a payment that failed; one that is not in the table is a soft decline. */
-export function meaningOf(statusDetail: string): DeclineMeaning {
-  const iso8583Code = ISO_8583_BY_CODE.get(statusDetail) ?? DO_NOT_HONOR;
-  // The issuer has just seen an equal charge: another provider's would be a second one.
-  return iso8583Code === DUPLICATE ? { iso8583Code, nowhereElse: true } : { iso8583Code };
-}
+export const meaningOf = declineTable(CODES_BY_ISO_8583);

@@ -4,6 +4,8 @@ import type { Outcome } from '#src/connectors/connector.ts';
 import type { HttpResult } from '#src/connectors/http-client.ts';
 import {
   answeredAboutAnother,
+  approvedOutcome,
+  fromResult,
   isHttpUrl,
   isJsonObject,
   isTextLike,
@@ -66,14 +68,11 @@ export function fromPreference(preference: JsonObject, asked: Asked): Outcome | 
 
 /** Reads the result of a refund's request; read from a list, `result` is the list's own. */
 export function fromRefundResult(result: HttpResult, paymentId: string, asked: Asked): Outcome {
-  if (result.kind === 'not_sent') return result;
-  if (result.kind === 'unknown') return unknownOutcome(result.detail);
-  const { status } = result;
-  const body = readJsonObject(result.body);
-  if (!body) return unknownOutcome(`the answer cannot be read: ${status}`);
-  // A limit of the rate may have been reached after the refund was made.
-  if (status === 429) return unknownOutcome(`the provider's answer: ${status}`);
-  return outcomeOfStatus(status, isErrorBody(body, status)) ?? fromRefund(body, paymentId, asked);
+  return fromResult(result, (body, { status }) => {
+    // A limit of the rate may have been reached after the refund was made.
+    if (status === 429) return unknownOutcome(`the provider's answer: ${status}`);
+    return outcomeOfStatus(status, isErrorBody(body, status)) ?? fromRefund(body, paymentId, asked);
+  });
 }
 
 /** Reads the outcome of a refund from its object. */
@@ -88,7 +87,7 @@ export function fromRefund(refund: JsonObject, paymentId: string, asked: Asked):
   const told = { providerData, reference: id };
   switch (refund.status) {
     case 'approved':
-      return { kind: 'approved', ...told, authorizationCode: '', retrievalReferenceNumber: '' };
+      return approvedOutcome(told);
     case 'in_process':
       return { kind: 'pending', ...told };
     case 'rejected':

@@ -1,12 +1,13 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import type { LookUp, Outcome } from '#src/connectors/connector.ts';
-import type { HttpResult } from '#src/connectors/http-client.ts';
 import {
   alarmingOutcome,
   isJsonObject,
+  neverHappens,
   readJsonObject,
   unknownOutcome,
 } from '#src/connectors/provider-answer.ts';
+import type { SendTarget } from '#src/connectors/provider-client.ts';
 import {
   type Asked,
   fromPreference,
@@ -29,7 +30,7 @@ import {
 } from './to-provider.ts';
 
 /** Sends one request of a call; all of them share one deadline. */
-export type Send = (target: Target) => Promise<HttpResult>;
+export type Send = SendTarget<Target>;
 
 /** From a preference's expiry until its search surely lists every payment of it: no consistency is promised. */
 const SEARCH_LAG_MS = 10 * 60_000;
@@ -121,7 +122,7 @@ function expired(reference: string | undefined, asked: Asked): Outcome {
 function neverSentAway(close: boolean, failed: JsonObject | undefined): Outcome {
   if (failed) return alarmingOutcome('a payment was tried at a preference that no payer was sent to');
   return close
-    ? { kind: 'not_sent', detail: 'no payer was ever sent to its preference', because: 'turned_away' }
+    ? neverHappens('no payer was ever sent to its preference')
     : unknownOutcome('no payment is found');
 }
 

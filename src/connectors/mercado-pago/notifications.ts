@@ -1,5 +1,6 @@
-import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import type { NotificationReading, RawNotification } from '#src/connectors/connector.ts';
+import { faultOfTime, forged, isSignedBy } from '#src/connectors/provider-signature.ts';
 import type { Secret } from '#src/secret.ts';
 
 /** A genuine notification: the payment that it is about, and what tells it from every other. */
@@ -46,17 +47,13 @@ export function verifyNotification(
   const requestId = header('x-request-id') ?? '';
   // The documentation says that an id is signed in lower case; the provider's own SDK signs it as it is.
   const manifests = [...new Set([id, id.toLowerCase()])].map((signed) => manifestOf(signed, requestId, time));
-  const given = Buffer.from(signature, 'hex');
-  const isSigned = secrets.some((secret) =>
-    manifests.some((manifest) =>
-      timingSafeEqual(createHmac('sha256', secret.reveal()).update(manifest).digest(), given),
-    ),
-  );
-  if (!isSigned) return forged('the signature is wrong');
-  const timeMs = Number(time) >= FIRST_MILLISECONDS ? Number(time) : Number(time) * 1000;
-  if (timeMs < nowMs - MAX_AGE_MS || timeMs > nowMs + MAX_AHEAD_MS) {
-    return forged('the signature is too old, or ahead of its time');
+  const given = [Buffer.from(signature, 'hex')];
+  if (!manifests.some((manifest) => isSignedBy(secrets, [manifest], given))) {
+    return forged('the signature is wrong');
   }
+  const timeMs = Number(time) >= FIRST_MILLISECONDS ? Number(time) : Number(time) * 1000;
+  const fault = faultOfTime(timeMs, nowMs, { maxAgeMs: MAX_AGE_MS, maxAheadMs: MAX_AHEAD_MS });
+  if (fault !== undefined) return forged(fault);
   if (parameters.get('type') !== 'payment' || !PAYMENT_ID.test(id)) return { kind: 'ignored' };
   const deduplicationKey = createHash('sha256')
     .update(manifestOf(id, requestId, time))
@@ -67,8 +64,4 @@ export function verifyNotification(
 /** The signed text; a part that is missing is left out with its name. */
 function manifestOf(id: string, requestId: string, time: string): string {
   return `${id && `id:${id};`}${requestId && `request-id:${requestId};`}ts:${time};`;
-}
-
-function forged(detail: string): NotificationReading {
-  return { kind: 'forged', detail };
 }

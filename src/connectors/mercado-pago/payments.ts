@@ -1,6 +1,12 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import type { NotificationReading, NotificationSubject, Outcome } from '#src/connectors/connector.ts';
-import { answeredAboutAnother, isTextLike, textOf, unknownOutcome } from '#src/connectors/provider-answer.ts';
+import {
+  answeredAboutAnother,
+  approvedOutcome,
+  isUuid,
+  textOf,
+  unknownOutcome,
+} from '#src/connectors/provider-answer.ts';
 import { meaningOf } from './decline-codes.ts';
 import { type Asked, idOf, isAnotherAccount, providerDataOf, referenceTo } from './from-provider.ts';
 import { differingAmount } from './money.ts';
@@ -40,8 +46,7 @@ export function fromPayments(
       reference: referenceTo(preferenceId, first),
       ...(alarm !== '' && { alarm: true as const }),
     };
-    const authorizationCode = textOf(first.authorization_code);
-    return { kind: 'approved', ...told, authorizationCode, retrievalReferenceNumber: '' };
+    return approvedOutcome(told, textOf(first.authorization_code));
   }
   const [undecided] = inState(UNDECIDED);
   if (undecided) {
@@ -64,8 +69,6 @@ export function fromFailed(payment: JsonObject, preferenceId: string | undefined
   };
 }
 
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
-
 /** Finds the transaction of a payment that a genuine notification named. */
 export function fromNotifiedPayment(
   payment: JsonObject,
@@ -74,7 +77,7 @@ export function fromNotifiedPayment(
 ): NotificationReading {
   const { external_reference: transactionId, collector_id } = payment;
   // Whatever else uses the account makes payments without an id of ours.
-  if (!isTextLike(transactionId, UUID) || isAnotherAccount(collector_id, { shownAs })) {
+  if (!isUuid(transactionId) || isAnotherAccount(collector_id, { shownAs })) {
     return { kind: 'ignored' };
   }
   const dispute = disputeOf(payment);

@@ -1,5 +1,5 @@
 import type { HttpClient, HttpResult } from '#src/connectors/http-client.ts';
-import { isTextLike, readJsonObject } from '#src/connectors/provider-answer.ts';
+import { bodyOf, isTextLike } from '#src/connectors/provider-answer.ts';
 import { Secret } from '#src/secret.ts';
 import type { PayPalSettings } from './settings.ts';
 
@@ -70,8 +70,7 @@ function readToken(result: HttpResult): { readonly token: Secret; readonly lifeS
     return { because: result.because, detail: `no access token: ${result.detail}` };
   if (result.kind === 'unknown')
     return { because: 'unreachable', detail: `no access token: ${result.detail}` };
-  const answer = result.status === 200 ? readJsonObject(result.body) : undefined;
-  const { access_token: token, token_type: type, expires_in: lifeS } = answer ?? {};
+  const { access_token: token, token_type: type, expires_in: lifeS } = bodyOf(result) ?? {};
   if (isTextLike(token, TOKEN) && isTextLike(type, /^bearer$/i) && typeof lifeS === 'number' && lifeS > 0) {
     return { token: new Secret(token), lifeS };
   }

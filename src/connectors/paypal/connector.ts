@@ -12,18 +12,14 @@ import type {
   RawNotification,
 } from '#src/connectors/connector.ts';
 import { createHttpClient, type HttpClient, type HttpResult } from '#src/connectors/http-client.ts';
-import {
-  alarmingOutcome,
-  readJsonObject,
-  turnedAway,
-  unknownOutcome,
-} from '#src/connectors/provider-answer.ts';
+import { alarmingOutcome, bodyOf, turnedAway, unknownOutcome } from '#src/connectors/provider-answer.ts';
+import { forged } from '#src/connectors/provider-signature.ts';
 import { Secret } from '#src/secret.ts';
 import { createAccessTokens } from './access-token.ts';
 import { type Asked, fromAnswer, fromOrder, fromRefund, isErrorBody } from './from-provider.ts';
 import { captureIdOf, lookUp, referencesOf, type Send } from './look-up.ts';
 import { toPayPalAmount } from './money.ts';
-import { forged, readUnverified } from './notifications.ts';
+import { readUnverified } from './notifications.ts';
 import { readSettings } from './settings.ts';
 import { type ApiRequest, captureOrder, createOrder, getOrder, refundCapture } from './to-provider.ts';
 
@@ -122,9 +118,7 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
     if ('kind' in read) return read;
     const send = begin(verifier);
     for (const request of read.requests) {
-      const result = await send(request);
-      const answer =
-        result.kind === 'answer' && result.status === 200 ? readJsonObject(result.body) : undefined;
+      const answer = bodyOf(await send(request));
       if (answer?.verification_status === 'SUCCESS') return read.reading;
       if (answer?.verification_status !== 'FAILURE') {
         return { kind: 'send_again', detail: 'the provider could not be asked whether it signed it' };
@@ -135,9 +129,7 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
 
   /** Reads an order that there is not. */
   async function probe(): Promise<boolean> {
-    const result = await begin()(getOrder(NO_ORDER));
-    if (result.kind !== 'answer' || result.status !== 404) return false;
-    const body = readJsonObject(result.body);
+    const body = bodyOf(await begin()(getOrder(NO_ORDER)), 404);
     return body !== undefined && isErrorBody(body);
   }
 
@@ -176,7 +168,7 @@ function headersOf({ requestId, body }: ApiRequest, token: Secret): Record<strin
 
 /** Returns true if PayPal says, in a form of its own, that it does not take the token. */
 function isTokenRefused(result: HttpResult): boolean {
-  const body = result.kind === 'answer' && result.status === 401 ? readJsonObject(result.body) : undefined;
+  const body = bodyOf(result, 401);
   return body !== undefined && isErrorBody(body);
 }
 

@@ -5,18 +5,21 @@ import type { HttpResult } from '#src/connectors/http-client.ts';
 import {
   alarmingOutcome,
   answeredAboutAnother,
+  approvedOutcome,
   differingMoney,
+  fromResult,
   isHttpUrl,
   isTextLike,
+  objectAt,
+  objectsAt,
   outcomeOfStatus,
-  readJsonObject,
   readMoney,
   textOf,
   unknownOutcome,
 } from '#src/connectors/provider-answer.ts';
 import type { Money } from '#src/money.ts';
 import { declineOfProcessorCode, factOfIssue } from './decline-codes.ts';
-import { errorDataOf, issueOf, objectAt, objectsAt, providerDataOf, type ShownAs } from './provider-data.ts';
+import { errorDataOf, issueOf, providerDataOf, type ShownAs } from './provider-data.ts';
 
 /** Values that an answer must agree with. */
 export type Asked = {
@@ -41,16 +44,14 @@ export function fromAnswer(
   shownAs: ShownAs,
   read: (body: JsonObject) => Outcome,
 ): Outcome {
-  if (result.kind === 'not_sent') return result;
-  if (result.kind === 'unknown') return unknownOutcome(result.detail);
-  const { status, headers } = result;
-  const body = readJsonObject(result.body);
-  if (!body) return unknownOutcome(`the answer cannot be read: ${status}${debugId(headers)}`);
-  const refusal = outcomeOfStatus(status, isErrorBody(body));
-  if (!refusal) return read(body);
-  if (refusal.kind !== 'not_sent')
-    return unknownOutcome(`the provider's answer: ${status}${debugId(headers)}`);
-  return fromIssue(body, shownAs) ?? { ...refusal, detail: `${refusal.detail}${debugId(headers)}` };
+  return fromResult(result, (body, { status, headers }) => {
+    const refusal = outcomeOfStatus(status, isErrorBody(body));
+    if (!refusal) return read(body);
+    if (refusal.kind !== 'not_sent') {
+      return unknownOutcome(`the provider's answer: ${status}${debugId(headers)}`);
+    }
+    return fromIssue(body, shownAs) ?? { ...refusal, detail: `${refusal.detail}${debugId(headers)}` };
+  });
 }
 
 /** Returns true if a body is an error in PayPal's own form, or in that of OAuth. */
@@ -118,7 +119,7 @@ export function fromRefund(refund: JsonObject, asked: Omit<Asked, 'orderId'>): O
   const told = { providerData: providerDataOf(refund, refund, shownAs), reference: refund.id };
   switch (refund.status) {
     case 'COMPLETED':
-      return { kind: 'approved', ...told, authorizationCode: '', retrievalReferenceNumber: '' };
+      return approvedOutcome(told);
     case 'PENDING':
       return { kind: 'pending', ...told };
     case 'FAILED':
@@ -148,7 +149,7 @@ function fromCapture(capture: JsonObject, order: JsonObject, asked: Asked): Outc
     // What was given back since was taken before.
     case 'PARTIALLY_REFUNDED':
     case 'REFUNDED':
-      return { kind: 'approved', ...told, authorizationCode: '', retrievalReferenceNumber: '' };
+      return approvedOutcome(told);
     case 'PENDING':
       return { kind: 'pending', ...told };
     case 'DECLINED':

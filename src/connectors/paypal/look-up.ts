@@ -4,10 +4,14 @@ import type { LookedUp, LookUp, Outcome, Target } from '#src/connectors/connecto
 import type { HttpResult } from '#src/connectors/http-client.ts';
 import {
   alarmingOutcome,
+  bodyOf,
   isTextLike,
-  readJsonObject,
+  neverHappens,
+  objectAt,
+  objectsAt,
   unknownOutcome,
 } from '#src/connectors/provider-answer.ts';
+import type { SendTarget } from '#src/connectors/provider-client.ts';
 import {
   type Asked,
   fromAnswer,
@@ -19,13 +23,13 @@ import {
   unitOf,
 } from './from-provider.ts';
 import { toPayPalAmount } from './money.ts';
-import { errorDataOf, objectAt, objectsAt, type ShownAs } from './provider-data.ts';
+import { errorDataOf, type ShownAs } from './provider-data.ts';
 import type { PayPalSettings } from './settings.ts';
 import { type ApiRequest, createOrder, getOrder, getRefund, refundCapture } from './to-provider.ts';
 
 type Refund = Extract<LookedUp, { kind: 'capture' | 'cancel' | 'refund' }>;
 /** Makes a call of PayPal's API within the attempt's deadline. */
-export type Send = (request: ApiRequest) => Promise<HttpResult>;
+export type Send = SendTarget<ApiRequest>;
 
 /** The order of a payment, and its capture once there is one. */
 export type References = { readonly orderId: string; readonly captureId: string | undefined };
@@ -71,11 +75,7 @@ export async function lookUp(
   return outcome.kind === 'not_sent' && outcome !== NEVER ? unknownOutcome(outcome.detail) : outcome;
 }
 
-const NEVER: Outcome = {
-  kind: 'not_sent',
-  detail: 'the provider has not heard of it, and never will',
-  because: 'turned_away',
-};
+const NEVER = neverHappens('the provider has not heard of it, and never will');
 
 async function lookUpPayment(
   query: LookUp,
@@ -174,6 +174,6 @@ function tellsAll(payments: JsonObject, refunds: readonly JsonObject[]): boolean
 
 /** PayPal's own word that there is no such order. */
 function notFoundOf(result: HttpResult): JsonObject | undefined {
-  const body = result.kind === 'answer' && result.status === 404 ? readJsonObject(result.body) : undefined;
+  const body = bodyOf(result, 404);
   return body && isErrorBody(body) ? body : undefined;
 }

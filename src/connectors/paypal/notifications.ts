@@ -1,16 +1,22 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import type { NotificationReading, NotificationSubject, RawNotification } from '#src/connectors/connector.ts';
-import { isTextLike, readJsonObject, textOf } from '#src/connectors/provider-answer.ts';
+import {
+  isTextLike,
+  isUuid,
+  objectAt,
+  objectsAt,
+  readJsonObject,
+  textOf,
+} from '#src/connectors/provider-answer.ts';
+import { faultOfTime, forged } from '#src/connectors/provider-signature.ts';
 import { PAYPAL_ID } from './from-provider.ts';
-import { objectAt, objectsAt } from './provider-data.ts';
 import type { ApiRequest } from './to-provider.ts';
 
 /** A notification whose signature is yet to be verified: one request per webhook that it may be of, and what it says. */
 export type Unverified = { readonly requests: readonly ApiRequest[]; readonly reading: NotificationReading };
 
 /** PayPal repeats a notification for 3 days, and it is not known whether each delivery is dated anew. */
-const MAX_AGE_MS = 4 * 86_400_000;
-const MAX_AHEAD_MS = 5 * 60_000;
+const LIMITS = { maxAgeMs: 4 * 86_400_000, maxAheadMs: 5 * 60_000 };
 const TRANSMISSION_ID = /^(?!\d+$)[\w-]{1,50}$/;
 const TRANSMISSION_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/;
 const SIGNATURE = /^[A-Za-z0-9+/]{16,496}={0,2}$/;
@@ -18,7 +24,6 @@ const ALGORITHM = /^SHA(256|384|512)withRSA$/;
 const MAX_CERT_URL = 500;
 const EVENT_ID = /^WH-[A-Za-z0-9-]{1,200}$/;
 const EVENT_TYPE = /^(CHECKOUT\.(ORDER|PAYMENT-APPROVAL)|PAYMENT\.(CAPTURE|REFUND))\.[A-Z_-]{1,60}$/;
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /**
  * Reads a notification as far as it can be without asking PayPal; pure. The certificate's address is not gone to: PayPal
@@ -47,8 +52,8 @@ export function readUnverified(
     return forged('the signature is missing or malformed');
   }
   if (!isPayPalUrl(fields.cert_url)) return forged("the certificate is not one of PayPal's");
-  const age = nowMs - Date.parse(fields.transmission_time);
-  if (!(age <= MAX_AGE_MS && age >= -MAX_AHEAD_MS)) return forged('the signature is too old or too new');
+  const fault = faultOfTime(Date.parse(fields.transmission_time), nowMs, LIMITS);
+  if (fault !== undefined) return forged(fault);
   const event = readJsonObject(body);
   const text = Buffer.from(body).toString();
   // What is spliced in below must be this one object, byte for byte: the signature covers the body's checksum.
@@ -62,11 +67,6 @@ export function readUnverified(
     };
   });
   return { requests, reading: read(event) };
-}
-
-/** A reading that counts for nothing. */
-export function forged(detail: string): Extract<NotificationReading, { kind: 'forged' }> {
-  return { kind: 'forged', detail };
 }
 
 /** Returns true if an address is https at a host of PayPal's; no user, no port. */
@@ -88,7 +88,7 @@ function read(event: JsonObject): NotificationReading {
 function subjectOf(type: string, resource: JsonObject): NotificationSubject | undefined {
   const isOrder = type.startsWith('CHECKOUT.ORDER.');
   const named = isOrder ? (objectsAt(resource, 'purchase_units')[0] ?? {}) : resource;
-  const transactionId = [named.custom_id, named.invoice_id].find((id) => isTextLike(id, UUID));
+  const transactionId = [named.custom_id, named.invoice_id].find((id) => isUuid(id));
   if (transactionId !== undefined) return { transactionId: textOf(transactionId) };
   const related = objectAt(objectAt(resource, 'supplementary_data'), 'related_ids');
   const orderId = isOrder ? resource.id : (resource.order_id ?? related.order_id);

@@ -1,6 +1,6 @@
-import { create, type JsonObject, type JsonValue } from '@bufbuild/protobuf';
+import { create, type JsonObject } from '@bufbuild/protobuf';
 import { type ProviderData, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
-import { isJsonObject, textOf } from '#src/connectors/provider-answer.ts';
+import { objectAt, objectsAt, textOf, withoutFields } from '#src/connectors/provider-answer.ts';
 
 /** Under which names the connection's answers are shown. */
 export type ShownAs = { readonly providerId: string; readonly accountId: string | undefined };
@@ -22,7 +22,7 @@ export function providerDataOf(object: JsonObject, body: JsonObject, shownAs: Sh
     status: textOf(object.status),
     statusDetail: textOf(details.reason),
     responseCode: textOf(processor.response_code),
-    rawResponse: shown(body) as JsonObject,
+    rawResponse: withoutFields(body, NOT_SHOWN),
   });
 }
 
@@ -34,7 +34,7 @@ export function errorDataOf(body: JsonObject, shownAs: ShownAs): ProviderData {
     status: textOf(body.name),
     responseCode: textOf(issue.issue),
     responseMessage: textOf(issue.description) || textOf(body.message),
-    rawResponse: shown(body) as JsonObject,
+    rawResponse: withoutFields(body, NOT_SHOWN),
   });
 }
 
@@ -43,26 +43,6 @@ export function issueOf(body: JsonObject): JsonObject {
   return objectsAt(body, 'details')[0] ?? {};
 }
 
-/** The object in a field; an empty one when there is none. */
-export function objectAt(object: JsonObject, field: string): JsonObject {
-  const value = object[field];
-  return isJsonObject(value) ? value : {};
-}
-
-/** The objects in a field's list. */
-export function objectsAt(object: JsonObject, field: string): readonly JsonObject[] {
-  const value = object[field];
-  return Array.isArray(value) ? value.filter(isJsonObject) : [];
-}
-
 function shownIds({ providerId, accountId }: ShownAs): { id: string; accountId: string } {
   return { id: providerId, accountId: accountId ?? '' };
-}
-
-function shown(value: JsonValue): JsonValue {
-  if (Array.isArray(value)) return value.map(shown);
-  if (!isJsonObject(value)) return value;
-  return Object.fromEntries(
-    Object.entries(value).flatMap(([name, inner]) => (NOT_SHOWN.has(name) ? [] : [[name, shown(inner)]])),
-  );
 }

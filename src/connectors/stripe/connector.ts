@@ -4,13 +4,12 @@ import { CARDS_ONLY } from '#src/connectors/capabilities.ts';
 import type {
   ConnectContext,
   Connector,
-  LookUp,
   Operation,
   Outcome,
   ProviderConnection,
 } from '#src/connectors/connector.ts';
-import { createHttpClient } from '#src/connectors/http-client.ts';
-import { alarmingOutcome, readJsonObject, turnedAway } from '#src/connectors/provider-answer.ts';
+import { alarmingOutcome, bodyOf, turnedAway } from '#src/connectors/provider-answer.ts';
+import { openProviderClient } from '#src/connectors/provider-client.ts';
 import { type AskedIntent, fromAnswer, fromIntent, fromRefund, referringTo } from './from-provider.ts';
 import { lookUp } from './look-up.ts';
 import { toStripeMoney } from './money.ts';
@@ -28,7 +27,7 @@ import {
   paymentMethodFields,
   post,
   refundFields,
-  type Send,
+  type StripeTarget,
 } from './to-provider.ts';
 
 /**
@@ -38,24 +37,13 @@ import {
  */
 export const stripeConnector: Connector = { name: 'stripe', connect };
 
-const MAX_RESPONSE_BYTES = 256 * 1024;
-const MAX_CONNECTIONS = 64;
-
 function connect(settings: JsonObject, context: ConnectContext): ProviderConnection {
   const stripe = readSettings(settings, context.secrets);
   const { origin, accountId, apiKey, isLive, timeoutMs } = stripe;
-  const client = createHttpClient({
-    origin,
-    timeoutMs,
-    maxResponseBytes: MAX_RESPONSE_BYTES,
-    maxConnections: MAX_CONNECTIONS,
-  });
+  const { begin, close } = openProviderClient({ origin, timeoutMs }, (target: StripeTarget) =>
+    httpRequest(target, apiKey),
+  );
   const shownAs = { providerId: context.providerId, accountId };
-
-  function begin(): Send {
-    const deadlineAtMs = performance.now() + timeoutMs;
-    return (target) => client.request({ ...httpRequest(target, apiKey), deadlineAtMs });
-  }
 
   async function pay(attempt: PaymentAttempt): Promise<Outcome> {
     const { method, transactionId } = attempt;
@@ -125,9 +113,7 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
 
   /** Lists one payment: what the look-up may do, too, so that a restricted key needs no further permission. */
   async function probe(): Promise<boolean> {
-    const result = await begin()(get('/v1/payment_intents', { limit: 1 }));
-    if (result.kind !== 'answer' || result.status !== 200) return false;
-    return readJsonObject(result.body)?.object === 'list';
+    return bodyOf(await begin()(get('/v1/payment_intents', { limit: 1 })))?.object === 'list';
   }
 
   return {
@@ -151,12 +137,12 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
     cancel: (operation) => operate(operation, 'cancel'),
     refund,
     complete: undefined,
-    lookUp: (query: LookUp) => lookUp(query, begin(), shownAs),
+    lookUp: (query) => lookUp(query, begin(), shownAs),
     readNotification:
       stripe.webhookSecrets.length === 0
         ? undefined
         : async (notification, nowMs) => readEvent(notification, stripe, nowMs),
     probe,
-    close: () => client.close(),
+    close,
   };
 }

@@ -1,3 +1,5 @@
+import { type DeclineMeaning, declineTable, meaningOfIso } from '#src/connectors/decline.ts';
+
 /**
  * Stripe's codes by their equivalent in ISO 8583 (field 39): decline codes, and the error codes that stand where it tells
  * no decline code. https://docs.stripe.com/declines/codes, as of July 2026; the mapping is ours.
@@ -33,15 +35,8 @@ const CODES_BY_ISO_8583: Readonly<Record<string, string>> = {
   N7: 'incorrect_cvc invalid_cvc',
 };
 
-const ISO_8583_BY_CODE: ReadonlyMap<string, string> = new Map(
-  Object.entries(CODES_BY_ISO_8583).flatMap(([iso, codes]) => codes.split(' ').map((code) => [code, iso])),
-);
-const DO_NOT_HONOR = '05';
 const SUSPECTED_FRAUD = '59';
-const DUPLICATE = '94';
-
-/** The meaning of a decline: its ISO 8583 code, and whether no other provider may be asked. */
-export type DeclineMeaning = { readonly iso8583Code: string; readonly nowhereElse?: true };
+const BY_CODE = declineTable(CODES_BY_ISO_8583);
 
 /**
  * Translates a code of Stripe's; one that is not in the table is a soft decline.
@@ -50,7 +45,5 @@ export type DeclineMeaning = { readonly iso8583Code: string; readonly nowhereEls
  * @param isBlocked Radar, Stripe's fraud detection, blocked it, whatever the code says.
  */
 export function meaningOf(code: string, isBlocked = false): DeclineMeaning {
-  const iso8583Code = isBlocked ? SUSPECTED_FRAUD : (ISO_8583_BY_CODE.get(code) ?? DO_NOT_HONOR);
-  // The issuer has just seen an equal charge: another provider's would be a second one.
-  return iso8583Code === DUPLICATE ? { iso8583Code, nowhereElse: true } : { iso8583Code };
+  return isBlocked ? meaningOfIso(SUSPECTED_FRAUD) : BY_CODE(code);
 }

@@ -4,11 +4,14 @@ import { assertNever, type Outcome } from '#src/connectors/connector.ts';
 import type { HttpResult } from '#src/connectors/http-client.ts';
 import {
   answeredAboutAnother,
+  approvedOutcome,
   differingMoney,
+  fromResult,
   isHttpUrl,
   isJsonObject,
   isTextLike,
-  readJsonObject,
+  neverHappens,
+  objectAt,
   readMoney,
   textOf,
   unknownOutcome,
@@ -51,16 +54,14 @@ export function fromAnswer(
   asked: AskedIntent | AskedRefund,
   read: (body: JsonObject) => Outcome | Open,
 ): Outcome {
-  if (result.kind === 'not_sent') return result;
-  if (result.kind === 'unknown') return { ...result, providerData: undefined };
-  const body = readJsonObject(result.body);
-  if (!body) return unknownOutcome(`the answer cannot be read: ${result.status}`);
-  const error = errorOf(body);
-  if (isCardError(result.status, error)) return fromDecline(error, body, asked);
-  const refusal = fromRefusal(result.status, error);
-  if (refusal) return refusal;
-  const outcome = read(body);
-  return outcome === 'open' ? unknownOutcome('the answer contradicts itself') : outcome;
+  return fromResult(result, (body, { status }) => {
+    const error = errorOf(body);
+    if (isCardError(status, error)) return fromDecline(error, body, asked);
+    const refusal = fromRefusal(status, error);
+    if (refusal) return refusal;
+    const outcome = read(body);
+    return outcome === 'open' ? unknownOutcome('the answer contradicts itself') : outcome;
+  });
 }
 
 /** Reads the outcome of a purchase, an authorization, a capture or a cancel from its PaymentIntent. */
@@ -95,7 +96,7 @@ export function fromRefund(refund: JsonObject, asked: AskedRefund): Outcome {
   const told = { providerData, reference: refund.id };
   switch (refund.status) {
     case 'succeeded':
-      return { kind: 'approved', ...told, authorizationCode: '', retrievalReferenceNumber: '' };
+      return approvedOutcome(told);
     case 'pending':
     case 'requires_action':
       return { kind: 'pending', ...told };
@@ -163,16 +164,11 @@ function fromCapture(
 }
 
 function approved(intent: JsonObject, providerData: ProviderData): Outcome {
-  const charge = isJsonObject(intent.latest_charge) ? intent.latest_charge : {};
-  const details = isJsonObject(charge.payment_method_details) ? charge.payment_method_details : {};
   // Newer versions of the API tell these two.
-  const card = isJsonObject(details.card) ? details.card : {};
+  const card = objectAt(objectAt(objectAt(intent, 'latest_charge'), 'payment_method_details'), 'card');
   const networkTransactionId = textOf(card.network_transaction_id);
   return {
-    kind: 'approved',
-    providerData,
-    authorizationCode: textOf(card.authorization_code),
-    retrievalReferenceNumber: '',
+    ...approvedOutcome({ providerData }, textOf(card.authorization_code)),
     ...(networkTransactionId !== '' && { networkTransactionId }),
   };
 }
@@ -191,10 +187,6 @@ function fromDecline(error: JsonObject, body: JsonObject, asked: AskedIntent | A
   return declined(error, intent, providerData);
 }
 
-function neverHappens(detail: string): Outcome {
-  return { kind: 'not_sent', detail, because: 'turned_away' };
-}
-
 /** The first field by which an intent is another than the one asked about. */
 function differenceOf(intent: JsonObject, { intentId, payment }: AskedIntent): string | undefined {
   if (intent.object !== 'payment_intent') return 'object';
@@ -204,8 +196,8 @@ function differenceOf(intent: JsonObject, { intentId, payment }: AskedIntent): s
 }
 
 /** Metadata that we put on an object when we created it. */
-export function metadataOf({ metadata }: JsonObject): JsonObject {
-  return isJsonObject(metadata) ? metadata : {};
+export function metadataOf(object: JsonObject): JsonObject {
+  return objectAt(object, 'metadata');
 }
 
 /** The outcome with the intent's id as its reference, by which operations and look-ups find it. */

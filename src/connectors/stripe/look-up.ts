@@ -1,9 +1,10 @@
 import type { LookedUp, LookUp, Outcome } from '#src/connectors/connector.ts';
 import {
   alarmingOutcome,
-  isJsonObject,
+  bodyOf,
   isTextLike,
-  readJsonObject,
+  neverHappens,
+  objectsAt,
   unknownOutcome,
 } from '#src/connectors/provider-answer.ts';
 import {
@@ -79,20 +80,18 @@ async function findIntent(query: LookUp, of: Card, send: Send): Promise<string |
   const money = toStripeMoney(query.money);
   if (money && Date.now() - sentAtMs < REPEATABLE_MS) {
     const fields = intentFields(of.attempt, money, of);
-    const intent = successOf(await send(post('/v1/payment_intents', fields, transactionId)));
+    const intent = bodyOf(await send(post('/v1/payment_intents', fields, transactionId)));
     return isTextLike(intent?.id, INTENT_ID)
       ? intent.id
       : unknownOutcome('the creation cannot be repeated now');
   }
   // The search is up to an hour behind: that it finds nothing proves nothing.
   const search = { query: `metadata['transaction_id']:'${transactionId}'` };
-  const found = successOf(await send(get('/v1/payment_intents/search', search)))?.data;
-  const ours = Array.isArray(found)
-    ? found.filter((it) => isJsonObject(it) && metadataOf(it).transaction_id === transactionId)
-    : [];
+  const found = bodyOf(await send(get('/v1/payment_intents/search', search))) ?? {};
+  const ours = objectsAt(found, 'data').filter((it) => metadataOf(it).transaction_id === transactionId);
   const [intent] = ours;
   if (ours.length > 1) return alarmingOutcome('the provider has several payments for this transaction');
-  return isJsonObject(intent) && isTextLike(intent.id, INTENT_ID)
+  return isTextLike(intent?.id, INTENT_ID)
     ? intent.id
     : unknownOutcome(
         'the search found nothing, and it is too late to repeat the creation: look into it by hand',
@@ -126,7 +125,7 @@ async function closeOperation(
 ): Promise<Outcome> {
   // A day later no request is still under way, and its key may be forgotten.
   if (Date.now() - sentAtMs < REPEATABLE_MS) {
-    const used = successOf(
+    const used = bodyOf(
       await send(post(intentPath(intentId), { metadata: { closed: transactionId } }, transactionId)),
     );
     if (!used)
@@ -134,14 +133,14 @@ async function closeOperation(
   }
   const outcome = await read();
   if (outcome !== 'open') return outcome;
-  return { kind: 'not_sent', detail: 'the provider will refuse it from now on', because: 'turned_away' };
+  return neverHappens('the provider will refuse it from now on');
 }
 
 async function readIntent(
   asked: AskedIntent & { readonly intentId: string },
   send: Send,
 ): Promise<Outcome | Open> {
-  const intent = successOf(await send(get(intentPath(asked.intentId), { expand: ['latest_charge'] })));
+  const intent = bodyOf(await send(get(intentPath(asked.intentId), { expand: ['latest_charge'] })));
   return intent ? fromIntent(intent, asked) : unknownOutcome('the provider cannot be asked');
 }
 
@@ -151,18 +150,11 @@ async function readRefund(
   send: Send,
   shownAs: ShownAs,
 ): Promise<Outcome | Open> {
-  const list = successOf(await send(get('/v1/refunds', { payment_intent: intentId, limit: MAX_REFUNDS })));
+  const list = bodyOf(await send(get('/v1/refunds', { payment_intent: intentId, limit: MAX_REFUNDS })));
   if (!list || !Array.isArray(list.data)) return unknownOutcome('the provider cannot be asked');
-  const found = list.data.find(
-    (it) => isJsonObject(it) && metadataOf(it).transaction_id === refund.transactionId,
-  );
-  if (isJsonObject(found)) return fromRefund(found, { intentId, refund, shownAs });
+  const found = objectsAt(list, 'data').find((it) => metadataOf(it).transaction_id === refund.transactionId);
+  if (found) return fromRefund(found, { intentId, refund, shownAs });
   return list.has_more === false
     ? 'open'
     : unknownOutcome('the payment has more refunds than are listed at once');
-}
-
-/** The body of a success. Only that says anything: that Stripe could not be asked is not its word. */
-function successOf(result: Awaited<ReturnType<Send>>) {
-  return result.kind === 'answer' && result.status === 200 ? readJsonObject(result.body) : undefined;
 }

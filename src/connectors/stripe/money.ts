@@ -1,3 +1,4 @@
+import { toDecimals } from '#src/connectors/provider-money.ts';
 import { currencyDigits, type Money } from '#src/money.ts';
 
 /** Currencies that Stripe counts in whole units, and those that ISO 4217 does but Stripe counts in hundredths. */
@@ -14,16 +15,9 @@ const MAX_AMOUNT = 999_999_999_999n;
  * @returns undefined when Stripe has no such amount, or it is not known how Stripe counts the currency.
  */
 export function toStripeMoney({ minorUnits, currency }: Money): Money | undefined {
-  const ours = currencyDigits(currency);
-  const theirs = decimalsAtStripe(currency);
-  if (ours === undefined || theirs === undefined) return undefined;
-  const finer = 10n ** BigInt(Math.max(theirs - ours, 0));
-  const coarser = 10n ** BigInt(Math.max(ours - theirs, 0));
-  const amount = (minorUnits * finer) / coarser;
-  const isExact = amount * coarser === minorUnits * finer;
-  const isWhole = !THREE_DECIMALS.has(currency) || amount % 10n === 0n;
-  if (!isExact || !isWhole || amount <= 0n || amount > MAX_AMOUNT) return undefined;
-  return { minorUnits: amount, currency };
+  const money = toDecimals({ minorUnits, currency }, decimalsAtStripe(currency));
+  if (!money || money.minorUnits <= 0n || money.minorUnits > MAX_AMOUNT) return undefined;
+  return THREE_DECIMALS.has(currency) && money.minorUnits % 10n !== 0n ? undefined : money;
 }
 
 function decimalsAtStripe(currency: string): number | undefined {

@@ -1,17 +1,23 @@
-import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { JsonValue } from '@bufbuild/protobuf';
 import type { NotificationReading, NotificationSubject, RawNotification } from '#src/connectors/connector.ts';
-import { isJsonObject, isTextLike, readJsonObject, textOf } from '#src/connectors/provider-answer.ts';
+import {
+  isJsonObject,
+  isTextLike,
+  isUuid,
+  objectAt,
+  readJsonObject,
+  textOf,
+} from '#src/connectors/provider-answer.ts';
+import { faultOfTime, forged, isSignedBy } from '#src/connectors/provider-signature.ts';
 import type { Secret } from '#src/secret.ts';
+import { INTENT_ID } from './from-provider.ts';
 import type { StripeSettings } from './settings.ts';
 
 /** Tolerance for a signature's age, and for how far it is ahead of our clock. */
-const TOLERANCE_S = 300;
+const TOLERANCE_MS = 300_000;
 const UNIX_SECONDS = /^\d{1,12}$/;
 const HEX_SHA256 = /^[0-9a-f]{64}$/;
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const EVENT_ID = /^evt_[A-Za-z0-9_]{1,200}$/;
-const INTENT_ID = /^pi_[A-Za-z0-9_]{1,200}$/;
 
 const DISPUTES: Readonly<Record<string, NonNullable<NotificationSubject['dispute']>>> = {
   needs_response: 'opened',
@@ -28,7 +34,7 @@ export function readEvent(
 ): NotificationReading {
   const header = notification.header('stripe-signature') ?? '';
   const fault = signatureFault(header, notification.body, settings.webhookSecrets, nowMs);
-  if (fault !== undefined) return { kind: 'forged', detail: fault };
+  if (fault !== undefined) return forged(fault);
 
   const event = readJsonObject(notification.body);
   if (!event || !isTextLike(event.id, EVENT_ID) || !isJsonObject(event.data)) return { kind: 'ignored' };
@@ -55,14 +61,8 @@ function signatureFault(
     name === 'v1' && value !== undefined && HEX_SHA256.test(value) ? [Buffer.from(value, 'hex')] : [],
   );
   if (!UNIX_SECONDS.test(time) || signatures.length === 0) return 'the signature is missing or malformed';
-  const isSigned = secrets.some((secret) => {
-    const expected = createHmac('sha256', secret.reveal()).update(`${time}.`).update(body).digest();
-    return signatures.some((signature) => timingSafeEqual(signature, expected));
-  });
-  if (!isSigned) return 'the signature is wrong';
-  if (Math.abs(nowMs / 1000 - Number(time)) > TOLERANCE_S)
-    return 'the signature is too old, or ahead of its time';
-  return undefined;
+  if (!isSignedBy(secrets, [`${time}.`, body], signatures)) return 'the signature is wrong';
+  return faultOfTime(Number(time) * 1_000, nowMs, { maxAgeMs: TOLERANCE_MS, maxAheadMs: TOLERANCE_MS });
 }
 
 function subjectOf(type: string, object: JsonValue | undefined): NotificationSubject | undefined {
@@ -73,10 +73,10 @@ function subjectOf(type: string, object: JsonValue | undefined): NotificationSub
       ? { reference: object.payment_intent, dispute }
       : undefined;
   }
-  const transactionId = isJsonObject(object.metadata) ? object.metadata.transaction_id : undefined;
+  const { transaction_id: transactionId } = objectAt(object, 'metadata');
   const isPayment = type.startsWith('payment_intent.') && object.object === 'payment_intent';
   const isRefund = /^(charge\.)?refund\./.test(type) && object.object === 'refund';
   // Whatever else uses the account makes payments without an id of ours.
-  if (!(isPayment || isRefund) || !isTextLike(transactionId, UUID)) return undefined;
+  if (!(isPayment || isRefund) || !isUuid(transactionId)) return undefined;
   return { transactionId, ...(typeof object.id === 'string' && { reference: object.id }) };
 }

@@ -1,6 +1,6 @@
-import { create, type JsonObject, type JsonValue } from '@bufbuild/protobuf';
+import { create, type JsonObject } from '@bufbuild/protobuf';
 import { type ProviderData, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
-import { isJsonObject, textOf } from '#src/connectors/provider-answer.ts';
+import { objectAt, textOf, withoutFields } from '#src/connectors/provider-answer.ts';
 
 /** Under which names the connection's answers are shown. */
 export type ShownAs = { readonly providerId: string; readonly accountId: string | undefined };
@@ -25,8 +25,7 @@ export function providerDataOf(
   body: JsonObject,
   { providerId, accountId }: ShownAs,
 ): ProviderData {
-  const charge = isJsonObject(object.latest_charge) ? object.latest_charge : {};
-  const outcome = isJsonObject(charge.outcome) ? charge.outcome : {};
+  const outcome = objectAt(objectAt(object, 'latest_charge'), 'outcome');
   return create(ProviderDataSchema, {
     id: providerId,
     transactionId: textOf(object.id),
@@ -34,15 +33,6 @@ export function providerDataOf(
     status: textOf(object.status),
     statusDetail: textOf(outcome.network_status) || textOf(object.failure_reason),
     responseMessage: textOf(outcome.seller_message),
-    rawResponse: shown(body) as JsonObject,
+    rawResponse: withoutFields(body, NOT_SHOWN),
   });
-}
-
-/** Returns the fields that an answer shows of itself. */
-function shown(value: JsonValue): JsonValue {
-  if (Array.isArray(value)) return value.map(shown);
-  if (!isJsonObject(value)) return value;
-  return Object.fromEntries(
-    Object.entries(value).flatMap(([name, inner]) => (NOT_SHOWN.has(name) ? [] : [[name, shown(inner)]])),
-  );
 }

@@ -4,6 +4,7 @@ import type { Outcome } from '#src/connectors/connector.ts';
 import type { HttpResult } from '#src/connectors/http-client.ts';
 import {
   isJsonObject,
+  objectAt,
   outcomeOfStatus,
   readJsonObject,
   textOf,
@@ -57,8 +58,7 @@ export function declined(
   intent: JsonObject | undefined,
   providerData: ProviderData,
 ): Outcome {
-  const charge = isJsonObject(intent?.latest_charge) ? intent.latest_charge : {};
-  const isBlocked = isJsonObject(charge.outcome) && charge.outcome.type === 'blocked';
+  const isBlocked = objectAt(objectAt(intent, 'latest_charge'), 'outcome').type === 'blocked';
   const meaning = meaningOf(codeOf(error), isBlocked);
   providerData.iso8583ResponseCode = meaning.iso8583Code;
   providerData.responseCode = codeOf(error);

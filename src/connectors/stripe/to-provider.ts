@@ -4,7 +4,8 @@ import type { ThreeDSecure } from '#gen/payments/v1/payment_method_pb.js';
 import type { AttemptFacts, AttemptMethod, PaymentAttempt } from '#src/connectors/attempt.ts';
 import type { Operation } from '#src/connectors/connector.ts';
 import { encodeForm, type FormValue } from '#src/connectors/form-body.ts';
-import type { HttpRequest, HttpResult } from '#src/connectors/http-client.ts';
+import type { HttpRequest } from '#src/connectors/http-client.ts';
+import type { SendTarget } from '#src/connectors/provider-client.ts';
 import type { Money } from '#src/money.ts';
 import type { Secret } from '#src/secret.ts';
 import type { StripeSettings } from './settings.ts';
@@ -32,7 +33,7 @@ export type StripeTarget = {
 };
 
 /** Sends a request within the deadline of the call that it belongs to. */
-export type Send = (target: StripeTarget) => Promise<HttpResult>;
+export type Send = SendTarget<StripeTarget>;
 
 /** Asks for something. */
 export function get(path: string, fields: Fields): StripeTarget {

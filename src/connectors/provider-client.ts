@@ -1,0 +1,36 @@
+import {
+  createHttpClient,
+  type HttpClientOptions,
+  type HttpRequest,
+  type HttpResult,
+} from './http-client.ts';
+
+/** Sends one request of a call, within the call's deadline. */
+export type SendTarget<Target> = (target: Target) => Promise<HttpResult>;
+
+/** A provider's address for a connector, whose targets are its requests before they have their credentials. */
+export type ProviderClient<Target> = {
+  /** Begins a call: each of its requests gets the same deadline. */
+  begin(): SendTarget<Target>;
+  /** Waits for requests in flight, then closes every socket. */
+  close(): Promise<void>;
+};
+
+const MAX_RESPONSE_BYTES = 256 * 1024;
+const MAX_CONNECTIONS = 64;
+
+/** Opens it. @param toRequest adds what every request carries: it may reveal a secret. */
+export function openProviderClient<Target>(
+  options: Pick<HttpClientOptions, 'origin' | 'timeoutMs'> & Partial<HttpClientOptions>,
+  toRequest: (target: Target) => HttpRequest,
+): ProviderClient<Target> {
+  const limits = { maxResponseBytes: MAX_RESPONSE_BYTES, maxConnections: MAX_CONNECTIONS };
+  const client = createHttpClient({ ...limits, ...options });
+  return {
+    begin() {
+      const deadlineAtMs = performance.now() + options.timeoutMs;
+      return (target) => client.request({ ...toRequest(target), deadlineAtMs });
+    },
+    close: () => client.close(),
+  };
+}

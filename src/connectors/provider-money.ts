@@ -1,0 +1,22 @@
+import { currencyDigits, type Money } from '#src/money.ts';
+
+/**
+ * Money of ISO 4217's minor units in those of a provider that counts the currency with other decimals.
+ *
+ * @returns undefined when it cannot be written exactly, or ISO 4217 does not have the currency.
+ */
+export function toDecimals(money: Money, decimals: number | undefined): Money | undefined {
+  return scaled(money, currencyDigits(money.currency), decimals);
+}
+
+/** The reverse: money that a provider told, in ISO 4217's minor units. */
+export function fromDecimals(money: Money, decimals: number | undefined): Money | undefined {
+  return scaled(money, decimals, currencyDigits(money.currency));
+}
+
+function scaled(money: Money, from: number | undefined, to: number | undefined): Money | undefined {
+  if (from === undefined || to === undefined) return undefined;
+  const factor = 10n ** BigInt(Math.abs(to - from));
+  if (to >= from) return { ...money, minorUnits: money.minorUnits * factor };
+  return money.minorUnits % factor === 0n ? { ...money, minorUnits: money.minorUnits / factor } : undefined;
+}
