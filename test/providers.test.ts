@@ -185,19 +185,19 @@ describe('a payer in a browser', () => {
   });
 });
 
-it('killed in the middle of a call to each provider, the service recovers what its ledger says', async () => {
+it('killed in the middle of a call to each provider, payers in their browsers included, the service recovers what its ledger says', async () => {
   const { adyen, stripe, paypal, mercadoPago } = fakes;
   const charged = () =>
     [...stripe.ledger.intents.values()].filter((one) => one.status === 'succeeded').length;
-  const before = [adyen.payments.size, charged(), mercadoPago.refunds.size];
+  const before = [adyen.payments.size, charged(), mercadoPago.refunds.size, mercadoPago.payments.size];
   const order = await post('', paypalPayment());
-  paypal.approve([...paypal.ledger.orders.keys()].at(-1) ?? '');
   const paid = await post('', mercadoPagoPayment());
   mercadoPago.pay([...mercadoPago.preferences.values()].at(-1) ?? {});
   await fetch(`${service.url}/v1/payments/${paid.id}/return`, { redirect: 'manual' });
   expect(stateOf(await get(paid.id))).toBe('SUCCEEDED/APPROVED');
 
   // Each provider does as it is told, and its answer never comes.
+  const paying = await post('', mercadoPagoPayment());
   const refund = { merchant_reference: 'half', amount: { currency: 'ARS', value: 2000 } };
   const [atAdyen, atStripe] = [randomUUID(), randomUUID()];
   const lost: Promise<unknown>[] = [];
@@ -208,13 +208,17 @@ it('killed in the middle of a call to each provider, the service recovers what i
   adyen.next('silent');
   lose(post('', cardPayment(), atAdyen));
   paypal.trouble(/capture$/, 'no answer');
-  lose(fetch(`${service.url}/v1/payments/${order.id}/return`, { redirect: 'manual' }));
+  lose(press(order, '#approve'));
+  mercadoPago.lose(/search$/, 'silent');
+  lose(press(paying, 'button[value=pay]'));
   mercadoPago.lose(/refunds$/, 'silent');
   lose(post(`/${paid.id}/refund`, refund));
   const captures = () => [...paypal.ledger.orders.values()].at(-1)?.captures.length;
+  const paidNow = () => [...mercadoPago.payments.values()].filter((one) => one.status === 'approved').length;
+  const done = () => [adyen.payments.size, captures(), mercadoPago.refunds.size, paidNow()];
   await expect
-    .poll(() => [adyen.payments.size, captures(), mercadoPago.refunds.size])
-    .toEqual([(before[0] ?? 0) + 2, 1, (before[2] ?? 0) + 1]);
+    .poll(done, { timeout: 20_000 })
+    .toEqual([(before[0] ?? 0) + 2, 1, (before[2] ?? 0) + 1, (before[3] ?? 0) + 2]);
   service.child.kill('SIGKILL');
   await service.ended;
   await Promise.all(lost);
@@ -229,7 +233,7 @@ it('killed in the middle of a call to each provider, the service recovers what i
   };
   const ofAdyen = await repeated(cardPayment(), atAdyen);
   const ofStripe = await repeated(softlyDeclined(), atStripe);
-  for (const id of [ofAdyen, ofStripe, order.id]) {
+  for (const id of [ofAdyen, ofStripe, order.id, paying.id]) {
     await expect.poll(async () => stateOf(await get(id)), again).toBe('SUCCEEDED/APPROVED');
   }
   await expect.poll(async () => stateOf(await get(paid.id)), again).toBe('SUCCEEDED/PARTIALLY_REFUNDED');
@@ -240,4 +244,4 @@ it('killed in the middle of a call to each provider, the service recovers what i
   expect(charged()).toBe((before[1] ?? 0) + 1);
   expect(captures()).toBe(1);
   expect([...mercadoPago.refunds.values()].at(-1)).toMatchObject([{ amount: 2000 }]);
-}, 60_000);
+}, 90_000);

@@ -2,9 +2,10 @@ import { type Payment, Transaction_Status } from '#gen/payments/v1/payment_pb.js
 import { decodeRecord } from '#src/payments/stored-record.ts';
 import type { World } from './world.ts';
 
-// A release that knows no webhooks finishes payments without events, and leaves their sequence at 0.
+// A release that knows no webhooks finishes payments without events, and leaves their sequence at 0. An operation is told
+// once it has ended (see judge-books for one that does not).
 const COUNTS = `SELECT coalesce(p.id, e.payment_id) AS id, p.event_sequence AS changes, e.events, e.last_sequence,
-    p.status <> 'PENDING' AND p.event_sequence > 0 AND p.record <> e.last_record AS is_untold
+    p.status <> 'PENDING' AND p.event_sequence > 0 AND p.open_operation IS NULL AND p.record <> e.last_record AS is_untold
   FROM payment p FULL JOIN (
     SELECT account_id, payment_id, count(*)::integer AS events, max(sequence) AS last_sequence,
       (array_agg(record ORDER BY sequence DESC))[1] AS last_record

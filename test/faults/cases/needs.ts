@@ -6,6 +6,7 @@ const LOOKED_UP: readonly Ability[] = ['cards', 'look_ups'];
 
 /** Abilities that cases need, by the beginnings of their names: the first that fits counts. Any other case needs cards. */
 export const NEEDS: readonly (readonly [begins: string, needs: readonly Ability[]])[] = [
+  ['a group of', ['cards', 'groups']],
   ['killed in recovery', LOOKED_UP],
   ['provider: hang, reset, 5xx, before the charge', LOOKED_UP],
   ['look-ups: ', LOOKED_UP],
@@ -14,12 +15,15 @@ export const NEEDS: readonly (readonly [begins: string, needs: readonly Ability[
   ['failover: stopped past its lease', LOOKED_UP],
   ['failover: the database down between', LOOKED_UP],
   ['stored methods: ', []],
+  ['operations: killed in recovery: closing', ['look_ups', 'closings']],
+  ['operations: killed in recovery: postponing', ['look_ups', 'closings']],
   ['operations: killed in recovery', ['look_ups']],
   ['operations: a capture against a cancel', ['authorizations']],
   ['operations: partial captures', ['authorizations']],
   ['operations: ', []],
   ['payers: completion killed', ['redirects', 'completions']],
   ['payers: killed while one is sent away', ['redirects', 'look_ups']],
+  ['payers: verification killed before the claim', ['cards', 'verifications', 'look_ups']],
   ['payers: verification killed', ['cards', 'verifications']],
   ['payers: a notification that tells what the provider does not', ['redirects', 'unsigned_notifications']],
   ['payers: a payer who pays while the payment expires', ['redirects', 'late_payers']],

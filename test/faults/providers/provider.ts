@@ -10,6 +10,9 @@ export const ABILITIES = {
   completions: 'it takes the money of a payer who agreed by itself',
   look_ups: 'it has no look-up',
   unsigned_notifications: 'its notifications decide, and it tells nothing that did not happen',
+  closings:
+    'it repeats a refund under its key, so that the first look-up ends it: nothing is postponed or closed',
+  groups: 'groups of claims and ends are the database alone, and are tried before the sandbox',
   late_payers: 'it lets nobody pay at a page that was closed',
 } as const;
 
