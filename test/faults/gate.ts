@@ -20,8 +20,8 @@ export type Gate = {
   pass(point: string): Promise<Verdict>;
   /** Holds the nth message from now on that comes to a point. */
   hold(point: string, nth?: number): Stop;
-  /** Holds every message from now on that comes to a point. @returns lets them go, and all that come later. */
-  holdAll(point: string): () => void;
+  /** Holds every message from now on that comes to a point; `release` lets them go, and all that come later. */
+  holdAll(point: string): { readonly held: () => number; release(): void };
   /** Gives the next `times` messages at a point a verdict. */
   next(point: string, verdict: Verdict, times?: number): { readonly left: () => number };
 };
@@ -59,14 +59,23 @@ export function createGate(): Gate {
     return { reached: reached.promise, release: () => settle('pass'), cut: () => settle('cut') };
   }
 
-  function holdAll(point: string): () => void {
+  function holdAll(point: string): { held: () => number; release(): void } {
     const verdict = Promise.withResolvers<Verdict>();
-    let isHeld = true;
-    rules.push({ point, take: () => (isHeld ? verdict.promise : undefined) });
-    return () => {
-      isHeld = false;
+    let isHolding = true;
+    let held = 0;
+    rules.push({
+      point,
+      take() {
+        if (!isHolding) return undefined;
+        held += 1;
+        return verdict.promise;
+      },
+    });
+    const release = () => {
+      isHolding = false;
       verdict.resolve('pass');
     };
+    return { held: () => held, release };
   }
 
   function next(point: string, verdict: Verdict, times = 1): { left: () => number } {

@@ -58,7 +58,7 @@ export const LOOK_UPS: readonly Case[] = [
       const withHanging = world.catalogueWith((text) => addHanging(text, hanging.port));
       const replica = await world.startReplica({ unhurried: true, env: { CATALOGUE_FILE: withHanging } });
       gate.next('charge:response', 'cut', OPEN_OUTCOMES);
-      const answer = gate.holdAll('look_up:request');
+      const { release } = gate.holdAll('look_up:request');
       const orders = Array.from({ length: OPEN_OUTCOMES }, () =>
         world.order({ country: 'AR', vault: false }),
       );
@@ -78,7 +78,7 @@ export const LOOK_UPS: readonly Case[] = [
         }),
         2,
       );
-      answer();
+      release();
     },
   },
 ];

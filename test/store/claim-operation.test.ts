@@ -1,0 +1,177 @@
+import { randomUUID } from 'node:crypto';
+import { pino } from 'pino';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { type Database, isKeyTaken, openDatabase } from '#src/store/database.ts';
+import { claimOperation, type OperationClaim } from '#src/store/operations.ts';
+import { addBystanders } from '../support/bystanders.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { approvedPayment, operationClaimOf as claimOf } from '../support/operation-claims.ts';
+import { ACCOUNT_ONE } from '../support/payment-requests.ts';
+import { openTables, type Tables } from '../support/tables.ts';
+
+const LEASE_S = 60;
+
+let test: TestDatabase;
+let database: Database;
+let tables: Tables;
+
+beforeAll(async () => {
+  test = await createTestDatabase();
+  database = openDatabase({ url: test.url, maxConnections: 4, log: pino({ level: 'silent' }) });
+  tables = await openTables(test.url);
+  await tables.query("INSERT INTO account (id, name) VALUES ($1, 'Operations')", [ACCOUNT_ONE]);
+});
+beforeEach(() => tables.query('TRUNCATE payment, transaction, vaulted_token, webhook, event'));
+afterAll(async () => {
+  await tables?.close();
+  await database?.close();
+  await test?.drop();
+});
+
+const approved = (set?: Parameters<typeof approvedPayment>[2]) => approvedPayment(database, tables, set);
+const paymentRow = async () => (await tables.query('SELECT * FROM payment'))[0];
+const everything = async () => [
+  await tables.query('SELECT * FROM payment ORDER BY id'),
+  await tables.query('SELECT * FROM transaction ORDER BY id'),
+];
+
+describe('claiming an operation', () => {
+  it('opens it, inserts its transaction with a lease, and touches no other payment', async () => {
+    const base = await approved({ payment: "updated_at = created_at - interval '1 s'" });
+    const claim = claimOf(base);
+    const others = await addBystanders(tables, base.paymentId);
+    expect(await claimOperation(database, claim)).toBe(true);
+    await others.expectUntouched();
+    const row = (table: string, id: string) =>
+      tables.query(`SELECT * FROM ${table} WHERE account_id = $1 AND id = $2`, [ACCOUNT_ONE, id]);
+    expect(await row('payment', base.paymentId)).toMatchObject([
+      {
+        open_operation: claim.transactionId,
+        version: 1,
+        status: 'SUCCEEDED',
+        record: Buffer.from('claimed'),
+        answered_record: Buffer.from('approved'),
+      },
+    ]);
+    const [payment] = await row('payment', base.paymentId);
+    const [transaction] = await row('transaction', claim.transactionId);
+    expect(payment?.updated_at).toEqual(transaction?.created_at);
+    expect(transaction).toMatchObject({
+      payment_id: base.paymentId,
+      type: 'CAPTURE',
+      parent_id: base.transactionId,
+      connection_id: 'scripted',
+      connection_identity: 'scripted account',
+      status: 'PENDING',
+      amount_minor_units: '575',
+      currency: 'USD',
+      capture: false,
+      final: true,
+      method: 'CapturePayment',
+      idempotency_key: claim.idempotencyKey,
+      request_hash: Buffer.from('hash'),
+      request_shape: Buffer.from('shape'),
+      merchant_reference: 'reference',
+      look_up_at: null,
+    });
+    expect(Number(transaction?.follow_up_at) - Number(transaction?.created_at)).toBe(LEASE_S * 1000);
+  });
+
+  it('keeps the record that was answered first, and none where nothing was answered', async () => {
+    const base = await approved({ payment: "answered_record = 'first'" });
+    await claimOperation(database, claimOf(base));
+    expect((await paymentRow())?.answered_record).toEqual(Buffer.from('first'));
+    await tables.query('UPDATE payment SET open_operation = NULL, answer = NULL');
+    await claimOperation(database, claimOf(base, { version: 1 }));
+    expect((await paymentRow())?.answered_record).toBeNull();
+  });
+
+  const ALL = 5_575n;
+  const PURCHASE = { base: 'capture = true' };
+  it.each<[boolean, string, Partial<OperationClaim>, { payment?: string; base?: string }]>([
+    [true, 'captures all', { minorUnits: ALL }, {}],
+    [false, 'captures more than all', { minorUnits: ALL + 1n }, {}],
+    [true, 'captures what is left', { minorUnits: 575n }, { payment: 'captured_minor_units = 5000' }],
+    [false, 'captures more than is left', { minorUnits: 576n }, { payment: 'captured_minor_units = 5000' }],
+    [false, 'captures a purchase', {}, PURCHASE],
+    [false, 'captures what was released', {}, { payment: 'released = true' }],
+    [true, 'cancels', { type: 'CANCEL' }, {}],
+    [true, 'cancels the rest', { type: 'CANCEL' }, { payment: 'captured_minor_units = 5574' }],
+    [false, 'cancels nothing', { type: 'CANCEL' }, { payment: 'captured_minor_units = 5575' }],
+    [false, 'cancels a purchase', { type: 'CANCEL' }, PURCHASE],
+    [false, 'cancels what was released', { type: 'CANCEL' }, { payment: 'released = true' }],
+    [true, 'refunds a purchase', { type: 'REFUND', minorUnits: ALL }, PURCHASE],
+    [false, 'refunds more than a purchase', { type: 'REFUND', minorUnits: ALL + 1n }, PURCHASE],
+    [
+      false,
+      'refunds more than is left',
+      { type: 'REFUND', minorUnits: 76n },
+      { ...PURCHASE, payment: 'refunded_minor_units = 5500' },
+    ],
+    [
+      true,
+      'refunds what was captured',
+      { type: 'REFUND', minorUnits: 500n },
+      { payment: 'captured_minor_units = 500' },
+    ],
+    [
+      false,
+      'refunds more than was captured',
+      { type: 'REFUND', minorUnits: 501n },
+      { payment: 'captured_minor_units = 500' },
+    ],
+    [false, 'refunds a transaction that is not there', { type: 'REFUND', parentId: randomUUID() }, PURCHASE],
+    [false, 'does what nobody knows', { type: 'GIVE_AWAY' as 'REFUND' }, {}],
+    [false, 'was planned on an older version', {}, { payment: 'version = 1' }],
+    [false, 'meets an open operation', {}, { payment: `open_operation = '${randomUUID()}'` }],
+    [false, 'acts on what did not succeed', {}, { base: "status = 'DECLINED'" }],
+    [false, 'acts on what is not there', { baseId: randomUUID() }, {}],
+  ])('is %j when it %s', async (isClaimed, _what, changes, set) => {
+    const base = await approved(set);
+    const before = await everything();
+    expect(await claimOperation(database, claimOf(base, changes))).toBe(isClaimed);
+    if (!isClaimed) expect(await everything()).toEqual(before);
+  });
+
+  it('is false on a transaction of another payment', async () => {
+    const [one, other] = [await approved(), await approved()];
+    expect(await claimOperation(database, claimOf(one, { baseId: other.transactionId }))).toBe(false);
+    await tables.query('UPDATE transaction SET capture = true');
+    const refund = claimOf(one, { type: 'REFUND', parentId: other.transactionId });
+    expect(await claimOperation(database, refund)).toBe(false);
+  });
+
+  it('refunds no more of a capture than it took, whatever else was captured', async () => {
+    const base = await approved({ payment: 'captured_minor_units = 2000' });
+    const [first, second] = [randomUUID(), randomUUID()];
+    const insert = async (id: string, type: string, parent: string, status: string, amount: number) =>
+      tables.query(
+        `INSERT INTO transaction (id, account_id, payment_id, connection_id, status, amount_minor_units, currency, capture, type, parent_id)
+         VALUES ($1, $2, $3, 'scripted', $4, $5, 'USD', false, $6, $7)`,
+        [id, ACCOUNT_ONE, base.paymentId, status, amount, type, parent],
+      );
+    await insert(first, 'CAPTURE', base.transactionId, 'SUCCEEDED', 1_000);
+    await insert(second, 'CAPTURE', base.transactionId, 'SUCCEEDED', 1_000);
+    await insert(randomUUID(), 'REFUND', first, 'SUCCEEDED', 300);
+    await insert(randomUUID(), 'REFUND', first, 'PENDING', 200);
+    await insert(randomUUID(), 'REFUND', first, 'DECLINED', 400);
+    await insert(randomUUID(), 'REFUND', second, 'SUCCEEDED', 900);
+    await insert(randomUUID(), 'CAPTURE', first, 'SUCCEEDED', 450);
+    await addBystanders(tables, base.paymentId);
+    const refund = (minorUnits: bigint) =>
+      claimOperation(database, claimOf(base, { type: 'REFUND', parentId: first, minorUnits }));
+    expect(await refund(501n)).toBe(false);
+    expect(await refund(500n)).toBe(true);
+  });
+
+  it('is refused with a key that is held, and changes nothing', async () => {
+    const [one, other] = [await approved(), await approved()];
+    const held = claimOf(one);
+    await claimOperation(database, held);
+    const before = await everything();
+    const again = claimOf(other, { idempotencyKey: held.idempotencyKey });
+    expect(isKeyTaken(await claimOperation(database, again).catch((error: Error) => error))).toBe(true);
+    expect(await everything()).toEqual(before);
+    expect(await claimOperation(database, { ...again, method: 'RefundPayment' })).toBe(true);
+  });
+});

@@ -1,0 +1,60 @@
+import { randomUUID } from 'node:crypto';
+import type { Database } from '#src/store/database.ts';
+import type { OperationClaim } from '#src/store/operations.ts';
+import { finishPayment } from '#src/store/payments.ts';
+import { claimAttempt, type OpenAttempt } from './open-attempts.ts';
+import { ACCOUNT_ONE } from './payment-requests.ts';
+import type { Tables } from './tables.ts';
+
+/** Makes an authorization of 55.75 USD that succeeded. @param set columns of the payment, or of its transaction. */
+export async function approvedPayment(
+  database: Database,
+  tables: Tables,
+
+  set: { payment?: string; base?: string; vault?: boolean } = {},
+): Promise<OpenAttempt> {
+  const attempt = await claimAttempt(database, { vault: set.vault ?? false });
+  await finishPayment(database, {
+    accountId: ACCOUNT_ONE,
+    paymentId: attempt.paymentId,
+    status: 'SUCCEEDED',
+    record: Buffer.from('approved'),
+    answer: Buffer.from('answer'),
+    transactionId: attempt.transactionId,
+    transactionStatus: 'SUCCEEDED',
+    fence: 0,
+    lookUpInS: undefined,
+    event: '',
+    vault: undefined,
+  });
+  if (set.payment) await tables.query(`UPDATE payment SET ${set.payment}`);
+  if (set.base) await tables.query(`UPDATE transaction SET ${set.base}`);
+  return attempt;
+}
+
+/** The claim of a capture of 5.75, for 60 s. */
+export function operationClaimOf(base: OpenAttempt, changes: Partial<OperationClaim> = {}): OperationClaim {
+  return {
+    accountId: ACCOUNT_ONE,
+    paymentId: base.paymentId,
+    version: 0,
+    status: 'SUCCEEDED',
+    record: Buffer.from('claimed'),
+    transactionId: randomUUID(),
+    type: 'CAPTURE',
+    baseId: base.transactionId,
+    parentId: base.transactionId,
+    connectionId: 'scripted',
+    connectionIdentity: 'scripted account',
+    minorUnits: 575n,
+    currency: 'USD',
+    isFinal: true,
+    leaseS: 60,
+    method: 'CapturePayment',
+    idempotencyKey: randomUUID(),
+    requestHash: Buffer.from('hash'),
+    requestShape: Buffer.from('shape'),
+    merchantReference: 'reference',
+    ...changes,
+  };
+}
