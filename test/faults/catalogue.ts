@@ -1,5 +1,8 @@
 import type { Acquirer, Provider } from './providers/provider.ts';
 
+/** A catalogue by which a provider is waited for longer than even a busy machine takes. */
+export const waitingLonger = (text: string) => text.replaceAll(/timeout_ms: \d+/g, 'timeout_ms: 6000');
+
 /**
  * Cards go to the judge, and what surely came to nothing there, or softly declined, to the judge's other acquirer. By
  * country, they go to a provider that refuses, that has no address, or that speaks no TLS; or to all three before the

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { catalogueOf } from './catalogue.ts';
+import { catalogueOf, waitingLonger } from './catalogue.ts';
 import { type Cluster, HASH_KEY, VAULT_KEY } from './cluster.ts';
 import { startDatabaseProxy } from './database-proxy.ts';
 import { createGate, type Gate } from './gate.ts';
@@ -129,6 +129,7 @@ export async function openWorld(options: {
     return file;
   };
   const catalogueFile = catalogueWith((text) => text);
+  const patientFile = catalogueWith(waitingLonger);
 
   const orders: Order[] = [];
   const disappointments: string[] = [];
@@ -214,7 +215,7 @@ export async function openWorld(options: {
           env: {
             PORT: '0',
             DATABASE_URL: viaProxy.href,
-            CATALOGUE_FILE: catalogueFile,
+            CATALOGUE_FILE: unhurried ? patientFile : catalogueFile,
             SANDBOX: 'off',
             ...kind.environment,
             WEBHOOKS_ALLOW_PRIVATE: 'on',

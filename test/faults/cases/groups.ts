@@ -1,3 +1,4 @@
+import { waitingLonger } from '../catalogue.ts';
 import { inParallel } from '../in-parallel.ts';
 import { type Answer, type Order, send } from '../orders.ts';
 import type { World } from '../world.ts';
@@ -75,8 +76,7 @@ function kill(name: string, step: Step, side: Side): Case {
 
 /** While single claims are held, each keeps a connection; while answers are held, the provider is waited for. */
 function environment(world: World) {
-  const patient = world.catalogueWith((text) => text.replaceAll(/timeout_ms: \d+/g, 'timeout_ms: 8000'));
-  return { DATABASE_MAX_CONNECTIONS: '24', CATALOGUE_FILE: patient };
+  return { DATABASE_MAX_CONNECTIONS: '24', CATALOGUE_FILE: world.catalogueWith(waitingLonger) };
 }
 
 /**

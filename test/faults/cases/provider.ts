@@ -42,7 +42,7 @@ export const PROVIDER: readonly Case[] = [
   {
     name: 'provider: late approvals',
     async run(world) {
-      const replica = await world.startReplica({ unhurried: true });
+      const replica = await world.startReplica();
       const orders = Array.from({ length: 8 }, () =>
         world.order({ description: `sandbox:late_approval:${world.random.integer(200, 4_000)}` }),
       );
