@@ -23,7 +23,7 @@ export type Process = {
   usage(): { readonly handles: number; readonly rssBytes: number };
 };
 
-const START_TIMEOUT_MS = 60_000;
+const START_TIMEOUT_MS = 120_000;
 const END_TIMEOUT_MS = 30_000;
 
 /**

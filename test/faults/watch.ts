@@ -21,6 +21,10 @@ const STATUSES = `SELECT id, status FROM transaction UNION ALL
   SELECT p.id, p.status FROM payment p
   WHERE NOT EXISTS (SELECT FROM transaction t WHERE t.payment_id = p.id AND t.parent_id IS NOT NULL)`;
 
+/** The transactions whose outcome is open, or whose operation is. */
+export const OPEN = `FROM transaction
+  WHERE look_up_at IS NOT NULL OR (parent_id IS NOT NULL AND follow_up_at IS NOT NULL)`;
+
 type Query = (sql: string) => Promise<readonly Record<string, unknown>[]>;
 
 /** Begins to look. */

@@ -15,7 +15,7 @@ import { startProviderProxy } from './provider-proxy.ts';
 import type { Ability, Judge, LedgerLine, Provider } from './providers/provider.ts';
 import { createRandom, type Random } from './random.ts';
 import type { TcpProxy } from './tcp-proxy.ts';
-import { type StatusWatch, watchStatuses } from './watch.ts';
+import { OPEN, type StatusWatch, watchStatuses } from './watch.ts';
 
 /** One run of one case: a database, a judge, proxies before both, and the replicas that the case starts. */
 export type World = {
@@ -50,6 +50,8 @@ export type World = {
   isPaid(answer: Answer): Promise<boolean>;
   /** Waits until no outcome of which the provider knows is open. @returns whether that came in time. */
   drain(): Promise<boolean>;
+  /** Ends the leases of whoever has died, as if their time were over. */
+  endLeases(): Promise<void>;
   /** Tells of the transactions whose outcome is open. */
   open(): Promise<string>;
   /** Waits for something, at most `timeoutMs` (30 s by default). */
@@ -79,8 +81,6 @@ export type ReplicaOptions = {
 
 const SERVICE_ANNOUNCES = /Payments service: (http:\/\/\S+)/;
 const NO_DATABASE = /no connection to the database: .*timeout|idle-in-transaction timeout/;
-const OPEN = `FROM transaction
-  WHERE look_up_at IS NOT NULL OR (parent_id IS NOT NULL AND follow_up_at IS NOT NULL)`;
 const DRAIN_TIMEOUT_MS = 60_000;
 const INSIST_TIMEOUT_MS = 60_000;
 
@@ -253,11 +253,17 @@ export async function openWorld(options: {
       const [row] = await query('SELECT status FROM payment WHERE id = $1', [payment.id]);
       return row?.status === 'SUCCEEDED';
     },
-    async open() {
-      const rows = await query(`SELECT id, type, status, connection_id, fence, now() - created_at AS age,
-        coalesce(look_up_at, follow_up_at) - now() AS due_in ${OPEN} LIMIT 5`).catch(() => []);
-      return JSON.stringify(rows);
+    async endLeases() {
+      await query('UPDATE transaction SET look_up_at = now() WHERE look_up_at > now()');
+      await query(
+        'UPDATE transaction SET follow_up_at = now() WHERE method IS NOT NULL AND follow_up_at > now()',
+      );
     },
+    open: async () =>
+      JSON.stringify(
+        await query(`SELECT id, type, status, connection_id, fence, now() - created_at AS age,
+          coalesce(look_up_at, follow_up_at) - now() AS due_in ${OPEN} LIMIT 5`).catch(() => []),
+      ),
     expect(seen, what) {
       if (!seen) disappointments.push(what);
     },

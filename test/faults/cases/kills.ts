@@ -112,15 +112,17 @@ function recoveryKill(name: string, step: string, misbehaviour: string): Case {
 }
 
 /**
- * Starts a replica, sends it an order, and kills it when the nth message of it comes to a point. The message stays held.
+ * Starts a replica, sends it an order, and kills it when the nth message of it comes to a point. The message stays held,
+ * and the replica's lease is over.
  */
 export async function killAt(world: World, point: string, order: Order, nth = 1): Promise<Stop> {
-  const replica = await world.startReplica();
+  const replica = await world.startReplica({ unhurried: true });
   const stop = world.gate.hold(point, nth);
   const sent = send(replica.url, order);
   await stop.reached;
   await replica.kill();
   await sent;
+  await world.endLeases();
   return stop;
 }
 

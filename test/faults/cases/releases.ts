@@ -29,6 +29,7 @@ export const RELEASES: readonly Case[] = [
       await sent;
       const code = reasonOf(await send(other.url, order));
       world.expect(code === 'REQUEST_IN_PROGRESS', `while it was open the retry was answered ${code}`);
+      await world.endLeases();
       const answer = await world.insist(order);
       world.expect(await world.isPaid(answer), `the retry was answered ${answer.status}`);
     },
@@ -57,6 +58,7 @@ export const RELEASES: readonly Case[] = [
       await taker.kill();
       await sent;
       stop.cut();
+      await world.endLeases();
       const answer = await insistOn(world, asked);
       const again = await operate(other.url, asked);
       world.expect(again.body === answer.body, 'a repeat was answered otherwise');
@@ -94,7 +96,9 @@ export const RELEASES: readonly Case[] = [
 /** The release before and this one, in either order. */
 async function bothReleases(world: World): Promise<[Process, Process]> {
   const before = olderRelease(world);
-  const [one, two] = [await world.startReplica({ checkout: before }), await world.startReplica()];
+  const unhurried = true;
+  const old = await world.startReplica({ checkout: before, unhurried });
+  const [one, two] = [old, await world.startReplica({ unhurried })];
   return world.random.pick([
     [one, two],
     [two, one],

@@ -75,7 +75,7 @@ export const REPLICAS: readonly Case[] = [
   {
     name: 'a replica’s clock an hour ahead',
     async run(world) {
-      const here = await world.startReplica();
+      const here = await world.startReplica({ unhurried: true });
       const ahead = await world.startReplica({ nodeOptions: ['--import', HOUR_AHEAD] });
       const order = world.order();
       const stop = world.gate.hold('charge:response');
