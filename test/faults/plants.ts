@@ -97,7 +97,7 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
     find: 'AND id = $2 AND look_up_at IS NOT NULL AND fence = 0',
     replacement: 'AND id = $2',
     cases: ['failover: stopped past its lease between the attempts, then continued'],
-    violates: ['I5'],
+    violates: ['told'],
   },
   // The plan has checked the bounds before; what races past that the claim alone can stop.
   'bounds-before-claim': {

@@ -177,8 +177,13 @@ export const FAILOVER: readonly Case[] = [
       const first = ['judge DECLINED'];
       const both = ['judge DECLINED', 'judge-two ERROR'];
       const [one] = [await world.startReplica(), await world.startReplica()];
-      await stopPastLease(world, one, { point: 'begin_next_attempt:request', nth: 1, attempts: first });
-      // It learns of the decline once it goes on, and would begin the next attempt now.
+      // What it had asked for arrives when the other replica has ended the payment.
+      await stopPastLease(world, one, {
+        point: 'begin_next_attempt:request',
+        nth: 1,
+        attempts: first,
+        verdict: 'release',
+      });
       await stopPastLease(world, one, {
         point: 'charge:response',
         nth: 1,
