@@ -11,7 +11,8 @@ export default defineConfig({
     maxWorkers: Math.max(2, availableParallelism() - 1),
     globalSetup: 'test/support/database.ts',
     setupFiles: ['test/support/fixed-seed.ts'],
-    testTimeout: 30_000,
-    hookTimeout: 60_000,
+    // Bounds for what hangs, with room for a busy machine.
+    testTimeout: 90_000,
+    hookTimeout: 120_000,
   },
 });

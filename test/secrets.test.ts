@@ -58,7 +58,7 @@ beforeAll(async () => {
   clients = apiClients(server.url);
   tables = await openTables(server.databaseUrl);
   await happenings();
-}, 60_000);
+});
 
 afterAll(async () => {
   vi.restoreAllMocks();

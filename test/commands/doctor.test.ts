@@ -5,7 +5,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import {
   diagnoseClock,
   diagnoseConfig,
@@ -19,8 +19,6 @@ import { errorBody } from '#src/sandbox/api-error.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { SMALL } from '../support/small-catalogue.ts';
 import { openTables, type Tables } from '../support/tables.ts';
-
-vi.setConfig({ testTimeout: 60_000 });
 
 const ROOT = join(import.meta.dirname, '../..');
 const KEYS = {

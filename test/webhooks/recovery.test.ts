@@ -52,7 +52,7 @@ it('delivers by another replica what one that was killed had taken.', async () =
     shop.received[0]?.json.id,
   ]);
   expect(await count('attempts = 2')).toBe(1);
-}, 40_000);
+});
 
 it('delivers once although two replicas look for work.', async () => {
   // On a busy machine no delivery comes due again because it is slow.
