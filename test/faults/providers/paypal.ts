@@ -11,7 +11,7 @@ import type { Judge, LedgerLine, Provider } from './provider.ts';
 /** PayPal's fake: payers by redirect, whose money a completion takes. */
 export const paypal: Provider = {
   name: 'paypal',
-  abilities: new Set(['redirects', 'completions', 'look_ups', 'unsigned_notifications']),
+  abilities: new Set(['redirects', 'completions', 'look_ups', 'refund_reads', 'unsigned_notifications']),
   connector: 'paypal',
   timeoutMs: 2_000,
   settings: () => `webhook_ids: [${FAKE_WEBHOOK_ID}]`,

@@ -12,6 +12,7 @@ export const ABILITIES = {
   unsigned_notifications: 'its notifications decide, and it tells nothing that did not happen',
   closings:
     'it repeats a refund under its key, so that the first look-up ends it: nothing is postponed or closed',
+  refund_reads: 'its look-up of a refund repeats the refund, and reads nothing first',
   groups: 'groups of claims and ends are the database alone, and are tried before the sandbox',
   late_payers: 'it lets nobody pay at a page that was closed',
 } as const;

@@ -23,7 +23,14 @@ const DECLINES: Readonly<Record<string, string>> = {
 /** Stripe's fake. */
 export const stripe: Provider = {
   name: 'stripe',
-  abilities: new Set(['cards', 'authorizations', 'look_ups', 'closings', 'unsigned_notifications']),
+  abilities: new Set([
+    'cards',
+    'authorizations',
+    'look_ups',
+    'refund_reads',
+    'closings',
+    'unsigned_notifications',
+  ]),
   connector: 'stripe',
   timeoutMs: 2_500,
   settings: (acquirer) => `account_id: acct_${acquirer}`,
