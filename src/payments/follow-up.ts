@@ -79,7 +79,9 @@ export async function followUp(
   const told = await learn(connection, query);
   deps.recovery.followedUp(due, told);
   const outcome = connection.lookUp || !isLast ? told : unreturned(told, found);
-  if (changesNothing(outcome, isLast) || isToldAlready(outcome, found)) {
+  // An operation whose process died: its retry is answered once something is known; where no look-up will ever tell, PENDING.
+  const isAnsweredAnyway = !connection.lookUp && found.transaction.isUnanswered;
+  if (!isAnsweredAnyway && (changesNothing(outcome, isLast) || isToldAlready(outcome, found))) {
     await postponeFollowUp(deps.database, due, pauseS(deps, due, found, nowMs));
     return undefined;
   }

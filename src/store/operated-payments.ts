@@ -32,6 +32,8 @@ export type StoredTransaction = {
   readonly vaultedToken: string | undefined;
   /** It will be followed up; false once it is final. */
   readonly isScheduled: boolean;
+  /** A caller waits for its response, whose process died. */
+  readonly isUnanswered: boolean;
   readonly createdAt: Date;
 };
 
@@ -57,6 +59,7 @@ type TransactionRow = {
   final: boolean;
   vaulted_token: string | null;
   scheduled: boolean;
+  unanswered: boolean;
   created_at: Date;
 };
 
@@ -70,7 +73,8 @@ const READ_TRANSACTIONS = {
   name: 'read_transactions',
   text: `
     SELECT id, type, status, parent_id, connection_id, connection_identity, amount_minor_units, currency, capture,
-      reference, final, vaulted_token, follow_up_at IS NOT NULL AS scheduled, created_at
+      reference, final, vaulted_token, follow_up_at IS NOT NULL AS scheduled,
+      method IS NOT NULL AND response IS NULL AS unanswered, created_at
     FROM transaction WHERE ${isOfAccount('account_id', '$1')} AND payment_id = $2 ORDER BY created_at, id`,
 };
 
@@ -115,6 +119,7 @@ export async function readTransactions(
     isFinal: row.final,
     vaultedToken: row.vaulted_token ?? undefined,
     isScheduled: row.scheduled,
+    isUnanswered: row.unanswered,
     createdAt: row.created_at,
   }));
 }

@@ -13,6 +13,7 @@ import {
   RefundPaymentRequestSchema,
 } from '#gen/payments/v1/payment_service_pb.js';
 import { createPayment } from '#src/payments/create-payment.ts';
+import { followUpNow } from '#src/payments/follow-up.ts';
 import { getPayment } from '#src/payments/get-payment.ts';
 import { cancelPayment, capturePayment, refundPayment } from '#src/payments/payment-operations.ts';
 import { recoverDue } from '#src/payments/recover-payments.ts';
@@ -55,6 +56,25 @@ async function recover(): Promise<void> {
 }
 
 describe('an operation whose outcome is not known', () => {
+  it('and whose process died is answered PENDING where no look-up will ever tell', async () => {
+    const payment = await payments.pay();
+    payments.provider.next.push('does it, unheard');
+    const { record } = await operate('refund', payment, '100', 'refund-1');
+    // As a process leaves it that dies before its second commit.
+    await payments.tables.query(
+      "UPDATE transaction SET response = NULL, response_record = NULL WHERE type = 'REFUND'",
+    );
+    await expect(operate('refund', payment, '100', 'refund-1')).rejects.toMatchObject({
+      reason: 'REQUEST_IN_PROGRESS',
+    });
+    const mute = { ...payments.provider.connection, lookUp: undefined };
+    const followedUp = () => followUpNow(payments.deps, mute, record.transactions?.id ?? '');
+    expect(await followedUp()).toBe('applied');
+    const again = await operate('refund', payment, '100', 'refund-1');
+    expect([again.replayed, stateOf(again.record)]).toEqual([true, 'REFUNDED/PENDING_PROVIDER_CONFIRMATION']);
+    expect(await followedUp()).toBe('unchanged');
+  });
+
   it('is PENDING, keeps its amount reserved and keeps others out, and becomes what the provider says', async () => {
     const payment = await payments.pay();
     payments.provider.next.push('does it, unheard');
