@@ -197,6 +197,10 @@ it('a run that is killed leaves payments whole, erased or not, and the next one 
       (await tables.query('SELECT count(*) AS n FROM payment WHERE personal_data_erased_at IS NOT NULL'))[0]
         ?.n,
     );
+  const underWay = () =>
+    tables.query(
+      `SELECT state, query FROM pg_stat_activity WHERE datname = current_database() AND state <> 'idle' AND pid <> pg_backend_pid()`,
+    );
   const run = spawn(process.execPath, [COMMAND, '--payments', '30'], {
     env: { DATABASE_URL: server.databaseUrl },
   });
@@ -204,6 +208,8 @@ it('a run that is killed leaves payments whole, erased or not, and the next one 
   await vi.waitFor(async () => expect(await erased()).toBeGreaterThan(0), { timeout: 60_000, interval: 5 });
   run.kill('SIGKILL');
   await ended;
+  // PostgreSQL finishes the statement of a client that is gone.
+  await vi.waitFor(async () => expect(await underWay()).toEqual([]), { timeout: 60_000, interval: 5 });
   const left = 1501 - (await erased());
   for (const { record, answer, done } of await tables.query(
     'SELECT record, answer, personal_data_erased_at IS NOT NULL AS done FROM payment',
