@@ -1,5 +1,25 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
+
+/** The longest files: begun last, one of them would go on alone while the other cores have nothing to do. */
+const LONGEST = [
+  'faults',
+  'commands/account',
+  'commands/retention',
+  'catalogue/reload-catalogue',
+  'main',
+  'hostile',
+];
+
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const isLongest = ({ moduleId }: TestSpecification) =>
+      LONGEST.some((name) => moduleId.endsWith(`/test/${name}.test.ts`));
+    const sorted = await super.sort(files);
+    return [...sorted.filter(isLongest), ...sorted.filter((file) => !isLongest(file))];
+  }
+}
 
 export default defineConfig({
   test: {
@@ -7,6 +27,7 @@ export default defineConfig({
     environment: 'node',
     // Processes, not threads: tests start and kill servers, and a native crash then ends one file only.
     pool: 'forks',
+    sequence: { sequencer: LongestFirst },
     // Vitest leaves a core for itself; on the two cores of a small CI machine that would be one file at a time.
     maxWorkers: Math.max(2, availableParallelism() - 1),
     globalSetup: 'test/support/database.ts',
