@@ -1,30 +1,20 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { startTestServer, type TestServer } from '../support/server.ts';
-import { openTables, type Tables } from '../support/tables.ts';
-import { type Call, ONE, PUBLIC_ONE, restCalls } from './calls.ts';
-import { cardData, checkoutCalls } from './checkout.ts';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { ONE, PUBLIC_ONE } from './calls.ts';
+import { cardData } from './checkout.ts';
+import { call, checkout, onOwnServer, server, tables } from './own-server.ts';
 
 const SHOP = 'https://shop.example';
 const STRANGER = 'https://stranger.example';
 
-let server: TestServer;
-let tables: Tables;
-let call: Call;
+onOwnServer();
 let session: string;
 
 beforeAll(async () => {
-  server = await startTestServer();
-  tables = await openTables(server.databaseUrl);
   await tables.query(
     `UPDATE account SET allowed_origins = '{${SHOP}}' WHERE id = '11111111-1111-4111-8111-111111111111'`,
   );
-  call = restCalls(server.url);
-  session = await checkoutCalls(call).openSession();
-});
-afterAll(async () => {
-  await tables?.close();
-  await server?.close();
+  session = await checkout.openSession();
 });
 
 const preflight = (path: string, method = 'POST') =>
@@ -139,7 +129,6 @@ describe('a page of another origin', () => {
 
 describe('a page with the public key alone', () => {
   it('pays a session with a wallet, reads the payment, and is told nothing of provider, merchant or customer.', async () => {
-    const checkout = checkoutCalls(call);
     const terms = { country: 'CO', amount: { currency: 'COP', value: 9000 } };
     const own = await checkout.openSession({ ...terms, customer_id: await checkout.customer() });
     const path = `/v1/checkout/sessions/${own}`;
@@ -162,7 +151,6 @@ describe('a page with the public key alone', () => {
   });
 
   it('needs an idempotency key to pay, in a space of its own.', async () => {
-    const checkout = checkoutCalls(call);
     const own = await checkout.openSession();
     const path = `/v1/checkout/sessions/${own}/payments`;
     const refused = await call(

@@ -1,30 +1,15 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { CheckoutService } from '#gen/payments/v1/checkout_service_pb.js';
 import { ACCOUNT_ONE, ACCOUNT_TWO, CHECKOUT_SESSION, cardPayment } from '../support/payment-requests.ts';
-import { startTestServer, type TestServer } from '../support/server.ts';
-import { openTables, type Tables } from '../support/tables.ts';
-import { type Call, ONE, PUBLIC_ONE, restCalls, rpcClients, TWO, UNKNOWN } from './calls.ts';
-import { checkoutCalls, sentCard, TERMS } from './checkout.ts';
+import { ONE, PUBLIC_ONE, rpcClients, TWO, UNKNOWN } from './calls.ts';
+import { sentCard, TERMS } from './checkout.ts';
+import { call, checkout, onOwnServer, server, tables } from './own-server.ts';
 
 const DECLINED_CARD = '4000000000000002';
 const HANGING_CARD = '4000000000002008';
 
-let server: TestServer;
-let tables: Tables;
-let call: Call;
-let checkout: ReturnType<typeof checkoutCalls>;
-
-beforeAll(async () => {
-  server = await startTestServer();
-  tables = await openTables(server.databaseUrl);
-  call = restCalls(server.url);
-  checkout = checkoutCalls(call);
-});
-afterAll(async () => {
-  await tables?.close();
-  await server?.close();
-});
+onOwnServer();
 
 const create = (body: object = {}, headers: Record<string, string> = ONE) =>
   call('POST', '/v1/checkout/sessions', { ...TERMS, ...body }, headers);

@@ -2,29 +2,19 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { PaymentMethodService } from '#gen/payments/v1/payment_method_service_pb.js';
 import { cardPayment } from '../support/payment-requests.ts';
-import { startTestServer, type TestServer } from '../support/server.ts';
-import { openTables, type Tables } from '../support/tables.ts';
 import { type Receiver, startReceiver } from '../webhooks/receiver.ts';
-import { type Call, ONE, restCalls, rpcClients } from './calls.ts';
-import { cardData, checkoutCalls, sentCard } from './checkout.ts';
+import { ONE, rpcClients } from './calls.ts';
+import { cardData, sentCard } from './checkout.ts';
+import { call, checkout, onOwnServer, server, tables } from './own-server.ts';
 
 const CARD = '4539578763621486';
 const OTHER = '5555555555554444';
 
-let server: TestServer;
-let tables: Tables;
-let call: Call;
+onOwnServer();
 let customer: string;
 
 beforeAll(async () => {
-  server = await startTestServer();
-  tables = await openTables(server.databaseUrl);
-  call = restCalls(server.url);
-  customer = await checkoutCalls(call).customer();
-});
-afterAll(async () => {
-  await tables?.close();
-  await server?.close();
+  customer = await checkout.customer();
 });
 
 const path = () => `/v1/customers/${customer}/payment-methods`;

@@ -1,31 +1,17 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { cardPayment, VAULTED_CARD } from '../support/payment-requests.ts';
-import { startTestServer, type TestServer } from '../support/server.ts';
-import { openTables, type Tables } from '../support/tables.ts';
-import { type Call, ONE, PUBLIC_ONE, restCalls, TWO, UNKNOWN } from './calls.ts';
-import { cardData, checkoutCalls, sentCard } from './checkout.ts';
+import { ONE, PUBLIC_ONE, TWO, UNKNOWN } from './calls.ts';
+import { cardData, sentCard } from './checkout.ts';
+import { call, checkout, onOwnServer, tables } from './own-server.ts';
 
 const CARD = '4539578763621486';
 const OTHER = '5555555555554444';
 const DECLINED_CARD = '4000000000000002';
 
-let server: TestServer;
-let tables: Tables;
-let call: Call;
-let checkout: ReturnType<typeof checkoutCalls>;
+onOwnServer();
 let customer: string;
 
-beforeAll(async () => {
-  server = await startTestServer();
-  tables = await openTables(server.databaseUrl);
-  call = restCalls(server.url);
-  checkout = checkoutCalls(call);
-});
-afterAll(async () => {
-  await tables?.close();
-  await server?.close();
-});
 beforeEach(async () => {
   customer = await checkout.customer();
 });

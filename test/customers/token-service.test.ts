@@ -1,15 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { ConnectError } from '@connectrpc/connect';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { ErrorInfoSchema } from '#gen/google/rpc/error_details_pb.js';
 import { TokenService } from '#gen/payments/v1/token_service_pb.js';
 import { startTokenSweep } from '#src/customers/sweep-tokens.ts';
 import { openDatabase } from '#src/store/database.ts';
 import { cardPayment } from '../support/payment-requests.ts';
-import { startTestServer, type TestServer } from '../support/server.ts';
-import { openTables, type Tables } from '../support/tables.ts';
-import { type Call, ONE, PUBLIC_ONE, restCalls, rpcClients, TWO, UNKNOWN } from './calls.ts';
-import { cardData, checkoutCalls, sentCard } from './checkout.ts';
+import { ONE, PUBLIC_ONE, rpcClients, TWO, UNKNOWN } from './calls.ts';
+import { cardData, sentCard } from './checkout.ts';
+import { call, checkout, onOwnServer, server, tables } from './own-server.ts';
 
 const CARD = '4539578763621486';
 const CODE = '9417';
@@ -17,21 +16,7 @@ const DECLINED_CARD = '4000000000000002';
 /** The sandbox declines it for a wrong security code. */
 const HALF_HOUR_MS = 1_800_000;
 
-let server: TestServer;
-let tables: Tables;
-let call: Call;
-let checkout: ReturnType<typeof checkoutCalls>;
-
-beforeAll(async () => {
-  server = await startTestServer();
-  tables = await openTables(server.databaseUrl);
-  call = restCalls(server.url);
-  checkout = checkoutCalls(call);
-});
-afterAll(async () => {
-  await tables?.close();
-  await server?.close();
-});
+onOwnServer();
 
 const create = (card: object = {}, headers: Record<string, string> = ONE) =>
   call('POST', '/v1/tokens', { card_data: { ...cardData(CARD), ...card } }, headers);

@@ -6,35 +6,29 @@ import {
 } from '#gen/payments/v1/payment_method_service_pb.js';
 import { sandboxCatalogue } from '../support/catalogues.ts';
 import { walletPayment } from '../support/payment-requests.ts';
-import { startTestServer, type TestServer } from '../support/server.ts';
-import { openTables, type Tables } from '../support/tables.ts';
+import { startTestServer } from '../support/server.ts';
+import { openTables } from '../support/tables.ts';
 import { type Receiver, startReceiver } from '../webhooks/receiver.ts';
-import { type Call, ONE, type Response, restCalls, rpcClients, TWO, UNKNOWN } from './calls.ts';
+import { ONE, type Response, restCalls, rpcClients, TWO, UNKNOWN } from './calls.ts';
 import { cardData, checkoutCalls } from './checkout.ts';
+import { call, checkout, onOwnServer, server, tables } from './own-server.ts';
 
 const TYPE = 'WALLET_C_ENROLLMENT';
 const BACK = 'https://shop.example/back?a=1';
 
-let server: TestServer;
-let tables: Tables;
+onOwnServer();
 let shop: Receiver;
-let call: Call;
 let customer: string;
 
 beforeAll(async () => {
-  server = await startTestServer();
-  tables = await openTables(server.databaseUrl);
   shop = await startReceiver();
-  call = restCalls(server.url);
   await call('POST', '/v1/webhooks', { url: shop.url, events: ['enrollment.enroll', 'enrollment.unenroll'] });
 });
 afterAll(async () => {
   await shop?.close();
-  await tables?.close();
-  await server?.close();
 });
 beforeEach(async () => {
-  customer = await checkoutCalls(call).customer();
+  customer = await checkout.customer();
 });
 
 const path = () => `/v1/customers/${customer}/payment-methods`;

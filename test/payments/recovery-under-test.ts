@@ -1,6 +1,5 @@
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
-import { pino } from 'pino';
-import { afterAll, beforeAll, beforeEach } from 'vitest';
+import { beforeEach } from 'vitest';
 import {
   type Payment,
   Payment_Status,
@@ -13,13 +12,11 @@ import type { LookUp, Outcome, ProviderConnection } from '#src/connectors/connec
 import type { LeasedAttempt } from '#src/payments/finish-payment.ts';
 import type { RecoveryDeps } from '#src/payments/recover-payments.ts';
 import { decodeRecord } from '#src/payments/stored-record.ts';
-import { type Database, openDatabase } from '#src/store/database.ts';
 import { getPaymentRecord } from '#src/store/payment-record.ts';
 import { findByKey } from '#src/store/payments.ts';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import type { OpenAttempt } from '../support/open-attempts.ts';
+import { database, onOwnDatabase as openOwnDatabase, tables } from '../support/own-database.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
-import { openTables, type Tables } from '../support/tables.ts';
 
 export const providerData = create(ProviderDataSchema, { id: 'SCRIPTED', transactionId: 'ch_1' });
 export const APPROVED: Outcome = {
@@ -32,9 +29,7 @@ export const DECLINED: Outcome = { kind: 'declined', providerData, iso8583Code: 
 export const NOT_SENT: Outcome = { kind: 'not_sent', detail: 'closed', because: 'turned_away' };
 export const UNKNOWN: Outcome = { kind: 'unknown', detail: 'silence', providerData: undefined };
 
-let test: TestDatabase;
-export let database: Database;
-export let tables: Tables;
+export { database, tables };
 /** Every look-up, in order. */
 export let asked: LookUp[];
 /** Everything that recovery told its observer. */
@@ -42,20 +37,9 @@ export let seen: string[];
 
 /** Gives a file's tests a database of their own, empty before each. */
 export function onOwnDatabase(): void {
-  beforeAll(async () => {
-    test = await createTestDatabase();
-    database = openDatabase({ url: test.url, maxConnections: 4, log: pino({ level: 'silent' }) });
-    tables = await openTables(test.url);
-    await tables.query('INSERT INTO account (id, name) VALUES ($1, $2)', [ACCOUNT_ONE, 'Recovery']);
-  });
-  beforeEach(async () => {
-    await tables.query('TRUNCATE payment, transaction, vaulted_token');
+  openOwnDatabase({ empties: 'payment, transaction, vaulted_token' });
+  beforeEach(() => {
     [asked, seen] = [[], []];
-  });
-  afterAll(async () => {
-    await tables?.close();
-    await database?.close();
-    await test?.drop();
   });
 }
 

@@ -1,35 +1,18 @@
 import { randomUUIDv7 } from 'node:crypto';
-import { pino } from 'pino';
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { startBackfill } from '#src/payments/backfill-payments.ts';
 import { adoptTransactions } from '#src/store/backfill.ts';
-import { type Database, openDatabase } from '#src/store/database.ts';
 import { beginNextAttempt } from '#src/store/next-attempt.ts';
 import { readTransactions } from '#src/store/operated-payments.ts';
 import { claimOperation } from '#src/store/operations.ts';
 import { finishPayment } from '#src/store/payments.ts';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { claimAttempt, type OpenAttempt } from '../support/open-attempts.ts';
+import { database, onOwnDatabase, tables } from '../support/own-database.ts';
 import { ACCOUNT_ONE, ACCOUNT_TWO } from '../support/payment-requests.ts';
-import { openTables, type Tables } from '../support/tables.ts';
 
 const NIL = '00000000-0000-0000-0000-000000000000';
 
-let test: TestDatabase;
-let database: Database;
-let tables: Tables;
-
-beforeAll(async () => {
-  test = await createTestDatabase();
-  database = openDatabase({ url: test.url, maxConnections: 8, log: pino({ level: 'silent' }) });
-  tables = await openTables(test.url);
-});
-beforeEach(() => tables.query('TRUNCATE payment, transaction'));
-afterAll(async () => {
-  await tables?.close();
-  await database?.close();
-  await test?.drop();
-});
+onOwnDatabase({ empties: 'payment, transaction', account: false, maxConnections: 8 });
 
 /** As the release before inserts: it does not name the account of a transaction. */
 async function claimAsBefore(): Promise<OpenAttempt> {

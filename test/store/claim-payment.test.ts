@@ -1,30 +1,12 @@
-import { pino } from 'pino';
-import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { claimPayment } from '#src/store/claim-payment.ts';
-import { type Database, openDatabase } from '#src/store/database.ts';
 import { claimGrouped } from '#src/store/grouped-payments.ts';
 import { type Claim, findByKey } from '#src/store/payments.ts';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { attemptToClaim } from '../support/open-attempts.ts';
+import { database, onOwnDatabase, tables } from '../support/own-database.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
-import { openTables, type Tables } from '../support/tables.ts';
 
-let test: TestDatabase;
-let database: Database;
-let tables: Tables;
-
-beforeAll(async () => {
-  test = await createTestDatabase();
-  database = openDatabase({ url: test.url, maxConnections: 4, log: pino({ level: 'silent' }) });
-  tables = await openTables(test.url);
-  await tables.query("INSERT INTO account (id, name) VALUES ($1, 'Claims')", [ACCOUNT_ONE]);
-});
-beforeEach(() => tables.query('TRUNCATE payment, transaction, vaulted_token'));
-afterAll(async () => {
-  await tables?.close();
-  await database?.close();
-  await test?.drop();
-});
+onOwnDatabase({ empties: 'payment, transaction, vaulted_token' });
 
 /** Claims together: the first goes alone, and the others come while it is under way. */
 const claimTogether = (claims: readonly Claim[]) =>

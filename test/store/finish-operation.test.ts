@@ -1,7 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { pino } from 'pino';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { type Database, openDatabase } from '#src/store/database.ts';
+import { describe, expect, it } from 'vitest';
 import {
   claimOperation,
   finishOperation,
@@ -9,27 +7,11 @@ import {
   type OperationFinish,
 } from '#src/store/operations.ts';
 import { addBystanders } from '../support/bystanders.ts';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { approvedPayment, operationClaimOf } from '../support/operation-claims.ts';
+import { database, onOwnDatabase, tables } from '../support/own-database.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
-import { openTables, type Tables } from '../support/tables.ts';
 
-let test: TestDatabase;
-let database: Database;
-let tables: Tables;
-
-beforeAll(async () => {
-  test = await createTestDatabase();
-  database = openDatabase({ url: test.url, maxConnections: 4, log: pino({ level: 'silent' }) });
-  tables = await openTables(test.url);
-  await tables.query("INSERT INTO account (id, name) VALUES ($1, 'Operations')", [ACCOUNT_ONE]);
-});
-beforeEach(() => tables.query('TRUNCATE payment, transaction, vaulted_token, webhook, event'));
-afterAll(async () => {
-  await tables?.close();
-  await database?.close();
-  await test?.drop();
-});
+onOwnDatabase({ empties: 'payment, transaction, vaulted_token, webhook, event' });
 
 /** Claims a capture of a payment. */
 async function claimed(): Promise<OperationClaim> {

@@ -1,33 +1,13 @@
 import { randomUUID } from 'node:crypto';
-import { pino } from 'pino';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { type Database, openDatabase } from '#src/store/database.ts';
+import { describe, expect, it } from 'vitest';
 import { finishGrouped } from '#src/store/grouped-payments.ts';
 import { getPaymentRecord } from '#src/store/payment-record.ts';
 import { type Finish, findByKey, finishPayment } from '#src/store/payments.ts';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { claimAttempt, type OpenAttempt } from '../support/open-attempts.ts';
+import { database, onOwnDatabase, tables } from '../support/own-database.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
-import { openTables, type Tables } from '../support/tables.ts';
 
-let test: TestDatabase;
-let database: Database;
-let tables: Tables;
-
-beforeAll(async () => {
-  test = await createTestDatabase();
-  database = openDatabase({ url: test.url, maxConnections: 4, log: pino({ level: 'silent' }) });
-  tables = await openTables(test.url);
-  await tables.query("INSERT INTO account (id, name) VALUES ($1, 'Finishes')", [ACCOUNT_ONE]);
-});
-beforeEach(async () => {
-  await tables.query('TRUNCATE payment, transaction, vaulted_token');
-});
-afterAll(async () => {
-  await tables?.close();
-  await database?.close();
-  await test?.drop();
-});
+onOwnDatabase({ empties: 'payment, transaction, vaulted_token' });
 
 /** A record and a response that bear a name. */
 const finishOf = (attempt: OpenAttempt, name: string, options: Partial<Finish> = {}): Finish => ({

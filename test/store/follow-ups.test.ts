@@ -1,7 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { pino } from 'pino';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { type Database, openDatabase } from '#src/store/database.ts';
+import { describe, expect, it } from 'vitest';
 import {
   countOpenFollowUps,
   endFollowUp,
@@ -11,26 +9,11 @@ import {
   takeDueFollowUps,
   takeFollowUp,
 } from '#src/store/follow-ups.ts';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { claimAttempt, type OpenAttempt } from '../support/open-attempts.ts';
+import { database, onOwnDatabase, tables } from '../support/own-database.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
-import { openTables, type Tables } from '../support/tables.ts';
 
-let test: TestDatabase;
-let database: Database;
-let tables: Tables;
-
-beforeAll(async () => {
-  test = await createTestDatabase();
-  database = openDatabase({ url: test.url, maxConnections: 4, log: pino({ level: 'silent' }) });
-  tables = await openTables(test.url);
-});
-beforeEach(() => tables.query('TRUNCATE payment, transaction'));
-afterAll(async () => {
-  await tables?.close();
-  await database?.close();
-  await test?.drop();
-});
+onOwnDatabase({ empties: 'payment, transaction', account: false });
 
 /** A transaction whose call is over, and which is followed up in so many seconds. */
 async function scheduled(inS = 0, over: Parameters<typeof claimAttempt>[1] = {}): Promise<OpenAttempt> {

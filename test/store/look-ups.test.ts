@@ -1,6 +1,5 @@
-import { pino } from 'pino';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { type Database, openDatabase } from '#src/store/database.ts';
+import { describe, expect, it } from 'vitest';
+import type { Database } from '#src/store/database.ts';
 import {
   countOpenAttempts,
   postponeLookUp,
@@ -8,31 +7,11 @@ import {
   takeUnansweredAttempts,
 } from '#src/store/look-ups.ts';
 import { finishPayment } from '#src/store/payments.ts';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { claimAttempt, type OpenAttempt } from '../support/open-attempts.ts';
+import { database, onOwnDatabase, tables } from '../support/own-database.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
-import { openTables, type Tables } from '../support/tables.ts';
 
-let test: TestDatabase;
-let database: Database;
-let tables: Tables;
-
-beforeAll(async () => {
-  test = await createTestDatabase();
-  database = openDatabase({ url: test.url, maxConnections: 4, log: pino({ level: 'silent' }) });
-  tables = await openTables(test.url);
-  await tables.query(
-    "INSERT INTO account (id, name) VALUES ('11111111-1111-4111-8111-111111111111', 'Look-ups')",
-  );
-});
-beforeEach(async () => {
-  await tables.query('TRUNCATE payment, transaction, vaulted_token');
-});
-afterAll(async () => {
-  await tables?.close();
-  await database?.close();
-  await test?.drop();
-});
+onOwnDatabase({ empties: 'payment, transaction, vaulted_token' });
 
 /** Makes an attempt due, as if its time had passed. */
 async function passTime({ transactionId }: OpenAttempt, seconds: number): Promise<void> {

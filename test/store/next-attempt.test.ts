@@ -1,38 +1,18 @@
 import { randomUUID } from 'node:crypto';
-import { pino } from 'pino';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { type Database, openDatabase } from '#src/store/database.ts';
+import { describe, expect, it } from 'vitest';
 import { takeDueAttempts } from '#src/store/look-ups.ts';
 import { beginNextAttempt, type NextAttempt } from '#src/store/next-attempt.ts';
 import { getPaymentRecord } from '#src/store/payment-record.ts';
 import { finishPayment } from '#src/store/payments.ts';
 import { addBystanders } from '../support/bystanders.ts';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { claimAttempt, type OpenAttempt } from '../support/open-attempts.ts';
+import { database, onOwnDatabase, tables } from '../support/own-database.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
-import { openTables, type Tables } from '../support/tables.ts';
 
 const LEASE_S = 60;
 const MOVED = Buffer.from('moved on');
 
-let test: TestDatabase;
-let database: Database;
-let tables: Tables;
-
-beforeAll(async () => {
-  test = await createTestDatabase();
-  database = openDatabase({ url: test.url, maxConnections: 8, log: pino({ level: 'silent' }) });
-  tables = await openTables(test.url);
-  await tables.query('INSERT INTO account (id, name) VALUES ($1, $2)', [ACCOUNT_ONE, 'Next attempts']);
-});
-beforeEach(async () => {
-  await tables.query('TRUNCATE payment, transaction, vaulted_token');
-});
-afterAll(async () => {
-  await tables?.close();
-  await database?.close();
-  await test?.drop();
-});
+onOwnDatabase({ empties: 'payment, transaction, vaulted_token', maxConnections: 8 });
 
 /** Returns the attempt at another connection that follows a declined one. */
 function nextOf({ paymentId, transactionId }: OpenAttempt): NextAttempt {

@@ -1,0 +1,38 @@
+import { pino } from 'pino';
+import { afterAll, beforeAll, beforeEach } from 'vitest';
+import { type Database, openDatabase } from '#src/store/database.ts';
+import { createTestDatabase, type TestDatabase } from './database.ts';
+import { ACCOUNT_ONE } from './payment-requests.ts';
+import { openTables, type Tables } from './tables.ts';
+
+let test: TestDatabase;
+/** The file's database, as the service uses it. */
+export let database: Database;
+/** The same, for the test's own statements. */
+export let tables: Tables;
+
+/**
+ * Gives a file's tests a database of their own.
+ *
+ * @param options.empties names the tables that are emptied before each test.
+ * @param options.account false where not even account one is to be there.
+ */
+export function onOwnDatabase(options: {
+  readonly empties: string;
+  readonly account?: boolean;
+  readonly maxConnections?: number;
+}): void {
+  const { empties, account = true, maxConnections = 4 } = options;
+  beforeAll(async () => {
+    test = await createTestDatabase();
+    database = openDatabase({ url: test.url, maxConnections, log: pino({ level: 'silent' }) });
+    tables = await openTables(test.url);
+    if (account) await tables.query("INSERT INTO account (id, name) VALUES ($1, 'Test')", [ACCOUNT_ONE]);
+  });
+  beforeEach(() => tables.query(`TRUNCATE ${empties}`));
+  afterAll(async () => {
+    await tables?.close();
+    await database?.close();
+    await test?.drop();
+  });
+}
