@@ -2,14 +2,11 @@ import type { Outcome } from '#src/connectors/connector.ts';
 import type { WalletEnrollment } from '#src/connectors/enrollment.ts';
 import type { HttpRequest, HttpResult } from '#src/connectors/http-client.ts';
 import { isHttpUrl, isTextLike } from '#src/connectors/provider-answer.ts';
-import { type Asked, type ReadOutcome, readLookUp, readResult } from './read-answer.ts';
+import { type Asked, type ReadOutcome, readLookUp, readRefusal, readResult } from './read-answer.ts';
 import type { SandboxSettings } from './settings.ts';
 import { payerOf, postRequest } from './to-provider.ts';
 
 const WALLET_TOKEN = /^wt_[0-9a-f-]{36}$/;
-/** ISO 8583 response codes: do not honor, customer cancellation. */
-const DO_NOT_HONOR = '05';
-const CUSTOMER_CANCELLATION = '17';
 
 /** The request that asks a payer to agree that a wallet is charged later. */
 export function agreementRequest(enrollment: WalletEnrollment, settings: SandboxSettings): HttpRequest {
@@ -48,13 +45,7 @@ const readAgreement: ReadOutcome = ({ status, agreement_url, wallet_token }, tol
         ...{ kind: 'approved', ...told, authorizationCode: '', retrievalReferenceNumber: '' },
         enrolledToken: wallet_token,
       };
-    case 'declined':
-      return { kind: 'declined', ...told, iso8583Code: DO_NOT_HONOR };
-    case 'canceled':
-      return { kind: 'declined', ...told, iso8583Code: CUSTOMER_CANCELLATION };
-    case 'expired':
-      return { kind: 'expired', ...told };
     default:
-      return undefined;
+      return readRefusal(status, told);
   }
 };

@@ -9,6 +9,7 @@ import {
   RESPONSE_CODE,
   type ReadOutcome,
   readLookUp,
+  readRefusal,
   readResult,
   type Told,
 } from './read-answer.ts';
@@ -18,10 +19,8 @@ import { completionKey, type OperationKind } from './to-provider.ts';
 const RETRIEVAL_REFERENCE_NUMBER = /^[A-Z0-9]{12}$/;
 const AUTHORIZATION_CODE = /^[A-Z0-9]{6}$/;
 const NETWORK_TRANSACTION_ID = /^[A-Z0-9]{15}$/;
-/** ISO 8583 response codes: approved, do not honor, customer cancellation. */
+/** ISO 8583 response code. */
 const APPROVED = '00';
-const DO_NOT_HONOR = '05';
-const CUSTOMER_CANCELLATION = '17';
 
 /** The provider's names of what it is asked for. */
 const OBJECTS = {
@@ -163,14 +162,8 @@ function readWallet(answer: JsonObject, told: Told, httpStatus: number): Outcome
       return { kind: 'pending', ...told };
     case 'paid':
       return { kind: 'approved', ...told, authorizationCode: '', retrievalReferenceNumber: '' };
-    case 'declined':
-      return { kind: 'declined', ...told, iso8583Code: DO_NOT_HONOR };
-    case 'canceled':
-      return { kind: 'declined', ...told, iso8583Code: CUSTOMER_CANCELLATION };
-    case 'expired':
-      return { kind: 'expired', ...told };
     default:
-      return undefined;
+      return readRefusal(status, told);
   }
 }
 

@@ -37,6 +37,9 @@ export type Told = { readonly providerData: ProviderData; readonly reference: st
 
 /** ISO 8583 field 39. */
 export const RESPONSE_CODE = /^[A-Z0-9]{2}$/;
+/** ISO 8583 response codes. */
+const DO_NOT_HONOR = '05';
+const CUSTOMER_CANCELLATION = '17';
 /** The HTTP status of what was declined. */
 export const DECLINED = 402;
 
@@ -149,4 +152,18 @@ function isErrorBody(answer: JsonObject): boolean {
     typeof answer.error.type === 'string' &&
     typeof answer.error.message === 'string'
   );
+}
+
+/** Reads how a payer's page ended without consent; undefined when the status says nothing of the kind. */
+export function readRefusal(status: unknown, told: Told): Outcome | undefined {
+  switch (status) {
+    case 'declined':
+      return { kind: 'declined', ...told, iso8583Code: DO_NOT_HONOR };
+    case 'canceled':
+      return { kind: 'declined', ...told, iso8583Code: CUSTOMER_CANCELLATION };
+    case 'expired':
+      return { kind: 'expired', ...told };
+    default:
+      return undefined;
+  }
 }
