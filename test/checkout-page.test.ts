@@ -1,6 +1,3 @@
-import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import type { Browser, Page } from 'puppeteer-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createDemoShop } from '#src/commands/demo-shop.ts';
@@ -10,6 +7,7 @@ import { startBrowser } from './support/browser.ts';
 import { createPayer, type InPage, type Payer } from './support/payer.ts';
 import { ACCOUNT_ONE } from './support/payment-requests.ts';
 import { startTestServer, type TestServer } from './support/server.ts';
+import { type Site, startSite } from './support/site.ts';
 import { openTables, type Tables } from './support/tables.ts';
 
 const APPROVED = '4111111111111111';
@@ -19,16 +17,11 @@ let tables: Tables;
 let browser: Browser;
 let call: Call;
 let calls: ReturnType<typeof checkoutCalls>;
-let shopUrl: string;
 /** The merchant's shop, to which payers come back. */
-const shop = createServer((_request, response) => {
-  response.setHeader('content-type', 'text/html').end('<!doctype html><title>Shop</title>');
-});
+let shop: Site;
 
 beforeAll(async () => {
-  shop.listen(0, '127.0.0.1');
-  await once(shop, 'listening');
-  shopUrl = `http://127.0.0.1:${(shop.address() as AddressInfo).port}`;
+  shop = await startSite();
   server = await startTestServer();
   tables = await openTables(server.databaseUrl);
   browser = await startBrowser();
@@ -39,8 +32,7 @@ afterAll(async () => {
   await browser?.close();
   await tables?.close();
   await server?.close();
-  shop.closeAllConnections();
-  shop.close();
+  shop?.close();
 });
 
 let payer: Payer;
@@ -54,7 +46,7 @@ afterEach(() => payer.close());
 const addressOf = (session: string, query = '') => `${server.url}/checkout/${session}${query}`;
 
 async function open(terms: object = {}): Promise<string> {
-  const session = await calls.openSession({ callback_url: `${shopUrl}/done?order=7`, ...terms });
+  const session = await calls.openSession({ callback_url: `${shop.url}/done?order=7`, ...terms });
   await page.goto(addressOf(session));
   return session;
 }
@@ -86,7 +78,7 @@ describe('the checkout page', () => {
     await payer.follow('#outcome a');
     const back = new URL(page.url());
     const told = [back.origin, back.searchParams.get('order'), back.searchParams.get('status')];
-    expect(told).toEqual([shopUrl, '7', 'SUCCEEDED']);
+    expect(told).toEqual([shop.url, '7', 'SUCCEEDED']);
     const { json } = await call('GET', `/v1/payments/${back.searchParams.get('payment_id')}`);
     expect([json.status, json.checkout.session, json.workflow]).toEqual([
       'SUCCEEDED',
@@ -234,7 +226,7 @@ describe('the checkout page', () => {
   });
 
   it('says that a session has expired, or is not known', async () => {
-    const session = await calls.openSession({ callback_url: shopUrl });
+    const session = await calls.openSession({ callback_url: shop.url });
     await tables.query("UPDATE checkout_session SET expires_at = now() - interval '1 s' WHERE id = $1", [
       session,
     ]);
@@ -243,7 +235,7 @@ describe('the checkout page', () => {
     await payer.expectAccessible();
     await payer.picture('9-expired');
     await payer.follow('main a');
-    expect(page.url()).toBe(`${shopUrl}/`);
+    expect(page.url()).toBe(`${shop.url}/`);
     // The last is the sandbox's own, which has no amount.
     for (const unknown of [UNKNOWN, 'nothing', '%3Cscript%3E', '5e550000-0000-4000-8000-000000000001']) {
       const response = await page.goto(addressOf(unknown));

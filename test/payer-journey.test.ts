@@ -1,27 +1,20 @@
 import { randomUUID } from 'node:crypto';
-import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import type { Browser } from 'puppeteer-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startBrowser } from './support/browser.ts';
 import { headersOne, type RequestJson, walletPayment, withField } from './support/payment-requests.ts';
 import { startTestServer, type TestServer } from './support/server.ts';
+import { type Site, startSite } from './support/site.ts';
 import { openTables, type Tables } from './support/tables.ts';
 
 let server: TestServer;
 let tables: Tables;
 let browser: Browser;
 /** The merchant's shop, to which payers come back. */
-const shop = createServer((_request, response) => {
-  response.setHeader('content-type', 'text/html').end('<!doctype html><title>Shop</title>');
-});
-let shopUrl: string;
+let shop: Site;
 
 beforeAll(async () => {
-  shop.listen(0, '127.0.0.1');
-  await once(shop, 'listening');
-  shopUrl = `http://127.0.0.1:${(shop.address() as AddressInfo).port}`;
+  shop = await startSite();
   server = await startTestServer();
   tables = await openTables(server.databaseUrl);
   browser = await startBrowser();
@@ -30,15 +23,14 @@ afterAll(async () => {
   await browser?.close();
   await tables?.close();
   await server?.close();
-  shop.closeAllConnections();
-  shop.close();
+  shop?.close();
 });
 
 // biome-ignore lint/suspicious/noExplicitAny: the record, as a merchant's code sees it.
 type Record = any;
 
 async function create(over: { [path: string]: unknown } = {}): Promise<Record> {
-  let json: RequestJson = withField(walletPayment(), 'callback_url', `${shopUrl}/done?order=7`);
+  let json: RequestJson = withField(walletPayment(), 'callback_url', `${shop.url}/done?order=7`);
   for (const [path, value] of Object.entries(over)) json = withField(json, path, value);
   const response = await fetch(`${server.url}/v1/payments`, {
     method: 'POST',

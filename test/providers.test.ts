@@ -1,8 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Browser } from 'puppeteer-core';
@@ -18,6 +15,7 @@ import {
 } from './support/payment-requests.ts';
 import { createServiceDatabase, type ServiceDatabase } from './support/service-database.ts';
 import { type ServiceProcess, startService } from './support/service-process.ts';
+import { type Site, startSite } from './support/site.ts';
 
 /*
  * The service with config/examples/all-providers.yaml, as a process of its own, before the fakes of all four providers.
@@ -30,15 +28,10 @@ let browser: Browser;
 let environment: Record<string, string>;
 const home = mkdtempSync(join(tmpdir(), 'providers-test-'));
 /** The merchant's shop, to which payers come back. */
-const shop = createServer((_request, response) => {
-  response.setHeader('content-type', 'text/html').end('<!doctype html><title>Shop</title>');
-});
-let shopUrl: string;
+let shop: Site;
 
 beforeAll(async () => {
-  shop.listen(0, '127.0.0.1');
-  await once(shop, 'listening');
-  shopUrl = `http://127.0.0.1:${(shop.address() as AddressInfo).port}`;
+  shop = await startSite();
   [fakes, database, browser] = await Promise.all([
     startFakeProviders(),
     createServiceDatabase(),
@@ -64,8 +57,7 @@ afterAll(async () => {
   await browser?.close();
   await fakes?.close();
   await database?.drop();
-  shop.closeAllConnections();
-  shop.close();
+  shop?.close();
   rmSync(home, { recursive: true, force: true });
 });
 
@@ -100,13 +92,13 @@ function softlyDeclined(): RequestJson {
 function paypalPayment(): RequestJson {
   const wallet = withField(walletPayment(), 'payment_method.type', 'PAYPAL');
   const amount = { currency: 'USD', value: 30 };
-  return { ...wallet, amount, callback_url: `${shopUrl}/done` };
+  return { ...wallet, amount, callback_url: `${shop.url}/done` };
 }
 
 function mercadoPagoPayment(): RequestJson {
   const wallet = withField(walletPayment(), 'payment_method.type', 'MERCADO_PAGO_CHECKOUT_PRO');
   const amount = { currency: 'ARS', value: 4500.5 };
-  return { ...wallet, country: 'AR', amount, callback_url: `${shopUrl}/done` };
+  return { ...wallet, country: 'AR', amount, callback_url: `${shop.url}/done` };
 }
 
 /** The payer follows the redirect and presses a button. @returns where they end up. */

@@ -1,7 +1,5 @@
-import { once } from 'node:events';
 import { createReadStream } from 'node:fs';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { RequestListener } from 'node:http';
 import { join } from 'node:path';
 import type { Browser, Page } from 'puppeteer-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -9,6 +7,7 @@ import { type Call, restCalls } from '../customers/calls.ts';
 import { cardData, checkoutCalls } from '../customers/checkout.ts';
 import { startBrowser } from '../support/browser.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
+import { type Site, startSite } from '../support/site.ts';
 import { openTables, type Tables } from '../support/tables.ts';
 
 /*
@@ -51,7 +50,7 @@ const PAGE = `<!doctype html><title>Shop</title>
   <script type="importmap">${JSON.stringify({ imports: IMPORTS })}</script>
   <script type="module">${SCRIPT}</script>`;
 
-const shop = createServer((request, response) => {
+const showPage: RequestListener = (request, response) => {
   if (request.url === '/') {
     response.setHeader('content-type', 'text/html').end(PAGE);
     return;
@@ -60,21 +59,19 @@ const shop = createServer((request, response) => {
   createReadStream(join(ROOT, request.url ?? ''))
     .on('error', () => response.writeHead(404).end())
     .pipe(response);
-});
-let shopOrigin: string;
+};
+let shop: Site;
 let server: TestServer;
 let tables: Tables;
 let browser: Browser;
 let call: Call;
 
 beforeAll(async () => {
-  shop.listen(0, '127.0.0.1');
-  await once(shop, 'listening');
-  shopOrigin = `http://127.0.0.1:${(shop.address() as AddressInfo).port}`;
+  shop = await startSite(showPage);
   [server, browser] = await Promise.all([startTestServer(), startBrowser()]);
   tables = await openTables(server.databaseUrl);
   await tables.query(
-    `UPDATE account SET allowed_origins = '{${shopOrigin}}' WHERE id = '11111111-1111-4111-8111-111111111111'`,
+    `UPDATE account SET allowed_origins = '{${shop.url}}' WHERE id = '11111111-1111-4111-8111-111111111111'`,
   );
   call = restCalls(server.url);
 });
@@ -82,8 +79,7 @@ afterAll(async () => {
   await browser?.close();
   await tables?.close();
   await server?.close();
-  shop.closeAllConnections();
-  shop.close();
+  shop?.close();
 });
 
 type Protocol = 'Connect' | 'gRPC-Web';
@@ -112,11 +108,11 @@ describe.each(['Connect', 'gRPC-Web'] as const)('a page of the shop, by %s', (pr
   it('tokenizes a card and pays a session where the account allows its origin, and is refused by name elsewhere', async () => {
     const page = await browser.newPage();
     const session = await checkoutCalls(call).openSession();
-    await page.goto(shopOrigin.replace('127.0.0.1', 'localhost'));
+    await page.goto(shop.url.replace('127.0.0.1', 'localhost'));
     expect(await payOn(page, protocol, session)).toContain(
       'the account does not allow calls from pages of this origin',
     );
-    await page.goto(shopOrigin);
+    await page.goto(shop.url);
     expect(await payOn(page, protocol, session)).toBe('SUCCEEDED');
     const { json } = await call('GET', `/v1/checkout/sessions/${session}/payment`);
     expect(json.status).toBe('SUCCEEDED');

@@ -1,8 +1,6 @@
-import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { createServer } from 'node:http';
+import type { RequestListener } from 'node:http';
 import { createRequire } from 'node:module';
-import type { AddressInfo } from 'node:net';
 import type { Browser, Page } from 'puppeteer-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { PaymentSchema } from '#gen/payments/v1/payment_pb.js';
@@ -22,6 +20,7 @@ import {
 } from '../support/dashboard.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
+import { type Site, startSite } from '../support/site.ts';
 import { openTables, type Tables } from '../support/tables.ts';
 
 let server: TestServer;
@@ -30,20 +29,20 @@ let browser: Browser;
 let operator: Operator;
 let merchant: Merchant;
 /** Another site, on which an attacker has a page. */
-const elsewhere = createServer((request, response) => {
+const showForm: RequestListener = (request, response) => {
   const { searchParams } = new URL(request.url ?? '', 'http://elsewhere');
   response.setHeader('content-type', 'text/html');
   const fields = [...searchParams].map(([name, value]) => `<input name="${name}" value="${value}">`);
   response.end(`<!doctype html><title>x</title><form method=post action="${searchParams.get('to')}">${fields}</form>
     <a href="${searchParams.get('to')}">a link</a>`);
-});
+};
+let elsewhere: Site;
 let elsewhereUrl: string;
 
 beforeAll(async () => {
-  elsewhere.listen(0, '127.0.0.1');
-  await once(elsewhere, 'listening');
+  elsewhere = await startSite(showForm);
   // By another name, so that it is another site.
-  elsewhereUrl = `http://localhost:${(elsewhere.address() as AddressInfo).port}`;
+  elsewhereUrl = elsewhere.url.replace('127.0.0.1', 'localhost');
   server = await startTestServer();
   tables = await openTables(server.databaseUrl);
   browser = await startBrowser();
@@ -54,8 +53,7 @@ afterAll(async () => {
   await browser?.close();
   await tables?.close();
   await server?.close();
-  elsewhere.closeAllConnections();
-  elsewhere.close();
+  elsewhere?.close();
 });
 
 // biome-ignore lint/suspicious/noExplicitAny: the record, as a merchant's code sees it.

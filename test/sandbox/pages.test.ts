@@ -1,10 +1,8 @@
-import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import type { Browser, Page } from 'puppeteer-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { MAGIC_CARDS } from '#src/sandbox/magic-cards.ts';
 import { startBrowser } from '../support/browser.ts';
+import { type Site, startSite } from '../support/site.ts';
 import {
   type Answer,
   ask,
@@ -21,23 +19,19 @@ let page: Page;
 /** The browser's complaints: a breach of the policy of contents, say. */
 let complaints: string[];
 /** A shop at another origin, to which payers come back. */
-const shop = createServer((_request, response) => {
-  response.setHeader('content-type', 'text/html').end('<!doctype html><title>Shop</title>');
-});
+let shop: Site;
 let returnUrl: string;
 
 beforeAll(async () => {
-  shop.listen(0, '127.0.0.1');
-  await once(shop, 'listening');
-  returnUrl = `http://127.0.0.1:${(shop.address() as AddressInfo).port}/return?order=7`;
+  shop = await startSite();
+  returnUrl = `${shop.url}/return?order=7`;
   provider = await startProvider({ publicUrl: (origin) => origin });
   browser = await startBrowser();
 });
 afterAll(async () => {
   await browser?.close();
   await provider?.close();
-  shop.closeAllConnections();
-  shop.close();
+  shop?.close();
 });
 beforeEach(async () => {
   page = await browser.newPage();
