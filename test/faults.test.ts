@@ -24,7 +24,7 @@ describe('after a fault everything still holds (in short: `npm run faults` tries
   let cluster: Cluster;
   let checkout: Checkout;
   beforeAll(async () => {
-    checkout = copyCheckout(ROOT);
+    checkout = await copyCheckout(ROOT);
     cluster = await startCluster(checkout.path);
   });
   afterAll(async () => {

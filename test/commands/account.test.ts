@@ -4,7 +4,13 @@ import pg from 'pg';
 import { expect, it, vi } from 'vitest';
 import { createTestDatabase } from '../support/database.ts';
 import { cardPayment, walletPayment } from '../support/payment-requests.ts';
-import { ownDataDir, runAccount, type ServiceProcess, startService } from '../support/service-process.ts';
+import {
+  type Ended,
+  ownDataDir,
+  runCommand,
+  type ServiceProcess,
+  startService,
+} from '../support/service-process.ts';
 
 // Each of these runs several processes, one after the other.
 vi.setConfig({ testTimeout: 120_000 });
@@ -233,6 +239,10 @@ it('gives the usage when asked for it', async () => {
   expect([code, stderr]).toEqual([0, '']);
   expect(stdout).toMatch(/^Usage: npm run account/);
 });
+
+function runAccount(environment: Readonly<Record<string, string>>, ...args: string[]): Promise<Ended> {
+  return runCommand('account', environment, ...args);
+}
 
 /** Returns what a command on the service's own database printed; it has to succeed. */
 async function account(...args: string[]): Promise<string> {

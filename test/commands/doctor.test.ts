@@ -1,4 +1,3 @@
-import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
@@ -17,6 +16,7 @@ import {
 import { type Config, readConfig } from '#src/config.ts';
 import { errorBody } from '#src/sandbox/api-error.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { type Ended, runCommand } from '../support/service-process.ts';
 import { SMALL } from '../support/small-catalogue.ts';
 import { openTables, type Tables } from '../support/tables.ts';
 
@@ -40,24 +40,17 @@ afterAll(async () => {
   rmSync(home, { recursive: true, force: true });
 });
 
-type Result = { readonly code: number; readonly stdout: string };
-
-function doctor(environment: Readonly<Record<string, string>>): Promise<Result> {
-  const file = join(ROOT, 'src/commands/doctor.ts');
-  const env = {
+async function doctor(environment: Readonly<Record<string, string>>): Promise<Ended> {
+  const ended = await runCommand('doctor', {
     DATABASE_URL: database.url,
     SANDBOX: 'off',
     CATALOGUE_FILE: sandboxAt('http://127.0.0.1:1'),
     ONE_KEY: 'key',
     ...KEYS,
     ...environment,
-  };
-  return new Promise((resolve) => {
-    execFile(process.execPath, [file], { env }, (error, stdout, stderr) => {
-      expect(stderr).toBe('');
-      resolve({ code: Number(error?.code ?? 0), stdout });
-    });
   });
+  expect(ended.stderr).toBe('');
+  return ended;
 }
 
 /** A catalogue whose one connection is at an address. */

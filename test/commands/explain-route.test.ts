@@ -1,28 +1,17 @@
-import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { ACCOUNT_TWO, CARD_DATA, cardPayment, VAULTED_CARD, withField } from '../support/payment-requests.ts';
+import { type Ended, runCommand } from '../support/service-process.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const home = mkdtempSync(join(tmpdir(), 'route-'));
 afterAll(() => rmSync(home, { recursive: true }));
 
-type Ended = { readonly code: number; readonly stdout: string; readonly stderr: string };
-
 /** Runs the command to its end, in an environment without a single variable of ours. */
 function route(args: readonly string[], environment: Readonly<Record<string, string>> = {}): Promise<Ended> {
-  const { PATH = '' } = process.env;
-  return new Promise((resolve) => {
-    const program = [join(ROOT, 'src/commands/explain-route.ts'), ...args];
-    const child = execFile(
-      process.execPath,
-      program,
-      { env: { PATH, ...environment } },
-      (_error, stdout, stderr) => resolve({ code: child.exitCode ?? -1, stdout, stderr }),
-    );
-  });
+  return runCommand('explain-route', environment, ...args);
 }
 
 let files = 0;

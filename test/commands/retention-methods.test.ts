@@ -1,16 +1,13 @@
-import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { type Call, ONE, restCalls } from '../customers/calls.ts';
 import { cardData, checkoutCalls, sentCard } from '../customers/checkout.ts';
 import { cardPayment } from '../support/payment-requests.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
+import { type Ended, runCommand } from '../support/service-process.ts';
 import { openTables, type Tables } from '../support/tables.ts';
 import { type Receiver, startReceiver } from '../webhooks/receiver.ts';
 
-const COMMAND = join(import.meta.dirname, '../../src/commands/retention.ts');
 const CARD = '4539578763621486';
 const OTHER = '5555555555554444';
 /** Approved by a look-up, a while after the call. */
@@ -39,9 +36,15 @@ beforeEach(async () => {
   customer = await checkoutCalls(call).customer();
 });
 
-async function retention(...args: string[]): Promise<string> {
-  const env = { DATABASE_URL: server.databaseUrl, ACTOR: 'the night run' };
-  return (await promisify(execFile)(process.execPath, [COMMAND, ...args], { env })).stdout;
+function retention(...args: string[]): Promise<Ended> {
+  return runCommand('retention', { DATABASE_URL: server.databaseUrl, ACTOR: 'the night run' }, ...args);
+}
+
+/** Runs it, which has to succeed. @returns what it printed. */
+async function aged(...args: string[]): Promise<string> {
+  const { code, stdout, stderr } = await retention(...args);
+  expect(code, stderr).toBe(0);
+  return stdout;
 }
 
 const enroll = async (number: string): Promise<string> =>
@@ -68,11 +71,9 @@ it('ends what no payment has used for long with its ciphertext, tells webhooks, 
   await age(40);
   expect((await pay({ vaulted_token: used })).status).toBe('SUCCEEDED');
   const all = await rows();
-  expect(await retention('--methods', '32', '--dry-run')).toBe(
-    'methods due        1\nended_methods due  0\n',
-  );
+  expect(await aged('--methods', '32', '--dry-run')).toBe('methods due        1\nended_methods due  0\n');
   expect(await rows()).toEqual(all);
-  expect(await retention('--methods', '32')).toBe('methods        1\nended_methods  0\n');
+  expect(await aged('--methods', '32')).toBe('methods        1\nended_methods  0\n');
   expect(await rows()).toEqual([
     { id: unused, status: 'UNENROLLED', active: false, sealed: false },
     { id: used, status: 'ENROLLED', active: true, sealed: true },
@@ -80,11 +81,11 @@ it('ends what no payment has used for long with its ciphertext, tells webhooks, 
   const [event] = await shop.has(1);
   expect(event?.json.data.payment_method).toMatchObject({ id: unused, status: 'UNENROLLED' });
   expect((await pay({ vaulted_token: unused })).code).toBe('VAULTED_TOKEN_NOT_FOUND');
-  expect(await retention('--methods', '32')).toBe('methods        0\nended_methods  0\n');
+  expect(await aged('--methods', '32')).toBe('methods        0\nended_methods  0\n');
 
   await age(33);
   expect((await pay({ vaulted_token: used })).status).toBe('SUCCEEDED');
-  expect(await retention('--methods', '32')).toBe('methods        0\nended_methods  1\n');
+  expect(await aged('--methods', '32')).toBe('methods        0\nended_methods  1\n');
   expect((await rows()).map(({ id }) => id)).toEqual([used]);
 });
 
@@ -102,11 +103,14 @@ it('leaves a card alone that waits for its payment, however old; and goes throug
   await tables.query(`UPDATE vaulted_token SET active = false WHERE id <> $1 AND customer_id IS NOT NULL`, [
     id,
   ]);
-  expect(await retention('--methods', '365')).toBe('methods        1101\nended_methods  0\n');
+  expect(await aged('--methods', '365')).toBe('methods        1101\nended_methods  0\n');
   const left = await tables.query("SELECT customer_id FROM vaulted_token WHERE status = 'ENROLLED'");
   expect(left).toEqual([{ customer_id: customer }]);
 });
 
 it('takes no fewer than 32 days.', async () => {
-  await expect(retention('--methods', '31')).rejects.toThrow(/32 to/);
+  expect(await retention('--methods', '31')).toMatchObject({
+    code: 2,
+    stderr: expect.stringMatching(/32 to/),
+  });
 });

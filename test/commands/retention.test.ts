@@ -1,7 +1,3 @@
-import { execFile, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { afterAll, beforeAll, beforeEach, expect, it, vi } from 'vitest';
 import {
   cardPayment,
@@ -11,11 +7,10 @@ import {
   withField,
 } from '../support/payment-requests.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
+import { runCommand, startProgram } from '../support/service-process.ts';
 import { openTables, type Tables } from '../support/tables.ts';
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 });
-
-const COMMAND = join(import.meta.dirname, '../../src/commands/retention.ts');
 
 let server: TestServer;
 let tables: Tables;
@@ -34,8 +29,10 @@ afterAll(async () => {
 
 /** Runs the command beside the service. */
 async function retention(...args: string[]): Promise<string> {
-  const env = { DATABASE_URL: server.databaseUrl, ACTOR: 'the night run' };
-  return (await promisify(execFile)(process.execPath, [COMMAND, ...args], { env })).stdout;
+  const environment = { DATABASE_URL: server.databaseUrl, ACTOR: 'the night run' };
+  const { code, stdout, stderr } = await runCommand('retention', environment, ...args);
+  expect(code, stderr).toBe(0);
+  return stdout;
 }
 
 type Answer = {
@@ -201,13 +198,11 @@ it('a run that is killed leaves payments whole, erased or not, and the next one 
     tables.query(
       `SELECT state, query FROM pg_stat_activity WHERE datname = current_database() AND state <> 'idle' AND pid <> pg_backend_pid()`,
     );
-  const run = spawn(process.execPath, [COMMAND, '--payments', '30'], {
-    env: { DATABASE_URL: server.databaseUrl },
-  });
-  const ended = once(run, 'close');
+  const environment = { DATABASE_URL: server.databaseUrl };
+  const run = startProgram('commands/retention.ts', environment, ['--payments', '30']);
   await vi.waitFor(async () => expect(await erased()).toBeGreaterThan(0), { timeout: 60_000, interval: 5 });
-  run.kill('SIGKILL');
-  await ended;
+  run.child.kill('SIGKILL');
+  await run.ended;
   // PostgreSQL finishes the statement of a client that is gone.
   await vi.waitFor(async () => expect(await underWay()).toEqual([]), { timeout: 60_000, interval: 5 });
   const left = 1501 - (await erased());
@@ -273,10 +268,7 @@ it.each([
   ['fewer days than are safe', ['--payments', '29'], '--payments is a number of days, 30 to 36500.'],
   ['a kind that there is not', ['--cats', '9'], "Unknown option '--cats'"],
 ])('refuses %s with the usage and 2, before it looks for a database', async (_what, args, message) => {
-  const env = { DATABASE_URL: 'postgres://a@127.0.0.1:1/b' };
-  const failed = await promisify(execFile)(process.execPath, [COMMAND, ...args], { env }).catch(
-    (error) => error,
-  );
+  const failed = await runCommand('retention', { DATABASE_URL: 'postgres://a@127.0.0.1:1/b' }, ...args);
   expect(failed).toMatchObject({ code: 2, stdout: '' });
   expect(failed.stderr).toContain(message);
   expect(failed.stderr).toContain('Usage: npm run retention');

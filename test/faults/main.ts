@@ -40,7 +40,7 @@ async function main(): Promise<void> {
   if (values.plant !== undefined && !plant) throw new Error(`there is no plant ${values.plant}`);
 
   // One state of the source for the whole run, whatever is edited meanwhile.
-  const base = copyCheckout(ROOT);
+  const base = await copyCheckout(ROOT);
   const cluster = await startCluster(base.path);
   const run = (options: RunOptions) =>
     runCases(cluster, { root: base.path, seeds, atOnce, kind, ...options });
@@ -77,7 +77,7 @@ async function runCases(
     readonly kind: Provider;
   },
 ): Promise<Try[]> {
-  const checkout = copyCheckout(options.root, options.plant);
+  const checkout = await copyCheckout(options.root, options.plant);
   const jobsOf = (cases: readonly Case[]) =>
     options.seeds.flatMap((seed) =>
       cases.map((tried) => async () => {

@@ -162,14 +162,14 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
 export type Checkout = { readonly path: string; remove(): void };
 
 /** Copies what the service runs from, and puts a plant in. @throws Error as `planted` does. */
-export function copyCheckout(root: string, plant?: Plant): Checkout {
+export async function copyCheckout(root: string, plant?: Plant): Promise<Checkout> {
   const path = mkdtempSync(join(tmpdir(), 'faults-checkout-'));
   for (const part of ['src', 'gen', 'config', 'package.json']) {
     cpSync(join(root, part), join(path, part), { recursive: true });
   }
   symlinkSync(join(root, 'node_modules'), join(path, 'node_modules'));
   if (plant) writeFileSync(join(path, plant.file), planted(root, plant));
-  compileAhead(path);
+  await compileAhead(path);
   return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
 }
 

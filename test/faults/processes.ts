@@ -98,13 +98,15 @@ function announced(child: ChildProcess, output: () => string, announces: RegExp)
       reject(new Error(`${why}:\n${output().slice(-2_000)}`, { cause: output() }));
     };
     const timer = setTimeout(() => fail('a process did not start in time'), START_TIMEOUT_MS);
-    const onExit = () => fail('a process ended at its start');
-    child.once('exit', onExit);
+    const onClose = (code: number | null, signal: NodeJS.Signals | null) =>
+      fail(`a process ended at its start with ${signal ?? code}`);
+    // All that it wrote has been read by then.
+    child.once('close', onClose);
     const look = () => {
       const url = announces.exec(output())?.[1];
       if (url === undefined) return;
       clearTimeout(timer);
-      child.off('exit', onExit);
+      child.off('close', onClose);
       for (const stream of [child.stdout, child.stderr]) stream?.off('data', look);
       resolve(url);
     };

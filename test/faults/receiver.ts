@@ -19,11 +19,16 @@ export type Receiver = {
 /** Answers a request: with a 2xx, or as a receiver in trouble does. */
 export type Mood = () => 'take' | 'fail' | 'break';
 
-/** Starts a receiver, and has an account's webhook send to it. */
+/**
+ * Starts a receiver, and has an account's webhook send to it.
+ *
+ * @param read what a body says, where two releases write it in different words.
+ */
 export async function startReceiver(
   world: World,
   accountId: string,
   mood: Mood = () => 'take',
+  read = (text: string) => text,
 ): Promise<Receiver> {
   const signature = new Webhook(world.cluster.signingSecrets.get(accountId) ?? '');
   const taken = new Map<string, number>();
@@ -39,9 +44,10 @@ export async function startReceiver(
     } catch (error) {
       faults.push(`${id}: ${(error as Error).message}`);
     }
-    const { retry: _retry, ...body } = JSON.parse(text);
+    const { retry: _retry, ...body } = JSON.parse(read(text));
     const before = bodies.get(id);
-    if (before !== undefined && before !== JSON.stringify(body)) faults.push(`${id} was told in two ways`);
+    if (before !== undefined && before !== JSON.stringify(body))
+      faults.push(`${id} was told in two ways:\n${before}\n${JSON.stringify(body)}`);
     bodies.set(id, JSON.stringify(body));
     const does = mood();
     if (does === 'break') return void response.destroy();

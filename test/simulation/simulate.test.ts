@@ -1,19 +1,14 @@
-import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
+import { type Ended, runCommand } from '../support/service-process.ts';
 
-const MAIN = join(import.meta.dirname, '../../src/commands/simulate.ts');
 const directory = mkdtempSync(join(tmpdir(), 'simulate-'));
 afterAll(() => rmSync(directory, { recursive: true }));
 
-function run(...args: string[]): Promise<{ code: number; stdout: string; stderr: string }> {
-  return new Promise((resolve) => {
-    execFile(process.execPath, [MAIN, ...args], (error, stdout, stderr) =>
-      resolve({ code: Number(error?.code ?? 0), stdout, stderr }),
-    );
-  });
+function run(...args: string[]): Promise<Ended> {
+  return runCommand('simulate', {}, ...args);
 }
 
 it('compares the strategies by default, in a table and a plot of at most 100 columns', async () => {

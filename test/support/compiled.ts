@@ -1,5 +1,6 @@
-import { execFileSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 
 const COMPILE = `
   import { flushCompileCache } from 'node:module';
@@ -20,8 +21,8 @@ export function compiledIn(checkout: string): { readonly [COMPILED]: string } {
  *
  * @param environment names the directory that takes the compiled code.
  */
-export function compileAhead(checkout: string, environment = compiledIn(checkout)): void {
-  execFileSync(process.execPath, ['--input-type=module', '--eval', COMPILE], {
+export async function compileAhead(checkout: string, environment = compiledIn(checkout)): Promise<void> {
+  await promisify(execFile)(process.execPath, ['--input-type=module', '--eval', COMPILE], {
     cwd: checkout,
     env: { PATH: process.env.PATH, ...environment },
   });

@@ -65,7 +65,7 @@ export default async function setup(): Promise<() => Promise<void>> {
   }
   process.env[CLUSTER_URL] = postgres.url;
   const compiled = join(home, 'compiled');
-  compileAhead(CHECKOUT, { [COMPILED]: compiled });
+  await compileAhead(CHECKOUT, { [COMPILED]: compiled });
   process.env[COMPILED] = compiled;
   return teardown;
 }

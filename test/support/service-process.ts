@@ -32,7 +32,7 @@ const running = new Set<ChildProcess>();
 
 /** Starts a program of src/ with these environment variables and no others. */
 export function startProgram(
-  file: 'main.ts' | 'commands/account.ts',
+  file: 'main.ts' | `commands/${string}.ts`,
   environment: Readonly<Record<string, string>>,
   args: readonly string[] = [],
 ): RunningProgram {
@@ -76,9 +76,13 @@ export function runService(environment: Readonly<Record<string, string>>): Promi
   return startProgram('main.ts', { PORT: '0', ...environment }).ended;
 }
 
-/** Runs a command on accounts to its end. */
-export function runAccount(environment: Readonly<Record<string, string>>, ...args: string[]): Promise<Ended> {
-  return startProgram('commands/account.ts', environment, args).ended;
+/** Runs a command of src/commands to its end, with these environment variables and no others. */
+export function runCommand(
+  name: string,
+  environment: Readonly<Record<string, string>>,
+  ...args: string[]
+): Promise<Ended> {
+  return startProgram(`commands/${name}.ts`, environment, args).ended;
 }
 
 /** The pid of the PostgreSQL on a data directory; undefined when none runs. */

@@ -1,7 +1,4 @@
-import { execFile } from 'node:child_process';
 import { randomBytes, randomUUID } from 'node:crypto';
-import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { decodeProtectedHeader } from 'jose';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -22,6 +19,7 @@ import {
   withField,
 } from '../support/payment-requests.ts';
 import { startTestServer } from '../support/server.ts';
+import { type Ended, runCommand } from '../support/service-process.ts';
 import { openTables, type Tables } from '../support/tables.ts';
 
 const OLD = ['2025', randomBytes(32)] as const;
@@ -129,10 +127,7 @@ describe('npm run vault:rotate', () => {
 
   it('keeps what it cannot open, tells how many, and fails', async () => {
     const sealed = await tables.query('SELECT id, card_number FROM vaulted_token ORDER BY id');
-    const failed = await rotate([NEW]).then(
-      () => undefined,
-      (error) => error,
-    );
+    const failed = await rotate([NEW]);
     expect(failed).toMatchObject({ code: 1 });
     expect(failed.stdout).toMatch(/^unreadable +2$/m);
     expect(await tables.query('SELECT id, card_number FROM vaulted_token ORDER BY id')).toEqual(sealed);
@@ -148,7 +143,7 @@ describe('npm run vault:rotate', () => {
       [() => rotate([NEW]), 'VAULT_KEYS lacks the key "2025"'],
     ];
     for (const [rotation, message] of refusals) {
-      await expect(rotation()).rejects.toMatchObject({ code: 1, stderr: expect.stringContaining(message) });
+      expect(await rotation()).toMatchObject({ code: 1, stderr: expect.stringContaining(message) });
     }
     expect(await tables.query('SELECT id, card_number FROM vaulted_token ORDER BY id')).toEqual(sealed);
   });
@@ -232,16 +227,10 @@ describe('npm run vault:rotate', () => {
 });
 
 /** The command itself, in a process of its own. */
-function rotate(
-  keys: (readonly [string, Buffer])[],
-  hashKey = HASH_KEY,
-): Promise<{ stdout: string; stderr: string }> {
-  const root = join(import.meta.dirname, '../..');
-  return promisify(execFile)(process.execPath, [join(root, 'src/commands/rotate-vault.ts')], {
-    env: {
-      DATABASE_URL: testDatabase.url,
-      VAULT_KEYS: keys.map(([id, key]) => `${id}:${key.toString('base64')}`).join(),
-      HASH_KEY: hashKey.toString('base64'),
-    },
+function rotate(keys: (readonly [string, Buffer])[], hashKey = HASH_KEY): Promise<Ended> {
+  return runCommand('rotate-vault', {
+    DATABASE_URL: testDatabase.url,
+    VAULT_KEYS: keys.map(([id, key]) => `${id}:${key.toString('base64')}`).join(),
+    HASH_KEY: hashKey.toString('base64'),
   });
 }

@@ -11,7 +11,11 @@ import type { World } from '../world.ts';
 import type { Case } from './case.ts';
 
 /** The request has a field that the release before ignores, since it does not know it. */
-const NEW_FIELD = { nationality: 'CO' };
+const NEW_FIELD = 'nationality';
+/** Its name at the release before, which is as long. */
+const UNKNOWN_NAME = 'not_known_8';
+/** A request with it. */
+const WITH_NEW_FIELD = { [NEW_FIELD]: 'CO' };
 
 /** Two releases side by side on one database: a payment begun by one, and retried at the other. */
 export const RELEASES: readonly Case[] = [
@@ -20,7 +24,7 @@ export const RELEASES: readonly Case[] = [
     short: true,
     async run(world) {
       const [taker, other] = await bothReleases(world);
-      const order = world.order(NEW_FIELD);
+      const order = world.order(WITH_NEW_FIELD);
       const stop = world.gate.hold('charge:response');
       const sent = send(taker.url, order);
       await stop.reached;
@@ -38,7 +42,7 @@ export const RELEASES: readonly Case[] = [
     name: 'a rolling release: answered, and replayed at a release that knows another field',
     async run(world) {
       const [taker, other] = await bothReleases(world);
-      const order = world.order(NEW_FIELD);
+      const order = world.order(WITH_NEW_FIELD);
       const answer = await send(taker.url, order);
       const replay = await send(other.url, order);
       world.expect(replay.replayed && replay.body === answer.body, `the retry was answered ${replay.status}`);
@@ -73,12 +77,17 @@ export const RELEASES: readonly Case[] = [
   {
     name: 'a rolling release: replicas replaced one after the other, in order, under load',
     async run(world) {
-      const before = olderRelease(world);
+      const before = await olderRelease(world);
       const old = [
         await world.startReplica({ checkout: before }),
         await world.startReplica({ checkout: before }),
       ];
-      const receiver = await startReceiver(world, ACCOUNT_ONE);
+      const receiver = await startReceiver(
+        world,
+        ACCOUNT_ONE,
+        () => 'take',
+        (text) => text.replaceAll(UNKNOWN_NAME, NEW_FIELD),
+      );
       const work = async () => {
         for (const replica of old) {
           await world.startReplica();
@@ -95,7 +104,7 @@ export const RELEASES: readonly Case[] = [
 
 /** The release before and this one, in either order. */
 async function bothReleases(world: World): Promise<[Process, Process]> {
-  const before = olderRelease(world);
+  const before = await olderRelease(world);
   const unhurried = true;
   const old = await world.startReplica({ checkout: before, unhurried });
   const [one, two] = [old, await world.startReplica({ unhurried })];
@@ -105,16 +114,14 @@ async function bothReleases(world: World): Promise<[Process, Process]> {
   ]);
 }
 
-/** A copy of the service that does not know the new field: in its descriptor it has another name, as long. */
-function olderRelease(world: World): string {
-  const copy = copyCheckout(world.checkout);
+/** A copy of the service that does not know the new field: in its descriptor it has another name. */
+async function olderRelease(world: World): Promise<string> {
+  const copy = await copyCheckout(world.checkout);
   world.atEnd(async () => copy.remove());
   const file = join(copy.path, 'gen/payments/v1/customer_payer_pb.js');
   const text = readFileSync(file, 'utf8');
   const [descriptor = ''] = /(?<=fileDesc\(")[^"]+/.exec(text) ?? [];
-  const renamed = Buffer.from(descriptor, 'base64')
-    .toString('latin1')
-    .replaceAll('nationality', 'not_known_8');
+  const renamed = Buffer.from(descriptor, 'base64').toString('latin1').replaceAll(NEW_FIELD, UNKNOWN_NAME);
   writeFileSync(file, text.replace(descriptor, Buffer.from(renamed, 'latin1').toString('base64')));
   return copy.path;
 }
