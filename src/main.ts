@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { pino } from 'pino';
+import { describeError } from '#src/api/describe-error.ts';
 import { LOG_SERIALIZERS } from '#src/api/error-handler.ts';
-import { describeError } from '#src/api/errors.ts';
 import { readCatalogue } from '#src/catalogue/read-catalogue.ts';
 import { fileStamp, startReloading } from '#src/catalogue/reload-catalogue.ts';
 import { explainFailure } from '#src/commands/explain-failure.ts';

@@ -1,7 +1,8 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type Reason, ServiceError } from '#src/service-error.ts';
 import { isOverload } from './admission.ts';
-import { describeError, toProblem, toServiceError } from './errors.ts';
+import { describeError } from './describe-error.ts';
+import { toProblem, toServiceError } from './errors.ts';
 
 /** Answers every error of an application as application/problem+json (RFC 9457), and unknown paths in the caller's protocol. */
 export function answerErrors(app: FastifyInstance): void {

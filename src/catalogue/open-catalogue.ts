@@ -15,7 +15,7 @@ import type { ApprovalRates } from '#src/routing/approval-rates.ts';
 import type { Signals } from '#src/routing/order-targets.ts';
 import { createRouter } from '#src/routing/router.ts';
 import { Secret } from '#src/secret.ts';
-import { CatalogueError } from './read-catalogue.ts';
+import { CatalogueError } from './catalogue-error.ts';
 
 /** Options for opening a catalogue. */
 export type OpenCatalogueOptions = {

@@ -4,12 +4,8 @@ import { ServiceError } from '#src/service-error.ts';
 import { validate } from '#src/wire/validate.ts';
 import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
 import { parseYaml, readTextFile, type YamlFile } from '#src/wire/yaml-file.ts';
+import { CatalogueError } from './catalogue-error.ts';
 import { checkCatalogue, type Locate } from './check-catalogue.ts';
-
-/** The catalogue file is wrong; the message names each place. */
-export class CatalogueError extends Error {
-  override readonly name = 'CatalogueError';
-}
 
 const MAX_FILE_BYTES = 16 * 1024 * 1024;
 const decode = jsonDecoder(CatalogueSchema, { unknownFields: 'reject' });

@@ -1,9 +1,9 @@
-import { describeError } from '#src/api/errors.ts';
-import { CatalogueError } from '#src/catalogue/read-catalogue.ts';
+import { describeError } from '#src/api/describe-error.ts';
+import { CatalogueError } from '#src/catalogue/catalogue-error.ts';
 import { ConfigError } from '#src/config.ts';
 import { EmbeddedPostgresError } from '#src/postgres/embedded-postgres-error.ts';
-import { InstallationKeysError } from '#src/server/check-keys.ts';
 import { DatabaseUnavailableError, UnsafeDatabaseError } from '#src/store/database.ts';
+import { InstallationKeysError } from '#src/store/installation-keys.ts';
 import { MigrationError } from '#src/store/migrate.ts';
 
 /** Explains why a process ends: by its message what the operator can mend, by its stack anything else. */

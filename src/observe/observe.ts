@@ -13,8 +13,8 @@ import {
   type LimitLookUp,
   type ReadHeader,
 } from '#src/api/authenticate.ts';
+import { CatalogueError } from '#src/catalogue/catalogue-error.ts';
 import type { CatalogueObserver, OpenedCatalogue } from '#src/catalogue/open-catalogue.ts';
-import { CatalogueError } from '#src/catalogue/read-catalogue.ts';
 import { CIRCUIT_STATES } from '#src/connectors/circuit.ts';
 import type { OperationDeps } from '#src/payments/claim-operation.ts';
 import type { PaymentObserver } from '#src/payments/create-payment.ts';

@@ -1,12 +1,13 @@
 import type { Database, Run } from '#src/store/database.ts';
-import { countSealed, forgetKey, readKeyChecks, storeKeyChecks } from '#src/store/installation-keys.ts';
+import {
+  countSealed,
+  forgetKey,
+  InstallationKeysError,
+  readKeyChecks,
+  storeKeyChecks,
+} from '#src/store/installation-keys.ts';
 import { sealedPrefix } from '#src/vault/card-vault.ts';
 import { type InstallationKeys, keyChecks, vaultKeyIdOf } from '#src/vault/key-file.ts';
-
-/** The keys are not those that the database was used with. */
-export class InstallationKeysError extends Error {
-  override readonly name = 'InstallationKeysError';
-}
 
 /** Time limit for counting what is sealed under a missing key, which reads the whole tables. */
 const COUNT_TIMEOUT_MS = 600_000;

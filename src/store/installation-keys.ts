@@ -1,5 +1,10 @@
 import type { Run } from './database.ts';
 
+/** The keys are not those that the database was used with. */
+export class InstallationKeysError extends Error {
+  override readonly name = 'InstallationKeysError';
+}
+
 /**
  * Stores the check values of keys that are not known yet.
  *

@@ -1,13 +1,8 @@
 import { Code, ConnectError } from '@connectrpc/connect';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from '#gen/google/rpc/error_details_pb.js';
-import {
-  describeError,
-  rewriteConnectError,
-  toConnectError,
-  toProblem,
-  toServiceError,
-} from '#src/api/errors.ts';
+import { describeError } from '#src/api/describe-error.ts';
+import { rewriteConnectError, toConnectError, toProblem, toServiceError } from '#src/api/errors.ts';
 import { REASONS, type Reason, ServiceError } from '#src/service-error.ts';
 import {
   type ApiClients,

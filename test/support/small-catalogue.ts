@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { CatalogueError } from '#src/catalogue/read-catalogue.ts';
+import { CatalogueError } from '#src/catalogue/catalogue-error.ts';
 
 /** A catalogue with one of everything. */
 export const SMALL = `

@@ -1,0 +1,4 @@
+/** The catalogue file is wrong; the message names each place. */
+export class CatalogueError extends Error {
+  override readonly name = 'CatalogueError';
+}
