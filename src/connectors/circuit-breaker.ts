@@ -40,6 +40,7 @@ const IS_HELD_BACK: Readonly<Record<CallName, boolean>> = {
   refund: true,
   complete: false,
   lookUp: false,
+  repeatOperation: false,
   enrollWallet: true,
   lookUpEnrollment: false,
 };

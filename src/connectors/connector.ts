@@ -80,6 +80,13 @@ export type ProviderConnection = {
     send(query: LookUp): Promise<boolean>;
   };
   /**
+   * Sends a capture, a cancel or a refund of which nothing is known again under its own idempotency key, where there is no
+   * look-up: the provider tells what became of the first request, or carries it out. `unknown` once the provider may have
+   * forgotten the key, and where its answer says nothing of the first request. undefined: there is a look-up, or a repeat
+   * could move money twice.
+   */
+  readonly repeatOperation?: (query: LookUp) => Promise<Outcome>;
+  /**
    * Asks for a payer's consent to later charges of a wallet: `redirect` says where the payer gives it. It moves no money,
    * so what did not get through may be asked again. undefined: the provider enrolls no wallets.
    */

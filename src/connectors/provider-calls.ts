@@ -20,6 +20,7 @@ const CALLS = Object.keys({
   refund: true,
   complete: true,
   lookUp: true,
+  repeatOperation: true,
   enrollWallet: true,
   lookUpEnrollment: true,
 } satisfies Record<CallName, true>) as CallName[];

@@ -15,8 +15,9 @@ const NO_LOOK_UP: Outcome = { kind: 'unknown', detail: 'there is no look-up', pr
 
 /** Asks the provider, and takes the money of a payer who agreed where that is up to us. */
 export async function learn(connection: ProviderConnection, query: LookUp): Promise<Outcome> {
-  const { lookUp, complete } = connection;
+  const { lookUp, complete, repeatOperation } = connection;
   if (!lookUp) {
+    if (repeatOperation && OPERATIONS.has(query.of.kind)) return repeatOperation(query);
     // Without a look-up nothing but the payer's own return says that they agreed.
     if (query.hint?.returnQuery === undefined || !complete) return NO_LOOK_UP;
     const completed = await complete(query);
@@ -55,6 +56,7 @@ export function lookedUpAttempt(
 }
 
 const KINDS = { CAPTURE: 'capture', CANCEL: 'cancel', REFUND: 'refund' } as const;
+const OPERATIONS: ReadonlySet<string> = new Set(Object.values(KINDS));
 const BASE_TYPES: ReadonlySet<string> = new Set(['PURCHASE', 'AUTHORIZE', 'VERIFY']);
 
 /** Describes a transaction to its provider: the attempt that it is, or the operation with what it acts on. */

@@ -5,9 +5,11 @@ import type { Outcome, ProviderConnection } from '#src/connectors/connector.ts';
 import { brokenAnswers } from './broken-answers.ts';
 import { closedPort, httpAnswer, type Script, type ScriptedServer } from './scripted-server.ts';
 
+const CALLS = ['capture', 'cancel', 'refund', 'complete', 'lookUp', 'repeatOperation'] as const;
+
 /** A call beside `pay` that a connector makes, with the provider's answers to it. */
 export type ConformingCall = {
-  readonly name: 'capture' | 'cancel' | 'refund' | 'complete' | 'lookUp';
+  readonly name: (typeof CALLS)[number];
   /** Tells calls of one name apart, as look-ups of different kinds. */
   readonly of?: string;
   /** Makes the call, always for the same transaction. */
@@ -41,14 +43,15 @@ export type CallSuite = {
 
 /**
  * Holds every call to the rules of `pay`: not_sent only when surely nothing was sent, unknown when it may have
- * been, sent once, ended by its deadline. A look-up that learns nothing is unknown, whatever became of its request.
+ * been, sent once, ended by its deadline. A look-up or a repeat that learns nothing is unknown, whatever became of its
+ * request.
  */
 export function describeCalls(calls: readonly ConformingCall[], suite: CallSuite): void {
   it('can do what its capabilities say, and nothing else', () => {
     const { captures, refunds, cancel, authorization } = suite.capabilities();
     const has = (name: ConformingCall['name']) => calls.some((call) => call.name === name);
     const connection = suite.connect('http://127.0.0.1:1');
-    for (const name of ['capture', 'cancel', 'refund', 'complete', 'lookUp'] as const) {
+    for (const name of CALLS) {
       expect([name, connection[name] !== undefined]).toEqual([name, has(name)]);
     }
     expect([captures !== 'none', refunds !== 'none', cancel]).toEqual([
@@ -92,9 +95,10 @@ function describeCall(call: ConformingCall, suite: CallSuite): void {
     expect(requests).toEqual([expect.stringContaining(call.key)]);
   });
 
-  it('is not_sent, or as unknown as before for a look-up, when the connection is refused', async () => {
+  it('is not_sent, or as unknown as before for a look-up or a repeat, when the connection is refused', async () => {
     const outcome = await make(`http://127.0.0.1:${await closedPort()}`);
-    expect(outcome).toMatchObject({ kind: call.name === 'lookUp' ? 'unknown' : 'not_sent' });
+    const learns = call.name === 'lookUp' || call.name === 'repeatOperation';
+    expect(outcome).toMatchObject({ kind: learns ? 'unknown' : 'not_sent' });
   });
 
   for (const [name, script] of Object.entries(brokenAnswers(call.approval))) {

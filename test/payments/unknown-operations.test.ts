@@ -12,6 +12,7 @@ import {
   CapturePaymentRequestSchema,
   RefundPaymentRequestSchema,
 } from '#gen/payments/v1/payment_service_pb.js';
+import type { LookUp, Outcome } from '#src/connectors/connector.ts';
 import { createPayment } from '#src/payments/create-payment.ts';
 import { followUpNow } from '#src/payments/follow-up.ts';
 import { getPayment } from '#src/payments/get-payment.ts';
@@ -73,6 +74,27 @@ describe('an operation whose outcome is not known', () => {
     const again = await operate('refund', payment, '100', 'refund-1');
     expect([again.replayed, stateOf(again.record)]).toEqual([true, 'REFUNDED/PENDING_PROVIDER_CONFIRMATION']);
     expect(await followedUp()).toBe('unchanged');
+  });
+
+  it('and that may never have been sent is sent again where there is no look-up, and becomes what that is answered', async () => {
+    const payment = await payments.pay();
+    payments.provider.next.push('never hears of it');
+    const { record } = await operate('refund', payment, '100', 'refund-1');
+    expect(stateOf(record)).toBe('REFUNDED/PENDING_PROVIDER_CONFIRMATION');
+    const repeated: LookUp[] = [];
+    const repeatOperation = async (query: LookUp): Promise<Outcome> => {
+      repeated.push(query);
+      if (query.of.kind !== 'refund' || !connection.refund) throw new Error(query.of.kind);
+      return connection.refund({ ...query.of, ...query, isWhole: true });
+    };
+    const { connection } = payments.provider;
+    const mute = { ...connection, lookUp: undefined, repeatOperation };
+    expect(await followUpNow(payments.deps, mute, record.transactions?.id ?? '')).toBe('applied');
+    expect(repeated).toMatchObject([
+      { transactionId: record.transactions?.id, money: { minorUnits: 10_000n }, of: { kind: 'refund' } },
+    ]);
+    const after = await standing(payment);
+    expect([stateOf(after), after.amount?.refunded?.value]).toEqual(['REFUNDED/REFUNDED', '100.00']);
   });
 
   it('is PENDING, keeps its amount reserved and keeps others out, and becomes what the provider says', async () => {

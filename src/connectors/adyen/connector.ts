@@ -9,7 +9,7 @@ import type {
   ProviderConnection,
 } from '#src/connectors/connector.ts';
 import type { HttpRequest } from '#src/connectors/http-client.ts';
-import { turnedAway } from '#src/connectors/provider-answer.ts';
+import { turnedAway, unknownOutcome } from '#src/connectors/provider-answer.ts';
 import { openProviderClient } from '#src/connectors/provider-client.ts';
 import {
   fromDetails,
@@ -35,9 +35,16 @@ import {
 /**
  * Speaks to Adyen's Checkout API. Adyen offers no look-up: what became of a payment whose answer was lost, and of every
  * capture, cancel and refund, is told by its signed notifications; a payment of which none tells is canceled by our
- * reference. Its settings: see settings.ts.
+ * reference, and an operation whose answer was lost is sent again under its key. Its settings: see settings.ts.
  */
 export const adyenConnector: Connector = { name: 'adyen', connect };
+
+/** The fields of an operation that Adyen is sent. */
+type SentOperation = Pick<Operation, 'transactionId' | 'money' | 'reason' | 'payment'>;
+
+/** Adyen keeps an idempotency key for 7 days at least; with a day less for clocks and queues. */
+const REPEATABLE_MS = 6 * 86_400_000;
+const NOT_TOLD = unknownOutcome('there is no look-up, and no notification has told of it yet');
 
 function connect(settings: JsonObject, context: ConnectContext): ProviderConnection {
   const adyen = readSettings(settings, context.secrets);
@@ -67,7 +74,7 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
     return fromDetails(result, query, shownAs);
   }
 
-  const operate = (kind: OperationKind) => async (operation: Operation) => {
+  const operate = (kind: OperationKind) => async (operation: SentOperation) => {
     const { reference = '' } = operation.payment;
     const amount = toAdyenAmount(operation.money);
     if (!PSP_REFERENCE.test(reference)) return turnedAway("the payment's pspReference is not known yet");
@@ -75,6 +82,22 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
     const result = await ask(operationRequest(kind, operation, reference, amount, adyen));
     return fromOperation(result, kind, operation, shownAs);
   };
+
+  /** Adyen answers a repeat under the same key as it answered the first request; one that it never got, it carries out. */
+  async function repeatOperation({
+    of,
+    transactionId,
+    money,
+    reference,
+    sentAtMs,
+  }: LookUp): Promise<Outcome> {
+    if (of.kind !== 'capture' && of.kind !== 'cancel' && of.kind !== 'refund') return NOT_TOLD;
+    // Once Adyen has it, only a notification tells what becomes of it.
+    if (reference !== undefined || Date.now() - sentAtMs > REPEATABLE_MS) return NOT_TOLD;
+    const outcome = await operate(of.kind)({ ...of, transactionId, money });
+    // That a repeat is refused, or its answer lost, says nothing of the first request.
+    return outcome.kind === 'not_sent' ? NOT_TOLD : outcome;
+  }
 
   return {
     identity: [origin + basePath, merchantAccount].join(' '),
@@ -109,6 +132,7 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
           shownAs,
         ),
     },
+    repeatOperation,
     readNotification: async (notification) => readNotifications(notification, adyen.hmacKeys, shownAs),
     probe: async () => isPaymentMethods(await ask(paymentMethodsRequest(adyen))),
     close,

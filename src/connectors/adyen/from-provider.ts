@@ -91,7 +91,7 @@ export function isTechnicalCancelTaken(
 export function fromOperation(
   result: HttpResult,
   kind: OperationKind,
-  operation: Operation,
+  operation: Pick<Operation, 'transactionId' | 'money' | 'payment'>,
   shownAs: ShownAs,
 ): Outcome {
   return fromAnswer(result, shownAs, false, (body) => {

@@ -80,7 +80,7 @@ export function technicalCancelRequest(transactionId: string, settings: AdyenSet
 /** The request that a capture, a cancel or a refund becomes. @param pspReference the payment's. */
 export function operationRequest(
   kind: OperationKind,
-  operation: Operation,
+  operation: Pick<Operation, 'transactionId' | 'reason'>,
   pspReference: string,
   amount: AdyenAmount,
   settings: AdyenSettings,

@@ -2,7 +2,7 @@ import type { JsonObject } from '@bufbuild/protobuf';
 import { adyenConnector } from '#src/connectors/adyen/connector.ts';
 import type { PaymentAttempt } from '#src/connectors/attempt.ts';
 import type { Outcome } from '#src/connectors/connector.ts';
-import { cardAttempt, lookUpOf, operationOn, redirectAttempt } from '../attempts.ts';
+import { cardAttempt, lookUpOf, lookUpOfOperation, operationOn, redirectAttempt } from '../attempts.ts';
 import { type ConformingAnswer, describeConformance } from '../conformance.ts';
 import type { ConformingCall } from '../conformance-calls.ts';
 import { SECRETS } from './adyen-under-test.ts';
@@ -24,7 +24,15 @@ describeConformance({
   attempt: cardAttempt,
   approval: (attempt) => ({ status: 200, body: approval(attempt) }),
   probeAnswer: { status: 200, body: { paymentMethods: [{ type: 'scheme', name: 'Cards' }] } },
-  calls: [made('capture', { amount }), made('cancel', {}), made('refund', { amount }), completed()],
+  calls: [
+    made('capture', { amount }),
+    made('cancel', {}),
+    made('refund', { amount }),
+    repeated('capture', { amount }),
+    repeated('cancel', {}),
+    repeated('refund', { amount }),
+    completed(),
+  ],
   answers: [
     changed('approved', 'an approval', {}),
     changed('approved', 'an approval that repeats neither amount nor reference', {
@@ -142,6 +150,18 @@ function made(name: 'capture' | 'cancel' | 'refund', more: JsonObject): Conformi
       { name: "a card's error", outcome: 'not_sent', answer: { status: 422, body: error(422, '101') } },
       { name: 'a repeat', outcome: 'unknown', answer: { status: 422, body: error(422, '704') } },
     ],
+  };
+}
+
+/** The same operation, sent again: what refuses the repeat says nothing of the first request. */
+function repeated(kind: 'capture' | 'cancel' | 'refund', more: JsonObject): ConformingCall {
+  const first = made(kind, more);
+  return {
+    ...first,
+    name: 'repeatOperation',
+    of: kind,
+    make: (connection) => connection.repeatOperation?.(lookUpOfOperation(kind, operation)),
+    answers: first.answers.map((answer) => ({ ...answer, outcome: 'unknown' })),
   };
 }
 

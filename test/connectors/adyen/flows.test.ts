@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Outcome } from '#src/connectors/connector.ts';
-import { operationOn } from '../attempts.ts';
+import { lookUpOfOperation, operationOn } from '../attempts.ts';
 import {
   type AdyenUnderTest,
   cardWith,
@@ -9,6 +9,8 @@ import {
   redirectBy,
   subjectOf,
 } from './adyen-under-test.ts';
+
+const DAY_MS = 86_400_000;
 
 describe('the adyen connector at a fake of Adyen', () => {
   let adyen: AdyenUnderTest;
@@ -181,6 +183,37 @@ describe('the adyen connector at a fake of Adyen', () => {
       transactionId: operation.transactionId,
       signed: { outcome: { kind: 'approved' } },
     });
+  });
+
+  it.each([
+    ['lost_request', 'is carried out by its repeat'],
+    ['lost_answer', 'is not made twice by its repeat'],
+  ] as const)('a refund after a %s %s', async (fault, _what) => {
+    const attempt = cardWith();
+    const paid = await adyen.connection.pay(attempt);
+    await adyen.delivered();
+    const money = { minorUnits: 100_000n, currency: 'USD' };
+    const operation = operationOn(attempt, referenceOf(paid), { money, isWhole: false });
+    adyen.fake.next(fault);
+    expect(await adyen.connection.refund?.(operation)).toMatchObject({ kind: 'unknown' });
+    const query = lookUpOfOperation('refund', operation);
+    const repeated = await adyen.connection.repeatOperation?.(query);
+    expect(repeated).toMatchObject({ kind: 'pending', reference: expect.any(String) });
+    expect(await told()).toMatchObject({
+      transactionId: operation.transactionId,
+      signed: { ...money, outcome: { kind: 'approved' } },
+    });
+    expect(thePayment().refunded).toBe(100_000);
+  });
+
+  it.each([
+    ['that Adyen has already', { reference: 'QFQTPCQ8HXSKGK82' }],
+    ['whose key Adyen may have forgotten', { sentAtMs: Date.now() - 6 * DAY_MS - 1 }],
+  ])('does not repeat an operation %s', async (_what, over) => {
+    const operation = operationOn(cardWith(), 'NC6HT9CRT65ZGN82');
+    const query = lookUpOfOperation('cancel', operation, over);
+    expect(await adyen.connection.repeatOperation?.(query)).toMatchObject({ kind: 'unknown' });
+    expect(adyen.fake.requests).toEqual([]);
   });
 
   it('was surely not sent when Adyen says that its error is transient', async () => {
