@@ -1,16 +1,4 @@
-import { AsyncLocalStorage } from 'node:async_hooks';
-import {
-  type Attributes,
-  type Context,
-  ROOT_CONTEXT,
-  SpanKind,
-  SpanStatusCode,
-  trace,
-} from '@opentelemetry/api';
-import { W3CTraceContextPropagator } from '@opentelemetry/core';
-import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
-import { resourceFromAttributes } from '@opentelemetry/resources';
-import { BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
+import type { Attributes } from '@opentelemetry/api';
 import type { FastifyInstance } from 'fastify';
 
 /** Spans of what a request does. Attributes are names and identifiers of ours, never a request's data. */
@@ -28,58 +16,4 @@ export const NO_TRACING: Tracing = {
   traceRequests: () => {},
   span: (_name, _attributes, work) => work(),
   shutdown: async () => {},
-};
-
-/** Time limit for sending a batch, and so for the delay of the shutdown by a collector that is down. */
-const EXPORT_TIMEOUT_MS = 3_000;
-
-/** Sends spans to an OTLP/HTTP endpoint (OpenTelemetry), such as http://127.0.0.1:4318. */
-export function createTracing(otlpEndpoint: string): Tracing {
-  const url = `${otlpEndpoint.replace(/\/+$/, '')}/v1/traces`;
-  const exporter = new OTLPTraceExporter({ url, timeoutMillis: EXPORT_TIMEOUT_MS });
-  const provider = new TracerProvider({
-    resource: resourceFromAttributes({ 'service.name': 'payments-service' }),
-    spanProcessors: [new BatchSpanProcessor({ exporter })],
-  });
-  const tracer = provider.getTracer('payments-service');
-  const propagator = new W3CTraceContextPropagator();
-  const current = new AsyncLocalStorage<Context>();
-
-  return {
-    traceRequests(app) {
-      app.addHook('onRequest', (request, reply, done) => {
-        const caller = propagator.extract(ROOT_CONTEXT, request.headers, HEADERS);
-        const route = request.routeOptions.url ?? 'unknown';
-        const span = tracer.startSpan(`${request.method} ${route}`, { kind: SpanKind.SERVER }, caller);
-        span.setAttributes({ 'http.request.method': request.method, 'http.route': route });
-        reply.raw.once('close', () => {
-          span.setAttribute('http.response.status_code', reply.raw.statusCode);
-          if (reply.raw.statusCode >= 500) span.setStatus({ code: SpanStatusCode.ERROR });
-          span.end();
-        });
-        current.run(trace.setSpan(caller, span), done);
-      });
-    },
-    span(name, attributes, work) {
-      const parent = current.getStore() ?? ROOT_CONTEXT;
-      const span = tracer.startSpan(name, { kind: SpanKind.CLIENT, attributes }, parent);
-      return current.run(trace.setSpan(parent, span), async () => {
-        try {
-          return await work();
-        } catch (error) {
-          span.setStatus({ code: SpanStatusCode.ERROR });
-          throw error;
-        } finally {
-          span.end();
-        }
-      });
-    },
-    // Spans that the collector does not take are lost, and that is no reason not to end in order.
-    shutdown: () => provider.shutdown().catch(() => {}),
-  };
-}
-
-const HEADERS = {
-  keys: (carrier: object) => Object.keys(carrier),
-  get: (carrier: Record<string, string | string[] | undefined>, key: string) => carrier[key],
 };

@@ -11,7 +11,7 @@ import {
   observeVault,
 } from '#src/observe/observe.ts';
 import { observeNotifications, observeOpenOutcomes, observeRecovery } from '#src/observe/observe-recovery.ts';
-import { createTracing, NO_TRACING } from '#src/observe/tracing.ts';
+import { NO_TRACING, type Tracing } from '#src/observe/tracing.ts';
 import type { PaymentObserver } from '#src/payments/create-payment.ts';
 import type { OpenOutcomesObserver } from '#src/payments/open-outcomes.ts';
 import type { Database } from '#src/store/database.ts';
@@ -19,12 +19,12 @@ import type { CardVault } from '#src/vault/card-vault.ts';
 import type { DeliveryObserver } from '#src/webhooks/deliver.ts';
 
 /** Watchers of one service: its metrics, traces, log and the dashboard's figures, each told by what it is about. */
-export type Observers = ReturnType<typeof createObservers>;
+export type Observers = Awaited<ReturnType<typeof createObservers>>;
 
 /** Creates the watchers of a service. */
-export function createObservers({ otlpEndpoint }: Pick<Config, 'otlpEndpoint'>, log: Logger) {
+export async function createObservers({ otlpEndpoint }: Pick<Config, 'otlpEndpoint'>, log: Logger) {
   const metrics = createMetrics();
-  const tracing = otlpEndpoint ? createTracing(otlpEndpoint) : NO_TRACING;
+  const tracing = await openTracing(otlpEndpoint);
   const figures = createFigures();
   return {
     log,
@@ -47,6 +47,12 @@ export function createObservers({ otlpEndpoint }: Pick<Config, 'otlpEndpoint'>, 
     onBackfillError: (err: unknown) =>
       log.warn({ err }, 'filling in what the release before did not write failed'),
   };
+}
+
+/** OpenTelemetry is a fifth of what the service loads at its start: it is loaded where spans are sent. */
+async function openTracing(otlpEndpoint: string | undefined): Promise<Tracing> {
+  if (!otlpEndpoint) return NO_TRACING;
+  return (await import('#src/observe/otlp-tracing.ts')).createTracing(otlpEndpoint);
 }
 
 /** An observer of payments that counts them for the dashboard as well. */

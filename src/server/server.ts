@@ -64,7 +64,7 @@ export type Server = {
 /** Wires the service together; the only place that does. Nothing listens yet. */
 export async function createServer(options: ServerOptions): Promise<Server> {
   const { config } = options;
-  const observers = createObservers(config, options.log);
+  const observers = await createObservers(config, options.log);
   const { identityKey, sandboxApiKey, ...hashed } = hashKeys(options.keys.hashKey);
   const vault = cardVault(options.keys.vaultKeys);
   let address = '';

@@ -105,7 +105,11 @@ const PLACES: readonly { what: string; pattern: RegExp; places: readonly string[
     pattern: /^import (?!type).*'node:(http|https|http2)'/m,
     places: ['src/listener/listener.ts'],
   },
-  { what: 'OpenTelemetry', pattern: /from '@opentelemetry\//, places: ['src/observe/tracing.ts'] },
+  {
+    what: 'OpenTelemetry',
+    pattern: /^import (?!type).*from '@opentelemetry\//m,
+    places: ['src/observe/otlp-tracing.ts'],
+  },
   {
     what: 'SQL',
     pattern:
