@@ -29,6 +29,7 @@ export function catalogueOf(provider: Provider, providerPort: number, judgePort:
   - { type: CARD, category: CARD, workflows: [DIRECT] }
   - { type: WALLET_B, category: WALLET, workflows: [REDIRECT] }
   - { type: WALLET_D, category: WALLET, workflows: [REDIRECT] }
+  - { type: WALLET_C_ENROLLMENT, category: WALLET, workflows: [DIRECT] }
 connections:${connection.join('')}
 routes:
   - { id: 1, condition: country == 'BR', targets: [{ connection: refused }] }

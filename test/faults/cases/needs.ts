@@ -15,6 +15,7 @@ export const NEEDS: readonly (readonly [begins: string, needs: readonly Ability[
   ['failover: stopped past its lease', LOOKED_UP],
   ['failover: the database down between', LOOKED_UP],
   ['stored methods: ', []],
+  ['wallet enrolments: ', ['enrollments']],
   ['operations: killed in recovery: asking', ['look_ups', 'refund_reads']],
   ['operations: killed in recovery: closing', ['look_ups', 'closings']],
   ['operations: killed in recovery: postponing', ['look_ups', 'closings']],

@@ -45,6 +45,9 @@ export const TOKENS: readonly Case[] = [
     'CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON vaulted_token DEFERRABLE INITIALLY DEFERRED',
     1,
   ),
+  walletEnrollment('asking for a page', 'charge:response'),
+  walletEnrollment('asking what the payer agreed to', 'look_up:request'),
+  walletEnrollment('after the answer to that, before it is written', 'look_up:response'),
 ];
 
 /** Kills the replica that pays with a token; the payment has it, and no other ever does. */
@@ -114,6 +117,51 @@ function enrollment(name: string, trigger: string, stored: number): Case {
       await expectNoCiphertext(world, 'vaulted_token', 'card_number', 'customer_id IS NOT NULL');
     },
   };
+}
+
+/** Kills the replica at a call about a wallet that is being enrolled; its payer has agreed, or is given another page. */
+function walletEnrollment(name: string, point: string): Case {
+  return {
+    name: `wallet enrolments: killed ${name}`,
+    async run(world) {
+      const replica = await world.startReplica();
+      const order = ofAccountOne(world);
+      const customer = await made(replica.url, '/v1/customers', { merchant_customer_id: order.key });
+      const path = `/v1/customers/${customer.id}/payment-methods`;
+      const body = { type: 'WALLET_C_ENROLLMENT', country: 'US' };
+      const enroll = (url: string) => post(url + path, body, order.key);
+      const stop = world.gate.hold(point);
+      const first = enroll(replica.url);
+      if (point.startsWith('look_up')) await agreeAtPage(await first);
+      await stop.reached;
+      await replica.kill();
+      world.random.pick([stop.cut, stop.release])();
+      const { status } = await first;
+
+      const { url } = await world.startReplica({ unhurried: true });
+      const again = await enroll(url);
+      world.expect(again.status === 201, `a repeat was answered ${again.status}`);
+      world.expect(again.replayed === (status === 201), 'a repeat was answered otherwise');
+      if (!again.replayed) await agreeAtPage(again);
+      const { id } = JSON.parse(again.body);
+      await world.until('the wallet to be enrolled', async () => {
+        await world.query('UPDATE vaulted_token SET follow_up_at = now() WHERE follow_up_at > now()');
+        const rows = await world.query('SELECT id, status FROM vaulted_token WHERE customer_id IS NOT NULL');
+        world.expect(rows.length === 1 && rows[0]?.id === id, `${rows.length} wallets are stored`);
+        return rows[0]?.status === 'ENROLLED';
+      });
+      const told = await world.query("SELECT 1 FROM event WHERE type = 'enrollment.enroll'");
+      world.expect(told.length === 1, `the enrolment was told ${told.length} times`);
+    },
+  };
+}
+
+/** The payer agrees at the page that an enrolment was answered with. */
+async function agreeAtPage({ status, body }: Pick<Answer, 'status' | 'body'>): Promise<void> {
+  if (status !== 201) throw new Error(`the enrolment was answered ${status} ${body}`);
+  const { redirect_url: page } = JSON.parse(body);
+  const agreed = await fetch(`${page}/pay`, { method: 'POST', redirect: 'manual' });
+  if (agreed.status !== 303) throw new Error(`the provider's page answered ${agreed.status}`);
 }
 
 async function isSlow(world: World): Promise<boolean> {

@@ -14,6 +14,7 @@ export const ABILITIES = {
     'it repeats a refund under its key, so that the first look-up ends it: nothing is postponed or closed',
   refund_reads: 'its look-up of a refund repeats the refund, and reads nothing first',
   groups: 'groups of claims and ends are the database alone, and are tried before the sandbox',
+  enrollments: 'it enrolls no wallets',
   late_payers: 'it lets nobody pay at a page that was closed',
 } as const;
 
