@@ -11,181 +11,183 @@ const OF_ALL = 'max';
 /** Makes the metrics in a registry of their own, so that several servers live in one process. */
 export function createMetrics() {
   const registry = new Registry();
-  const registers = [registry];
   collectDefaultMetrics({ register: registry });
-
-  const payments = new Counter({
-    name: 'payments_total',
-    help: 'Payments made, by category and the status they were answered with. Replays are not counted again.',
-    labelNames: ['category', 'status'] as const,
-    registers,
-  });
-  const operations = new Counter({
-    name: 'payment_operations_total',
-    help: 'Captures, cancels and refunds, by type and the status they were answered with. Replays are not counted again.',
-    labelNames: ['type', 'status'] as const,
-    registers,
-  });
-  const notifications = new Counter({
-    name: 'provider_notifications_total',
-    help: 'Notifications of providers, by connection: received as forged, ignored or about; processed as applied, unchanged or unmatched.',
-    labelNames: ['connection', 'result'] as const,
-    registers,
-  });
-  const providerAlarms = new Counter({
-    name: 'provider_alarms_total',
-    help: "Provider's answers that an operator has to look into, by connection: about another amount, currency or reference, or a second charge. The log tells which.",
-    labelNames: ['connection'] as const,
-    registers,
-  });
-  const replays = new Counter({
-    name: 'payment_replays_total',
-    help: 'Answers given again under their idempotency key.',
-    registers,
-  });
-  const finishFailures = new Counter({
-    name: 'payment_finish_failures_total',
-    help: 'Tries to write a known outcome that failed; each is tried again.',
-    registers,
-  });
-  const lookUps = new Counter({
-    name: 'payment_look_ups_total',
-    help: 'Look-ups of unknown outcomes, by connection and what was learned.',
-    labelNames: ['connection', 'result'] as const,
-    registers,
-  });
-  const openOutcomes = new Gauge({
-    name: 'payment_open_outcomes',
-    aggregator: OF_ALL,
-    help: 'Attempts whose outcome is not known, those of requests under way included. Counted every 10 to 15 s, up to 100000.',
-    registers,
-  });
-  const oldestOpenOutcome = new Gauge({
-    name: 'payment_open_outcome_oldest_seconds',
-    aggregator: OF_ALL,
-    help: 'For how long the oldest open outcome has been open. Alert when it grows beyond minutes.',
-    registers,
-  });
-  const openFollowUps = new Gauge({
-    name: 'payment_open_follow_ups',
-    aggregator: OF_ALL,
-    help: 'What goes on after its call, by kind: captures, cancels and refunds whose result is not known, and payers who were sent away (payer). Counted every 10 to 15 s, up to 100000 a type.',
-    labelNames: ['kind'] as const,
-    registers,
-  });
-  const oldestFollowUp = new Gauge({
-    name: 'payment_open_follow_up_oldest_seconds',
-    aggregator: OF_ALL,
-    help: 'For how long the oldest of payment_open_follow_ups has been open, by kind. A payer may take a day; alert when an operation takes longer than its provider does.',
-    labelNames: ['kind'] as const,
-    registers,
-  });
-  const unaskableOutcomes = new Gauge({
-    name: 'payment_unaskable_outcomes',
-    aggregator: OF_ALL,
-    help: 'Open outcomes that this replica cannot look up: no_connection, other_account or no_look_up. Alert above 0.',
-    labelNames: ['connection', 'reason'] as const,
-    registers,
-  });
-  const providerCalls = new Histogram({
-    name: 'provider_call_seconds',
-    help: 'Provider calls, by connection and what was learned.',
-    labelNames: ['connection', 'outcome'] as const,
-    buckets: SECONDS,
-    registers,
-  });
-  const failovers = new Counter({
-    name: 'payment_failovers_total',
-    help: 'Attempts that came to nothing, and after which the payment went on to another connection.',
-    labelNames: ['from', 'to', 'outcome'] as const,
-    registers,
-  });
-  const circuits = new Gauge({
-    name: 'connection_circuit',
-    aggregator: OF_ALL,
-    help: "1 for the state that a connection's circuit breaker is in: CLOSED, OPEN or HALF_OPEN. Workers have breakers of their own.",
-    labelNames: ['connection', 'state'] as const,
-    registers,
-  });
-  const catalogueLoads = new Counter({
-    name: 'catalogue_loads_total',
-    help: 'Times that the catalogue was loaded, by result. One that failed left the one before in force.',
-    labelNames: ['result'] as const,
-    registers,
-  });
-  const deliveries = new Histogram({
-    name: 'webhook_delivery_seconds',
-    help: 'Attempts to deliver an event to a webhook, by result: DELIVERED, or why it was not accepted.',
-    labelNames: ['result'] as const,
-    buckets: SECONDS,
-    registers,
-  });
-  const queries = new Histogram({
-    name: 'database_query_seconds',
-    help: 'Database round trips, by statement, the wait for a connection included.',
-    labelNames: ['statement', 'result'] as const,
-    buckets: SECONDS,
-    registers,
-  });
-  const requests = new Histogram({
-    name: 'request_seconds',
-    help: 'Requests, by route and HTTP status. An rpc protocol has its own status within HTTP 200.',
-    labelNames: ['route', 'status'] as const,
-    buckets: SECONDS,
-    registers,
-  });
-  const refusals = new Counter({
-    name: 'calls_refused_total',
-    help: 'Calls that were not accepted, by the limit that refused them. Nothing was sent for them.',
-    labelNames: ['limit'] as const,
-    registers,
-  });
-  const callsReceiving = new Gauge({
-    name: 'calls_receiving',
-    help: 'Calls whose body is still to come. They are not in flight yet.',
-    registers,
-  });
-  const callsInFlight = new Gauge({
-    name: 'calls_in_flight',
-    help: 'Calls whose work has not ended, whoever waits for it still, or whose response the client has not read yet.',
-    registers,
-  });
-  const callsAtWork = new Gauge({
-    name: 'calls_at_work',
-    help: 'Of the calls in flight, those that wait neither for a provider nor for the client to read their response; and look-ups of keys.',
-    registers,
-  });
-  const inFlight = new Gauge({
-    name: 'requests_in_flight',
-    help: 'Requests that have no answer yet.',
-    registers,
-  });
-
+  const registers = [registry];
   return {
     registry,
-    payments,
-    operations,
-    notifications,
-    providerAlarms,
-    replays,
-    finishFailures,
-    lookUps,
-    openOutcomes,
-    oldestOpenOutcome,
-    openFollowUps,
-    oldestFollowUp,
-    unaskableOutcomes,
-    providerCalls,
-    failovers,
-    circuits,
-    catalogueLoads,
-    deliveries,
-    queries,
-    requests,
-    refusals,
-    callsReceiving,
-    callsInFlight,
-    callsAtWork,
-    inFlight,
+    ...paymentMetrics(registers),
+    ...openMetrics(registers),
+    ...neighbourMetrics(registers),
+    ...callMetrics(registers),
+  };
+}
+
+/** What becomes of payments and of operations on them. */
+function paymentMetrics(registers: Registry[]) {
+  return {
+    payments: new Counter({
+      name: 'payments_total',
+      help: 'Payments made, by category and the status they were answered with. Replays are not counted again.',
+      labelNames: ['category', 'status'] as const,
+      registers,
+    }),
+    operations: new Counter({
+      name: 'payment_operations_total',
+      help: 'Captures, cancels and refunds, by type and the status they were answered with. Replays are not counted again.',
+      labelNames: ['type', 'status'] as const,
+      registers,
+    }),
+    replays: new Counter({
+      name: 'payment_replays_total',
+      help: 'Answers given again under their idempotency key.',
+      registers,
+    }),
+    finishFailures: new Counter({
+      name: 'payment_finish_failures_total',
+      help: 'Tries to write a known outcome that failed; each is tried again.',
+      registers,
+    }),
+    failovers: new Counter({
+      name: 'payment_failovers_total',
+      help: 'Attempts that came to nothing, and after which the payment went on to another connection.',
+      labelNames: ['from', 'to', 'outcome'] as const,
+      registers,
+    }),
+  };
+}
+
+/** Outcomes that are not known yet, and how they are learned. */
+function openMetrics(registers: Registry[]) {
+  return {
+    lookUps: new Counter({
+      name: 'payment_look_ups_total',
+      help: 'Look-ups of unknown outcomes, by connection and what was learned.',
+      labelNames: ['connection', 'result'] as const,
+      registers,
+    }),
+    openOutcomes: new Gauge({
+      name: 'payment_open_outcomes',
+      aggregator: OF_ALL,
+      help: 'Attempts whose outcome is not known, those of requests under way included. Counted every 10 to 15 s, up to 100000.',
+      registers,
+    }),
+    oldestOpenOutcome: new Gauge({
+      name: 'payment_open_outcome_oldest_seconds',
+      aggregator: OF_ALL,
+      help: 'For how long the oldest open outcome has been open. Alert when it grows beyond minutes.',
+      registers,
+    }),
+    openFollowUps: new Gauge({
+      name: 'payment_open_follow_ups',
+      aggregator: OF_ALL,
+      help: 'What goes on after its call, by kind: captures, cancels and refunds whose result is not known, and payers who were sent away (payer). Counted every 10 to 15 s, up to 100000 a type.',
+      labelNames: ['kind'] as const,
+      registers,
+    }),
+    oldestFollowUp: new Gauge({
+      name: 'payment_open_follow_up_oldest_seconds',
+      aggregator: OF_ALL,
+      help: 'For how long the oldest of payment_open_follow_ups has been open, by kind. A payer may take a day; alert when an operation takes longer than its provider does.',
+      labelNames: ['kind'] as const,
+      registers,
+    }),
+    unaskableOutcomes: new Gauge({
+      name: 'payment_unaskable_outcomes',
+      aggregator: OF_ALL,
+      help: 'Open outcomes that this replica cannot look up: no_connection, other_account or no_look_up. Alert above 0.',
+      labelNames: ['connection', 'reason'] as const,
+      registers,
+    }),
+  };
+}
+
+/** Providers, merchants' receivers, the catalogue and the database. */
+function neighbourMetrics(registers: Registry[]) {
+  return {
+    providerCalls: new Histogram({
+      name: 'provider_call_seconds',
+      help: 'Provider calls, by connection and what was learned.',
+      labelNames: ['connection', 'outcome'] as const,
+      buckets: SECONDS,
+      registers,
+    }),
+    providerAlarms: new Counter({
+      name: 'provider_alarms_total',
+      help: "Provider's answers that an operator has to look into, by connection: about another amount, currency or reference, or a second charge. The log tells which.",
+      labelNames: ['connection'] as const,
+      registers,
+    }),
+    notifications: new Counter({
+      name: 'provider_notifications_total',
+      help: 'Notifications of providers, by connection: received as forged, ignored or about; processed as applied, unchanged or unmatched.',
+      labelNames: ['connection', 'result'] as const,
+      registers,
+    }),
+    circuits: new Gauge({
+      name: 'connection_circuit',
+      aggregator: OF_ALL,
+      help: "1 for the state that a connection's circuit breaker is in: CLOSED, OPEN or HALF_OPEN. Workers have breakers of their own.",
+      labelNames: ['connection', 'state'] as const,
+      registers,
+    }),
+    catalogueLoads: new Counter({
+      name: 'catalogue_loads_total',
+      help: 'Times that the catalogue was loaded, by result. One that failed left the one before in force.',
+      labelNames: ['result'] as const,
+      registers,
+    }),
+    deliveries: new Histogram({
+      name: 'webhook_delivery_seconds',
+      help: 'Attempts to deliver an event to a webhook, by result: DELIVERED, or why it was not accepted.',
+      labelNames: ['result'] as const,
+      buckets: SECONDS,
+      registers,
+    }),
+    queries: new Histogram({
+      name: 'database_query_seconds',
+      help: 'Database round trips, by statement, the wait for a connection included.',
+      labelNames: ['statement', 'result'] as const,
+      buckets: SECONDS,
+      registers,
+    }),
+  };
+}
+
+/** Calls of merchants, from the first byte to the last. */
+function callMetrics(registers: Registry[]) {
+  return {
+    requests: new Histogram({
+      name: 'request_seconds',
+      help: 'Requests, by route and HTTP status. An rpc protocol has its own status within HTTP 200.',
+      labelNames: ['route', 'status'] as const,
+      buckets: SECONDS,
+      registers,
+    }),
+    refusals: new Counter({
+      name: 'calls_refused_total',
+      help: 'Calls that were not accepted, by the limit that refused them. Nothing was sent for them.',
+      labelNames: ['limit'] as const,
+      registers,
+    }),
+    callsReceiving: new Gauge({
+      name: 'calls_receiving',
+      help: 'Calls whose body is still to come. They are not in flight yet.',
+      registers,
+    }),
+    callsInFlight: new Gauge({
+      name: 'calls_in_flight',
+      help: 'Calls whose work has not ended, whoever waits for it still, or whose response the client has not read yet.',
+      registers,
+    }),
+    callsAtWork: new Gauge({
+      name: 'calls_at_work',
+      help: 'Of the calls in flight, those that wait neither for a provider nor for the client to read their response; and look-ups of keys.',
+      registers,
+    }),
+    inFlight: new Gauge({
+      name: 'requests_in_flight',
+      help: 'Requests that have no answer yet.',
+      registers,
+    }),
   };
 }
