@@ -118,7 +118,10 @@ export function openDatabase(options: DatabaseOptions): Database {
   };
 
   // A connection that breaks while idle leaves the pool by itself; the next query makes a new one.
-  pool.on('error', (error) => options.log.warn({ code: codeOf(error) }, 'a database connection broke'));
+  pool.on('error', (error) => {
+    // One that is being closed may hear that its server ends, too.
+    if (!pool.ending) options.log.warn({ code: codeOf(error) }, 'a database connection broke');
+  });
   // A connection in use would have no listener, and an 'error' event without a listener ends the process.
   pool.on('connect', (client) => {
     client.on('error', () => {});
