@@ -11,7 +11,7 @@ import { createApprovalRates } from '#src/routing/approval-rates.ts';
 import { findKeyProblems } from '#src/server/check-keys.ts';
 import { type Database, openDatabase } from '#src/store/database.ts';
 import { readDatabaseFacts, readServiceFacts } from '#src/store/diagnosis.ts';
-import { pendingMigrations } from '#src/store/migrate.ts';
+import { laterMigrations, pendingMigrations } from '#src/store/migrate.ts';
 import { hashKeys, type InstallationKeys, installationKeys } from '#src/vault/key-file.ts';
 import {
   diagnoseClock,
@@ -98,7 +98,8 @@ async function checkDatabase(config: Config, tell: Tell): Promise<void> {
     tell(diagnoseDatabase(facts, config));
     tell([diagnoseClock(startedMs + uncertainMs - facts.nowMs, uncertainMs)]);
     const pending = facts.hasSchema ? await pendingMigrations(database, MIGRATIONS) : undefined;
-    tell([schemaFinding(pending)]);
+    const later = pending ? await laterMigrations(database, MIGRATIONS) : [];
+    tell([schemaFinding(pending, later)]);
     if (facts.hasSchema) tell([await keysFinding(database, installationKeys(config, dataDir))]);
     if (pending?.length === 0) tell(diagnoseService(await readServiceFacts(database)));
   } finally {
@@ -106,7 +107,15 @@ async function checkDatabase(config: Config, tell: Tell): Promise<void> {
   }
 }
 
-function schemaFinding(pending: readonly string[] | undefined): Finding {
+function schemaFinding(pending: readonly string[] | undefined, later: readonly string[]): Finding {
+  if (later.length > 0) {
+    const what = `a later release has migrated it (${later.join(', ')})`;
+    return warning(
+      'schema',
+      what,
+      'this release goes on beside the one after it; leave out no release on the way back',
+    );
+  }
   if (pending?.length === 0) return ok('schema', 'up to date');
   const says = pending ? `${pending.length} migrations are still to be run` : 'not made yet';
   return warning(

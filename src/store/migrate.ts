@@ -47,10 +47,11 @@ const CREATE_TABLE = `
  * Brings the schema up to date: runs the `NNNN_name.sql` files of a directory that have not been run yet, in order, each
  * in a transaction with its row in schema_migration. A file whose first line is `-- migrate: concurrently` builds and
  * drops indexes only, one by one and outside a transaction, while the table is read and written; if it breaks off, the
- * next run repeats it. Replicas may migrate at the same time.
+ * next run repeats it. Replicas may migrate at the same time. What a later release has run is left alone: migrations only
+ * add, so that the release before can go on, and be gone back to.
  *
  * @returns the names of the files that were run.
- * @throws MigrationError when a file that was run is changed or gone, when a number is missing, or when a file fails.
+ * @throws MigrationError when a file that was run is changed, when a number is missing, or when a file fails.
  */
 export async function migrate(database: Database, directory: string): Promise<string[]> {
   const migrations = readMigrations(directory);
@@ -79,6 +80,13 @@ export async function pendingMigrations(database: Database, directory: string): 
   refuseMismatch(migrations, applied);
   const isApplied = ({ version }: Migration) => applied.some((row) => row.version === version);
   return migrations.filter((migration) => !isApplied(migration)).map(fileName);
+}
+
+/** Lists what a later release has run in this database, and writes nothing. There has to be a schema. */
+export async function laterMigrations(database: Database, directory: string): Promise<string[]> {
+  const { length: own } = readMigrations(directory);
+  const applied = await database.transaction(readApplied);
+  return applied.filter(({ version }) => version > own).map(fileName);
 }
 
 /** Runs a transaction while no other replica migrates. The lock ends with the transaction, so nothing can leak it. */
@@ -209,11 +217,8 @@ function readMigrations(directory: string): Migration[] {
 function refuseMismatch(migrations: readonly Migration[], applied: readonly AppliedRow[]): void {
   for (const row of applied) {
     const migration = migrations.find((candidate) => candidate.version === row.version);
-    if (!migration) {
-      throw new MigrationError(
-        `the database has migration ${fileName(row)}, which this release does not: the database is newer than the service`,
-      );
-    }
+    // Of a later release, which migrates so that this one can go on.
+    if (!migration) continue;
     if (migration.sha256 !== row.sha256) {
       throw new MigrationError(
         `migration ${fileName(migration)} was changed after the database had run it: restore it, and put the change into a new file`,

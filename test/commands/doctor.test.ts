@@ -126,10 +126,7 @@ it('fails, and says what to do, where the start would be refused: settings, data
   expect((await doctor({})).stdout).toMatch(/^warning {2}schema: 1 migrations are still to be run/m);
   await tables.query("INSERT INTO schema_migration (version, name, sha256) VALUES (9999, 'later', '')");
   const newer = await doctor({});
-  expect([newer.code, newer.stdout]).toEqual([
-    1,
-    expect.stringMatching(/^FAILED {3}database: .*newer than the service/m),
-  ]);
+  expect(newer.stdout).toMatch(/^warning {2}schema: a later release has migrated it \(9999_later\.sql\)/m);
   await tables.query('DELETE FROM schema_migration WHERE version = 9999');
   await tables.query(
     'INSERT INTO schema_migration (version, name, sha256) VALUES ($1, $2, $3)',
