@@ -3,7 +3,8 @@ import type { Caller } from '#src/payments/create-payment.ts';
 import { requireSameRequest, storedIdempotencyKey } from '#src/payments/idempotency.ts';
 import type { RequestHash } from '#src/payments/request-hash.ts';
 import { ServiceError } from '#src/service-error.ts';
-import { type Database, isSurelyNotCommitted, isUnavailable, type Run } from '#src/store/database.ts';
+import type { Database, Run } from '#src/store/database.ts';
+import { isSurelyNotCommitted, isUnavailable } from '#src/store/database-error.ts';
 import {
   type CallHolder,
   claimCall,

@@ -24,7 +24,8 @@ import {
   type StoredCustomer,
   updateCustomer,
 } from '#src/store/customers.ts';
-import { type Database, isKeyTaken } from '#src/store/database.ts';
+import type { Database } from '#src/store/database.ts';
+import { isKeyTaken } from '#src/store/database-error.ts';
 import { isUuid } from '#src/store/stored-objects.ts';
 import { orUnavailable } from '#src/store/unavailable.ts';
 import { callOnce, type OnceResponse } from './call-once.ts';

@@ -3,7 +3,8 @@ import { pageToken, readPageToken } from '#src/payments/page-token.ts';
 import { decodeRecord } from '#src/payments/stored-record.ts';
 import { ServiceError } from '#src/service-error.ts';
 import { listAccountNames } from '#src/store/accounts.ts';
-import { type Database, isTimeout } from '#src/store/database.ts';
+import type { Database } from '#src/store/database.ts';
+import { isTimeout } from '#src/store/database-error.ts';
 import {
   type FoundPayment,
   findPaymentsById,

@@ -22,7 +22,7 @@ export function createMetrics() {
   };
 }
 
-/** What becomes of payments and of operations on them. */
+/** Counts payments, and operations on them. */
 function paymentMetrics(registers: Registry[]) {
   return {
     payments: new Counter({
@@ -56,7 +56,7 @@ function paymentMetrics(registers: Registry[]) {
   };
 }
 
-/** Outcomes that are not known yet, and how they are learned. */
+/** Tells of outcomes that are not known yet, and how they are learned. */
 function openMetrics(registers: Registry[]) {
   return {
     lookUps: new Counter({
@@ -101,7 +101,7 @@ function openMetrics(registers: Registry[]) {
   };
 }
 
-/** Providers, merchants' receivers, the catalogue and the database. */
+/** Tells of providers, merchants' receivers, the catalogue and the database. */
 function neighbourMetrics(registers: Registry[]) {
   return {
     providerCalls: new Histogram({
@@ -153,7 +153,7 @@ function neighbourMetrics(registers: Registry[]) {
   };
 }
 
-/** Calls of merchants, from the first byte to the last. */
+/** Tells of calls, from their first byte to their last. */
 function callMetrics(registers: Registry[]) {
   return {
     requests: new Histogram({

@@ -2,7 +2,7 @@ import { randomUUIDv7 } from 'node:crypto';
 import { Payment_Status } from '#gen/payments/v1/payment_pb.js';
 import type { Outcome, ProviderConnection } from '#src/connectors/connector.ts';
 import { ServiceError, unknownId } from '#src/service-error.ts';
-import { isKeyTaken, isSurelyNotCommitted, isUnavailable } from '#src/store/database.ts';
+import { isKeyTaken, isSurelyNotCommitted, isUnavailable } from '#src/store/database-error.ts';
 import {
   readPayment,
   readTransactions,

@@ -1,7 +1,7 @@
 import type { Payment } from '#gen/payments/v1/payment_pb.js';
 import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.js';
 import { ServiceError } from '#src/service-error.ts';
-import { isSurelyNotCommitted, isUnavailable } from '#src/store/database.ts';
+import { isSurelyNotCommitted, isUnavailable } from '#src/store/database-error.ts';
 import { claimGrouped } from '#src/store/grouped-payments.ts';
 import { type Claim, findByKey, type KeyHolder } from '#src/store/payments.ts';
 import { AlreadyUsedError } from '#src/store/single-uses.ts';

@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises';
 import { type Payment, Payment_Status, Transaction_Status } from '#gen/payments/v1/payment_pb.js';
 import type { Outcome, Target } from '#src/connectors/connector.ts';
-import { isUnavailable } from '#src/store/database.ts';
+import { isUnavailable } from '#src/store/database-error.ts';
 import {
   readPayment,
   readTransactions,

@@ -7,7 +7,8 @@ import {
   Transaction_Status,
 } from '#gen/payments/v1/payment_pb.js';
 import type { Outcome } from '#src/connectors/connector.ts';
-import { type Database, isUnavailable } from '#src/store/database.ts';
+import type { Database } from '#src/store/database.ts';
+import { isUnavailable } from '#src/store/database-error.ts';
 import { finishGrouped } from '#src/store/grouped-payments.ts';
 import type { Finish, Finished, KeptMethod } from '#src/store/payments.ts';
 import { type LookUpSchedule, lookUpPauseS } from './look-up-schedule.ts';

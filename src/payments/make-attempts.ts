@@ -6,7 +6,7 @@ import { assertNever, type Outcome } from '#src/connectors/connector.ts';
 import { declineOf } from '#src/connectors/decline.ts';
 import type { Signals } from '#src/routing/order-targets.ts';
 import type { ChosenRoute } from '#src/routing/router.ts';
-import { isUnavailable } from '#src/store/database.ts';
+import { isUnavailable } from '#src/store/database-error.ts';
 import { beginNextAttempt, type NextAttempt } from '#src/store/next-attempt.ts';
 import type { FinishDeps } from './finish-payment.ts';
 import { openConnection } from './live-catalogue.ts';

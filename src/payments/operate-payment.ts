@@ -5,7 +5,7 @@ import {
   type ProviderConnection,
 } from '#src/connectors/connector.ts';
 import { fieldRefusal, INVALID_CREDENTIALS_MESSAGE, ServiceError } from '#src/service-error.ts';
-import { isUnavailable } from '#src/store/database.ts';
+import { isUnavailable } from '#src/store/database-error.ts';
 import type { StoredTransaction } from '#src/store/operated-payments.ts';
 import { findOperation, findOperationByKey } from '#src/store/operation-keys.ts';
 import type { OperationClaim } from '#src/store/operations.ts';

@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { type Database, DatabaseUnavailableError, isSurelyNotCommitted } from './database.ts';
+import type { Database } from './database.ts';
+import { DatabaseUnavailableError, isSurelyNotCommitted } from './database-error.ts';
 
 /** One kind of write, for one row and for many. */
 export type GroupedWrite<Row, Result> = {

@@ -1,4 +1,4 @@
-import { isKeyTaken, isNullRefused } from './database.ts';
+import { isKeyTaken, isNullRefused } from './database-error.ts';
 
 /** A checkout session in the version from which a payment was prepared. */
 export type SessionUse = { readonly id: string; readonly version: number };

@@ -1,5 +1,6 @@
 import { ServiceError } from '#src/service-error.ts';
-import { type Database, isUnavailable } from './database.ts';
+import type { Database } from './database.ts';
+import { isUnavailable } from './database-error.ts';
 
 const RETRY_AFTER_S = 1;
 

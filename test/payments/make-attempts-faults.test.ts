@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Payment_Status } from '#gen/payments/v1/payment_pb.js';
-import { DatabaseUnavailableError } from '#src/store/database.ts';
+import { DatabaseUnavailableError } from '#src/store/database-error.ts';
 import { cardPayment } from '../support/payment-requests.ts';
 import {
   APPROVED,

@@ -1,13 +1,8 @@
 import pg from 'pg';
 import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import {
-  type Database,
-  type DatabaseOptions,
-  isSurelyNotCommitted,
-  isUnavailable,
-  openDatabase,
-} from '#src/store/database.ts';
+import { type Database, type DatabaseOptions, openDatabase } from '#src/store/database.ts';
+import { isSurelyNotCommitted, isUnavailable } from '#src/store/database-error.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 
 const log = pino({ level: 'silent' });

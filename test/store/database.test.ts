@@ -3,7 +3,8 @@ import { connect as connectTcp, createServer, type Server, type Socket } from 'n
 import pg from 'pg';
 import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { type Database, type DatabaseOptions, isUnavailable, openDatabase } from '#src/store/database.ts';
+import { type Database, type DatabaseOptions, openDatabase } from '#src/store/database.ts';
+import { isUnavailable } from '#src/store/database-error.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 
 const log = pino({ level: 'silent' });

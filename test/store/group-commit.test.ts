@@ -1,7 +1,8 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import pg from 'pg';
 import { describe, expect, it } from 'vitest';
-import { type Database, DatabaseUnavailableError } from '#src/store/database.ts';
+import type { Database } from '#src/store/database.ts';
+import { DatabaseUnavailableError } from '#src/store/database-error.ts';
 import { groupCommits } from '#src/store/group-commit.ts';
 
 const DATABASE = {} as Database;

@@ -1,0 +1,90 @@
+import pg from 'pg';
+
+/** No connection was available, so nothing was run: refused, silent, shutting down, or all in use for too long. */
+export class DatabaseUnavailableError extends Error {
+  override readonly name = 'DatabaseUnavailableError';
+
+  constructor(cause: unknown) {
+    super(`no connection to the database: ${(cause as Error).message}`, { cause });
+  }
+}
+
+/**
+ * Reports whether a rejected statement is proven to have changed nothing: no connection could be had, or the database
+ * rolled the statement back and said so. A broken connection proves nothing, and neither does a FATAL error: a connection
+ * pooler reports one when it loses the server in the middle of a commit.
+ */
+export function isSurelyNotCommitted(error: unknown): boolean {
+  return error instanceof DatabaseUnavailableError || isOfStatement(error);
+}
+
+/**
+ * Reports whether a rejection means that the database is unavailable (unreachable, refusing, shutting down, read-only
+ * after a failover, out of connections, memory or disk, too slow, or in a conflict that a retry resolves) rather than
+ * that we have a bug. The statement may have been committed all the same: `isSurelyNotCommitted` tells.
+ */
+export function isUnavailable(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  if (error instanceof DatabaseUnavailableError) return true;
+  const code = codeOf(error);
+  if (error instanceof pg.DatabaseError) return code !== undefined && UNAVAILABLE_SQLSTATE.test(code);
+  return (code !== undefined && NETWORK_CODES.has(code)) || BROKEN_CONNECTION.test(error.message);
+}
+
+/** Reports whether a statement was ended because it ran for too long. */
+export function isTimeout(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && codeOf(error) === '57014';
+}
+
+/**
+ * SQLSTATE (PostgreSQL, appendix A): 08 connection, 53 resources, 57P0x shutdown, 57014 statement timeout, 25006
+ * read-only, 25P03 and 25P04 transaction timeouts, 40001 serialization, 40P01 deadlock, 55P03 lock timeout, 58 disk.
+ */
+const UNAVAILABLE_SQLSTATE = /^(08|53|58|57P0|57014$|25006$|25P0[34]$|40001$|40P01$|55P03$)/;
+
+const NETWORK_CODES = new Set([
+  ...['ECONNREFUSED', 'ECONNRESET', 'ECONNABORTED', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EAI_AGAIN'],
+  ...['EHOSTUNREACH', 'EHOSTDOWN', 'ENETUNREACH', 'ENETDOWN', 'ENOENT', 'EACCES', 'EMFILE', 'ENFILE'],
+]);
+
+/** node-postgres gives these no code. */
+const BROKEN_CONNECTION = /^(Connection terminated|Query read timeout|Client (has encountered|was closed))/;
+
+/**
+ * Reports whether an error is the database's word on the statement: it was rolled back, and the connection goes on. (After
+ * any error node-postgres' own pool would throw the connection away.)
+ */
+export function isOfStatement(error: unknown): boolean {
+  if (!(error instanceof pg.DatabaseError) || error.severity !== 'ERROR') return false;
+  return error.code !== undefined && !OF_CONNECTION_SQLSTATE.test(error.code);
+}
+
+/**
+ * SQLSTATEs of a connection or a server, not a statement: 08 connection, 40003 completion unknown, 57P shutdown, 58
+ * system.
+ */
+const OF_CONNECTION_SQLSTATE = /^(08|40003$|57P|58)/;
+
+/** Reports whether a statement was rolled back because a row with the same unique key is there. */
+export function isKeyTaken(error: unknown): boolean {
+  return hasSqlState(error, '23505');
+}
+
+/** Reports whether a statement was rolled back because a column that must have a value would have had none. */
+export function isNullRefused(error: unknown): boolean {
+  return hasSqlState(error, '23502');
+}
+
+/** SQLSTATE of a write that a standby, or a primary of old, refuses. */
+export const READ_ONLY = '25006';
+
+/** Reports whether an error is the database's, with this SQLSTATE. */
+export function hasSqlState(error: unknown, code: string): boolean {
+  return error instanceof pg.DatabaseError && error.code === code;
+}
+
+/** The SQLSTATE, or the operating system's code, of an error. */
+export function codeOf(error: Error): string | undefined {
+  const { code } = error as { code?: unknown };
+  return typeof code === 'string' ? code : undefined;
+}
