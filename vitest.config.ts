@@ -3,14 +3,7 @@ import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** The longest files: begun last, one of them would go on alone while the other cores have nothing to do. */
-const LONGEST = [
-  'faults',
-  'commands/account',
-  'catalogue/reload-catalogue',
-  'main',
-  'workers',
-  'hostile',
-];
+const LONGEST = ['faults', 'commands/account', 'catalogue/reload-catalogue', 'main', 'workers', 'hostile'];
 
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
