@@ -2,18 +2,23 @@ import type { Database, Statement } from './database.ts';
 import type { Claim } from './payments.ts';
 import { sessionUseCtes, tokenUseCtes, usingOnce } from './single-uses.ts';
 
+/** Columns that the claim of a payment writes, in the order of its values. */
+export const PAYMENT_COLUMNS = `
+  id, account_id, idempotency_key, request_hash, status, record, request_shape, merchant_order_id, created_at,
+  card_last_four`;
+/** Columns that it writes of the payment's first attempt. */
+export const ATTEMPT_COLUMNS = `
+  id, payment_id, connection_id, status, amount_minor_units, currency, capture, look_up_at, vaulted_token,
+  connection_identity, type, account_id, merchant_reference`;
+
 const CLAIM_PAYMENT = `
   claimed AS (
-    INSERT INTO payment 
-      (id, account_id, idempotency_key, request_hash, status, record, request_shape, merchant_order_id, created_at,
-        card_last_four)
+    INSERT INTO payment (${PAYMENT_COLUMNS})
     VALUES ($1, $2, $3, $4, $5, $6, $16, $17, $18, $20)
     ON CONFLICT (account_id, idempotency_key) DO NOTHING
     RETURNING id
   ), attempt AS (
-    INSERT INTO transaction
-      (id, payment_id, connection_id, status, amount_minor_units, currency, capture, look_up_at, vaulted_token,
-        connection_identity, type, account_id, merchant_reference)
+    INSERT INTO transaction (${ATTEMPT_COLUMNS})
     SELECT $7, id, $8, $9, $10, $11, $12, now() + make_interval(secs => $13), $14::uuid, $15, $19, $2, $21
     FROM claimed
   )`;

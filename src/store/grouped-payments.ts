@@ -1,6 +1,6 @@
 import { isOfAccount } from './account-rows.ts';
 import { byteaArray } from './bytea-array.ts';
-import { claimPayment } from './claim-payment.ts';
+import { ATTEMPT_COLUMNS, claimPayment, PAYMENT_COLUMNS } from './claim-payment.ts';
 import type { Database } from './database.ts';
 import { groupCommits } from './group-commit.ts';
 import { insertEventCte } from './outbox.ts';
@@ -27,21 +27,15 @@ const CLAIMS = {
         lease_s, connection_identity, type, card_last_four, merchant_reference, vaulted_token
       )
     ), claimed AS (
-      INSERT INTO payment
-        (id, account_id, idempotency_key, request_hash, status, record, request_shape, merchant_order_id, created_at,
-          card_last_four)
-      SELECT id, account_id, idempotency_key, request_hash, status, record, request_shape, merchant_order_id, created_at,
-        card_last_four
-      FROM input
+      INSERT INTO payment (${PAYMENT_COLUMNS})
+      SELECT ${PAYMENT_COLUMNS} FROM input
       ON CONFLICT (account_id, idempotency_key) DO NOTHING
       RETURNING id
     ), attempt AS (
-      INSERT INTO transaction
-        (id, payment_id, connection_id, status, amount_minor_units, currency, capture, look_up_at,
-          connection_identity, type, account_id, merchant_reference, vaulted_token)
+      INSERT INTO transaction (${ATTEMPT_COLUMNS})
       SELECT i.transaction_id, i.id, i.connection_id, i.transaction_status, i.minor_units, i.currency, i.capture,
-        now() + make_interval(secs => i.lease_s), i.connection_identity, i.type, i.account_id,
-        i.merchant_reference, i.vaulted_token
+        now() + make_interval(secs => i.lease_s), i.vaulted_token, i.connection_identity, i.type, i.account_id,
+        i.merchant_reference
       FROM input i JOIN claimed c ON c.id = i.id
     )
     SELECT id FROM claimed`,
