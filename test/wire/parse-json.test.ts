@@ -87,11 +87,9 @@ describe('parseJson', () => {
   });
 
   it('refuses 30,000 nested arrays without parsing them', () => {
-    // Of the processor, so that a busy machine changes nothing.
-    const start = process.cpuUsage();
-    expect(refusal('['.repeat(30_000)).reason).toBe('INVALID_REQUEST');
-    expect(refusal('{"a":'.repeat(30_000)).reason).toBe('INVALID_REQUEST');
-    expect(process.cpuUsage(start).user / 1_000).toBeLessThan(100);
+    // Parsed, they would be refused because they are never closed.
+    expect(refusal('['.repeat(30_000)).message).toContain('32');
+    expect(refusal('{"a":'.repeat(30_000)).message).toContain('32');
   });
 
   it.each([
