@@ -16,6 +16,7 @@ import {
 } from './finish-payment.ts';
 import { awaitResponse, type Patience, requireSameRequest, storedIdempotencyKey } from './idempotency.ts';
 import { type AttemptDeps, makeAttempts } from './make-attempts.ts';
+import { setOut } from './on-their-way.ts';
 import { requireOwnAccount } from './own-account.ts';
 import { type PrepareDeps, type PreparedPayment, preparePayment } from './prepare-payment.ts';
 import { hashPaymentRequest, type RequestHash } from './request-hash.ts';
@@ -81,10 +82,11 @@ export async function createPayment(
   // anything is sent.
   const claimed = await prepareAndClaim(deps, request, requestHash, { ...caller, idempotencyKey }, read);
   if ('holder' in claimed) return replay(deps, claimed.holder, requestHash, read);
-  const { prepared, claim, claimBeforeMs } = claimed;
+  const { prepared, claim, claimBeforeMs, arrived } = claimed;
 
   // 3. The provider is called, once; another one only where it is known that nothing came of it.
-  const { transactionId, outcome, record } = await makeAttempts(deps, prepared, claimBeforeMs);
+  const attempts = makeAttempts(deps, prepared, claimBeforeMs).finally(arrived);
+  const { transactionId, outcome, record } = await attempts;
 
   // 4. Commit 2: what is known of it now, and the response.
   const leased = {
@@ -105,7 +107,13 @@ export async function createPayment(
 }
 
 /** A payment that is claimed. */
-type Claimed = { readonly prepared: PreparedPayment; readonly claim: Claim; readonly claimBeforeMs: number };
+type Claimed = {
+  readonly prepared: PreparedPayment;
+  readonly claim: Claim;
+  readonly claimBeforeMs: number;
+  /** Called once the provider has answered. */
+  readonly arrived: () => void;
+};
 
 /** A checkout session may change between preparing its payment and claiming it; this often is no accident. */
 const CLAIM_TRIES = 5;
@@ -121,8 +129,10 @@ async function prepareAndClaim(
   const { accountId, idempotencyKey } = caller;
   for (let tries = 1; ; tries++) {
     let prepared: PreparedPayment;
+    let arrived: () => void;
     try {
       prepared = await orUnavailable(preparePayment(deps, request, caller));
+      arrived = setOut(prepared);
     } catch (refusal) {
       if (refusal instanceof ServiceError && refusal.reason === 'INVALID_CREDENTIALS') throw refusal;
       // A response outlives what it was made from: a token since removed, a route since closed.
@@ -134,8 +144,11 @@ async function prepareAndClaim(
     const claim: Claim = { ...prepared.claim, accountId, idempotencyKey, requestHash, requestShape };
     try {
       const holder = await claimKey(deps, claim, read, claimBeforeMs);
-      return holder ? { holder } : { prepared, claim, claimBeforeMs };
+      if (!holder) return { prepared, claim, claimBeforeMs, arrived };
+      arrived();
+      return { holder };
     } catch (error) {
+      arrived();
       // Another payment was quicker, or the session has changed: prepare again from the session as it is now.
       if (!(error instanceof AlreadyUsedError) || tries === CLAIM_TRIES) throw error;
     }
