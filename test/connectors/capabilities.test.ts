@@ -60,8 +60,12 @@ const ROWS: Readonly<Record<string, (connection: ProviderConnection) => boolean 
   'stored credentials': ({ capabilities }) => capabilities.storedCredentials,
   'soft descriptor': ({ capabilities }) => capabilities.softDescriptor,
   notifications: ({ readNotification }) => readNotification !== undefined,
-  'unknown outcomes are resolved by': ({ lookUp, technicalCancel }) =>
-    lookUp ? 'look-up' : `notification${technicalCancel ? ', technical cancel' : ''}`,
+  'unknown outcomes are resolved by': ({ lookUp, technicalCancel, repeatOperation }) =>
+    lookUp
+      ? 'look-up'
+      : ['notification', technicalCancel && 'technical cancel', repeatOperation && 'repeated operation']
+          .filter(Boolean)
+          .join(', '),
 };
 
 function cell(name: string, read: (connection: ProviderConnection) => boolean | string): string {
