@@ -175,7 +175,9 @@ function verificationKill(step: string, point: string): Case {
       world.expect(await world.drain(), 'the verification stays open');
       const sql = 'SELECT status FROM payment WHERE account_id = $1 AND idempotency_key = $2';
       const [row] = await world.query(sql, [ACCOUNT_ONE, order.key]);
-      world.expect(row?.status === 'VERIFIED', `the verification is ${row?.status}`);
+      // A claim that the database took from a process that was dead by then was never sent: that is closed.
+      const expected = point === 'claim:request' ? ['VERIFIED', 'ERROR'] : ['VERIFIED'];
+      world.expect(expected.includes(String(row?.status)), `the verification is ${row?.status}`);
     },
   };
 }
