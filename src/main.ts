@@ -1,4 +1,3 @@
-import { join } from 'node:path';
 import { pino } from 'pino';
 import { describeError } from '#src/api/describe-error.ts';
 import { LOG_SERIALIZERS } from '#src/api/error-handler.ts';
@@ -13,7 +12,7 @@ import { startEmbeddedPostgres } from '#src/postgres/embedded-postgres.ts';
 import { checkKeys } from '#src/server/check-keys.ts';
 import { addSandboxFixtures, SANDBOX_ACCOUNT } from '#src/server/sandbox-fixtures.ts';
 import { type Database, openDatabase } from '#src/store/database.ts';
-import { laterMigrations, migrate } from '#src/store/migrate.ts';
+import { compareSchema, MIGRATIONS, migrate } from '#src/store/migrate.ts';
 import { cardVault } from '#src/vault/card-vault.ts';
 import { hashKeys, type InstallationKeys, installationKeys } from '#src/vault/key-file.ts';
 import { startWorkers, WorkerFailedError } from '#src/workers/start-workers.ts';
@@ -23,8 +22,6 @@ import { CHECKOUT_DIR, type Config, readConfig, SANDBOX_OPERATOR_KEY } from './c
 
 /** Time that everything else may take to end after the drain, such as a database that does not answer. */
 const END_MARGIN_MS = 15_000;
-
-const MIGRATIONS = join(import.meta.dirname, 'store/migrations');
 
 /** Time for whoever reads the log to take the rest of it. */
 const LOG_MS = 2_000;
@@ -69,7 +66,7 @@ async function serve(config: Config): Promise<void> {
   try {
     await database.assertDurable(config.allowUnsafeDatabase);
     await migrate(database, MIGRATIONS);
-    const later = await laterMigrations(database, MIGRATIONS);
+    const { later } = await compareSchema(database, MIGRATIONS);
     if (later.length > 0)
       log.warn({ migrations: later }, 'a later release has migrated the database; this one goes on');
     await checkKeys(database, storage.keys);

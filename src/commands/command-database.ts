@@ -1,10 +1,9 @@
-import { join } from 'node:path';
 import { pino } from 'pino';
 import { CHECKOUT_DIR, type Config } from '#src/config.ts';
 import { resolveDataDir } from '#src/postgres/data-dir.ts';
 import { runningEmbeddedPostgres, startEmbeddedPostgres } from '#src/postgres/embedded-postgres.ts';
 import { type Database, openDatabase } from '#src/store/database.ts';
-import { migrate } from '#src/store/migrate.ts';
+import { MIGRATIONS, migrate } from '#src/store/migrate.ts';
 
 /** Storage that a command works on. */
 export type CommandStorage = {
@@ -28,7 +27,7 @@ export async function withDatabase<T>(
   const started = url || !dataDir ? undefined : await startEmbeddedPostgres({ dataDir, log });
   const database = openDatabase({ url: url ?? started?.url ?? '', maxConnections: 1, log });
   try {
-    await migrate(database, join(import.meta.dirname, '../store/migrations'));
+    await migrate(database, MIGRATIONS);
     return await work({ database, dataDir });
   } finally {
     await database.close();

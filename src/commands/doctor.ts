@@ -11,7 +11,7 @@ import { createApprovalRates } from '#src/routing/approval-rates.ts';
 import { findKeyProblems } from '#src/server/check-keys.ts';
 import { type Database, openDatabase } from '#src/store/database.ts';
 import { readDatabaseFacts, readServiceFacts } from '#src/store/diagnosis.ts';
-import { laterMigrations, pendingMigrations } from '#src/store/migrate.ts';
+import { compareSchema, MIGRATIONS, type SchemaDifference } from '#src/store/migrate.ts';
 import { hashKeys, type InstallationKeys, installationKeys } from '#src/vault/key-file.ts';
 import {
   diagnoseClock,
@@ -26,7 +26,6 @@ import {
 } from './diagnose.ts';
 import { explainFailure } from './explain-failure.ts';
 
-const MIGRATIONS = join(import.meta.dirname, '../store/migrations');
 const MARKS = { ok: 'ok      ', warning: 'warning ', failed: 'FAILED  ' };
 
 /**
@@ -97,27 +96,25 @@ async function checkDatabase(config: Config, tell: Tell): Promise<void> {
     const uncertainMs = (Date.now() - startedMs) / 2;
     tell(diagnoseDatabase(facts, config));
     tell([diagnoseClock(startedMs + uncertainMs - facts.nowMs, uncertainMs)]);
-    const pending = facts.hasSchema ? await pendingMigrations(database, MIGRATIONS) : undefined;
-    const later = pending ? await laterMigrations(database, MIGRATIONS) : [];
-    tell([schemaFinding(pending, later)]);
+    const schema = facts.hasSchema ? await compareSchema(database, MIGRATIONS) : undefined;
+    tell([schemaFinding(schema)]);
     if (facts.hasSchema) tell([await keysFinding(database, installationKeys(config, dataDir))]);
-    if (pending?.length === 0) tell(diagnoseService(await readServiceFacts(database)));
+    if (schema?.pending.length === 0) tell(diagnoseService(await readServiceFacts(database)));
   } finally {
     await database.close();
   }
 }
 
-function schemaFinding(pending: readonly string[] | undefined, later: readonly string[]): Finding {
-  if (later.length > 0) {
-    const what = `a later release has migrated it (${later.join(', ')})`;
+function schemaFinding(schema: SchemaDifference | undefined): Finding {
+  if (schema && schema.later.length > 0) {
     return warning(
       'schema',
-      what,
+      `a later release has migrated it (${schema.later.join(', ')})`,
       'this release goes on beside the one after it; leave out no release on the way back',
     );
   }
-  if (pending?.length === 0) return ok('schema', 'up to date');
-  const says = pending ? `${pending.length} migrations are still to be run` : 'not made yet';
+  if (schema?.pending.length === 0) return ok('schema', 'up to date');
+  const says = schema ? `${schema.pending.length} migrations are still to be run` : 'not made yet';
   return warning(
     'schema',
     says,

@@ -2,8 +2,7 @@ import { describeError } from '#src/api/describe-error.ts';
 import { CatalogueError } from '#src/catalogue/catalogue-error.ts';
 import { ConfigError } from '#src/config.ts';
 import { EmbeddedPostgresError } from '#src/postgres/embedded-postgres-error.ts';
-import { UnsafeDatabaseError } from '#src/store/database.ts';
-import { DatabaseUnavailableError } from '#src/store/database-error.ts';
+import { DatabaseUnavailableError, UnsafeDatabaseError } from '#src/store/database-error.ts';
 import { InstallationKeysError } from '#src/store/installation-keys.ts';
 import { MigrationError } from '#src/store/migrate.ts';
 

@@ -25,6 +25,7 @@ export function setOut({ catalogue, chosen, claim }: PreparedPayment): () => voi
   const canGoOn = chosen.targets.length > 1 && chosen.maxAttempts > 1;
   if (others >= MAX_ON_THEIR_WAY && !canGoOn) {
     const message = 'too many payments wait for their provider; nothing was sent; retry later';
+    // Jittered, as in api/admission.ts.
     throw new ServiceError('SERVICE_UNAVAILABLE', message, {
       retryAfterS: 1 + Math.floor(Math.random() * 3),
     });

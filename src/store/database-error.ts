@@ -9,6 +9,11 @@ export class DatabaseUnavailableError extends Error {
   }
 }
 
+/** The database acknowledges commits that a crash can undo. */
+export class UnsafeDatabaseError extends Error {
+  override readonly name = 'UnsafeDatabaseError';
+}
+
 /**
  * Reports whether a rejected statement is proven to have changed nothing: no connection could be had, or the database
  * rolled the statement back and said so. A broken connection proves nothing, and neither does a FATAL error: a connection
@@ -33,7 +38,7 @@ export function isUnavailable(error: unknown): boolean {
 
 /** Reports whether a statement was ended because it ran for too long. */
 export function isTimeout(error: unknown): boolean {
-  return error instanceof pg.DatabaseError && codeOf(error) === '57014';
+  return hasSqlState(error, '57014');
 }
 
 /**
@@ -75,7 +80,7 @@ export function isNullRefused(error: unknown): boolean {
   return hasSqlState(error, '23502');
 }
 
-/** SQLSTATE of a write that a standby, or a primary of old, refuses. */
+/** SQLSTATE of a write that a read-only database refuses: a standby, or a former primary. */
 export const READ_ONLY = '25006';
 
 /** Reports whether an error is the database's, with this SQLSTATE. */

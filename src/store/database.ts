@@ -1,6 +1,13 @@
 import pg from 'pg';
 import type { Logger } from 'pino';
-import { codeOf, DatabaseUnavailableError, hasSqlState, isOfStatement, READ_ONLY } from './database-error.ts';
+import {
+  codeOf,
+  DatabaseUnavailableError,
+  hasSqlState,
+  isOfStatement,
+  READ_ONLY,
+  UnsafeDatabaseError,
+} from './database-error.ts';
 
 /**
  * A statement that is prepared once a connection, under its name, unless it says that it is planned anew each time. A name
@@ -63,11 +70,6 @@ export type Database = {
   /** Waits for what is running, then closes the connections. */
   close(): Promise<void>;
 };
-
-/** The database acknowledges commits that a crash can undo. */
-export class UnsafeDatabaseError extends Error {
-  override readonly name = 'UnsafeDatabaseError';
-}
 
 const IDLE_IN_TRANSACTION_TIMEOUT_MS = 10_000;
 const IDLE_TIMEOUT_MS = 60_000;

@@ -17,6 +17,9 @@ export class MigrationError extends Error {
   override readonly name = 'MigrationError';
 }
 
+/** The directory of the service's own migrations. */
+export const MIGRATIONS = join(import.meta.dirname, 'migrations');
+
 const FILE = /^(\d{4})_([a-z0-9_]+)\.sql$/;
 /** Key of the advisory lock by which replicas that start together wait for each other; any fixed number. */
 const LOCK_KEY = '7021990411503221';
@@ -69,24 +72,28 @@ export async function migrate(database: Database, directory: string): Promise<st
   return done;
 }
 
+/** The migrations that this release and a database do not share, by their file names. */
+export type SchemaDifference = {
+  /** `migrate` would run them. */
+  readonly pending: readonly string[];
+  /** A later release has run them. */
+  readonly later: readonly string[];
+};
+
 /**
- * Lists the files that `migrate` would run, and writes nothing. There has to be a schema.
+ * Compares a database with the files of a directory, and writes nothing. There has to be a schema.
  *
- * @throws MigrationError as `migrate` does when the database and the files do not belong together.
+ * @throws MigrationError as `migrate` does when a file was changed after it had been run.
  */
-export async function pendingMigrations(database: Database, directory: string): Promise<string[]> {
+export async function compareSchema(database: Database, directory: string): Promise<SchemaDifference> {
   const migrations = readMigrations(directory);
   const applied = await database.transaction(readApplied);
   refuseMismatch(migrations, applied);
   const isApplied = ({ version }: Migration) => applied.some((row) => row.version === version);
-  return migrations.filter((migration) => !isApplied(migration)).map(fileName);
-}
-
-/** Lists what a later release has run in this database, and writes nothing. There has to be a schema. */
-export async function laterMigrations(database: Database, directory: string): Promise<string[]> {
-  const { length: own } = readMigrations(directory);
-  const applied = await database.transaction(readApplied);
-  return applied.filter(({ version }) => version > own).map(fileName);
+  return {
+    pending: migrations.filter((migration) => !isApplied(migration)).map(fileName),
+    later: applied.filter(({ version }) => version > migrations.length).map(fileName),
+  };
 }
 
 /** Runs a transaction while no other replica migrates. The lock ends with the transaction, so nothing can leak it. */
@@ -217,9 +224,8 @@ function readMigrations(directory: string): Migration[] {
 function refuseMismatch(migrations: readonly Migration[], applied: readonly AppliedRow[]): void {
   for (const row of applied) {
     const migration = migrations.find((candidate) => candidate.version === row.version);
-    // Of a later release, which migrates so that this one can go on.
-    if (!migration) continue;
-    if (migration.sha256 !== row.sha256) {
+    // A later release has run what this one does not have.
+    if (migration && migration.sha256 !== row.sha256) {
       throw new MigrationError(
         `migration ${fileName(migration)} was changed after the database had run it: restore it, and put the change into a new file`,
       );

@@ -10,7 +10,7 @@ import { startBackfill } from '#src/payments/backfill-payments.ts';
 import { resolveDataDir } from '#src/postgres/data-dir.ts';
 import { startEmbeddedPostgres } from '#src/postgres/embedded-postgres.ts';
 import { openDatabase } from '#src/store/database.ts';
-import { migrate } from '#src/store/migrate.ts';
+import { MIGRATIONS, migrate } from '#src/store/migrate.ts';
 import { LAST_OF_FIRST_RELEASE, startFirstRelease } from './first-release.ts';
 import { storePayments } from './stored-payments.ts';
 
@@ -27,7 +27,6 @@ const { values } = parseArgs({
     'backfill-seconds': { type: 'string', default: '10' },
   },
 });
-const MIGRATIONS = join(import.meta.dirname, '../../src/store/migrations');
 /** Bytes of a stored answer, which compresses as JSON does. */
 const ANSWER = Buffer.from(
   JSON.stringify({ items: Array.from({ length: 12 }, (_, i) => `item number ${i} of the order`) }),

@@ -6,7 +6,7 @@ import { pino } from 'pino';
 import { resolveDataDir } from '#src/postgres/data-dir.ts';
 import { startEmbeddedPostgres } from '#src/postgres/embedded-postgres.ts';
 import { openDatabase } from '#src/store/database.ts';
-import { migrate } from '#src/store/migrate.ts';
+import { MIGRATIONS, migrate } from '#src/store/migrate.ts';
 import { addAccount } from './service.ts';
 import { startWorker } from './worker.ts';
 
@@ -28,7 +28,7 @@ export async function startSurroundings(name: string, ending: (() => unknown)[])
   ending.push(() => postgres.stop());
   const databaseUrl = postgres.url;
   const database = openDatabase({ url: databaseUrl, maxConnections: 1, log });
-  await migrate(database, join(import.meta.dirname, '../../src/store/migrations'));
+  await migrate(database, MIGRATIONS);
   await database.close();
   await addAccount(databaseUrl);
 

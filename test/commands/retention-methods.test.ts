@@ -4,7 +4,7 @@ import { type Call, ONE, restCalls } from '../customers/calls.ts';
 import { cardData, checkoutCalls, sentCard } from '../customers/checkout.ts';
 import { cardPayment } from '../support/payment-requests.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
-import { type Ended, runCommand } from '../support/service-process.ts';
+import { outputOf, runCommand } from '../support/service-process.ts';
 import { openTables, type Tables } from '../support/tables.ts';
 import { type Receiver, startReceiver } from '../webhooks/receiver.ts';
 
@@ -36,16 +36,8 @@ beforeEach(async () => {
   customer = await checkoutCalls(call).customer();
 });
 
-function retention(...args: string[]): Promise<Ended> {
-  return runCommand('retention', { DATABASE_URL: server.databaseUrl, ACTOR: 'the night run' }, ...args);
-}
-
-/** Runs it, which has to succeed. @returns what it printed. */
-async function aged(...args: string[]): Promise<string> {
-  const { code, stdout, stderr } = await retention(...args);
-  expect(code, stderr).toBe(0);
-  return stdout;
-}
+const environment = () => ({ DATABASE_URL: server.databaseUrl, ACTOR: 'the night run' });
+const retention = (...args: string[]) => outputOf('retention', environment(), ...args);
 
 const enroll = async (number: string): Promise<string> =>
   (await call('POST', `/v1/customers/${customer}/payment-methods`, { card_data: cardData(number) })).json.id;
@@ -71,9 +63,11 @@ it('ends what no payment has used for long with its ciphertext, tells webhooks, 
   await age(40);
   expect((await pay({ vaulted_token: used })).status).toBe('SUCCEEDED');
   const all = await rows();
-  expect(await aged('--methods', '32', '--dry-run')).toBe('methods due        1\nended_methods due  0\n');
+  expect(await retention('--methods', '32', '--dry-run')).toBe(
+    'methods due        1\nended_methods due  0\n',
+  );
   expect(await rows()).toEqual(all);
-  expect(await aged('--methods', '32')).toBe('methods        1\nended_methods  0\n');
+  expect(await retention('--methods', '32')).toBe('methods        1\nended_methods  0\n');
   expect(await rows()).toEqual([
     { id: unused, status: 'UNENROLLED', active: false, sealed: false },
     { id: used, status: 'ENROLLED', active: true, sealed: true },
@@ -81,11 +75,11 @@ it('ends what no payment has used for long with its ciphertext, tells webhooks, 
   const [event] = await shop.has(1);
   expect(event?.json.data.payment_method).toMatchObject({ id: unused, status: 'UNENROLLED' });
   expect((await pay({ vaulted_token: unused })).code).toBe('VAULTED_TOKEN_NOT_FOUND');
-  expect(await aged('--methods', '32')).toBe('methods        0\nended_methods  0\n');
+  expect(await retention('--methods', '32')).toBe('methods        0\nended_methods  0\n');
 
   await age(33);
   expect((await pay({ vaulted_token: used })).status).toBe('SUCCEEDED');
-  expect(await aged('--methods', '32')).toBe('methods        0\nended_methods  1\n');
+  expect(await retention('--methods', '32')).toBe('methods        0\nended_methods  1\n');
   expect((await rows()).map(({ id }) => id)).toEqual([used]);
 });
 
@@ -103,13 +97,13 @@ it('leaves a card alone that waits for its payment, however old; and goes throug
   await tables.query(`UPDATE vaulted_token SET active = false WHERE id <> $1 AND customer_id IS NOT NULL`, [
     id,
   ]);
-  expect(await aged('--methods', '365')).toBe('methods        1101\nended_methods  0\n');
+  expect(await retention('--methods', '365')).toBe('methods        1101\nended_methods  0\n');
   const left = await tables.query("SELECT customer_id FROM vaulted_token WHERE status = 'ENROLLED'");
   expect(left).toEqual([{ customer_id: customer }]);
 });
 
 it('takes no fewer than 32 days.', async () => {
-  expect(await retention('--methods', '31')).toMatchObject({
+  expect(await runCommand('retention', environment(), '--methods', '31')).toMatchObject({
     code: 2,
     stderr: expect.stringMatching(/32 to/),
   });

@@ -7,7 +7,7 @@ import {
   withField,
 } from '../support/payment-requests.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
-import { runCommand, startProgram } from '../support/service-process.ts';
+import { outputOf, runCommand, startProgram } from '../support/service-process.ts';
 import { openTables, type Tables } from '../support/tables.ts';
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 });
@@ -28,11 +28,8 @@ afterAll(async () => {
 });
 
 /** Runs the command beside the service. */
-async function retention(...args: string[]): Promise<string> {
-  const environment = { DATABASE_URL: server.databaseUrl, ACTOR: 'the night run' };
-  const { code, stdout, stderr } = await runCommand('retention', environment, ...args);
-  expect(code, stderr).toBe(0);
-  return stdout;
+function retention(...args: string[]): Promise<string> {
+  return outputOf('retention', { DATABASE_URL: server.databaseUrl, ACTOR: 'the night run' }, ...args);
 }
 
 type Answer = {

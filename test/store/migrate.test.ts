@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { pino } from 'pino';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { type Database, openDatabase } from '#src/store/database.ts';
-import { laterMigrations, MigrationError, migrate } from '#src/store/migrate.ts';
+import { compareSchema, MigrationError, migrate } from '#src/store/migrate.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 
 let test: TestDatabase;
@@ -68,10 +68,10 @@ it('leaves alone what a later release has run, and lists it', async () => {
   write('0001_first.sql', 'SELECT 1');
   write('0002_second.sql', 'SELECT 1');
   await migrate(database, directory);
-  expect(await laterMigrations(database, directory)).toEqual([]);
+  expect(await compareSchema(database, directory)).toEqual({ pending: [], later: [] });
   rmSync(join(directory, '0002_second.sql'));
   expect(await migrate(database, directory)).toEqual([]);
-  expect(await laterMigrations(database, directory)).toEqual(['0002_second.sql']);
+  expect(await compareSchema(database, directory)).toEqual({ pending: [], later: ['0002_second.sql'] });
 });
 
 it.each([

@@ -7,13 +7,12 @@ import { pino } from 'pino';
 import { resolveDataDir } from '#src/postgres/data-dir.ts';
 import { startEmbeddedPostgres } from '#src/postgres/embedded-postgres.ts';
 import { openDatabase } from '#src/store/database.ts';
-import { migrate } from '#src/store/migrate.ts';
+import { MIGRATIONS, migrate } from '#src/store/migrate.ts';
 import { COMPILED, compileAhead } from './compiled.ts';
 
 const CLUSTER_URL = 'TEST_CLUSTER_URL';
 const TEMPLATE = 'template_payments';
 const CHECKOUT = join(import.meta.dirname, '../..');
-const MIGRATIONS = join(CHECKOUT, 'src/store/migrations');
 
 /** A database of a test's own. */
 export type TestDatabase = {

@@ -107,7 +107,7 @@ const PLACES: readonly { what: string; pattern: RegExp; places: readonly string[
   },
   {
     what: 'OpenTelemetry',
-    pattern: /^import (?!type).*from '@opentelemetry\//m,
+    pattern: /^import (?!type)[^;]*from '@opentelemetry\//m,
     places: ['src/observe/otlp-tracing.ts'],
   },
   {

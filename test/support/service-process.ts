@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, afterEach } from 'vitest';
+import { afterAll, afterEach, expect } from 'vitest';
 import { COMPILED } from './compiled.ts';
 
 /** The end of a process, with everything that it printed. */
@@ -83,6 +83,13 @@ export function runCommand(
   ...args: string[]
 ): Promise<Ended> {
   return startProgram(`commands/${name}.ts`, environment, args).ended;
+}
+
+/** Runs a command, which has to succeed. @returns what it printed. */
+export async function outputOf(...command: Parameters<typeof runCommand>): Promise<string> {
+  const { code, stdout, stderr } = await runCommand(...command);
+  expect(code, stderr).toBe(0);
+  return stdout;
 }
 
 /** The pid of the PostgreSQL on a data directory; undefined when none runs. */

@@ -12,9 +12,9 @@ import type { Case } from './case.ts';
 
 /** The request has a field that the release before ignores, since it does not know it. */
 const NEW_FIELD = 'nationality';
-/** Its name at the release before, which is as long. */
+/** Its name at the release before: as long, so that the encoded descriptor stays valid. */
 const UNKNOWN_NAME = 'not_known_8';
-/** A request with it. */
+/** Options of an order whose request has it. */
 const WITH_NEW_FIELD = { [NEW_FIELD]: 'CO' };
 
 /** Two releases side by side on one database: a payment begun by one, and retried at the other. */

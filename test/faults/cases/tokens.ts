@@ -119,7 +119,7 @@ function enrollment(name: string, trigger: string, stored: number): Case {
   };
 }
 
-/** Kills the replica at a call about a wallet that is being enrolled; its payer has agreed, or is given another page. */
+/** Kills the replica at a call about a wallet: once its payer has agreed, or before the payer was given a page. */
 function walletEnrollment(name: string, point: string): Case {
   return {
     name: `wallet enrolments: killed ${name}`,
