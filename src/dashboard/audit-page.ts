@@ -11,7 +11,7 @@ import type { Reply, Visit } from './visit.ts';
 const PAGE_SIZE = 50;
 const MOST_ACCOUNTS = 1_000;
 
-/** The page of the audit log: of the installation (sign-ins, say), or of one account. */
+/** Audit log of the installation (sign-ins, for example) or of one account, as a page. */
 export async function auditPage(database: Database, visit: Visit): Promise<Reply> {
   const asked = visit.query('account');
   const accountId = isUuid(asked) ? asked : INSTALLATION;
@@ -22,7 +22,7 @@ export async function auditPage(database: Database, visit: Visit): Promise<Reply
   const shown = found.slice(0, PAGE_SIZE);
   const last = found.length > PAGE_SIZE ? shown.at(-1) : undefined;
   const query = (more: Record<string, string>) => new URLSearchParams({ account: accountId, ...more });
-  const content = html`<div class="heading"><h1>Audit log</h1><p class="quiet">What operators did, here and by commands; nobody can change it here</p></div>
+  const content = html`<div class="heading"><h1>Audit log</h1><p class="quiet">What operators did, here and by commands. It cannot be changed here.</p></div>
 <form class="card filters" method="get" action="${DASHBOARD}/audit">
 <div class="grow"><label for="account">Of</label><select id="account" name="account">${option(INSTALLATION, 'The installation: sign-ins, settings', accountId)}${accounts.map(({ id, name }) => option(id, shortened(name, 60), accountId))}</select></div>
 <div><button>Show</button></div></form>
@@ -32,7 +32,7 @@ ${last ? html`<nav class="pages" aria-label="Pages"><a class="button quiet" href
 }
 
 function table(entries: readonly AuditEntry[]): Html {
-  if (entries.length === 0) return html`<p class="card">Nothing was done yet.</p>`;
+  if (entries.length === 0) return html`<p class="card">Nothing has been done yet.</p>`;
   return html`<div class="card scroll" tabindex="0"><table><thead><tr><th scope="col">Time (UTC)</th><th scope="col">Who</th><th scope="col">What</th><th scope="col">To</th><th scope="col">How</th></tr></thead><tbody>${entries.map((one) => html`<tr><td class="nowrap">${time(one.at)}</td><td>${one.actor}</td><th scope="row">${one.action}</th><td>${subject(one)}</td><td>${one.detail}</td></tr>`)}</tbody></table></div>`;
 }
 

@@ -5,17 +5,17 @@ import { routePicture, type ShownCatalogue } from './route-picture.ts';
 import { badge } from './show.ts';
 import type { Reply } from './visit.ts';
 
-/** Routes, connections and types that a page shows; a catalogue may have a thousand of each. */
+/** Most routes, connections and types that the page shows; a catalogue may have a thousand of each. */
 const MOST_ROWS = 100;
 
 /** The page of the catalogue in force. */
 export function cataloguePage(shown: ShownCatalogue): Reply {
   const { catalogue } = shown;
-  const content = html`<div class="heading"><h1>Catalogue</h1><p class="quiet">As this replica has it in force; the first route whose condition holds takes a payment</p></div>
+  const content = html`<div class="heading"><h1>Catalogue</h1><p class="quiet">In force in this replica. The first route whose condition holds takes a payment.</p></div>
 <section class="card"><h2>Routes</h2>${routePicture(shown, MOST_ROWS)}${more(catalogue.routes.length)}</section>
 <section class="card scroll" tabindex="0"><h2>Connections</h2>${connections(shown)}${more(catalogue.connections.length)}</section>
 <section class="card scroll" tabindex="0"><h2>Payment method types</h2>${types(catalogue.paymentMethodTypes)}${more(catalogue.paymentMethodTypes.length)}</section>
-<p class="quiet">${catalogue.bins.length} prefixes of card issuers are known.</p>`;
+<p class="quiet">${catalogue.bins.length} issuer prefixes (BINs) are known.</p>`;
   return { title: 'Catalogue', section: '/catalogue', content };
 }
 

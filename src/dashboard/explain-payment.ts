@@ -9,20 +9,20 @@ import { CreatePaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.
 import { passesLuhn } from '#src/luhn.ts';
 import { ServiceError } from '#src/service-error.ts';
 
-/** Explains a route by the catalogue in force. @throws ServiceError as for a payment. */
+/** Explains how the catalogue in force would route a payment. @throws ServiceError as for a payment. */
 export type Explain = (request: ExplainRouteRequest) => Promise<ExplainRouteResponse>;
 
-/** Facts that routes look at and a record does not tell. */
+/** Facts that conditions look at and that the record of a payment does not hold. */
 export type MadeWith = {
   readonly idempotencyKey: string;
-  /** false: an authorization only was asked for. */
+  /** false: the request asked for an authorization only. */
   readonly capture: boolean;
 };
 
 /**
- * Explains which way a payment would take by the catalogue in force now, by what its record tells of it.
+ * Explains how the catalogue in force now would route a payment, from what its record tells of it.
  *
- * @returns the refusal where the catalogue would not take it any more.
+ * @returns the refusal if the catalogue would no longer take the payment.
  */
 export async function explainPayment(
   explain: Explain,
@@ -72,13 +72,13 @@ function requestOf(payment: Payment, { idempotencyKey, capture }: MadeWith): Exp
   });
 }
 
-/** Routes look at nothing of it. */
+/** Placeholders for what no condition looks at. */
 const STAND_IN = { expirationMonth: 12, expirationYear: 99, holderName: 'STAND IN' };
 
 /**
- * Makes a number that begins as a card's does, for a route to be explained: the issuer's digits, zeros and a check digit.
+ * Makes a card number for explaining a route: the issuer's digits, zeros and a check digit.
  *
- * @param iin 1 to 8 digits or more.
+ * @param iin first digits of the card, usually 1 to 8.
  */
 export function standInNumber(iin: string, length = 16): string {
   const start = iin.padEnd(Math.max(length, 12) - 1, '0');

@@ -12,7 +12,7 @@ const CHOICES: Readonly<Record<number, string>> = {
   [ExplainRouteResponse_Choice.SUCCESS_RATE]: 'by recent approval rate',
 };
 
-/** Renders the way of a payment: the routes that were looked at, and the targets in their order. */
+/** Renders how a payment is routed: the routes that were looked at, and the targets in their order. */
 export function explanation(way: ExplainRouteResponse): Html {
   const chosen = way.routes.find((route) => route.taken);
   return html`<ol class="timeline">${way.routes.map(
@@ -31,8 +31,8 @@ function targets(way: ExplainRouteResponse): Html {
   const weights = way.targets.reduce((sum, { weight = 0 }) => sum + weight, 0);
   const attempts = way.maxAttempts === 1 ? 'One attempt' : `Up to ${way.maxAttempts} attempts`;
   const failover = way.softDeclines
-    ? 'goes on after a soft decline, too'
-    : 'goes on only if surely nothing was sent';
+    ? 'fails over after a soft decline, too'
+    : 'fails over only if nothing was sent';
   const targets = way.targets.map(({ connection, weight, approvalRate }, i) => {
     const share = weight === undefined ? '' : `takes ${percent(weight, weights)}`;
     const rate = approvalRate === undefined ? '' : `approves ${percent(approvalRate, 1)}`;

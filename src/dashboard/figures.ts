@@ -5,9 +5,9 @@ import type { OpenOutcomes } from '#src/payments/open-outcomes.ts';
 export type Tally = {
   approved: number;
   declined: number;
-  /** Surely not sent, or it came to nothing. */
+  /** Certainly not sent, or failed at the provider. */
   failed: number;
-  /** Answered as waiting: for the payer, the provider, or an outcome that is not known. Counted again once it is known. */
+  /** Waiting for the payer, for the provider, or for an unknown outcome. Counted again once the outcome is known. */
   waiting: number;
 };
 
@@ -16,7 +16,7 @@ export type Minute = Tally & { readonly startMs: number };
 
 /** Counts of this replica's last hour. */
 export type FiguresReading = {
-  /** Oldest first; the last one is not over. */
+  /** Oldest first; the last one is still running. */
   readonly minutes: readonly Minute[];
   /** Over the last minute. */
   readonly paymentsPerS: number;
@@ -27,24 +27,24 @@ export type FiguresReading = {
   readonly declines: ReadonlyMap<string, number>;
   /** Attempts to deliver an event, by result. */
   readonly deliveries: ReadonlyMap<string, number>;
-  /** Open outcomes of the whole installation, as last counted. */
+  /** Unknown outcomes of the whole installation, as last counted. */
   readonly open: (OpenOutcomes & { readonly countedAtMs: number }) | undefined;
 };
 
-/** Counts what the service does, for the dashboard. It lives in memory, each replica its own. */
+/** Counts what the service does, for the dashboard. Each replica keeps its own counts in memory. */
 export type Figures = {
-  /** A payment was made, or what became of it was learned later. */
+  /** Counts a payment that was made, or whose outcome was learned later. */
   paid(payment: Payment, isLearnedLater: boolean): void;
-  /** An event was delivered, or not. */
+  /** Counts an attempt to deliver an event. */
   delivered(result: string): void;
-  /** Open outcomes were counted. */
+  /** Takes over the latest count of unknown outcomes. */
   counted(outcomes: OpenOutcomes): void;
   read(): FiguresReading;
 };
 
 const MINUTES = 60;
 const MINUTE_MS = 60_000;
-/** Names that one minute tells apart: connections, countries and codes are closed sets, and this is beyond them all. */
+/** Most names that one minute tells apart: more than there are connections, countries or codes. */
 const MOST_NAMES = 1_000;
 
 type Counts = {
@@ -57,7 +57,7 @@ type Counts = {
   deliveries: Map<string, number>;
 };
 
-/** Figures of nothing yet. @param nowMs the time of day. */
+/** Makes empty figures. @param nowMs the time of day. */
 export function createFigures(nowMs: () => number = Date.now): Figures {
   const ring: Counts[] = [];
   /** Payments in each of the last 60 seconds, by the second. */
@@ -86,7 +86,7 @@ export function createFigures(nowMs: () => number = Date.now): Figures {
   return {
     paid(payment, isLearnedLater) {
       const attempts = payment.transactionsHistory.filter(({ parentTransactionId: of }) => of === '');
-      // Operations and disputes are told of as well; the payment itself was counted when it was made.
+      // Operations and disputes arrive here as well, but the payment was counted when it was made.
       if (isLearnedLater && payment.transactionsHistory.at(-1)?.parentTransactionId) return;
       if (!isLearnedLater) countSecond();
       const last = attempts.at(-1);

@@ -7,7 +7,7 @@ import type { Session } from './session.ts';
 /** Path at which the dashboard is mounted. */
 export const DASHBOARD = '/dashboard';
 
-/** The files that pages load, by the name under which they are served: a change of content changes the name. */
+/** Files that pages load, by the name under which they are served. The name changes with the content. */
 export const ASSETS: ReadonlyMap<string, { readonly type: string; readonly content: Buffer }> = new Map([
   asset('dashboard.css', 'text/css; charset=utf-8'),
   asset('dashboard.js', 'text/javascript; charset=utf-8'),
@@ -26,8 +26,8 @@ function addressOf(extension: string): string {
 }
 
 /**
- * The headers of every page: nothing foreign or inline runs, nobody frames it, nobody keeps it. The referrer is told to
- * ourselves only: with none at all, browsers would hide the origin of our own forms.
+ * Headers of every page. No inline or foreign code runs, no other page frames it, and no cache stores it. The referrer goes
+ * to this origin only; without any, browsers would hide the origin of our own forms.
  */
 export const FRAME_HEADERS: Readonly<Record<string, string>> = {
   'content-security-policy':
@@ -53,7 +53,7 @@ export type Frame = {
   readonly title: string;
   /** undefined: nobody is signed in. */
   readonly session: Session | undefined;
-  /** The section that it belongs to, such as `/payments`. */
+  /** Section of the navigation, such as `/payments`. */
   readonly section?: string;
   readonly content: Html;
 };
@@ -97,7 +97,7 @@ function header(session: Session, section: string | undefined): Html {
 </header>`;
 }
 
-/** Text of a message above a page's content. */
+/** Renders a message above a page's content. */
 export function notice(kind: 'done' | 'refused', text: string): Html {
   return html`<p class="notice ${kind}" role="${kind === 'done' ? 'status' : 'alert'}">${text}</p>`;
 }

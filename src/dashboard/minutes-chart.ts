@@ -15,7 +15,7 @@ const SERIES = [
   ['waiting', 'open', 'Waiting'],
 ] as const;
 
-/** Draws the last hour as stacked bars, a bar a minute. */
+/** Draws the last hour as stacked bars, one bar per minute. */
 export function minutesChart(minutes: readonly Minute[]): Html {
   const most = Math.max(...minutes.map((minute) => SERIES.reduce((sum, [key]) => sum + minute[key], 0)), 1);
   const top = niceAbove(most);
@@ -48,7 +48,7 @@ export function minutesChart(minutes: readonly Minute[]): Html {
 <ul class="legend">${SERIES.map(([, tone, name]) => html`<li><svg viewBox="0 0 10 10" aria-hidden="true"><rect class="fill-${tone}" width="10" height="10" rx="2"></rect></svg>${name}</li>`)}</ul>`;
 }
 
-/** The next of 2, 4, 10, 20, 40, 100… that is not below a number. */
+/** Smallest of 2, 4, 10, 20, 40, 100… that is not below a number. */
 function niceAbove(value: number): number {
   const magnitude = 10 ** Math.floor(Math.log10(value));
   const nice = [1, 2, 4, 10].find((factor) => factor * magnitude >= value) ?? 10;

@@ -27,7 +27,7 @@ import { type Cookie, preparePages, type Reply, sendPage, sessionCookie, visits 
 export type DashboardDeps = PaymentPageDeps &
   SearchDeps & {
     readonly keys: OperatorKeys;
-    /** Browsers reach the service by HTTPS only. */
+    /** true: browsers reach the service by HTTPS only. */
     readonly isSecure: boolean;
     readonly database: Database;
     readonly figures: Figures;
@@ -61,7 +61,7 @@ export function mountDashboard(app: FastifyInstance, deps: DashboardDeps): void 
   });
 }
 
-/** Their names change with their content, so that browsers may keep them for good. */
+/** Serves the assets. Their names change with their content, so browsers may cache them forever. */
 function mountAssets(scope: FastifyInstance): void {
   for (const [name, { type, content }] of ASSETS) {
     scope.get(`${DASHBOARD}/assets/${name}`, (_request, reply) =>
@@ -106,7 +106,7 @@ function mountSignIn(
     if (!session) {
       limit.failed(request.ip);
       request.log.warn({ remote_address: request.ip }, 'authentication failed');
-      return refuse(401, 'This is no operator key.');
+      return refuse(401, 'This is not an operator key.');
     }
     const actor = actorAt(session.actor, request);
     await orUnavailable(
@@ -118,7 +118,7 @@ function mountSignIn(
       .send();
   });
 
-  // Whoever has the cookie may end its session; the form came from our own page, which was checked.
+  // The cookie alone is enough to end its session; the same-origin check has shown that the form came from our own page.
   scope.post(`${DASHBOARD}/sign-out`, async (request, reply) => {
     const token = cookie.read(request);
     const session = token === undefined ? undefined : await orUnavailable(sessions.find(token, false));

@@ -12,24 +12,24 @@ export type Overview = {
   readonly open: { readonly count: number; readonly oldestS: number };
   readonly openAttempts: readonly OpenAttempt[];
   readonly webhooks: readonly TroubledWebhook[];
-  /** Deliveries that are still to be made, and whether there are more than were counted. */
+  /** Deliveries that are still due, and whether there are more than were counted. */
   readonly pending: { readonly count: number; readonly isMore: boolean };
   readonly now: Date;
-  /** Names this replica. */
+  /** Name of this replica. */
   readonly replica: string;
 };
 
-/** Rows of a table of figures; the rest has its place in Prometheus. */
+/** Most rows of a table of figures; Prometheus has the rest. */
 const MOST_ROWS = 12;
 
-/** Renders the overview: what happens now, and what needs somebody. */
+/** Renders the overview: what is happening now, and what needs attention. */
 export function overviewPage(overview: Overview): Html {
   const { figures, circuits, open, now, replica } = overview;
   const hour = sumOf(figures.minutes);
   const broken = circuits.filter(({ state }) => state === 'OPEN' || state === 'HALF_OPEN');
   return html`<div data-live>
 <div class="heading"><h1>Overview</h1>
-<p class="quiet">Last hour in replica ${replica}, at ${time(now)} UTC</p></div>
+<p class="quiet">Last hour of replica ${replica}, as of ${time(now)} UTC</p></div>
 ${alarms(overview, broken)}
 <div class="tiles">
 ${tile('Payments a second', figures.paymentsPerS.toFixed(figures.paymentsPerS < 10 ? 2 : 0), 'over the last minute')}
@@ -54,13 +54,13 @@ function alarms({ figures, webhooks }: Overview, broken: Overview['circuits']): 
   const told = [
     ...broken.map(
       ({ id, state }) =>
-        `Connection ${id} is ${state === 'OPEN' ? 'left alone: its circuit is open' : 'being tried again'}`,
+        `Connection ${id} is ${state === 'OPEN' ? 'paused: its circuit is open' : 'being tried again'}`,
     ),
     ...(figures.open?.unaskable ?? []).map(
       ({ connectionId, open }) =>
         `Unknown outcomes of ${connectionId} that this replica cannot look up: ${open}`,
     ),
-    ...(webhooks.length > 0 ? [`Webhooks that fail or were turned off: ${webhooks.length}`] : []),
+    ...(webhooks.length > 0 ? [`Webhooks that are failing or were turned off: ${webhooks.length}`] : []),
   ];
   if (told.length === 0) return NOTHING;
   return html`<ul class="alarms">${told.slice(0, MOST_ROWS).map((text) => html`<li>${text}</li>`)}</ul>`;
@@ -73,7 +73,7 @@ function tile(name: string, value: string, more: string, tone = ''): Html {
 function deliveredOf({ deliveries }: FiguresReading): string {
   const delivered = deliveries.get('DELIVERED') ?? 0;
   const all = [...deliveries.values()].reduce((sum, one) => sum + one, 0);
-  return all === 0 ? 'none was tried' : `${count(delivered)} of ${count(all)} tries taken`;
+  return all === 0 ? 'no attempts' : `${count(delivered)} of ${count(all)} attempts delivered`;
 }
 
 function rates(title: string, name: string, by: ReadonlyMap<string, Tally>): Html {
@@ -91,7 +91,7 @@ function rateRow(key: string, tally: Tally): Html {
 
 const BAR = 120;
 
-/** A bar of shares. The numbers beside it say the same, so that it is nothing to who cannot see it. */
+/** A bar of shares, hidden from screen readers: the numbers beside it say the same. */
 function bar({ approved, declined, failed, waiting }: Tally): Html {
   const all = Math.max(1, approved + declined + failed + waiting);
   let x = 0;

@@ -27,12 +27,12 @@ import { paymentContent } from './payment-page.ts';
 import { money, shortened } from './show.ts';
 import type { Reply, Visit } from './visit.ts';
 
-/** Dependencies of a payment's page and of what can be done there. */
+/** Dependencies of a payment's page and its actions. */
 export type PaymentPageDeps = {
   readonly operations: OperationDeps;
   readonly webhooks: ManageDeps;
   readonly explain: Explain;
-  /** Has a shutdown wait for work. */
+  /** Makes a shutdown wait for the work. */
   readonly track: <T>(work: Promise<T>) => Promise<T>;
 };
 
@@ -44,12 +44,12 @@ const DONE: Readonly<Record<string, string>> = {
   capture: 'The capture was made. The timeline shows its outcome.',
   cancel: 'The cancel was made. The timeline shows its outcome.',
   refund: 'The refund was made. The timeline shows its outcome.',
-  redeliver: 'The event is delivered again.',
+  redeliver: 'The event is being delivered again.',
 };
 
 /** The page of one payment. */
 export function paymentPage(deps: PaymentPageDeps, visit: Visit): Promise<Reply> {
-  // A word of ours, chosen by what the address says: nobody can put another into a link.
+  // The address only chooses one of our own texts, so a link cannot put words on the page.
   const done = DONE[visit.query('did')];
   return show(deps, visit, done === undefined ? NOTHING : notice('done', done), { status: 200 });
 }
@@ -86,7 +86,7 @@ async function show(
   };
 }
 
-/** Captures, cancels or refunds, as the API does. A form that is sent twice does it once: its key is the operation's. */
+/** Captures, cancels or refunds, as the API does. The form carries the idempotency key, so sending it twice acts once. */
 export async function act(deps: PaymentPageDeps, visit: Visit, action: Action): Promise<Reply> {
   const { accountId, paymentId } = namesOf(visit);
   const key = visit.form('key');
@@ -102,7 +102,7 @@ export async function act(deps: PaymentPageDeps, visit: Visit, action: Action): 
         detail: `${detail}; key ${key}`.slice(0, 1_000),
       }),
     );
-  // Before anything is sent: what cannot be recorded is not done.
+  // Recorded before anything is sent: an action that cannot be audited does not happen.
   await record(`asked for${action === 'cancel' ? '' : ` ${money(amount, currency)}`}`);
   const asked = { paymentId, reason: visit.form('reason') };
   const caller = { accountId, idempotencyKey: key, secretPresented: true };

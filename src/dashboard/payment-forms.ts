@@ -12,7 +12,7 @@ import { money, option } from './show.ts';
 /** An action of an operator on a payment. */
 export type Action = 'capture' | 'cancel' | 'refund';
 
-/** A form that was refused: it is shown again with its key, since its operation may stand. */
+/** A form that was refused. It is shown again with its key, since its operation may have been made. */
 export type Refused = { readonly action: Action; readonly key: string; readonly amount: string };
 
 const REASONS = ['REQUESTED_BY_CUSTOMER', 'DUPLICATE', 'FRAUDULENT', 'REVERSE'];
@@ -31,10 +31,10 @@ export function actionForms(view: {
   const toRefund = leftToRefund(books);
   if (toCapture <= 0n && toRefund <= 0n) return NOTHING;
   if (session.role !== 'operate') {
-    return html`<section class="card"><h2>Actions</h2><p class="quiet">Your key is for reading only.</p></section>`;
+    return html`<section class="card"><h2>Actions</h2><p class="quiet">Your key is read-only.</p></section>`;
   }
   if (story.openOperation) {
-    return html`<section class="card"><h2>Actions</h2><p>An operation has no outcome yet. Wait for it.</p></section>`;
+    return html`<section class="card"><h2>Actions</h2><p>An operation is still open. Wait for its outcome.</p></section>`;
   }
   const forms = [
     toCapture > 0n && form(view, 'capture', { name: 'Capture', amount: toCapture, currency: books.currency }),
@@ -44,7 +44,7 @@ export function actionForms(view: {
   return html`<section class="card"><h2>Actions</h2><div class="actions">${forms}</div></section>`;
 }
 
-/** Books of a payment; undefined while nothing was approved. */
+/** Books of a payment; undefined until something is approved. */
 function booksOfStory(story: StoredStory): Books | undefined {
   const base = story.transactions.find(
     ({ type, status }) =>

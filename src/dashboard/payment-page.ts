@@ -17,7 +17,7 @@ import type { Session } from './session.ts';
 import { badge, facts, money, shortened, time } from './show.ts';
 import { timeline } from './timeline.ts';
 
-/** All that a payment's page shows. */
+/** Everything that a payment's page shows. */
 export type PaymentView = {
   readonly payment: Payment;
   readonly story: StoredStory;
@@ -27,7 +27,7 @@ export type PaymentView = {
   readonly refused: Refused | undefined;
 };
 
-/** Rows of metadata that a page shows. */
+/** Most rows of metadata that the page shows. */
 const MOST_METADATA = 50;
 
 /** Renders the page of one payment. */
@@ -45,7 +45,7 @@ ${message}
 ${facts([
   ['Order', payment.merchantOrderId],
   ['Method', methodOf(payment)],
-  // A purchase is captured at once, and the interface tells 0 of it.
+  // A purchase is captured at once; the record says 0 for it, which would mislead here.
   ['Captured', isAuthorization && money(amount?.captured?.value, currency)],
   ['Refunded', money(amount?.refunded?.value, currency)],
   ['Account', html`${shortened(accountName, 80)}`],
@@ -87,8 +87,8 @@ function payer({ payment: { customerPayer }, story: { personalDataErasedAt } }: 
   ]);
   if (name || email || document || phone) return shown;
   const told = personalDataErasedAt
-    ? html`Personal data was erased on ${time(personalDataErasedAt)} UTC, for its age.`
-    : 'Nothing was sent of the payer.';
+    ? html`Personal data was erased on ${time(personalDataErasedAt)} UTC, at the end of its retention.`
+    : 'The request had no data of the payer.';
   return html`<p class="quiet">${told}</p>`;
 }
 

@@ -20,16 +20,16 @@ import { DASHBOARD, notice } from './frame.ts';
 import { badge, money, option, shortened, time } from './show.ts';
 import type { Reply, Visit } from './visit.ts';
 
-/** Dependencies of searching payments. */
+/** Dependencies of the search. */
 export type SearchDeps = {
   readonly database: Database;
   /** Key that authenticates page tokens. */
   readonly pageTokenKey: Uint8Array;
-  /** The connections whose references are searched. */
+  /** Connections whose references are searched. */
   readonly connectionIds: () => readonly string[];
 };
 
-/** The search, as the form has it. */
+/** The search, as the form sends it. */
 type Asked = {
   readonly text: string;
   readonly by: string;
@@ -52,7 +52,7 @@ const STATUSES = Object.keys(Payment_Status).filter(
   (name) => /^[A-Z]/.test(name) && name !== 'STATUS_UNSPECIFIED',
 );
 const PAGE_SIZE = MAX_FOUND - 1;
-/** Accounts that are searched at once; with more, one has to be chosen. */
+/** Most accounts that one search covers; with more, the operator has to choose one. */
 const MOST_ACCOUNTS = 1_000;
 
 /** The page that finds payments. */
@@ -104,7 +104,7 @@ async function find(deps: SearchDeps, asked: Asked, accounts: Accounts, page: st
     from: minute(asked.from, 0),
     before: minute(asked.to, 1),
   };
-  // The accounts are all of them or the one chosen: a token holds while that is so, whatever account is added meanwhile.
+  // Bound to the choice (all accounts or one), not to a list: the token stays valid when an account is added.
   const bound = { ...search, accountIds: account };
   const after = page === '' ? undefined : readPageToken(deps.pageTokenKey, bound, page);
   const payments = await findOrRefuse(searchPayments(deps.database, search, after));
@@ -128,7 +128,7 @@ async function findOrRefuse(search: Promise<FoundPayment[]>): Promise<FoundPayme
 
 const MINUTE = /^\d{4}-\d\d-\d\d(T\d\d:\d\d)?$/;
 
-/** A form's time, in UTC, so many minutes later (days, for a date). undefined for none. */
+/** Time of a form's field, in UTC, plus so many minutes (days, for a date); undefined for an empty field. */
 function minute(text: string, later: number): string | undefined {
   if (text === '') return undefined;
   const date = MINUTE.test(text) ? new Date(`${text}${text.length === 10 ? 'T00:00' : ''}:00Z`) : undefined;

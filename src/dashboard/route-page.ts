@@ -15,7 +15,7 @@ import type { Session } from './session.ts';
 import { facts, option } from './show.ts';
 import type { Reply, Visit } from './visit.ts';
 
-/** Dependencies of asking for a way. */
+/** Dependencies of the page that explains a route. */
 export type RoutePageDeps = { readonly explain: Explain; readonly catalogue: () => Catalogue };
 
 const FIELDS = [
@@ -47,7 +47,7 @@ const EXAMPLE: Asked = {
   key: '',
 };
 
-/** The form, filled in with an example and its answer. */
+/** The form, filled in with an example and its explanation. */
 export async function routeForm({ explain, catalogue }: RoutePageDeps, visit: Visit): Promise<Reply> {
   const inForce = catalogue();
   const card = inForce.paymentMethodTypes.find(({ category }) => category === Transaction_Category.CARD);
@@ -56,19 +56,19 @@ export async function routeForm({ explain, catalogue }: RoutePageDeps, visit: Vi
   return page(inForce, asked, visit.session, way ? explained(way) : NOTHING);
 }
 
-/** The form with its explanation. Nothing is sent and nothing is written. */
+/** The form as it was sent, with its explanation. Nothing is sent to a provider, and nothing is written. */
 export async function explainedRoute({ explain, catalogue }: RoutePageDeps, visit: Visit): Promise<Reply> {
   const asked = Object.fromEntries(FIELDS.map((field) => [field, visit.form(field)])) as Asked;
   try {
     // Never a whole card number: routes look at the issuer's digits only.
     if (!/^\d{0,8}$/.test(asked.card)) {
-      throw new ServiceError('INVALID_PARAMETERS', 'of a card, give the first 4 to 8 digits only');
+      throw new ServiceError('INVALID_PARAMETERS', 'give only the first 4 to 8 digits of a card');
     }
     const way = await explain(requestOf(asked, isCard(catalogue(), asked.type)));
     return page(catalogue(), asked, visit.session, explained(way));
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
-    // What may be a whole card number is not shown again.
+    // The field may hold a whole card number, which no page may show.
     const shown = { ...asked, card: asked.card.slice(0, 8) };
     return { ...page(catalogue(), shown, visit.session, notice('refused', error.message)), status: 400 };
   }
@@ -131,7 +131,7 @@ function page(
   const field = (name: keyof Asked, label: string, hint = '') =>
     html`<div><label for="${name}">${label}</label><input id="${name}" name="${name}" value="${asked[name]}" maxlength="255" autocomplete="off"${hint === '' ? NOTHING : html` placeholder="${hint}"`}></div>`;
   const types = catalogue.paymentMethodTypes.map(({ type }) => option(type, type, asked.type));
-  const content = html`<div class="heading"><h1>Which way would this payment go?</h1><p class="quiet">Asked of the router itself; nothing is sent or written</p></div>
+  const content = html`<div class="heading"><h1>Which way would this payment go?</h1><p class="quiet">The router itself answers. Nothing is sent to a provider, and nothing is written.</p></div>
 <div class="split asked"><form class="card stack" method="post" action="${DASHBOARD}/route">
 <input type="hidden" name="form_token" value="${session.formToken}">
 <div><label for="type">Payment method type</label><select id="type" name="type">${types}</select></div>
@@ -141,7 +141,7 @@ ${field('amount', 'Amount')}
 ${field('card', 'Card’s first 4 to 8 digits')}
 ${field('installments', 'Installments')}
 <div class="check"><input id="capture" name="capture" type="checkbox" value="on"${asked.capture === 'on' ? html` checked` : NOTHING}><label for="capture">Capture at once</label></div>
-<div><label for="workflow">Workflow</label><select id="workflow" name="workflow">${['', 'DIRECT', 'REDIRECT'].map((name) => option(name, name || 'as the type has it', asked.workflow))}</select></div>
+<div><label for="workflow">Workflow</label><select id="workflow" name="workflow">${['', 'DIRECT', 'REDIRECT'].map((name) => option(name, name || 'default of the type', asked.workflow))}</select></div>
 ${field('reference', 'Merchant reference')}
 ${field('account', 'Account', 'any')}
 ${field('key', 'Idempotency key', 'decides a split')}

@@ -15,7 +15,7 @@ const GAP = 14;
 const CONNECTION_X = 790;
 const CONNECTION_HEIGHT = 46;
 const PAD = 14;
-/** Characters that fit into a line of a route's box. */
+/** Characters that fit on a line of a route's box. */
 const LINE_LENGTH = 74;
 const CONDITION_LINES = 2;
 
@@ -69,12 +69,12 @@ function ways({ targets, choice }: Route, y: number, yOfConnection: ReadonlyMap<
 }
 
 function routeBox({ id, name, condition, choice, failover, accounts }: Route, y: number, i: number): Html {
-  const lines = inLines(condition || 'takes whatever comes', LINE_LENGTH, CONDITION_LINES);
+  const lines = inLines(condition || 'takes every payment', LINE_LENGTH, CONDITION_LINES);
   const marks = [
     `id ${id}`,
     CHOICES[choice],
-    failover?.softDeclines && 'soft declines go on',
-    accounts.length > 0 && 'some accounts have others',
+    failover?.softDeclines && 'soft declines fail over',
+    accounts.length > 0 && 'some accounts have targets of their own',
   ].filter((mark): mark is string => typeof mark === 'string');
   return html`<rect class="box" x="1" y="${y}" width="${ROUTE_WIDTH}" height="${ROUTE_HEIGHT}" rx="9"></rect>
 <text class="title" x="${PAD}" y="${y + 21}">${i + 1}. ${shortened(name || `Route ${id}`, 48)}</text>

@@ -7,7 +7,7 @@ import {
   type SessionTerms,
 } from '#src/store/operator-sessions.ts';
 
-/** Right of an operator: to look, or to act as well. */
+/** Permission of an operator: to read, or to act as well. */
 export type Role = 'read' | 'operate';
 
 /** An operator who is signed in. */
@@ -15,29 +15,29 @@ export type Session = {
   readonly role: Role;
   /** Names the operator's key without giving it away, such as `operator-3f2a91c0`. */
   readonly actor: string;
-  /** Token that a form must carry: no other site can know it. */
+  /** Token that every form must carry; no other site can know it. */
   readonly formToken: string;
 };
 
-/** The keys that open the dashboard, by role. */
+/** Keys that open the dashboard, by role. */
 export type OperatorKeys = { readonly operate: readonly string[]; readonly read: readonly string[] };
 
-/** The sessions of the dashboard. They stand in the database, so that every replica knows them. */
+/** Sessions of the dashboard, kept in the database so that every replica knows them. */
 export type Sessions = {
   /**
    * Signs an operator in.
    *
-   * @param replaced the token that the browser had, whose session ends.
-   * @returns a new token, never one that was presented; undefined for a key that is none of ours.
+   * @param replaced token that the browser had before; its session ends.
+   * @returns the session with a new token, never one that was presented; undefined for an unknown key.
    */
   begin(key: string, replaced: string | undefined): Promise<(Session & { token: string }) | undefined>;
-  /** Finds the session of a token. @param touch it goes on, as the operator is at work. */
+  /** Finds the session of a token. @param touch true extends it: the operator is at work. */
   find(token: string, touch: boolean): Promise<Session | undefined>;
   /** Ends the session of a token. */
   end(token: string): Promise<void>;
 };
 
-/** PCI DSS 8.2.8: an operator who leaves is signed out after a quarter of an hour; and after a working day in any case. */
+/** An idle operator is signed out after 15 minutes (PCI DSS 8.2.8), and any operator after a working day. */
 const TERMS: SessionTerms = { idleS: 15 * 60, wholeS: 12 * 3600 };
 
 const TOKEN_BYTES = 32;
@@ -66,7 +66,7 @@ export function createSessions(database: Database, keys: OperatorKeys): Sessions
     async find(token, touch) {
       if (!TOKEN.test(token)) return undefined;
       const stored = await findOperatorSession(database, sha256(token), TERMS, touch);
-      // The role is the key's as it is configured now: a key that was taken away opens nothing any more.
+      // The role comes from today's configuration: a key that was removed from it no longer opens anything.
       const role = stored && roleOf(stored.keyHash);
       return role && { role, actor: stored.actor, formToken: formTokenOf(token) };
     },
@@ -87,7 +87,7 @@ function actorOf(keyHash: Uint8Array): string {
   return `operator-${Buffer.from(keyHash).toString('hex').slice(0, 8)}`;
 }
 
-/** Follows from the session's token, which no page shows, so that it needs no place of its own. */
+/** Derives a form's token from the session's token, which no page shows; it need not be stored. */
 function formTokenOf(token: string): string {
   return createHmac('sha256', token).update('form').digest('base64url');
 }

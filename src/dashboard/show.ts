@@ -1,7 +1,7 @@
 import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
 import { type Html, type HtmlValue, html } from '#src/web/html.ts';
 
-/** Colour of a state: it went well, badly, is under way, or was given back. */
+/** Colour of a state: successful, failed, open, or refunded. */
 type Tone = 'good' | 'bad' | 'open' | 'back' | 'plain';
 
 const TONES: Readonly<Record<string, Tone>> = {
@@ -26,7 +26,7 @@ const TONES: Readonly<Record<string, Tone>> = {
   EXPIRED: 'back',
 };
 
-/** A state in its colour, which its word says as well. */
+/** Renders a state as a word in its colour. */
 export function badge(state: string): Html {
   return html`<span class="badge ${TONES[state] ?? 'plain'}">${state.replaceAll('_', ' ')}</span>`;
 }
@@ -54,15 +54,15 @@ export function duration(seconds: number): string {
   return `${Math.round(seconds / 86_400)} days`;
 }
 
-/** The beginning of a text that may be of any length. */
+/** Cuts a text off after a number of characters. */
 export function shortened(text: string, length: number): string {
   return text.length <= length ? text : `${text.slice(0, length - 1)}…`;
 }
 
-/** Characters of a value that are shown. */
+/** Most characters of a value that are shown. */
 const MOST_OF_A_FACT = 512;
 
-/** Rows of name and value; those without a value are left out. */
+/** Renders rows of name and value, leaving out those without a value. */
 export function facts(rows: readonly (readonly [name: string, value: HtmlValue])[]): Html {
   const filled = rows.filter(([, value]) => value !== undefined && value !== '' && value !== false);
   return html`<dl class="facts">${filled.map(([name, value]) => html`<div><dt>${shortened(name, MOST_OF_A_FACT)}</dt><dd>${typeof value === 'string' ? shortened(value, MOST_OF_A_FACT) : value}</dd></div>`)}</dl>`;
@@ -73,7 +73,7 @@ export function count(value: number): string {
   return value.toLocaleString('en-US');
 }
 
-/** A share as a percentage with one decimal; "–" of nothing. */
+/** A share as a percentage with one decimal; "–" if the whole is zero. */
 export function percent(part: number, whole: number): string {
   return whole === 0 ? '–' : `${((100 * part) / whole).toFixed(1)} %`;
 }

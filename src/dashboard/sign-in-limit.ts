@@ -1,24 +1,24 @@
 import { isIPv6 } from 'node:net';
 
-/** Limits wrong keys. */
+/** Limit on wrong keys. */
 export type SignInLimit = {
-  /** @returns seconds until another key may be tried from an address; 0 for now. */
+  /** @returns seconds until the address may try another key; 0 if it may now. */
   waitS(address: string): number;
   /** Counts a wrong key. */
   failed(address: string): void;
 };
 
-/** Wrong keys from one address in a row before it waits, and how fast it gets new tries. */
+/** Wrong keys that one address may try before it has to wait, and how fast it gets new tries. */
 const TRIES = 5;
 const NEW_TRY_MS = 20_000;
 const MOST_ADDRESSES = 10_000;
 
 /**
- * Makes the limit on wrong operator keys, for each client address apart: nobody can lock another out. A key has 128 random
- * bits, so the limit keeps the log readable rather than the key safe.
+ * Makes the limit on wrong operator keys. It counts per client address, so that nobody can lock others out. A key has 128
+ * random bits, so the limit keeps the log readable rather than the key safe.
  */
 export function createSignInLimit(nowMs: () => number = () => performance.now()): SignInLimit {
-  /** When an address has all its tries back. */
+  /** Time at which an address has all its tries back. */
   const fullAtMs = new Map<string, number>();
   return {
     waitS(address) {
@@ -41,7 +41,7 @@ export function createSignInLimit(nowMs: () => number = () => performance.now())
   };
 }
 
-/** One host has 2^64 IPv6 addresses: they count as one. */
+/** Reduces an IPv6 address to its network: one host has 2^64 addresses, which count as one. */
 function networkOf(address: string): string {
   return isIPv6(address) ? address.split(':').slice(0, 4).join(':') : address;
 }

@@ -11,10 +11,10 @@ ${refusal === undefined ? NOTHING : notice('refused', refusal)}
 <input id="key" name="key" type="password" required autofocus autocomplete="current-password" maxlength="255" spellcheck="false">
 <button>Sign in</button>
 </form>
-<p class="quiet">The key is one of OPERATOR_KEYS, or of OPERATOR_READ_KEYS to look only.</p>`;
+<p class="quiet">Use a key from OPERATOR_KEYS, or from OPERATOR_READ_KEYS for read-only access.</p>`;
 }
 
-/** A page of ours after a sign-in, and nothing else: never an address that somebody put into a link. */
+/** Reads which page follows the sign-in. It is always one of ours, never an address that somebody put into a link. */
 export function nextOf(text: string | undefined): string {
   const isOurs = text !== undefined && text.length <= 1_000 && NEXT.test(text);
   return isOurs ? text : DASHBOARD;

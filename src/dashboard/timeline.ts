@@ -12,7 +12,7 @@ import { DASHBOARD } from './frame.ts';
 import type { Session } from './session.ts';
 import { badge, money, shortened, time } from './show.ts';
 
-/** A payment with all that is stored of its course. */
+/** A payment with its stored history. */
 export type Told = { readonly payment: Payment; readonly story: StoredStory; readonly session: Session };
 
 type Entry = { readonly at: Date | undefined; readonly tone: string; readonly content: Html };
@@ -21,7 +21,7 @@ type Entry = { readonly at: Date | undefined; readonly tone: string; readonly co
 const MOST_OF_AN_ANSWER = 20_000;
 const MOST_OF_A_LINE = 300;
 
-/** Renders what happened to a payment, in the order in which it did. */
+/** Renders what happened to a payment, in order. */
 export function timeline(told: Told): Html {
   const { payment, story } = told;
   const states = new Map(story.transactions.map((state) => [state.id, state]));
@@ -69,10 +69,10 @@ ${rawAnswer(data?.rawResponse)}`,
 
 function openness(state: TransactionState | undefined): Html {
   if (state?.lookUpAt) {
-    return html`<p>Its outcome is not known. ${state.lookUps === 0 ? 'It was not looked up yet' : `It was looked up ${state.lookUps} times`}; next at ${time(state.lookUpAt)}.</p>`;
+    return html`<p>Its outcome is not known. ${state.lookUps === 0 ? 'It has not been looked up yet' : `It has been looked up ${state.lookUps} times`}; next at ${time(state.lookUpAt)}.</p>`;
   }
   return state?.followUpAt
-    ? html`<p class="quiet">Followed up next at ${time(state.followUpAt)}.</p>`
+    ? html`<p class="quiet">Next follow-up at ${time(state.followUpAt)}.</p>`
     : NOTHING;
 }
 

@@ -9,9 +9,9 @@ import { isFormToken, type Session, type Sessions } from './session.ts';
 /** A request by an operator who is signed in. */
 export type Visit = {
   readonly session: Session;
-  /** For the audit log: the operator's key and address. */
+  /** Operator's key and address, for the audit log. */
   readonly actor: string;
-  /** The parts of the path, the query and the form; '' for what is absent. */
+  /** Parameters of the path, the query and the form; '' for a missing one. */
   readonly part: (name: string) => string;
   readonly query: (name: string) => string;
   readonly form: (name: string) => string;
@@ -22,16 +22,16 @@ export type Reply =
   | { readonly title: string; readonly section?: string; readonly content: Html; readonly status?: number }
   | { readonly goTo: string };
 
-/** Longest value of a query or form field that is looked at. */
+/** Characters of a query or form field that are read; the rest is ignored. */
 const MAX_VALUE_LENGTH = 2_000;
 const FORM_LIMIT_BYTES = 16 * 1024;
-/** Pages at once, in one replica: payments come first. */
+/** Most pages that one replica renders at once: payments come first. */
 const MAX_AT_ONCE = 12;
 
-/** Name of the browser's session: with a prefix that binds it to this host, where the connection allows one. */
+/** Cookie that holds the session's token. Over HTTPS, a prefix of its name binds it to this host. */
 export type Cookie = {
   read(request: FastifyRequest): string | undefined;
-  /** Header value that sets it; undefined takes it away. */
+  /** Value of the header that sets the cookie; undefined deletes it. */
   set(token: string | undefined): string;
 };
 
@@ -42,7 +42,7 @@ export function sessionCookie(isSecure: boolean): Cookie {
     read(request) {
       const pairs = (request.headers.cookie ?? '').split(';').map((pair) => pair.trim());
       const values = pairs.filter((pair) => pair.startsWith(`${name}=`));
-      // Two of one name: somebody else has set one of them.
+      // With two of one name, somebody else has set one of them.
       return values.length === 1 ? values[0]?.slice(name.length + 1) : undefined;
     },
     set: (token) =>
@@ -65,7 +65,7 @@ export function preparePages(scope: FastifyInstance): void {
   scope.setErrorHandler((error, request, reply) => {
     const known = toServiceError(error);
     if (known.reason === 'INTERNAL_ERROR') request.log.error({ err: error }, 'a page failed');
-    const content = html`<h1>That did not work</h1><p>${known.message}</p>
+    const content = html`<h1>The request failed</h1><p>${known.message}</p>
 <p class="quiet">Request ${request.id}</p><p><a href="${DASHBOARD}">To the overview</a></p>`;
     const { status } = REASONS[known.reason];
     return sendPage(reply, { title: 'Error', content, status }, undefined);
@@ -73,7 +73,7 @@ export function preparePages(scope: FastifyInstance): void {
 }
 
 /**
- * Refuses a form that another site has sent. Browsers say where a request comes from in headers that no page can change.
+ * Refuses a form that another site has sent. Browsers tell where a request comes from in headers that no page can change.
  *
  * @throws ServiceError AUTHORIZATION_REQUIRED.
  */
@@ -97,7 +97,7 @@ export function visits(scope: FastifyInstance, sessions: Sessions, cookie: Cooki
       opened.set(request, session);
       return undefined;
     }
-    // A link on another site leads here without the cookie, which is Strict; a link of ours has it.
+    // The cookie is SameSite=Strict: a link on another site arrives without it, a link on our own page with it.
     const site = request.headers['sec-fetch-site'];
     if (token === undefined && request.method === 'GET' && (site === 'cross-site' || site === 'same-site')) {
       return sendPage(reply, { title: 'Payments', content: comeIn(request.url) }, undefined);
@@ -118,21 +118,21 @@ export function visits(scope: FastifyInstance, sessions: Sessions, cookie: Cooki
     };
 
   return {
-    /** A page to look at. */
+    /** Mounts a page. */
     get(path: string, handle: (visit: Visit) => Promise<Reply>): void {
       scope.get(DASHBOARD + path, { onRequest: open }, respond(handle));
     },
-    /** A form that is sent. @param role that it takes. */
+    /** Mounts the target of a form. @param role the operator needs. */
     post(path: string, role: Session['role'], handle: (visit: Visit) => Promise<Reply>): void {
       const allowed = async (visit: Visit) => {
         if (!isFormToken(visit.session, visit.form('form_token'))) {
           throw new ServiceError(
             'AUTHORIZATION_REQUIRED',
-            'the form is not of this session; nothing was done; open the page again',
+            'the form belongs to another session; nothing was done; open the page again',
           );
         }
         if (role === 'operate' && visit.session.role !== 'operate') {
-          throw new ServiceError('AUTHORIZATION_REQUIRED', 'this key is for reading only; nothing was sent');
+          throw new ServiceError('AUTHORIZATION_REQUIRED', 'this key is read-only; nothing was sent');
         }
         return handle(visit);
       };
@@ -155,11 +155,11 @@ export function sendPage(
 }
 
 function comeIn(url: string): Html {
-  return html`<h1>Payments</h1><p>You come from another site.</p><p><a class="button" href="${url}">Open the dashboard</a></p>`;
+  return html`<h1>Payments</h1><p>You followed a link from another site.</p><p><a class="button" href="${url}">Open the dashboard</a></p>`;
 }
 
 function visitOf(request: FastifyRequest, session: Session): Visit {
-  // No text of the database holds a NUL.
+  // PostgreSQL cannot store NUL in a text.
   const text = (value: unknown) =>
     typeof value === 'string' ? value.slice(0, MAX_VALUE_LENGTH).replaceAll('\0', '').trim() : '';
   const params = request.params as Record<string, unknown>;

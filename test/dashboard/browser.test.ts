@@ -41,7 +41,7 @@ let elsewhereUrl: string;
 
 beforeAll(async () => {
   elsewhere = await startSite(showForm);
-  // By another name, so that it is another site.
+  // Under another host name, so that the browser sees another site.
   elsewhereUrl = elsewhere.url.replace('127.0.0.1', 'localhost');
   server = await startTestServer();
   tables = await openTables(server.databaseUrl);
@@ -59,7 +59,7 @@ afterAll(async () => {
 // biome-ignore lint/suspicious/noExplicitAny: the record, as a merchant's code sees it.
 type Record = any;
 
-/** A page of a browser that nobody has used. */
+/** Uses a page in a fresh browser context. */
 async function fresh<T>(use: (page: Page) => Promise<T>): Promise<T> {
   const context = await browser.createBrowserContext();
   try {
@@ -69,14 +69,14 @@ async function fresh<T>(use: (page: Page) => Promise<T>): Promise<T> {
   }
 }
 
-/** Presses a form's button, so many times at once. */
+/** Presses a form's button a number of times at once. */
 async function press(page: Page, name: string, times = 1): Promise<void> {
   const [button] = await page.$$(`xpath/.//button[normalize-space()='${name}']`);
   if (!button) throw new Error(`no button reads ${name}`);
   await Promise.all([page.waitForNavigation(), button.click({ count: times })]);
 }
 
-describe('a session', () => {
+describe('a dashboard session', () => {
   it('ends in the database when the operator signs out, and going back shows nothing', async () => {
     const paid = await merchant.pay({ merchant_order_id: 'seen-before' });
     await fresh(async (page) => {
@@ -94,7 +94,7 @@ describe('a session', () => {
 });
 
 describe('a form', () => {
-  it('of another site does nothing, in a browser that is signed in', async () => {
+  it('on another site does nothing, even in a browser that is signed in', async () => {
     const paid = await merchant.pay();
     await fresh(async (page) => {
       await enter(page, server, SANDBOX_OPERATOR_KEY);
@@ -105,7 +105,7 @@ describe('a form', () => {
         page.$eval('form', (form) => form.submit()),
       ]);
       expect(answer?.status()).toBe(403);
-      // A mere link from there opens the page once it is pressed on our own side.
+      // A link on that site opens the page only after a click on our own page.
       await page.goto(`${elsewhereUrl}/?${new URLSearchParams({ to: `${server.url}/dashboard/payments` })}`);
       await Promise.all([page.waitForNavigation(), page.click('a')]);
       await Promise.all([page.waitForNavigation(), page.click('a.button')]);
@@ -116,7 +116,7 @@ describe('a form', () => {
 });
 
 describe('an operator', () => {
-  it('captures, cancels and refunds, once however often the button is pressed, and the audit log tells', async () => {
+  it('captures, cancels and refunds once, however often the button is pressed, and the audit log records it', async () => {
     const held = await merchant.authorize();
     await fresh(async (page) => {
       await enter(page, server, SANDBOX_OPERATOR_KEY);
@@ -124,7 +124,7 @@ describe('an operator', () => {
       await page.$eval('#capture-amount', (input) => (input.value = '6.00'));
       await press(page, 'Capture', 2);
       await page.$eval('#refund-amount', (input) => (input.value = '2.50'));
-      // Without script, too, where a second click sends the form again.
+      // Also without script, where a second click sends the form again.
       await page.setJavaScriptEnabled(false);
       await press(page, 'Refund', 2);
       await press(page, 'Cancel');
@@ -149,8 +149,8 @@ describe('an operator', () => {
   });
 });
 
-describe('hostile texts of merchants, payers and providers', () => {
-  it('are shown as texts on every page, however long, and no card number is', async () => {
+describe('hostile texts from merchants, payers and providers', () => {
+  it('appear as plain text on every page, however long, and no page shows a card number', async () => {
     await merchant.call('/v1/webhooks', { url: 'http://127.0.0.1:1/hook', events: ['payment.purchase'] });
     const paid = await merchant.pay();
     const deliveries = () => tables.query('SELECT FROM delivery');
@@ -175,7 +175,7 @@ describe('hostile texts of merchants, payers and providers', () => {
     await fresh(async (page) => {
       page.on('request', (request) => {
         const { protocol, pathname } = new URL(request.url());
-        // The browser draws its own fields with pictures of its own.
+        // The browser draws its form controls with data: images.
         if (protocol !== 'data:' && !pathname.startsWith('/dashboard')) requested.push(pathname);
       });
       page.on('dialog', (dialog) => {

@@ -8,7 +8,7 @@ import { sessionCookie } from '#src/dashboard/visit.ts';
 
 const { SUCCEEDED, DECLINED, PENDING } = Transaction_Status;
 
-/** A payment whose attempts ended so, at these connections. */
+/** A payment with one transaction for each attempt: its connection, its status, its parent. */
 function payment(...attempts: [connection: string, status: Transaction_Status, parent?: string][]) {
   const transactionsHistory = attempts.map(([id, status, parentTransactionId = '']) => ({
     status,
@@ -33,7 +33,7 @@ describe('the figures of the last hour', () => {
     expect(read.minutes.at(-1)).toEqual({ startMs: 3_600_000, ...nothing, approved: 1 });
   });
 
-  it('count an outcome that is learned later, and neither operations nor the payment again', () => {
+  it('count an outcome that is learned later, but neither its operations nor the payment again', () => {
     const figures = createFigures(() => 0);
     figures.paid(payment(['one', PENDING]), false);
     figures.paid(payment(['one', SUCCEEDED]), true);
@@ -43,7 +43,7 @@ describe('the figures of the last hour', () => {
     expect(read.byConnection.get('one')).toEqual({ approved: 1, declined: 0, failed: 0, waiting: 1 });
   });
 
-  it('forget what is older than an hour, and hold no more names than there are', () => {
+  it('forget what is older than an hour, and hold at most a thousand names', () => {
     let nowMs = 0;
     const figures = createFigures(() => nowMs);
     for (let i = 0; i < 3_000; i++) figures.paid(payment([`connection-${i}`, SUCCEEDED]), false);
@@ -55,8 +55,8 @@ describe('the figures of the last hour', () => {
   });
 });
 
-describe('wrong keys', () => {
-  it('make their own address wait, and no other', () => {
+describe('wrong operator keys', () => {
+  it('make their own address wait and no other', () => {
     let nowMs = 0;
     const limit = createSignInLimit(() => nowMs);
     for (let i = 0; i < 5; i++) {
@@ -68,13 +68,13 @@ describe('wrong keys', () => {
     expect(limit.waitS('192.0.2.1')).toBe(0);
   });
 
-  it('count for the network of an IPv6 address, which has more of them than anybody can count', () => {
+  it('count against the /64 network of an IPv6 address, since one host can use all of its addresses', () => {
     const limit = createSignInLimit(() => 0);
     for (let i = 0; i < 5; i++) limit.failed(`2001:db8:1:2:0:0:0:${i}`);
     expect([limit.waitS('2001:db8:1:2:a:b:c:d'), limit.waitS('2001:db8:1:3:0:0:0:1')]).toEqual([20, 0]);
   });
 
-  it('are remembered of many addresses and no more', () => {
+  it('make an address wait even after a flood from many others', () => {
     const limit = createSignInLimit(() => 0);
     for (let i = 0; i < 20_000; i++) limit.failed(`10.${i >> 16}.${(i >> 8) & 255}.${i & 255}`);
     for (let i = 0; i < 5; i++) limit.failed('192.0.2.1');
@@ -82,16 +82,16 @@ describe('wrong keys', () => {
   });
 });
 
-describe('the cookie of a session', () => {
+describe('the session cookie', () => {
   const request = (cookie: string) => ({ headers: { cookie } }) as FastifyRequest;
 
-  it('is bound to the host and to HTTPS where browsers come by HTTPS only', () => {
+  it('is bound to the host and to HTTPS if browsers use HTTPS only', () => {
     expect(sessionCookie(true).set('t')).toBe('__Host-operator=t; Path=/; HttpOnly; SameSite=Strict; Secure');
     expect(sessionCookie(false).set('t')).toBe('operator=t; Path=/; HttpOnly; SameSite=Strict');
     expect(sessionCookie(true).read(request('operator=planted; __Host-operator=t'))).toBe('t');
   });
 
-  it('counts for nothing when there are two: somebody has set one of them', () => {
+  it('is ignored when there are two, since somebody else has set one of them', () => {
     expect(sessionCookie(false).read(request('operator=a; operator=b'))).toBeUndefined();
   });
 });

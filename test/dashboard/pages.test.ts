@@ -32,8 +32,8 @@ afterAll(async () => {
   await server?.close();
 });
 
-describe('whoever has not signed in', () => {
-  it('is sent to sign in from every page, and sees nothing of it', async () => {
+describe('a visitor who has not signed in', () => {
+  it('is redirected from every page to the sign-in and sees none of its content', async () => {
     const paid = await merchant.pay();
     for (const path of [...PAGES, pathOf(paid)]) {
       const response = await fetch(`${server.url}/dashboard${path}`, { redirect: 'manual' });
@@ -56,7 +56,7 @@ describe('whoever has not signed in', () => {
     '/dashboard//evil',
     '/dashboard\\@evil',
     'javascript:alert(1)',
-  ])('goes on to no other site after signing in, such as %s', async (next) => {
+  ])('is not sent to another site after signing in, such as %s', async (next) => {
     const response = await fetch(`${server.url}/dashboard/sign-in`, {
       method: 'POST',
       redirect: 'manual',
@@ -69,8 +69,8 @@ describe('whoever has not signed in', () => {
   });
 });
 
-describe('a session', () => {
-  it('has a new token with each sign-in, never one that the browser brought, and ends the one before', async () => {
+describe('a dashboard session', () => {
+  it('gets a new token at each sign-in, never one that the browser brought, and ends the session before', async () => {
     const planted = `operator=${'A'.repeat(43)}`;
     const first = await signIn(server, SANDBOX_OPERATOR_KEY, planted);
     expect(first.cookie).not.toBe(planted);
@@ -81,7 +81,7 @@ describe('a session', () => {
     expect((await second.get('')).status).toBe(200);
   });
 
-  it('ends after a quarter of an hour without a page, which refreshes do not count as, and after twelve hours', async () => {
+  it('ends after 15 minutes without a page (refreshes do not count), and in any case after twelve hours', async () => {
     for (const [column, age] of [
       ['seen_at', '16 minutes'],
       ['created_at', '13 hours'],
@@ -102,7 +102,7 @@ describe('a session', () => {
 });
 
 describe('a form', () => {
-  it('is refused without its token, with another session’s, and from another origin where the browser tells no more', async () => {
+  it('is refused without its token, with the token of another session, and from another origin', async () => {
     const paid = await merchant.pay();
     const fields = { amount: '1.00', key: randomUUID() };
     const other = await signIn(server, SANDBOX_OPERATOR_KEY);
@@ -122,8 +122,8 @@ describe('a form', () => {
   });
 });
 
-describe('a key for reading', () => {
-  it('shows every page and no form to act, and acts in no other way', async () => {
+describe('a read-only operator key', () => {
+  it('opens every page but offers no action, and an action that is sent with it is refused', async () => {
     const reader = await signIn(server, SANDBOX_OPERATOR_READ_KEY);
     const [paid, held] = [await merchant.pay(), await merchant.authorize()];
     for (const path of [...PAGES, pathOf(paid), pathOf(held)]) {
@@ -144,7 +144,7 @@ describe('a key for reading', () => {
 });
 
 describe('an operator', () => {
-  it('does a form that is sent twice at once only once, and is told why one is refused', async () => {
+  it('who sends a form twice at once acts once, and learns why a form is refused', async () => {
     const paid = await merchant.pay();
     const form = { amount: '1.25', key: `dashboard-${randomUUID()}` };
     const both = [form, form].map((fields) => operator.post(`${pathOf(paid)}/refund`, fields));
@@ -158,7 +158,7 @@ describe('an operator', () => {
     expect(await merchant.refundsOf(paid)).toHaveLength(1);
   });
 
-  it('has an event delivered again', async () => {
+  it('can have an event delivered again', async () => {
     const received: string[] = [];
     const hook = createServer((request, response) => {
       received.push(String(request.headers['webhook-id']));
@@ -178,9 +178,11 @@ describe('an operator', () => {
     hook.close();
   });
 
-  it('is told that the payer’s personal data was erased, and when', async () => {
+  it('sees that the personal data of the payer was erased, and when', async () => {
     const paid = await merchant.pay();
-    expect(await (await operator.get(pathOf(paid))).text()).toContain('Nothing was sent of the payer.');
+    expect(await (await operator.get(pathOf(paid))).text()).toContain(
+      'The request had no data of the payer.',
+    );
     await tables.query(
       `UPDATE payment SET personal_data_erased_at = '2026-03-01 12:00:00Z' WHERE id = '${paid.id}'`,
     );
@@ -190,12 +192,12 @@ describe('an operator', () => {
   });
 });
 
-it('make no whole card number reach the router, nor the page again', async () => {
+it('a whole card number in the route form reaches neither the router nor the page', async () => {
   const response = await operator.post('/route', { card: '4012888888881881', type: 'CARD', country: 'US' });
   expect([response.status, (await response.text()).includes('4012888888881881')]).toEqual([400, false]);
 });
 
-it('every page is kept by nobody and runs nothing foreign; its files may be kept, since their names change', async () => {
+it('no page may be cached or run foreign code; assets may be cached, since their names change with their content', async () => {
   const paths = [...PAGES, pathOf(await merchant.pay()), '/payments/x/y', '/sign-in'];
   for (const path of paths) {
     const { headers } = await operator.get(path);
@@ -209,7 +211,7 @@ it('every page is kept by nobody and runs nothing foreign; its files may be kept
   expect((await operator.get(file)).headers.get('cache-control')).toContain('immutable');
 });
 
-it('wrong keys are refused, soon without being looked at, and none is logged', async () => {
+it('wrong keys are refused, after five tries without being checked, and none is logged', async () => {
   const attempt = () =>
     fetch(`${server.url}/dashboard/sign-in`, {
       method: 'POST',
@@ -224,7 +226,7 @@ it('wrong keys are refused, soon without being looked at, and none is logged', a
   expect(server.logLines.filter((line) => line.includes('authentication failed'))).toHaveLength(5);
 });
 
-it('is not there when it is switched off', async () => {
+it('the dashboard is not mounted when it is switched off', async () => {
   const without = await startTestServer({ config: { dashboard: false }, databaseUrl: server.databaseUrl });
   const statuses = ['', '/sign-in', '/payments'].map(
     async (path) => (await fetch(`${without.url}/dashboard${path}`)).status,

@@ -56,26 +56,26 @@ async function search(
 }
 const found = async (query: Record<string, string>) => (await search(query)).ids;
 
-describe('payments are found', () => {
-  it('all of them, of every account or of one, newest first', async () => {
+describe('the search finds', () => {
+  it('all payments of every account or of one, newest first', async () => {
     expect(await found({})).toEqual([other.id, declined.id, first.id]);
     expect(await found({ account: ACCOUNT_TWO })).toEqual([other.id]);
     expect(await found({ account: randomUUID() })).toEqual([]);
   });
 
-  it('by payment and transaction id, whatever else is chosen', async () => {
+  it('a payment by its id or a transaction’s, whatever else is chosen', async () => {
     expect(await found({ text: first.id, by: 'last_four', account: ACCOUNT_TWO })).toEqual([first.id]);
     expect(await found({ text: first.transactions.id.toUpperCase() })).toEqual([first.id]);
     expect(await found({ text: randomUUID() })).toEqual([]);
   });
 
-  it('by order, and by order and status', async () => {
+  it('payments by order, and by order and status', async () => {
     expect(await found({ text: '1001', by: 'order' })).toEqual([other.id, declined.id, first.id]);
     expect(await found({ text: '1001', by: 'order', status: 'DECLINED' })).toEqual([declined.id]);
     expect(await found({ text: '100', by: 'order' })).toEqual([]);
   });
 
-  it('by the merchant’s reference of a payment or a refund, and by the provider’s', async () => {
+  it('a payment by the merchant’s reference to it or to a refund, and by the provider’s reference', async () => {
     expect(await found({ text: 'booking-7', by: 'reference' })).toEqual([first.id]);
     expect(await found({ text: 'sorry-7', by: 'reference' })).toEqual([first.id]);
     const { transaction_id: providers } = first.transactions.provider_data;
@@ -83,13 +83,13 @@ describe('payments are found', () => {
     expect(await found({ text: 'booking-7', by: 'reference', account: ACCOUNT_TWO })).toEqual([]);
   });
 
-  it('by the last four of the card, and by those and the status', async () => {
+  it('payments by the last four digits of the card, alone and together with the status', async () => {
     expect(await found({ text: '1881', by: 'last_four' })).toEqual([other.id, first.id]);
     expect(await found({ text: '0002', by: 'last_four', status: 'DECLINED' })).toEqual([declined.id]);
     expect(await found({ text: '0002', by: 'last_four', status: 'SUCCEEDED' })).toEqual([]);
   });
 
-  it('by status and time', async () => {
+  it('payments by status and time', async () => {
     expect(await found({ status: 'DECLINED' })).toEqual([declined.id]);
     const tomorrow = new Date(Date.now() + 86_400_000).toISOString().slice(0, 16);
     expect(await found({ to: tomorrow, status: 'SUCCEEDED' })).toEqual([other.id, first.id]);
@@ -98,17 +98,17 @@ describe('payments are found', () => {
 });
 
 it.each([
-  ['text that is no id', { text: 'abc', by: 'id' }],
-  ['more digits than four', { text: '4012888888881881', by: 'last_four' }],
-  ['a time that is none', { from: '2026-13-01T00:00' }],
-  ['an account that is none', { account: "' OR true --" }],
-  ['a page token that is none of ours', { page: 'AAAA' }],
-])('%s is refused with a sentence', async (_what, query) => {
+  ['text that is not an id', { text: 'abc', by: 'id' }],
+  ['a card number of more than four digits', { text: '4012888888881881', by: 'last_four' }],
+  ['an invalid time', { from: '2026-13-01T00:00' }],
+  ['an invalid account id', { account: "' OR true --" }],
+  ['a forged page token', { page: 'AAAA' }],
+])('the search refuses %s and says why', async (_what, query) => {
   const response = await operator.get(`/payments?${new URLSearchParams(query)}`);
   expect([response.status, await response.text()]).toEqual([400, expect.stringContaining('role="alert"')]);
 });
 
-it('pages show every payment once, whatever is made meanwhile, and a page’s address holds for its filter only', async () => {
+it('pages show every payment once, whatever is added meanwhile, and a page token is valid for its own filter only', async () => {
   await tables.query(
     `INSERT INTO payment (id, account_id, idempotency_key, request_hash, status, record, card_last_four, created_at)
      SELECT gen_random_uuid(), account_id, 'copy ' || n, request_hash, 'EXPIRED', record, '7777', now() - n % 40 * interval '1 s'
@@ -130,7 +130,7 @@ it('pages show every payment once, whatever is made meanwhile, and a page’s ad
   expect(seen.length).toBeGreaterThanOrEqual(119);
 });
 
-it('each search goes by an index that the account leads, and sorts no table', async () => {
+it('each search uses an index that begins with the account, and sorts no table', async () => {
   const statements = await import('#src/store/search-payments.ts');
   const texts: { name: string; text: string }[] = [];
   const query = async (statement: { name: string; text: string }) => {
@@ -159,7 +159,7 @@ it('each search goes by an index that the account leads, and sorts no table', as
   }
 });
 
-it('a payment of the release before is found by its card once the service has filled that in', async () => {
+it('a payment of the previous release is found by its card once the backfill has run', async () => {
   const { startBackfill } = await import('#src/payments/backfill-payments.ts');
   const { openDatabase } = await import('#src/store/database.ts');
   await tables.query('UPDATE payment SET card_last_four = NULL, merchant_order_id = NULL WHERE id = $1', [

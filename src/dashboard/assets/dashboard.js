@@ -1,8 +1,8 @@
-// The island of script: pages work without it.
+// Enhances the pages, which also work without it.
 
 const REFRESH_MS = 5_000;
 
-/** Replaces what a page shows of the present, as long as somebody looks at it. */
+/** Refreshes the live part of a page while somebody is looking at it. */
 async function refresh() {
   const before = document.querySelector('[data-live]');
   if (!before || document.hidden || before.contains(document.activeElement)) return;
@@ -17,14 +17,14 @@ if (document.querySelector('[data-live]')) {
   setInterval(() => refresh().catch(() => {}), REFRESH_MS);
 }
 
-// A second click sends nothing. Where it does, without script, the idempotency key makes it the same operation.
+// A second click sends nothing. Without script it does, and the idempotency key makes it the same operation.
 document.addEventListener('submit', (event) => {
   if (event.target.dataset.sent) return event.preventDefault();
   event.target.dataset.sent = '1';
   for (const button of event.target.querySelectorAll('button')) button.setAttribute('aria-disabled', 'true');
 });
 
-// Coming back by the browser's own button, a page may be sent again.
+// After "back", a browser may restore a page whose forms are marked as sent, so it is loaded again.
 addEventListener('pageshow', (event) => {
   if (event.persisted) location.reload();
 });
