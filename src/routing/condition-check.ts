@@ -12,7 +12,7 @@ import {
   replaceArguments,
   TIME_METHODS,
 } from './condition-language.ts';
-import { timeZone, UTC } from './local-time.ts';
+import { localTime } from './local-time.ts';
 
 /** Closed sets of values, by the name of the fact that takes no others. */
 export type Domains = ReadonlyMap<string, ReadonlySet<string>>;
@@ -83,8 +83,8 @@ function checkCall(
   const loopVariable = LOOPS.has(name) ? loopVariableIn(args, scope) : scope.loopVariable;
   for (const arg of args) check(arg, { ...scope, loopVariable });
   if (name === 'matches') compileLiterals(args, 'pattern of RE2', compilePattern, scope);
-  if (TIME_METHODS.has(name)) compileLiterals(args, 'time zone', timeZone, scope);
-  if (TIME_METHODS.has(name) && args.length === 0) args.push(literal(UTC));
+  if (TIME_METHODS.has(name)) compileLiterals(args, 'time zone', checkZone, scope);
+  if (TIME_METHODS.has(name) && args.length === 0) args.push(literal('UTC'));
   (node.args as unknown[])[0] = functionName(name);
   tryLiterals(node, receiver ? [receiver, ...args] : args, scope);
 }
@@ -162,6 +162,17 @@ function compileLiterals(
 function compilePattern(text: string): RE2JS {
   if (text.length > MAX_PATTERN_LENGTH) throw new Error(`longer than ${MAX_PATTERN_LENGTH} characters`);
   return RE2JS.compile(text);
+}
+
+function checkZone(name: string): string {
+  try {
+    localTime(new Date(0), name);
+  } catch {
+    throw new Error(
+      'neither a name of the IANA database, such as America/Bogota, nor an offset, such as -05:00',
+    );
+  }
+  return name;
 }
 
 /** Evaluates what depends on literals only: without that, `1 / 0` would be found with the first payment. */

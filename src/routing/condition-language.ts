@@ -3,18 +3,18 @@ import { type ASTNode, Environment, type ParseResult } from '@marcbachmann/cel-j
 import { AMOUNT, FACTS, variableOf } from './condition-facts.ts';
 import { localTime } from './local-time.ts';
 
-/** The parts of a local time (a date whose UTC fields hold it), by CEL's names. CEL counts from 0, except in getDate. */
-const TIME_PARTS: Readonly<Record<string, (local: Date) => number>> = {
-  getFullYear: (local) => local.getUTCFullYear(),
-  getMonth: (local) => local.getUTCMonth(),
-  getDate: (local) => local.getUTCDate(),
-  getDayOfMonth: (local) => local.getUTCDate() - 1,
-  getDayOfWeek: (local) => local.getUTCDay(),
-  getDayOfYear: (local) => Math.floor((local.getTime() - Date.UTC(local.getUTCFullYear(), 0)) / 86_400_000),
-  getHours: (local) => local.getUTCHours(),
-  getMinutes: (local) => local.getUTCMinutes(),
-  getSeconds: (local) => local.getUTCSeconds(),
-  getMilliseconds: (local) => local.getUTCMilliseconds(),
+/** A local time's parts, by CEL's names. CEL counts months and days from 0, except in getDate. */
+const TIME_PARTS: Readonly<Record<string, (local: Temporal.PlainDateTime) => number>> = {
+  getFullYear: ({ year }) => year,
+  getMonth: ({ month }) => month - 1,
+  getDate: ({ day }) => day,
+  getDayOfMonth: ({ day }) => day - 1,
+  getDayOfWeek: ({ dayOfWeek }) => dayOfWeek % 7,
+  getDayOfYear: ({ dayOfYear }) => dayOfYear - 1,
+  getHours: ({ hour }) => hour,
+  getMinutes: ({ minute }) => minute,
+  getSeconds: ({ second }) => second,
+  getMilliseconds: ({ millisecond }) => millisecond,
 };
 
 /** Methods of a time, which take a time zone. */
@@ -30,19 +30,20 @@ export const FUNCTIONS: ReadonlySet<string> = new Set([
   ...TIME_METHODS,
 ]);
 
-/** Ours, since the library's int() takes "" for 0, its timestamp() takes times without a zone, and neither can be replaced. */
-const REPLACED: ReadonlySet<string> = new Set(['int', 'timestamp']);
+/**
+ * Ours, under another name, since the library's own cannot be replaced: int() takes "" for 0, timestamp() takes times
+ * without a zone, and the parts of local times are slow.
+ */
+const REPLACED: ReadonlySet<string> = new Set(['int', 'timestamp', ...TIME_METHODS]);
 
-/** CEL over the facts. Patterns and time zones have types of their own: a condition's check makes them from literals. */
-const ENVIRONMENT = new Environment({ limits: { maxAstNodes: 10_000 } })
-  .registerType('Pattern', RE2JS)
-  .registerType('Zone', Intl.DateTimeFormat);
+/** CEL over the facts. Patterns have a type of their own: a condition's check makes them from literals. */
+const ENVIRONMENT = new Environment({ limits: { maxAstNodes: 10_000 } }).registerType('Pattern', RE2JS);
 
 for (const { name, type } of FACTS.values()) {
   ENVIRONMENT.registerVariable(variableOf(name), type === AMOUNT ? 'int' : type);
 }
 for (const [name, part] of Object.entries(TIME_PARTS)) {
-  register(`google.protobuf.Timestamp.${name}(Zone): int`, (time: Date, zone: Intl.DateTimeFormat) =>
+  register(`google.protobuf.Timestamp.${name}_(string): int`, (time: Date, zone: string) =>
     BigInt(part(localTime(time, zone))),
   );
 }
@@ -75,11 +76,9 @@ export function asList(part: ASTNode): ParseResult {
   return list;
 }
 
-/** Makes a literal of a value that cannot be written in CEL. */
-export function literal(value: unknown): ASTNode {
-  const node = parseExpression('0').ast;
-  replaceArguments(node, value);
-  return node;
+/** Makes a literal of a text. */
+export function literal(text: string): ASTNode {
+  return parseExpression(JSON.stringify(text)).ast;
 }
 
 /** Changes a parsed expression, before the library checks its types. */
