@@ -1,6 +1,6 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import type { PaymentAttempt } from '#src/connectors/attempt.ts';
-import { CARDS_ONLY } from '#src/connectors/capabilities.ts';
+import { CARDS_ONLY, type Capabilities } from '#src/connectors/capabilities.ts';
 import type {
   ConnectContext,
   Connector,
@@ -14,8 +14,9 @@ import { type AskedIntent, fromAnswer, fromIntent, fromRefund, referringTo } fro
 import { lookUp } from './look-up.ts';
 import { toStripeMoney } from './money.ts';
 import { readEvent } from './notifications.ts';
+import type { ShownAs } from './provider-data.ts';
 import { fromPreparation } from './refusals.ts';
-import { readSettings } from './settings.ts';
+import { readSettings, type StripeSettings } from './settings.ts';
 import {
   cancelFields,
   captureFields,
@@ -27,6 +28,7 @@ import {
   paymentMethodFields,
   post,
   refundFields,
+  type Send,
   type StripeTarget,
 } from './to-provider.ts';
 
@@ -37,112 +39,117 @@ import {
  */
 export const stripeConnector: Connector = { name: 'stripe', connect };
 
+const CAPABILITIES: Capabilities = {
+  ...CARDS_ONLY,
+  authorization: true,
+  captures: 'one',
+  refunds: 'several',
+  cancel: true,
+  challenge: true,
+  externalThreeDSecure: true,
+  softDescriptor: true,
+  authorizationValidDays: 7,
+};
+
 function connect(settings: JsonObject, context: ConnectContext): ProviderConnection {
   const stripe = readSettings(settings, context.secrets);
-  const { origin, accountId, apiKey, isLive, timeoutMs } = stripe;
+  const { origin, accountId, apiKey, isLive, timeoutMs, webhookSecrets } = stripe;
   const { begin, close } = openProviderClient({ origin, timeoutMs }, (target: StripeTarget) =>
     httpRequest(target, apiKey),
   );
   const shownAs = { providerId: context.providerId, accountId };
-
-  async function pay(attempt: PaymentAttempt): Promise<Outcome> {
-    const { method, transactionId } = attempt;
-    const money = toStripeMoney(attempt.money);
-    if (method.kind !== 'card' || method.verify) return turnedAway('it takes purchases by card only');
-    if (!money) return turnedAway('it has no such amount in this currency');
-    const send = begin();
-    const [methodResult, intentResult] = await Promise.all([
-      send(post('/v1/payment_methods', paymentMethodFields(attempt, method), `${transactionId}:pm`)),
-      send(post('/v1/payment_intents', intentFields(attempt, money, method), transactionId)),
-    ]);
-    const paymentMethod = fromPreparation(methodResult, 'payment_method', shownAs);
-    if ('outcome' in paymentMethod) return paymentMethod.outcome;
-    const intent = fromPreparation(intentResult, 'payment_intent', shownAs);
-    if ('outcome' in intent) return intent.outcome;
-
-    const asked: AskedIntent = {
-      intentId: undefined,
-      payment: { transactionId, money },
-      of: { kind: 'card', capture: method.capture },
-      shownAs,
-    };
-    const created = fromIntent(intent.body, asked);
-    if (created !== 'open') {
-      return created.kind === 'unknown' ? created : alarmingOutcome('the payment was confirmed before');
-    }
-    const intentId = String(intent.body.id);
-    const fields = confirmFields(attempt, method, String(paymentMethod.body.id), stripe);
-    const result = await send(post(intentPath(intentId, '/confirm'), fields, `${transactionId}:confirm`));
-    const confirmed = { ...asked, intentId };
-    return referringTo(
-      intentId,
-      fromAnswer(result, confirmed, (body) => fromIntent(body, confirmed)),
-    );
-  }
-
-  /** Captures or cancels. */
-  async function operate(operation: Operation, verb: 'capture' | 'cancel'): Promise<Outcome> {
-    const { transactionId, payment } = operation;
-    const [paid, money] = [toStripeMoney(payment.money), toStripeMoney(operation.money)];
-    const intentId = payment.reference;
-    if (!paid || !money || intentId === undefined)
-      return turnedAway('it does not know this payment or amount');
-    const asked: AskedIntent = {
-      intentId,
-      payment: { transactionId: payment.transactionId, money: paid },
-      of: { kind: verb, transactionId, money },
-      shownAs,
-    };
-    const fields = verb === 'cancel' ? cancelFields(operation) : captureFields(operation, money);
-    const result = await begin()(post(intentPath(intentId, `/${verb}`), fields, transactionId));
-    // No reference: the intent's id stands for the payment alone.
-    return fromAnswer(result, asked, (body) => fromIntent(body, asked));
-  }
-
-  async function refund(operation: Operation): Promise<Outcome> {
-    const { transactionId, payment } = operation;
-    const money = toStripeMoney(operation.money);
-    const intentId = payment.reference;
-    if (!money || intentId === undefined) return turnedAway('it does not know this payment or amount');
-    const asked = { intentId, refund: { transactionId, money }, shownAs };
-    const result = await begin()(
-      post('/v1/refunds', refundFields(operation, money, intentId), transactionId),
-    );
-    return fromAnswer(result, asked, (body) => fromRefund(body, asked));
-  }
-
-  /** Lists one payment: what the look-up may do, too, so that a restricted key needs no further permission. */
-  async function probe(): Promise<boolean> {
-    return bodyOf(await begin()(get('/v1/payment_intents', { limit: 1 })))?.object === 'list';
-  }
-
   return {
     identity: [origin, isLive ? 'live' : 'test', accountId ?? ''].join(' '),
     accountNamedBy: accountId === undefined ? apiKey : undefined,
-    capabilities: {
-      ...CARDS_ONLY,
-      authorization: true,
-      captures: 'one',
-      refunds: 'several',
-      cancel: true,
-      installments: stripe.installments,
-      challenge: true,
-      externalThreeDSecure: true,
-      softDescriptor: true,
-      authorizationValidDays: 7,
-    },
+    capabilities: { ...CAPABILITIES, installments: stripe.installments },
     deadlineMs: timeoutMs,
-    pay,
-    capture: (operation) => operate(operation, 'capture'),
-    cancel: (operation) => operate(operation, 'cancel'),
-    refund,
+    pay: (attempt) => pay(attempt, begin(), stripe, shownAs),
+    capture: (operation) => operate('capture', operation, begin(), shownAs),
+    cancel: (operation) => operate('cancel', operation, begin(), shownAs),
+    refund: (operation) => refund(operation, begin(), shownAs),
     complete: undefined,
     lookUp: (query) => lookUp(query, begin(), shownAs),
     readNotification:
-      stripe.webhookSecrets.length === 0
-        ? undefined
-        : async (notification, nowMs) => readEvent(notification, stripe, nowMs),
-    probe,
+      webhookSecrets.length > 0
+        ? async (notification, nowMs) => readEvent(notification, stripe, nowMs)
+        : undefined,
+    probe: () => probe(begin()),
     close,
   };
+}
+
+async function pay(
+  attempt: PaymentAttempt,
+  send: Send,
+  settings: StripeSettings,
+  shownAs: ShownAs,
+): Promise<Outcome> {
+  const { method, transactionId } = attempt;
+  const money = toStripeMoney(attempt.money);
+  if (method.kind !== 'card' || method.verify) return turnedAway('it takes purchases by card only');
+  if (!money) return turnedAway('it has no such amount in this currency');
+  const [methodResult, intentResult] = await Promise.all([
+    send(post('/v1/payment_methods', paymentMethodFields(attempt, method), `${transactionId}:pm`)),
+    send(post('/v1/payment_intents', intentFields(attempt, money, method), transactionId)),
+  ]);
+  const paymentMethod = fromPreparation(methodResult, 'payment_method', shownAs);
+  if ('outcome' in paymentMethod) return paymentMethod.outcome;
+  const intent = fromPreparation(intentResult, 'payment_intent', shownAs);
+  if ('outcome' in intent) return intent.outcome;
+
+  const asked: AskedIntent = {
+    intentId: undefined,
+    payment: { transactionId, money },
+    of: { kind: 'card', capture: method.capture },
+    shownAs,
+  };
+  const created = fromIntent(intent.body, asked);
+  if (created !== 'open') {
+    return created.kind === 'unknown' ? created : alarmingOutcome('the payment was confirmed before');
+  }
+  const intentId = String(intent.body.id);
+  const fields = confirmFields(attempt, method, String(paymentMethod.body.id), settings);
+  const result = await send(post(intentPath(intentId, '/confirm'), fields, `${transactionId}:confirm`));
+  const confirmed = { ...asked, intentId };
+  return referringTo(
+    intentId,
+    fromAnswer(result, confirmed, (body) => fromIntent(body, confirmed)),
+  );
+}
+
+async function operate(
+  kind: 'capture' | 'cancel',
+  operation: Operation,
+  send: Send,
+  shownAs: ShownAs,
+): Promise<Outcome> {
+  const { transactionId, payment } = operation;
+  const [paid, money] = [toStripeMoney(payment.money), toStripeMoney(operation.money)];
+  const intentId = payment.reference;
+  if (!paid || !money || intentId === undefined) return turnedAway('it does not know this payment or amount');
+  const asked: AskedIntent = {
+    intentId,
+    payment: { transactionId: payment.transactionId, money: paid },
+    of: { kind, transactionId, money },
+    shownAs,
+  };
+  const fields = kind === 'cancel' ? cancelFields(operation) : captureFields(operation, money);
+  const result = await send(post(intentPath(intentId, `/${kind}`), fields, transactionId));
+  // No reference: the intent's id stands for the payment alone.
+  return fromAnswer(result, asked, (body) => fromIntent(body, asked));
+}
+
+async function refund(operation: Operation, send: Send, shownAs: ShownAs): Promise<Outcome> {
+  const { transactionId, payment } = operation;
+  const money = toStripeMoney(operation.money);
+  const intentId = payment.reference;
+  if (!money || intentId === undefined) return turnedAway('it does not know this payment or amount');
+  const asked = { intentId, refund: { transactionId, money }, shownAs };
+  const result = await send(post('/v1/refunds', refundFields(operation, money, intentId), transactionId));
+  return fromAnswer(result, asked, (body) => fromRefund(body, asked));
+}
+
+/** Lists one payment: what the look-up may do, too, so that a restricted key needs no further permission. */
+async function probe(send: Send): Promise<boolean> {
+  return bodyOf(await send(get('/v1/payment_intents', { limit: 1 })))?.object === 'list';
 }
