@@ -1,5 +1,6 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import type { PaymentAttempt } from '#src/connectors/attempt.ts';
+import { CARDS_ONLY, type Capabilities } from '#src/connectors/capabilities.ts';
 import type {
   ConnectContext,
   Connector,
@@ -18,10 +19,11 @@ import {
   isPaymentMethods,
   isTechnicalCancelTaken,
   PSP_REFERENCE,
+  type ShownAs,
 } from './from-provider.ts';
 import { toAdyenAmount } from './money.ts';
 import { readNotifications } from './notifications.ts';
-import { readSettings } from './settings.ts';
+import { type AdyenSettings, readSettings } from './settings.ts';
 import {
   canAuthenticate,
   detailsRequest,
@@ -29,6 +31,7 @@ import {
   operationRequest,
   paymentMethodsRequest,
   paymentRequest,
+  type Send,
   technicalCancelRequest,
 } from './to-provider.ts';
 
@@ -42,99 +45,127 @@ export const adyenConnector: Connector = { name: 'adyen', connect };
 /** The fields of an operation that Adyen is sent. */
 type SentOperation = Pick<Operation, 'transactionId' | 'money' | 'reason' | 'payment'>;
 
+const CAPABILITIES: Capabilities = {
+  ...CARDS_ONLY,
+  authorization: true,
+  captures: 'one',
+  refunds: 'several',
+  cancel: true,
+  verify: true,
+  challenge: true,
+  externalThreeDSecure: true,
+  storedCredentials: true,
+  softDescriptor: true,
+  authorizationValidDays: 7,
+  redirectValidMinutes: 1_440,
+};
+
 /** Adyen keeps an idempotency key for 7 days at least; with a day less for clocks and queues. */
 const REPEATABLE_MS = 6 * 86_400_000;
 const NOT_TOLD = unknownOutcome('there is no look-up, and no notification has told of it yet');
 
 function connect(settings: JsonObject, context: ConnectContext): ProviderConnection {
   const adyen = readSettings(settings, context.secrets);
-  const { origin, basePath, merchantAccount, timeoutMs, redirectMethods } = adyen;
+  const { origin, basePath, merchantAccount, timeoutMs, redirectMethods, hmacKeys } = adyen;
   const { begin, close } = openProviderClient({ origin, timeoutMs }, (request: HttpRequest) => request);
-  const ask = (request: HttpRequest) => begin()(request);
   const shownAs = { providerId: context.providerId, merchantAccount };
-
-  async function pay(attempt: PaymentAttempt): Promise<Outcome> {
-    const { method } = attempt;
-    const isTaken =
-      method.kind === 'card' || (method.kind === 'wallet_redirect' && redirectMethods.has(method.type));
-    if (!isTaken) return turnedAway('redirect_methods does not name this payment method');
-    const amount = toAdyenAmount(attempt.money);
-    if (!amount) return turnedAway('it has no such amount in this currency');
-    if (method.kind === 'card' && method.threeDSecureSetupId !== undefined && !canAuthenticate(attempt)) {
-      return turnedAway("3-D Secure needs the payer's browser_info");
-    }
-    return fromPayment(await ask(paymentRequest(attempt, amount, adyen)), attempt, shownAs);
-  }
-
-  /** Ends what the payer did at the page they were sent to, with what their browser brought back. */
-  async function complete(query: LookUp): Promise<Outcome> {
-    const redirectResult = new URLSearchParams(query.hint?.returnQuery).get('redirectResult');
-    if (!redirectResult) return turnedAway('the payer brought no redirectResult back');
-    const result = await ask(detailsRequest(query.transactionId, redirectResult, adyen));
-    return fromDetails(result, query, shownAs);
-  }
-
-  const operate = (kind: OperationKind) => async (operation: SentOperation) => {
-    const { reference = '' } = operation.payment;
-    const amount = toAdyenAmount(operation.money);
-    if (!PSP_REFERENCE.test(reference)) return turnedAway("the payment's pspReference is not known yet");
-    if (!amount) return turnedAway('it has no such amount in this currency');
-    const result = await ask(operationRequest(kind, operation, reference, amount, adyen));
-    return fromOperation(result, kind, operation, shownAs);
-  };
-
-  /** Adyen answers a repeat under the same key as it answered the first request; one that it never got, it carries out. */
-  async function repeatOperation({
-    of,
-    transactionId,
-    money,
-    reference,
-    sentAtMs,
-  }: LookUp): Promise<Outcome> {
-    if (of.kind !== 'capture' && of.kind !== 'cancel' && of.kind !== 'refund') return NOT_TOLD;
-    // Once Adyen has it, only a notification tells what becomes of it.
-    if (reference !== undefined || Date.now() - sentAtMs > REPEATABLE_MS) return NOT_TOLD;
-    const outcome = await operate(of.kind)({ ...of, transactionId, money });
-    // That a repeat is refused, or its answer lost, says nothing of the first request.
-    return outcome.kind === 'not_sent' ? NOT_TOLD : outcome;
-  }
-
   return {
     identity: [origin + basePath, merchantAccount].join(' '),
     capabilities: {
+      ...CAPABILITIES,
       methods: redirectMethods.size > 0 ? ['card', 'wallet_redirect'] : ['card'],
-      authorization: true,
-      captures: 'one',
-      refunds: 'several',
-      cancel: true,
-      verify: true,
       installments: adyen.installments,
-      challenge: true,
-      externalThreeDSecure: true,
-      storedCredentials: true,
-      softDescriptor: true,
-      authorizationValidDays: 7,
-      redirectValidMinutes: 1_440,
     },
     deadlineMs: timeoutMs,
-    pay,
-    capture: operate('capture'),
-    cancel: operate('cancel'),
-    refund: operate('refund'),
-    complete,
+    pay: (attempt) => pay(attempt, begin(), adyen, shownAs),
+    capture: (operation) => operate('capture', operation, begin(), adyen, shownAs),
+    cancel: (operation) => operate('cancel', operation, begin(), adyen, shownAs),
+    refund: (operation) => operate('refund', operation, begin(), adyen, shownAs),
+    complete: (query) => complete(query, begin(), adyen, shownAs),
     lookUp: undefined,
     technicalCancel: {
       afterMs: adyen.technicalCancelAfterMs,
-      send: async ({ transactionId }) =>
-        isTechnicalCancelTaken(
-          await ask(technicalCancelRequest(transactionId, adyen)),
-          transactionId,
-          shownAs,
-        ),
+      send: (query) => cancelTechnically(query, begin(), adyen, shownAs),
     },
-    repeatOperation,
-    readNotification: async (notification) => readNotifications(notification, adyen.hmacKeys, shownAs),
-    probe: async () => isPaymentMethods(await ask(paymentMethodsRequest(adyen))),
+    repeatOperation: (query) => repeatOperation(query, begin(), adyen, shownAs),
+    readNotification: async (notification) => readNotifications(notification, hmacKeys, shownAs),
+    probe: () => probe(begin(), adyen),
     close,
   };
+}
+
+async function pay(
+  attempt: PaymentAttempt,
+  send: Send,
+  settings: AdyenSettings,
+  shownAs: ShownAs,
+): Promise<Outcome> {
+  const { method } = attempt;
+  const isTaken =
+    method.kind === 'card' ||
+    (method.kind === 'wallet_redirect' && settings.redirectMethods.has(method.type));
+  if (!isTaken) return turnedAway('redirect_methods does not name this payment method');
+  const amount = toAdyenAmount(attempt.money);
+  if (!amount) return turnedAway('it has no such amount in this currency');
+  if (method.kind === 'card' && method.threeDSecureSetupId !== undefined && !canAuthenticate(attempt)) {
+    return turnedAway("3-D Secure needs the payer's browser_info");
+  }
+  return fromPayment(await send(paymentRequest(attempt, amount, settings)), attempt, shownAs);
+}
+
+async function operate(
+  kind: OperationKind,
+  operation: SentOperation,
+  send: Send,
+  settings: AdyenSettings,
+  shownAs: ShownAs,
+): Promise<Outcome> {
+  const { reference = '' } = operation.payment;
+  const amount = toAdyenAmount(operation.money);
+  if (!PSP_REFERENCE.test(reference)) return turnedAway("the payment's pspReference is not known yet");
+  if (!amount) return turnedAway('it has no such amount in this currency');
+  const result = await send(operationRequest(kind, operation, reference, amount, settings));
+  return fromOperation(result, kind, operation, shownAs);
+}
+
+/** Ends what the payer did at the page they were sent to, with what their browser brought back. */
+async function complete(
+  query: LookUp,
+  send: Send,
+  settings: AdyenSettings,
+  shownAs: ShownAs,
+): Promise<Outcome> {
+  const redirectResult = new URLSearchParams(query.hint?.returnQuery).get('redirectResult');
+  if (!redirectResult) return turnedAway('the payer brought no redirectResult back');
+  const result = await send(detailsRequest(query.transactionId, redirectResult, settings));
+  return fromDetails(result, query, shownAs);
+}
+
+async function cancelTechnically(
+  { transactionId }: LookUp,
+  send: Send,
+  settings: AdyenSettings,
+  shownAs: ShownAs,
+): Promise<boolean> {
+  const result = await send(technicalCancelRequest(transactionId, settings));
+  return isTechnicalCancelTaken(result, transactionId, shownAs);
+}
+
+/** Adyen answers a repeat under the same key as it answered the first request; one that it never got, it carries out. */
+async function repeatOperation(
+  { of, transactionId, money, reference, sentAtMs }: LookUp,
+  send: Send,
+  settings: AdyenSettings,
+  shownAs: ShownAs,
+): Promise<Outcome> {
+  if (of.kind !== 'capture' && of.kind !== 'cancel' && of.kind !== 'refund') return NOT_TOLD;
+  // Once Adyen has it, only a notification tells what becomes of it.
+  if (reference !== undefined || Date.now() - sentAtMs > REPEATABLE_MS) return NOT_TOLD;
+  const outcome = await operate(of.kind, { ...of, transactionId, money }, send, settings, shownAs);
+  // That a repeat is refused, or its answer lost, says nothing of the first request.
+  return outcome.kind === 'not_sent' ? NOT_TOLD : outcome;
+}
+
+async function probe(send: Send, settings: AdyenSettings): Promise<boolean> {
+  return isPaymentMethods(await send(paymentMethodsRequest(settings)));
 }

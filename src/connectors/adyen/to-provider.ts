@@ -4,12 +4,16 @@ import type { StoredCredentials, ThreeDSecure } from '#gen/payments/v1/payment_m
 import type { AttemptCard, AttemptMethod, PaymentAttempt } from '#src/connectors/attempt.ts';
 import type { Operation } from '#src/connectors/connector.ts';
 import type { HttpRequest } from '#src/connectors/http-client.ts';
+import type { SendTarget } from '#src/connectors/provider-client.ts';
 import type { AdyenAmount } from './money.ts';
 import { airlineOf, lineItemsOf } from './order-data.ts';
 import type { AdyenSettings } from './settings.ts';
 
 /** An operation on a payment, by the word in its path at Adyen. */
 export type OperationKind = 'capture' | 'cancel' | 'refund';
+
+/** Sends a request within the deadline of the call that it belongs to. */
+export type Send = SendTarget<HttpRequest>;
 
 const API_VERSION = '/v72';
 const MAX_METADATA = 20;
