@@ -18,12 +18,14 @@ import type { Money } from '#src/money.ts';
 import { differingAmount } from './money.ts';
 import { formatReference, PREFERENCE_ID } from './reference.ts';
 
+/** Under which names a connection's answers are shown. */
+export type ShownAs = { readonly providerId: string; readonly accountId: string | undefined };
+
 /** Values that an answer must agree with. */
 export type Asked = {
   readonly transactionId: string;
   readonly money: Money;
-  /** Under which names the connection's answers are shown. */
-  readonly shownAs: { readonly providerId: string; readonly accountId: string | undefined };
+  readonly shownAs: ShownAs;
 };
 
 /** An id of a payment or a refund: a number, and a text in some answers. */

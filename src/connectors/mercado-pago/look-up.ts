@@ -7,7 +7,6 @@ import {
   readJsonObject,
   unknownOutcome,
 } from '#src/connectors/provider-answer.ts';
-import type { SendTarget } from '#src/connectors/provider-client.ts';
 import {
   type Asked,
   fromPreference,
@@ -15,6 +14,7 @@ import {
   fromRefundResult,
   idOf,
   providerDataOf,
+  type ShownAs,
 } from './from-provider.ts';
 import { toAmount } from './money.ts';
 import { fromFailed, fromPayments } from './payments.ts';
@@ -25,23 +25,35 @@ import {
   getPayment,
   getPreference,
   listRefunds,
+  type Send,
   searchPayments,
   type Target,
 } from './to-provider.ts';
-
-/** Sends one request of a call; all of them share one deadline. */
-export type Send = SendTarget<Target>;
 
 /** From a preference's expiry until its search surely lists every payment of it: no consistency is promised. */
 const SEARCH_LAG_MS = 10 * 60_000;
 /** Time that an idempotency key surely lives: its lifetime is not documented. */
 const KEY_LIVES_MS = 10 * 60_000;
 
+/** Learns what became of a transaction. */
+export async function lookUp(query: LookUp, send: Send, shownAs: ShownAs, nowMs: number): Promise<Outcome> {
+  const { of, transactionId, money } = query;
+  const asked: Asked = { transactionId, money, shownAs };
+  switch (of.kind) {
+    case 'wallet_redirect':
+      return lookUpPayer(query, of.attempt.expiresAtMs, send, asked, nowMs);
+    case 'refund':
+      return lookUpRefund(query, of.payment.reference, send, asked, nowMs);
+    default:
+      return unknownOutcome('the provider does nothing of this kind');
+  }
+}
+
 /**
  * Learns what became of a payer who was sent to a preference. Payments are found by our reference: one that is found is
  * proof, and that none is found is proof only long after the preference was closed.
  */
-export async function lookUpPayer(
+async function lookUpPayer(
   query: LookUp,
   expiresAtMs: number,
   send: Send,
@@ -80,7 +92,7 @@ export async function lookUpPayer(
  *
  * @param payment what is known of the payment that is refunded.
  */
-export async function lookUpRefund(
+async function lookUpRefund(
   query: LookUp,
   payment: string | undefined,
   send: Send,

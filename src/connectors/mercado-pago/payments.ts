@@ -8,7 +8,14 @@ import {
   unknownOutcome,
 } from '#src/connectors/provider-answer.ts';
 import { meaningOf } from './decline-codes.ts';
-import { type Asked, idOf, isAnotherAccount, providerDataOf, referenceTo } from './from-provider.ts';
+import {
+  type Asked,
+  idOf,
+  isAnotherAccount,
+  providerDataOf,
+  referenceTo,
+  type ShownAs,
+} from './from-provider.ts';
 import { differingAmount } from './money.ts';
 
 /** Decision of a preference's payments; `open` when there is none, and the payer may try again while the page is open. */
@@ -73,7 +80,7 @@ export function fromFailed(payment: JsonObject, preferenceId: string | undefined
 export function fromNotifiedPayment(
   payment: JsonObject,
   deduplicationKey: string,
-  shownAs: Asked['shownAs'],
+  shownAs: ShownAs,
 ): NotificationReading {
   const { external_reference: transactionId, collector_id } = payment;
   // Whatever else uses the account makes payments without an id of ours.

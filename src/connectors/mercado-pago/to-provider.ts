@@ -2,6 +2,7 @@ import type { Payer, PreferenceRequest } from 'mercadopago/dist/clients/preferen
 import type { Address, CustomerPayer } from '#gen/payments/v1/customer_payer_pb.js';
 import type { PaymentAttempt } from '#src/connectors/attempt.ts';
 import type { HttpRequest } from '#src/connectors/http-client.ts';
+import type { SendTarget } from '#src/connectors/provider-client.ts';
 import { type Money, parseMoney } from '#src/money.ts';
 import { toAmount } from './money.ts';
 import type { MercadoPagoSettings } from './settings.ts';
@@ -11,6 +12,9 @@ export type Target = Pick<HttpRequest, 'method' | 'path'> & {
   readonly body?: object;
   readonly idempotencyKey?: string;
 };
+
+/** Sends a request within the deadline of the call that it belongs to. */
+export type Send = SendTarget<Target>;
 
 const MAX_TITLE = 256;
 const MAX_NOTIFICATION_URL = 248;
