@@ -54,6 +54,25 @@ export function fromAnswer(
   });
 }
 
+/**
+ * Reads the result of creating an order, where nothing is lost by a lost answer: no money moves without the payer's
+ * approval, and nobody was told where to give it. What contradicts what was asked stays an alarm.
+ */
+export function fromCreation(result: HttpResult, asked: Asked): Outcome {
+  const outcome = fromAnswer(result, asked.shownAs, (order) => {
+    const created = fromOrder(order, asked);
+    if (created.kind === 'redirect' || isAlarm(created)) return created;
+    return alarmingOutcome('the new order does not wait for its payer');
+  });
+  if (outcome.kind !== 'unknown' || isAlarm(outcome)) return outcome;
+  const detail = `no money can move by what was sent: ${outcome.detail}`;
+  return { kind: 'not_sent', detail, because: 'unreachable' };
+}
+
+function isAlarm(outcome: Outcome): boolean {
+  return outcome.kind === 'unknown' && outcome.alarm === true;
+}
+
 /** Returns true if a body is an error in PayPal's own form, or in that of OAuth. */
 export function isErrorBody(body: JsonObject): boolean {
   return (

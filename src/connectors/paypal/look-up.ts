@@ -11,7 +11,6 @@ import {
   objectsAt,
   unknownOutcome,
 } from '#src/connectors/provider-answer.ts';
-import type { SendTarget } from '#src/connectors/provider-client.ts';
 import {
   type Asked,
   fromAnswer,
@@ -25,11 +24,9 @@ import {
 import { toPayPalAmount } from './money.ts';
 import { errorDataOf, type ShownAs } from './provider-data.ts';
 import type { PayPalSettings } from './settings.ts';
-import { type ApiRequest, createOrder, getOrder, getRefund, refundCapture } from './to-provider.ts';
+import { createOrder, getOrder, getRefund, refundCapture, type Send } from './to-provider.ts';
 
 type Refund = Extract<LookedUp, { kind: 'capture' | 'cancel' | 'refund' }>;
-/** Makes a call of PayPal's API within the attempt's deadline. */
-export type Send = SendTarget<ApiRequest>;
 
 /** The order of a payment, and its capture once there is one. */
 export type References = { readonly orderId: string; readonly captureId: string | undefined };

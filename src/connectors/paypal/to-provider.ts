@@ -3,7 +3,10 @@ import type { Order } from '#gen/payments/v1/additional_data_pb.js';
 import type { Address, CustomerPayer } from '#gen/payments/v1/customer_payer_pb.js';
 import type { AttemptFacts } from '#src/connectors/attempt.ts';
 import type { Operation } from '#src/connectors/connector.ts';
+import type { HttpRequest } from '#src/connectors/http-client.ts';
+import type { SendTarget } from '#src/connectors/provider-client.ts';
 import { type Money, parseMoney } from '#src/money.ts';
+import type { Secret } from '#src/secret.ts';
 import { type PayPalAmount, toPayPalAmount } from './money.ts';
 import type { PayPalSettings } from './settings.ts';
 
@@ -16,10 +19,24 @@ export type ApiRequest = {
   readonly body?: string;
 };
 
+/** Sends a request within the deadline of the call that it belongs to. */
+export type Send = SendTarget<ApiRequest>;
+
 const MAX_TEXT = 127;
 const MAX_NOTE = 255;
 const MAX_NAME = 140;
 const MAX_EMAIL = 254;
+
+/** The HTTP request, with its token. */
+export function httpRequest({ method, path, requestId, body }: ApiRequest, token: Secret): HttpRequest {
+  const headers = {
+    authorization: `Bearer ${token.reveal()}`,
+    accept: 'application/json',
+    ...(body !== undefined && { 'content-type': 'application/json', prefer: 'return=representation' }),
+    ...(requestId !== undefined && { 'paypal-request-id': requestId }),
+  };
+  return { method, path, headers, body };
+}
 
 /**
  * Creates an order that its payer has yet to approve. It is a pure function of the record: repeated under the same id,

@@ -1,0 +1,60 @@
+import { createHttpClient, type HttpClient, type HttpResult } from '#src/connectors/http-client.ts';
+import { bodyOf } from '#src/connectors/provider-answer.ts';
+import type { ProviderClient } from '#src/connectors/provider-client.ts';
+import { Secret } from '#src/secret.ts';
+import { createAccessTokens } from './access-token.ts';
+import { isErrorBody } from './from-provider.ts';
+import type { PayPalSettings } from './settings.ts';
+import { type ApiRequest, httpRequest, type Send } from './to-provider.ts';
+
+/** A connection's way to PayPal: each request gets an access token, within the deadline of its call. */
+export type PayPalClient = ProviderClient<ApiRequest> & {
+  /** Begins a call that verifies a notification: it takes no payment's socket. */
+  beginVerification(): Send;
+};
+
+const MAX_RESPONSE_BYTES = 512 * 1024;
+const MAX_CONNECTIONS = 64;
+/** Few, as anybody can post what looks like a notification. */
+const MAX_VERIFYING_CONNECTIONS = 4;
+
+/** Opens it. */
+export function openPayPalClient(settings: PayPalSettings): PayPalClient {
+  const { origin, timeoutMs } = settings;
+  const limits = { origin, timeoutMs, maxResponseBytes: MAX_RESPONSE_BYTES };
+  const client = createHttpClient({ ...limits, maxConnections: MAX_CONNECTIONS });
+  const verifier = createHttpClient({ ...limits, maxConnections: MAX_VERIFYING_CONNECTIONS });
+  const tokens = createAccessTokens(client, settings);
+
+  function beginAt(via: HttpClient): Send {
+    const deadlineAtMs = performance.now() + timeoutMs;
+
+    async function sendOnce(request: ApiRequest): Promise<{ result: HttpResult; token?: Secret }> {
+      const token = await tokens.get(deadlineAtMs);
+      if (!(token instanceof Secret)) return { result: { kind: 'not_sent', ...token } };
+      return { result: await via.request({ ...httpRequest(request, token), deadlineAtMs }), token };
+    }
+
+    return async (request) => {
+      const first = await sendOnce(request);
+      if (!first.token || !isTokenRefused(first.result)) return first.result;
+      // What comes with a token that PayPal does not know is not carried out: it is asked once more with a new one.
+      tokens.drop(first.token);
+      return (await sendOnce(request)).result;
+    };
+  }
+
+  return {
+    begin: () => beginAt(client),
+    beginVerification: () => beginAt(verifier),
+    close: async () => {
+      await Promise.all([client.close(), verifier.close()]);
+    },
+  };
+}
+
+/** Returns true if PayPal says, in a form of its own, that it does not take the token. */
+function isTokenRefused(result: HttpResult): boolean {
+  const body = bodyOf(result, 401);
+  return body !== undefined && isErrorBody(body);
+}
