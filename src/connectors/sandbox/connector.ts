@@ -11,19 +11,21 @@ import type {
   ProviderConnection,
 } from '#src/connectors/connector.ts';
 import type { WalletEnrollment } from '#src/connectors/enrollment.ts';
-import { createHttpClient } from '#src/connectors/http-client.ts';
+import type { HttpRequest } from '#src/connectors/http-client.ts';
+import { openProviderClient } from '#src/connectors/provider-client.ts';
 import { agreementRequest, fromAgreement, fromAgreementLookUp } from './agreements.ts';
-import { fromCompletion, fromLookUp, fromOperation, fromProvider } from './from-provider.ts';
+import { fromCompletion, fromLookUp, fromOperation, fromPayment } from './from-provider.ts';
 import { isUnheardOf } from './read-answer.ts';
 import { notificationReader } from './read-notification.ts';
-import { readSettings } from './settings.ts';
+import { readSettings, type SandboxSettings } from './settings.ts';
 import {
   completionRequest,
   lookUpRequest,
   MAX_MINOR_UNITS,
   type OperationKind,
   operationRequest,
-  toProvider,
+  paymentRequest,
+  type Send,
 } from './to-provider.ts';
 
 /** Speaks HTTP to the simulated provider. Its settings: see settings.ts. */
@@ -55,86 +57,103 @@ const TOO_LARGE: Outcome = {
 };
 
 const REFUSING_ORIGIN = 'http://127.0.0.1:1';
-const MAX_RESPONSE_BYTES = 256 * 1024;
-const MAX_CONNECTIONS = 64;
 
 function connect(settings: JsonObject, context: ConnectContext): ProviderConnection {
   const sandbox = readSettings(settings, context.secrets);
-  const limits = {
-    timeoutMs: sandbox.timeoutMs,
-    maxResponseBytes: MAX_RESPONSE_BYTES,
-    maxConnections: MAX_CONNECTIONS,
-  };
-  const provider = createHttpClient({ origin: sandbox.origin, ...limits });
-  const refusing = createHttpClient({ origin: REFUSING_ORIGIN, ...limits });
-
-  async function pay(attempt: PaymentAttempt): Promise<Outcome> {
-    if (attempt.money.minorUnits > MAX_MINOR_UNITS) return TOO_LARGE;
-    const client = isConnectionRefusedCard(attempt) ? refusing : provider;
-    const result = await client.request(toProvider(attempt, sandbox));
-    return fromProvider(result, attempt, context.providerId);
-  }
-
-  const operate = (kind: OperationKind) => async (operation: Operation) => {
-    const result = await provider.request(operationRequest(kind, operation, sandbox));
-    return fromOperation(result, kind, operation, context.providerId);
-  };
-
-  async function complete(query: LookUp): Promise<Outcome> {
-    const result = await provider.request(completionRequest(query, sandbox));
-    return fromCompletion(result, query, context.providerId);
-  }
-
-  async function lookUp(query: LookUp): Promise<Outcome> {
-    const result = await provider.request(lookUpRequest(query, sandbox));
-    return fromLookUp(result, query, context.providerId);
-  }
-
-  async function enrollWallet(enrollment: WalletEnrollment): Promise<Outcome> {
-    const result = await provider.request(agreementRequest(enrollment, sandbox));
-    return fromAgreement(result, enrollment.enrollmentId, context.providerId);
-  }
-
-  async function lookUpEnrollment({
-    enrollmentId,
-  }: Pick<WalletEnrollment, 'enrollmentId'>): Promise<Outcome> {
-    const query = { transactionId: enrollmentId, close: false };
-    const result = await provider.request(lookUpRequest(query, sandbox));
-    return fromAgreementLookUp(result, enrollmentId, context.providerId);
-  }
-
-  /** Looks up what nobody ever sent. */
-  async function probe(): Promise<boolean> {
-    const query = { transactionId: randomUUID(), close: false };
-    return isUnheardOf(await provider.request(lookUpRequest(query, sandbox)));
-  }
-
-  async function close(): Promise<void> {
-    await Promise.all([provider.close(), refusing.close()]);
-  }
-
-  const { origin, basePath, acquirer, accountId, apiKey, notificationSecrets } = sandbox;
-  const identity = [origin + basePath, acquirer, accountId ?? ''].join(' ');
-  const accountNamedBy = accountId === undefined ? apiKey : undefined;
+  const { origin, basePath, acquirer, accountId, apiKey, timeoutMs, notificationSecrets } = sandbox;
+  const asIs = (request: HttpRequest) => request;
+  const provider = openProviderClient({ origin, timeoutMs }, asIs);
+  const refusing = openProviderClient({ origin: REFUSING_ORIGIN, timeoutMs }, asIs);
+  const { begin } = provider;
+  const { providerId } = context;
   return {
-    identity,
-    accountNamedBy,
+    identity: [origin + basePath, acquirer, accountId ?? ''].join(' '),
+    accountNamedBy: accountId === undefined ? apiKey : undefined,
     capabilities: CAPABILITIES,
-    deadlineMs: sandbox.timeoutMs,
-    pay,
-    capture: operate('capture'),
-    cancel: operate('cancel'),
-    refund: operate('refund'),
-    complete,
-    lookUp,
-    enrollWallet,
-    lookUpEnrollment,
+    deadlineMs: timeoutMs,
+    pay: (attempt) => {
+      const client = isConnectionRefusedCard(attempt) ? refusing : provider;
+      return pay(attempt, client.begin(), sandbox, providerId);
+    },
+    capture: (operation) => operate('capture', operation, begin(), sandbox, providerId),
+    cancel: (operation) => operate('cancel', operation, begin(), sandbox, providerId),
+    refund: (operation) => operate('refund', operation, begin(), sandbox, providerId),
+    complete: (query) => complete(query, begin(), sandbox, providerId),
+    lookUp: (query) => lookUp(query, begin(), sandbox, providerId),
+    enrollWallet: (enrollment) => enrollWallet(enrollment, begin(), sandbox, providerId),
+    lookUpEnrollment: (enrollment) => lookUpEnrollment(enrollment, begin(), sandbox, providerId),
     readNotification: notificationSecrets.length > 0 ? notificationReader(notificationSecrets) : undefined,
-    probe,
-    close,
+    probe: () => probe(begin(), sandbox),
+    close: async () => {
+      await Promise.all([provider.close(), refusing.close()]);
+    },
   };
 }
 
-function isConnectionRefusedCard(attempt: PaymentAttempt): boolean {
-  return attempt.method.kind === 'card' && attempt.method.card.number.reveal() === CONNECTION_REFUSED_CARD;
+async function pay(
+  attempt: PaymentAttempt,
+  send: Send,
+  settings: SandboxSettings,
+  providerId: string,
+): Promise<Outcome> {
+  if (attempt.money.minorUnits > MAX_MINOR_UNITS) return TOO_LARGE;
+  return fromPayment(await send(paymentRequest(attempt, settings)), attempt, providerId);
+}
+
+async function operate(
+  kind: OperationKind,
+  operation: Operation,
+  send: Send,
+  settings: SandboxSettings,
+  providerId: string,
+): Promise<Outcome> {
+  return fromOperation(await send(operationRequest(kind, operation, settings)), kind, operation, providerId);
+}
+
+async function complete(
+  query: LookUp,
+  send: Send,
+  settings: SandboxSettings,
+  providerId: string,
+): Promise<Outcome> {
+  return fromCompletion(await send(completionRequest(query, settings)), query, providerId);
+}
+
+async function lookUp(
+  query: LookUp,
+  send: Send,
+  settings: SandboxSettings,
+  providerId: string,
+): Promise<Outcome> {
+  return fromLookUp(await send(lookUpRequest(query, settings)), query, providerId);
+}
+
+async function enrollWallet(
+  enrollment: WalletEnrollment,
+  send: Send,
+  settings: SandboxSettings,
+  providerId: string,
+): Promise<Outcome> {
+  const result = await send(agreementRequest(enrollment, settings));
+  return fromAgreement(result, enrollment.enrollmentId, providerId);
+}
+
+async function lookUpEnrollment(
+  { enrollmentId }: Pick<WalletEnrollment, 'enrollmentId'>,
+  send: Send,
+  settings: SandboxSettings,
+  providerId: string,
+): Promise<Outcome> {
+  const query = { transactionId: enrollmentId, close: false };
+  return fromAgreementLookUp(await send(lookUpRequest(query, settings)), enrollmentId, providerId);
+}
+
+/** Looks up what nobody ever sent. */
+async function probe(send: Send, settings: SandboxSettings): Promise<boolean> {
+  const query = { transactionId: randomUUID(), close: false };
+  return isUnheardOf(await send(lookUpRequest(query, settings)));
+}
+
+function isConnectionRefusedCard({ method }: PaymentAttempt): boolean {
+  return method.kind === 'card' && method.card.number.reveal() === CONNECTION_REFUSED_CARD;
 }

@@ -33,7 +33,7 @@ const OBJECTS = {
 } as const;
 
 /** Reads the outcome of an attempt from its HTTP result. */
-export function fromProvider(result: HttpResult, attempt: PaymentAttempt, providerId: string): Outcome {
+export function fromPayment(result: HttpResult, attempt: PaymentAttempt, providerId: string): Outcome {
   const { method } = attempt;
   return readResult(result, askedOf(attempt, method), providerId, (answer, told, httpStatus) => {
     switch (method.kind) {

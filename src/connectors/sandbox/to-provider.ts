@@ -5,11 +5,15 @@ import type { StoredCredentials, ThreeDSecure } from '#gen/payments/v1/payment_m
 import type { AttemptCard, PaymentAttempt } from '#src/connectors/attempt.ts';
 import { assertNever, type LookUp, type Operation } from '#src/connectors/connector.ts';
 import type { HttpRequest } from '#src/connectors/http-client.ts';
+import type { SendTarget } from '#src/connectors/provider-client.ts';
 import { parseMoney } from '#src/money.ts';
 import type { SandboxSettings } from './settings.ts';
 
 /** Operations on a payment that take one call. */
 export type OperationKind = 'capture' | 'cancel' | 'refund';
+
+/** Sends a request within the deadline of the call that it belongs to. */
+export type Send = SendTarget<HttpRequest>;
 
 /** An amount above it the provider's JSON numbers cannot tell exactly. */
 export const MAX_MINOR_UNITS = BigInt(Number.MAX_SAFE_INTEGER);
@@ -24,7 +28,7 @@ const OPERATION_PATHS: Readonly<Record<OperationKind, string>> = {
  * The request that an attempt becomes. Its body holds the card number and the security code: it is for the provider's
  * socket only. Absent values are left out.
  */
-export function toProvider(attempt: PaymentAttempt, settings: SandboxSettings): HttpRequest {
+export function paymentRequest(attempt: PaymentAttempt, settings: SandboxSettings): HttpRequest {
   const { method } = attempt;
   const post = (path: string, specific: object) =>
     postRequest(settings, path, attempt.transactionId, { ...factsOf(attempt, settings), ...specific });

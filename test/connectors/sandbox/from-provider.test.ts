@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { fromProvider } from '#src/connectors/sandbox/from-provider.ts';
+import { fromPayment } from '#src/connectors/sandbox/from-provider.ts';
 import { cardAttempt } from '../attempts.ts';
 import { chargeAnswer } from './answers.ts';
 
@@ -10,7 +10,7 @@ function read(attempt: ReturnType<typeof cardAttempt>, answer: object) {
     headers: {},
     body: Buffer.from(JSON.stringify(answer)),
   } as const;
-  return fromProvider(result, attempt, 'SANDBOX_ONE');
+  return fromPayment(result, attempt, 'SANDBOX_ONE');
 }
 
 it('drops fields that it does not know from raw_response', () => {
@@ -54,7 +54,7 @@ it.each([
 it('tells a refusal of this one attempt from one that says something of the connection', () => {
   const refusal = (status: number) => {
     const body = Buffer.from(JSON.stringify({ error: { type: 'x', message: 'no' } }));
-    return fromProvider({ kind: 'answer', status, headers: {}, body }, cardAttempt(), 'SANDBOX_ONE');
+    return fromPayment({ kind: 'answer', status, headers: {}, body }, cardAttempt(), 'SANDBOX_ONE');
   };
   for (const status of [400, 404, 413, 415, 422]) {
     const detail = `the provider refused the request: ${status}`;

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { readSettings } from '#src/connectors/sandbox/settings.ts';
-import { toProvider } from '#src/connectors/sandbox/to-provider.ts';
+import { paymentRequest } from '#src/connectors/sandbox/to-provider.ts';
 import { Secret } from '#src/secret.ts';
 import {
   additionalData,
@@ -16,12 +16,12 @@ const settings = readSettings(
 );
 
 function bodyOf(attempt: ReturnType<typeof cardAttempt>) {
-  return JSON.parse(toProvider(attempt, settings).body ?? '');
+  return JSON.parse(paymentRequest(attempt, settings).body ?? '');
 }
 
 it('puts key, acquirer, account and our transaction id in headers', () => {
   const attempt = cardAttempt();
-  expect(toProvider(attempt, settings)).toMatchObject({
+  expect(paymentRequest(attempt, settings)).toMatchObject({
     method: 'POST',
     path: '/sandbox/v1/charges',
     headers: {
@@ -60,13 +60,13 @@ it('leaves out a security code that there is not', () => {
 });
 
 it('sends wallets to their own addresses', () => {
-  const redirect = toProvider(redirectAttempt({ returnUrl: 'https://payments.example/back' }), settings);
+  const redirect = paymentRequest(redirectAttempt({ returnUrl: 'https://payments.example/back' }), settings);
   expect(redirect.path).toBe('/sandbox/v1/wallet-orders');
   expect(JSON.parse(redirect.body ?? '')).toMatchObject({
     wallet: 'WALLET_B',
     return_url: 'https://payments.example/back',
   });
-  const enrollment = toProvider(enrollmentAttempt(), settings);
+  const enrollment = paymentRequest(enrollmentAttempt(), settings);
   expect(enrollment.path).toBe('/sandbox/v1/wallet-enrollments');
   expect(JSON.parse(enrollment.body ?? '')).toMatchObject({
     wallet_token: 'wallet-token',
