@@ -1,4 +1,4 @@
-/** The simulated provider refuses a call, and did nothing. `message` and `param` name a field or a limit, never a value. */
+/** Refusal of a call, for which nothing was done. `message` and `param` name a field or a limit, never a value. */
 export class ApiError extends Error {
   override readonly name = 'ApiError';
   /** HTTP status. */
@@ -15,7 +15,7 @@ export class ApiError extends Error {
   }
 }
 
-/** The body that every error is answered with. */
+/** Makes the body of an error response. */
 export function errorBody(type: string, message: string, param?: string): object {
   return { error: { type, message, param: param ?? null } };
 }

@@ -29,7 +29,7 @@ const OPERATIONS: Readonly<Record<string, OperationKind>> = {
   '/v1/completions': 'completion',
 };
 
-/** Registers the calls of merchants' systems. */
+/** Registers the calls that merchants' systems make. */
 export function registerApi(api: FastifyInstance, deps: ApiDeps): void {
   registerPayments(api, deps);
   registerOperations(api, deps);
@@ -69,7 +69,7 @@ function registerOperations(api: FastifyInstance, deps: ApiDeps): void {
   }
 }
 
-/** Does what was asked for, with the misbehaviour that was asked for along with it. */
+/** Performs a call with the misbehaviour that it orders. */
 async function perform(
   { ledger, misbehaviour }: ApiDeps,
   exchange: Exchange,
@@ -78,7 +78,7 @@ async function perform(
   act: () => Promise<Recorded>,
 ): Promise<FastifyReply> {
   const { reply } = exchange;
-  // Only the first call meets the misbehaviour: a repeat learns what was recorded.
+  // Only the first call gets the misbehaviour: a repeat learns what was recorded.
   const first = !isBefore(behaviour) || !(await ledger.findByKey(idempotencyKey));
   if (first && misbehaviour.before(behaviour, exchange)) return reply;
   if (behaviour.kind === 'delay') await misbehaviour.delay(behaviour.delayMs);
@@ -89,8 +89,8 @@ async function perform(
 }
 
 function registerReading(api: FastifyInstance, { ledger, books }: ApiDeps): void {
-  // What was not done under a key by now will never be: a call with it that is still under way finds it in use. What
-  // waits for its payer waits no longer.
+  // A closed key does nothing from now on: a call with it that is still under way finds it in use. A payment that waits
+  // for its payer expires.
   api.post<{ Params: { key: string } }>('/v1/by-idempotency-key/:key/close', async (request, reply) => {
     const { key } = request.params;
     if (!IDEMPOTENCY_KEY.test(key))
@@ -113,7 +113,7 @@ function registerReading(api: FastifyInstance, { ledger, books }: ApiDeps): void
     return answerNow(reply, entry);
   });
 
-  // Everything that was done, for who judges the caller by it. What was answered is not repeated.
+  // Lists every entry, so that a test can judge the caller by it. The stored answers are left out.
   api.get<{ Querystring: { after?: string | string[] } }>('/v1/ledger', async (request) => {
     const { after = '' } = request.query;
     const entries = await ledger.entriesAfter(String(after));

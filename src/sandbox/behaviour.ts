@@ -1,16 +1,16 @@
 import { ApiError } from './api-error.ts';
 import type { NotificationOrder } from './ledger.ts';
 
-/** Behaviours of the simulated provider, beside approving a call. */
+/** Behaviour of the simulated provider for one call. */
 export type Behaviour =
   | { readonly kind: 'approve' }
   /** Declined with an ISO 8583 response code. */
   | { readonly kind: 'decline'; readonly responseCode: string }
   /** Declined at acquirer ONE, approved at acquirer TWO. */
   | { readonly kind: 'decline_at_acquirer_one'; readonly responseCode: string }
-  /** The issuer wants the payer to pass a challenge (3-D Secure), which ends like this when the payer confirms. */
+  /** The issuer wants the payer to pass a challenge (3-D Secure), which ends as `ends` says when the payer confirms. */
   | { readonly kind: 'challenge'; readonly ends: 'passed' | 'failed' | 'abandoned' }
-  /** A cancellation comes too late. */
+  /** A cancellation fails because it comes too late. */
   | { readonly kind: 'too_late' }
   /** Recorded and answered only after a while, whether the client waits for it or not. */
   | { readonly kind: 'delay'; readonly delayMs: number }
@@ -19,35 +19,35 @@ export type Behaviour =
   | { readonly kind: BehaviourBefore }
   | { readonly kind: BehaviourAfter };
 
-/** Nothing is recorded: no answer is ever given, the connection is reset, or the answer is a 500. */
+/** Nothing is recorded, and the caller gets no answer, a connection reset, or a 500. */
 export type BehaviourBefore = 'hang_before' | 'reset_before' | 'error_before';
 
-/** It is recorded first, and only the answer is as the name says. */
+/** The call is recorded; only its answer has the defect that the name says. */
 export type BehaviourAfter =
   | 'hang_after'
   | 'reset_after'
   | 'error_after'
   /** A 200 with an HTML page. */
   | 'html'
-  /** It ends halfway. */
+  /** The answer ends halfway. */
   | 'truncated'
   /** 10 MB. */
   | 'huge'
-  /** A byte every tenth of a second. */
+  /** One byte every tenth of a second. */
   | 'slow_drip'
-  /** It tells one minor unit more than was recorded. */
+  /** The answer says one minor unit more than was recorded. */
   | 'wrong_amount'
-  /** It tells XTS, ISO 4217's code for tests. */
+  /** The answer says XTS, ISO 4217's code for tests. */
   | 'wrong_currency'
-  /** It comes twice on the same connection. */
+  /** The answer comes twice on the same connection. */
   | 'duplicate_approval';
 
-/** Requests of a call's description. */
+/** Orders in a call's description. */
 export type Order = {
-  /** undefined when it asks only for what goes along with any behaviour. */
+  /** undefined if the description orders only additions. */
   readonly behaviour?: Behaviour;
   readonly notify?: NotificationOrder;
-  /** Time after which a payment expires that the payer does not settle, or that nobody captures. */
+  /** Time after which a payment expires unless the payer settles it or the merchant captures it. */
   readonly expireAfterMs?: number;
   /** A payment that waits for its payer cannot be closed. */
   readonly staysOpen?: boolean;
@@ -70,11 +70,11 @@ const ITEM = /^(?<name>[a-z_]+)(?::(?<argument>.*))?$/;
 const MAX_DELAY_MS = 60_000;
 
 /**
- * Reads the requests of a call's `description`: `sandbox:`, then at most one behaviour and any of `notify_…`,
- * `expire_after` and `stay_open`, separated by commas, as in `sandbox:error_after,notify_twice`. A behaviour goes before what the card number
- * asks for. README.md beside this file lists the names and what they do.
+ * Reads what a call's `description` orders: `sandbox:`, then at most one behaviour and any of `notify_…`, `expire_after`
+ * and `stay_open`, separated by commas, as in `sandbox:error_after,notify_twice`. The behaviour takes precedence over the
+ * card number's. README.md beside this file lists the names and what they do.
  *
- * @throws ApiError 400 when it begins with `sandbox:` and asks for what does not exist.
+ * @throws ApiError 400 if it begins with `sandbox:` and orders something unknown.
  */
 export function readOrder(description: string | undefined): Order {
   if (!description?.startsWith('sandbox:')) return {};

@@ -10,36 +10,36 @@ import type { Timers } from './timers.ts';
 export type Recorded = { readonly entry: LedgerEntry; readonly isNew: boolean };
 
 /**
- * The provider's actions on its ledger: everything that is written is told to whoever is to be notified, and what
- * becomes of an entry by itself has become of it by the time it is read.
+ * Actions of the provider on its ledger. Every change sends its notifications, and a change that is due by itself (an
+ * expiry, say) is applied before the entry is read.
  */
 export type Books = {
-  /** @throws ApiError 409 when the idempotency key was used for something else. */
+  /** @throws ApiError 409 if the idempotency key was used for another request. */
   record(entry: LedgerEntry): Promise<Recorded>;
   /**
-   * Records an operation on a payment, which `decide` makes of the payment as it stands.
+   * Records an operation on a payment; `decide` makes it from the payment's current state.
    *
    * @param name the payment's identifier or idempotency key.
-   * @throws ApiError 404 when there is no such payment, 409 when the idempotency key was used for something else.
+   * @throws ApiError 404 if there is no such payment, 409 if the idempotency key was used for another request.
    */
   operate(name: string, decide: (payment: LedgerEntry) => Operation): Promise<Recorded>;
   /** Applies the payer's action at a page. @returns undefined when there is no such payment. */
   act(paymentId: string, action: PayerAction): Promise<LedgerEntry | undefined>;
   /**
-   * Takes an idempotency key under which nothing was done, so that nothing will be; and closes a payment that waits for
-   * its payer. Anything else stays as it is.
+   * Closes an idempotency key: if nothing was done under it, nothing ever will be; a payment that waits for its payer
+   * expires; anything else stays as it is.
    */
   close(idempotencyKey: string): Promise<LedgerEntry>;
   findByKey(idempotencyKey: string): Promise<LedgerEntry | undefined>;
   findById(id: string): Promise<LedgerEntry | undefined>;
 };
 
-/** An operation's entry, and its payment as it is after it. */
+/** An operation's entry, and its payment as the operation leaves it. */
 export type Operation = readonly [operation: LedgerEntry, payment: LedgerEntry];
 
 /** Keeps the provider's books. */
 export function keepBooks(ledger: Ledger, notifications: Notifications, timers: Timers): Books {
-  /** Tells of what was written, and wakes for what becomes of it by itself. */
+  /** Sends the notifications of what was written, and sets timers for changes that fall due later. */
   async function follow(written: readonly LedgerEntry[]): Promise<void> {
     for (const entry of written) {
       // A timer may fire a little before its time.
@@ -62,7 +62,7 @@ export function keepBooks(ledger: Ledger, notifications: Notifications, timers: 
     return written?.[0] ?? found;
   }
 
-  /** Applies the change that an entry makes by itself, if it is time. */
+  /** Applies the change that an entry makes by itself, if it is due. */
   async function settle(entry: LedgerEntry): Promise<LedgerEntry> {
     if (dueStatusOf(entry) === undefined) return entry;
     if (entry.parentId === undefined) {
@@ -144,7 +144,7 @@ export function keepBooks(ledger: Ledger, notifications: Notifications, timers: 
 
 const EARLY_MS = 5;
 
-/** Returns the change that an entry should have made by now; undefined when it is as it should be. */
+/** Returns the status that an entry should have by now; undefined if no change is due. */
 function dueStatusOf({ due }: LedgerEntry): string | undefined {
   return due && due.atMs <= Date.now() ? due.status : undefined;
 }

@@ -16,7 +16,7 @@ import {
   text,
 } from './request-body.ts';
 
-/** Number of captures that a charge takes when it was not created with fewer. */
+/** Number of captures that a charge takes unless its creation asked for fewer. */
 export const MAX_CAPTURES = 10;
 /** Time for which an authorization can be captured. */
 export const AUTHORIZATION_VALID_MS = 7 * 24 * 60 * 60_000;
@@ -29,7 +29,7 @@ const MAX_INSTALLMENTS = 99;
 const RETRIEVAL_REFERENCE_NUMBER_RANGE = 10 ** 12;
 const AUTHORIZATION_CODE_RANGE = 36 ** 6;
 
-/** The provider's texts for ISO 8583 response codes (field 39). */
+/** Messages for ISO 8583 response codes (field 39). */
 const RESPONSE_MESSAGES: Readonly<Record<string, string>> = {
   '00': 'Approved',
   '05': 'Do not honor',
@@ -42,7 +42,7 @@ const RESPONSE_MESSAGES: Readonly<Record<string, string>> = {
   '91': 'Issuer or switch inoperative',
 };
 
-/** A decided call: what is recorded of it, and how it is dealt with. */
+/** A decided call: the entry to record, and the behaviour with which it is answered. */
 export type Decided = { readonly entry: LedgerEntry; readonly behaviour: Behaviour };
 
 /**
@@ -56,14 +56,14 @@ export function decideCharge(body: JsonRecord, call: Call, publicUrl: string): D
   const capture = boolean(body, 'capture');
   const card = readCard(object(body, 'card'));
   const order = readOrder(optionalText(body, 'description'));
-  // Who passed 3-D Secure elsewhere is not challenged again.
+  // A payer who passed 3-D Secure elsewhere is not challenged again.
   const isAuthenticated = optionalObject(body, 'three_d_secure') !== undefined;
   const byCard = behaviourOf(card.number);
   const behaviour = order.behaviour ?? (isAuthenticated && byCard.kind === 'challenge' ? APPROVE : byCard);
   const validMs = behaviour.kind === 'challenge' ? CHALLENGE_VALID_MS : AUTHORIZATION_VALID_MS;
   const expiry = {
     status: 'expired',
-    // The time that a caller gives is for payers to act in; an authorization lapses when it lapses.
+    // The caller's `expires_at` limits the payer's time to act; it does not shorten an authorization.
     atMs: readExpiry(behaviour.kind === 'challenge' ? body : {}, order, validMs),
   };
   const state = decideState(behaviour, call.acquirer, capture, expiry);
@@ -98,8 +98,8 @@ export function decideCharge(body: JsonRecord, call: Call, publicUrl: string): D
 }
 
 /**
- * Reads POST /v1/verifications and decides it: whether the issuer would take the card. No money is asked for, and no
- * challenge is set.
+ * Reads POST /v1/verifications and decides whether the issuer would accept the card. It moves no money and sets no
+ * challenge.
  *
  * @throws ApiError naming the field at fault.
  */
@@ -127,7 +127,7 @@ export function decideVerification(body: JsonRecord, call: Call): Decided {
   return { entry, behaviour };
 }
 
-/** Returns the fields of a charge's answer that tell the issuer's decision. */
+/** Returns the fields of a charge's answer that hold the issuer's decision. */
 export function issuerFields({
   status,
   responseCode,
@@ -182,7 +182,7 @@ function readCard(card: JsonRecord): { number: string } {
   return { number: text(card, 'card.number', /^\d{8,19}$/) };
 }
 
-/** Summarizes order and airline data, which shows that they came. */
+/** Counts order items and airline legs, so that the answer shows that they arrived. */
 function countSold(body: JsonRecord): { order_item_count: number; airline_leg_count: number } {
   const order = optionalObject(body, 'order');
   const airline = optionalObject(body, 'airline');

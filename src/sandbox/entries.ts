@@ -3,7 +3,7 @@ import { type EntryDetails, type EntryKind, type LedgerEntry, NO_SUMS, type Sums
 
 /** The headers of a call that creates something. */
 export type Call = {
-  /** The caller's name for the attempt. A repeat gets the first answer. */
+  /** Caller's idempotency key. A repeat gets the first answer. */
   readonly idempotencyKey: string;
   readonly acquirer: 'ONE' | 'TWO';
   readonly account: string;
@@ -17,7 +17,7 @@ export type NewEntry = {
   readonly amount: number;
   readonly currency: string;
   readonly fields: Readonly<Record<string, unknown>>;
-  /** Given when the identifier has to be known before, as in the address of a page. */
+  /** Set if the identifier has to be known in advance, for the address of a page, for example. */
   readonly id?: string;
   readonly parentId?: string;
   readonly responseCode?: string;
@@ -41,7 +41,7 @@ const PREFIXES: Readonly<Record<EntryKind, string>> = {
   closed: 'cl',
 };
 
-/** Statuses that are told with 402, as declines are. */
+/** Statuses that are answered with 402. */
 const REFUSED: ReadonlySet<string> = new Set(['declined', 'failed']);
 
 /** Draws the identifier of a new entry. */
@@ -49,7 +49,7 @@ export function newId(kind: EntryKind): string {
   return `${PREFIXES[kind]}_${randomUUID()}`;
 }
 
-/** Makes the entry of something that is about to be done, with the answer that it will get. */
+/** Makes a new entry with the answer to its call. */
 export function newEntry(made: NewEntry): LedgerEntry {
   const { kind, call, status, amount, currency, sums = NO_SUMS, due } = made;
   const id = made.id ?? newId(kind);
@@ -88,17 +88,17 @@ export function newEntry(made: NewEntry): LedgerEntry {
   };
 }
 
-/** Changes of an entry. `fields` go over those that it was answered with. */
+/** Changes of an entry. `fields` replace those of the first answer. */
 export type EntryChange = {
   readonly status?: string;
   readonly responseCode?: string;
   readonly sums?: Partial<Sums>;
-  /** null: it no longer becomes anything by itself. */
+  /** null: no change is due any more. */
   readonly due?: LedgerEntry['due'] | null;
   readonly fields?: Readonly<Record<string, unknown>>;
 };
 
-/** An entry as it is after a change; what was first answered stays. */
+/** Returns the entry after a change; its first answer stays. */
 export function changedEntry(entry: LedgerEntry, change: EntryChange): LedgerEntry {
   const status = change.status ?? entry.status;
   const sums = { ...entry.sums, ...change.sums };
@@ -124,7 +124,7 @@ export function currentAnswer(entry: LedgerEntry): string {
   return entry.latest ?? entry.answer;
 }
 
-/** The entry that takes an idempotency key under which nothing was done, so that nothing ever will be. */
+/** Makes the entry that closes an unused idempotency key, so that nothing is ever done under it. */
 export function closedEntry(idempotencyKey: string): LedgerEntry {
   const id = newId('closed');
   return {
@@ -146,7 +146,7 @@ export function closedEntry(idempotencyKey: string): LedgerEntry {
 /** Returns true if two entries are the same request, made twice. */
 export function isSameRequest(first: LedgerEntry, second: LedgerEntry): boolean {
   if (first.kind !== second.kind || first.parentId !== second.parentId) return false;
-  // Cancelling and completing are asked for without an amount.
+  // A cancellation or completion is requested without an amount.
   if (first.kind === 'cancellation' || first.kind === 'completion') return true;
   return first.amount === second.amount && first.currency === second.currency;
 }

@@ -15,7 +15,7 @@ const ISO_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,3})?Z$/;
 const QUANTITY = { min: 0, max: Number.MAX_SAFE_INTEGER };
 const UNIT_AMOUNT = { min: Number.MIN_SAFE_INTEGER, max: Number.MAX_SAFE_INTEGER };
 
-/** Reads what every creating call may carry: where to send the payer and notifications, and how. */
+/** Reads what every creating call may carry: where the payer returns to, and where and how notifications are sent. */
 export function readCommonDetails(body: JsonRecord, order: Order): EntryDetails {
   const returnUrl = optionalText(body, 'return_url', WEB_ADDRESS);
   const notificationUrl = optionalText(body, 'notification_url', WEB_ADDRESS);
@@ -28,7 +28,7 @@ export function readCommonDetails(body: JsonRecord, order: Order): EntryDetails 
 }
 
 /**
- * Reads until when the payer can act: as long as the provider lets payers, or until `expires_at` if that is earlier.
+ * Reads the payer's deadline: the end of the provider's own period, or `expires_at` if that is earlier.
  *
  * @returns milliseconds since the epoch.
  */
@@ -39,7 +39,7 @@ export function readExpiry(body: JsonRecord, order: Order, validMs: number): num
   return Math.min(now + validMs, Number.isNaN(asked) ? Number.POSITIVE_INFINITY : asked);
 }
 
-/** Reads what the payer is to be shown. */
+/** Reads what the payer's page shows. */
 export function readPage(body: JsonRecord): OrderDetails {
   const order = optionalObject(body, 'order');
   const items = order ? objects(order, 'order.items') : [];

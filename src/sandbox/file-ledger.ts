@@ -2,14 +2,14 @@ import { type FileHandle, open } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { LEDGER_PAGE, type Ledger, type LedgerEntry } from './ledger.ts';
 
-/** An entry, and when it is on the disk. */
+/** An entry, with a promise that resolves once it is on the disk. */
 type Kept = { readonly entry: LedgerEntry; readonly saved: Promise<void> };
 
 /**
- * The ledger in a file that is only ever appended to; for one process at a time. A line is a JSON list of the entries
- * that were written in one step, and the last line that has an entry tells its state. A step is synced to the disk before
- * `record` or `change` resolves; steps that come together share a sync. A last line that was torn by a crash was never
- * answered, and is cut off at the next start.
+ * Ledger in an append-only file, for one process at a time. A line is a JSON list of the entries that were written in one
+ * step, and the last line with an entry holds its state. A step is synced to the disk before `record` or `change` resolves;
+ * concurrent steps share a sync. If a crash tears the last line, its call was never answered, so the next start cuts the
+ * line off.
  */
 export function fileLedger(path: string): Ledger {
   const byKey = new Map<string, Kept>();
@@ -39,7 +39,7 @@ export function fileLedger(path: string): Ledger {
     await directory.close();
   }
 
-  /** Saves entries. Those that wait for the save before them go to the disk together. */
+  /** Saves entries. Those that wait for the save before them are written together. */
   function save(entries: readonly LedgerEntry[]): Promise<void> {
     waiting.push(`${JSON.stringify(entries)}\n`);
     nextSave ??= lastSave.then(async () => {
@@ -66,7 +66,7 @@ export function fileLedger(path: string): Ledger {
     ids: readonly string[],
     decide: (entries: readonly LedgerEntry[]) => readonly LedgerEntry[],
   ): Promise<readonly LedgerEntry[] | undefined> {
-    // Nothing is awaited between reading and keeping: that is the step which nobody else overlaps.
+    // No await between reading and storing, so no other change can overlap.
     const written = decide(ids.flatMap((id) => byId.get(id)?.entry ?? []));
     const isTaken = written.some(({ id, idempotencyKey }) => !byId.has(id) && byKey.has(idempotencyKey));
     if (isTaken) return undefined;

@@ -1,10 +1,10 @@
-/** Everything that the simulated provider does. */
+/** Kinds of entries in the simulated provider's ledger. */
 export type EntryKind =
   | 'charge'
   | 'verification'
   | 'wallet_order'
   | 'wallet_enrollment'
-  /** A payer's consent that a wallet is charged later. */
+  /** A payer's consent to charge a wallet later. */
   | 'wallet_agreement'
   | 'capture'
   | 'cancellation'
@@ -19,7 +19,7 @@ export type LedgerEntry = {
   readonly id: string;
   readonly idempotencyKey: string;
   readonly kind: EntryKind;
-  /** The payment that an operation is about; undefined for a payment itself. */
+  /** The payment of an operation; undefined for a payment itself. */
   readonly parentId: string | undefined;
   readonly acquirer: string;
   readonly status: string;
@@ -38,14 +38,14 @@ export type LedgerEntry = {
   /** JSON of the object as it is now; undefined while it is as first answered. */
   readonly latest: string | undefined;
   readonly sums: Sums;
-  /** The change that it makes by itself, unless something else happens before. */
+  /** Change that the entry makes by itself, unless something else happens first. */
   readonly due: { readonly status: string; readonly atMs: number } | undefined;
   readonly details: EntryDetails;
 };
 
 /**
- * Sums of a payment's money, in integer minor units. An operation that is pending counts as done, and is taken
- * back should it fail. Always `captured + canceled ≤ amount` and `refunded ≤ captured`.
+ * Sums of a payment's money, in integer minor units. A pending operation counts as done, and is taken out again if it
+ * fails. Always `captured + canceled ≤ amount` and `refunded ≤ captured`.
  */
 export type Sums = {
   readonly captured: number;
@@ -55,10 +55,10 @@ export type Sums = {
   readonly captures: number;
 };
 
-/** The sums of what has not been touched yet. */
+/** Sums of a payment without operations. */
 export const NO_SUMS: Sums = { captured: 0, canceled: 0, refunded: 0, captures: 0 };
 
-/** Other details of a payment that the provider remembers. All of them are optional. */
+/** Further details of a payment, all of them optional. */
 export type EntryDetails = {
   /** Texts that the payer is shown. */
   readonly page?: OrderDetails;
@@ -67,25 +67,25 @@ export type EntryDetails = {
   readonly notificationUrl?: string;
   readonly notify?: NotificationOrder;
   readonly maxCaptures?: number;
-  /** A charge that is not approved yet is captured when it is. */
+  /** true: the charge is captured as soon as it is approved. */
   readonly captureOnApproval?: boolean;
-  /** Result of the challenge, should the payer confirm. */
+  /** Result of the challenge if the payer confirms. */
   readonly challenge?: 'passed' | 'failed' | 'abandoned';
-  /** The payer approves, and the merchant's side has to complete. */
+  /** true: after the payer's approval, the merchant has to complete the order. */
   readonly needsCompletion?: boolean;
-  /** Stays open for the payer although the merchant's side wants it closed. */
+  /** true: stays open for the payer even if the merchant closes it. */
   readonly staysOpen?: boolean;
 };
 
-/** Way in which notifications about an entry are sent, when that was ordered. */
+/** Order about the notifications of an entry. */
 export type NotificationOrder = {
   readonly lateMs?: number;
   readonly isTwice?: boolean;
-  /** Held back until the one after it was sent. */
+  /** true: held back until the next notification has been sent. */
   readonly isOutOfOrder?: boolean;
   /** Delivered before the call that causes it is answered. */
   readonly isFirst?: boolean;
-  /** With a signature that is not the provider's. */
+  /** true: signed with a key that is not the provider's. */
   readonly isForged?: boolean;
   readonly isNever?: boolean;
 };
@@ -105,15 +105,15 @@ export type OrderDetails = {
 
 /** The simulated provider's record of what it did. What is on disk counts: writes resolve after the commit. */
 export type Ledger = {
-  /** Makes it ready, or reads what is there. */
+  /** Creates the ledger, or reads the existing one. */
   prepare(): Promise<void>;
-  /** Records an entry, or gives the one that its idempotency key has already. Race-safe. */
+  /** Records an entry, or returns the one that already has its idempotency key. Race-safe. */
   record(entry: LedgerEntry): Promise<{ readonly entry: LedgerEntry; readonly isNew: boolean }>;
   /**
-   * Reads entries, and writes what `decide` makes of them and any new ones, as one step that no other change of these
-   * entries overlaps. `decide` is given those that exist; nothing is written when it returns none.
+   * Reads entries and writes what `decide` returns, changed or new, in one step that no other change of these entries
+   * overlaps. `decide` gets those that exist; if it returns none, nothing is written.
    *
-   * @returns what was written; undefined, with nothing written, when a new entry's idempotency key is in use.
+   * @returns what was written; undefined, with nothing written, if a new entry's idempotency key is in use.
    */
   change(
     ids: readonly string[],
@@ -121,10 +121,10 @@ export type Ledger = {
   ): Promise<readonly LedgerEntry[] | undefined>;
   findByKey(idempotencyKey: string): Promise<LedgerEntry | undefined>;
   findById(id: string): Promise<LedgerEntry | undefined>;
-  /** The entries that follow an identifier in the order of identifiers, LEDGER_PAGE of them at most. */
+  /** Returns the entries after an identifier, in the order of identifiers, at most LEDGER_PAGE of them. */
   entriesAfter(id: string): Promise<readonly LedgerEntry[]>;
   close(): Promise<void>;
 };
 
-/** Number of entries that are read back at once. */
+/** Most entries on one page of the ledger. */
 export const LEDGER_PAGE = 1_000;

@@ -7,7 +7,7 @@ const USAGE = `usage: node src/sandbox/main.ts (--database-url postgres://… | 
   [--notification-url http://…] [--notification-secret …]…
 Port 0 takes any that is free.`;
 
-/** The simulated provider as a process of its own. */
+/** Runs the simulated provider as a process of its own. */
 async function main(): Promise<void> {
   const { values } = parseArgs({
     options: {
@@ -24,7 +24,8 @@ async function main(): Promise<void> {
   const { host } = values;
   const port = Number(values.port);
   const location = readLocation(values['database-url'], values['ledger-file']);
-  if (!Number.isInteger(port) || port < 0 || port > 65_535) throw new Error('--port is no port');
+  if (!Number.isInteger(port) || port < 0 || port > 65_535)
+    throw new Error('--port must be a number from 0 to 65535');
 
   let address = '';
   const publicUrl = () => values['public-url'] ?? address;
@@ -45,7 +46,7 @@ async function main(): Promise<void> {
 function readLocation(databaseUrl: string | undefined, ledgerFile: string | undefined): LedgerLocation {
   if (databaseUrl !== undefined && ledgerFile === undefined) return { databaseUrl };
   if (ledgerFile !== undefined && databaseUrl === undefined) return { ledgerFile };
-  throw new Error('one of --database-url and --ledger-file is needed');
+  throw new Error('give either --database-url or --ledger-file');
 }
 
 main().catch((error: Error) => {

@@ -3,23 +3,23 @@ import { ApiError, errorBody } from './api-error.ts';
 import type { Behaviour, BehaviourAfter } from './behaviour.ts';
 import type { LedgerEntry } from './ledger.ts';
 
-/** Answers calls as no provider should, and keeps those that it leaves waiting. */
+/** Answers calls as no provider should, and keeps the calls that it leaves waiting. */
 export type Misbehaviour = {
   /**
-   * Misbehaves before anything is recorded, if the behaviour is such a one.
+   * Misbehaves before anything is recorded, if the behaviour asks for it.
    *
-   * @returns whether the call is dealt with.
+   * @returns true if the call needs nothing further.
    */
   before(behaviour: Behaviour, call: Exchange): boolean;
-  /** Misbehaves in the answer to what was recorded, if the behaviour is such a one. @returns whether it did. */
+  /** Misbehaves in the answer to what was recorded, if the behaviour asks for it. @returns true if it did. */
   after(behaviour: Behaviour, call: Exchange, entry: LedgerEntry): boolean;
   /**
-   * Waits, whether the client stays or leaves.
+   * Waits, even if the client leaves.
    *
    * @throws ApiError 503 when `release` comes first.
    */
   delay(delayMs: number): Promise<void>;
-  /** Lets go of everything, so that the application can close. */
+  /** Releases every waiting call, so that the application can close. */
   release(): void;
 };
 
@@ -56,7 +56,7 @@ export function createMisbehaviour(): Misbehaviour {
   function reset({ request, reply }: Exchange): void {
     reply.hijack();
     const { socket } = request.raw;
-    // TLS and HTTP/2 sockets know no reset; breaking off is what comes closest.
+    // TLS and HTTP/2 sockets cannot be reset; destroying them comes closest.
     if (request.raw.httpVersionMajor === 1 && !('encrypted' in socket)) socket.resetAndDestroy();
     else socket.destroy();
   }
@@ -146,13 +146,13 @@ function headersOf(entry: LedgerEntry): Record<string, string> {
   };
 }
 
-/** An answer as HTTP/1.1 has it on the wire. */
+/** Returns an answer as HTTP/1.1 bytes on the wire. */
 function messageOf(entry: LedgerEntry): string {
   const headers = Object.entries(headersOf(entry)).map(([name, value]) => `${name}: ${value}\r\n`);
   return `HTTP/1.1 ${entry.answerStatus} Answer\r\n${headers.join('')}\r\n${entry.answer}`;
 }
 
-/** Writes what no HTTP library would; HTTP/2 has no such thing, and is broken off. */
+/** Writes an answer that no HTTP library would; HTTP/2 cannot carry it, so its connection is destroyed. */
 function writeRaw({ request, reply }: Exchange, message: string): void {
   reply.hijack();
   if (request.raw.httpVersionMajor === 1) request.raw.socket.end(message);

@@ -5,11 +5,11 @@ import type { LedgerEntry } from './ledger.ts';
 import { SIGNATURE_HEADER, signatureOf } from './signature.ts';
 import type { Timers } from './timers.ts';
 
-/** Tells whoever is to know what changed. */
+/** Sender of notifications about new and changed entries. */
 export type Notifications = {
   /**
-   * Tells of an entry that is new or has changed. Resolves at once, but for an entry with the order to be told of before
-   * the call is answered.
+   * Sends the notification of a new or changed entry. Resolves at once, unless the entry's order says that the
+   * notification comes before the answer.
    */
   announce(entry: LedgerEntry): Promise<void>;
   close(): Promise<void>;
@@ -17,22 +17,22 @@ export type Notifications = {
 
 /** Dependencies of sending notifications. */
 export type NotificationOptions = {
-  /** Address for payments that name none of their own; undefined: nothing is sent. */
+  /** Address for payments without one of their own; if undefined, those send nothing. */
   readonly url: string | undefined;
-  /** Signs with each of them. None: nothing is sent. */
+  /** Secrets that sign each notification; without any, nothing is sent. */
   readonly secrets: readonly string[];
 };
 
 type Notification = { readonly url: string; readonly body: string; readonly isForged: boolean };
 
-/** One that is not taken with a 2xx is sent again after these pauses. */
+/** Pauses before a notification that got no 2xx is sent again. */
 const PAUSES_MS = [1_000, 5_000, 30_000];
 const TIMEOUT_MS = 5_000;
-/** One that is held back for the one after it is sent without it in the end. */
+/** Longest time for which a notification is held back to let the next one overtake it. */
 const HELD_MS = 2_000;
 const MAX_CONNECTIONS = 16;
 
-/** Makes the sender. Sending never delays an answer, and what could not be told in the end is left. */
+/** Makes the sender. Sending never delays an answer, and a notification is given up after its last retry. */
 export function createNotifications(options: NotificationOptions, timers: Timers): Notifications {
   const agent = new Agent({
     connections: MAX_CONNECTIONS,
@@ -76,7 +76,7 @@ export function createNotifications(options: NotificationOptions, timers: Timers
     });
   }
 
-  /** Sends once. @returns whether it was taken. */
+  /** Sends once. @returns true if the receiver accepted it with a 2xx. */
   async function send({ url, body, isForged }: Notification): Promise<boolean> {
     const secrets = isForged ? [randomUUID()] : options.secrets;
     const { origin, pathname, search } = new URL(url);

@@ -7,25 +7,25 @@ import type { EntryDetails, LedgerEntry, Sums } from './ledger.ts';
 import { movedTo } from './payment-states.ts';
 import { integer, type JsonRecord, optionalBoolean, optionalText, text } from './request-body.ts';
 
-/** An operation on a payment that was made. */
+/** Kinds of operations on a payment. */
 export type OperationKind = 'capture' | 'cancellation' | 'refund' | 'completion';
 
-/** An operation as it was asked for. */
+/** An operation as requested. */
 export type OperationRequest = {
   readonly kind: OperationKind;
   /** The payment, by the provider's identifier or its idempotency key. */
   readonly payment: string;
-  /** Integer minor units; undefined for what has none of its own. */
+  /** Integer minor units; undefined for a cancellation or completion. */
   readonly amount: number | undefined;
   readonly currency: string | undefined;
-  /** A capture that gives up what is left of the authorization. */
+  /** true: the capture releases the rest of the authorization. */
   readonly isFinal: boolean;
   readonly reference: string | undefined;
   readonly behaviour: Behaviour;
   readonly details: EntryDetails;
 };
 
-/** Reason for which an operation failed, as `failure_code` tells it. */
+/** Reason why an operation failed, in the field `failure_code`. */
 export type FailureCode =
   | 'declined'
   | 'amount_too_large'
@@ -63,11 +63,11 @@ export function readOperation(kind: OperationKind, body: JsonRecord): OperationR
 }
 
 /**
- * Decides an operation on a payment as that stands. One that cannot be is recorded as failed, with the reason, so that a
- * look-up tells the same as the answer.
+ * Decides an operation on a payment in its current state. An impossible one is recorded as failed, with the reason, so
+ * that a look-up says the same as the answer.
  *
- * @returns the operation's entry, and the payment as it is after it.
- * @throws ApiError 422 when an order is to be completed that its payer has not approved yet.
+ * @returns the operation's entry, and the payment as the operation leaves it.
+ * @throws ApiError 422 for the completion of an order that its payer has not approved yet.
  */
 export function decideOperation(
   payment: LedgerEntry,
@@ -104,7 +104,7 @@ export function decideOperation(
   return [operation, due ? reserved : withOperationDone(reserved, operation)];
 }
 
-/** A pending operation and its payment when the operation comes to its end. */
+/** Ends a pending operation. @returns the operation and its payment afterwards. */
 export function settleOperation(
   operation: LedgerEntry,
   payment: LedgerEntry,
@@ -165,12 +165,12 @@ function refusalOf(payment: LedgerEntry, request: OperationRequest): FailureCode
   }
 }
 
-/** Returns the part of a payment that is neither captured nor given up. */
+/** Returns the part of a payment that is neither captured nor released. */
 function leftOf({ amount, sums }: LedgerEntry): number {
   return amount - sums.captured - sums.canceled;
 }
 
-/** A payment's sums with an operation reserved or done. */
+/** Adds an operation, pending or done, to a payment's sums. */
 function sumsAfter(payment: LedgerEntry, { kind, amount }: LedgerEntry, isFinal: boolean): Partial<Sums> {
   const { sums } = payment;
   switch (kind) {
@@ -189,7 +189,7 @@ function sumsAfter(payment: LedgerEntry, { kind, amount }: LedgerEntry, isFinal:
   }
 }
 
-/** A payment's sums with an operation taken back. */
+/** Takes a failed operation out of a payment's sums. */
 function sumsBefore({ sums }: LedgerEntry, { kind, amount }: LedgerEntry): Partial<Sums> {
   switch (kind) {
     case 'capture':
@@ -203,10 +203,10 @@ function sumsBefore({ sums }: LedgerEntry, { kind, amount }: LedgerEntry): Parti
   }
 }
 
-/** Returns the state of a payment once an operation that its sums hold already is done. */
+/** Returns the payment after an operation that its sums already include has succeeded. */
 function withOperationDone(payment: LedgerEntry, { kind }: LedgerEntry): LedgerEntry {
   if (kind === 'cancellation') return movedTo(payment, 'canceled');
   if (kind === 'completion') return movedTo(payment, 'paid');
-  // With nothing left to capture nothing can lapse.
+  // With nothing left to capture, nothing can lapse.
   return leftOf(payment) === 0 ? changedEntry(payment, { due: null }) : payment;
 }

@@ -33,7 +33,7 @@ const STYLE = `
   :focus-visible { outline: 3px solid var(--accent); outline-offset: 2px; }
   .note { margin: 0; padding-top: 1rem; border-top: 1px solid var(--line); font-size: .85rem; color: var(--quiet); }`;
 
-/** The headers of every page: nothing runs, loads, frames it or keeps it, and its forms go nowhere else. */
+/** Headers of every page: no script, no foreign content, no framing, no caching, and forms only to this origin. */
 export const PAGE_HEADERS: Readonly<Record<string, string>> = {
   'content-type': 'text/html; charset=utf-8',
   'content-security-policy': `default-src 'none'; style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'`,
@@ -42,10 +42,10 @@ export const PAGE_HEADERS: Readonly<Record<string, string>> = {
   'cache-control': 'no-store',
 };
 
-/** HTML that is safe as it is. Made by `html` alone. */
+/** Safe HTML, made by `html` alone. */
 export type Html = { readonly html: string };
 
-/** Makes HTML of a template: what is put in is escaped, unless it is HTML itself, or a list of that. */
+/** Makes HTML from a template, escaping every value unless it is HTML, or a list of HTML. */
 export function html(
   strings: TemplateStringsArray,
   ...values: readonly (string | number | Html | readonly Html[])[]
@@ -59,10 +59,10 @@ export function html(
   return { html: strings[0] + parts.join('') };
 }
 
-/** No HTML at all. */
+/** Empty HTML. */
 export const NOTHING: Html = { html: '' };
 
-/** A whole page. `goTo` is an address that the browser goes on to at once. */
+/** Renders a whole page. @param goTo address to which the browser moves on at once. */
 export function page(title: string, content: Html, goTo?: string): string {
   return html`<!doctype html>
 <html lang="en">
@@ -83,7 +83,7 @@ export function page(title: string, content: Html, goTo?: string): string {
 `.html;
 }
 
-/** A payment as rows of name and value; those without a value are left out. */
+/** Renders rows of name and value, leaving out those without a value. */
 export function facts(rows: Readonly<Record<string, string>>): Html {
   const filled = Object.entries(rows).filter(([, value]) => value !== '');
   return filled.length === 0
@@ -98,7 +98,7 @@ export function formatForPayer(minorUnits: number, currency: string): string {
   return currencyDigits(currency) ? `${currency} ${grouped}.${fraction}` : `${currency} ${grouped}`;
 }
 
-/** Text made safe as HTML's text or quoted attribute. */
+/** Escapes a text for use in HTML text or a quoted attribute. */
 function escapeHtml(text: string): string {
   return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }

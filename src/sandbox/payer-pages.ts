@@ -13,7 +13,7 @@ const OUTCOMES: Readonly<Record<string, string>> = {
   agreed: 'Agreed: the shop may charge this wallet from now on',
 };
 
-/** The page at which a payer pays a wallet order; once that is settled, the page that says so. */
+/** The page on which a payer pays a wallet order; once the order is settled, the page that says so. */
 export function checkoutPage(payment: LedgerEntry, order: OrderDetails): string {
   if (payment.status !== 'created') return outcomePage(payment);
   const money = formatForPayer(order.amount, order.currency);
@@ -33,7 +33,7 @@ export function checkoutPage(payment: LedgerEntry, order: OrderDetails): string 
   );
 }
 
-/** The page at which a payer passes a bank's challenge (3-D Secure); once that is over, the page that says so. */
+/** The page on which a payer passes a bank's challenge (3-D Secure); once that is over, the page that says so. */
 export function challengePage(payment: LedgerEntry, order: OrderDetails): string {
   if (payment.status !== 'challenge_required') return outcomePage(payment);
   return page(
@@ -54,7 +54,7 @@ export function challengePage(payment: LedgerEntry, order: OrderDetails): string
   );
 }
 
-/** The page at which a payer lets the merchant charge a wallet later; once that is settled, the page that says so. */
+/** The page on which a payer lets the merchant charge a wallet later; once that is settled, the page that says so. */
 export function agreementPage(agreement: LedgerEntry, order: OrderDetails): string {
   if (agreement.status !== 'created') return outcomePage(agreement);
   return page(
@@ -86,14 +86,14 @@ export function notFoundPage(): string {
 
 /** The page for when something went wrong here. */
 export function errorPage(): string {
-  return page('Not done', html`<h1>That did not work.</h1><p>Go back and try again.</p>`);
+  return page('Not done', html`<h1>Something went wrong.</h1><p>Go back and try again.</p>`);
 }
 
 function outcomePage(payment: LedgerEntry): string {
   return endPage(payment, OUTCOMES[payment.status] ?? 'This payment is settled', NOTHING);
 }
 
-/** Says how it ended, and sends the payer back to the shop at once if there is a way back. */
+/** Says how the payment ended, and sends the payer back to the shop at once if there is a return address. */
 function endPage(payment: LedgerEntry, title: string, more: Html): string {
   const backUrl = backUrlOf(payment);
   const way =
@@ -103,7 +103,7 @@ function endPage(payment: LedgerEntry, title: string, more: Html): string {
   return page(title, html`<h1>${title}</h1>${more}${way}`, backUrl);
 }
 
-/** The merchant's return address with what became of the payment; that is a hint, and nobody should believe it. */
+/** The merchant's return address with the payment's status, which is a hint only: a payer could have changed it. */
 function backUrlOf({ id, status, details }: LedgerEntry): string | undefined {
   const url = details.returnUrl === undefined ? null : URL.parse(details.returnUrl);
   url?.searchParams.set('sandbox_payment', id);

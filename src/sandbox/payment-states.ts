@@ -4,12 +4,12 @@ import { changedEntry } from './entries.ts';
 import type { LedgerEntry } from './ledger.ts';
 import { ORDER_VALID_MS } from './wallets.ts';
 
-/** Actions of the payer at a page of the provider. */
+/** Actions of the payer on a page of the provider. */
 export type PayerAction = 'pay' | 'decline' | 'leave';
 
 const WAITING_FOR_PAYER: ReadonlySet<string> = new Set(['created', 'challenge_required', 'payer_approved']);
 
-/** A payment after its payer has acted; as it was when the action means nothing any more. */
+/** Returns the payment after its payer's action; unchanged if the action no longer has an effect. */
 export function afterPayerAction(payment: LedgerEntry, action: PayerAction): LedgerEntry {
   const { status, details } = payment;
   if (status === 'created') {
@@ -25,13 +25,13 @@ export function afterPayerAction(payment: LedgerEntry, action: PayerAction): Led
   return payment;
 }
 
-/** A payment that is closed while it waits for its payer: it has expired; as it was when it cannot be closed. */
+/** Returns the payment after its closing: expired if it waits for its payer, otherwise unchanged. */
 export function afterClosing(payment: LedgerEntry): LedgerEntry {
   const isClosed = WAITING_FOR_PAYER.has(payment.status) && !payment.details.staysOpen;
   return isClosed ? movedTo(payment, 'expired') : payment;
 }
 
-/** A payment in another status, with what that does to its money. */
+/** Returns the payment in another status, with the effect on its money. */
 export function movedTo(payment: LedgerEntry, status: string): LedgerEntry {
   const { amount, sums, details } = payment;
   const captured = { captured: amount, captures: 1 };
@@ -54,7 +54,7 @@ export function movedTo(payment: LedgerEntry, status: string): LedgerEntry {
     case 'canceled':
     case 'expired':
       return changedEntry(payment, {
-        // What was captured in part stays approved; only the rest is given up.
+        // A charge that is captured in part stays approved; only the rest is released.
         ...(sums.captured === 0 && { status }),
         sums: { canceled: amount - sums.captured },
         due: null,
@@ -64,7 +64,7 @@ export function movedTo(payment: LedgerEntry, status: string): LedgerEntry {
   }
 }
 
-/** Issuers decide charges only. */
+/** Adds the issuer's decision, which only charges have. */
 function decided(payment: LedgerEntry, status: string, responseCode: string) {
   if (payment.kind !== 'charge') return { status };
   return { status, responseCode, fields: issuerFields({ status, responseCode }) };

@@ -3,12 +3,12 @@ import { LEDGER_PAGE, type Ledger, type LedgerEntry } from './ledger.ts';
 
 const MAX_CONNECTIONS = 10;
 const TIMEOUT_MS = 10_000;
-/** Any number that is the provider's own: the name of its advisory lock. */
+/** Key of the provider's advisory lock: an arbitrary number of its own. */
 const PREPARE_LOCK = 7_265_318;
 
 /**
- * The bounds stand in the table too: whatever the code above it does, no more is captured than was authorized, and no
- * more refunded than was captured. Ledgers of the time before operations get the columns, and the sums of their charges.
+ * The table itself enforces the bounds: whatever the code does, no more is captured than was authorized, and no more is
+ * refunded than was captured. A ledger from before there were operations gets the new columns and the sums of its charges.
  */
 const SCHEMA = `
   CREATE SCHEMA IF NOT EXISTS sandbox;
@@ -73,8 +73,8 @@ const UPDATE = `UPDATE sandbox.ledger
   SET (${COLUMNS}) = ROW (${COLUMNS.map((_, i) => `$${i + 1}`)}) WHERE id = $1`;
 
 /**
- * The ledger in the schema `sandbox` of a PostgreSQL database. Any number of processes may prepare and use it at once: a
- * unique constraint decides who is first with an idempotency key, and a row lock who changes a payment first.
+ * Ledger in the schema `sandbox` of a PostgreSQL database. Any number of processes may prepare and use it at once: a unique
+ * constraint decides which call is first with an idempotency key, and a row lock which one changes a payment first.
  */
 export function postgresLedger(databaseUrl: string): Ledger {
   const pool = new Pool({
@@ -84,13 +84,13 @@ export function postgresLedger(databaseUrl: string): Ledger {
     statement_timeout: TIMEOUT_MS,
     application_name: 'sandbox-provider',
   });
-  // A connection that breaks is replaced at its next use, and who used it hears of it by its query. Unheard, the events
-  // would end the process: the pool's, of an idle connection, and the connection's own, of one in use or closing.
+  // A broken connection is replaced at its next use, and its user learns of it from the failed query. Without listeners,
+  // the error events would end the process: the pool's for an idle connection, and its own for one in use or closing.
   pool.on('error', () => {});
   pool.on('connect', (client) => void client.on('error', () => {}));
 
   async function prepare(): Promise<void> {
-    // One simple query is one transaction, and the lock is let go with it.
+    // A simple query is one transaction, and releases the lock at its end.
     await pool.query(`SELECT pg_advisory_xact_lock(${PREPARE_LOCK}); ${SCHEMA}`);
   }
 
@@ -123,7 +123,7 @@ export function postgresLedger(databaseUrl: string): Ledger {
       isCommitted = true;
       return written;
     } finally {
-      // What did not end in a commit is rolled back, if need be by the connection's end.
+      // Without a commit, the change is rolled back, if need be by closing the connection.
       const broken = isCommitted ? undefined : await client.query('ROLLBACK').then(() => undefined, Boolean);
       client.release(broken);
     }
@@ -152,7 +152,7 @@ export function postgresLedger(databaseUrl: string): Ledger {
   return { prepare, record, change, findByKey, findById, entriesAfter, close: () => pool.end() };
 }
 
-/** A row as pg gives it: bigint as text. */
+/** A row as pg returns it, with bigint as text. */
 type LedgerRow = {
   id: string;
   idempotency_key: string;
@@ -177,7 +177,7 @@ type LedgerRow = {
   due_at: Date | null;
 };
 
-/** An entry's values in the order of COLUMNS. */
+/** Returns an entry's values in the order of COLUMNS. */
 function toRow(entry: LedgerEntry): unknown[] {
   const { sums, due } = entry;
   const row: Record<(typeof COLUMNS)[number], unknown> = {

@@ -10,7 +10,7 @@ const MAX_MEMBERS = 200;
 /**
  * Parses a request's body.
  *
- * @throws ApiError 400 that does not repeat the body, as the engine's own complaint would.
+ * @throws ApiError 400 that does not quote the body, as the engine's own error would.
  */
 export function parseBody(text: string): JsonRecord {
   let body: unknown;
@@ -24,7 +24,7 @@ export function parseBody(text: string): JsonRecord {
   return body;
 }
 
-/** The object at a path. Paths are for messages; the last name of one is the key looked up. */
+/** Reads the object at a path. The last name of the path is the key in `parent`; the whole path is for messages. */
 export function object(parent: JsonRecord, path: string): JsonRecord {
   const value = parent[keyOf(path)];
   if (!isRecord(value)) throw invalid(path, 'an object is required');
@@ -36,7 +36,7 @@ export function optionalObject(parent: JsonRecord, path: string): JsonRecord | u
   return isAbsent(parent[keyOf(path)]) ? undefined : object(parent, path);
 }
 
-/** The objects of a list; none when the list is absent. */
+/** Reads the objects of a list; none if the list is absent. */
 export function objects(parent: JsonRecord, path: string): readonly JsonRecord[] {
   const value = parent[keyOf(path)];
   if (isAbsent(value)) return [];
@@ -44,7 +44,7 @@ export function objects(parent: JsonRecord, path: string): readonly JsonRecord[]
   return value;
 }
 
-/** The text at a path, which has to match. */
+/** Reads the text at a path, which has to match a pattern. */
 export function text(parent: JsonRecord, path: string, pattern: RegExp): string {
   const value = parent[keyOf(path)];
   if (typeof value !== 'string' || !pattern.test(value)) throw invalid(path, 'the form is not right');
@@ -56,7 +56,7 @@ export function optionalText(parent: JsonRecord, path: string, pattern = /(?:)/)
   return isAbsent(parent[keyOf(path)]) ? undefined : text(parent, path, pattern);
 }
 
-/** The integer at a path, within a range. */
+/** Reads the integer at a path, within a range. */
 export function integer(parent: JsonRecord, path: string, range: { min: number; max: number }): number {
   const value = parent[keyOf(path)];
   if (!Number.isSafeInteger(value) || (value as number) < range.min || (value as number) > range.max) {
@@ -70,7 +70,7 @@ export function optionalInteger(parent: JsonRecord, path: string, range: { min: 
   return isAbsent(parent[keyOf(path)]) ? undefined : integer(parent, path, range);
 }
 
-/** The boolean at a path. */
+/** Reads the boolean at a path. */
 export function boolean(parent: JsonRecord, path: string): boolean {
   const value = parent[keyOf(path)];
   if (typeof value !== 'boolean') throw invalid(path, 'true or false is required');

@@ -14,15 +14,15 @@ import { createTimers } from './timers.ts';
 /** Options of the simulated provider. */
 export type SandboxProviderOptions = {
   /**
-   * Returns the address at which payers reach the application, its prefix included and without a slash at the end. A
-   * function, since an application that listens on any free port learns its address last.
+   * Returns the address at which payers reach the application, with its prefix and without a trailing slash. It is a
+   * function because an application that listens on any free port learns its address only then.
    */
   readonly publicUrl: () => string;
-  /** Any of them opens the API. */
+  /** Keys of which each one opens the API. */
   readonly apiKeys: readonly string[];
-  /** Notifications are signed with each of these; without any, none are sent. */
+  /** Secrets that sign each notification; without any, none are sent. */
   readonly notificationSecrets?: readonly string[];
-  /** Address for notifications about payments that name none of their own; by default none are sent. */
+  /** Address for notifications about payments without one of their own; by default those send none. */
   readonly notificationUrl?: string;
 } & LedgerLocation;
 
@@ -32,9 +32,9 @@ export type LedgerLocation = { readonly databaseUrl: string } | { readonly ledge
 const BODY_LIMIT_BYTES = 256 * 1024;
 
 /**
- * The simulated payment provider, a Fastify plugin: registered under a prefix by the service, or alone by main.ts.
- * Its ledger is on disk before it answers, and a repeat of an idempotency key gets the first answer. README.md beside
- * this file describes its API.
+ * The simulated payment provider as a Fastify plugin, which the service registers under a prefix and main.ts alone. It
+ * answers only after its ledger is on disk, and a repeat of an idempotency key gets the first answer. README.md beside this
+ * file describes its API.
  */
 export async function sandboxProvider(app: FastifyInstance, options: SandboxProviderOptions): Promise<void> {
   const ledger =
@@ -63,7 +63,7 @@ export async function sandboxProvider(app: FastifyInstance, options: SandboxProv
   await app.register(async (pages) => registerPages(pages, books));
 }
 
-/** Compares hashes, so that neither content nor length of a key shows in the time taken. */
+/** Checks API keys by their hashes, so that the time taken reveals neither content nor length of a key. */
 function authenticator(apiKeys: readonly string[]): (request: FastifyRequest) => Promise<void> {
   const known = apiKeys.map((key) => sha256(`Bearer ${key}`));
   return async (request) => {
@@ -73,7 +73,7 @@ function authenticator(apiKeys: readonly string[]): (request: FastifyRequest) =>
   };
 }
 
-/** JSON with the provider's own limits, whatever parsers the application around it has. */
+/** Parses JSON with the provider's own limits, whatever parsers the surrounding application has. */
 function readJsonStrictly(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser<string>(
@@ -83,13 +83,13 @@ function readJsonStrictly(app: FastifyInstance): void {
   );
 }
 
-/** Answers with what an ApiError says, and with the bare status of everything else. */
+/** Answers an ApiError with its details, and any other error with its status only. */
 function answerError(
   error: Error & { statusCode?: number; code?: string },
   request: FastifyRequest,
   reply: FastifyReply,
 ) {
-  // Fastify closes after a body that it cannot parse; HTTP/2 knows no such header, and Node would print a warning.
+  // Fastify closes the connection after a body that it cannot parse. HTTP/2 has no such header, and Node would warn.
   if (request.raw.httpVersionMajor === 2) reply.removeHeader('connection');
   if (error instanceof ApiError) {
     return reply.code(error.status).send(errorBody(error.type, error.message, error.param));
@@ -97,7 +97,7 @@ function answerError(
   const status = error.statusCode ?? 500;
   if (status < 500)
     return reply.code(status).send(errorBody('invalid_request', 'the request cannot be read'));
-  // A body that broke off is its sender's doing.
+  // A body that breaks off is its sender's fault.
   if (request.raw.errored !== error) request.log.error({ code: error.code }, 'the sandbox provider failed');
   return reply.code(500).send(errorBody('internal', 'something went wrong'));
 }

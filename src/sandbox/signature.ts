@@ -1,11 +1,11 @@
 import { createHmac } from 'node:crypto';
 
-/** The header that a notification's signature is in. */
+/** Header that carries a notification's signature. */
 export const SIGNATURE_HEADER = 'sandbox-signature';
 
 /**
- * The value of the signature header: `t=<Unix seconds>,v1=<hex>`, with a `v1` for each secret, so that secrets can be
- * exchanged without a gap. A `v1` is the HMAC-SHA256 of the time, a full stop and the body.
+ * Returns the value of the signature header: `t=<Unix seconds>,v1=<hex>`, with a `v1` for each secret, so that secrets can
+ * be rotated without a gap. A `v1` is the HMAC-SHA256 of the time, a full stop and the body.
  */
 export function signatureOf(body: string, secrets: readonly string[], nowMs: number): string {
   const time = Math.floor(nowMs / 1_000);

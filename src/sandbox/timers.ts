@@ -1,19 +1,19 @@
-/** Jobs that are to be done later, by this process. */
+/** Jobs that this process runs later. */
 export type Timers = {
-  /** Does a job after a while. A job that is one too many, or comes after `close`, is dropped. */
+  /** Runs a job after a delay. A job over the limit, or one that comes after `close`, is dropped. */
   after(delayMs: number, job: () => Promise<unknown>): void;
-  /** Drops what has not begun, and waits for what has. */
+  /** Drops the jobs that have not started, and waits for those that have. */
   close(): Promise<void>;
 };
 
-/** Longest time ahead for a timer; what is further away is left to whoever looks then. */
+/** Longest delay of a timer; a change that is due later is made when its entry is next read. */
 const MAX_DELAY_MS = 24 * 60 * 60_000;
 const MAX_JOBS = 20_000;
-/** Jobs that wait for longer leave room for the others. */
+/** Delay from which a job counts as long; long ones leave room for the others. */
 const LONG_DELAY_MS = 60_000;
 const MAX_LONG_JOBS = 10_000;
 
-/** Makes a keeper of timers. `failed` is told of jobs that throw. */
+/** Makes the timers. @param failed receives the errors of jobs. */
 export function createTimers(failed: (error: Error) => void): Timers {
   const waiting = new Set<NodeJS.Timeout>();
   const running = new Set<Promise<unknown>>();

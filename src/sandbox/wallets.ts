@@ -10,11 +10,11 @@ import { integer, type JsonRecord, optionalText, text } from './request-body.ts'
 export const ORDER_VALID_MS = 3 * 60 * 60_000;
 
 const WALLET = /^[A-Z][A-Z0-9_]{0,254}$/;
-/** With these the payer only approves; the money moves when the merchant's side completes the order. */
+/** Wallets whose payer only approves; the money moves when the merchant completes the order. */
 const WALLETS_TO_COMPLETE: ReadonlySet<string> = new Set(['WALLET_D']);
 
 /**
- * Reads POST /v1/wallet-orders: an order that the payer pays at the provider's checkout page.
+ * Reads POST /v1/wallet-orders: an order that the payer pays on the provider's checkout page.
  *
  * @throws ApiError naming the field at fault.
  */
@@ -64,7 +64,7 @@ export function decideWalletEnrollment(body: JsonRecord, call: Call): Decided {
 }
 
 /**
- * Reads POST /v1/wallet-agreements: the payer is asked, at the provider's page, that the wallet may be charged later.
+ * Reads POST /v1/wallet-agreements: the provider's page asks the payer for consent to charge the wallet later.
  *
  * @throws ApiError naming the field at fault.
  */

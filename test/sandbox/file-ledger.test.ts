@@ -40,14 +40,14 @@ async function reopen(): Promise<void> {
   await ledger.prepare();
 }
 
-it('has an entry in its file when it says so, a line each', async () => {
+it('the file ledger has written each entry as a line of its own by the time it confirms the entry', async () => {
   await Promise.all(['a', 'b', 'c'].map((id) => ledger.record(entry(id))));
   const lines = readFileSync(path, 'utf8').trimEnd().split('\n');
   expect(lines.map((line) => JSON.parse(line)[0].id)).toEqual(['a', 'b', 'c']);
   expect(statSync(path).mode & 0o777).toBe(0o600);
 });
 
-it('gives a key’s first entry to everybody, of a hundred that record it at once', async () => {
+it('the file ledger gives a hundred calls that record one key at once the same first entry', async () => {
   const recorded = await Promise.all(
     Array.from({ length: 100 }, (_, i) => ledger.record(entry(String(i), 'same'))),
   );
@@ -56,7 +56,7 @@ it('gives a key’s first entry to everybody, of a hundred that record it at onc
   expect(readFileSync(path, 'utf8').split('\n')).toHaveLength(2);
 });
 
-it('finds after a restart what it had', async () => {
+it('the file ledger has all its entries after a restart', async () => {
   await ledger.record(entry('a'));
   await reopen();
   expect(await ledger.findByKey('key-a')).toMatchObject({ id: 'a', amount: 5575 });
@@ -64,7 +64,7 @@ it('finds after a restart what it had', async () => {
   expect((await ledger.record(entry('b', 'key-a'))).isNew).toBe(false);
 });
 
-it('cuts off a last line that a crash has torn, and goes on after it', async () => {
+it('the file ledger cuts off a last line that a crash has torn, and continues after it', async () => {
   await ledger.record(entry('a'));
   await ledger.close();
   appendFileSync(path, JSON.stringify([entry('torn ü')]).slice(0, -9));
@@ -75,14 +75,14 @@ it('cuts off a last line that a crash has torn, and goes on after it', async () 
   expect((await ledger.entriesAfter('')).map(({ id }) => id)).toEqual(['a', 'b']);
 });
 
-it('refuses a file whose middle is broken', async () => {
+it('the file ledger refuses a file that is damaged in the middle', async () => {
   await ledger.close();
   appendFileSync(path, 'not JSON\n');
   ledger = fileLedger(path);
   await expect(ledger.prepare()).rejects.toThrow();
 });
 
-it('is read back in pages, in the order of identifiers', async () => {
+it('the file ledger is read in pages, in the order of identifiers', async () => {
   const ids = Array.from({ length: LEDGER_PAGE + 2 }, (_, i) => String(i).padStart(5, '0'));
   await Promise.all(ids.toReversed().map((id) => ledger.record(entry(id))));
   const first = await ledger.entriesAfter('');

@@ -8,7 +8,7 @@ for (const card of MAGIC_CARDS) {
   });
 }
 
-it('lists no number and no name twice', () => {
+it('the list of magic cards has no number and no name twice', () => {
   expect(new Set(MAGIC_CARDS.map(({ number }) => number)).size).toBe(MAGIC_CARDS.length);
   expect(new Set(MAGIC_CARDS.map(({ name }) => name)).size).toBe(MAGIC_CARDS.length);
 });

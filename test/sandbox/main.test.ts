@@ -7,7 +7,7 @@ import { CHARGE } from './provider-under-test.ts';
 
 const MAIN = join(import.meta.dirname, '../../src/sandbox/main.ts');
 
-it('runs as a process of its own, keeps charges over a restart, and ends with 0 when told to', async () => {
+it('the provider runs as a process of its own, keeps charges across a restart, and exits with 0 on a signal', async () => {
   const database = await createTestDatabase({ empty: true });
   const answers: string[] = [];
   for (let start = 0; start < 2; start++) {
@@ -32,11 +32,11 @@ it('runs as a process of its own, keeps charges over a restart, and ends with 0 
   await database.drop();
 });
 
-it('says what is missing', async () => {
+it('the provider refuses to start without what it needs, and says what is missing', async () => {
   const child = run(['--port', '18790']);
   const message = firstOutput(child, 'stderr');
   expect(await once(child, 'exit')).toEqual([1, null]);
-  expect(await message).toMatch(/^one of --database-url and --ledger-file is needed\nusage: /);
+  expect(await message).toMatch(/^give either --database-url or --ledger-file\nusage: /);
 });
 
 function run(args: string[]) {

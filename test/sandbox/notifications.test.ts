@@ -52,7 +52,7 @@ async function charge(description: string, over: object = {}): Promise<{ id: str
 
 const types = () => received.map(({ event }) => event.type);
 
-it('an approved charge is told with the charge itself, signed with every secret', async () => {
+it('an approved charge sends a notification that contains the charge, signed with every secret', async () => {
   const { id } = await charge('Mugs');
   await expect.poll(() => received).toHaveLength(1);
   const [{ body, signature, event }] = received as [Received];
@@ -66,7 +66,7 @@ it('an approved charge is told with the charge itself, signed with every secret'
   expect(Math.abs(Number(time) * 1_000 - Date.now())).toBeLessThan(10_000);
 });
 
-it('operations are told to the same address, and a pending one when it is done', async () => {
+it('operations send notifications to the same address, and a pending one sends another when it is done', async () => {
   const { id } = await charge('Mugs');
   const refund = {
     payment: id,
@@ -78,7 +78,7 @@ it('operations are told to the same address, and a pending one when it is done',
   await expect.poll(types).toEqual(['charge.approved', 'refund.pending', 'refund.succeeded']);
 });
 
-it('what the payer does is told', async () => {
+it('an action of the payer sends a notification', async () => {
   const body = { wallet: 'WALLET_B', amount: 100, currency: 'USD', notification_url: notificationUrl };
   const { id } = (await ask(provider.origin, '/v1/wallet-orders', body)).answer;
   await expect.poll(types).toEqual(['wallet_order.created']);
@@ -86,38 +86,38 @@ it('what the payer does is told', async () => {
   await expect.poll(types).toEqual(['wallet_order.created', 'wallet_order.paid']);
 });
 
-it('one that is not taken is sent again, the same event', async () => {
+it('a notification that the receiver does not accept is sent again as the same event', async () => {
   statuses = [500];
   await charge('Mugs');
   await expect.poll(() => received, { timeout: 5_000 }).toHaveLength(2);
   expect(received[1]?.body).toBe(received[0]?.body);
 });
 
-it('on request it is sent twice', async () => {
+it('a notification is sent twice on request', async () => {
   await charge('sandbox:notify_twice');
   await expect.poll(() => received).toHaveLength(2);
   expect(received[0]?.event.id).toBe(received[1]?.event.id);
 });
 
-it('on request it comes before the answer', async () => {
+it('a notification comes before the answer on request', async () => {
   await charge('sandbox:error_after,notify_first');
   expect(types()).toEqual(['charge.approved']);
 });
 
-it('on request it comes late', async () => {
+it('a notification comes late on request', async () => {
   const startedMs = performance.now();
   await charge('sandbox:notify_late:300');
   await expect.poll(() => received).toHaveLength(1);
   expect(performance.now() - startedMs).toBeGreaterThanOrEqual(300);
 });
 
-it('on request it comes after the one that follows it', async () => {
+it('a notification comes after the one that follows it on request', async () => {
   const { id } = await charge('sandbox:notify_out_of_order');
   await ask(provider.origin, '/v1/refunds', { payment: id, amount: 100, currency: 'USD' });
   await expect.poll(types).toEqual(['refund.succeeded', 'charge.approved']);
 });
 
-it('on request its signature is wrong', async () => {
+it('a notification has a wrong signature on request', async () => {
   await charge('sandbox:notify_forged');
   await expect.poll(() => received).toHaveLength(1);
   const [{ body, signature }] = received as [Received];
@@ -128,7 +128,7 @@ it('on request its signature is wrong', async () => {
   }
 });
 
-it('on request it never comes, and an answer never waits for one that nobody takes', async () => {
+it('a notification never comes on request, and no answer waits for one that nobody accepts', async () => {
   await charge('sandbox:notify_never');
   const startedMs = performance.now();
   // Nothing listens there.

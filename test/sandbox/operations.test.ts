@@ -83,7 +83,7 @@ describe.each(['PostgreSQL', 'a file'])('operations with the ledger in %s', (pla
     expect((await operate('cancellations', captured)).answer.failure_code).toBe('already_captured');
   });
 
-  it('a cancellation of what is captured in part releases the rest', async () => {
+  it('the cancellation of a partly captured charge releases the rest', async () => {
     const payment = await authorization();
     await operate('captures', payment, 1_000);
     expect((await operate('cancellations', payment)).answer).toMatchObject({
@@ -97,7 +97,7 @@ describe.each(['PostgreSQL', 'a file'])('operations with the ledger in %s', (pla
     });
   });
 
-  it('a final capture, and the last of those that a charge takes, releases the rest', async () => {
+  it('a final capture releases the rest, and so does the last one that a charge allows', async () => {
     const finished = await authorization();
     await operate('captures', finished, 1_000, { final: true });
     expect(await now(finished)).toMatchObject({ amount_captured: 1_000, amount_canceled: 4_575 });
@@ -115,7 +115,7 @@ describe.each(['PostgreSQL', 'a file'])('operations with the ledger in %s', (pla
     ['refunds', 1, {}, 'not_refundable', '57'],
     ['completions', undefined, {}, 'not_completable', '57'],
   ])(
-    '%s of %s %j fail with a reason, and the look-up tells the same',
+    '%s of %s %j fail with a reason, and the look-up says the same',
     async (kind, amount, over, code, iso) => {
       const payment = await authorization();
       const { status, answer } = await operate(kind, payment, amount, over);
@@ -132,7 +132,7 @@ describe.each(['PostgreSQL', 'a file'])('operations with the ledger in %s', (pla
     },
   );
 
-  it('an idempotency key gets its first answer again, and a 409 for anything else', async () => {
+  it('a repeated idempotency key gets the first answer, and a 409 with any other request', async () => {
     const payment = await charge();
     const other = await charge();
     const first = await operate('refunds', payment, 100, {}, 'refund-1');
@@ -146,7 +146,7 @@ describe.each(['PostgreSQL', 'a file'])('operations with the ledger in %s', (pla
     expect(await now(other)).toMatchObject({ amount_refunded: 0 });
   });
 
-  it('the same refund, a hundred times at once, is given once', async () => {
+  it('a refund that is sent a hundred times at once is made once', async () => {
     const payment = await charge();
     const refunds = Array.from({ length: 100 }, () => operate('refunds', payment, 60, {}, 'refund-100'));
     const answers = await Promise.all(refunds);
@@ -154,7 +154,7 @@ describe.each(['PostgreSQL', 'a file'])('operations with the ledger in %s', (pla
     expect((await now(payment)).amount_refunded).toBe(60);
   });
 
-  it('refunds that race to more than was captured never get there', async () => {
+  it('concurrent refunds never exceed what was captured', async () => {
     const payment = await charge();
     const refunds = Array.from({ length: 40 }, (_, i) => operate('refunds', payment, 500 + i));
     const given = (await Promise.all(refunds)).filter(({ status }) => status === 201);
@@ -164,7 +164,7 @@ describe.each(['PostgreSQL', 'a file'])('operations with the ledger in %s', (pla
     expect(total).toBeGreaterThan(5_575 - 540);
   });
 
-  it('captures and a cancellation at once share what there is', async () => {
+  it('concurrent captures and a cancellation add up to exactly what was authorized', async () => {
     const payment = await authorization();
     await Promise.all([
       ...Array.from({ length: 8 }, () => operate('captures', payment, 1_000)),
@@ -174,20 +174,20 @@ describe.each(['PostgreSQL', 'a file'])('operations with the ledger in %s', (pla
     expect(Number(captured) + Number(canceled)).toBe(5_575);
   });
 
-  it('an operation is named by the payment’s idempotency key as well', async () => {
+  it('an operation may name its payment by the idempotency key', async () => {
     const payment = await charge();
     const { answer } = await operate('refunds', { ...payment, id: payment.idempotency_key }, 100);
     expect(answer).toMatchObject({ status: 'succeeded', payment: payment.id });
   });
 
-  it('one on what there is not is a 404, and one on an operation too', async () => {
+  it('an operation on an unknown payment, or on another operation, is a 404', async () => {
     const { answer: refund } = await operate('refunds', await charge(), 1);
     for (const id of ['ch_00000000-0000-4000-8000-000000000000', refund.id]) {
       expect((await operate('refunds', { ...refund, id }, 1)).status).toBe(404);
     }
   });
 
-  it('one that was closed before it came never happens', async () => {
+  it('an operation whose key was closed before it arrived never happens', async () => {
     const payment = await charge();
     const closed = await ask(origin, '/v1/by-idempotency-key/never/close', {});
     expect(closed).toMatchObject({ status: 200, answer: { object: 'closed' } });
@@ -195,13 +195,13 @@ describe.each(['PostgreSQL', 'a file'])('operations with the ledger in %s', (pla
     expect((await now(payment)).amount_refunded).toBe(0);
   });
 
-  it('closing what is done leaves it as it is', async () => {
+  it('closing an operation that was made changes nothing', async () => {
     const payment = await authorization();
     await ask(origin, `/v1/by-idempotency-key/${payment.idempotency_key}/close`, {});
     expect(await now(payment)).toEqual(payment);
   });
 
-  it('a pending refund is reserved at once, then done or given back', async () => {
+  it('a pending refund reserves its amount at once, and releases it if it fails', async () => {
     const payment = await charge();
     const done = await operate('refunds', payment, 1_000, { description: 'sandbox:done_after:50' });
     const failed = await operate('refunds', payment, 500, { description: 'sandbox:fail_after:50' });
@@ -225,23 +225,26 @@ describe.each(['PostgreSQL', 'a file'])('operations with the ledger in %s', (pla
     expect(await now(payment)).toEqual(payment);
   });
 
-  it.each(['hang_after', 'reset_after', 'error_after', 'html'])('one is done with %s, once', async (name) => {
-    const payment = await charge();
-    const description = `sandbox:${name}`;
-    const signal = AbortSignal.timeout(300);
-    const call = operate('refunds', payment, 100, { description }, `refund-${name}`);
-    await Promise.race([
-      call.catch(() => {}),
-      new Promise((resolve) => signal.addEventListener('abort', resolve)),
-    ]);
-    expect(await read(origin, `/v1/by-idempotency-key/refund-${name}`)).toMatchObject({
-      status: 'succeeded',
-    });
-    expect((await operate('refunds', payment, 100, { description }, `refund-${name}`)).status).toBe(201);
-    expect((await now(payment)).amount_refunded).toBe(100);
-  });
+  it.each(['hang_after', 'reset_after', 'error_after', 'html'])(
+    'an operation is done once despite %s',
+    async (name) => {
+      const payment = await charge();
+      const description = `sandbox:${name}`;
+      const signal = AbortSignal.timeout(300);
+      const call = operate('refunds', payment, 100, { description }, `refund-${name}`);
+      await Promise.race([
+        call.catch(() => {}),
+        new Promise((resolve) => signal.addEventListener('abort', resolve)),
+      ]);
+      expect(await read(origin, `/v1/by-idempotency-key/refund-${name}`)).toMatchObject({
+        status: 'succeeded',
+      });
+      expect((await operate('refunds', payment, 100, { description }, `refund-${name}`)).status).toBe(201);
+      expect((await now(payment)).amount_refunded).toBe(100);
+    },
+  );
 
-  it('an authorization lapses, also in part', async () => {
+  it('an authorization lapses, also when it is partly captured', async () => {
     const whole = await authorization({ description: 'sandbox:expire_after:100' });
     const partly = await authorization({ description: 'sandbox:expire_after:100' });
     await operate('captures', partly, 75);
@@ -256,7 +259,7 @@ describe.each(['PostgreSQL', 'a file'])('operations with the ledger in %s', (pla
     expect((await operate('captures', whole, 1)).answer.failure_code).toBe('expired');
   });
 
-  it('an order that is to be completed is paid when it is, and cannot be before its payer has approved', async () => {
+  it('an order that needs completion is paid once it is completed, which takes the payer’s approval first', async () => {
     const body = { wallet: 'WALLET_D', amount: 5_575, currency: 'USD' };
     const open = (await ask(origin, '/v1/wallet-orders', body)).answer;
     expect(open).toMatchObject({ status: 'created', needs_completion: true });
@@ -275,7 +278,7 @@ describe.each(['PostgreSQL', 'a file'])('operations with the ledger in %s', (pla
     expect((await operate('refunds', open, 5_575)).answer.status).toBe('succeeded');
   });
 
-  it('the ledger read back has the sums of every payment', async () => {
+  it('the ledger’s pages show the sums of every payment', async () => {
     const payment = await charge();
     await operate('refunds', payment, 75);
     const { entries } = await read(origin, '/v1/ledger');

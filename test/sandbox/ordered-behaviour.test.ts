@@ -10,7 +10,7 @@ afterAll(() => provider?.close());
 
 let calls = 0;
 
-/** A charge whose description orders a behaviour, and what the ledger has of it a little later. */
+/** Makes a charge whose description orders a behaviour, and reads what the ledger has of it a little later. */
 async function charge(behaviour: string, key = `ordered-${calls++}`) {
   const response = await provider
     .post('/v1/charges', { ...CHARGE, description: `sandbox:${behaviour}` }, { 'idempotency-key': key })
@@ -32,33 +32,33 @@ describe('a description that orders a behaviour', () => {
     ['duplicate_approval', 201, 'approved'],
     ['decline:51', 402, 'declined'],
     ['late_approval:50', 201, 'approved'],
-  ])('%s', async (behaviour, status, recorded) => {
+  ])('gets what it orders, such as %s', async (behaviour, status, recorded) => {
     expect(await charge(behaviour)).toMatchObject({ status, recorded });
   });
 
-  it('breaks its answer off halfway', async () => {
+  it('can make the answer break off halfway', async () => {
     expect(await charge('truncated')).toMatchObject({ body: undefined, recorded: 'approved' });
   });
 
-  it('answers with ten megabytes', async () => {
+  it('can make the answer ten megabytes long', async () => {
     const { body, recorded } = await charge('huge');
     expect(body?.length).toBeGreaterThan(10 * 1024 * 1024);
     expect(recorded).toBe('approved');
   });
 
-  it('lies about amount and currency in the answer only', async () => {
+  it('can falsify amount and currency, in the answer only', async () => {
     const { key, body } = await charge('wrong_amount');
     expect(JSON.parse(body ?? '').amount).toBe(CHARGE.amount + 1);
     const response = await provider.get(`/v1/by-idempotency-key/${key}`);
     expect(await response.json()).toMatchObject({ amount: CHARGE.amount });
   });
 
-  it('misbehaves once: a repeat learns what was recorded', async () => {
+  it('takes effect once: a repeat learns what was recorded', async () => {
     const { key } = await charge('error_after');
     expect(await charge('error_after', key)).toMatchObject({ status: 201 });
   });
 
-  it('does not approve late what was closed meanwhile', async () => {
+  it('cannot approve late a payment that was closed meanwhile', async () => {
     const late = charge('late_approval:400', 'late');
     await new Promise((resolve) => setTimeout(resolve, 100));
     expect((await provider.post('/v1/by-idempotency-key/late/close', {})).status).toBe(200);
@@ -80,20 +80,20 @@ describe('a description that orders a behaviour', () => {
     'stay_open:1',
     'expire_after',
     'html,',
-  ])('that does not exist is a 400, and does nothing: %s', async (behaviour) => {
+  ])('is refused with 400, and nothing is done, if the behaviour is invalid: %s', async (behaviour) => {
     const refused = await charge(behaviour);
     expect(refused).toMatchObject({ status: 400, recorded: undefined });
     expect(refused.body).toContain('"param":"description"');
   });
 
-  it('that does not begin with sandbox: orders nothing', () => {
+  it('has no effect unless it begins with "sandbox:"', () => {
     expect(readOrder('A sandbox: with a spade')).toEqual({});
     expect(readOrder(undefined)).toEqual({});
   });
 });
 
-describe('the ledger read back', () => {
-  it('tells every entry, and nothing of a card', async () => {
+describe('the list of the ledger', () => {
+  it('has every entry and no card data', async () => {
     const { key } = await charge('decline:05');
     const response = await provider.get('/v1/ledger');
     const text = await response.text();
@@ -105,7 +105,7 @@ describe('the ledger read back', () => {
         amount: CHARGE.amount,
       }),
     );
-    // Ids are drawn at random, and may hold any four digits.
+    // Random ids may contain any four digits.
     expect(text.replace(/[0-9a-f-]{36}/g, '')).not.toContain(CHARGE.card.number.slice(-4));
   });
 

@@ -16,7 +16,7 @@ import {
 let browser: Browser;
 let provider: ProviderUnderTest;
 let page: Page;
-/** The browser's complaints: a breach of the policy of contents, say. */
+/** Errors that the browser reports, such as a violation of the Content Security Policy. */
 let complaints: string[];
 /** A shop at another origin, to which payers come back. */
 let shop: Site;
@@ -54,7 +54,7 @@ async function challenge(name: string, over: object = {}): Promise<Answer> {
   return answer;
 }
 
-/** Presses the button with a label, and waits until the browser has come to rest at `title`. */
+/** Presses the button with a label, and waits until the browser shows the page titled `title`. */
 async function press(label: string, title: string): Promise<void> {
   await page.locator(`::-p-aria([name="${label}"][role="button"])`).click();
   await page.waitForFunction(`document.title === ${JSON.stringify(title)}`);
@@ -67,29 +67,32 @@ describe('the checkout page', () => {
     ['Pay USD 3,000.50', 'paid', 300_050],
     ['Let the wallet decline', 'declined', 0],
     ['Cancel and go back', 'canceled', 0],
-  ])('%s: it is %s, and the payer is back in the shop', async (label, status, captured) => {
-    const payment = await order();
-    await page.goto(String(payment.checkout_url));
-    await press(label, 'Shop');
-    const { origin, searchParams } = new URL(page.url());
-    expect(origin).toBe(new URL(returnUrl).origin);
-    expect(Object.fromEntries(searchParams)).toEqual({
-      order: '7',
-      sandbox_payment: payment.id,
-      sandbox_status: status,
-    });
-    expect(await now(payment)).toMatchObject({ status, amount_captured: captured });
-    expect(complaints).toEqual([]);
-  });
+  ])(
+    'has a button "%s", which makes the order %s and returns the payer to the shop',
+    async (label, status, captured) => {
+      const payment = await order();
+      await page.goto(String(payment.checkout_url));
+      await press(label, 'Shop');
+      const { origin, searchParams } = new URL(page.url());
+      expect(origin).toBe(new URL(returnUrl).origin);
+      expect(Object.fromEntries(searchParams)).toEqual({
+        order: '7',
+        sandbox_payment: payment.id,
+        sandbox_status: status,
+      });
+      expect(await now(payment)).toMatchObject({ status, amount_captured: captured });
+      expect(complaints).toEqual([]);
+    },
+  );
 
-  it('asks for approval where the merchant’s side is to complete', async () => {
+  it('asks for approval instead of payment if the merchant has to complete the order', async () => {
     const payment = await order({ wallet: 'WALLET_D' });
     await page.goto(String(payment.checkout_url));
     await press('Approve USD 3,000.50', 'Shop');
     expect(await now(payment)).toMatchObject({ status: 'payer_approved', amount_captured: 0 });
   });
 
-  it('tells how it ended to a payer without a way back, and has no buttons any more', async () => {
+  it('says how the payment ended if there is no return address, and has no buttons any more', async () => {
     const payment = await order({ return_url: undefined });
     await page.goto(String(payment.checkout_url));
     await press('Pay USD 3,000.50', 'Paid');
@@ -98,7 +101,7 @@ describe('the checkout page', () => {
     expect(await page.title()).toBe('Paid');
   });
 
-  it('pressed after the order has expired changes nothing', async () => {
+  it('changes nothing if its button is pressed after the order has expired', async () => {
     const payment = await order({ return_url: undefined });
     await page.goto(String(payment.checkout_url));
     await ask(provider.origin, `/v1/by-idempotency-key/${payment.idempotency_key}/close`, {});
@@ -106,7 +109,7 @@ describe('the checkout page', () => {
     expect(await now(payment)).toMatchObject({ status: 'expired', amount_captured: 0 });
   });
 
-  it('stays payable when it was ordered not to be closed', async () => {
+  it('stays payable if the description orders that it cannot be closed', async () => {
     const payment = await order({ return_url: undefined, description: 'sandbox:stay_open' });
     await ask(provider.origin, `/v1/by-idempotency-key/${payment.idempotency_key}/close`, {});
     await page.goto(String(payment.checkout_url));
@@ -114,7 +117,7 @@ describe('the checkout page', () => {
     expect(await now(payment)).toMatchObject({ status: 'paid', amount_captured: 300_050 });
   });
 
-  it('can be used with the keyboard alone, on a phone, and shows what is hostile as text', async () => {
+  it('works by keyboard alone and on a phone, and shows hostile text as text', async () => {
     const payment = await order({
       reference: '<script>document.title = "hacked"</script>',
       order: {
@@ -147,21 +150,24 @@ describe('the challenge page (3-D Secure)', () => {
     ['CHALLENGE_FAILED', 'Yes, it is me', 'declined', '05', 0],
     ['CHALLENGE_PASSED', 'Leave without an answer', 'challenge_required', null, 0],
     ['CHALLENGE_ABANDONED', 'Yes, it is me', 'challenge_required', null, 0],
-  ])('%s, %s: it is %s, and the payer is back in the shop', async (name, label, status, code, captured) => {
-    const payment = await challenge(name);
-    await page.goto(String(payment.challenge_url));
-    await press(label, 'Shop');
-    expect(new URL(page.url()).searchParams.get('sandbox_status')).toBe(status);
-    expect(await now(payment)).toMatchObject({
-      status,
-      response_code: code,
-      amount_captured: captured,
-      authorization_code: status === 'approved' ? expect.stringMatching(/^[A-Z0-9]{6}$/) : null,
-    });
-    expect(complaints).toEqual([]);
-  });
+  ])(
+    'for card %s, after "%s", leaves the charge %s and returns the payer to the shop',
+    async (name, label, status, code, captured) => {
+      const payment = await challenge(name);
+      await page.goto(String(payment.challenge_url));
+      await press(label, 'Shop');
+      expect(new URL(page.url()).searchParams.get('sandbox_status')).toBe(status);
+      expect(await now(payment)).toMatchObject({
+        status,
+        response_code: code,
+        amount_captured: captured,
+        authorization_code: status === 'approved' ? expect.stringMatching(/^[A-Z0-9]{6}$/) : null,
+      });
+      expect(complaints).toEqual([]);
+    },
+  );
 
-  it('leaves an authorization to be captured', async () => {
+  it('leaves an authorization that can be captured', async () => {
     const payment = await challenge('CHALLENGE_PASSED', { capture: false });
     await page.goto(String(payment.challenge_url));
     await press('Yes, it is me', 'Shop');
@@ -170,7 +176,7 @@ describe('the challenge page (3-D Secure)', () => {
     expect((await ask(provider.origin, '/v1/captures', capture)).status).toBe(201);
   });
 
-  it('expires when nobody answers it', async () => {
+  it('expires if nobody answers it', async () => {
     const expires_at = new Date(Date.now() + 200).toISOString();
     const payment = await challenge('CHALLENGE_ABANDONED', { expires_at, return_url: undefined });
     await expect.poll(() => now(payment)).toMatchObject({ status: 'expired' });

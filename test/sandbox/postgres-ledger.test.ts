@@ -30,7 +30,7 @@ function entry(idempotencyKey: string, over: Partial<LedgerEntry> = {}): LedgerE
   return { ...made, ...over };
 }
 
-it('the table itself keeps captures within the amount, and refunds within the captures', async () => {
+it('the table itself bounds captures by the amount and refunds by the captures', async () => {
   const ledger = postgresLedger(database.url);
   await ledger.prepare();
   const { entry: charge } = await ledger.record(entry('a'));
@@ -46,7 +46,7 @@ it('the table itself keeps captures within the amount, and refunds within the ca
   await ledger.close();
 });
 
-it('a change whose new entry finds its idempotency key in use writes nothing', async () => {
+it('a change whose new entry has an idempotency key that is in use writes nothing', async () => {
   const ledger = postgresLedger(database.url);
   await ledger.prepare();
   const { entry: charge } = await ledger.record(entry('a'));
@@ -58,11 +58,11 @@ it('a change whose new entry finds its idempotency key in use writes nothing', a
   await ledger.close();
 });
 
-it('a connection that breaks within a change ends neither the process nor the ledger', async () => {
+it('the process and the ledger survive a connection that breaks during a change', async () => {
   const ledger = postgresLedger(database.url);
   await ledger.prepare();
   const { entry: charge } = await ledger.record(entry('a'));
-  // The change waits for a row that is locked, and its connection is ended meanwhile.
+  // The change waits for a locked row while its connection is terminated.
   await client.query('BEGIN; SELECT FROM sandbox.ledger FOR UPDATE');
   const broken = expect(ledger.change([charge.id], () => [charge])).rejects.toThrow();
   const end = 'SELECT pg_terminate_backend(pid) FROM pg_locks WHERE NOT granted';
@@ -73,7 +73,7 @@ it('a connection that breaks within a change ends neither the process nor the le
   await ledger.close();
 });
 
-it('a ledger of the time before operations goes on, and what it had captured can be refunded', async () => {
+it('a ledger from before there were operations still works, and its captured charges can be refunded', async () => {
   await client.query(`CREATE SCHEMA sandbox;
     CREATE TABLE sandbox.ledger (id text PRIMARY KEY, idempotency_key text NOT NULL UNIQUE, kind text NOT NULL,
       acquirer text NOT NULL, status text NOT NULL, response_code text, amount bigint NOT NULL, currency text NOT NULL,

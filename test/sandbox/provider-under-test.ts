@@ -59,7 +59,7 @@ export async function startProvider(options: AppOptions = {}): Promise<ProviderU
   };
 }
 
-/** The application alone, on a ledger that may be there already. */
+/** Starts the application alone, on a ledger that may exist already. */
 export async function startApp(
   location: LedgerLocation,
   options: AppOptions = {},

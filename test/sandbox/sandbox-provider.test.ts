@@ -24,7 +24,7 @@ function magic(name: string): typeof CARD {
 }
 
 describe('a charge', () => {
-  it('is approved, and on disk when it is answered', async () => {
+  it('is approved, and on disk before it is answered', async () => {
     const response = await provider.post('/v1/charges', CHARGE, { 'idempotency-key': 'on-disk' });
     expect(response.status).toBe(201);
     const charge = await jsonOf(response);
@@ -65,7 +65,7 @@ describe('a charge', () => {
   });
 });
 
-it('a verification asks for no money', async () => {
+it('a verification moves no money', async () => {
   const verification = { currency: 'USD', card: CARD };
   const good = await provider.post('/v1/verifications', verification);
   expect(good.status).toBe(201);
@@ -77,7 +77,7 @@ it('a verification asks for no money', async () => {
 });
 
 describe('an idempotency key', () => {
-  it('used by 50 at once makes one charge, and all get the same bytes', async () => {
+  it('used by 50 calls at once makes one charge, and all get the same bytes', async () => {
     const key = randomUUID();
     const call = () => provider.post('/v1/charges', CHARGE, { 'idempotency-key': key });
     const responses = await Promise.all(Array.from({ length: 50 }, call));
@@ -104,7 +104,7 @@ describe('an idempotency key', () => {
     expect([other.status, order.status]).toEqual([409, 409]);
   });
 
-  it('tells what became of it, also of a charge that got no proper answer', async () => {
+  it('finds its charge, even one that got no proper answer', async () => {
     const key = randomUUID();
     const charge = { ...CHARGE, card: magic('ERROR_AFTER_CHARGE') };
     expect((await provider.post('/v1/charges', charge, { 'idempotency-key': key })).status).toBe(500);
@@ -133,7 +133,7 @@ describe('a wallet', () => {
     });
   });
 
-  it('order is created, with a checkout page that shows what is to be paid, escaped, and runs nothing', async () => {
+  it('order is created, with a checkout page that shows what to pay, escaped, and runs no script', async () => {
     const response = await provider.post('/v1/wallet-orders', {
       wallet: 'WALLET_B',
       amount: 300_000_050,
@@ -163,7 +163,7 @@ describe('a wallet', () => {
     expect(html).not.toMatch(/<script|<img/);
   });
 
-  it('order shows yen without decimals that there are not', async () => {
+  it('order shows yen without decimals', async () => {
     const body = { wallet: 'WALLET_B', amount: 1200, currency: 'JPY' };
     const order = await jsonOf(await provider.post('/v1/wallet-orders', body));
     expect(await (await fetch(`${provider.origin}/checkout/${order.id}`)).text()).toContain('JPY 1,200<');
@@ -179,7 +179,7 @@ describe('a wallet', () => {
   });
 });
 
-describe('a call is refused, and nothing recorded or repeated,', () => {
+describe('a call is refused, recording and quoting nothing,', () => {
   const deep = `${'['.repeat(30_000)}${']'.repeat(30_000)}`;
   const rows: [string, number, unknown, Record<string, string>?][] = [
     ['without the API key', 401, CHARGE, { authorization: '' }],
@@ -187,14 +187,14 @@ describe('a call is refused, and nothing recorded or repeated,', () => {
     ['with an empty idempotency key', 400, CHARGE, { 'idempotency-key': '' }],
     ['with an idempotency key over 255 characters', 400, CHARGE, { 'idempotency-key': 'k'.repeat(256) }],
     ['for an acquirer that does not exist', 400, CHARGE, { 'sandbox-acquirer': 'THREE' }],
-    ['with what is not JSON', 400, `{"card":4111111111111111x`],
+    ['with a body that is not JSON', 400, `{"card":4111111111111111x`],
     ['with a list', 400, '[]'],
     ['without a body', 400, ''],
     ['nested 30,000 deep', 400, `{"a":${deep}}`],
     ['with a text of 1,025 characters', 400, { ...CHARGE, description: 'd'.repeat(1_025) }],
     ['with 201 items', 400, { ...CHARGE, order: { items: Array.from({ length: 201 }, () => ({})) } }],
     ['over 256 KiB', 413, `"${' '.repeat(256 * 1024)}"`],
-    ['that is no JSON by its type', 415, 'a=b', { 'content-type': 'text/plain' }],
+    ['with a content type other than JSON', 415, 'a=b', { 'content-type': 'text/plain' }],
     ['with an amount of zero', 422, { ...CHARGE, amount: 0 }],
     ['with an amount with decimals', 422, { ...CHARGE, amount: 1.5 }],
     ['with an amount in a text', 422, { ...CHARGE, amount: '4111111111111111' }],
@@ -214,11 +214,11 @@ describe('a call is refused, and nothing recorded or repeated,', () => {
     });
   }
 
-  it('at an address that there is not', async () => {
+  it('at an unknown address', async () => {
     expect((await provider.get('/v2/charges')).status).toBe(404);
   });
 
-  it('and names the field', async () => {
+  it('with an error that names the field', async () => {
     const response = await provider.post('/v1/charges', { ...CHARGE, card: { ...CARD, exp_month: 13 } });
     expect(await response.json()).toMatchObject({
       error: { type: 'invalid_request', param: 'card.exp_month' },
@@ -226,8 +226,8 @@ describe('a call is refused, and nothing recorded or repeated,', () => {
   });
 });
 
-describe('starting and closing', () => {
-  it('can be done by four at once on an empty database, and keeps what is there', async () => {
+describe('a sandbox provider', () => {
+  it('starts with three others at once on an empty database, and keeps existing entries', async () => {
     const database = await createTestDatabase({ empty: true });
     const started = await Promise.all(
       Array.from({ length: 4 }, () => startApp({ databaseUrl: database.url })),
@@ -247,7 +247,7 @@ describe('starting and closing', () => {
     await database.drop();
   });
 
-  it('lets go of a call that it does not answer when the client leaves', async () => {
+  it('releases a call that it does not answer when the client leaves', async () => {
     const own = await startProvider();
     const body = JSON.stringify({ ...CHARGE, card: magic('NO_ANSWER') });
     const socket = createConnection(Number(new URL(own.origin).port), '127.0.0.1');
@@ -262,7 +262,7 @@ describe('starting and closing', () => {
     await own.close();
   });
 
-  it('closes while calls hang and wait, and a charge that waited is not made', async () => {
+  it('can close while calls hang and wait, and does not make a charge that was waiting', async () => {
     const own = await startProvider();
     const hanging = own.post('/v1/charges', { ...CHARGE, card: magic('NO_ANSWER') });
     const waiting = own.post('/v1/charges', { ...CHARGE, card: magic('APPROVED_AFTER_DELAY') });
