@@ -12,7 +12,7 @@ import { FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt';
 import { getComments } from '@bufbuild/protoplugin';
 import { httpBindings } from '#src/api/http-rule.ts';
 
-/** The package whose services merchants and operators call. */
+/** Package of the services that merchants and operators call. */
 const PACKAGE = 'payments.v1';
 
 /**
@@ -36,7 +36,7 @@ const ORDER = ({ name }: DescService) => (name === 'PaymentService' ? 0 : 1);
 
 type Described = DescService | DescMethod | DescMessage | DescField | DescEnum | DescEnum['values'][number];
 
-/** Returns what the .proto says of something, as Markdown: the comment before it, its lines joined to paragraphs. */
+/** Returns the comment before a descriptor in its .proto as Markdown, with lines joined to paragraphs. */
 export function commentOf(desc: Described): string {
   const lines = (getComments(desc).leading ?? '').split('\n').map((line) => line.trim());
   return lines
@@ -47,7 +47,7 @@ export function commentOf(desc: Described): string {
     .join('\n\n');
 }
 
-/** The words of a name in camel case: "RotateWebhookSecret" is "Rotate webhook secret". */
+/** Splits a name in camel case into words: "RotateWebhookSecret" is "Rotate webhook secret". */
 export function wordsOf(name: string): string {
   const words = name.replaceAll(/(?<=[a-z0-9])(?=[A-Z])/g, ' ').toLowerCase();
   return words.charAt(0).toUpperCase() + words.slice(1);

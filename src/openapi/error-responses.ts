@@ -2,10 +2,10 @@ import { ERROR_DOMAIN } from '#src/api/errors.ts';
 import { REASONS, type Reason } from '#src/service-error.ts';
 import type { Json } from './field-rules.ts';
 
-/** Advice on a reason for a refusal, as docs/errors.md words it. */
+/** Advice on a reason for a refusal, in the words of docs/errors.md. */
 export type ErrorAdvice = { readonly when: string; readonly sent: string; readonly whatToDo: string };
 
-/** Reads the table of docs/errors.md: every reason that a call can be refused for. */
+/** Reads the table of docs/errors.md: every reason for which a call can be refused. */
 export function readErrorAdvice(markdown: string): ReadonlyMap<string, ErrorAdvice> {
   const rows = markdown.matchAll(/^\| `([A-Z_]+)` \|(.*)\|$/gm);
   return new Map(
@@ -16,12 +16,12 @@ export function readErrorAdvice(markdown: string): ReadonlyMap<string, ErrorAdvi
   );
 }
 
-/** Links between documents lead nowhere in the reference. */
+/** Removes links: in the reference, links between documents would lead nowhere. */
 function withoutLinks(markdown: string): string {
   return markdown.replaceAll(/\[([^\]]+)\]\([^)]+\)/g, '$1');
 }
 
-/** RFC 9110's words for the statuses of refusals. */
+/** Reason phrases of RFC 9110 for the statuses of refusals. */
 const STATUS_WORDS: Readonly<Record<number, string>> = {
   400: 'Bad Request',
   401: 'Unauthorized',
@@ -50,9 +50,9 @@ export function errorResponseName(status: number): string {
 /** Statuses for which a refusal says when to try again. */
 const TELLING_WHEN: ReadonlySet<number> = new Set([409, 429, 503]);
 
-/** Returns a response component for each HTTP status that refusals have: its reasons, what to do, and an example of each. */
+/** Returns a response component for each HTTP status of a refusal, with the reasons, advice, and an example of each. */
 export function errorResponses(advice: ReadonlyMap<string, ErrorAdvice>): Record<string, Json> {
-  // What a path does not take is no operation of the document.
+  // METHOD_NOT_ALLOWED belongs to no operation of the document.
   const told = (Object.keys(REASONS) as Reason[]).filter((reason) => reason !== 'METHOD_NOT_ALLOWED');
   const byStatus = Map.groupBy(told, (reason) => REASONS[reason].status);
   const entries = [...byStatus].map(([status, reasons]) => {
@@ -108,21 +108,28 @@ export const PROBLEM_SCHEMAS: Record<string, Json> = {
   Problem: {
     type: 'object',
     description:
-      'A refused call (RFC 9457). A decline, an unknown outcome and a provider that cannot be reached are no refusals: ' +
+      'A refused call (RFC 9457). A decline, an unknown outcome and a provider that cannot be reached are not refusals: ' +
       `they are payments that say so. The rpc protocols carry the same as \`google.rpc.ErrorInfo\` of the domain \`${ERROR_DOMAIN}\`.`,
     properties: {
       type: { type: 'string', const: 'about:blank' },
-      title: { type: 'string', description: 'The code in words.' },
+      title: { type: 'string', description: '`code` in words.' },
       status: { type: 'integer', description: 'The HTTP status.' },
       detail: { type: 'string', description: 'What is wrong. It never repeats a value of the request.' },
-      code: { type: 'string', enum: Object.keys(REASONS), description: 'What to decide by.' },
+      code: {
+        type: 'string',
+        enum: Object.keys(REASONS),
+        description: 'The reason. Base decisions on this field.',
+      },
       messages: { type: 'array', items: { type: 'string' }, minItems: 1 },
       errors: {
         type: 'array',
         items: { $ref: '#/components/schemas/FieldError' },
-        description: 'The fields at fault; empty when no field is.',
+        description: 'The fields at fault; empty if the refusal is not about a field.',
       },
-      request_id: { type: 'string', description: 'As in the header `x-request-id`: name it to support.' },
+      request_id: {
+        type: 'string',
+        description: 'The same as the header `x-request-id`: quote it to support.',
+      },
     },
     required: ['type', 'title', 'status', 'detail', 'code', 'messages', 'errors', 'request_id'],
   },
@@ -144,7 +151,7 @@ export const PROBLEM_SCHEMAS: Record<string, Json> = {
           'NOT_SUPPORTED',
         ],
       },
-      message: { type: 'string', description: 'The rule that it breaks.' },
+      message: { type: 'string', description: 'The rule that the field breaks.' },
     },
     required: ['field', 'code', 'message'],
   },

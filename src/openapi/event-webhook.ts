@@ -9,7 +9,7 @@ const header = (name: string, description: string): Json => ({
   schema: { type: 'string' },
 });
 
-/** The request that a merchant's server gets for each event. */
+/** Request that a merchant's server receives for each event. */
 export const EVENT_WEBHOOK: Json = {
   post: {
     operationId: 'receiveEvent',
@@ -17,11 +17,11 @@ export const EVENT_WEBHOOK: Json = {
     summary: 'An event is delivered to your server',
     description:
       'Signed as [Standard Webhooks](https://www.standardwebhooks.com) describes. Answer with a 2xx status within 10 ' +
-      'seconds; otherwise it is sent again. An event may come twice, with the same `webhook-id`, and late.',
+      'seconds; otherwise the event is sent again. An event may come late, or twice with the same `webhook-id`.',
     security: [],
     parameters: [
-      header('webhook-id', 'The event; the same whenever it is sent again.'),
-      header('webhook-timestamp', 'When it was sent, in seconds since 1970.'),
+      header('webhook-id', 'Id of the event, the same each time it is sent.'),
+      header('webhook-timestamp', 'Time of sending, in seconds since 1970.'),
       header('webhook-signature', 'Signatures of id, timestamp and body, separated by spaces.'),
     ],
     requestBody: {
@@ -41,12 +41,12 @@ export const EVENT_SCHEMA: Json = {
   type: 'object',
   description: 'A change of a payment or of a stored payment method.',
   properties: {
-    id: { type: 'string', format: 'uuid', description: 'As `webhook-id`.' },
-    type: { type: 'string', description: 'What `type_event` begins with.' },
+    id: { type: 'string', format: 'uuid', description: 'The same as the header `webhook-id`.' },
+    type: { type: 'string', description: 'First part of `type_event`.' },
     type_event: { type: 'string', enum: [...EVENT_TYPES, TEST_EVENT_TYPE] },
     account_id: { type: 'string' },
     version: { type: 'integer', const: 2 },
-    retry: { type: 'integer', minimum: 0, description: 'How often it was sent before.' },
+    retry: { type: 'integer', minimum: 0, description: 'Number of earlier attempts to deliver the event.' },
     timestamp: { type: 'string', format: 'date-time' },
     sequence: { type: 'integer', description: 'Counts the changes of a payment.' },
     data: {

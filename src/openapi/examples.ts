@@ -4,21 +4,20 @@ import { basename, join } from 'node:path';
 import type { DescMethod } from '@bufbuild/protobuf';
 import type { Json } from './field-rules.ts';
 
-/** Examples of calls, by the name of their rpc: what the tests send, and what they expect. */
+/** Examples of calls: the requests that the tests send, and the responses that they expect. */
 export type Examples = {
-  /** References to a rpc's requests, by their names; empty when it has no example. */
+  /** References to an rpc's requests, by their names; empty if it has no example. */
   requests(method: DescMethod): Json;
   responses(method: DescMethod): Json;
-  /** All examples that were referred to, by name. */
+  /** All examples that have been referred to, by name. */
   readonly components: Readonly<Record<string, Json>>;
 };
 
-/** An exchange in test/examples, a file an rpc. Its expectations hold placeholders such as "<uuid>". */
+/** An exchange in test/examples, one file per rpc. Its response holds placeholders such as "<uuid>". */
 type Exchange = { readonly summary: string; readonly body?: unknown; readonly response?: unknown };
 
 /**
- * Reads the exchanges that the tests hold the service to: test/scenarios for creating payments, test/examples for every
- * other rpc.
+ * Reads the exchanges that the tests check: test/scenarios for creating payments, test/examples for every other rpc.
  *
  * @param directory the checkout's test/.
  */
@@ -80,7 +79,7 @@ const FILLINGS: Readonly<Record<string, string>> = {
   '<secret>': 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw',
 };
 
-/** Puts an example's values for what is made up on the way; the same each time, so that the document stays as it is. */
+/** Replaces placeholders by sample values, always the same ones, so that the generated document does not change. */
 function fill(value: unknown, place: string): unknown {
   if (value === '<number>') return 1;
   if (typeof value === 'string') {
@@ -93,7 +92,7 @@ function fill(value: unknown, place: string): unknown {
   );
 }
 
-/** A transaction has one id in every place that it stands in. */
+/** Derives an id from a path, the same one for each path of a transaction. */
 function uuid(place: string): string {
   const digits = createHash('sha256')
     .update(place.replace('.transactions_history.0', '.transactions'))

@@ -14,11 +14,11 @@ export function isRequired(field: DescField): boolean {
   );
 }
 
-/** Keywords of JSON Schema for the rules of a request's field (buf.validate). @throws Error for a rule that has none here. */
+/** Returns the JSON Schema keywords for a request field's rules (buf.validate). @throws Error for a rule without one. */
 export function ruleKeywords(field: DescField): Json {
   const rules = hasOption(field, fieldRules) ? getOption(field, fieldRules) : undefined;
   const keywords = rules ? keywordsOf(rules, String(field)) : {};
-  // No pattern of ours takes an empty text.
+  // None of our patterns matches an empty text.
   return { ...(isRequired(field) && !('pattern' in keywords) && notEmpty(field)), ...keywords };
 }
 
@@ -38,7 +38,7 @@ const same =
   (keyword: string): Keyword =>
   (value) => ({ [keyword]: typeof value === 'bigint' ? Number(value) : value });
 
-/** Keywords by the name of the rule, whatever the type that the rule is for. */
+/** Keywords by the name of the rule, for all types. */
 const KEYWORDS: Readonly<Record<string, Keyword>> = {
   const: same('const'),
   gt: same('exclusiveMinimum'),

@@ -18,31 +18,31 @@ import { maxItems } from '#src/wire/list-limits.ts';
 import { commentOf } from './descriptors.ts';
 import { isRequired, type Json, ruleKeywords } from './field-rules.ts';
 
-/** Direction of a message: requests may leave out and add fields, responses are whole. */
+/** Direction of a message: a request may omit fields and have unknown ones, a response is complete. */
 export type Direction = 'request' | 'response';
 
-/** Writes the schemas of messages as REST JSON has them, and collects those that are referred to. */
+/** Writer of schemas for messages in REST JSON, which collects those that are referred to. */
 export type MessageSchemas = {
   /** A field's schema. */
   field(field: DescField, direction: Direction): Json;
-  /** The schema of a request's field that stands in a path or query string, where nothing is null. */
+  /** The schema of a request's field in a path or query string, where nothing is null. */
   parameter(field: DescField): Json;
   /** A reference to a message's schema. */
   message(desc: DescMessage, direction: Direction): Json;
-  /** A message that is a request's body, without the fields that stand in its path. */
+  /** The schema of a request's body, without the fields of its path. */
   body(desc: DescMessage, inPath: ReadonlySet<DescField>): Json;
-  /** All schemas that were referred to, by name. */
+  /** All schemas that have been referred to, by name. */
   readonly components: Readonly<Record<string, Json>>;
 };
 
-/** Makes the writer. @param services all whose messages will be asked for: a message that goes both ways has two schemas. */
+/** Makes the writer. @param services all services to describe: a message used in both directions gets two schemas. */
 export function messageSchemas(services: readonly DescService[]): MessageSchemas {
   const methods = services.flatMap((service) => service.methods);
   const told = reachable(methods.map((method) => method.output));
   const components: Record<string, Json> = {};
   const owners = new Map<string, string>();
 
-  /** A component is known before it is written, since a message may contain itself. */
+  /** Refers to a component. It is registered before it is written, since a message may contain itself. */
   function refer(name: string, owner: string, write: () => Json): Json {
     const other = owners.get(name);
     if (other !== undefined && other !== owner)
@@ -109,7 +109,7 @@ export function messageSchemas(services: readonly DescService[]): MessageSchemas
     return { type: 'array', items: elementSchema(desc, direction), ...limit, ...notEmpty };
   }
 
-  /** A field's value, or an element of a list or map. */
+  /** The schema of a field's value, or of an element of a list or map. */
   function elementSchema(desc: DescField, direction: Direction): Json {
     if (desc.message) return wellKnown(desc.message, direction) ?? message(desc.message, direction);
     if (desc.enum) return enumeration(desc.enum);
@@ -147,10 +147,10 @@ export function messageSchemas(services: readonly DescService[]): MessageSchemas
   };
 }
 
-/** Every message that is part of these. */
+/** Returns every message that these contain, directly or indirectly. */
 function reachable(roots: readonly DescMessage[]): Set<string> {
   const found = new Map<string, DescMessage>(roots.map((root) => [root.typeName, root]));
-  // A Map is walked in the order of insertion, and what is added on the way is still reached.
+  // A Map iterates in insertion order, and includes entries that are added during the iteration.
   for (const desc of found.values()) {
     for (const { message } of desc.fields) if (message) found.set(message.typeName, message);
   }
@@ -170,13 +170,13 @@ function names(fields: readonly DescField[]): string {
 function isShown(field: DescField, direction: Direction): boolean {
   const behavior = getOption(field, field_behavior);
   if (getOption(field, fraction_of) !== '') return false;
-  // REST makes it of the members of the body.
+  // REST derives the field mask from the members of the body.
   if (field.message?.typeName === 'google.protobuf.FieldMask') return false;
   if (direction === 'response') return !behavior.includes(FieldBehavior.INPUT_ONLY);
   return !behavior.includes(FieldBehavior.OUTPUT_ONLY) && !getOption(field, not_supported);
 }
 
-/** In a request null is absent. Of what is told, `optional` marks what can be null; and of a oneof all but one are. */
+/** Null means absent in a request. In a response, `optional` fields and members of a oneof can be null. */
 function isNullable(field: DescField, direction: Direction): boolean {
   if (direction === 'request') return !isRequired(field);
   if (field.fieldKind === 'list') return getOption(field, null_when_empty);
@@ -185,7 +185,7 @@ function isNullable(field: DescField, direction: Direction): boolean {
 
 function orNull(schema: Json): Json {
   const { type, enum: values } = schema;
-  // Any JSON is null, too.
+  // A schema without keywords allows null already.
   if (Object.keys(schema).length === 0) return schema;
   if (type === undefined) return { anyOf: [schema, { type: 'null' }] };
   return {

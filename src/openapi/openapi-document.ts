@@ -16,10 +16,10 @@ export type OpenApiSources = {
 };
 
 /**
- * Describes services as REST serves them, in OpenAPI 3.1: paths by google.api.http, schemas by the messages with their
- * rules (buf.validate), words by the comments. A new service needs no line here.
+ * Describes services as REST serves them, in OpenAPI 3.1: paths come from google.api.http, schemas from the messages and
+ * their rules (buf.validate), descriptions from the comments. A new service needs no line here.
  *
- * @throws Error for what has no form in the document.
+ * @throws Error for anything that the document cannot express.
  */
 export function openApiDocument({ version, services, examples, errors }: OpenApiSources): Json {
   const schemas = messageSchemas(services);
@@ -29,12 +29,11 @@ export function openApiDocument({ version, services, examples, errors }: OpenApi
     info: {
       title: 'Payments service',
       version,
-      summary:
-        'One request makes a payment: routed to a provider, recorded, and answered with the full record.',
+      summary: 'One request makes a payment, which is routed to a provider, recorded, and returned in full.',
       description: INTRODUCTION,
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
-    servers: [{ url: '/', description: 'Where this document was read.' }],
+    servers: [{ url: '/', description: 'The server of this document.' }],
     security: [{ 'public-api-key': [], 'private-secret-key': [] }],
     tags: services.map((service) => ({ name: tagOf(service), description: commentOf(service) })),
     paths,
@@ -50,7 +49,7 @@ export function openApiDocument({ version, services, examples, errors }: OpenApi
   };
 }
 
-const INTRODUCTION = `Every call is REST JSON here, and has the same meaning by Connect, gRPC and gRPC-Web at the same port.
+const INTRODUCTION = `This document describes every call in REST JSON. The same calls are available by Connect, gRPC and gRPC-Web on the same port.
 
 - **Keys.** Merchants send \`public-api-key\` and \`private-secret-key\`; operators send \`operator-key\`.
 - **Retries.** Send a new \`x-idempotency-key\` with each new payment, and the same one when you repeat a call. A repeat gets the first response again, and nothing is charged twice.
@@ -62,7 +61,7 @@ const SECURITY_SCHEMES: Record<string, Json> = {
     type: 'apiKey',
     in: 'header',
     name: 'public-api-key',
-    description: 'Names your account. It may stand in a web page.',
+    description: 'Identifies your account. It may appear in a web page.',
   },
   'private-secret-key': {
     type: 'apiKey',
@@ -74,7 +73,7 @@ const SECURITY_SCHEMES: Record<string, Json> = {
     type: 'apiKey',
     in: 'header',
     name: 'operator-key',
-    description: 'Opens the calls of operators, and no account.',
+    description: 'Gives access to the calls for operators, and to no account.',
   },
 };
 
@@ -89,24 +88,28 @@ const PARAMETERS: Record<string, Json> = {
     ...IDEMPOTENCY_KEY,
     required: true,
     description:
-      'Names the call: 1 to 255 printable ASCII characters, new for each new request. The same key with the same request gets the first response again.',
+      'Identifies the call: 1 to 255 printable ASCII characters, new for each new request. The same key with the same request gets the first response again.',
     example: 'order-1001',
   },
   OptionalIdempotencyKey: {
     ...IDEMPOTENCY_KEY,
     description:
-      'Names the call, as `merchant_reference` does in its absence. The same key with the same request gets the first response again.',
+      'Identifies the call; without it, `merchant_reference` does. The same key with the same request gets the first response again.',
   },
 };
 
 const HEADERS: Record<string, Json> = {
-  RequestId: { description: 'Names the call to support.', required: true, schema: { type: 'string' } },
+  RequestId: {
+    description: 'Identifies the call: quote it to support.',
+    required: true,
+    schema: { type: 'string' },
+  },
   IdempotentReplayed: {
-    description: 'Only where the first response was sent again.',
+    description: 'Present only if this is the first response again.',
     schema: { type: 'string', const: 'true' },
   },
   Location: {
-    description: 'The path of what was created.',
+    description: 'The path of the new resource.',
     schema: { type: 'string', format: 'uri-reference' },
   },
   Link: {
@@ -115,7 +118,7 @@ const HEADERS: Record<string, Json> = {
     schema: { type: 'string' },
   },
   RetryAfter: {
-    description: 'Seconds after which a retry makes sense.',
+    description: 'Seconds to wait before a retry.',
     schema: { type: 'integer', minimum: 0 },
   },
 };

@@ -14,7 +14,7 @@ import type { Examples } from './examples.ts';
 import { isRequired, type Json } from './field-rules.ts';
 import type { MessageSchemas } from './message-schemas.ts';
 
-/** Returns the paths of services, by the bindings that REST serves them by (google.api.http). */
+/** Returns the paths of services from their REST bindings (google.api.http). */
 export function pathsOf(
   services: readonly DescService[],
   schemas: MessageSchemas,
@@ -23,7 +23,7 @@ export function pathsOf(
   const paths: Record<string, Record<string, Json>> = {};
   for (const service of services) {
     for (const method of service.methods) {
-      // The shortest path is the plain one.
+      // The path with the fewest variables is the plain one.
       const bindings = httpBindings(method).sort(
         (one, other) => one.variables.length - other.variables.length,
       );
@@ -76,7 +76,7 @@ function writeOperation(operation: Operation): Json {
   };
 }
 
-/** The rpc's name for its plain path; the others are told apart by what else their path has. */
+/** Returns the rpc's name for its plain path; other paths append the names of their further variables. */
 function operationId({ method, binding, bindings }: Operation): string {
   const plain = new Set(bindings[0]?.variables.map(pathName));
   const others = binding.variables.map(pathName).filter((name) => !plain.has(name));
@@ -126,7 +126,7 @@ function pathParameters({ binding, schemas }: Operation): readonly Json[] {
   });
 }
 
-/** Without a body for all of the message, the query string sets its fields. */
+/** Returns the query parameters: unless the body holds the whole message, the query string sets its fields. */
 function queryParameters({ method, binding, schemas }: Operation): readonly Json[] {
   if (binding.body === '*') return [];
   const elsewhere = new Set([...binding.variables.map((path) => path[0]?.name), binding.body]);
@@ -141,7 +141,7 @@ function queryParameters({ method, binding, schemas }: Operation): readonly Json
 function body({ method, binding, bindings, schemas, examples }: Operation): Json | undefined {
   if (binding.body === '') return undefined;
   const field = method.input.fields.find(({ name }) => name === binding.body);
-  // What every path of the rpc has is never read from a body.
+  // A variable that every path of the rpc has is never read from a body.
   const everywhere = method.input.fields.filter((one) =>
     bindings.every(({ variables }) => variables.some((path) => path[0] === one)),
   );
@@ -169,7 +169,7 @@ function success({ method, binding, schemas, examples }: Operation): Json {
   const schema = responseBody
     ? schemas.field(responseBody, 'response')
     : schemas.message(method.output, 'response');
-  const description = isCreated ? 'Created, or answered again under its key.' : 'OK.';
+  const description = isCreated ? 'Created now, or earlier under the same idempotency key.' : 'OK.';
   return {
     [isCreated ? 201 : 200]: {
       description,
@@ -179,7 +179,7 @@ function success({ method, binding, schemas, examples }: Operation): Json {
   };
 }
 
-/** Standard methods that create a resource are named so (AIP-133). */
+/** Returns true if the rpc's name is that of a standard method that creates a resource (AIP-133). */
 function createsResource(method: DescMethod): boolean {
   return /^(Create|Enroll)/.test(method.name);
 }
@@ -188,7 +188,7 @@ function examplesOf(examples: Json): Json {
   return Object.keys(examples).length > 0 ? { examples } : {};
 }
 
-/** The HTTP statuses of the refusals that an operation can answer. */
+/** Returns the HTTP statuses with which an operation can be refused. */
 function refusals(method: DescMethod, binding: HttpBinding): number[] {
   const isRead = binding.verb === 'GET';
   const hasBody = binding.body !== '';

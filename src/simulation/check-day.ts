@@ -20,7 +20,7 @@ export function checkDay(day: SimulatedDay): DayFault[] {
       'hours',
       'need an hour above 0',
     ),
-    ...fault(!CURRENCIES.has(day.currency), 'currency', 'is no currency of ISO 4217'),
+    ...fault(!CURRENCIES.has(day.currency), 'currency', 'is not an ISO 4217 currency'),
     ...range('amount_from', day.amountFrom, MIN_AMOUNT, MAX_AMOUNT),
     ...range('amount_to', day.amountTo, day.amountFrom, MAX_AMOUNT),
     ...percent('alike_percent', day.alikePercent),
@@ -77,7 +77,7 @@ function checkRates(path: string, rates: SimulatedRates | undefined): DayFault[]
   ];
 }
 
-/** A brand or country that is not given stands for all, or is missed by the rules in the .proto. */
+/** Checks brand and country. A missing one means every brand or country, unless the rules in the .proto require it. */
 function checkSegment(
   path: string,
   { brand, issuerCountry }: { readonly brand: string; readonly issuerCountry: string },

@@ -4,7 +4,7 @@ import type { Summary } from './summary.ts';
 /** Results of a strategy. */
 export type Compared = { readonly strategy: Strategy; readonly summary: Summary };
 
-/** A strategy as it is shown. */
+/** Returns the name of a strategy for tables and legends. */
 export function nameOf({ choice, failover }: Strategy): string {
   return failover ? `${choice}, with failover` : choice;
 }
@@ -31,7 +31,7 @@ const WIDTHS = COLUMNS.map(
   ({ head }) => SPACES + Math.max(MIN_CELL_WIDTH, ...head.map((text) => text.length)),
 );
 
-/** The strategies, a line each, in at most 100 columns. */
+/** Formats the strategies as a table, one line each, in at most 100 columns. */
 export function comparisonTable(compared: readonly Compared[]): string {
   const row = (name: string, cells: readonly string[]) =>
     (name.padEnd(NAME_WIDTH) + cells.map((cell, i) => cell.padStart(WIDTHS[i] ?? 0)).join('')).trimEnd();

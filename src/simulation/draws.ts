@@ -4,8 +4,8 @@ const BYTES_EACH = 6;
 const COUNT = 10;
 
 /**
- * Ten numbers, 0 up to but not 1, each uniform over names and independent of the others. The same name draws the same
- * ones: so every strategy meets the same luck, in whatever order it asks.
+ * Draws ten numbers in [0, 1), each uniform over names and independent of the others. A name always draws the same
+ * numbers, so every strategy has the same luck, in whatever order it asks.
  */
 export function drawNumbers(name: string): readonly number[] {
   const bytes = hash('sha512', name, 'buffer');
@@ -22,6 +22,6 @@ export function shareAt(
     if (left < share) return { index, within: left / share };
     left -= share;
   }
-  // Reached by rounding only.
+  // Reached only through rounding.
   return { index: shares.findLastIndex((share) => share > 0), within: 0 };
 }

@@ -9,8 +9,8 @@ type Hours = readonly (number | undefined)[];
 type Panel = { readonly title: string; readonly plain: Hours; readonly failover: Hours };
 
 /**
- * The approval rate in each hour, a panel for each choice and a column for each hour, in at most 100 columns of plain
- * text: what is approved at the first try, and on top of it what failover adds.
+ * Plots the approval rate of each hour in plain text of at most 100 columns, with a panel for each choice and a column for
+ * each hour: what is approved without failover, and on top of it what failover adds.
  */
 export function hourPlot(day: SimulatedDay, compared: readonly Compared[]): string {
   const { from, to } = plotRange(compared);
@@ -22,7 +22,7 @@ export function hourPlot(day: SimulatedDay, compared: readonly Compared[]): stri
   return ['Approved, % of the payments of each hour', '', ...rows, `      ${legend}`].join('\n');
 }
 
-/** The percentages between which every hour of every strategy lies: tens, never equal. */
+/** Returns the percentages between which every hour of every strategy lies: two different multiples of ten. */
 export function plotRange(compared: readonly Compared[]): { readonly from: number; readonly to: number } {
   const rates = compared.flatMap(({ summary }) =>
     summary.approvedByHour.filter((rate) => rate !== undefined),
@@ -31,7 +31,7 @@ export function plotRange(compared: readonly Compared[]): { readonly from: numbe
   return { from, to: Math.max(from + 10, Math.ceil(Math.max(...rates) / 10) * 10) };
 }
 
-/** The hours, 0 to 23, in which something goes wrong anywhere. */
+/** Returns the hours, 0 to 23, in which any connection has an incident. */
 export function incidentHours({ connections }: SimulatedDay): ReadonlySet<number> {
   const incidents = connections.flatMap((connection) => connection.incidents);
   const hours = Array.from({ length: 24 }, (_, hour) => hour);

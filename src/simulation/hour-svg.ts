@@ -8,10 +8,10 @@ const LEFT = 50;
 const RIGHT = 720;
 const TOP = 40;
 const BOTTOM = 440;
-/** By choice, in the order in which they come; told apart by those who see no red or green, too (Okabe and Ito). */
+/** Colours of the choices, in their order; distinguishable by colour-blind readers (Okabe and Ito). */
 const COLOURS = ['#0072b2', '#d55e00', '#009e73', '#cc79a7'];
 
-/** The approval rate in each hour as an SVG picture: a colour for each choice, dashed without failover. */
+/** Draws the approval rate of each hour as SVG: a colour for each choice, dashed without failover. */
 export function hourSvg(day: SimulatedDay, compared: readonly Compared[]): string {
   const { from, to } = plotRange(compared);
   const x = (hour: number) => LEFT + (hour * (RIGHT - LEFT)) / 24;
@@ -52,7 +52,7 @@ export function hourSvg(day: SimulatedDay, compared: readonly Compared[]): strin
   ].join('\n');
 }
 
-/** Returns a text element. Nothing is escaped: the texts are ours, and no name of the scenario's comes in. */
+/** Returns a text element. It escapes nothing: all texts are our own, and none comes from the scenario. */
 function text(x: number, y: number, shown: string, anchor: 'start' | 'middle' | 'end'): string {
   return `<text x="${round(x)}" y="${round(y)}" text-anchor="${anchor}">${shown}</text>`;
 }

@@ -6,7 +6,7 @@ import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
 import { parseYaml, readTextFile, type YamlFile } from '#src/wire/yaml-file.ts';
 import { checkDay, type DayFault } from './check-day.ts';
 
-/** A simulation that cannot be run: its file is wrong, or does not go with the catalogue. */
+/** A simulation that cannot run: its file is invalid, or does not match the catalogue. */
 export class SimulationError extends Error {
   override readonly name = 'SimulationError';
 }
@@ -18,7 +18,7 @@ const refuse = (message: string) => new SimulationError(message);
 /**
  * Reads a scenario: YAML (or JSON, which is YAML), whose keys are the field names of simulation.proto.
  *
- * @throws SimulationError that names each place at fault.
+ * @throws SimulationError that names every line and field at fault.
  */
 export function readDay(file: string): SimulatedDay {
   return parseDay(readTextFile(file, refuse), file);
@@ -45,7 +45,7 @@ export function parseDay(text: string, file: string): SimulatedDay {
   return day;
 }
 
-/** The line of a field, or of the nearest that is there of those around it. */
+/** Returns the line of a field, or of the nearest enclosing field that exists. */
 function lineOf({ document, lineCounter }: YamlFile, field: string): number {
   const path = [...field.matchAll(/[^.[\]]+/g)].map(([step]) => (/^\d+$/.test(step) ? Number(step) : step));
   for (let length = path.length; length > 0; length--) {

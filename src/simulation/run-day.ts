@@ -20,30 +20,29 @@ import { inVirtualTime, type VirtualTime } from './virtual-time.ts';
 export type DayResult = {
   /** End of each payment's request, in the order in which they ended. */
   readonly ends: readonly PaymentEnd[];
-  /** Number of times that a circuit opened that was closed. */
+  /** Number of times that a closed circuit opened. */
   readonly openings: number;
 };
 
 /** The end of a payment's request. */
 export type PaymentEnd = {
   readonly payment: SyntheticPayment;
-  /** The hour of the day in which it came, 0 to 23. */
+  /** Hour of the day in which the payment arrived, 0 to 23. */
   readonly hour: number;
-  /** The last one tells what became of it; none when no route took it. */
+  /** Attempts in order, of which the last one decides the outcome; none if no route took the payment. */
   readonly attempts: readonly { readonly connectionId: string; readonly outcome: Outcome['kind'] }[];
-  /** For how long the payer waited. */
+  /** Time that the payer waited. */
   readonly waitedMs: number;
   /** The providers' fees, in the payment's currency. */
   readonly cost: number;
 };
 
 /**
- * Plays a day through one catalogue: the routes, the order of the targets, the failover, the circuit breakers and what
- * is learned of approval rates are the service's own; its connections are those of simulatedConnector. Nothing was
- * learned before.
+ * Plays a day through one catalogue. Routes, the order of the targets, failover, circuit breakers and learned approval
+ * rates are the service's own; only the connections are simulated. No approval rates are known at the start.
  *
- * @param onPayment is told how many payments have come so far, at each.
- * @throws SimulationError when a payment may go to a connection of which the day says nothing.
+ * @param onPayment called for each payment with the number of payments so far.
+ * @throws SimulationError if a payment may go to a connection that the scenario does not describe.
  */
 export function runDay(
   day: SimulatedDay,
@@ -99,11 +98,11 @@ function checkTargets(
   const strange = chosen?.targets.find(({ id }) => !behaviours.has(id));
   if (!chosen || !strange) return;
   throw new SimulationError(
-    `payments may go to connection ${strange.id} (by route ${chosen.route.id}), and the scenario's connections do not tell how it behaves`,
+    `payments may go to connection ${strange.id} (by route ${chosen.route.id}), which the scenario's connections do not describe`,
   );
 }
 
-/** Makes attempts as makeAttempts does, without writing them down. */
+/** Makes attempts as makeAttempts does, without storing them. */
 async function pay(
   catalogue: OpenedCatalogue,
   payment: SyntheticPayment,
@@ -134,7 +133,7 @@ function costOf(outcome: Outcome, { money }: SyntheticPayment, cost: SimulatedCo
   return cost.fixed + share;
 }
 
-/** As far as a simulated provider, or a circuit breaker, looks at it. */
+/** Makes an attempt with what a simulated provider or a circuit breaker looks at. */
 function attemptOf({ id, money, facts }: SyntheticPayment): PaymentAttempt {
   return {
     transactionId: id,

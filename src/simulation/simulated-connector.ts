@@ -12,24 +12,24 @@ import { drawNumbers } from './draws.ts';
 import { DAY_STARTS_MS, HOUR_MS, type SyntheticPayment } from './synthetic-payments.ts';
 import type { VirtualTime } from './virtual-time.ts';
 
-/** The name of the connector that the connections of a simulation have. */
+/** Name of the connector of all connections in a simulation. */
 export const SIMULATED = 'simulated';
 
 type Part = {
   readonly day: SimulatedDay;
   readonly seed: number;
-  /** By the payment id of an attempt. */
+  /** Payments of the day, by id. */
   readonly payments: ReadonlyMap<string, SyntheticPayment>;
   readonly time: VirtualTime;
 };
 
-/** A connector to providers that behave as a scenario says. Its setting `connection` is the id of one of those. */
+/** Connector to providers that behave as a scenario says. Its setting `connection` is the id of one of them. */
 export function simulatedConnector(part: Part): Connector {
   return {
     name: SIMULATED,
     connect: ({ connection: id }) => {
       const behaviour = part.day.connections.find((connection) => connection.id === id);
-      // A catalogue may have connections that no payment of the day gets to.
+      // A catalogue may have connections that no payment of the day reaches.
       return connect(behaviour ?? create(SimulatedConnectionSchema, {}), part);
     },
   };
@@ -69,8 +69,8 @@ function connect(behaviour: SimulatedConnection, { seed, payments, time }: Part)
 const ANY_CARD = { cardBrand: '', issuerCountry: '' };
 
 /**
- * Decides a payment's outcome at a connection: one draw for whether it is reached and one for whether it is approved,
- * both the payment's there, whoever sends it and when.
+ * Decides a payment's outcome at a connection by two draws, one for reaching it and one for the approval. Both depend on
+ * payment and connection alone, not on the strategy or the time.
  */
 export function outcomeOf(payment: SyntheticPayment, connectionId: string, rates: SimulatedRates): Outcome {
   const [reach = 0, ownLuck = 0] = drawNumbers(`${payment.id}/${connectionId}`);
@@ -82,7 +82,7 @@ export function outcomeOf(payment: SyntheticPayment, connectionId: string, rates
   return payment.hardness * 100 < hardPercent ? HARD_DECLINE : SOFT_DECLINE;
 }
 
-/** The rates in force for a card: of an incident, else of the card, else of the connection. */
+/** Returns the rates for a card: an incident's, else the card's, else the connection's. */
 export function ratesAt(
   { rates, cards, incidents }: SimulatedConnection,
   atMs: number,
@@ -98,7 +98,7 @@ export function ratesAt(
       (brand === '' || brand === card.cardBrand) &&
       (issuerCountry === '' || issuerCountry === card.issuerCountry),
   );
-  // A rate that is not given is no property of its message.
+  // A rate that is not set is not a property of its message, so the spread keeps the one before.
   return Object.assign({}, rates, ...others.map((other) => other.rates));
 }
 

@@ -11,22 +11,22 @@ import type { SimulatedDay } from '#gen/payments/config/simulation_pb.js';
 import { SimulationError } from './read-day.ts';
 import { SIMULATED } from './simulated-connector.ts';
 
-/** A way of routing that is compared with others. */
+/** A routing strategy to compare with others. */
 export type Strategy = {
-  /** Name of what makes the first choice. */
+  /** Name of the rule that chooses the first target. */
   readonly choice: string;
-  /** True if soft declines go on to the next target; undefined leaves that to the catalogue's routes. */
+  /** true: soft declines fail over to the next target; undefined leaves that to the catalogue's routes. */
   readonly failover: boolean | undefined;
-  /** Its connections are simulated ones. */
+  /** The catalogue, with simulated connections. */
   readonly catalogue: Catalogue;
 };
 
 /**
- * The strategies to compare: the catalogue as it is, if one is given, and each choice over its routes and targets, with
- * and without failover after soft declines.
+ * Returns the strategies to compare: the catalogue as configured, if there is one, and each choice over its routes and
+ * targets, with and without failover after soft declines.
  *
- * @param configured without it there is one route, to the day's connections in their order.
- * @throws SimulationError when the scenario names a connection that the catalogue does not have.
+ * @param configured if undefined, a single route leads to the scenario's connections in their order.
+ * @throws SimulationError if the scenario names a connection that the catalogue does not have.
  */
 export function strategiesOf(day: SimulatedDay, configured: Catalogue | undefined): Strategy[] {
   const catalogue = simulated(configured ?? plainCatalogue(day), day);
@@ -53,13 +53,13 @@ function plainCatalogue(day: SimulatedDay): Catalogue {
   });
 }
 
-/** The catalogue with simulated connections. */
+/** Returns the catalogue with simulated connections. */
 function simulated(catalogue: Catalogue, day: SimulatedDay): Catalogue {
   const known = new Set(catalogue.connections.map(({ id }) => id));
   for (const [i, { id }] of day.connections.entries()) {
     if (known.has(id)) continue;
     throw new SimulationError(
-      `the scenario's connections[${i}].id is ${id}, and the catalogue has none but ${[...known].join(', ')}`,
+      `the scenario's connections[${i}].id is ${id}, but the catalogue has only ${[...known].join(', ')}`,
     );
   }
   const connections = catalogue.connections.map((connection) => ({

@@ -2,13 +2,13 @@ import type { Outcome } from '#src/connectors/connector.ts';
 import { formatMoney } from '#src/money.ts';
 import type { DayResult, PaymentEnd } from './run-day.ts';
 
-/** A day in numbers. */
+/** Figures of a day. */
 export type Summary = {
-  /** Of all payments, 0 to 100. */
+  /** Approved share of all payments, 0 to 100. */
   readonly approvedPercent: number;
-  /** Outcome not known when the request ended. */
+  /** Share of payments whose outcome was unknown when the request ended. */
   readonly pendingPercent: number;
-  /** No provider answered: none could be reached, or no route took the payment. */
+  /** Share of payments that no provider answered: none could be reached, or no route took the payment. */
   readonly errorPercent: number;
   readonly attemptsPerPayment: number;
   readonly meanWaitS: number;
@@ -20,7 +20,7 @@ export type Summary = {
   readonly approvedByHour: readonly (number | undefined)[];
 };
 
-/** Sums a day up. It had a payment. */
+/** Sums up a day that had at least one payment. */
 export function summaryOf({ ends, openings }: DayResult): Summary {
   const waits = ends.map(({ waitedMs }) => waitedMs).sort((a, b) => a - b);
   const approved = ends.filter((end) => outcomeOf(end) === 'approved');
@@ -41,8 +41,8 @@ export function summaryOf({ ends, openings }: DayResult): Summary {
 }
 
 /**
- * Returns the known outcome of a payment at the end of its request, as its status tells (a payment that one
- * provider declined and that could not be sent to another is declined); undefined when no route took it.
+ * Returns a payment's outcome at the end of its request, as its status shows it: a payment that one provider declined
+ * and that could not be sent to another is declined. undefined if no route took it.
  */
 export function outcomeOf({ attempts }: PaymentEnd): Outcome['kind'] | undefined {
   const last = attempts.at(-1)?.outcome;

@@ -5,30 +5,30 @@ import { type RoutingFacts, RoutingFactsSchema } from '#gen/payments/v1/routing_
 import { currencyDigits, type Money, parseMoney, toDecimal } from '#src/money.ts';
 import { drawNumbers, shareAt } from './draws.ts';
 
-/** A payment that was made up. */
+/** A generated payment. */
 export type SyntheticPayment = {
-  /** Tells it apart, and seeds its luck. */
+  /** Unique id, which also seeds the payment's draws. */
   readonly id: string;
-  /** Time at which it comes, in ms since 1970. */
+  /** Arrival time, in ms since 1970. */
   readonly atMs: number;
   readonly money: Money;
   readonly cards: SimulatedCards;
   readonly facts: RoutingFacts;
-  /** Draw shared by every provider that decides alike; undefined when each draws for itself. */
+  /** Draw that all providers share when they decide alike; undefined if each one draws for itself. */
   readonly sharedLuck: number | undefined;
-  /** Below the share of hard ones, its decline is hard, whoever declines it. */
+  /** Number in [0, 1): if it is below the share of hard declines, every decline of the payment is hard. */
   readonly hardness: number;
 };
 
-/** Start of the day: any would do, but conditions may ask for the time. */
+/** Start of the day: an arbitrary one, fixed because conditions may look at the time. */
 export const DAY_STARTS_MS = Date.UTC(2026, 0, 1);
 /** An hour in ms. */
 export const HOUR_MS = 3_600_000;
 
 /**
- * The payments of a day, the first first; the same for the same seed.
+ * Generates the payments of a day in order of time. A seed always gives the same payments.
  *
- * @param count how many; the day's own number when undefined.
+ * @param count number of payments, by default the scenario's.
  */
 export function syntheticPayments(day: SimulatedDay, seed: number, count = day.payments): SyntheticPayment[] {
   const hours = day.hours.length > 0 ? day.hours : Array<number>(24).fill(1);

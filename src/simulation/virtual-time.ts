@@ -1,19 +1,19 @@
-/** A clock that stands still while anybody has something to do. */
+/** A clock that stands still while any work is runnable. */
 export type VirtualTime = {
   /** In ms since 1970. */
   now(): number;
-  /** Waits until then; those who wait for the same moment go on in the order in which they came. */
+  /** Waits until a time; those who wait for the same moment wake in the order in which they called. */
   until(atMs: number): Promise<void>;
 };
 
 /**
- * Runs work that waits by a clock of its own, which leaps from one awaited moment to the next: a day takes as long as
- * what happens in it. Everything that tells or awaits the time must do so by that clock; timers and sockets do not.
+ * Runs work on a virtual clock, which leaps from one awaited moment to the next, so that a simulated day takes no longer
+ * than its computation. The work must read and await time by this clock alone; timers and sockets do not follow it.
  *
- * @throws what `work` throws, or Error when it waits for something that will never happen.
+ * @throws what `work` throws, or Error if it waits for something that will never happen.
  */
 export async function inVirtualTime<T>(startMs: number, work: (time: VirtualTime) => Promise<T>): Promise<T> {
-  /** The soonest last. */
+  /** Sleepers, the soonest last. */
   const sleepers: { readonly atMs: number; readonly wake: () => void }[] = [];
   let nowMs = startMs;
   const time: VirtualTime = {
@@ -31,8 +31,8 @@ export async function inVirtualTime<T>(startMs: number, work: (time: VirtualTime
   const result = work(time);
   result.then(done, done);
   for (;;) {
-    // Its turn comes when no promise has anything left to do: all that could go on has gone on. (So has setImmediate's,
-    // which takes the event loop round and four times as long.)
+    // nextTick runs once no promise is runnable any more, so all work that could continue has done so. (setImmediate would
+    // do as well, but takes a turn of the event loop, which is four times as long.)
     await new Promise((wake) => process.nextTick(wake));
     if (isDone) return await result;
     const next = sleepers.pop();

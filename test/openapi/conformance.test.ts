@@ -34,7 +34,7 @@ async function call(
 }
 
 describe.each(loadScenarios())('scenario $name', ({ request, keys }) => {
-  it('sends what the document takes, and gets what it tells, again and when it is read', async () => {
+  it('conforms to the document in its request, its response, the repeated response and the later read', async () => {
     expect(contract.requestFaults(create, JSON.parse(request))).toEqual([]);
     const headers = { 'x-idempotency-key': randomUUID(), ...keys };
     const first = await call('POST', '/v1/payments', { headers, body: request });
@@ -47,14 +47,15 @@ describe.each(loadScenarios())('scenario $name', ({ request, keys }) => {
   });
 });
 
-/** Faults that no JSON Schema can tell: what no country or currency is, digits that do not add up, what fields mean together. */
+/** Codes of faults that the schema can express. It cannot know countries, currencies, check digits, or how fields relate. */
 const TOLD_BY_SCHEMA = /^(REQUIRED|TOO_LONG|TOO_MANY|INVALID_TYPE|NOT_ALLOWED)/;
+/** Faults with such a code that only our own rules know, since they depend on several fields. */
 const TOLD_BY_RULES_OF_PAYMENTS: readonly string[] = [
   // A vaulted token and card data exclude each other, as card data and a wallet do.
   'payment_method.vaulted_token NOT_ALLOWED',
   'payment_method.detail NOT_ALLOWED',
   'payment_method.detail REQUIRED',
-  // A one-time token tells the type; beside a vaulted token, a security code may be sent alone.
+  // A one-time token implies the type; beside a vaulted token, a security code may be sent alone.
   'payment_method.type REQUIRED',
   'payment_method.detail.card.card_data.number REQUIRED',
   'payment_method.detail.card.card_data.expiration_month REQUIRED',
@@ -67,7 +68,7 @@ describe('a field at fault', () => {
     name: `${badField[0]} = ${(JSON.stringify(badField[1]) ?? 'nothing').slice(0, 40)}`,
   }));
 
-  it.each(cases)('$name is refused as the document tells', async ({ badField }) => {
+  it.each(cases)('$name is refused as the document says', async ({ badField }) => {
     const [path, value] = badField;
     const body = withField(cardPayment(), path, value);
     const refused = await call('POST', '/v1/payments', { body: JSON.stringify(body) });
@@ -117,12 +118,12 @@ describe('a refused call', () => {
     ['INVALID_PARAMETERS', 400, 'GET', '/v1/payments?status=NONE'],
     ['INVALID_PARAMETERS', 400, 'POST', '/v1/webhooks', { body: '{}' }],
     ['INVALID_CREDENTIALS', 401, 'GET', '/v1/connections'],
-  ])('with %s (%i) is answered as the document tells: %s %s', async (code, status, verb, path, init) => {
+  ])('with %s (%i) is answered as the document says: %s %s', async (code, status, verb, path, init) => {
     const refused = await call(verb, path, init);
     expect([refused.status, JSON.parse(refused.text).code, refused.faults]).toEqual([status, code, []]);
   });
 
-  it('with IDEMPOTENCY_KEY_REUSED (422) is answered as the document tells', async () => {
+  it('with IDEMPOTENCY_KEY_REUSED (422) is answered as the document says', async () => {
     const headers = headersOne();
     await call('POST', '/v1/payments', { headers, body: json });
     const other = JSON.stringify({ ...cardPayment(), description: 'Another book' });
@@ -133,7 +134,7 @@ describe('a refused call', () => {
 
 describe('every operation of the document', () => {
   it.each(contract.operations)(
-    '$id is served, and asks for the keys that it names',
+    '$id is served, and requires the keys that the document names',
     async ({ verb, path, json }) => {
       const url = path.replaceAll(/\{[^}]+\}/g, NOWHERE);
       const body = json.requestBody ? { body: '{}' } : {};

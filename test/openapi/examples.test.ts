@@ -30,7 +30,7 @@ const headersOf = ({ json }: Operation) =>
     ? { 'operator-key': 'op_sandbox' }
     : headersOne();
 
-// biome-ignore lint/suspicious/noExplicitAny: whatever was answered.
+// biome-ignore lint/suspicious/noExplicitAny: any response.
 async function send(verb: string, path: string, body?: unknown): Promise<any> {
   const response = await fetch(server.url + path, {
     method: verb,
@@ -44,7 +44,7 @@ async function send(verb: string, path: string, body?: unknown): Promise<any> {
 
 type Given = Readonly<Record<string, string>>;
 
-/** Makers of what examples start from, by the names in their parameters. A new operation may need another. */
+/** Makers of the resources that examples start from, by the names in their parameters. */
 const givens: Readonly<Record<string, () => Promise<Given>>> = {
   paid: () => pay('paid', {}),
   listed: async () => {
@@ -106,7 +106,7 @@ function addWebhook() {
   return send('POST', '/v1/webhooks', { url: receiver.url, events: ['payment.refund'], description: 'Shop' });
 }
 
-/** The example's parameters, once what they name is there. */
+/** Makes the resources that an example's parameters name, and returns the parameters with their ids. */
 async function parametersOf({ parameters, given }: Example): Promise<Record<string, string>> {
   const wanted = [...Object.values(parameters), given].flatMap((text) => /^\{([^.}]+)/.exec(text)?.[1] ?? []);
   const made: Given = Object.assign(
@@ -154,7 +154,7 @@ it.each(cases)('$id is answered as its example in test/examples shows', async ({
   else expect(differences(example.response, seen.text)).toEqual([]);
 });
 
-it('an event is delivered as the document tells', async () => {
+it('an event is delivered as the document says', async () => {
   const received = await receiver.has(1);
   for (const { json } of received) expect(contract.schemaFaults('Event', json)).toEqual([]);
   await send('POST', '/v1/webhooks', { url: receiver.url, events: ['payment.purchase'] });
@@ -164,7 +164,7 @@ it('an event is delivered as the document tells', async () => {
   expect(contract.schemaFaults('Event', all.at(-1)?.json)).toEqual([]);
 });
 
-it('the document is a judge that finds a response at fault', () => {
+it('the check against the document finds the faults of a wrong response', () => {
   const operation = contract.find('GET', '/v1/payments/1');
   const seen = (status: number, text: string) => ({ status, headers: new Headers(), text });
   expect(contract.responseFaults(operation, seen(418, ''))).toEqual([

@@ -14,7 +14,7 @@ const isInstalled = existsSync(TOOLS);
 const skipped = isInstalled ? '' : ' (skipped here: run npm ci --prefix .ci/openapi-tools first)';
 const run = promisify(execFile);
 
-it.skipIf(!isInstalled)(`openapi-typescript makes types of the document${skipped}`, async () => {
+it.skipIf(!isInstalled)(`openapi-typescript generates types from the document${skipped}`, async () => {
   const directory = mkdtempSync(join(tmpdir(), 'payments-openapi-types-'));
   try {
     const node = (file: string, ...args: string[]) =>
@@ -71,7 +71,7 @@ describe.skipIf(!isInstalled)(`Prism, as a mock server of the document,${skipped
     send('/v1/payments', { method: 'POST', body, headers: { 'content-type': 'application/json', ...keys } });
 
   it.each(loadScenarios())(
-    'takes the scenario $name, and answers with a payment',
+    'accepts the scenario $name and answers with a payment',
     async ({ request, keys }) => {
       const response = await create(request, keys);
       expect(response.status).toBe(201);
@@ -84,7 +84,7 @@ describe.skipIf(!isInstalled)(`Prism, as a mock server of the document,${skipped
     expect((await create(JSON.stringify(body))).status).toBe(422);
   });
 
-  it('answers reads by path, and lists', async () => {
+  it('answers reads of one payment, and lists', async () => {
     const read = await send('/v1/payments/019af0c5-0000-7000-8000-000000000000');
     expect([read.status, await read.json()]).toEqual([200, expect.objectContaining({ status: 'SUCCEEDED' })]);
     const list = await send('/v1/payments?page_size=2');

@@ -18,7 +18,7 @@ function messageOf(text: string): string {
   throw new Error('it was not refused');
 }
 
-it('reads the scenario that comes with it', () => {
+it('the scenario in config/simulation.yaml can be read', () => {
   expect(readDay(join(import.meta.dirname, '../../config/simulation.yaml')).connections).toHaveLength(3);
   expect(parseDay(SMALL, 'day.yaml').connections.map(({ id }) => id)).toEqual(['a', 'b']);
 });
@@ -27,7 +27,7 @@ it.each([
   ['payments: 4000', 'payments: 0', 'day.yaml:2: payments '],
   ['payments: 4000', 'payments: lots', 'day.yaml:2: payments '],
   ['payments: 4000', 'paymnts: 4000', 'day.yaml:2: paymnts is not known'],
-  ['currency: USD', 'currency: USX', 'day.yaml:3: currency is no currency of ISO 4217'],
+  ['currency: USD', 'currency: USX', 'day.yaml:3: currency is not an ISO 4217 currency'],
   ['amount_from: 10', 'amount_from: 30', 'day.yaml:5: amount_to must be 30 to '],
   ['amount_to: 20', 'hours: [1, 2]', 'day.yaml:5: hours '],
   ['amount_to: 20', 'alike_percent: 101', 'day.yaml:5: alike_percent must be 0 to 100'],
@@ -52,12 +52,12 @@ it.each([
     'day.yaml:12: connections[1].cost.fixed must be 0 to ',
   ],
   ['currency: USD', 'currency: [', 'day.yaml: '],
-])('names the place of what is wrong: %s → %s', (from, to, message) => {
+])('a fault in a scenario is reported with its line and field: %s → %s', (from, to, message) => {
   expect(SMALL).toContain(from);
   expect(messageOf(SMALL.replace(from, to))).toContain(message);
 });
 
-it('names all places, and files that are something else', () => {
+it('all faults of a scenario are reported at once, and so is a file that is not a scenario or cannot be read', () => {
   expect(messageOf(SMALL.replace('payments: 4000', '').replace('USD', 'USX')).split('\n')).toHaveLength(2);
   expect(messageOf('a text')).toContain('must be fields');
   expect(() => readDay('/nowhere.yaml')).toThrow('/nowhere.yaml cannot be read (ENOENT)');

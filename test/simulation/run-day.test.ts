@@ -10,7 +10,7 @@ import { scenario, simulate } from './scenarios.ts';
 const GOOD = '{ id: good, rates: { approval_percent: 90, not_sent_percent: 1, unknown_percent: 1 } }';
 const WORSE = '{ id: worse, rates: { approval_percent: 60 } }';
 
-it('comes to the same for the same seed, and to something else for another', async () => {
+it('the same seed gives the same results, and another seed different ones', async () => {
   const text = scenario([GOOD, WORSE]);
   const [first, again, other] = [
     await simulate(text),
@@ -23,7 +23,7 @@ it('comes to the same for the same seed, and to something else for another', asy
   expect(other('split')).not.toEqual(first('split'));
 });
 
-it('gives a payment the same luck at a provider, whichever strategy sends it there', async () => {
+it('a payment has the same luck at a provider, whichever strategy sends it there', async () => {
   const day = parseDay(scenario([GOOD, WORSE]), 'test.yaml');
   const payments = syntheticPayments(day, 1);
   const met = new Map<string, Set<string>>();
@@ -41,10 +41,10 @@ it('gives a payment the same luck at a provider, whichever strategy sends it the
   expect([...met].filter(([, outcomes]) => outcomes.size > 1)).toEqual([]);
 });
 
-it('leaves a dead provider alone: the circuit breaker keeps waiting and pending low', async () => {
+it('the circuit breaker keeps waiting times and unknown outcomes low when a provider is dead', async () => {
   const dead = '{ id: dead, rates: { approval_percent: 100, unknown_percent: 100 } }';
   const perfect = '{ id: perfect, rates: { approval_percent: 100 } }';
-  // Enough to open the circuit soon, which takes 20 calls in 30 s.
+  // Enough payments to open the circuit soon: that takes 20 calls in 30 s.
   const text = scenario([dead, perfect]).replace('payments: 4000', 'payments: 120000');
   const day = parseDay(text, 'test.yaml');
   const payments = syntheticPayments(day, 1);
@@ -57,11 +57,11 @@ it('leaves a dead provider alone: the circuit breaker keeps waiting and pending 
   expect(pending.length).toBeLessThan(60);
   expect(approved.length).toBe(payments.length - pending.length);
   expect(new Set(pending.map(({ waitedMs }) => waitedMs))).toEqual(new Set([10_000]));
-  // The circuit being open costs them nothing.
+  // An open circuit costs the other payments no time.
   expect(new Set(approved.map(({ waitedMs }) => waitedMs))).toEqual(new Set([300]));
 });
 
-it('shows that success-rate routing beats priority when the first provider is the worse one', async () => {
+it('success-rate routing beats priority when the first provider is the worse one', async () => {
   const result = await simulate(scenario([WORSE, GOOD]));
   expect(result('priority').approvedPercent).toBeGreaterThan(55);
   expect(result('priority').approvedPercent).toBeLessThan(65);
@@ -69,7 +69,7 @@ it('shows that success-rate routing beats priority when the first provider is th
   expect(result('success rate').approvedPercent).toBeGreaterThan(result('split').approvedPercent + 8);
 });
 
-it('tries elsewhere after a soft decline with failover only, and never after a hard one', async () => {
+it('a soft decline is tried elsewhere only with failover, and a hard one never', async () => {
   const declines = (hard: number) =>
     `{ id: declines, rates: { approval_percent: 0, hard_decline_percent: ${hard} } }`;
   const perfect = '{ id: perfect, rates: { approval_percent: 100 } }';
@@ -80,14 +80,14 @@ it('tries elsewhere after a soft decline with failover only, and never after a h
   expect(hard('priority', true)).toMatchObject({ approvedPercent: 0, attemptsPerPayment: 1 });
 });
 
-it('finds failover worthless where all providers think alike', async () => {
+it('failover gains nothing when all providers decide alike', async () => {
   const alike = [GOOD, WORSE].map((connection) => connection.replace(/, (not_sent|unknown)_percent: 1/g, ''));
   const result = await simulate(scenario(alike, 'alike_percent: 100'));
   expect(result('priority', true).attemptsPerPayment).toBeGreaterThan(1.05);
   expect(result('priority', true).approvedPercent).toBe(result('priority').approvedPercent);
 });
 
-it('shows an incident in its hours, and only there', async () => {
+it('an incident shows in its hours only', async () => {
   const drops =
     '{ id: drops, rates: { approval_percent: 100 }, incidents: [{ from_hour: 3, to_hour: 5, rates: { approval_percent: 0 } }] }';
   const { approvedByHour } = (await simulate(scenario([drops])))('priority');
@@ -96,7 +96,7 @@ it('shows an incident in its hours, and only there', async () => {
   );
 });
 
-it('sums up what the providers take of what they approved', async () => {
+it('the cost is the sum of fees in percent of what the providers approved', async () => {
   const taken = (rates: string) => `{ id: a, rates: ${rates}, cost: { percent: 2, fixed: 0.3 } }`;
   const amounts = scenario([taken('{ approval_percent: 100 }')]).replace('amount_to: 20', 'amount_to: 10');
   expect((await simulate(amounts))('priority').costPercent).toBeCloseTo(5, 9);
@@ -121,22 +121,22 @@ const BEHAVIOUR = {
   two: '{ id: two, rates: { approval_percent: 0 } }',
 };
 
-it('goes by the routes of a catalogue, and compares its own choice first', async () => {
+it('a catalogue’s routes are used, and its own choice is compared first', async () => {
   const result = await simulate(scenario([BEHAVIOUR.one, BEHAVIOUR.two]), { catalogue: CATALOGUE });
   const { approvedPercent, errorPercent } = result('as configured');
   expect(Math.abs(approvedPercent - 75)).toBeLessThan(3);
   expect(errorPercent).toBe(0);
-  // Cards without a route are errors.
+  // Cards that no route takes count as errors.
   const text = scenario([BEHAVIOUR.one, BEHAVIOUR.two]).replace('issuer_country: BR', 'issuer_country: MX');
   const { errorPercent: withoutRoute } = (await simulate(text, { catalogue: CATALOGUE }))('as configured');
   expect(Math.abs(withoutRoute - 25)).toBeLessThan(3);
 });
 
-it('says which connection catalogue and scenario do not share', async () => {
+it('a connection that only the catalogue or only the scenario has is reported', async () => {
   await expect(simulate(scenario([BEHAVIOUR.one]), { catalogue: CATALOGUE })).rejects.toThrow(
     /may go to connection two \(by route 2\)/,
   );
   await expect(simulate(scenario([GOOD]), { catalogue: CATALOGUE })).rejects.toThrow(
-    'connections[0].id is good, and the catalogue has none but one, two',
+    'connections[0].id is good, but the catalogue has only one, two',
   );
 });

@@ -21,7 +21,7 @@ ${connections.map((connection) => `  - ${connection}`).join('\n')}
 `;
 }
 
-/** Plays a scenario through every strategy. @returns what came of each, by its name. */
+/** Plays a scenario through every strategy. @returns the summary of a strategy by its name. */
 export async function simulate(
   text: string,
   { seed = 1, catalogue }: { seed?: number; catalogue?: Catalogue } = {},

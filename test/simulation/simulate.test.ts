@@ -11,7 +11,7 @@ function run(...args: string[]): Promise<Ended> {
   return runCommand('simulate', {}, ...args);
 }
 
-it('compares the strategies by default, in a table and a plot of at most 100 columns', async () => {
+it('the command compares the strategies in a table and a plot of at most 100 columns', async () => {
   const svg = join(directory, 'day.svg');
   const { code, stdout, stderr } = await run('--payments', '500', '--seed', '7', '--svg', svg);
   expect([code, stderr]).toEqual([0, '']);
@@ -26,7 +26,7 @@ it('compares the strategies by default, in a table and a plot of at most 100 col
   expect(readFileSync(svg, 'utf8').match(/<polyline/g)).toHaveLength(6);
 });
 
-it('refuses what it does not know', async () => {
+it('the command refuses an invalid scenario, seed or option', async () => {
   const bad = join(directory, 'bad.yaml');
   writeFileSync(bad, 'payments: 1\ncurrency: dollars\n');
   expect(await run('--scenario', bad)).toMatchObject({

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { inVirtualTime } from '#src/simulation/virtual-time.ts';
 
-it('leaps from one awaited moment to the next, in their order', async () => {
+it('virtual time leaps from one awaited moment to the next, in order', async () => {
   const seen: [string, number][] = [];
   await inVirtualTime(1_000, async (time) => {
     const sleep = async (name: string, atMs: number) => {
@@ -23,7 +23,7 @@ it('leaps from one awaited moment to the next, in their order', async () => {
   ]);
 });
 
-it('ends with the failure of its work, and when nothing will ever happen', async () => {
+it('virtual time ends when its work fails, or waits for something that will never happen', async () => {
   const failing = inVirtualTime(0, async (time) => {
     await time.until(5);
     throw new Error('failed');

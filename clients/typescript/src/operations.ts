@@ -684,14 +684,14 @@ export type EnrollPaymentMethodRequest = {
 
 /** A change of a payment or of a stored payment method. */
 export type Event = {
-  /** As `webhook-id`. */
+  /** The same as the header `webhook-id`. */
   readonly id: string;
-  /** What `type_event` begins with. */
+  /** First part of `type_event`. */
   readonly type: string;
   readonly type_event: "payment.purchase" | "payment.authorize" | "payment.capture" | "payment.cancel" | "payment.refund" | "payment.verify" | "payment.expired" | "payment.chargeback" | "enrollment.enroll" | "enrollment.unenroll" | "webhook.test";
   readonly account_id: string;
   readonly version: 2;
-  /** How often it was sent before. */
+  /** Number of earlier attempts to deliver the event. */
   readonly retry: number;
   readonly timestamp: string;
   /** Counts the changes of a payment. */
@@ -773,7 +773,7 @@ export type FieldError = {
   /** Its path, such as `additional_data.order.items[0].quantity`. */
   readonly field: string;
   readonly code: "REQUIRED" | "INVALID_TYPE" | "INVALID_FORMAT" | "OUT_OF_RANGE" | "TOO_LONG" | "TOO_MANY" | "NOT_ALLOWED" | "NOT_SUPPORTED";
-  /** The rule that it breaks. */
+  /** The rule that the field breaks. */
   readonly message: string;
 };
 
@@ -1029,21 +1029,21 @@ export type PhoneInput = {
   readonly number?: string | null;
 };
 
-/** A refused call (RFC 9457). A decline, an unknown outcome and a provider that cannot be reached are no refusals: they are payments that say so. The rpc protocols carry the same as `google.rpc.ErrorInfo` of the domain `payments.v1`. */
+/** A refused call (RFC 9457). A decline, an unknown outcome and a provider that cannot be reached are not refusals: they are payments that say so. The rpc protocols carry the same as `google.rpc.ErrorInfo` of the domain `payments.v1`. */
 export type Problem = {
   readonly type: "about:blank";
-  /** The code in words. */
+  /** `code` in words. */
   readonly title: string;
   /** The HTTP status. */
   readonly status: number;
   /** What is wrong. It never repeats a value of the request. */
   readonly detail: string;
-  /** What to decide by. */
+  /** The reason. Base decisions on this field. */
   readonly code: "INVALID_PARAMETERS" | "INVALID_REQUEST" | "IDEMPOTENCY_KEY_MISSING" | "PAYMENT_METHOD_NOT_AVAILABLE" | "CUSTOMER_NOT_FOUND" | "CUSTOMER_ID_DUPLICATED" | "CHECKOUT_SESSION_NOT_FOUND" | "TOKEN_NOT_FOUND" | "VAULTED_TOKEN_NOT_FOUND" | "INVALID_CUSTOMER_FOR_TOKEN" | "INCORRECT_PAYMENT_METHOD_TYPE" | "INVALID_AMOUNT" | "NOT_SUPPORTED" | "CURRENCY_NOT_ALLOWED" | "INVALID_STATUS" | "OPERATION_NOT_SUPPORTED" | "INVALID_CREDENTIALS" | "AUTHORIZATION_REQUIRED" | "ORIGIN_NOT_ALLOWED" | "PAYMENT_NOT_FOUND" | "TRANSACTION_NOT_FOUND" | "WEBHOOK_NOT_FOUND" | "DELIVERY_NOT_FOUND" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "OPERATION_IN_PROGRESS" | "REQUEST_IN_PROGRESS" | "STORED_METHOD_LIMIT_REACHED" | "WEBHOOK_LIMIT_REACHED" | "WEBHOOK_OFF" | "REQUEST_TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE" | "IDEMPOTENCY_KEY_REUSED" | "RATE_LIMITED" | "SERVICE_UNAVAILABLE" | "INTERNAL_ERROR";
   readonly messages: readonly string[];
-  /** The fields at fault; empty when no field is. */
+  /** The fields at fault; empty if the refusal is not about a field. */
   readonly errors: readonly FieldError[];
-  /** As in the header `x-request-id`: name it to support. */
+  /** The same as the header `x-request-id`: quote it to support. */
   readonly request_id: string;
 };
 
@@ -1405,7 +1405,7 @@ export type Webhook = {
   readonly updated_at: string;
 };
 
-/** The request and the response of each operation. The request has all of it: variables of the path, query and body. */
+/** Request and response of each operation. The request holds variables of the path, query parameters and body together. */
 export type Operations = {
   /**
    * Creates a payment. The header `x-idempotency-key` (1 to 255 printable ASCII characters) is required: the same key with the same request answers the first answer again, with `idempotent-replayed: true`, and calls no provider; with a different request it is FAILED_PRECONDITION (HTTP 422).
@@ -1497,7 +1497,7 @@ export type Operations = {
   readonly redeliverFailed: { readonly request: RedeliverFailedRequest & { readonly webhook_id: string }; readonly response: RedeliverFailedResponse };
 };
 
-/** HTTP calls of the operations. `query` names what goes into the query string, beside the variables of the path. */
+/** HTTP calls of the operations. `query` lists the members of the request that go into the query string. */
 export const OPERATIONS = {
   createPayment: {"verb":"POST","path":"/v1/payments","query":[],"hasBody":true,"takesKey":true},
   listPayments: {"verb":"GET","path":"/v1/payments","query":["merchant_order_id","status","created_from","created_to","page_size","page_token"],"hasBody":false,"takesKey":false},
@@ -1543,6 +1543,6 @@ export type Call = {
   readonly path: string;
   readonly query: readonly string[];
   readonly hasBody: boolean;
-  /** An idempotency key makes it safe to repeat. */
+  /** true: the call takes an idempotency key, which makes it safe to repeat. */
   readonly takesKey: boolean;
 };
