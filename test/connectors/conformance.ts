@@ -13,6 +13,7 @@ import {
   httpAnswer,
   type Script,
   type ScriptedServer,
+  type ScriptedServerOptions,
   startScriptedServer,
 } from './scripted-server.ts';
 
@@ -87,8 +88,13 @@ export function describeConformance(subject: ConformingConnector): void {
         await suite.expectNotSent(`http://${UNRESOLVABLE_HOST}`);
       });
       it('when the port does not speak TLS', async () => {
-        const server = await suite.serve((socket) => socket.end('no TLS here'));
+        const server = await suite.serve(() => {}, { onConnection: (socket) => socket.end('no TLS here') });
         await suite.expectNotSent(`https://127.0.0.1:${server.port}`);
+        expect(server.requests).toEqual([]);
+      });
+      it('when nothing answers the TLS handshake', async () => {
+        const server = await suite.serve(() => {});
+        await suite.expectNotSent(`https://127.0.0.1:${server.port}`, SHORT_TIMEOUT_MS);
         expect(server.requests).toEqual([]);
       });
       it('when the certificate is not to be trusted', async () => {
@@ -96,7 +102,7 @@ export function describeConformance(subject: ConformingConnector): void {
           cert: readFileSync(join(TLS_DIRECTORY, 'cert.pem')),
           key: readFileSync(join(TLS_DIRECTORY, 'key.pem')),
         };
-        const server = await suite.serve(() => {}, tls);
+        const server = await suite.serve(() => {}, { tls });
         await suite.expectNotSent(`https://127.0.0.1:${server.port}`);
         expect(server.requests).toEqual([]);
       });
@@ -191,7 +197,7 @@ function createSuite(subject: ConformingConnector) {
   const opened: { close(): Promise<void> }[] = [];
   const attempts = new Map<string, PaymentAttempt>();
 
-  async function serve(script: Script, tls?: { cert: Buffer; key: Buffer }): Promise<ScriptedServer> {
+  async function serve(script: Script, options?: ScriptedServerOptions): Promise<ScriptedServer> {
     const requests: string[] = [];
     const afterPreparation: Script = (socket, text) => {
       const attempt = attemptOf(text);
@@ -203,7 +209,7 @@ function createSuite(subject: ConformingConnector) {
       requests.push(text);
       script(socket, text);
     };
-    const server = await startScriptedServer(afterPreparation, tls ? { tls } : {});
+    const server = await startScriptedServer(afterPreparation, options);
     opened.push(server);
     return { ...server, requests };
   }
@@ -243,8 +249,9 @@ function createSuite(subject: ConformingConnector) {
     return isThere;
   }
 
-  async function expectNotSent(baseUrl: string): Promise<void> {
-    expect(await pay(connect(baseUrl))).toMatchObject({ kind: 'not_sent' });
+  async function expectNotSent(baseUrl: string, timeoutMs = TIMEOUT_MS): Promise<void> {
+    const outcome = await pay(connect(baseUrl, timeoutMs), subject.attempt(), timeoutMs);
+    expect(outcome).toMatchObject({ kind: 'not_sent' });
   }
 
   async function expectLost(script: Script, kind: Outcome['kind'], timeoutMs: number): Promise<void> {

@@ -13,10 +13,17 @@ export type ScriptedServer = {
   close(): Promise<void>;
 };
 
-/** Starts a scripted server on a free loopback port; with `tls`, behind that certificate. */
+export type ScriptedServerOptions = {
+  /** Certificate behind which it listens. */
+  readonly tls?: { cert: Buffer; key: Buffer };
+  /** Reaction to a connection, before any request. */
+  readonly onConnection?: (socket: Socket) => void;
+};
+
+/** Starts a scripted server on a free loopback port. */
 export async function startScriptedServer(
   script: Script,
-  options: { tls?: { cert: Buffer; key: Buffer }; onConnection?: (socket: Socket) => void } = {},
+  options: ScriptedServerOptions = {},
 ): Promise<ScriptedServer> {
   const requests: string[] = [];
   const sockets = new Set<Socket>();
