@@ -57,7 +57,7 @@ async function paymentsOf(order: string): Promise<{ readonly status: string }[]>
 }
 
 describe('the checkout page', () => {
-  it('takes a card, tells its brand while it is typed, and says that it is paid', async () => {
+  it('accepts a card, shows its brand while the payer types, and confirms the payment', async () => {
     const session = await open();
     expect(await payer.textOf('h1')).toBe('Two tickets');
     expect(await payer.textOf('.amount')).toBe('$55.75');
@@ -104,7 +104,7 @@ describe('the checkout page', () => {
     expect(payer.requests.filter(({ body }) => body !== '')).toEqual([]);
   });
 
-  it('says that a card is declined, and takes another', async () => {
+  it('says that a card was declined, and accepts another', async () => {
     await open({ merchant_order_id: 'declined-then-paid' });
     await payer.fillCard('4000000000009995');
     await payer.press();
@@ -168,7 +168,7 @@ describe('the checkout page', () => {
     expect(await paymentsOf('pressed-twice')).toHaveLength(1);
   });
 
-  it('asks again under the same key when a response is lost, and pays once', async () => {
+  it('repeats the call under the same key when a response is lost, and pays once', async () => {
     await open({ merchant_order_id: 'lost-response' });
     await payer.fillCard(APPROVED);
     const keys: unknown[] = [];
@@ -177,7 +177,7 @@ describe('the checkout page', () => {
       if (!request.url().endsWith('/payments')) return request.continue();
       keys.push(request.headers()['x-idempotency-key']);
       if (keys.length > 1) return request.continue();
-      // The service gets it and pays; the browser never hears of it.
+      // The service receives the call and pays; the browser gets no response.
       const headers = request.headers();
       await fetch(request.url(), { method: 'POST', headers, body: request.postData() ?? '' });
       return request.abort('connectionreset');
@@ -189,7 +189,7 @@ describe('the checkout page', () => {
     expect(await paymentsOf('lost-response')).toHaveLength(1);
   });
 
-  it('keeps the card number to its field and to the call that makes a token of it', async () => {
+  it('has the card number in its field and in the call that exchanges it for a token, and nowhere else', async () => {
     const session = await open({ customer_id: await calls.customer() });
     await payer.fillCard('4000000000009995');
     await payer.press();
@@ -207,11 +207,11 @@ describe('the checkout page', () => {
       expect(said.replaceAll(' ', '')).not.toContain(number);
       expect(payer.requests.filter(({ body }) => body.includes(number))).toHaveLength(1);
     }
-    // Nothing is asked of anybody else.
+    // The page makes no request to any other origin.
     expect([...new Set(payer.requests.map(({ url }) => new URL(url).origin))]).toEqual([server.url]);
   });
 
-  it('speaks Spanish and Portuguese, on a small screen in the dark', async () => {
+  it('speaks Spanish and Portuguese, on a small screen in dark mode', async () => {
     const session = await calls.openSession({ country: 'BR', amount: { currency: 'BRL', value: 1234.5 } });
     await page.setExtraHTTPHeaders({ 'accept-language': 'fr, es-MX;q=0.9, en;q=0.1' });
     await page.goto(addressOf(session));
@@ -225,7 +225,7 @@ describe('the checkout page', () => {
     await payer.picture('8-portuguese-dark');
   });
 
-  it('says that a session has expired, or is not known', async () => {
+  it('says that a session has expired or is unknown', async () => {
     const session = await calls.openSession({ callback_url: shop.url });
     await tables.query("UPDATE checkout_session SET expires_at = now() - interval '1 s' WHERE id = $1", [
       session,
@@ -236,14 +236,14 @@ describe('the checkout page', () => {
     await payer.picture('9-expired');
     await payer.follow('main a');
     expect(page.url()).toBe(`${shop.url}/`);
-    // The last is the sandbox's own, which has no amount.
+    // The last one is the sandbox's own session, which has no amount.
     for (const unknown of [UNKNOWN, 'nothing', '%3Cscript%3E', '5e550000-0000-4000-8000-000000000001']) {
       const response = await page.goto(addressOf(unknown));
       expect([response?.status(), await payer.textOf('h1')]).toEqual([404, 'There is no such payment']);
     }
   });
 
-  it('says so when the session was paid elsewhere meanwhile', async () => {
+  it('says so if the session was paid elsewhere in the meantime', async () => {
     const session = await open();
     await payer.fillCard(APPROVED);
     expect((await calls.payAsBrowser(session, { token: await calls.token(session) })).status).toBe(201);
@@ -251,14 +251,14 @@ describe('the checkout page', () => {
     await payer.shown('#outcome h2', /Payment complete/);
   });
 
-  it('shows what merchants write as text', async () => {
+  it('shows markup in a merchant’s texts as plain text', async () => {
     const description = '</script><script>document.title = 1</script><b>כרטיס 🎟️</b>';
     await open({ payment_description: description, merchant_order_id: '"><i>' });
     expect(await payer.textOf('h1')).toBe(description);
     expect(await page.title()).toBe('Payment · $55.75');
   });
 
-  it('may run and load nothing but what is served from here, nor be framed', async () => {
+  it('may run and load only what this service serves, and may not be framed', async () => {
     const { headers } = await fetch(addressOf(await calls.openSession()));
     const policy = headers.get('content-security-policy');
     expect(policy).toMatch(/^default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self';/);
@@ -267,7 +267,7 @@ describe('the checkout page', () => {
   });
 });
 
-it('the demo shop sends a payer to the checkout page, and knows what they paid when they are back', async () => {
+it('the demo shop sends a payer to the checkout page, and knows on their return what they paid', async () => {
   const keys = { accountId: ACCOUNT_ONE, publicKey: 'pk_sandbox_one', secretKey: 'sk_sandbox_one' };
   const demo = createDemoShop({ service: server.url, ...keys });
   const address = await demo.listen({ host: '127.0.0.1', port: 0 });

@@ -61,7 +61,7 @@ async function paid(session: string): Promise<InPage> {
 }
 
 describe('the checkout page of a customer', () => {
-  it('saves a card that its payer wants saved, shows it to them the next time, and pays with it', async () => {
+  it('saves a card at the payer’s wish, offers it the next time, and pays with it', async () => {
     await open();
     expect((await choices())[0]).toBe('Card');
     await payer.fillCard(CARD);
@@ -100,7 +100,7 @@ describe('the checkout page of a customer', () => {
     expect(JSON.stringify(said)).not.toContain(CARD);
   });
 
-  it('saves no card that its payer did not want saved, nor one of a session without a customer', async () => {
+  it('saves no card without the payer’s wish, and none in a session without a customer', async () => {
     await open();
     await payer.fillCard(CARD);
     await payer.press();
@@ -110,7 +110,7 @@ describe('the checkout page of a customer', () => {
     expect(await page.$('#save')).toBeNull();
   });
 
-  it('takes another card where a stored one is declined', async () => {
+  it('accepts another card after a stored one is declined', async () => {
     await enroll('4000000000009995');
     await open();
     await page.type('#code-0', '123');
@@ -123,7 +123,7 @@ describe('the checkout page of a customer', () => {
     await payer.shown('#outcome h2', /Payment complete/);
   });
 
-  it('pays with an enrolled wallet, and sends nobody away for it', async () => {
+  it('pays with an enrolled wallet without sending the payer away', async () => {
     const path = `/v1/customers/${customer}/payment-methods`;
     const made = await call('POST', path, { type: 'WALLET_C_ENROLLMENT', country: 'CO' });
     await fetch(`${made.json.redirect_url}/pay`, { method: 'POST', redirect: 'manual' });
@@ -139,7 +139,7 @@ describe('the checkout page of a customer', () => {
     expect((await paid(session)).payment_method.vaulted_token).toBe(made.json.id);
   });
 
-  it('says that a card cannot be saved when there are too many, and takes it without', async () => {
+  it('says that a card cannot be saved if there are too many, and accepts it without saving', async () => {
     const id = await enroll(OTHER);
     await tables.query(
       `INSERT INTO vaulted_token (account_id, customer_id, id, type, card, card_number, active)
@@ -160,7 +160,7 @@ describe('the checkout page of a customer', () => {
   });
 });
 
-it('is not there with CHECKOUT_PAGE=off, and the calls of browsers are', async () => {
+it('the checkout page does not exist with CHECKOUT_PAGE=off, but the calls for browsers do', async () => {
   const off = await startTestServer({ config: { checkoutPage: false } });
   const there = checkoutCalls(restCalls(off.url));
   const session = await there.openSession();
@@ -169,7 +169,7 @@ it('is not there with CHECKOUT_PAGE=off, and the calls of browsers are', async (
   }
   const wallet = await there.payAsBrowser(session, { type: 'WALLET_B' });
   expect([wallet.status, wallet.json.status]).toEqual([201, 'READY_TO_PAY']);
-  // A payer whose browser has the page's cookie goes to the shop all the same.
+  // Even a payer whose browser has the page's cookie is sent to the shop.
   const headers = { cookie: 'checkout_page=1' };
   const back = await fetch(`${off.url}/v1/payments/${wallet.json.id}/return`, {
     headers,

@@ -58,7 +58,7 @@ async function press(record: Record, label: RegExp): Promise<string> {
     for (const button of buttons) {
       if (!label.test((await button.evaluate((one) => one.textContent)) ?? '')) continue;
       await button.click();
-      // The way back goes over pages of the provider and of the service.
+      // The way back leads through pages of the provider and of the service.
       await page.waitForFunction("document.title === 'Shop'", { timeout: 20_000 });
       return page.url();
     }
@@ -81,7 +81,7 @@ describe('a payer who is sent to the wallet', () => {
     expect(after.checkout.sdk_action_required).toBe(false);
   });
 
-  it('approves at a wallet whose money the service has to take, and it is taken once', async () => {
+  it('approves at a wallet that needs completion, and the payment is SUCCEEDED', async () => {
     const record = await create({ 'payment_method.type': 'WALLET_D' });
     expect(new URL(await press(record, /approve|pay/i)).searchParams.get('status')).toBe('SUCCEEDED');
     expect(stateOf(await get(record.id))).toBe('SUCCEEDED/APPROVED');
@@ -105,7 +105,7 @@ describe('a cardholder who is sent to a 3-D Secure challenge', () => {
     workflow: 'DIRECT',
   });
 
-  it('passes it, and the payment that waited is SUCCEEDED', async () => {
+  it('passes it, and the pending payment is SUCCEEDED', async () => {
     const record = await create(card('4000000000003105'));
     expect(stateOf(record)).toBe('PENDING/WAITING_ADDITIONAL_STEP');
     expect(record.transactions.response_code).toBe('CHALLENGE_REQUIRED');
@@ -123,7 +123,7 @@ describe('a cardholder who is sent to a 3-D Secure challenge', () => {
   });
 });
 
-it('believes the provider and not the return address: who only opens it has paid nothing', async () => {
+it('a payer who only opens the return address has paid nothing: the provider decides', async () => {
   const record = await create();
   const response = await fetch(`${server.url}/v1/payments/${record.id}/return?status=approved&paid=1`, {
     redirect: 'manual',
@@ -133,7 +133,7 @@ it('believes the provider and not the return address: who only opens it has paid
   expect(stateOf(await get(record.id))).toBe('READY_TO_PAY/CREATED');
 });
 
-it('tells the outcome on a page of its own where the merchant gave no callback_url', async () => {
+it('a payer without a callback_url to return to sees the outcome on a page of the service', async () => {
   const record = await create({ callback_url: null });
   const response = await fetch(`${server.url}/v1/payments/${record.id}/return`);
   expect(response.status).toBe(200);
@@ -144,7 +144,7 @@ it('tells the outcome on a page of its own where the merchant gave no callback_u
 });
 
 describe('a notification of the provider', () => {
-  it('makes a payment SUCCEEDED whose payer never came back', async () => {
+  it('makes a payment SUCCEEDED even if its payer never came back', async () => {
     const record = await create({ description: 'sandbox:done_after:300' });
     await expect
       .poll(async () => stateOf(await get(record.id)), { timeout: 20_000 })
@@ -156,7 +156,7 @@ describe('a notification of the provider', () => {
     expect(rows.length).toBeGreaterThan(0);
   });
 
-  it('is refused when it is forged, and nothing is stored', async () => {
+  it('is refused if it is forged, and nothing is stored', async () => {
     const before = await tables.query('SELECT count(*)::integer AS n FROM notification');
     const url = `${server.url}/v1/providers/sandbox-one/notifications`;
     const body = JSON.stringify({ id: `ev_${randomUUID()}`, type: 'charge.approved', data: {} });

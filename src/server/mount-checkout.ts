@@ -19,10 +19,10 @@ import {
 import { chooseLanguage, type Language } from '#src/web/checkout-texts.ts';
 import { type StaticFile, serveFile, staticFile } from '#src/web/static-file.ts';
 
-/** Pages being made at once. */
+/** Most pages that are rendered at once. */
 const MAX_AT_ONCE = 100;
 
-/** Mounts the checkout page. It pays by the calls that browsers may make, with the account's public key. */
+/** Mounts the checkout page, which pays through the calls for browsers, with the account's public key. */
 export function mountCheckout(app: FastifyInstance, deps: PaymentDeps): void {
   app.register(async (pages) => {
     limitAtOnce(pages, MAX_AT_ONCE);
@@ -42,7 +42,7 @@ export function checkoutPath({ checkout }: Payment): string | undefined {
   return checkout?.session ? `/checkout/${checkout.session}` : undefined;
 }
 
-/** Returns true if the payer was sent away by the checkout page, which leaves a cookie for the way back. */
+/** Returns true if the checkout page sent the payer to the provider: it leaves a cookie for the way back. */
 export function isFromCheckoutPage(cookies: string | undefined): boolean {
   return /(?:^|;\s*)checkout_page=1(?:;|$)/.test(cookies ?? '');
 }
@@ -100,7 +100,7 @@ function languageOf({ query, headers }: FastifyRequest): Language {
   return chooseLanguage((query as { lang?: unknown }).lang, headers['accept-language']);
 }
 
-/** "$55.75", "US$ 55,75", "JPY 1,200": as the language writes it in the session's country, with the currency's decimals. */
+/** "$55.75", "US$ 55,75", "JPY 1,200": in the format of the language in the session's country, with the currency's decimals. */
 function amountOf({ country, currency, minorUnits }: HostedCheckout['session'], language: Language): string {
   const digits = currencyDigits(currency) ?? 0;
   const format = new Intl.NumberFormat(`${language}-${country}`, {

@@ -1,7 +1,7 @@
 import { CHECKOUT_TEXTS, type CheckoutTexts, fill, LANGUAGES, type Language } from './checkout-texts.ts';
 import { escapeHtml } from './html.ts';
 
-/** Headers of the checkout page: its script, its style and its calls are of this origin, and nothing else runs or loads. */
+/** Headers of the checkout page: scripts, styles and calls of this origin only; nothing else runs or loads. */
 export const CHECKOUT_HEADERS: Readonly<Record<string, string>> = {
   'content-type': 'text/html; charset=utf-8',
   'content-security-policy':
@@ -18,7 +18,7 @@ export type CheckoutMethod = {
   readonly type: string;
   readonly isCard: boolean;
   readonly name: string;
-  /** Of a stored method; '' for others. */
+  /** Token of a stored method; '' for others. */
   readonly vaultedToken: string;
   readonly installments: boolean;
 };
@@ -30,18 +30,18 @@ export type Checkout = {
   readonly publicKey: string;
   readonly description: string;
   readonly order: string;
-  /** As the payer reads it, such as "$55.75". */
+  /** Amount as the payer reads it, such as "$55.75". */
   readonly amount: string;
   readonly methods: readonly CheckoutMethod[];
-  /** A card may be saved: the session has a customer. */
+  /** true: the session has a customer, for whom a card may be saved. */
   readonly canSave: boolean;
-  /** It can be paid: no payment has it. */
+  /** true: the session can be paid, since no payment has used it. */
   readonly isOpen: boolean;
-  /** A payment was made for it, which the page has to look at first. */
+  /** true: a payment was made for the session, and the page has to look at it first. */
   readonly hasPayment: boolean;
 };
 
-/** Renders the page on which a session is paid. */
+/** Renders the page on which a payer pays a session. */
 export function renderCheckout(checkout: Checkout): string {
   const { language, session, publicKey, amount, methods, isOpen, hasPayment } = checkout;
   const texts = CHECKOUT_TEXTS[language];
@@ -59,10 +59,10 @@ ${methods.length > 0 ? form(checkout, texts) : noMethod}
   ]);
 }
 
-/** A page that says why nothing can be paid here. */
+/** Reason why a page can take no payment. */
 export type CheckoutDeadEnd = 'unknown' | 'expired' | 'busy';
 
-/** Renders such a page. @param backUrl the merchant's address; undefined for none. */
+/** Renders a page that says why it can take no payment. @param backUrl the merchant's address; undefined for none. */
 export function renderDeadEnd(kind: CheckoutDeadEnd, language: Language, backUrl?: string): string {
   const texts = CHECKOUT_TEXTS[language];
   const back = backUrl && `<a class="button" href="${escapeHtml(backUrl)}">${escapeHtml(texts.back)}</a>`;
@@ -129,13 +129,13 @@ function panel({ methods, amount, canSave }: Checkout, i: number, texts: Checkou
   ].join('\n');
 }
 
-/** Fields have no names: nothing of them could be sent by the browser itself. */
+/** Renders a field. It has no name, so that the browser itself never sends its value. */
 function field(id: string, label: string, attributes: string, beside = ''): string {
   const isWide = id === 'number' || id === 'holder';
   return `<div class="field${isWide ? ' wide' : ''}"><label for="${id}"><span>${escapeHtml(label)}</span>${beside}</label><input id="${id}" type="text" ${attributes} spellcheck="false" required aria-describedby="${id}-error"><p class="error" id="${id}-error" hidden></p></div>`;
 }
 
-/** Common numbers of installments. The provider decides which of these a card may have. */
+/** Common numbers of installments. The provider decides which of them a card may use. */
 const INSTALLMENTS = [2, 3, 6, 9, 12];
 
 function installments(i: number, amount: string, texts: CheckoutTexts): string {

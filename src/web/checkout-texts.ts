@@ -1,4 +1,4 @@
-/** Texts of the checkout page. `{…}` is filled in. Those in `script` are for the browser. */
+/** Texts of the checkout page, with `{…}` to be filled in. Those in `script` are for the browser. */
 export type CheckoutTexts = typeof ENGLISH;
 
 /** Languages of the checkout page, by their code and the name that their speakers give them. */
@@ -20,8 +20,8 @@ const ENGLISH = {
   installments: 'Installments',
   once: '1 × {amount}',
   times: '{n} installments',
-  wallet: 'You go to {name} to approve the payment, and come back here.',
-  storedWallet: 'Your wallet is charged as you have agreed. You stay on this page.',
+  wallet: 'You will go to {name} to approve the payment, and then come back here.',
+  storedWallet: 'Your wallet will be charged as you agreed. You stay on this page.',
   save: 'Save this card for my next purchases',
   pay: 'Pay {amount}',
   safe: 'Your card number goes to the payment service only. The shop never sees it.',
@@ -49,15 +49,16 @@ const ENGLISH = {
     EXPIRED_CARD: 'The card has expired. Nothing was charged. Please pay another way.',
     INVALID_SECURITY_CODE: 'The security code is wrong. Nothing was charged. Check it and try again.',
     notMade: 'The payment was not made. Nothing was charged. Please try again.',
-    notOffered: 'This order cannot be paid that way. Nothing was charged. Please choose another.',
+    notOffered: 'This order cannot be paid that way. Nothing was charged. Please choose another way.',
     failed: 'The payment could not be started. Nothing was charged. Please try again.',
     cannotSave: 'This card cannot be saved: you have too many. Nothing was charged. Pay without saving it.',
     paidTitle: 'Payment complete',
     paidText: 'Thank you. Your payment of {amount} is complete.',
-    goingBack: 'You go back to the shop in a few seconds.',
+    goingBack: 'You will return to the shop in a few seconds.',
     waitingTitle: 'Your payment is being confirmed',
-    waitingText: 'This takes a moment. You need not pay again.',
-    laterText: 'It takes longer than usual. You need not pay again: the shop will tell you the outcome.',
+    waitingText: 'This takes a moment. You do not need to pay again.',
+    laterText:
+      'This is taking longer than usual. You do not need to pay again: the shop will tell you the outcome.',
     openTitle: 'Your payment is not finished',
     openText: 'You have yet to approve it. Nothing is charged until then.',
     openLink: 'Continue',
@@ -206,7 +207,7 @@ export const CHECKOUT_TEXTS: Readonly<Record<Language, CheckoutTexts>> = {
 };
 
 /**
- * Chooses the language: the one asked for, else the first that `accept-language` (RFC 9110, 12.5.4) likes best, else English.
+ * Chooses the language: the requested one, else the one that `accept-language` (RFC 9110, 12.5.4) prefers, else English.
  */
 export function chooseLanguage(asked: unknown, acceptLanguage: string | undefined): Language {
   if (isLanguage(asked)) return asked;
@@ -226,7 +227,7 @@ function isLanguage(text: unknown): text is Language {
   return typeof text === 'string' && Object.hasOwn(LANGUAGES, text);
 }
 
-/** Fills in `{name}` of a text. */
+/** Replaces each `{name}` in a text by its value. */
 export function fill(text: string, values: Readonly<Record<string, string>>): string {
   return text.replace(/\{(\w+)\}/g, (whole, name: string) => values[name] ?? whole);
 }

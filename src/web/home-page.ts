@@ -28,7 +28,7 @@ const STYLE = `
   pre { margin: 0; padding: 1rem 1.15rem; }
   a { color: var(--link); }`;
 
-/** Headers of the home page: nothing runs or loads. */
+/** Headers of the home page, which may run no script and load nothing. */
 export const HOME_HEADERS: Readonly<Record<string, string>> = {
   'content-type': 'text/html; charset=utf-8',
   'content-security-policy': `default-src 'none'; style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
@@ -41,18 +41,18 @@ export type HomeLink = { readonly path: string; readonly title: string; readonly
 /** Content of the home page. Texts are escaped. */
 export type HomePage = {
   readonly links: readonly HomeLink[];
-  /** Content of the sandbox; undefined where there is none. */
+  /** Content about the sandbox; undefined without one. */
   readonly sandbox:
     | {
         readonly fixtures: readonly (readonly [what: string, value: string])[];
         readonly cards: readonly (readonly [number: string, what: string])[];
-        /** A call for a terminal. */
+        /** Command to paste into a terminal. */
         readonly call: string;
       }
     | undefined;
 };
 
-/** Renders the page at /, which leads to all others. */
+/** Renders the page at /, which links to all others. */
 export function renderHomePage({ links, sandbox }: HomePage): string {
   const items = links.map(
     ({ path, title, text }) =>
@@ -60,7 +60,7 @@ export function renderHomePage({ links, sandbox }: HomePage): string {
   );
   return `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>Payments service</title><style>${STYLE}</style></head><body><main>
 <h1>Payments service</h1>
-<p class="quiet">One request makes a payment: routed to a provider, recorded, and answered with the full record.</p>
+<p class="quiet">One request makes a payment, which is routed to a provider, recorded, and returned in full.</p>
 <ul class="links">${items.join('')}</ul>${sandbox ? sandboxSection(sandbox) : ''}
 </main></body></html>`;
 }

@@ -1,16 +1,16 @@
-/** A mark that no value read from outside can carry: JSON and forms have no symbols. */
+/** Key that no value from outside can have: JSON and forms know no symbols. */
 const MARKUP = Symbol('markup');
 
-/** HTML that is safe as it is. Only `html` makes it. */
+/** Safe HTML, made by `html` alone. */
 export type Html = { readonly [MARKUP]: string };
 
-/** A value that a template takes: texts and numbers are escaped, `undefined` and `false` leave nothing. */
+/** Value in a template. Texts and numbers are escaped; `undefined` and `false` render nothing. */
 export type HtmlValue = string | number | bigint | Html | readonly Html[] | undefined | false;
 
 /**
- * Makes HTML of a template. Whatever is put in is escaped, unless `html` made it.
+ * Makes HTML from a template, escaping every value unless `html` made it.
  *
- * A value stands in text or in a quoted attribute, nowhere else: not in a tag's name, a script or a style.
+ * A value may appear in text or in a quoted attribute only, not in a tag's name, a script or a style.
  */
 export function html(strings: TemplateStringsArray, ...values: readonly HtmlValue[]): Html {
   let text = strings[0] ?? '';
@@ -18,15 +18,15 @@ export function html(strings: TemplateStringsArray, ...values: readonly HtmlValu
   return { [MARKUP]: text };
 }
 
-/** No HTML at all. */
+/** Empty HTML. */
 export const NOTHING: Html = html``;
 
-/** Returns the text of HTML, to be sent. */
+/** Returns HTML as text, ready to send. */
 export function htmlText(content: Html): string {
   return content[MARKUP];
 }
 
-/** Escapes text for HTML's text and quoted attributes. */
+/** Escapes a text for use in HTML text or a quoted attribute. */
 export function escapeHtml(text: string): string {
   return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }

@@ -13,7 +13,7 @@ const STYLE = `
   p { margin: 0 0 1rem; }
   .quiet { margin: 0; font-size: .85rem; color: var(--quiet); }`;
 
-/** The headers of every page: nothing runs, loads, frames it or keeps it. */
+/** Headers of every page: no script, no foreign content, no framing, no caching. */
 export const PAGE_HEADERS: Readonly<Record<string, string>> = {
   'content-type': 'text/html; charset=utf-8',
   'content-security-policy': `default-src 'none'; style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
@@ -25,7 +25,7 @@ export const PAGE_HEADERS: Readonly<Record<string, string>> = {
 /** Content of a page. Texts are escaped. */
 export type Page = {
   readonly title: string;
-  /** Such as "100.00 USD"; '' for none. */
+  /** Amount, such as "100.00 USD"; '' for none. */
   readonly amount: string;
   readonly text: string;
   readonly small: string;

@@ -1,12 +1,12 @@
 import Fastify from 'fastify';
 import { type StaticFile, staticFile } from './static-file.ts';
 
-/** Keys that are filled in for trying calls, by the names of the document's security schemes. */
+/** Keys that are filled in for trying out calls, by the names of the document's security schemes. */
 export type FilledInKeys = Readonly<Record<string, string>>;
 
 /**
- * Headers of the API reference: scripts and calls are of this origin alone. Styles may stand in the page, since the viewer
- * sets some of its own as attributes; nothing they could load is elsewhere.
+ * Headers of the API reference: scripts and calls of this origin only. Inline styles are allowed, since the viewer sets some
+ * as attributes, but they can load nothing from elsewhere.
  */
 export const REFERENCE_HEADERS: Readonly<Record<string, string>> = {
   'content-type': 'text/html; charset=utf-8',
@@ -17,13 +17,13 @@ export const REFERENCE_HEADERS: Readonly<Record<string, string>> = {
   'cache-control': 'no-cache',
 };
 
-/** The API reference: a viewer (https://github.com/scalar/scalar) of /openapi.json, its script served from here. */
+/** The API reference: a viewer (https://github.com/scalar/scalar) of /openapi.json, whose script this service hosts. */
 export const REFERENCE_PAGE = `<!doctype html><html lang="en"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1"><title>API reference · Payments service</title>
-</head><body><div id="reference"></div><noscript>The reference needs JavaScript; what it shows stands in <a href="/openapi.json">/openapi.json</a>.</noscript>
+</head><body><div id="reference"></div><noscript>The reference needs JavaScript. Its content is also in <a href="/openapi.json">/openapi.json</a>.</noscript>
 <script src="/docs/viewer.js"></script><script src="/docs/start.js"></script></body></html>`;
 
-/** Returns the script that starts the viewer. It keeps to itself what is typed into it, and asks nobody but us. */
+/** Returns the script that starts the viewer, which stores nothing that is typed into it and calls no other host. */
 export function startScript(keys: FilledInKeys): string {
   const securitySchemes = Object.fromEntries(
     Object.entries(keys).map(([scheme, value]) => [scheme, { value }]),
@@ -46,13 +46,14 @@ export function startScript(keys: FilledInKeys): string {
   return `Scalar.createApiReference('#reference', ${JSON.stringify(options)});\n`;
 }
 
-/** Loads the viewer's script. It stands within its package, which hands it out as a Fastify plugin only. */
+/** Loads the viewer's script from its package, which offers it only through a Fastify plugin. */
 export async function loadViewer(): Promise<StaticFile> {
   const { default: plugin } = await import('@scalar/fastify-api-reference');
   const app = Fastify();
   await app.register(plugin, { routePrefix: '/viewer', configuration: { url: '/openapi.json' } });
   const { rawPayload, statusCode } = await app.inject('/viewer/js/scalar.js');
   await app.close();
-  if (statusCode !== 200) throw new Error('@scalar/fastify-api-reference has its script elsewhere');
+  if (statusCode !== 200)
+    throw new Error('@scalar/fastify-api-reference no longer serves its script at the known path');
   return staticFile('text/javascript; charset=utf-8', rawPayload);
 }

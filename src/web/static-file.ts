@@ -3,7 +3,7 @@ import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 
-/** A file in memory, as it is served. */
+/** A file in memory, ready to be served. */
 export type StaticFile = {
   readonly type: string;
   readonly plain: Buffer;
@@ -20,7 +20,7 @@ export async function staticFile(type: string, content: Buffer | string): Promis
   return { type, plain, gzipped: await compress(plain), etag };
 }
 
-/** Serves a file: compressed for who takes that, and not at all to who has it already (304). */
+/** Serves a file: compressed if the client accepts that, and as 304 if the client has it already. */
 export function serveFile(request: FastifyRequest, reply: FastifyReply, file: StaticFile): FastifyReply {
   reply.headers({ 'cache-control': 'no-cache', etag: file.etag, vary: 'accept-encoding' });
   if (request.headers['if-none-match']?.includes(file.etag)) return reply.code(304).send();

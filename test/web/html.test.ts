@@ -11,14 +11,14 @@ describe('a template of HTML', () => {
     );
   });
 
-  it('takes HTML that it has made itself, lists of that, numbers, and nothing', () => {
+  it('inserts its own HTML unescaped, lists of it, numbers, and nothing for undefined or false', () => {
     const items = [1, 2n].map((n) => html`<li>${n}</li>`);
     expect(text(html`<ul>${items}</ul>${NOTHING}${undefined}${false}${''}`)).toBe(
       '<ul><li>1</li><li>2</li></ul>',
     );
   });
 
-  it('takes nothing for HTML that came from outside, whatever it looks like', () => {
+  it('never takes a value from outside for HTML, whatever it looks like', () => {
     const fromOutside = JSON.parse('{"html":"<b>","markup":"<b>","Symbol(markup)":"<b>","map":null}');
     expect(() => text(html`${fromOutside}`)).toThrow();
     expect(text(html`${[JSON.parse('"<b>"')]}`)).toBe('&#60;b&#62;');

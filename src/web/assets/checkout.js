@@ -1,5 +1,5 @@
-// The checkout page in the browser. A card number is read from its field when the payer pays, sent to this origin in
-// exchange for a one-time token, and kept nowhere else.
+// The checkout page in the browser. When the payer pays, it reads the card number from its field and sends it to this
+// origin in exchange for a one-time token. It keeps the number nowhere else.
 const data = JSON.parse(document.getElementById('checkout').textContent);
 const { texts, methods } = data;
 const base = `/v1/checkout/sessions/${data.session}`;
@@ -12,7 +12,7 @@ const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 // ---- The form ----
 
-/** The first that fits; ranges of local schemes come before those of Visa and Mastercard that hold them. */
+/** Brands by range, of which the first match counts: local schemes come before the international ranges around theirs. */
 const BRANDS = [
   [
     'Elo',
@@ -35,7 +35,7 @@ function showNumber() {
   const digits = digitsOf('number').slice(0, 19);
   const brand = brandOf(digits);
   field('brand').value = brand?.[0] ?? '';
-  // Whoever corrects a digit in the middle keeps the place.
+  // While the payer corrects a digit in the middle, the cursor must not move.
   if (input.selectionStart !== input.value.length) return;
   const groups = brand?.[2]?.exec(digits)?.slice(1).filter(Boolean) ?? digits.match(/\d{1,4}/g) ?? [];
   input.value = groups.join(' ');
@@ -51,7 +51,7 @@ function showExpiry(event) {
   if (month.length === 2) input.value = `${month} / ${year}`;
 }
 
-/** The month and the year of two digits; undefined for what is none. */
+/** Reads the month and the two-digit year; undefined if the field holds no date. */
 function readExpiry() {
   const [, month, year] = /^\s*(\d{1,2})\s*[/.\- ]?\s*(?:20)?(\d{2})\s*$/.exec(field('expiry').value) ?? [];
   return month >= 1 && month <= 12 ? { month: Number(month), year: Number(year) } : undefined;
@@ -62,7 +62,7 @@ function isPast({ month, year }) {
   return (2000 + year) * 12 + month < now.getFullYear() * 12 + now.getMonth() + 1;
 }
 
-/** Luhn's check (ISO/IEC 7812-1, annex B). */
+/** Returns true if the digits can be a card number: their count is right and Luhn's check (ISO/IEC 7812-1) passes. */
 function isNumber(digits) {
   if (!/^\d{12,19}$/.test(digits)) return false;
   const sum = [...digits].reverse().reduce((total, digit, i) => {
@@ -72,7 +72,7 @@ function isNumber(digits) {
   return sum % 10 === 0;
 }
 
-/** Tells what is wrong with the fields of a method, as pairs of a field's id and a text. */
+/** Returns the faults in the fields of a method, as pairs of a field's id and a text. */
 function faultsOf(i) {
   const { isCard, vaultedToken } = methods[i];
   const code = [!/^\d{3,4}$/.test(field(`code-${i}`)?.value.trim() ?? ''), `code-${i}`, texts.badCode];
@@ -126,7 +126,7 @@ function showChosen() {
 
 // ---- The calls ----
 
-/** An error of a call. `sent` is true when it may have had an effect. */
+/** An error of a call. `sent` is true if the call may have had an effect. */
 class CallError extends Error {
   constructor(code, sent, errors = []) {
     super(code);
@@ -159,7 +159,7 @@ async function call(path, body, key) {
   }
 }
 
-/** Repeats a call that has no clear response, as it was and under its key. */
+/** Makes a call, and repeats it unchanged under the same key until a response is conclusive. */
 async function callUntilClear(path, body, key) {
   for (let tries = 1; ; tries++) {
     try {
@@ -171,7 +171,7 @@ async function callUntilClear(path, body, key) {
   }
 }
 
-/** Version 4 (RFC 9562). `crypto.randomUUID` is not there over plain HTTP. */
+/** Makes a key of 128 random bits. `crypto.randomUUID` does not exist over plain HTTP. */
 function randomKey() {
   const bytes = [...crypto.getRandomValues(new Uint8Array(16))];
   return bytes.map((byte) => byte.toString(16).padStart(2, '0')).join('');
@@ -180,7 +180,7 @@ function randomKey() {
 // ---- Paying ----
 
 let busy = false;
-/** The payment under way: sent again only as it was. */
+/** Payment under way. A repeat sends exactly the same. */
 let attempt;
 
 function setBusy(isBusy) {
@@ -205,7 +205,7 @@ async function pay() {
     attempt = { key: randomKey(), body: await requestOf(i) };
   } catch (error) {
     setBusy(false);
-    // A token alone charges nothing.
+    // Nothing was charged: only a token was requested.
     refuse(error);
     return;
   }
@@ -257,7 +257,7 @@ async function requestOf(i) {
   };
 }
 
-/** What 3-D Secure wants to know of the browser. */
+/** Returns the facts about the browser that 3-D Secure needs. */
 function browserInfo() {
   return {
     user_agent: navigator.userAgent,
@@ -279,7 +279,7 @@ function refuse({ code, errors }) {
     return path.endsWith('card_data.holder_name') ? [['holder', texts.badHolder]] : [];
   });
   if (faults.length > 0) return showFaults(faults);
-  // Used in another window, or too old: the service says which.
+  // The session was used in another window, or has expired; the reloaded page says which.
   if (code === 'CHECKOUT_SESSION_NOT_FOUND' || code === 'NOT_FOUND') return location.reload();
   if (code === 'STORED_METHOD_LIMIT_REACHED') {
     field('save').checked = false;
@@ -293,7 +293,7 @@ function refuse({ code, errors }) {
 
 const OPEN = ['READY_TO_PAY', 'PENDING'];
 
-/** Shows a payment as it stands. @param isNew it was made just now: a payer who has to go elsewhere goes at once. */
+/** Shows the state of a payment. @param isNew true if it was made just now: a payer who has to go elsewhere goes at once. */
 function show(payment, isNew) {
   const { status, sub_status: subStatus, redirect_url: redirectUrl } = payment;
   if (['SUCCEEDED', 'VERIFIED'].includes(status) || subStatus === 'AUTHORIZED') return showPaid(payment);
@@ -306,17 +306,17 @@ function show(payment, isNew) {
 }
 
 function tryAgain(text) {
-  // Opened while a payment was under way, the page came without a form.
+  // A page that was opened while a payment was under way has no form.
   if (!form) return location.reload();
   outcome.hidden = true;
   form.hidden = false;
   showNotice(text);
 }
 
-/** The provider sends the payer back to the service, which sends those who have this cookie back to this page. */
+/** Sends the payer to the provider. On the way back, the cookie tells the service to return them to this page. */
 function goTo({ id, redirect_url: url }) {
   const secure = location.protocol === 'https:' ? '; secure' : '';
-  // biome-ignore lint/suspicious/noDocumentCookie: the Cookie Store API is not there over plain HTTP.
+  // biome-ignore lint/suspicious/noDocumentCookie: the Cookie Store API does not exist over plain HTTP.
   document.cookie = `checkout_page=1; path=/v1/payments/${id}/return; max-age=86400; samesite=lax${secure}`;
   form?.reset();
   location.assign(url);
@@ -335,7 +335,7 @@ function showOpen(payment) {
   showOutcome({ title: texts.openTitle, text: texts.openText, action: texts.openLink, act: go });
 }
 
-/** The outcome of what was sent is not known here. Nothing new is sent before it is. */
+/** Says that the outcome is unknown. The page sends no new payment until it is known. */
 function showUnknown() {
   const act = attempt ? () => retry() : () => location.reload();
   showOutcome({ title: texts.unknownTitle, text: texts.unknownText, action: texts.check, act });
@@ -406,10 +406,10 @@ form?.addEventListener('input', (event) => {
   if (event.target.id === 'expiry') showExpiry(event);
   if (event.target.hasAttribute('aria-invalid')) clearFault(event.target);
 });
-// A page that comes back out of the browser's memory is as old as its payment.
+// A page that the browser restores from memory may show an outdated payment.
 addEventListener('pageshow', (event) => event.persisted && location.reload());
 if (form) {
-  // Some browsers keep the choice over a reload.
+  // Some browsers keep the chosen method across a reload.
   showChosen();
   if (field('number')?.value) showNumber();
 }
