@@ -11,8 +11,8 @@ import { type Site, startSite } from '../support/site.ts';
 import { openTables, type Tables } from '../support/tables.ts';
 
 /*
- * A shop's page on an origin of its own, in a real browser, which judges the service's CORS headers; with Connect's client for
- * browsers and the generated code as npm delivers them, by an import map instead of a bundler.
+ * A shop's page on an origin of its own, in a real browser, which enforces the service's CORS headers. It loads Connect's
+ * browser client and the generated code as npm delivers them, by an import map instead of a bundler.
  */
 const ROOT = join(import.meta.dirname, '../..');
 const PUBLIC_KEY = 'pk_sandbox_one';
@@ -84,7 +84,7 @@ afterAll(async () => {
 
 type Protocol = 'Connect' | 'gRPC-Web';
 
-/** Has the page pay a session. @returns the status that it is told, or why it is refused. */
+/** Lets the page pay a session. @returns the status in the response, or the reason of the refusal. */
 function payOn(page: Page, protocol: Protocol, checkoutSession: string): Promise<string> {
   const { number, expiration_month, expiration_year, security_code, holder_name } = cardData();
   const cardInput = {
@@ -105,7 +105,7 @@ function payOn(page: Page, protocol: Protocol, checkoutSession: string): Promise
 }
 
 describe.each(['Connect', 'gRPC-Web'] as const)('a page of the shop, by %s', (protocol) => {
-  it('tokenizes a card and pays a session where the account allows its origin, and is refused by name elsewhere', async () => {
+  it('tokenizes a card and pays a session if the account allows its origin, and is otherwise refused with the reason', async () => {
     const page = await browser.newPage();
     const session = await checkoutCalls(call).openSession();
     await page.goto(shop.url.replace('127.0.0.1', 'localhost'));

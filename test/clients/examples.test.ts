@@ -34,7 +34,7 @@ const grpcPython = ['python3', '/usr/bin/python3'].find((one) =>
   works(one, '-c', 'import grpc, google.protobuf'),
 );
 
-/** Names what a machine lacks for an example; '' when it has all. */
+/** Lists what this machine lacks for an example; '' if it has everything. */
 function lacks(needs: Readonly<Record<string, boolean>>): string {
   return Object.entries(needs)
     .filter(([, has]) => !has)
@@ -61,7 +61,7 @@ function commands(...names: string[]): Record<string, boolean> {
 const skipped = (missing: string) => (missing === '' ? '' : ` (skipped here: no ${missing})`);
 const address = () => new URL(server.url).host;
 
-/** Generates code as an example's own file says, below another directory. */
+/** Generates code by an example's own template into a temporary directory. */
 async function generate(template: string): Promise<void> {
   await run('buf', ['generate', '--template', template, '--output', directory], {
     cwd: ROOT,
@@ -97,7 +97,7 @@ it.skipIf(forGo)(
     const workspace = join(directory, 'go');
     await generate('examples/go/buf.gen.yaml');
     const decimal = join(directory, 'decimal.yaml');
-    // Debian's packages are older than google.type.Decimal.
+    // Debian's packages predate google.type.Decimal.
     writeFileSync(
       decimal,
       JSON.stringify({

@@ -51,7 +51,7 @@ function card(over: Partial<CreatePaymentRequest> = {}, number = '41111111111111
   };
 }
 
-/** A client whose network does as it is told, one word a try: lose the response, or answer 503. */
+/** Makes a client whose network misbehaves in order, one entry per try: it loses the response, or answers 503. */
 function troubled(...troubles: readonly ('lose' | 503 | 'ok')[]) {
   const keys: (string | null)[] = [];
   const trouble: typeof fetch = async (input, init) => {
@@ -84,12 +84,12 @@ describe('the REST client', () => {
     expect((await client.getPayment({ id: payment.id })).amount.refunded).toBe(50);
   });
 
-  it('tells a decline as a payment', async () => {
+  it('returns a decline as a payment', async () => {
     const payment = await client.createPayment(card({}, '4000000000009995'));
     expect([payment.status, payment.transactions.response_code]).toEqual(['DECLINED', 'INSUFFICIENT_FUNDS']);
   });
 
-  it('repeats a call whose response was lost under the same key, and one payment is made', async () => {
+  it('repeats a call under the same key when its response is lost, and makes one payment', async () => {
     const order = randomUUID();
     const { client, keys } = troubled('lose', 503, 'lose');
     const payment = await client.createPayment(card({ merchant_order_id: order }));
@@ -99,7 +99,7 @@ describe('the REST client', () => {
     expect(await client.listPayments({ merchant_order_id: order })).toHaveLength(1);
   });
 
-  it('gives up with the key by which the outcome can be learned', async () => {
+  it('gives up with an error that has the key, by which the outcome can be learned', async () => {
     const { client: lost } = troubled('lose', 'lose', 'lose', 'lose', 'lose');
     const error = await lost.createPayment(card()).catch((thrown: unknown) => thrown);
     expect(codeOf(error)).toBe('NO_RESPONSE');
@@ -108,14 +108,14 @@ describe('the REST client', () => {
     expect((await client.createPayment(card(), { idempotencyKey })).status).toBe('SUCCEEDED');
   });
 
-  it('does not repeat what has no key and may have happened', async () => {
+  it('does not repeat a call without a key that may have had an effect', async () => {
     const { client, keys } = troubled('lose');
     const request = { url: receiver.url, events: ['payment.capture'] };
     await expect(client.createWebhook(request)).rejects.toThrow(PaymentsError);
     expect(keys).toEqual([null]);
   });
 
-  it('tells a refusal by its code and the fields at fault, and does not repeat it', async () => {
+  it('reports a refusal with its code and the fields at fault, and does not repeat it', async () => {
     const { client, keys } = troubled();
     const error = await client.createPayment(card({ country: 'XX' })).catch((thrown: unknown) => thrown);
     expect(error).toMatchObject({
@@ -128,7 +128,7 @@ describe('the REST client', () => {
     expect(keys).toHaveLength(1);
   });
 
-  it('stops when its caller does', async () => {
+  it('stops when its caller aborts', async () => {
     const signal = AbortSignal.abort();
     expect(codeOf(await client.getPayment({ id: 'x' }, { signal }).catch((error) => error))).toBe(
       'NO_RESPONSE',
@@ -149,11 +149,11 @@ describe('the REST client', () => {
   });
 });
 
-it('a webhook is verified, and its event is typed; one that is forged, changed or old is refused', async () => {
+it('verifyWebhook returns the typed event, and refuses one that is forged, changed or old', async () => {
   const { id, secret } = await client.createWebhook({ url: receiver.url, events: ['payment.purchase'] });
   const payment = await client.createPayment(card());
   const [delivery] = await receiver.has(1);
-  if (!delivery) throw new Error('nothing came');
+  if (!delivery) throw new Error('no event was delivered');
   const header = (name: string) => delivery.headers[name];
   const event = await verifyWebhook([`whsec_${btoa('an old one')}`, secret], header, delivery.text);
   expect([event.type_event, event.data.payment?.id]).toEqual(['payment.purchase', payment.id]);
@@ -211,7 +211,7 @@ describe.each([
     expect((await tables.counts()).payments).toBe(before + 1);
   });
 
-  it('tells a refusal by its code and the fields at fault', async () => {
+  it('reports a refusal with its code and the fields at fault', async () => {
     const error = await connect()
       .createPayment({ ...request, country: 'XX' })
       .catch((thrown: unknown) => thrown);
@@ -223,7 +223,7 @@ describe.each([
   });
 });
 
-it('the package builds, and its JavaScript makes a payment from elsewhere', async () => {
+it('the package builds, and another project makes a payment with its JavaScript', async () => {
   const root = join(import.meta.dirname, '../..');
   const directory = mkdtempSync(join(tmpdir(), 'payments-client-'));
   try {

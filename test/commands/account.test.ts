@@ -12,15 +12,15 @@ import {
   startService,
 } from '../support/service-process.ts';
 
-// Each of these runs several processes, one after the other.
+// Each test runs several processes, one after the other.
 vi.setConfig({ testTimeout: 120_000 });
 
 const DATA_DIR = ownDataDir();
 const UNKNOWN = '00000000-0000-4000-8000-000000000000';
-/** For how long the service may take a revoked key from memory, and some. */
+/** Time for which the service may still accept a revoked key from its cache, with a margin. */
 const FORGETTING = { timeout: 8_000, interval: 250 };
 
-it('creates, gives and ends keys beside the running service, which goes by them', async () => {
+it('the account command creates and revokes keys while the service runs, and the service follows', async () => {
   const service = await startService({ DATA_DIR });
   const created = await account('create', '--name', 'Shop');
   const id = shown(created, 'account id');
@@ -34,7 +34,7 @@ it('creates, gives and ends keys beside the running service, which goes by them'
   };
   const publicOnly = { publicKey: second.publicKey };
   expect([await pay(service, id, second), await pay(service, id, publicOnly)]).toEqual([201, 201]);
-  // Both secrets go with both public keys.
+  // Either secret works with either public key.
   expect(await pay(service, id, { ...first, secret: second.secret })).toBe(201);
 
   expect(await account('revoke-secret', shown(created, 'secret id'))).toBe('revoked\n');
@@ -49,7 +49,7 @@ it('creates, gives and ends keys beside the running service, which goes by them'
 
   service.child.kill('SIGTERM');
   expect((await service.ended).code).toBe(0);
-  // The service is gone: the command starts the database for itself, and ends it.
+  // Without the service, the command starts the database itself, and stops it.
   expect(await account('list')).toContain(`${id}  `);
   const keys = await account('keys', id);
   expect(keys.split('\n').filter((line) => line.includes(' revoked '))).toHaveLength(2);
@@ -57,7 +57,7 @@ it('creates, gives and ends keys beside the running service, which goes by them'
   expect(keys).not.toContain('sk_');
 });
 
-it('works on the database of DATABASE_URL, with the schema that it needs and only the hash of a secret', async () => {
+it('the account command creates the schema in the database of DATABASE_URL and stores only the hash of a secret', async () => {
   const database = await createTestDatabase({ empty: true });
   const run = async (...args: string[]) => (await runAccount({ DATABASE_URL: database.url }, ...args)).stdout;
   expect(await run('list')).toBe('\n');
@@ -90,7 +90,7 @@ it('works on the database of DATABASE_URL, with the schema that it needs and onl
   await database.drop();
 });
 
-it('makes keys that begin with the environment that is asked for, and the service takes them', async () => {
+it('the account command makes keys with the requested environment in their prefix, and the service accepts them', async () => {
   const service = await startService({ DATA_DIR });
   const created = await account('create', '--name', 'Shop', '--environment', 'sandbox');
   const id = shown(created, 'account id');
@@ -105,7 +105,7 @@ it('makes keys that begin with the environment that is asked for, and the servic
   expect(await pay(service, id, { publicKey: production, secret })).toBe(201);
 });
 
-it('writes every command to the audit log, with who ran it and what it changed, and no secret', async () => {
+it('every account command is in the audit log with its actor and its change, but no secret', async () => {
   const database = await createTestDatabase();
   const run = async (...args: string[]) =>
     (await runAccount({ DATABASE_URL: database.url, ACTOR: 'Alice Jones' }, ...args)).stdout;
@@ -133,7 +133,7 @@ it('writes every command to the audit log, with who ran it and what it changed, 
     .split('\n')
     .map((line) => line.split(/ {2,}/));
   const who = `Alice Jones (${userInfo().username}@${hostname()})`;
-  // The second revocation of a secret changed nothing, and neither is it told.
+  // The second revocation of a secret changed nothing, so it is not recorded.
   expect(columns.map(([, ...others]) => others)).toEqual([
     [who, 'create', `public key ${shown(created, 'public key')}, secret id ${secretId}`],
     [who, 'add-public-key', publicKey],
@@ -151,7 +151,7 @@ it('writes every command to the audit log, with who ran it and what it changed, 
   await database.drop();
 });
 
-it('a change whose entry cannot be written to the audit log is not made', async () => {
+it('the account command makes no change that it cannot write to the audit log', async () => {
   const database = await createTestDatabase();
   const environment = { DATABASE_URL: database.url };
   const id = shown((await runAccount(environment, 'create', '--name', 'Shop')).stdout, 'account id');
@@ -174,40 +174,46 @@ it.each([
   ['an unknown option', ['create', '--nom', 'a'], "Unknown option '--nom'"],
   ['an option of another command', ['list', '--name', 'a'], '"list" takes no --name.'],
   [
-    'an environment that is no word',
+    'an environment that is not a word',
     ['create', '--name', 'a', '--environment', 'a_b'],
     '--environment is a word such as sandbox or prod:',
   ],
-  ['an environment of a command that makes no key', ['list', '--environment', 'prod'], '"list" takes no --'],
-  ['an audit log of nothing', ['audit', 'shop'], '"shop" is no id: these are UUIDs.'],
+  ['an environment for a command that makes no key', ['list', '--environment', 'prod'], '"list" takes no --'],
+  ['an audit log of something that is not an id', ['audit', 'shop'], '"shop" is no id: these are UUIDs.'],
   ['no account', ['keys'], '"keys" takes <account id>.'],
-  ['an id that is none', ['keys', 'shop'], '"shop" is no id: these are UUIDs.'],
-  ['what is neither on nor off', ['secret-always', UNKNOWN, 'yes'], '"secret-always" is on or off.'],
+  ['an id that is not a UUID', ['keys', 'shop'], '"shop" is no id: these are UUIDs.'],
+  ['a value other than on or off', ['secret-always', UNKNOWN, 'yes'], '"secret-always" is on or off.'],
   [
     'an origin with a path',
     ['origins', UNKNOWN, 'https://shop.example/'],
     '"origins" takes up to 100 origins',
   ],
   [
-    'an origin that is a host',
+    'a host in place of an origin',
     ['origins', UNKNOWN, 'https://a.example,b.example'],
     '"origins" takes up to 100',
   ],
-  ['any origin at all', ['origins', UNKNOWN, '*'], '"origins" takes up to 100 origins'],
+  ['a wildcard in place of an origin', ['origins', UNKNOWN, '*'], '"origins" takes up to 100 origins'],
   [
-    'no way to tell authorizations',
+    'an unknown way to show authorizations',
     ['authorizations', UNKNOWN, 'on'],
     '"authorizations" is shown or authorized.',
   ],
   ['one operand too many', ['keys', UNKNOWN, UNKNOWN], '"keys" takes <account id>.'],
-])('refuses %s with the usage and 2, before it looks for a database', async (_what, args, message) => {
-  const { code, stdout, stderr } = await runAccount({ DATABASE_URL: 'postgres://a@127.0.0.1:1/b' }, ...args);
-  expect([code, stdout]).toEqual([2, '']);
-  expect(stderr.startsWith(message), stderr).toBe(true);
-  expect(stderr).toContain('\n\nUsage: npm run account -- <command>\n');
-});
+])(
+  'the account command refuses %s with its usage and exit code 2, before it opens a database',
+  async (_what, args, message) => {
+    const { code, stdout, stderr } = await runAccount(
+      { DATABASE_URL: 'postgres://a@127.0.0.1:1/b' },
+      ...args,
+    );
+    expect([code, stdout]).toEqual([2, '']);
+    expect(stderr.startsWith(message), stderr).toBe(true);
+    expect(stderr).toContain('\n\nUsage: npm run account -- <command>\n');
+  },
+);
 
-it('says with 1 what is not there', async () => {
+it('the account command says what does not exist, with exit code 1', async () => {
   const database = await createTestDatabase();
   const refusals = [
     [['keys', UNKNOWN], `There is no account ${UNKNOWN}.`],
@@ -226,7 +232,7 @@ it('says with 1 what is not there', async () => {
   await database.drop();
 });
 
-it('says with 1 that the database cannot be reached, without its password', async () => {
+it('the account command says that the database cannot be reached, without its password and with exit code 1', async () => {
   const { code, stderr } = await runAccount({ DATABASE_URL: 'postgres://a:secret@127.0.0.1:1/b' }, 'list');
   expect(code).toBe(1);
   expect(stderr).toBe(
@@ -234,7 +240,7 @@ it('says with 1 that the database cannot be reached, without its password', asyn
   );
 });
 
-it('gives the usage when asked for it', async () => {
+it('the account command prints its usage for --help', async () => {
   const { code, stdout, stderr } = await runAccount({}, '--help');
   expect([code, stderr]).toEqual([0, '']);
   expect(stdout).toMatch(/^Usage: npm run account/);
@@ -244,19 +250,19 @@ function runAccount(environment: Readonly<Record<string, string>>, ...args: stri
   return runCommand('account', environment, ...args);
 }
 
-/** Returns what a command on the service's own database printed; it has to succeed. */
+/** Returns the output of a command on the service's own database, which has to succeed. */
 async function account(...args: string[]): Promise<string> {
   const { code, stdout, stderr } = await runAccount({ DATA_DIR }, ...args);
   expect([code, stderr], args.join(' ')).toEqual([0, '']);
   return stdout;
 }
 
-/** The value that stands behind a name in what a command printed. */
+/** Returns the value after a name in a command's output. */
 function shown(output: string, name: string): string {
   return new RegExp(`^${name} +(\\S+)$`, 'm').exec(output)?.[1] ?? '';
 }
 
-/** The status of a payment under an account's keys: by card, or without the secret by a wallet that redirects. */
+/** Pays with an account's keys: by card, or without a secret by a wallet that redirects. @returns the HTTP status. */
 async function pay(
   service: ServiceProcess,
   accountId: string,

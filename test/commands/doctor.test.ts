@@ -62,12 +62,12 @@ function sandboxAt(url: string): string {
 
 const said = (findings: readonly Finding[]) => findings.map(({ state, check }) => `${state} ${check}`);
 
-it('finds nothing wrong with a deployment as it should be, and calls no provider but to ask whether it is there', async () => {
+it('the doctor finds nothing wrong with a healthy deployment, and only probes its providers', async () => {
   await tables.query("INSERT INTO account (id, name) VALUES (gen_random_uuid(), 'Shop')");
   const asked: string[] = [];
   const provider: Server = createServer((request, response) => {
     asked.push(`${request.method} ${request.url}`);
-    // The sandbox provider's word for a payment that it has not heard of.
+    // The sandbox provider's answer for an unknown payment.
     const body = JSON.stringify(errorBody('not_found', 'nothing was recorded'));
     response.writeHead(404, { 'content-type': 'application/json' }).end(body);
   });
@@ -80,7 +80,7 @@ it('finds nothing wrong with a deployment as it should be, and calls no provider
     ALLOW_UNSAFE_DATABASE: 'on',
   });
   provider.close();
-  // The tests' own PostgreSQL does not wait for the disk.
+  // The tests' own PostgreSQL runs with fsync off.
   expect(stdout).toMatch(/^warning {2}durability: fsync, .*off/m);
   expect(stdout).toMatch(/^ok {7}connection one: its provider answers/m);
   expect(stdout).toMatch(/^ok {7}schema: up to date$/m);
@@ -91,7 +91,7 @@ it('finds nothing wrong with a deployment as it should be, and calls no provider
   expect(await tables.query('SELECT name FROM installation_key')).toEqual([]);
 });
 
-it('fails, and says what to do, where the start would be refused: settings, database, keys, catalogue, schema', async () => {
+it('the doctor fails, and says what to do, if settings, database, keys, catalogue or schema would prevent a start', async () => {
   const wrong = await doctor({ PORT: 'none' });
   expect([wrong.code, wrong.stdout]).toEqual([
     1,
@@ -134,7 +134,7 @@ it('fails, and says what to do, where the start would be refused: settings, data
   );
 });
 
-it('says what is late, by the tables of the service', async () => {
+it('the doctor reports overdue work, from the tables of the service', async () => {
   const [account] = await tables.query(
     "INSERT INTO account (id, name) VALUES (gen_random_uuid(), 'Shop') RETURNING id",
   );
@@ -191,24 +191,24 @@ it.each([
   [{ isInTheClear: true }, ['ok PostgreSQL', 'ok durability', 'warning database TLS']],
   [{ invalidIndexes: ['a'] }, ['ok PostgreSQL', 'ok durability', 'warning indexes']],
   [{ oldestTransactionS: 301 }, ['ok PostgreSQL', 'ok durability', 'warning sessions']],
-])('of a database with %j it says %j', (facts, findings) => {
+])('for a database with %j the doctor says %j', (facts, findings) => {
   expect(said(diagnoseDatabase({ ...WELL, ...facts }, POOL))).toEqual(findings);
 });
 
-it('a clock that is off by seconds is a warning, by half a minute a failure, and a slow answer proves neither', () => {
+it('a clock that is off by seconds is a warning, and by half a minute a failure; a slow answer proves neither', () => {
   expect(diagnoseClock(900, 0).state).toBe('ok');
   expect(diagnoseClock(-2_000, 0)).toMatchObject({ state: 'warning', says: "2.0 s behind the database's" });
   expect(diagnoseClock(31_000, 0)).toMatchObject({ state: 'failed', says: "31.0 s ahead of the database's" });
   expect(diagnoseClock(2_000, 1_500).state).toBe('ok');
 });
 
-it('another major version of Node.js than the one that is tested with is a failure', () => {
+it('a major version of Node.js other than the tested one is a failure', () => {
   const pinned = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')).dependencies.node;
   expect(diagnoseNode(process.version, pinned).state).toBe('ok');
   expect(diagnoseNode('v20.20.2', pinned).state).toBe('failed');
 });
 
-it('an installation without accounts is told how to make one, and one where nothing is late is well', () => {
+it('an installation without accounts gets a warning, and one without overdue work is well', () => {
   const none = {
     accounts: 1,
     failingWebhooks: 0,
@@ -230,7 +230,7 @@ it.each<[Partial<Config>, string[]]>([
   [{ publicUrl: undefined }, ['warning PUBLIC_URL']],
   [{ publicUrl: 'http://pay.example' }, ['warning PUBLIC_URL']],
   [{ host: '0.0.0.0' }, ['warning TLS']],
-])('of a production configuration with %j it says %j', (change, findings) => {
+])('for a production configuration with %j the doctor says %j', (change, findings) => {
   const production: Config = {
     ...readConfig({ SANDBOX: 'off' }),
     databaseUrl: 'postgres://host/db',

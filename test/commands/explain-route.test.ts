@@ -9,7 +9,7 @@ const ROOT = join(import.meta.dirname, '../..');
 const home = mkdtempSync(join(tmpdir(), 'route-'));
 afterAll(() => rmSync(home, { recursive: true }));
 
-/** Runs the command to its end, in an environment without a single variable of ours. */
+/** Runs the command to its end, in an environment without any of our variables. */
 function route(args: readonly string[], environment: Readonly<Record<string, string>> = {}): Promise<Ended> {
   return runCommand('explain-route', environment, ...args);
 }
@@ -38,7 +38,7 @@ routes:
     accounts: [{ account_ids: [${ACCOUNT_TWO}], targets: [{ connection: second }] }]
 `;
 
-it('explains a request by the catalogue of the sandbox, with no database, no service and no secret', async () => {
+it('the route command explains a request by the sandbox’s catalogue without database, service or secrets', async () => {
   const { code, stdout, stderr } = await route([
     join(ROOT, 'test/scenarios/05-card-authorization/request.json'),
   ]);
@@ -52,10 +52,10 @@ it('explains a request by the catalogue of the sandbox, with no database, no ser
   expect(stdout).toContain('Every circuit counts as closed');
 });
 
-describe('with a catalogue of its own', () => {
+describe('the route command with another catalogue', () => {
   const catalogue = file(CATALOGUE);
 
-  it('shows shares and the rule of failover, and draws by the key', async () => {
+  it('shows shares and the failover rule, and draws by the key', async () => {
     const request = file(cardPayment());
     const ofKey = (key: string) => route([request, '--catalogue', catalogue, '--key', key]);
     const printed = await Promise.all(['a', 'b', 'c', 'd'].map(ofKey));
@@ -71,7 +71,7 @@ describe('with a catalogue of its own', () => {
     expect([...firsts].sort()).toEqual(['first', 'second']);
   });
 
-  it('shows targets of the account, and what it cannot know', async () => {
+  it('shows the account’s own targets, and what it cannot know', async () => {
     const payment_method = { type: 'CARD', vaulted_token: VAULTED_CARD };
     const request = file({ ...cardPayment(), account_id: ACCOUNT_TWO, payment_method });
     const { code, stdout } = await route([request], { CATALOGUE_FILE: catalogue });
@@ -83,7 +83,7 @@ describe('with a catalogue of its own', () => {
     expect(stdout).toContain('was not looked up');
   });
 
-  it('says with 1 that no route takes it, and why', async () => {
+  it('says why no route takes the payment, with exit code 1', async () => {
     const request = file(withField(cardPayment(), 'amount.value', 1000.5));
     const { code, stdout, stderr } = await route([request, '--catalogue', catalogue]);
     expect([code, stderr]).toEqual([1, 'No route takes this payment.\n']);
@@ -91,7 +91,7 @@ describe('with a catalogue of its own', () => {
   });
 });
 
-describe('says with 1 what is wrong', () => {
+describe('the route command exits with 1 and says what is wrong', () => {
   const CARD = '4012888888881881';
 
   it.each<[what: string, content: string | object, reason: string, line: string]>([
@@ -113,8 +113,8 @@ describe('says with 1 what is wrong', () => {
       'PAYMENT_METHOD_NOT_AVAILABLE',
       '  payment_method.type: is not offered',
     ],
-    ['what is no JSON', `{"number": "${CARD}"`, 'INVALID_REQUEST', '  the body is not valid JSON'],
-    ['what is no object', '[]', 'INVALID_REQUEST', '  the body must be a JSON object'],
+    ['a body that is not JSON', `{"number": "${CARD}"`, 'INVALID_REQUEST', '  the body is not valid JSON'],
+    ['a body that is not an object', '[]', 'INVALID_REQUEST', '  the body must be a JSON object'],
   ])('in a request with %s, as the service does', async (_what, content, reason, line) => {
     const request = file(content);
     const { code, stdout, stderr } = await route([request]);
@@ -123,14 +123,14 @@ describe('says with 1 what is wrong', () => {
     expect(stderr).not.toContain(CARD.slice(1));
   });
 
-  it('in a request that is too large, or not there', async () => {
+  it('with a request that is too large or does not exist', async () => {
     const large = file({ ...cardPayment(), description: 'x'.repeat(256 * 1024) });
     expect(await route([large])).toMatchObject({ code: 1, stderr: `${large} is larger than 262144 bytes\n` });
     const nowhere = join(home, 'nowhere.json');
     expect(await route([nowhere])).toMatchObject({ code: 1, stderr: `${nowhere} cannot be read (ENOENT)\n` });
   });
 
-  it('in the catalogue, with its place', async () => {
+  it('in the catalogue, with line and field', async () => {
     const wrong = file(CATALOGUE.replace("country == 'BR'", 'contry == true'));
     const { code, stdout, stderr } = await route([file(cardPayment()), '--catalogue', wrong]);
     expect([code, stdout]).toEqual([1, '']);
@@ -142,14 +142,14 @@ it.each([
   ['no request', [], 'One request is needed.'],
   ['two requests', ['a.json', 'b.json'], 'One request is needed.'],
   ['an unknown option', ['a.json', '--account', 'x'], "Unknown option '--account'"],
-])('refuses %s with the usage and 2', async (_what, args, message) => {
+])('the route command refuses %s with its usage and exit code 2', async (_what, args, message) => {
   const { code, stdout, stderr } = await route(args);
   expect([code, stdout]).toEqual([2, '']);
   expect(stderr.startsWith(message), stderr).toBe(true);
   expect(stderr).toContain('\n\nUsage: npm run route -- <request.json>');
 });
 
-it('gives the usage when asked for it, and is there as npm run route', async () => {
+it('the route command prints its usage for --help, and npm run route starts it', async () => {
   const { code, stdout } = await route(['--help']);
   expect([code, stdout.startsWith('Usage: npm run route')]).toEqual([0, true]);
   const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));

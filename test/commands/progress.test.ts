@@ -3,7 +3,7 @@ import { createProgress, howFar } from '#src/commands/progress.ts';
 
 const CLEAR = '\r\u001b[K';
 
-/** Progress by a clock that the test sets, and what it wrote. */
+/** Makes a progress whose clock the test sets, and collects what it writes. */
 function progressOn(stream: { isTTY?: boolean; columns?: number }, plainPauseMs?: number) {
   const written: string[] = [];
   const clock = { ms: 0 };
@@ -15,7 +15,7 @@ function progressOn(stream: { isTTY?: boolean; columns?: number }, plainPauseMs?
   return { progress, written, clock };
 }
 
-it('on a terminal, the state is one line that is written over, cut to its width, and lines that stay stand above it', () => {
+it('on a terminal, progress overwrites one line, cut to its width, and permanent lines stay above it', () => {
   const { progress, written, clock } = progressOn({ isTTY: true, columns: 10 });
   progress.state('first and long');
   clock.ms = 49;
@@ -27,7 +27,7 @@ it('on a terminal, the state is one line that is written over, cut to its width,
   expect(written).toEqual([`${CLEAR}first and`, `${CLEAR}stays\n`, `${CLEAR}second`, CLEAR]);
 });
 
-it('elsewhere, the state is a plain line every ten seconds, and quick work says nothing', () => {
+it('without a terminal, progress is a plain line every ten seconds, and quick work prints none', () => {
   const { progress, written, clock } = progressOn({});
   for (const ms of [0, 9_999, 10_000, 15_000, 20_000]) {
     clock.ms = ms;
@@ -38,14 +38,14 @@ it('elsewhere, the state is a plain line every ten seconds, and quick work says 
   expect(written).toEqual(['at 10000\n', 'at 20000\n', 'stays\n']);
 });
 
-it('elsewhere, states are left out for whoever asks for lines that stay only', () => {
+it('without a terminal, progress can be limited to permanent lines', () => {
   const { progress, written, clock } = progressOn({}, Number.POSITIVE_INFINITY);
   clock.ms = 1e9;
   progress.state('never');
   expect(written).toEqual([]);
 });
 
-it('says how much is done, and estimates the time that is left once there is something to estimate it from', () => {
+it('progress says how much is done, and estimates the remaining time once there is enough to go by', () => {
   expect(howFar(0, 0, 5_000)).toBe('0 of 0');
   expect(howFar(0, 300, 5_000)).toBe('0 of 300 (0 %)');
   expect(howFar(100, 300, 1_999)).toBe('100 of 300 (33 %)');

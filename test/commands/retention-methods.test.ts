@@ -58,7 +58,7 @@ const age = (days: number) =>
 const rows = () =>
   tables.query('SELECT id, status, active, card_number IS NOT NULL AS sealed FROM vaulted_token ORDER BY id');
 
-it('ends what no payment has used for long with its ciphertext, tells webhooks, and deletes it whole as long after.', async () => {
+it('retention ends a long unused payment method, erases its ciphertext, notifies webhooks, and later deletes it', async () => {
   const [unused, used] = [await enroll(CARD), await enroll(OTHER)];
   await age(40);
   expect((await pay({ vaulted_token: used })).status).toBe('SUCCEEDED');
@@ -83,7 +83,7 @@ it('ends what no payment has used for long with its ciphertext, tells webhooks, 
   expect((await rows()).map(({ id }) => id)).toEqual([used]);
 });
 
-it('leaves a card alone that waits for its payment, however old; and goes through more methods than one step takes.', async () => {
+it('retention keeps a card that waits for its payment, however old, and handles more methods than fit in one step', async () => {
   const paid = await pay({ ...sentCard(PENDING_CARD), vault_on_success: true });
   expect(paid.status).toBe('PENDING');
   const id = await enroll(CARD);
@@ -102,7 +102,7 @@ it('leaves a card alone that waits for its payment, however old; and goes throug
   expect(left).toEqual([{ customer_id: customer }]);
 });
 
-it('takes no fewer than 32 days.', async () => {
+it('retention refuses to end payment methods after fewer than 32 days', async () => {
   expect(await runCommand('retention', environment(), '--methods', '31')).toMatchObject({
     code: 2,
     stderr: expect.stringMatching(/32 to/),

@@ -54,7 +54,7 @@ async function read(id: string): Promise<Record<string, unknown>> {
   return (await response.json()) as Record<string, unknown>;
 }
 
-/** Makes everything that is stored so many days older. */
+/** Makes everything stored older by a number of days. */
 async function age(days: number): Promise<void> {
   for (const [table, columns] of [
     ['payment', ['created_at', 'updated_at', 'personal_data_erased_at']],
@@ -69,7 +69,7 @@ async function age(days: number): Promise<void> {
 }
 
 const PERSON = 'Perpetua';
-/** A payment that names a person wherever that is possible. */
+/** A payment request that names a person in every field that can. */
 function personal(): RequestJson {
   const named = {
     customer_payer: {
@@ -90,7 +90,7 @@ function personal(): RequestJson {
   );
 }
 
-/** The columns of all rows that hold a person's name. */
+/** Returns the columns, over all rows, that contain the person's name. */
 async function namings(): Promise<string[]> {
   const rows = await tables.query(`
     SELECT 'record' AS at, record AS bytes FROM payment UNION ALL SELECT 'answer', answer FROM payment
@@ -103,7 +103,7 @@ async function namings(): Promise<string[]> {
     .sort();
 }
 
-it('erases the payer from an old payment, its response and those of its operations; a repeat gets what is left, and pays nothing', async () => {
+it('retention erases the payer from an old payment and its stored responses; a repeat gets what is left, and pays nothing', async () => {
   const request = personal();
   const paid = await pay(request, 'old');
   const path = `/v1/payments/${paid.payment.id}/refund`;
@@ -136,7 +136,7 @@ it('erases the payer from an old payment, its response and those of its operatio
   expect((await read(paid.payment.id)).sub_status).toBe('PARTIALLY_REFUNDED');
 });
 
-it('what an operation writes to an old payment is erased in its time, and the operation finds all that it needs', async () => {
+it('an operation on an erased payment succeeds, and retention later erases what it wrote', async () => {
   const paid = await pay(personal());
   await age(40);
   await retention('--payments', '30');
@@ -152,7 +152,7 @@ it('what an operation writes to an old payment is erased in its time, and the op
   expect(await namings()).toEqual([]);
 });
 
-it('leaves open payments alone, however old: authorizations, redirects, unknown outcomes, open operations', async () => {
+it('retention keeps open payments, however old: authorizations, redirects, unknown outcomes, open operations', async () => {
   const authorized = await pay(withField(personal(), 'payment_method.detail.card.capture', false));
   const redirected = await pay({ ...walletPayment(), customer_payer: { first_name: PERSON } });
   const [unknown, operated, young] = [await pay(personal()), await pay(personal()), await pay(personal())];
@@ -160,7 +160,7 @@ it('leaves open payments alone, however old: authorizations, redirects, unknown 
     Array(5).fill(201),
   );
   await age(400);
-  // Opened only now that they are old: what the service does with them from here on makes them young again.
+  // Opened only after they have aged: whatever the service does with them from here on makes them recent again.
   await tables.query("UPDATE transaction SET look_up_at = now() + interval '1 day' WHERE payment_id = $1", [
     unknown.payment.id,
   ]);
@@ -169,16 +169,16 @@ it('leaves open payments alone, however old: authorizations, redirects, unknown 
     "UPDATE payment SET created_at = now() - interval '29 days', updated_at = now() - interval '29 days' WHERE id = $1",
     [young.payment.id],
   );
-  // The service goes on with what is open meanwhile, and is told so much time has passed.
+  // Meanwhile the service works on the open payments, and sees that much time has passed.
   const erased = () => tables.query('SELECT id FROM payment WHERE personal_data_erased_at IS NOT NULL');
   expect(await retention('--payments', '30', '--dry-run')).toBe('payments due  0\n');
   expect(await retention('--payments', '30')).toBe('payments  0\n');
   expect(await erased()).toEqual([]);
 });
 
-it('a run that is killed leaves payments whole, erased or not, and the next one completes it', async () => {
+it('a retention run that is killed leaves each payment either whole or erased, and the next run finishes', async () => {
   const paid = await pay(personal());
-  // Copies under ids of their own: the database makes them faster than the service does.
+  // Copies with new ids, which the database makes faster than the service could.
   await tables.query(
     `INSERT INTO payment (id, account_id, idempotency_key, request_hash, request_shape, status, record, answer, merchant_order_id)
      SELECT gen_random_uuid(), account_id, 'copy ' || n, request_hash, request_shape, status, record, answer, merchant_order_id
@@ -200,7 +200,7 @@ it('a run that is killed leaves payments whole, erased or not, and the next one 
   await vi.waitFor(async () => expect(await erased()).toBeGreaterThan(0), { timeout: 60_000, interval: 5 });
   run.child.kill('SIGKILL');
   await run.ended;
-  // PostgreSQL finishes the statement of a client that is gone.
+  // PostgreSQL finishes the statement of a client that has gone.
   await vi.waitFor(async () => expect(await underWay()).toEqual([]), { timeout: 60_000, interval: 5 });
   const left = 1501 - (await erased());
   for (const { record, answer, done } of await tables.query(
@@ -213,7 +213,7 @@ it('a run that is killed leaves payments whole, erased or not, and the next one 
   expect(await namings()).toEqual([]);
 });
 
-it('deletes old notifications that were processed, and old events and deliveries that are done with', async () => {
+it('retention deletes old processed notifications, and old events and deliveries that are finished', async () => {
   await tables.query(
     `INSERT INTO notification (account_id, connection_id, deduplication_key, subject, body, query, received_at, process_at)
      SELECT gen_random_uuid(), 'sandbox', n::text, 0, 'raw', '', now() - make_interval(days => 10 * (n % 5)),
@@ -230,7 +230,7 @@ it('deletes old notifications that were processed, and old events and deliveries
      SELECT account_id, id, id, id, created_at, CASE WHEN id = (SELECT id FROM event LIMIT 1) THEN now() + interval '1 hour' END FROM event`,
   );
   const rules = ['--notifications', '31', '--deliveries', '10'];
-  // A fifth is 40 days old, and half of it is yet to be processed.
+  // A fifth is 40 days old, and half of that fifth has not been processed yet.
   const due = ['notifications due  250', 'deliveries due     9', 'events due         9'];
   expect((await retention(...rules, '--dry-run')).trim().split('\n')).toEqual(due);
   expect((await retention(...rules)).trim().split('\n')).toEqual([
@@ -244,7 +244,7 @@ it('deletes old notifications that were processed, and old events and deliveries
   expect(left).toEqual({ n: 2250, e: 1, d: 1 });
 });
 
-it('is in the audit log with its rules and counts', async () => {
+it('a retention run is in the audit log with its rules and counts', async () => {
   await retention('--notifications', '90', '--dry-run');
   const rows = await tables.query(
     `SELECT actor, subject, detail FROM audit_log WHERE action = 'retention' ORDER BY id DESC LIMIT 2`,
@@ -261,12 +261,15 @@ it('is in the audit log with its rules and counts', async () => {
 
 it.each([
   ['no rule', [], 'A rule is needed.'],
-  ['a rule that is no number', ['--payments', 'soon'], '--payments is a number of days, 30 to 36500.'],
-  ['fewer days than are safe', ['--payments', '29'], '--payments is a number of days, 30 to 36500.'],
-  ['a kind that there is not', ['--cats', '9'], "Unknown option '--cats'"],
-])('refuses %s with the usage and 2, before it looks for a database', async (_what, args, message) => {
-  const failed = await runCommand('retention', { DATABASE_URL: 'postgres://a@127.0.0.1:1/b' }, ...args);
-  expect(failed).toMatchObject({ code: 2, stdout: '' });
-  expect(failed.stderr).toContain(message);
-  expect(failed.stderr).toContain('Usage: npm run retention');
-});
+  ['a rule that is not a number', ['--payments', 'soon'], '--payments is a number of days, 30 to 36500.'],
+  ['fewer days than is safe', ['--payments', '29'], '--payments is a number of days, 30 to 36500.'],
+  ['an unknown kind', ['--cats', '9'], "Unknown option '--cats'"],
+])(
+  'retention refuses %s with its usage and exit code 2, before it opens a database',
+  async (_what, args, message) => {
+    const failed = await runCommand('retention', { DATABASE_URL: 'postgres://a@127.0.0.1:1/b' }, ...args);
+    expect(failed).toMatchObject({ code: 2, stdout: '' });
+    expect(failed.stderr).toContain(message);
+    expect(failed.stderr).toContain('Usage: npm run retention');
+  },
+);

@@ -34,7 +34,7 @@ it.each([
   ['stripe', ['look-up by our id alone', 'close of a purchase that was never sent', 'capture of a half']],
   ['paypal', ['payer sent away', 'look-up while nobody has paid', 'close of the redirect']],
   ['mercado-pago', ['payer sent away', 'look-up while nobody has paid', 'close of the redirect']],
-])('a try of %s sees at its fake what is believed, and says so', async (provider, names) => {
+])('try-provider confirms every belief about %s against its fake', async (provider, names) => {
   const { differing, lines } = await tried(provider);
   expect(lines.filter((line) => line.startsWith('DIFFERS'))).toEqual([]);
   expect(differing).toBe(0);
@@ -42,7 +42,7 @@ it.each([
   expect(lines.at(-1)).toBe('Everything is as believed.');
 });
 
-it('a try tells what differs, with what was believed and what was seen', async () => {
+it('try-provider reports each difference between what was believed and what was seen', async () => {
   const { differing, lines } = await tried('stripe', { secrets: { STRIPE_API_KEY: 'sk_test_another' } });
   expect(differing).toBeGreaterThan(0);
   expect(lines).toContainEqual(
@@ -58,8 +58,8 @@ it.each([
     'stripe',
     { catalogue: undefined, secrets: { STRIPE_API_KEY: 'rk_live_key' } },
   ],
-  ["Mercado Pago's key that does not say what it is", 'mercado-pago', { catalogue: undefined }],
-] as const)('a try refuses %s, and sends nothing', async (_name, provider, over) => {
+  ['a key of Mercado Pago that does not show whether it is live', 'mercado-pago', { catalogue: undefined }],
+] as const)('try-provider refuses %s, and sends nothing', async (_name, provider, over) => {
   const before = [fakes.stripe.requests.length, fakes.mercadoPago.requests.length];
   await expect(tried(provider, over)).rejects.toThrow(/not surely of a test environment; nothing was sent/);
   expect([fakes.stripe.requests.length, fakes.mercadoPago.requests.length]).toEqual(before);
@@ -68,13 +68,13 @@ it.each([
 it.each([
   ['adyen', 'https://checkout-test.adyen.com', 'https://x-checkout-live.adyenpayments.com/checkout'],
   ['paypal', 'https://api-m.sandbox.paypal.com', 'https://api-m.paypal.com'],
-])("a try refuses %s's live address", async (provider, _test, live) => {
+])("try-provider refuses %s's live address", async (provider, _test, live) => {
   const file = join(home, `${provider}.yaml`);
   const { url } = provider === 'adyen' ? fakes.adyen : fakes.paypal;
   writeFileSync(file, fakes.catalogue().replace(url, live));
   await expect(tried(provider, { catalogue: file })).rejects.toThrow(/nothing was sent/);
 });
 
-it('a try of a provider that there is not says how it is used', async () => {
+it('try-provider prints its usage for an unknown provider', async () => {
   await expect(tried('acme')).rejects.toThrow(/Usage: npm run try-provider/);
 });

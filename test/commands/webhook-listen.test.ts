@@ -25,7 +25,7 @@ function listen(...args: string[]) {
   return { child, printed, ended: once(child, 'close') };
 }
 
-it('registers itself, prints the events that it verified, refuses forged ones, and leaves no webhook behind.', async () => {
+it('webhook-listen registers itself, prints verified events, refuses forged ones, and leaves no webhook behind', async () => {
   const { child, printed, ended } = listen('--service', server.url);
   const shows = (text: string | RegExp) => vi.waitFor(() => expect(printed.text).toMatch(text), 20_000);
   await shows(/^Listening at \S+ as webhook \S+\./m);
@@ -48,7 +48,7 @@ it('registers itself, prints the events that it verified, refuses forged ones, a
   await tables.close();
 });
 
-it('says what to do when no service answers.', async () => {
+it('webhook-listen says what to do if no service answers', async () => {
   const { printed, ended } = listen('--service', 'http://127.0.0.1:9');
   expect(await ended).toEqual([1, null]);
   expect(printed.text).toBe('Not done: no service answers at http://127.0.0.1:9: start it with npm start\n');
