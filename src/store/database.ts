@@ -85,59 +85,13 @@ const DURABILITY: Statement = {
   text: `SELECT name, current_setting(name, true) AS value FROM unnest(ARRAY['fsync', 'full_page_writes', 'synchronous_commit']) AS name`,
 };
 
-/** Opens the pool. Connections are made on demand and replaced when they break. */
+/** Opens the database. Connections are made on demand and replaced when they break. */
 export function openDatabase(options: DatabaseOptions): Database {
   const { connectTimeoutMs = 2_000, statementTimeoutMs = 5_000 } = options;
-  const pool = new pg.Pool({
-    connectionString: options.url,
-    max: options.maxConnections,
-    connectionTimeoutMillis: connectTimeoutMs,
-    idleTimeoutMillis: IDLE_TIMEOUT_MS,
-    statement_timeout: statementTimeoutMs,
-    query_timeout: statementTimeoutMs + CLIENT_TIMEOUT_MARGIN_MS,
-    idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
-    application_name: 'payments-service',
-    keepAlive: true,
-    keepAliveInitialDelayMillis: KEEP_ALIVE_DELAY_MS,
-    types: { getTypeParser },
-  });
-  // After a failover every connection of the pool may lead to the old primary: one that turns out to be read-only ends
-  // all that were made before that was seen.
-  const generations = new WeakMap<pg.ClientBase, number>();
-  let generation = 0;
-  const retireGenerationOf = (client: pg.PoolClient) => {
-    if (generations.get(client) !== generation) return;
-    generation += 1;
-    options.log.warn('the database is read-only; its connections are closed and made anew');
-  };
-
-  // A connection that breaks while idle leaves the pool by itself; the next query makes a new one.
-  pool.on('error', (error) => {
-    // One that is being closed may hear that its server ends, too.
-    if (!pool.ending) options.log.warn({ code: codeOf(error) }, 'a database connection broke');
-  });
-  // A connection in use would have no listener, and an 'error' event without a listener ends the process.
-  pool.on('connect', (client) => {
-    client.on('error', () => {});
-    generations.set(client, generation);
-  });
-
-  const connect = async () => {
-    for (;;) {
-      const client = await pool.connect().catch((cause) => {
-        throw new DatabaseUnavailableError(cause);
-      });
-      if (generations.get(client) === generation) return client;
-      client.release(true);
-    }
-  };
-  const releaseAfter = (client: pg.PoolClient, error: unknown) => {
-    if (hasSqlState(error, READ_ONLY)) retireGenerationOf(client);
-    client.release(hasSqlState(error, READ_ONLY) || !isOfStatement(error));
-  };
+  const connections = openConnections({ ...options, connectTimeoutMs, statementTimeoutMs });
 
   const query: Database['query'] = async (statement, values) => {
-    const client = await connect();
+    const client = await connections.take();
     try {
       const result = await client.query({
         ...(statement.isPrepared !== false && { name: statement.name }),
@@ -147,7 +101,8 @@ export function openDatabase(options: DatabaseOptions): Database {
       client.release();
       return result;
     } catch (error) {
-      releaseAfter(client, error);
+      connections.noteError(client, error);
+      client.release(hasSqlState(error, READ_ONLY) || !isOfStatement(error));
       throw error;
     }
   };
@@ -155,20 +110,20 @@ export function openDatabase(options: DatabaseOptions): Database {
   return {
     query,
     transaction: async (work, timeoutMs = statementTimeoutMs) => {
-      const client = await connect();
+      const client = await connections.take();
       try {
         const result = await inTransaction(client, work, timeoutMs);
         client.release();
         return result;
       } catch (error) {
-        if (hasSqlState(error, READ_ONLY)) retireGenerationOf(client);
+        connections.noteError(client, error);
         // Closing the connection rolls back, whatever state it is in.
         client.release(true);
         throw error;
       }
     },
     session: async (work, timeoutMs) => {
-      const client = await connect();
+      const client = await connections.take();
       try {
         const run = runner(client, timeoutMs);
         await run(`SET statement_timeout = ${timeoutMs}`);
@@ -182,7 +137,7 @@ export function openDatabase(options: DatabaseOptions): Database {
       const off = rows.filter((row) => row.value === 'off').map((row) => row.name);
       if (off.length > 0 && !allowUnsafe) throw new UnsafeDatabaseError(`${UNSAFE}: ${off.join(', ')} off`);
     },
-    close: () => pool.end(),
+    close: () => connections.close(),
   };
 }
 
@@ -192,6 +147,65 @@ export function queriesOf(run: Run): Queries {
 }
 
 const UNSAFE = 'the database acknowledges commits that a crash can undo, which no payment may rest on';
+
+/** The connections of a database, which leave it when it turns out to be read-only. */
+type Connections = {
+  /** Waits for a connection, which the caller releases. @throws DatabaseUnavailableError. */
+  take(): Promise<pg.PoolClient>;
+  /** Tells of an error on a connection that is not released yet: one that is read-only ends all that are as old. */
+  noteError(client: pg.PoolClient, error: unknown): void;
+  /** Waits for those in use, then closes all. */
+  close(): Promise<void>;
+};
+
+function openConnections(options: Required<DatabaseOptions>): Connections {
+  const pool = new pg.Pool({
+    connectionString: options.url,
+    max: options.maxConnections,
+    connectionTimeoutMillis: options.connectTimeoutMs,
+    idleTimeoutMillis: IDLE_TIMEOUT_MS,
+    statement_timeout: options.statementTimeoutMs,
+    query_timeout: options.statementTimeoutMs + CLIENT_TIMEOUT_MARGIN_MS,
+    idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
+    application_name: 'payments-service',
+    keepAlive: true,
+    keepAliveInitialDelayMillis: KEEP_ALIVE_DELAY_MS,
+    types: { getTypeParser },
+  });
+  // After a failover every connection of the pool may lead to the old primary: one that turns out to be read-only ends
+  // all that were made before that was seen.
+  const generations = new WeakMap<pg.ClientBase, number>();
+  let generation = 0;
+
+  // A connection that breaks while idle leaves the pool by itself; the next query makes a new one.
+  pool.on('error', (error) => {
+    // One that is being closed may hear that its server ends, too.
+    if (!pool.ending) options.log.warn({ code: codeOf(error) }, 'a database connection broke');
+  });
+  // A connection in use would have no listener, and an 'error' event without a listener ends the process.
+  pool.on('connect', (client) => {
+    client.on('error', () => {});
+    generations.set(client, generation);
+  });
+
+  return {
+    async take() {
+      for (;;) {
+        const client = await pool.connect().catch((cause) => {
+          throw new DatabaseUnavailableError(cause);
+        });
+        if (generations.get(client) === generation) return client;
+        client.release(true);
+      }
+    },
+    noteError(client, error) {
+      if (!hasSqlState(error, READ_ONLY) || generations.get(client) !== generation) return;
+      generation += 1;
+      options.log.warn('the database is read-only; its connections are closed and made anew');
+    },
+    close: () => pool.end(),
+  };
+}
 
 async function inTransaction<T>(
   client: pg.PoolClient,
