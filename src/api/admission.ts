@@ -62,14 +62,6 @@ export type Ticket = {
   close(): void;
 };
 
-/** The work of one call, as code that runs within it finds it. */
-type Work = {
-  readonly shares: readonly Share[];
-  /** Number of waits for which it is paused. */
-  pauses: number;
-  isOver: boolean;
-};
-
 /**
  * Makes the admission of a replica's calls. There is no queue beside the limits: a caller rejected at once can try another
  * replica; one that waits in vain delays the rest.
@@ -81,22 +73,11 @@ export function createAdmission(
   const receiving = createSlots(limits.maxInFlight);
   const inFlight = createSlots(limits.maxInFlight);
   const atWork = createSlots(limits.maxAtWork);
-  const current = new AsyncLocalStorage<Work>();
+  const work = trackWork(atWork);
 
   function refusal(limit: RefusedBy): ServiceError {
     refused(limit);
     return anyOf(OVERLOADED);
-  }
-
-  /** Runs what counts as at work until it ends, except while it is paused; a slot has been taken. */
-  async function atWorkUntilEnd<T>(shares: readonly Share[], run: () => Promise<T>): Promise<T> {
-    const work: Work = { shares, pauses: 0, isOver: false };
-    try {
-      return await current.run(work, run);
-    } finally {
-      work.isOver = true;
-      if (work.pauses === 0) atWork.release(shares);
-    }
   }
 
   function ticket(address: () => string): Ticket {
@@ -112,7 +93,7 @@ export function createAdmission(
       async lookUp(recalled, run) {
         const ofLookUp = sharesOf(recalled, address, limits);
         if (!atWork.take(ofLookUp)) throw refusal('at_work');
-        return atWorkUntilEnd(ofLookUp, run);
+        return work.run(ofLookUp, run);
       },
       receive(credentials) {
         shares = sharesOf(credentials, address, limits);
@@ -129,7 +110,7 @@ export function createAdmission(
         hold(inFlight);
         isWorking = true;
         try {
-          return await atWorkUntilEnd(shares, run);
+          return await work.run(shares, run);
         } finally {
           isWorking = false;
           if (isClosed) hold(undefined);
@@ -149,7 +130,40 @@ export function createAdmission(
       else return ticket(address);
       return undefined;
     },
-    async pauseWork(wait) {
+    pauseWork: work.pause,
+    counts: () => ({ receiving: receiving.count(), inFlight: inFlight.count(), atWork: atWork.count() }),
+  };
+}
+
+/** The work of one call, as code that runs within it finds it. */
+type Work = {
+  readonly shares: readonly Share[];
+  /** Number of waits for which it is paused. */
+  pauses: number;
+  isOver: boolean;
+};
+
+/** Runs what counts as at work. */
+type WorkTracker = {
+  /** Runs what counts until it ends, except while it is paused; a slot has been taken for it. */
+  run<T>(shares: readonly Share[], run: () => Promise<T>): Promise<T>;
+  /** Pauses the work that it is called in while it waits. */
+  pause<T>(wait: () => Promise<T>): Promise<T>;
+};
+
+function trackWork(atWork: Pick<Slots, 'release' | 'retake'>): WorkTracker {
+  const current = new AsyncLocalStorage<Work>();
+  return {
+    async run(shares, run) {
+      const work: Work = { shares, pauses: 0, isOver: false };
+      try {
+        return await current.run(work, run);
+      } finally {
+        work.isOver = true;
+        if (work.pauses === 0) atWork.release(shares);
+      }
+    },
+    async pause(wait) {
       const work = current.getStore();
       // Recovery is no call's work, and what goes on in the background after a call's work is not either.
       if (!work || work.isOver) return wait();
@@ -160,7 +174,6 @@ export function createAdmission(
         if (--work.pauses === 0 && !work.isOver) atWork.retake(work.shares);
       }
     },
-    counts: () => ({ receiving: receiving.count(), inFlight: inFlight.count(), atWork: atWork.count() }),
   };
 }
 
