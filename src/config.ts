@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { createSecureContext } from 'node:tls';
+import { type Environment, isUrlOf, variablesOf } from './variables.ts';
 
 /** The process's configuration. This file is the only reader of process.env; docs/configuration.md lists the variables. */
 export type Config = {
@@ -95,8 +96,6 @@ export const CHECKOUT_DIR = join(import.meta.dirname, '..');
 /** One a core, up to what any database has connections for. Of two cores, the database needs one. */
 const DEFAULT_WORKERS = availableParallelism() > 2 ? Math.min(availableParallelism(), 8) : 1;
 
-type Environment = Readonly<Record<string, string | undefined>>;
-
 /**
  * Reads the configuration.
  *
@@ -104,32 +103,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
  */
 export function readConfig(environment: Environment = process.env): Config {
   const problems: string[] = [];
-  const text = (name: string) => environment[name] || undefined;
-  const integer = (name: string, fallback: number, min: number, max: number) => {
-    const value = text(name);
-    const number = value === undefined ? fallback : Number(value);
-    if (Number.isInteger(number) && number >= min && number <= max) return number;
-    problems.push(`${name} must be an integer from ${min} to ${max}`);
-    return fallback;
-  };
-  const flag = (name: string, fallback: boolean) => {
-    const value = text(name) ?? (fallback ? 'on' : 'off');
-    if (value !== 'on' && value !== 'off') problems.push(`${name} must be on or off`);
-    return value === 'on';
-  };
-  const oneOf = (name: string, values: readonly string[], fallback: string) => {
-    const value = text(name) ?? fallback;
-    if (!values.includes(value)) problems.push(`${name} must be one of ${values.join(', ')}`);
-    return value;
-  };
-  const httpUrl = (name: string) => {
-    const value = text(name);
-    if (value !== undefined && !isUrlOf(value, ['http:', 'https:'])) {
-      problems.push(`${name} must be an http or https URL`);
-    }
-    return value;
-  };
-
+  const { text, integer, flag, oneOf, httpUrl } = variablesOf(environment, problems);
   const { databaseUrl, dataDir, actor } = readData(environment, problems);
   const sandbox = flag('SANDBOX', true);
   const config: Config = {
@@ -219,10 +193,6 @@ function readData(environment: Environment, problems: string[]): DataConfig {
     problems.push('ACTOR must be 1 to 255 characters, none of them a control character');
   }
   return { databaseUrl, dataDir: environment.DATA_DIR || undefined, actor };
-}
-
-function isUrlOf(value: string, protocols: readonly string[]): boolean {
-  return URL.canParse(value) && protocols.includes(new URL(value).protocol);
 }
 
 function readTls(

@@ -29,7 +29,7 @@ type Rule = (path: string, text: string, code: string) => string[];
  * A part is a file, or a folder with all that is in it.
  */
 const LAYERS: readonly (readonly string[])[] = [
-  ['gen'],
+  ['gen', 'src/variables'],
   ['src/money', 'src/luhn', 'src/secret', 'src/clock', 'src/service-error', 'src/config'],
   ['src/connectors/capabilities', 'src/connectors/decline'],
   ['src/connectors/attempt', 'src/connectors/enrollment'],

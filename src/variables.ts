@@ -1,0 +1,49 @@
+/** Environment variables by name. */
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Typed reading of environment variables. What is wrong is added to the problems, and something of the type returned. */
+export type Variables = {
+  /** An empty variable counts as absent. */
+  text(name: string): string | undefined;
+  integer(name: string, fallback: number, min: number, max: number): number;
+  flag(name: string, fallback: boolean): boolean;
+  oneOf(name: string, values: readonly string[], fallback: string): string;
+  httpUrl(name: string): string | undefined;
+};
+
+/** Reads variables of an environment. @param problems gets a sentence for each that is wrong, which names it and no value. */
+export function variablesOf(environment: Environment, problems: string[]): Variables {
+  const text = (name: string) => environment[name] || undefined;
+  return {
+    text,
+    integer(name, fallback, min, max) {
+      const value = text(name);
+      const number = value === undefined ? fallback : Number(value);
+      if (Number.isInteger(number) && number >= min && number <= max) return number;
+      problems.push(`${name} must be an integer from ${min} to ${max}`);
+      return fallback;
+    },
+    flag(name, fallback) {
+      const value = text(name) ?? (fallback ? 'on' : 'off');
+      if (value !== 'on' && value !== 'off') problems.push(`${name} must be on or off`);
+      return value === 'on';
+    },
+    oneOf(name, values, fallback) {
+      const value = text(name) ?? fallback;
+      if (!values.includes(value)) problems.push(`${name} must be one of ${values.join(', ')}`);
+      return value;
+    },
+    httpUrl(name) {
+      const value = text(name);
+      if (value !== undefined && !isUrlOf(value, ['http:', 'https:'])) {
+        problems.push(`${name} must be an http or https URL`);
+      }
+      return value;
+    },
+  };
+}
+
+/** Returns true if a value is a URL of one of these protocols. */
+export function isUrlOf(value: string, protocols: readonly string[]): boolean {
+  return URL.canParse(value) && protocols.includes(new URL(value).protocol);
+}
