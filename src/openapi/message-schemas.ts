@@ -39,21 +39,7 @@ export type MessageSchemas = {
 export function messageSchemas(services: readonly DescService[]): MessageSchemas {
   const methods = services.flatMap((service) => service.methods);
   const told = reachable(methods.map((method) => method.output));
-  const components: Record<string, Json> = {};
-  const owners = new Map<string, string>();
-
-  /** Refers to a component. It is registered before it is written, since a message may contain itself. */
-  function refer(name: string, owner: string, write: () => Json): Json {
-    const other = owners.get(name);
-    if (other !== undefined && other !== owner)
-      throw new Error(`${owner} and ${other} are both named ${name}`);
-    if (other === undefined) {
-      owners.set(name, owner);
-      components[name] = {};
-      components[name] = write();
-    }
-    return { $ref: `#/components/schemas/${name}` };
-  }
+  const { refer, components } = collectComponents();
 
   function message(desc: DescMessage, direction: Direction): Json {
     const isEcho = direction === 'request' && told.has(desc.typeName);
@@ -64,19 +50,11 @@ export function messageSchemas(services: readonly DescService[]): MessageSchemas
 
   function object(desc: DescMessage, fields: readonly DescField[], direction: Direction): Json {
     const shown = fields.filter((field) => isShown(field, direction));
-    const refused = fields.filter((field) => direction === 'request' && getOption(field, not_supported));
-    const required = shown.filter((one) =>
-      direction === 'request' ? isRequired(one) : !getOption(one, omit_when_empty),
-    );
-    const oneof = direction === 'request' ? desc.oneofs.filter((one) => one.fields.length > 1) : [];
-    const notes = [
-      ...oneof.map((one) => `One of ${names(one.fields)}.`),
-      ...(refused.length > 0 ? [`Refused with \`NOT_SUPPORTED\` when set: ${names(refused)}.`] : []),
-    ];
-    const description = [commentOf(desc), ...notes].filter((text) => text !== '').join('\n\n');
+    const required = shown.filter((one) => isAlwaysPresent(one, direction));
+    const notes = direction === 'request' ? notesOnRequest(desc, fields) : [];
     return {
       type: 'object',
-      ...(description && { description }),
+      ...descriptionOf(desc, ...notes),
       properties: Object.fromEntries(shown.map((one) => [one.name, field(one, direction)])),
       ...(required.length > 0 && { required: required.map(({ name }) => name) }),
     };
@@ -95,43 +73,24 @@ export function messageSchemas(services: readonly DescService[]): MessageSchemas
   }
 
   function described(desc: DescField, direction: Direction): Json {
-    const description = commentOf(desc);
-    return { ...valueSchema(desc, direction), ...(description && { description }) };
+    return { ...valueSchema(desc, direction), ...descriptionOf(desc) };
   }
 
   function valueSchema(desc: DescField, direction: Direction): Json {
-    if (desc.fieldKind === 'map') {
-      return { type: 'object', additionalProperties: elementSchema(desc, direction) };
-    }
-    if (desc.fieldKind !== 'list') return elementSchema(desc, direction);
+    const element = elementSchema(desc, direction);
+    if (desc.fieldKind === 'map') return { type: 'object', additionalProperties: element };
+    if (desc.fieldKind !== 'list') return element;
     const limit = direction === 'request' ? { maxItems: maxItems(desc) } : {};
     const notEmpty = direction === 'response' && getOption(desc, null_when_empty) ? { minItems: 1 } : {};
-    return { type: 'array', items: elementSchema(desc, direction), ...limit, ...notEmpty };
+    return { type: 'array', items: element, ...limit, ...notEmpty };
   }
 
   /** The schema of a field's value, or of an element of a list or map. */
   function elementSchema(desc: DescField, direction: Direction): Json {
     if (desc.message) return wellKnown(desc.message, direction) ?? message(desc.message, direction);
-    if (desc.enum) return enumeration(desc.enum);
-    if (direction === 'request' && getOption(desc, or_boolean)) return { type: ['string', 'boolean'] };
-    const hasFraction = desc.parent.fields.some((other) => getOption(other, fraction_of) === desc.name);
-    return hasFraction ? { type: 'number' } : scalar(desc.scalar, direction);
-  }
-
-  function enumeration(desc: DescEnum): Json {
-    return refer(nameOf(desc), desc.typeName, () => {
-      const values = desc.values.filter(({ number }) => number !== 0);
-      const meanings = values
-        .map((value) => [value.name, commentOf(value)])
-        .filter(([, meaning]) => meaning !== '')
-        .map(([name, meaning]) => `- \`${name}\`: ${meaning}`);
-      const description = [commentOf(desc), meanings.join('\n')].filter((text) => text !== '').join('\n\n');
-      return {
-        type: 'string',
-        enum: values.map(({ name }) => name),
-        ...(description && { description }),
-      };
-    });
+    const { enum: values } = desc;
+    if (values) return refer(nameOf(values), values.typeName, () => enumeration(values));
+    return scalarSchema(desc, direction);
   }
 
   return {
@@ -145,6 +104,27 @@ export function messageSchemas(services: readonly DescService[]): MessageSchemas
     },
     components,
   };
+}
+
+/** The document's components, each written when it is first referred to. */
+function collectComponents() {
+  const components: Record<string, Json> = {};
+  const owners = new Map<string, string>();
+
+  /** Refers to a component. It is registered before it is written, since a message may contain itself. */
+  function refer(name: string, owner: string, write: () => Json): Json {
+    const other = owners.get(name);
+    if (other !== undefined && other !== owner)
+      throw new Error(`${owner} and ${other} are both named ${name}`);
+    if (other === undefined) {
+      owners.set(name, owner);
+      components[name] = {};
+      components[name] = write();
+    }
+    return { $ref: `#/components/schemas/${name}` };
+  }
+
+  return { refer, components };
 }
 
 /** Returns every message that these contain, directly or indirectly. */
@@ -163,6 +143,25 @@ function nameOf(desc: DescMessage | DescEnum): string {
   return desc.typeName.slice(prefix.length + 1).replaceAll('.', '');
 }
 
+/** The comment on something and what is added to it, as the keyword `description`; none where both are empty. */
+function descriptionOf(
+  desc: DescField | DescMessage | DescEnum,
+  ...notes: readonly string[]
+): { readonly description?: string } {
+  const description = [commentOf(desc), ...notes].filter((text) => text !== '').join('\n\n');
+  return description === '' ? {} : { description };
+}
+
+/** Notes on a request, for what its schema cannot express. */
+function notesOnRequest(desc: DescMessage, fields: readonly DescField[]): string[] {
+  const oneofs = desc.oneofs.filter((one) => one.fields.length > 1);
+  const refused = fields.filter((field) => getOption(field, not_supported));
+  return [
+    ...oneofs.map((one) => `One of ${names(one.fields)}.`),
+    ...(refused.length > 0 ? [`Refused with \`NOT_SUPPORTED\` when set: ${names(refused)}.`] : []),
+  ];
+}
+
 function names(fields: readonly DescField[]): string {
   return fields.map(({ name }) => `\`${name}\``).join(', ');
 }
@@ -174,6 +173,10 @@ function isShown(field: DescField, direction: Direction): boolean {
   if (field.message?.typeName === 'google.protobuf.FieldMask') return false;
   if (direction === 'response') return !behavior.includes(FieldBehavior.INPUT_ONLY);
   return !behavior.includes(FieldBehavior.OUTPUT_ONLY) && !getOption(field, not_supported);
+}
+
+function isAlwaysPresent(field: DescField, direction: Direction): boolean {
+  return direction === 'request' ? isRequired(field) : !getOption(field, omit_when_empty);
 }
 
 /** Null means absent in a request. In a response, `optional` fields and members of a oneof can be null. */
@@ -212,6 +215,25 @@ function wellKnown(desc: DescMessage, direction: Direction): Json | undefined {
     default:
       return undefined;
   }
+}
+
+function enumeration(desc: DescEnum): Json {
+  const values = desc.values.filter(({ number }) => number !== 0);
+  const meanings = values
+    .map((value) => [value.name, commentOf(value)])
+    .filter(([, meaning]) => meaning !== '')
+    .map(([name, meaning]) => `- \`${name}\`: ${meaning}`);
+  return {
+    type: 'string',
+    enum: values.map(({ name }) => name),
+    ...descriptionOf(desc, meanings.join('\n')),
+  };
+}
+
+function scalarSchema(desc: DescField, direction: Direction): Json {
+  if (direction === 'request' && getOption(desc, or_boolean)) return { type: ['string', 'boolean'] };
+  const hasFraction = desc.parent.fields.some((other) => getOption(other, fraction_of) === desc.name);
+  return hasFraction ? { type: 'number' } : scalar(desc.scalar, direction);
 }
 
 function scalar(type: ScalarType | undefined, direction: Direction): Json {
