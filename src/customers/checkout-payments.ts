@@ -22,13 +22,14 @@ import { findStoredObjects } from '#src/store/stored-objects.ts';
 import { orUnavailable } from '#src/store/unavailable.ts';
 import { requireSession } from './checkout-sessions.ts';
 
-/** The response to a payment of a session. */
+/** Response to the payment of a session. */
 export type CheckoutPaid = { readonly message: CheckoutPayment; readonly replayed: boolean };
 
 /**
- * Pays a session by its terms. Whoever knows the session may ask for it: what is stored must be its customer's.
+ * Pays a session on its terms. Anyone who knows the session's id may call this, so stored methods must belong to its
+ * customer.
  *
- * @param valid holds the request that it becomes against the rules of CreatePayment.
+ * @param valid checks the resulting request against the rules of CreatePayment.
  * @throws ServiceError as `createPayment` does; CHECKOUT_SESSION_NOT_FOUND, INVALID_CUSTOMER_FOR_TOKEN.
  */
 export async function payCheckout(
@@ -45,7 +46,7 @@ export async function payCheckout(
   return { message: checkoutPayment(created.record), replayed: created.replayed };
 }
 
-/** Returns the last payment of a session as it stands. @throws ServiceError CHECKOUT_SESSION_NOT_FOUND, PAYMENT_NOT_FOUND. */
+/** Returns the last payment of a session. @throws ServiceError CHECKOUT_SESSION_NOT_FOUND, PAYMENT_NOT_FOUND. */
 export async function getCheckoutPayment(
   { database }: Pick<PaymentDeps, 'database'>,
   accountId: string,
@@ -57,7 +58,7 @@ export async function getCheckoutPayment(
   return checkoutPayment(decodeRecord(record));
 }
 
-/** @throws ServiceError INVALID_PARAMETERS for what is not a browser's to say. */
+/** Makes the payment's request. @throws ServiceError INVALID_PARAMETERS for fields that a browser may not set. */
 function paymentRequest(
   { paymentMethod, customerPayer }: CreateCheckoutPaymentRequest,
   session: StoredSession,
@@ -73,7 +74,7 @@ function paymentRequest(
     throw refused('payment_method.vault_on_success', 'needs a checkout session with a customer');
   }
   const { currency, minorUnits } = session;
-  // What is kept of a customer is the merchant's to change.
+  // Only the merchant may change a customer's stored data.
   const payer = session.customerId
     ? { browserInfo: customerPayer?.browserInfo, deviceFingerprints: customerPayer?.deviceFingerprints ?? [] }
     : customerPayer;
@@ -92,7 +93,7 @@ function refused(field: string, message: string): ServiceError {
   return invalidParameters([{ field, code: 'NOT_ALLOWED', message }]);
 }
 
-/** The token of a stored method is no secret of the payer's: it has to be the session's customer's own. */
+/** Requires a stored method to belong to the session's customer: its token is not a secret. */
 async function requireOwnMethod(
   { database }: PaymentDeps,
   { paymentMethod }: CreatePaymentRequest,
@@ -103,7 +104,7 @@ async function requireOwnMethod(
   const names = { customerId: undefined, vaultedToken };
   const found = await orUnavailable(findStoredObjects(database, session.accountId, names));
   const { vaultedToken: stored } = found;
-  // One that is not there is refused by name later.
+  // A token that does not exist is refused later, with its own reason.
   if (!stored || (session.customerId && stored.customerId === session.customerId)) return;
   const message = 'is not of the checkout session’s customer';
   throw new ServiceError('INVALID_CUSTOMER_FOR_TOKEN', `payment_method.vaulted_token: ${message}`, {
@@ -111,7 +112,7 @@ async function requireOwnMethod(
   });
 }
 
-/** A payment as its payer may see it: nothing of the provider's, the merchant's or of what is stored. */
+/** Returns a payment as its payer may see it, without data of the provider, of the merchant or of stored objects. */
 function checkoutPayment(record: Payment): CheckoutPayment {
   const { transactions: transaction, paymentMethod, amount } = record;
   const kind = paymentMethod?.paymentMethodDetail?.kind;

@@ -57,7 +57,7 @@ export function createSession(
   });
 }
 
-/** Returns a session as it is stored, used or old as it may be. @throws ServiceError CHECKOUT_SESSION_NOT_FOUND. */
+/** Returns a session, even a used or expired one. @throws ServiceError CHECKOUT_SESSION_NOT_FOUND. */
 export async function requireSession(
   database: Database,
   accountId: string,
@@ -68,7 +68,7 @@ export async function requireSession(
   return session;
 }
 
-/** Returns a session that can be paid. @throws ServiceError CHECKOUT_SESSION_NOT_FOUND also when it is used or old. */
+/** Returns a session that can be paid. @throws ServiceError CHECKOUT_SESSION_NOT_FOUND, also if it is used or expired. */
 export async function requireOpenSession(
   database: Database,
   accountId: string,
@@ -80,7 +80,7 @@ export async function requireOpenSession(
 }
 
 /**
- * Changes what a request sets or clears of an open session.
+ * Changes the fields of an open session that a request sets or clears.
  *
  * @throws ServiceError INVALID_PARAMETERS, CUSTOMER_NOT_FOUND, CHECKOUT_SESSION_NOT_FOUND.
  */
@@ -124,7 +124,7 @@ function sessionNotFound(message: string): ServiceError {
   });
 }
 
-/** The customer is kept from being deleted until the session stands. */
+/** Requires a customer to exist, and keeps it from being deleted until the session is stored. */
 async function requireCustomer(run: Run, accountId: string, customerId: string | undefined): Promise<void> {
   if (customerId === undefined) return;
   if (isUuid(customerId) && (await lockCustomer(run, accountId, customerId))) return;
@@ -157,7 +157,7 @@ function termsOf(session: CheckoutSession): SessionTerms {
   };
 }
 
-/** A session as it is told. */
+/** Returns a session as its merchant sees it. */
 export function sessionMessage(session: StoredSession): CheckoutSession {
   const { minorUnits, currency, expiresAt } = session;
   return create(CheckoutSessionSchema, {
@@ -180,7 +180,7 @@ export function sessionMessage(session: StoredSession): CheckoutSession {
   });
 }
 
-/** A session as anyone who knows its id may see it. */
+/** Returns a session as anyone who knows its id may see it. */
 export function publicSession(session: CheckoutSession): CheckoutSession {
   const { customerId: _, ...told } = session;
   return create(CheckoutSessionSchema, { ...told, metadata: [] });

@@ -9,15 +9,15 @@ import { listSessionMethods } from './session-methods.ts';
 /** A session, as the checkout page shows it. */
 export type HostedCheckout = {
   readonly session: StoredSession;
-  /** The account's, by which the page calls. */
+  /** Public key of the account, with which the page makes its calls. */
   readonly publicKey: string;
   readonly methods: readonly OfferedPaymentMethod[];
 };
 
 /**
- * Reads a session for the checkout page. Whoever knows its id is taken for its payer, as in the calls of browsers.
+ * Reads a session for the checkout page. Anyone who knows its id counts as its payer, as in the calls for browsers.
  *
- * @returns undefined when there is none that a page could show: it is unknown, or has no terms.
+ * @returns undefined if no page can show the session: it is unknown, or has no terms.
  */
 export async function readHostedCheckout(
   deps: PaymentDeps,

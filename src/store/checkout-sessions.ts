@@ -1,7 +1,7 @@
 import type { Database, Run } from './database.ts';
 import { onlyRow } from './only-row.ts';
 
-/** Terms of a checkout session: what its payment is held against, or filled in from. */
+/** Terms of a checkout session, which its payment must meet, or from which missing fields are filled in. */
 export type SessionTerms = {
   readonly merchantOrderId: string;
   readonly paymentDescription: string;
@@ -21,12 +21,12 @@ export type StoredSession = SessionTerms & {
   readonly accountId: string;
   readonly id: string;
   readonly version: number;
-  /** The last payment that was made for it, declined ones included. */
+  /** The last payment of the session, even a declined one. */
   readonly paymentId: string | undefined;
-  /** True once a payment for it was made that was not declined. */
+  /** true: the session has a payment that was not declined. */
   readonly used: boolean;
   readonly expired: boolean;
-  /** undefined for one without terms, which any number of payments may refer to. */
+  /** undefined for a session without terms, to which any number of payments may refer. */
   readonly expiresAt: Date | undefined;
   readonly createdAt: Date;
   readonly updatedAt: Date;
@@ -68,14 +68,14 @@ const GET = {
   name: 'get_checkout_session',
   text: `SELECT ${COLUMNS} FROM checkout_session s WHERE s.account_id = $1 AND s.id = $2`,
 };
-// An account without a public key has no page to pay on.
+// An account without a public key has no checkout page.
 const FIND_OWNER = {
   name: 'find_checkout_session_owner',
   text: `
     SELECT s.account_id, p.public_key FROM checkout_session s JOIN public_key p ON p.account_id = s.account_id
     WHERE s.id = $1 AND p.revoked_at IS NULL ORDER BY p.created_at DESC, p.public_key LIMIT 1`,
 };
-// A claim writes the row as well, so that it comes before the lock, and is seen, or after the change, and is refused.
+// A claim writes this row as well. It comes either before the lock, and is seen, or after the change, and is refused.
 const LOCK = 'SELECT id FROM checkout_session WHERE account_id = $1 AND id = $2 FOR UPDATE';
 const UPDATE = `
   UPDATE checkout_session s SET merchant_order_id = $3, payment_description = $4, country = $5, currency = $6,
@@ -107,7 +107,7 @@ export async function readSession(
 /** The account of a checkout session. */
 export type SessionOwner = {
   readonly accountId: string;
-  /** The newest that is not revoked. */
+  /** The newest public key that is not revoked. */
   readonly publicKey: string;
 };
 
@@ -129,7 +129,7 @@ export async function lockSession(
   return rows[0] && toSession(rows[0]);
 }
 
-/** Changes the terms of a checkout session that was locked. */
+/** Changes the terms of a locked checkout session. */
 export async function updateSession(
   run: Run,
   name: { readonly accountId: string; readonly id: string },
