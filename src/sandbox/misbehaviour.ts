@@ -33,6 +33,55 @@ const HUGE_BYTES = 10 * 1024 * 1024;
 
 /** Makes the keeper of an application's waiting calls. */
 export function createMisbehaviour(): Misbehaviour {
+  const { hang, delay, release } = createWaitingRoom();
+
+  function before(behaviour: Behaviour, call: Exchange): boolean {
+    if (behaviour.kind === 'hang_before') hang(call);
+    else if (behaviour.kind === 'reset_before') reset(call);
+    else if (behaviour.kind === 'error_before') fail(call);
+    else return false;
+    return true;
+  }
+
+  function after(behaviour: Behaviour, call: Exchange, entry: LedgerEntry): boolean {
+    if (!Object.hasOwn(AFTER, behaviour.kind)) return false;
+    AFTER[behaviour.kind as BehaviourAfter](call, entry, hang);
+    return true;
+  }
+
+  return { before, after, delay, release };
+}
+
+/** Answers a call whose entry is recorded. */
+type Answer = (call: Exchange, entry: LedgerEntry, hang: (call: Exchange) => void) => void;
+
+const AFTER: Readonly<Record<BehaviourAfter, Answer>> = {
+  hang_after: (call, _entry, hang) => hang(call),
+  reset_after: reset,
+  error_after: fail,
+  html: ({ reply }) => {
+    reply.code(200).type('text/html').send('<!doctype html><title>Welcome</title><h1>It works!</h1>');
+  },
+  truncated: (call, entry) => writeRaw(call, messageOf(entry).slice(0, -Math.ceil(entry.answer.length / 2))),
+  huge: ({ reply }, entry) => {
+    const padded = { ...JSON.parse(entry.answer), padding: 'x'.repeat(HUGE_BYTES) };
+    reply.code(entry.answerStatus).send(padded);
+  },
+  slow_drip: (call, entry, hang) => {
+    hang(call);
+    drip(call, entry);
+  },
+  wrong_amount: ({ reply }, entry) => {
+    reply.code(entry.answerStatus).send({ ...JSON.parse(entry.answer), amount: entry.amount + 1 });
+  },
+  wrong_currency: ({ reply }, entry) => {
+    reply.code(entry.answerStatus).send({ ...JSON.parse(entry.answer), currency: 'XTS' });
+  },
+  duplicate_approval: (call, entry) => writeRaw(call, messageOf(entry).repeat(2)),
+};
+
+/** Keeps the calls that wait, up to a limit, until it is closed by `release`. */
+function createWaitingRoom() {
   const waiting = new Set<() => void>();
   let released = false;
 
@@ -51,64 +100,6 @@ export function createMisbehaviour(): Misbehaviour {
       clearTimeout(timer);
       waiting.delete(letGo);
     });
-  }
-
-  function reset({ request, reply }: Exchange): void {
-    reply.hijack();
-    const { socket } = request.raw;
-    // TLS and HTTP/2 sockets cannot be reset; destroying them comes closest.
-    if (request.raw.httpVersionMajor === 1 && !('encrypted' in socket)) socket.resetAndDestroy();
-    else socket.destroy();
-  }
-
-  function drip(call: Exchange, entry: LedgerEntry): void {
-    const { raw } = call.reply;
-    hang(call);
-    raw.writeHead(entry.answerStatus, headersOf(entry));
-    const bytes = Buffer.from(entry.answer);
-    let sent = 0;
-    const timer = setInterval(() => {
-      if (sent < bytes.length) raw.write(bytes.subarray(sent, ++sent));
-      else raw.end();
-    }, DRIP_MS);
-    raw.once('close', () => clearInterval(timer));
-  }
-
-  function before(behaviour: Behaviour, call: Exchange): boolean {
-    if (behaviour.kind === 'hang_before') hang(call);
-    else if (behaviour.kind === 'reset_before') reset(call);
-    else if (behaviour.kind === 'error_before') fail(call);
-    else return false;
-    return true;
-  }
-
-  const AFTER: Record<BehaviourAfter, (call: Exchange, entry: LedgerEntry) => void> = {
-    hang_after: hang,
-    reset_after: reset,
-    error_after: fail,
-    html: ({ reply }) => {
-      reply.code(200).type('text/html').send('<!doctype html><title>Welcome</title><h1>It works!</h1>');
-    },
-    truncated: (call, entry) =>
-      writeRaw(call, messageOf(entry).slice(0, -Math.ceil(entry.answer.length / 2))),
-    huge: ({ reply }, entry) => {
-      const padded = { ...JSON.parse(entry.answer), padding: 'x'.repeat(HUGE_BYTES) };
-      reply.code(entry.answerStatus).send(padded);
-    },
-    slow_drip: drip,
-    wrong_amount: ({ reply }, entry) => {
-      reply.code(entry.answerStatus).send({ ...JSON.parse(entry.answer), amount: entry.amount + 1 });
-    },
-    wrong_currency: ({ reply }, entry) => {
-      reply.code(entry.answerStatus).send({ ...JSON.parse(entry.answer), currency: 'XTS' });
-    },
-    duplicate_approval: (call, entry) => writeRaw(call, messageOf(entry).repeat(2)),
-  };
-
-  function after(behaviour: Behaviour, call: Exchange, entry: LedgerEntry): boolean {
-    if (!Object.hasOwn(AFTER, behaviour.kind)) return false;
-    AFTER[behaviour.kind as BehaviourAfter](call, entry);
-    return true;
   }
 
   function delay(delayMs: number): Promise<void> {
@@ -132,7 +123,27 @@ export function createMisbehaviour(): Misbehaviour {
     for (const letGo of [...waiting]) letGo();
   }
 
-  return { before, after, delay, release };
+  return { hang, delay, release };
+}
+
+function reset({ request, reply }: Exchange): void {
+  reply.hijack();
+  const { socket } = request.raw;
+  // TLS and HTTP/2 sockets cannot be reset; destroying them comes closest.
+  if (request.raw.httpVersionMajor === 1 && !('encrypted' in socket)) socket.resetAndDestroy();
+  else socket.destroy();
+}
+
+/** Writes the answer a byte at a time. */
+function drip({ reply: { raw } }: Exchange, entry: LedgerEntry): void {
+  raw.writeHead(entry.answerStatus, headersOf(entry));
+  const bytes = Buffer.from(entry.answer);
+  let sent = 0;
+  const timer = setInterval(() => {
+    if (sent < bytes.length) raw.write(bytes.subarray(sent, ++sent));
+    else raw.end();
+  }, DRIP_MS);
+  raw.once('close', () => clearInterval(timer));
 }
 
 function fail({ reply }: Exchange): void {
