@@ -39,51 +39,7 @@ export type Operation = readonly [operation: LedgerEntry, payment: LedgerEntry];
 
 /** Keeps the provider's books. */
 export function keepBooks(ledger: Ledger, notifications: Notifications, timers: Timers): Books {
-  /** Sends the notifications of what was written, and sets timers for changes that fall due later. */
-  async function follow(written: readonly LedgerEntry[]): Promise<void> {
-    for (const entry of written) {
-      // A timer may fire a little before its time.
-      if (entry.due) timers.after(Math.max(0, entry.due.atMs - Date.now()) + EARLY_MS, () => settle(entry));
-      await notifications.announce(entry);
-    }
-  }
-
-  async function change(
-    id: string,
-    decide: (payment: LedgerEntry) => LedgerEntry,
-  ): Promise<LedgerEntry | undefined> {
-    let found: LedgerEntry | undefined;
-    const written = await ledger.change([id], ([payment]) => {
-      found = payment;
-      const changed = payment && decide(payment);
-      return changed && changed !== payment ? [changed] : [];
-    });
-    await follow(written ?? []);
-    return written?.[0] ?? found;
-  }
-
-  /** Applies the change that an entry makes by itself, if it is due. */
-  async function settle(entry: LedgerEntry): Promise<LedgerEntry> {
-    if (dueStatusOf(entry) === undefined) return entry;
-    if (entry.parentId === undefined) {
-      const moved = change(entry.id, (current) => {
-        const status = dueStatusOf(current);
-        return status === undefined ? current : movedTo(current, status);
-      });
-      return (await moved) ?? entry;
-    }
-    let settled = entry;
-    const written = await ledger.change([entry.id, entry.parentId], (entries) => {
-      const operation = entries.find(({ id }) => id === entry.id);
-      const payment = entries.find(({ id }) => id === entry.parentId);
-      settled = operation ?? entry;
-      const isDue = operation && dueStatusOf(operation) !== undefined;
-      return isDue && payment ? settleOperation(operation, payment) : [];
-    });
-    const operation = written?.find(({ id }) => id === entry.id);
-    if (operation) await follow([operation]);
-    return operation ?? settled;
-  }
+  const { follow, change, settle } = settleEntries(ledger, notifications, timers);
 
   async function settled(found: Promise<LedgerEntry | undefined>): Promise<LedgerEntry | undefined> {
     const entry = await found;
@@ -143,6 +99,57 @@ export function keepBooks(ledger: Ledger, notifications: Notifications, timers: 
 }
 
 const EARLY_MS = 5;
+
+/** Follows up on changes of the ledger: with notifications, and with the changes that entries make by themselves later. */
+function settleEntries(ledger: Ledger, notifications: Notifications, timers: Timers) {
+  /** Sends the notifications of what was written, and sets timers for changes that fall due later. */
+  async function follow(written: readonly LedgerEntry[]): Promise<void> {
+    for (const entry of written) {
+      // A timer may fire a little before its time.
+      if (entry.due) timers.after(Math.max(0, entry.due.atMs - Date.now()) + EARLY_MS, () => settle(entry));
+      await notifications.announce(entry);
+    }
+  }
+
+  async function change(
+    id: string,
+    decide: (payment: LedgerEntry) => LedgerEntry,
+  ): Promise<LedgerEntry | undefined> {
+    let found: LedgerEntry | undefined;
+    const written = await ledger.change([id], ([payment]) => {
+      found = payment;
+      const changed = payment && decide(payment);
+      return changed && changed !== payment ? [changed] : [];
+    });
+    await follow(written ?? []);
+    return written?.[0] ?? found;
+  }
+
+  /** Applies the change that an entry makes by itself, if it is due. */
+  async function settle(entry: LedgerEntry): Promise<LedgerEntry> {
+    if (dueStatusOf(entry) === undefined) return entry;
+    if (entry.parentId === undefined) {
+      const moved = change(entry.id, (current) => {
+        const status = dueStatusOf(current);
+        return status === undefined ? current : movedTo(current, status);
+      });
+      return (await moved) ?? entry;
+    }
+    let settled = entry;
+    const written = await ledger.change([entry.id, entry.parentId], (entries) => {
+      const operation = entries.find(({ id }) => id === entry.id);
+      const payment = entries.find(({ id }) => id === entry.parentId);
+      settled = operation ?? entry;
+      const isDue = operation && dueStatusOf(operation) !== undefined;
+      return isDue && payment ? settleOperation(operation, payment) : [];
+    });
+    const operation = written?.find(({ id }) => id === entry.id);
+    if (operation) await follow([operation]);
+    return operation ?? settled;
+  }
+
+  return { follow, change, settle };
+}
 
 /** Returns the status that an entry should have by now; undefined if no change is due. */
 function dueStatusOf({ due }: LedgerEntry): string | undefined {
