@@ -14,10 +14,7 @@ type Kept = { readonly entry: LedgerEntry; readonly saved: Promise<void> };
 export function fileLedger(path: string): Ledger {
   const byKey = new Map<string, Kept>();
   const byId = new Map<string, Kept>();
-  let file: FileHandle | undefined;
-  let waiting: string[] = [];
-  let nextSave: Promise<void> | undefined;
-  let lastSave: Promise<void> = Promise.resolve();
+  const file = appendOnlyFile(path);
 
   function keep(entry: LedgerEntry, saved: Promise<void>): void {
     byKey.set(entry.idempotencyKey, { entry, saved });
@@ -25,34 +22,12 @@ export function fileLedger(path: string): Ledger {
   }
 
   async function prepare(): Promise<void> {
-    file = await open(path, 'a+', 0o600);
-    const text = await file.readFile('utf8');
-    const whole = text.slice(0, text.lastIndexOf('\n') + 1);
-    if (whole.length < text.length) await file.truncate(Buffer.byteLength(whole));
-    for (const line of whole.split('\n')) {
-      if (line === '') continue;
-      for (const entry of JSON.parse(line) as LedgerEntry[]) keep(entry, lastSave);
+    for (const line of await file.open()) {
+      for (const entry of JSON.parse(line) as LedgerEntry[]) keep(entry, Promise.resolve());
     }
-    await file.sync();
-    const directory = await open(dirname(path), 'r');
-    await directory.sync();
-    await directory.close();
   }
 
-  /** Saves entries. Those that wait for the save before them are written together. */
-  function save(entries: readonly LedgerEntry[]): Promise<void> {
-    waiting.push(`${JSON.stringify(entries)}\n`);
-    nextSave ??= lastSave.then(async () => {
-      const lines = waiting.join('');
-      waiting = [];
-      lastSave = nextSave ?? lastSave;
-      nextSave = undefined;
-      if (!file) throw new Error('the ledger is not open');
-      await file.appendFile(lines);
-      await file.datasync();
-    });
-    return nextSave;
-  }
+  const save = (entries: readonly LedgerEntry[]) => file.append(JSON.stringify(entries));
 
   async function record(entry: LedgerEntry): Promise<{ entry: LedgerEntry; isNew: boolean }> {
     const first = byKey.get(entry.idempotencyKey);
@@ -83,7 +58,7 @@ export function fileLedger(path: string): Ledger {
   }
 
   async function entriesAfter(id: string): Promise<LedgerEntry[]> {
-    await (nextSave ?? lastSave);
+    await file.saved();
     const ids = [...byId.keys()].filter((other) => other > id).sort();
     return ids.slice(0, LEDGER_PAGE).flatMap((other) => byId.get(other)?.entry ?? []);
   }
@@ -95,8 +70,56 @@ export function fileLedger(path: string): Ledger {
     findByKey: (idempotencyKey) => saved(byKey.get(idempotencyKey)),
     findById: (id) => saved(byId.get(id)),
     entriesAfter,
+    close: () => file.close(),
+  };
+}
+
+/** A file of lines. */
+type AppendOnlyFile = {
+  /** Returns its lines, once they are on the disk. A last line that was torn by a crash is cut off. */
+  open(): Promise<string[]>;
+  /** Resolves when the line is on the disk. Lines that wait for the save before them are written together. */
+  append(line: string): Promise<void>;
+  /** Resolves when all that was appended is on the disk. */
+  saved(): Promise<void>;
+  close(): Promise<void>;
+};
+
+function appendOnlyFile(path: string): AppendOnlyFile {
+  let file: FileHandle | undefined;
+  let waiting: string[] = [];
+  let nextSave: Promise<void> | undefined;
+  let lastSave: Promise<void> = Promise.resolve();
+
+  const saved = () => nextSave ?? lastSave;
+  return {
+    async open() {
+      file = await open(path, 'a+', 0o600);
+      const text = await file.readFile('utf8');
+      const whole = text.slice(0, text.lastIndexOf('\n') + 1);
+      if (whole.length < text.length) await file.truncate(Buffer.byteLength(whole));
+      await file.sync();
+      const directory = await open(dirname(path), 'r');
+      await directory.sync();
+      await directory.close();
+      return whole.split('\n').filter((line) => line !== '');
+    },
+    append(line) {
+      waiting.push(`${line}\n`);
+      nextSave ??= lastSave.then(async () => {
+        const lines = waiting.join('');
+        waiting = [];
+        lastSave = nextSave ?? lastSave;
+        nextSave = undefined;
+        if (!file) throw new Error('the ledger is not open');
+        await file.appendFile(lines);
+        await file.datasync();
+      });
+      return nextSave;
+    },
+    saved,
     async close() {
-      await (nextSave ?? lastSave);
+      await saved();
       await file?.close();
       file = undefined;
     },

@@ -1,4 +1,4 @@
-import { Pool } from 'pg';
+import { Pool, type PoolClient } from 'pg';
 import { LEDGER_PAGE, type Ledger, type LedgerEntry } from './ledger.ts';
 
 const MAX_CONNECTIONS = 10;
@@ -106,10 +106,7 @@ export function postgresLedger(databaseUrl: string): Ledger {
     ids: readonly string[],
     decide: (entries: readonly LedgerEntry[]) => readonly LedgerEntry[],
   ): Promise<readonly LedgerEntry[] | undefined> {
-    const client = await pool.connect();
-    let isCommitted = false;
-    try {
-      await client.query('BEGIN');
+    return inTransaction(pool, async (client) => {
       const { rows } = await client.query<LedgerRow>({ name: 'sandbox_lock', text: LOCK, values: [ids] });
       const written = decide(rows.map(fromRow));
       const known = new Set(rows.map(({ id }) => id));
@@ -119,14 +116,8 @@ export function postgresLedger(databaseUrl: string): Ledger {
           : { name: 'sandbox_insert', text: INSERT, values: toRow(entry) };
         if ((await client.query(statement)).rowCount !== 1) return undefined;
       }
-      await client.query('COMMIT');
-      isCommitted = true;
       return written;
-    } finally {
-      // Without a commit, the change is rolled back, if need be by closing the connection.
-      const broken = isCommitted ? undefined : await client.query('ROLLBACK').then(() => undefined, Boolean);
-      client.release(broken);
-    }
+    });
   }
 
   async function find(column: 'id' | 'idempotency_key', value: string): Promise<LedgerEntry | undefined> {
@@ -150,6 +141,27 @@ export function postgresLedger(databaseUrl: string): Ledger {
   const findByKey = (idempotencyKey: string) => find('idempotency_key', idempotencyKey);
   const findById = (id: string) => find('id', id);
   return { prepare, record, change, findByKey, findById, entriesAfter, close: () => pool.end() };
+}
+
+/** Commits what `work` did, unless it returns undefined or throws. */
+async function inTransaction<T>(
+  pool: Pool,
+  work: (client: PoolClient) => Promise<T | undefined>,
+): Promise<T | undefined> {
+  const client = await pool.connect();
+  let isCommitted = false;
+  try {
+    await client.query('BEGIN');
+    const result = await work(client);
+    if (result === undefined) return undefined;
+    await client.query('COMMIT');
+    isCommitted = true;
+    return result;
+  } finally {
+    // Without a commit, the change is rolled back, if need be by closing the connection.
+    const broken = isCommitted ? undefined : await client.query('ROLLBACK').then(() => undefined, Boolean);
+    client.release(broken);
+  }
 }
 
 /** A row as pg returns it, with bigint as text. */
