@@ -1,3 +1,4 @@
+import type { EventEmitter } from 'node:events';
 import { type DestinationStream, pino } from 'pino';
 
 /** A destination of log lines, which writes several at once. */
@@ -74,12 +75,6 @@ export function createLogWriter({ fd = 1, maxWaitingBytes = MAX_WAITING_BYTES } 
   destination.on('error', () => {
     isBroken = true;
   });
-  const inTime = (event: string, timeoutMs: number) => {
-    const { promise, resolve } = Promise.withResolvers<boolean>();
-    const tooLate = setTimeout(resolve, timeoutMs, false);
-    destination.once(event, () => resolve(true)).once('error', () => resolve(true));
-    return promise.finally(() => clearTimeout(tooLate));
-  };
   const writer = {
     [WITH_LEVEL]: true,
     lastLevel: 0,
@@ -90,12 +85,20 @@ export function createLogWriter({ fd = 1, maxWaitingBytes = MAX_WAITING_BYTES } 
     async end(timeoutMs: number) {
       if (isBroken) return true;
       // Told by then how much was dropped.
-      if (dropped > 0 && !(await inTime('drain', timeoutMs))) return false;
-      const closed = inTime('close', timeoutMs);
+      if (dropped > 0 && !(await occursInTime(destination, 'drain', timeoutMs))) return false;
+      const closed = occursInTime(destination, 'close', timeoutMs);
       clearTimeout(flushing);
       destination.end();
       return closed;
     },
   };
   return writer;
+}
+
+/** Waits for an event. @returns false if neither it nor an error came within the time. */
+function occursInTime(source: EventEmitter, event: string, timeoutMs: number): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  const tooLate = setTimeout(resolve, timeoutMs, false);
+  source.once(event, () => resolve(true)).once('error', () => resolve(true));
+  return promise.finally(() => clearTimeout(tooLate));
 }
