@@ -11,25 +11,6 @@ beforeAll(async () => {
 });
 afterAll(() => server?.close());
 
-it('counts payments by category and status, once each, and replays apart', async () => {
-  const clients = apiClients(server.url);
-  const key = randomUUID();
-  await clients.create('rest', cardPayment(), headersOne(key));
-  await clients.create('rest', cardPayment(), headersOne(key));
-  await clients.create('grpc', cardPayment(), headersOne(key));
-  await clients.create('grpc', cardPayment(), headersOne());
-  await clients.create('rest', cardPayment('4000000000000002'), headersOne());
-  await clients.create('rest', cardPayment('4000000000003006'), headersOne());
-  await clients.create('connectJson', walletPayment(), headersOne());
-  clients.close();
-  const metrics = await scrape();
-  expect(metrics('payments_total', { category: 'CARD', status: 'SUCCEEDED' })).toBe(2);
-  expect(metrics('payments_total', { category: 'CARD', status: 'DECLINED' })).toBe(1);
-  expect(metrics('payments_total', { category: 'CARD', status: 'PENDING' })).toBe(1);
-  expect(metrics('payments_total', { category: 'WALLET', status: 'READY_TO_PAY' })).toBe(1);
-  expect(metrics('payment_replays_total', {})).toBe(2);
-});
-
 it('times provider calls by connection and by what was learned', async () => {
   const before = await scrape();
   await pay();
@@ -91,6 +72,28 @@ it('tells nothing of any request: labels are names of ours', async () => {
   const text = await (await fetch(`${server.url}/metrics`)).text();
   expect(text).not.toMatch(/4012888888881881|11111111-1111|pk_sandbox|order-1|"737"/);
   expect(text).toContain('process_cpu_seconds_total');
+});
+
+// The last: recovery ends the payment that it leaves open, which the tests above would count.
+it('counts payments by category and status, once each, and replays apart', async () => {
+  const before = await scrape();
+  const clients = apiClients(server.url);
+  const key = randomUUID();
+  await clients.create('rest', cardPayment(), headersOne(key));
+  await clients.create('rest', cardPayment(), headersOne(key));
+  await clients.create('grpc', cardPayment(), headersOne(key));
+  await clients.create('grpc', cardPayment(), headersOne());
+  await clients.create('rest', cardPayment('4000000000000002'), headersOne());
+  await clients.create('rest', cardPayment('4000000000003006'), headersOne());
+  await clients.create('connectJson', walletPayment(), headersOne());
+  clients.close();
+  const after = await scrape();
+  const more: Metrics = (name, labels) => after(name, labels) - before(name, labels);
+  expect(more('payments_total', { category: 'CARD', status: 'SUCCEEDED' })).toBe(2);
+  expect(more('payments_total', { category: 'CARD', status: 'DECLINED' })).toBe(1);
+  expect(more('payments_total', { category: 'CARD', status: 'PENDING' })).toBe(1);
+  expect(more('payments_total', { category: 'WALLET', status: 'READY_TO_PAY' })).toBe(1);
+  expect(more('payment_replays_total', {})).toBe(2);
 });
 
 async function pay(card?: string, signal?: AbortSignal): Promise<void> {
