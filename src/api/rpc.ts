@@ -18,14 +18,21 @@ import { BODY_LIMIT_BYTES, RPC_COMPRESSIONS } from './expand.ts';
 import type { Answer, ServiceHandlers } from './rest.ts';
 import { readUnread, UNREAD_BINARY, UnreadSchema, unreadJson } from './unread-message.ts';
 
+/** Size from which a response is compressed for a caller that takes it: a list's, not a record's. */
+export const COMPRESSED_FROM_BYTES = 16 * 1024;
+
+/** The longest time-out of a call that a timer can hold; a payment has its own deadlines, whatever the client's. */
+export const MAX_TIMEOUT_MS = 2_147_483_647;
+
 const requestKey = createContextKey<FastifyRequest | undefined>(undefined);
 
 /** The limits and the form of messages of every rpc, for fastifyConnectPlugin. */
 export const RPC_OPTIONS = {
   readMaxBytes: BODY_LIMIT_BYTES,
-  // The longest that a timer can hold; a payment has its own deadlines, whatever the client's.
-  maxTimeoutMs: 2_147_483_647,
+  maxTimeoutMs: MAX_TIMEOUT_MS,
   acceptCompression: RPC_COMPRESSIONS,
+  // To compress a record costs a tenth of its payment; between machines that are near each other it gains nothing.
+  compressMinBytes: COMPRESSED_FROM_BYTES,
   binaryOptions: { recursionLimit: NESTING_LIMIT, readUnknownFields: false },
   // Connect's JSON has the wire's own names, and says every field.
   jsonOptions: { useProtoFieldName: true, alwaysEmitImplicit: true },
@@ -106,7 +113,8 @@ function rewriteErrors({ signal }: HandlerContext, codes?: readonly Code[]): voi
   });
 }
 
-type Handle<Call> = (message: Message, call: Call) => Promise<Answer<Message>>;
+/** A handler of any rpc. */
+export type Handle<Call> = (message: Message, call: Call) => Promise<Answer<Message>>;
 
 async function answer<Call>(
   input: DescMessage,
@@ -134,7 +142,8 @@ function ended(signal: AbortSignal): Promise<never> {
   });
 }
 
-function refusal(error: unknown, onError: (error: unknown) => void): ConnectError {
+/** Renders what a handler threw, and reports what is our own fault. */
+export function refusal(error: unknown, onError: (error: unknown) => void): ConnectError {
   const known = toServiceError(error);
   const isOurs = known.reason === 'INTERNAL_ERROR' || known.reason === 'SERVICE_UNAVAILABLE';
   if (isOurs && !isOverload(known)) onError(error);

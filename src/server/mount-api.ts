@@ -18,6 +18,7 @@ import { createAuthenticate } from '#src/api/authenticate.ts';
 import { admitBrowsers, type RequireAllowedOrigin } from '#src/api/browser-calls.ts';
 import { checkoutService } from '#src/api/checkout-service.ts';
 import { customerService } from '#src/api/customer-service.ts';
+import { serveGrpc } from '#src/api/grpc.ts';
 import { createHealth } from '#src/api/health.ts';
 import { createOperatorAuthenticate } from '#src/api/operator-key.ts';
 import { operatorService } from '#src/api/operator-service.ts';
@@ -140,12 +141,14 @@ function mountRpc(app: FastifyInstance, admission: Admission, { services, opener
       rpc,
       services.map(({ service }) => service),
     );
+    const rpcs = services.map(({ service, handlers, callers }) => {
+      return { service, handlers, openCall: open[callers], onError };
+    });
+    serveGrpc(rpc, rpcs);
     rpc.register(fastifyConnectPlugin, {
       ...RPC_OPTIONS,
       routes(router) {
-        for (const { service, handlers, callers } of services) {
-          rpcRoutes({ service, handlers, openCall: open[callers], onError })(router);
-        }
+        for (const options of rpcs) rpcRoutes(options)(router);
       },
     });
   });

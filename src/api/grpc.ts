@@ -1,0 +1,172 @@
+import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http';
+import { type DescMethod, type DescService, toBinary } from '@bufbuild/protobuf';
+import { Code, ConnectError } from '@connectrpc/connect';
+import {
+  compressedFlag,
+  compressionNegotiate,
+  encodeEnvelope,
+  envelopeCompress,
+  envelopeDecompress,
+} from '@connectrpc/connect/protocol';
+import { parseTimeout, setTrailerStatus } from '@connectrpc/connect/protocol-grpc';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { ServiceError } from '#src/service-error.ts';
+import { canonicalize } from '#src/wire/canonical-message.ts';
+import { readBinary } from '#src/wire/read-binary.ts';
+import { rewriteConnectError } from './errors.ts';
+import { BODY_LIMIT_BYTES, RPC_COMPRESSIONS } from './expand.ts';
+import { COMPRESSED_FROM_BYTES, type Handle, MAX_TIMEOUT_MS, type RpcOptions, refusal } from './rpc.ts';
+
+/*
+ * Unary gRPC in binary over HTTP/2, which is what internal callers speak. It does not pass through Connect, whose layers
+ * of streams cost as much as the payment; compressions, time-outs and the trailers of errors are Connect's all the same.
+ * What comes otherwise (gRPC in JSON, gRPC-Web, Connect) goes on to Connect.
+ */
+
+type Rpc<Call> = Pick<RpcOptions<DescService, Call>, 'openCall' | 'onError'> & {
+  readonly method: DescMethod;
+  readonly handle: Handle<Call>;
+};
+
+/** The response's message, framed. */
+type Framed = {
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Uint8Array;
+};
+
+const CONTENT_TYPE = 'application/grpc+proto';
+const BINARY = /^application\/grpc(?:\+proto)?$/i;
+/** A flag and a length before each message. */
+const PREFIX_BYTES = 5;
+
+/** Serves calls of gRPC in binary before Connect gets to see them. */
+export function serveGrpc<Call>(
+  app: FastifyInstance,
+  services: readonly RpcOptions<DescService, Call>[],
+): void {
+  const rpcs = new Map(
+    services.flatMap(({ service, handlers, openCall, onError }) =>
+      service.methods.map((method): [string, Rpc<Call>] => {
+        const handle = handlers[method.localName] as unknown as Handle<Call>;
+        return [`/${service.typeName}/${method.name}`, { method, handle, openCall, onError }];
+      }),
+    ),
+  );
+  app.addHook('preHandler', (request, reply, done) => {
+    const rpc = rpcs.get(request.routeOptions.url ?? '');
+    const isTaken = request.method === 'POST' && request.raw.httpVersionMajor === 2;
+    if (!rpc || !isTaken || !BINARY.test(request.headers['content-type'] ?? '')) return done();
+    reply.hijack();
+    serve(rpc, request, reply).catch((error) => {
+      rpc.onError(error);
+      reply.raw.destroy();
+    });
+  });
+}
+
+/** Serves one call, to its last trailer. Rejects only for a response that cannot be written. */
+async function serve<Call>(rpc: Rpc<Call>, request: FastifyRequest, reply: FastifyReply): Promise<void> {
+  const timeout = parseTimeout(headerOf(request, 'grpc-timeout'), MAX_TIMEOUT_MS);
+  try {
+    const response = respond(rpc, request, timeout.error);
+    const { headers, body } = await (timeout.error || timeout.timeoutMs === undefined
+      ? response
+      : withinTime(response, timeout.timeoutMs));
+    send(reply, headers, SUCCESS, body);
+  } catch (error) {
+    if (error instanceof ConnectError) rewriteConnectError(error);
+    const rendered = error instanceof ConnectError ? error : refusal(error, rpc.onError);
+    send(reply, {}, Object.fromEntries(setTrailerStatus(new Headers(), rendered)));
+  }
+}
+
+const SUCCESS = { 'grpc-status': '0' };
+
+/** Opens the call before its body is read, so that a caller without the right is refused by then. */
+async function respond<Call>(
+  { method, handle, openCall }: Rpc<Call>,
+  request: FastifyRequest,
+  timeoutError: ConnectError | undefined,
+): Promise<Framed> {
+  const call = await openCall(request);
+  const compression = compressionNegotiate(
+    RPC_COMPRESSIONS,
+    headerOf(request, 'grpc-encoding'),
+    headerOf(request, 'grpc-accept-encoding'),
+    'grpc-accept-encoding',
+  );
+  if (compression.error) throw compression.error;
+  if (timeoutError) throw timeoutError;
+
+  const received = readPrefixed(await readBody(request.raw));
+  const { data } = await envelopeDecompress(received, compression.request, BODY_LIMIT_BYTES);
+  const message = readBinary(method.input, data);
+  canonicalize(method.input, message);
+  const { message: answer, headers } = await handle(message, call);
+
+  const plain = { flags: 0, data: toBinary(method.output, answer) };
+  const sent = await envelopeCompress(plain, compression.response, COMPRESSED_FROM_BYTES);
+  const isCompressed = (sent.flags & compressedFlag) !== 0;
+  return {
+    headers: { ...headers, ...(isCompressed && { 'grpc-encoding': compression.response?.name ?? '' }) },
+    body: encodeEnvelope(sent.flags, sent.data),
+  };
+}
+
+/** Rejects when the caller's time is over. The work goes on, and a repeat gets its response. */
+async function withinTime<T>(work: Promise<T>, timeoutMs: number): Promise<T> {
+  const late = Promise.withResolvers<never>();
+  const error = () => new ConnectError('the operation timed out', Code.DeadlineExceeded);
+  const timer = setTimeout(() => late.reject(error()), timeoutMs);
+  try {
+    return await Promise.race([work, late.promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Reads a body of one message. What is too long is not read to its end. */
+function readBody(stream: IncomingMessage): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    stream.on('data', (chunk: Buffer) => {
+      size += chunk.length;
+      if (size <= PREFIX_BYTES + BODY_LIMIT_BYTES) {
+        chunks.push(chunk);
+        return;
+      }
+      stream.pause();
+      reject(new ServiceError('REQUEST_TOO_LARGE', 'the message is too large'));
+    });
+    stream.once('end', () => resolve((chunks.length === 1 && chunks[0]) || Buffer.concat(chunks)));
+    stream.once('close', () => reject(new ConnectError('the caller left', Code.Canceled)));
+  });
+}
+
+function readPrefixed(body: Buffer): { flags: number; data: Uint8Array } {
+  if (body.length < PREFIX_BYTES || body.length !== PREFIX_BYTES + body.readUInt32BE(1)) {
+    throw new ServiceError('INVALID_REQUEST', 'the body is not one message, with its length before it');
+  }
+  return { flags: body.readUInt8(0), data: body.subarray(PREFIX_BYTES) };
+}
+
+function send(
+  reply: FastifyReply,
+  headers: Readonly<Record<string, string>>,
+  trailers: Readonly<Record<string, string>>,
+  body?: Uint8Array,
+): void {
+  const { raw } = reply;
+  // Nobody is there any more.
+  if (raw.destroyed || raw.headersSent) return;
+  const set = reply.getHeaders() as OutgoingHttpHeaders;
+  raw.writeHead(200, { ...set, ...headers, 'content-type': CONTENT_TYPE });
+  raw.addTrailers(trailers);
+  raw.end(body);
+}
+
+function headerOf({ headers }: FastifyRequest, name: string): string | null {
+  const value = headers[name];
+  return typeof value === 'string' ? value : null;
+}

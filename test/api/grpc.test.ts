@@ -1,0 +1,193 @@
+import { once } from 'node:events';
+import http2 from 'node:http2';
+import { gunzipSync, gzipSync } from 'node:zlib';
+import { type DescMessage, fromBinary } from '@bufbuild/protobuf';
+import { findTrailerError } from '@connectrpc/connect/protocol-grpc';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Payment, PaymentSchema } from '#gen/payments/v1/payment_pb.js';
+import {
+  type ListPaymentsResponse,
+  ListPaymentsResponseSchema,
+} from '#gen/payments/v1/payment_service_pb.js';
+import { apiClients, requestBody } from '../support/api-clients.ts';
+import { cardPayment, headersOne } from '../support/payment-requests.ts';
+import { startTestServer, type TestServer } from '../support/server.ts';
+
+/* What gRPC says of one message there and one back, by bare HTTP/2: our own code reads and writes it. */
+
+const CREATE = '/payments.v1.PaymentService/CreatePayment';
+const LIST = '/payments.v1.PaymentService/ListPayments';
+
+/** A response's message with its flag, headers, and the code and message of its trailers. */
+type Reply = {
+  readonly headers: http2.IncomingHttpHeaders;
+  readonly status: string | undefined;
+  readonly refused: string | undefined;
+  readonly flag: number | undefined;
+  readonly message: Buffer;
+};
+
+let server: TestServer;
+let session: http2.ClientHttp2Session;
+
+beforeAll(async () => {
+  server = await startTestServer({ config: { inProgressWaitMs: 300 } });
+  session = http2.connect(server.url);
+});
+afterAll(async () => {
+  session?.destroy();
+  await server?.close();
+});
+
+async function call(path: string, body: Uint8Array, headers: Record<string, string> = {}): Promise<Reply> {
+  const all = { 'content-type': 'application/grpc', te: 'trailers', ...headersOne(), ...headers };
+  const stream = session.request({ ':method': 'POST', ':path': path, ...all });
+  stream.end(body);
+  return replyOf(stream);
+}
+
+async function replyOf(stream: http2.ClientHttp2Stream): Promise<Reply> {
+  let headers: http2.IncomingHttpHeaders = {};
+  let trailers: http2.IncomingHttpHeaders = {};
+  const chunks: Buffer[] = [];
+  stream.on('response', (received) => (headers = received));
+  stream.on('trailers', (received) => (trailers = received));
+  stream.on('data', (chunk: Buffer) => chunks.push(chunk));
+  await once(stream, 'end');
+  const body = Buffer.concat(chunks);
+  return {
+    headers,
+    status: trailers['grpc-status'] as string | undefined,
+    refused: findTrailerError(new Headers(Object.entries(trailers) as [string, string][]))?.message,
+    flag: body[0],
+    message: body.subarray(5),
+  };
+}
+
+/** A message with its flag and length before it. */
+function framed(message: Uint8Array, flag = 0): Buffer {
+  const prefix = Buffer.from([flag, 0, 0, 0, 0]);
+  prefix.writeUInt32BE(message.length, 1);
+  return Buffer.concat([prefix, message]);
+}
+
+const message = (card?: string) => requestBody('grpc', cardPayment(card));
+const request = () => framed(message());
+const read = <T>(schema: DescMessage, message: Buffer) => fromBinary(schema, message) as T;
+
+describe('a call in gRPC', () => {
+  it.each(['application/grpc', 'application/grpc+proto', 'application/GRPC'])(
+    'as %s gets one message, and its status in trailers',
+    async (contentType) => {
+      const reply = await call(CREATE, request(), { 'content-type': contentType });
+      expect([reply.headers[':status'], reply.headers['content-type'], reply.status, reply.flag]).toEqual([
+        200,
+        'application/grpc+proto',
+        '0',
+        0,
+      ]);
+      expect(read<Payment>(PaymentSchema, reply.message).merchantOrderId).toBe(
+        cardPayment().merchant_order_id,
+      );
+    },
+  );
+
+  it('may be compressed with gzip', async () => {
+    const reply = await call(CREATE, framed(gzipSync(message()), 1), { 'grpc-encoding': 'gzip' });
+    expect(reply.status).toBe('0');
+  });
+
+  it('that calls itself compressed in no encoding is refused', async () => {
+    expect((await call(CREATE, framed(message(), 1))).status).not.toBe('0');
+  });
+
+  it('in an unknown compression is UNIMPLEMENTED, and learns which are known', async () => {
+    const reply = await call(CREATE, request(), { 'grpc-encoding': 'snappy' });
+    expect([reply.status, reply.refused]).toEqual(['12', expect.stringContaining('gzip, br or identity')]);
+  });
+
+  it('whose time is over gets DEADLINE_EXCEEDED, and its repeat the payment that was made', async () => {
+    const headers = headersOne();
+    const slow = framed(message('4000000000007007'));
+    const late = await call(CREATE, slow, { ...headers, 'grpc-timeout': '50m' });
+    expect([late.status, late.refused]).toEqual([
+      '4',
+      expect.stringContaining('repeat it with the same key'),
+    ]);
+    await expect.poll(async () => (await call(CREATE, slow, headers)).status, { timeout: 20_000 }).toBe('0');
+  });
+
+  it.each(['5', 'soon', '99999999H'])('with the time-out %s is INVALID_ARGUMENT', async (timeout) => {
+    expect((await call(CREATE, request(), { 'grpc-timeout': timeout })).status).toBe('3');
+  });
+
+  it.each([
+    ['no message', () => Buffer.alloc(0)],
+    ['half a prefix', () => request().subarray(0, 3)],
+    ['a message cut off', () => request().subarray(0, -1)],
+    ['two messages', () => Buffer.concat([request(), request()])],
+    ['a length that is not its own', () => Buffer.concat([Buffer.from([0, 255, 255, 255, 255]), request()])],
+  ])('with %s is INVALID_ARGUMENT', async (_name, body) => {
+    const reply = await call(CREATE, body());
+    expect([reply.status, reply.message.length]).toEqual(['3', 0]);
+  });
+
+  it('that is longer than a body may be is refused before its end', async () => {
+    const stream = session.request({
+      ':method': 'POST',
+      ':path': CREATE,
+      ...{ 'content-type': 'application/grpc', te: 'trailers', ...headersOne() },
+    });
+    const reply = replyOf(stream);
+    stream.write(Buffer.alloc(300 * 1024));
+    expect((await reply).status).toBe('8');
+    stream.close();
+  });
+
+  it('without the right is refused before its body is there', async () => {
+    const headers = { 'content-type': 'application/grpc', te: 'trailers', 'private-secret-key': 'no' };
+    const stream = session.request({ ':method': 'POST', ':path': CREATE, ...headers });
+    expect((await replyOf(stream)).status).toBe('16');
+    stream.close();
+  });
+
+  it('that its caller gave up leaves a payment that a repeat gets', async () => {
+    const headers = headersOne();
+    const slow = framed(message('4000000000007007'));
+    const all = { 'content-type': 'application/grpc', te: 'trailers', ...headers };
+    const stream = session.request({ ':method': 'POST', ':path': CREATE, ...all });
+    stream.end(slow);
+    stream.on('error', () => {});
+    await expect.poll(async () => (await call(CREATE, slow, headers)).status).not.toBe('0');
+    stream.close(http2.constants.NGHTTP2_CANCEL);
+    await expect.poll(async () => (await call(CREATE, slow, headers)).status, { timeout: 20_000 }).toBe('0');
+  });
+});
+
+describe('a response in gRPC', () => {
+  it('is compressed for who takes it once it is long, as a list is, and not when it is one record', async () => {
+    const takesGzip = { 'grpc-accept-encoding': 'identity,deflate,gzip' };
+    const record = await call(CREATE, request(), takesGzip);
+    expect([record.flag, record.headers['grpc-encoding']]).toEqual([0, undefined]);
+
+    for (let i = 0; i < 15; i++) await call(CREATE, request());
+    const list = await call(LIST, Buffer.from([0, 0, 0, 0, 0]), takesGzip);
+    expect([list.flag, list.headers['grpc-encoding']]).toEqual([1, 'gzip']);
+    const { payments } = read<ListPaymentsResponse>(ListPaymentsResponseSchema, gunzipSync(list.message));
+    expect(payments.length).toBeGreaterThan(15);
+  });
+
+  it('in JSON, which Connect serves, says the same as in binary', async () => {
+    const clients = apiClients(server.url);
+    const headers = headersOne();
+    const made = await clients.create('grpc', cardPayment(), headers);
+    const json = Buffer.from(JSON.stringify(cardPayment()));
+    const reply = await call(CREATE, framed(json), {
+      ...headers,
+      'content-type': 'application/grpc+json',
+    });
+    clients.close();
+    expect(reply.status).toBe('0');
+    expect(JSON.parse(reply.message.toString()).id).toBe(JSON.parse(made.record).id);
+  });
+});
