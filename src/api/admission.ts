@@ -4,17 +4,17 @@ import type { Credentials } from './authenticate.ts';
 import { type ShareLimits, sharesOf } from './shares.ts';
 import { createSlots, type Share, type Slots } from './slots.ts';
 
-/** Limits on calls in progress. A call that exceeds one is refused at once: nothing is sent, no key is claimed. */
+/** Limits on calls in progress. A call that exceeds one is refused at once: nothing is sent and no key is claimed. */
 export type AdmissionLimits = ShareLimits & {
   /**
-   * Calls from the end of their body until their response is taken, whatever they wait for. Each costs memory.
-   * As many again may wait for their bodies.
+   * Calls from the end of their body until the client has received their response, whatever they wait for. Each costs
+   * memory. As many again may wait for their bodies.
    */
   readonly maxInFlight: number;
   /**
-   * Of those, the ones that cost us time now: not those that wait for a provider, for another call with their key, or for
-   * their response to be taken. Look-ups of keys count too. What it exceeds the database's connections by is the queue
-   * for them.
+   * Of those, the calls that are at work: that wait neither for a provider, nor for another call with their key, nor
+   * for the client to receive their response. Look-ups of keys count too. Calls beyond the number of database
+   * connections queue for one.
    */
   readonly maxAtWork: number;
 };
@@ -27,44 +27,44 @@ export type Admission = {
   /**
    * Begins a call, which holds no slot yet.
    *
-   * @param address returns the client's.
-   * @returns the call's ticket; undefined when the call is refused because nobody could be accepted now.
+   * @param address returns the client's address.
+   * @returns the call's ticket; undefined if the call is refused because no call could be accepted now.
    */
   admit(address: () => string): Ticket | undefined;
-  /** Awaits something that costs no processor time; meanwhile the call does not count as at work. */
+  /** Waits for something that costs no processor time; meanwhile the call does not count as at work. */
   pauseWork<T>(wait: () => Promise<T>): Promise<T>;
   counts(): { readonly receiving: number; readonly inFlight: number; readonly atWork: number };
 };
 
-/** Counts one call. Its steps are taken in this order; each may be the last. */
+/** Counts one call. Its steps are taken in this order, and the call may end after any of them. */
 export type Ticket = {
   /**
    * Runs a look-up of the call's keys.
    *
-   * @param recalled whose call it is by what was known of the keys before.
-   * @throws ServiceError SERVICE_UNAVAILABLE, without running it, when too much is at work.
+   * @param recalled the caller that was last known for these keys, if any.
+   * @throws ServiceError SERVICE_UNAVAILABLE, without running the look-up, if too many calls are at work.
    */
   lookUp<T>(recalled: Credentials | undefined, run: () => Promise<T>): Promise<T>;
   /**
-   * Begins to wait for the call's body.
+   * Starts waiting for the call's body.
    *
-   * @throws ServiceError SERVICE_UNAVAILABLE when there is no room for it, or there would be none for the call then.
+   * @throws ServiceError SERVICE_UNAVAILABLE if there is no room for the body, or would be none for the call after it.
    */
   receive(credentials: Credentials): void;
   /**
-   * Runs the call's work. The call is in flight until that has ended, whether or not anybody waits for it still, and its
-   * response is over.
+   * Runs the call's work. The call stays in flight until both the work and the response have ended, even if nobody
+   * waits for the work any more.
    *
-   * @throws ServiceError SERVICE_UNAVAILABLE, without running it, when too much is in flight or at work by now.
+   * @throws ServiceError SERVICE_UNAVAILABLE, without running the work, if too many calls are in flight or at work.
    */
   work<T>(run: () => Promise<T>): Promise<T>;
-  /** Ends the call's response: it was taken, or given up. */
+  /** Ends the call's response: the client received it, or the connection is gone. */
   close(): void;
 };
 
 /**
- * Makes the admission of a replica's calls. There is no queue beside the limits: a caller rejected at once can try another
- * replica; one that waits in vain delays the rest.
+ * Makes the admission of a replica's calls. There is no queue in front of the limits: a caller rejected at once can try
+ * another replica; one that waits in vain delays the rest.
  */
 export function createAdmission(
   limits: AdmissionLimits,
@@ -135,7 +135,7 @@ export function createAdmission(
   };
 }
 
-/** The work of one call, as code that runs within it finds it. */
+/** The work of one call, kept in an AsyncLocalStorage. */
 type Work = {
   readonly shares: readonly Share[];
   /** Number of waits for which it is paused. */
@@ -143,11 +143,11 @@ type Work = {
   isOver: boolean;
 };
 
-/** Runs what counts as at work. */
+/** Counts calls as at work while their work runs. */
 type WorkTracker = {
-  /** Runs what counts until it ends, except while it is paused; a slot has been taken for it. */
+  /** Runs work whose slot has been taken, and releases the slot at the end and during pauses. */
   run<T>(shares: readonly Share[], run: () => Promise<T>): Promise<T>;
-  /** Pauses the work that it is called in while it waits. */
+  /** Waits; meanwhile the work that called it is paused. */
   pause<T>(wait: () => Promise<T>): Promise<T>;
 };
 
@@ -165,7 +165,7 @@ function trackWork(atWork: Pick<Slots, 'release' | 'retake'>): WorkTracker {
     },
     async pause(wait) {
       const work = current.getStore();
-      // Recovery is no call's work, and what goes on in the background after a call's work is not either.
+      // Recovery belongs to no call, and neither does what continues in the background after a call's work has ended.
       if (!work || work.isOver) return wait();
       if (work.pauses++ === 0) atWork.release(work.shares);
       try {
@@ -188,12 +188,12 @@ export const OVERLOADED: readonly ServiceError[] = RETRY_AFTER_S.map(
     }),
 );
 
-/** Returns true if an error is such a refusal: those are counted, not logged one by one. */
+/** Returns true if an error is one of OVERLOADED: these are counted, not logged one by one. */
 export function isOverload(error: unknown): boolean {
   return OVERLOADED.includes(error as ServiceError);
 }
 
-/** One of several, at random. */
+/** Returns one of several items at random. */
 export function anyOf<T>(items: readonly T[]): T {
   return items[Math.floor(Math.random() * items.length)] as T;
 }

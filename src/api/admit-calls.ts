@@ -10,10 +10,10 @@ import { toConnectError } from './errors.ts';
 export type RefuseCall = (error: ServiceError, request: FastifyRequest, reply: FastifyReply) => void;
 
 /**
- * Admits every call of an application, or refuses it, before anything of it is looked at but its method and path: under
- * a flood the refusals are most of the work.
+ * Admits or refuses every call of an application before looking at more than its method and path: in a flood, most of
+ * the work is refusals.
  *
- * @returns the ticket of a call that was admitted.
+ * @returns a function that gives the ticket of an admitted call.
  */
 export function admitCalls(
   app: FastifyInstance,
@@ -28,7 +28,7 @@ export function admitCalls(
       return;
     }
     tickets.set(request, ticket);
-    // On the raw response: it closes also for a client that left before the response, and for the rpc protocols.
+    // On the raw response, which also closes if the client disconnects before the response, and for the rpc protocols.
     reply.raw.once('close', () => ticket.close());
     done();
   });
@@ -39,16 +39,16 @@ export function admitCalls(
   };
 }
 
-/** Sends it as REST sends every error. */
+/** Sends the refusal as REST sends every error. */
 export const refuseRest: RefuseCall = answerProblem;
 
-/** Sends it in the caller's rpc protocol, from responses that were rendered beforehand. */
+/** Sends the refusal in the caller's rpc protocol, from responses that were rendered beforehand. */
 export const refuseRpc: RefuseCall = (error, request, reply) => {
   const answer = RPC_ANSWERS.get(error);
   if (!answer) throw new Error('not one of OVERLOADED');
   const contentType = request.headers['content-type'] ?? '';
   if (contentType.startsWith('application/grpc')) {
-    // The response of gRPC and gRPC-Web that has headers only.
+    // In gRPC and gRPC-Web, a response that has headers only.
     reply.code(200).headers(answer.grpc).type(contentType).send();
   } else {
     reply.code(error.status).headers(answer.connect).send(answer.connectBody);

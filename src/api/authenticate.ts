@@ -8,7 +8,7 @@ export type ReadHeader = (name: string) => string | undefined;
 export type Credentials = {
   readonly accountId: string;
   readonly secretPresented: boolean;
-  /** The account's setting: authorizations are told as such, not as the interface shows them. */
+  /** The account's setting: its authorizations are reported as such, not as purchases. */
   readonly tellsAuthorized?: boolean;
   /** The account's setting: origins whose pages may call with the public key alone. */
   readonly allowedOrigins?: readonly string[];
@@ -23,7 +23,9 @@ export type KnownKeys = {
   readonly secretHashes: readonly Uint8Array[];
 };
 
-/** The refusal of a call. Its caller sees the same whatever was wrong; the log also gets the account, if there is one. */
+/**
+ * Refusal of wrong credentials. The caller sees the same whatever was wrong; the log also gets the account, if known.
+ */
 export class InvalidCredentialsError extends ServiceError {
   readonly accountId: string | undefined;
 
@@ -34,14 +36,14 @@ export class InvalidCredentialsError extends ServiceError {
 }
 
 /**
- * Runs a look-up of keys, or refuses it when too many run.
+ * Runs a look-up of keys, or refuses it if too many calls are at work.
  *
- * @param recalled whose call it is by the keys as they were last known.
+ * @param recalled the caller that was last known for these keys, if any.
  */
 export type LimitLookUp = <T>(recalled: Credentials | undefined, run: () => Promise<T>) => Promise<T>;
 
 /**
- * Tells whose call it is.
+ * Returns the credentials of a call.
  *
  * @throws InvalidCredentialsError, the same for a missing or unknown public key and a wrong secret.
  */
@@ -72,8 +74,9 @@ export function createAuthenticate(
     const cached = cache.get(publicKey);
     const recalled = cached && check(cached.keys, secret);
     if (recalled && cached.until > performance.now()) return recalled;
-    // A refusal reads the database once, for an unknown key as for a wrong secret, so that the time it takes does not
-    // tell them apart; and a secret that was just issued works at once. (Only keys that are too long are refused unread.)
+    // A refusal reads the database once, for an unknown key as for a wrong secret, so that its timing does not reveal
+    // which it was; this also lets a secret work as soon as it is issued. Only keys that are too long are refused
+    // without a read.
     const keys = await limitLookUp(recalled, () => find(publicKey));
     if (keys) {
       if (cache.size >= MAX_CACHED) cache.clear();
@@ -85,7 +88,7 @@ export function createAuthenticate(
   };
 }
 
-/** Compares in constant time, and always: an unknown key has one hash that nothing hashes to. */
+/** Always compares, and in constant time: an unknown key has a single hash, which no secret has. */
 function check(keys: KnownKeys | undefined, secret: string | undefined): Credentials | undefined {
   const presented = hash('sha256', secret ?? '', 'buffer');
   let matches = false;

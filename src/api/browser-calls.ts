@@ -20,11 +20,11 @@ const EXPOSED_HEADERS = [...cors.exposedHeaders, 'idempotent-replayed', 'locatio
 
 /**
  * Lets pages of other origins call the rpcs that are `for_browsers`, in every protocol that a browser speaks (the CORS
- * protocol, https://fetch.spec.whatwg.org). A preflight names no account, so that it is answered whoever asks; whether the
- * account of the call's key allows its origin is judged with the call. Its refusal can be read by the page: it tells nothing
- * but that.
+ * protocol, https://fetch.spec.whatwg.org). A preflight names no account, so every preflight is answered; the call
+ * itself is refused if the account of its key does not allow its origin. The page can read that refusal, which reveals
+ * nothing else.
  *
- * @param isOwnOrigin tells the service's own pages.
+ * @param isOwnOrigin returns true for the origins of the service's own pages.
  */
 export function admitBrowsers(
   app: FastifyInstance,
@@ -61,7 +61,7 @@ export function admitBrowsers(
   };
 }
 
-/** Tells the paths of rpcs that are `for_browsers`, by REST and as rpcs. */
+/** Returns a predicate for the paths of rpcs that are `for_browsers`, both REST paths and rpc paths. */
 function pathsForBrowsers(services: readonly DescService[]): (url: string) => boolean {
   const patterns = services.flatMap(({ typeName, methods }) =>
     methods

@@ -57,12 +57,15 @@ export function customerService(
 
 type Once<M> = { readonly message: M; readonly replayed: boolean };
 
-/** The response to a call that made an object, or to its repeat. @param created the object's path, if it has one. */
+/**
+ * Makes the response to a call that created an object, or to its repeat.
+ * @param created the object's path, if it has one.
+ */
 export function createdAnswer<M>(once: Once<M>, created?: string): Answer<M> {
   return { ...onceAnswer(once), created: created ?? '' };
 }
 
-/** The response to another call that has an idempotency key, or to its repeat. */
+/** Makes the response to any other call that has an idempotency key, or to its repeat. */
 export function onceAnswer<M>({ message, replayed }: Once<M>): Answer<M> {
   return { message, ...(replayed && { headers: { 'idempotent-replayed': 'true' } }) };
 }

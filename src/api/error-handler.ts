@@ -21,7 +21,9 @@ function answerNotFound(request: FastifyRequest, reply: FastifyReply): FastifyRe
   return answerProblem(new ServiceError('NOT_FOUND', 'there is nothing at this path'), request, reply);
 }
 
-/** Answers one error. Fastify itself has those of requests that it cannot route, such as a path that is no URL. */
+/**
+ * Answers one error. Fastify itself calls this for requests that it cannot route: those whose path is not a URL, say.
+ */
 export function answerError(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const known = toServiceError(error);
   // A body that breaks off is the sender's doing, and nobody is left to read the response.
@@ -44,9 +46,9 @@ export function answerProblem(
 ): FastifyReply {
   const problem = toProblem(error, request.id);
   if (error.retryAfterS !== undefined) reply.header('retry-after', error.retryAfterS);
-  // Fastify closes after a body that it cannot parse; HTTP/2 knows no such header, and Node would print a warning.
+  // Fastify closes after a body that it cannot parse; HTTP/2 has no such header, and Node would print a warning.
   if (request.raw.httpVersionMajor === 2) reply.removeHeader('connection');
-  // As bytes, since Fastify gives the media type of a text a charset, which JSON's has not (RFC 8259).
+  // As bytes: Fastify adds a charset to the media type of a string, and JSON's has none (RFC 8259).
   return reply
     .code(problem.status)
     .type('application/problem+json')
@@ -55,7 +57,9 @@ export function answerProblem(
 
 const GRPC_UNIMPLEMENTED = '12';
 
-/** An rpc that is not there, as gRPC says it: in the trailers, which gRPC-Web takes from the headers of an empty response. */
+/**
+ * Answers a call of an unknown rpc as gRPC does: in trailers, which gRPC-Web reads from an empty response's headers.
+ */
 function answerUnimplemented(request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const contentType = request.headers['content-type'];
   const status = { 'grpc-status': GRPC_UNIMPLEMENTED, 'grpc-message': 'there is no such rpc' };
@@ -66,7 +70,7 @@ function answerUnimplemented(request: FastifyRequest, reply: FastifyReply): Fast
   return reply.code(200).header('content-type', contentType).send();
 }
 
-/** Serializers of pino: identifiers and kinds of ours, and of an error only where it arose. */
+/** Serializers of pino: nothing of requests and responses, and only the kind and origin of an error. */
 export const LOG_SERIALIZERS = {
   err: describeError,
   error: describeError,

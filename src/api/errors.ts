@@ -4,10 +4,10 @@ import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from '#gen/google/
 import { type FieldError, REASONS, type Reason, ServiceError } from '#src/service-error.ts';
 import { unknownEncoding } from './expand.ts';
 
-/** The domain of google.rpc.ErrorInfo: what the reasons are unique in. */
+/** Domain of google.rpc.ErrorInfo, within which the reasons are unique. */
 export const ERROR_DOMAIN = 'payments.v1';
 
-/** An error as REST sends it: RFC 9457, with what merchants' code looks at. */
+/** An error as REST sends it: RFC 9457, with the members that merchants' code reads. */
 export type Problem = {
   readonly type: 'about:blank';
   readonly title: string;
@@ -42,8 +42,8 @@ export function toConnectError(error: ServiceError): ConnectError {
 }
 
 /**
- * Rewrites, in place, an error that Connect itself made (of a body it could not read, say) as one of ours: such a
- * message may quote what it could not read. Errors that carry our details are left alone.
+ * Rewrites, in place, an error that Connect itself made (for a body that it could not read, say) as one of ours: its
+ * message may quote the body. Errors that carry our details are left alone.
  */
 export function rewriteConnectError(error: ConnectError): void {
   if (error.details.length > 0) return;
@@ -53,7 +53,7 @@ export function rewriteConnectError(error: ConnectError): void {
   addDetails(error, known);
 }
 
-/** The protocols say which code it is when a call ends early, and when its compression is not known. */
+/** Returns true where the protocols prescribe the code: if a call ends early, and for an unknown compression. */
 function keepsItsCode(error: ConnectError): boolean {
   return error.code === Code.DeadlineExceeded || error.code === Code.Canceled || isUnknownCompression(error);
 }
@@ -81,7 +81,9 @@ function addDetails(target: ConnectError, error: ServiceError): void {
   }
 }
 
-/** Translates Connect's own errors. Its parser of binary messages blames itself; it is the caller's message. */
+/**
+ * Translates Connect's own errors. Connect reports an unreadable binary message as its own fault; it is the caller's.
+ */
 function foreignRpcError(error: ConnectError): ServiceError {
   const parsing = error.rawMessage.startsWith('parse binary');
   switch (error.code) {
@@ -94,7 +96,7 @@ function foreignRpcError(error: ConnectError): ServiceError {
       return new ServiceError('NOT_FOUND', 'there is no such rpc, or not in this form');
     case Code.Canceled:
     case Code.DeadlineExceeded:
-      // What was begun goes on.
+      // Work that has begun continues.
       return new ServiceError('REQUEST_IN_PROGRESS', ENDED_EARLY, { retryAfterS: 1 });
     case Code.Unavailable:
     case Code.Aborted:
@@ -110,7 +112,7 @@ const ENDED_EARLY = 'the call ended before its response; repeat it with the same
 const INTERNAL_MESSAGE =
   'a fault in the service; whether anything was sent is not known; repeat the call with the same key';
 
-/** Returns any error as one of the table of reasons; a foreign error keeps none of its text. */
+/** Returns any error as a ServiceError; a foreign error's text is dropped. */
 export function toServiceError(error: unknown): ServiceError {
   if (error instanceof ServiceError) return error;
   const { code = '', statusCode } = (error ?? {}) as Partial<FastifyError>;
@@ -122,7 +124,7 @@ export function toServiceError(error: unknown): ServiceError {
   // A path segment too long for any identifier, or an unknown method.
   if (code === 'FST_ERR_MAX_PARAM_LENGTH' || code === 'FST_ERR_NOT_FOUND')
     return new ServiceError('NOT_FOUND', 'there is nothing at this path');
-  // FST_…: Fastify refuses it. ECONNRESET: the caller left in the middle of it.
+  // FST_…: Fastify refuses the request. ECONNRESET: the caller disconnected halfway.
   if ((code.startsWith('FST_') && statusCode === 400) || code === 'ECONNRESET') {
     return new ServiceError('INVALID_REQUEST', 'the request cannot be read');
   }

@@ -3,15 +3,15 @@ import { brotliDecompress, gunzip } from 'node:zlib';
 import { compressionBrotli, compressionGzip } from '@connectrpc/connect-node';
 import { fieldRefusal, ServiceError } from '#src/service-error.ts';
 
-/** Greatest size of a body, expanded. */
+/** Largest size of a body, expanded. */
 export const BODY_LIMIT_BYTES = 256 * 1024;
 
-/** Greatest ratio to which a compressed body may expand. JSON with many similar elements reaches about 50. */
+/** Largest ratio to which a compressed body may expand. JSON with many similar elements reaches about 50. */
 const MAX_RATIO = 100;
-/** The size that every body may expand to: small ones compress far better than their content warrants. */
+/** Size to which every body may expand: small ones compress far better than their content warrants. */
 const ALWAYS_EXPANDED_BYTES = 16 * 1024;
 
-/** The size that a compressed body may expand to: reading it must not cost its sender much less than it costs us. */
+/** Returns the size to which a compressed body may expand: sending it must not cost much less than reading it. */
 function expandedLimit(compressedBytes: number): number {
   return Math.min(BODY_LIMIT_BYTES, Math.max(ALWAYS_EXPANDED_BYTES, MAX_RATIO * compressedBytes));
 }
@@ -19,7 +19,7 @@ function expandedLimit(compressedBytes: number): number {
 const EXPANDERS = { gzip: promisify(gunzip), br: promisify(brotliDecompress) };
 
 /**
- * Expands a body that is compressed as `content-encoding` says.
+ * Expands a body by its `content-encoding`.
  *
  * @throws ServiceError UNSUPPORTED_MEDIA_TYPE, REQUEST_TOO_LARGE or INVALID_REQUEST.
  */
@@ -47,7 +47,7 @@ export function unknownEncoding(header: string): ServiceError {
   return fieldRefusal('UNSUPPORTED_MEDIA_TYPE', header, 'NOT_ALLOWED', message);
 }
 
-/** The same compressions, under the same limit, for the rpc protocols. */
+/** The same compressions, with the same limit, for the rpc protocols. */
 export const RPC_COMPRESSIONS = [compressionGzip, compressionBrotli].map((compression) => ({
   ...compression,
   decompress: (bytes: Uint8Array, readMaxBytes: number) =>

@@ -18,9 +18,9 @@ import { BODY_LIMIT_BYTES, RPC_COMPRESSIONS } from './expand.ts';
 import { COMPRESSED_FROM_BYTES, type Handle, MAX_TIMEOUT_MS, type RpcOptions, refusal } from './rpc.ts';
 
 /*
- * Unary gRPC in binary over HTTP/2, which is what internal callers speak. It does not pass through Connect, whose layers
- * of streams cost as much as the payment; compressions, time-outs and the trailers of errors are Connect's all the same.
- * What comes otherwise (gRPC in JSON, gRPC-Web, Connect) goes on to Connect.
+ * Unary gRPC in binary over HTTP/2, which internal callers speak. It bypasses Connect, whose layers of streams cost as
+ * much as the payment itself; compression, time-outs and the trailers of errors still come from Connect's functions.
+ * Calls in any other form (gRPC in JSON, gRPC-Web, Connect) go to Connect.
  */
 
 type Rpc<Call> = Pick<RpcOptions<DescService, Call>, 'openCall' | 'onError'> & {
@@ -36,10 +36,10 @@ type Framed = {
 
 const CONTENT_TYPE = 'application/grpc+proto';
 const BINARY = /^application\/grpc(?:\+proto)?$/i;
-/** A flag and a length before each message. */
+/** Each message is preceded by a flag and its length. */
 const PREFIX_BYTES = 5;
 
-/** Serves calls of gRPC in binary before Connect gets to see them. */
+/** Serves calls of gRPC in binary before they reach Connect. */
 export function serveGrpc<Call>(
   app: FastifyInstance,
   services: readonly RpcOptions<DescService, Call>[],
@@ -82,7 +82,7 @@ async function serve<Call>(rpc: Rpc<Call>, request: FastifyRequest, reply: Fasti
 
 const SUCCESS = { 'grpc-status': '0' };
 
-/** Opens the call before its body is read, so that a caller without the right is refused by then. */
+/** Opens the call before its body is read, so that a caller without permission is refused first. */
 async function respond<Call>(
   { method, handle, openCall }: Rpc<Call>,
   request: FastifyRequest,
@@ -113,7 +113,7 @@ async function respond<Call>(
   };
 }
 
-/** Rejects when the caller's time is over. The work goes on, and a repeat gets its response. */
+/** Rejects at the caller's deadline. The work continues, and a repeat gets its response. */
 async function withinTime<T>(work: Promise<T>, timeoutMs: number): Promise<T> {
   const late = Promise.withResolvers<never>();
   const error = () => new ConnectError('the operation timed out', Code.DeadlineExceeded);
@@ -125,7 +125,7 @@ async function withinTime<T>(work: Promise<T>, timeoutMs: number): Promise<T> {
   }
 }
 
-/** Reads a body of one message. What is too long is not read to its end. */
+/** Reads a body of one message, and stops reading one that is too long. */
 function readBody(stream: IncomingMessage): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
@@ -158,7 +158,7 @@ function send(
   body?: Uint8Array,
 ): void {
   const { raw } = reply;
-  // Nobody is there any more.
+  // The caller has disconnected.
   if (raw.destroyed || raw.headersSent) return;
   const set = reply.getHeaders() as OutgoingHttpHeaders;
   raw.writeHead(200, { ...set, ...headers, 'content-type': CONTENT_TYPE });

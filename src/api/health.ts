@@ -21,13 +21,13 @@ export type HealthOptions = {
   readonly draining: AbortSignal;
 };
 
-/** Time for which a result of `check` is reused, so that a flood of probes is no flood of queries. */
+/** Time for which a result of `check` is reused, so that a flood of probes does not become a flood of queries. */
 const FRESH_MS = 500;
-/** A check that takes longer means no: a payment would have to wait for the same database. */
+/** Time limit of a check. A slower one means no: a payment would have to wait for the same database. */
 const CHECK_TIMEOUT_MS = 2_000;
 /** Interval at which a Watch checks for a change. */
 const WATCH_INTERVAL_MS = 1_000;
-/** Watches of one connection at once. Clients hold one a connection and service; more is a leak or an attack. */
+/** Watches of one connection at once. A client has one for each service; more is a leak or an attack. */
 const MAX_WATCHES_PER_CONNECTION = 16;
 /** Watches at once. Each costs a timer and some 10 KB. */
 const MAX_WATCHES = 1_024;
@@ -43,8 +43,8 @@ export function createHealth(options: HealthOptions) {
   const watchesOn = new WeakMap<object, number>();
 
   /**
-   * `GET /healthz`: 200 while the process lives. `GET /readyz`: 200 when a payment could be taken, else 503. The body is
-   * `{"status": "ok" | "ready" | "unavailable"}`.
+   * `GET /healthz`: 200 while the process lives. `GET /readyz`: 200 if a payment could be accepted, else 503. The body
+   * is `{"status": "ok" | "ready" | "unavailable"}`.
    */
   async function httpRoutes(app: FastifyInstance): Promise<void> {
     const answer = (reply: FastifyReply, code: number, status: string) =>
@@ -93,7 +93,7 @@ export function createHealth(options: HealthOptions) {
   return { httpRoutes, rpcRoutes };
 }
 
-/** Makes one call at a time, shared by concurrent callers; its result is reused for `FRESH_MS`. */
+/** Shares one run at a time among concurrent callers, and reuses its result for `FRESH_MS`. */
 function remember(check: () => Promise<boolean>): () => Promise<boolean> {
   let answer: Promise<boolean> | undefined;
   let staleAtMs = 0;
@@ -109,11 +109,11 @@ function remember(check: () => Promise<boolean>): () => Promise<boolean> {
   };
 }
 
-/** Returns the check's result, or false when it fails or takes too long. Never rejects. */
+/** Returns the check's result, or false if it fails or takes too long. Never rejects. */
 async function inTime(check: () => Promise<boolean>): Promise<boolean> {
   const answered = new AbortController();
   const tooLate = sleep(CHECK_TIMEOUT_MS, false, { signal: answered.signal, ref: false });
-  // Aborting it below is a rejection that nobody waits for.
+  // Aborting the sleep below rejects its promise, which nobody awaits then.
   tooLate.catch(() => {});
   try {
     return await Promise.race([check(), tooLate]);

@@ -5,24 +5,24 @@ import type { HttpRule } from '#gen/google/api/http_pb.js';
 /** A way to call an rpc by HTTP. */
 export type HttpBinding = {
   readonly verb: 'GET' | 'PUT' | 'POST' | 'DELETE' | 'PATCH';
-  /** The path as Fastify takes it. Its variables are named p0, p1 and so on, so that equal paths are equal texts. */
+  /** The path in Fastify's syntax. Its variables are named p0, p1 and so on, so that equal paths are equal strings. */
   readonly url: string;
-  /** Field of the request that each variable of the path sets, as the fields that lead to it. */
+  /** Field of the request that each variable of the path sets. */
   readonly variables: readonly FieldPath[];
-  /** Body of the request: '*' for the whole message, the name of a field of it, or '' for none. */
+  /** Body of the request: '*' for the whole message, the name of one of its fields, or '' for none. */
   readonly body: string;
-  /** The field of the response that is the body; undefined when the body is all of it. */
+  /** Field of the response that is the body; undefined if the body is the whole response. */
   readonly responseBody: DescField | undefined;
 };
 
-/** A field of a message or of the messages within, as the fields from the outermost to itself. */
+/** Path to a field of a message or of its nested messages: the fields from the outermost to the field itself. */
 export type FieldPath = readonly DescField[];
 
 /**
- * The bindings that an rpc is annotated with (google.api.http), none when it is not. Of path templates there are literals
- * and `{field_path}`, each a whole segment.
+ * Returns the bindings of an rpc (google.api.http); none if it has no annotation. A path template may consist of
+ * literals and `{field_path}`, each a whole segment.
  *
- * @throws Error for an annotation that goes beyond that, or names what is not in the request.
+ * @throws Error for an annotation that goes beyond that, or that names a field which the request does not have.
  */
 export function httpBindings(method: DescMethod): HttpBinding[] {
   if (!hasOption(method, http)) return [];
@@ -61,7 +61,7 @@ function readRule({ pattern, body, responseBody }: HttpRule, method: DescMethod)
   return { verb: VERBS[pattern.case], url, variables, body, responseBody: responseField };
 }
 
-/** Finds a field by its dotted path of .proto names; undefined when there is none. */
+/** Finds a field by its dotted path of .proto names; undefined if there is none. */
 export function fieldPath(desc: DescMessage, path: string): FieldPath | undefined {
   const fields: DescField[] = [];
   let within: DescMessage | undefined = desc;

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import { ServiceError } from '#src/service-error.ts';
 
-/** Refuses requests to the routes of an application beyond so many at once. They carry no account's keys to hold them to. */
+/** Limits how many requests to an application's routes run at once: these carry no account's keys to limit them by. */
 export function limitAtOnce(app: FastifyInstance, most: number): void {
   let atOnce = 0;
   app.addHook('onRequest', async (_request, reply) => {

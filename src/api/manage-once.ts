@@ -5,10 +5,10 @@ import type { WebhookName } from '#src/store/outbox.ts';
 import type { ManageDeps } from '#src/webhooks/manage-webhooks.ts';
 
 /**
- * Changes webhooks or deliveries, in one commit with the call's idempotency key where it has one; nobody is woken before.
- * Without a key every call counts.
+ * Changes webhooks or deliveries, in one commit with the call's idempotency key if it has one; webhooks are woken after
+ * that commit. Without a key, a repeat is a call of its own.
  *
- * @param work what it returns is stored for repeats: no secret may be in it.
+ * @param work returns what is stored for repeats: it must not contain a secret.
  * @throws ServiceError as `callOnce` and `work`.
  */
 export async function manageOnce<Desc extends DescMessage>(
@@ -26,7 +26,7 @@ export async function manageOnce<Desc extends DescMessage>(
   return response;
 }
 
-/** The same database, in the transaction that is open. */
+/** Returns the same database, within the open transaction. */
 function within(database: Database, run: Run): Database {
   return { ...database, ...queriesOf(run), transaction: (work) => work(run) };
 }

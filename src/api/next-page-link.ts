@@ -1,10 +1,10 @@
 import type { DescMessage, Message } from '@bufbuild/protobuf';
 
 /**
- * Makes the Link header to the next page of a list (RFC 8288), for a response whose body is the list alone: its
- * `next_page_token` (AIP-158) would be lost.
+ * Makes the Link header to the next page of a list (RFC 8288), for a response whose body is the list alone, without
+ * `next_page_token` (AIP-158).
  *
- * @param url the path and query string of the call; all but its page_token is kept.
+ * @param url the call's path and query string, which the link keeps but for page_token.
  * @returns a reference relative to the call's own; undefined on the last page, and for a response without such a field.
  */
 export function nextPageLink(desc: DescMessage, message: Message, url: string): string | undefined {

@@ -4,21 +4,21 @@ import { type Authenticate, type Credentials, InvalidCredentialsError } from './
 /** Operators belong to no account and share one rate limit. */
 const OPERATOR: Credentials = { accountId: '', secretPresented: true };
 
-/** The same for a missing and for a wrong key. */
+/** Refusal of an operator key, the same whether it is missing or wrong. */
 class InvalidOperatorKeyError extends InvalidCredentialsError {
   override readonly message = 'operator-key is missing or wrong';
 }
 
 /**
- * Makes the check of the header `operator-key`. Keys of accounts are none of these.
+ * Makes the check of the header `operator-key`, which accepts no account's keys.
  *
- * @param keys one of them opens every operator call; without any, all are refused.
+ * @param keys any of them opens every operator call; if there are none, all calls are refused.
  */
 export function createOperatorAuthenticate(keys: readonly string[]): Authenticate {
   const known = keys.map(sha256);
   return async (header) => {
     const presented = sha256(header('operator-key') ?? '');
-    // Compared in constant time, and always with every key.
+    // Always compares with every key, and in constant time.
     let matches = false;
     for (const key of known) if (timingSafeEqual(presented, key)) matches = true;
     if (!matches) throw new InvalidOperatorKeyError(undefined);

@@ -21,7 +21,7 @@ export type OperatorDeps = {
   readonly now: () => Timestamp;
 };
 
-/** The handlers of payments.v1.OperatorService, the same for every protocol. Nothing is sent and nothing is written. */
+/** The handlers of payments.v1.OperatorService, the same for every protocol. They send nothing and write nothing. */
 export function operatorService({
   opened,
   now,
@@ -46,7 +46,7 @@ function explain(
   time: Timestamp,
 ): ExplainRouteResponse {
   const { payment, idempotencyKey } = request;
-  // The payment's own fields are for its own check, which has plainer words for them.
+  // The payment's own fields are left to its own check, whose messages are plainer.
   const faults = checkRules(request).filter(({ field }) => !field.startsWith('payment.'));
   if (!payment || faults.length > 0) throw invalidParameters(faults);
   try {
@@ -57,7 +57,7 @@ function explain(
   }
 }
 
-/** The same refusal, its fields named as they stand in this request. */
+/** Returns the same refusal with its fields named as in this request. */
 function withinPayment({ reason, fields }: ServiceError): ServiceError {
   const within = fields.map((fault): FieldError => ({ ...fault, field: `payment.${fault.field}` }));
   return new ServiceError(reason, invalidParameters(within).message, { fields: within });

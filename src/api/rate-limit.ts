@@ -10,15 +10,16 @@ export type RateLimitOptions = {
   readonly nowMs?: () => number;
 };
 
-/** Number of accounts kept in memory before idle ones are dropped. */
+/** Number of accounts at which idle ones are dropped from memory. */
 const MANY_ACCOUNTS = 10_000;
 
 /**
- * Makes the rate limit of the accounts of one replica: with several, each allows as much. Callers with the public key
- * alone have a limit of their own, since anybody may read that key in a web page: they cannot use up the account's. Each
- * is a token bucket, kept as the moment at which it will be full again (GCRA, ITU-T I.371).
+ * Makes the rate limit of accounts in one replica: each replica allows as much. Callers with only the public key share
+ * a separate limit, since anybody can read that key in a web page: they cannot use up the account's. Each limit is a
+ * token bucket, kept as the moment at which it will be full again (GCRA, ITU-T I.371).
  *
- * @returns takes a token of a caller's account. It throws ServiceError RATE_LIMITED, which says after how many seconds there is one.
+ * @returns a function that takes a token for a caller. It throws ServiceError RATE_LIMITED with the seconds until the
+ *   next token.
  */
 export function createRateLimit(options: RateLimitOptions): (caller: Credentials) => void {
   const { perSecond, burst, nowMs = () => performance.now() } = options;
@@ -28,7 +29,7 @@ export function createRateLimit(options: RateLimitOptions): (caller: Credentials
 
   function forgetFull(now: number): void {
     for (const [bucket, full] of fullAtMs) if (full <= now) fullAtMs.delete(bucket);
-    // Twice what is left, so that a full scan is rare.
+    // Twice as many as remain, so that a full scan is rare.
     manyAccounts = Math.max(MANY_ACCOUNTS, 2 * fullAtMs.size);
   }
 

@@ -10,16 +10,16 @@ import {
 } from '#gen/grpc/reflection/v1alpha/reflection_pb.js';
 import { connectionOf } from './rpc.ts';
 
-/** Questions of one stream. A client that describes everything asks one a service, or one a file. */
+/** Questions of one stream. A client that reads everything asks one for each service, or for each file. */
 const MAX_QUESTIONS = 100;
-/** Bytes of the responses that one connection gets in all: the whole description, with all imports, some hundred times. */
+/** Bytes of all responses on one connection: enough for the whole description, with imports, some hundred times. */
 const MAX_BYTES_PER_CONNECTION = 4 * 2 ** 20;
 
 /**
- * The gRPC server reflection protocol, v1 and v1alpha, which differ in their names only: tools such as `grpcurl` and
- * `buf curl` learn from it what the server serves, without having its .proto files.
+ * The gRPC server reflection protocol, v1 and v1alpha, which differ in their names only: from it, tools such as
+ * `grpcurl` and `buf curl` learn the services that the server offers, without their .proto files.
  *
- * @param services what is listed; everything in their files and in what those import can be asked for.
+ * @param services the services to list; clients can ask for everything in their files and in the imports of those.
  */
 export function reflectionRoutes(services: readonly DescService[]): (router: ConnectRouter) => void {
   const answer = createAnswerer(services);
@@ -50,8 +50,8 @@ export function reflectionRoutes(services: readonly DescService[]): (router: Con
 }
 
 /**
- * Returns about how many bytes a response takes: what it repeats of the question (host, and the question with its host)
- * and what it tells of files. The rest is small, and counted generously.
+ * Estimates the bytes of a response: what it repeats of the question (host, and the question with its host) and the
+ * files that it describes. The rest is small, and estimated generously.
  */
 function sizeOf(request: ServerReflectionRequest | ServerReflectionRequestV1Alpha, response: Answer): number {
   const { value = '' } = request.messageRequest;
@@ -111,7 +111,7 @@ function files(file: DescFile | undefined) {
 
 const encodedFiles = new WeakMap<DescFile, Uint8Array<ArrayBuffer>>();
 
-/** A file never changes: it is encoded once, since that is most of what a response costs. */
+/** Encodes a file once, since it never changes: encoding is most of a response's cost. */
 function encoded(file: DescFile): Uint8Array<ArrayBuffer> {
   const bytes = encodedFiles.get(file) ?? toBinary(FileDescriptorProtoSchema, file.proto);
   encodedFiles.set(file, bytes);
@@ -122,10 +122,10 @@ function notFound() {
   return { case: 'errorResponse', value: { errorCode: Code.NotFound, errorMessage: 'not found' } } as const;
 }
 
-/** Files and all that they import, each once, the given ones first. */
+/** Returns files and all their imports, each once, the given ones first. */
 function withImports(roots: readonly DescFile[]): DescFile[] {
   const all = new Set(roots);
-  // A Set is walked in the order of insertion, and what is added on the way is still reached.
+  // A Set is iterated in insertion order, and elements that are added meanwhile are still visited.
   for (const file of all) for (const imported of file.dependencies) all.add(imported);
   return [...all];
 }
@@ -133,7 +133,7 @@ function withImports(roots: readonly DescFile[]): DescFile[] {
 function indexFiles(roots: readonly DescFile[]) {
   const byName = new Map<string, DescFile>();
   const bySymbol = new Map<string, DescFile>();
-  /** By the message that is extended, then by field number. Every known message is here, extended or not. */
+  /** By the extended message, then by field number. Every known message is here, extended or not. */
   const extensions = new Map<string, Map<number, DescExtension>>();
   for (const file of withImports(roots)) {
     byName.set(file.proto.name, file);

@@ -11,12 +11,12 @@ import { MAX_FIELD_ERRORS, validate } from '#src/wire/validate.ts';
 const checkRules = validate(CreatePaymentRequestSchema);
 
 /**
- * Holds a request against the rules in its .proto and against our own.
+ * Checks a request against the rules in its .proto and our own rules.
  *
  * @throws ServiceError INVALID_PARAMETERS with up to 20 fields at fault.
  */
 export function requireValid(request: CreatePaymentRequest): void {
-  // Where both the .proto's rule and our own refuse a field, our own says it in plainer words.
+  // Where both a .proto rule and one of our own refuse a field, the message of our own is plainer.
   const byField = new Map<string, FieldError>();
   for (const error of [...checkRules(request), ...checkRequest(request)]) byField.set(error.field, error);
   // A few of hundreds of faults are enough, and all of them would not fit into gRPC's trailers.
@@ -24,9 +24,10 @@ export function requireValid(request: CreatePaymentRequest): void {
 }
 
 /**
- * Returns a check of messages against the rules in their .proto, and against what no field may hold.
+ * Makes a check of messages against the rules in their .proto, and against values that no field may hold.
  *
- * @returns gives the message back; throws ServiceError INVALID_PARAMETERS with up to 20 fields at fault.
+ * @returns a function that gives the message back; it throws ServiceError INVALID_PARAMETERS with up to 20 fields at
+ *   fault.
  */
 export function requireValidOf<Desc extends DescMessage>(
   schema: Desc,

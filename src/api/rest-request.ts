@@ -4,10 +4,10 @@ import { isJsonObject, RawNumber } from '#src/wire/parse-json.ts';
 import { type FieldPath, fieldPath, type HttpBinding } from './http-rule.ts';
 
 /**
- * The request message of a call as REST JSON, put together from body, path and query string as google.api.http has it:
- * the body is the message or a field of it; variables of the path win over both; without a body for all, what the query
- * string names (`page_size=2`, `filter.country=CO`) is set, and what it names wrongly ignored. A body that was not sent is
- * an empty message.
+ * Builds a call's request message as REST JSON from body, path and query string, as google.api.http prescribes: the
+ * body is the message or one of its fields; the path's variables override both; unless the body is the whole message,
+ * the query string sets the fields that it names (`page_size=2`, `filter.country=CO`), and unknown names in it are
+ * ignored. An absent body is an empty message.
  */
 export function requestJson(request: FastifyRequest, binding: HttpBinding, input: DescMessage): unknown {
   const { body, variables } = binding;
@@ -23,13 +23,13 @@ export function requestJson(request: FastifyRequest, binding: HttpBinding, input
 }
 
 /**
- * Names the fields that a PATCH sends, `null` included, where the request has an `update_mask` for them: by it a field that
- * is cleared is told from one that is not sent, which are the same in a message.
+ * Names the fields that a PATCH sends, `null` included, if the request has an `update_mask` for them. The mask tells a
+ * field to clear from one that was not sent: in a message, both are unset.
  */
 function updateMask(json: JsonMembers, { variables }: HttpBinding, input: DescMessage): string | undefined {
   const mask = input.fields.find(({ name }) => name === 'update_mask');
   if (mask?.message?.typeName !== 'google.protobuf.FieldMask') return undefined;
-  // A variable of the path says which object, not what of it.
+  // The path's variables identify the object; they change nothing of it.
   const others = [mask, ...variables.map(([field]) => field)];
   return input.fields
     .filter((field) => !others.includes(field) && Object.hasOwn(json, field.name))
@@ -59,13 +59,13 @@ function setField(json: JsonMembers, path: FieldPath, value: string | readonly s
   const field = path.at(-1) as DescField;
   const values = [value].flat();
   const read = values.map((text) => textToJson(field, text));
-  // Several values for one that is no list stay an array, which the decoder then refuses.
+  // Several values for a field that is not a list stay an array, which the decoder then refuses.
   within[field.name] = field.fieldKind === 'list' || read.length !== 1 ? read : read[0];
 }
 
 const NUMBER = /^-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 
-/** Converts a text in a path or a query string to JSON; it stays a text when it is not of the field's type. */
+/** Converts text from a path or a query string to JSON; it stays a string if it does not match the field's type. */
 function textToJson(field: DescField, text: string): unknown {
   switch (field.fieldKind === 'map' ? undefined : field.scalar) {
     case undefined:

@@ -14,15 +14,15 @@ import { requestJson } from './rest-request.ts';
 /** A handler's response, in any protocol. */
 export type Answer<M> = {
   readonly message: M;
-  /** The stored body in REST JSON; the message is then not encoded. */
+  /** The stored body in REST JSON, which is sent instead of encoding the message. */
   readonly json?: Uint8Array;
   /** Headers of the response (gRPC: metadata). */
   readonly headers?: Readonly<Record<string, string>>;
-  /** Path of what was created: REST responds 201 with it as Location, if it is not "". */
+  /** Path of the created object: unless it is "", REST responds 201 with this path as Location. */
   readonly created?: string;
 };
 
-/** A handler for each rpc of a service. `Call` is what it is told of the call beside the message: headers, who calls. */
+/** A handler for each rpc of a service. `Call` is what a handler knows besides the message: headers and the caller. */
 export type ServiceHandlers<Service extends DescService, Call> = {
   readonly [Rpc in keyof Service['method']]: (
     message: MessageShape<Service['method'][Rpc]['input']>,
@@ -31,11 +31,11 @@ export type ServiceHandlers<Service extends DescService, Call> = {
 };
 
 /**
- * A Fastify plugin with a route for every rpc of a service that is annotated with google.api.http. It is the annotation
- * alone that says how HTTP becomes the request message; errors are thrown, as ServiceError or as Fastify makes them.
+ * A Fastify plugin with a route for every rpc of a service that is annotated with google.api.http. The annotation alone
+ * defines how HTTP becomes the request message; errors are thrown, as ServiceError or as Fastify makes them.
  *
- * @param options.openCall is asked before the body is read, so that who may not call is refused by then.
- * @throws Error when registered, for an annotation that is not supported.
+ * @param options.openCall runs before the body is read, so that a caller without permission is refused first.
+ * @throws Error at registration, for an annotation that is not supported.
  */
 export function restRoutes<Service extends DescService, Call>(options: {
   readonly service: Service;
@@ -100,13 +100,13 @@ function addRoute<Call>(
       if (link !== undefined) reply.header('link', link);
       if (answer.created !== undefined) reply.code(201);
       if (answer.created) reply.header('location', answer.created);
-      // As bytes, since Fastify gives the media type of a text a charset, which JSON's has not (RFC 8259).
+      // As bytes: Fastify adds a charset to the media type of a string, and JSON's has none (RFC 8259).
       return reply.send(answer.json ?? Buffer.from(encode(answer.message)));
     },
   });
 }
 
-/** Refuses every other method of a known path with 405 and what it allows (RFC 9110). */
+/** Refuses every other method of a known path with 405 and the methods that it allows (RFC 9110). */
 function refuseOtherMethods(app: FastifyInstance, url: string, allowed: ReadonlySet<string>): void {
   // Fastify answers HEAD wherever it answers GET.
   const names = allowed.has('GET') ? [...allowed, 'HEAD'] : [...allowed];
@@ -125,7 +125,7 @@ function refuseOtherMethods(app: FastifyInstance, url: string, allowed: Readonly
   });
 }
 
-/** JSON bodies are read, up to the limit, and what else is sent is refused unread. */
+/** Reads JSON bodies up to the limit, and refuses any other body unread. */
 function acceptJsonOnly(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
   const parser = { parseAs: 'buffer', bodyLimit: BODY_LIMIT_BYTES } as const;

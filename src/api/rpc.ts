@@ -18,32 +18,33 @@ import { BODY_LIMIT_BYTES, RPC_COMPRESSIONS } from './expand.ts';
 import type { Answer, ServiceHandlers } from './rest.ts';
 import { readUnread, UNREAD_BINARY, UnreadSchema, unreadJson } from './unread-message.ts';
 
-/** Size from which a response is compressed for a caller that takes it: a list's, not a record's. */
+/** Size from which a response is compressed for a caller that accepts it: a list's size, not a record's. */
 export const COMPRESSED_FROM_BYTES = 16 * 1024;
 
-/** The longest time-out of a call that a timer can hold; a payment has its own deadlines, whatever the client's. */
+/** Longest time-out of a call that a timer can hold; a payment has its own deadlines, whatever the client's. */
 export const MAX_TIMEOUT_MS = 2_147_483_647;
 
 const requestKey = createContextKey<FastifyRequest | undefined>(undefined);
 
-/** The limits and the form of messages of every rpc, for fastifyConnectPlugin. */
+/** Limits and message formats of every rpc, for fastifyConnectPlugin. */
 export const RPC_OPTIONS = {
   readMaxBytes: BODY_LIMIT_BYTES,
   maxTimeoutMs: MAX_TIMEOUT_MS,
   acceptCompression: RPC_COMPRESSIONS,
-  // To compress a record costs a tenth of its payment; between machines that are near each other it gains nothing.
+  // Compressing a record costs a tenth of its payment's processor time, and gains nothing between machines that are
+  // near each other.
   compressMinBytes: COMPRESSED_FROM_BYTES,
   binaryOptions: { recursionLimit: NESTING_LIMIT, readUnknownFields: false },
-  // Connect's JSON has the wire's own names, and says every field.
+  // Connect's JSON has the wire's own names, and contains every field.
   jsonOptions: { useProtoFieldName: true, alwaysEmitImplicit: true },
   requestGate: (context: HandlerContext) => rewriteErrors(context, UNREADABLE),
   contextValues: (request: FastifyRequest) => createContextValues().set(requestKey, request),
 } satisfies ConnectRouterOptions & { contextValues: unknown };
 
-/** Returns what stands for a call's connection, whatever the protocol: the same object for every call on it. */
+/** Returns an object that stands for a call's connection, in any protocol: the same for every call on it. */
 export function connectionOf(context: HandlerContext): object {
   const raw = context.values.get(requestKey)?.raw;
-  // HTTP/2 requests make up a socket each.
+  // Each HTTP/2 request has a socket object of its own.
   const session = (raw as Partial<Http2ServerRequest> | undefined)?.stream?.session;
   return session ?? raw?.socket ?? context;
 }
@@ -52,7 +53,7 @@ export function connectionOf(context: HandlerContext): object {
 export type RpcOptions<Service extends DescService, Call> = {
   readonly service: Service;
   readonly handlers: ServiceHandlers<Service, Call>;
-  /** Opens a call before its body is read, so that a caller without the right is refused by then. */
+  /** Opens a call before its body is read, so that a caller without permission is refused first. */
   readonly openCall: (request: FastifyRequest) => Promise<Call>;
   /** Receives every error that is not the caller's fault. */
   readonly onError: (error: unknown) => void;
@@ -103,8 +104,8 @@ export function rpcRoutes<Service extends DescService, Call>(
 const UNREADABLE: readonly Code[] = [Code.InvalidArgument, Code.Internal];
 
 /**
- * Connect aborts a call's signal with the error before it writes that error, whichever protocol it is. It is the one place
- * where the errors that Connect makes itself can be seen before the caller sees them.
+ * Connect aborts a call's signal with its error before it writes that error, in every protocol. This is the one place
+ * where Connect's own errors can be seen before the caller sees them.
  */
 function rewriteErrors({ signal }: HandlerContext, codes?: readonly Code[]): void {
   signal.addEventListener('abort', () => {
@@ -135,14 +136,14 @@ async function answer<Call>(
   }
 }
 
-/** Rejects when the caller's deadline passes, or the caller leaves. The work goes on, and a repeat gets its response. */
+/** Rejects at the caller's deadline, or when the caller disconnects. The work continues; a repeat gets its response. */
 function ended(signal: AbortSignal): Promise<never> {
   return new Promise((_resolve, reject) => {
     signal.addEventListener('abort', () => reject(signal.reason), { once: true });
   });
 }
 
-/** Renders what a handler threw, and reports what is our own fault. */
+/** Renders the error that a handler threw, and reports it if the fault is ours. */
 export function refusal(error: unknown, onError: (error: unknown) => void): ConnectError {
   const known = toServiceError(error);
   const isOurs = known.reason === 'INTERNAL_ERROR' || known.reason === 'SERVICE_UNAVAILABLE';

@@ -1,25 +1,25 @@
 import type { Credentials } from './authenticate.ts';
 import type { Share } from './slots.ts';
 
-/** Limits on what one account, and one client address, may hold. */
+/** Limits on the share of slots that one account, and one client address, may hold. */
 export type ShareLimits = {
-  /** Percent of what is open to calls of its kind that the calls of one account may hold. */
+  /** Percent of the slots open to its kind of call that one account's calls may hold. */
   readonly accountSharePercent: number;
-  /** Percent of what is open to calls without a verified secret that those of one address may hold. */
+  /** Percent of the slots open to calls without a verified secret that one address's calls may hold. */
   readonly addressSharePercent: number;
 };
 
 /**
- * Share for calls without a verified secret. The public key is in web pages, so anybody can make such calls;
- * the other half is left to the merchants' own servers.
+ * Share for calls without a verified secret. The public key is in web pages, so anybody can make such calls; the other
+ * half is reserved for the merchants' own servers.
  */
 const PUBLIC_FRACTION = 0.5;
 
 /**
  * Returns the shares that a call counts against.
  *
- * @param credentials undefined while it is not known whose call it is.
- * @param address asked only for calls without a verified secret: servers share few addresses, and rightly.
+ * @param credentials undefined while the caller is unknown.
+ * @param address called only without a verified secret: merchants' servers rightly share few addresses.
  */
 export function sharesOf(
   credentials: Credentials | undefined,
@@ -39,7 +39,7 @@ export function sharesOf(
   return [
     ...shares,
     { group: `public ${accountId}`, fraction: PUBLIC_FRACTION * ofAccount },
-    // A client with one public key can crowd out neither the account's other payers nor others at its address.
+    // A client with one public key can crowd out neither the account's other payers nor other clients at its address.
     { group: `public ${accountId} ${from}`, fraction: PUBLIC_FRACTION * ofAccount * ofAddress },
   ];
 }

@@ -1,15 +1,15 @@
-/** Greatest part of the slots that one group of calls may hold, such as those of one account. */
+/** Largest part of the slots that one group of calls, such as those of one account, may hold. */
 export type Share = { readonly group: string; readonly fraction: number };
 
-/** A bounded number of slots, of which every call holds one, and shares of them. */
+/** A bounded number of slots, one for each call, and the shares of groups in them. */
 export type Slots = {
   /** Returns true if a call that belongs to these groups could take a slot. */
   hasRoom(shares: readonly Share[]): boolean;
-  /** Takes a slot. @returns false, having taken none, when all are held or a group holds its share. */
+  /** Takes a slot. @returns false, without taking one, if all are in use or a group has reached its share. */
   take(shares: readonly Share[]): boolean;
-  /** Takes back a slot that was given up for a while, even if there is no room by now. */
+  /** Takes back a slot that was released for a while, even if there is no room now. */
   retake(shares: readonly Share[]): void;
-  /** Gives back a slot that was taken with the same shares. */
+  /** Releases a slot that was taken with the same shares. */
   release(shares: readonly Share[]): void;
   count(): number;
 };

@@ -18,13 +18,13 @@ import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
 import { toConnectError, toServiceError } from './errors.ts';
 
 /*
- * Connect reads every message itself, with no bound on what it holds. So it is told that a request is a message without
- * fields: what was sent stays as it is, as unknown fields, until we read it, by our own rules and limits.
+ * Connect reads every message itself, without a bound on its content. So Connect is given a message type without
+ * fields: what was sent stays as it is, as unknown fields, until we read it by our own rules and limits.
  */
 
 /**
- * Holds what was read from JSON: a mark, which nobody outside knows, and the message in binary. It has the last of all
- * numbers, which no message of ours uses.
+ * Holds a request that was read from JSON: a mark, which nobody outside knows, and the message in binary. It has the
+ * highest field number, which no message of ours uses.
  */
 const FIELD = { name: 'read', jsonName: 'read', number: 2 ** 29 - 1 };
 const MARK = randomBytes(16);
@@ -41,15 +41,15 @@ const file = create(FileDescriptorProtoSchema, {
   ],
 });
 
-/** The message that Connect takes a request for. */
+/** Message type that Connect uses for every request. */
 export const UnreadSchema = createFileRegistry(file, () => undefined).getMessage('Unread') as DescMessage;
 
-/** Makes Connect read a request in binary as a message of unknown fields. */
+/** Makes Connect read a binary request as a message of unknown fields. */
 export const UNREAD_BINARY = { readUnknownFields: true, recursionLimit: 1 };
 
 /**
- * Makes Connect read a request in JSON through a text decoder, in which the rules of REST hold. Exact numbers,
- * named fields in errors, no value repeated, unknown enum values refused.
+ * Makes Connect read a JSON request through a text decoder that applies the rules of REST: exact numbers, named fields
+ * in errors, no repeated value, unknown enum values refused.
  */
 export function unreadJson(input: DescMessage): object {
   const decode = jsonDecoder(input, { protobufJson: true });

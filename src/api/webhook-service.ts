@@ -130,8 +130,8 @@ export function webhookService(deps: WebhookServiceDeps): ServiceHandlers<typeof
 }
 
 /**
- * Makes a webhook or a secret, and shows the secret; a repeat shows the one that the webhook has then. It is never stored
- * with the response.
+ * Creates a webhook or a secret, and shows the secret; a repeat shows the webhook's current one. The secret is never
+ * stored with the response.
  */
 async function withSecret(
   deps: WebhookServiceDeps,
@@ -159,7 +159,7 @@ const checkUpdate = checked(UpdateWebhookRequestSchema);
 const checkList = checked(ListDeliveriesRequestSchema);
 const checkRedeliver = checked(RedeliverFailedRequestSchema);
 
-/** Holds a request against the rules in its .proto. The check throws ServiceError INVALID_PARAMETERS. */
+/** Makes a check of requests against the rules in their .proto. The check throws ServiceError INVALID_PARAMETERS. */
 function checked<Desc extends DescMessage>(schema: Desc): (request: MessageShape<Desc>) => void {
   const rules: Validate<MessageShape<Desc>> = validate(schema);
   return (request) => {
@@ -208,7 +208,7 @@ function deliveryMessage(delivery: StoredDelivery): Delivery {
   });
 }
 
-/** The times that there are. */
+/** Converts the times that are set. */
 function timestamps<Name extends string>(
   times: Readonly<Record<Name, Date | undefined>>,
 ): Partial<Record<Name, Timestamp>> {
