@@ -1,13 +1,13 @@
 import { create } from '@bufbuild/protobuf';
 import { type Timestamp, TimestampSchema } from '@bufbuild/protobuf/wkt';
 
-/** Tells the time of records, in microseconds, as a Timestamp. */
+/** Returns the time for records, in microseconds, as a Timestamp. */
 export type Clock = () => Timestamp;
 
-/** Distance of the steady clock from the wall's at which it is set again. */
+/** Distance between the steady clock and the wall clock at which the steady one is set again. */
 const MAX_DRIFT_MS = 20;
 
-/** The wall clock, with the steady clock's microseconds: later reads are later, unless the wall clock is set back. */
+/** The wall clock with the steady clock's microseconds: later reads are later, unless the wall clock is set back. */
 export function systemClock(): Clock {
   let originMs = Date.now() - performance.now();
   return () => {

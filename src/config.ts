@@ -11,65 +11,65 @@ export type Config = {
   readonly tls: { readonly cert: Buffer; readonly key: Buffer } | undefined;
   /** undefined: the service starts its own PostgreSQL. */
   readonly databaseUrl: string | undefined;
-  /** Address at which providers and payers reach the service, without a slash at its end; undefined: the one listened on. */
+  /** Address at which providers and payers reach us, without a trailing slash; undefined: the one listened on. */
   readonly publicUrl: string | undefined;
-  /** Processes that serve. */
+  /** Number of processes that serve. */
   readonly workers: number;
-  /** Database connections of one replica, shared out among its workers. */
+  /** Database connections of one replica, divided among its workers. */
   readonly databaseMaxConnections: number;
   /** Accepts a database that acknowledges commits which a crash can undo. */
   readonly allowUnsafeDatabase: boolean;
   readonly dataDir: string | undefined;
-  /** Name of whoever runs a command, for the audit log, beside the operating system's user and host. */
+  /** Name of the person who runs a command, for the audit log, besides the operating system's user and host. */
   readonly actor: string | undefined;
   readonly catalogueFile: string;
   /** The vault's keys by id, the current one first; undefined: the embedded database's own, made at its first start. */
   readonly vaultKeys: ReadonlyMap<string, Uint8Array> | undefined;
-  /** Hashes card fingerprints and requests. undefined: the embedded database's own. */
+  /** Key for the hashes of card fingerprints and requests; undefined: the embedded database's own. */
   readonly hashKey: Uint8Array | undefined;
-  /** Each opens the operators' calls, and the dashboard with all that it can do. Empty disables the calls. */
+  /** Each opens the operators' calls, and the whole dashboard. Empty disables the calls. */
   readonly operatorKeys: readonly string[];
-  /** Each opens the dashboard for reading, and nothing else. */
+  /** Each opens the dashboard read-only, and nothing else. */
   readonly operatorReadKeys: readonly string[];
-  /** Mounts the operators' dashboard, which nobody can enter without a key. */
+  /** Mounts the operators' dashboard, which demands a key. */
   readonly dashboard: boolean;
   /** Mounts the sandbox provider. */
   readonly sandbox: boolean;
-  /** Address at which payers reach the sandbox's pages, when it is not the one listened on. */
+  /** Address at which payers reach the sandbox's pages, if it is not the one listened on. */
   readonly sandboxPublicUrl: string | undefined;
-  /** Describes the services to anybody who asks by gRPC server reflection. */
+  /** Describes the services to any client by gRPC server reflection. */
   readonly reflection: boolean;
   /** Serves the API reference at /docs, and the OpenAPI document that it shows. */
   readonly docs: boolean;
   /** Serves the checkout page, on which payers pay a checkout session. */
   readonly checkoutPage: boolean;
-  /** Serves a page at / that leads to all others. */
+  /** Serves a page at / with links to all others. */
   readonly homePage: boolean;
   readonly logLevel: string;
   /** Time that a repeat waits for the first call's response before it gets REQUEST_IN_PROGRESS. */
   readonly inProgressWaitMs: number;
-  /** Calls from the end of their body until their response is taken, in one replica; one more is refused. */
+  /** Calls from the end of their body until the client has their response, in one replica; one more is refused. */
   readonly maxInFlight: number;
-  /** Of those, calls that wait neither for a provider nor for their response to be taken. */
+  /** Of those, calls at work: they wait neither for a provider nor for the client to receive their response. */
   readonly maxAtWork: number;
-  /** Percent of these that the calls of one account may hold. */
+  /** Percent of the calls in flight, and of those at work, that one account may hold. */
   readonly accountSharePercent: number;
-  /** Percent of what is open to calls without a verified secret that those of one client address may hold. */
+  /** Percent of the share for calls without a verified secret that one client address may hold. */
   readonly addressSharePercent: number;
-  /** Calls of one account, in one replica: on average, and at once after a pause. */
+  /** Calls of one account in one replica: on average, and in a burst after a pause. */
   readonly rateLimitPerS: number;
   readonly rateLimitBurst: number;
   readonly lookUpSchedule: {
-    /** Time that a lease runs on after the provider's deadline: for the work around the call. */
+    /** Time that a lease lasts beyond the provider's deadline, for the work around the call. */
     readonly leaseMarginMs: number;
     /** From an unknown outcome to its first look-up; each later pause is twice as long, up to a day. */
     readonly firstLookUpMs: number;
-    /** After so many look-ups the provider is asked to close what it has not heard of. */
+    /** Number of look-ups after which the provider is asked to close a request that it does not know. */
     readonly lookUpsBeforeClosing: number;
   };
   /** Accepts webhooks at private, loopback and link-local addresses, and over http. */
   readonly webhooksAllowPrivate: boolean;
-  /** Pause between two searches for unknown outcomes that are due. */
+  /** Pause between two searches for unknown outcomes whose look-up is due. */
   readonly recoveryIntervalMs: number;
   /** Time that a shutdown waits for what is in flight. */
   readonly drainTimeoutMs: number;
@@ -79,7 +79,7 @@ export type Config = {
   readonly environment: (name: string) => string | undefined;
 };
 
-/** Names every setting that is wrong, and no value. */
+/** Names every wrong setting, but no value. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 }
@@ -90,16 +90,16 @@ export const SANDBOX_OPERATOR_KEY = 'op_sandbox';
 /** The key that opens the dashboard of such a sandbox for reading only; published on purpose. */
 export const SANDBOX_OPERATOR_READ_KEY = 'op_sandbox_read';
 
-/** The checkout's root: what relative defaults start from. */
+/** Root of the checkout, to which relative defaults refer. */
 export const CHECKOUT_DIR = join(import.meta.dirname, '..');
 
-/** One a core, up to what any database has connections for. Of two cores, the database needs one. */
+/** One for each core, up to as many as any database has connections for. Of two cores, the database needs one. */
 const DEFAULT_WORKERS = availableParallelism() > 2 ? Math.min(availableParallelism(), 8) : 1;
 
 /**
  * Reads the configuration.
  *
- * @throws ConfigError that names every variable at fault, and no value.
+ * @throws ConfigError that names every wrong variable, but no value.
  */
 export function readConfig(environment: Environment = process.env): Config {
   const problems: string[] = [];
@@ -161,13 +161,13 @@ export function readConfig(environment: Environment = process.env): Config {
   return config;
 }
 
-/** Reads the catalogue's path: all that a command on routes needs to know. */
+/** Reads the catalogue's path, the only setting that a command on routes needs. */
 export function readCatalogueFile(environment: Environment = process.env): string {
   return environment.CATALOGUE_FILE || join(CHECKOUT_DIR, 'config/sandbox-catalogue.yaml');
 }
 
 /**
- * Reads where the data is: all that a command on accounts needs to know.
+ * Reads where the data is, the only settings that a command on accounts needs.
  *
  * @throws ConfigError.
  */
@@ -224,7 +224,7 @@ function readTls(
   return { cert, key };
 }
 
-// 22 characters of base64 are 128 bits. Printable ASCII without a comma: what a header carries, and one of several.
+// 22 characters of base64 are 128 bits. Printable ASCII, as a header carries it; no comma, which separates keys.
 const OPERATOR_KEY = /^[!-+\--~]{22,255}$/;
 
 /** `key,key`. */

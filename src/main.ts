@@ -20,17 +20,17 @@ import { connectionsOfWorker, type Storage } from '#src/workers/storage.ts';
 import { type Parent, parentOfWorker } from '#src/workers/worker.ts';
 import { CHECKOUT_DIR, type Config, readConfig, SANDBOX_OPERATOR_KEY } from './config.ts';
 
-/** Time that everything else may take to end after the drain, such as a database that does not answer. */
+/** Time that everything else may take to end after the drain: a database may not respond, for example. */
 const END_MARGIN_MS = 15_000;
 
-/** Time for whoever reads the log to take the rest of it. */
+/** Time for the reader of the log to take the rest of it. */
 const LOG_MS = 2_000;
 const logWriter = createLogWriter();
 
 /** Steps that the process undoes when it ends, the last first. */
 const ending: (() => Promise<void>)[] = [];
 
-/** Set in a worker of another process of this program. */
+/** Set if this process is a worker of another process of this program. */
 const parent: Parent | undefined = parentOfWorker();
 
 let config: Config | undefined;
@@ -42,13 +42,13 @@ async function start(): Promise<void> {
     config = readConfig();
     await serve(config);
   } catch (error) {
-    // A worker has said itself why it failed.
+    // The worker itself has reported why it failed.
     if (!(error instanceof WorkerFailedError)) console.error(`Cannot start: ${explainFailure(error)}`);
     await end(1);
   }
 }
 
-/** Starts everything and returns; signals end it. */
+/** Starts everything and returns. The process runs until a signal. */
 async function serve(config: Config): Promise<void> {
   const base = parent ? { worker: process.pid } : null;
   const log = pino({ level: config.logLevel, serializers: LOG_SERIALIZERS, base }, logWriter);
@@ -58,7 +58,7 @@ async function serve(config: Config): Promise<void> {
     parent.serving(address, warnings);
     return;
   }
-  // One that cannot be read stops the start before anything is begun.
+  // A catalogue that cannot be read stops the start before anything has begun.
   const { bins } = readCatalogue(config.catalogueFile);
   const storage = await openStorage(config, log);
   const withFixtures = config.sandbox && storage.dataDir !== undefined;
@@ -98,7 +98,7 @@ async function serveHere(config: Config, storage: Storage, log: pino.Logger): Pr
   const { keys, databaseUrl } = storage;
   const database = open(config, storage, log);
   ending.push(() => database.close());
-  // The parent of workers does without all of this.
+  // Loaded here, since the parent of workers needs none of it.
   const { createServer } = await import('#src/server/server.ts');
   const server = await createServer({
     config,
@@ -117,7 +117,7 @@ async function serveHere(config: Config, storage: Storage, log: pino.Logger): Pr
   return { address, warnings: server.unaskable().map(describeUnaskable) };
 }
 
-/** Serves by processes of their own. */
+/** Serves in worker processes. */
 async function serveByWorkers(config: Config, storage: Storage, log: pino.Logger): Promise<Serving> {
   const workers = await startWorkers({ count: config.workers, storage, log });
   process.on('SIGHUP', workers.reload);
@@ -132,7 +132,7 @@ function open(config: Config, { databaseUrl }: Storage, log: pino.Logger): Datab
   return openDatabase({ url: databaseUrl, maxConnections, log });
 }
 
-/** The database that is given, with its keys; or one of our own, with what a newcomer needs. */
+/** Returns the configured database with its keys, or starts an embedded one. */
 async function openStorage(config: Config, log: pino.Logger): Promise<Storage> {
   const { databaseUrl, vaultKeys, hashKey } = config;
   if (databaseUrl && vaultKeys && hashKey) return { databaseUrl, keys: { vaultKeys, hashKey } };
@@ -157,14 +157,15 @@ async function addFixtures(
 
 function onSignals(log: pino.Logger): void {
   let asked = false;
-  // Reloads the catalogue once there is one to replace; before that it must not end the process, as it does by default.
+  // Reloads the catalogue once one is in force. Until then, the signal must not end the process, as it would by
+  // default.
   process.on('SIGHUP', () => {});
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.on(signal, () => {
       if (asked) return;
       asked = true;
       log.info({ signal }, 'draining');
-      // A start is not left half-way: what it began would be left behind.
+      // A start is completed first: interrupted, it would leave behind what it began.
       void starting.then(() => end(0));
     });
   }
@@ -178,7 +179,7 @@ function onSignals(log: pino.Logger): void {
   });
 }
 
-/** Undoes what was begun and exits; the first call counts. */
+/** Undoes the steps taken and exits. Only the first call counts. */
 function end(code: number): Promise<never> {
   ended ??= undoAll(code);
   return ended;
@@ -201,7 +202,7 @@ async function undoAll(code: number): Promise<never> {
   }
   if (!(await logWriter.end(LOG_MS))) {
     console.error('Nobody read the rest of the log; its last lines are lost.');
-    // A write that hangs would hold an orderly exit.
+    // A write that hangs would prevent an orderly exit.
     process.kill(process.pid, 'SIGKILL');
   }
   process.exit(exitCode);

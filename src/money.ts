@@ -6,8 +6,8 @@ import { type Decimal, DecimalSchema } from '#gen/google/type/decimal_pb.js';
 export type Money = { readonly minorUnits: bigint; readonly currency: string };
 
 /**
- * Codes of ISO 4217 that nobody can be charged in: no currency, tests, precious metals and units of account. The standard
- * gives them no minor unit ("N.A.").
+ * Codes of ISO 4217 in which nobody can be charged: no currency, tests, precious metals and units of account. The
+ * standard gives them no minor unit ("N.A.").
  */
 const NOT_MONEY = new Set('XXX XTS XAG XAU XPD XPT XBA XBB XBC XBD XDR XSU XUA'.split(' '));
 /** Currencies that ISO 4217 has added since the library's list of 2024-06-25. */
@@ -16,22 +16,22 @@ const DIGITS = new Map<string, number>([
   ...currencyCodes.data.flatMap(({ code, digits }) => (NOT_MONEY.has(code) ? [] : [[code, digits] as const])),
   ...ADDED,
 ]);
-/** Every code of ISO 4217 that amounts can be in. */
+/** Every code of ISO 4217 that an amount can have. */
 export const CURRENCIES: ReadonlySet<string> = new Set(DIGITS.keys());
 
-/** An amount is at most 10^12 of its currency's major unit, and no more minor units than every JSON parser reads exactly. */
+/** An amount has at most 10^12 major units, and no more minor units than every JSON parser reads exactly. */
 const MAX_MAJOR_UNITS = 10n ** 12n;
 const MAX_MINOR_UNITS = BigInt(Number.MAX_SAFE_INTEGER);
 
 const DECIMAL = /^(-?)(\d+)(?:\.(\d+))?$/;
 const MAX_DECIMAL_LENGTH = 64;
 
-/** The number of decimals that ISO 4217 gives a currency; undefined when there is no such currency. */
+/** Returns the number of decimals that ISO 4217 gives a currency; undefined for an unknown currency. */
 export function currencyDigits(currency: string): number | undefined {
   return DIGITS.get(currency);
 }
 
-/** The largest amount in a currency, either way of zero; undefined when there is no such currency. */
+/** Returns the largest amount in a currency, positive or negative; undefined for an unknown currency. */
 export function largestAmount(currency: string): Money | undefined {
   const digits = currencyDigits(currency);
   if (digits === undefined) return undefined;
@@ -47,8 +47,8 @@ export function isDecimal(text: string): boolean {
 /**
  * Reads a decimal as money.
  *
- * @returns undefined when the text is no decimal, the currency is unknown, or the decimals given (not counting trailing zeros)
- *   are more than the currency has: money is never rounded.
+ * @returns undefined if the text is not a decimal, the currency is unknown, or the decimal has more digits after the
+ *   point (trailing zeros aside) than the currency: money is never rounded.
  */
 export function parseMoney(text: string, currency: string): Money | undefined {
   const digits = currencyDigits(currency);
@@ -62,7 +62,7 @@ export function parseMoney(text: string, currency: string): Money | undefined {
   return { minorUnits: sign === '-' ? -minorUnits : minorUnits, currency };
 }
 
-/** Money as a decimal with the currency's digits, never fewer than one: "3000.00" (USD), "1200.0" (JPY). */
+/** Formats money as a decimal with the currency's digits, at least one: "3000.00" (USD), "1200.0" (JPY). */
 export function formatMoney(money: Money): string {
   const digits = currencyDigits(money.currency) ?? 0;
   const negative = money.minorUnits < 0n;
@@ -72,7 +72,7 @@ export function formatMoney(money: Money): string {
   return `${negative ? '-' : ''}${whole}.${fraction}`;
 }
 
-/** Money as the wire's Decimal message. */
+/** Converts money to the wire's Decimal message. */
 export function toDecimal(money: Money): Decimal {
   return create(DecimalSchema, { value: formatMoney(money) });
 }

@@ -1,6 +1,6 @@
 /**
- * Every reason for which a call is refused, and how each protocol says it. One table, two renderings (api/errors.ts).
- * `status` is HTTP's; `rpc` is the name of a google.rpc.Code.
+ * Every reason for refusing a call, and its form in each protocol. One table, two renderings (api/errors.ts). `status`
+ * is HTTP's; `rpc` is the name of a google.rpc.Code.
  *
  * Unless its sentence says otherwise, nothing was sent to a provider and the idempotency key was not used up.
  */
@@ -11,7 +11,7 @@ export const REASONS = {
   INVALID_REQUEST: { status: 400, rpc: 'InvalidArgument', title: 'Invalid request' },
   /** The header x-idempotency-key is missing or malformed: send 1 to 255 printable ASCII characters. */
   IDEMPOTENCY_KEY_MISSING: { status: 400, rpc: 'InvalidArgument', title: 'Idempotency key missing' },
-  /** No route or method of the catalogue takes this type, country or currency: offer the payer another way to pay. */
+  /** No route or method of the catalogue accepts this type, country or currency: offer the payer another way to pay. */
   PAYMENT_METHOD_NOT_AVAILABLE: {
     status: 400,
     rpc: 'InvalidArgument',
@@ -23,7 +23,7 @@ export const REASONS = {
   CUSTOMER_ID_DUPLICATED: { status: 400, rpc: 'AlreadyExists', title: 'Customer id duplicated' },
   /** The account has no checkout session of this id that is open: create one, or leave it out. 404 where the path names it. */
   CHECKOUT_SESSION_NOT_FOUND: { status: 400, rpc: 'InvalidArgument', title: 'Checkout session not found' },
-  /** The one-time token is unknown, used, expired, or of another checkout session: make a new one of the card. */
+  /** The one-time token is unknown, used, expired, or of another checkout session: make a new one from the card. */
   TOKEN_NOT_FOUND: { status: 400, rpc: 'InvalidArgument', title: 'Token not found' },
   /** The account has no stored method of this token: ask the payer for the card or wallet again. */
   VAULTED_TOKEN_NOT_FOUND: { status: 400, rpc: 'InvalidArgument', title: 'Vaulted token not found' },
@@ -37,13 +37,15 @@ export const REASONS = {
   },
   /** An operation's amount is more than is left of the payment: ask for no more than the message names. */
   INVALID_AMOUNT: { status: 400, rpc: 'FailedPrecondition', title: 'Invalid amount' },
-  /** A field that is known and not supported is set: leave it out; to ignore it would change what is paid, and to whom. */
+  /**
+   * A field that is known but not supported is set: leave it out. To ignore it would change what is paid, or to whom.
+   */
   NOT_SUPPORTED: { status: 400, rpc: 'InvalidArgument', title: 'Not supported' },
   /** An operation names another currency than the payment's: use the payment's. */
   CURRENCY_NOT_ALLOWED: { status: 400, rpc: 'InvalidArgument', title: 'Currency not allowed' },
   /** The payment's status does not allow the operation: read the payment before you decide what to do. */
   INVALID_STATUS: { status: 400, rpc: 'FailedPrecondition', title: 'Invalid status' },
-  /** No provider that the route allows can do what is asked, or not in part: do what the message offers instead. */
+  /** No provider that the route allows can do the operation, or do it in part: do what the message offers instead. */
   OPERATION_NOT_SUPPORTED: { status: 400, rpc: 'FailedPrecondition', title: 'Operation not supported' },
   /** A key header is missing or wrong, or this call needs the secret key: check both keys. */
   INVALID_CREDENTIALS: { status: 401, rpc: 'Unauthenticated', title: 'Invalid credentials' },
@@ -70,34 +72,34 @@ export const REASONS = {
    * SAME key until its response comes: under another key it could be charged twice.
    */
   REQUEST_IN_PROGRESS: { status: 409, rpc: 'Aborted', title: 'Request in progress' },
-  /** The customer has as many stored methods as it may: unenroll one before another is kept. */
+  /** The customer has as many stored methods as allowed: unenroll one before you store another. */
   STORED_METHOD_LIMIT_REACHED: {
     status: 409,
     rpc: 'FailedPrecondition',
     title: 'Stored method limit reached',
   },
-  /** The account has as many webhooks as it may: delete one before you create another. */
+  /** The account has as many webhooks as allowed: delete one before you create another. */
   WEBHOOK_LIMIT_REACHED: { status: 409, rpc: 'FailedPrecondition', title: 'Webhook limit reached' },
   /** The webhook is switched off, so nothing is delivered to it: switch it on first. */
   WEBHOOK_OFF: { status: 409, rpc: 'FailedPrecondition', title: 'Webhook is off' },
   /** The body is larger than the limit, as sent or expanded: send less. */
   REQUEST_TOO_LARGE: { status: 413, rpc: 'ResourceExhausted', title: 'Request too large' },
-  /** The Content-Type or the encoding is not one that is read here: send what the message names. */
+  /** The Content-Type or the encoding is not supported: send one that the message names. */
   UNSUPPORTED_MEDIA_TYPE: { status: 415, rpc: 'InvalidArgument', title: 'Unsupported media type' },
-  /** The key belongs to an earlier, different request, which stands as it was: give a new request a key of its own. */
+  /** The key belongs to an earlier, different request, which is unaffected: give a new request a key of its own. */
   IDEMPOTENCY_KEY_REUSED: { status: 422, rpc: 'FailedPrecondition', title: 'Idempotency key reused' },
-  /** The account calls more often than it may: wait as long as Retry-After says, then repeat the call. */
+  /** The account calls more often than allowed: wait as long as Retry-After says, then repeat the call. */
   RATE_LIMITED: { status: 429, rpc: 'ResourceExhausted', title: 'Too many requests' },
   /** The service or its database cannot take the call now: repeat it with the same key after Retry-After. */
   SERVICE_UNAVAILABLE: { status: 503, rpc: 'Unavailable', title: 'Service unavailable' },
-  /** A fault of ours; whether anything was sent is not known. Repeat it with the SAME key, and report the request_id. */
+  /** A fault of ours; something may have been sent. Repeat the call with the SAME key, and report the request_id. */
   INTERNAL_ERROR: { status: 500, rpc: 'Internal', title: 'Internal error' },
 } as const;
 
-/** The reason for which a call is refused: a name of the table. */
+/** Reason for refusing a call: a name of the table. */
 export type Reason = keyof typeof REASONS;
 
-/** The reason for which a field is refused. */
+/** Reason for refusing a field. */
 export type FieldCode =
   | 'REQUIRED'
   | 'INVALID_TYPE'
@@ -125,13 +127,13 @@ export class ServiceError extends Error {
   readonly rpc: (typeof REASONS)[Reason]['rpc'];
 
   /**
-   * @param message what happened, whether anything was sent, and what to do: clauses in lower case, joined by semicolons,
-   *   without a full stop. One that is about a field is `field: message`.
+   * @param message what happened, whether anything was sent, and what to do: clauses in lower case, joined by
+   *   semicolons, without a full stop. One about a field is `field: message`.
    * @param options.fields the fields at fault.
    * @param options.retryAfterS seconds after which a retry makes sense.
-   * @param options.isResource the call's own object, which its path names, is not there: HTTP 404, NOT_FOUND, also for a
-   *   reason that is a bad request where a field names the object.
-   * @param options.cause what brought it about, for the log only.
+   * @param options.isResource the object that the call's path names does not exist: HTTP 404, NOT_FOUND, even for a
+   *   reason that is a bad request if a field names the object.
+   * @param options.cause the error behind it, for the log only.
    */
   constructor(
     reason: Reason,
@@ -167,8 +169,8 @@ export function unknownId(reason: Reason, field: string): ServiceError {
 }
 
 /**
- * Makes the refusal of one or more fields. Those that are known and not supported are told alone: to mend the others would
- * help nobody who needs them.
+ * Makes the refusal of one or more fields. Fields that are not supported are reported alone: nothing is gained by
+ * correcting the others first.
  */
 export function invalidParameters(fields: readonly FieldError[]): ServiceError {
   const unsupported = fields.filter(({ code }) => code === 'NOT_SUPPORTED');

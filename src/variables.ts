@@ -1,7 +1,7 @@
 /** Environment variables by name. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Typed reading of environment variables. What is wrong is added to the problems, and something of the type returned. */
+/** Typed reading of environment variables. A wrong one adds to the problems, and some value of its type is returned. */
 export type Variables = {
   /** An empty variable counts as absent. */
   text(name: string): string | undefined;
@@ -11,7 +11,7 @@ export type Variables = {
   httpUrl(name: string): string | undefined;
 };
 
-/** Reads variables of an environment. @param problems gets a sentence for each that is wrong, which names it and no value. */
+/** Reads variables of an environment. @param problems gets a sentence for each wrong one: its name, never its value. */
 export function variablesOf(environment: Environment, problems: string[]): Variables {
   const text = (name: string) => environment[name] || undefined;
   return {
