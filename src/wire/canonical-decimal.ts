@@ -2,10 +2,10 @@ const DECIMAL = /^(-?)0*(\d+?)(?:\.(\d+))?$/;
 const MAX_LENGTH = 64;
 
 /**
- * The one spelling of a decimal `-?digits[.digits]` of up to 64 characters: no zeros before or after that say nothing,
- * no minus before zero. `"007.50"` is `"7.5"`, `"-0.0"` is `"0"`.
+ * Returns the canonical form of a decimal `-?digits[.digits]` of up to 64 characters: no redundant zeros, no minus
+ * before zero. `"007.50"` is `"7.5"`, `"-0.0"` is `"0"`.
  *
- * @returns undefined when the text is no such decimal.
+ * @returns undefined if the text is not such a decimal.
  */
 export function canonicalDecimal(text: string): string | undefined {
   const match = text.length <= MAX_LENGTH ? DECIMAL.exec(text) : null;

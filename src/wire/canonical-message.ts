@@ -14,10 +14,10 @@ import { not_supported } from '#gen/payments/v1/json_options_pb.js';
 import { canonicalDecimal } from './canonical-decimal.ts';
 
 /**
- * Brings a request message into its one form, in place, so that requests that mean the same are the same: decimals in
- * their one spelling (what is no decimal stays, for validation to refuse), and without what a request cannot say
- * (OUTPUT_ONLY fields are ignored, as AIP-203 has it, and so are fields that are not supported and ask for nothing). Where a text must have a form, an empty one is an absent one; free
- * text stays as it was sent. Knows no payment.
+ * Brings a request message into its canonical form, in place, so that requests with the same meaning are equal.
+ * Decimals get their canonical form (a malformed one stays, for validation to refuse). Fields that a request cannot set
+ * are cleared: OUTPUT_ONLY ones, as AIP-203 prescribes, and unsupported ones that ask for nothing. An empty text is
+ * cleared if its field demands a form; free text stays as sent. Knows no payment.
  */
 export function canonicalize(desc: DescMessage, message: Message): void {
   walker(desc)?.(message as AnyMessage);
@@ -28,10 +28,10 @@ type Walk = (message: AnyMessage) => void;
 
 const walkers = new WeakMap<DescMessage, Walk | 'in the making' | 'nothing to do'>();
 
-/** The walk of a message type, made once; undefined when there is nothing to do in it. */
+/** Returns the walk over messages of a type, made once; undefined if there is nothing to change in them. */
 function walker(desc: DescMessage): Walk | undefined {
   if (desc.typeName === DecimalSchema.typeName) return canonicalizeDecimal;
-  // Free JSON: it refers to itself, and there is nothing in it to spell.
+  // Free JSON: it refers to itself, and has no canonical form.
   if (desc.typeName.startsWith('google.protobuf.')) return undefined;
   const known = walkers.get(desc);
   if (known === 'in the making') throw new Error(`${desc} refers to itself, which is not supported`);
@@ -68,7 +68,7 @@ function fieldStep(field: DescField): Walk | undefined {
   };
 }
 
-/** Returns true if free JSON is null, false, "", [] or {}, or an object of nothing else. */
+/** Returns true if free JSON is null, false, "", [] or {}, or an object of only such values. */
 function asksForNothing(value: Value | undefined): boolean {
   const kind = value?.kind;
   switch (kind?.case) {
@@ -86,7 +86,7 @@ function asksForNothing(value: Value | undefined): boolean {
   }
 }
 
-/** Returns true for a text field whose .proto rule demands a form, which no empty text has. */
+/** Returns true for a text field whose .proto rule demands a form, which an empty text never has. */
 function hasForm(field: DescField): boolean {
   if (field.fieldKind !== 'scalar' || field.oneof || !hasOption(field, fieldRules)) return false;
   const { type } = getOption(field, fieldRules);

@@ -1,13 +1,13 @@
 import { type DescField, type DescMessage, getOption, hasOption } from '@bufbuild/protobuf';
 import { field as fieldRules } from '#gen/buf/validate/validate_pb.js';
 
-/** Greatest number of elements in a list of a request where its .proto does not say less. */
+/** Greatest number of elements in a list of a request, unless its .proto sets a smaller one. */
 const MAX_ITEMS = 200;
 
 /** Greatest number of values in the free JSON of a request (google.protobuf.Struct, Value and ListValue). */
 export const MAX_FREE_VALUES = 10_000;
 
-/** Message for a request with more of them. */
+/** Message for a request that exceeds it. */
 export const TOO_MANY_FREE_VALUES = `must not hold more than ${MAX_FREE_VALUES} values, with all others of its kind`;
 
 /** Returns true if a message is free JSON: its values are counted as a whole, since its lists are the sender's own. */
@@ -18,8 +18,8 @@ export function isFreeJson(desc: DescMessage): boolean {
 }
 
 /**
- * Returns the greatest number of elements of a list field, or entries of a map field (buf.validate's max_items). It is held
- * while a body is read: reading is what a long list costs.
+ * Returns the greatest number of elements of a list field, or entries of a map field (buf.validate's max_items). It is
+ * enforced while a body is read, since reading is the cost of a long list.
  */
 export function maxItems(field: DescField): number {
   if (!hasOption(field, fieldRules)) return MAX_ITEMS;

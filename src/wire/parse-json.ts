@@ -1,11 +1,11 @@
 import { isUtf8 } from 'node:buffer';
 import { ServiceError } from '#src/service-error.ts';
 
-/** Greatest depth to which objects and arrays of a body may be nested. */
+/** Greatest nesting depth of objects and arrays in a body. */
 export const NESTING_LIMIT = 32;
 
 /**
- * A number literal that a double might not hold as it was written: it has an exponent, many digits, or is tiny. Its
+ * A number literal that a double might not represent as written: it has an exponent or many digits, or is tiny. Its
  * `source` is the literal itself, so that the reader of a field can judge it exactly.
  */
 export class RawNumber {
@@ -17,18 +17,18 @@ export class RawNumber {
 }
 
 /**
- * Matches wherever a number that a double might not give back as written could stand: an exponent, 16 or more
- * characters, or so small that JavaScript would print it with an exponent. Text in a string may match too, which costs
- * time only; a number that follows no separator is not valid JSON.
+ * Matches wherever a number that a double might not give back as written could stand: one with an exponent, one of 16
+ * or more characters, or one so small that JavaScript would print it with an exponent. Text in a string may match too,
+ * which costs only time; a number that follows no separator is not valid JSON.
  */
 const DOUBTFUL_NUMBER = /(?:^|[:,[\s])-?(?:\d[\d.]{15}|\d[\d.]*[eE]|0\.0{6})/;
 const DOUBTFUL_LITERAL = /[eE]|^.{16}|^-?0\.0{6}/;
 
 /**
- * Parses JSON (RFC 8259) from bytes. Numbers that a double might change come as `RawNumber`; of members of the same
- * name the last counts. Unlike an error of JSON.parse, ours never quotes the text.
+ * Parses JSON (RFC 8259) from bytes. Numbers that a double might change become `RawNumber`; of members with the same
+ * name the last one counts. Unlike JSON.parse's errors, ours never quote the text.
  *
- * @throws ServiceError INVALID_REQUEST when it is not UTF-8, nested more than 32 deep, or not JSON.
+ * @throws ServiceError INVALID_REQUEST if it is not UTF-8, nested more than 32 deep, or not JSON.
  */
 export function parseJson(bytes: Uint8Array): unknown {
   if (!isUtf8(bytes)) throw new ServiceError('INVALID_REQUEST', 'the body is not valid UTF-8');
@@ -46,12 +46,12 @@ export function parseJson(bytes: Uint8Array): unknown {
   }
 }
 
-/** Returns true if a value that `parseJson` gave is an object, rather than an array, null, or a number in disguise. */
+/** Returns true if a value from `parseJson` is an object, rather than an array, null, or a `RawNumber`. */
 export function isJsonObject(json: unknown): json is Readonly<Record<string, unknown>> {
   return typeof json === 'object' && json !== null && !Array.isArray(json) && !(json instanceof RawNumber);
 }
 
-// The types do not know the third argument yet.
+// The types lack the third argument.
 function keepNumberSource(_key: string, value: unknown, context: { source?: string }): unknown {
   if (typeof value !== 'number' || context.source === undefined) return value;
   return DOUBTFUL_LITERAL.test(context.source) ? new RawNumber(context.source) : value;
@@ -64,7 +64,7 @@ const BRACE_BIT = 0x20;
 const OPENING = 0x7b;
 const CLOSING = 0x7d;
 
-/** Scans the bytes before any parser recurses over them. In UTF-8 no part of a longer character is ASCII. */
+/** Checks the bytes before any parser recurses over them. In UTF-8, no byte of a multi-byte character is ASCII. */
 function isNestedTooDeeply(bytes: Uint8Array): boolean {
   let depth = 0;
   for (let i = 0; i < bytes.length; i++) {

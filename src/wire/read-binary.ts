@@ -11,11 +11,11 @@ import { isFreeJson, MAX_FREE_VALUES, maxItems, TOO_MANY_FREE_VALUES, tooManyIte
 import { NESTING_LIMIT } from './parse-json.ts';
 
 /**
- * Reads a request message from its binary form. Its lists and levels are counted beforehand, by passing over the bytes: an
- * empty element takes two of them, and far more time and memory once it is an object.
+ * Reads a request message from its binary form. Its lists and levels are counted first, by skipping over the bytes: an
+ * empty element takes two of them, but far more time and memory once it is an object.
  *
- * @throws ServiceError INVALID_PARAMETERS with the path of a list, or of free JSON, that is too long; INVALID_REQUEST for
- *   bytes that are no such message, without quoting them.
+ * @throws ServiceError INVALID_PARAMETERS with the path of a list, or of free JSON, that is too long; INVALID_REQUEST,
+ *   without quoting the bytes, if they are not such a message.
  */
 export function readBinary<Desc extends DescMessage>(desc: Desc, bytes: Uint8Array): MessageShape<Desc> {
   try {
@@ -23,7 +23,7 @@ export function readBinary<Desc extends DescMessage>(desc: Desc, bytes: Uint8Arr
     return fromBinary(desc, bytes, { recursionLimit: NESTING_LIMIT, readUnknownFields: false });
   } catch (error) {
     if (error instanceof ServiceError) throw error;
-    // Without the cause: the library's message may quote what it could not read.
+    // Without the cause: the library's message may quote the bytes.
     throw new ServiceError('INVALID_REQUEST', 'the message cannot be read');
   }
 }
@@ -45,7 +45,7 @@ function count(desc: DescMessage, reader: BinaryReader, end: number, so: Count):
     }
     const packed = field.fieldKind === 'list' && isPacked(field, wireType);
     if (!packed && wireType !== wireTypeOf(field)) throw new Error(`${field} has another wire type`);
-    // What is in free JSON is located at itself: its names are the sender's own.
+    // An excess within free JSON is located at the free JSON itself: the names in it are the sender's own.
     if (!isFree) so.path = path === '' ? field.name : `${path}.${field.name}`;
     if (!isFree && (field.fieldKind === 'list' || field.fieldKind === 'map')) {
       const before = lengths.get(field) ?? 0;
@@ -102,7 +102,7 @@ function isPacked(field: DescField & { fieldKind: 'list' }, wireType: WireType):
   return wireType === WireType.LengthDelimited && wireTypeOf(field) !== WireType.LengthDelimited;
 }
 
-/** The elements of a packed list, which is passed over. */
+/** Counts the elements of a packed list, and skips it. */
 function packedLength(field: DescField, reader: BinaryReader): number {
   const bytes = reader.bytes();
   if (wireTypeOf(field) === WireType.Bit32) return bytes.length / 4;
@@ -111,7 +111,7 @@ function packedLength(field: DescField, reader: BinaryReader): number {
   return bytes.reduce((length, byte) => length + (byte < 0x80 ? 1 : 0), 0);
 }
 
-/** The wire type that a field, or an element of a list, has. */
+/** Returns the wire type of a field, or of a list's elements. */
 function wireTypeOf(field: DescField): WireType {
   if (field.fieldKind === 'map' || field.message) return WireType.LengthDelimited;
   if (field.enum) return WireType.Varint;

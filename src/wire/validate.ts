@@ -9,7 +9,7 @@ export type Validate<M> = (message: M) => FieldError[];
 export const MAX_FIELD_ERRORS = 20;
 
 const validator = createValidator({
-  // The patterns are our own and linear, so the platform's engine serves, and serves faster than RE2 in JavaScript.
+  // The patterns are our own and linear, so the platform's engine is safe, and it is faster than RE2 in JavaScript.
   regexMatch: (pattern, against) => compiled(pattern).test(against),
 });
 
@@ -34,7 +34,7 @@ function fieldError(violation: Violation): FieldError {
   return { field: fieldPath(violation), code, message: messageOf(violation) };
 }
 
-/** Descriptions of the patterns of our .proto files: a merchant's engineer need not read regular expressions. */
+/** Descriptions of the patterns in our .proto files: a merchant's engineer need not read regular expressions. */
 const FORMS: ReadonlyMap<string, string> = new Map([
   ['^[A-Z]{2}$', 'an ISO 3166-1 alpha-2 country code'],
   ['^[A-Z]{3}$', 'an ISO 4217 currency code'],
@@ -52,13 +52,13 @@ const FORMS: ReadonlyMap<string, string> = new Map([
 
 function messageOf({ message }: Violation): string {
   const pattern = /regex pattern `(.*)`/s.exec(message)?.[1];
-  // As our own messages do, the library's continue the field's name: `country: is required`.
+  // Like our own messages, the library's continue the field's name: `country: is required`.
   if (pattern === undefined) return message.replace(/^value (?=is |must )/, '') || 'is not valid';
   const form = FORMS.get(pattern);
   return form === undefined ? 'does not have the form that its documentation describes' : `must be ${form}`;
 }
 
-/** The path as merchants write it: additional_data.order.items[0].quantity. */
+/** Returns the path as merchants write it: additional_data.order.items[0].quantity. */
 function fieldPath(violation: Violation): string {
   let path = '';
   for (const step of violation.field) {

@@ -15,7 +15,7 @@ import { type Faults, isFull, locateFaults, noteFault, type Read } from './wire-
 import { enumReader, readTextOrBoolean, scalarReader } from './wire-json-scalars.ts';
 import { wellKnownReader } from './wire-json-well-known.ts';
 
-/** A dialect of JSON, and the readers that were compiled for it. */
+/** A dialect of JSON, with the readers that were compiled for it. */
 export type Dialect = {
   readonly rejectUnknown: boolean;
   readonly protobufJson: boolean;
@@ -27,18 +27,18 @@ const DIALECTS: readonly Dialect[] = [false, true].flatMap((rejectUnknown) =>
 );
 
 /**
- * The reader of a message from REST JSON, compiled once a message type.
+ * Compiles the reader of a message from REST JSON, once for each message type.
  *
- * Names are those of the .proto file; `null` is absent, and so is an empty text where no text is expected. Enums are
- * value names, but not that of zero, which means unspecified. google.type.Decimal is a number or a string of digits, and
- * becomes canonical (see `canonicalDecimal`), so that `10`, `"10"` and `10.00` are equal messages.
+ * Names are those of the .proto file; `null` counts as absent, and so does an empty text in a field that takes no text.
+ * Enums are value names, except the name of zero, which means unspecified. google.type.Decimal is a number or a string
+ * of digits, and becomes canonical (see `canonicalDecimal`), so that `10`, `"10"` and `10.00` are equal messages.
  *
- * @param options.unknownFields 'ignore' (default), or 'reject' them as field errors that name them. What is read with
+ * @param options.unknownFields 'ignore' (default), or 'reject' them as field errors that name them. JSON read with
  *   'reject' is the operator's own: its lists may be of any length.
- * @param options.protobufJson also takes what ProtoJSON takes: lowerCamelCase names, numbers of enums, integers as
+ * @param options.protobufJson also accepts the forms of ProtoJSON: lowerCamelCase names, numbers of enums, integers as
  *   strings, `{"value": "10"}` for a decimal.
- * @returns a function of what `parseJson` gives. It throws ServiceError: INVALID_REQUEST when that is no object, and
- *   INVALID_PARAMETERS with the paths of up to 20 fields at fault (`items[0].quantity`), never with their values.
+ * @returns a function of a value from `parseJson`. It throws ServiceError: INVALID_REQUEST if that is not an object,
+ *   and INVALID_PARAMETERS with the paths of up to 20 fields at fault (`items[0].quantity`), never with their values.
  */
 export function jsonDecoder<Desc extends DescMessage>(
   schema: Desc,
@@ -52,7 +52,7 @@ export function jsonDecoder<Desc extends DescMessage>(
     if (!isJsonObject(json)) throw new ServiceError('INVALID_REQUEST', 'the body must be a JSON object');
     const faults: Faults = [];
     const message = read(json, faults);
-    // The one fault without a path is two members of a oneof in the body itself.
+    // Only two members of a oneof in the body itself are a fault without a path.
     if (faults.length > 0) throw invalidParameters(faults.map((f) => ({ ...f, field: f.field || '$' })));
     return message as MessageShape<Desc>;
   };
@@ -60,12 +60,12 @@ export function jsonDecoder<Desc extends DescMessage>(
 
 type FieldReader = {
   readonly field: DescField;
-  /** The member that it is read from. */
+  /** Name of the JSON member that holds the value. */
   readonly name: string;
-  /** Reads numbers that are not whole, for an integer that has another field for them. */
+  /** For an integer: reads a number that is not whole, which belongs to another field. */
   readonly fraction?: FieldReader;
   readonly read: Read;
-  /** An empty text, which many forms and languages send for nothing, is an absent field. */
+  /** An empty text, which many forms and languages send for an absent value, counts as absent. */
   readonly emptyIsAbsent: boolean;
 };
 
@@ -84,7 +84,7 @@ function messageReader(desc: DescMessage, dialect: Dialect): Read {
     }
     return message;
   };
-  // Known before its fields are compiled, since a message may contain itself.
+  // Registered before its fields are compiled, since a message may contain itself.
   dialect.readers.set(desc, read);
   for (const field of desc.fields) {
     const emptyIsAbsent = !dialect.rejectUnknown && !takesText(field);
@@ -153,7 +153,7 @@ function valueReader(field: DescField, dialect: Dialect): Read {
   }
 }
 
-/** The reader of a field's value, or of the element of a list or map. */
+/** Returns the reader of a field's value, or of an element of a list or map. */
 function elementReader(field: DescField, dialect: Dialect): Read {
   if (field.message) return messageReader(field.message, dialect);
   if (field.enum) return enumReader(field.enum, dialect.protobufJson);
@@ -178,7 +178,7 @@ function listReader(field: DescField, dialect: Dialect): Read {
   };
 }
 
-/** A fault in a map is located at the map: its keys are the sender's own words. */
+/** Returns the reader of a map. A fault in it is located at the map: its keys are the sender's own words. */
 function mapReader(field: DescField & { fieldKind: 'map' }, dialect: Dialect): Read {
   const readKey = scalarReader(field.mapKey, { lenient: true, longAsString: true });
   const read = nonNull(field, elementReader(field, dialect));
@@ -196,7 +196,7 @@ function mapReader(field: DescField & { fieldKind: 'map' }, dialect: Dialect): R
   };
 }
 
-/** In a list or map null is a value only where any JSON is. */
+/** Refuses null in a list or map, unless its elements are any JSON. */
 function nonNull(field: DescField, read: Read): Read {
   if (field.message?.typeName === 'google.protobuf.Value') return read;
   return (json, faults) =>

@@ -13,21 +13,21 @@ import type { Decimal } from '#gen/google/type/decimal_pb.js';
 import { fraction_of, null_when_empty, omit_when_empty } from '#gen/payments/v1/json_options_pb.js';
 
 /**
- * Appends a value to the text. Everything is appended to one text, from left to right, and what is constant is joined
- * beforehand, since each further piece costs time when the text is made into bytes.
+ * Appends a value to the text. Everything is appended to one text, from left to right, and constant pieces are joined
+ * beforehand, since every piece costs time when the text is converted to bytes.
  */
 type Append<T = unknown> = (text: string, value: T) => string;
 
 /**
- * The writer of a message's REST JSON, compiled once a message type.
+ * Compiles the writer of a message's REST JSON, once for each message type.
  *
- * Names are those of the .proto file, in its order. Every field is always there: `null` where it has presence and is
- * unset, its default where it has none. Enums are value names; google.type.Decimal is a JSON number with at least one
- * decimal; google.protobuf.Timestamp has six fractional digits and `Z`; Struct, Value and ListValue are the JSON that
- * they hold; an empty list is `null` if its field has the option `null_when_empty`, and an empty text is left out if its
- * field, never the first, has the option `omit_when_empty`. The rest is as in ProtoJSON.
+ * Names are those of the .proto file, in its order. Every field is written: `null` if it has presence and is unset, its
+ * default if it has no presence. Enums are value names; google.type.Decimal is a JSON number with at least one decimal;
+ * google.protobuf.Timestamp has six fractional digits and `Z`; Struct, Value and ListValue are the JSON that they hold;
+ * an empty list is `null` if its field has the option `null_when_empty`, and an empty text is left out if its field,
+ * never the first, has the option `omit_when_empty`. The rest is as in ProtoJSON.
  *
- * @throws Error for a message type that has no form here, and when writing a decimal or a timestamp that is none: our bug.
+ * @throws Error for a message type without a form here, and when writing an invalid decimal or timestamp: our bug.
  */
 export function jsonEncoder<Desc extends DescMessage>(schema: Desc): (message: MessageShape<Desc>) => string {
   const append = messageAppender(schema);
@@ -35,10 +35,11 @@ export function jsonEncoder<Desc extends DescMessage>(schema: Desc): (message: M
 }
 
 /**
- * The writer of one field's REST JSON, without its name: what `jsonEncoder` writes for it in its message.
+ * Compiles the writer of one field's REST JSON, without its name: the same text that `jsonEncoder` writes for the
+ * field.
  *
  * @param field belongs to no oneof.
- * @throws Error for a field that has no form here.
+ * @throws Error for a field without a form here.
  */
 export function jsonFieldEncoder(field: DescField): (message: Message) => string {
   const append = fieldAppender(field, '');
@@ -60,7 +61,7 @@ function messageAppender(desc: DescMessage): Append {
       longer = (fields[i] as Append<Members>)(longer, message as Members);
     return `${longer}}`;
   };
-  // Known before its fields are compiled, since a message may contain itself.
+  // Registered before its fields are compiled, since a message may contain itself.
   appenders.set(desc, append);
   const told = desc.fields.filter((field) => getOption(field, fraction_of) === '');
   for (const [i, field] of told.entries()) fields.push(fieldAppender(field, i === 0 ? '{' : ','));
@@ -70,7 +71,7 @@ function messageAppender(desc: DescMessage): Append {
 
 type Members = Readonly<Record<string, unknown>>;
 
-/** Appends a field of the message that it is given, with its name and the separator before it. */
+/** Returns the appender of a message's field, with its name and the separator before it. */
 function fieldAppender(field: DescField, separator: string): Append<Members> {
   const { localName } = field;
   const prefix = `${separator}${JSON.stringify(field.name)}:`;
@@ -129,7 +130,7 @@ function valueAppender(field: DescField, prefix: string): Append {
   }
 }
 
-/** For a field's value, or an element of a list or map. */
+/** Returns the appender of a field's value, or of an element of a list or map. */
 function elementAppender(field: DescField, prefix: string): Append {
   if (field.message) {
     const append = messageAppender(field.message);
@@ -183,7 +184,10 @@ function scalarAppender(scalar: ScalarType, prefix: string): Append {
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the ones that JSON must escape.
 const NEEDS_ESCAPE = /["\\\u0000-\u001f\ud800-\udfff]/;
 
-/** Most strings need no escape, and finding that out is faster than JSON.stringify, which makes lone surrogates well-formed. */
+/**
+ * Returns the appender of a string. Most need no escape, and checking that is faster than JSON.stringify, which makes
+ * lone surrogates well-formed.
+ */
 function stringAppender(prefix: string): Append<string> {
   const opened = `${prefix}"`;
   const empty = `${prefix}""`;
@@ -224,7 +228,7 @@ function wellKnownAppender(desc: DescMessage): Append | undefined {
 
 const DECIMAL = /^-?(?:0|[1-9]\d*)(?:\.\d+)?$/;
 
-/** The decimal string is the number's literal, so that no digit is lost. JSON knows no leading zeros. */
+/** Returns a decimal's digits as the number's literal, so that none is lost. JSON allows no leading zeros. */
 function writeDecimal({ value }: Decimal): string {
   if (!DECIMAL.test(value)) throw new Error('google.type.Decimal holds no canonical decimal');
   return value.includes('.') ? value : `${value}.0`;
@@ -233,11 +237,11 @@ function writeDecimal({ value }: Decimal): string {
 // 0001-01-01T00:00:00Z and 9999-12-31T23:59:59Z, the bounds of google.protobuf.Timestamp.
 const FIRST_SECOND = -62_135_596_800;
 const LAST_SECOND = 253_402_300_799;
-// The timestamps of a record, and of the records of a moment, mostly lie in the same second.
+// Most timestamps of a record, and of records made about the same time, lie in the same second.
 let lastSecond = 0;
 let lastText = '1970-01-01T00:00:00';
 
-/** A timestamp with six fractional digits and `Z`. @throws Error for one out of range: our bug. */
+/** Formats a timestamp with six fractional digits and `Z`. @throws Error if it is out of range: our bug. */
 export function timestampText(timestamp: Timestamp): string {
   const second = Number(timestamp.seconds);
   if (second !== lastSecond) {

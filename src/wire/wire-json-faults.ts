@@ -1,11 +1,11 @@
 import type { FieldCode } from '#src/service-error.ts';
 
-/** Number of faults after which reading stops looking for more. */
+/** Number of faults at which reading stops. */
 const MAX_FAULTS = 20;
 
 /**
- * Faults found in a body so far. A fault is noted where it is found, without a path, and each level on the way out
- * puts its name before: paths cost nothing while nothing is wrong. Messages never hold a value.
+ * Faults found in a body so far. A fault is noted where it is found, without a path, and each level on the way out puts
+ * its name in front: paths cost nothing in a body without faults. Messages never contain a value.
  */
 export type Faults = { field: string; readonly code: FieldCode; readonly message: string }[] & {
   /** Number of values of free JSON in the body so far: everything else is bounded by the limits on lists. */
@@ -13,17 +13,17 @@ export type Faults = { field: string; readonly code: FieldCode; readonly message
 };
 
 /**
- * Reads a JSON value, which is null only where null is a value. When the value is at fault that is noted, and the
- * result means nothing.
+ * Reads a JSON value; it gets null only where null is a value. If the value is at fault, the fault is noted and the
+ * result is meaningless.
  */
 export type Read = (json: unknown, faults: Faults) => unknown;
 
-/** Records a fault, and returns what a reader returns for it. */
+/** Records a fault, and returns the result that a reader gives for it. */
 export function noteFault(faults: Faults, code: FieldCode, message: string): undefined {
   if (!isFull(faults)) faults.push({ field: '', code, message });
 }
 
-/** Puts a name, or an index as `[0]`, before the paths of the faults noted since there were `count`. */
+/** Puts a name, or an index such as `[0]`, in front of the paths of the faults after the first `count`. */
 export function locateFaults(faults: Faults, count: number, segment: string): void {
   for (let i = count; i < faults.length; i++) {
     const fault = faults[i] as Faults[number];
@@ -32,7 +32,7 @@ export function locateFaults(faults: Faults, count: number, segment: string): vo
   }
 }
 
-/** Returns true once there are so many faults that no more are looked for. */
+/** Returns true once there are so many faults that reading stops. */
 export function isFull(faults: Faults): boolean {
   return faults.length >= MAX_FAULTS;
 }

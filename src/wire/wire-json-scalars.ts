@@ -4,10 +4,10 @@ import { RawNumber } from './parse-json.ts';
 import { type Faults, noteFault, type Read } from './wire-json-faults.ts';
 
 /**
- * The reader of a Protobuf scalar from JSON, checked for type and range.
+ * Returns the reader of a Protobuf scalar from JSON, which checks its type and range.
  *
- * @param options.lenient also takes numbers as strings and the names of the special floats, as ProtoJSON does.
- * @param options.longAsString gives 64-bit integers as strings instead of as bigint.
+ * @param options.lenient also accepts numbers as strings and the names of the special floats, as ProtoJSON does.
+ * @param options.longAsString returns 64-bit integers as strings instead of bigint.
  */
 export function scalarReader(
   scalar: ScalarType,
@@ -42,9 +42,9 @@ export function scalarReader(
 }
 
 /**
- * The reader of an enum: the name of a value other than the first, which is the one for "unspecified".
+ * Returns the reader of an enum: the name of a value other than the first, which means "unspecified".
  *
- * @param lenient takes every name, and numbers, as ProtoJSON does.
+ * @param lenient accepts every name, and numbers, as ProtoJSON does.
  */
 export function enumReader(desc: DescEnum, lenient: boolean): Read {
   const values = desc.values.filter((value) => lenient || value.number !== 0);
@@ -57,7 +57,7 @@ export function enumReader(desc: DescEnum, lenient: boolean): Read {
   };
 }
 
-/** Reads a text that is sent as true or false, too. */
+/** Reads a text that may also be sent as true or false. */
 export function readTextOrBoolean(json: unknown, faults: Faults): string | undefined {
   return readString(typeof json === 'boolean' ? String(json) : json, faults);
 }
@@ -103,18 +103,18 @@ function integerReader(min: number, max: number, lenient: boolean): Read {
   return (json, faults) => {
     const number = typeof json === 'number' ? json : Number(wholeNumber(json, lenient) ?? Number.NaN);
     if (!Number.isInteger(number)) return noteFault(faults, 'INVALID_TYPE', 'must be an integer');
-    // Minus zero is zero.
+    // Minus zero becomes zero.
     return number >= min && number <= max ? number || 0 : noteFault(faults, 'OUT_OF_RANGE', range);
   };
 }
 
-/** 64-bit integers are strings in ProtoJSON, and numbers are taken too, as long as they are exact. */
+/** Returns the reader of a 64-bit integer: a string in ProtoJSON, and also a number if it is exact. */
 function longReader(min: bigint, max: bigint, longAsString: boolean): Read {
   const range = `must be from ${min} to ${max}`;
   return (json, faults) => {
     const digits = Number.isSafeInteger(json) ? String(json || 0) : wholeNumber(json, true);
     if (digits === undefined) return noteFault(faults, 'INVALID_TYPE', 'must be an integer');
-    // Longer ones are out of range, and not worth a big number.
+    // A longer one is out of range, and not worth converting.
     const value = digits.length <= 64 ? BigInt(digits) : max + 1n;
     if (value < min || value > max) return noteFault(faults, 'OUT_OF_RANGE', range);
     return longAsString ? String(value) : value;
@@ -123,7 +123,7 @@ function longReader(min: bigint, max: bigint, longAsString: boolean): Read {
 
 const WHOLE_NUMBER = /^(-?\d+)(?:\.0+)?$/;
 
-/** The digits of a number literal that is whole, or of a string if `text` is allowed: "6.000" is 6. */
+/** Returns the digits of a whole number literal, or of such a string if `text` is allowed: "6.000" is 6. */
 function wholeNumber(json: unknown, text: boolean): string | undefined {
   const source = json instanceof RawNumber ? json.source : text && typeof json === 'string' ? json : '';
   return WHOLE_NUMBER.exec(source)?.[1];

@@ -13,9 +13,9 @@ import { isJsonObject, NESTING_LIMIT, RawNumber } from './parse-json.ts';
 import { type Faults, noteFault, type Read } from './wire-json-faults.ts';
 
 /**
- * The reader of a message type that has a JSON form of its own; undefined for any other.
+ * Returns the reader of a message type that has a JSON form of its own; undefined for any other.
  *
- * @param protobufJson takes a google.type.Decimal also as the object that it is in ProtoJSON.
+ * @param protobufJson also accepts a google.type.Decimal as the object that it is in ProtoJSON.
  * @throws Error for a type of google.protobuf that has no form here.
  */
 export function wellKnownReader(desc: DescMessage, protobufJson: boolean): Read | undefined {
@@ -62,7 +62,7 @@ function readDecimalObject(json: unknown, faults: Faults): unknown {
 }
 
 const RFC_3339 = /^(\d{4}-\d\d-(\d\d)T\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(?:Z|([+-])([01]\d|2[0-3]):([0-5]\d))$/;
-/** As databases print a time; it is taken for UTC. */
+/** Time in the format of databases, read as UTC. */
 const DATE_SPACE_TIME = /^(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d(?:\.\d{1,9})?)$/;
 // The bounds of google.protobuf.Timestamp.
 const FIRST_MS = Date.parse('0001-01-01T00:00:00Z');
@@ -76,19 +76,19 @@ function readTimestamp(json: unknown, faults: Faults): unknown {
   );
 }
 
-/** Reads a time as RFC 3339 writes it, or as databases do; undefined when it is none. */
+/** Reads a time in the format of RFC 3339 or of databases; undefined if it is neither. */
 export function parseTimestamp(text: string): Timestamp | undefined {
   const [, local = '', day, fraction = '', sign, hours = '0', minutes = '0'] =
     RFC_3339.exec(text.replace(DATE_SPACE_TIME, '$1T$2Z')) ?? [];
   const localMs = Date.parse(`${local}Z`);
   const offsetMs = (Number(hours) * 60 + Number(minutes)) * 60_000;
   const ms = sign === '-' ? localMs + offsetMs : localMs - offsetMs;
-  // Date.parse takes a 30th of February for the 2nd of March. Beware: comparing with NaN is false.
+  // Date.parse reads February 30th as March 2nd. Beware: a comparison with NaN is false.
   if (!(ms >= FIRST_MS && ms <= LAST_MS) || new Date(localMs).getUTCDate() !== Number(day)) return undefined;
   return create(TimestampSchema, { seconds: BigInt(ms / 1000), nanos: Number(fraction.padEnd(9, '0')) });
 }
 
-/** The paths, separated by commas, with the names of the .proto or in lowerCamelCase. */
+/** Reads paths, separated by commas, with names as in the .proto or in lowerCamelCase. */
 function readFieldMask(json: unknown, faults: Faults): unknown {
   if (typeof json !== 'string') return noteFault(faults, 'INVALID_TYPE', 'must be a string');
   const names = json === '' ? [] : json.split(',');
@@ -111,7 +111,7 @@ function plainMessage(desc: DescMessage, json: unknown, faults: Faults): unknown
   return faults.length > count ? undefined : fromJson(desc, plain as JsonValue);
 }
 
-/** Any JSON, copied. A number that a double would change is refused, since it would be told back as another one. */
+/** Copies any JSON. A number that a double would change is refused, since it would be returned as another one. */
 function plainJson(json: unknown, faults: Faults, depth = 0): JsonValue | undefined {
   if (depth > NESTING_LIMIT) return noteFault(faults, 'INVALID_FORMAT', 'is nested too deeply');
   faults.freeValues = (faults.freeValues ?? 0) + 1;
@@ -141,16 +141,16 @@ function plainJson(json: unknown, faults: Faults, depth = 0): JsonValue | undefi
 const INEXACT = 'has more digits than a JSON number keeps exactly (IEEE 754); send it as a string';
 
 const NUMBER = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
-/** No double needs a longer literal, and what follows takes time that grows with its square. */
+/** No double needs a longer literal, and the time of the check grows with the square of the length. */
 const MAX_LITERAL_LENGTH = 800;
 
-/** Returns true if a double is, and prints as, the number that a literal means, to the last digit. */
+/** Returns true if a double is the number that a literal means, and prints as it, to the last digit. */
 function isKeptBy(number: number, literal: string): boolean {
   if (literal.length > MAX_LITERAL_LENGTH) return false;
   return significantDigits(literal) === significantDigits(String(number));
 }
 
-/** The one spelling of a number: its digits without zeros around them, and the power of ten of the last. */
+/** Returns the canonical form of a number: its digits without zeros around them, and the power of ten of the last. */
 function significantDigits(literal: string): string {
   const [, sign = '', whole = '', fraction = '', exponent = '0'] = NUMBER.exec(literal) ?? [];
   const digits = (whole + fraction).replace(/^0+/, '');

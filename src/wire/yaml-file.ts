@@ -4,10 +4,10 @@ import { type Document, LineCounter, parseDocument } from 'yaml';
 /** Makes the error that reports a fault in a file. */
 export type Refuse = (message: string) => Error;
 
-/** A YAML document (or JSON, which is YAML), with the lines that its places are in. */
+/** A YAML document (or JSON, which is YAML), with a counter that finds the lines of its positions. */
 export type YamlFile = { readonly document: Document; readonly lineCounter: LineCounter };
 
-/** Reads the text of an operator's file. @throws what `refuse` makes when it cannot be read. */
+/** Reads the text of an operator's file. @throws the error that `refuse` makes if it cannot be read. */
 export function readTextFile(file: string, refuse: Refuse): string {
   try {
     return readFileSync(file, 'utf8');
@@ -16,7 +16,11 @@ export function readTextFile(file: string, refuse: Refuse): string {
   }
 }
 
-/** Parses a file's text; `file` is for messages. @throws what `refuse` makes, with the line, when it is no YAML. */
+/**
+ * Parses a file's text; `file` is for messages.
+ *
+ * @throws the error that `refuse` makes, with the line, if it is not YAML.
+ */
 export function parseYaml(text: string, file: string, refuse: Refuse): YamlFile {
   const lineCounter = new LineCounter();
   const document = parseDocument(text, { prettyErrors: true, lineCounter });
