@@ -7,22 +7,24 @@ export const LISTENER_LIMITS = {
   /** HTTP/1.1: from a request's first byte to the end of its headers. */
   headersTimeoutMs: 10_000,
   /**
-   * From a request's headers to the first byte of its body, which an honest client sends right behind them. Over HTTP/2
-   * the time begins anew while other bodies arrive on the connection, which may take up its window.
+   * From a request's headers to the first byte of its body, which an honest client sends right after them. Over HTTP/2
+   * the time starts again while other bodies arrive on the connection, since they may use up its window.
    */
   firstBodyTimeoutMs: 5_000,
   /** From a request's start to its body's last byte: a slow body ends here. The response may take longer. */
   receiveTimeoutMs: 30_000,
   /**
-   * From a response's first unsent byte until the peer has taken all of it; then its HTTP/2 stream is reset, or its
-   * HTTP/1.1 connection closed. The largest response, some 300 KB, passes in that time at 20 KB a second.
+   * From a response's first unsent byte until the peer has received all of it; then its HTTP/2 stream is reset, or its
+   * HTTP/1.1 connection closed. At 20 KB a second, the largest response, some 300 KB, arrives in that time.
    */
   takeTimeoutMs: 15_000,
-  /** Bytes of responses that one connection may leave untaken; beyond it the connection is closed. Dozens of the largest. */
+  /**
+   * Unsent bytes of one connection's responses, enough for dozens of the largest; beyond it the connection is closed.
+   */
   maxUnsentBytesPerConnection: 4 * 2 ** 20,
-  /** The same for all connections together; beyond it those that hold most are closed. Room in a heap of 1 GB. */
+  /** The same for all connections together, in a heap of 1 GB; beyond it the connections with the most are closed. */
   maxUnsentBytes: 64 * 2 ** 20,
-  /** A connection on which nothing moves. Longer than the 60 s of common load balancers, so that they let go first. */
+  /** Silence that closes a connection. Longer than the 60 s of common load balancers, so that they close first. */
   idleTimeoutMs: 72_000,
   /** Bytes of all headers of a request; Node's own default for HTTP/1.1. */
   maxHeaderBytes: 16_384,
@@ -36,13 +38,13 @@ export const LISTENER_LIMITS = {
    */
   streamResetBurst: 256,
   streamResetRatePerS: 32,
-  /** HTTP/2: megabytes that one connection may make us hold, beyond which its new streams are refused. */
+  /** HTTP/2: megabytes of memory that one connection may use, beyond which its new streams are refused. */
   maxSessionMegabytes: 10,
   /** HTTP/2: invalid frames before the connection is closed. */
   maxInvalidFrames: 100,
-  /** From `close` until what is still open is cut. */
+  /** From `close` until the connections that are still open are cut. */
   drainTimeoutMs: 25_000,
 };
 
-/** A limit each, all of them set. */
+/** A value for each limit. */
 export type ListenerLimits = typeof LISTENER_LIMITS;

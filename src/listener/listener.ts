@@ -29,8 +29,8 @@ export type Listener = Required<Pick<FastifyServerOptions, 'serverFactory' | 'cl
 type Handler = Parameters<FastifyServerFactory>[0];
 
 /**
- * One address that answers HTTP/1.1 (RFC 9112) and HTTP/2 (RFC 9113). In cleartext they are told apart by the
- * connection's first bytes, as HTTP/2 with prior knowledge begins with a fixed preface; over TLS by ALPN (RFC 7301).
+ * Listens for HTTP/1.1 (RFC 9112) and HTTP/2 (RFC 9113) on one address. In cleartext a connection's first bytes show
+ * its protocol, since HTTP/2 with prior knowledge begins with a fixed preface; over TLS, ALPN does (RFC 7301).
  *
  * `app.close()` drains: no further connection is accepted, idle ones are closed, busy HTTP/1.1 ones are answered with
  * `Connection: close`, HTTP/2 ones get GOAWAY and finish their streams, and what is left after `drainTimeoutMs` is cut.
@@ -68,13 +68,13 @@ function createHttp1Server(handler: Handler, options: ListenerOptions, limits: L
     headersTimeout: Math.min(limits.headersTimeoutMs, limits.receiveTimeoutMs),
     requestTimeout: limits.receiveTimeoutMs,
     keepAliveTimeout: limits.idleTimeoutMs,
-    // How often Node looks for requests past their deadline.
+    // Interval at which Node looks for requests past their deadline.
     connectionsCheckingInterval: Math.min(1_000, limits.headersTimeoutMs),
     maxHeaderSize: limits.maxHeaderBytes,
-    // TCP keep-alive finds peers that are gone while an answer is due.
+    // TCP keep-alive detects peers that have gone while a response is due.
     keepAlive: true,
     keepAliveInitialDelay: 30_000,
-    // There is nothing to upgrade to; RFC 9110 lets a server ignore the wish and answer in HTTP/1.1.
+    // No upgrade is offered; RFC 9110 lets a server ignore the request for one and answer in HTTP/1.1.
     shouldUpgradeCallback: () => false,
   };
   const server = options.tls
@@ -88,13 +88,13 @@ function createHttp1Server(handler: Handler, options: ListenerOptions, limits: L
         handler,
       )
     : http.createServer(settings, handler);
-  // One more than allowed, so that it shows.
+  // One more than allowed, so that an excess is detected.
   server.maxHeadersCount = limits.maxHeaderFields + 1;
   server.maxConnections = limits.maxConnections;
-  // In a worker too: handed on, a connection would go round for ever once all workers are full.
+  // In a worker too: if refused connections were handed on, they would circulate for ever once all workers are full.
   Object.assign(server, { dropMaxConnection: true });
   server.setTimeout(limits.idleTimeoutMs);
-  // An accept that fails costs that one connection, not the process. Failures to listen reach Fastify's own listener.
+  // A failed accept costs that one connection, not the process. Failures to listen reach Fastify's own listener.
   server.on('error', () => {});
   return server;
 }
@@ -111,10 +111,10 @@ function createHttp2Server(handler: Handler, limits: ListenerLimits): Http2Serve
       streamResetBurst: limits.streamResetBurst,
       streamResetRate: limits.streamResetRatePerS,
       maxSessionMemory: limits.maxSessionMegabytes,
-      // Node's own limits hold for SETTINGS entries (32), refused streams (100) and unread answers to pings (1,000).
+      // Node's own limits apply to SETTINGS entries (32), refused streams (100) and unread answers to pings (1,000).
       maxSessionInvalidFrames: limits.maxInvalidFrames,
     },
-    // Fastify serves Node's HTTP/2 compatibility API with the same handler; only its types keep the two apart.
+    // Fastify serves Node's HTTP/2 compatibility API with the same handler; only its types distinguish the two.
     handler as unknown as Parameters<typeof http2.createServer>[1],
   );
 }
@@ -137,7 +137,7 @@ function routeConnections(deps: {
       for (const listener of serveHttp1) listener.call(server, socket);
       return;
     }
-    // HTTP/1.1 leaves ending a half-closed connection to its parser; an HTTP/2 session expects the socket to do it.
+    // In HTTP/1.1 the parser ends a half-closed connection; an HTTP/2 session expects the socket to do so.
     socket.allowHalfOpen = false;
     http2Server.once('session', (session) => {
       connection.session = session;
@@ -155,7 +155,7 @@ function routeConnections(deps: {
     };
     connections.set(socket, connection);
     socket.once('close', () => connections.delete(socket));
-    // Whoever serves it hears of its errors too; this keeps one that comes in between from ending the process.
+    // The server that takes the socket handles its errors; this keeps an error before that from ending the process.
     socket.on('error', () => {});
     // A TLS handshake may end after the drain has begun.
     if (!server.listening) socket.destroy();
@@ -164,27 +164,27 @@ function routeConnections(deps: {
   });
 }
 
-/** Refuses what Node lets through though it must not reach a handler. */
+/** Refuses requests that Node accepts but that must not reach a handler. */
 function admit(handler: Handler, limits: ListenerLimits): Handler {
   return (request, response) => {
-    // RFC 9112, section 3.2: HTTP/1.0 may come without a Host; an invalid one must be refused, and whoever builds a URL
-    // of it would throw. HTTP/2 names it ":authority".
+    // RFC 9112, section 3.2: HTTP/1.0 may omit Host; an invalid one must be refused, and code that builds a URL from it
+    // would throw. HTTP/2 names it ":authority".
     if (request.httpVersion === '1.0') request.headers.host ??= 'localhost';
     const authority = request.headers[':authority'] ?? request.headers.host;
     // RFC 9112, section 3.2, and RFC 9113, section 8.3.1: two hosts are refused, since a proxy may have read the other.
     const isAmbiguous = namesHostTwice(request) || differ(request.headers.host, authority);
-    // Names and values alternate in rawHeaders.
+    // rawHeaders alternates names and values.
     if (request.rawHeaders.length > 2 * limits.maxHeaderFields) refuse(response, 431);
     else if (isAmbiguous || authority === undefined || !URL.canParse(`http://${authority}`)) {
       refuse(response, 400);
     }
-    // HTTP/2 lets through any word for a method; HTTP/1.1's parser refuses those that nobody knows.
+    // HTTP/2 accepts any word as a method; HTTP/1.1's parser refuses unknown ones.
     else if (!METHODS.has(request.method ?? '')) refuse(response, 400);
     else handler(request, response);
   };
 }
 
-/** Node keeps the first of several and hides the rest. */
+/** Returns true if a request has several Host headers: Node keeps the first and hides the rest. */
 function namesHostTwice({ rawHeaders }: IncomingMessage): boolean {
   let hosts = 0;
   for (let i = 0; i < rawHeaders.length; i += 2) {
@@ -206,7 +206,7 @@ function refuse(response: ServerResponse, status: number): void {
   response.writeHead(status, { 'content-length': '0' }).end();
 }
 
-/** Remembers the responses of each HTTP/1.1 connection until they are finished, and the latest beyond that. */
+/** Keeps the unfinished responses of each HTTP/1.1 connection, and its latest response even when finished. */
 function noteResponses(handler: Handler, connections: Connections, clock: PeerClock): Handler {
   return (request, response) => {
     const connection = connections.get(request.socket);
@@ -214,7 +214,8 @@ function noteResponses(handler: Handler, connections: Connections, clock: PeerCl
       connection.response = response;
       connection.unfinished.set(response, beginExchange(clock));
     }
-    // Connect stops reading a body that is too large: the rest is skipped, since the connection's next request lies behind.
+    // Connect stops reading a body that is too large. The rest is skipped, since the connection's next request follows
+    // it.
     request[Symbol.asyncIterator] = () => request.iterator({ destroyOnReturn: false });
     response.once('finish', () => {
       connection?.unfinished.delete(response);
@@ -231,7 +232,7 @@ function isOwed(response: ServerResponse | undefined): response is ServerRespons
 /** Lets silent HTTP/1.1 connections time out unless they wait for us. */
 function endSilentConnections(server: http.Server, connections: Connections): void {
   server.on('timeout', (socket) => {
-    // While an answer is due and the peer takes what we send, the silence is ours: a slow provider, a quiet stream.
+    // While a response is due and the peer reads what we send, the silence is ours: a slow provider, a quiet stream.
     const waitsForUs = isOwed(connections.get(socket)?.response) && socket.writableLength === 0;
     if (!waitsForUs) socket.destroy();
   });
@@ -239,7 +240,8 @@ function endSilentConnections(server: http.Server, connections: Connections): vo
 
 /** Makes `server.close`, which is what `app.close()` calls, end the connections of both protocols in order. */
 function makeCloseDrain(server: http.Server, connections: Connections, timeoutMs: number): void {
-  // Node's own takes a connection for idle whose answer is written but not sent, with pipelined ones behind it.
+  // Node's own version treats a connection as idle if its response is written but not sent, or pipelined requests
+  // follow.
   server.closeIdleConnections = () => {
     for (const [socket, { session, response }] of connections) {
       if (!session && !isOwed(response)) socket.destroy();
@@ -252,9 +254,10 @@ function makeCloseDrain(server: http.Server, connections: Connections, timeoutMs
     for (const [socket, { session, response }] of connections) {
       session?.close();
       if (!isOwed(response)) continue;
-      // This is the last of pipelined answers: were the end announced sooner, it would be lost.
+      // This is the last of the pipelined responses: if the end were announced in an earlier one, this one would be
+      // lost.
       response.shouldKeepAlive = false;
-      // Headers that are out already have promised to keep the connection.
+      // Headers that are already sent have promised to keep the connection open.
       response.once('close', () => socket.destroySoon());
     }
     const cut = setTimeout(() => {
@@ -266,12 +269,12 @@ function makeCloseDrain(server: http.Server, connections: Connections, timeoutMs
 }
 
 /**
- * Answers what is not HTTP/1.1, or comes too slowly, with a bare 4xx, and closes. Nothing is logged: the error carries
- * the bytes received, and those may hold a card.
+ * Answers a request that is not HTTP/1.1, or arrives too slowly, with a bare 4xx, and closes the connection. Nothing is
+ * logged: the error carries the received bytes, which may contain a card number.
  */
 function refuseMalformed(code: string, socket: Socket, response: ServerResponse | undefined): void {
   if (isOwed(response) && response.req.complete) {
-    // What cannot be read follows a request that was read in full: that one is still answered, and with its own answer.
+    // The unreadable bytes follow a complete request, which still gets its own response.
     response.shouldKeepAlive = false;
     response.once('close', () => socket.destroySoon());
     return;
@@ -287,7 +290,7 @@ function refuseMalformed(code: string, socket: Socket, response: ServerResponse 
   socket.destroySoon();
 }
 
-/** Undefined when the peer or its TLS failed, so that there is nobody to answer. */
+/** Returns undefined if the peer or its TLS failed, so that nobody can receive a response. */
 function refusalStatus(code: string): number | undefined {
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 408;
   if (code === 'HPE_CHUNK_EXTENSIONS_OVERFLOW') return 413;

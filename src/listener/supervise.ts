@@ -3,12 +3,12 @@ import type { ServerHttp2Session, ServerHttp2Stream } from 'node:http2';
 import type { Socket } from 'node:net';
 import type { ListenerLimits } from './listener-limits.ts';
 
-/** A request and its response, until both are over. Times are those of the supervision's clock. */
+/** A request and its response, until both have ended. Times are those of the peer clock. */
 type Exchange = {
   readonly beganAtMs: number;
-  /** Since when the peer could have sent the first bytes of the body. */
+  /** Moment from which the peer could have sent the first bytes of the body. */
   bodyDueSinceMs: number;
-  /** Since when the peer has not taken what is written; 0 while there is nothing that it could take. */
+  /** Moment since which written bytes have been waiting for the peer to read them; 0 if there are none. */
   unsentSinceMs: number;
 };
 
@@ -18,7 +18,7 @@ export type Connection = {
   session: ServerHttp2Session | undefined;
   /** HTTP/2: the open streams. */
   readonly streams: Map<ServerHttp2Stream, Exchange>;
-  /** HTTP/2: whether bodies were under way when we last looked. Others may wait for them: all share one window. */
+  /** HTTP/2: at the last sweep, bodies were arriving. Others may have to wait for them: all share one window. */
   isReceiving: boolean;
   /** HTTP/1.1: the latest response, finished or not. */
   response: ServerResponse | undefined;
@@ -26,26 +26,26 @@ export type Connection = {
   readonly unfinished: Map<ServerResponse, Exchange>;
 };
 
-/** The open connections by their socket. */
+/** The open connections by socket. */
 export type Connections = Map<Socket, Connection>;
 
 /**
- * Pause between two looks at connections, which may hold more than their bounds meanwhile, by as much as we make
- * responses meanwhile; a look at a thousand busy connections takes well below a millisecond.
+ * Pause between two sweeps. Until the next one, a connection may exceed its limits by what we respond meanwhile; a
+ * sweep of a thousand busy connections takes well below a millisecond.
  */
 const SWEEP_MS = 250;
 
 /** RFC 9113, section 7. */
 const CANCEL = 8;
 
-/** The clock that peers are held to, in milliseconds: it stands still while the process does. */
+/** Clock for the peers' deadlines, in milliseconds: it stands still while the process does. */
 export type PeerClock = {
   now(): number;
-  /** Tells it that `expectedMs` should have passed since the last time. */
+  /** Reports that `expectedMs` should have passed since the last tick. */
   tick(expectedMs: number): void;
 };
 
-/** Makes the clock. What came while we stood still lies in the sockets, unread: its sender is not late. */
+/** Makes the clock. Bytes that arrived while the process stood still wait unread; their sender is not late. */
 export function createPeerClock(): PeerClock {
   let stoodStillMs = 0;
   let tickedAtMs = performance.now();
@@ -61,11 +61,11 @@ export function createPeerClock(): PeerClock {
 }
 
 /**
- * Ends the requests that do not arrive in time, and the connections or streams whose peer leaves responses untaken: for
- * too long, or too many bytes of them. One timer looks at all connections, so a request costs no timer of its own.
+ * Ends requests that do not arrive in time, and connections or streams whose peer leaves responses unread: for too
+ * long, or too many bytes of them. One timer sweeps all connections, so a request needs no timer of its own.
  *
  * @param refuseLate answers an HTTP/1.1 request whose body did not begin in time, and ends its connection.
- * @returns stops it.
+ * @returns a function that stops the supervision.
  */
 export function supervise(
   connections: Connections,
@@ -84,13 +84,13 @@ export function supervise(
   return () => clearInterval(timer);
 }
 
-/** Begins to look after an exchange. */
+/** Begins the times of an exchange. */
 export function beginExchange(clock: PeerClock): Exchange {
   const beganAtMs = clock.now();
   return { beganAtMs, bodyDueSinceMs: beganAtMs, unsentSinceMs: 0 };
 }
 
-/** Keeps account of the open streams of an HTTP/2 connection, and ends the connection when it is idle. */
+/** Tracks the open streams of an HTTP/2 connection, and ends the connection when it is idle. */
 export function superviseSession(
   session: ServerHttp2Session,
   { streams }: Connection,
@@ -115,12 +115,12 @@ function skipUnreadBody(stream: ServerHttp2Stream): void {
   });
 }
 
-/** After its response has ended, a stream closes as soon as the peer has taken it. */
+/** Returns true if the peer has not read everything. A stream closes as soon as its ended response has been read. */
 function isUntaken(stream: ServerHttp2Stream): boolean {
   return stream.writableLength > 0 || stream.writableEnded;
 }
 
-/** Fastify hands a large response over in pieces, as the stream drains, and holds the whole of it until the last. */
+/** Returns a response's bytes in memory. Fastify hands over a large one in pieces, and holds it until the last. */
 function heldBytes(stream: ServerHttp2Stream): number {
   return Math.max(stream.writableLength, Number(stream.sentHeaders?.['content-length'] ?? 0));
 }
@@ -152,7 +152,7 @@ function sweep(
   }
 }
 
-/** @returns the unsent bytes of the connection; infinitely many when it has to be ended. */
+/** @returns the connection's unsent bytes; infinity if it must be ended. */
 function sweepStreams(connection: Connection, nowMs: number, limits: ListenerLimits): number {
   let unsentBytes = 0;
   let isReceiving = false;
@@ -169,7 +169,7 @@ function sweepStreams(connection: Connection, nowMs: number, limits: ListenerLim
     const isUnsent = isUntaken(stream);
     if (isUnsent) unsentBytes += heldBytes(stream);
     if (!isTakenLate(exchange, isUnsent, nowMs, limits) && !isLate) continue;
-    // A peer that reads nothing does not take the reset either.
+    // A peer that reads nothing does not read the reset either.
     if (stream.closed) return Number.POSITIVE_INFINITY;
     stream.close(CANCEL);
   }
@@ -177,7 +177,7 @@ function sweepStreams(connection: Connection, nowMs: number, limits: ListenerLim
   return unsentBytes;
 }
 
-/** @returns the unsent bytes of the connection; infinitely many when it has to be ended. */
+/** @returns the connection's unsent bytes; infinity if it must be ended. */
 function sweepResponses(
   socket: Socket,
   { unfinished }: Connection,
@@ -185,11 +185,11 @@ function sweepResponses(
   limits: ListenerLimits,
 ): number {
   let unsentBytes = socket.writableLength;
-  // A response is the peer's to take once all those before it are written.
+  // The peer can read a response only once all those before it are written.
   let isPeersTurn = true;
   for (const [response, exchange] of unfinished) {
     const bytes = response.writableLength;
-    // The one that has the socket counts what waits there.
+    // The response that has the socket is counted in the socket's bytes.
     if (response.socket === null) unsentBytes += bytes;
     if (isTakenLate(exchange, isPeersTurn && bytes > 0, nowMs, limits)) return Number.POSITIVE_INFINITY;
     isPeersTurn &&= response.writableEnded;
@@ -203,7 +203,7 @@ function isTakenLate(exchange: Exchange, isUnsent: boolean, nowMs: number, limit
   return isUnsent && nowMs - exchange.unsentSinceMs > limits.takeTimeoutMs;
 }
 
-/** Returns true if the latest HTTP/1.1 request has a body of which nothing came in time. Node bounds the whole. */
+/** Returns true if the latest HTTP/1.1 request has a body that did not begin in time. Node limits the whole request. */
 function isBodyLate({ response, unfinished }: Connection, nowMs: number, limits: ListenerLimits): boolean {
   const exchange = response && unfinished.get(response);
   if (!exchange || response.req.complete || response.headersSent) return false;
