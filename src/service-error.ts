@@ -37,9 +37,7 @@ export const REASONS = {
   },
   /** An operation's amount is more than is left of the payment: ask for no more than the message names. */
   INVALID_AMOUNT: { status: 400, rpc: 'FailedPrecondition', title: 'Invalid amount' },
-  /**
-   * A field that is known but not supported is set: leave it out. To ignore it would change what is paid, or to whom.
-   */
+  /** A known but unsupported field is set: leave it out. Ignoring it would change what is paid, or to whom. */
   NOT_SUPPORTED: { status: 400, rpc: 'InvalidArgument', title: 'Not supported' },
   /** An operation names another currency than the payment's: use the payment's. */
   CURRENCY_NOT_ALLOWED: { status: 400, rpc: 'InvalidArgument', title: 'Currency not allowed' },

@@ -8,10 +8,12 @@ import type { Metrics } from '#src/observe/metrics.ts';
 import { observeRequests } from '#src/observe/observe.ts';
 import type { Tracing } from '#src/observe/tracing.ts';
 
-/** Headers of every response: it may hold personal data, so no proxy keeps it and no browser guesses its type. */
+/** Headers of every response: it may hold personal data, so proxies must not store it nor browsers guess its type. */
 const RESPONSE_HEADERS = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' };
 
-/** Creates the application: its listener, request ids, metrics of requests and error responses. It has no route yet. */
+/**
+ * Creates the application: its listener, request ids, metrics of requests and error responses. It has no routes yet.
+ */
 export function createApplication(
   config: Config,
   { log, metrics, tracing }: { readonly log: Logger; readonly metrics: Metrics; readonly tracing: Tracing },
@@ -26,9 +28,9 @@ export function createApplication(
     frameworkErrors: answerError,
     routerOptions: { ignoreTrailingSlash: true },
     requestIdHeader: false,
-    // Node draws UUIDs from a pool, which is much cheaper than random bytes one by one.
+    // Node draws UUIDs from a pool of random bytes, which is much cheaper than asking for them one by one.
     genReqId: () => randomUUID().replaceAll('-', '').slice(-24),
-    // Draining connections still carry requests: those are refused by readiness, not by a bare 503.
+    // Draining connections still carry requests: readiness tells load balancers to stop, not a bare 503.
     return503OnClosing: false,
   });
   app.addHook('onRequest', (request, reply, done) => {
@@ -40,10 +42,10 @@ export function createApplication(
   return app;
 }
 
-/** Listens where the configuration says. @returns an address that a client on this machine can use. */
+/** Listens on the configured address. @returns an address that a client on this machine can use. */
 export async function listen(app: FastifyInstance, { host, port, tls }: Config): Promise<string> {
   const address = await app.listen({ host, port });
-  // A wildcard is no address to connect to.
+  // A client cannot connect to a wildcard address.
   const url = address.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:');
   // Fastify does not know that the listener speaks TLS.
   return tls ? url.replace('http:', 'https:') : url;

@@ -12,19 +12,19 @@ import { type RecoveryDeps, startRecovery } from '#src/payments/recover-payments
 import type { WebhookName } from '#src/store/outbox.ts';
 import { startWebhooks, type WebhookDeps, type Webhooks } from '#src/webhooks/start-webhooks.ts';
 
-/** Work in the background, and the ways in which a request prompts it. */
+/** Work in the background, and the calls by which a request prompts it. */
 export type Background = {
   /** Starts everything. @returns the open outcomes that this replica cannot look up. */
   start(): Promise<readonly UnaskableOutcomes[]>;
   /** Relays what was just written to the outbox. */
   readonly eventWritten: () => void;
-  /** Sends what is due at a webhook now. */
+  /** Sends a webhook's due deliveries now. */
   readonly wakeWebhook: (webhook: WebhookName) => void;
   /** Processes stored notifications now. */
   readonly wakeNotifications: () => void;
-  /** Counts open outcomes again, such as after a reload. */
+  /** Counts open outcomes again, after a reload for example. */
   readonly lookAtOpenOutcomes: () => void;
-  /** Stops everything; resolves once what is under way has ended. */
+  /** Stops everything; resolves once the work in progress has ended. */
   stop(): Promise<void>;
 };
 
@@ -36,11 +36,14 @@ export type BackgroundDeps = RecoveryDeps &
     readonly webhooks: WebhookDeps;
     readonly onBackfillError: BackfillOptions['onError'];
     readonly onSweepError: (error: unknown) => void;
-    /** Pause between two searches for what is due. */
+    /** Pause between two searches for due work. */
     readonly intervalMs: number;
   };
 
-/** Creates the background work: recovery, notifications, backfill, the sweep of one-time tokens, wallets that are being enrolled, the watch over open outcomes and webhooks. */
+/**
+ * Creates the background work: recovery, notifications, backfill, the sweep of one-time tokens, enrollments of wallets,
+ * the watch over open outcomes, and webhooks.
+ */
 export function createBackground(deps: BackgroundDeps): Background {
   const { intervalMs } = deps;
   let stopRecovery: (() => Promise<void>) | undefined;

@@ -9,15 +9,15 @@ import {
 import { sealedPrefix } from '#src/vault/card-vault.ts';
 import { type InstallationKeys, keyChecks, vaultKeyIdOf } from '#src/vault/key-file.ts';
 
-/** Time limit for counting what is sealed under a missing key, which reads the whole tables. */
+/** Time limit for counting the values sealed under a missing key, which reads whole tables. */
 const COUNT_TIMEOUT_MS = 600_000;
 
 /**
- * Compares the keys with those that this database was used with before, of which it keeps check values; the first start
- * stores them. A vault key that is missing is forgotten once nothing that is stored is sealed under it.
+ * Compares the keys with those that this database was used with before, of which it stores check values since the first
+ * start. A missing vault key is forgotten once no stored value is sealed under it.
  *
- * @throws InstallationKeysError for another hash key, another key under a known id, or a missing vault key that is still
- *   needed. Then nothing was changed.
+ * @throws InstallationKeysError for another hash key, another key under a known id, or a missing vault key that is
+ *   still needed. Then nothing was changed.
  */
 export async function checkKeys(database: Database, keys: InstallationKeys): Promise<void> {
   await database.transaction(async (run) => {
@@ -28,7 +28,7 @@ export async function checkKeys(database: Database, keys: InstallationKeys): Pro
   }, COUNT_TIMEOUT_MS);
 }
 
-/** Lists what `checkKeys` would refuse, and writes nothing. The schema has to be there. */
+/** Lists the problems for which `checkKeys` would throw, and writes nothing. The schema must exist. */
 export function findKeyProblems(database: Database, keys: InstallationKeys): Promise<string[]> {
   return database.transaction(async (run) => {
     const { problems } = await compare(run, keyChecks(keys), await readKeyChecks(run));
@@ -38,7 +38,7 @@ export function findKeyProblems(database: Database, keys: InstallationKeys): Pro
 
 type Checks = ReadonlyMap<string, Uint8Array>;
 
-/** @returns the problems, in words, and the names of known keys that are missing and not needed. */
+/** @returns the problems, in words, and the names of known keys that are missing but not needed. */
 async function compare(
   run: Run,
   own: Checks,

@@ -12,7 +12,7 @@ type Given = Pick<DashboardDeps, 'webhooks' | 'figures'> & {
   readonly inFlight: InFlight;
 };
 
-/** Completes the dependencies of the dashboard: it does what the API does, by the same calls. */
+/** Completes the dependencies of the dashboard, which uses the API's own functions. */
 export function dashboardDeps(config: Config, { inFlight, ...given }: Given): DashboardDeps {
   const { operations, opened } = given;
   const { explainRoute } = operatorService({ opened, now: operations.now });

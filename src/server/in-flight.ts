@@ -1,12 +1,12 @@
-/** Work under way: a shutdown waits for it, and so does the closing of a connection that left the catalogue. */
+/** Work in flight. A shutdown waits for it, and so does the closing of a connection that has left the catalogue. */
 export type InFlight = {
-  /** Remembers work until it ends. @returns the work. */
+  /** Tracks work until it ends. @returns the work. */
   track<Work extends Promise<unknown>>(work: Work): Work;
-  /** Resolves when what is under way now has ended, whatever became of it. */
+  /** Resolves when all work that is in flight now has ended, successfully or not. */
   settled(): Promise<unknown>;
 };
 
-/** Creates a record of work under way. */
+/** Creates an empty record of work in flight. */
 export function createInFlight(): InFlight {
   const open = new Set<Promise<unknown>>();
   return {

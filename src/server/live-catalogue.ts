@@ -13,22 +13,22 @@ export type LiveCatalogue = {
   /**
    * Puts the first catalogue in force.
    *
-   * @param variables the values of `$NAME` in settings, in this catalogue and in those that follow.
+   * @param variables values of `$NAME` in the settings of this catalogue and of later ones.
    * @throws CatalogueError.
    */
   open(catalogue: Catalogue, variables: OpenCatalogueOptions['variables']): void;
   /**
-   * Puts another catalogue in force. The connections that it has no use for close when what is in flight has ended.
+   * Puts another catalogue in force. Connections that it does not use close once the work now in flight has ended.
    *
-   * @throws CatalogueError; then the one before stays in force.
+   * @throws CatalogueError; then the previous catalogue stays in force.
    */
   replace(catalogue: Catalogue, inFlight: InFlight): void;
   readonly isOpen: () => boolean;
   /** @throws ServiceError SERVICE_UNAVAILABLE before the first catalogue is open. */
   readonly opened: () => OpenedCatalogue;
-  /** Connections by which an outcome can be learned; none before the first catalogue is open. */
+  /** Connections that can look up an outcome; none before the first catalogue is open. */
   readonly connections: () => ReadonlyMap<string, ProviderConnection>;
-  /** Health of the connections that a circuit breaker guards. */
+  /** Health of the connections that have a circuit breaker. */
   readonly health: () => OpenedCatalogue['health'];
   /** Closes every connection, those of earlier catalogues too. */
   close(): Promise<void>;
@@ -49,7 +49,7 @@ export function createLiveCatalogue(options: Omit<OpenCatalogueOptions, 'variabl
     open(catalogue, values) {
       variables = values;
       current = openCatalogue(catalogue, { ...options, variables });
-      // Probed here, so that no payment has to be the one that finds out that a provider is back.
+      // Probed here, so that a provider's recovery is not left for a payment to discover.
       probing = setInterval(() => {
         for (const { probeIfDue } of health().values()) probeIfDue();
       }, PROBE_EVERY_MS);

@@ -51,7 +51,7 @@ export type Api = {
   readonly webhooks: ManageDeps;
   readonly live: Pick<LiveCatalogue, 'isOpen' | 'opened' | 'health'>;
   readonly metrics: Metrics;
-  /** Adds up the metrics of several workers. */
+  /** Sums the metrics of several workers; undefined if there is only this process. */
   readonly parent: Pick<Parent, 'collectBy' | 'metrics'> | undefined;
   readonly inFlight: InFlight;
 };
@@ -72,14 +72,14 @@ export function mountApi(app: FastifyInstance, api: Api): void {
   mountMetrics(app, api);
 }
 
-/** A service with its handlers, and who may call it. */
+/** A service with its handlers, and the kind of callers that it serves. */
 type MountedService = {
   readonly service: DescService;
   readonly handlers: ServiceHandlers<DescService, Call>;
   readonly callers: 'accounts' | 'operators';
 };
 
-/** The services, with what opens a call to them. */
+/** The services, with the functions that open a call to them. */
 type Calls = {
   readonly services: readonly MountedService[];
   readonly openers: ReturnType<typeof createOpeners>;
@@ -104,7 +104,10 @@ function mountedServices(api: Api): readonly MountedService[] {
   ];
 }
 
-/** Creates what opens a call: it authenticates the caller and holds it to its rate and to the service's limits. */
+/**
+ * Creates the functions that open a call: they authenticate the caller, then apply its rate limit and the service's
+ * limits.
+ */
 function createOpeners({ config, deps }: Api, requireAllowedOrigin: RequireAllowedOrigin) {
   const find = (publicKey: string) => orUnavailable(findAccountKeys(deps.database, publicKey));
   const authenticateAccount = observeAuthentication(createAuthenticate(find));
@@ -154,7 +157,7 @@ function mountRpc(app: FastifyInstance, admission: Admission, { services, opener
   });
 }
 
-/** Mounts health and reflection. They pass no admission, so that an overloaded service can still be watched. */
+/** Mounts health and reflection. They bypass admission, so that an overloaded service can still be watched. */
 function mountHealth(
   app: FastifyInstance,
   { config, deps, live }: Api,
@@ -208,10 +211,10 @@ function headerOf(request: FastifyRequest): (name: string) => string | undefined
   };
 }
 
-/** A call as a handler sees it: the caller, and the ticket by which the work is counted. */
+/** A call as a handler sees it: the caller, and the ticket that counts the work. */
 type Call = Caller & { readonly ticket: Ticket };
 
-/** Handlers whose work is counted, and remembered until it ends, so that a shutdown waits for it. */
+/** Returns handlers whose work is counted, and tracked until it ends, so that a shutdown waits for it. */
 function ticketed<Service extends DescService>(
   handlers: ServiceHandlers<Service, Caller>,
   inFlight: InFlight,

@@ -19,10 +19,10 @@ import {
 import { chooseLanguage, type Language } from '#src/web/checkout-texts.ts';
 import { type StaticFile, serveFile, staticFile } from '#src/web/static-file.ts';
 
-/** Most pages that are rendered at once. */
+/** Maximum number of pages rendered at once. */
 const MAX_AT_ONCE = 100;
 
-/** Mounts the checkout page, which pays through the calls for browsers, with the account's public key. */
+/** Mounts the checkout page, which pays through the rpcs for browsers, with the account's public key. */
 export function mountCheckout(app: FastifyInstance, deps: PaymentDeps): void {
   app.register(async (pages) => {
     limitAtOnce(pages, MAX_AT_ONCE);
@@ -37,12 +37,12 @@ export function mountCheckout(app: FastifyInstance, deps: PaymentDeps): void {
   });
 }
 
-/** Returns the path of the checkout page on which a payment was made; undefined for one without a session. */
+/** Returns the path of the checkout page on which a payment was made; undefined for a payment without a session. */
 export function checkoutPath({ checkout }: Payment): string | undefined {
   return checkout?.session ? `/checkout/${checkout.session}` : undefined;
 }
 
-/** Returns true if the checkout page sent the payer to the provider: it leaves a cookie for the way back. */
+/** Returns true if the checkout page, which leaves a cookie for the way back, sent the payer to the provider. */
 export function isFromCheckoutPage(cookies: string | undefined): boolean {
   return /(?:^|;\s*)checkout_page=1(?:;|$)/.test(cookies ?? '');
 }
@@ -100,7 +100,10 @@ function languageOf({ query, headers }: FastifyRequest): Language {
   return chooseLanguage((query as { lang?: unknown }).lang, headers['accept-language']);
 }
 
-/** "$55.75", "US$ 55,75", "JPY 1,200": in the format of the language in the session's country, with the currency's decimals. */
+/**
+ * Formats the amount for a language and the session's country, with the currency's decimals: "$55.75", "US$ 55,75",
+ * "JPY 1,200".
+ */
 function amountOf({ country, currency, minorUnits }: HostedCheckout['session'], language: Language): string {
   const digits = currencyDigits(currency) ?? 0;
   const format = new Intl.NumberFormat(`${language}-${country}`, {

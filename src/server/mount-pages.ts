@@ -16,7 +16,7 @@ import { SANDBOX_FIXTURES } from './sandbox-fixtures.ts';
 
 /** Mounts the pages for people who try the service: the API reference with its OpenAPI document, and the home page. */
 export function mountPages(app: FastifyInstance, config: Config): void {
-  // Only a sandbox in a database of its own has accounts whose keys everybody knows.
+  // Only a sandbox with an embedded database has the accounts with well-known keys.
   const withFixtures = config.sandbox && !config.databaseUrl;
   if (config.docs) mountReference(app, withFixtures ? sandboxKeys(config) : {});
   if (config.homePage) mountHome(app, withFixtures ? sandboxFixtures(config) : undefined);
@@ -40,7 +40,7 @@ function mountReference(app: FastifyInstance, keys: FilledInKeys): void {
     '/docs/start.js': () => staticFile('text/javascript; charset=utf-8', startScript(keys)),
   };
   for (const [path, load] of Object.entries(files)) {
-    // Loaded for the first who asks: most processes never need it.
+    // Loaded at the first request: most processes never need it.
     let file: Promise<StaticFile> | undefined;
     app.get(path, async (request, reply) => {
       file ??= load();
@@ -63,7 +63,7 @@ function mountHome(app: FastifyInstance, fixtures: typeof SANDBOX_FIXTURES | und
   });
 }
 
-/** Shown where they are served. */
+/** Links to pages, each shown only if the page is served. */
 const LINKS: readonly HomeLink[] = [
   { path: '/docs', title: 'API reference', text: 'Every call, with examples, to be tried in the page' },
   { path: '/dashboard', title: 'Dashboard', text: 'Payments and how they are doing, for operators' },

@@ -8,24 +8,24 @@ import { callbackAddress, type ReturnDeps, returnPayer } from '#src/payments/pay
 import { PAGE_HEADERS, type Page, renderPage } from '#src/web/page.ts';
 import { checkoutPath, isFromCheckoutPage } from './mount-checkout.ts';
 
-/** Dependencies of the routes that providers and payers come back to. */
+/** Dependencies of the routes for providers' notifications and returning payers. */
 export type ProviderRoutes = {
   readonly receive: ReceiveDeps;
   readonly payer: Omit<ReturnDeps, 'mayLookUp'> & FollowDeps;
-  /** Payers who paid on the checkout page come back to it. */
+  /** true: payers who paid on the checkout page return to it. */
   readonly checkoutPage: boolean;
-  /** Processes what was stored at once. */
+  /** Processes stored notifications at once. */
   readonly wake: () => void;
 };
 
 const NOTIFICATION_LIMIT_BYTES = 256 * 1024;
-/** Notifications and returns at once: beyond that they are refused, and come again. */
+/** Notifications and returns at once. One beyond that is refused; a provider sends its notification again. */
 const MAX_AT_ONCE = 100;
-/** Between two look-ups of one payment that its payer causes. */
+/** Pause between two look-ups of a payment that its payer prompts. */
 const LOOK_UP_EVERY_MS = 2_000;
 const MOST_PAYMENTS_REMEMBERED = 10_000;
 
-/** Mounts where providers send notifications, and where they send payers back. Neither carries an account's keys. */
+/** Mounts the routes to which providers send notifications and payers. Neither carries an account's keys. */
 export function mountProviders(app: FastifyInstance, routes: ProviderRoutes): void {
   const payer = { ...routes.payer, mayLookUp: createLookUpLimit() };
   app.register(async (raw) => {
@@ -81,13 +81,13 @@ export function mountProviders(app: FastifyInstance, routes: ProviderRoutes): vo
   });
 }
 
-/** The query string, without the question mark. */
+/** Returns the query string, without the question mark. */
 function queryOf(url: string): string {
   const start = url.indexOf('?');
   return start < 0 ? '' : url.slice(start + 1);
 }
 
-/** At most one look-up of a payment every two seconds; the payments asked for last are remembered. */
+/** Limits the look-ups of a payment to one every two seconds; it remembers the payments that were looked up last. */
 function createLookUpLimit(): (paymentId: string) => boolean {
   const askedAtMs = new Map<string, number>();
   return (paymentId) => {
@@ -106,7 +106,7 @@ function createLookUpLimit(): (paymentId: string) => boolean {
   };
 }
 
-/** Page for a payer who enrolled a wallet and whose merchant has none. */
+/** Makes the page for a payer who enrolled a wallet and whose merchant has no page to return to. */
 function enrollmentPage(status: string): Page {
   const shared = { amount: '', small: '' };
   switch (status) {
@@ -123,7 +123,7 @@ function enrollmentPage(status: string): Page {
   }
 }
 
-/** Page for a payer whose merchant has none. */
+/** Makes the page for a payer whose merchant has no page to return to. */
 function outcomePage(payment: Payment): Page {
   const { currency = '', value } = payment.amount ?? {};
   const shared = { amount: `${value?.value ?? ''} ${currency}`, small: `Payment ${payment.id}` };

@@ -5,18 +5,18 @@ import { sandboxProvider } from '#src/sandbox/sandbox-provider.ts';
 
 /** The mounted sandbox provider. */
 export type Sandbox = {
-  /** @returns the provider's address for connectors. */
+  /** Starts to listen. @returns the provider's address for connectors. */
   listen(): Promise<string>;
-  /** Environment variables of its connections, for those that nobody set. */
+  /** Environment variables of its connections, to be used where they are not set. */
   readonly environment: Readonly<Record<string, string>>;
   close(): Promise<void>;
 };
 
 /**
- * Mounts the sandbox provider: its pages at our own address, for payers, and all of it at a door on loopback, for
- * connectors. That door needs no certificate, and is still open for payments in flight while ours drains.
+ * Mounts the sandbox provider: its pages at our own address, for payers, and all of it on a loopback port, for
+ * connectors. That port needs no certificate, and stays open for payments in flight while our own address drains.
  *
- * @param options.address is asked once the application listens.
+ * @param options.address is called only after the application listens.
  */
 export async function mountSandbox(
   app: FastifyInstance,
@@ -24,13 +24,13 @@ export async function mountSandbox(
     readonly config: Config;
     readonly databaseUrl: string;
     readonly address: () => string;
-    /** The provider's API key, where the environment gives none. */
+    /** The provider's API key, unless the environment sets one. */
     readonly apiKey: string;
   },
 ): Promise<Sandbox> {
   const { config, databaseUrl, address } = options;
   const apiKey = config.environment('SANDBOX_API_KEY') ?? options.apiKey;
-  // The same in every replica that has the same API key.
+  // The same in all replicas with the same API key.
   const notificationSecret =
     config.environment('SANDBOX_NOTIFICATION_SECRET') ??
     createHash('sha256').update(`notifications ${apiKey}`).digest('hex');
@@ -45,7 +45,7 @@ export async function mountSandbox(
   await app.register(sandboxProvider, provider);
   await door.register(sandboxProvider, provider);
   return {
-    // Exclusive: workers would share it, and one that drains needs its own.
+    // Exclusive: workers would otherwise share the port, but each needs its own while it drains.
     listen: async () =>
       `${await door.listen({ host: '127.0.0.1', port: 0, exclusive: true })}${SANDBOX_PREFIX}`,
     environment: { SANDBOX_API_KEY: apiKey, SANDBOX_NOTIFICATION_SECRET: notificationSecret },

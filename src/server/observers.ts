@@ -18,7 +18,9 @@ import type { Database } from '#src/store/database.ts';
 import type { CardVault } from '#src/vault/card-vault.ts';
 import type { DeliveryObserver } from '#src/webhooks/deliver.ts';
 
-/** Watchers of one service: its metrics, traces, log and the dashboard's figures, each told by what it is about. */
+/**
+ * Watchers of one service: its metrics, traces, log and the dashboard's figures, each as an observer of one subject.
+ */
 export type Observers = Awaited<ReturnType<typeof createObservers>>;
 
 /** Creates the watchers of a service. */
@@ -49,13 +51,13 @@ export async function createObservers({ otlpEndpoint }: Pick<Config, 'otlpEndpoi
   };
 }
 
-/** OpenTelemetry is a fifth of what the service loads at its start: it is loaded where spans are sent. */
+/** Loads OpenTelemetry only if spans are sent: it is a fifth of all that the service loads at its start. */
 async function openTracing(otlpEndpoint: string | undefined): Promise<Tracing> {
   if (!otlpEndpoint) return NO_TRACING;
   return (await import('#src/observe/otlp-tracing.ts')).createTracing(otlpEndpoint);
 }
 
-/** An observer of payments that counts them for the dashboard as well. */
+/** Makes an observer of payments that also counts them for the dashboard. */
 function withPaid<Observer extends Pick<PaymentObserver, 'finished'>>(
   figures: Figures,
   observer: Observer,
@@ -69,7 +71,7 @@ function withPaid<Observer extends Pick<PaymentObserver, 'finished'>>(
   };
 }
 
-/** An observer of deliveries that counts them for the dashboard as well. */
+/** Makes an observer of deliveries that also counts them for the dashboard. */
 function withDelivered(figures: Figures, observer: DeliveryObserver): DeliveryObserver {
   return {
     ...observer,
@@ -80,7 +82,7 @@ function withDelivered(figures: Figures, observer: DeliveryObserver): DeliveryOb
   };
 }
 
-/** An observer of open outcomes that keeps their count for the dashboard as well. */
+/** Makes an observer of open outcomes that also keeps their count for the dashboard. */
 function withCounted(figures: Figures, observer: OpenOutcomesObserver): OpenOutcomesObserver {
   return {
     ...observer,

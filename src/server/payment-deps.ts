@@ -8,7 +8,7 @@ import type { PaymentDeps } from '#src/payments/create-payment.ts';
 import type { ListDeps } from '#src/payments/list-payments.ts';
 import { jsonEncoder } from '#src/wire/wire-json-encode.ts';
 
-/** Dependencies of everything that callers can do with payments. */
+/** Dependencies of all that callers can do with payments. */
 export type ApiDeps = PaymentDeps & OperationDeps & ListDeps;
 
 /** Dependencies that the caller provides; the rest follows from the configuration. */

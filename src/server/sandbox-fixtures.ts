@@ -21,7 +21,7 @@ const CHECKOUT_SESSION = '5e550000-0000-4000-8000-000000000001';
 const ENROLLED_WALLET = '70ce0000-0000-4000-8000-000000000001';
 const VAULTED_CARD = '70ce0000-0000-4000-8000-000000000002';
 
-/** The fixtures, as people are shown them. */
+/** The fixtures, as the home page shows them. */
 export const SANDBOX_FIXTURES: readonly (readonly [what: string, value: string])[] = [
   ['Account one', ACCOUNT_ONE],
   ['Its keys', 'pk_sandbox_one, sk_sandbox_one'],
@@ -34,8 +34,8 @@ export const SANDBOX_FIXTURES: readonly (readonly [what: string, value: string])
 ];
 
 /**
- * Puts into an embedded database what a newcomer tries the service with: two accounts with keys that everybody knows, a
- * stored customer, a checkout session and two vaulted tokens (docs/sandbox.md). What is there already stays.
+ * Fills an embedded database with objects for a newcomer to try the service with: two accounts with well-known keys, a
+ * stored customer, a checkout session and two vaulted tokens (docs/sandbox.md). Existing objects stay.
  */
 export async function addSandboxFixtures(
   database: Database,
@@ -92,6 +92,6 @@ async function addAccount(
   await insertAccount(database, { id, name, secretAlways: false, ...settings });
   await insertPublicKey(database, `pk_sandbox_${keys}`, id);
   const hash = createHash('sha256').update(`sk_sandbox_${keys}`).digest();
-  // The secret's id is the account's own, so that a second start adds no second one.
+  // The secret's id is the account's own, so that a second start does not add a second secret.
   await insertSecretKey(database, { id, accountId: id, hash });
 }

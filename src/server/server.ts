@@ -27,7 +27,7 @@ import { mountSandbox } from './mount-sandbox.ts';
 import { createObservers, type Observers } from './observers.ts';
 import { type ApiDeps, paymentDeps } from './payment-deps.ts';
 
-/** Options of a server. The process has the database open and migrated. */
+/** Options of a server. The process has opened and migrated the database. */
 export type ServerOptions = {
   readonly config: Config;
   readonly catalogue: Catalogue;
@@ -36,28 +36,28 @@ export type ServerOptions = {
   /** Database in which the sandbox provider keeps its ledger. */
   readonly databaseUrl: string;
   readonly log: Logger;
-  /** Adds up the metrics, if this is one of several workers. */
+  /** Sums the metrics of several workers; set if this process is one of them. */
   readonly parent?: Pick<Parent, 'collectBy' | 'metrics'>;
-  /** The clock of the circuit breakers, which never goes back; by default that of the process. */
+  /** Clock of the circuit breakers, which never goes back; by default the process's own. */
   readonly nowMs?: (() => number) | undefined;
 };
 
-/** A whole service, put together. */
+/** A whole service, wired together. */
 export type Server = {
   /** Starts to listen and opens the catalogue's connections. @returns the address, such as http://127.0.0.1:8080. */
   listen(): Promise<string>;
   /**
-   * Puts another catalogue in force. Payments in flight finish on the one that they began with; connections that are
-   * defined as before stay open, with what is known of their health.
+   * Puts another catalogue in force. Payments in flight finish on the one that they started with; connections with an
+   * unchanged definition stay open and keep their known health.
    *
-   * @throws CatalogueError; then the one before stays in force.
+   * @throws CatalogueError; then the previous catalogue stays in force.
    */
   replaceCatalogue(catalogue: Catalogue): void;
-  /** Open outcomes that could not be looked up when it started to listen. */
+  /** Open outcomes that could not be looked up when the server started to listen. */
   readonly unaskable: () => readonly UnaskableOutcomes[];
-  /** Counts and logs how a reload went. */
+  /** Counts and logs the result of a reload. */
   readonly reloaded: (failure: unknown) => void;
-  /** Stops accepting, finishes what is in flight, then lets go of everything but the database. */
+  /** Stops accepting calls, finishes what is in flight, then releases everything but the database. */
   close(): Promise<void>;
 };
 
@@ -113,7 +113,8 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     reloaded: observers.reloaded,
     async close() {
       await app.close();
-      // The listener does not wait for clients that left before their response, but their work is finished.
+      // The listener does not wait for clients that disconnected before their response; their work is finished all the
+      // same.
       await inFlight.settled();
       await background.stop();
       await live.close();
@@ -123,7 +124,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
   };
 }
 
-/** Parts of the service that its routes lead to. */
+/** Parts of the service that its routes use. */
 type Routed = {
   readonly config: Config;
   readonly admission: Admission;
@@ -132,12 +133,12 @@ type Routed = {
   readonly background: Background;
   readonly observers: Observers;
   readonly parent: ServerOptions['parent'];
-  /** Seals the secrets of webhooks: the vault itself, since the log of its uses is of cards. */
+  /** Seals the secrets of webhooks: the bare vault, since the log of the vault's use is about cards. */
   readonly vault: CardVault;
   readonly inFlight: InFlight;
 };
 
-/** Mounts every route but the sandbox's. */
+/** Mounts every route except the sandbox's. */
 function mountRoutes(app: FastifyInstance, routed: Routed): void {
   const { config, deps, live, background, observers } = routed;
   const webhooks = {
