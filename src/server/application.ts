@@ -11,9 +11,7 @@ import type { Tracing } from '#src/observe/tracing.ts';
 /** Headers of every response: it may hold personal data, so proxies must not store it nor browsers guess its type. */
 const RESPONSE_HEADERS = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' };
 
-/**
- * Creates the application: its listener, request ids, metrics of requests and error responses. It has no routes yet.
- */
+/** Creates the application: its listener, request ids, metrics of requests and error responses. It has no routes. */
 export function createApplication(
   config: Config,
   { log, metrics, tracing }: { readonly log: Logger; readonly metrics: Metrics; readonly tracing: Tracing },

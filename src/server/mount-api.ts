@@ -105,8 +105,7 @@ function mountedServices(api: Api): readonly MountedService[] {
 }
 
 /**
- * Creates the functions that open a call: they authenticate the caller, then apply its rate limit and the service's
- * limits.
+ * Creates the functions that open a call: they authenticate the caller, then apply its rate limit and our own limits.
  */
 function createOpeners({ config, deps }: Api, requireAllowedOrigin: RequireAllowedOrigin) {
   const find = (publicKey: string) => orUnavailable(findAccountKeys(deps.database, publicKey));

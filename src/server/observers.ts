@@ -18,9 +18,7 @@ import type { Database } from '#src/store/database.ts';
 import type { CardVault } from '#src/vault/card-vault.ts';
 import type { DeliveryObserver } from '#src/webhooks/deliver.ts';
 
-/**
- * Watchers of one service: its metrics, traces, log and the dashboard's figures, each as an observer of one subject.
- */
+/** Watchers of one service: its metrics, traces, log and the dashboard's figures, one observer for each subject. */
 export type Observers = Awaited<ReturnType<typeof createObservers>>;
 
 /** Creates the watchers of a service. */
