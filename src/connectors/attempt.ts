@@ -8,9 +8,9 @@ import type { Secret } from '#src/secret.ts';
 /** A request to a provider. Everything but the card is a pure function of the stored record. */
 export type PaymentAttempt = AttemptFacts & { readonly method: AttemptMethod };
 
-/** Facts of an attempt beside its payment method; a look-up of it carries the same. */
+/** Facts of an attempt besides its payment method; a look-up of the attempt carries the same. */
 export type AttemptFacts = {
-  /** Our transaction's id (UUID): the provider's idempotency key, and what an outcome is looked up by. */
+  /** Our transaction's id (UUID): the provider's idempotency key, and the key for looking up the outcome. */
   readonly transactionId: string;
   readonly paymentId: string;
   /** Zero for a verification. */
@@ -41,12 +41,12 @@ export type AttemptMethod =
   | {
       readonly kind: 'wallet_enrollment';
       readonly type: string;
-      /** The provider's token of what the payer enrolled earlier, when one was given. */
+      /** The provider's token of the wallet that the payer enrolled earlier, if there is one. */
       readonly token: string | undefined;
       readonly cardType: string | undefined;
     };
 
-/** Options that a merchant sets for a card payment, beside the card. */
+/** Options that a merchant sets for a card payment, besides the card itself. */
 export type CardOptions = {
   /** false: authorization only. */
   readonly capture: boolean;
@@ -54,7 +54,7 @@ export type CardOptions = {
   readonly verify: boolean;
   readonly installments: number;
   readonly threeDSecureSetupId: string | undefined;
-  /** Results of 3-D Secure made elsewhere. */
+  /** Results of 3-D Secure that was performed elsewhere. */
   readonly threeDSecure: ThreeDSecure | undefined;
   readonly storedCredentials: StoredCredentials | undefined;
   /** Shown on the cardholder's statement; '' for the provider's own. */

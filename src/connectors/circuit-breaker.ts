@@ -2,16 +2,16 @@ import { type BreakerSettings, type CircuitState, createCircuit } from './circui
 import { assertNever, type Outcome, type ProviderConnection } from './connector.ts';
 import { aroundCalls, type CallName } from './provider-calls.ts';
 
-/** A connection's health, by what became of its calls. */
+/** A connection's health, judged by the outcomes of its calls. */
 export type ConnectionHealth = {
-  /** Returns true if a payment would be sent now: false while the circuit is open, or a trial is under way. */
+  /** Returns true if a payment would be sent now: false while the circuit is open or a trial is in progress. */
   isAvailable(): boolean;
   /**
-   * Returns true while the provider is left alone: the circuit is open and, since then, no probe was answered; or, at
-   * a provider that cannot be probed, the pause is not over.
+   * Returns true while the provider is left alone: the circuit is open and no probe has succeeded since then; or, at a
+   * provider that cannot be probed, the pause is not over.
    */
   isLeftAlone(): boolean;
-  /** Has the provider probed, in the background, once the pause is over; to be called every now and then. */
+  /** Probes the provider in the background once the pause is over. To be called regularly. */
   probeIfDue(): void;
   readonly state: () => CircuitState;
 };
@@ -19,19 +19,19 @@ export type ConnectionHealth = {
 /** A connection with its circuit breaker. */
 export type GuardedConnection = ProviderConnection & { readonly health: ConnectionHealth };
 
-/** Options of a circuit breaker, beside its settings. */
+/** Options of a circuit breaker, besides its settings. */
 export type GuardOptions = {
-  /** Receives each new state; must not throw. */
+  /** Called with each new state; must not throw. */
   readonly changed?: (state: CircuitState) => void;
-  /** A clock that never goes back, in milliseconds; by default that of the process. */
+  /** A clock that never goes back, in milliseconds; by default the process's own. */
   readonly nowMs?: () => number;
 };
 
 const CIRCUIT_OPEN: Outcome = { kind: 'not_sent', detail: 'circuit open', because: 'circuit_open' };
 
 /**
- * The calls that an open circuit holds back. Those that learn or complete what was begun pass whatever the breaker thinks,
- * and it learns nothing from them: the provider alone knows what became of the money.
+ * The calls that an open circuit holds back. Calls that look up or complete a transaction pass whatever the breaker's
+ * state, and do not count in it: the provider alone knows what became of the money.
  */
 const IS_HELD_BACK: Readonly<Record<CallName, boolean>> = {
   pay: true,
@@ -46,9 +46,10 @@ const IS_HELD_BACK: Readonly<Record<CallName, boolean>> = {
 };
 
 /**
- * The connection behind a circuit breaker: while it is open, calls are `not_sent` at once. `not_sent` and `unknown` open
- * it, except for what was turned away, which counts for nothing. After the pause the provider is probed, if it can be,
- * and only once it answered does one call pass as the trial, whose success closes the circuit.
+ * Wraps a connection in a circuit breaker: while the circuit is open, calls are `not_sent` at once. `not_sent` and
+ * `unknown` count as failures, except for an attempt that was turned away, which does not count at all. After the pause
+ * the provider is probed, if that is possible; once the probe has succeeded, one call passes as the trial, whose
+ * success closes the circuit.
  */
 export function guardConnection(
   connection: ProviderConnection,
@@ -93,7 +94,7 @@ export function guardConnection(
   return { ...guarded, close, health: { isAvailable, isLeftAlone, probeIfDue, state } };
 }
 
-/** Returns true if an outcome speaks for the provider's health, false if against it; undefined when it tells nothing. */
+/** Returns true if an outcome shows a healthy provider, false if it shows an unhealthy one, undefined if neither. */
 function isHealthyBy(outcome: Outcome): boolean | undefined {
   switch (outcome.kind) {
     case 'approved':

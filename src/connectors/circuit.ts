@@ -1,41 +1,41 @@
-/** Settings of a circuit breaker: when a connection is left alone, and for how long. */
+/** Settings of a circuit breaker: the failures that open it, and the length of its pauses. */
 export type BreakerSettings = {
-  /** The share of failing calls that opens the circuit, above 0 and up to 1. */
+  /** Share of failing calls that opens the circuit, above 0 and up to 1. */
   readonly failureRate: number;
-  /** Of how many calls at least, within the window. So many failing calls in a row open it, too, however long they took. */
+  /** Least number of calls in the window for that. As many failures in a row also open it, however long they took. */
   readonly minCalls: number;
   readonly windowMs: number;
-  /** The first pause. Each trial that fails doubles it, up to 5 minutes, or to this when it is longer. */
+  /** The first pause. Each failed trial doubles it, up to 5 minutes, or to this value if it is longer. */
   readonly openMs: number;
 };
 
-/** All of them, from well to ill. */
+/** All states, from healthy to unhealthy. */
 export const CIRCUIT_STATES = ['CLOSED', 'HALF_OPEN', 'OPEN'] as const;
 
-/** CLOSED: calls are sent. OPEN: none is. HALF_OPEN: a probe or one call at a time tries the provider out. */
+/** CLOSED: calls are sent. OPEN: none is sent. HALF_OPEN: one probe or call at a time tests the provider. */
 export type CircuitState = (typeof CIRCUIT_STATES)[number];
 
-/** Admits a call or a probe; its result is reported with it. */
+/** Permission for a call or a probe, to be given back with its result. */
 export type Admission = {
   readonly isTrial: boolean;
-  /** Number of times that the circuit had opened before. */
+  /** Number of times that the circuit had opened by then. */
   readonly openings: number;
 };
 
-/** The state machine of a circuit breaker. It makes no calls, and only `nowMs` tells it the time. */
+/** The state machine of a circuit breaker. It makes no calls, and `nowMs` is its only clock. */
 export type Circuit = {
   readonly state: () => CircuitState;
   /** Returns true if a call would be admitted now. */
   isAvailable(): boolean;
-  /** Returns true while nothing has shown, or may try to show, that the provider is well again. */
+  /** Returns true while the provider has shown no sign of recovery, and no call may test it. */
   isLeftAlone(): boolean;
-  /** undefined while the circuit is open or a trial is under way. What is admitted must be reported. */
+  /** Admits a call; undefined while the circuit is open or a trial is in progress. The result must be reported. */
   admitCall(): Admission | undefined;
-  /** Admits a probe when the pause is over and none is under way. */
+  /** Admits a probe if the pause is over and no probe is in progress. */
   admitProbe(): Admission | undefined;
   /**
-   * Learns what came of a call or a probe: whether the provider is well; undefined when that was not learned. A call that
-   * was admitted before the circuit opened last says nothing of the provider as it is now.
+   * Records the result of a call or a probe: true if the provider is healthy; undefined if that remains unknown. A call
+   * that was admitted before the circuit last opened says nothing about the provider's health now.
    */
   report(admission: Admission, isHealthy: boolean | undefined): void;
 };
@@ -43,19 +43,19 @@ export type Circuit = {
 /** Options of a circuit. */
 export type CircuitOptions = {
   readonly settings: BreakerSettings;
-  /** After the pause a probe has to succeed before a call is the trial. */
+  /** true: after the pause, a probe has to succeed before a call becomes the trial. */
   readonly isProbed: boolean;
   /** A clock that never goes back. */
   readonly nowMs: () => number;
-  /** Receives each new state; must not throw. */
+  /** Called with each new state; must not throw. */
   readonly changed: (state: CircuitState) => void;
 };
 
 const MAX_PAUSE_MS = 5 * 60_000;
 
 /**
- * A closed circuit, which opens when too many calls fail. `paused` leads to `proven` by a probe that succeeds, and from
- * there to `closed` by a call that does; without probes the call alone closes it. A probe or trial that fails begins
+ * Creates a closed circuit, which opens when too many calls fail. A successful probe leads from `paused` to `proven`,
+ * and a successful call from there to `closed`; without probes the call alone closes it. A failed probe or trial begins
  * another pause, twice as long.
  */
 export function createCircuit({ settings, isProbed, nowMs, changed }: CircuitOptions): Circuit {
@@ -126,7 +126,7 @@ export function createCircuit({ settings, isProbed, nowMs, changed }: CircuitOpt
 const SLICES = 10;
 type Slice = { readonly sinceMs: number; calls: number; failures: number };
 
-/** Counts calls over a window of time, exact to a tenth of it, and failures in a row, which tell of quiet connections. */
+/** Counts calls over a window of time, exact to a tenth of it, and failures in a row, for times with few calls. */
 function createTally({ failureRate, minCalls, windowMs }: BreakerSettings, nowMs: () => number) {
   let slices: Slice[] = [];
   let inARow = 0;
@@ -142,7 +142,7 @@ function createTally({ failureRate, minCalls, windowMs }: BreakerSettings, nowMs
   }
 
   return {
-    /** Counts a call. @returns whether it is one failure too many. */
+    /** Counts a call. @returns true if it is one failure too many. */
     count(isHealthy: boolean): boolean {
       const slice = currentSlice();
       slice.calls += 1;

@@ -1,4 +1,4 @@
-/** A decline, told in the merchant's terms. A hard one is never retried anywhere; a soft one may pass elsewhere or later. */
+/** A decline in the merchant's terms. A hard one is never retried anywhere; a soft one may pass elsewhere or later. */
 export type Decline = { readonly code: string; readonly message: string; readonly hard: boolean };
 
 const soft = (code: string, message: string): Decline => ({ code, message, hard: false });
@@ -25,7 +25,7 @@ const DECLINES = new Map<string, Decline>([
   ['61', LIMIT_EXCEEDED],
   ['62', soft('RESTRICTED_BY_BANK', 'Card restricted by bank')],
   ['65', LIMIT_EXCEEDED],
-  // The issuer may have said yes, too late to be heard: nobody else is to be asked.
+  // The issuer may have approved too late to be heard: no other provider may be tried.
   ['68', hard('PROVIDER_TIMEOUT', 'Issuer did not answer in time')],
   ['80', ACQUIRER_CONTINGENCY],
   ['82', INVALID_SECURITY_CODE],
@@ -36,14 +36,14 @@ const DECLINES = new Map<string, Decline>([
   ['N7', INVALID_SECURITY_CODE],
 ]);
 
-/** Translates an ISO 8583 response code into a decline; one that the table does not have is a soft DECLINED_BY_BANK. */
+/** Translates an ISO 8583 response code into a decline; a code that the table lacks is a soft DECLINED_BY_BANK. */
 export function declineOf(iso8583Code: string): Decline {
   return DECLINES.get(iso8583Code.toUpperCase()) ?? DECLINED_BY_BANK;
 }
 
 /** The meaning of a provider's decline code. */
 export type DeclineMeaning = {
-  /** ISO 8583 response code (field 39) that the provider's own code amounts to. */
+  /** ISO 8583 response code (field 39) that the provider's own code is equivalent to. */
   readonly iso8583Code: string;
   readonly nowhereElse?: true;
 };
@@ -51,7 +51,9 @@ export type DeclineMeaning = {
 const DO_NOT_HONOR = '05';
 const DUPLICATE = '94';
 
-/** The meaning of an ISO 8583 code. After 94, the issuer has just seen an equal charge: another provider's would be a second. */
+/**
+ * Returns the meaning of an ISO 8583 code. After 94, the issuer has just seen an equal charge: failover adds another.
+ */
 export function meaningOfIso(iso8583Code: string): DeclineMeaning {
   return iso8583Code === DUPLICATE ? { iso8583Code, nowhereElse: true } : { iso8583Code };
 }
@@ -59,8 +61,8 @@ export function meaningOfIso(iso8583Code: string): DeclineMeaning {
 /**
  * Makes a provider's table of decline codes.
  *
- * @param codesByIso8583 the provider's codes, parted by white space, by the ISO 8583 code that each amounts to.
- * @returns a code's meaning; one that is not in the table is a soft decline.
+ * @param codesByIso8583 the provider's codes, separated by white space, by their equivalent ISO 8583 code.
+ * @returns a function that gives a code's meaning; a code that the table lacks is a soft decline.
  */
 export function declineTable(
   codesByIso8583: Readonly<Record<string, string>>,

@@ -1,12 +1,12 @@
 import type { CustomerPayer } from '#gen/payments/v1/customer_payer_pb.js';
 
-/** A wallet that its payer is asked to let the merchant charge later. No money moves. */
+/** A request for the payer's consent to charge a wallet later. No money moves. */
 export type WalletEnrollment = {
-  /** Our stored method's id (UUID): the provider's idempotency key, and what the outcome is looked up by. */
+  /** Our stored method's id (UUID): the provider's idempotency key, and the key for looking up the outcome. */
   readonly enrollmentId: string;
   /** payment_method.type. */
   readonly type: string;
-  /** ISO 3166-1 alpha-2; '' when it is not known. */
+  /** ISO 3166-1 alpha-2; '' if unknown. */
   readonly country: string;
   readonly customerPayer: CustomerPayer;
   /** Our own address to which the provider sends the payer back: `…/v1/enrollments/{id}/return`. */

@@ -9,12 +9,12 @@ export type FormValue =
   | { readonly [name: string]: FormValue };
 
 /**
- * Encodes fields as `application/x-www-form-urlencoded`, nested ones with brackets, as Stripe and PHP read them:
- * `{ card: { number: 'x' }, items: ['y'] }` is `card[number]=x&items[0]=y`, percent-encoded. Empty lists and objects
- * leave no trace. The content type is for the caller to send.
+ * Encodes fields as `application/x-www-form-urlencoded`, nested ones with brackets, as Stripe and PHP read them: `{
+ * card: { number: 'x' }, items: ['y'] }` is `card[number]=x&items[0]=y`, percent-encoded. Empty lists and objects are
+ * left out. The caller sets the content type.
  *
- * @throws Error when a name holds a bracket, which would make it another field's, or a number is not a safe integer:
- *   money belongs into a bigint or a string.
+ * @throws Error if a name contains a bracket, which would make it another field's, or a number is not a safe integer:
+ *   money is passed as bigint or string.
  */
 export function encodeForm(fields: { readonly [name: string]: FormValue }): string {
   const pairs = new URLSearchParams();
@@ -32,7 +32,7 @@ function append(pairs: URLSearchParams, path: string, value: FormValue): void {
     return;
   }
   for (const [name, inner] of Object.entries(value)) {
-    // The name may be a merchant's word: it is not repeated.
+    // The name may come from a merchant: it is not quoted.
     if (/[[\]]/.test(name)) throw new Error('the name of a field in a form must not hold a bracket');
     append(pairs, path === '' ? name : `${path}[${name}]`, inner);
   }

@@ -2,20 +2,20 @@ import { type Dispatcher, Pool } from 'undici';
 
 /** Outbound HTTP/1.1 to one provider. It never repeats a request, follows no redirect and asks for no compression. */
 export type HttpClient = {
-  /** Sends one request, once. Never throws and always ends within `timeoutMs`, and by the request's own deadline. */
+  /** Sends one request, once. Never throws and always ends within `timeoutMs` and by the request's own deadline. */
   request(request: HttpRequest): Promise<HttpResult>;
-  /** Waits for the requests in flight, then closes every socket. Requests made after it are `not_sent`. */
+  /** Waits for the requests in flight, then closes every socket. Later requests are `not_sent`. */
   close(): Promise<void>;
 };
 
-/** A provider's address, and the limits of waiting for it. */
+/** A provider's address, and the limits on its requests. */
 export type HttpClientOptions = {
   /** Scheme, host and port: `https://api.provider.example`. */
   readonly origin: string;
-  /** One deadline over everything: waiting for a socket, connecting, sending, the answer's last byte. */
+  /** One deadline for everything: waiting for a socket, connecting, sending, and the answer's last byte. */
   readonly timeoutMs: number;
   readonly maxResponseBytes: number;
-  /** Sockets open at once. Eight times as many requests may be under way; what exceeds that is `not_sent`. */
+  /** Sockets open at once. Eight times as many requests may be in flight; any more are `not_sent`. */
   readonly maxConnections: number;
 };
 
@@ -27,13 +27,14 @@ export type HttpRequest = {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | undefined;
   /**
-   * Deadline for the result, by `performance.now()`; the client's `timeoutMs` holds all the same. An attempt that takes
-   * several calls gives each the same deadline. A request whose deadline has passed already is `not_sent`.
+   * Deadline for the result, on the clock of `performance.now()`; the client's `timeoutMs` still applies. An attempt
+   * that makes several requests gives each the same deadline. A request whose deadline has already passed is
+   * `not_sent`.
    */
   readonly deadlineAtMs?: number;
 };
 
-/** The headers of an answer that a connector gets to see, in lower case: outcomes are told by them, and requests found. */
+/** Headers of an answer that connectors see, in lower case: they distinguish outcomes and identify requests. */
 const ANSWER_HEADERS = [
   'content-type',
   'idempotent-replayed',
@@ -46,7 +47,7 @@ const ANSWER_HEADERS = [
   'x-request-id',
 ] as const;
 
-/** Headers of an answer by their names. One that came twice, or is longer than 256 characters, is left out. */
+/** Headers of an answer by name. One that came twice, or is longer than 256 characters, is left out. */
 export type AnswerHeaders = Readonly<Partial<Record<(typeof ANSWER_HEADERS)[number], string>>>;
 
 /**
@@ -60,7 +61,7 @@ export type HttpResult =
       readonly headers: AnswerHeaders;
       readonly body: Uint8Array;
     }
-  /** Surely not a byte of the request was written to a socket. */
+  /** Certainly not a byte of the request was written to a socket. */
   | {
       readonly kind: 'not_sent';
       readonly detail: string;
@@ -70,20 +71,20 @@ export type HttpResult =
   /** Some of the request may have reached the provider. */
   | { readonly kind: 'unknown'; readonly detail: string };
 
-/** Keeps the calls of a provider that hangs (64 × 8) well below MAX_IN_FLIGHT, so that others still get theirs. */
+/** Keeps the calls to a provider that hangs (64 × 8) well below MAX_IN_FLIGHT, so that calls to others still pass. */
 const REQUESTS_PER_CONNECTION = 8;
 const KEEP_ALIVE_MS = 4_000;
 const MAX_KEEP_ALIVE_MS = 30_000;
 const MAX_HEADER_LENGTH = 256;
 const ERROR_CODE = /^[A-Z][A-Z0-9_]{0,63}$/;
 
-/** Thrown or handed to undici to end a request whose result is settled already; nobody gets to see it. */
+/** Thrown or handed to undici to end a request whose result is already settled; nothing else sees it. */
 const ABANDONED = new Error('abandoned');
 
 /**
- * The only way out to a provider.
+ * Creates the only way out to a provider.
  *
- * @throws Error when the origin is no http(s) origin.
+ * @throws Error if the origin is not an http(s) origin.
  */
 export function createHttpClient(options: HttpClientOptions): HttpClient {
   const pool = new Pool(options.origin, {
@@ -131,12 +132,12 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
 }
 
 /**
- * One request. What makes `not_sent` certain: undici calls `onRequestStart` in the same turn in which it writes the
- * first byte, right before it (writeH1 in undici's client-h1.js), and only once the socket is connected and TLS agreed.
- * So as long as it was not called, or threw, nothing was written; once it returned, everything may have been.
+ * Makes one request. `not_sent` is certain because undici calls `onRequestStart` right before it writes the first byte,
+ * in the same turn (writeH1 in undici's client-h1.js), and only once the socket is connected and TLS agreed. As long as
+ * it has not been called, or if it threw, nothing was written; once it has returned, everything may have been.
  *
- * undici puts a request back in its queue when a socket closes for a reason of undici's own. A second
- * `onRequestStart` is how that would show, and it is refused before a byte is written a second time.
+ * undici puts a request back in its queue when a socket closes for a reason of undici's own. That would show as a
+ * second `onRequestStart`, which is refused before a byte is written a second time.
  */
 function exchange(
   pool: Pool,
@@ -167,7 +168,7 @@ function exchange(
 
     const deadline = setTimeout(() => {
       fail('DEADLINE');
-      // Destroys the socket. A request that still waits for one has no controller and is refused when its turn comes.
+      // Destroys the socket. A request that still waits for one has no controller, and is refused when its turn comes.
       controller?.abort(ABANDONED);
     }, timeoutMs);
 
@@ -181,7 +182,7 @@ function exchange(
           controller = started;
         },
         onResponseStart(_controller, statusCode, received) {
-          // 1xx answers announce the real one.
+          // A 1xx answer precedes the real one.
           if (statusCode < 200) return;
           status = statusCode;
           headers = shownHeaders(received);
@@ -220,7 +221,7 @@ function notSent(code: string, because: 'unreachable' | 'turned_away' = 'unreach
   return { kind: 'not_sent', detail: `before sending: ${code}`, because };
 }
 
-/** An error's code, when it looks like one. Messages are not used: they hold addresses, and what a parser choked on. */
+/** Returns an error's code, if it has one. Messages are not used: they contain addresses, and pieces of answers. */
 function codeOf(error: Error): string {
   const code = (error as { code?: unknown }).code;
   return typeof code === 'string' && ERROR_CODE.test(code) ? code : 'UNKNOWN_ERROR';

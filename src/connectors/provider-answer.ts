@@ -4,11 +4,11 @@ import { type Money, parseMoney } from '#src/money.ts';
 import type { Outcome } from './connector.ts';
 import type { HttpResult } from './http-client.ts';
 
-/** Greatest depth of nesting in an answer; the providers' own go to eight. */
+/** Greatest depth of nesting in an answer; the providers' own reach eight. */
 const MAX_DEPTH = 64;
 const UTF8 = new TextDecoder('utf-8', { fatal: true });
 
-/** Reads an answer's body; undefined when it is no JSON object in UTF-8, or nested more than 64 deep. */
+/** Reads an answer's body; undefined if it is not a JSON object in UTF-8, or nested more than 64 deep. */
 export function readJsonObject(body: Uint8Array): JsonObject | undefined {
   try {
     const value: unknown = JSON.parse(UTF8.decode(body));
@@ -18,24 +18,24 @@ export function readJsonObject(body: Uint8Array): JsonObject | undefined {
   }
 }
 
-/** Returns true if a value is a JSON object, and not a list. */
+/** Returns true if a value is a JSON object, not a list. */
 export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** The object in a field; an empty one when there is none. */
+/** Returns the object in a field; an empty one if there is none. */
 export function objectAt(object: JsonObject | undefined, field: string): JsonObject {
   const value = object?.[field];
   return isJsonObject(value) ? value : {};
 }
 
-/** The objects in a field's list. */
+/** Returns the objects in a field's list. */
 export function objectsAt(object: JsonObject, field: string): readonly JsonObject[] {
   const value = object[field];
   return Array.isArray(value) ? value.filter(isJsonObject) : [];
 }
 
-/** A copy of an object without the fields of some names, at any depth: what is not for the merchant. */
+/** Copies an object without the fields of some names, at any depth: those that are not for the merchant. */
 export function withoutFields(object: JsonObject, names: ReadonlySet<string>): JsonObject {
   const kept = (value: JsonValue): JsonValue => {
     if (Array.isArray(value)) return value.map(kept);
@@ -46,7 +46,7 @@ export function withoutFields(object: JsonObject, names: ReadonlySet<string>): J
   );
 }
 
-/** The object that was answered with a status; undefined for any other answer, and for none. */
+/** Returns the object in an answer of the given status; undefined for any other result. */
 export function bodyOf(result: HttpResult, status = 200): JsonObject | undefined {
   return result.kind === 'answer' && result.status === status ? readJsonObject(result.body) : undefined;
 }
@@ -63,19 +63,19 @@ export function isUuid(value: JsonValue | undefined): value is string {
   return isTextLike(value, UUID);
 }
 
-/** A value as text when it is one; else ''. */
+/** Returns a value if it is a string; else ''. */
 export function textOf(value: JsonValue | undefined): string {
   return typeof value === 'string' ? value : '';
 }
 
-/** Returns true if a value is a text that `pattern` matches as a whole. */
+/** Returns true if a value is a string that `pattern` matches as a whole. */
 export function isTextLike(value: JsonValue | undefined, pattern: RegExp): value is string {
   return typeof value === 'string' && pattern.test(value);
 }
 
 const MAX_URL_LENGTH = 2_048;
 
-/** Returns true if a value is an address to which a browser can be sent. */
+/** Returns true if a value is a URL to which a browser can be sent. */
 export function isHttpUrl(value: JsonValue | undefined): value is string {
   if (typeof value !== 'string' || value.length > MAX_URL_LENGTH) return false;
   const protocol = URL.parse(value)?.protocol;
@@ -85,9 +85,9 @@ export function isHttpUrl(value: JsonValue | undefined): value is string {
 /**
  * Reads an amount of money in an answer.
  *
- * @param amount in `minor_units` a JSON integer; as a `decimal` a text or a JSON number in the currency's major unit.
+ * @param amount in `minor_units` a JSON integer; as a `decimal` a string or a JSON number in the currency's major unit.
  * @param currency an ISO 4217 code, in either case.
- * @returns undefined when it is no exact, nonnegative amount with a currency.
+ * @returns undefined if it is not an exact, nonnegative amount with a currency.
  */
 export function readMoney(
   amount: JsonValue | undefined,
@@ -106,10 +106,10 @@ export function readMoney(
 }
 
 /**
- * Compares the money that an answer is about with what was asked; where a provider counts a currency in other units than
- * ISO 4217, both are in the provider's.
+ * Compares the money in an answer with the requested money. If a provider counts a currency in other units than ISO
+ * 4217, both are in the provider's.
  *
- * @returns what differs; undefined when nothing does.
+ * @returns the field that differs; undefined if they are equal.
  */
 export function differingMoney(answered: Money | undefined, asked: Money): 'amount' | 'currency' | undefined {
   if (!answered) return 'amount';
@@ -119,7 +119,7 @@ export function differingMoney(answered: Money | undefined, asked: Money): 'amou
 
 type Answer = Extract<HttpResult, { kind: 'answer' }>;
 
-/** Reads the result of a request that may move money: `read` is for a JSON object, whatever the answer's status. */
+/** Reads the result of a request that may move money: `read` gets a JSON object, whatever the answer's status. */
 export function fromResult(result: HttpResult, read: (body: JsonObject, answer: Answer) => Outcome): Outcome {
   if (result.kind === 'not_sent') return result;
   if (result.kind === 'unknown') return unknownOutcome(result.detail);
@@ -127,7 +127,7 @@ export function fromResult(result: HttpResult, read: (body: JsonObject, answer: 
   return body ? read(body, result) : unknownOutcome(`the answer cannot be read: ${result.status}`);
 }
 
-/** Done. @param authorizationCode '' where the provider tells none. */
+/** Makes the outcome of success. @param authorizationCode '' if the provider reports none. */
 export function approvedOutcome(
   told: { readonly providerData: ProviderData; readonly reference?: string; readonly alarm?: true },
   authorizationCode = '',
@@ -135,28 +135,28 @@ export function approvedOutcome(
   return { kind: 'approved', ...told, authorizationCode, retrievalReferenceNumber: '' };
 }
 
-/** The provider's word that it did not happen and never will. */
+/** Makes the outcome of the provider's word that the transaction did not happen and never will. */
 export function neverHappens(detail: string): Outcome {
   return { kind: 'not_sent', detail, because: 'turned_away' };
 }
 
-/** Nothing was sent: the connector turned the attempt away itself. */
+/** Makes the outcome of an attempt that the connector itself turned away: nothing was sent. */
 export function turnedAway(detail: string): Outcome {
   return { kind: 'not_sent', detail: `nothing was sent to the provider: ${detail}`, because: 'turned_away' };
 }
 
-/** It is not known what happened. */
+/** Makes the unknown outcome. */
 export function unknownOutcome(detail: string, providerData?: ProviderData): Outcome {
   return { kind: 'unknown', detail, providerData };
 }
 
-/** It is not known what happened, and money may have moved that nobody asked for: an operator has to look into it. */
+/** Makes the unknown outcome in which money may have moved without a request: an operator has to investigate. */
 export function alarmingOutcome(detail: string, providerData?: ProviderData): Outcome {
   return { kind: 'unknown', detail: `alarm: ${detail}`, providerData, alarm: true };
 }
 
 /**
- * The outcome where an answer is about something else than what was asked: another amount, currency or reference.
+ * Makes the outcome if an answer is about something other than the request: another amount, currency or reference.
  *
  * @param what the field that differs, in the provider's words; never its value.
  */
@@ -164,19 +164,19 @@ export function answeredAboutAnother(what: string): Outcome {
   return alarmingOutcome(`the provider's answer is not about this attempt: its ${what} differs`);
 }
 
-/** The statuses by which a provider refuses a request before it does anything with it. */
+/** Statuses by which a provider refuses a request before it acts on it. */
 const REFUSALS: ReadonlySet<number> = new Set([400, 401, 403, 404, 405, 413, 415, 422, 429]);
-/** Those that refuse all of the connection's requests, not this one: our key, our permissions, our rate. */
+/** Statuses that refuse all of the connection's requests: for our key, our permissions, our rate. */
 const REFUSALS_OF_ALL: ReadonlySet<number> = new Set([401, 403, 429]);
 
 /**
- * The outcome that an HTTP status stands for, unless the provider's body says more: to be asked once the body was read
- * for declines. Redirects are never followed; a conflict (409), a timeout (408) and an error (5xx) say nothing about
- * what was done.
+ * Returns the outcome that an HTTP status means, unless the provider's body says more: to be called after the body was
+ * read for declines. Redirects are never followed; a conflict (409), a timeout (408) and an error (5xx) say nothing
+ * about what was done.
  *
- * @param isProvidersError whether the body is an error in the provider's own form. A refusal counts only with one: a
- *   proxy in between, which may have passed the request on, refuses with the same statuses.
- * @returns undefined for a status of success: what happened stands in the body.
+ * @param isProvidersError true if the body is an error in the provider's own form. A refusal counts only with such a
+ *   body: a proxy in between, which may have forwarded the request, refuses with the same statuses.
+ * @returns undefined for a status of success: the body says what happened.
  */
 export function outcomeOfStatus(status: number, isProvidersError: boolean): Outcome | undefined {
   if (status >= 200 && status < 300) return undefined;

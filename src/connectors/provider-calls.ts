@@ -1,6 +1,6 @@
 import type { Outcome, ProviderConnection } from './connector.ts';
 
-/** The methods of a connection that call the provider and learn an outcome. */
+/** The methods of a connection that call the provider and return an outcome. */
 export type CallName = {
   [Name in keyof ProviderConnection]-?: NonNullable<ProviderConnection[Name]> extends (
     argument: never,
@@ -12,7 +12,7 @@ export type CallName = {
 /** The argument of one of those methods. */
 export type CallArgument = Parameters<NonNullable<ProviderConnection[CallName]>>[0];
 
-/** Each of them. A method that the port gains is missing here until it is named, and nothing compiles. */
+/** All of them. If the port gains a method, this does not compile until the method is added. */
 const CALLS = Object.keys({
   pay: true,
   capture: true,
@@ -26,9 +26,9 @@ const CALLS = Object.keys({
 } satisfies Record<CallName, true>) as CallName[];
 
 /**
- * The connection with something around each of its calls; a method that it does not have, it still does not have.
+ * Wraps each call of a connection; a method that it lacks stays absent.
  *
- * @param around makes the call, or an outcome without it. It must not throw.
+ * @param around makes the call, or returns an outcome without it. It must not throw.
  */
 export function aroundCalls<Connection extends ProviderConnection>(
   connection: Connection,

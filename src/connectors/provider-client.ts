@@ -8,9 +8,9 @@ import {
 /** Sends one request of a call, within the call's deadline. */
 export type SendTarget<Target> = (target: Target) => Promise<HttpResult>;
 
-/** A provider's address for a connector, whose targets are its requests before they have their credentials. */
+/** An HTTP client for a connector, whose targets are its requests without their credentials. */
 export type ProviderClient<Target> = {
-  /** Begins a call: each of its requests gets the same deadline. */
+  /** Begins a call: all its requests share one deadline. */
   begin(): SendTarget<Target>;
   /** Waits for requests in flight, then closes every socket. */
   close(): Promise<void>;
@@ -19,7 +19,7 @@ export type ProviderClient<Target> = {
 const MAX_RESPONSE_BYTES = 256 * 1024;
 const MAX_CONNECTIONS = 64;
 
-/** Opens it. @param toRequest adds what every request carries: it may reveal a secret. */
+/** Opens a client. @param toRequest adds what every request carries: it may reveal a secret. */
 export function openProviderClient<Target>(
   options: Pick<HttpClientOptions, 'origin' | 'timeoutMs'> & Partial<HttpClientOptions>,
   toRequest: (target: Target) => HttpRequest,

@@ -1,15 +1,15 @@
 import { currencyDigits, type Money } from '#src/money.ts';
 
 /**
- * Money of ISO 4217's minor units in those of a provider that counts the currency with other decimals.
+ * Converts money in ISO 4217's minor units to those of a provider that counts the currency with other decimals.
  *
- * @returns undefined when it cannot be written exactly, or ISO 4217 does not have the currency.
+ * @returns undefined if it cannot be converted exactly, or ISO 4217 lacks the currency.
  */
 export function toDecimals(money: Money, decimals: number | undefined): Money | undefined {
   return scaled(money, currencyDigits(money.currency), decimals);
 }
 
-/** The reverse: money that a provider told, in ISO 4217's minor units. */
+/** Converts money from a provider back to ISO 4217's minor units. */
 export function fromDecimals(money: Money, decimals: number | undefined): Money | undefined {
   return scaled(money, decimals, currencyDigits(money.currency));
 }

@@ -3,18 +3,18 @@ import type { Secret } from '#src/secret.ts';
 import { isTextLike } from './provider-answer.ts';
 
 /*
- * What the settings of connections have in common. Each function throws an Error that names the setting at fault and says
- * what it must be, and never holds its value.
+ * Common parts of connections' settings. Each function throws an Error that names the setting at fault and says what it
+ * must be, but never contains its value.
  */
 
-/** A connection's secrets by their names. */
+/** A connection's secrets by name. */
 export type Secrets = Readonly<Record<string, Secret>>;
 
 const DEFAULT_TIMEOUT_MS = 20_000;
 const MIN_TIMEOUT_MS = 100;
 const MAX_TIMEOUT_MS = 60_000;
 
-/** Refuses settings and secrets that a connector does not have: a misspelt one would be ignored. */
+/** Refuses settings and secrets that a connector does not have: a misspelt one would otherwise be ignored. */
 export function refuseOthers(
   connector: string,
   given: { readonly settings: JsonObject; readonly secrets: Secrets },
@@ -28,7 +28,7 @@ export function refuseOthers(
   }
 }
 
-/** Reads `timeout_ms`, the deadline of a call with all of its requests. */
+/** Reads `timeout_ms`, the deadline of a call with all its requests. */
 export function readTimeoutMs(
   { timeout_ms: timeoutMs }: JsonObject,
   defaultMs: number = DEFAULT_TIMEOUT_MS,
@@ -39,7 +39,7 @@ export function readTimeoutMs(
   throw new Error(`timeout_ms must be an integer from ${MIN_TIMEOUT_MS} to ${MAX_TIMEOUT_MS}`);
 }
 
-/** Reads `base_url`, of which the path is a prefix ("" or "/checkout") of the API's own. */
+/** Reads `base_url`, whose path is a prefix ("" or "/checkout") of the API's own paths. */
 export function readBaseUrl({ base_url: baseUrl }: JsonObject): {
   readonly origin: string;
   readonly basePath: string;
@@ -54,7 +54,7 @@ export function readBaseUrl({ base_url: baseUrl }: JsonObject): {
   return { origin: url.origin, basePath: url.pathname.replace(/\/+$/, '') };
 }
 
-/** Reads `base_url` where it has no path; by default the provider's own. */
+/** Reads a `base_url` without a path; by default the provider's own. */
 export function readOrigin(settings: JsonObject, defaultUrl: string): string {
   const { origin, basePath } = readBaseUrl({ base_url: settings.base_url ?? defaultUrl });
   if (basePath === '') return origin;
@@ -104,7 +104,7 @@ export function readSecret(secrets: Secrets, name: string, pattern: RegExp, othe
   throw new Error(`the secret ${name} must be ${otherwise}`);
 }
 
-/** Reads a secret that may be absent, and the one that is to follow it: both are valid while they are exchanged. */
+/** Reads an optional secret and its successor: both are valid while one replaces the other. */
 export function readExchangedSecrets(
   secrets: Secrets,
   names: readonly [name: string, next: string],

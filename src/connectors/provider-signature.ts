@@ -2,14 +2,14 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { Secret } from '#src/secret.ts';
 import type { NotificationReading } from './connector.ts';
 
-/** A notification that counts for nothing. */
+/** Makes the reading of a notification that is not genuine. */
 export function forged(detail: string): Extract<NotificationReading, { kind: 'forged' }> {
   return { kind: 'forged', detail };
 }
 
 /**
- * Returns true if one of the signatures is the HMAC-SHA-256 of the signed parts, put together, under one of the secrets.
- * In constant time for each.
+ * Returns true if one of the signatures is the HMAC-SHA-256 of the concatenated parts under one of the secrets.
+ * Compares in constant time.
  *
  * @param signatures 32 bytes each.
  * @param keysAre the encoding of the secrets.
@@ -28,7 +28,7 @@ export function isSignedBy(
   });
 }
 
-/** Describes the fault of a signature by its time; undefined when there is none. */
+/** Describes why a signature's time is not acceptable; undefined if it is. */
 export function faultOfTime(
   signedAtMs: number,
   nowMs: number,

@@ -2,43 +2,44 @@ import type { JsonObject, JsonValue } from '@bufbuild/protobuf';
 import { passesLuhn } from '#src/luhn.ts';
 import type { AttemptCard } from './attempt.ts';
 
-/** A provider's text, without card data and within bounds. */
+/** Functions that free a provider's data of card data and bound its size. */
 export type Redactor = {
-  /** A text without card data, at most 1,024 characters of it. */
+  /** Returns a text without card data, at most 1,024 characters of it. */
   text(value: string): string;
-  /** An identifier without the attempt's own card data; it may look like another card number, as one in ten does. */
+  /** Returns an identifier without the attempt's own card data. One in ten may look like another card number. */
   identifier(value: string): string;
-  /** Returns true if a text of any length holds no card data. */
+  /** Returns true if a text of any length contains no card data. */
   isClean(value: string): boolean;
-  /** An object without card data in keys and values; numbers with card data become text. */
+  /** Returns an object without card data in keys and values; numbers with card data become text. */
   json(value: JsonObject): JsonObject;
 };
 
 const REMOVED = '[removed]';
 const MAX_TEXT_LENGTH = 1_024;
-/** Of an object: what lies deeper, and what comes after so many values, is removed. */
+/** In an object, values nested deeper, and values beyond MAX_VALUES, are removed. */
 const MAX_DEPTH = 12;
 const MAX_VALUES = 1_000;
 
-/** So many digits of a card number in a row are not let through. An issuer's number and the last four digits are. */
+/** Length from which a run of a card number's digits is removed. The issuer's number and the last four may be shown. */
 const PIECE_LENGTH = 12;
 
 /**
- * Removes card data from what a provider tells: of the attempt's own card, `card`, if it has one,
+ * Creates the functions that remove card data from a provider's data. Of the attempt's own card, `card`, if it has one:
  *
- * - its number, and every piece of 12 or more of its digits, whatever stands between the digits (a piece that is one digit
- *   twelve times tells nothing, and stays);
- * - both of them in other scripts' digits, escaped (percent, JSON, HTML), in hexadecimal or base64, or spread over a list;
- * - its security code where it stands alone, or behind a word for it;
+ * - its number, and every piece of 12 or more of its digits, whatever stands between the digits (a piece that repeats
+ *   one digit twelve times reveals nothing, and stays);
+ * - both of them in other scripts' digits, escaped (percent, JSON, HTML), in hexadecimal or base64, or across a list;
+ * - its security code on its own, or behind a word for it.
  *
- * and of any card
+ * Of any card:
  *
- * - 13 to 19 digits that begin as cards of a known scheme do and pass the Luhn check, grouped or not;
+ * - 13 to 19 digits that begin like the cards of a known scheme and pass the Luhn check, grouped or not;
  * - three or four digits behind a word for a security code.
  *
- * UUIDs, digests and times in ISO 8601 pass untouched; so do times in milliseconds to nanoseconds since 1970, since no
- * card scheme's numbers begin with 1. An identifier of a provider's that is a number of 13 to 19 digits and begins with
- * 3 to 6 looks like a card number in one of ten cases, and is then removed: it is missed less than a card number is.
+ * UUIDs, digests and times in ISO 8601 pass untouched. So do times in milliseconds to nanoseconds since 1970, since no
+ * card scheme's numbers begin with 1. A provider's identifier that is a number of 13 to 19 digits beginning with 3 to 6
+ * looks like a card number in one of ten cases, and is then removed: to lose it does less harm than to show a card
+ * number.
  */
 export function createRedactor(card?: Pick<AttemptCard, 'number' | 'securityCode'>): Redactor {
   const pieces = piecesOf(card?.number.reveal() ?? '');
@@ -57,7 +58,7 @@ export function createRedactor(card?: Pick<AttemptCard, 'number' | 'securityCode
     return outsideOfKept(shown, (part) => withoutLookalikes(part.replace(NAMED_CODES, `$1${REMOVED}`)));
   }
 
-  /** `remove` applied to the text, or nothing of the text when card data shows in another reading of it. */
+  /** Applies `remove` to the text, or removes all of the text if card data shows in another reading of it. */
   function redact(value: string, remove: (text: string) => string): string {
     if (WORD.test(value)) return value;
     if (decodedRuns(value).some((run) => withoutPieces(run, pieces) !== run)) return REMOVED;
@@ -105,7 +106,7 @@ export function createRedactor(card?: Pick<AttemptCard, 'number' | 'securityCode
   return { text, identifier, isClean, json };
 }
 
-/** Every piece of a number, but those that are one digit again and again. */
+/** Returns every piece of a number, except for those that repeat one digit. */
 function piecesOf(number: string): readonly string[] {
   const pieces: string[] = [];
   for (let i = 0; i + PIECE_LENGTH <= number.length; i++) {
@@ -124,7 +125,7 @@ function digitCount(value: string): number {
   return count;
 }
 
-/** Removes every stretch of a text whose digits, whatever stands between them, are a piece. */
+/** Removes every stretch of a text whose digits, whatever stands between them, form a piece. */
 function withoutPieces(value: string, pieces: readonly string[]): string {
   const digits = value.replace(/\D+/g, '');
   if (!pieces.some((piece) => digits.includes(piece))) return value;
@@ -135,7 +136,7 @@ function withoutPieces(value: string, pieces: readonly string[]): string {
   for (let i = 0; i + PIECE_LENGTH <= digits.length; i++) {
     if (!pieces.includes(digits.slice(i, i + PIECE_LENGTH))) continue;
     let last = i + PIECE_LENGTH - 1;
-    // Goes on while further pieces overlap, and over the digits that follow without a gap.
+    // Extends the stretch while further pieces overlap, and over digits that follow without a gap.
     while (
       pieces.includes(digits.slice(last - PIECE_LENGTH + 2, last + 2)) ||
       (last + 1 < digits.length && placeOf(last + 1) === placeOf(last) + 1)
@@ -146,13 +147,13 @@ function withoutPieces(value: string, pieces: readonly string[]): string {
     shownTo = placeOf(last) + 1;
     i = last;
   }
-  // What is left may have become one in its turn, now that the digits in between are gone.
+  // The rest may contain a piece now that the digits in between are gone.
   return shownTo === 0 ? value : withoutPieces(shown + value.slice(shownTo), pieces);
 }
 
 /**
- * A security code where it stands alone, or right behind a word for it; not where it is part of a decimal number or of
- * an address of four numbers.
+ * Makes a pattern that matches a security code on its own or right behind a word for it, but not as part of a decimal
+ * number or of an IPv4 address.
  */
 function codePattern(code: string): RegExp {
   return new RegExp(`(?:(?<![0-9a-z]|\\d[.,])|(?<=cv[cvn]|cid|csc|code))${code}(?![0-9a-z]|[.,]\\d)`, 'gi');
@@ -163,7 +164,7 @@ const NAMED_CODE = /((?:cv[cvn]2?|csc|security[ _-]?code)[^\p{L}\p{Nd}]{0,3})\d{
 const NAMED_CODES = new RegExp(NAMED_CODE, 'giu');
 const CODE_KEY = /^(cv[cvn]2?|csc|cid|(card_?)?(security|verification)_?(code|value))$/i;
 
-/** Matches text with digits that is known to hold no card data: UUIDs, digests, dates and times of day. */
+/** Matches text with digits that is known to contain no card data: UUIDs, digests, dates and times of day. */
 const KEPT_FORMS = [
   '[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}',
   '(?=\\d*[a-f])[0-9a-f]{32,}',
@@ -171,11 +172,11 @@ const KEPT_FORMS = [
   '[0-2]\\d:[0-5]\\d:[0-6]\\d(?:[.,]\\d{1,9})?Z?',
 ].join('|');
 const KEPT = new RegExp(`((?<![0-9a-z])(?:${KEPT_FORMS})(?![0-9a-z]))`, 'i');
-/** A text that is nothing else, or begins with letters as identifiers do: most texts with many digits. */
+/** Matches a text that is only such a form, or has letters in front as identifiers do: most texts with many digits. */
 const ALL_KEPT = new RegExp(`^(?:[a-z]+_)?(?:${KEPT_FORMS})$`, 'i');
 
 function outsideOfKept(value: string, change: (part: string) => string): string {
-  // With one group in the pattern, every second part is what it matched.
+  // The pattern has one group, so every second part is a match.
   return value
     .split(KEPT)
     .map((part, i) => (i % 2 === 1 ? part : change(part)))
@@ -206,7 +207,7 @@ function withoutLookalikes(value: string): string {
   });
 }
 
-/** The last of the groups that, from one on and put together, look like a card number; the longest such number's. */
+/** Returns the last group of the longest number that, beginning with the group `first`, looks like a card number. */
 function endOfLookalike(groups: readonly RegExpExecArray[], first: number): number | undefined {
   let digits = '';
   let end: number | undefined;
@@ -226,15 +227,15 @@ function looksLikeCardNumber(digits: string): boolean {
   );
 }
 
-/** A text that holds no digit, no escape, and nothing long enough to be decoded: what most texts are. */
+/** Matches a text without digits, without escapes, and too short to decode: most texts. */
 const WORD = /^[A-Za-z_ .:-]{0,15}$/;
-/** Matches escapes and other text that reads differently once it is decoded. */
+/** Matches escapes and other text that reads differently after decoding. */
 const READS_OTHERWISE = /[%\\&\u0080-\uffff]/;
 const ESCAPE = /%([0-9a-f]{2})|\\u\{?([0-9a-f]{4,6})\}?|\\x([0-9a-f]{2})|&#x([0-9a-f]{1,6});|&#(\d{1,7});/gi;
 const OTHER_DIGIT = /(?![0-9])\p{Nd}/gu;
 const MAX_UNESCAPES = 3;
 
-/** Undoes a text's escapes repeatedly and replaces digits of other scripts by ASCII ones. */
+/** Undoes a text's escapes repeatedly, and replaces digits of other scripts by ASCII ones. */
 function otherReadings(value: string): string[] {
   if (!READS_OTHERWISE.test(value)) return [];
   const readings: string[] = [];
@@ -254,7 +255,7 @@ function otherReadings(value: string): string[] {
   return readings;
 }
 
-/** Unicode's decimal digits stand in runs that begin with a zero. */
+/** Returns a digit's value: Unicode's decimal digits stand in runs that begin with a zero. */
 function digitValue(digit: string): number {
   const codePoint = digit.codePointAt(0) ?? 0;
   let zero = codePoint;

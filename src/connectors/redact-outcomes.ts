@@ -7,9 +7,9 @@ import { aroundCalls, type CallArgument } from './provider-calls.ts';
 import { createRedactor, type Redactor } from './redact-card-data.ts';
 
 /**
- * The connection, whose outcomes hold no card data, whatever the provider sent and the connector took over of it: neither
- * the card of the attempt nor what looks like another one. All connections are opened with it, so that no connector can
- * forget it. See `createRedactor` for what is removed.
+ * Wraps a connection so that its outcomes contain no card data, whatever the provider sent and the connector copied:
+ * neither the attempt's card nor a lookalike of another. Every connection is opened with this, so that no connector can
+ * forget it. `createRedactor` says what is removed.
  */
 export function redactOutcomes(connection: ProviderConnection): ProviderConnection {
   const redacted = aroundCalls(connection, async (_name, argument, call) =>
@@ -23,7 +23,7 @@ export function redactOutcomes(connection: ProviderConnection): ProviderConnecti
   };
 }
 
-/** Only an attempt has a card with it; the other calls are made when it is no longer known. */
+/** Returns the card of an attempt; other calls are made when the card is no longer known. */
 function cardOf(argument: CallArgument): AttemptCard | undefined {
   return 'method' in argument && argument.method.kind === 'card' ? argument.method.card : undefined;
 }
@@ -39,10 +39,10 @@ function redactReading(reading: NotificationReading): NotificationReading {
   return { ...reading, subjects };
 }
 
-/** Fields of an outcome that are needed as they are later on, and may by chance look like a card number. */
+/** Fields of an outcome that are needed unchanged later, and may by chance look like a card number. */
 const IDENTIFIERS: ReadonlySet<string> = new Set(['reference', 'networkTransactionId', 'enrolledToken']);
 
-/** The outcome without card data; a redirect to an address with card data in it leads nowhere and is `unknown`. */
+/** Returns the outcome without card data; a redirect to an address with card data becomes `unknown`. */
 export function redactOutcome(outcome: Outcome, redactor: Redactor): Outcome {
   const shown = Object.fromEntries(
     Object.entries(outcome).map(([name, value]) => {
@@ -56,7 +56,7 @@ export function redactOutcome(outcome: Outcome, redactor: Redactor): Outcome {
   return alarmingOutcome("the provider's redirect holds card data", shown.providerData);
 }
 
-/** Every field of it is a text, but for the raw response. */
+/** Redacts a provider's data: every field is text, except for the raw response. */
 function redactProviderData(data: ProviderData, redactor: Redactor): ProviderData {
   const { $typeName, $unknown, rawResponse, ...texts } = data;
   const shown = Object.entries(texts).map(([name, text]) => [name, text && redactor.text(text)]);

@@ -104,9 +104,7 @@ function mountedServices(api: Api): readonly MountedService[] {
   ];
 }
 
-/**
- * Creates the functions that open a call: they authenticate the caller, then apply its rate limit and our own limits.
- */
+/** Creates the functions that open a call: they authenticate the caller, then apply its rate limit and our limits. */
 function createOpeners({ config, deps }: Api, requireAllowedOrigin: RequireAllowedOrigin) {
   const find = (publicKey: string) => orUnavailable(findAccountKeys(deps.database, publicKey));
   const authenticateAccount = observeAuthentication(createAuthenticate(find));
