@@ -33,9 +33,9 @@ import {
 } from './to-provider.ts';
 
 /**
- * Speaks to Stripe's PaymentIntents. An attempt makes a payment method and an unconfirmed intent, which charge nothing,
- * and then confirms the intent, which does: a look-up can always find that intent again, and cancel it, after which the
- * confirmation is refused for good. Its settings: see settings.ts.
+ * Connector for Stripe's PaymentIntents. An attempt creates a payment method and an unconfirmed intent, which charge
+ * nothing, and then confirms the intent, which charges. A look-up can always find that intent again, and can cancel it,
+ * after which a confirmation is refused for good. Settings: see settings.ts.
  */
 export const stripeConnector: Connector = { name: 'stripe', connect };
 
@@ -135,7 +135,7 @@ async function operate(
   };
   const fields = kind === 'cancel' ? cancelFields(operation) : captureFields(operation, money);
   const result = await send(post(intentPath(intentId, `/${kind}`), fields, transactionId));
-  // No reference: the intent's id stands for the payment alone.
+  // No reference: the intent's id refers to the payment alone.
   return fromAnswer(result, asked, (body) => fromIntent(body, asked));
 }
 
@@ -149,7 +149,7 @@ async function refund(operation: Operation, send: Send, shownAs: ShownAs): Promi
   return fromAnswer(result, asked, (body) => fromRefund(body, asked));
 }
 
-/** Lists one payment: what the look-up may do, too, so that a restricted key needs no further permission. */
+/** Lists one payment. A look-up needs the same permission, so a restricted key needs no further one. */
 async function probe(send: Send): Promise<boolean> {
   return bodyOf(await send(get('/v1/payment_intents', { limit: 1 })))?.object === 'list';
 }

@@ -1,8 +1,8 @@
 import { type DeclineMeaning, declineTable, meaningOfIso } from '#src/connectors/decline.ts';
 
 /**
- * Stripe's codes by their equivalent in ISO 8583 (field 39): decline codes, and the error codes that stand where it tells
- * no decline code. https://docs.stripe.com/declines/codes, as of July 2026; the mapping is ours.
+ * Stripe's codes by their equivalent in ISO 8583 (field 39): decline codes, and the error codes that appear where there
+ * is no decline code. https://docs.stripe.com/declines/codes, as of July 2026; the mapping is ours.
  */
 const CODES_BY_ISO_8583: Readonly<Record<string, string>> = {
   '05':
@@ -39,10 +39,10 @@ const SUSPECTED_FRAUD = '59';
 const BY_CODE = declineTable(CODES_BY_ISO_8583);
 
 /**
- * Translates a code of Stripe's; one that is not in the table is a soft decline.
+ * Translates a code of Stripe's; a code that the table lacks is a soft decline.
  *
  * @param code `decline_code`, else `code`.
- * @param isBlocked Radar, Stripe's fraud detection, blocked it, whatever the code says.
+ * @param isBlocked true if Radar, Stripe's fraud detection, blocked the charge; the code does not matter then.
  */
 export function meaningOf(code: string, isBlocked = false): DeclineMeaning {
   return isBlocked ? meaningOfIso(SUSPECTED_FRAUD) : BY_CODE(code);

@@ -23,7 +23,7 @@ import { declined, errorOf, fromRefusal, isCardError } from './refusals.ts';
 
 /** Values that an answer about a PaymentIntent must agree with. All money is in Stripe's units. */
 export type AskedIntent = {
-  /** undefined until Stripe has told it. */
+  /** undefined until Stripe has reported it. */
   readonly intentId: string | undefined;
   /** The purchase or authorization that the intent stands for. */
   readonly payment: AskedMoney;
@@ -42,13 +42,13 @@ export type AskedRefund = {
 
 /** A transaction of ours and its money. */
 export type AskedMoney = { readonly transactionId: string; readonly money: Money };
-/** It has not happened, and it still may: only its request was not heard of. */
+/** The transaction has not happened and still may: the provider has just not received its request yet. */
 export type Open = 'open';
 
 /** Matches ids of PaymentIntents. */
 export const INTENT_ID = /^pi_[A-Za-z0-9_]{1,200}$/;
 const REFUND_ID = /^(re|pyr)_[A-Za-z0-9_]{1,200}$/;
-/** Reads the answer to a request that may move money; `read` is for the body of a success. */
+/** Reads the answer to a request that may move money; `read` gets the body of a success. */
 export function fromAnswer(
   result: HttpResult,
   asked: AskedIntent | AskedRefund,
@@ -115,7 +115,7 @@ function fromPayment(intent: JsonObject, capture: boolean, providerData: Provide
   if ((intent.capture_method !== 'manual') !== capture) return answeredAboutAnother('capture_method');
   switch (status) {
     case 'succeeded':
-      // An authorization may have been captured since, in part too.
+      // An authorization may have been captured since, even in part.
       if (capture && amount_received !== amount) return answeredAboutAnother('amount_received');
       return approved(intent, providerData);
     case 'requires_capture':
@@ -130,7 +130,7 @@ function fromPayment(intent: JsonObject, capture: boolean, providerData: Provide
       return failure ? declined(failure, intent, providerData) : 'open';
     case 'canceled':
       if (failure) return declined(failure, intent, providerData);
-      // Without a payment method it was never confirmed, and cannot be any more.
+      // Without a payment method it was never confirmed, and can no longer be.
       if (intent.payment_method || intent.latest_charge) return { kind: 'expired', providerData };
       return neverHappens('the provider closed it unconfirmed');
     default:
@@ -155,7 +155,7 @@ function fromCapture(
   if (intent.status === 'canceled') return neverHappens('the authorization is canceled');
   if (intent.status !== 'succeeded')
     return unknownOutcome('the payment is in no state for captures', providerData);
-  // One capture is all that an authorization takes.
+  // An authorization allows only one capture.
   if (metadataOf(intent).capture_transaction_id !== transactionId)
     return neverHappens('another capture was made');
   const captured = readMoney(intent.amount_received, intent.currency, 'minor_units');
@@ -164,7 +164,7 @@ function fromCapture(
 }
 
 function approved(intent: JsonObject, providerData: ProviderData): Outcome {
-  // Newer versions of the API tell these two.
+  // Only newer versions of the API report these two.
   const card = objectAt(objectAt(objectAt(intent, 'latest_charge'), 'payment_method_details'), 'card');
   const networkTransactionId = textOf(card.network_transaction_id);
   return {
@@ -173,21 +173,21 @@ function approved(intent: JsonObject, providerData: ProviderData): Outcome {
   };
 }
 
-/** A decline as an error. Only a decline of this very payment counts. */
+/** Reads a decline that comes as an error. It counts only if it is about this very payment. */
 function fromDecline(error: JsonObject, body: JsonObject, asked: AskedIntent | AskedRefund): Outcome {
   const intent = error.payment_intent;
   if (!('of' in asked) || !isJsonObject(intent)) return unknownOutcome('a decline that names no payment');
   const difference = differenceOf(intent, asked);
   if (difference !== undefined) return answeredAboutAnother(difference);
   const providerData = providerDataOf(intent, body, asked.shownAs);
-  // An authorization that could not be captured still stands.
+  // The authorization stands although its capture failed.
   const isCharged =
     intent.status === 'succeeded' || (asked.of.kind === 'card' && intent.status === 'requires_capture');
   if (isCharged) return unknownOutcome('the answer contradicts itself', providerData);
   return declined(error, intent, providerData);
 }
 
-/** The first field by which an intent is another than the one asked about. */
+/** Returns the first field that shows an intent to be another than the one asked about. */
 function differenceOf(intent: JsonObject, { intentId, payment }: AskedIntent): string | undefined {
   if (intent.object !== 'payment_intent') return 'object';
   if (!isTextLike(intent.id, INTENT_ID) || (intentId !== undefined && intent.id !== intentId)) return 'id';
@@ -195,12 +195,12 @@ function differenceOf(intent: JsonObject, { intentId, payment }: AskedIntent): s
   return differingMoney(readMoney(intent.amount, intent.currency, 'minor_units'), payment.money);
 }
 
-/** Metadata that we put on an object when we created it. */
+/** Returns the metadata that we set when we created an object. */
 export function metadataOf(object: JsonObject): JsonObject {
   return objectAt(object, 'metadata');
 }
 
-/** The outcome with the intent's id as its reference, by which operations and look-ups find it. */
+/** Adds the intent's id to an outcome as its reference, by which operations and look-ups find it. */
 export function referringTo(intentId: string, outcome: Outcome): Outcome {
   return outcome.kind === 'not_sent' ? outcome : { ...outcome, reference: intentId };
 }

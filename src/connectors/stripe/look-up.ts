@@ -21,23 +21,23 @@ import type { ShownAs } from './provider-data.ts';
 import { get, intentFields, intentPath, post, type Send } from './to-provider.ts';
 
 /**
- * Idempotency keys live for 24 hours at least. For so long, less an hour for clocks and queues, a request may be repeated
- * under its key; later it would be a new one.
+ * Idempotency keys live for at least 24 hours. For that long, less an hour for clocks and queues, a request may be
+ * repeated under its key; later the same request would be a new one.
  */
 const REPEATABLE_MS = 23 * 3_600_000;
 const MAX_REFUNDS = 100;
 
 type Card = Extract<LookedUp, { kind: 'card' }>;
 type Operated = Extract<LookedUp, { kind: 'capture' | 'cancel' | 'refund' }>;
-/** Reads what Stripe says now. */
+/** Reads the current state at Stripe. */
 type Read = () => Promise<Outcome | Open>;
 
 /**
- * Learns what became of a transaction.
+ * Learns the outcome of a transaction.
  *
- * - A payment: its creation is repeated under its key, which finds its intent, or makes one that nobody has confirmed.
- *   What is still open is canceled to close it: a late confirmation is then refused for good.
- * - A capture, a cancel or a refund: the payment, or the list of its refunds, says whether it happened. To close one, its
+ * - A payment: its creation is repeated under its key, which returns its intent, or creates one that nobody has
+ *   confirmed. To close a payment, a still open intent is canceled: a late confirmation is then refused for good.
+ * - A capture, a cancel or a refund: the payment, or the list of its refunds, shows if it happened. To close one, its
  *   key is used up by a harmless request, so that a late one is refused for misusing the key.
  */
 export async function lookUp(query: LookUp, send: Send, shownAs: ShownAs): Promise<Outcome> {
@@ -66,7 +66,7 @@ async function lookUpPayment(query: LookUp, of: Card, send: Send, shownAs: Shown
   const read = () => readIntent({ ...asked, intentId }, send);
   let outcome = await read();
   if (query.close && (outcome === 'open' || outcome.kind === 'redirect')) {
-    // It needs no key: a second one changes nothing. Only what is read afterwards counts.
+    // The cancel needs no key: a second one changes nothing. Only the state read afterwards counts.
     await send(post(intentPath(intentId, '/cancel'), { cancellation_reason: 'abandoned' }, undefined));
     outcome = await read();
   }
@@ -74,7 +74,7 @@ async function lookUpPayment(query: LookUp, of: Card, send: Send, shownAs: Shown
   return referringTo(intentId, outcome);
 }
 
-/** The id of a payment's intent, where it was never told. */
+/** Returns the id of a payment's intent if Stripe's answer never reported it. */
 async function findIntent(query: LookUp, of: Card, send: Send): Promise<string | Outcome> {
   const { transactionId, sentAtMs } = query;
   const money = toStripeMoney(query.money);
@@ -85,7 +85,7 @@ async function findIntent(query: LookUp, of: Card, send: Send): Promise<string |
       ? intent.id
       : unknownOutcome('the creation cannot be repeated now');
   }
-  // The search is up to an hour behind: that it finds nothing proves nothing.
+  // The search index is up to an hour behind: finding nothing proves nothing.
   const search = { query: `metadata['transaction_id']:'${transactionId}'` };
   const found = bodyOf(await send(get('/v1/payment_intents/search', search))) ?? {};
   const ours = objectsAt(found, 'data').filter((it) => metadataOf(it).transaction_id === transactionId);
@@ -116,14 +116,14 @@ async function lookUpOperation(query: LookUp, of: Operated, send: Send, shownAs:
   return closeOperation(query, intentId, read, send);
 }
 
-/** Sees to it that a request which was not heard of cannot be carried out any more. */
+/** Ensures that a request which Stripe has not received can no longer be carried out. */
 async function closeOperation(
   { transactionId, sentAtMs }: LookUp,
   intentId: string,
   read: Read,
   send: Send,
 ): Promise<Outcome> {
-  // A day later no request is still under way, and its key may be forgotten.
+  // A day later no request can still arrive, and its key may be forgotten.
   if (Date.now() - sentAtMs < REPEATABLE_MS) {
     const used = bodyOf(
       await send(post(intentPath(intentId), { metadata: { closed: transactionId } }, transactionId)),

@@ -1,18 +1,18 @@
 import { toDecimals } from '#src/connectors/provider-money.ts';
 import { currencyDigits, type Money } from '#src/money.ts';
 
-/** Currencies that Stripe counts in whole units, and those that ISO 4217 does but Stripe counts in hundredths. */
+/** Currencies that Stripe counts in whole units, then those of ISO 4217's that Stripe alone counts in hundredths. */
 const NO_DECIMALS = new Set('BIF CLP DJF GNF JPY KMF KRW MGA PYG RWF VND VUV XAF XOF XPF'.split(' '));
 const TWO_DECIMALS = new Set(['ISK', 'UGX']);
 /** Counted in thousandths, of which the last digit must be 0. */
 const THREE_DECIMALS = new Set(['BHD', 'JOD', 'KWD', 'OMR', 'TND']);
-/** Twelve digits, for the few currencies that Stripe takes so many of; it refuses less by itself. */
+/** Twelve digits, for the few currencies in which Stripe accepts that many; in others, Stripe itself refuses less. */
 const MAX_AMOUNT = 999_999_999_999n;
 
 /**
- * Money in the units in which Stripe counts its currency.
+ * Converts money to the units in which Stripe counts its currency.
  *
- * @returns undefined when Stripe has no such amount, or it is not known how Stripe counts the currency.
+ * @returns undefined if Stripe has no such amount, or its unit for the currency is not known.
  */
 export function toStripeMoney({ minorUnits, currency }: Money): Money | undefined {
   const money = toDecimals({ minorUnits, currency }, decimalsAtStripe(currency));

@@ -26,7 +26,7 @@ const DISPUTES: Readonly<Record<string, NonNullable<NotificationSubject['dispute
   won: 'won',
 };
 
-/** Reads an event that Stripe posted to our endpoint; pure. Its object only tells what to look up, never what happened. */
+/** Reads an event that Stripe posted to our endpoint; pure. Its object says what to look up, never what happened. */
 export function readEvent(
   notification: RawNotification,
   settings: Pick<StripeSettings, 'webhookSecrets' | 'accountId' | 'isLive'>,
@@ -38,7 +38,7 @@ export function readEvent(
 
   const event = readJsonObject(notification.body);
   if (!event || !isTextLike(event.id, EVENT_ID) || !isJsonObject(event.data)) return { kind: 'ignored' };
-  // Events of test payments, and of accounts connected to ours, may come to the same endpoint.
+  // Events of test payments, and of accounts connected to ours, may arrive at the same endpoint.
   const isOurs = event.account === undefined || event.account === settings.accountId;
   if (event.livemode !== settings.isLive || !isOurs) return { kind: 'ignored' };
   const subject = subjectOf(textOf(event.type), event.data.object);
@@ -47,7 +47,7 @@ export function readEvent(
 
 /**
  * Describes the fault of a `Stripe-Signature` header, `t=<unix seconds>,v1=<hex>[,v1=<hex>]`: HMAC-SHA-256 of
- * `<t>.<body>` under one of the secrets; undefined when nothing is.
+ * `<t>.<body>` under one of the secrets; undefined if there is no fault.
  */
 function signatureFault(
   header: string,
@@ -76,7 +76,7 @@ function subjectOf(type: string, object: JsonValue | undefined): NotificationSub
   const { transaction_id: transactionId } = objectAt(object, 'metadata');
   const isPayment = type.startsWith('payment_intent.') && object.object === 'payment_intent';
   const isRefund = /^(charge\.)?refund\./.test(type) && object.object === 'refund';
-  // Whatever else uses the account makes payments without an id of ours.
+  // Other software that uses the account creates payments without an id of ours.
   if (!(isPayment || isRefund) || !isUuid(transactionId)) return undefined;
   return { transactionId, ...(typeof object.id === 'string' && { reference: object.id }) };
 }

@@ -2,10 +2,10 @@ import { create, type JsonObject } from '@bufbuild/protobuf';
 import { type ProviderData, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import { objectAt, textOf, withoutFields } from '#src/connectors/provider-answer.ts';
 
-/** Under which names the connection's answers are shown. */
+/** Names under which the record shows the connection's answers. */
 export type ShownAs = { readonly providerId: string; readonly accountId: string | undefined };
 
-/** Left out of what is shown: what lets a browser act on the payment, and the payer's own data. */
+/** Fields that the record does not show: those that let a browser act on the payment, and the payer's own data. */
 const NOT_SHOWN: ReadonlySet<string> = new Set([
   'client_secret',
   'next_action',
@@ -18,7 +18,7 @@ const NOT_SHOWN: ReadonlySet<string> = new Set([
 /**
  * Returns the parts of an answer that the record shows.
  *
- * @param object the PaymentIntent or the refund that the answer is about; `body` is all of the answer.
+ * @param object the PaymentIntent or the refund that the answer is about; `body` is the whole answer.
  */
 export function providerDataOf(
   object: JsonObject,

@@ -14,16 +14,16 @@ import { meaningOf } from './decline-codes.ts';
 import { providerDataOf, type ShownAs } from './provider-data.ts';
 
 const DECLINED = 402;
-/** Errors of status 400, 409 or 429 under which something may have been done by an earlier request, or a running one. */
+/** Errors of status 400, 409 or 429 that leave open whether an earlier or a concurrent request has done something. */
 const SAYING_NOTHING: ReadonlySet<string> = new Set([
   'payment_intent_unexpected_state',
   'idempotency_key_in_use',
   'lock_timeout',
 ]);
 /**
- * Reads the answer to a request that moves no money and that is made before the one that does.
+ * Reads the answer to a request that moves no money and precedes the one that does.
  *
- * @returns the body of a success; else an outcome. Whatever happened, nothing was charged.
+ * @returns the body of a success; else an outcome. In any case, nothing was charged.
  */
 export function fromPreparation(
   result: HttpResult,
@@ -52,7 +52,7 @@ export function isCardError(status: number, error: JsonObject | undefined): erro
   return status === DECLINED && error?.type === 'card_error';
 }
 
-/** A decline, by the error that tells it: of an answer, or the last one of an intent. */
+/** Makes a decline from its error: that of an answer, or the last one of an intent. */
 export function declined(
   error: JsonObject,
   intent: JsonObject | undefined,
@@ -66,13 +66,13 @@ export function declined(
   return { kind: 'declined', providerData, ...meaning };
 }
 
-/** Reads a status other than success with the error beside it; undefined for a success. */
+/** Reads a status other than success together with its error; undefined for a success. */
 export function fromRefusal(status: number, error: JsonObject | undefined): Outcome | undefined {
   const said = error ? ` ${[textOf(error.code), textOf(error.param)].join(' ').trim()}` : '';
   if (error && (error.type === 'idempotency_error' || SAYING_NOTHING.has(textOf(error.code)))) {
     return unknownOutcome(`the provider's answer: ${status}${said}`);
   }
-  // No card's decline but the account's set-up: it may not send card numbers, say.
+  // Not a card's decline but a fault of the account's set-up: it may not send card numbers, for example.
   const isSetUp = status === DECLINED && error?.type === 'invalid_request_error' && !error.decline_code;
   const outcome = isSetUp ? outcomeOfStatus(400, true) : outcomeOfStatus(status, error !== undefined);
   return outcome?.kind === 'not_sent'
@@ -80,7 +80,7 @@ export function fromRefusal(status: number, error: JsonObject | undefined): Outc
     : outcome;
 }
 
-/** The error of an answer that is one, in Stripe's form. */
+/** Returns the error in an answer, if it has Stripe's form. */
 export function errorOf(body: JsonObject): JsonObject | undefined {
   return isJsonObject(body.error) && typeof body.error.type === 'string' ? body.error : undefined;
 }

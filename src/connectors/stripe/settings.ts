@@ -15,17 +15,17 @@ import type { Secret } from '#src/secret.ts';
 export type StripeSettings = {
   /** Scheme, host and port. */
   readonly origin: string;
-  /** For one attempt with all of its requests. */
+  /** Deadline of one attempt with all its requests. */
   readonly timeoutMs: number;
-  /** `acct_…`: says which account the key belongs to, so that the key may be rolled. */
+  /** `acct_…`: identifies the account, so that the key may be rolled. */
   readonly accountId: string | undefined;
   readonly apiKey: Secret;
   readonly isLive: boolean;
-  /** Secrets of the notification endpoint; two while it is rolled, none where no notifications are read. */
+  /** Secrets of the notification endpoint: two while one is rolled, none if notifications are not read. */
   readonly webhookSecrets: readonly Secret[];
   /** The account can pay by installments (accounts in Mexico, and some in Japan). */
   readonly installments: boolean;
-  /** Occasions on which Stripe asks for 3-D Secure: where the law or its rules want it, or with every card that can. */
+  /** Cases for 3-D Secure: where laws or scheme rules demand it, or with every card that supports it. */
   readonly requestThreeDSecure: 'automatic' | 'any';
 };
 
@@ -34,7 +34,7 @@ const KNOWN = {
   secrets: ['api_key', 'webhook_secret', 'webhook_secret_next'],
 };
 const ACCOUNT_ID = /^acct_[A-Za-z0-9]{1,64}$/;
-/** A secret key, or a restricted one. Publishable keys (`pk_`) charge nobody. */
+/** A secret key or a restricted key. Publishable keys (`pk_`) cannot charge. */
 const API_KEY = /^[sr]k_(test|live)_[\x21-\x7e]{1,240}$/;
 const WEBHOOK_SECRET = /^whsec_[\x21-\x7e]{1,249}$/;
 
@@ -43,7 +43,7 @@ const WEBHOOK_SECRET = /^whsec_[\x21-\x7e]{1,249}$/;
  * default), `account_id`, `installments`, `request_three_d_secure` (all optional); and the secrets `api_key`,
  * `webhook_secret` and `webhook_secret_next` (the last two optional).
  *
- * @throws Error naming the setting at fault, without its value.
+ * @throws Error that names the setting at fault, without its value.
  */
 export function readSettings(settings: JsonObject, secrets: Secrets): StripeSettings {
   refuseOthers('stripe', { settings, secrets }, KNOWN);

@@ -10,47 +10,47 @@ import type { Money } from '#src/money.ts';
 import type { Secret } from '#src/secret.ts';
 import type { StripeSettings } from './settings.ts';
 
-/** The version whose schema and types these requests are held against; an account's own default may be any. */
+/** The version whose schema and types these requests follow; the account's own default version does not matter. */
 const API_VERSION = '2023-08-16';
 const MAX_DESCRIPTION_LENGTH = 1_000;
 const MAX_DESCRIPTOR_LENGTH = 22;
-/** Matches characters that a statement cannot show, in Stripe's words. */
+/** Matches characters that Stripe does not allow on a statement. */
 const NOT_IN_DESCRIPTORS = /[<>\\'"*]/g;
 
 /** A card attempt's payment method. */
 export type CardMethod = Extract<AttemptMethod, { kind: 'card' }>;
-/** Parameters of Stripe's official types, of the version above, whose absent ones may also be undefined. */
+/** Parameters of Stripe's official types, of the version above; an absent one may also be undefined. */
 type Wire<T> = T extends object ? { readonly [Name in keyof T]?: Wire<T[Name]> | undefined } : T;
 type Fields = { readonly [name: string]: FormValue };
 
-/** A request to Stripe, before it has its headers. */
+/** A request to Stripe without its headers. */
 export type StripeTarget = {
   readonly method: 'GET' | 'POST';
   readonly path: string;
   readonly fields: Fields;
-  /** Belongs to one path. undefined where a repeat changes nothing. */
+  /** Idempotency key, bound to one path. undefined if a repeat changes nothing. */
   readonly key: string | undefined;
 };
 
-/** Sends a request within the deadline of the call that it belongs to. */
+/** Sends a request within its call's deadline. */
 export type Send = SendTarget<StripeTarget>;
 
-/** Asks for something. */
+/** Makes a request that reads. */
 export function get(path: string, fields: Fields): StripeTarget {
   return { method: 'GET', path, fields, key: undefined };
 }
 
-/** Does something, once for each key. */
+/** Makes a request that acts, once for each key. */
 export function post(path: string, fields: Fields, key: string | undefined): StripeTarget {
   return { method: 'POST', path, fields, key };
 }
 
-/** The path of a PaymentIntent, or of what is done with it (`/confirm`). */
+/** Returns the path of a PaymentIntent, or of an action on it (`/confirm`). */
 export function intentPath(intentId: string, verb = ''): string {
   return `/v1/payment_intents/${encodeURIComponent(intentId)}${verb}`;
 }
 
-/** The HTTP request. Its body may hold a card: it is for Stripe's socket only. */
+/** Makes the HTTP request. Its body may hold a card: it must go to Stripe's socket only. */
 export function httpRequest({ method, path, fields, key }: StripeTarget, apiKey: Secret): HttpRequest {
   const form = encodeForm(fields);
   const headers = {
@@ -63,7 +63,7 @@ export function httpRequest({ method, path, fields, key }: StripeTarget, apiKey:
   return { method, path, headers, body: form };
 }
 
-/** Makes the card a payment method, which charges nothing. */
+/** Fields of a payment method made from the card, which charges nothing. */
 export function paymentMethodFields({ customerPayer }: PaymentAttempt, { card }: CardMethod): Fields {
   return {
     type: 'card',
@@ -83,8 +83,8 @@ export function paymentMethodFields({ customerPayer }: PaymentAttempt, { card }:
 }
 
 /**
- * Makes a PaymentIntent without a payment method, which charges nothing. A pure function of what is stored of the
- * payment: a look-up sends it again, and Stripe compares every field.
+ * Fields of a PaymentIntent without a payment method, which charges nothing. They are a pure function of the stored
+ * payment: a look-up sends them again, and Stripe compares every field.
  *
  * @param money in Stripe's units.
  */
@@ -110,13 +110,13 @@ export function intentFields(
   } satisfies Wire<Stripe.PaymentIntentCreateParams>;
 }
 
-/** The merchant's words on the cardholder's statement; undefined when there are none that it can show. */
+/** Returns the merchant's text for the cardholder's statement; undefined if there is none that Stripe allows. */
 function descriptorOf(softDescriptor: string): string | undefined {
   const suffix = softDescriptor.replace(NOT_IN_DESCRIPTORS, '').slice(0, MAX_DESCRIPTOR_LENGTH).trim();
   return suffix || undefined;
 }
 
-/** Charges the payment method, or authorizes it: the one request of an attempt that moves money. */
+/** Fields that charge the payment method, or authorize it: the one request of an attempt that moves money. */
 export function confirmFields(
   attempt: PaymentAttempt,
   method: CardMethod,
@@ -145,7 +145,7 @@ export function confirmFields(
   } satisfies Wire<Stripe.PaymentIntentConfirmParams>;
 }
 
-/** Results of 3-D Secure made elsewhere. Younger than the API version above, whose types do not have it. */
+/** Results of 3-D Secure that was performed elsewhere. Newer than the API version above, whose types lack them. */
 function externalResultOf(result: ThreeDSecure): Fields {
   return {
     three_d_secure: {
@@ -157,7 +157,7 @@ function externalResultOf(result: ThreeDSecure): Fields {
   };
 }
 
-/** Takes money that an authorization holds. The intent is marked with whose capture it was. */
+/** Fields that take the money of an authorization. They mark the intent with the capture's transaction. */
 export function captureFields(operation: Operation, money: Money): Fields {
   return {
     amount_to_capture: Number(money.minorUnits),
@@ -166,7 +166,7 @@ export function captureFields(operation: Operation, money: Money): Fields {
   } satisfies Wire<Stripe.PaymentIntentCaptureParams>;
 }
 
-/** Releases an authorization. */
+/** Fields that release an authorization. */
 export function cancelFields({ reason }: Operation): Fields {
   return {
     cancellation_reason: reasonOf(reason),
@@ -174,7 +174,7 @@ export function cancelFields({ reason }: Operation): Fields {
   } satisfies Wire<Stripe.PaymentIntentCancelParams>;
 }
 
-/** Gives money back. */
+/** Fields that give money back. */
 export function refundFields(operation: Operation, money: Money, intentId: string): Fields {
   return {
     payment_intent: intentId,
@@ -218,7 +218,7 @@ function addressOf(address: Address | undefined) {
   } satisfies Wire<Stripe.AddressParam>;
 }
 
-/** Stripe wants a name and an address, or neither. */
+/** Stripe wants both a name and an address, or neither. */
 function shippingOf(payer: CustomerPayer) {
   const name = [payer.firstName, payer.lastName].filter(Boolean).join(' ');
   const address = addressOf(payer.shippingAddress);
