@@ -36,13 +36,13 @@ import {
 } from './to-provider.ts';
 
 /**
- * Speaks to Adyen's Checkout API. Adyen offers no look-up: what became of a payment whose answer was lost, and of every
- * capture, cancel and refund, is told by its signed notifications; a payment of which none tells is canceled by our
- * reference, and an operation whose answer was lost is sent again under its key. Its settings: see settings.ts.
+ * Connector for Adyen's Checkout API. Adyen offers no look-up: its signed notifications report the outcome of a payment
+ * whose answer was lost, and of every capture, cancel and refund. A payment that no notification reports is canceled by
+ * our reference, and an operation whose answer was lost is sent again under its key. Settings: see settings.ts.
  */
 export const adyenConnector: Connector = { name: 'adyen', connect };
 
-/** The fields of an operation that Adyen is sent. */
+/** The fields of an operation that are sent to Adyen. */
 type SentOperation = Pick<Operation, 'transactionId' | 'money' | 'reason' | 'payment'>;
 
 const CAPABILITIES: Capabilities = {
@@ -60,7 +60,7 @@ const CAPABILITIES: Capabilities = {
   redirectValidMinutes: 1_440,
 };
 
-/** Adyen keeps an idempotency key for 7 days at least; with a day less for clocks and queues. */
+/** Adyen keeps an idempotency key for at least 7 days; this is a day less, for clocks and queues. */
 const REPEATABLE_MS = 6 * 86_400_000;
 const NOT_TOLD = unknownOutcome('there is no look-up, and no notification has told of it yet');
 
@@ -128,7 +128,7 @@ async function operate(
   return fromOperation(result, kind, operation, shownAs);
 }
 
-/** Ends what the payer did at the page they were sent to, with what their browser brought back. */
+/** Completes a payment with the data that the payer's browser brought back from Adyen's page. */
 async function complete(
   query: LookUp,
   send: Send,
@@ -151,7 +151,7 @@ async function cancelTechnically(
   return isTechnicalCancelTaken(result, transactionId, shownAs);
 }
 
-/** Adyen answers a repeat under the same key as it answered the first request; one that it never got, it carries out. */
+/** Repeats an operation: under a known key Adyen repeats its first answer, under a new one it does the operation. */
 async function repeatOperation(
   { of, transactionId, money, reference, sentAtMs }: LookUp,
   send: Send,
@@ -159,10 +159,10 @@ async function repeatOperation(
   shownAs: ShownAs,
 ): Promise<Outcome> {
   if (of.kind !== 'capture' && of.kind !== 'cancel' && of.kind !== 'refund') return NOT_TOLD;
-  // Once Adyen has it, only a notification tells what becomes of it.
+  // Once Adyen has the request, only a notification reports its outcome.
   if (reference !== undefined || Date.now() - sentAtMs > REPEATABLE_MS) return NOT_TOLD;
   const outcome = await operate(of.kind, { ...of, transactionId, money }, send, settings, shownAs);
-  // That a repeat is refused, or its answer lost, says nothing of the first request.
+  // If a repeat is refused, or its answer lost, that says nothing about the first request.
   return outcome.kind === 'not_sent' ? NOT_TOLD : outcome;
 }
 

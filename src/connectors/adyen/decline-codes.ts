@@ -1,7 +1,7 @@
 import { type DeclineMeaning, declineOf, meaningOfIso } from '#src/connectors/decline.ts';
 
 /**
- * Adyen's refusal reasons: code, what it amounts to in ISO 8583 (field 39), and its text.
+ * Adyen's refusal reasons: code, equivalent in ISO 8583 (field 39), and text.
  * https://docs.adyen.com/development-resources/refusal-reasons, as of July 2026; the mapping is ours.
  */
 const REFUSAL_REASONS = `
@@ -59,7 +59,7 @@ const ISO_8583_BY_TEXT = new Map(
   REFUSAL_REASONS.flatMap(([, , iso = '', text]) => (text ? [[text.toLowerCase(), iso] as const] : [])),
 );
 
-/** Errors (`errorCode`) that are about the card: declines, though their status is that of a refused request. */
+/** Errors (`errorCode`) about the card: they are declines, though their status is that of a refused request. */
 const ISO_8583_BY_CARD_ERROR: ReadonlyMap<number, string> = new Map([
   [101, '14'],
   [102, '14'],
@@ -72,24 +72,23 @@ const ISO_8583_BY_CARD_ERROR: ReadonlyMap<number, string> = new Map([
 const DO_NOT_HONOR = '05';
 const SYSTEM_MALFUNCTION = '96';
 const DUPLICATE = '94';
-/** ISO 8583's codes that approve: beside a refusal they say nothing. */
+/** ISO 8583's codes of approval: with a refusal they mean nothing. */
 const APPROVALS: ReadonlySet<string> = new Set(['00', '08', '10', '11', '16', '85']);
 
-/** Fields of Adyen's that tell why a payment was refused. */
+/** Fields of Adyen's that give the reason of a refusal. */
 export type Refusal = {
   readonly resultCode: string;
   /** `refusalReasonCode`. */
   readonly code: string;
   /** `refusalReason`. */
   readonly text: string;
-  /** The issuer's own code and text ("51 : Insufficient funds"), where the account is set to tell it. */
+  /** The issuer's own code and text ("51 : Insufficient funds"), if the account is set to receive them. */
   readonly raw: string;
 };
 
 /**
- * Translates a refusal. The issuer's own code says it best, unless Adyen's forbids what the issuer's allows: another
- * try.
- * A code that nobody knows is a soft decline.
+ * Translates a refusal. The issuer's own code is the most precise, and wins unless Adyen's code forbids a retry that
+ * the issuer's would allow. An unknown code is a soft decline.
  */
 export function meaningOf({ resultCode, code, text, raw }: Refusal): DeclineMeaning {
   const byAdyen =
@@ -102,7 +101,7 @@ export function meaningOf({ resultCode, code, text, raw }: Refusal): DeclineMean
   return meaningOfIso(softens && byIssuer !== DUPLICATE ? byAdyen : byIssuer);
 }
 
-/** Translates an error about the card; undefined for any other. Leading zeros of the code come and go. */
+/** Translates an error about the card; undefined for any other. The code may or may not have leading zeros. */
 export function meaningOfError(errorCode: string): DeclineMeaning | undefined {
   const iso8583Code = ISO_8583_BY_CARD_ERROR.get(Number(errorCode));
   return iso8583Code === undefined ? undefined : { iso8583Code };

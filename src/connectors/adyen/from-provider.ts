@@ -24,7 +24,7 @@ import { meaningOf, meaningOfError } from './decline-codes.ts';
 import { fromAdyenAmount } from './money.ts';
 import { type OperationKind, operationReference } from './to-provider.ts';
 
-/** Under which names a connection's answers are shown. */
+/** Names under which the record shows a connection's answers. */
 export type ShownAs = { readonly providerId: string; readonly merchantAccount: string };
 
 /** Matches Adyen's ids of payments and of operations on them. */
@@ -32,11 +32,11 @@ export const PSP_REFERENCE = /^[A-Za-z0-9_-]{1,64}$/;
 const AUTHORIZATION_CODE = /^[A-Za-z0-9]{1,6}$/;
 const NETWORK_TRANSACTION_ID = /^[A-Za-z0-9]{1,64}$/;
 const ERROR_TYPES: ReadonlySet<string> = new Set(['validation', 'security', 'configuration', 'internal']);
-/** A request with the same key is done, or under way: that one counts. */
+/** A request with the same key is done or in progress, and counts instead of this one. */
 const ALREADY_PROCESSED = 704;
-/** The issuer wants the cardholder authenticated. */
+/** The issuer demands authentication of the cardholder. */
 const AUTHENTICATION_WANTED: DeclineMeaning = { iso8583Code: '1A' };
-/** Left out of what is shown: what lets a browser act on the payment, and a signature. */
+/** Fields that the record does not show: the one that lets a browser act on the payment, and a signature. */
 const NOT_SHOWN: ReadonlySet<string> = new Set(['action', 'hmacSignature']);
 
 /** Reads the outcome of a payment from the HTTP result of its request. */
@@ -46,8 +46,8 @@ export function fromPayment(result: HttpResult, attempt: PaymentAttempt, shownAs
 }
 
 /**
- * Reads the outcome of a payment from the HTTP result of its details. Whoever can write the payer's return query can
- * bring another payment's: an answer that does not name ours says nothing of it.
+ * Reads the outcome of a payment from the HTTP result of its details. Anybody who can write the payer's return query
+ * can insert another payment's: an answer that does not name our payment says nothing about it.
  */
 export function fromDetails(result: HttpResult, query: LookUp, shownAs: ShownAs): Outcome {
   return fromAnswer(result, shownAs, false, (body) =>
@@ -76,7 +76,7 @@ function readPayment(
   return readResultCode(body, told, isCard) ?? contradiction(told.providerData);
 }
 
-/** Returns true if Adyen took a technical cancel; what came of it is told by a notification. */
+/** Returns true if Adyen accepted a technical cancel; a notification reports its outcome. */
 export function isTechnicalCancelTaken(
   result: HttpResult,
   transactionId: string,
@@ -87,7 +87,7 @@ export function isTechnicalCancelTaken(
   return isOurs && body.status === 'received';
 }
 
-/** Reads the HTTP result of a capture, a cancel or a refund: at best, Adyen says that it has the request, and no more. */
+/** Reads the HTTP result of a capture, a cancel or a refund: at best, Adyen confirms that it has the request. */
 export function fromOperation(
   result: HttpResult,
   kind: OperationKind,
@@ -114,12 +114,12 @@ export function fromOperation(
   });
 }
 
-/** Returns true if a probe was answered with Adyen's list of the account's payment methods. */
+/** Returns true if Adyen answered a probe with the list of the account's payment methods. */
 export function isPaymentMethods(result: HttpResult): boolean {
   return Array.isArray(bodyOf(result)?.paymentMethods);
 }
 
-/** Provider data of the record, from an answer or a notification. @param status in Adyen's words. */
+/** Makes the record's provider data from an answer or a notification. @param status in Adyen's words. */
 export function providerDataOf(
   body: JsonObject,
   status: string,
@@ -136,14 +136,14 @@ export function providerDataOf(
   });
 }
 
-/** @param read is for the body of a success. @param isCard errors about the card are declines. */
+/** @param read gets the body of a success. @param isCard true if errors about the card are declines. */
 function fromAnswer(
   result: HttpResult,
   shownAs: ShownAs,
   isCard: boolean,
   read: (body: JsonObject) => Outcome,
 ): Outcome {
-  // Adyen's word that it did nothing, and that even the same key may be used again.
+  // Adyen's word that it did nothing, and that the same key may be used again.
   const isTransient = result.kind === 'answer' && result.headers['transient-error'] === 'true';
   if (isTransient && result.status === 500) {
     return { kind: 'not_sent', detail: 'the provider did not process it: 500', because: 'unreachable' };
@@ -151,7 +151,7 @@ function fromAnswer(
   return fromResult(result, (body, { status }) => fromError(status, body, isCard, shownAs) ?? read(body));
 }
 
-/** Reads a status other than success with the error beside it; undefined for a success. */
+/** Reads a status other than success together with its error; undefined for a success. */
 function fromError(status: number, body: JsonObject, isCard: boolean, shownAs: ShownAs): Outcome | undefined {
   const errorCode = textOf(body.errorCode);
   const errorType = textOf(body.errorType);
@@ -159,7 +159,7 @@ function fromError(status: number, body: JsonObject, isCard: boolean, shownAs: S
   if (isAdyens && Number(errorCode) === ALREADY_PROCESSED) {
     return unknownOutcome(`the provider's answer: ${status} ${errorCode}`);
   }
-  // Its validation comes first: what that refuses was not processed, whatever the status.
+  // Adyen validates first: a request that fails validation was not processed, whatever the status.
   const isInvalid = status === 500 && isAdyens && errorType === 'validation';
   const outcome = outcomeOfStatus(isInvalid ? 422 : status, isAdyens);
   if (outcome?.kind !== 'not_sent') return outcome;
@@ -171,7 +171,7 @@ function fromError(status: number, body: JsonObject, isCard: boolean, shownAs: S
 
 type Told = { readonly providerData: ProviderData; readonly reference?: string };
 
-/** @returns undefined when the answer contradicts itself. */
+/** @returns undefined if the answer contradicts itself. */
 function readResultCode(body: JsonObject, told: Told, isCard: boolean): Outcome | undefined {
   const resultCode = textOf(body.resultCode);
   const { networkTxReference, refusalReasonRaw } = additionalDataOf(body);
@@ -193,7 +193,8 @@ function readResultCode(body: JsonObject, told: Told, isCard: boolean): Outcome 
     case 'RedirectShopper':
     case 'ChallengeShopper':
     case 'IdentifyShopper': {
-      // A card is authorized only once its holder is authenticated: where we cannot send them there, it is declined.
+      // Authorization has to wait for the cardholder's authentication: if there is no page for that, the card is
+      // declined.
       const redirect = readRedirect(body, told);
       return redirect ?? (isCard ? declined(AUTHENTICATION_WANTED, told) : undefined);
     }
@@ -223,12 +224,12 @@ function contradiction(providerData: ProviderData): Outcome {
   return unknownOutcome('the answer contradicts itself', providerData);
 }
 
-/** Fields beside the answer proper, which each account is set to be told or not. */
+/** Returns the additional fields of an answer, each of which an account may be set to receive. */
 export function additionalDataOf(body: JsonObject): JsonObject {
   return objectAt(body, 'additionalData');
 }
 
-/** The issuer's code of an approval; '' where none is told. */
+/** Returns the issuer's authorization code; '' if there is none. */
 export function authorizationCodeOf(body: JsonObject): string {
   const { authCode } = additionalDataOf(body);
   return isTextLike(authCode, AUTHORIZATION_CODE) ? authCode : '';

@@ -7,12 +7,12 @@ import { currencyDigits, type Money } from '#src/money.ts';
 export type AdyenAmount = { readonly currency: string; readonly value: number };
 
 /**
- * Currencies that Adyen counts with other decimals than ISO 4217 gives them.
+ * Currencies that Adyen counts with other decimals than ISO 4217.
  * https://docs.adyen.com/development-resources/currency-codes
  */
 const DECIMALS_AT_ADYEN: Readonly<Record<string, number>> = { CLP: 2, ISK: 2, CVE: 0, IDR: 0 };
 
-/** Money as Adyen counts it; undefined when Adyen has no such amount. */
+/** Converts money to Adyen's units; undefined if Adyen has no such amount. */
 export function toAdyenAmount({ minorUnits, currency }: Money): AdyenAmount | undefined {
   const told = toDecimals({ minorUnits, currency }, decimalsAtAdyen(currency));
   return told && told.minorUnits <= Number.MAX_SAFE_INTEGER
@@ -20,7 +20,7 @@ export function toAdyenAmount({ minorUnits, currency }: Money): AdyenAmount | un
     : undefined;
 }
 
-/** Money in ISO 4217's minor units; undefined when it is no amount, or one that ISO 4217 does not have. */
+/** Converts an amount to ISO 4217's minor units; undefined if it is not an amount, or ISO 4217 has no such amount. */
 export function fromAdyenAmount(amount: JsonValue | undefined): Money | undefined {
   if (!isJsonObject(amount)) return undefined;
   const told = readMoney(amount.value, amount.currency, 'minor_units');

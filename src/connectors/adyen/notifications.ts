@@ -27,7 +27,7 @@ import {
 import { fromAdyenAmount } from './money.ts';
 import type { OperationKind } from './to-provider.ts';
 
-/** The body by which Adyen takes a notification for accepted. */
+/** Body of the response with which Adyen counts a notification as accepted. */
 const ACKNOWLEDGEMENT = '[accepted]';
 const MAX_ITEMS = 100;
 const BASE64_SHA256 = /^[A-Za-z0-9+/]{43}=$/;
@@ -35,7 +35,7 @@ const OPERATION_REFERENCE = /^(capture|cancel|refund)-([0-9a-f]{8}(?:-[0-9a-f]{4
 const DO_NOT_HONOR = '05';
 
 type Ended = 'approved' | 'declined' | 'expired';
-/** Meaning of an event: its subject, and the outcome by whether the event succeeded. */
+/** Meaning of an event: its subject, and its outcome by whether the event succeeded. */
 type Meaning = { readonly of: 'payment' | OperationKind; readonly success?: Ended; readonly failure?: Ended };
 
 const done = (of: Meaning['of']): Meaning => ({ of, success: 'approved', failure: 'declined' });
@@ -49,7 +49,7 @@ const MEANINGS: Readonly<Record<string, Meaning>> = {
   CAPTURE_FAILED: undone('capture'),
   REFUND_FAILED: undone('refund'),
   REFUNDED_REVERSED: undone('refund'),
-  // Found by our reference, and canceled. That it was not found proves nothing: it may still be under way.
+  // The payment was found by our reference, and canceled. A failure to find it proves nothing: it may still arrive.
   TECHNICAL_CANCEL: undone('payment'),
   OFFER_CLOSED: { of: 'payment', success: 'expired' },
 };
@@ -62,8 +62,8 @@ const DISPUTES: Readonly<Record<string, NonNullable<NotificationSubject['dispute
 };
 
 /**
- * Reads what Adyen posted to our endpoint; pure. There is no look-up at Adyen: what happened is told by the fields that
- * the signature covers, and by no other. It covers no time: a repeat has the same deduplication key, and changes nothing.
+ * Reads notifications that Adyen posted to our endpoint; pure. Adyen has no look-up: only the fields that the signature
+ * covers say what happened. It does not cover a time, but a repeat has the same deduplication key and changes nothing.
  */
 export function readNotifications(
   { body }: RawNotification,
@@ -84,7 +84,7 @@ export function readNotifications(
   return { kind: 'about', deduplicationKey, subjects, acknowledgement: ACKNOWLEDGEMENT };
 }
 
-/** The fields that a signature covers, in its order. */
+/** Returns the fields that a signature covers, in its order. */
 function signedFields(item: JsonObject): readonly string[] {
   const amount = objectAt(item, 'amount');
   return [
@@ -105,9 +105,9 @@ function isSigned(item: JsonObject, hmacKeys: readonly Secret[]): boolean {
   return isSignedBy(hmacKeys, [signedFields(item).join(':')], [Buffer.from(given, 'base64')], 'hex');
 }
 
-/** Subject of a genuine item; undefined when it is nothing of ours. */
+/** Returns the subject of a genuine item; undefined if the item is about nothing of ours. */
 function subjectOf(item: JsonObject, shownAs: ShownAs): NotificationSubject | undefined {
-  // A colon in a field would let one signature stand for several readings; there is none in what we send.
+  // A colon in a field would give one signature several readings; no field that we send contains one.
   if (signedFields(item).some((field) => field.includes(':'))) return undefined;
   if (item.merchantAccountCode !== shownAs.merchantAccount) return undefined;
   const { pspReference, originalReference, merchantReference } = item;
@@ -126,7 +126,7 @@ function subjectOf(item: JsonObject, shownAs: ShownAs): NotificationSubject | un
   const isTold = item.success === 'true' || item.success === 'false';
   if (!meaning || !ended || !isTold || !isTextLike(pspReference, PSP_REFERENCE)) return undefined;
   if (meaning.of === 'payment') {
-    // Whatever else uses the account has references of its own.
+    // Other software that uses the account has references of its own.
     const signedOutcome = signed(item, ended, payment.reference, shownAs);
     return payment.transactionId === undefined ? undefined : { ...payment, ...signedOutcome };
   }
@@ -148,7 +148,7 @@ function signed(
   return money ? { signed: { outcome: outcomeOf(item, ended, reference, shownAs), ...money } } : {};
 }
 
-/** The code of a refusal stands in a field that is not signed: it is shown, and decides nothing. */
+/** Makes the outcome. A refusal's code is in a field that is not signed: the code is shown but decides nothing. */
 function outcomeOf(item: JsonObject, ended: Ended, reference: string | undefined, shownAs: ShownAs): Outcome {
   const providerData = providerDataOf(item, textOf(item.eventCode), shownAs);
   providerData.subStatus = item.success === 'true' ? 'success' : 'failure';

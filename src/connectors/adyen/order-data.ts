@@ -5,7 +5,7 @@ import { toAdyenAmount } from './money.ts';
 
 const DATE_AND_TIME = /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}))?/;
 
-/** The items of an order as Adyen's `lineItems`. */
+/** Converts the items of an order to Adyen's `lineItems`. */
 export function lineItemsOf({ items }: Order, currency: string): readonly object[] | undefined {
   if (items.length === 0) return undefined;
   return items.map((item) => {
@@ -22,7 +22,7 @@ export function lineItemsOf({ items }: Order, currency: string): readonly object
   });
 }
 
-/** A journey by air, as Adyen's `enhancedSchemeData.airline`; undefined when nobody is named who travels. */
+/** Converts air travel to Adyen's `enhancedSchemeData.airline`; undefined if no traveler is named. */
 export function airlineOf(airline: Airline, payer: CustomerPayer): object | undefined {
   const [ticket] = airline.ticket ? [airline.ticket] : airline.tickets;
   const first = airline.passengers[0] ?? payer;
@@ -59,7 +59,7 @@ export function airlineOf(airline: Airline, payer: CustomerPayer): object | unde
   };
 }
 
-/** The local time of a place as RFC 3339, as the schemes want it; undefined when it cannot be read. */
+/** Converts local time to the schemes' form of RFC 3339; undefined if it cannot be read. */
 function dateTimeOf(text: string | undefined): string | undefined {
   const [, date, time = '00:00'] = DATE_AND_TIME.exec(text ?? '') ?? [];
   const told = `${date}T${time}:00Z`;

@@ -24,10 +24,10 @@ export type AdyenSettings = {
   readonly installments: boolean;
   /** Adyen's payment method by the type that merchants name: `{ IDEAL: ideal }`. */
   readonly redirectMethods: ReadonlyMap<string, string>;
-  /** From a payment of which nothing is told to its technical cancel. */
+  /** Time after which a payment without any report gets its technical cancel. */
   readonly technicalCancelAfterMs: number;
   readonly apiKey: Secret;
-  /** Keys that Adyen signs its notifications with, in hex; two while one replaces the other. */
+  /** Keys for Adyen's signatures of notifications, in hex; two while one replaces the other. */
   readonly hmacKeys: readonly Secret[];
 };
 
@@ -42,26 +42,26 @@ const KNOWN = {
   ],
   secrets: ['api_key', 'hmac_key', 'hmac_key_next'],
 };
-/** No colon: the signature of a notification joins its fields with colons. */
+/** No colon, since the signature of a notification joins its fields with colons. */
 const MERCHANT_ACCOUNT = /^[A-Za-z0-9_.-]{1,100}$/;
 const METHOD_TYPE = /^[a-z0-9_]{1,64}$/;
 /** Matches texts that a header can carry. */
 const API_KEY = /^[\x21-\x7e]{1,1024}$/;
 const HMAC_KEY = /^[0-9A-Fa-f]{64}$/;
 const HMAC_KEY_FORM = 'an HMAC key of Adyen: 64 hexadecimal digits';
-/** Adyen repeats a notification that was not accepted within minutes, then for hours. */
+/** Adyen repeats a notification that was not accepted, first within minutes, then for hours. */
 const DEFAULT_CANCEL_MINUTES = 60;
-/** A request that is still under way at Adyen must not arrive after its cancel. */
+/** A request on its way to Adyen must not arrive after its cancel. */
 const MIN_CANCEL_MINUTES = 5;
 const MAX_CANCEL_MINUTES = 7 * 1_440;
 
 /**
- * Reads a connection's settings: `base_url` (required), `merchant_account` (required), `timeout_ms` (100 to 60000, 20000
- * by default), `installments`, `redirect_methods`, `technical_cancel_minutes` (5 to 10080, 60 by default); and the secrets
- * `api_key`, `hmac_key` and, while that is exchanged for another, `hmac_key_next`. A connection without `hmac_key` is
- * refused: only notifications tell what became of captures, cancels, refunds and lost answers.
+ * Reads a connection's settings: `base_url` (required), `merchant_account` (required), `timeout_ms` (100 to 60000,
+ * 20000 by default), `installments`, `redirect_methods`, `technical_cancel_minutes` (5 to 10080, 60 by default); and
+ * the secrets `api_key`, `hmac_key` and, while it is being replaced, `hmac_key_next`. A connection without `hmac_key`
+ * is refused: only notifications report the outcomes of captures, cancels, refunds and lost answers.
  *
- * @throws Error naming the setting at fault, without its value.
+ * @throws Error that names the setting at fault, without its value.
  */
 export function readSettings(settings: JsonObject, secrets: Secrets): AdyenSettings {
   refuseOthers('adyen', { settings, secrets }, KNOWN);

@@ -9,30 +9,30 @@ import type { AdyenAmount } from './money.ts';
 import { airlineOf, lineItemsOf } from './order-data.ts';
 import type { AdyenSettings } from './settings.ts';
 
-/** An operation on a payment, by the word in its path at Adyen. */
+/** An operation on a payment, named as in its path at Adyen. */
 export type OperationKind = 'capture' | 'cancel' | 'refund';
 
-/** Sends a request within the deadline of the call that it belongs to. */
+/** Sends a request within its call's deadline. */
 export type Send = SendTarget<HttpRequest>;
 
 const API_VERSION = '/v72';
 const MAX_METADATA = 20;
 const MAX_DESCRIPTOR_LENGTH = 22;
-/** Matches characters that Adyen refuses on a statement, once accents are split off their letters. */
+/** Matches characters that Adyen refuses on a statement, once accents have been separated from their letters. */
 const NOT_IN_DESCRIPTORS = /[^A-Za-z0-9 .,'_?+*/-]/g;
-/** Adyen's word for a part of an address that is not known. */
+/** Adyen's value for an unknown part of an address. */
 const NOT_AVAILABLE = 'N/A';
 
-/** The card of an attempt with what is asked of it. */
+/** A card attempt's payment method: the card and its options. */
 type CardMethod = Extract<AttemptMethod, { kind: 'card' }>;
 
-/** The request that asks for what an account can be paid with: it moves nothing. */
+/** Makes the request for the list of payment methods that the account accepts, which moves nothing. */
 export function paymentMethodsRequest(settings: AdyenSettings): HttpRequest {
   return post(settings, '/paymentMethods', undefined, { merchantAccount: settings.merchantAccount });
 }
 
 /**
- * The request that an attempt becomes. Its body holds the card number and the security code: it is for Adyen's socket
+ * Makes the request for an attempt. Its body holds the card number and the security code: it must go to Adyen's socket
  * only. Absent values are left out.
  */
 export function paymentRequest(
@@ -60,7 +60,7 @@ export function paymentRequest(
 }
 
 /**
- * The request that ends a redirect, a challenge included. Anybody may have written the payer's return query: each
+ * Makes the request that ends a redirect, a challenge included. Anybody may have written the payer's return query: each
  * `redirectResult` has a key of its own, so that a forged one does not use up the real one's.
  */
 export function detailsRequest(
@@ -72,7 +72,7 @@ export function detailsRequest(
   return post(settings, '/payments/details', `${transactionId}-${digest}`, { details: { redirectResult } });
 }
 
-/** The request that cancels an authorization by our reference, whether or not Adyen has heard of it. */
+/** Makes the request that cancels an authorization by our reference, whether or not Adyen has received it. */
 export function technicalCancelRequest(transactionId: string, settings: AdyenSettings): HttpRequest {
   return post(settings, '/cancels', `${transactionId}-cancel`, {
     merchantAccount: settings.merchantAccount,
@@ -81,7 +81,7 @@ export function technicalCancelRequest(transactionId: string, settings: AdyenSet
   });
 }
 
-/** The request that a capture, a cancel or a refund becomes. @param pspReference the payment's. */
+/** Makes the request for a capture, a cancel or a refund. @param pspReference the payment's. */
 export function operationRequest(
   kind: OperationKind,
   operation: Pick<Operation, 'transactionId' | 'reason'>,
@@ -98,10 +98,7 @@ export function operationRequest(
   });
 }
 
-/**
- * Names an operation at Adyen. Unlike the payment's reference, which is the bare id: nothing that is told of the
- * one can be taken for the other.
- */
+/** Returns our reference for an operation. A payment's is the bare id: a report about one cannot pass for the other. */
 export function operationReference(kind: OperationKind, transactionId: string): string {
   return `${kind}-${transactionId}`;
 }
@@ -124,7 +121,7 @@ function post(
   };
 }
 
-/** Returns true if enough is known of the payer's browser to send it to a 3-D Secure challenge. */
+/** Returns true if enough is known of the payer's browser for a 3-D Secure challenge. */
 export function canAuthenticate({ customerPayer }: PaymentAttempt): boolean {
   return browserInfoOf(customerPayer) !== undefined;
 }
@@ -148,7 +145,7 @@ function cardFields(method: CardMethod, browserInfo: object | undefined): object
   };
 }
 
-/** 3-D Secure by a page that the payer is sent to; where nothing is asked for, Adyen's own rules decide. */
+/** Fields for 3-D Secure by a page that the payer is sent to; if nothing is requested, Adyen's own rules decide. */
 function challengeFields(browserInfo: object, isWanted: boolean): object {
   return {
     channel: 'Web',
@@ -160,7 +157,7 @@ function challengeFields(browserInfo: object, isWanted: boolean): object {
   };
 }
 
-/** @returns undefined unless all that 3-D Secure wants to know is told. */
+/** @returns undefined unless all fields that 3-D Secure needs are present. */
 function browserInfoOf({ browserInfo: told }: CustomerPayer): object | undefined {
   if (!told) return undefined;
   const { acceptHeader, userAgent, language } = told;
@@ -182,7 +179,7 @@ function browserInfoOf({ browserInfo: told }: CustomerPayer): object | undefined
   };
 }
 
-/** Captured at once, whatever the account's own delay is, or on demand. */
+/** Fields that capture at once, whatever the account's own delay is, or on demand. */
 function captureFields(capture: boolean): object {
   return capture ? { captureDelayHours: 0 } : { additionalData: { manualCapture: 'true' } };
 }
@@ -198,7 +195,7 @@ function cardOf(card: AttemptCard): object {
   };
 }
 
-/** Results of 3-D Secure made elsewhere. An ECI of 06 or 01 says that authentication was only attempted. */
+/** Results of 3-D Secure performed elsewhere. An ECI of 06 or 01 means that authentication was only attempted. */
 function mpiDataOf(result: ThreeDSecure): object {
   const eci = result.electronicCommerceIndicator?.padStart(2, '0');
   const byEci = eci === '06' || eci === '01' ? 'A' : 'Y';
@@ -222,7 +219,7 @@ const PROCESSING_MODELS: Readonly<Record<string, string>> = {
 function storedCredentialsOf(credentials: StoredCredentials | undefined): object {
   const model = PROCESSING_MODELS[credentials?.reason ?? ''];
   if (!model) return { shopperInteraction: 'Ecommerce' };
-  // Who pays with a kept card is not asked for its code again: that, too, is a continued authorization.
+  // A payer with a stored card is not asked for its code again: that, too, is a continued authorization.
   const interaction = credentials?.usage === 'USED' ? 'ContAuth' : 'Ecommerce';
   return { shopperInteraction: interaction, recurringProcessingModel: model };
 }
@@ -236,20 +233,20 @@ function payerOf(payer: CustomerPayer, country: string): object {
     shopperIP: payer.ipAddress || undefined,
     shopperName: nameOf(firstName, lastName),
     telephoneNumber: phone?.number ? `${phone.countryCode ?? ''}${phone.number}` : undefined,
-    // The CPF, which Brazil's issuers want.
+    // The CPF, which Brazil's issuers demand.
     socialSecurityNumber: (country === 'BR' && document?.documentNumber) || undefined,
     billingAddress: addressOf(payer.billingAddress),
     deliveryAddress: addressOf(payer.shippingAddress),
   };
 }
 
-/** Both names, or none. */
+/** Returns both names, or none. */
 function nameOf(firstName: string | undefined, lastName: string | undefined): object | undefined {
   if (!firstName || !lastName) return undefined;
   return { firstName: firstName.slice(0, 80), lastName: lastName.slice(0, 80) };
 }
 
-/** Adyen wants every part of an address but the state. */
+/** Adyen wants every part of an address except for the state. */
 function addressOf(address: Address | undefined): object | undefined {
   if (!address) return undefined;
   const { addressLine1, addressLine2, neighborhood, city, zipCode, country, state } = address;
@@ -263,7 +260,7 @@ function addressOf(address: Address | undefined): object | undefined {
   };
 }
 
-/** Data that the merchant keeps with the payment, without what Adyen would refuse. */
+/** Returns the merchant's metadata without the entries that Adyen would refuse. */
 function metadataOf({ metadata }: PaymentAttempt): object | undefined {
   const kept = metadata
     .filter(({ key, value }) => key.length <= 20 && value.length <= 80)
