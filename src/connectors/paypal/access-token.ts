@@ -3,19 +3,19 @@ import { bodyOf, isTextLike } from '#src/connectors/provider-answer.ts';
 import { Secret } from '#src/secret.ts';
 import type { PayPalSettings } from './settings.ts';
 
-/** The reason for which there is no token; no business call was sent. */
+/** Reason why there is no token; no business call was sent. */
 export type NoToken = { readonly because: 'unreachable' | 'turned_away'; readonly detail: string };
 
 /** The access token of a connection. */
 export type AccessTokens = {
-  /** The token, from the cache while it is good; never throws. However many ask, PayPal is asked once. */
+  /** Returns the token, from the cache while valid; never throws. Concurrent callers share one request to PayPal. */
   get(deadlineAtMs: number): Promise<Secret | NoToken>;
   /** Forgets a token that PayPal refused. */
   drop(token: Secret): void;
 };
 
 const TOKEN = /^[\x21-\x7e]{1,8192}$/;
-/** A token is renewed when a tenth of its life is left, and after 8 hours however long it lives. */
+/** A token is renewed when a tenth of its life is left, and after 8 hours at the latest. */
 const RENEWED_AT = 0.9;
 const MAX_LIFE_S = 8 * 3_600;
 

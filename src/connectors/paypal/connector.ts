@@ -23,14 +23,14 @@ import { type PayPalSettings, readSettings } from './settings.ts';
 import { captureOrder, createOrder, getOrder, refundCapture, type Send } from './to-provider.ts';
 
 /**
- * Speaks to PayPal's Orders v2 as a wallet that the payer is sent to. Creating an order moves no money, and neither does
- * the payer's approval: `complete` captures the order, and only that does. Its settings: see settings.ts.
+ * Connector for PayPal's Orders v2, as a wallet that the payer is sent to. Neither the creation of an order nor the
+ * payer's approval moves money; only `complete` does, which captures the order. Settings: see settings.ts.
  */
 export const paypalConnector: Connector = { name: 'paypal', connect };
 
-/** A wallet is paid, never only authorized: there is nothing to capture or to cancel. */
+/** A wallet payment is never only authorized: there is nothing to capture or to cancel. */
 const CAPABILITIES: Capabilities = { ...CARDS_ONLY, methods: ['wallet_redirect'], refunds: 'several' };
-/** An id of an order that there is not. */
+/** Id of an order that does not exist. */
 const NO_ORDER = '00000000000000000';
 
 function connect(settings: JsonObject, context: ConnectContext): ProviderConnection {
@@ -93,7 +93,7 @@ async function complete(query: LookUp, send: Send, shownAs: ShownAs): Promise<Ou
   });
 }
 
-/** Asks PayPal whether it signed a notification, and for a webhook of ours. */
+/** Asks PayPal if it signed a notification, and did so for one of our webhooks. */
 async function readNotification(
   notification: RawNotification,
   nowMs: number,
@@ -112,7 +112,7 @@ async function readNotification(
   return forged('the signature is wrong');
 }
 
-/** Reads an order that there is not. */
+/** Asks for an order that does not exist. */
 async function probe(send: Send): Promise<boolean> {
   const body = bodyOf(await send(getOrder(NO_ORDER)), 404);
   return body !== undefined && isErrorBody(body);

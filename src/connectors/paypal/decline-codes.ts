@@ -1,9 +1,9 @@
 import { type DeclineMeaning, declineTable } from '#src/connectors/decline.ts';
 
-/** Meanings of the issues that say more than that the request was refused. */
+/** Meaning of an issue that says more than that the request was refused. */
 export type IssueFact = DeclineMeaning | 'redirect' | 'pending' | 'look_up';
 
-/** ISO 8583 codes, and the processor response codes of PayPal that amount to each. */
+/** ISO 8583 codes, and PayPal's equivalent processor response codes. */
 const PROCESSOR_CODES: Readonly<Record<string, string>> = {
   '05': '0100 0500 0R00 10BR 1393 5100 5170 5190 9530 9540 PPAD PPAR PPAV PPDV',
   '12': `1300 1312 1317 1320 1340 1350 1370 1384 1390 5210 5800 5900 8020 8030 9600 PCNR PPAG PPAI PPAU PPBG
@@ -31,10 +31,10 @@ const PROCESSOR_CODES: Readonly<Record<string, string>> = {
   N7: '00N7 1382 5110 PCVV PPC2',
 };
 
-/** PayPal refused the request's id: another provider might charge a second time, as after 5200 (94). */
+/** PayPal refused the request's id: as after 5200 (94), another provider might charge a second time. */
 const REQUEST_ID_REFUSED = 'PPIF';
 
-/** ISO 8583 codes, and the issues by which PayPal says that the payment was declined. */
+/** ISO 8583 codes, and the issues that mean a declined payment. */
 const DECLINING_ISSUES: Readonly<Record<string, string>> = {
   '05': `INSTRUMENT_DECLINED PAYMENT_SOURCE_DECLINED_BY_PROCESSOR PAYMENT_SOURCE_INFO_CANNOT_BE_VERIFIED
      REDIRECT_PAYER_FOR_ALTERNATE_FUNDING TRANSACTION_REFUSED`,
@@ -47,7 +47,7 @@ const DECLINING_ISSUES: Readonly<Record<string, string>> = {
   '65': 'MAX_NUMBER_OF_PAYMENT_ATTEMPTS_EXCEEDED',
 };
 
-/** Issues after which something else happens than that the request was refused. */
+/** Issues that mean neither a refused request nor a decline. */
 const OTHER_ISSUES = new Map<string, IssueFact>([
   ['PAYER_ACTION_REQUIRED', 'redirect'],
   ['ORDER_NOT_APPROVED', 'pending'],
@@ -61,13 +61,13 @@ const BY_PROCESSOR_CODE = declineTable(PROCESSOR_CODES);
 const DECLINING = new Set(Object.values(DECLINING_ISSUES).flatMap((issues) => issues.split(/\s+/)));
 const BY_ISSUE = declineTable(DECLINING_ISSUES);
 
-/** Translates PayPal's processor response code beside a decline; an unknown one is a soft decline. */
+/** Translates the processor response code of a decline; an unknown one is a soft decline. */
 export function declineOfProcessorCode(code: string): DeclineMeaning {
   const meaning = BY_PROCESSOR_CODE(code);
   return code === REQUEST_ID_REFUSED ? { ...meaning, nowhereElse: true } : meaning;
 }
 
-/** Translates an issue in PayPal's error; undefined: the request was refused, and no more is said. */
+/** Translates an issue in PayPal's error; undefined if it says only that the request was refused. */
 export function factOfIssue(issue: string): IssueFact | undefined {
   return DECLINING.has(issue) ? BY_ISSUE(issue) : OTHER_ISSUES.get(issue);
 }

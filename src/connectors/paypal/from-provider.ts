@@ -25,19 +25,19 @@ import { errorDataOf, issueOf, providerDataOf, type ShownAs } from './provider-d
 export type Asked = {
   readonly transactionId: string;
   readonly money: Money;
-  /** undefined until PayPal told one. */
+  /** undefined until PayPal has reported one. */
   readonly orderId: string | undefined;
   readonly shownAs: ShownAs;
 };
 
-/** An id of PayPal's: of an order, a capture or a refund. */
+/** Matches PayPal's ids of orders, captures and refunds. */
 export const PAYPAL_ID = /^[A-Z0-9]{8,36}$/;
-/** The links by which a payer comes to an order; which of them there is depends on how the order was made. */
+/** The links for sending a payer to an order; which of them is present depends on how the order was created. */
 const PAYER_LINKS: ReadonlySet<string> = new Set(['payer-action', 'approve']);
 
 /**
- * Reads an HTTP result, when its answer is PayPal's: `read` reads what was made, and a refusal says by its issue
- * whether the payment was declined, or only not taken up.
+ * Reads an HTTP result: `read` reads the created object, and the issue of a refusal says if the payment was declined,
+ * or the request just refused.
  */
 export function fromAnswer(
   result: HttpResult,
@@ -55,8 +55,8 @@ export function fromAnswer(
 }
 
 /**
- * Reads the result of creating an order, where nothing is lost by a lost answer: no money moves without the payer's
- * approval, and nobody was told where to give it. What contradicts what was asked stays an alarm.
+ * Reads the result of creating an order. A lost answer loses nothing here: no money moves without the payer's approval,
+ * and nobody was sent to give it. An answer that contradicts the request is still an alarm.
  */
 export function fromCreation(result: HttpResult, asked: Asked): Outcome {
   const outcome = fromAnswer(result, asked.shownAs, (order) => {
@@ -113,7 +113,7 @@ export function fromOrder(order: JsonObject, asked: Asked): Outcome {
   return contradiction(told);
 }
 
-/** The single purchase unit of an order that is the one asked about; else the outcome. */
+/** Returns an order's single purchase unit if it is the one asked about; else the outcome. */
 export function unitOf(order: JsonObject, asked: Asked): { readonly unit: JsonObject } | Outcome {
   const { id, intent } = order;
   if (!isTextLike(id, PAYPAL_ID) || (asked.orderId !== undefined && id !== asked.orderId)) {
@@ -149,7 +149,7 @@ export function fromRefund(refund: JsonObject, asked: Omit<Asked, 'orderId'>): O
   }
 }
 
-/** Returns true if an object of PayPal's carries our transaction's id, and no other. */
+/** Returns true if an object of PayPal's contains our transaction's id, and no other. */
 export function isAbout(object: JsonObject, transactionId: string): boolean {
   return namesOf(object).length > 0 && !namesAnother(object, transactionId);
 }
@@ -165,7 +165,7 @@ function fromCapture(capture: JsonObject, order: JsonObject, asked: Asked): Outc
   };
   switch (capture.status) {
     case 'COMPLETED':
-    // What was given back since was taken before.
+    // Money that was given back since then had been taken before.
     case 'PARTIALLY_REFUNDED':
     case 'REFUNDED':
       return approvedOutcome(told);
@@ -185,7 +185,7 @@ function contradiction(told: { readonly providerData: ProviderData; readonly ref
   return { kind: 'unknown', detail: 'the answer contradicts itself', ...told };
 }
 
-/** Reads the issue of a refusal, which may say more than the refusal. */
+/** Reads the issue of a refusal, which may say more than the refusal itself. */
 function fromIssue(body: JsonObject, shownAs: ShownAs): Outcome | undefined {
   const issue = issueOf(body);
   const fact = factOfIssue(textOf(issue.issue));
@@ -211,7 +211,7 @@ function differenceOf(object: JsonObject, money: Money): string | undefined {
   return differingMoney(readMoney(value, currency, 'decimal'), money);
 }
 
-/** An answer to a capture may tell our ids with the capture only. */
+/** Returns true if the captures are about our transaction: an answer to a capture may contain our ids only there. */
 function capturesAreAbout(unit: JsonObject, transactionId: string): boolean {
   const captures = objectsAt(objectAt(unit, 'payments'), 'captures');
   return (
@@ -225,7 +225,7 @@ function namesAnother(object: JsonObject, transactionId: string): boolean {
   return namesOf(object).some((name) => name !== transactionId);
 }
 
-/** The fields in which we gave our transaction's id. */
+/** Returns the fields that we filled with our transaction's id. */
 function namesOf({ reference_id, custom_id, invoice_id }: JsonObject): readonly unknown[] {
   return [reference_id, custom_id, invoice_id].filter((name) => name !== undefined);
 }

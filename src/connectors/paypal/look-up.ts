@@ -32,16 +32,16 @@ type Refund = Extract<LookedUp, { kind: 'capture' | 'cancel' | 'refund' }>;
 export type References = { readonly orderId: string; readonly captureId: string | undefined };
 
 const HOUR_MS = 3_600_000;
-/** Orders keep the ids of requests for 6 hours; with an hour less for clocks and queues. */
+/** Orders remember request ids for 6 hours; this is an hour less, for clocks and queues. */
 const REPEATABLE_MS = 5 * HOUR_MS;
-/** For so long a payer can approve an order, which is not found afterwards. */
+/** Time that a payer has to approve an order, which cannot be found any more afterwards. */
 const ORDER_LIVES_MS = 3 * HOUR_MS;
-/** By then a refund that the capture knows nothing of was never taken up. */
+/** Time after which a refund that is missing from the capture was never accepted. */
 const REFUND_SHOWS_MS = 6 * HOUR_MS;
-/** Refunds keep the ids of requests for 45 days; with a day less. */
+/** Refunds remember request ids for 45 days; this is a day less. */
 const REFUND_REPEATABLE_MS = 44 * 24 * HOUR_MS;
 
-/** Reads what an outcome's `reference` told of a payment. */
+/** Reads the ids in the `reference` of a payment's outcome. */
 export function referencesOf(reference: string | undefined): References | undefined {
   const [orderId, captureId] = reference?.split('/') ?? [];
   if (!isTextLike(orderId, PAYPAL_ID)) return undefined;
@@ -49,10 +49,10 @@ export function referencesOf(reference: string | undefined): References | undefi
 }
 
 /**
- * Learns what became of a transaction. An order is read by its id; where that was never learned, creating the order is
- * repeated under the same id, which tells the same order as it is now. A refund is read by its id, or found with its
- * payment's order by ours; where the order does not tell of it, it is repeated under the same id, which tells what became
- * of the first request, or carries it out.
+ * Learns the outcome of a transaction. An order is read by its id; if that never became known, creating the order is
+ * repeated under the same request id, which returns the order in its current state. A refund is read by its id, or
+ * found in its payment's order by our id; if the order does not contain it, the refund is repeated under the same
+ * request id, which returns the outcome of the first request, or carries it out.
  */
 export async function lookUp(
   query: LookUp,
@@ -68,7 +68,7 @@ export async function lookUp(
       : of.kind === 'refund'
         ? await lookUpRefund(query, of, send, shownAs, nowMs)
         : unknownOutcome(`the connector sent no ${of.kind}`);
-  // That PayPal could not be asked is not its word.
+  // A failure to ask PayPal is not PayPal's word.
   return outcome.kind === 'not_sent' && outcome !== NEVER ? unknownOutcome(outcome.detail) : outcome;
 }
 
@@ -87,7 +87,7 @@ async function lookUpPayment(
   const asked: Asked = { transactionId, money, orderId: references?.orderId, shownAs };
   const age = nowMs - sentAtMs;
   if (!references) {
-    // Nobody was told where to approve the order, and only our own capture could take its money.
+    // Nobody was sent to approve the order, and only our own capture could take its money.
     if (close || age > REPEATABLE_MS) return NEVER;
     const amount = toPayPalAmount(money);
     if (!amount) return NEVER;
@@ -148,19 +148,19 @@ async function lookUpRefund(
   if ((told !== NEVER && told !== NOT_TOLD) || age > REFUND_REPEATABLE_MS) return told;
   const repeat = await send(refundCapture({ transactionId, description }, captureId, amount));
   const outcome = fromAnswer(repeat, shownAs, (body) => fromRefund(body, asked));
-  // That a repeat is refused, or its answer lost, says nothing about the first.
+  // If a repeat is refused, or its answer lost, that says nothing about the first.
   const saysNothing = outcome.kind === 'not_sent' || (outcome.kind === 'unknown' && !outcome.alarm);
   return saysNothing ? told : outcome;
 }
 
 const NOT_TOLD = unknownOutcome('the provider has not heard of it yet');
 
-/** The capture whose money a refund gives back. */
+/** Returns the capture whose money a refund gives back. */
 export function captureIdOf(target: Target, payment: Target): string | undefined {
   return (referencesOf(target.reference) ?? referencesOf(payment.reference))?.captureId;
 }
 
-/** Returns true if what an order tells of refunds leaves none out: each names its transaction, or there is none at all. */
+/** Returns true if an order shows all its refunds: each contains a transaction's id, or nothing was refunded. */
 function tellsAll(payments: JsonObject, refunds: readonly JsonObject[]): boolean {
   const captures = objectsAt(payments, 'captures');
   const isRefunded = captures.length !== 1 || captures[0]?.status !== 'COMPLETED';
@@ -169,7 +169,7 @@ function tellsAll(payments: JsonObject, refunds: readonly JsonObject[]): boolean
     : refunds.length === 0;
 }
 
-/** PayPal's own word that there is no such order. */
+/** Returns PayPal's error if its answer says that the order does not exist. */
 function notFoundOf(result: HttpResult): JsonObject | undefined {
   const body = bodyOf(result, 404);
   return body && isErrorBody(body) ? body : undefined;

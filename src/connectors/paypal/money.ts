@@ -3,19 +3,19 @@ import { formatMoney, type Money } from '#src/money.ts';
 /** An amount as PayPal writes it. */
 export type PayPalAmount = { readonly currency_code: string; readonly value: string };
 
-/** The only currencies that PayPal takes; BRL, CNY and MYR only of accounts in their countries, which PayPal checks. */
+/** The only currencies that PayPal takes; BRL, CNY and MYR only from accounts in their countries, as PayPal checks. */
 const CURRENCIES = new Set(
   'AUD BRL CAD CHF CNY CZK DKK EUR GBP HKD HUF ILS JPY MXN MYR NOK NZD PHP PLN SEK SGD THB TWD USD'.split(
     ' ',
   ),
 );
-/** Taken in whole units only; HUF and TWD have two decimals in ISO 4217. */
+/** Accepted in whole units only; HUF and TWD have two decimals in ISO 4217. */
 const NO_DECIMALS = new Set(['HUF', 'JPY', 'TWD']);
 
 /**
- * Money as PayPal's decimal text.
+ * Converts money to PayPal's decimal text.
  *
- * @returns undefined when PayPal does not take the currency, or no such amount in it. Nothing is rounded.
+ * @returns undefined if PayPal does not accept the currency, or has no such amount in it. Nothing is rounded.
  */
 export function toPayPalAmount(money: Money): PayPalAmount | undefined {
   const { currency, minorUnits } = money;

@@ -12,10 +12,10 @@ import { faultOfTime, forged } from '#src/connectors/provider-signature.ts';
 import { PAYPAL_ID } from './from-provider.ts';
 import type { ApiRequest } from './to-provider.ts';
 
-/** A notification whose signature is yet to be verified: one request per webhook that it may be of, and what it says. */
+/** A notification with an unverified signature: one verifying request for each possible webhook, and the reading. */
 export type Unverified = { readonly requests: readonly ApiRequest[]; readonly reading: NotificationReading };
 
-/** PayPal repeats a notification for 3 days, and it is not known whether each delivery is dated anew. */
+/** PayPal repeats a notification for 3 days, and it is not known if each delivery has a new date. */
 const LIMITS = { maxAgeMs: 4 * 86_400_000, maxAheadMs: 5 * 60_000 };
 const TRANSMISSION_ID = /^(?!\d+$)[\w-]{1,50}$/;
 const TRANSMISSION_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/;
@@ -26,10 +26,10 @@ const EVENT_ID = /^WH-[A-Za-z0-9-]{1,200}$/;
 const EVENT_TYPE = /^(CHECKOUT\.(ORDER|PAYMENT-APPROVAL)|PAYMENT\.(CAPTURE|REFUND))\.[A-Z_-]{1,60}$/;
 
 /**
- * Reads a notification as far as it can be without asking PayPal; pure. The certificate's address is not gone to: PayPal
- * is asked whether the signature is its own.
+ * Reads a notification as far as possible without asking PayPal; pure. The certificate is not fetched: PayPal is asked
+ * if the signature is its own.
  *
- * @returns the reading, when it is forged for sure.
+ * @returns only the reading if the notification is certainly forged.
  */
 export function readUnverified(
   { header, body }: RawNotification,
@@ -56,7 +56,7 @@ export function readUnverified(
   if (fault !== undefined) return forged(fault);
   const event = readJsonObject(body);
   const text = Buffer.from(body).toString();
-  // What is spliced in below must be this one object, byte for byte: the signature covers the body's checksum.
+  // The text inserted below must be this one object, byte for byte: the signature covers the body's checksum.
   if (!event || !text.startsWith('{')) return forged('the body is no JSON object');
   const requests = webhookIds.map((webhookId): ApiRequest => {
     const rest = JSON.stringify({ ...fields, webhook_id: webhookId }).slice(0, -1);
@@ -69,7 +69,7 @@ export function readUnverified(
   return { requests, reading: read(event) };
 }
 
-/** Returns true if an address is https at a host of PayPal's; no user, no port. */
+/** Returns true if an address is https at one of PayPal's hosts, without user and port. */
 function isPayPalUrl(address: string): boolean {
   const url = address.length <= MAX_CERT_URL ? URL.parse(address) : null;
   if (url?.protocol !== 'https:' || url.username !== '' || url.password !== '' || url.port !== '')
@@ -84,7 +84,7 @@ function read(event: JsonObject): NotificationReading {
   return subject ? { kind: 'about', deduplicationKey: event.id, subjects: [subject] } : { kind: 'ignored' };
 }
 
-/** Our transaction, where its id is told; else the order. */
+/** Returns our transaction if its id is there; else the order. */
 function subjectOf(type: string, resource: JsonObject): NotificationSubject | undefined {
   const isOrder = type.startsWith('CHECKOUT.ORDER.');
   const named = isOrder ? (objectsAt(resource, 'purchase_units')[0] ?? {}) : resource;

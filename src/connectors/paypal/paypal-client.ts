@@ -7,18 +7,18 @@ import { isErrorBody } from './from-provider.ts';
 import type { PayPalSettings } from './settings.ts';
 import { type ApiRequest, httpRequest, type Send } from './to-provider.ts';
 
-/** A connection's way to PayPal: each request gets an access token, within the deadline of its call. */
+/** A connection's client: each request gets an access token, within its call's deadline. */
 export type PayPalClient = ProviderClient<ApiRequest> & {
-  /** Begins a call that verifies a notification: it takes no payment's socket. */
+  /** Begins a call that verifies a notification: it uses no socket that a payment could need. */
   beginVerification(): Send;
 };
 
 const MAX_RESPONSE_BYTES = 512 * 1024;
 const MAX_CONNECTIONS = 64;
-/** Few, as anybody can post what looks like a notification. */
+/** Few, since anybody can post a forged notification. */
 const MAX_VERIFYING_CONNECTIONS = 4;
 
-/** Opens it. */
+/** Opens a client. */
 export function openPayPalClient(settings: PayPalSettings): PayPalClient {
   const { origin, timeoutMs } = settings;
   const limits = { origin, timeoutMs, maxResponseBytes: MAX_RESPONSE_BYTES };
@@ -38,7 +38,7 @@ export function openPayPalClient(settings: PayPalSettings): PayPalClient {
     return async (request) => {
       const first = await sendOnce(request);
       if (!first.token || !isTokenRefused(first.result)) return first.result;
-      // What comes with a token that PayPal does not know is not carried out: it is asked once more with a new one.
+      // A request with a token that PayPal does not know is not carried out: it is sent once more with a new token.
       tokens.drop(first.token);
       return (await sendOnce(request)).result;
     };
@@ -53,7 +53,7 @@ export function openPayPalClient(settings: PayPalSettings): PayPalClient {
   };
 }
 
-/** Returns true if PayPal says, in a form of its own, that it does not take the token. */
+/** Returns true if PayPal, in an error of its own form, refuses the token. */
 function isTokenRefused(result: HttpResult): boolean {
   const body = bodyOf(result, 401);
   return body !== undefined && isErrorBody(body);

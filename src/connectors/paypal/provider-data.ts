@@ -2,16 +2,16 @@ import { create, type JsonObject } from '@bufbuild/protobuf';
 import { type ProviderData, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import { objectAt, objectsAt, textOf, withoutFields } from '#src/connectors/provider-answer.ts';
 
-/** Under which names the connection's answers are shown. */
+/** Names under which the record shows the connection's answers. */
 export type ShownAs = { readonly providerId: string; readonly accountId: string | undefined };
 
-/** Left out of what is shown: the payer's own data. */
+/** Fields that the record does not show: the payer's own data. */
 const NOT_SHOWN: ReadonlySet<string> = new Set(['payer', 'payment_source', 'shipping']);
 
 /**
- * Provider data of the record, from an answer.
+ * Makes the record's provider data from an answer.
  *
- * @param object the order, the capture or the refund that the answer is about; `body` is all of the answer.
+ * @param object the order, the capture or the refund that the answer is about; `body` is the whole answer.
  */
 export function providerDataOf(object: JsonObject, body: JsonObject, shownAs: ShownAs): ProviderData {
   const details = objectAt(object, 'status_details');
@@ -26,7 +26,7 @@ export function providerDataOf(object: JsonObject, body: JsonObject, shownAs: Sh
   });
 }
 
-/** Provider data of the record, from an error whose first issue says why. */
+/** Makes the record's provider data from an error whose first issue gives the reason. */
 export function errorDataOf(body: JsonObject, shownAs: ShownAs): ProviderData {
   const issue = issueOf(body);
   return create(ProviderDataSchema, {
@@ -38,7 +38,7 @@ export function errorDataOf(body: JsonObject, shownAs: ShownAs): ProviderData {
   });
 }
 
-/** The first issue of an error. */
+/** Returns the first issue of an error. */
 export function issueOf(body: JsonObject): JsonObject {
   return objectsAt(body, 'details')[0] ?? {};
 }

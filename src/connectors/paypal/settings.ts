@@ -15,19 +15,19 @@ import type { Secret } from '#src/secret.ts';
 export type PayPalSettings = {
   /** Scheme, host and port. */
   readonly origin: string;
-  /** For one attempt with all of its requests. */
+  /** Deadline of one attempt with all its requests. */
   readonly timeoutMs: number;
-  /** The merchant's id at PayPal: says which account the credentials belong to, so that they may be exchanged. */
+  /** The merchant's id at PayPal: identifies the account, so that the credentials may be replaced. */
   readonly accountId: string | undefined;
   readonly clientId: Secret;
   readonly clientSecret: Secret;
-  /** Ids of the webhook whose notifications are ours; two while it is exchanged, none where no notifications are read. */
+  /** Ids of the webhook that delivers our notifications: two while one replaces the other, none if they are unread. */
   readonly webhookIds: readonly string[];
-  /** Shown to the payer at PayPal, in place of the account's name. */
+  /** Shown to the payer at PayPal, instead of the account's name. */
   readonly brandName: string | undefined;
-  /** The language of PayPal's pages, as in `es-CO`; by default the payer's own. */
+  /** Language of PayPal's pages, such as `es-CO`; by default the payer's own. */
   readonly locale: string | undefined;
-  /** The payer's shipping address is given to PayPal, which checks it and may refuse it. */
+  /** Sends the payer's shipping address to PayPal, which checks it and may refuse it. */
   readonly sendsShippingAddress: boolean;
 };
 
@@ -48,15 +48,15 @@ const ACCOUNT_ID = /^[2-9A-HJ-NP-Z]{13}$/;
 const WEBHOOK_ID = /^[A-Za-z0-9]{1,50}$/;
 const BRAND_NAME = /^.{1,127}$/u;
 const LOCALE = /^[a-z]{2}(?:-[A-Z][a-z]{3})?(?:-(?:[A-Z]{2}|[0-9]{3}))?$/;
-/** Printable, and without the colon that parts the two in Basic authentication. */
+/** Printable, and without the colon that separates the two in Basic authentication. */
 const CREDENTIAL = /^[\x21-\x39\x3b-\x7e]{1,255}$/;
 
 /**
  * Reads a connection's settings: `base_url` (https://api-m.paypal.com by default), `timeout_ms` (100 to 60000, 20000 by
- * default), `account_id`, `webhook_ids`, `brand_name`, `locale`, `send_shipping_address` (all optional); and the secrets
- * `client_id` and `client_secret`.
+ * default), `account_id`, `webhook_ids`, `brand_name`, `locale`, `send_shipping_address` (all optional); and the
+ * secrets `client_id` and `client_secret`.
  *
- * @throws Error naming the setting at fault, without its value.
+ * @throws Error that names the setting at fault, without its value.
  */
 export function readSettings(settings: JsonObject, secrets: Secrets): PayPalSettings {
   refuseOthers('paypal', { settings, secrets }, KNOWN);

@@ -10,16 +10,16 @@ import type { Secret } from '#src/secret.ts';
 import { type PayPalAmount, toPayPalAmount } from './money.ts';
 import type { PayPalSettings } from './settings.ts';
 
-/** A call of PayPal's API, but for its token. */
+/** A call of PayPal's API without its token. */
 export type ApiRequest = {
   readonly method: 'GET' | 'POST';
   readonly path: string;
-  /** `PayPal-Request-Id`: makes a repeated request the same request. */
+  /** `PayPal-Request-Id`: a repeat with the same id counts as the same request. */
   readonly requestId?: string;
   readonly body?: string;
 };
 
-/** Sends a request within the deadline of the call that it belongs to. */
+/** Sends a request within its call's deadline. */
 export type Send = SendTarget<ApiRequest>;
 
 const MAX_TEXT = 127;
@@ -27,7 +27,7 @@ const MAX_NOTE = 255;
 const MAX_NAME = 140;
 const MAX_EMAIL = 254;
 
-/** The HTTP request, with its token. */
+/** Makes the HTTP request, with the token. */
 export function httpRequest({ method, path, requestId, body }: ApiRequest, token: Secret): HttpRequest {
   const headers = {
     authorization: `Bearer ${token.reveal()}`,
@@ -39,8 +39,8 @@ export function httpRequest({ method, path, requestId, body }: ApiRequest, token
 }
 
 /**
- * Creates an order that its payer has yet to approve. It is a pure function of the record: repeated under the same id,
- * it gives the same order as it is now.
+ * Makes the request for an order that its payer has yet to approve. It is a pure function of the record: repeated under
+ * the same id, it returns the same order in its current state.
  */
 export function createOrder(
   attempt: AttemptFacts,
@@ -80,22 +80,22 @@ export function createOrder(
   });
 }
 
-/** Reads an order as it is now. */
+/** Makes the request for an order's current state. */
 export function getOrder(orderId: string): ApiRequest {
   return { method: 'GET', path: `/v2/checkout/orders/${orderId}` };
 }
 
-/** Takes the money of an order that its payer approved. */
+/** Makes the request that takes the money of an approved order. */
 export function captureOrder(orderId: string, transactionId: string): ApiRequest {
   return post(`/v2/checkout/orders/${orderId}/capture`, captureKey(transactionId), {});
 }
 
-/** The `PayPal-Request-Id` of the capture of a transaction's order. */
+/** Returns the `PayPal-Request-Id` for capturing a transaction's order. */
 export function captureKey(transactionId: string): string {
   return `${transactionId}:capture`;
 }
 
-/** Gives back money that a capture took. */
+/** Makes the request that gives captured money back. */
 export function refundCapture(
   { transactionId, description }: Pick<Operation, 'transactionId' | 'description'>,
   captureId: string,
@@ -109,7 +109,7 @@ export function refundCapture(
   });
 }
 
-/** Reads a refund as it is now. */
+/** Makes the request for a refund's current state. */
 export function getRefund(refundId: string): ApiRequest {
   return { method: 'GET', path: `/v2/payments/refunds/${refundId}` };
 }
@@ -118,7 +118,7 @@ function post(path: string, requestId: string, body: object): ApiRequest {
   return { method: 'POST', path, requestId, body: JSON.stringify(body) };
 }
 
-/** The items bought, where they add up to exactly what is paid: PayPal refuses anything else. */
+/** Returns the items of the order if they add up to exactly the amount: PayPal refuses anything else. */
 function itemsOf(order: Order | undefined, money: Money): object {
   if (!order || order.items.length === 0) return {};
   const { currency } = money;
@@ -153,7 +153,7 @@ function itemsOf(order: Order | undefined, money: Money): object {
   };
 }
 
-/** An amount that PayPal can write; undefined when there is none. */
+/** Converts an amount to PayPal's; undefined if PayPal has no such amount. */
 function amountOf(decimal: Decimal | undefined, currency: string): Money | undefined {
   const money = decimal && parseMoney(decimal.value, currency);
   return money && toPayPalAmount(money) ? money : undefined;
@@ -185,7 +185,7 @@ function oneLine(text: string): string {
   return text.replace(/\s+/g, ' ').trim();
 }
 
-/** So many characters of a text at most, whole ones; undefined for none. */
+/** Cuts a text to a number of characters, without splitting one; undefined if the text is empty. */
 function cut(text: string | undefined, length: number): string | undefined {
   if (!text) return undefined;
   return text.length <= length ? text : text.slice(0, length).replace(/[\ud800-\udbff]$/, '');
