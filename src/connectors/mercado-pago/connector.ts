@@ -32,13 +32,14 @@ import {
 } from './to-provider.ts';
 
 /**
- * Speaks to Mercado Pago's Checkout Pro. An attempt makes a preference, which moves no money, and sends the payer to it;
- * Mercado Pago takes the money by itself, and payments are found by our reference. Its settings: see settings.ts.
+ * Connector for Mercado Pago's Checkout Pro. An attempt creates a preference, which moves no money, and sends the payer
+ * to it. Mercado Pago then takes the money by itself, and payments are found by our reference. Settings: see
+ * settings.ts.
  */
 export const mercadoPagoConnector: Connector = { name: 'mercado-pago', connect };
 
 const CAPABILITIES: Capabilities = { ...CARDS_ONLY, methods: ['wallet_redirect'], refunds: 'several' };
-/** A search may hold fifty payments. */
+/** A search may return fifty payments. */
 const MAX_RESPONSE_BYTES = 1024 * 1024;
 
 function connect(settings: JsonObject, context: ConnectContext): ProviderConnection {
@@ -98,7 +99,7 @@ async function refund(
   return fromRefundResult(result, paymentId, { transactionId, money, shownAs });
 }
 
-/** A signature covers a payment's id and nothing else: whose payment it is, the provider tells. */
+/** Reads a notification. Its signature covers only a payment's id, so the provider is asked whose payment it is. */
 async function readNotification(
   notification: RawNotification,
   nowMs: number,
@@ -112,12 +113,12 @@ async function readNotification(
   const payment = bodyOf(result);
   if (payment) return fromNotifiedPayment(payment, reading.deduplicationKey, shownAs);
   const notFound = bodyOf(result, 404);
-  // Another account's.
+  // Another account's payment.
   if (notFound && isErrorBody(notFound, 404)) return { kind: 'ignored' };
   return { kind: 'send_again', detail: 'the provider could not be asked whose payment it is about' };
 }
 
-/** Searches what nobody ever paid. */
+/** Searches for payments under a reference that was never used. */
 async function probe(send: Send): Promise<boolean> {
   return Array.isArray(bodyOf(await send(searchPayments(randomUUID())))?.results);
 }

@@ -2,7 +2,7 @@ import { declineTable } from '#src/connectors/decline.ts';
 
 /**
  * ISO 8583 codes (field 39) by Mercado Pago's `status_detail` of a rejected payment; collection results of its
- * documentation, 2024 to 2026, with some that only integrators' tables have. The mapping is ours.
+ * documentation, 2024 to 2026, and a few that only integrators' tables list. The mapping is ours.
  */
 const CODES_BY_ISO_8583: Readonly<Record<string, string>> = {
   '05':
@@ -26,5 +26,5 @@ const CODES_BY_ISO_8583: Readonly<Record<string, string>> = {
   N7: 'cc_rejected_bad_filled_security_code',
 };
 
-/** Translates the `status_detail` of a payment that failed; one that is not in the table is a soft decline. */
+/** Translates the `status_detail` of a failed payment; one that the table lacks is a soft decline. */
 export const meaningOf = declineTable(CODES_BY_ISO_8583);

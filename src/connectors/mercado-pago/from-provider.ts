@@ -18,7 +18,7 @@ import type { Money } from '#src/money.ts';
 import { differingAmount } from './money.ts';
 import { formatReference, PREFERENCE_ID } from './reference.ts';
 
-/** Under which names a connection's answers are shown. */
+/** Names under which the record shows a connection's answers. */
 export type ShownAs = { readonly providerId: string; readonly accountId: string | undefined };
 
 /** Values that an answer must agree with. */
@@ -28,16 +28,16 @@ export type Asked = {
   readonly shownAs: ShownAs;
 };
 
-/** An id of a payment or a refund: a number, and a text in some answers. */
+/** Matches an id of a payment or a refund, which is a number in some answers and a text in others. */
 const NUMERIC_ID = /^\d{1,20}$/;
-/** Statuses that refuse all of the connection's requests, or tell that the provider is in no state to answer. */
+/** Statuses that refuse all of the connection's requests. */
 const CONNECTIONS_OWN: ReadonlySet<number> = new Set([401, 403, 429]);
-/** Left out of what is shown: the payer's own data. */
+/** Fields that the record does not show: the payer's own data. */
 const NOT_SHOWN: ReadonlySet<string> = new Set(['payer', 'card', 'additional_info', 'back_urls', 'metadata']);
 
 /**
- * Reads the result of making a preference. Making one moves no money, and nobody can pay one whose address they were
- * never given: whatever became of the request, without a good answer nothing was sent.
+ * Reads the result of creating a preference. That moves no money, and nobody can pay a preference whose address they
+ * were never given: whatever became of the request, without a valid answer the attempt counts as not sent.
  */
 export function fromCreation(result: HttpResult, asked: Asked): Outcome {
   if (result.kind === 'not_sent') return result;
@@ -52,9 +52,9 @@ export function fromCreation(result: HttpResult, asked: Asked): Outcome {
 }
 
 /**
- * Address to which a preference sends the payer.
+ * Returns a redirect to the preference's address.
  *
- * @returns undefined when it is none.
+ * @returns undefined if it has none.
  */
 export function fromPreference(preference: JsonObject, asked: Asked): Outcome | undefined {
   const { id, init_point, external_reference, collector_id, items } = preference;
@@ -68,10 +68,10 @@ export function fromPreference(preference: JsonObject, asked: Asked): Outcome | 
   return { kind: 'redirect', ...told, redirectUrl: init_point };
 }
 
-/** Reads the result of a refund's request; read from a list, `result` is the list's own. */
+/** Reads the result of a refund's request; for a refund that is read from a list, `result` is the list's. */
 export function fromRefundResult(result: HttpResult, paymentId: string, asked: Asked): Outcome {
   return fromResult(result, (body, { status }) => {
-    // A limit of the rate may have been reached after the refund was made.
+    // The rate limit may have been reached after the refund was made.
     if (status === 429) return unknownOutcome(`the provider's answer: ${status}`);
     return outcomeOfStatus(status, isErrorBody(body, status)) ?? fromRefund(body, paymentId, asked);
   });
@@ -82,7 +82,7 @@ export function fromRefund(refund: JsonObject, paymentId: string, asked: Asked):
   const id = idOf(refund.id);
   if (id === undefined) return unknownOutcome('the answer is no refund');
   if (idOf(refund.payment_id) !== paymentId) return answeredAboutAnother('payment_id');
-  // A refund tells no currency: it is its payment's.
+  // A refund contains no currency: it is its payment's.
   const difference = differingAmount(refund.amount, asked.money.currency, asked.money);
   if (difference !== undefined) return answeredAboutAnother(difference);
   const providerData = providerDataOf(refund, asked);
@@ -100,7 +100,7 @@ export function fromRefund(refund: JsonObject, paymentId: string, asked: Asked):
   }
 }
 
-/** Provider data of the record, from a payment, a preference or a refund. */
+/** Makes the record's provider data from a payment, a preference or a refund. */
 export function providerDataOf(object: JsonObject, { shownAs }: Asked, responseMessage = ''): ProviderData {
   return create(ProviderDataSchema, {
     id: shownAs.providerId,
@@ -114,18 +114,18 @@ export function providerDataOf(object: JsonObject, { shownAs }: Asked, responseM
   });
 }
 
-/** The reference of a payment's outcome. */
+/** Returns the reference for a payment's outcome. */
 export function referenceTo(preferenceId: string | undefined, payment: JsonObject): string {
   return formatReference({ preferenceId, paymentId: idOf(payment.id) });
 }
 
-/** An id, which is a number in some answers and a text in others. */
+/** Returns an id, which is a number in some answers and a text in others. */
 export function idOf(value: JsonValue | undefined): string | undefined {
   const text = Number.isSafeInteger(value) ? String(value) : textOf(value);
   return NUMERIC_ID.test(text) ? text : undefined;
 }
 
-/** Returns true if an answer is about another account than the connection's, where its settings name that. */
+/** Returns true if an answer is about another account than the connection's, if its settings name one. */
 export function isAnotherAccount(collectorId: JsonValue | undefined, { shownAs }: Pick<Asked, 'shownAs'>) {
   return (
     shownAs.accountId !== undefined && collectorId !== undefined && idOf(collectorId) !== shownAs.accountId
@@ -137,7 +137,7 @@ export function isErrorBody(body: JsonObject, status: number): boolean {
   return typeof body.message === 'string' && body.status === status;
 }
 
-/** Compares what a preference's items cost with the money that was asked for. */
+/** Compares the sum of a preference's items with the requested money. */
 function differingTotal(items: JsonValue | undefined, money: Money): 'amount' | 'currency' | undefined {
   if (!Array.isArray(items)) return 'amount';
   let sum = 0;
@@ -148,7 +148,7 @@ function differingTotal(items: JsonValue | undefined, money: Money): 'amount' | 
     if (item.currency_id !== money.currency) return 'currency';
     sum += item.unit_price * item.quantity;
   }
-  // To the cent, the smallest unit of the provider's currencies: sums of JSON numbers are not exact.
+  // Rounded to the cent, the smallest unit of the provider's currencies: sums of JSON numbers are not exact.
   return differingAmount(Number(sum.toFixed(2)), money.currency, money);
 }
 

@@ -30,12 +30,12 @@ import {
   type Target,
 } from './to-provider.ts';
 
-/** From a preference's expiry until its search surely lists every payment of it: no consistency is promised. */
+/** Time from a preference's expiry until a search certainly lists all its payments: no consistency is promised. */
 const SEARCH_LAG_MS = 10 * 60_000;
-/** Time that an idempotency key surely lives: its lifetime is not documented. */
+/** Time for which an idempotency key certainly lives: its lifetime is not documented. */
 const KEY_LIVES_MS = 10 * 60_000;
 
-/** Learns what became of a transaction. */
+/** Learns the outcome of a transaction. */
 export async function lookUp(query: LookUp, send: Send, shownAs: ShownAs, nowMs: number): Promise<Outcome> {
   const { of, transactionId, money } = query;
   const asked: Asked = { transactionId, money, shownAs };
@@ -50,8 +50,8 @@ export async function lookUp(query: LookUp, send: Send, shownAs: ShownAs, nowMs:
 }
 
 /**
- * Learns what became of a payer who was sent to a preference. Payments are found by our reference: one that is found is
- * proof, and that none is found is proof only long after the preference was closed.
+ * Learns the outcome for a payer who was sent to a preference. Payments are found by our reference: one that is found
+ * is proof, but finding none is proof only long after the preference was closed.
  */
 async function lookUpPayer(
   query: LookUp,
@@ -66,7 +66,7 @@ async function lookUpPayer(
     const closed = await read(send, closePreference(preferenceId, nowMs));
     if ('fault' in closed) return unknownOutcome(`closing the preference: ${closed.fault}`);
   }
-  // The search may not list yet what a notification has told of.
+  // The search may not yet list a payment that a notification has reported.
   const payments = await readPayments(known.paymentId ?? query.hint?.reference, send, asked);
   if ('fault' in payments) return unknownOutcome(payments.fault);
   const decision = fromPayments(payments.found, preferenceId, asked);
@@ -86,11 +86,11 @@ async function lookUpPayer(
 }
 
 /**
- * Learns what became of a refund. One whose answer was lost has no id that it could be found by. Its request is repeated:
- * under its key, while that surely lives; and later only if the payment has no refund of that amount, so that either way
- * there never is a second one.
+ * Learns the outcome of a refund. If its answer was lost, there is no id to find it by, so its request is repeated:
+ * under its key while that certainly lives, and later only if the payment has no refund of that amount. Either way,
+ * there is never a second refund.
  *
- * @param payment what is known of the payment that is refunded.
+ * @param payment the reference of the refunded payment's outcome.
  */
 async function lookUpRefund(
   query: LookUp,
@@ -105,7 +105,7 @@ async function lookUpRefund(
   const repeat = async () => {
     const result = await send(createRefund(paymentId, amount, query.transactionId));
     const outcome = fromRefundResult(result, paymentId, asked);
-    // That a repeat is refused says nothing about the first.
+    // If a repeat is refused, that says nothing about the first.
     return outcome.kind === 'not_sent' ? unknownOutcome(outcome.detail) : outcome;
   };
   if (query.reference === undefined && nowMs < query.sentAtMs + KEY_LIVES_MS) return repeat();
@@ -127,9 +127,10 @@ function expired(reference: string | undefined, asked: Asked): Outcome {
 }
 
 /**
- * Without a reference no outcome of making the preference was ever written, and the payer was given no address.
+ * Returns the outcome without a reference: no outcome of creating the preference was ever stored, so the payer was
+ * given no address.
  *
- * @param failed a payment all the same, which would mean that somebody had it.
+ * @param failed a failed payment nevertheless, which would mean that somebody had the address.
  */
 function neverSentAway(close: boolean, failed: JsonObject | undefined): Outcome {
   if (failed) return alarmingOutcome('a payment was tried at a preference that no payer was sent to');
@@ -140,7 +141,7 @@ function neverSentAway(close: boolean, failed: JsonObject | undefined): Outcome 
 
 type Found = { readonly found: readonly JsonObject[] } | { readonly fault: string };
 
-/** Reads a transaction's payments, the newest first, with the one that is known already. */
+/** Reads a transaction's payments, the newest first, including the one that is already known. */
 async function readPayments(paymentId: string | undefined, send: Send, asked: Asked): Promise<Found> {
   const search = await read(send, searchPayments(asked.transactionId));
   if ('fault' in search) return search;
@@ -154,7 +155,7 @@ async function readPayments(paymentId: string | undefined, send: Send, asked: As
   return 'fault' in payment ? payment : { found: [...results, payment.body] };
 }
 
-/** Reads a payment's refunds, which come as a list that is no member of anything. */
+/** Reads a payment's refunds, which come as a bare list. */
 async function readRefunds(paymentId: string, send: Send): Promise<Found> {
   const result = await send(listRefunds(paymentId));
   if (result.kind !== 'answer') return { fault: result.detail };

@@ -2,15 +2,16 @@ import type { JsonValue } from '@bufbuild/protobuf';
 import { differingMoney, readMoney } from '#src/connectors/provider-answer.ts';
 import { formatMoney, type Money } from '#src/money.ts';
 
-/** Currencies of which the provider takes whole units only, whatever ISO 4217 says. */
+/** Currencies in which the provider accepts only whole units, unlike ISO 4217. */
 const WHOLE_UNITS: ReadonlySet<string> = new Set(['CLP', 'COP']);
-/** A JSON number of so many digits is the same number to every parser. */
+/** Every parser reads a JSON number of up to this many digits as the same number. */
 const MAX_DIGITS = 15;
 
 /**
- * Money as the provider's JSON number in the currency's major unit: 10.5. Its digits are exactly those of the decimal.
+ * Converts money to the provider's JSON number in the currency's major unit: 10.5. Its digits are exactly those of the
+ * decimal.
  *
- * @returns undefined when the provider has no such amount.
+ * @returns undefined if the provider has no such amount.
  */
 export function toAmount(money: Money): number | undefined {
   const [whole = '', fraction = ''] = formatMoney(money).split('.');
@@ -21,10 +22,10 @@ export function toAmount(money: Money): number | undefined {
 }
 
 /**
- * Compares an amount in an answer with the money that was asked for.
+ * Compares an amount in an answer with the requested money.
  *
- * @param currency as answered; where an answer has none, the one that was asked for.
- * @returns what differs; undefined when nothing does.
+ * @param currency as answered; if an answer has none, the requested one.
+ * @returns the field that differs; undefined if they are equal.
  */
 export function differingAmount(
   amount: JsonValue | undefined,

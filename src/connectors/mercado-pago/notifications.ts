@@ -3,7 +3,7 @@ import type { NotificationReading, RawNotification } from '#src/connectors/conne
 import { faultOfTime, forged, isSignedBy } from '#src/connectors/provider-signature.ts';
 import type { Secret } from '#src/secret.ts';
 
-/** A genuine notification: the payment that it is about, and what tells it from every other. */
+/** A genuine notification: the payment that it is about, and the key that distinguishes it from every other. */
 export type GenuineNotification = {
   readonly kind: 'genuine';
   readonly paymentId: string;
@@ -11,21 +11,21 @@ export type GenuineNotification = {
 };
 
 /**
- * Greatest age of a signature. It is not known whether a delivery that is repeated, for hours, is signed anew; what an old
- * one would make us do is ask the provider once more.
+ * Greatest age of a signature. It is not known if a delivery that is repeated, for hours, is signed again; an old one
+ * can only make us ask the provider once more.
  */
 const MAX_AGE_MS = 24 * 60 * 60_000;
-/** Lead that the provider's clock may have over ours. */
+/** Time by which the provider's clock may be ahead of ours. */
 const MAX_AHEAD_MS = 5 * 60_000;
-/** A time is in seconds or in milliseconds: this many seconds are the year 5138, this many milliseconds 1973. */
+/** Border between seconds and milliseconds: this many seconds are the year 5138, this many milliseconds 1973. */
 const FIRST_MILLISECONDS = 1e11;
 const TIME = /^\d{1,15}$/;
 const HEX_SHA256 = /^[0-9a-f]{64}$/;
 const PAYMENT_ID = /^\d{1,20}$/;
 
 /**
- * Verifies a notification; pure. `x-signature: ts=…,v1=<hex>` is the HMAC-SHA-256 of `id:…;request-id:…;ts:…;` under one
- * of the secrets. It covers the payment's id in the query string and nothing of the body, which therefore is not read.
+ * Verifies a notification; pure. `x-signature: ts=…,v1=<hex>` is the HMAC-SHA-256 of `id:…;request-id:…;ts:…;` under
+ * one of the secrets. It covers the payment's id in the query string but not the body, which is therefore not read.
  */
 export function verifyNotification(
   { header, query }: RawNotification,
@@ -45,7 +45,7 @@ export function verifyNotification(
 
   const id = parameters.get('data.id') ?? '';
   const requestId = header('x-request-id') ?? '';
-  // The documentation says that an id is signed in lower case; the provider's own SDK signs it as it is.
+  // According to the documentation an id is signed in lower case; the provider's own SDK signs it unchanged.
   const manifests = [...new Set([id, id.toLowerCase()])].map((signed) => manifestOf(signed, requestId, time));
   const given = [Buffer.from(signature, 'hex')];
   if (!manifests.some((manifest) => isSignedBy(secrets, [manifest], given))) {
@@ -61,7 +61,7 @@ export function verifyNotification(
   return { kind: 'genuine', paymentId: id, deduplicationKey };
 }
 
-/** The signed text; a part that is missing is left out with its name. */
+/** Returns the signed text; a missing part is left out together with its name. */
 function manifestOf(id: string, requestId: string, time: string): string {
   return `${id && `id:${id};`}${requestId && `request-id:${requestId};`}ts:${time};`;
 }

@@ -18,18 +18,18 @@ import {
 } from './from-provider.ts';
 import { differingAmount } from './money.ts';
 
-/** Decision of a preference's payments; `open` when there is none, and the payer may try again while the page is open. */
+/** Outcome of a preference's payments; `open` if they have none, and the payer may try again while the page is open. */
 export type Decision = Outcome | { readonly kind: 'open'; readonly failed: JsonObject | undefined };
 
-/** Money came; what became of it since is told by other transactions. */
+/** The money was taken; other transactions report what happened to it since. */
 const PAID: ReadonlySet<string> = new Set(['approved', 'refunded', 'charged_back', 'in_mediation']);
-/** An authorization was never asked for: it is paid once the provider has captured it. */
+/** We never request an authorization: one is paid once the provider has captured it. */
 const UNDECIDED: ReadonlySet<string> = new Set(['pending', 'in_process', 'authorized']);
 const FAILED: ReadonlySet<string> = new Set(['rejected', 'cancelled']);
 
 /**
- * Decides by the payments of one preference together: the first that is paid, else one that is undecided. One that failed
- * decides nothing by itself, since the payer may try again.
+ * Decides by all payments of one preference: the first that was paid, else one that is undecided. A failed one decides
+ * nothing by itself, since the payer may try again.
  *
  * @param payments the newest first.
  */
@@ -66,7 +66,7 @@ export function fromPayments(
     : unknownOutcome('a payment has a status that is not known');
 }
 
-/** The outcome of a payment that failed, once no other can follow it. */
+/** Makes the outcome of a failed payment, once no other can follow it. */
 export function fromFailed(payment: JsonObject, preferenceId: string | undefined, asked: Asked): Outcome {
   return {
     kind: 'declined',
@@ -76,14 +76,14 @@ export function fromFailed(payment: JsonObject, preferenceId: string | undefined
   };
 }
 
-/** Finds the transaction of a payment that a genuine notification named. */
+/** Reads which transaction a genuine notification's payment belongs to. */
 export function fromNotifiedPayment(
   payment: JsonObject,
   deduplicationKey: string,
   shownAs: ShownAs,
 ): NotificationReading {
   const { external_reference: transactionId, collector_id } = payment;
-  // Whatever else uses the account makes payments without an id of ours.
+  // Other software that uses the account creates payments without an id of ours.
   if (!isUuid(transactionId) || isAnotherAccount(collector_id, { shownAs })) {
     return { kind: 'ignored' };
   }
@@ -100,7 +100,7 @@ function disputeOf({ status, status_detail: detail }: JsonObject): NotificationS
   return detail === 'reimbursed' ? 'won' : 'lost';
 }
 
-/** The field by which a payment is not this transaction's. */
+/** Returns the field that shows a payment not to be this transaction's. */
 function differenceOf(payment: JsonObject, asked: Asked): string | undefined {
   if (idOf(payment.id) === undefined) return 'id';
   if (payment.external_reference !== asked.transactionId) return 'external_reference';
@@ -108,7 +108,7 @@ function differenceOf(payment: JsonObject, asked: Asked): string | undefined {
   return differingAmount(payment.transaction_amount, payment.currency_id, asked.money);
 }
 
-/** A payer who paid in two windows paid twice: a person has to give the later payments back. */
+/** Returns the alarm about a payer who paid twice, in two windows: a person has to refund the later payments. */
 function secondPaymentsAlarm(paid: readonly JsonObject[]): string {
   const later = paid.slice(0, -1).filter(({ status }) => status === 'approved');
   if (later.length === 0) return '';

@@ -16,24 +16,24 @@ import type { Secret } from '#src/secret.ts';
 export type MercadoPagoSettings = {
   /** Scheme, host and port. */
   readonly origin: string;
-  /** For one call with all of its requests. */
+  /** Deadline of one call with all its requests. */
   readonly timeoutMs: number;
-  /** The account's only currency, which its country decides. */
+  /** The account's only currency, which its country determines. */
   readonly currency: string;
-  /** The account's number (`collector_id`): says which account the token belongs to, so that the token may be renewed. */
+  /** The account's number (`collector_id`): identifies the account, so that the token may be renewed. */
   readonly accountId: string | undefined;
   readonly accessToken: Secret;
-  /** Secrets of the application's webhooks; two while one is renewed, none where no notifications are read. */
+  /** Secrets of the application's webhooks: two while one is renewed, none if notifications are not read. */
   readonly webhookSecrets: readonly Secret[];
   /** Payments are approved or rejected at once, never pending. */
   readonly binaryMode: boolean;
   /** Shown on the payer's statement; '' for the account's own. */
   readonly statementDescriptor: string;
-  /** Ways of paying that are not offered, such as `ticket` and `atm`. */
+  /** Payment types that are not offered, such as `ticket` and `atm`. */
   readonly excludedPaymentTypes: readonly string[];
 };
 
-/** One account has one site, and one site has one currency. */
+/** Each account has one site, and each site one currency. */
 const CURRENCY_BY_COUNTRY: ReadonlyMap<unknown, string> = new Map(
   Object.entries({ AR: 'ARS', BR: 'BRL', CL: 'CLP', CO: 'COP', MX: 'MXN', PE: 'PEN', UY: 'UYU' }),
 );
@@ -52,17 +52,17 @@ const KNOWN = {
 const ACCOUNT_ID = /^\d{1,20}$/;
 const ACCESS_TOKEN = /^(APP_USR|TEST)-[\x21-\x7e]{1,240}$/;
 const WEBHOOK_SECRET = /^[\x21-\x7e]{16,255}$/;
-/** The shortest limit that is told of statements. */
+/** Matches a descriptor of up to the shortest documented limit. */
 const STATEMENT_DESCRIPTOR = /^[A-Za-z0-9 .*-]{0,13}$/;
 const PAYMENT_TYPE = /^[a-z_]{1,32}$/;
 
 /**
  * Reads a connection's settings: `country` (AR, BR, CL, CO, MX, PE or UY), `base_url` (https://api.mercadopago.com by
  * default), `timeout_ms` (100 to 60000, 20000 by default), `account_id`, `binary_mode`, `statement_descriptor`,
- * `excluded_payment_types` (all optional); and the secrets `access_token`, `webhook_secret` and `webhook_secret_next` (the
- * last two optional).
+ * `excluded_payment_types` (all optional); and the secrets `access_token`, `webhook_secret` and `webhook_secret_next`
+ * (the last two optional).
  *
- * @throws Error naming the setting at fault, without its value.
+ * @throws Error that names the setting at fault, without its value.
  */
 export function readSettings(settings: JsonObject, secrets: Secrets): MercadoPagoSettings {
   refuseOthers('mercado-pago', { settings, secrets }, KNOWN);

@@ -13,17 +13,17 @@ export type Target = Pick<HttpRequest, 'method' | 'path'> & {
   readonly idempotencyKey?: string;
 };
 
-/** Sends a request within the deadline of the call that it belongs to. */
+/** Sends a request within its call's deadline. */
 export type Send = SendTarget<Target>;
 
 const MAX_TITLE = 256;
 const MAX_NOTIFICATION_URL = 248;
-/** More payments of one preference than anybody tries. */
+/** More payments than any payer tries on one preference. */
 const MAX_PAYMENTS = 50;
-/** Words that stand where the merchant gives none. */
+/** Title of an item if the merchant gives none. */
 const UNTITLED = 'Payment';
 
-/** Adds what every request carries. */
+/** Adds the parts that every request carries. */
 export function httpRequest(target: Target, { accessToken }: MercadoPagoSettings): HttpRequest {
   const { method, path, body, idempotencyKey } = target;
   return {
@@ -38,7 +38,7 @@ export function httpRequest(target: Target, { accessToken }: MercadoPagoSettings
   };
 }
 
-/** Makes a preference: a page on which the payer pays. Making it moves no money. */
+/** Makes the request for a preference: a page on which the payer pays. It moves no money. */
 export function createPreference(
   attempt: PaymentAttempt,
   amount: number,
@@ -46,7 +46,7 @@ export function createPreference(
 ): Target {
   const { returnUrl, expiresAtMs, transactionId } = attempt;
   const expiresAt = dateTime(expiresAtMs);
-  // Notifications that could not be verified are not asked for.
+  // Notifications that could not be verified are not requested.
   const notificationUrl = `${attempt.notificationUrl}?source_news=webhooks`;
   const isNotified = settings.webhookSecrets.length > 0 && notificationUrl.length <= MAX_NOTIFICATION_URL;
   const { statementDescriptor, excludedPaymentTypes } = settings;
@@ -72,18 +72,18 @@ export function createPreference(
   return { method: 'POST', path: '/checkout/preferences', body, idempotencyKey: transactionId };
 }
 
-/** Reads a preference. */
+/** Makes the request that reads a preference. */
 export function getPreference(preferenceId: string): Target {
   return { method: 'GET', path: `/checkout/preferences/${preferenceId}` };
 }
 
-/** Closes a preference: nobody can pay it any more. */
+/** Makes the request that closes a preference: nobody can pay it any more. */
 export function closePreference(preferenceId: string, nowMs: number): Target {
   const body = { expires: true, expiration_date_to: dateTime(nowMs - 60_000) };
   return { method: 'PUT', path: `/checkout/preferences/${preferenceId}`, body };
 }
 
-/** Searches a transaction's payments, the newest first. */
+/** Makes the request that searches a transaction's payments, the newest first. */
 export function searchPayments(transactionId: string): Target {
   const search = new URLSearchParams({
     external_reference: transactionId,
@@ -94,28 +94,28 @@ export function searchPayments(transactionId: string): Target {
   return { method: 'GET', path: `/v1/payments/search?${search}` };
 }
 
-/** Reads a payment. */
+/** Makes the request that reads a payment. */
 export function getPayment(paymentId: string): Target {
   return { method: 'GET', path: `/v1/payments/${paymentId}` };
 }
 
-/** Refunds a payment. A repeat under the same key answers with the refund that was made first. */
+/** Makes the request that refunds a payment. A repeat under the same key returns the first refund. */
 export function createRefund(paymentId: string, amount: number, transactionId: string): Target {
   const path = `/v1/payments/${paymentId}/refunds`;
   return { method: 'POST', path, body: { amount }, idempotencyKey: transactionId };
 }
 
-/** Lists a payment's refunds. */
+/** Makes the request that lists a payment's refunds. */
 export function listRefunds(paymentId: string): Target {
   return { method: 'GET', path: `/v1/payments/${paymentId}/refunds` };
 }
 
-/** ISO 8601 with an offset and milliseconds. */
+/** Formats a time as ISO 8601 with an offset and milliseconds. */
 function dateTime(ms: number): string {
   return new Date(ms).toISOString().replace('Z', '+00:00');
 }
 
-/** Items of the preference: the order's where they add up to the amount, else one item with all of it. */
+/** Returns the preference's items: the order's if they add up to the amount, else one item with the whole amount. */
 function itemsOf(attempt: PaymentAttempt, amount: number): PreferenceRequest['items'] {
   const { currency } = attempt.money;
   const items = attempt.additionalData?.order?.items ?? [];
@@ -161,7 +161,7 @@ function addressOf({ addressLine1, zipCode }: Address): NonNullable<Payer['addre
   return { ...(zipCode && { zip_code: zipCode }), ...(addressLine1 && { street_name: addressLine1 }) };
 }
 
-/** An amount to pay or to refund, in the account's currency. */
+/** Returns an amount to pay or to refund, in the account's currency. */
 export function amountIn(money: Money, settings: Pick<MercadoPagoSettings, 'currency'>): number | undefined {
   return money.currency === settings.currency ? toAmount(money) : undefined;
 }
