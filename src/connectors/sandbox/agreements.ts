@@ -8,7 +8,7 @@ import { payerOf, postRequest } from './to-provider.ts';
 
 const WALLET_TOKEN = /^wt_[0-9a-f-]{36}$/;
 
-/** The request that asks a payer to agree that a wallet is charged later. */
+/** Makes the request for a payer's agreement to later charges of a wallet. */
 export function agreementRequest(enrollment: WalletEnrollment, settings: SandboxSettings): HttpRequest {
   const isNotified = settings.notificationSecrets.length > 0 && enrollment.notificationUrl !== '';
   return postRequest(settings, '/v1/wallet-agreements', enrollment.enrollmentId, {
@@ -21,12 +21,12 @@ export function agreementRequest(enrollment: WalletEnrollment, settings: Sandbox
   });
 }
 
-/** Reads the outcome of that request from its HTTP result. */
+/** Reads the outcome of the request from its HTTP result. */
 export function fromAgreement(result: HttpResult, enrollmentId: string, providerId: string): Outcome {
   return readResult(result, askedOf(enrollmentId), providerId, readAgreement);
 }
 
-/** Reads what became of an agreement from the result of its look-up. */
+/** Reads the outcome of an agreement from the result of its look-up. */
 export function fromAgreementLookUp(result: HttpResult, enrollmentId: string, providerId: string): Outcome {
   return readLookUp(result, askedOf(enrollmentId), providerId, readAgreement);
 }

@@ -28,10 +28,10 @@ import {
   type Send,
 } from './to-provider.ts';
 
-/** Speaks HTTP to the simulated provider. Its settings: see settings.ts. */
+/** Connector for the simulated provider, over HTTP. Settings: see settings.ts. */
 export const sandboxConnector: Connector = { name: 'sandbox', connect };
 
-/** With this card number the connector goes to an address where nothing listens, and really tries to connect. */
+/** Card number for which the connector tries to connect to an address where nothing listens. */
 export const CONNECTION_REFUSED_CARD = '4000000000005001';
 
 const CAPABILITIES: Capabilities = {
@@ -148,7 +148,7 @@ async function lookUpEnrollment(
   return fromAgreementLookUp(await send(lookUpRequest(query, settings)), enrollmentId, providerId);
 }
 
-/** Looks up what nobody ever sent. */
+/** Looks up a transaction that was never sent. */
 async function probe(send: Send, settings: SandboxSettings): Promise<boolean> {
   const query = { transactionId: randomUUID(), close: false };
   return isUnheardOf(await send(lookUpRequest(query, settings)));

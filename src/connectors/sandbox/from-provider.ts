@@ -22,7 +22,7 @@ const NETWORK_TRANSACTION_ID = /^[A-Z0-9]{15}$/;
 /** ISO 8583 response code. */
 const APPROVED = '00';
 
-/** The provider's names of what it is asked for. */
+/** The provider's names for the objects of our requests. */
 const OBJECTS = {
   card: 'charge',
   wallet_redirect: 'wallet_order',
@@ -40,7 +40,7 @@ export function fromPayment(result: HttpResult, attempt: PaymentAttempt, provide
       case 'card':
         return readCharge(answer, told, httpStatus, method);
       case 'wallet_redirect':
-        // Nobody can have paid what the payer has not been sent to.
+        // A payer who has not been sent to the order cannot have paid it.
         return answer.status === 'created' ? readWallet(answer, told, httpStatus) : undefined;
       case 'wallet_enrollment':
         return readWallet(answer, told, httpStatus);
@@ -61,7 +61,7 @@ export function fromOperation(
 }
 
 /**
- * Reads the outcome of a completion from its HTTP result. The provider's reference to the transaction stays the
+ * Reads the outcome of a completion from its HTTP result. The provider's reference to the transaction remains the
  * order's identifier.
  */
 export function fromCompletion(result: HttpResult, query: LookUp, providerId: string): Outcome {
@@ -72,7 +72,7 @@ export function fromCompletion(result: HttpResult, query: LookUp, providerId: st
   };
   return readResult(result, asked, providerId, (answer, told, httpStatus) => {
     const outcome = readOperation(answer, { ...told, reference: textOf(answer.payment) }, httpStatus);
-    // It may be completed already, or expired: the order itself tells.
+    // The order may be completed already, or have expired: its own look-up decides.
     return outcome?.kind === 'declined' && answer.failure_code !== 'declined'
       ? unknownOutcome('the order cannot be completed: it has to be looked up')
       : outcome;
@@ -85,7 +85,7 @@ export function fromLookUp(result: HttpResult, query: LookUp, providerId: string
   return readLookUp(result, askedOf(query, of), providerId, (answer, told, httpStatus) => {
     switch (of.kind) {
       case 'card':
-        // What was authorized may have been captured or canceled since.
+        // An authorization may have been captured or canceled since.
         return readCharge(answer, told, httpStatus, {
           ...of,
           capture: of.capture || answer.captured === true,
@@ -128,7 +128,7 @@ function readCharge(
   if (status === 'declined' && code !== APPROVED && !captured) {
     return { kind: 'declined', ...told, iso8583Code: code };
   }
-  // A canceled charge was approved before: that it was canceled is another transaction's outcome.
+  // A canceled charge was approved before: the cancellation is another transaction's outcome.
   const isApproved = (status === 'approved' || status === 'canceled') && code === APPROVED;
   if (
     isApproved &&

@@ -17,22 +17,22 @@ import type { Money } from '#src/money.ts';
 
 /** Values that an answer must agree with. */
 export type Asked = {
-  /** The Idempotency-Key that it was asked with. */
+  /** The Idempotency-Key of the request. */
   readonly idempotencyKey: string;
-  /** undefined where none is asked for. */
+  /** undefined for a request without an amount. */
   readonly money: Money | undefined;
-  /** The `object` that the answer must be. */
+  /** The `object` that the answer must have. */
   readonly object: string;
 };
 
 /**
- * Reads the outcome from an answer that is about what was asked.
+ * Reads the outcome from an answer that is about the request.
  *
- * @returns undefined when the answer contradicts itself.
+ * @returns undefined if the answer contradicts itself.
  */
 export type ReadOutcome = (answer: JsonObject, told: Told, httpStatus: number) => Outcome | undefined;
 
-/** Fields that every outcome takes from the answer. */
+/** Fields of the answer that every outcome contains. */
 export type Told = { readonly providerData: ProviderData; readonly reference: string };
 
 /** ISO 8583 field 39. */
@@ -40,10 +40,10 @@ export const RESPONSE_CODE = /^[A-Z0-9]{2}$/;
 /** ISO 8583 response codes. */
 const DO_NOT_HONOR = '05';
 const CUSTOMER_CANCELLATION = '17';
-/** The HTTP status of what was declined. */
+/** HTTP status of a decline. */
 export const DECLINED = 402;
 
-/** The fields of the provider's answers that are shown in `raw_response`; anything else an answer holds is dropped. */
+/** Fields of an answer that `raw_response` shows; all others are dropped. */
 const SHOWN_FIELDS = [
   ...['object', 'id', 'payment', 'idempotency_key', 'account', 'acquirer', 'status', 'failure_code'],
   ...['response_code', 'response_message', 'authorization_code', 'retrieval_reference_number'],
@@ -54,12 +54,12 @@ const SHOWN_FIELDS = [
 const ID = /^[a-z]{2}_[0-9a-f-]{36}$/;
 
 /**
- * Reads a call's HTTP result. Strict: an answer counts only if all of it is as it must be for this very call
- * (key, kind, amount, currency); else the outcome is `unknown`, since the money may have moved.
+ * Reads a call's HTTP result. Strict: an answer counts only if all of it matches this very call (key, kind, amount,
+ * currency); else the outcome is `unknown`, since the money may have moved.
  *
- * A refusal (400, 401, 403, …) with the provider's own error body is `not_sent`: the provider says that it did not take
- * the request up, so nothing happened and the attempt may be made elsewhere. The same status without that body, from a
- * proxy in between say, is `unknown`. So is a 409: something else happened under our key.
+ * A refusal (400, 401, 403, …) with the provider's own error body is `not_sent`: the provider says that it did not
+ * accept the request, so nothing happened and the attempt may be made elsewhere. The same status without that body,
+ * from a proxy in between for example, is `unknown`. So is a 409: something else happened under our key.
  */
 export function readResult(
   result: HttpResult,
@@ -89,7 +89,9 @@ export function readResult(
   );
 }
 
-/** The same of a look-up. Only an answer says anything: that the provider could not be asked is not its word. */
+/**
+ * Reads a look-up's HTTP result in the same way. Only an answer counts: a failure to ask is not the provider's word.
+ */
 export function readLookUp(
   result: HttpResult,
   asked: Asked,
@@ -105,7 +107,7 @@ export function readLookUp(
   return outcome.kind === 'not_sent' ? unknownOutcome(outcome.detail) : outcome;
 }
 
-/** Returns true if a look-up's result is the provider's word that it knows nothing under that key. */
+/** Returns true if the provider answered a look-up by saying that it knows nothing under that key. */
 export function isUnheardOf(result: HttpResult): boolean {
   if (result.kind !== 'answer' || result.status !== 404) return false;
   const answer = readJsonObject(result.body);
@@ -137,7 +139,7 @@ function providerDataOf(answer: JsonObject, providerId: string): ProviderData {
 function rawResponseOf(answer: JsonObject): JsonObject {
   const raw: JsonObject = {};
   for (const field of SHOWN_FIELDS) {
-    // A wallet's money is taken by its payer: `status` tells.
+    // For a wallet, `status` says if the payer paid.
     if (field === 'captured' && answer.object !== 'charge') continue;
     const value = answer[field];
     if (field === 'challenge_url' && value === null) continue;
@@ -154,7 +156,7 @@ function isErrorBody(answer: JsonObject): boolean {
   );
 }
 
-/** Reads how a payer's page ended without consent; undefined when the status says nothing of the kind. */
+/** Reads how a payer's page ended without consent; undefined if the status does not say so. */
 export function readRefusal(status: unknown, told: Told): Outcome | undefined {
   switch (status) {
     case 'declined':

@@ -11,7 +11,7 @@ import type { Secret } from '#src/secret.ts';
 
 const HEADER = 'sandbox-signature';
 const TOLERANCE_MS = 5 * 60_000;
-/** More signatures than the provider ever sends are not compared. */
+/** Number of signatures that are compared, more than the provider ever sends. */
 const MAX_SIGNATURES = 8;
 const EVENT_ID = /^ev_[0-9a-f-]{36}$/;
 const ID = /^[a-z]{2}_[0-9a-f-]{36}$/;
@@ -19,7 +19,7 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /**
  * Makes the reader of the provider's notifications. They are signed with an HMAC-SHA256 of the time and the body, as
- * src/sandbox/README.md describes; a signature by any of `secrets` counts, and none that is more than five minutes old.
+ * src/sandbox/README.md describes. A signature by any of `secrets` counts, unless it is more than five minutes old.
  */
 export function notificationReader(secrets: readonly Secret[]): ReadNotification {
   return async (notification, nowMs) => {
@@ -28,7 +28,7 @@ export function notificationReader(secrets: readonly Secret[]): ReadNotification
   };
 }
 
-/** Returns the fault of a signature; undefined when it is valid. */
+/** Returns the fault of a signature; undefined if it is valid. */
 function faultOf(
   { header, body }: RawNotification,
   secrets: readonly Secret[],
@@ -46,7 +46,7 @@ function faultOf(
   );
   const isGenuine = expected.some((mac) => given.some((other) => timingSafeEqual(mac, other)));
   if (!isGenuine) return 'the signature is wrong';
-  // Judged last: nobody without a secret learns what the time should be.
+  // Checked last: a sender without a secret must not learn the right time.
   return Math.abs(nowMs - Number(time) * 1_000) > TOLERANCE_MS
     ? 'the signature is too old or too new'
     : undefined;
@@ -59,7 +59,7 @@ function read({ body }: RawNotification): NotificationReading {
   return subject ? { kind: 'about', deduplicationKey: event.id, subjects: [subject] } : { kind: 'ignored' };
 }
 
-/** A completion is about the order that it completes; everything else about itself. */
+/** Returns the subject: the order for its completion; for anything else, the object itself. */
 function subjectOf(data: JsonObject): NotificationSubject | undefined {
   const { object, id, payment, idempotency_key: key } = data;
   if (object === 'completion') return isTextLike(payment, ID) ? { reference: payment } : undefined;

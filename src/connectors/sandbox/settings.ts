@@ -15,13 +15,13 @@ export type SandboxSettings = {
   readonly origin: string;
   /** Prefix of the provider's API paths: "" or "/sandbox". */
   readonly basePath: string;
-  /** For everything between the call and the answer's last byte. */
+  /** Deadline from the call to the answer's last byte. */
   readonly timeoutMs: number;
   readonly acquirer: 'ONE' | 'TWO';
   /** The account at the provider; the provider has a default. */
   readonly accountId: string | undefined;
   readonly apiKey: Secret;
-  /** Any of them verifies a notification. None: no notifications. */
+  /** Any of them verifies a notification. Empty: no notifications. */
   readonly notificationSecrets: readonly Secret[];
 };
 
@@ -37,10 +37,10 @@ const API_KEY = /^[\x21-\x7e]{1,255}$/;
 
 /**
  * Reads a connection's settings: `base_url` (http or https), `timeout_ms` (100 to 60000, 10000 by default), `acquirer`
- * (ONE or TWO, ONE by default), `account_id` (optional); the secret `api_key`; and, for signed notifications, the secrets
- * `notification_secret` and, while that is exchanged for another, `previous_notification_secret`.
+ * (ONE or TWO, ONE by default), `account_id` (optional); the secret `api_key`; and, for signed notifications, the
+ * secrets `notification_secret` and, while it is being replaced, `previous_notification_secret`.
  *
- * @throws Error naming the setting at fault, without its value.
+ * @throws Error that names the setting at fault, without its value.
  */
 export function readSettings(settings: JsonObject, secrets: Secrets): SandboxSettings {
   refuseOthers('sandbox', { settings, secrets }, KNOWN);

@@ -9,13 +9,13 @@ import type { SendTarget } from '#src/connectors/provider-client.ts';
 import { parseMoney } from '#src/money.ts';
 import type { SandboxSettings } from './settings.ts';
 
-/** Operations on a payment that take one call. */
+/** Operations on a payment that need one call. */
 export type OperationKind = 'capture' | 'cancel' | 'refund';
 
-/** Sends a request within the deadline of the call that it belongs to. */
+/** Sends a request within its call's deadline. */
 export type Send = SendTarget<HttpRequest>;
 
-/** An amount above it the provider's JSON numbers cannot tell exactly. */
+/** Largest amount that the provider's JSON numbers represent exactly. */
 export const MAX_MINOR_UNITS = BigInt(Number.MAX_SAFE_INTEGER);
 
 const OPERATION_PATHS: Readonly<Record<OperationKind, string>> = {
@@ -25,7 +25,7 @@ const OPERATION_PATHS: Readonly<Record<OperationKind, string>> = {
 };
 
 /**
- * The request that an attempt becomes. Its body holds the card number and the security code: it is for the provider's
+ * Makes the request for an attempt. Its body holds the card number and the security code: it must go to the provider's
  * socket only. Absent values are left out.
  */
 export function paymentRequest(attempt: PaymentAttempt, settings: SandboxSettings): HttpRequest {
@@ -57,7 +57,7 @@ export function paymentRequest(attempt: PaymentAttempt, settings: SandboxSetting
   }
 }
 
-/** The request that a capture, a cancel or a refund becomes. */
+/** Makes the request for a capture, a cancel or a refund. */
 export function operationRequest(
   kind: OperationKind,
   operation: Operation & { readonly isFinal?: boolean },
@@ -74,19 +74,19 @@ export function operationRequest(
   });
 }
 
-/** The request that takes the money of an order which its payer approved. */
+/** Makes the request that takes the money of an approved order. */
 export function completionRequest(query: LookUp, settings: SandboxSettings): HttpRequest {
   const { reference, transactionId } = query;
   const payment = reference ?? transactionId;
   return postRequest(settings, '/v1/completions', completionKey(transactionId), { payment });
 }
 
-/** The idempotency key of a transaction's completion: always the same, so that a repeat takes nothing twice. */
+/** Returns the idempotency key of a transaction's completion: always the same, so that a repeat takes nothing twice. */
 export function completionKey(transactionId: string): string {
   return `${transactionId}-complete`;
 }
 
-/** The request that asks what became of a transaction; or has it closed when the provider has not heard of it. */
+/** Makes the request for a transaction's outcome, or for closing a transaction that the provider has not heard of. */
 export function lookUpRequest(
   query: Pick<LookUp, 'transactionId' | 'close'>,
   settings: SandboxSettings,
@@ -102,7 +102,7 @@ export function lookUpRequest(
   };
 }
 
-/** A call that creates something under an idempotency key. */
+/** Makes a request that creates something under an idempotency key. */
 export function postRequest(
   settings: SandboxSettings,
   path: string,
@@ -126,7 +126,7 @@ export function postRequest(
 function factsOf(attempt: PaymentAttempt, settings: SandboxSettings): object {
   const { currency } = attempt.money;
   const { order, airline } = attempt.additionalData ?? {};
-  // Notifications that could not be verified are not asked for.
+  // Notifications that could not be verified are not requested.
   const isNotified = settings.notificationSecrets.length > 0 && attempt.notificationUrl !== '';
   return {
     amount: Number(attempt.money.minorUnits),
@@ -142,7 +142,7 @@ function factsOf(attempt: PaymentAttempt, settings: SandboxSettings): object {
   };
 }
 
-/** Returns the address to which the payer is sent back, and the time until which the page can be used. */
+/** Returns the payer's return address, and the time until which the page can be used. */
 function payersWay({ returnUrl, expiresAtMs }: PaymentAttempt): object {
   return {
     return_url: returnUrl || undefined,
@@ -178,7 +178,7 @@ function cardOf(card: AttemptCard): object {
   };
 }
 
-/** The payer, as the provider is told them. */
+/** Returns the payer in the provider's form. */
 export function payerOf(payer: CustomerPayer): object {
   return {
     first_name: payer.firstName,
@@ -207,7 +207,7 @@ function orderOf(order: Order, currency: string): object {
 }
 
 function airlineOf(airline: Airline): object {
-  // A single ticket may stand alone.
+  // A single ticket may come without a list.
   const tickets = airline.tickets.length === 0 && airline.ticket ? [airline.ticket] : airline.tickets;
   return {
     pnr: airline.pnr,
@@ -226,7 +226,7 @@ function airlineOf(airline: Airline): object {
   };
 }
 
-/** A decimal as the provider's integer; left out when it cannot be told exactly. */
+/** Converts a decimal to the provider's integer; undefined if it cannot be exact. */
 function minorUnits(decimal: Decimal | undefined, currency: string): number | undefined {
   const units = decimal && Number(parseMoney(decimal.value, currency)?.minorUnits);
   return Number.isSafeInteger(units) ? units : undefined;
