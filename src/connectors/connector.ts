@@ -247,9 +247,7 @@ export type RawNotification = {
   readonly body: Uint8Array;
 };
 
-/**
- * Verifies a notification's signature (constant time, tolerance of time, two secrets at once) and reads the subject.
- */
+/** Verifies a notification's signature (constant time, tolerance of time, two secrets at once) and reads the rest. */
 export type ReadNotification = (notification: RawNotification, nowMs: number) => Promise<NotificationReading>;
 
 /** A notification, read. It is only a hint: the look-up at the provider decides. */

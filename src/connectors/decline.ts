@@ -51,9 +51,7 @@ export type DeclineMeaning = {
 const DO_NOT_HONOR = '05';
 const DUPLICATE = '94';
 
-/**
- * Returns the meaning of an ISO 8583 code. After 94, the issuer has just seen an equal charge: failover adds another.
- */
+/** Returns the meaning of an ISO 8583 code. After 94, the issuer has just seen an equal charge: failover adds one. */
 export function meaningOfIso(iso8583Code: string): DeclineMeaning {
   return iso8583Code === DUPLICATE ? { iso8583Code, nowhereElse: true } : { iso8583Code };
 }
