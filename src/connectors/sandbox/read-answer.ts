@@ -90,7 +90,7 @@ export function readResult(
 }
 
 /**
- * Reads a look-up's HTTP result in the same way. Only an answer counts: a failure to ask is not the provider's word.
+ * Reads a look-up's HTTP result in the same way. Only an answer counts: a failure to ask is no word of the provider.
  */
 export function readLookUp(
   result: HttpResult,
