@@ -1,20 +1,20 @@
 import { assertNever, type Outcome } from '#src/connectors/connector.ts';
 import { declineOf } from '#src/connectors/decline.ts';
 
-/** The cards among which approval rates are told apart. What is not known is "". */
+/** Group of cards with an approval rate of its own. An unknown field is "". */
 export type Segment = {
   readonly cardBrand: string;
   /** ISO 3166-1 alpha-2. */
   readonly issuerCountry: string;
 };
 
-/** Recent approval rates by connection, card brand and issuer country. They live in memory, each replica its own. */
+/** Recent approval rates by connection, card brand and issuer country. Each replica keeps its own, in memory. */
 export type ApprovalRates = {
-  /** Learns from an attempt's outcome; outcomes that say nothing about the provider change nothing. */
+  /** Learns from an attempt's outcome; an outcome that says nothing about the provider changes nothing. */
   learn(connectionId: string, segment: Segment, outcome: Outcome): void;
   /**
-   * The share of attempts that were approved, between 0 and 1, and over how many: recent ones weigh more, so there are
-   * never more than 200. The fewer there are, the nearer the rate is to 1, so that what is not known gets tried.
+   * Returns the share of approved attempts, between 0 and 1, and their number: recent ones weigh more, so the number
+   * never exceeds 200. The fewer there are, the nearer the rate is to 1, so that an unknown connection gets tried.
    */
   rate(connectionId: string, segment: Segment): { readonly rate: number; readonly samples: number };
 };
@@ -29,9 +29,9 @@ const MAX_ENTRIES = 10_000;
 type Entry = { readonly approved: number; readonly samples: number };
 const NOTHING_KNOWN: Entry = { approved: 0, samples: 0 };
 
-/** Creates rates that know nothing yet. */
+/** Creates rates without any attempts. */
 export function createApprovalRates(): ApprovalRates {
-  /** The least recently used first. */
+  /** Ordered from the least to the most recently used. */
   const entries = new Map<string, Entry>();
 
   function use(key: string): Entry {
@@ -60,12 +60,12 @@ export function createApprovalRates(): ApprovalRates {
   return { learn, rate };
 }
 
-/** Brands and countries are our own words, without a slash. */
+/** Returns an unambiguous key: brands and countries are our own words, without a slash. */
 function keyOf(connectionId: string, { cardBrand, issuerCountry }: Segment): string {
   return `${cardBrand}/${issuerCountry}/${connectionId}`;
 }
 
-/** Returns true if the provider did its part; undefined when no other could have done better, or nothing was tried. */
+/** Returns true if the provider did its part; undefined if no other could have done better, or nothing was tried. */
 function approvalOf(outcome: Outcome): boolean | undefined {
   switch (outcome.kind) {
     case 'approved':

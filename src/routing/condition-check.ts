@@ -14,7 +14,7 @@ import {
 } from './condition-language.ts';
 import { localTime } from './local-time.ts';
 
-/** Closed sets of values, by the name of the fact that takes no others. */
+/** Closed sets of values, by the name of the fact whose values they list. */
 export type Domains = ReadonlyMap<string, ReadonlySet<string>>;
 
 type Scope = {
@@ -28,14 +28,14 @@ type Scope = {
 const COMPARISONS = ['==', '!=', '<', '<=', '>', '>=', 'in'];
 const NO_AMOUNT =
   'amount can only be compared (== != < <= > >= in) with numbers as they are written, such as 100 or 99.90';
-// RE2 unrolls repetitions: long patterns of them would take memory without bound.
+// RE2 unrolls repetitions: long patterns with them would take unbounded memory.
 const MAX_PATTERN_LENGTH = 100;
 
 /**
- * Checks what the library leaves open (names, literals, loops), and rewrites the expression for it: names, patterns, time
- * zones, and what the amount is compared with.
+ * Checks the parts of an expression that the library does not (names, literals, loops), and rewrites it for the
+ * library: names, patterns, time zones, and the numbers that the amount is compared with.
  *
- * @returns the facts that the expression looks at, in the order of their first mention.
+ * @returns the facts that the expression uses, in the order of their first mention.
  * @throws ConditionError.
  */
 export function checkExpression(root: ASTNode, text: string, domains: Domains): ReadonlySet<Fact> {
@@ -91,7 +91,7 @@ function checkCall(
 
 function loopVariableIn([variable, body]: readonly ASTNode[], scope: Scope): string | undefined {
   if (variable?.op !== 'id' || !body) return scope.loopVariable;
-  // Their costs would multiply.
+  // The costs of nested loops would multiply.
   if (scope.loopVariable) fail(variable, scope, 'a loop within a loop is not supported');
   if (FACTS.has(variable.args)) fail(variable, scope, `${variable.args} is a fact: take another name`);
   return variable.args;
@@ -115,7 +115,10 @@ function isAmount(node: ASTNode): boolean {
   return node.op === 'id' && FACTS.get(node.args)?.type === AMOUNT;
 }
 
-/** An amount is exact, so it is compared with what is written: two large decimals may have the same double. */
+/**
+ * Scales the numbers that an amount is compared with. It is exact, so it is compared with the digits as written: two
+ * large decimals may have the same double.
+ */
 function scaleLiterals(amount: ASTNode, others: readonly ASTNode[], scope: Scope): void {
   scope.facts.add(FACTS.get(amount.args as string) as Fact);
   for (const other of others) {
@@ -128,7 +131,7 @@ function scaleLiterals(amount: ASTNode, others: readonly ASTNode[], scope: Scope
   }
 }
 
-/** A fact of a closed set never equals what is not in the set: most likely that is misspelt. */
+/** Refuses to compare a fact with a value outside its closed set: they are never equal, so it is probably misspelt. */
 function checkDomain(fact: ASTNode, others: readonly ASTNode[], scope: Scope): void {
   const domain = fact.op === 'id' ? scope.domains.get(fact.args) : undefined;
   for (const { op, args: value, start } of domain ? others : []) {
@@ -141,7 +144,7 @@ function checkDomain(fact: ASTNode, others: readonly ASTNode[], scope: Scope): v
   }
 }
 
-/** Replaces literal texts by their compiled form, once for all payments. */
+/** Replaces literal strings by their compiled form, once for all payments. */
 function compileLiterals(
   nodes: readonly ASTNode[],
   what: string,
@@ -175,7 +178,7 @@ function checkZone(name: string): string {
   return name;
 }
 
-/** Evaluates what depends on literals only: without that, `1 / 0` would be found with the first payment. */
+/** Evaluates a part that depends only on literals: otherwise `1 / 0` would be found only with the first payment. */
 function tryLiterals(node: ASTNode, operands: readonly ASTNode[], scope: Scope): void {
   if (operands.some(({ op }) => op !== 'value')) return;
   const list = asList(node);

@@ -1,6 +1,6 @@
 import leven from 'leven';
 
-/** A condition that cannot be used. Line and column count from 1, within the condition's text. */
+/** Error in a condition. Line and column count from 1, within the condition's text. */
 export class ConditionError extends Error {
   override readonly name = 'ConditionError';
   readonly line: number;
@@ -14,9 +14,9 @@ export class ConditionError extends Error {
   }
 }
 
-/** Returns `; did you mean country?` when a known name is close to this one, otherwise an empty text. */
+/** Returns `; did you mean country?` if a known name is similar to this one, otherwise an empty string. */
 export function didYouMean(name: string, known: Iterable<string>): string {
-  // Any two codes of two or three letters are close to each other.
+  // Any two codes of two or three letters are similar.
   if (name.length < 4) return '';
   const [nearest] = [...known]
     .map((other) => ({ other, edits: leven(name, other) }))

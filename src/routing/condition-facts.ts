@@ -3,13 +3,13 @@ import { TimestampSchema, timestampDate } from '@bufbuild/protobuf/wkt';
 import { DecimalSchema } from '#gen/google/type/decimal_pb.js';
 import { type RoutingFacts, RoutingFactsSchema } from '#gen/payments/v1/routing_facts_pb.js';
 
-/** A fact of a payment that conditions can look at: a field of RoutingFacts, by its name in the .proto. */
+/** A fact of a payment that conditions can use: a field of RoutingFacts, by its name in the .proto. */
 export type Fact = { readonly name: string; readonly type: string; readonly localName: keyof RoutingFacts };
 
-/** A payment's facts as the CEL library takes them: made once for a payment, for the conditions of all routes. */
+/** A payment's facts in the CEL library's form: made once for a payment, for the conditions of all routes. */
 export type FactValues = Readonly<Record<string, unknown>>;
 
-/** Type of an amount. The library has it as a whole number of ten-thousandths. */
+/** Type of an amount. In the library it is an integer of ten-thousandths. */
 export const AMOUNT = 'amount';
 
 const TYPES = new Map<unknown, string>([
@@ -29,19 +29,21 @@ export const FACTS: ReadonlyMap<string, Fact> = new Map(
   }),
 );
 
-/** Returns the variable that stands for a fact in the library, which has a constant `type` of its own. */
+/** Returns the variable that stands for a fact in the library, which itself has a constant named `type`. */
 export function variableOf(name: string): string {
   return name === 'type' ? 'type_' : name;
 }
 
-/** Returns a payment's facts as the library takes them. A missing time, or amount that is no decimal, stays undefined. */
+/**
+ * Returns a payment's facts in the library's form. A missing time, or an amount that is not decimal, stays undefined.
+ */
 export function factValues(facts: RoutingFacts): FactValues {
   const values: Record<string, unknown> = {};
   for (const { name, localName } of FACTS.values()) values[variableOf(name)] = libraryValue(facts[localName]);
   return values;
 }
 
-/** Returns a fact as people read it. */
+/** Formats a fact for people. */
 export function factText(facts: RoutingFacts, { localName }: Fact): string {
   const value: unknown = facts[localName];
   if (value === undefined) return 'not known';
@@ -50,8 +52,8 @@ export function factText(facts: RoutingFacts, { localName }: Fact): string {
 }
 
 /**
- * Returns a decimal in ten-thousandths, exactly: no currency of ISO 4217 has more than four decimals. Undefined when there
- * are more, or when it is no plain decimal.
+ * Returns a decimal in ten-thousandths, exactly: no currency of ISO 4217 has more than four decimals. Undefined if
+ * there are more, or if it is not a plain decimal.
  */
 export function scaleAmount(text: string): bigint | undefined {
   const [found, sign, whole, decimals = ''] = /^(-?)(\d+)(?:\.(\d{0,4})0*)?$/.exec(text) ?? [];

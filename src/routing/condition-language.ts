@@ -3,7 +3,7 @@ import { type ASTNode, Environment, type ParseResult } from '@marcbachmann/cel-j
 import { AMOUNT, FACTS, variableOf } from './condition-facts.ts';
 import { localTime } from './local-time.ts';
 
-/** A local time's parts, by CEL's names. CEL counts months and days from 0, except in getDate. */
+/** The parts of a local time by CEL's names. CEL counts months and days from 0, except in getDate. */
 const TIME_PARTS: Readonly<Record<string, (local: Temporal.PlainDateTime) => number>> = {
   getFullYear: ({ year }) => year,
   getMonth: ({ month }) => month - 1,
@@ -17,13 +17,13 @@ const TIME_PARTS: Readonly<Record<string, (local: Temporal.PlainDateTime) => num
   getMilliseconds: ({ millisecond }) => millisecond,
 };
 
-/** Methods of a time, which take a time zone. */
+/** Methods of a time, which accept a time zone. */
 export const TIME_METHODS: ReadonlySet<string> = new Set(Object.keys(TIME_PARTS));
 
 /** Loops, such as `["a", "b"].exists(x, x == country)`. */
 export const LOOPS: ReadonlySet<string> = new Set(['all', 'exists', 'exists_one']);
 
-/** All functions that conditions can call. The library has more, whose types or cost are not bounded. */
+/** All functions that conditions can call. The library has others, but their types or costs are not bounded. */
 export const FUNCTIONS: ReadonlySet<string> = new Set([
   ...['contains', 'startsWith', 'endsWith', 'matches', 'size', 'int', 'string', 'timestamp', 'duration'],
   ...LOOPS,
@@ -31,12 +31,12 @@ export const FUNCTIONS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Ours, under another name, since the library's own cannot be replaced: int() takes "" for 0, timestamp() takes times
- * without a zone, and the parts of local times are slow.
+ * Functions of our own, registered under another name, since the library's cannot be replaced: its int() reads "" as 0,
+ * its timestamp() accepts times without a zone, and its parts of local times are slow.
  */
 const REPLACED: ReadonlySet<string> = new Set(['int', 'timestamp', ...TIME_METHODS]);
 
-/** CEL over the facts. Patterns have a type of their own: a condition's check makes them from literals. */
+/** CEL with the facts as variables. Patterns have a type of their own: a condition's check compiles them. */
 const ENVIRONMENT = new Environment({ limits: { maxAstNodes: 10_000 } }).registerType('Pattern', RE2JS);
 
 for (const { name, type } of FACTS.values()) {
@@ -69,24 +69,24 @@ export function parseExpression(text: string): ParseResult {
   return ENVIRONMENT.parse(text);
 }
 
-/** Makes a part of an expression one of its own, whose value (and type) is a list of the part's value. */
+/** Makes part of an expression an expression of its own, whose value (and type) is a list of the part's value. */
 export function asList(part: ASTNode): ParseResult {
   const list = parseExpression('[0]');
   replaceArguments(list.ast, [part]);
   return list;
 }
 
-/** Makes a literal of a text. */
+/** Makes a literal from a string. */
 export function literal(text: string): ASTNode {
   return parseExpression(JSON.stringify(text)).ast;
 }
 
-/** Changes a parsed expression, before the library checks its types. */
+/** Changes a parsed expression before the library checks its types. */
 export function replaceArguments(node: ASTNode, args: unknown): void {
   (node as { args: unknown }).args = args;
 }
 
-/** Returns what an error of the library says, in our words and with our names. */
+/** Returns an error of the library in our words and with our names. */
 export function messageOf(error: unknown): string {
   const { summary, message, code } = error as Error & { summary?: string; code?: string };
   if (code === 'unknown_variable') return 'a fact that it looks at is not known';

@@ -7,11 +7,11 @@ import { asList, messageOf, parseExpression } from './condition-language.ts';
 
 /** A condition of a route, compiled. */
 export type Condition = {
-  /** Evaluates a payment's facts: whether they satisfy it, or why that cannot be told. */
+  /** Evaluates the condition for a payment's facts. An Error says why they could not be evaluated. */
   evaluate(values: FactValues): boolean | Error;
   /**
-   * Undefined when it holds; else the first operand of its outermost && that does not, with the facts that the operand
-   * looks at: `country == "BR" does not hold (country is "US")`; or what kept it from being evaluated.
+   * Undefined if the condition holds; else the first operand of its outermost && that does not, with the facts that the
+   * operand uses: `country == "BR" does not hold (country is "US")`; or the reason why it could not be evaluated.
    */
   whyNot(facts: RoutingFacts): string | undefined;
 };
@@ -19,7 +19,7 @@ export type Condition = {
 /**
  * Compiles a condition in CEL (https://cel.dev) over the fields of RoutingFacts.
  *
- * @throws ConditionError with the place of the first thing wrong: syntax, a name, a type, a value.
+ * @throws ConditionError with the position of the first fault: syntax, a name, a type, a value.
  */
 export function compileCondition(text: string, domains: Domains = new Map()): Condition {
   try {
@@ -47,14 +47,14 @@ function compile(text: string, domains: Domains): Condition {
       if (outcome !== false) return `cannot be evaluated: ${outcome.message}`;
       const i = operands.findIndex((operand) => operand.evaluate(values) === false);
       const seen = operands[i]?.facts.map((fact) => `${fact.name} is ${factText(facts, fact)}`).join(', ');
-      // Parsed anew, since the check has rewritten what was parsed before.
+      // Parsed again, since the check has rewritten the first parse.
       const operand = serialize(operandsOf(parseExpression(text).ast)[i] as ASTNode);
       return `${operand} does not hold${seen ? ` (${seen})` : ''}`;
     },
   };
 }
 
-/** Checks the types by the library, and that the expression is a bool. */
+/** Has the library check the types, and checks that the expression is a bool. */
 function typed(node: ASTNode, text: string) {
   const list = asList(node);
   const { type, error } = list.check();
@@ -71,18 +71,18 @@ function outcomeOf(evaluate: () => boolean): boolean | Error {
   }
 }
 
-/** The operands of the outermost &&: of `a && (b && c)`, three. */
+/** Returns the operands of the outermost &&: three for `a && (b && c)`. */
 function operandsOf(node: ASTNode): ASTNode[] {
   return node.op === '&&' ? node.args.flatMap(operandsOf) : [node];
 }
 
 function conditionError(error: unknown, text: string): unknown {
-  // The stack's end.
+  // The stack overflowed.
   if (error instanceof RangeError) return new ConditionError('is nested too deeply', text, 0);
   if (!(error instanceof ParseError || error instanceof CelTypeError)) return error;
   const offset = error.range?.start ?? 0;
   if (!/^(un)?expected_/.test(error.code)) return new ConditionError(messageOf(error), text, offset);
-  // The library tells the names of its tokens, which mean little to merchants.
+  // The library reports the names of its tokens, which mean little to merchants.
   const rest = text.slice(offset).split('\n', 1)[0];
   const hint = rest?.startsWith('=') ? ' (equality is written ==)' : '';
   return new ConditionError(

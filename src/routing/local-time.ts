@@ -1,13 +1,13 @@
-/** A time, and the local time that it is in a zone. */
+/** A time, and its local time in a zone. */
 type Reading = { readonly atMs: number; readonly local: Temporal.PlainDateTime };
 
-// Looking up a zone's rules takes longer than a condition, and the conditions of a payment all ask for the same time.
+// Looking up a zone's rules takes longer than a condition, and a payment's conditions all ask for the same time.
 const lastReadings = new Map<string, Reading>();
 
 /**
  * Returns the local time in a zone: a name of the IANA database, or an offset such as +02:00.
  *
- * @throws RangeError when there is no such zone.
+ * @throws RangeError if there is no such zone.
  */
 export function localTime(time: Date, zone: string): Temporal.PlainDateTime {
   const atMs = time.getTime();

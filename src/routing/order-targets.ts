@@ -2,39 +2,39 @@ import { hash } from 'node:crypto';
 import { Choice, type ConnectionConfig } from '#gen/payments/config/catalogue_pb.js';
 import type { RoutingFacts } from '#gen/payments/v1/routing_facts_pb.js';
 
-/** The connections to which a route may send a payment, and the rule by which the first is chosen. */
+/** The connections to which a route may send a payment, and the rule that chooses the first. */
 export type TargetPlan = {
   readonly targets: readonly { readonly connection: ConnectionConfig; readonly weight: number }[];
   readonly choice: Choice;
 };
 
-/** Current knowledge of connections. */
+/** Current state of connections. */
 export type Signals = {
-  /** false while a connection's circuit is open: what is sent to it would come back at once. */
+  /** Returns false while a connection's circuit is open: it would reject a call at once. */
   isAvailable(connectionId: string): boolean;
-  /** The recent approval rate, 0 to 1, for payments like this one. */
+  /** Returns the recent approval rate, 0 to 1, for payments like this one. */
   approvalRate(connectionId: string, facts: RoutingFacts): number;
 };
 
 /** The targets of one payment, the first choice first. */
 export type OrderedTargets = {
   readonly targets: readonly ConnectionConfig[];
-  /** True if weights or health made the order. */
+  /** true if weights or health determined the order. */
   readonly smart: boolean;
 };
 
-/** The share of payments that SUCCESS_RATE sends at random, so that a target which was bad is noticed when it is good again. */
+/** Share of payments that SUCCESS_RATE sends at random, so that a target's recovery is noticed. */
 export const EXPLORED_SHARE = 0.05;
 
-/** Seed of a payment's draws: the same whenever it is tried under its key. */
+/** Returns the seed of a payment's draws: the same for every attempt under its key. */
 export function drawSeed(accountId: string, idempotencyKey: string): string {
   return `${accountId}\n${idempotencyKey}`;
 }
 
 /**
- * The order in which a payment's targets are tried. Targets whose circuit is open come last, whatever the choice.
+ * Orders a payment's targets for its attempts. Targets whose circuit is open come last, whatever the rule.
  *
- * @param seed see drawSeed: numbers are drawn from it, and from nothing else.
+ * @param seed see drawSeed: the only source of the random numbers.
  */
 export function orderTargets(
   plan: TargetPlan,
@@ -81,15 +81,15 @@ function sortedBy<T>(items: readonly T[], key: (item: T) => number): T[] {
 }
 
 /**
- * Returns a target's rank in a weighted order. With uniform draws, the first is each target in proportion to its
- * weight, and so is the first of those that are left (Efraimidis and Spirakis, 2006); a target more or less moves no
- * payment between the others. A weight of 0 comes last.
+ * Returns a target's rank in a weighted order. With uniform draws, each target comes first in proportion to its weight,
+ * and so on among the rest (Efraimidis and Spirakis, 2006); adding or removing a target moves no payment between the
+ * others. A weight of 0 comes last.
  */
 function rank(drawn: number, weight: number): number {
   return weight === 0 ? Number.MAX_VALUE : -Math.log(drawn) / weight;
 }
 
-/** A number above 0 and below 1, uniform over seeds. */
+/** Returns a number above 0 and below 1, uniform over seeds. */
 function draw(seed: string, name: string): number {
   const drawn = Number.parseInt(hash('sha256', `${name}\n${seed}`, 'hex').slice(0, 12), 16);
   return (drawn + 0.5) / 2 ** 48;

@@ -11,45 +11,45 @@ import type { Domains } from './condition-check.ts';
 import { type FactValues, factValues } from './condition-facts.ts';
 import { orderTargets, type Signals, type TargetPlan } from './order-targets.ts';
 
-/** The way of one payment. */
+/** The route of one payment, with its targets. */
 export type ChosenRoute = {
   readonly route: Route;
-  /** Connections to which it may be sent, the first choice first; empty when every target was passed over. */
+  /** Connections to which it may be sent, the first choice first; empty if every target was passed over. */
   readonly targets: readonly ConnectionConfig[];
-  /** The route's other targets: they cannot do what is asked. */
+  /** The route's other targets, which cannot do what the payment needs. */
   readonly passedOver: readonly ConnectionConfig[];
-  /** Attempts in all, the first included. */
+  /** Number of attempts, the first included. */
   readonly maxAttempts: number;
-  /** Goes on after a soft decline, too. */
+  /** true: failover happens after a soft decline, too. */
   readonly softDeclines: boolean;
-  /** True if weights or health made the choice. */
+  /** true if weights or health determined the choice. */
   readonly smart: boolean;
-  /** True if a circuit breaker guards the targets. */
+  /** true if a circuit breaker guards the targets. */
   readonly monitored: boolean;
 };
 
 /** A route made ready for use. */
 export type ReadyRoute = {
   readonly route: Route;
-  /** undefined takes every payment. */
+  /** undefined: every payment matches. */
   readonly condition: Condition | undefined;
-  /** Returns the plan for an account's payments; for `isPinned` see Router. */
+  /** Returns the plan for an account's payments; see Router for `isPinned`. */
   readonly planOf: (accountId: string, isPinned: boolean) => RoutePlan;
 };
 
-/** A route's plan for the payments that it takes. */
+/** A route's plan for its payments. */
 export type RoutePlan = TargetPlan & Pick<ChosenRoute, 'maxAttempts' | 'softDeclines' | 'monitored'>;
 
-/** The routes in order, and the choice among them. */
+/** The routes in order, with the choice among them. */
 export type Router = {
   readonly routes: readonly ReadyRoute[];
   /**
-   * The first route whose condition holds; undefined when none does.
+   * Returns the first route whose condition holds; undefined if none does.
    *
    * @param seed see drawSeed.
-   * @param options.isPinned for what only the first of the listed targets can take, whatever weights and health say: a
-   *   wallet that was enrolled there.
-   * @param options.canTake whether a connection can do what is asked; those that cannot are passed over.
+   * @param options.isPinned true for a payment that only the first of the listed targets can make, whatever weights and
+   *   health say: one with a wallet that was enrolled there.
+   * @param options.canTake returns true if a connection can do what the payment needs; the others are passed over.
    */
   choose(facts: RoutingFacts, seed: string, options?: ChoiceOptions): ChosenRoute | undefined;
 };
@@ -60,7 +60,7 @@ export type ChoiceOptions = {
   readonly canTake?: (connection: ConnectionConfig) => boolean;
 };
 
-/** Makes the catalogue's routes ready. The catalogue is valid: conditions compile, and targets are in it. */
+/** Prepares the catalogue's routes. The catalogue is valid: conditions compile, and the targets exist. */
 export function createRouter(
   catalogue: Catalogue,
   signals: Signals,
@@ -91,7 +91,7 @@ export function createRouter(
   };
 }
 
-/** Orders the targets of a route that was chosen, those that can do what is asked. */
+/** Orders the targets of a chosen route that can do what the payment needs. */
 export function chooseTargets(
   { route, planOf }: ReadyRoute,
   facts: RoutingFacts,
@@ -110,11 +110,11 @@ export function chooseTargets(
   };
 }
 
-// The check of a catalogue compiles its conditions, and the router made of it takes them from here.
+// The check of a catalogue compiles its conditions, and the catalogue's router takes them from here.
 const compiled = new WeakMap<Route, Condition>();
 
 /**
- * Returns the condition of a route, compiled the first time that it is asked for; undefined when it takes every payment.
+ * Returns a route's condition, compiled at the first call; undefined if every payment matches.
  *
  * @throws ConditionError.
  */
@@ -125,7 +125,7 @@ export function conditionOf(route: Route, domains?: Domains): Condition | undefi
   return condition;
 }
 
-/** A plan's first target, and no other. */
+/** Returns a plan with only the first target. */
 function pinnedPlan(plan: RoutePlan): RoutePlan {
   return { ...plan, targets: plan.targets.slice(0, 1), choice: Choice.PRIORITY, maxAttempts: 1 };
 }
