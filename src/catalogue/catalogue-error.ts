@@ -1,4 +1,4 @@
-/** The catalogue file is wrong; the message names each place. */
+/** Fault of the catalogue file; the message names every place. */
 export class CatalogueError extends Error {
   override readonly name = 'CatalogueError';
 }

@@ -14,13 +14,10 @@ import { ConditionError } from '#src/routing/condition-error.ts';
 import { conditionOf } from '#src/routing/router.ts';
 import type { FieldError } from '#src/service-error.ts';
 
-/** Returns the place in the catalogue file of a line and column within a condition; both count from 1. */
+/** Returns the position in the catalogue file of a line and column within a condition; both count from 1. */
 export type Locate = (route: number, line: number, column: number) => string;
 
-/**
- * Checks what the rules in catalogue.proto cannot say: names that must be there, names that must be there once, and
- * conditions.
- */
+/** Checks the rules that catalogue.proto cannot express: names that must exist or be unique, and conditions. */
 export function checkCatalogue(catalogue: Catalogue, locate: Locate): FieldError[] {
   const { paymentMethodTypes, connections, routes, bins } = catalogue;
   const connectionIds = new Set(connections.map(({ id }) => id));
@@ -56,7 +53,7 @@ function fault(field: string, message: string): FieldError {
 
 const twice = (field: string) => fault(field, 'is there twice');
 
-/** The places of the values that came before. */
+/** Returns the indexes of values that occurred before. */
 function repeated(values: readonly unknown[]): number[] {
   const seen = new Set();
   return [...values.entries()].flatMap(([i, value]) => {
@@ -66,7 +63,7 @@ function repeated(values: readonly unknown[]): number[] {
   });
 }
 
-/** The facts that take no values but these: a condition that compares them with another one is misspelt. */
+/** Returns the facts with a closed set of values: to compare one with any other value is a misspelling. */
 function conditionDomains(types: readonly PaymentMethodType[]): Domains {
   return new Map<string, ReadonlySet<string>>([
     ['type', new Set(types.map(({ type }) => type))],

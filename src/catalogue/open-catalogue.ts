@@ -24,43 +24,41 @@ export type OpenCatalogueOptions = {
   readonly environment: (name: string) => string | undefined;
   /** Values of `$NAME` in settings: the address of the mounted sandbox. */
   readonly variables: Readonly<Record<string, string>>;
-  /** Key that digests credentials where they name a connection's account. */
+  /** Key for digests of the credentials that identify a connection's account. */
   readonly identityKey: Uint8Array;
   /** Approval rates of connections, which outlive a catalogue. */
   readonly rates: ApprovalRates;
   readonly observer: CatalogueObserver;
-  /** The clock of the circuit breakers, which never goes back, in milliseconds; by default that of the process. */
+  /** Clock of the circuit breakers, which never goes back, in milliseconds; by default the process's own. */
   readonly nowMs?: (() => number) | undefined;
 };
 
-/** Receives what happens in an open catalogue, for metrics and logs. */
+/** Receives the events of an open catalogue, for metrics and logs. */
 export type CatalogueObserver = {
   conditionFailed(routeId: number, error: unknown): void;
   circuitChanged(connectionId: string, state: CircuitState): void;
-  /** A connection is in force no more; until the restart it is kept for look-ups. */
+  /** A connection has left the catalogue; it is kept for look-ups until the restart. */
   connectionRetired(connectionId: string): void;
 };
 
 /** A catalogue with its connections open. */
 export type OpenedCatalogue = LiveCatalogue & {
   readonly catalogue: Catalogue;
-  /**
-   * The connections by which an outcome can be learned: those in force, and those that were before, for what is not
-   * known of their payments yet.
-   */
+  /** Connections that can look up an outcome: those in force, and earlier ones, for their payments' open outcomes. */
   readonly reachable: ReadonlyMap<string, ProviderConnection>;
-  /** The connections' health, by id; none for one without a circuit breaker. */
+  /** The connections' health by id, without those that have no circuit breaker. */
   readonly health: ReadonlyMap<string, ConnectionHealth>;
-  /** Closes the connections that `successor` has no use for, once their calls have ended. */
+  /** Closes the connections that `successor` does not use, once their calls have ended. */
   close(successor?: OpenedCatalogue): Promise<void>;
 };
 
 /**
- * Makes a catalogue ready for payments and opens its connections.
+ * Prepares a catalogue for payments and opens its connections.
  *
- * @param predecessor whose connections are taken over, with their health, where they are defined alike.
- * @throws CatalogueError that names the connection and the setting at fault, or an id that stands for another account
- *   than before; then nothing stays open that was opened.
+ * @param predecessor the catalogue whose connections are taken over, with their health, if they have the same
+ *   definition.
+ * @throws CatalogueError that names the connection and the setting at fault, or an id that now stands for another
+ *   account; then nothing that was opened stays open.
  */
 export function openCatalogue(
   catalogue: Catalogue,
@@ -142,7 +140,7 @@ async function closeAll(
   await Promise.all(ended.map((connection) => connection.close()));
 }
 
-/** Merges terms: those that the operator agreed with the provider win over the connector's own. */
+/** Merges terms: those that the operator agreed with the provider override the connector's own. */
 function withTerms(connection: ProviderConnection, definition: ConnectionConfig): ProviderConnection {
   const { capabilities } = connection;
   const {
@@ -152,7 +150,7 @@ function withTerms(connection: ProviderConnection, definition: ConnectionConfig)
   return { ...connection, capabilities: { ...capabilities, authorizationValidDays, redirectValidMinutes } };
 }
 
-/** undefined for none. */
+/** Returns a breaker's settings; undefined if it is off. */
 function breakerSettings(breaker: CircuitBreaker | undefined) {
   if (breaker?.off) return undefined;
   return {
@@ -185,8 +183,8 @@ function openConnection(connection: ConnectionConfig, options: OpenCatalogueOpti
 }
 
 /**
- * A connection's identity as it is stored with its attempts. Variables stay names: the mounted sandbox listens on another
- * port after each start, and is the same provider.
+ * Returns a connection's identity as stored with its attempts. Variables stay names: the mounted sandbox listens on
+ * another port after each start, and is still the same provider.
  */
 function wholeIdentity(
   { identity, accountNamedBy }: ProviderConnection,

@@ -13,7 +13,7 @@ const check = validate(CatalogueSchema);
 const refuse = (message: string) => new CatalogueError(message);
 
 /**
- * Reads a catalogue file: YAML (or JSON, which is YAML), whose keys are the field names of catalogue.proto.
+ * Reads a catalogue file: YAML (or JSON, which is YAML) with the field names of catalogue.proto as keys.
  *
  * @throws CatalogueError.
  */
@@ -30,7 +30,7 @@ export function parseCatalogue(text: string, file: string): Catalogue {
   try {
     catalogue = decode(yaml.document.toJS({ maxAliasCount: 100 }));
   } catch (error) {
-    // The yaml package throws a ReferenceError for aliases that would grow without end.
+    // The yaml package throws a ReferenceError for aliases that would expand without end.
     const isOfTheFile = error instanceof ServiceError || error instanceof ReferenceError;
     throw isOfTheFile ? new CatalogueError(`${file}: ${error.message}`) : error;
   }
@@ -43,8 +43,8 @@ export function parseCatalogue(text: string, file: string): Catalogue {
 }
 
 /**
- * Tells where in the file a place within a condition is. A text that YAML folds or escapes is not in the file as it
- * reads; then it is told within the condition.
+ * Finds the position in the file of a position within a condition. If YAML folds or escapes the text, the file does not
+ * contain it as it reads; then the position within the condition is returned.
  */
 function locateIn({ document, lineCounter }: YamlFile, text: string): Locate {
   return (route, line, column) => {

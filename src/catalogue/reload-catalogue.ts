@@ -4,27 +4,27 @@ import { readCatalogue } from './read-catalogue.ts';
 
 /** Dependencies of reloading. */
 export type ReloadOptions = {
-  /** The path of the catalogue's file. */
+  /** Path of the catalogue's file. */
   readonly file: string;
   /** Result of fileStamp right before the catalogue in force was read. */
   readonly readAt: string | undefined;
-  /** Puts a catalogue in force, or throws and leaves the one before. */
+  /** Puts a catalogue in force, or throws and leaves the previous one in force. */
   readonly replace: (catalogue: Catalogue) => void;
-  /** Receives the outcome of a reload; after a failure the catalogue before stays in force. */
+  /** Receives the outcome of a reload; after a failure the previous catalogue stays in force. */
   readonly reloaded: (failure: unknown) => void;
 };
 
 const LOOK_EVERY_MS = 500;
-/** A file that did not change between so many looks is taken to be whole. */
+/** Number of checks without a change after which a file counts as complete. */
 const STILL_LOOKS = 3;
 
 /**
- * Loads the catalogue's file again when it has changed, and on SIGHUP. The file is looked at on a timer, and compared
- * with the version that was read: watchers lose what changes before their own first look, and the file may be replaced
- * rather than written, by editors and by Kubernetes behind a symbolic link. A changed file is read once it has been left
- * alone for a while, since half a file may be a valid catalogue.
+ * Loads the catalogue's file again after a change, and on SIGHUP. A timer compares the file with the version that was
+ * read: watchers miss changes before their own first look, and editors, as well as Kubernetes behind a symbolic link,
+ * replace the file instead of writing it. A changed file is read once it has stayed unchanged for a while, since half a
+ * file may be a valid catalogue.
  *
- * @returns stops it.
+ * @returns a function that stops it.
  */
 export function startReloading({ file, readAt, replace, reloaded }: ReloadOptions): () => void {
   let loaded = readAt;
@@ -32,7 +32,7 @@ export function startReloading({ file, readAt, replace, reloaded }: ReloadOption
   let stillLooks = 0;
 
   function reload(): void {
-    // Before it is read: what changes meanwhile is then found by the next look.
+    // Before the file is read: the next check then finds a change that happens meanwhile.
     loaded = seen = fileStamp(file);
     try {
       replace(readCatalogue(file));
@@ -58,7 +58,7 @@ export function startReloading({ file, readAt, replace, reloaded }: ReloadOption
   };
 }
 
-/** Tells one version of a file from another; undefined when it is not there, or cannot be looked at. */
+/** Returns a stamp that distinguishes versions of a file; undefined if it does not exist or is not accessible. */
 export function fileStamp(file: string): string | undefined {
   try {
     const { mtimeNs, ino, size } = statSync(file, { bigint: true });
