@@ -4,21 +4,24 @@ import { Secret } from '#src/secret.ts';
 /** Keys of the vault by id (`kid`): the first encrypts, all decrypt. Each is 256 random bits. */
 export type VaultKeys = ReadonlyMap<string, Uint8Array>;
 
-/** Card numbers in, ciphertext out, and back. */
+/** Encrypts card numbers, and decrypts them. */
 export type CardVault = {
-  /** @returns the number as a compact JWE (RFC 7516), whose additional authenticated header names the key and the token. */
+  /**
+   * @returns the number as a compact JWE (RFC 7516), whose additional authenticated header names the key and the token.
+   */
   seal(cardNumber: Secret, token: string): Promise<string>;
-  /** @throws VaultKeyMissingError, or Error when the ciphertext is not of this token or was altered. */
+  /** @throws VaultKeyMissingError, or Error if the ciphertext is not of this token or was altered. */
   open(sealed: string, token: string): Promise<Secret>;
   /**
-   * The same number under the current key; undefined when it is under that already.
+   * Seals the same number under the current key.
    *
+   * @returns undefined if it is under that key already.
    * @throws as `open`.
    */
   reseal(sealed: string, token: string): Promise<string | undefined>;
 };
 
-/** A number is sealed under a key that the vault does not have (any more). */
+/** Error for a number that is sealed under a key which the vault does not have, or no longer has. */
 export class VaultKeyMissingError extends Error {
   override readonly name = 'VaultKeyMissingError';
 
@@ -31,9 +34,9 @@ const ALGORITHM = 'A256GCMKW';
 const ENCRYPTION = 'A256GCM';
 
 /**
- * The vault of card numbers: each is sealed under a content key of its own (A256GCM), wrapped by the vault's key
- * (A256GCMKW, RFC 7518 section 4.7), so a key is rotated by putting a new one first; older tokens name theirs and stay
- * readable. The header's `sub` binds a ciphertext to its token: one moved to another row does not open.
+ * Creates the vault of card numbers. Each number is sealed under a content key of its own (A256GCM), wrapped by the
+ * vault's key (A256GCMKW, RFC 7518 section 4.7). So a key is rotated by putting a new one first: older ciphertexts name
+ * theirs and stay readable. The header's `sub` binds a ciphertext to its token: moved to another row, it does not open.
  */
 export function cardVault(keys: VaultKeys): CardVault {
   const current = keys.entries().next().value;
@@ -72,10 +75,10 @@ export function cardVault(keys: VaultKeys): CardVault {
   };
 }
 
-/** Start of every number sealed under a key, whichever its token: the header's first fields. */
+/** Returns the start of every number sealed under a key, whatever its token: the header's first fields. */
 export function sealedPrefix(keyId: string): string {
   const header = JSON.stringify({ alg: ALGORITHM, enc: ENCRYPTION, kid: keyId, sub: '' });
-  // Without what base64 spells together with the token: whole groups of three bytes.
+  // Without the last bytes that base64 encodes together with the token: only whole groups of three.
   const fixed = Buffer.from(header.slice(0, -'"}'.length));
   return fixed.subarray(0, fixed.length - (fixed.length % 3)).toString('base64url');
 }

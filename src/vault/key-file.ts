@@ -2,7 +2,9 @@ import { hkdfSync, randomBytes } from 'node:crypto';
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** The keys of an installation: what the vault encrypts with, and what fingerprints and requests are hashed with. */
+/**
+ * Keys of an installation: those with which the vault encrypts, and the one for hashes of fingerprints and requests.
+ */
 export type InstallationKeys = {
   readonly vaultKeys: ReadonlyMap<string, Uint8Array>;
   readonly hashKey: Uint8Array;
@@ -11,8 +13,8 @@ export type InstallationKeys = {
 const KEY_BYTES = 32;
 
 /**
- * The keys beside an embedded database, in `keys.json` (mode 0600), made at its first start. Whoever runs the service on
- * a database of their own gives it keys of their own instead.
+ * Returns the keys of an embedded database from the `keys.json` beside it (mode 0600), which its first start creates.
+ * An operator with a database of their own configures keys instead.
  */
 export function embeddedKeys(dataDir: string): InstallationKeys {
   const file = join(dataDir, 'keys.json');
@@ -23,7 +25,7 @@ export function embeddedKeys(dataDir: string): InstallationKeys {
   };
 }
 
-/** The keys that are configured, and those beside the embedded database in the place of what is not. */
+/** Returns the configured keys; those that are not configured come from the embedded database's key file. */
 export function installationKeys(
   configured: { readonly [Key in keyof InstallationKeys]: InstallationKeys[Key] | undefined },
   dataDir: string | undefined,
@@ -51,25 +53,25 @@ function readStored(file: string): StoredKeys | undefined {
 function createStored(file: string): StoredKeys {
   const key = () => randomBytes(KEY_BYTES).toString('base64');
   const stored: StoredKeys = { vault: [{ id: 'embedded-1', key: key() }], hash: key() };
-  // Whole or not at all: half a key file would lock away every stored card.
+  // Written whole or not at all: half a key file would make every stored card unreadable.
   writeFileSync(`${file}.new`, JSON.stringify(stored), { mode: 0o600, flush: true });
   renameSync(`${file}.new`, file);
   return stored;
 }
 
-/** Keys that are derived from the installation's hash key. */
+/** Keys derived from the installation's hash key. */
 export type HashKeys = {
   readonly requestHashKey: Uint8Array;
   readonly fingerprintKey: Uint8Array;
   /** Key that authenticates page tokens. */
   readonly pageTokenKey: Uint8Array;
-  /** Key that digests the credentials that name a connection's account. */
+  /** Key for digests of the credentials that identify a connection's account. */
   readonly identityKey: Uint8Array;
-  /** The API key of the mounted sandbox provider, where the environment gives none: the same after every start. */
+  /** API key of the mounted sandbox provider unless the environment sets one: the same after every start. */
   readonly sandboxApiKey: string;
 };
 
-/** Derives a key for each purpose, so that what one hash tells helps nobody with another (HKDF, RFC 5869). */
+/** Derives a key for each purpose, so that one hash reveals nothing that helps with another (HKDF, RFC 5869). */
 export function hashKeys(key: Uint8Array): HashKeys {
   const derive = (purpose: string) => new Uint8Array(hkdfSync('sha256', key, '', purpose, 32));
   return {
@@ -85,9 +87,9 @@ const HASH_KEY_NAME = 'hash key';
 const VAULT_KEY_NAME = 'vault key ';
 
 /**
- * Derives the values that an installation's keys are recognized by; no key can be computed from its value (HKDF).
+ * Derives the values by which an installation's keys are recognized; no key can be computed from its value (HKDF).
  *
- * @returns the check values, by name.
+ * @returns the check values by name.
  */
 export function keyChecks({ vaultKeys, hashKey }: InstallationKeys): Map<string, Uint8Array> {
   const derive = (key: Uint8Array) => new Uint8Array(hkdfSync('sha256', key, '', 'check value', 32));
@@ -95,7 +97,7 @@ export function keyChecks({ vaultKeys, hashKey }: InstallationKeys): Map<string,
   return new Map([[HASH_KEY_NAME, derive(hashKey)], ...ofVault]);
 }
 
-/** The id of the vault key that a check value's name stands for; undefined for the hash key. */
+/** Returns the id of the vault key that a check value's name stands for; undefined for the hash key. */
 export function vaultKeyIdOf(name: string): string | undefined {
   return name.startsWith(VAULT_KEY_NAME) ? name.slice(VAULT_KEY_NAME.length) : undefined;
 }

@@ -1,19 +1,19 @@
 import { Secret } from '#src/secret.ts';
 import type { CardVault } from './card-vault.ts';
 
-/** A card as a one-time token keeps it. */
+/** A card as a one-time token stores it. */
 export type TokenCard = { readonly number: Secret; readonly securityCode: Secret | undefined };
 
 /**
- * Seals a card for a one-time token. The security code is sealed with the number: it may be kept until the payment that it
- * is for is authorized (PCI DSS 3.3.2), and goes with it.
+ * Seals a card for a one-time token. The security code is sealed with the number. It may be stored until its payment is
+ * authorized (PCI DSS 3.3.2), and is deleted together with the number.
  */
 export function sealTokenCard(vault: CardVault, card: TokenCard, token: string): Promise<string> {
   const code = card.securityCode?.reveal() ?? '';
   return vault.seal(new Secret(`${card.number.reveal()} ${code}`), token);
 }
 
-/** Opens a one-time token's card. @throws as `open` of the vault. */
+/** Opens a one-time token's card. @throws as the vault's `open`. */
 export async function openTokenCard(vault: CardVault, sealed: string, token: string): Promise<TokenCard> {
   const [number = '', code = ''] = (await vault.open(sealed, token)).reveal().split(' ');
   return { number: new Secret(number), securityCode: code ? new Secret(code) : undefined };
