@@ -1,30 +1,30 @@
 import type { EventEmitter } from 'node:events';
 import { type DestinationStream, pino } from 'pino';
 
-/** A destination of log lines, which writes several at once. */
+/** A destination of log lines, which writes several lines at once. */
 export type LogWriter = DestinationStream & {
   /**
-   * Writes what is left; nothing may be logged afterwards.
+   * Writes the remaining lines; nothing may be logged afterwards.
    *
-   * @returns false when it was not taken within the time.
+   * @returns false if the reader did not take them within the time.
    */
   end(timeoutMs: number): Promise<boolean>;
 };
 
-/** A chunk that a pipe takes whole, so that lines of several workers do not mix (POSIX, PIPE_BUF). */
+/** Size of a chunk that a pipe takes as a whole, so that lines of several workers do not mix (POSIX, PIPE_BUF). */
 const CHUNK_BYTES = 4_096;
-/** A line waits no longer than that for others. */
+/** Longest time for which a line waits for others. */
 const FLUSH_MS = 20;
-/** Lines that wait for a reader who is slow; what comes on top is dropped, and counted. */
+/** Bytes of lines that may wait for a slow reader; any further line is dropped and counted. */
 const MAX_WAITING_BYTES = 8 * 1024 * 1024;
 const WARN = 40;
-/** pino tells such a stream the level of each line. */
+/** Makes pino tell a stream the level of each line. */
 const WITH_LEVEL = Symbol.for('pino.metadata');
 
 /**
- * Writes log lines to a file descriptor, several at once and beside the main thread: a payment never waits for whoever
- * reads the log. SIGKILL loses the lines of the last 20 ms at most, if they are read as fast as they are written; warnings
- * and errors are not kept back at all.
+ * Writes log lines to a file descriptor, several at once and outside the main thread: a payment never waits for the
+ * reader of the log. SIGKILL loses at most the lines of the last 20 ms, if the reader keeps up; warnings and errors are
+ * written at once.
  */
 export function createLogWriter({ fd = 1, maxWaitingBytes = MAX_WAITING_BYTES } = {}): LogWriter {
   const destination = pino.destination({
@@ -38,7 +38,7 @@ export function createLogWriter({ fd = 1, maxWaitingBytes = MAX_WAITING_BYTES } 
   let isBroken = false;
   let waitingBytes = 0;
   let flushing: NodeJS.Timeout | undefined;
-  // Its own timer would write nothing fifty times a second.
+  // pino's own timer would flush nothing fifty times a second.
   const flushSoon = () => {
     if (flushing || isBroken) return;
     flushing = setTimeout(() => {
@@ -59,7 +59,7 @@ export function createLogWriter({ fd = 1, maxWaitingBytes = MAX_WAITING_BYTES } 
     dropped += 1;
   });
   destination.on('drain', () => {
-    // What is less than a chunk, and came while one was written.
+    // Less than a chunk, which arrived while another was being written.
     if (waitingBytes > 0) flushSoon();
     if (dropped === 0) return;
     const line = {
@@ -71,7 +71,7 @@ export function createLogWriter({ fd = 1, maxWaitingBytes = MAX_WAITING_BYTES } 
     dropped = 0;
     write(`${JSON.stringify(line)}\n`);
   });
-  // Whoever read the log is gone: pino drops what comes.
+  // The reader of the log is gone: pino drops further lines.
   destination.on('error', () => {
     isBroken = true;
   });
@@ -84,7 +84,7 @@ export function createLogWriter({ fd = 1, maxWaitingBytes = MAX_WAITING_BYTES } 
     },
     async end(timeoutMs: number) {
       if (isBroken) return true;
-      // Told by then how much was dropped.
+      // By then, the log says how many lines were dropped.
       if (dropped > 0 && !(await occursInTime(destination, 'drain', timeoutMs))) return false;
       const closed = occursInTime(destination, 'close', timeoutMs);
       clearTimeout(flushing);
@@ -95,7 +95,7 @@ export function createLogWriter({ fd = 1, maxWaitingBytes = MAX_WAITING_BYTES } 
   return writer;
 }
 
-/** Waits for an event. @returns false if neither it nor an error came within the time. */
+/** Waits for an event. @returns false if neither the event nor an error came within the time. */
 function occursInTime(source: EventEmitter, event: string, timeoutMs: number): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>();
   const tooLate = setTimeout(resolve, timeoutMs, false);

@@ -5,10 +5,10 @@ export type Metrics = ReturnType<typeof createMetrics>;
 
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
-/** Of what each worker sees for itself, the sum would say nothing; the highest is told. */
+/** For values that each worker sees for itself: their sum would mean nothing, so the highest is reported. */
 const OF_ALL = 'max';
 
-/** Makes the metrics in a registry of their own, so that several servers live in one process. */
+/** Makes the metrics in a registry of their own, so that several servers can live in one process. */
 export function createMetrics() {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
@@ -22,7 +22,7 @@ export function createMetrics() {
   };
 }
 
-/** Counts payments, and operations on them. */
+/** Metrics of payments and of operations on them. */
 function paymentMetrics(registers: Registry[]) {
   return {
     payments: new Counter({
@@ -56,7 +56,7 @@ function paymentMetrics(registers: Registry[]) {
   };
 }
 
-/** Tells of outcomes that are not known yet, and how they are learned. */
+/** Metrics of unknown outcomes and of how they become known. */
 function openMetrics(registers: Registry[]) {
   return {
     lookUps: new Counter({
@@ -101,7 +101,7 @@ function openMetrics(registers: Registry[]) {
   };
 }
 
-/** Tells of providers, merchants' receivers, the catalogue and the database. */
+/** Metrics of providers, merchants' receivers, the catalogue and the database. */
 function neighbourMetrics(registers: Registry[]) {
   return {
     providerCalls: new Histogram({
@@ -153,7 +153,7 @@ function neighbourMetrics(registers: Registry[]) {
   };
 }
 
-/** Tells of calls, from their first byte to their last. */
+/** Metrics of calls, from their first byte to their last. */
 function callMetrics(registers: Registry[]) {
   return {
     requests: new Histogram({

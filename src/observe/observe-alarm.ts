@@ -3,8 +3,8 @@ import type { Outcome } from '#src/connectors/connector.ts';
 import type { Metrics } from './metrics.ts';
 
 /**
- * Counts and logs an outcome that an operator has to look into: a provider's answer about another amount, currency or
- * reference, a second charge. Nothing for any other outcome.
+ * Counts and logs an outcome that an operator has to investigate: an answer about another amount, currency or
+ * reference, a second charge. Does nothing for any other outcome.
  */
 export function observeAlarm(
   metrics: Metrics,

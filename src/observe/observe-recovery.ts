@@ -9,7 +9,7 @@ import { observeAlarm } from './observe-alarm.ts';
 
 const MISMATCH = alarmingOutcome('what the provider signed is about another amount or currency');
 
-/** Counts what recovery learns. */
+/** Counts and logs the results of recovery. */
 export function observeRecovery(metrics: Metrics, log: Logger): RecoveryObserver {
   return {
     lookedUp({ transactionId, connectionId, fence }, outcome) {
@@ -33,7 +33,7 @@ export function observeRecovery(metrics: Metrics, log: Logger): RecoveryObserver
   };
 }
 
-/** Counts providers' notifications, and tells of those that are forged or about nothing of ours. */
+/** Counts providers' notifications, and logs forged ones. */
 export function observeNotifications(
   metrics: Metrics,
   log: Logger,
@@ -53,7 +53,7 @@ export function observeNotifications(
   };
 }
 
-/** Shows how many outcomes are open, and tells of those that nobody can be asked about. */
+/** Reports the number of open outcomes, and logs those that cannot be looked up. */
 export function observeOpenOutcomes(metrics: Metrics, log: Logger): OpenOutcomesObserver {
   return {
     counted({ open, oldestS, unaskable, followUps }) {

@@ -25,7 +25,7 @@ import type { Metrics } from './metrics.ts';
 import { observeAlarm } from './observe-alarm.ts';
 import type { Tracing } from './tracing.ts';
 
-/** Counts and times what becomes of payments, and logs what an operator must hear of. */
+/** Counts and times payments, and logs events that an operator must know of. */
 export function observePayments(
   metrics: Metrics,
   tracing: Tracing,
@@ -87,8 +87,8 @@ export function observePayments(
 }
 
 /**
- * A vault whose uses are logged, by the token that a number belongs to (PCI DSS 10.2.1.1). Why a number could not be
- * opened is told by who needed it.
+ * Wraps a vault so that its uses are logged, by the token of the number (PCI DSS 10.2.1.1). The caller that needed a
+ * number logs why it could not be opened.
  */
 export function observeVault(vault: CardVault, log: Logger): CardVault {
   const logged = async <T>(event: string, token: string, use: Promise<T>): Promise<T> => {
@@ -107,8 +107,8 @@ export function observeVault(vault: CardVault, log: Logger): CardVault {
 }
 
 /**
- * An authentication whose failures are logged (PCI DSS 10.2.1.4). The keys that were sent are not, not even the public
- * one: somebody may have put the secret in its place.
+ * Wraps authentication so that its failures are logged (PCI DSS 10.2.1.4), but without the keys that were sent, not
+ * even the public one: a caller may have put the secret in its place.
  */
 export function observeAuthentication(authenticate: Authenticate) {
   return async (
@@ -130,7 +130,7 @@ export function observeAuthentication(authenticate: Authenticate) {
   };
 }
 
-/** Tells of circuits that open and close, and of conditions that fail. */
+/** Logs circuits that open and close, conditions that fail, and connections that leave the catalogue. */
 export function observeCatalogue(log: Logger): CatalogueObserver {
   return {
     conditionFailed(route, error) {
@@ -145,7 +145,7 @@ export function observeCatalogue(log: Logger): CatalogueObserver {
   };
 }
 
-/** Counts and logs how reloads of the catalogue went. */
+/** Counts and logs the results of reloading the catalogue. */
 export function observeReloads(metrics: Metrics, log: Logger): (failure: unknown) => void {
   return (failure) => {
     metrics.catalogueLoads.inc({ result: failure ? 'failed' : 'ok' });
@@ -153,13 +153,13 @@ export function observeReloads(metrics: Metrics, log: Logger): (failure: unknown
       log.info('catalogue loaded');
       return;
     }
-    // Its message is about the operator's own file, and names each place in it.
+    // The message is about the operator's own file, and names each place in it.
     const problem = failure instanceof CatalogueError ? { problem: failure.message } : { err: failure };
     log.error(problem, 'the catalogue could not be loaded; the one before stays in force');
   };
 }
 
-/** Shows which circuits are open. */
+/** Reports which circuits are open. */
 export function showHealth(metrics: Metrics, health: OpenedCatalogue['health']): void {
   metrics.circuits.reset();
   for (const [connection, { state }] of health) {
@@ -169,7 +169,7 @@ export function showHealth(metrics: Metrics, health: OpenedCatalogue['health']):
   }
 }
 
-/** Counts and times deliveries to webhooks, and logs what an operator or a merchant must hear of. */
+/** Counts and times deliveries to webhooks, and logs events that an operator or a merchant must know of. */
 export function observeDeliveries(metrics: Metrics, log: Logger): DeliveryObserver {
   return {
     delivered({ accountId, webhookId }, { result, seconds }) {
@@ -186,7 +186,7 @@ export function observeDeliveries(metrics: Metrics, log: Logger): DeliveryObserv
   };
 }
 
-/** A database whose round trips are timed. */
+/** Wraps a database so that its round trips are timed. */
 export function observeDatabase(database: Database, metrics: Metrics, tracing: Tracing): Database {
   return {
     ...database,
@@ -213,7 +213,7 @@ export function observeRequests(app: FastifyInstance, metrics: Metrics, tracing:
   app.addHook('onRequest', (request, reply, done) => {
     metrics.inFlight.inc();
     const remoteAddress = request.ip;
-    // On the raw response: it closes also for a client that left before the response, and for the rpc protocols.
+    // On the raw response, which also closes if the client disconnects before the response, and for the rpc protocols.
     reply.raw.once('close', () => {
       const route = request.routeOptions.url ?? 'unknown';
       const status = reply.raw.writableFinished ? reply.raw.statusCode : CLIENT_LEFT;
@@ -235,7 +235,7 @@ export function observeRequests(app: FastifyInstance, metrics: Metrics, tracing:
   });
 }
 
-/** Status of a call whose client left before the response was sent, as proxies number it. */
+/** Status, as proxies number it, of a call whose client disconnected before the response was sent. */
 const CLIENT_LEFT = 499;
 
 /** Paths that machines request every few seconds. */
