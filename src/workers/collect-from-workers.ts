@@ -2,19 +2,19 @@ import type { Worker } from 'node:cluster';
 import { AggregatorRegistry, Counter, Gauge, Registry } from 'prom-client';
 import type { CollectedMetrics, FromParent, FromWorker } from './messages.ts';
 
-/** Metrics of all workers as one. */
+/** Metrics of all workers, summed up. */
 export type Collection = {
-  /** A worker asks for metrics, or has collected its own. */
+  /** Receives a message from a worker that asks for metrics, or has collected its own. */
   heard(worker: Worker, message: FromWorker): void;
   ended(worker: Worker): void;
 };
 
-/** A worker that takes longer counts as it did last. */
+/** A worker that takes longer counts with its last metrics. */
 const COLLECT_TIMEOUT_MS = 1_000;
 
 /**
- * Adds up the metrics of the workers. Counts of a worker that ended stay in the sums, as they were last collected: a sum
- * that fell would be read as a restart, and counted twice.
+ * Sums up the metrics of the workers. The counts of a worker that has ended stay in the sums, as last collected: a
+ * falling sum would be read as a restart, and counted twice.
  */
 export function collectFromWorkers(workers: ReadonlySet<Worker>): Collection {
   const own = createOwnMetrics(workers);

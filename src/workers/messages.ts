@@ -1,13 +1,13 @@
 import type { MetricObjectWithValues, MetricValue } from 'prom-client';
 import type { Storage } from './storage.ts';
 
-/** Metrics as a registry gives them in JSON. */
+/** Metrics in a registry's JSON form. */
 export type CollectedMetrics = MetricObjectWithValues<MetricValue<string>>[];
 
 /** A message of a worker to the parent. */
 export type FromWorker =
   | { readonly kind: 'give storage' }
-  /** It serves, at this address. */
+  /** The worker serves at this address. */
   | { readonly kind: 'serving'; readonly address: string; readonly warnings: readonly string[] }
   | { readonly kind: 'collected'; readonly collection: number; readonly metrics: CollectedMetrics }
   | { readonly kind: 'give metrics'; readonly asked: number };

@@ -9,7 +9,7 @@ import type { Storage } from './storage.ts';
 /** Options of the workers. */
 export type WorkersOptions = {
   readonly count: number;
-  /** Handed to each worker: the database may be one that this process runs. */
+  /** Given to each worker: the database may be one that this process runs. */
   readonly storage: Storage;
   readonly log: Logger;
 };
@@ -17,32 +17,32 @@ export type WorkersOptions = {
 /** Processes that serve on one port. */
 export type Workers = {
   readonly address: string;
-  /** Said by a worker as it began to serve. */
+  /** Warnings that the workers reported when they began to serve. */
   readonly warnings: readonly string[];
   /** Makes every worker load its catalogue again. */
   reload(): void;
-  /** Lets every worker finish what it has in flight. @returns whether all of them ended in order. */
+  /** Lets every worker finish its calls in flight. @returns true if all of them ended in order. */
   stop(): Promise<boolean>;
 };
 
-/** A worker failed while the service started; it has said why. */
+/** Error for a worker that failed while the service started, and has reported why. */
 export class WorkerFailedError extends Error {
   override readonly name = 'WorkerFailedError';
 }
 
-/** A worker that served for so long ended by accident, and is replaced at once. */
+/** A worker that served for this long ended by accident, and is replaced at once. */
 const SETTLED_MS = 10_000;
 const FIRST_PAUSE_MS = 200;
 const LONGEST_PAUSE_MS = 10_000;
 
 /**
  * Starts worker processes and replaces those that end. This process listens, and gives each new connection to the next
- * worker (node:cluster); no byte of it passes through here. A worker whose parent is gone ends at once.
+ * worker (node:cluster); no byte of it passes through here. If this process dies, its workers end at once.
  *
- * @throws WorkerFailedError when one ends before all of them serve.
+ * @throws WorkerFailedError if one ends before all of them serve.
  */
 export async function startWorkers({ count, storage, log }: WorkersOptions): Promise<Workers> {
-  // Keys are bytes in a map.
+  // The keys are bytes in a map, which JSON cannot carry.
   cluster.setupPrimary({ serialization: 'advanced' });
   const workers = new Set<Worker>();
   const collection = collectFromWorkers(workers);
@@ -79,7 +79,7 @@ export async function startWorkers({ count, storage, log }: WorkersOptions): Pro
         ? 0
         : Math.min(2 * pauseMs || FIRST_PAUSE_MS, LONGEST_PAUSE_MS);
     await sleep(pauseMs, undefined, { ref: false });
-    // Why it failed, it has said; its end brings the next one.
+    // A worker that fails has reported why; its end starts the next one.
     if (!isStopping) await start().catch(() => {});
   }
 
@@ -109,7 +109,7 @@ export async function startWorkers({ count, storage, log }: WorkersOptions): Pro
   }
 }
 
-/** Sends a message; a worker that is ending does not get it. */
+/** Sends a message, unless the worker is ending. */
 function send(worker: Worker, message: FromParent): void {
   if (worker.isConnected()) worker.send(message, () => {});
 }

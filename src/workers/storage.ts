@@ -2,14 +2,14 @@ import type { InstallationKeys } from '#src/vault/key-file.ts';
 
 /** The database that a process uses, migrated, and the installation's keys. */
 export type Storage = {
-  /** May hold a password: not for a log. */
+  /** May contain a password: never log it. */
   readonly databaseUrl: string;
   readonly keys: InstallationKeys;
-  /** Directory of the database that the service runs itself. */
+  /** Directory of the embedded database, if the service runs one. */
   readonly dataDir?: string;
 };
 
-/** Connections without which a process would wait for itself. */
+/** Fewest connections with which a process does not wait for itself. */
 const LEAST_CONNECTIONS = 4;
 
 /** Returns a worker's share of the database connections that its replica may have. */

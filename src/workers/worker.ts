@@ -2,19 +2,19 @@ import cluster from 'node:cluster';
 import type { CollectedMetrics, FromParent, FromWorker } from './messages.ts';
 import type { Storage } from './storage.ts';
 
-/** The way of a worker to its parent. */
+/** A worker's channel to its parent. */
 export type Parent = {
   /** Asks for the database and the keys. */
   storage(): Promise<Storage>;
-  /** Tells that this worker serves. */
+  /** Reports that this worker serves. */
   serving(address: string, warnings: readonly string[]): void;
-  /** Gives this worker's metrics whenever the parent asks. */
+  /** Registers the function that collects this worker's metrics whenever the parent asks. */
   collectBy(collect: () => Promise<CollectedMetrics>): void;
-  /** Returns the metrics of all workers as one, in Prometheus' text format. */
+  /** Returns the summed metrics of all workers in Prometheus' text format. */
   metrics(): Promise<string>;
 };
 
-/** Returns the way to the parent; undefined in a process that is no worker. */
+/** Returns the channel to the parent; undefined in a process that is not a worker. */
 export function parentOfWorker(): Parent | undefined {
   return cluster.isWorker ? createParent() : undefined;
 }
