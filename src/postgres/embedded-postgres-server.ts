@@ -11,20 +11,20 @@ const START_TIMEOUT_MS = 120_000;
 const STOP_TIMEOUT_MS = 30_000;
 const POLL_MS = 20;
 const ATTEMPTS = 7;
-/** Matches failures that pass: another process took the port, or sessions of a killed PostgreSQL are still ending. */
+/** Matches transient failures: another process took the port, or sessions of a killed PostgreSQL are still ending. */
 const PASSING = /Address already in use|pre-existing shared memory block/;
 
 const SETTINGS: Readonly<Record<string, string>> = {
   listen_addresses: '127.0.0.1',
   unix_socket_directories: '',
-  // Enough for a dozen workers, with the sandbox's ledger.
+  // Enough for a dozen workers and the sandbox's ledger.
   max_connections: '400',
   shared_buffers: '128MB',
   fsync: 'on',
   full_page_writes: 'on',
   synchronous_commit: 'on',
-  // Only starts, stops and recoveries are logged. The service sees and reports errors itself; PostgreSQL's own words
-  // for them repeat values (`Key (…)=(…) already exists`).
+  // Only starts, stops and recoveries are logged. The service sees and reports errors itself; PostgreSQL's own messages
+  // repeat values (`Key (…)=(…) already exists`).
   logging_collector: 'off',
   log_min_messages: 'log',
   log_min_error_statement: 'panic',
@@ -38,9 +38,9 @@ const UNSAFE_SETTINGS = { fsync: 'off', full_page_writes: 'off', synchronous_com
 
 /** Options of a server. */
 export type ServerOptions = {
-  /** The program. */
+  /** Path of the program `postgres`. */
   readonly postgres: string;
-  /** As whom it runs; undefined: as ourselves. */
+  /** The user to run as; undefined: the current one. */
   readonly user: SystemUser | undefined;
   /** The cluster's directory (PGDATA). */
   readonly data: string;
@@ -50,7 +50,7 @@ export type ServerOptions = {
 };
 
 /**
- * Starts a PostgreSQL server on a free port of the loopback and waits until it takes connections.
+ * Starts a PostgreSQL server on a free loopback port and waits until it accepts connections.
  *
  * @throws EmbeddedPostgresError with the last lines of its log.
  */
@@ -80,7 +80,8 @@ function spawnServer(options: ServerOptions, port: number): ChildProcess {
       cwd: '/',
       env: { PATH: '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' },
       stdio: ['ignore', output, output],
-      // In a session of its own, so that a Ctrl-C in the terminal does not end it before the service has drained.
+      // In a session of its own, so that a Ctrl-C in the terminal does not end PostgreSQL before the service has
+      // drained.
       detached: true,
     });
   } finally {
@@ -88,7 +89,7 @@ function spawnServer(options: ServerOptions, port: number): ChildProcess {
   }
 }
 
-/** Waits for the word "ready" in postmaster.pid, as pg_ctl does. @returns why it did not come, or undefined. */
+/** Waits for the word "ready" in postmaster.pid, as pg_ctl does. @returns why it did not appear, or undefined. */
 async function untilReady(child: ChildProcess, data: string): Promise<string | undefined> {
   let failure: string | undefined;
   child.once('error', (error) => {
@@ -108,7 +109,7 @@ async function untilReady(child: ChildProcess, data: string): Promise<string | u
   return `it was not ready within ${START_TIMEOUT_MS / 1000} s`;
 }
 
-/** Says when it ends unasked, and ends it with this process. @returns the stop, which may be called repeatedly. */
+/** Logs an unexpected end of the server, and ends it with this process. @returns its stop, which may be repeated. */
 function supervise(child: ChildProcess, options: ServerOptions): () => Promise<void> {
   const interrupt = () => void child.kill('SIGINT');
   process.once('exit', interrupt);
@@ -120,7 +121,7 @@ function supervise(child: ChildProcess, options: ServerOptions): () => Promise<v
       resolve();
     });
   });
-  // SIGINT ends sessions and shuts down in order; SIGQUIT does not wait, and the next start recovers from the log.
+  // SIGINT ends sessions and shuts down in order; SIGQUIT does not wait, and the next start recovers from the WAL.
   const stop = async () => {
     child.kill('SIGINT');
     const quit = setTimeout(() => child.kill('SIGQUIT'), STOP_TIMEOUT_MS);
@@ -136,10 +137,10 @@ function supervise(child: ChildProcess, options: ServerOptions): () => Promise<v
 
 /**
  * Ends a server that runs on the cluster although its service is gone (the caller holds the service's lock), so that
- * every server is its service's own child. A pid in postmaster.pid that is by now another program's is forgotten, for
- * PostgreSQL would refuse to start because of it.
+ * every server is its service's own child. If the pid in postmaster.pid now belongs to another program, the file is
+ * deleted, because it would keep PostgreSQL from starting.
  *
- * @throws EmbeddedPostgresError when it does not end.
+ * @throws EmbeddedPostgresError if the server does not end.
  */
 export async function endOrphan(data: string, log: Pick<Logger, 'warn'>): Promise<void> {
   const { pid } = readPidFile(data);
@@ -162,7 +163,7 @@ export async function endOrphan(data: string, log: Pick<Logger, 'warn'>): Promis
   );
 }
 
-/** The port of the server that runs on a cluster and takes connections; undefined when none does. */
+/** Returns the port of the server that runs on a cluster and accepts connections; undefined if there is none. */
 export function runningPort(data: string): number | undefined {
   const { pid, port, status } = readPidFile(data);
   return pid !== undefined && status === 'ready' && isServerOn(pid, data) ? port : undefined;
@@ -171,7 +172,7 @@ export function runningPort(data: string): number | undefined {
 function readPidFile(data: string): { pid?: number; port?: number; status?: string } {
   const path = join(data, 'postmaster.pid');
   if (!existsSync(path)) return {};
-  // The lines are PostgreSQL's, see miscadmin.h: the pid is the first, the port the fourth, the status the eighth.
+  // The lines of PostgreSQL's file (miscadmin.h): the pid is the first, the port the fourth, the status the eighth.
   const lines = readFileSync(path, 'utf8').split('\n');
   const pid = Number.parseInt(lines[0] ?? '', 10);
   return Number.isSafeInteger(pid) && pid > 0
@@ -188,7 +189,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** Goes by the command line, because a pid may be another program's by now. A zombie has none. */
+/** Decides by the command line, because the pid may belong to another program by now. A zombie has none. */
 function isServerOn(pid: number, data: string): boolean {
   return commandLine(pid).includes(`-D ${data} `);
 }
@@ -204,7 +205,7 @@ function commandLine(pid: number): string {
   }
 }
 
-/** A port that is free now. Another process may take it before the server does; the start is tried again then. */
+/** Returns a port that is free now. If another process takes it before the server does, the start is tried again. */
 async function freePort(): Promise<number> {
   const probe = createServer();
   await new Promise<void>((resolve, reject) => {

@@ -1,29 +1,29 @@
 import { spawnSync } from 'node:child_process';
 import { EmbeddedPostgresError } from './embedded-postgres-error.ts';
 
-/** An account of the operating system. */
+/** A user account of the operating system. */
 export type SystemUser = { readonly name: string; readonly uid: number; readonly gid: number };
 
 const NAME = 'postgres';
 
 /**
- * As whom PostgreSQL is run: it refuses to run as root, so root runs it as the user "postgres", who is created when
- * missing.
+ * Returns the user as whom PostgreSQL runs: it refuses to run as root, so root runs it as the user "postgres", created
+ * if missing.
  *
- * @returns undefined for an ordinary user, who runs it as who they are.
- * @throws EmbeddedPostgresError when the user is missing and cannot be created.
+ * @returns undefined for an ordinary user, who runs it as themselves.
+ * @throws EmbeddedPostgresError if the user is missing and cannot be created.
  */
 export function postgresUser(): SystemUser | undefined {
   if (process.geteuid?.() !== 0) return undefined;
   return lookUp() ?? create();
 }
 
-/** Returns true if a user can pass through a directory. Tried as that user: modes, ACLs and mounts count. */
+/** Returns true if a user can traverse a directory. Tried as that user, since modes, ACLs and mounts all count. */
 export function canReach(user: SystemUser, directory: string): boolean {
   return runAs(user, '/bin/sh', ['-c', 'test -x "$1"', 'sh', directory]).status === 0;
 }
 
-/** Runs a command to its end as a user (undefined: as ourselves), without our environment. */
+/** Runs a command to its end as a user (undefined: the current one), without our environment. */
 export function runAs(user: SystemUser | undefined, command: string, args: readonly string[]) {
   return spawnSync(command, args, {
     ...(user && { uid: user.uid, gid: user.gid }),
@@ -56,7 +56,7 @@ function create(): SystemUser {
       NAME,
     ],
   ]);
-  // Another start may have created it meanwhile, so what counts is whether the user is there now.
+  // Another start may have created the user meanwhile, so only its presence counts.
   const created = lookUp();
   if (created) return created;
   const reason = [group, user].map((step) => step.error?.message ?? step.stderr).join(' ');

@@ -26,32 +26,32 @@ import { holdLock } from './process-lock.ts';
 
 /** Options of an embedded PostgreSQL. */
 export type EmbeddedPostgresOptions = {
-  /** An absolute path, see `resolveDataDir`. Created when missing. */
+  /** Absolute path, see `resolveDataDir`. Created if missing. */
   readonly dataDir: string;
   readonly log: Pick<Logger, 'info' | 'warn' | 'error'>;
-  /** Does not wait for the disk: a crash loses what was committed. For tests, whose data nobody misses. */
+  /** Does not wait for the disk: a crash loses committed data. For tests, whose data is expendable. */
   readonly unsafeForTests?: boolean;
 };
 
 /** A PostgreSQL that runs for this process. */
 export type EmbeddedPostgres = {
-  /** Holds the password: not for a log. */
+  /** Contains the password: never log it. */
   readonly url: string;
   readonly dataDir: string;
-  /** Ends PostgreSQL, its sessions included, and lets go of the data directory. */
+  /** Ends PostgreSQL with its sessions, and releases the data directory. */
   stop(): Promise<void>;
 };
 
 const INITDB_TIMEOUT_MS = 120_000;
 
 /**
- * Starts the service's own PostgreSQL on a data directory, which it sets up when it is empty. One service at a time: a
- * lock that ends with the process keeps a second one off, and a PostgreSQL whose service died is ended first.
+ * Starts the embedded PostgreSQL on a data directory, which it sets up if it is empty. Only one service at a time: a
+ * lock that ends with the process keeps a second one out, and a PostgreSQL whose service died is ended first.
  *
- * Below `dataDir` lie `postgres/` (the cluster and its password), `postgres.log` (of this start; of the last one in
+ * `dataDir` contains `postgres/` (the cluster and its password), `postgres.log` (of this start; of the last one in
  * `postgres.log.1`) and `service.lock`.
  *
- * @throws EmbeddedPostgresError saying why it cannot be had, and what to do instead.
+ * @throws EmbeddedPostgresError that says why it cannot run, and what to do instead.
  */
 export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   const { dataDir, log, unsafeForTests = false } = options;
@@ -86,10 +86,10 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
 }
 
 /**
- * The address of the PostgreSQL that a running service has started on a data directory; undefined when none runs. It
- * holds the password: not for a log.
+ * Returns the address of the PostgreSQL that a running service has started on a data directory; undefined if none runs.
+ * It contains the password: never log it.
  *
- * @throws EmbeddedPostgresError when it runs for another user.
+ * @throws EmbeddedPostgresError if it runs as another user.
  */
 export function runningEmbeddedPostgres(dataDir: string): string | undefined {
   const cluster = join(dataDir, 'postgres');
@@ -109,7 +109,7 @@ function clusterUrl(cluster: string, port: number): string {
   return `postgres://postgres:${password}@127.0.0.1:${port}/postgres`;
 }
 
-/** Creates the data directory when missing and takes its lock. */
+/** Creates the data directory if missing, and takes its lock. */
 function takeDataDir(dataDir: string, user: SystemUser | undefined): () => void {
   let release: (() => void) | undefined;
   try {
@@ -129,7 +129,7 @@ function takeDataDir(dataDir: string, user: SystemUser | undefined): () => void 
   );
 }
 
-/** Removes what a first start that was killed left behind. Its initdb may still be writing, then it fails. */
+/** Removes the remains of a first start that was killed. If its initdb is still writing, that fails. */
 function removeUnfinished(dataDir: string): void {
   for (const name of readdirSync(dataDir)) {
     if (name.startsWith(UNFINISHED))
@@ -139,7 +139,7 @@ function removeUnfinished(dataDir: string): void {
 
 const UNFINISHED = 'postgres.new-';
 
-/** Sets the cluster up under another name and renames it once it is whole and on the disk. */
+/** Sets up the cluster under another name, and renames it once it is complete and on the disk. */
 async function createCluster(options: {
   cluster: string;
   binaries: PostgresBinaries;
@@ -186,7 +186,7 @@ function syncDirectory(directory: string): void {
   closeSync(handle);
 }
 
-/** PostgreSQL opens only what its own user owns. Said here, because its own complaint names neither user nor way out. */
+/** Refuses a cluster of another user. PostgreSQL would refuse it too, but name neither the user nor the remedy. */
 function refuseForeign(cluster: string, user: SystemUser | undefined): void {
   const owner = statSync(cluster).uid;
   const ours = user?.uid ?? process.geteuid?.();
@@ -196,7 +196,7 @@ function refuseForeign(cluster: string, user: SystemUser | undefined): void {
   );
 }
 
-/** An empty log for this start; the last start's is kept as `.1`, so that the two together stay small. */
+/** Returns an empty log for this start. The previous start's is kept as `.1`, so that the two together stay small. */
 function freshLogFile(dataDir: string): string {
   const logFile = join(dataDir, 'postgres.log');
   if (existsSync(logFile)) renameSync(logFile, `${logFile}.1`);

@@ -3,18 +3,18 @@ import { DatabaseSync } from 'node:sqlite';
 
 const SQLITE_BUSY = 5;
 
-/** The locks that this process holds. A handle that nothing refers to would be collected, and its lock with it. */
+/** The locks that this process holds. A handle without a reference would be collected, and its lock released. */
 const openLocks = new Set<DatabaseSync>();
 
 /**
  * Takes a lock that belongs to this process and ends with it, however it ends. Node has no flock; SQLite takes the
- * kernel's lock on its file, which needs no cleaning up after a `kill -9` and is seen across containers.
+ * kernel's lock on its file, which needs no clean-up after a `kill -9` and works across containers.
  *
- * @param path of the lock's file, which is created and stays empty. Nothing else may open it in this process: closing
- *   it there would let the lock go (POSIX fcntl).
- * @param waitMs for how long another holder is waited for, with the thread blocked.
- * @returns the release, or undefined when another holds it.
- * @throws Error when the file cannot be created or opened.
+ * @param path the lock's file, which is created and stays empty. Nothing else in this process may open it: closing it
+ *   there would release the lock (POSIX fcntl).
+ * @param waitMs time to wait for another holder, with the thread blocked.
+ * @returns the release, or undefined if another process holds the lock.
+ * @throws Error if the file cannot be created or opened.
  */
 export function holdLock(path: string, waitMs = 0): (() => void) | undefined {
   createPrivately(path);
