@@ -1,4 +1,4 @@
-/** Usage of `npm run account`, as it prints it. */
+/** Usage of `npm run account`, for printing. */
 export const USAGE = `Usage: npm run account -- <command>
 
   create --name <name> [--secret-always]    makes an account with a public key and a secret

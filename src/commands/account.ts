@@ -31,10 +31,10 @@ import { explainFailure } from './explain-failure.ts';
 import { keyPrefix, newPublicKey, newSecret } from './new-keys.ts';
 import { table } from './table.ts';
 
-/** Error for an object that the command line names and that does not exist. */
+/** Error for an object that the command line names but that does not exist. */
 class NotFoundError extends Error {}
 
-/** A command line, split. */
+/** A command line, split into operands and options. */
 type Arguments = { readonly operands: readonly string[]; readonly options: Options };
 type Options = {
   readonly name?: string | undefined;
@@ -42,17 +42,17 @@ type Options = {
   readonly environment?: string | undefined;
 };
 
-/** Checks its command line, then does what it says. @returns what is printed. */
+/** Checks its part of the command line, then runs the command. @returns the text to print. */
 type Command = (operands: readonly string[], options: Options) => Work;
 type Work = (session: Session) => Promise<string>;
 
-/** The open transaction of a command: what it changes and its entry in the audit log are committed together. */
+/** The open transaction of a command: its changes and their entry in the audit log are committed together. */
 type Session = {
   readonly queries: Queries;
   readonly audit: (entry: Pick<AuditedAction, 'accountId' | 'subject' | 'detail'>) => Promise<void>;
 };
 
-/** By name: what a command has to be given, and what it does. */
+/** The commands by name, each with its operands and options. */
 const COMMANDS: Readonly<
   Record<string, { operands: readonly string[]; options?: readonly string[]; run: Command }>
 > = {
@@ -150,7 +150,7 @@ function audit([operand]: readonly string[]): Work {
       if (page.length === 0) break;
       entries.push(...page);
     }
-    // The reading of the log is told by the log too, from the next reading on.
+    // Reading the log is logged too, which the next reading shows.
     await audit({ accountId });
     return table(entries.reverse().map(auditRow));
   };
@@ -207,7 +207,10 @@ function tellAuthorizations([id, value]: readonly string[]): Work {
   });
 }
 
-/** An origin as browsers send it: scheme, host and port, in lower case, without a path (RFC 6454). */
+/**
+ * Sets the account's allowed origins, in the form that browsers send: scheme, host and port, in lower case, without a
+ * path (RFC 6454).
+ */
 function allowOrigins([id, list = '']: readonly string[]): Work {
   const origins = list === 'none' ? [] : list.split(',');
   const isOrigin = (text: string) => /^https?:/.test(text) && URL.parse(text)?.origin === text;

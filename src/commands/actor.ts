@@ -2,7 +2,7 @@ import { hostname, userInfo } from 'node:os';
 import type { DataConfig } from '#src/config.ts';
 
 /**
- * Returns the name of whoever runs this process, for the audit log: the operating system's user and host, as
+ * Returns the name of the person who runs this process, for the audit log: the operating system's user and host, as
  * `alice@host1`; with ACTOR set, `Alice Jones (alice@host1)`.
  */
 export function actorOf({ actor }: Pick<DataConfig, 'actor'>): string {
@@ -14,7 +14,7 @@ function userName(): string {
   try {
     return userInfo().username;
   } catch {
-    // In a container the user may have no name.
+    // In a container, the user may have no name.
     return `uid ${process.getuid?.() ?? '?'}`;
   }
 }

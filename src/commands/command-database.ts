@@ -5,16 +5,16 @@ import { runningEmbeddedPostgres, startEmbeddedPostgres } from '#src/postgres/em
 import { type Database, openDatabase } from '#src/store/database.ts';
 import { MIGRATIONS, migrate } from '#src/store/migrate.ts';
 
-/** Storage that a command works on. */
+/** Storage that a command uses. */
 export type CommandStorage = {
   readonly database: Database;
-  /** Of the service's own database; undefined with a DATABASE_URL. */
+  /** Set for the embedded database; undefined with a DATABASE_URL. */
   readonly dataDir: string | undefined;
 };
 
 /**
- * Runs a command's work on the service's database, brought up to date: the one that DATABASE_URL names, or the service's
- * own, which is started when the service does not run.
+ * Runs a command's work on the service's database, after migrating it: the one that DATABASE_URL names, or the embedded
+ * one, which is started if the service does not run.
  */
 export async function withDatabase<T>(
   config: Pick<Config, 'databaseUrl' | 'dataDir'>,

@@ -1,6 +1,6 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util';
 
-/** The command line is not one of those in the usage. */
+/** Error for a command line that does not match the usage. */
 export class UsageError extends Error {}
 
 /** Reads a command line. @throws UsageError. */
@@ -13,10 +13,10 @@ export function readArguments<Config extends ParseArgsConfig>(config: Config) {
 }
 
 /**
- * Runs a command. When it fails, the process ends: with exit code 2 and the usage after a wrong command line, otherwise
+ * Runs a command. If it fails, the process ends: with exit code 2 and the usage after a wrong command line, otherwise
  * with 1.
  *
- * @param explain returns what is printed of a failure.
+ * @param explain returns the text to print about a failure.
  */
 export async function runCommand(
   usage: string,

@@ -19,7 +19,7 @@ const GOODS = [
 ] as const;
 const MOST_OF_ONE = 9;
 
-/** Countries the shop delivers to, with the currency and what a cent of the prices is there. */
+/** Countries that the shop delivers to, with their currencies and the value of a cent of the prices there. */
 const COUNTRIES = {
   US: { name: 'United States', currency: 'USD', rate: 1 },
   BR: { name: 'Brazil', currency: 'BRL', rate: 5 },
@@ -30,8 +30,9 @@ const COUNTRIES = {
 type Country = keyof typeof COUNTRIES;
 
 /**
- * Creates a tiny shop as a merchant would write it: it opens a checkout session for a cart, sends the payer to the checkout
- * page, and asks the service what became of the payment when they are back. No card number passes through it.
+ * Creates a tiny shop as a merchant would write it: it opens a checkout session for a cart, sends the payer to the
+ * checkout page, and asks the service for the payment's status when the payer returns. No card number passes through
+ * the shop.
  */
 export function createDemoShop(settings: DemoShop): FastifyInstance {
   const app = Fastify();
@@ -76,7 +77,7 @@ export function createDemoShop(settings: DemoShop): FastifyInstance {
     return reply.redirect(`${settings.service}/checkout/${session.checkout_session}`, 303);
   });
 
-  // What the address says is a hint; the service knows.
+  // The address is only a hint; the service knows the status.
   app.get<{ Querystring: { payment_id?: string } }>('/done', async (request, reply) => {
     const id = request.query.payment_id ?? '';
     const payment = await call<Paid>(settings, `/v1/payments/${encodeURIComponent(id)}`);
@@ -110,7 +111,7 @@ const CUSTOMER = {
   email: 'ana@example.com',
 };
 
-/** The shop's one customer, made on the first visit. */
+/** Returns the id of the shop's only customer, who is created at the first visit. */
 async function customerOf(settings: DemoShop): Promise<string> {
   const path = `/v1/customers?merchant_customer_id=${CUSTOMER.merchant_customer_id}`;
   const { id } = await call<{ id: string }>(settings, path).catch(() =>

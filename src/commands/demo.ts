@@ -66,7 +66,7 @@ async function isReady(service: string): Promise<boolean> {
   }
 }
 
-/** Starts the service with this process's settings, and waits until it takes calls. Its log is not shown. */
+/** Starts the service with this process's settings, and waits until it accepts calls. Its log is not shown. */
 async function startService(service: string): Promise<ChildProcess> {
   if (service !== SERVICE) throw new Error(`no service answers at ${service}`);
   console.log('Starting the service…');

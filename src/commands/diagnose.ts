@@ -10,16 +10,16 @@ export type Finding = {
   readonly advice?: string;
 };
 
-/** A finding of a check that is well. */
+/** Makes a finding that all is well. */
 export const ok = (check: string, says: string): Finding => ({ state: 'ok', check, says });
-/** A finding that deserves a look. */
+/** Makes a finding that deserves a look. */
 export const warning = (check: string, says: string, advice: string): Finding => ({
   state: 'warning',
   check,
   says,
   advice,
 });
-/** A finding that stands in the service's way. */
+/** Makes a finding that keeps the service from working as it should. */
 export const failed = (check: string, says: string, advice: string): Finding => ({
   state: 'failed',
   check,
@@ -90,9 +90,10 @@ const SLOW_CLOCK_MS = 1_000;
 const WRONG_CLOCK_MS = 30_000;
 
 /**
- * Checks this machine's clock against the database's, whose leases and schedules go by its own.
+ * Checks this machine's clock against the database's, which sets the times of leases and schedules.
  *
- * @param aheadMs by how much this clock is ahead. @param uncertainMs by how much that may be wrong: half the round trip.
+ * @param aheadMs time by which this clock is ahead.
+ * @param uncertainMs possible error of that: half the round trip.
  */
 export function diagnoseClock(aheadMs: number, uncertainMs: number): Finding {
   const off = Math.abs(aheadMs);
@@ -134,7 +135,7 @@ export function diagnoseService(facts: ServiceFacts): Finding[] {
 
 const isLoopback = (host: string) => host === 'localhost' || host === '::1' || host.startsWith('127.');
 
-/** Checks what is configured, beyond what is refused at the start. */
+/** Checks the configuration for problems that the start itself does not refuse. */
 export function diagnoseConfig(config: Config): Finding[] {
   const findings: Finding[] = [];
   const add = (check: string, says: string, advice: string) => findings.push(warning(check, says, advice));

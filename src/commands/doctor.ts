@@ -29,8 +29,8 @@ import { explainFailure } from './explain-failure.ts';
 const MARKS = { ok: 'ok      ', warning: 'warning ', failed: 'FAILED  ' };
 
 /**
- * `npm run doctor`: checks a deployment with the service's own environment, and says what to do. It writes nothing, starts
- * nothing, and calls providers only to ask whether they are there. Ends with 1 if a check failed.
+ * `npm run doctor`: checks a deployment with the service's own environment, and says what to do. It writes nothing and
+ * starts nothing, and calls providers only to ask if they are available. Exits with 1 if a check failed.
  */
 async function main(): Promise<void> {
   const findings: Finding[] = [];
@@ -56,7 +56,7 @@ async function main(): Promise<void> {
 
 type Tell = (found: readonly Finding[]) => void;
 
-/** Does a check; what it throws is its finding. */
+/** Runs a check; an error that it throws becomes its finding. */
 async function told<T>(
   tell: Tell,
   check: string,
@@ -131,7 +131,7 @@ async function keysFinding(database: Database, keys: InstallationKeys): Promise<
 async function checkCatalogue(config: Config, tell: Tell): Promise<void> {
   const catalogue = readCatalogue(config.catalogueFile);
   tell([ok('catalogue', `${config.catalogueFile}: ${catalogue.routes.length} routes`)]);
-  // The mounted sandbox has its address and keys from the service; it needs neither here.
+  // The service itself gives the mounted sandbox its address and keys; neither is needed here.
   const opened = openCatalogue(catalogue, {
     connectors: CONNECTORS,
     environment: (name) =>
@@ -157,7 +157,7 @@ async function checkCatalogue(config: Config, tell: Tell): Promise<void> {
   }
 }
 
-/** For the mounted sandbox's connections, which are not asked. */
+/** Stands in for the settings of the mounted sandbox's connections, which are not called. */
 const SANDBOX_ENVIRONMENT: Readonly<Record<string, string>> = {
   SANDBOX_API_KEY: 'of-the-mounted-sandbox',
   SANDBOX_NOTIFICATION_SECRET: 'of-the-mounted-sandbox',

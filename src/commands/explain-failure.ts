@@ -6,7 +6,7 @@ import { DatabaseUnavailableError, UnsafeDatabaseError } from '#src/store/databa
 import { InstallationKeysError } from '#src/store/installation-keys.ts';
 import { MigrationError } from '#src/store/migrate.ts';
 
-/** Explains why a process ends: by its message what the operator can mend, by its stack anything else. */
+/** Explains why a process ends: by the message of an error that the operator can mend, by the stack of any other. */
 export function explainFailure(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (IN_THEIR_OWN_WORDS.some((type) => error instanceof type)) return error.message;
@@ -20,7 +20,7 @@ export function explainFailure(error: unknown): string {
 
 const IN_THEIR_OWN_WORDS = [ConfigError, MigrationError, EmbeddedPostgresError, InstallationKeysError];
 
-/** The operating system's refusals to listen. */
+/** Explains an operating system's refusal to listen. */
 function explainListening(
   error: NodeJS.ErrnoException & { port?: number; address?: string },
 ): string | undefined {

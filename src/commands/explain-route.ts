@@ -38,7 +38,7 @@ neither a database nor a running service is needed.
 const ASSUMPTIONS =
   'Every circuit counts as closed, every connection as able to do what is asked, and no approval rate is learned: the service itself (OperatorService.ExplainRoute) knows better.';
 
-/** Error for a question that has no answer; the message says why. */
+/** Error for a question that cannot be answered; the message says why. */
 class RouteError extends Error {}
 
 const OPTIONS = {
@@ -65,7 +65,7 @@ function main(): void {
   if (explanation.targets.length === 0) throw new RouteError('No route takes this payment.');
 }
 
-/** @throws ServiceError as the service would refuse it. */
+/** @throws ServiceError with which the service would refuse it. */
 function readRequest(file: string): CreatePaymentRequest {
   let body: Uint8Array;
   try {
@@ -92,7 +92,7 @@ function refusedIn<T>(file: string, work: () => T): T {
   }
 }
 
-/** A catalogue of which nothing is open: all is well with every connection, and nothing is learned of any. */
+/** Makes a catalogue without open connections: all of them count as healthy, and none has a history. */
 function closedCatalogue(catalogue: Catalogue): ExplainedCatalogue {
   const signals = { isAvailable: () => true, approvalRate: () => 1 };
   const guarded = catalogue.connections.filter(({ circuitBreaker }) => !circuitBreaker?.off);

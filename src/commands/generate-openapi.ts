@@ -10,8 +10,8 @@ import { typescriptClient } from '#src/openapi/typescript-client.ts';
 const read = (path: string) => readFileSync(join(CHECKOUT_DIR, path), 'utf8');
 
 /**
- * Writes gen/openapi.json and the types of the TypeScript client: `node src/commands/generate-openapi.ts [directory]`, by
- * default into the checkout.
+ * Writes gen/openapi.json and the types of the TypeScript client: `node src/commands/generate-openapi.ts [directory]`,
+ * by default in the checkout.
  */
 function main(directory = CHECKOUT_DIR): void {
   const document = openApiDocument({

@@ -1,12 +1,12 @@
 import type { WriteStream } from 'node:tty';
 
-/** Tells how far a long piece of work is. */
+/** Shows the progress of long work. */
 export type Progress = {
-  /** Shows where the work is now: on a terminal in one line that is written over, elsewhere in a plain line now and then. */
+  /** Shows the current state: on a terminal in one line that is overwritten, elsewhere in a plain line now and then. */
   state(text: string): void;
-  /** A line that stays. */
+  /** Writes a line that stays. */
   line(text: string): void;
-  /** Takes the line that is written over away. */
+  /** Removes the line that is overwritten. */
   end(): void;
 };
 
@@ -24,7 +24,8 @@ const PLAIN_PAUSE_MS = 10_000;
 /**
  * Writes progress to a stream.
  *
- * @param options.plainPauseMs pause between two plain lines of `state`, where the stream is no terminal; Infinity for none.
+ * @param options.plainPauseMs pause between two plain lines of `state` if the stream is not a terminal; Infinity for
+ *   none.
  * @param options.nowMs a clock that never goes back.
  */
 export function createProgress(
@@ -33,7 +34,7 @@ export function createProgress(
 ): Progress {
   const { plainPauseMs = PLAIN_PAUSE_MS, nowMs = () => performance.now() } = options;
   const isTerminal = stream.isTTY === true;
-  // On a terminal the first state is shown at once; elsewhere work that is quickly done says nothing.
+  // On a terminal, the first state is shown at once; elsewhere, short work shows none.
   let shownMs = isTerminal ? Number.NEGATIVE_INFINITY : nowMs();
   return {
     state(text) {
@@ -51,7 +52,7 @@ export function createProgress(
 
 const MIN_ELAPSED_MS = 2_000;
 
-/** Says how much is done, as `1200 of 3000 (40 %), about 90 s left`; the rest is estimated from the time that it took. */
+/** Describes progress, as `1200 of 3000 (40 %), about 90 s left`; the rest is estimated from the elapsed time. */
 export function howFar(done: number, total: number, elapsedMs: number): string {
   if (total === 0) return '0 of 0';
   const share = `${done} of ${total} (${Math.floor((100 * done) / total)} %)`;

@@ -13,18 +13,18 @@ import type {
 import type { Money } from '#src/money.ts';
 import { Secret } from '#src/secret.ts';
 
-/** A provider's test values: what is paid with, and what becomes of it as its documentation tells. */
+/** A provider's test values: cards and currencies, with the outcomes that its documentation promises. */
 export type TestValues = {
   /** ISO 4217 code, and ISO 3166-1 code of the payer's country. */
   readonly currency: string;
   readonly country: string;
   readonly approved?: TestCard;
   readonly declined?: TestCard & { readonly iso8583Code: string };
-  /** The provider's payment method, for a payer who is sent away. */
+  /** The provider's payment method for a payer who is sent to a page. */
   readonly walletType?: string;
 };
 
-/** A test card; what a provider does with it stands in its number, or in the holder's name. */
+/** A test card; its number, or its holder's name, determines what the provider does. */
 export type TestCard = {
   readonly number: string;
   readonly holderName: string;
@@ -33,7 +33,7 @@ export type TestCard = {
   readonly expirationYear: number;
 };
 
-/** One check: a call, what is believed of it, and what was seen. */
+/** One check: a call, the expected outcome, and the actual one. */
 export type Checked = {
   readonly name: string;
   readonly believed: string;
@@ -43,13 +43,14 @@ export type Checked = {
 
 type Check = (told: (checked: Checked) => void) => Promise<void>;
 
-/** Payments are this small, in the currency's minor unit. */
+/** Amount of each payment, in the currency's minor unit. */
 const AMOUNT = 1_000n;
 const REDIRECT_TERM_MS = 30 * 60_000;
 
 /**
- * Calls a provider's test environment through its connection, a dozen calls at most, and tells of each what is believed and
- * what was seen. What a provider does only later (a capture that it has received) is believed to be `pending`.
+ * Calls a provider's test environment through its connection, a dozen times at most, and reports for each call the
+ * expected and the actual outcome. For an action that the provider only completes later (a capture that it has
+ * received), `pending` is expected.
  */
 export async function checkProvider(
   connection: ProviderConnection,
@@ -127,7 +128,7 @@ async function checkAuthorization(
   }
 }
 
-/** A payment that was never sent: closing it must end as never made. */
+/** Checks a payment that was never sent: after closing it, it must count as never made. */
 async function checkUnheard(
   connection: ProviderConnection,
   values: TestValues,
@@ -166,19 +167,19 @@ async function checkRedirect(
     compare('look-up while nobody has paid', ['redirect'], describeOutcome(await connection.lookUp(query))),
   );
   const closed = await connection.lookUp({ ...query, close: true });
-  // Whoever lists payments late cannot say at once that there is none.
+  // A provider that lists payments late cannot say at once that there is none.
   tell(compare('close of the redirect', ['expired', 'unknown'], describeOutcome(closed)));
 }
 
 const NONE: Outcome = { kind: 'not_sent', detail: 'the connector has no such call', because: 'turned_away' };
 
-/** @param believed the kinds that are believed; a description that begins with one is as believed. */
+/** @param believed the expected kinds; a description that begins with one of them matches. */
 function compare(name: string, believed: readonly string[], seen: string): Checked {
   const isAsBelieved = believed.some((one) => seen === one || seen.startsWith(`${one}:`));
   return { name, believed: believed.join(' or '), seen, isAsBelieved };
 }
 
-/** Describes an outcome in a line: its kind, and what the provider said. Connections tell no card data. */
+/** Describes an outcome in a line: its kind, and the provider's words. Outcomes contain no card data. */
 function describeOutcome(outcome: Outcome): string {
   if (outcome.kind === 'not_sent' || outcome.kind === 'unknown') return `${outcome.kind}: ${outcome.detail}`;
   const { transactionId, status, responseCode, responseMessage } = outcome.providerData;

@@ -4,24 +4,24 @@ import { BEFORE_ALL_TOKENS, listSealedCards, replaceSealedCard } from '#src/stor
 import { listSealedSecrets, replaceSealedSecret } from '#src/store/webhooks.ts';
 import type { CardVault } from '#src/vault/card-vault.ts';
 
-/** Counts of ciphertexts by what became of them. */
+/** Counts of ciphertexts by result. */
 export type Resealing = {
   /** Now under the current key. */
   resealed: number;
-  /** Were under it before. */
+  /** Already under the current key. */
   current: number;
-  /** Dropped, or resealed by somebody else, between reading and writing. */
+  /** Deleted, or resealed by another run, between reading and writing. */
   changed: number;
-  /** Cannot be opened: the key is not there, or the ciphertext is damaged. These stay as they are. */
+  /** Cannot be opened: the key is missing, or the ciphertext is damaged. These are left unchanged. */
   unreadable: number;
 };
 
-/** A ciphertext as it is stored. */
+/** A stored ciphertext. */
 type Sealed = {
   readonly sealed: string;
-  /** Id that it is bound to. */
+  /** Id to which it is bound. */
   readonly id: string;
-  /** Puts another in its place. @returns false when it is not there any more. */
+  /** Replaces it by another. @returns false if it no longer exists. */
   replace(resealed: string): Promise<boolean>;
 };
 
@@ -29,10 +29,10 @@ const BATCH_SIZE = 500;
 
 /**
  * Seals everything stored under the vault's current key: cards, one-time tokens and webhook secrets (PCI DSS 3.7.4,
- * 3.7.5). Beside a running service, or another such run, it does no harm: a ciphertext is replaced only while it is still
- * the one that was read. A run that was cut short is completed by the next.
+ * 3.7.5). It may run beside the service or another run: a ciphertext is replaced only if it is still the one that was
+ * read. The next run completes one that was interrupted.
  *
- * @param onOne is called after each.
+ * @param onOne called after each ciphertext.
  */
 export async function resealAll(
   database: Database,
@@ -86,7 +86,7 @@ async function* storedSecrets(database: Database): AsyncGenerator<Sealed> {
   }
 }
 
-/** Walks rows in the order of their keys, a batch at a time. @param list the rows that come after a key. */
+/** Walks rows in the order of their keys, a batch at a time. @param list returns the rows after a key. */
 async function* walk<Key, Row extends Key>(
   first: Key,
   list: (last: Key) => Promise<readonly Row[]>,

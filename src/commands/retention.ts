@@ -14,16 +14,16 @@ import { explainFailure } from './explain-failure.ts';
 import { createProgress, howFar, type Progress } from './progress.ts';
 import { table } from './table.ts';
 
-/** Fewest days for each kind, and why no fewer. */
+/** Minimum number of days for each kind, with the reason. */
 const KINDS = {
-  // Disputes come within 120 days of most schemes; a month is for whoever has other rules.
+  // Most schemes allow disputes for 120 days; the minimum of a month is for operators with other rules.
   payments: 30,
-  // Some providers repeat a notification for 30 days: one that is not known any more is looked up anew.
+  // Some providers repeat a notification for 30 days: one that was deleted here would be looked up again.
   notifications: 31,
   // The schedule of retries takes 8 days.
   deliveries: 9,
   calls: 1,
-  // What is charged once a month keeps its card between two charges.
+  // A card that is charged once a month is kept between two charges.
   methods: 32,
 } as const;
 
@@ -92,7 +92,7 @@ async function ageOut(database: Database, rules: Rules, dryRun: boolean): Promis
   }
   const deletions: [AgedRows, number | undefined][] = [
     ['notifications', rules.notifications],
-    // A delivery goes before its event, without which it could not be sent again.
+    // A delivery is deleted before its event, without which it could not be sent again.
     ['deliveries', rules.deliveries],
     ['events', rules.deliveries],
     ['calls', rules.calls],
@@ -119,7 +119,7 @@ function erase(database: Database, days: number, dryRun: boolean, progress: Prog
   });
 }
 
-/** Pause after a commit: payments come first. */
+/** Pause after a commit: payments take precedence. */
 const PAUSE_MS = 20;
 
 async function deleteOld(

@@ -14,8 +14,8 @@ import { type Resealing, resealAll } from './reseal.ts';
 const COUNT_TIMEOUT_MS = 600_000;
 
 /**
- * `npm run vault:rotate`: seals every stored card number, one-time token and webhook secret under the first of VAULT_KEYS, and
- * prints counts only. It does nothing with keys that the service would not start with.
+ * `npm run vault:rotate`: seals every stored card number, one-time token and webhook secret under the first of
+ * VAULT_KEYS, and prints only counts. It does nothing if the service would not start with these keys.
  */
 async function main(): Promise<void> {
   const config = readConfig();

@@ -78,7 +78,7 @@ function wholeNumber(name: string, text: string, from: number, to: number): numb
   return number;
 }
 
-/** Describes the basis of the numbers. */
+/** Describes the data behind the numbers. */
 function headerOf(day: SimulatedDay, file: string, seed: number, count: number): string {
   const incidents = day.connections.flatMap(({ id, incidents }) =>
     incidents.map(({ name, fromHour, toHour }) => `${fromHour}-${toHour} h: ${id} ${name}`.trimEnd()),

@@ -39,10 +39,10 @@ const TEST_VALUES: Readonly<Record<string, TestValues>> = {
   },
 };
 
-/** Error for a try that was not made; the message says why. */
+/** Error for a trial that was not run; the message says why. */
 class TryError extends Error {}
 
-/** Options of a try, as the command line gives them. */
+/** Options of a trial, from the command line. */
 export type TryOptions = {
   readonly provider: string;
   readonly catalogue?: string | undefined;
@@ -55,8 +55,9 @@ export type TryOptions = {
 /**
  * Tries a provider.
  *
- * @returns the number of checks that differ from what is believed.
- * @throws TryError when the provider is not known, or its environment is not surely a test environment: nothing was sent.
+ * @returns the number of checks with an unexpected outcome.
+ * @throws TryError if the provider is unknown, or its environment is not certainly a test environment: then nothing was
+ *   sent.
  */
 export async function tryProvider(options: TryOptions, print: (line: string) => void): Promise<number> {
   const { provider, environment } = options;
@@ -105,7 +106,7 @@ const TEST_HOSTS: Readonly<Record<string, string>> = {
   paypal: 'api-m.sandbox.paypal.com',
 };
 
-/** Refuses whatever is not surely a test environment: by its address, or where all have one, by the key. */
+/** Refuses any environment that is not certainly for tests, by its address or, where all share one, by the key. */
 function refuseLive(definition: ConnectionConfig, options: TryOptions): void {
   const { provider, environment, isTestAccount } = options;
   const baseUrl = definition.settings?.base_url;

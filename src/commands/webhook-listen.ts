@@ -25,7 +25,7 @@ const OPTIONS = {
 
 type Options = ReturnType<typeof readArguments<{ options: typeof OPTIONS }>>['values'];
 
-/** The account's webhook, once it is registered. */
+/** The account's webhook, after its registration. */
 type Registered = { readonly id: string; readonly secret: string };
 
 async function main(): Promise<void> {
