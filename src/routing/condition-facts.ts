@@ -34,9 +34,7 @@ export function variableOf(name: string): string {
   return name === 'type' ? 'type_' : name;
 }
 
-/**
- * Returns a payment's facts in the library's form. A missing time, or an amount that is not decimal, stays undefined.
- */
+/** Returns a payment's facts in the library's form. A missing time, or an amount that is no decimal, is undefined. */
 export function factValues(facts: RoutingFacts): FactValues {
   const values: Record<string, unknown> = {};
   for (const { name, localName } of FACTS.values()) values[variableOf(name)] = libraryValue(facts[localName]);

@@ -2,9 +2,7 @@ import { hkdfSync, randomBytes } from 'node:crypto';
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/**
- * Keys of an installation: those with which the vault encrypts, and the one for hashes of fingerprints and requests.
- */
+/** Keys of an installation: those that the vault encrypts with, and the one for hashes of fingerprints and requests. */
 export type InstallationKeys = {
   readonly vaultKeys: ReadonlyMap<string, Uint8Array>;
   readonly hashKey: Uint8Array;

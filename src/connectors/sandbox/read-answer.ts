@@ -89,9 +89,7 @@ export function readResult(
   );
 }
 
-/**
- * Reads a look-up's HTTP result in the same way. Only an answer counts: a failure to ask is no word of the provider.
- */
+/** Reads a look-up's HTTP result in the same way. Only an answer counts, since failing to ask says nothing. */
 export function readLookUp(
   result: HttpResult,
   asked: Asked,
