@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { createSecureContext } from 'node:tls';
 import { type Environment, isUrlOf, variablesOf } from './variables.ts';
 
-/** The process's configuration. This file is the only reader of process.env; docs/configuration.md lists the variables. */
+/** The process's configuration. Only this file reads process.env; docs/configuration.md lists the variables. */
 export type Config = {
   readonly host: string;
   readonly port: number;

@@ -17,17 +17,17 @@ export const REASONS = {
     rpc: 'InvalidArgument',
     title: 'Payment method not available',
   },
-  /** The account has no stored customer of this id: send the payer's data instead, or another id. 404 where the path names it. */
+  /** The account has no stored customer of this id: send the payer's data, or another id. 404 if the path names it. */
   CUSTOMER_NOT_FOUND: { status: 400, rpc: 'InvalidArgument', title: 'Customer not found' },
   /** The account has another customer with this merchant_customer_id: find it by that, or change it. */
   CUSTOMER_ID_DUPLICATED: { status: 400, rpc: 'AlreadyExists', title: 'Customer id duplicated' },
-  /** The account has no checkout session of this id that is open: create one, or leave it out. 404 where the path names it. */
+  /** The account has no open checkout session of this id: create one, or leave it out. 404 if the path names it. */
   CHECKOUT_SESSION_NOT_FOUND: { status: 400, rpc: 'InvalidArgument', title: 'Checkout session not found' },
   /** The one-time token is unknown, used, expired, or of another checkout session: make a new one from the card. */
   TOKEN_NOT_FOUND: { status: 400, rpc: 'InvalidArgument', title: 'Token not found' },
   /** The account has no stored method of this token: ask the payer for the card or wallet again. */
   VAULTED_TOKEN_NOT_FOUND: { status: 400, rpc: 'InvalidArgument', title: 'Vaulted token not found' },
-  /** The stored method is another customer's: pay with one of the customer's own, or name the customer that it belongs to. */
+  /** The stored method is another customer's: pay with one of the customer's own, or name its customer. */
   INVALID_CUSTOMER_FOR_TOKEN: { status: 400, rpc: 'InvalidArgument', title: 'Invalid customer for token' },
   /** The stored method is of another type than the request says: send the type that it has. */
   INCORRECT_PAYMENT_METHOD_TYPE: {
@@ -49,7 +49,7 @@ export const REASONS = {
   INVALID_CREDENTIALS: { status: 401, rpc: 'Unauthenticated', title: 'Invalid credentials' },
   /** The keys are another account's than the request's: use the keys of account_id. */
   AUTHORIZATION_REQUIRED: { status: 403, rpc: 'PermissionDenied', title: 'Authorization required' },
-  /** The account does not allow calls from pages of this origin: serve the page from one that it allows, or allow it. */
+  /** The account does not allow calls from pages of this origin: serve the page from an allowed one, or allow it. */
   ORIGIN_NOT_ALLOWED: { status: 403, rpc: 'PermissionDenied', title: 'Origin not allowed' },
   /** The account has no payment of this id: check the id and the account. */
   PAYMENT_NOT_FOUND: { status: 404, rpc: 'NotFound', title: 'Payment not found' },
@@ -63,7 +63,7 @@ export const REASONS = {
   NOT_FOUND: { status: 404, rpc: 'Unimplemented', title: 'Not found' },
   /** The path does not take this HTTP method: use one that the header Allow names. */
   METHOD_NOT_ALLOWED: { status: 405, rpc: 'Unimplemented', title: 'Method not allowed' },
-  /** Another operation on the payment has no outcome yet: wait for it, then decide anew. */
+  /** Another operation on the payment has no outcome yet: wait for it, then decide again. */
   OPERATION_IN_PROGRESS: { status: 409, rpc: 'Aborted', title: 'Operation in progress' },
   /**
    * The first call with this key has no response yet; it may have been sent, and the key is in use. Repeat it with the
@@ -108,7 +108,7 @@ export type FieldCode =
   | 'NOT_ALLOWED'
   | 'NOT_SUPPORTED';
 
-/** A field at fault. `field` is its path (`additional_data.order.items[0].quantity`); `message` never holds its value. */
+/** A field at fault. `field` is its path (`additional_data.order.items[0].quantity`); `message` never has its value. */
 export type FieldError = { readonly field: string; readonly code: FieldCode; readonly message: string };
 
 const RESOURCE_NOT_FOUND = { status: 404, rpc: 'NotFound' } as const;

@@ -4,7 +4,7 @@ import { isOverload } from './admission.ts';
 import { describeError } from './describe-error.ts';
 import { toProblem, toServiceError } from './errors.ts';
 
-/** Answers every error of an application as application/problem+json (RFC 9457), and unknown paths in the caller's protocol. */
+/** Answers errors of an application as application/problem+json (RFC 9457), unknown paths in the caller's protocol. */
 export function answerErrors(app: FastifyInstance): void {
   app.setErrorHandler(answerError);
   app.setNotFoundHandler(answerNotFound);

@@ -12,7 +12,7 @@ import { connectionOf } from './rpc.ts';
 /** Dependencies of health. */
 export type HealthOptions = {
   readonly readiness: {
-    /** Reports whether a payment could be written now. A rejection means no. */
+    /** Resolves to true if a payment could be written now. A rejection means no. */
     check(): Promise<boolean>;
   };
   /** The services that gRPC clients may ask about by name. */
@@ -32,7 +32,7 @@ const MAX_WATCHES_PER_CONNECTION = 16;
 /** Watches at once. Each costs a timer and some 10 KB. */
 const MAX_WATCHES = 1_024;
 
-/** Health for load balancers and orchestrators: `httpRoutes` is a Fastify plugin, `rpcRoutes` goes on a ConnectRouter. */
+/** Health for load balancers and orchestrators: `httpRoutes` is a Fastify plugin, `rpcRoutes` for a ConnectRouter. */
 export function createHealth(options: HealthOptions) {
   const { draining } = options;
   const isCheckedReady = remember(() => inTime(() => options.readiness.check()));

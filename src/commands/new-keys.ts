@@ -17,9 +17,7 @@ export function newSecret(prefix: string): { id: string; secret: string; hash: U
 /** Clients read the text before the first `_` as the environment, so the environment's name contains none. */
 const ENVIRONMENT = /^[a-z][a-z0-9-]{0,30}$/;
 
-/**
- * Returns the prefix of an environment's keys, such as `sandbox_`; empty without one, undefined for an invalid name.
- */
+/** Returns the prefix of an environment's keys, such as `sandbox_`; empty without one, undefined if it is invalid. */
 export function keyPrefix(environment: string | undefined): string | undefined {
   if (environment === undefined) return '';
   return ENVIRONMENT.test(environment) ? `${environment}_` : undefined;

@@ -185,7 +185,10 @@ function outsideOfKept(value: string, change: (part: string) => string): string 
 
 /** Groups of digits with up to three other characters between them, none of them a letter. */
 const GROUPED_DIGITS = /\d+(?:[^\p{L}\p{Nd}]{1,3}\d+)*/gu;
-/** Beginnings of card numbers (ISO/IEC 7812-1: 3 to 6 are banks and travel; Mastercard's 2221 to 2720; RuPay's 81, 82). */
+/**
+ * Matches beginnings of card numbers (ISO/IEC 7812-1: 3 to 6 are banks and travel; Mastercard's 2221 to 2720; RuPay's
+ * 81, 82).
+ */
 const CARD_BEGINNING = /^(?:[3-6]|222[1-9]|22[3-9]|2[3-6]|27[01]|2720|8[12])/;
 const MIN_NUMBER_LENGTH = 13;
 const MAX_NUMBER_LENGTH = 19;
