@@ -23,9 +23,7 @@ export type KnownKeys = {
   readonly secretHashes: readonly Uint8Array[];
 };
 
-/**
- * Refusal of wrong credentials. The caller sees the same whatever was wrong; the log also gets the account, if known.
- */
+/** Refusal of wrong credentials. The caller sees the same whatever was wrong; the log gets the account, if known. */
 export class InvalidCredentialsError extends ServiceError {
   readonly accountId: string | undefined;
 

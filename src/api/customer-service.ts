@@ -57,10 +57,7 @@ export function customerService(
 
 type Once<M> = { readonly message: M; readonly replayed: boolean };
 
-/**
- * Makes the response to a call that created an object, or to its repeat.
- * @param created the object's path, if it has one.
- */
+/** Makes the response to a call that created an object, or to its repeat. @param created the object's path, if any. */
 export function createdAnswer<M>(once: Once<M>, created?: string): Answer<M> {
   return { ...onceAnswer(once), created: created ?? '' };
 }

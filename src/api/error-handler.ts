@@ -21,9 +21,7 @@ function answerNotFound(request: FastifyRequest, reply: FastifyReply): FastifyRe
   return answerProblem(new ServiceError('NOT_FOUND', 'there is nothing at this path'), request, reply);
 }
 
-/**
- * Answers one error. Fastify itself calls this for requests that it cannot route: those whose path is not a URL, say.
- */
+/** Answers one error. Fastify calls this itself for requests that it cannot route: if the path is not a URL, say. */
 export function answerError(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const known = toServiceError(error);
   // A body that breaks off is the sender's doing, and nobody is left to read the response.
@@ -57,9 +55,7 @@ export function answerProblem(
 
 const GRPC_UNIMPLEMENTED = '12';
 
-/**
- * Answers a call of an unknown rpc as gRPC does: in trailers, which gRPC-Web reads from an empty response's headers.
- */
+/** Answers calls of an unknown rpc as gRPC does: in trailers, which gRPC-Web reads from an empty response's headers. */
 function answerUnimplemented(request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const contentType = request.headers['content-type'];
   const status = { 'grpc-status': GRPC_UNIMPLEMENTED, 'grpc-message': 'there is no such rpc' };

@@ -81,9 +81,7 @@ function addDetails(target: ConnectError, error: ServiceError): void {
   }
 }
 
-/**
- * Translates Connect's own errors. Connect reports an unreadable binary message as its own fault; it is the caller's.
- */
+/** Translates Connect's own errors. It reports an unreadable binary message as its own fault; it is the caller's. */
 function foreignRpcError(error: ConnectError): ServiceError {
   const parsing = error.rawMessage.startsWith('parse binary');
   switch (error.code) {

@@ -7,7 +7,7 @@ export type VaultKeys = ReadonlyMap<string, Uint8Array>;
 /** Encrypts card numbers, and decrypts them. */
 export type CardVault = {
   /**
-   * @returns the number as a compact JWE (RFC 7516), whose additional authenticated header names the key and the token.
+   * @returns the number as a compact JWE (RFC 7516) whose additional authenticated header names the key and the token.
    */
   seal(cardNumber: Secret, token: string): Promise<string>;
   /** @throws VaultKeyMissingError, or Error if the ciphertext is not of this token or was altered. */
