@@ -167,7 +167,7 @@ export function readCatalogueFile(environment: Environment = process.env): strin
 }
 
 /**
- * Reads where the data is, the only settings that a command on accounts needs.
+ * Reads the settings of where the data is, all that a command on accounts needs.
  *
  * @throws ConfigError.
  */

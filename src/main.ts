@@ -98,7 +98,7 @@ async function serveHere(config: Config, storage: Storage, log: pino.Logger): Pr
   const { keys, databaseUrl } = storage;
   const database = open(config, storage, log);
   ending.push(() => database.close());
-  // Loaded here, since the parent of workers needs none of it.
+  // Loaded only here, since the parent of workers needs none of it.
   const { createServer } = await import('#src/server/server.ts');
   const server = await createServer({
     config,

@@ -18,7 +18,7 @@ export const LISTENER_LIMITS = {
    * HTTP/1.1 connection closed. At 20 KB a second, the largest response, some 300 KB, arrives in that time.
    */
   takeTimeoutMs: 15_000,
-  /** Unsent bytes of one connection's responses, beyond which the connection is closed. Dozens of the largest. */
+  /** Unsent bytes of one connection's responses, room for dozens of the largest; beyond it the connection is closed. */
   maxUnsentBytesPerConnection: 4 * 2 ** 20,
   /** The same for all connections together, in a heap of 1 GB; beyond it the connections with the most are closed. */
   maxUnsentBytes: 64 * 2 ** 20,

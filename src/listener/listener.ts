@@ -240,8 +240,8 @@ function endSilentConnections(server: http.Server, connections: Connections): vo
 
 /** Makes `server.close`, which is what `app.close()` calls, end the connections of both protocols in order. */
 function makeCloseDrain(server: http.Server, connections: Connections, timeoutMs: number): void {
-  // Node's own version treats a connection as idle if its response is written but not sent, or pipelined requests
-  // follow.
+  // Node's own version treats a connection as idle whose response is written but not yet sent, even with pipelined
+  // requests behind it.
   server.closeIdleConnections = () => {
     for (const [socket, { session, response }] of connections) {
       if (!session && !isOwed(response)) socket.destroy();

@@ -84,7 +84,7 @@ export function supervise(
   return () => clearInterval(timer);
 }
 
-/** Begins the times of an exchange. */
+/** Begins an exchange, whose times start now. */
 export function beginExchange(clock: PeerClock): Exchange {
   const beganAtMs = clock.now();
   return { beganAtMs, bodyDueSinceMs: beganAtMs, unsentSinceMs: 0 };

@@ -100,7 +100,7 @@ function languageOf({ query, headers }: FastifyRequest): Language {
   return chooseLanguage((query as { lang?: unknown }).lang, headers['accept-language']);
 }
 
-/** Formats the amount for a language and the session's country: "$55.75", "US$ 55,75", "JPY 1,200". */
+/** Formats the amount for a language and country, with the currency's decimals: "$55.75", "US$ 55,75", "JPY 1,200". */
 function amountOf({ country, currency, minorUnits }: HostedCheckout['session'], language: Language): string {
   const digits = currencyDigits(currency) ?? 0;
   const format = new Intl.NumberFormat(`${language}-${country}`, {
