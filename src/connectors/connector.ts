@@ -180,7 +180,7 @@ type Told = {
    * Opaque to the core, at most 512 characters, stored with the transaction. Absent: an earlier reference stays.
    */
   readonly reference?: string;
-  /** An operator has to investigate: money may have moved without a request. The response message says why. */
+  /** An operator has to investigate: money that nobody asked for may have moved. The response message says why. */
   readonly alarm?: true;
 };
 
@@ -233,7 +233,7 @@ export type Outcome =
       readonly detail: string;
       readonly providerData: ProviderData | undefined;
       readonly reference?: string;
-      /** An operator has to investigate: money may have moved without a request. `detail` says why. */
+      /** An operator has to investigate: money that nobody asked for may have moved. `detail` says why. */
       readonly alarm?: true;
     };
 
@@ -247,7 +247,7 @@ export type RawNotification = {
   readonly body: Uint8Array;
 };
 
-/** Verifies a notification's signature (constant time, tolerance of time, two secrets at once) and reads the rest. */
+/** Verifies a notification's signature (constant time, time tolerance, two secrets at once) and reads its subject. */
 export type ReadNotification = (notification: RawNotification, nowMs: number) => Promise<NotificationReading>;
 
 /** A notification, read. It is only a hint: the look-up at the provider decides. */

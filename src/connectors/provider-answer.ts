@@ -150,7 +150,7 @@ export function unknownOutcome(detail: string, providerData?: ProviderData): Out
   return { kind: 'unknown', detail, providerData };
 }
 
-/** Makes the unknown outcome in which money may have moved without a request: an operator has to investigate. */
+/** Makes the unknown outcome in which money that nobody asked for may have moved: an operator has to investigate. */
 export function alarmingOutcome(detail: string, providerData?: ProviderData): Outcome {
   return { kind: 'unknown', detail: `alarm: ${detail}`, providerData, alarm: true };
 }

@@ -42,7 +42,7 @@ export type AskedRefund = {
 
 /** A transaction of ours and its money. */
 export type AskedMoney = { readonly transactionId: string; readonly money: Money };
-/** The transaction has not happened and still may: the provider has just not received its request yet. */
+/** The transaction has not happened but still may: the provider has not received its request so far. */
 export type Open = 'open';
 
 /** Matches ids of PaymentIntents. */

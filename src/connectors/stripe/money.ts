@@ -1,12 +1,12 @@
 import { toDecimals } from '#src/connectors/provider-money.ts';
 import { currencyDigits, type Money } from '#src/money.ts';
 
-/** Currencies that Stripe counts in whole units, then those of ISO 4217's that Stripe alone counts in hundredths. */
+/** Currencies that Stripe counts in whole units; then those that only ISO 4217 does, and Stripe in hundredths. */
 const NO_DECIMALS = new Set('BIF CLP DJF GNF JPY KMF KRW MGA PYG RWF VND VUV XAF XOF XPF'.split(' '));
 const TWO_DECIMALS = new Set(['ISK', 'UGX']);
 /** Counted in thousandths, of which the last digit must be 0. */
 const THREE_DECIMALS = new Set(['BHD', 'JOD', 'KWD', 'OMR', 'TND']);
-/** Twelve digits, for the few currencies in which Stripe accepts that many; in others, Stripe itself refuses less. */
+/** Twelve digits, which Stripe accepts in a few currencies only; it enforces the lower limits of the others itself. */
 const MAX_AMOUNT = 999_999_999_999n;
 
 /**

@@ -25,7 +25,7 @@ export type StripeSettings = {
   readonly webhookSecrets: readonly Secret[];
   /** The account can pay by installments (accounts in Mexico, and some in Japan). */
   readonly installments: boolean;
-  /** Cases for 3-D Secure: where laws or scheme rules demand it, or with every card that supports it. */
+  /** 'automatic': Stripe asks for 3-D Secure where laws or scheme rules demand it; 'any': with every capable card. */
   readonly requestThreeDSecure: 'automatic' | 'any';
 };
 
