@@ -80,8 +80,8 @@ export type ProviderConnection = {
     send(query: LookUp): Promise<boolean>;
   };
   /**
-   * Where there is no look-up, repeats a capture, a cancel or a refund with unknown outcome under its own idempotency
-   * key: the provider reports what became of the first request, or carries it out. `unknown` if the provider may have
+   * Repeats a capture, a cancel or a refund with unknown outcome under its own idempotency key, if there is no look-up:
+   * the provider reports what became of the first request, or carries it out. `unknown` if the provider may have
    * forgotten the key, or if its answer says nothing about the first request. undefined: there is a look-up, or a
    * repeat could move money twice.
    */

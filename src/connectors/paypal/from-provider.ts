@@ -36,8 +36,8 @@ export const PAYPAL_ID = /^[A-Z0-9]{8,36}$/;
 const PAYER_LINKS: ReadonlySet<string> = new Set(['payer-action', 'approve']);
 
 /**
- * Reads an HTTP result: `read` reads the created object, and the issue of a refusal says if the payment was declined,
- * or the request just refused.
+ * Reads an HTTP result: `read` reads the created object; the issue of a refusal says if the payment was declined or the
+ * request merely refused.
  */
 export function fromAnswer(
   result: HttpResult,
