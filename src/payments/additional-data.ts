@@ -14,7 +14,7 @@ import {
 } from '#gen/payments/v1/additional_data_pb.js';
 import { parseMoney, toDecimal } from '#src/money.ts';
 
-/** The additional data as the record has it: echoed, with every amount written in its currency's digits; pure. */
+/** Returns the additional data for the record: echoed, with every amount in the decimals of its currency; pure. */
 export function recordedAdditionalData(
   sent: AdditionalData | undefined,
   currency: string,
@@ -28,7 +28,7 @@ export function recordedAdditionalData(
 }
 
 function recordedOrder(sent: Order, currency: string): Order {
-  // Listed, not spread: the rest of an order is for the service to fill, and is ignored when sent (AIP-203).
+  // Listed, not spread: the other fields of an order are output only, and are ignored when sent (AIP-203).
   return create(OrderSchema, {
     feeAmount: inDigitsOf(currency, sent.feeAmount),
     shippingAmount: inDigitsOf(currency, sent.shippingAmount),
@@ -39,7 +39,7 @@ function recordedOrder(sent: Order, currency: string): Order {
   });
 }
 
-/** One ticket becomes `ticket`; of several `ticket` is the first and `tickets` all of them, so that none is lost. */
+/** One ticket becomes `ticket`. Of several, `ticket` is the first and `tickets` holds all, so that none is lost. */
 function recordedAirline(sent: Airline, currency: string): Airline {
   const tickets = (sent.tickets.length === 0 && sent.ticket ? [sent.ticket] : sent.tickets).map((ticket) =>
     recordedTicket(ticket, currency),
@@ -67,7 +67,7 @@ function recordedTicket(sent: AirlineTicket, currency: string): AirlineTicket {
   });
 }
 
-/** The request was checked: its decimals fit their currency. */
+/** Writes a decimal with all the decimals of its currency. It fits, since the request was checked. */
 function inDigitsOf(currency: string, decimal: Decimal | undefined): Decimal | undefined {
   const money = decimal && parseMoney(decimal.value, currency);
   return money && toDecimal(money);

@@ -5,7 +5,7 @@ import type { StoredTransaction } from '#src/store/operated-payments.ts';
 import { isOperation, targetOf } from './finish-operation.ts';
 import { attemptFacts, isWalletRedirect } from './payment-attempt.ts';
 
-/** A payment's attempt, as it is asked about. */
+/** Facts about an attempt that a look-up needs beside its record. */
 export type AskedAttempt = {
   readonly capture: boolean;
   readonly isVerification: boolean;
@@ -13,12 +13,12 @@ export type AskedAttempt = {
 
 const NO_LOOK_UP: Outcome = { kind: 'unknown', detail: 'there is no look-up', providerData: undefined };
 
-/** Asks the provider, and takes the money of a payer who agreed where that is up to us. */
+/** Asks the provider for an outcome. If the payer has agreed and completing the payment is up to us, completes it. */
 export async function learn(connection: ProviderConnection, query: LookUp): Promise<Outcome> {
   const { lookUp, complete, repeatOperation } = connection;
   if (!lookUp) {
     if (repeatOperation && OPERATIONS.has(query.of.kind)) return repeatOperation(query);
-    // Without a look-up nothing but the payer's own return says that they agreed.
+    // Without a look-up, only the payer's own return shows that they agreed.
     if (query.hint?.returnQuery === undefined || !complete) return NO_LOOK_UP;
     const completed = await complete(query);
     return completed.kind === 'not_sent' ? NO_LOOK_UP : completed;
@@ -26,14 +26,14 @@ export async function learn(connection: ProviderConnection, query: LookUp): Prom
   const outcome = await lookUp(query);
   if (outcome.kind !== 'to_complete' || !complete) return outcome;
   const completed = await complete(query);
-  // The payer still agrees: what did not reach the provider is tried again.
+  // The payer's agreement stands, so a call that did not reach the provider is made again later.
   return completed.kind === 'not_sent' ? outcome : completed;
 }
 
 /**
- * Describes an attempt to its provider, from what is stored of it alone.
+ * Describes an attempt for a look-up at its provider, from stored data alone.
  *
- * @param record whose `transactions` is the attempt.
+ * @param record its `transactions` is the attempt.
  */
 export function lookedUpAttempt(
   record: Payment,
@@ -59,7 +59,7 @@ const KINDS = { CAPTURE: 'capture', CANCEL: 'cancel', REFUND: 'refund' } as cons
 const OPERATIONS: ReadonlySet<string> = new Set(Object.values(KINDS));
 const BASE_TYPES: ReadonlySet<string> = new Set(['PURCHASE', 'AUTHORIZE', 'VERIFY']);
 
-/** Describes a transaction to its provider: the attempt that it is, or the operation with what it acts on. */
+/** Describes a transaction for a look-up: an attempt, or an operation with the transactions that it acts on. */
 export function lookedUpTransaction(
   record: Payment,
   transaction: StoredTransaction,

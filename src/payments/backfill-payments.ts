@@ -12,21 +12,22 @@ import { cardLastFourOf, decodeRecord } from './stored-record.ts';
 
 /** Options of the backfill. */
 export type BackfillOptions = {
-  /** Pause between two searches for rows; while the release before still serves, there are new ones. */
+  /** Pause between two searches for rows; while the previous release still serves, it writes new ones. */
   readonly intervalMs?: number;
   readonly onError: (error: unknown) => void;
 };
 
 const INTERVAL_MS = 30_000;
-/** Rows a commit, and the least pause after it. The pause is as long as the batch took: payments come first. */
+/** Rows per commit, and the shortest pause after it. The pause is as long as the batch took: payments come first. */
 const BATCH = 100;
 const PAUSE_MS = 20;
 
 /**
- * Fills in, batch by batch and in the background, what the release before this one did not write: the order and
- * the card's last four of its payments, by which they are found, and the account of its transactions. Any number of replicas may do it together.
+ * Fills in, batch by batch and in the background, columns that the previous release did not write: the merchant's
+ * order id and the card's last four digits of its payments, by which they are found, and the account of its
+ * transactions. Any number of replicas may run it at once.
  *
- * @returns stops it, after the batch under way.
+ * @returns a function that stops it after the current batch.
  */
 export function startBackfill(
   database: Database,

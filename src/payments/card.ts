@@ -12,7 +12,7 @@ import {
 /**
  * Returns the data of a card that may be shown, as the record has it.
  *
- * @param bin what the catalogue knows of its issuer.
+ * @param bin the catalogue's entry for its issuer, if there is one.
  */
 export function cardData(card: CardDataInput, bin: Bin | undefined, fingerprint: string): CardData {
   return create(CardDataSchema, {
@@ -35,20 +35,21 @@ export function cardData(card: CardDataInput, bin: Bin | undefined, fingerprint:
 }
 
 /**
- * 8 digits for numbers of 16 or more (ISO/IEC 7812-1:2017), 6 for shorter ones. No scheme issues numbers below 12 digits;
- * of those, less is shown, since the first and last digits together would be nearly all of it.
+ * Returns the number of leading digits that may be shown: 8 for numbers of 16 digits or more (ISO/IEC 7812-1:2017), 6
+ * for shorter ones. No scheme issues numbers of fewer than 12 digits; those show fewer, since their first and last
+ * digits together would be nearly the whole number.
  */
 function iinLength(number: string): number {
   if (number.length >= 16) return 8;
   return number.length >= 12 ? 6 : number.length - 8;
 }
 
-/** Returns how a card is shown to its holder: "VISA ****1111". */
+/** Returns a card's name as its holder sees it: "VISA ****1111". */
 export function cardName({ brand, lfd }: Pick<CardData, 'brand' | 'lfd'>): string {
   return `${brand || 'CARD'} ****${lfd}`;
 }
 
-/** Every brand that cardBrand tells. */
+/** Every brand that cardBrand can return. */
 export const CARD_BRANDS: readonly string[] = Object.values(creditCardType.types).flatMap((type) =>
   brandName(creditCardType.getTypeInfo(type)),
 );
@@ -56,9 +57,9 @@ export const CARD_BRANDS: readonly string[] = Object.values(creditCardType.types
 const BRANDS = new Map<string, string>();
 const MAX_BRANDS = 10_000;
 
-/** A card's brand in capitals (VISA, AMERICAN_EXPRESS); "" when unknown. */
+/** Returns a card's brand in capitals (VISA, AMERICAN_EXPRESS); "" if unknown. */
 export function cardBrand(number: string): string {
-  // The library looks through its whole table; no brand's range is told by more than eight digits.
+  // Cached, since the library searches its whole table; eight digits are enough to recognize every brand.
   const prefix = number.slice(0, 8);
   let brand = BRANDS.get(prefix);
   if (brand === undefined) {
@@ -74,8 +75,8 @@ function brandName(type: { readonly niceType: string } | undefined): string {
 }
 
 /**
- * A keyed hash of a card number in the form of a UUID: stable within an account, different between accounts, and
- * useless for finding the number without the key (PCI DSS 3.5.1.1).
+ * Returns a keyed hash of a card number in the form of a UUID: stable within an account, different between accounts,
+ * and useless for finding the number without the key (PCI DSS 3.5.1.1).
  */
 export function cardFingerprint(key: Uint8Array, accountId: string, cardNumber: string): string {
   const hex = createHmac('sha256', key).update(`${accountId}:${cardNumber}`).digest('hex');

@@ -17,14 +17,14 @@ import { type FieldError, invalidParameters } from '#src/service-error.ts';
 import { checkValues, type Report } from './check-values.ts';
 import { hasThreeDSecureResults, isCodeAlone } from './payment-method.ts';
 
-/** Every country code of ISO 3166-1 alpha-2; the list has Kosovo's too, which is user-assigned and not ISO's. */
+/** Every country code of ISO 3166-1 alpha-2. Kosovo's XK, which the package adds, is user-assigned and left out. */
 export const COUNTRIES: ReadonlySet<string> = new Set(
   (countryCodes as [string, ...unknown[]][]).map(([alpha2]) => alpha2).filter((code) => code !== 'XK'),
 );
 
 /**
- * Checks what the rules in the .proto cannot say: code lists, check digits, calendars, and money against its currency.
- * It may report fields again that those rules already refuse.
+ * Checks what the rules in the .proto cannot express: code lists, check digits, calendars, and money against its
+ * currency. It may report a field that those rules refuse as well.
  */
 export function checkRequest(request: CreatePaymentRequest): FieldError[] {
   const errors: FieldError[] = [];
@@ -42,9 +42,9 @@ export function checkRequest(request: CreatePaymentRequest): FieldError[] {
 }
 
 /**
- * Reads an amount that an operation is asked for.
+ * Reads the amount of an operation's request.
  *
- * @throws ServiceError INVALID_PARAMETERS when it is no amount of money, or not above zero.
+ * @throws ServiceError INVALID_PARAMETERS if it is not an amount of money, or not above zero.
  */
 export function requireAmount(amount: NonNullable<CreatePaymentRequest['amount']>): Money {
   const errors: FieldError[] = [];
@@ -54,7 +54,7 @@ export function requireAmount(amount: NonNullable<CreatePaymentRequest['amount']
   return money;
 }
 
-/** Returns true if the card is only to be verified: then the amount is 0. */
+/** Returns true if the card is only to be verified; the amount is then 0. */
 function isVerification(method: PaymentMethodInput | undefined): boolean {
   const kind = method?.detail?.kind;
   return kind?.case === 'card' && kind.value.verify;
@@ -116,7 +116,7 @@ export function checkCountry(report: Report, field: string, country: string | un
   report(field, 'INVALID_FORMAT', 'must be an ISO 3166-1 alpha-2 country code');
 }
 
-/** The form YYYY-MM-DD is the .proto's to check; whether the month has such a day is checked here. */
+/** Checks that the month has such a day. The .proto's rule checks the form YYYY-MM-DD. */
 function checkDate(report: Report, field: string, date: string | undefined): void {
   if (date === undefined) return;
   const parsed = new Date(`${date}T00:00:00Z`);
@@ -126,10 +126,10 @@ function checkDate(report: Report, field: string, date: string | undefined): voi
 }
 
 const SCHEME = /^([a-z][a-z0-9+.-]*):\//i;
-// A bare name without a dot could be a scheme (javascript:1/…), so a host is dotted, or localhost.
+// A bare name without a dot could be a scheme (javascript:1/…), so a host must have a dot or be localhost.
 const HOST_PORT_PATH = /^(?:localhost|[a-z0-9-]+(?:\.[a-z0-9-]+)+)(?::\d{1,5})?(?:[/?#].*)?$/i;
 const UNSAFE_IN_URL = /[\s\\<>"'`{}|^\p{Cc}]/u;
-/** Schemes that a browser or a system runs, opens or sends something for; an app's own scheme is none of them. */
+/** Schemes for which a browser or an operating system runs, opens or sends something; none is an app's own. */
 const NO_APP = new Set(
   (
     'about blob chrome content data file filesystem ftp ftps intent jar javascript mailto ms-settings resource sftp ' +
@@ -164,7 +164,7 @@ export type Person = Pick<
   'dateOfBirth' | 'nationality' | 'country' | 'billingAddress' | 'shippingAddress'
 >;
 
-/** Checks the dates and country codes of a payer or customer. @param at the path of the person, with a dot at its end. */
+/** Checks the dates and country codes of a person. @param at the path of the person, with a trailing dot. */
 export function checkPerson(report: Report, at: string, person: Person): void {
   checkDate(report, `${at}date_of_birth`, person.dateOfBirth);
   checkCountry(report, `${at}nationality`, person.nationality);
@@ -183,18 +183,18 @@ function checkMethod(report: Report, method: PaymentMethodInput): void {
   if (kind?.case !== 'card') return;
   if (kind.value.threeDSecure) checkThreeDSecure(report, kind.value.threeDSecure);
   const card = kind.value.cardData;
-  // Beside a stored card, the code alone is what the payer types anew.
+  // With a stored card, the payer types only the security code again.
   if (!card || (method.vaultedToken && isCodeAlone(card))) return;
   checkCard(report, 'payment_method.detail.card.card_data.', card);
 }
 
-/** Checks the data of a card. @param at the path of the data, with a dot at its end. */
+/** Checks the data of a card. @param at the path of the data, with a trailing dot. */
 export function checkCard(report: Report, at: string, card: CardDataInput): void {
   const { number, expirationMonth: month, expirationYear: year } = card;
   if (!number) report(`${at}number`, 'REQUIRED', 'is required');
   if (!month) report(`${at}expiration_month`, 'REQUIRED', 'is required');
   if (year === undefined) report(`${at}expiration_year`, 'REQUIRED', 'is required');
-  // The .proto's rule reports what is not a number at all.
+  // The .proto's rule reports a text that is not a number at all.
   if (/^\d+$/.test(number) && !passesLuhn(number)) {
     report(`${at}number`, 'INVALID_FORMAT', 'must pass the Luhn check');
   }
@@ -203,7 +203,7 @@ export function checkCard(report: Report, at: string, card: CardDataInput): void
   }
 }
 
-/** A setup is for the provider to authenticate by; results say that somebody else did. */
+/** Refuses a setup sent with results: the provider is to authenticate by a setup, but results say that another has. */
 function checkThreeDSecure(report: Report, sent: ThreeDSecureSetup): void {
   if (!sent.threeDSecureSetupId || !hasThreeDSecureResults(sent)) return;
   const message = 'must not be sent with the results of an authentication made elsewhere';
@@ -221,7 +221,7 @@ function checkOrder(report: Report, order: Order, currency: string): void {
   }
 }
 
-/** A quantity that is not whole, such as 1.5; it is no money, so it may have any number of decimals. */
+/** Checks a quantity that is not whole, such as 1.5. It is not money, so it may have any number of decimals. */
 function checkQuantity(report: Report, field: string, item: OrderItem): void {
   const decimal = item.quantityDecimal?.value;
   if (decimal === undefined) return;

@@ -10,13 +10,13 @@ import type { Timestamp, Value } from '@bufbuild/protobuf/wkt';
 import { not_supported } from '#gen/payments/v1/json_options_pb.js';
 import type { FieldCode } from '#src/service-error.ts';
 
-/** Takes a field at fault. */
+/** Reports a field at fault. */
 export type Report = (field: string, code: FieldCode, message: string) => void;
 
 /**
- * Checks what no field may hold, whichever it is: a NUL character, which neither databases nor providers agree on; a
- * google.protobuf.Timestamp, Value or Struct that has no JSON form, which only the binary protocols can send; and anything
- * in a field that is not supported.
+ * Refuses values that no field may hold: a NUL character, on which databases and providers do not agree; a
+ * google.protobuf.Timestamp, Value or Struct without a JSON form, which only the binary protocols can send; and any
+ * value of a field that is not supported.
  */
 export function checkValues(desc: DescMessage, message: Message, report: Report): void {
   walker(desc)(message as AnyMessage, '', report);
@@ -27,7 +27,7 @@ type Walk<T> = (value: T, path: string, report: Report) => void;
 
 const walkers = new WeakMap<DescMessage, Walk<AnyMessage>>();
 
-/** The walk of a message type, made once. */
+/** Returns the walk of a message type, which is made once. */
 function walker(desc: DescMessage): Walk<AnyMessage> {
   const known = walkers.get(desc);
   if (known) return known;
@@ -114,7 +114,7 @@ function jsonFault(json: JsonValue): string | undefined {
   );
 }
 
-/** Describes what keeps a value from being JSON. Located at the value itself: the names within are the sender's own. */
+/** Describes what keeps a value from being JSON. Reported at the whole value: names within it are the sender's own. */
 function valueFault({ kind }: Value): string | undefined {
   switch (kind.case) {
     case undefined:

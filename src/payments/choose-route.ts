@@ -8,12 +8,12 @@ import { usesProviderToken } from './payment-attempt.ts';
 import type { ChosenMethod } from './payment-method.ts';
 
 /**
- * Chooses the route, and those of its targets that can do what is asked.
+ * Chooses the route, and those of its targets that can handle the payment.
  *
  * @param seed see drawSeed.
- * @param enrolledAt the connection at which a wallet was enrolled, which alone can charge it.
- * @throws ServiceError PAYMENT_METHOD_NOT_AVAILABLE when no route takes the payment, OPERATION_NOT_SUPPORTED when no
- *   target of its route can do what is asked.
+ * @param enrolledAt the connection at which a wallet was enrolled; no other can charge it.
+ * @throws ServiceError PAYMENT_METHOD_NOT_AVAILABLE if no route takes the payment, OPERATION_NOT_SUPPORTED if no
+ *   target of its route can handle it.
  */
 export function chooseRoute(
   { router, connections }: Routed,
@@ -43,7 +43,7 @@ export function chooseRoute(
   throw fieldRefusal('PAYMENT_METHOD_NOT_AVAILABLE', 'payment_method.type', 'NOT_ALLOWED', message);
 }
 
-/** A chosen route with a target that can do what is asked, or several. */
+/** A chosen route with at least one target that can handle the payment. */
 export type RouteWithTargets = ChosenRoute & {
   readonly targets: readonly [ConnectionConfig, ...ConnectionConfig[]];
 };

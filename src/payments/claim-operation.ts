@@ -25,17 +25,17 @@ import { decodeRecord, encodeRecord } from './stored-record.ts';
 export type OperationDeps = Omit<FinishDeps, 'observer'> & {
   readonly patience: Patience;
   readonly requestHashKey: Uint8Array;
-  /** The connections by which a payment's provider can be reached, those that left the catalogue included. */
+  /** Connections through which a payment's provider can be reached, including those that have left the catalogue. */
   readonly connections: () => ReadonlyMap<string, ProviderConnection>;
   readonly observer: FinishDeps['observer'] & {
-    /** Runs a provider call, and sees its outcome. */
+    /** Runs a provider call and observes its outcome. */
     providerCall(connectionId: string, call: () => Promise<Outcome>): Promise<Outcome>;
     replayed(): void;
     operated(response: OperationResponse): void;
   };
 };
 
-/** A payment as an operation is planned on it. */
+/** A payment, as the plan of an operation needs it. */
 export type OperatedPayment = {
   readonly books: Books;
   readonly base: StoredTransaction;
@@ -43,9 +43,9 @@ export type OperatedPayment = {
   readonly connection: ProviderConnection;
 };
 
-/** An operation as a merchant asks for it. */
+/** An operation as requested by a merchant. */
 export type AskedOperation = {
-  /** The rpc: the space of its idempotency keys. */
+  /** Name of the rpc, within which idempotency keys are unique. */
   readonly method: string;
   readonly paymentId: string;
   readonly transactionId: string;
@@ -53,12 +53,12 @@ export type AskedOperation = {
   readonly description: string;
   readonly reason: string;
   readonly hash: RequestHash;
-  /** false for a cancel: without a key it gets the response of the cancel that stands. */
+  /** false for a cancel: without a key, it gets the response of the cancel that is open or done. */
   readonly needsKey: boolean;
   /**
    * Plans the operation and chooses the transaction that it acts on.
    *
-   * @throws ServiceError when the payment does not allow it.
+   * @throws ServiceError if the payment does not allow it.
    */
   readonly plan: (payment: OperatedPayment) => {
     readonly planned: PlannedOperation;
@@ -76,7 +76,7 @@ export type ClaimedOperation = {
   readonly written: OperationClaim;
 };
 
-/** Thrown by a cancel without a key that finds one that is open or done. */
+/** Thrown for a cancel without a key if the payment already has a cancel that is open or done. */
 export class StandingCancel extends Error {
   readonly transactionId: string;
 
@@ -87,10 +87,10 @@ export class StandingCancel extends Error {
 }
 
 /**
- * Plans the operation on the payment as it stands and claims it, so that it stands before anything is sent. A payment that
- * changes meanwhile is planned on again.
+ * Plans the operation on the payment as it stands and claims it, so that it is stored before anything is sent. If the
+ * payment changes meanwhile, the operation is planned again.
  *
- * @throws ServiceError when the payment does not allow it, or has another operation open.
+ * @throws ServiceError if the payment does not allow it, or has another operation open.
  */
 export async function claimOperationOn(
   deps: OperationDeps,
@@ -112,14 +112,14 @@ export async function claimOperationOn(
   throw new ServiceError('OPERATION_IN_PROGRESS', message, { retryAfterS: deps.patience.retryAfterS });
 }
 
-/** The cancel that a repeat without a key means: one that is open or done. */
+/** Finds the cancel that a repeat without a key refers to: one that is open or done. */
 function standingCancel(transactions: readonly StoredTransaction[]): StoredTransaction | undefined {
   return transactions.findLast(
     ({ type, status }) => type === 'CANCEL' && (status === 'SUCCEEDED' || status === 'PENDING'),
   );
 }
 
-/** A verification moves none. */
+/** Transactions that take or hold money; a verification does neither. */
 const HOLDS_MONEY = new Set(['PURCHASE', 'AUTHORIZE']);
 
 /** A payment as read for an operation. */
@@ -212,8 +212,8 @@ function claimOf(
 }
 
 /**
- * Claims once. After a lost acknowledgement the claim may have been committed: the caller gets "in progress", and recovery finds out
- * that it was never sent.
+ * Claims once. If the acknowledgement is lost, the claim may have been committed: the caller gets REQUEST_IN_PROGRESS,
+ * and recovery finds out that the operation was never sent.
  */
 async function claimOnce(deps: OperationDeps, row: OperationClaim): Promise<boolean> {
   try {
@@ -225,7 +225,7 @@ async function claimOnce(deps: OperationDeps, row: OperationClaim): Promise<bool
   }
 }
 
-/** The refusal of a call whose operation was accepted, or may have been. */
+/** Makes the refusal of a call whose operation was, or may have been, claimed. */
 export function inProgress({ retryAfterS }: Patience, cause?: unknown): ServiceError {
   const message = 'the operation may have been sent; repeat the call with the same key to get its response';
   return new ServiceError('REQUEST_IN_PROGRESS', message, { retryAfterS, cause });

@@ -7,7 +7,7 @@ import type { CardOptions, ChosenMethod } from './payment-method.ts';
 export type Lack = {
   /** Path of the field that asks for it. */
   readonly field: string;
-  /** Names it, in the plural. */
+  /** Name of the feature, in the plural. */
   readonly what: string;
 };
 

@@ -31,7 +31,7 @@ export type PaymentDeps = PrepareDeps &
     readonly observer: PaymentObserver;
   };
 
-/** Receives what happens, for metrics, traces and logs. */
+/** Observer of payments, for metrics, traces and logs. */
 export type PaymentObserver = FinishObserver &
   AttemptDeps['observer'] & {
     replayed(): void;
@@ -43,9 +43,9 @@ export type Caller = {
   readonly idempotencyKey: string | undefined;
   /** false when only the public key was sent. */
   readonly secretPresented: boolean;
-  /** The account's setting: authorizations are told as such. By default they are told as the interface shows them. */
+  /** Setting of the account: authorizations are reported as such; by default, as the interface reports them. */
   readonly tellsAuthorized?: boolean;
-  /** A checkout session for which the public key alone may pay: the request was made from its terms. */
+  /** Checkout session that the public key alone may pay, since the request was made from its terms. */
   readonly withinSession?: string;
 };
 
@@ -62,33 +62,34 @@ export type CreatedPayment = {
  * each further attempt), and no database transaction is open while a provider is called.
  *
  * @param request satisfies the rules of its .proto and checkRequest.
- * @throws ServiceError when the payment was refused; REQUEST_IN_PROGRESS when it may stand, and its response is still to
- *   come under the same key; for every other reason nothing was claimed and nothing was sent by this call.
- * @throws Error a fault of ours, after which the payment may stand: recovery learns its outcome, and the key its response.
+ * @throws ServiceError if the payment is refused. REQUEST_IN_PROGRESS: the payment may have been claimed, and its
+ *   response is still to come under the same key. Any other reason: this call claimed nothing and sent nothing.
+ * @throws Error for a fault of ours, after which the payment may be claimed: recovery learns its outcome, and the key
+ *   gets its response.
  */
 export async function createPayment(
   deps: PaymentDeps,
   request: CreatePaymentRequest,
   caller: Caller,
 ): Promise<CreatedPayment> {
-  // 1. Whose key it is, and which request it stands for.
+  // 1. The key, its account, and the hash of its request.
   const idempotencyKey = storedIdempotencyKey(caller);
   requireOwnAccount(request.accountId, caller);
   const { accountId } = caller;
   const requestHash = hashPaymentRequest(deps.requestHashKey, request);
   const read = () => findByKey(deps.database, accountId, idempotencyKey);
 
-  // 2. What is stored, how it is paid, where it goes; and commit 1: the key is claimed and the payment stands, before
+  // 2. Stored objects, payment method and route; then commit 1, which claims the key and stores the payment before
   // anything is sent.
   const claimed = await prepareAndClaim(deps, request, requestHash, { ...caller, idempotencyKey }, read);
   if ('holder' in claimed) return replay(deps, claimed.holder, requestHash, read);
   const { prepared, claim, claimBeforeMs, arrived } = claimed;
 
-  // 3. The provider is called, once; another one only where it is known that nothing came of it.
+  // 3. The provider is called, once; another one only if it is known that the call before came to nothing.
   const attempts = makeAttempts(deps, prepared, claimBeforeMs).finally(arrived);
   const { transactionId, outcome, record } = await attempts;
 
-  // 4. Commit 2: what is known of it now, and the response.
+  // 4. Commit 2: the outcome, as far as it is known, and the response.
   const leased = {
     ...claim,
     transactionId,
@@ -98,7 +99,7 @@ export async function createPayment(
   const finish = finishOf(deps, leased, record, outcome);
   const finished = await within(writeFinish(deps, finish), finishWaitMs(deps.schedule));
   if (finished === undefined) throw inProgress(deps.patience);
-  // The stored response is what is told: recovery may have written first, or said meanwhile that the outcome was unknown.
+  // The stored response wins: recovery may have written first, or have stored that the outcome was unknown.
   const stored = finished
     ? finished.earlier
     : await orInProgress(deps.patience, awaitResponse(undefined, read, deps.patience));
@@ -106,7 +107,7 @@ export async function createPayment(
   return { record, body: finish.answer, replayed: false };
 }
 
-/** A payment that is claimed. */
+/** A claimed payment. */
 type Claimed = {
   readonly prepared: PreparedPayment;
   readonly claim: Claim;
@@ -115,10 +116,10 @@ type Claimed = {
   readonly arrived: () => void;
 };
 
-/** A checkout session may change between preparing its payment and claiming it; this often is no accident. */
+/** Tries to claim: a session may change after its payment is prepared, but not this often by accident. */
 const CLAIM_TRIES = 5;
 
-/** Prepares the payment and claims its key. @returns who holds the key, when it is another payment. */
+/** Prepares the payment and claims its key. @returns the key's holder, if that is another payment. */
 async function prepareAndClaim(
   deps: PaymentDeps,
   request: CreatePaymentRequest,
@@ -135,7 +136,7 @@ async function prepareAndClaim(
       arrived = setOut(prepared);
     } catch (refusal) {
       if (refusal instanceof ServiceError && refusal.reason === 'INVALID_CREDENTIALS') throw refusal;
-      // A response outlives what it was made from: a token since removed, a route since closed.
+      // A response outlives what it was made from: the token may be gone by now, or the route closed.
       const holder = await orUnavailable(read());
       if (!holder) throw refusal;
       return { holder };
@@ -149,7 +150,7 @@ async function prepareAndClaim(
       return { holder };
     } catch (error) {
       arrived();
-      // Another payment was quicker, or the session has changed: prepare again from the session as it is now.
+      // Another payment was faster, or the session has changed: prepare again from the session as it is now.
       if (!(error instanceof AlreadyUsedError) || tries === CLAIM_TRIES) throw error;
     }
   }
@@ -158,10 +159,10 @@ async function prepareAndClaim(
 const CLAIM_PAUSE_MS = 50;
 
 /**
- * Claims the key. Once a claim may have been committed although its acknowledgement was lost, only the database can tell
- * whether it was: it is asked until `beforeMs`, and the caller is told "in progress" rather than "nothing was accepted".
+ * Claims the key. If the acknowledgement is lost, the claim may have been committed, and only the database can tell:
+ * it is asked until `beforeMs`, and then the caller gets REQUEST_IN_PROGRESS rather than "nothing was accepted".
  *
- * @returns who holds the key, when it is not this payment.
+ * @returns the key's holder, if that is not this payment.
  */
 async function claimKey(
   deps: PaymentDeps,
@@ -199,7 +200,7 @@ async function replay(
   return { record: decodeRecord(record), body: answer, replayed: true };
 }
 
-/** Once a payment is claimed, an unreachable database is no refusal: the response can be requested again. */
+/** Reports an unreachable database as REQUEST_IN_PROGRESS: a claimed payment's response can be requested again. */
 async function orInProgress<T>(patience: Patience, promise: Promise<T>): Promise<T> {
   try {
     return await promise;

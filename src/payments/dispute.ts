@@ -21,10 +21,11 @@ import { decodeRecord, encodeRecord } from './stored-record.ts';
 export type DisputeStage = 'opened' | 'lost' | 'won';
 
 /**
- * Writes what a provider told of a dispute: IN_DISPUTE while it is open, CHARGEBACK once it is lost; a dispute that is won
- * restores what was. It is told again and again, in any order: what is decided stays.
+ * Writes a provider's report on a dispute into its payment: IN_DISPUTE while the dispute is open, CHARGEBACK once it
+ * is lost; a dispute that is won restores the earlier state. Reports may come repeatedly and in any order: a decided
+ * dispute stays decided.
  *
- * @param transactionId the purchase or authorization that is disputed, or one of its captures.
+ * @param transactionId the disputed purchase or authorization, or one of its captures.
  * @returns 'waiting' while the payment has an operation open.
  */
 export async function applyDispute(
@@ -72,7 +73,7 @@ const TEXTS: Readonly<Record<DisputeStage, readonly [code: string, message: stri
   won: ['DISPUTE_WON', 'Dispute won'],
 };
 
-/** Writes a dispute's stage into a record. @returns undefined when it says nothing new. */
+/** Writes a dispute's stage into a record. @returns undefined if the record needs no change. */
 function withDispute(
   record: Payment,
   books: Books,
@@ -81,7 +82,7 @@ function withDispute(
   at: Timestamp,
 ): { readonly record: Payment; readonly dispute: Transaction } | undefined {
   const before = disputeOf(record);
-  // What is decided stays; that a dispute was opened says nothing of one that is known.
+  // A decided dispute stays decided, and 'opened' adds nothing to a dispute that is already recorded.
   if (before && (stage === 'opened' || before.status !== Transaction_Status.PENDING)) return undefined;
   const base = record.transactionsHistory.find(({ id }) => id === baseId);
   if (!base) return undefined;

@@ -11,9 +11,9 @@ export type EraseOptions = {
   /** A payment is due once nothing has been written to it for this many days. */
   readonly days: number;
   readonly dryRun: boolean;
-  /** Encodes the response that a repeated request gets from then on, as REST tells it. */
+  /** Encodes the response that a repeated request gets from then on, in its REST form. */
   readonly encodeResponse: (record: Payment) => Uint8Array;
-  /** Called after each step, with the position of the account among all. */
+  /** Called after each step, with the account's position and the number of accounts. */
   readonly onStep: (step: Step, account: number, accounts: number) => void;
 };
 
@@ -21,12 +21,12 @@ export type EraseOptions = {
 const PAUSE_MS = 20;
 
 /**
- * Erases the payer's personal data from payments by their age: from the record, and from the responses that a repeat of
- * their calls gets. The request's hash and the key stay, so that a repeat is told from another request for ever, and is
- * answered with what is left: it never pays again. Payments of which anything is open are not touched. Beside a running
- * service or another such run it does no harm, and a run that was cut short is completed by the next.
+ * Erases the payer's personal data from old payments: from the record, and from the responses to repeated calls. The
+ * key and the request's hash stay, so that a repeat can always be distinguished from another request, gets what is
+ * left of the response, and never pays again. Payments with anything open are not touched. It is safe to run beside a
+ * running service or another such run, and the next run completes one that was cut short.
  *
- * @returns how many payments were due.
+ * @returns the number of payments that were due.
  */
 export async function eraseOldPayments(database: Database, options: EraseOptions): Promise<number> {
   const { days, dryRun, onStep } = options;

@@ -24,21 +24,21 @@ import { routingFacts } from './routing-facts.ts';
 
 /** The parts of a catalogue that an explanation is made from. */
 export type ExplainedCatalogue = Pick<LiveCatalogue, 'types' | 'router' | 'bins'> & {
-  /** By id; a connection that is not there, since nothing is open, counts as able to do whatever is asked. */
+  /** By id. A missing connection, as when none are opened, counts as able to handle every payment. */
   readonly connections: ReadonlyMap<string, Pick<ProviderConnection, 'capabilities'>>;
   readonly signals: Signals;
   readonly health: CircuitStates;
 };
 
-/** The circuits by the connection's id; none for one without a circuit breaker. */
+/** Circuits by connection id. A connection without a circuit breaker has none. */
 export type CircuitStates = ReadonlyMap<string, Pick<ConnectionHealth, 'state'>>;
 
 /**
  * Explains which route a payment would take, and why. Pure: nothing is sent, written, read or learned.
  *
  * @param request satisfies the rules of its .proto and checkRequest.
- * @param idempotencyKey the key that the payment would be made under.
- * @throws ServiceError as for a payment, where the catalogue does not offer the method or its detail does not fit.
+ * @param idempotencyKey the key under which the payment would be made.
+ * @throws ServiceError as for a payment, if the catalogue does not offer the method or its detail does not fit.
  */
 export function explainRoute(
   catalogue: ExplainedCatalogue,
@@ -120,7 +120,7 @@ const CHOICES = {
   [Choice.SUCCESS_RATE]: ExplainRouteResponse_Choice.SUCCESS_RATE,
 } as const;
 
-/** Describes a connection to operators: nothing of its settings, and no secret. */
+/** Describes a connection to operators, without its settings and secrets. */
 export function describeConnection(
   definition: ConnectionConfig,
   signals: Signals,

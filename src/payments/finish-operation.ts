@@ -16,7 +16,7 @@ import { eventOf } from './payment-event.ts';
 import { reopenedSession } from './session-terms.ts';
 import { decodeRecord, encodeRecord } from './stored-record.ts';
 
-/** A leased transaction: the right to write what became of it. */
+/** A leased transaction: the right to write its outcome. */
 export type LeasedTransaction = {
   readonly accountId: string;
   readonly paymentId: string;
@@ -38,9 +38,9 @@ const TRIES = 60;
  * Writes the outcome of a transaction into its payment, and tries again while the database is unavailable.
  *
  * @param outcome 'lapsed' ends an authorization that was not captured in time.
- * @param stop ends the tries; what was not written is learned again.
- * @returns the stored response, which wins over the one made here; undefined when nothing was written: somebody else
- *   finished or took the transaction, or it is final and stays what it is.
+ * @param stop ends the tries; an outcome that was not written is learned again later.
+ * @returns the stored response, which wins over the one made here; undefined if nothing was written: another worker
+ *   finished or took the transaction, or its state is final.
  */
 export async function writeOutcome(
   deps: FinishDeps,
@@ -130,7 +130,7 @@ function apply(
   return withOperationOutcome(record, transaction.id, booksOf(stored, base), operation, outcome, at);
 }
 
-/** A final state stays; only money that arrives after an expiry is not turned away. */
+/** Returns true if the state may change. A final state stays, but money that arrives after an expiry is accepted. */
 function mayBecome(status: string, outcome: Outcome): boolean {
   if (status === 'CREATED' || status === 'PENDING') return true;
   return status === 'EXPIRED' && outcome.kind === 'approved';
@@ -157,7 +157,7 @@ export function isOperation(type: string): type is OperationType {
   return type === 'CAPTURE' || type === 'CANCEL' || type === 'REFUND';
 }
 
-/** A payment's books, from the columns that the bounds are kept by. */
+/** Returns a payment's books, from the columns on which the bounds are enforced. */
 export function booksOf(
   stored: StoredPayment,
   base: Pick<StoredTransaction, 'minorUnits' | 'currency' | 'capture'>,
@@ -172,7 +172,7 @@ export function booksOf(
   };
 }
 
-/** A stored transaction as a connector needs it. */
+/** Returns a stored transaction as a connector needs it. */
 export function targetOf(transaction: StoredTransaction): Target {
   const { id, reference, minorUnits, currency } = transaction;
   return { transactionId: id, reference, money: { minorUnits, currency } };

@@ -30,33 +30,33 @@ export type FinishDeps = {
   readonly schedule: LookUpSchedule;
 };
 
-/** Receives what becomes of finishing a payment. */
+/** Observer of finishing payments. */
 export type FinishObserver = {
   /**
    * Called when an outcome was written, by any worker and however late.
    *
-   * @param isLearnedLater the payment's response was stored before, and stays what it was.
+   * @param isLearnedLater true: the payment's response was stored before, and does not change.
    */
   finished(payment: Payment, isLearnedLater: boolean): void;
-  /** Called when an outcome is known but cannot be written yet; it is tried again. */
+  /** Called when an outcome is known but cannot be written yet; the write is tried again. */
   finishFailed(paymentId: string, error: unknown): void;
 };
 
 /** A finish, and the record that it writes. */
 export type PaymentFinish = Finish & { readonly payment: Payment };
 
-/** The attempt that is finished, with its fencing token. */
+/** The attempt to finish, with its fencing token. */
 export type LeasedAttempt = {
   readonly paymentId: string;
   readonly transactionId: string;
-  /** Fencing token: how often recovery has leased the attempt to look it up. */
+  /** Fencing token: number of times that recovery has leased the attempt for a look-up. */
   readonly fence: number;
   readonly vaultedToken: string | undefined;
   /** false: only an authorization was asked for. */
   readonly capture: boolean;
 };
 
-/** Writes an outcome into a record, and says what is to be written of it; an open one is to be looked up. */
+/** Writes an outcome into a record and returns the finish to store, with a look-up if the outcome is open. */
 export function finishOf(
   deps: FinishDeps,
   attempt: LeasedAttempt,
@@ -65,7 +65,7 @@ export function finishOf(
 ): PaymentFinish {
   const { vaultedToken } = attempt;
   const states = recordOutcome(record, outcome, vaultedToken, deps.now());
-  // Not the payment's status: PENDING / AUTHORIZED is approved.
+  // Not by the payment's status: PENDING / AUTHORIZED is approved.
   const open = states.transaction === Transaction_Status.PENDING;
   return {
     payment: record,
@@ -93,7 +93,7 @@ function fateOf(record: Payment, token: string, outcome: Outcome, isOpen: boolea
     : { token, fate: 'drop' };
 }
 
-/** Returns the stored method that an approved payment used or keeps, as it is afterwards. */
+/** Returns the stored method that an approved payment used or kept, as it is after the payment. */
 export function keptMethod(record: Payment, token: string): KeptMethod {
   const at = timestampDate(record.updatedAt ?? timestampNow());
   return { at: at.toISOString(), record: enrolledByPayment(record, token, at) };
@@ -116,7 +116,7 @@ function followUpInS(schedule: LookUpSchedule, attempt: LeasedAttempt, outcome: 
   }
 }
 
-/** Returns true if a look-up can tell more. A wallet that is pending waits for its payer, whom no look-up hurries. */
+/** Returns true if a look-up can learn more. A pending wallet waits for its payer, whom no look-up can hurry. */
 function isLookedUp(outcome: Outcome, record: Payment): boolean {
   if (outcome.kind === 'pending') return record.transactions?.category === Transaction_Category.CARD;
   return outcome.kind === 'unknown' || outcome.kind === 'to_complete';
@@ -128,8 +128,9 @@ const FINISH_TRIES = 60;
 const LONGEST_FINISH_WAIT_MS = 5_000;
 
 /**
- * Returns the caller's wait for commit 2 while the database is away; it is tried for longer. The first attempt is sent
- * within half of the lease's margin: by the other half the caller has a response before recovery may take the attempt.
+ * Returns the longest time that a caller waits for commit 2 while the database is unavailable; the commit itself is
+ * tried for longer. The first attempt is sent within one half of the lease's margin, and this wait takes at most the
+ * other half: the caller has a response before recovery may take the attempt.
  */
 export function finishWaitMs({ leaseMarginMs }: LookUpSchedule): number {
   return Math.min(LONGEST_FINISH_WAIT_MS, leaseMarginMs / 2);
@@ -138,8 +139,8 @@ export function finishWaitMs({ leaseMarginMs }: LookUpSchedule): number {
 /**
  * Writes the outcome of a payment, and tries again while the database is unavailable: an outage must not lose it.
  *
- * @param stop ends the tries; what was not written is learned again by recovery.
- * @returns false when the outcome stood written already, or somebody else took the attempt since.
+ * @param stop ends the tries; recovery learns again an outcome that was not written.
+ * @returns false if the outcome was written before, or another worker has taken the attempt since.
  */
 export async function writeFinish(
   deps: FinishDeps,
@@ -163,12 +164,12 @@ export async function writeFinish(
 }
 
 /**
- * Awaits a promise for a time; undefined when it takes longer. A failure within it is thrown, one after it was
- * reported by its maker.
+ * Awaits a promise for a limited time; undefined if it takes longer. A failure within the time is thrown; a later one
+ * is ignored here, and is for the promise's maker to report.
  */
 export async function within<T>(promise: Promise<T>, timeoutMs: number): Promise<T | undefined> {
   const late = Promise.withResolvers<undefined>();
-  // Not the timer of timers/promises: stopping that one makes two errors with their stacks, for every payment.
+  // Not the timer of timers/promises: aborting one creates two errors with stack traces, for every payment.
   const timer = globalThis.setTimeout(late.resolve, timeoutMs, undefined);
   try {
     return await Promise.race([promise, late.promise]);

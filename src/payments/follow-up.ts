@@ -31,9 +31,9 @@ export type FollowUpDeps = FinishDeps & {
   readonly recovery: FollowUpObserver;
 };
 
-/** Observer of what following up learns, for metrics and logs. */
+/** Observer of follow-ups, for metrics and logs. */
 export type FollowUpObserver = {
-  /** A transaction was followed up, and the provider said what; 'mismatch': what it signed does not fit the record. */
+  /** Called with a follow-up's result; 'mismatch': what the provider signed does not fit the record. */
   followedUp(
     followed: { readonly transactionId: string; readonly connectionId: string },
     result: Outcome | 'lapsed' | 'mismatch',
@@ -51,17 +51,17 @@ export type FollowedUp = {
 
 const DAY_MS = 86_400_000;
 const LONGEST_PAUSE_S = 3_600;
-/** From an expiry to the last look-up: a payer who paid at the last moment is not told "expired". */
+/** Time from an expiry to the last look-up, so that a payment made at the last moment is not reported as expired. */
 const GRACE_MS = 30_000;
 
 /** Options of following up a transaction. */
 export type FollowUpOptions = { readonly hint?: Hint | undefined; readonly stop?: AbortSignal | undefined };
 
 /**
- * Goes on with a transaction after its call: learns what became of an operation that is open, of a payer who was sent away
- * and of a challenge, and ends what lapsed. The provider's word is written as any outcome is.
+ * Follows up a transaction after its call: learns the outcome of an open operation, of a payer's redirect or of a
+ * challenge, and ends an authorization that lapsed. The provider's answer is written as any outcome is.
  *
- * @returns the payment as it was written; undefined when nothing changed.
+ * @returns the payment as written; undefined if nothing changed.
  */
 export async function followUp(
   deps: FollowUpDeps,
@@ -79,7 +79,8 @@ export async function followUp(
   const told = await learn(connection, query);
   deps.recovery.followedUp(due, told);
   const outcome = connection.lookUp || !isLast ? told : unreturned(told, found);
-  // An operation whose process died: its retry is answered once something is known; where no look-up will ever tell, PENDING.
+  // An operation whose process died has no response yet. It gets one once its outcome is known, or PENDING if there is
+  // no look-up.
   const isAnsweredAnyway = !connection.lookUp && found.transaction.isUnanswered;
   if (!isAnsweredAnyway && (changesNothing(outcome, isLast) || isToldAlready(outcome, found))) {
     await postponeFollowUp(deps.database, due, pauseS(deps, due, found, nowMs));
@@ -89,10 +90,10 @@ export async function followUp(
   return writeOutcome(deps, { ...due, followUpInS: pauseS(deps, due, found, nowMs) }, ended, stop);
 }
 
-/** Result of following up a transaction out of its turn; 'waiting': its creation is under way. */
+/** Result of following up a transaction ahead of schedule; 'waiting': its creation is under way. */
 export type FollowedUpNow = 'applied' | 'unchanged' | 'waiting' | 'unmatched';
 
-/** Follows up a transaction out of its turn, since its payer came back or its provider told something. */
+/** Follows up a transaction ahead of schedule, since its payer came back or its provider sent a notification. */
 export async function followUpNow(
   deps: FollowUpDeps,
   connection: ProviderConnection,
@@ -105,8 +106,8 @@ export async function followUpNow(
 }
 
 /**
- * Writes what a provider without look-up told under its signature, where that fits the record: amount and currency are the
- * transaction's own. Anything else changes nothing, and is an alarm.
+ * Writes the outcome that a provider without look-up has signed, if its amount and currency are the transaction's own.
+ * Otherwise nothing changes, and an alarm is raised.
  */
 export async function applySigned(
   deps: FollowUpDeps,
@@ -127,7 +128,7 @@ export async function applySigned(
   return (await writeOutcome(deps, { ...due, followUpInS }, signed.outcome, stop)) ? 'applied' : 'unchanged';
 }
 
-/** The same of an attempt whose outcome nobody knows: there is no look-up, so nothing else will ever tell. */
+/** Does the same for an attempt with an unknown outcome: without a look-up, nothing else will ever reveal it. */
 async function finishSigned(
   deps: FollowUpDeps,
   transactionId: string,
@@ -153,7 +154,7 @@ type SignedOutcome = NonNullable<NotificationSubject['signed']>;
 /**
  * Reads a transaction with its payment.
  *
- * @returns undefined when there is nothing to follow up: its creation is under way.
+ * @returns undefined if there is nothing to follow up, since its creation is under way.
  */
 export async function readFollowedUp(
   { database }: Pick<FollowUpDeps, 'database'>,
@@ -169,7 +170,7 @@ export async function readFollowedUp(
   );
 }
 
-/** Builds the question about a transaction, from what is stored of it alone. */
+/** Builds the look-up of a transaction from stored data alone. */
 export function lookUpOf(
   deps: Pick<FollowUpDeps, 'publicUrl' | 'schedule'>,
   due: Pick<DueFollowUp, 'fence'>,
@@ -190,7 +191,7 @@ export function lookUpOf(
 
 const BASE_TYPES: ReadonlySet<string> = new Set(['PURCHASE', 'AUTHORIZE', 'VERIFY']);
 
-/** An authorization that waits to be captured. */
+/** Returns true for an authorization that waits to be captured. */
 function isLapsing({ type, status, capture }: StoredTransaction): boolean {
   return BASE_TYPES.has(type) && status === 'SUCCEEDED' && !capture;
 }
@@ -221,26 +222,26 @@ function expiryOf({ record, transaction, terms }: FollowedUp): number {
   return attemptFacts(record, '', terms).expiresAtMs;
 }
 
-/** Nothing is written of what is not known, and of a payer who has yet to act. */
+/** Returns true if there is nothing to write: the outcome is not known yet, or the payer has yet to act. */
 function changesNothing(outcome: Outcome, isLast: boolean): boolean {
   if (outcome.kind === 'unknown' || outcome.kind === 'to_complete') return true;
   return !isLast && outcome.kind === 'redirect';
 }
 
-/** The provider has yet to decide, and the payment says so already. */
+/** Returns true if the provider has yet to decide and the record already says so. */
 function isToldAlready(outcome: Outcome, { transaction, record }: FollowedUp): boolean {
   if (outcome.kind !== 'pending' || transaction.status !== 'PENDING') return false;
   return !waitsForPayer(record, transaction);
 }
 
-/** The end of a payer whom no look-up can find: where they did not come back in time, they did not pay as far as is known. */
+/** Ends the wait where there is no look-up: as far as is known, a payer who did not come back in time did not pay. */
 function unreturned(told: Outcome, { record, transaction }: FollowedUp): Outcome {
   if (told.kind !== 'unknown' || !waitsForPayer(record, transaction)) return told;
   const shown = record.transactionsHistory.find(({ id }) => id === transaction.id)?.providerData;
   return { kind: 'expired', providerData: shown ?? create(ProviderDataSchema) };
 }
 
-/** Outcome of a payment whose payer did not act in time: the provider closed it where that is possible. */
+/** Returns the outcome of a payment whose payer did not act in time; its provider has closed it, where possible. */
 function endOf(outcome: Outcome): Outcome {
   if (outcome.kind === 'redirect') return { kind: 'expired', providerData: outcome.providerData };
   return outcome;

@@ -9,7 +9,7 @@ import { decodeRecord } from './stored-record.ts';
 /**
  * Returns a payment as it stands now; it may have moved on since its creation's response.
  *
- * @throws ServiceError PAYMENT_NOT_FOUND also for another account's; INVALID_CREDENTIALS for the public key alone.
+ * @throws ServiceError PAYMENT_NOT_FOUND, also for another account's; INVALID_CREDENTIALS for the public key alone.
  */
 export async function getPayment(
   deps: { readonly database: Database },

@@ -7,9 +7,9 @@ const HEADER = 'x-idempotency-key';
 const KEY_FORM = /^[\x20-\x7e]{1,255}$/;
 
 /**
- * The idempotency key of a call: 1 to 255 printable ASCII characters, opaque.
+ * Returns the idempotency key of a call: 1 to 255 printable ASCII characters, opaque.
  *
- * @throws ServiceError IDEMPOTENCY_KEY_MISSING when it is absent or not of that form.
+ * @throws ServiceError IDEMPOTENCY_KEY_MISSING if it is absent or malformed.
  */
 export function requireIdempotencyKey(header: string | undefined): string {
   if (header !== undefined && KEY_FORM.test(header)) return header;
@@ -18,12 +18,12 @@ export function requireIdempotencyKey(header: string | undefined): string {
   throw fieldRefusal('IDEMPOTENCY_KEY_MISSING', HEADER, code, message);
 }
 
-/** Not printable, so no merchant's key begins with it; keys stored before it was used stay where they were. */
+/** Prefix for the public key alone. Not printable, so no merchant's key begins with it; older keys lack it. */
 const PUBLIC_KEY_SPACE = '\u0001';
 
 /**
- * The idempotency key of a caller as it is stored. Keys of callers with the public key alone are a space of their own:
- * that key stands in web pages, where anybody could claim `order-1001`, or learn whether it is used.
+ * Returns a caller's idempotency key as it is stored. Callers with the public key alone have a key space of their own:
+ * the public key appears in web pages, where anybody could otherwise claim `order-1001`, or learn whether it is used.
  *
  * @throws ServiceError as requireIdempotencyKey does.
  */
@@ -36,9 +36,9 @@ export function storedIdempotencyKey(caller: {
 }
 
 /**
- * Refuses another request under a key that is held. Where the holder was hashed by a release that knows other fields, the
- * two cannot be compared, and the request passes for the same: it gets the holder's response. A refusal would make the
- * merchant pay again under another key.
+ * Refuses another request under a key that is held. If a release that knows other fields hashed the holder's request,
+ * the two cannot be compared: the request counts as the same and gets the holder's response, since a refusal would
+ * make the merchant pay again under another key.
  *
  * @throws ServiceError IDEMPOTENCY_KEY_REUSED.
  */
@@ -56,7 +56,7 @@ function areEqual(a: Uint8Array, b: Uint8Array): boolean {
   return a.length === b.length && timingSafeEqual(a, b);
 }
 
-/** Patience with a held key: it is read again, with growing pauses, up to a bound. */
+/** Limits of the wait for a held key's response: the key is read again, with growing pauses, for up to `waitMs`. */
 export type Patience = {
   readonly waitMs: number;
   readonly retryAfterS: number;
@@ -69,9 +69,9 @@ const LONGEST_PAUSE_MS = 250;
 /**
  * Waits until the payment that holds a key has its response.
  *
- * @param first the holder, when it was read already.
+ * @param first the holder, if it was read already.
  * @param read reads the holder again.
- * @throws ServiceError REQUEST_IN_PROGRESS when it has none by then.
+ * @throws ServiceError REQUEST_IN_PROGRESS if it has none in time.
  */
 export async function awaitResponse(
   first: KeyHolder | undefined,

@@ -9,7 +9,7 @@ import type { CardDeps, PayerCard } from './payer-card.ts';
 import type { ChosenMethod } from './payment-method.ts';
 import type { References } from './stored-references.ts';
 
-/** The payment, as keeping its card needs to know it. */
+/** Facts about the payment that keeping its card depends on. */
 type KeptOf = {
   readonly accountId: string;
   readonly country: string;
@@ -17,9 +17,9 @@ type KeptOf = {
 };
 
 /**
- * Finds out what an approved payment does to stored methods: it uses one, keeps its card anew, or keeps a card that its
- * customer has already, which stays the one method. A card that is kept is sealed before the payment, so that an approval
- * learned late still finds it.
+ * Determines what an approval of the payment does to stored methods: it uses one, stores the card as a new one, or
+ * uses the one that already holds the same card of the customer. A new card is sealed before the payment is sent, so
+ * that an approval learned late still finds it.
  *
  * @throws ServiceError STORED_METHOD_LIMIT_REACHED.
  */

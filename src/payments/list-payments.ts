@@ -19,7 +19,7 @@ export type ListDeps = {
 };
 
 const DEFAULT_PAGE_SIZE = 20;
-// One more is read.
+// One row more than a page is read.
 const MAX_PAGE_SIZE = MAX_LISTED - 1;
 
 /**
@@ -27,8 +27,8 @@ const MAX_PAGE_SIZE = MAX_LISTED - 1;
  *
  * @param request satisfies the rules of its .proto.
  * @returns a page, and the token of the next; "" on the last page.
- * @throws ServiceError INVALID_CREDENTIALS for the public key alone; INVALID_PARAMETERS for a time that is none, and for a
- *   page token that is malformed or of another account or filter.
+ * @throws ServiceError INVALID_CREDENTIALS for the public key alone; INVALID_PARAMETERS for a malformed time, and for
+ *   a page token that is malformed or belongs to another account or filter.
  */
 export async function listPayments(
   deps: ListDeps,
@@ -44,9 +44,9 @@ export async function listPayments(
     before: timeAfter('created_to', request.createdTo),
   };
   const after = request.pageToken ? readPageToken(deps.pageTokenKey, filter, request.pageToken) : undefined;
-  // As AIP-158 has it, a page may be asked for that is larger than any is.
+  // A request for more than the largest page is not refused, but gets the largest page (AIP-158).
   const size = Math.min(request.pageSize || DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE);
-  // One more than is shown tells whether another page follows.
+  // One row more than is shown reveals whether another page follows.
   const found = await orUnavailable(listStored(deps.database, filter, after, size + 1));
   const shown = found.slice(0, size);
   const last = shown.at(-1);
@@ -60,12 +60,12 @@ const DATE = /^\d{4}-\d\d-\d\d$/;
 const SECONDS_A_DAY = 86_400n;
 const LAST_SECOND = 253_402_300_799n;
 
-/** The first moment of what a text names; undefined for "". */
+/** Returns the first moment of a date or time; undefined for "". */
 function firstTime(field: string, text: string): string | undefined {
   return text === '' ? undefined : timestampText(parseTime(field, text));
 }
 
-/** The moment after what a text names: a day later for a date, else a microsecond. undefined for "" and after all times. */
+/** Returns the moment after a date or time: a day later, or a microsecond. undefined for "" and past the year 9999. */
 function timeAfter(field: string, text: string): string | undefined {
   if (text === '') return undefined;
   const time = parseTime(field, text);
@@ -76,7 +76,7 @@ function timeAfter(field: string, text: string): string | undefined {
 }
 
 function parseTime(field: string, text: string): Timestamp {
-  // In a query string a plus sign that is not escaped stands for a space.
+  // In a query string, a plus sign that is not escaped stands for a space.
   const spelled = DATE.test(text) ? `${text}T00:00:00Z` : text.replace(/(T.*) (\d\d:\d\d)$/, '$1+$2');
   const time = parseTimestamp(spelled);
   if (time) return time;

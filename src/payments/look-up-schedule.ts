@@ -1,16 +1,16 @@
 import type { ProviderConnection } from '#src/connectors/connector.ts';
 
-/** Times at which an outcome that nobody knows is looked up. */
+/** Times at which an unknown outcome is looked up. */
 export type LookUpSchedule = {
   /** Time for which a lease outlasts the provider's deadline, for the work around the call. */
   readonly leaseMarginMs: number;
   /** Pause before the first look-up; each later pause is twice as long, up to a day. */
   readonly firstLookUpMs: number;
-  /** Number of look-ups after which the provider is asked to close what it has not heard of. */
+  /** Number of look-ups after which the provider is asked to close a transaction that it has not heard of. */
   readonly lookUpsBeforeClosing: number;
 };
 
-/** Returns the lease of whoever begins an attempt: until it ends, nobody else looks the attempt up. */
+/** Returns the lease of a new attempt, in seconds: until it ends, no other worker looks the attempt up. */
 export function leaseS(
   connection: Pick<ProviderConnection, 'deadlineMs'>,
   schedule: Pick<LookUpSchedule, 'leaseMarginMs'>,
@@ -21,7 +21,7 @@ export function leaseS(
 const LONGEST_LOOK_UP_S = 86_400;
 const JITTER = 0.2;
 
-/** Returns the pause before an outcome's next look-up: it doubles up to a day, and varies by a fifth. */
+/** Returns the pause before an outcome's next look-up, in seconds: it doubles up to a day, and varies by a fifth. */
 export function lookUpPauseS(schedule: LookUpSchedule, lookUps: number): number {
   const firstS = schedule.firstLookUpMs / 1000;
   const pauseS = Math.min(firstS * 2 ** Math.min(lookUps, 30), LONGEST_LOOK_UP_S);

@@ -21,14 +21,14 @@ import { encodeRecord } from './stored-record.ts';
 export type AttemptDeps = FinishDeps & {
   readonly publicUrl: () => string;
   readonly observer: {
-    /** Runs a provider call, and sees its outcome. */
+    /** Runs a provider call and observes its outcome. */
     providerCall(connectionId: string, call: () => Promise<Outcome>): Promise<Outcome>;
-    /** An attempt came to nothing, and the payment goes on to another connection. */
+    /** Called when an attempt came to nothing and the payment fails over to another connection. */
     wentOn(fromConnectionId: string, toConnectionId: string, outcome: Outcome): void;
   };
 };
 
-/** The attempt that ends a payment's attempts, for now. */
+/** The last attempt of a payment so far, with its outcome. */
 export type LastAttempt = {
   readonly transactionId: string;
   readonly outcome: Outcome;
@@ -36,15 +36,15 @@ export type LastAttempt = {
   readonly record: Payment;
 };
 
-/** Time after which no further attempt begins: the caller waits. */
+/** Time after which no further attempt begins, since the caller is waiting. */
 const GOES_ON_FOR_MS = 10_000;
 
 /**
- * Makes a payment's attempts one after the other, until an outcome ends them. Each is committed before it is sent, together
- * with the end of the one before.
+ * Makes a payment's attempts one after another, until an outcome ends them. Each is committed before it is sent,
+ * together with the end of the one before.
  *
- * @param beginBeforeMs deadline for sending the first attempt, which is committed already: a process held up for longer is
- *   near the end of its lease, and does not send it.
+ * @param beginBeforeMs deadline for sending the first attempt, which is committed already: a process held up for
+ *   longer is near the end of its lease, and does not send it.
  */
 export async function makeAttempts(
   deps: AttemptDeps,
@@ -96,8 +96,9 @@ export async function makeAttempts(
 }
 
 /**
- * Tells where a payment goes on after each of its outcomes, the first target's first; undefined ends its attempts. What is
- * sent to an open circuit would only come back, and what found one open was no attempt.
+ * Returns a function that takes a payment's outcomes in turn, beginning with the first target's, and returns the
+ * target to try next; undefined ends the attempts. A target whose circuit is open is skipped, since it would only
+ * reject the call, and an attempt that found its circuit open does not count.
  */
 export function targetsInTurn(
   { targets, maxAttempts, softDeclines }: ChosenRoute,
@@ -142,9 +143,10 @@ export function mayGoOn(outcome: Outcome, softDeclines: boolean): boolean {
 const BEGIN_PAUSE_MS = 50;
 
 /**
- * Begins the next attempt, again and again while the database is away and there is still time to send it.
+ * Begins the next attempt, and tries again while the database is unavailable and there is still time to send it.
  *
- * @returns false when it cannot be told to stand: then it is not sent, and the payment ends with what is known.
+ * @returns false if it is not certain that the attempt is stored: it is not sent, and the payment ends with what is
+ *   known.
  */
 async function beginNext(deps: AttemptDeps, begin: NextAttempt, beforeMs: number): Promise<boolean> {
   for (;;) {

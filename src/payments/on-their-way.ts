@@ -4,20 +4,21 @@ import { openConnection } from './live-catalogue.ts';
 import type { PreparedPayment } from './prepare-payment.ts';
 
 /**
- * Payments that may be on their way to one connection at once: below what its HTTP client lets wait (http-client.ts), so
- * that a payment which is claimed is sent, and below MAX_IN_FLIGHT, so that a provider which hangs leaves room for others.
+ * Limit on payments on their way to one connection at once: fewer than its HTTP client lets wait (http-client.ts), so
+ * that every claimed payment is sent, and fewer than MAX_IN_FLIGHT, so that a provider that hangs leaves room for
+ * others.
  */
 export const MAX_ON_THEIR_WAY = 448;
 
-/** Of this process, by their connection. */
+/** Number of this process's payments on their way, by connection. */
 const onTheirWay = new WeakMap<ProviderConnection, number>();
 
 /**
- * Takes a payment's place on the way to its first connection, before its key is claimed. One that can go on to another
- * connection is let through in any case.
+ * Takes a slot on the way to a payment's first connection, before its key is claimed. A payment that can fail over to
+ * another connection always gets one.
  *
- * @returns gives the place back, once the attempts are over or the payment was not claimed.
- * @throws ServiceError SERVICE_UNAVAILABLE when too many payments wait for the provider.
+ * @returns a function that frees the slot, to call once the attempts are over or if the payment was not claimed.
+ * @throws ServiceError SERVICE_UNAVAILABLE if too many payments wait for the provider.
  */
 export function setOut({ catalogue, chosen, claim }: PreparedPayment): () => void {
   const connection = openConnection(catalogue, claim.connectionId);

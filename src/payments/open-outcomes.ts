@@ -13,22 +13,22 @@ import { decodeRecord } from './stored-record.ts';
 
 /** Dependencies of the watch over open outcomes. */
 export type OpenOutcomesDeps = FinishDeps & {
-  /** The connections by which an outcome can be learned, by id. */
+  /** Connections through which an outcome can be learned, by id. */
   readonly connections: () => ReadonlyMap<string, ProviderConnection>;
   readonly openOutcomes: OpenOutcomesObserver;
 };
 
-/** Sees what is open, for metrics and logs. */
+/** Observer of open outcomes, for metrics and logs. */
 export type OpenOutcomesObserver = {
   counted(outcomes: OpenOutcomes): void;
-  /** Told after the start, after each reload of the catalogue, and when others become unaskable. */
+  /** Called after the start, after each reload of the catalogue, and when the unaskable connections change. */
   unaskable(outcomes: UnaskableOutcomes): void;
   failed(error: unknown): void;
 };
 
-/** The outcomes that nobody knows yet. */
+/** Outcomes that are not known yet. */
 export type OpenOutcomes = {
-  /** Those of requests under way included; counted up to 100,000. */
+  /** Includes those of requests under way; counted up to 100,000. */
   readonly open: number;
   /** Seconds for which the oldest has been open. */
   readonly oldestS: number;
@@ -38,9 +38,9 @@ export type OpenOutcomes = {
 
 /** Open follow-ups of one kind. */
 export type OpenFollowUpKind = {
-  /** `payer`: a payer was sent away, or has come back and the provider has yet to confirm. */
+  /** `payer`: a payer was redirected, or has come back and the provider has yet to confirm. */
   readonly kind: 'capture' | 'cancel' | 'refund' | 'payer';
-  /** Those of requests under way included; counted up to 100,000. */
+  /** Includes those of requests under way; counted up to 100,000. */
   readonly open: number;
   /** Seconds for which the oldest has been open. */
   readonly oldestS: number;
@@ -50,14 +50,14 @@ export type OpenFollowUpKind = {
 export type UnaskableOutcomes = {
   readonly connectionId: string;
   readonly reason: 'no_connection' | 'other_account' | 'no_look_up';
-  /** The identity of the connection when they were begun. */
+  /** Identity of the connection at the time of their attempts. */
   readonly identity: string | undefined;
   readonly open: number;
 };
 
 /** A watch over open outcomes. */
 export type OpenOutcomesWatch = {
-  /** Counts at once and tells of everything unaskable, also when it was told before. Never rejects. */
+  /** Counts at once and reports all unaskable outcomes, even those reported before. Never rejects. */
   look(): Promise<readonly UnaskableOutcomes[]>;
   stop(): Promise<void>;
 };
@@ -67,9 +67,9 @@ const COUNT_EVERY_MS = 12_500;
 const JITTER = 0.2;
 
 /**
- * Counts open outcomes every now and then, however busy recovery is, and tells of those that this replica cannot look
- * up: their connection is not in the catalogue, stands for another account, or offers no look-up. No other account is
- * ever asked about them.
+ * Counts open outcomes periodically, however busy recovery is, and reports those that this replica cannot look up:
+ * their connection is not in the catalogue, stands for another account, or offers no look-up. No other account is ever
+ * asked about them.
  */
 export function watchOpenOutcomes(
   deps: OpenOutcomesDeps,
@@ -125,7 +125,7 @@ function openOutcomesOf(
     if (identity !== undefined && identity !== connection.identity) {
       return [{ ...told, reason: 'other_account', open }];
     }
-    // What is not due yet, and was never taken to be looked up, is a request under way.
+    // An attempt that is not due yet, and was never leased for a look-up, belongs to a request under way.
     return connection.lookUp || due === 0 ? [] : [{ ...told, reason: 'no_look_up', open: due }];
   });
   return {
@@ -144,7 +144,7 @@ const KINDS: Readonly<Record<string, OpenFollowUpKind['kind']>> = {
   VERIFY: 'payer',
 };
 
-/** Every kind, those of which nothing is open included: a gauge that is not set keeps its last value. */
+/** Returns every kind, even if none of it is open: a gauge that is not set keeps its last value. */
 function followUpKinds(found: readonly OpenFollowUps[]): OpenFollowUpKind[] {
   return [...new Set(Object.values(KINDS))].map((kind) => {
     const own = found.filter(({ type }) => KINDS[type] === kind);
@@ -156,7 +156,7 @@ function followUpKinds(found: readonly OpenFollowUps[]): OpenFollowUpKind[] {
   });
 }
 
-/** Says in a sentence why outcomes are not looked up, and what to do. */
+/** Explains in a sentence why outcomes are not looked up, and what to do. */
 export function describeUnaskable({ connectionId, reason, identity, open }: UnaskableOutcomes): string {
   const begun = identity === undefined ? '' : ` (${identity})`;
   const why = {
@@ -168,7 +168,7 @@ export function describeUnaskable({ connectionId, reason, identity, open }: Unas
   return `${open} open outcomes of connection ${connectionId} cannot be looked up, and their payments stay PENDING: ${why[reason]}`;
 }
 
-/** The connections at which something can be done about an open outcome, with the account that each stands for. */
+/** Lists the connections that can act on an open outcome, by look-up or technical cancel, with the account of each. */
 export function askableConnections(
   connections: ReadonlyMap<string, ProviderConnection>,
 ): AskableConnection[] {
@@ -177,14 +177,14 @@ export function askableConnections(
   );
 }
 
-/** A replica that can ask takes what is due within seconds. */
+/** Time for which a due attempt waits for a replica that can ask, which would take it within seconds. */
 const NOBODY_ASKS_AFTER_S = 30;
 const ANSWER_LEASE_S = 30;
 const NOBODY_KNOWS: Outcome = { kind: 'unknown', detail: 'nobody can be asked', providerData: undefined };
 
 /**
- * Answers payments PENDING whose process died before it answered, and which nobody can be asked about: else their key
- * would be in progress for ever. They stay due, for a replica that can ask.
+ * Stores the response PENDING for payments whose process died before it responded, and about which nobody can be
+ * asked: otherwise their key would be in progress for ever. They stay due, for a replica that can ask.
  */
 export async function answerUnaskable(deps: OpenOutcomesDeps, stop?: AbortSignal): Promise<void> {
   const leased = await takeUnansweredAttempts(deps.database, askableConnections(deps.connections()), {

@@ -38,17 +38,19 @@ export type OperationCaller = {
 export type OperatedPaymentResponse = OperationResponse & { readonly replayed: boolean };
 
 /**
- * Captures, cancels or refunds, or gives again the response to an earlier call with the same key: the main path of every
- * operation on a payment that stands. Claim, one provider call, finish; no database transaction is open meanwhile.
+ * Captures, cancels or refunds, or returns the stored response to an earlier call with the same key. The main path of
+ * every operation on an existing payment: claim, one provider call, finish, with no database transaction open
+ * meanwhile.
  *
- * @throws ServiceError when it was refused; REQUEST_IN_PROGRESS when it may stand and its response is still to come.
+ * @throws ServiceError if the operation is refused; REQUEST_IN_PROGRESS if it may have been claimed and its response
+ *   is still to come.
  */
 export async function operatePayment(
   deps: OperationDeps,
   asked: AskedOperation,
   caller: OperationCaller,
 ): Promise<OperatedPaymentResponse> {
-  // 1. The key, and the response that it has if it was used before.
+  // 1. The key, and its response if it was used before.
   if (!caller.secretPresented) throw new ServiceError('INVALID_CREDENTIALS', INVALID_CREDENTIALS_MESSAGE);
   const key = operationKey(asked, caller.idempotencyKey);
   const { accountId } = caller;
@@ -57,13 +59,13 @@ export async function operatePayment(
   const holder = await orUnavailable(read());
   if (holder) return replay(deps, holder, asked.hash, read);
 
-  // 2. and 3. The payment as it stands, what the operation makes of it, and commit 1.
+  // 2. and 3. The payment as it stands, the plan of the operation, and commit 1.
   let claimed: ClaimedOperation;
   try {
     claimed = await claimOperationOn(deps, asked, accountId, key);
   } catch (refusal) {
     if (refusal instanceof StandingCancel) return replayById(deps, accountId, refusal.transactionId);
-    // A call with the same key may have claimed it meanwhile: then the refusal is of its doing.
+    // Another call with the same key may have claimed the operation meanwhile, and so have caused the refusal.
     const holder = await orUnavailable(read());
     if (!holder) throw refusal;
     return replay(deps, holder, asked.hash, read);
@@ -76,18 +78,18 @@ export async function operatePayment(
     send(stored.connection, planned, operation),
   );
 
-  // 5. Commit 2: what is known of it now, and the response.
+  // 5. Commit 2: the outcome, as far as it is known, and the response.
   const leased = { ...row, fence: 0, followUpInS: lookUpPauseS(deps.schedule, 0) };
   const written = await within(writeOutcome(deps, leased, outcome), finishWaitMs(deps.schedule));
   if (written) {
     deps.observer.operated(written);
     return { ...written, replayed: false };
   }
-  // Recovery wrote first, or the database is away: the stored response wins.
+  // Recovery wrote first, or the database is unavailable: the stored response wins.
   return { ...(await replayById(deps, accountId, row.transactionId)), replayed: false };
 }
 
-/** The header's key; else the merchant's reference within the payment, in a space that no header reaches. */
+/** Returns the header's key; without one, the merchant's reference within the payment, in a key space of its own. */
 function operationKey(asked: AskedOperation, header: string | undefined): string | undefined {
   if (header !== undefined) return requireIdempotencyKey(header);
   if (asked.merchantReference)

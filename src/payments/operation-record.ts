@@ -38,7 +38,7 @@ const TYPES: Readonly<Record<OperationType, Transaction_Type>> = {
   REFUND: Transaction_Type.REFUND,
 };
 
-/** Returns a record with an operation that is about to be sent: its transaction is the last one, and waits. */
+/** Returns a record with an operation that is about to be sent: a last transaction, which waits for its outcome. */
 export function withOperation(
   record: Payment,
   base: Transaction,
@@ -77,7 +77,7 @@ export function withOperation(
 }
 
 /**
- * Writes what became of an operation into a record and into the books.
+ * Writes the outcome of an operation into a record and into the books.
  *
  * @param record as it stands; it is not changed.
  * @returns the new record, whose `transactions` is the operation, and the new books.
@@ -126,7 +126,8 @@ export type Applied = {
 };
 
 /**
- * Writes what became of the payment's own transaction, whose payer was sent away or whose provider had yet to decide.
+ * Writes the outcome of the payment's own transaction, after its payer was redirected or its provider had yet to
+ * decide.
  *
  * @param record as it stands; it is changed.
  */
@@ -150,14 +151,14 @@ export function withBaseOutcome(
   return { record, books, transactionStatus: states.transaction };
 }
 
-/** The states of a payment whose payer was sent away: to a wallet's page, or to a 3-D Secure challenge. */
+/** States of a payment whose payer was redirected, to a wallet's page or to a 3-D Secure challenge. */
 const SENT_AWAY = new Set([
   Payment_SubStatus_Value.CREATED,
   Payment_SubStatus_Value.WAITING_ADDITIONAL_STEP,
   Payment_SubStatus_Value.IN_PROCESS,
 ]);
 
-/** Ends an authorization that was not captured in time; of one that is over already nothing changes but its schedule. */
+/** Ends an authorization that was not captured in time. If it is over already, only its schedule changes. */
 export function withLapse(record: Payment, transactionId: string, books: Books, at: Timestamp): Applied {
   const after = { ...books, isReleased: true };
   if (books.isReleased || books.captured > 0n) {
@@ -183,7 +184,7 @@ export function withLapse(record: Payment, transactionId: string, books: Books, 
 
 const LAPSED = { responseCode: 'EXPIRED', responseMessage: 'Authorization lapsed' };
 
-/** The dispute of a payment, if one was told. */
+/** Returns the dispute of a payment, if there is one. */
 export function disputeOf({ transactionsHistory }: Payment): Transaction | undefined {
   return transactionsHistory.findLast(({ type }) => type === Transaction_Type.CHARGEBACK);
 }
@@ -217,7 +218,7 @@ function standing(record: Payment, books: Books, open: OpenOperation | undefined
   };
 }
 
-/** Changes of the whole payment that an open operation causes before it is done, if any. */
+/** Returns the change that an open operation makes to the whole payment before it is done, if any. */
 function opensTo(books: Books, open: OpenOperation): 'refund' | 'cancel' | undefined {
   if (open.type === 'REFUND' && leftToRefund(booksAfter(books, open)) === 0n) return 'refund';
   return open.type === 'CANCEL' && books.captured === 0n ? 'cancel' : undefined;

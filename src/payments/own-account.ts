@@ -1,9 +1,9 @@
 import { fieldRefusal } from '#src/service-error.ts';
 
 /**
- * Refuses another account: objects and payments belong to accounts, and a key is valid for its own only.
+ * Refuses another account: objects and payments belong to accounts, and a key is valid only for its own.
  *
- * @param accountId as the request's `account_id` names it.
+ * @param accountId the request's `account_id`.
  * @throws ServiceError AUTHORIZATION_REQUIRED.
  */
 export function requireOwnAccount(accountId: string, caller: { readonly accountId: string }): void {

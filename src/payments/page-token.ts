@@ -6,9 +6,9 @@ const MAC_BYTES = 16;
 const POSITION = /^([0-9a-f-]{36})(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z)$/;
 
 /**
- * Makes the token of the page after a position. Callers see no more in it than a text.
+ * Makes the token of the page after a position. It is opaque to callers.
  *
- * @param filter what is listed, the account included: the token holds for nothing else.
+ * @param filter of the list, including the account: the token is valid for no other.
  */
 export function pageToken(key: Uint8Array, filter: object, { id, createdAt }: PagePosition): string {
   const position = Buffer.from(id + createdAt);
@@ -18,13 +18,13 @@ export function pageToken(key: Uint8Array, filter: object, { id, createdAt }: Pa
 /**
  * Reads a token.
  *
- * @throws ServiceError INVALID_PARAMETERS for a text that `pageToken` has not made for this filter.
+ * @throws ServiceError INVALID_PARAMETERS for a text that `pageToken` did not make for this filter.
  */
 export function readPageToken(key: Uint8Array, filter: object, token: string): PagePosition {
   const bytes = Buffer.from(token, 'base64url');
   const position = bytes.subarray(MAC_BYTES);
   const [, id, createdAt] = POSITION.exec(position.toString('latin1')) ?? [];
-  // A spelling of the same bytes that is not ours is refused too: tokens are compared as texts elsewhere.
+  // Another spelling of the same bytes is refused too: elsewhere, tokens are compared as texts.
   const isOurs =
     bytes.toString('base64url') === token &&
     bytes.length > MAC_BYTES &&

@@ -20,10 +20,10 @@ export type CardDeps = {
   readonly fingerprintKey: Uint8Array;
 };
 
-/** A card in its two forms: what may be shown of it, and what the provider is sent. */
+/** A card in two forms: the data that may be shown, and the card to send to the provider. */
 export type PayerCard = { readonly data: CardData; readonly attempt: AttemptCard };
 
-/** Returns the card that a payment is made with, sent, stored, or behind a one-time token; undefined for a wallet. */
+/** Returns the card of a payment, whether sent, stored, or behind a one-time token; undefined for a wallet. */
 export async function readCard(
   deps: CardDeps,
   bins: BinTable,

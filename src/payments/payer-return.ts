@@ -18,10 +18,10 @@ export type ReturnDeps = FollowUpDeps & {
 };
 
 /**
- * Learns what a payer who came back has done, by asking the provider: what the return address says is a hint that anybody
- * can write.
+ * Asks the provider about the payment of a payer who came back. The return address itself is only a hint, since
+ * anybody can write one.
  *
- * @param returnQuery the query string with which they came, without the question mark.
+ * @param returnQuery query string of the return address, without the question mark.
  * @returns the payment as it stands then.
  * @throws ServiceError PAYMENT_NOT_FOUND.
  */
@@ -42,7 +42,7 @@ export async function returnPayer(
   return standing(deps, paymentId, own);
 }
 
-/** Greatest length: providers put a few ids and a signed text into it. */
+/** Longest query string that is passed on: providers put a few ids and a signed text into it. */
 const MAX_QUERY_LENGTH = 8_192;
 const OPEN = new Set([Payment_Status.READY_TO_PAY, Payment_Status.PENDING]);
 
@@ -57,10 +57,10 @@ async function standing(
 }
 
 /**
- * Returns the address to which the payer is sent: the merchant's `callback_url` with `payment_id` and `status` added. A
- * host alone gets `https://`.
+ * Returns the address to which the payer is sent: the merchant's `callback_url` with `payment_id` and `status` added.
+ * A host alone gets `https://`.
  *
- * @returns undefined when the payment has none.
+ * @returns undefined if the payment has none.
  */
 export function callbackAddress(payment: Payment): string | undefined {
   const url = merchantAddress(payment.callbackUrl);
@@ -70,7 +70,7 @@ export function callbackAddress(payment: Payment): string | undefined {
   return url.href;
 }
 
-/** Returns the address that a `callback_url` stands for; undefined when there is none. */
+/** Returns the address that a `callback_url` stands for; undefined if there is none. */
 export function merchantAddress(callbackUrl: string | undefined): URL | undefined {
   if (!callbackUrl) return undefined;
   const hasScheme = /^[a-z][a-z0-9+.-]*:\/?\/?/i.test(callbackUrl) && !isHostWithPort(callbackUrl);

@@ -7,9 +7,9 @@ import type { VaultedToken } from '#src/store/stored-objects.ts';
 import type { ChosenMethod } from './payment-method.ts';
 
 /**
- * Builds what the record's provider is asked to do; pure.
+ * Builds the attempt that the record's provider is asked to make; pure.
  *
- * @param card of a card payment, as the provider must be told it.
+ * @param stored the card of a card payment, as the provider needs it, and the stored method, if one is used.
  */
 export function paymentAttempt(
   record: Payment,
@@ -25,11 +25,12 @@ export function paymentAttempt(
 }
 
 /**
- * Builds what an attempt says beside its payment method, from the record alone: a look-up, days later, says the same.
+ * Builds the fields of an attempt beside its payment method, from the record alone: a look-up days later sends the
+ * same.
  *
- * @param record whose last transaction is the attempt.
+ * @param record its `transactions` is the attempt.
  * @param publicUrl the service's address for providers and payers, without a slash at its end.
- * @param terms of the connection that the attempt goes to.
+ * @param terms capabilities of the attempt's connection.
  */
 export function attemptFacts(
   record: Payment,
@@ -65,7 +66,7 @@ export function isWalletRedirect({ workflow, paymentMethod }: Payment): boolean 
   return workflow === Payment_Workflow.REDIRECT || isOfCheckout;
 }
 
-/** Returns true for a token of one provider's own, which means nothing to another. */
+/** Returns true for a token issued by one provider, which means nothing to another. */
 export function usesProviderToken(method: ChosenMethod): boolean {
   return (
     method.kind === 'wallet' && method.workflow === Payment_Workflow.DIRECT && method.token !== undefined

@@ -12,7 +12,7 @@ export type Books = {
   /** Sum of the CAPTUREs; 0 for a purchase. */
   readonly captured: bigint;
   readonly refunded: bigint;
-  /** Nothing more may be captured: canceled, lapsed, or the last capture was made. */
+  /** true: nothing more may be captured, since it was canceled, it lapsed, or the last capture was made. */
   readonly isReleased: boolean;
 };
 
@@ -23,9 +23,9 @@ export type OperationType = 'CAPTURE' | 'CANCEL' | 'REFUND';
 export type PlannedOperation = {
   readonly type: OperationType;
   readonly money: Money;
-  /** All that was left to capture, cancel or refund. */
+  /** true: covers all that was left to capture, cancel or refund. */
   readonly isWhole: boolean;
-  /** Of a capture: none may follow. */
+  /** true for a capture that none may follow. */
   readonly isFinal: boolean;
 };
 
@@ -42,7 +42,7 @@ export function leftToRefund(books: Books): bigint {
   return (books.isAuthorization ? books.captured : books.amount) - books.refunded;
 }
 
-/** The operation that undoes a payment: a cancel while nothing is captured, else a refund. */
+/** Returns the operation that undoes a payment: a cancel while nothing is captured, else a refund. */
 export function undoingType(books: Books): 'CANCEL' | 'REFUND' {
   return books.isAuthorization && books.captured === 0n ? 'CANCEL' : 'REFUND';
 }
@@ -68,7 +68,7 @@ export function planCapture(books: Books, asked: Money | undefined, can: Capabil
 }
 
 /**
- * Plans a cancel: it releases all that is not captured.
+ * Plans a cancel, which releases all that is not captured.
  *
  * @throws ServiceError INVALID_STATUS or OPERATION_NOT_SUPPORTED.
  */
@@ -83,7 +83,7 @@ export function planCancel(books: Books, can: Capabilities): PlannedOperation {
 /**
  * Plans a refund.
  *
- * @param of the transaction that is refunded; its own rest is a bound too.
+ * @param of the refunded transaction; what is left of it is a bound too.
  * @param asked undefined for all that is left of it.
  * @throws ServiceError INVALID_STATUS, INVALID_AMOUNT or OPERATION_NOT_SUPPORTED.
  */
@@ -108,7 +108,7 @@ export function planRefund(
   };
 }
 
-/** Books after an operation was done. */
+/** Returns the books after an operation. */
 export function booksAfter(
   books: Books,
   operation: Pick<PlannedOperation, 'type' | 'isFinal' | 'money'>,

@@ -16,7 +16,7 @@ import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.j
 import type { CardOptions as AttemptOptions } from '#src/connectors/attempt.ts';
 import { type FieldError, fieldRefusal, invalidParameters, type ServiceError } from '#src/service-error.ts';
 
-/** The payment method, fully determined: `detail` by category and workflow. */
+/** The payment method of a request, fully determined: its kind follows from category and workflow. */
 export type ChosenMethod = {
   readonly type: string;
   readonly workflow: Payment_Workflow.DIRECT | Payment_Workflow.REDIRECT;
@@ -25,7 +25,7 @@ export type ChosenMethod = {
   | {
       readonly kind: 'vaulted_card';
       readonly token: string;
-      /** As the payer typed it again; '' when it was not sent. */
+      /** As the payer typed it again; '' if it was not sent. */
       readonly securityCode: string;
       readonly options: CardOptions;
     }
@@ -36,7 +36,7 @@ export type ChosenMethod = {
 /** Options that a card payment may set, beside the card. */
 export type CardOptions = AttemptOptions & { readonly vaultOnSuccess: boolean };
 
-/** The type of what a one-time token stands for. */
+/** Type of the payment method that a one-time token stands for. */
 export const ONE_TIME_TOKEN_TYPE = 'CARD';
 
 /** The types that the catalogue offers, by name. */
@@ -45,7 +45,7 @@ export type MethodTypes = ReadonlyMap<string, PaymentMethodType>;
 /**
  * Determines the payment method of a valid request.
  *
- * @throws ServiceError PAYMENT_METHOD_NOT_AVAILABLE where the catalogue does not offer it, INVALID_PARAMETERS where the
+ * @throws ServiceError PAYMENT_METHOD_NOT_AVAILABLE if the catalogue does not offer it, INVALID_PARAMETERS if the
  *   detail does not fit the type.
  */
 export function chooseMethod(request: CreatePaymentRequest, types: MethodTypes): ChosenMethod {
@@ -77,7 +77,7 @@ export function chooseMethod(request: CreatePaymentRequest, types: MethodTypes):
   return { type, workflow, options, ...chooseCard(input, kind?.value?.cardData) };
 }
 
-/** Exactly one of the card's data, a one-time token for it, and a stored card. */
+/** Requires exactly one of the card's data, a one-time token for the card, and a stored card. */
 function chooseCard(input: PaymentMethodInput, card: CardDataInput | undefined) {
   const { token, vaultedToken } = input;
   const codeAlone = card && vaultedToken && isCodeAlone(card);
@@ -94,7 +94,7 @@ function chooseCard(input: PaymentMethodInput, card: CardDataInput | undefined) 
   throw refuse('payment_method.detail.card.card_data', 'REQUIRED', message);
 }
 
-/** Returns true if a card's data is nothing but its security code, as is sent beside a vaulted token. */
+/** Returns true if a card's data is only its security code, as may be sent with a vaulted token. */
 export function isCodeAlone(card: CardDataInput): boolean {
   return (
     card.number === '' &&
@@ -104,7 +104,7 @@ export function isCodeAlone(card: CardDataInput): boolean {
   );
 }
 
-/** Many merchants send a card's flags (`verify: false`) with every payment; that asks for nothing. */
+/** Returns true if card options are asked for. Default flags, which many merchants always send, do not count. */
 function asksForCard(input: CardInput): boolean {
   const { verify, installments, threeDSecure, storedCredentials, softDescriptor } = cardOptions(input);
   const options = [verify, installments !== 1, threeDSecure, storedCredentials, softDescriptor];
@@ -158,8 +158,8 @@ function storedCredentials(sent: StoredCredentialsInput | undefined): StoredCred
 }
 
 /**
- * The type of the transaction that is made. An authorization is told as a purchase, as the interface shows it, unless its
- * account has it told as what it is.
+ * Returns the type of the transaction to make. An authorization is reported as a purchase, as in the interface, unless
+ * its account has authorizations reported as such.
  */
 export function transactionType(method: ChosenMethod, tellsAuthorized: boolean): Transaction_Type {
   if (method.kind === 'wallet') return Transaction_Type.PURCHASE;

@@ -114,7 +114,7 @@ export function cancelOrRefundPayment(
   );
 }
 
-/** The payment's own transaction, which a path may name. */
+/** Returns the payment's own transaction. A path may name it, but no other. */
 function requireBase({ base }: OperatedPayment, transactionId: string): StoredTransaction {
   if (transactionId === '' || transactionId.toLowerCase() === base.id) return base;
   throw transactionNotFound();
@@ -127,8 +127,8 @@ function planRefundOf(payment: OperatedPayment, transactionId: string, asked: Mo
 }
 
 /**
- * Chooses the transaction that a refund acts on: the one named; else the purchase; else the capture that has enough left,
- * and where none has, the authorization, which stands for all of its captures.
+ * Chooses the transaction that a refund acts on: the one named; else the purchase; else a capture with enough left;
+ * else the authorization, which stands for all of its captures.
  */
 function refundTarget(
   payment: OperatedPayment,

@@ -48,14 +48,14 @@ import { type States, statesOf, toldTransaction, WAITING } from './payment-statu
 export type PaymentFacts = {
   readonly paymentId: string;
   readonly transactionId: string;
-  /** As it is told: see transactionType. */
+  /** As reported: see transactionType. */
   readonly type: Transaction_Type;
   readonly request: CreatePaymentRequest;
   readonly money: Money;
   readonly method: ChosenMethod;
   /** The stored customer, if any, whose data fills what the request leaves out. */
   readonly storedCustomer: { readonly id: string; readonly payer: CustomerPayer } | undefined;
-  /** Data of the card that may be shown, sent or vaulted. */
+  /** Displayable data of the card, sent or vaulted. */
   readonly cardData: CardData | undefined;
   /** A UUID-shaped keyed hash of the wallet's token, for enrollments. */
   readonly walletFingerprint: string;
@@ -66,7 +66,7 @@ export type PaymentFacts = {
   readonly createdAt: Timestamp;
 };
 
-/** The record of a payment that is about to be sent: complete, and waiting for its outcome. */
+/** Returns the record of a payment that is about to be sent: complete, and waiting for its outcome. */
 export function newRecord(facts: PaymentFacts): Payment {
   const { request, money, method, chosen } = facts;
   const customerPayer = recordedPayer(request.customerPayer, facts.storedCustomer);
@@ -128,7 +128,7 @@ export function newRecord(facts: PaymentFacts): Payment {
 }
 
 /**
- * A record with one more attempt, after the last one came to nothing; the payment waits again.
+ * Returns the record with one more attempt, after the last one came to nothing; the payment waits again.
  *
  * @param transactionId of the new attempt.
  */
@@ -144,7 +144,7 @@ export function withAttempt(
     ...last,
     ...atConnection(connection),
     id: transactionId,
-    // Details from an outcome are written into the attempt's own method.
+    // A copy, since details from an outcome are written into the attempt's own method.
     paymentMethod: clone(TransactionPaymentMethodSchema, last.paymentMethod),
     createdAt: at,
   };
@@ -156,8 +156,8 @@ export function withAttempt(
 /**
  * Writes the outcome of the last attempt into a record.
  *
- * @param vaultedToken the token under which the card is kept, when it is.
- * @returns the states that the outcome makes.
+ * @param vaultedToken the token under which the card is kept, if it is.
+ * @returns the states that follow from the outcome.
  */
 export function recordOutcome(
   record: Payment,
@@ -178,7 +178,7 @@ export function recordOutcome(
     transaction.paymentMethod.vaultedToken = vaultedToken;
     record.paymentMethod.vaultedToken = vaultedToken;
   }
-  // A record that was read back holds copies where a new one holds the same detail twice.
+  // A new record holds the same detail twice; one that was read back holds two copies.
   record.paymentMethod.paymentMethodDetail = detail;
   const isDeclinedBefore = history.some(
     (one) => one !== transaction && one.status === Transaction_Status.DECLINED,
@@ -193,7 +193,7 @@ function recordCardOutcome(record: Payment, card: Card, outcome: Outcome): void 
   if (outcome.kind === 'approved') {
     card.authorizationCode = outcome.authorizationCode;
     card.retrievalReferenceNumber = outcome.retrievalReferenceNumber;
-    // For the next charge of a card that is kept; told where the merchant deals in such.
+    // For the next charge of a kept card; reported only if the request gave the reason or usage of stored credentials.
     const { storedCredentials: stored } = card;
     const isAsked = stored?.reason !== undefined || stored?.usage !== undefined;
     if (stored && isAsked && stored.networkTransactionId === undefined && outcome.networkTransactionId)
@@ -222,7 +222,7 @@ function setStates(record: Payment, transaction: Transaction, states: States, at
   record.transactions = toldTransaction(record) ?? transaction;
 }
 
-/** Merges field by field; the request wins. A document or an address is one thing, never half of each. */
+/** Merges field by field; the request wins. A document or an address comes whole, never half from each. */
 function recordedPayer(
   sent: CustomerPayer | undefined,
   stored: { readonly id: string; readonly payer: CustomerPayer } | undefined,
@@ -248,8 +248,8 @@ function recordedDetail(facts: PaymentFacts): PaymentMethodDetail {
     return create(PaymentMethodDetailSchema, { kind: { case: 'wallet', value } });
   }
   const value = create(CardSchema, {
-    // A purchase is told as captured, as the interface shows it, also where only an authorization was asked for: that is
-    // kept with the transaction.
+    // A purchase is reported as captured, as in the interface, even if only an authorization was requested: the
+    // transaction's row keeps that.
     capture: facts.type === Transaction_Type.PURCHASE,
     installments: method.options.installments,
     installmentsType: 'MERCHANT',
@@ -261,7 +261,7 @@ function recordedDetail(facts: PaymentFacts): PaymentMethodDetail {
   return create(PaymentMethodDetailSchema, { kind: { case: 'card', value } });
 }
 
-/** A kept card holds no results of 3-D Secure: they are of one payment. */
+/** Adds the payment's 3-D Secure results. A kept card has none: they belong to one payment. */
 function recordedCard(
   card: CardData | undefined,
   threeDSecure: ThreeDSecure | undefined,
@@ -269,7 +269,7 @@ function recordedCard(
   return card && threeDSecure ? { ...card, threeDSecure } : card;
 }
 
-/** Of an enrolled wallet only the card's type is known; the interface shows the rest as empty, not as null. */
+/** Returns the card of an enrolled wallet. Only its type is known; the interface shows the rest as empty, not null. */
 function enrolledCard(cardType: string | undefined, fingerprint: string): CardData {
   return create(CardDataSchema, {
     issuerName: '',
@@ -282,7 +282,7 @@ function enrolledCard(cardType: string | undefined, fingerprint: string): CardDa
   });
 }
 
-/** Fields that a transaction has from its connection, before the provider said anything. */
+/** Returns the fields that a transaction gets from its connection, before the provider has answered. */
 function atConnection({ id, name, providerId }: ConnectionConfig) {
   return {
     providerId,

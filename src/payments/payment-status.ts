@@ -28,7 +28,7 @@ const APPROVED: States = {
   responseMessage: 'Transaction successful',
 };
 
-/** An account that has authorizations told as such: the money is held, not taken. */
+/** For an account that has authorizations reported as such: the money is held, not taken. */
 const AUTHORIZED: States = {
   ...APPROVED,
   payment: Payment_Status.PENDING,
@@ -49,7 +49,7 @@ const REDIRECT: States = {
   responseMessage: 'Transaction successful',
 };
 
-/** The provider has yet to confirm, or its answer is not known: unknown is never "failed". Also the state of a claim. */
+/** The provider has yet to confirm, or its answer is unknown, which is never "failed". Also the state of a claim. */
 export const WAITING: States = {
   payment: Payment_Status.PENDING,
   subStatus: Payment_SubStatus_Value.PENDING_PROVIDER_CONFIRMATION,
@@ -84,14 +84,14 @@ const EXPIRED: States = {
   responseMessage: 'Payment expired',
 };
 
-/** A provider declined before, and its answer stands: what was not sent changes nothing for the payment. */
+/** A provider declined before, and that decline stands: an attempt that was not sent does not change the payment. */
 const NOT_SENT_AFTER_DECLINE: States = {
   ...NOT_SENT,
   payment: Payment_Status.DECLINED,
   subStatus: Payment_SubStatus_Value.DECLINED,
 };
 
-/** An attempt as its payment tells it. */
+/** Facts about an attempt that its states depend on. */
 export type ToldAttempt = {
   /** PURCHASE, AUTHORIZE or VERIFY. */
   readonly type: Transaction_Type;
@@ -100,7 +100,7 @@ export type ToldAttempt = {
   readonly isDeclinedBefore: boolean;
 };
 
-/** THE state table: what becomes of a payment, by what is known of its attempt. */
+/** THE state table: the states of a payment, by what is known of its attempt. */
 export function statesOf(outcome: Outcome, { type, category, isDeclinedBefore }: ToldAttempt): States {
   switch (outcome.kind) {
     case 'approved':
@@ -143,9 +143,9 @@ export function transactionStates(
 export type StandingStates = { readonly status: Payment_Status; readonly subStatus: Payment_SubStatus_Value };
 
 /**
- * The state table of a payment that was purchased or authorized, by what operations have made of it since.
+ * State table of a payment that was purchased or authorized, by the operations on it since then.
  *
- * @param told.isToldAsAuthorized the account wants an authorization told as one (AUTHORIZE, PENDING / AUTHORIZED).
+ * @param told.isToldAsAuthorized the account has authorizations reported as such (AUTHORIZE, PENDING / AUTHORIZED).
  * @param told.dispute the state of its dispute: PENDING while it is open, SUCCEEDED once it is lost.
  * @param told.opens an operation is open that would end the payment: a refund of all that is left, or a cancel.
  */
@@ -179,8 +179,8 @@ export function standingStates(
 }
 
 /**
- * The transaction that a payment tells of: the last, or, of a declined payment that could not be sent elsewhere
- * afterwards, the last that a provider declined.
+ * Returns the transaction that a payment reports: the last one, or, if a declined payment could not be sent elsewhere
+ * afterwards, the last one that a provider declined.
  */
 export function toldTransaction(record: Payment): Transaction | undefined {
   const { status, transactionsHistory } = record;

@@ -7,9 +7,10 @@ import { toldTransaction } from './payment-status.ts';
 const WHOLE = 'whole';
 
 /**
- * The fields of a record that outlive the payer's personal data, by message: what happened to the money, and the numbers
- * that find it at the merchant and at the provider. What is not named here is erased, and so is every field that is added
- * later: names, addresses, documents, devices, free text, whatever merchants and providers send in shapes of their own.
+ * Fields of a record that outlive the payer's personal data, by message: what happened to the money, and the ids by
+ * which the merchant and the provider find it. Every field that is not listed is erased, including any that is added
+ * later: names, addresses, documents, devices, free text, and whatever merchants and providers send in formats of
+ * their own.
  */
 const KEPT: Readonly<Record<string, readonly string[] | typeof WHOLE>> = {
   'google.protobuf.Timestamp': WHOLE,
@@ -32,7 +33,7 @@ const KEPT: Readonly<Record<string, readonly string[] | typeof WHOLE>> = {
   'payments.v1.Checkout': WHOLE,
   'payments.v1.RoutingRules': WHOLE,
   'payments.v1.ConnectionData': WHOLE,
-  // The identifier of the customer stored here tells of nobody, once that customer is erased.
+  // The id of a customer stored here identifies nobody once that customer is erased.
   'payments.v1.CustomerPayer': ['id', 'browser_info'],
   'payments.v1.BrowserInfo': [],
   'payments.v1.Transaction': [
@@ -82,7 +83,7 @@ const KEPT: Readonly<Record<string, readonly string[] | typeof WHOLE>> = {
   ],
 };
 
-/** A copy of a record without the payer's personal data; the same for a record that has none any more. */
+/** Returns a copy of a record without the payer's personal data. Doing so twice changes nothing more. */
 export function withoutPersonalData(record: Payment): Payment {
   const erased = kept(PaymentSchema, record);
   const told = toldTransaction(erased);

@@ -49,7 +49,7 @@ export type PrepareDeps = CardDeps & {
 
 /** A payment that is ready: once its key is claimed, it can be sent. */
 export type PreparedPayment = {
-  /** The record as it stands while the outcome is waited for. */
+  /** The record as it stands until the outcome is known. */
   readonly record: Payment;
   readonly claim: Omit<Claim, 'accountId' | 'idempotencyKey' | 'requestHash' | 'requestShape'>;
   /** The first attempt; later ones differ in their transaction only. */
@@ -60,21 +60,21 @@ export type PreparedPayment = {
   readonly catalogue: LiveCatalogue;
 };
 
-/** The caller, as preparing a payment needs to know it. */
+/** Facts about the caller that preparing a payment depends on. */
 type PreparedFor = {
   readonly accountId: string;
   readonly idempotencyKey: string;
   readonly secretPresented: boolean;
   readonly tellsAuthorized?: boolean;
-  /** A checkout session whose payments the public key may make alone, once the request was held against it. */
+  /** Checkout session that the public key alone may pay, once the request was checked against it. */
   readonly withinSession?: string;
 };
 
 /**
- * Finds what the request refers to, chooses the route and its first connection, and builds the record and the attempt.
- * Writes nothing and sends nothing.
+ * Finds the stored objects that the request refers to, chooses the route and its first connection, and builds the
+ * record and the attempt. Writes nothing and sends nothing.
  *
- * @throws ServiceError when the request cannot be met.
+ * @throws ServiceError if the request cannot be met.
  */
 export async function preparePayment(
   deps: PrepareDeps,

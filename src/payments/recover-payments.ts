@@ -17,37 +17,37 @@ import { decodeRecord } from './stored-record.ts';
 
 /** Dependencies of recovery. */
 export type RecoveryDeps = FollowUpDeps & {
-  /** The connections by which an outcome can be learned, by id. */
+  /** Connections through which an outcome can be learned, by id. */
   readonly connections: () => ReadonlyMap<string, ProviderConnection>;
-  /** Returns true while a connection's provider is left alone, as its circuit is open. */
+  /** Returns true while a connection's provider is left alone, since its circuit is open. */
   readonly isLeftAlone: (connectionId: string) => boolean;
   readonly recovery: RecoveryObserver;
 };
 
-/** Receives what recovery learns, for metrics and logs. */
+/** Observer of recovery, for metrics and logs. */
 export type RecoveryObserver = FollowUpDeps['recovery'] & {
   lookedUp(attempt: DueAttempt, result: Outcome): void;
   failed(error: unknown): void;
 };
 
-/** Look-ups at once at one connection. Each has slots of its own, so that a slow provider delays no other's outcomes. */
+/** Limit on look-ups at once at one connection. Its slots are its own, so that a slow provider delays no other. */
 const CONNECTION_SLOTS = MAX_TAKEN;
-/** Look-ups at once, whatever the number of connections; each has one slot at least. */
+/** Limit on look-ups at once over all connections; each connection has at least one slot. */
 const ALL_SLOTS = 200;
-/** From the end of a look-up to the search for the next, so that one search fills several slots. */
+/** Pause between the end of a look-up and the search for the next, so that one search fills several slots. */
 const BREATH_MS = 20;
 
 /** Look-ups under way, by connection. */
 type UnderWay = Map<string, Set<Promise<void>>>;
 
 /**
- * Looks up unknown outcomes: of payments whose process died, and of those whose provider did not answer.
- * Any number of replicas may run it: each takes attempts that are due, of the connections that it can ask, under a lease
- * by the database's clock; a fencing token keeps a replica that lost its lease from writing. It never ends in "failed"
- * without the provider's word.
+ * Looks up unknown outcomes: of payments whose process died, and of those whose provider did not answer. Any number of
+ * replicas may run it. Each takes due attempts, of the connections that it can ask, under a lease by the database's
+ * clock; a fencing token keeps a replica that has lost its lease from writing. No outcome becomes "failed" without the
+ * provider's word.
  *
- * @param options.intervalMs between two searches for what is due.
- * @returns stops it; resolves once what is under way has ended.
+ * @param options.intervalMs pause between two searches for due attempts.
+ * @returns a function that stops it, and resolves once the look-ups under way have ended.
  */
 export function startRecovery(
   deps: RecoveryDeps,
@@ -95,7 +95,7 @@ const allOf = (underWay: UnderWay) => [...underWay.values()].flatMap((lookUps) =
 /**
  * Leases due attempts and starts to look them up.
  *
- * @returns `begun`, every look-up that it began; `busy`, those under way at connections whose every slot is taken.
+ * @returns `begun`: every look-up that it started; `busy`: the look-ups under way at connections without a free slot.
  */
 async function beginDue(
   deps: RecoveryDeps,
@@ -103,7 +103,7 @@ async function beginDue(
   stop: AbortSignal | undefined,
 ): Promise<{ readonly begun: readonly Promise<void>[]; readonly busy: readonly Promise<void>[] }> {
   const connections = deps.connections();
-  // Some have ended by the time that the rest is leased.
+  // Collected here, since some have ended by the time that the rest is leased.
   const begun: Promise<void>[] = [];
   const begin = (connectionId: string, work: (connection: ProviderConnection) => Promise<unknown>) => {
     const connection = connections.get(connectionId);
@@ -122,7 +122,7 @@ async function beginDue(
   for (const attempt of due) {
     begin(attempt.connectionId, (connection) => recoverOne(deps, connection, attempt, { stop }));
   }
-  // What goes on after its call also ends where a provider offers no look-up.
+  // Follow-ups come from every connection: waits end in time even where a provider offers no look-up.
   const all = [...connections].map(([connectionId, { identity }]) => ({ connectionId, identity }));
   const followUpTakes = takesOf(deps, all, underWay);
   const followUps = followUpTakes.length > 0 ? await takeDueFollowUps(deps.database, followUpTakes) : [];
@@ -134,7 +134,7 @@ async function beginDue(
   return { begun, busy: full.flatMap(({ connectionId }) => [...(underWay.get(connectionId) ?? [])]) };
 }
 
-/** Computes what may be leased now: from each connection, as many as it has free slots. */
+/** Computes what may be leased now: from each connection, as many attempts as it has free slots. */
 function takesOf(deps: RecoveryDeps, askable: readonly AskableConnection[], underWay: UnderWay): Take[] {
   const connections = deps.connections();
   const slots = Math.max(1, Math.min(CONNECTION_SLOTS, Math.floor(ALL_SLOTS / Math.max(1, askable.length))));
@@ -149,7 +149,7 @@ function takesOf(deps: RecoveryDeps, askable: readonly AskableConnection[], unde
 /** Dependencies of looking up one attempt. */
 export type RecoverOneDeps = FollowUpDeps & { readonly recovery: RecoveryObserver };
 
-/** Looks up an attempt whose outcome is open out of its turn, since its provider told something of it. */
+/** Looks up an open attempt ahead of schedule, since its provider sent a notification about it. */
 export async function recoverNow(
   deps: RecoverOneDeps,
   connection: ProviderConnection,
@@ -161,7 +161,7 @@ export async function recoverNow(
   return (await recoverOne(deps, connection, attempt, options)) ? 'applied' : 'waiting';
 }
 
-/** @returns false when nothing is known yet. */
+/** @returns false if nothing is known yet. */
 async function recoverOne(
   deps: RecoverOneDeps,
   connection: ProviderConnection,
@@ -174,8 +174,8 @@ async function recoverOne(
     ? await connection.lookUp({ ...query, close: query.close && !hint })
     : await cancelTechnically(deps, connection, query);
   deps.recovery.lookedUp(attempt, outcome);
-  // A payment whose process died is answered by its retry once something is known, and until then its key is in
-  // progress; where no look-up will ever tell, it is answered PENDING.
+  // If the process of a payment died, its key stays in progress until something is known, and then a retry gets the
+  // response. Where no look-up will ever give an outcome, the response is PENDING.
   const isKnown = outcome.kind !== 'unknown' && !(attempt.answered && isStillPending(record, outcome));
   const isAnsweredAnyway = !connection.lookUp && !attempt.answered;
   if (isKnown || isAnsweredAnyway) {

@@ -14,26 +14,27 @@ import {
   CreatePaymentRequestSchema,
 } from '#gen/payments/v1/payment_service_pb.js';
 
-/** Hash of a request, with what it was made of. */
+/** Hash of a request, with the fields that were hashed. */
 export type RequestHash = {
   /** Keyed hash of the canonical request. */
   readonly hash: Uint8Array;
   /**
-   * Digest of the fields that this release knows. Two hashes can be compared only if they have the same: a release that
-   * does not know a field ignores it, and hashes the same request otherwise.
+   * Digest of the fields that this release knows. Two hashes can be compared only if their shapes are equal: a release
+   * that does not know a field ignores it, and hashes the same request differently.
    */
   readonly shape: Uint8Array;
 };
 
-/** Raise it whenever a canonical form below changes, so that hashes of the two forms are never compared. */
+/** Raise this whenever a canonical form below changes, so that hashes of the two forms are never compared. */
 const CANONICAL_FORM = 1;
 const SHAPE_BYTES = 16;
 
 /**
- * Returns what hashes requests of one type: their binary encoding (the fields that are set, in the order of their
- * numbers, unknown ones left out). Field order, white space, number or string, and the protocol make no difference.
+ * Returns a function that hashes requests of one type, by their binary encoding (the fields that are set, in the order
+ * of their numbers, without unknown ones). Field order, white space, number or string, and the protocol make no
+ * difference.
  *
- * @param canonical brings a request into the form that is hashed, as a copy.
+ * @param canonical returns a copy of a request in the form to hash.
  */
 export function requestHasher<Desc extends DescMessage>(
   schema: Desc,
@@ -54,7 +55,7 @@ export const hashPaymentRequest = requestHasher(CreatePaymentRequestSchema, (req
 /** Digests the number, name and type of every field of a message and of the messages within it. */
 export function shapeOf(schema: DescMessage): Uint8Array {
   const digest = createHash('sha256').update(`${CANONICAL_FORM}\n`);
-  // A message is described once: those of free JSON refer to themselves.
+  // Each message is described once: those of free JSON refer to themselves.
   const messages = new Set([schema]);
   for (const message of messages) {
     const fields = message.fields.toSorted((a, b) => a.number - b.number);
@@ -85,7 +86,7 @@ function withoutSecurityCode(request: CreatePaymentRequest): CreatePaymentReques
   return { ...request, paymentMethod: method };
 }
 
-/** Protobuf writes a map in the order in which it was read: that of free JSON's members means nothing. */
+/** Sorts the members of free JSON, whose order means nothing: Protobuf writes maps in the order in which they came. */
 function withOrderedMembers(request: CreatePaymentRequest): CreatePaymentRequest {
   const { customerPayer, taxes, additionalData } = request;
   const sellerDetails = additionalData?.sellerDetails;

@@ -7,9 +7,9 @@ import { type RoutingFacts, RoutingFactsSchema } from '#gen/payments/v1/routing_
 import type { ChosenMethod } from './payment-method.ts';
 
 /**
- * Returns the facts of a valid request that conditions are evaluated over.
+ * Returns the facts about a valid request over which conditions are evaluated.
  *
- * @param cardData what may be told of the card, sent or vaulted.
+ * @param cardData displayable data of the card, sent or vaulted.
  */
 export function routingFacts(
   request: CreatePaymentRequest,

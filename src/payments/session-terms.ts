@@ -6,9 +6,9 @@ import type { StoredSession } from '#src/store/checkout-sessions.ts';
 import { readMetadata } from './metadata.ts';
 
 /**
- * Holds a request against the terms of its checkout session, and fills in from them what it leaves out.
+ * Checks a request against the terms of its checkout session, and fills in from them the fields that it leaves out.
  *
- * @returns the request as it is paid. One of a session without terms stays as it is, but for its workflow.
+ * @returns the request as it is paid. In a session without terms, only its workflow may change.
  * @throws ServiceError INVALID_PARAMETERS naming each field that differs.
  */
 export function requestInSession(
@@ -31,7 +31,7 @@ function workflowOfToken({ paymentMethod }: CreatePaymentRequest): Payment_Workf
   return paymentMethod?.token ? Payment_Workflow.SDK_CHECKOUT : Payment_Workflow.WORKFLOW_UNSPECIFIED;
 }
 
-/** The workflow of a session's payments that name none. */
+/** Returns the workflow of a session's payments whose request gives none. */
 export function workflowOf({ workflow }: Pick<StoredSession, 'workflow'>): Payment_Workflow {
   const known = Payment_Workflow[workflow as keyof typeof Payment_Workflow];
   return known || Payment_Workflow.SDK_CHECKOUT;
@@ -64,7 +64,7 @@ function isSameId(a: string, b: string | undefined): boolean {
   return a.toLowerCase() === b?.toLowerCase();
 }
 
-/** The checkout session that may have another payment, since its payment has come to nothing. */
+/** Returns the checkout session that may be paid again, since its payment came to nothing. */
 export function reopenedSession({ status, checkout }: Payment): string | undefined {
   return CAME_TO_NOTHING.has(status) ? checkout?.session || undefined : undefined;
 }

@@ -11,7 +11,7 @@ import type { StoredMethod } from '#src/store/stored-methods.ts';
 import { timestampText } from '#src/wire/wire-json-encode.ts';
 import { cardName } from './card.ts';
 
-/** Returns a stored method as it is told. */
+/** Returns a stored method as merchants see it. */
 export function storedMethodMessage(method: StoredMethod): StoredPaymentMethod {
   const { id, accountId, customerId, type, country, lastUsedAt } = method;
   const card = method.card && fromBinary(CardDataSchema, method.card);
@@ -30,7 +30,7 @@ export function storedMethodMessage(method: StoredMethod): StoredPaymentMethod {
 }
 
 /**
- * Encodes the method that an approved payment leaves with its customer, for the event that tells of it; undefined when the
+ * Encodes the method that an approved payment stored for its customer, for the event that reports it; undefined if the
  * payment did not ask to keep its card, or has no customer.
  */
 export function enrolledByPayment(record: Payment, token: string, at: Date): Uint8Array | undefined {
@@ -45,7 +45,7 @@ export function enrolledByPayment(record: Payment, token: string, at: Date): Uin
     country: record.country,
     card: cardData && toBinary(CardDataSchema, { ...cardData, securityCodeLength: 0 }),
     redirectUrl: undefined,
-    // In whole milliseconds, as the row is told.
+    // In whole milliseconds, as the stored row is shown.
     createdAt: new Date(timestampText(createdAt)),
     updatedAt: at,
     lastUsedAt: at,

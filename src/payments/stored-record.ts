@@ -3,8 +3,8 @@ import { type Payment, PaymentSchema } from '#gen/payments/v1/payment_pb.js';
 import { toldTransaction } from './payment-status.ts';
 
 /**
- * A record as it is stored: an encoded Payment without `transactions`, since that is one of `transactions_history`.
- * Storing it once saves a third of the bytes, and of the time to write them.
+ * Encodes a record for storage: a Payment without `transactions`, since that is one of `transactions_history`. Storing
+ * it once saves a third of the bytes, and of the time to write them.
  */
 export function encodeRecord(record: Payment): Uint8Array {
   return toBinary(PaymentSchema, { ...record, transactions: undefined });
@@ -18,7 +18,7 @@ export function decodeRecord(stored: Uint8Array): Payment {
   return record;
 }
 
-/** The last four digits of a payment's card, by which operators find it; '' when it has none. */
+/** Returns the last four digits of a payment's card, by which operators find it; '' if it has none. */
 export function cardLastFourOf({ paymentMethod }: Payment): string {
   const kind = paymentMethod?.paymentMethodDetail?.kind;
   return (kind?.case === 'card' && kind.value.cardData?.lfd) || '';

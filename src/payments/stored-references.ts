@@ -7,16 +7,16 @@ import { findToken, type StoredToken } from '#src/store/one-time-tokens.ts';
 import { findStoredObjects, isUuid, type StoredObjects } from '#src/store/stored-objects.ts';
 import type { ChosenMethod } from './payment-method.ts';
 
-/** The stored objects that a request refers to. */
+/** Stored objects that a request refers to. */
 export type References = StoredObjects & {
   readonly session: StoredSession | undefined;
   readonly oneTimeToken: StoredToken | undefined;
 };
 
 /**
- * Finds the stored customer, checkout session and tokens that a request refers to; undefined when it refers to none.
+ * Finds the stored customer, checkout session and tokens that a request refers to; undefined if it refers to none.
  *
- * @throws ServiceError when the account has no such object, or none that may be used.
+ * @throws ServiceError if the account has no such object, or none that may be used.
  */
 export async function findReferences(
   database: Database,
@@ -61,7 +61,7 @@ async function findUsableToken(
 }
 
 /**
- * Holds the stored method that a request names against its type and its customer.
+ * Checks that the stored method of a request has the request's type and customer.
  *
  * @throws ServiceError VAULTED_TOKEN_NOT_FOUND, INCORRECT_PAYMENT_METHOD_TYPE, INVALID_CUSTOMER_FOR_TOKEN.
  */
@@ -85,7 +85,8 @@ export function requireVaultedToken(method: ChosenMethod, found: References | un
 }
 
 /**
- * Refuses a request that comes with the public key alone and uses something stored: anybody may read that key in a page.
+ * Refuses a request that comes with the public key alone and uses a stored object: anybody may read that key in a
+ * page.
  *
  * @throws ServiceError INVALID_CREDENTIALS.
  */
@@ -95,7 +96,7 @@ export function requireNothingStored({ paymentMethod, customerPayer, checkout }:
   throw new ServiceError('INVALID_CREDENTIALS', INVALID_CREDENTIALS_MESSAGE);
 }
 
-/** Holds such a request to a wallet's redirect. @throws ServiceError INVALID_CREDENTIALS. */
+/** Requires such a request to be a wallet's redirect. @throws ServiceError INVALID_CREDENTIALS. */
 export function requireRedirect(method: ChosenMethod): void {
   if (method.kind === 'wallet' && method.workflow === Payment_Workflow.REDIRECT) return;
   throw new ServiceError('INVALID_CREDENTIALS', INVALID_CREDENTIALS_MESSAGE);
