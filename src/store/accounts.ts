@@ -1,11 +1,11 @@
 import type { Database, Queries } from './database.ts';
 
-/** An account as its public key finds it. */
+/** An account, as found by its public key. */
 export type AccountKeys = {
   readonly accountId: string;
-  /** The secret is demanded of every call. */
+  /** true: every call must present the secret. */
   readonly secretAlways: boolean;
-  /** Authorizations are told as such, not as the interface shows them. */
+  /** true: authorizations are reported as such, not as the interface reports them. */
   readonly tellsAuthorized: boolean;
   /** Origins whose pages may call with the public key alone. */
   readonly allowedOrigins: readonly string[];
@@ -39,7 +39,7 @@ const FIND_KEYS = {
     WHERE p.public_key = $1 AND p.revoked_at IS NULL`,
 };
 
-/** The account that a public key speaks for, with what its secrets hash to; undefined for an unknown or revoked key. */
+/** Finds the account of a public key, with the hashes of its secrets; undefined for an unknown or revoked key. */
 export async function findAccountKeys(
   database: Database,
   publicKey: string,
@@ -70,7 +70,7 @@ const INSERT_SECRET_KEY = {
   text: 'INSERT INTO secret_key (id, account_id, secret_hash) VALUES ($1, $2, $3) ON CONFLICT (account_id, id) DO NOTHING',
 };
 
-/** Adds an account; one that is there stays as it is. */
+/** Adds an account; an existing one stays as it is. */
 export async function insertAccount(
   queries: Queries,
   account: { id: string; name: string; secretAlways: boolean; tellsAuthorized?: boolean },
@@ -100,7 +100,7 @@ const CREATE_ACCOUNT = {
     INSERT INTO secret_key (id, account_id, secret_hash) SELECT $5, id, $6 FROM created`,
 };
 
-/** Adds an account with its first keys, all of it or nothing. */
+/** Adds an account with its first keys, or nothing at all. */
 export async function createAccount(
   queries: Queries,
   account: { id: string; name: string; secretAlways: boolean },
@@ -150,7 +150,7 @@ export type Account = {
   readonly createdAt: Date;
 };
 
-/** Every account, oldest first. */
+/** Lists every account, oldest first. */
 export async function listAccounts(queries: Queries): Promise<Account[]> {
   const { rows } = await queries.query<AccountRow>(LIST_ACCOUNTS);
   return rows.map(toAccount);
@@ -161,7 +161,7 @@ const LIST_NAMES = {
   text: 'SELECT id, name FROM account ORDER BY created_at, id LIMIT $1',
 };
 
-/** The names of up to `limit` accounts, oldest first. */
+/** Lists the names of up to `limit` accounts, oldest first. */
 export async function listAccountNames(
   database: Database,
   limit: number,
@@ -169,18 +169,18 @@ export async function listAccountNames(
   return (await database.query<{ id: string; name: string }>(LIST_NAMES, [limit])).rows;
 }
 
-/** An account, if there is one of this id (a UUID). */
+/** Finds an account. @param id a UUID. */
 export async function findAccount(queries: Queries, id: string): Promise<Account | undefined> {
   const { rows } = await queries.query<AccountRow>(FIND_ACCOUNT, [id]);
   return rows[0] && toAccount(rows[0]);
 }
 
-/** Sets whether the secret is demanded of every call. */
+/** Sets whether every call must present the secret. */
 export async function setSecretAlways(queries: Queries, id: string, secretAlways: boolean): Promise<void> {
   await queries.query(SET_SECRET_ALWAYS, [id, secretAlways]);
 }
 
-/** Sets how authorizations are told: as such, or as the interface shows them. Payments that stand are not changed. */
+/** Sets how authorizations are reported: as such, or as the interface does. Existing payments do not change. */
 export async function setTellsAuthorized(
   queries: Queries,
   id: string,
@@ -229,7 +229,7 @@ const REVOKE_PUBLIC_KEY = {
 /** A key as the operator sees it: a public key by its text, a secret by its id. */
 export type KeyListing = { readonly id: string; readonly createdAt: Date; readonly revokedAt: Date | null };
 
-/** An account's keys, oldest first. */
+/** Lists an account's keys, oldest first. */
 export async function listKeys(
   queries: Queries,
   accountId: string,
@@ -240,7 +240,7 @@ export async function listKeys(
   return { publicKeys: publicKeys.rows.map(listing), secrets: secrets.rows.map(listing) };
 }
 
-/** Revokes a key. @returns its account; undefined when there is no such key that still holds. */
+/** Revokes a key. @returns its account; undefined if there is no such key, or it was revoked before. */
 export async function revokeKey(
   queries: Queries,
   kind: 'public' | 'secret',

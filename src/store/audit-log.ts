@@ -2,18 +2,18 @@ import { NIL_UUID } from './account-rows.ts';
 import type { Queries } from './database.ts';
 import { UUID_V7 } from './outbox.ts';
 
-/** Stands in for the account where an action concerns the whole installation. */
+/** Stands for the account if an action concerns the whole installation. */
 export const INSTALLATION = NIL_UUID;
 
-/** Something that an operator did. No field may hold a secret, a card number or a payer's data. */
+/** An operator's action. No field may hold a secret, a card number or a payer's data. */
 export type AuditedAction = {
-  /** The account that it was done to, or INSTALLATION. */
+  /** The account that the action concerns, or INSTALLATION. */
   readonly accountId: string;
-  /** Name of whoever did it: `alice@host1`, `operator 1 from 192.0.2.7`; up to 600 characters. */
+  /** Name of the operator: `alice@host1`, `operator 1 from 192.0.2.7`; up to 600 characters. */
   readonly actor: string;
   /** A word such as `add-secret` or `refund`; up to 100 characters. */
   readonly action: string;
-  /** The id of what it was done to: a key, a payment, a webhook; up to 300 characters. Absent when that is the account. */
+  /** Id of the object acted on: a key, a payment, a webhook; up to 300 characters. Absent if that is the account. */
   readonly subject?: string;
   /** The setting, the amount, the result; up to 1000 characters. */
   readonly detail?: string;
@@ -30,7 +30,7 @@ const INSERT = {
 };
 
 /**
- * Writes an action to the audit log. Given `queriesOf(run)` of the transaction that makes the change, it is written in the
+ * Writes an action to the audit log. With `queriesOf(run)` of the transaction that makes the change, it is part of the
  * same commit.
  */
 export async function recordAction(queries: Queries, action: AuditedAction): Promise<void> {
@@ -48,7 +48,7 @@ const LIST = {
 /** An id after every entry: the start of a list, newest first. */
 export const AFTER_ALL_ENTRIES = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
-/** Up to `limit` entries of an account, or of INSTALLATION, newest first: those before the entry `beforeId`. */
+/** Lists up to `limit` entries of an account, or of INSTALLATION, newest first, from before the entry `beforeId`. */
 export async function listActions(
   queries: Queries,
   accountId: string,

@@ -4,7 +4,7 @@ import type { Database, Run } from './database.ts';
 /** Key of a payment; payments are visited in the order of their keys. */
 export type PaymentName = { readonly accountId: string; readonly id: string };
 
-/** Comes before all payments. */
+/** Key before those of all payments. */
 export const BEFORE_ALL_PAYMENTS: PaymentName = {
   accountId: NIL_UUID,
   id: NIL_UUID,
@@ -23,15 +23,15 @@ const FILL_IN = `
 
 type Row = { account_id: string; id: string; record: Buffer };
 
-/** Columns that payments are found by. */
+/** Columns by which payments are found. */
 export type FoundBy = { readonly merchantOrderId: string; readonly cardLastFour: string };
 
 /**
- * Fills in what payments are found by, for those that a release before inserted.
+ * Fills in the columns by which payments are found, in payments that an earlier release inserted.
  *
- * @param foundBy reads it from an encoded Payment.
- * @param after where to begin.
- * @returns the last payment filled in; undefined when there was none.
+ * @param foundBy reads the columns from an encoded Payment.
+ * @param after the payment after which to begin.
+ * @returns the last payment filled in; undefined if there was none.
  */
 export function fillInPayments(
   database: Database,
@@ -70,10 +70,10 @@ const ADOPT = {
 };
 
 /**
- * Gives transactions that a release before inserted without an account the account of their payment.
+ * Gives transactions that an earlier release inserted without an account the account of their payment.
  *
  * @param after the transaction after which to begin.
- * @returns the last one looked at; undefined when there was none.
+ * @returns the last transaction looked at; undefined if there was none.
  */
 export async function adoptTransactions(
   database: Database,

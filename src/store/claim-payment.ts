@@ -6,7 +6,7 @@ import { sessionUseCtes, tokenUseCtes, usingOnce } from './single-uses.ts';
 export const PAYMENT_COLUMNS = `
   id, account_id, idempotency_key, request_hash, status, record, request_shape, merchant_order_id, created_at,
   card_last_four`;
-/** Columns that it writes of the payment's first attempt. */
+/** Columns that the claim writes of the payment's first attempt. */
 export const ATTEMPT_COLUMNS = `
   id, payment_id, connection_id, status, amount_minor_units, currency, capture, look_up_at, vaulted_token,
   connection_identity, type, account_id, merchant_reference`;
@@ -23,7 +23,7 @@ const CLAIM_PAYMENT = `
     FROM claimed
   )`;
 
-/** A CTE that inserts the card that waits. @param first number of the first of six parameters. */
+/** Returns a CTE that inserts the waiting card. @param first number of the first of six parameters. */
 function waitingCardCte(first: number): string {
   return `, waiting_card AS (
     INSERT INTO vaulted_token (id, account_id, type, card, card_number, customer_id, country, fingerprint, created_at, active)
@@ -35,9 +35,9 @@ function waitingCardCte(first: number): string {
 /**
  * Claims the key and inserts the payment with its transaction: one statement, one commit, one round trip.
  *
- * @returns false when the key is held already, by another payment or by this one (a repeat whose first acknowledgement
- *   was lost): `findByKey` tells which.
- * @throws AlreadyUsedError when it would use what another payment has used, or what has changed.
+ * @returns false if the key is held already, by another payment or by this one (a repeat whose first acknowledgement
+ *   was lost): `findByKey` shows which.
+ * @throws AlreadyUsedError if its checkout session or one-time token was used by another payment, or has changed.
  */
 export async function claimPayment(database: Database, claim: Claim): Promise<boolean> {
   const values: unknown[] = [

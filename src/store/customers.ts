@@ -56,7 +56,7 @@ const ERASE = {
     RETURNING id`,
 };
 
-/** Adds a customer. @returns undefined when the account has one with this `merchantCustomerId`. */
+/** Adds a customer. @returns undefined if the account has one with this `merchantCustomerId`. */
 export async function insertNewCustomer(
   run: Run,
   customer: CustomerFields,
@@ -96,9 +96,9 @@ export async function lockCustomer(
 }
 
 /**
- * Writes the fields of a customer that was locked.
+ * Writes the fields of a locked customer.
  *
- * @throws Error that `isKeyTaken` tells when the account has another one with this `merchantCustomerId`.
+ * @throws Error that `isKeyTaken` recognizes, if the account has another customer with this `merchantCustomerId`.
  */
 export async function updateCustomer(run: Run, customer: CustomerFields): Promise<StoredCustomer> {
   const { rows } = await run<Row>(UPDATE, valuesOf(customer));
@@ -106,7 +106,7 @@ export async function updateCustomer(run: Run, customer: CustomerFields): Promis
   return toCustomer(rows[0]);
 }
 
-/** Erases the person; the row's key stays. @returns false when there is none. */
+/** Erases a customer's personal data; the row's key stays. @returns false if there is no such customer. */
 export async function eraseCustomer(database: Queries, accountId: string, id: string): Promise<boolean> {
   return (await database.query(ERASE, [accountId, id])).rows.length === 1;
 }

@@ -15,9 +15,9 @@ export class UnsafeDatabaseError extends Error {
 }
 
 /**
- * Reports whether a rejected statement is proven to have changed nothing: no connection could be had, or the database
- * rolled the statement back and said so. A broken connection proves nothing, and neither does a FATAL error: a connection
- * pooler reports one when it loses the server in the middle of a commit.
+ * Reports whether a rejected statement is proven to have changed nothing: no connection was available, or the database
+ * rolled the statement back and said so. A broken connection proves nothing, and neither does a FATAL error: a
+ * connection pooler reports one when it loses the server in the middle of a commit.
  */
 export function isSurelyNotCommitted(error: unknown): boolean {
   return error instanceof DatabaseUnavailableError || isOfStatement(error);
@@ -26,7 +26,7 @@ export function isSurelyNotCommitted(error: unknown): boolean {
 /**
  * Reports whether a rejection means that the database is unavailable (unreachable, refusing, shutting down, read-only
  * after a failover, out of connections, memory or disk, too slow, or in a conflict that a retry resolves) rather than
- * that we have a bug. The statement may have been committed all the same: `isSurelyNotCommitted` tells.
+ * that we have a bug. The statement may have been committed nevertheless: see `isSurelyNotCommitted`.
  */
 export function isUnavailable(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
@@ -56,8 +56,8 @@ const NETWORK_CODES = new Set([
 const BROKEN_CONNECTION = /^(Connection terminated|Query read timeout|Client (has encountered|was closed))/;
 
 /**
- * Reports whether an error is the database's word on the statement: it was rolled back, and the connection goes on. (After
- * any error node-postgres' own pool would throw the connection away.)
+ * Reports whether an error is the database's word on the statement: it was rolled back, and the connection remains
+ * usable. (node-postgres' own pool would discard the connection after any error.)
  */
 export function isOfStatement(error: unknown): boolean {
   if (!(error instanceof pg.DatabaseError) || error.severity !== 'ERROR') return false;
@@ -70,7 +70,7 @@ export function isOfStatement(error: unknown): boolean {
  */
 const OF_CONNECTION_SQLSTATE = /^(08|40003$|57P|58)/;
 
-/** Reports whether a statement was rolled back because a row with the same unique key is there. */
+/** Reports whether a statement was rolled back because a row with the same unique key exists. */
 export function isKeyTaken(error: unknown): boolean {
   return hasSqlState(error, '23505');
 }
@@ -88,7 +88,7 @@ export function hasSqlState(error: unknown, code: string): boolean {
   return error instanceof pg.DatabaseError && error.code === code;
 }
 
-/** The SQLSTATE, or the operating system's code, of an error. */
+/** Returns an error's SQLSTATE, or the operating system's code. */
 export function codeOf(error: Error): string | undefined {
   const { code } = error as { code?: unknown };
   return typeof code === 'string' ? code : undefined;

@@ -10,8 +10,8 @@ import {
 } from './database-error.ts';
 
 /**
- * A statement that is prepared once a connection, under its name, unless it says that it is planned anew each time. A name
- * stands for one text.
+ * A statement that is prepared once per connection, under its name; with `isPrepared: false`, it is planned anew each
+ * time. A name stands for one text.
  */
 export type Statement = { readonly name: string; readonly text: string; readonly isPrepared?: false };
 
@@ -23,7 +23,7 @@ export type Run = <Row extends pg.QueryResultRow>(
 
 /** Address, size and time limits of a database's connection pool. */
 export type DatabaseOptions = {
-  /** `postgres://…`, with all that node-postgres reads of it (`sslmode`, …). */
+  /** `postgres://…`, with every parameter that node-postgres reads (`sslmode`, …). */
   readonly url: string;
   readonly maxConnections: number;
   readonly log: Pick<Logger, 'warn'>;
@@ -47,17 +47,17 @@ export type Database = {
     values?: readonly unknown[],
   ): Promise<pg.QueryResult<Row>>;
   /**
-   * Commits what `work` ran when it resolves, and rolls it back when it rejects. Not for the main path, which has no
-   * transaction of several statements.
+   * Commits the statements of `work` when it resolves, and rolls them back when it rejects. Not for the main path,
+   * which has no transaction of several statements.
    *
-   * @param timeoutMs how long each statement may take; by default as long as for `query`.
+   * @param timeoutMs time limit of each statement; by default that of `query`.
    */
   transaction<T>(work: (run: Run) => Promise<T>, timeoutMs?: number): Promise<T>;
   /**
-   * Runs statements on a connection of their own, each outside a transaction, as some statements demand. The connection is
-   * closed afterwards, and with it goes all that belongs to its session.
+   * Runs statements on a connection of their own, each outside a transaction, as some statements demand. The
+   * connection is closed afterwards, which ends its session with everything that belongs to it.
    *
-   * @param timeoutMs how long each statement may take.
+   * @param timeoutMs time limit of each statement.
    */
   session<T>(work: (run: Run) => Promise<T>, timeoutMs: number): Promise<T>;
   /**
@@ -79,7 +79,7 @@ const CLIENT_TIMEOUT_MARGIN_MS = 1_000;
 
 const INT8_OID = 20;
 
-// A setting that another engine with PostgreSQL's protocol does not have reads as null.
+// A setting that another engine with PostgreSQL's protocol lacks reads as null.
 const DURABILITY: Statement = {
   name: 'durability',
   text: `SELECT name, current_setting(name, true) AS value FROM unnest(ARRAY['fsync', 'full_page_writes', 'synchronous_commit']) AS name`,
@@ -141,20 +141,20 @@ export function openDatabase(options: DatabaseOptions): Database {
   };
 }
 
-/** Runs prepared statements' texts in an open transaction. */
+/** Runs statements in an open transaction, by their text and without preparing them. */
 export function queriesOf(run: Run): Queries {
   return { query: ({ text }, values) => run(text, values) };
 }
 
 const UNSAFE = 'the database acknowledges commits that a crash can undo, which no payment may rest on';
 
-/** The connections of a database, which leave it when it turns out to be read-only. */
+/** The connections of a database. All are replaced once it turns out to be read-only. */
 type Connections = {
   /** Waits for a connection, which the caller releases. @throws DatabaseUnavailableError. */
   take(): Promise<pg.PoolClient>;
-  /** Tells of an error on a connection that is not released yet: one that is read-only ends all that are as old. */
+  /** Notes an error before a connection's release. If the database is read-only, all connections as old are closed. */
   noteError(client: pg.PoolClient, error: unknown): void;
-  /** Waits for those in use, then closes all. */
+  /** Waits for the connections in use, then closes all. */
   close(): Promise<void>;
 };
 
@@ -172,14 +172,14 @@ function openConnections(options: Required<DatabaseOptions>): Connections {
     keepAliveInitialDelayMillis: KEEP_ALIVE_DELAY_MS,
     types: { getTypeParser },
   });
-  // After a failover every connection of the pool may lead to the old primary: one that turns out to be read-only ends
-  // all that were made before that was seen.
+  // After a failover, every connection of the pool may lead to the old primary. Once one turns out to be read-only,
+  // all connections made before then are closed.
   const generations = new WeakMap<pg.ClientBase, number>();
   let generation = 0;
 
   // A connection that breaks while idle leaves the pool by itself; the next query makes a new one.
   pool.on('error', (error) => {
-    // One that is being closed may hear that its server ends, too.
+    // A connection that is being closed may also report that its server has ended.
     if (!pool.ending) options.log.warn({ code: codeOf(error) }, 'a database connection broke');
   });
   // A connection in use would have no listener, and an 'error' event without a listener ends the process.
@@ -227,7 +227,7 @@ function runner(client: pg.PoolClient, timeoutMs: number): Run {
   return (text, values) => client.query({ text, ...(values && { values: [...values] }), ...clientTimeout });
 }
 
-// Only for this pool: pg.types is the whole process's. int8 does not fit a double, so node-postgres leaves it a string.
+// Only for this pool, as pg.types is global. int8 does not fit a double, so node-postgres leaves it a string.
 function getTypeParser(oid: number, format?: 'text' | 'binary'): (value: string) => unknown {
   if (oid === INT8_OID && format !== 'binary') return BigInt;
   return pg.types.getTypeParser(oid, format as 'text');

@@ -71,9 +71,9 @@ export async function takeDueDeliveries(
 /** The result of an attempt. */
 export type AttemptResult = {
   readonly responseStatus: number | undefined;
-  /** undefined when the receiver took it. */
+  /** undefined if the receiver accepted the delivery. */
   readonly error: string | undefined;
-  /** Seconds until it is tried again; undefined when it is not. */
+  /** Seconds until the next attempt; undefined if there is none. */
   readonly retryInS: number | undefined;
 };
 
@@ -117,7 +117,7 @@ const TURN_OFF = {
     WHERE account_id = $1 AND id = $2 AND active`,
 };
 
-/** Turns a webhook off and ends its open deliveries as FAILED; also where the webhook is already off or deleted. */
+/** Turns a webhook off and ends its open deliveries as FAILED, even if the webhook is already off or deleted. */
 export async function turnOffWebhook(
   database: Database,
   { accountId, webhookId }: WebhookName,
@@ -217,7 +217,7 @@ const REDELIVER = {
     UPDATE delivery SET status = 'PENDING', due_at = now(), retry = 0, delivered_at = NULL
     WHERE account_id = $1 AND id = $2`,
 };
-// Ids follow the time, so the index of the webhook's deliveries gives those since then.
+// Ids follow the time, so the index of the webhook's deliveries finds those since a time.
 const REDELIVER_FAILED = {
   name: 'redeliver_failed',
   text: `
@@ -236,7 +236,7 @@ export async function redeliver(database: Database, accountId: string, id: strin
   await database.query(REDELIVER, [accountId, id]);
 }
 
-/** Makes up to `limit` of a webhook's FAILED deliveries due now, the oldest since a time first. @returns how many. */
+/** Makes up to `limit` FAILED deliveries of a webhook since a time due now, oldest first. @returns their number. */
 export async function redeliverFailed(
   database: Database,
   { accountId, webhookId }: WebhookName,

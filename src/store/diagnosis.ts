@@ -3,10 +3,10 @@ import { onlyRow } from './only-row.ts';
 
 /** Facts about a database and its server. */
 export type DatabaseFacts = {
-  /** As 180004 for 18.4. */
+  /** For example, 180004 for 18.4. */
   readonly versionNumber: number;
   readonly version: string;
-  /** Settings that are off although an acknowledged commit can then be lost. */
+  /** Settings that are off, so that an acknowledged commit can be lost. */
   readonly unsafeSettings: readonly string[];
   readonly isReadOnly: boolean;
   readonly maxConnections: number;
@@ -78,7 +78,7 @@ export async function readDatabaseFacts(database: Database): Promise<DatabaseFac
   };
 }
 
-/** Facts about what the service works on. */
+/** Facts about the service's accounts, webhooks and open work. */
 export type ServiceFacts = {
   readonly accounts: number;
   /** Webhooks that have been failing for an hour, and those that the service turned off. */

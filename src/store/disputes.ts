@@ -2,17 +2,17 @@ import { isOfAccount } from './account-rows.ts';
 import type { Database } from './database.ts';
 import { insertEventCte } from './outbox.ts';
 
-/** A stage of a dispute, and the record that tells it. */
+/** A stage of a dispute, and the record that reports it. */
 export type DisputeWrite = {
   readonly accountId: string;
   readonly paymentId: string;
-  /** The version that the record was made from. */
+  /** The version from which the record was made. */
   readonly version: number;
   readonly status: string;
   readonly record: Uint8Array;
   readonly transactionId: string;
   readonly transactionStatus: string;
-  /** The purchase or authorization that is disputed. */
+  /** The disputed purchase or authorization. */
   readonly baseId: string;
   readonly event: string;
 };
@@ -42,7 +42,7 @@ const WRITE = {
     SELECT EXISTS (SELECT FROM event) AS event FROM changed`,
 };
 
-/** Writes a stage of a dispute, in one commit. @returns undefined when the payment has changed since it was read. */
+/** Writes a stage of a dispute, in one commit. @returns undefined if the payment has changed since it was read. */
 export async function writeDispute(
   database: Database,
   write: DisputeWrite,

@@ -7,7 +7,7 @@ export type DueFollowUp = {
   readonly paymentId: string;
   readonly transactionId: string;
   readonly connectionId: string;
-  /** Fencing token that a write must present: how often the transaction was leased, this time included. */
+  /** Fencing token that a write must present: number of leases of the transaction, including this one. */
   readonly fence: number;
 };
 
@@ -34,8 +34,9 @@ const TAKE_ONE = {
 };
 
 /**
- * Takes one transaction out of its turn, since its payer came back or its provider told something. Should this process
- * die at it, as while it takes the money of a payer who agreed, the next takes it when the lease is over.
+ * Leases one transaction ahead of schedule, since its payer came back or its provider sent a notification. Should this
+ * process die, even while it takes the money of a payer who agreed, another takes the transaction when the lease is
+ * over.
  *
  * @returns undefined while its creation is under way, or its outcome is being looked up.
  */
@@ -55,7 +56,7 @@ const POSTPONE = {
     WHERE id = $1 AND fence = $2 AND follow_up_at IS NOT NULL`,
 };
 
-/** Returns a leased transaction, to be followed up again later. */
+/** Gives back a leased transaction, to be followed up again later. */
 export async function postponeFollowUp(
   database: Database,
   due: Pick<DueFollowUp, 'transactionId' | 'fence'>,
@@ -79,15 +80,15 @@ export async function endFollowUp(
 
 /** Transactions of one type that are open after their call. */
 export type OpenFollowUps = {
-  /** payments.v1.Transaction.Type, as its name. */
+  /** Name of a payments.v1.Transaction.Type. */
   readonly type: string;
   readonly open: number;
   /** Seconds for which the oldest has been open. */
   readonly oldestS: number;
 };
 
-// One walk of an index a type (transaction_open_follow_up), so that a hundred thousand payers who went away hide no
-// refund. An authorization that waits to be captured is not open: its status is SUCCEEDED.
+// One index walk per type (transaction_open_follow_up), so that a hundred thousand payers who never came back do not
+// hide a refund. An authorization that waits to be captured is not open: its status is SUCCEEDED.
 const COUNT_OPEN = {
   name: 'count_open_follow_ups',
   text: `
@@ -120,7 +121,7 @@ const FIND_BY_PAYMENT = {
     WHERE p.id = $1::uuid AND t.parent_id IS NULL ORDER BY t.created_at DESC, t.id DESC LIMIT 1`,
 };
 
-/** A payment's own transaction, whatever its account. */
+/** A payment's own transaction, in any account. */
 export type OwnTransaction = {
   readonly transactionId: string;
   readonly accountId: string;

@@ -7,13 +7,13 @@ export type GroupedWrite<Row, Result> = {
   /** Writes one row. */
   one(database: Database, row: Row): Promise<Result>;
   /**
-   * Writes many rows in one commit. The results come in the order of the rows; undefined for a row that was not written
-   * and that `one` is to decide.
+   * Writes many rows in one commit. The results come in the order of the rows; undefined for a row that was not
+   * written and is left to `one`.
    */
   many(database: Database, rows: readonly Row[]): Promise<readonly (Result | undefined)[]>;
 };
 
-/** Rows of one commit at most: so many that a commit's cost no longer shows, and so few that nobody waits for it. */
+/** Limit on the rows of one commit: so many that its cost no longer shows, so few that nobody waits for it. */
 const MOST_ROWS = 64;
 /** Time after which later writes stop waiting for a statement: something blocks it, such as a row lock. */
 const SLOW_MS = 50;
@@ -27,11 +27,11 @@ type Waiting<Row, Result> = {
 };
 
 /**
- * Groups the writes that come while one is under way into the next commit: a commit costs the database much the same for
- * many rows as for one. A write waits for nothing when nothing is under way.
+ * Groups the writes that come while one is under way into the next commit: a commit costs the database about as much
+ * for many rows as for one. A write that comes while none is under way does not wait.
  *
- * A row at fault fails alone: when the database rolls a group back, each row is written by itself. A group of which it is
- * not known whether it was committed is rejected for each of its rows, as a single write would be.
+ * A row at fault fails alone: if the database rolls a group back, each row is written by itself. If it is not known
+ * whether a group was committed, each of its rows is rejected, as a single write would be.
  */
 export function groupCommits<Row, Result>(
   write: GroupedWrite<Row, Result>,

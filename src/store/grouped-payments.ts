@@ -41,9 +41,9 @@ const CLAIMS = {
     SELECT id FROM claimed`,
 };
 
-/** A claim that keeps a card, or uses what is good for one payment, writes other rows too, and is made by itself. */
+/** Claims plain payments. Claims that keep a card or use a session or token write more rows, and are left to `one`. */
 async function claimMany(database: Database, claims: readonly Claim[]): Promise<(boolean | undefined)[]> {
-  // Rows go in one order everywhere, so that two groups that claim the same keys cannot deadlock.
+  // All groups write their rows in one order, so that two that claim the same keys cannot deadlock.
   const plain = claims.filter(isPlain).sort(byKey);
   if (plain.length === 0) return claims.map(() => undefined);
   const column = <T>(of: (claim: Claim) => T) => plain.map(of);
@@ -122,7 +122,10 @@ const FINISHES = {
 
 type FinishedRow = { n: number; earlier: Buffer | null; told: Buffer | null; event: boolean };
 
-/** A finish that decides on a waiting card or a checkout session is made by itself; one that changed nothing is for `finishPayment` to explain. */
+/**
+ * Writes plain finishes. One that decides about a waiting card or a checkout session is left to `finishPayment`, and
+ * so is one that changed nothing, which `finishPayment` explains.
+ */
 async function finishMany(
   database: Database,
   finishes: readonly Finish[],

@@ -1,6 +1,6 @@
 import type { Run } from './database.ts';
 
-/** The keys are not those that the database was used with. */
+/** Error for keys other than those with which the database was used. */
 export class InstallationKeysError extends Error {
   override readonly name = 'InstallationKeysError';
 }
@@ -8,7 +8,7 @@ export class InstallationKeysError extends Error {
 /**
  * Stores the check values of keys that are not known yet.
  *
- * @returns the check values of every key that the installation knows, by name: those that were stored before win.
+ * @returns the check values of every key that the installation knows, by name; values that were stored before win.
  */
 export async function storeKeyChecks(
   run: Run,
@@ -36,8 +36,8 @@ export async function forgetKey(run: Run, name: string): Promise<void> {
 }
 
 /**
- * Counts the stored cards, one-time tokens and webhook secrets whose ciphertext begins with a text. Tokens whose time is over
- * need their key no more: they are swept once the service runs. Reads the tables whole.
+ * Counts the stored cards, one-time tokens and webhook secrets whose ciphertext begins with a text. Expired tokens do
+ * not count: they no longer need their key, and are swept once the service runs. Reads the whole tables.
  */
 export async function countSealed(run: Run, prefix: string): Promise<bigint> {
   const { rows } = await run<{ sealed: bigint }>(

@@ -2,27 +2,25 @@ import { createHash } from 'node:crypto';
 import PgBoss from 'pg-boss';
 import type { Database, Run } from './database.ts';
 
-/** Jobs in PostgreSQL: pg-boss, on our own connections and without its timers, so that every failure is the caller's. */
+/** Jobs in PostgreSQL: pg-boss on our own connections and without timers, so that every failure reaches the caller. */
 export type JobQueue<Data extends object> = {
-  /**
-   * Adds jobs that are due in some seconds. A key holds one job that waits; adding another one changes nothing.
-   */
+  /** Adds jobs that are due in `inS` seconds. A key has at most one waiting job; adding another changes nothing. */
   add(jobs: readonly { readonly key: string; readonly data: Data }[], inS: number): Promise<void>;
   /** Takes up to `limit` due jobs; no other replica gets them. */
   take(limit: number): Promise<{ readonly id: string; readonly data: Data }[]>;
   /** Removes a job that was taken. */
   remove(id: string): Promise<void>;
-  /** Removes jobs that were taken by replicas which have died. */
+  /** Removes jobs taken by replicas that have died. */
   removeAbandoned(): Promise<void>;
 };
 
 const SCHEMA = 'job_queue';
-/** Advisory lock of whoever creates a queue. */
+/** Key of the advisory lock under which a queue is created. */
 const CREATE_LOCK = 7_305_128_402;
-/** After that a job that was taken counts as abandoned. */
+/** Time after which a job that was taken counts as abandoned. */
 const EXPIRE_S = 300;
 
-/** Opens a queue, and creates pg-boss's schema when there is none. */
+/** Opens a queue, and creates pg-boss's schema if there is none. */
 export async function openJobQueue<Data extends object>(
   database: Database,
   name: string,
@@ -37,7 +35,7 @@ export async function openJobQueue<Data extends object>(
     deleteAfterSeconds: 60,
   });
   await boss.start();
-  // It makes a table of its own for a queue: replicas that did so at once were a deadlock.
+  // pg-boss creates a table for each queue; replicas that did so at once would deadlock.
   await database.transaction(async (run) => {
     await run(`SELECT pg_advisory_xact_lock(${CREATE_LOCK})`);
     creating = run;
@@ -61,7 +59,7 @@ export async function openJobQueue<Data extends object>(
   };
 }
 
-/** Runs a statement of pg-boss. One that it repeats has values; one that sets it up has none, and is several statements. */
+/** Runs SQL of pg-boss. Text that it repeats has values; text that sets it up has none, and is several statements. */
 function within(database: Database) {
   return async (text: string, values: readonly unknown[] = []): Promise<{ rows: unknown[] }> => {
     if (values.length === 0) return database.transaction((run) => run(text));

@@ -4,20 +4,20 @@ export type AskableConnection = { readonly connectionId: string; readonly identi
 /** Number of a connection's transactions to take, and the time for which each is leased to the caller. */
 export type Take = AskableConnection & { readonly limit: number; readonly leaseS: number };
 
-/** The most transactions of one connection that are taken at once. */
+/** Limit on the transactions of one connection that are taken at once. */
 export const MAX_TAKEN = 20;
 
 /**
- * Makes the statement that leases transactions which are due, of each connection those that have been due for longest,
- * MAX_TAKEN of them at most. Leases go by the database's clock, so that no replica's own matters. Rows that another
- * replica has locked are skipped. A transaction without an identity was begun by a release that stored none.
+ * Returns the text of a statement that leases due transactions: from each connection those due for longest, at most
+ * MAX_TAKEN. Leases go by the database's clock, so that the replicas' clocks do not matter. Rows that another replica
+ * has locked are skipped. A transaction without an identity was begun by a release that stored none.
  *
- * @param dueAt the column that says when a transaction is due, and that the lease moves on.
+ * @param dueAt the column with the time at which a transaction is due; the lease moves it on.
  * @param columns of `transaction t` and `payment p`, to return.
  */
 export function leaseDue(dueAt: 'look_up_at' | 'follow_up_at', columns: string): string {
-  // The planner takes a limit that it does not know for a tenth of the table, and reads all of it: hence the constant
-  // below the one asked for.
+  // The planner takes an unknown limit for a tenth of the table, and reads the whole table: hence the constant limit
+  // inside the requested one.
   return `
     WITH due AS (
       SELECT open.id, take.lease_s
@@ -37,7 +37,7 @@ export function leaseDue(dueAt: 'look_up_at' | 'follow_up_at', columns: string):
     RETURNING ${columns}`;
 }
 
-/** Returns the parameters of a statement that `leaseDue` made. */
+/** Returns the parameters of a statement made by `leaseDue`. */
 export function leaseParameters(takes: readonly Take[]): unknown[] {
   return [
     takes.map(({ connectionId }) => connectionId),

@@ -1,7 +1,7 @@
 import { NIL_UUID } from './account-rows.ts';
 import type { Database } from './database.ts';
 
-/** Filter of an account's payments. Times are texts as 2026-01-31T09:08:07.000001Z. */
+/** Filter of an account's payments. Times are texts such as 2026-01-31T09:08:07.000001Z. */
 export type PaymentFilter = {
   readonly accountId: string;
   readonly merchantOrderId: string | undefined;
@@ -29,9 +29,9 @@ const BY_STATUS = 'AND status = $7';
 /** Greatest number of payments on a page. */
 export const MAX_LISTED = 101;
 
-// A statement for each choice of filters, so that each is planned by its own index. The planner is told the most, since a
-// limit that it does not know it takes for a tenth of the table. Pages go by what a payment keeps for
-// ever, so none is missed or listed twice, whatever is inserted meanwhile.
+// One statement for each choice of filters, so that each is planned with its own index. The inner limit is a constant,
+// since the planner takes an unknown limit for a tenth of the table. Pages go by values that a payment keeps for ever,
+// so no payment is missed or listed twice, whatever is inserted meanwhile.
 function listStatement(name: string, filters: string) {
   const text = `
     SELECT * FROM (
@@ -52,7 +52,7 @@ const LIST_BY_BOTH = listStatement('list_payments_by_order_and_status', `${BY_OR
 /**
  * Lists payments, newest first.
  *
- * @param after where the page begins; undefined for the first.
+ * @param after the payment after which the page begins; undefined for the first page.
  */
 export async function listPayments(
   database: Database,

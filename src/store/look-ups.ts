@@ -12,11 +12,11 @@ export type DueAttempt = {
   /** The `reference` of the connector's outcome for it, if there was one. */
   readonly reference: string | undefined;
   readonly vaultedToken: string | undefined;
-  /** Fencing token that a finish must present: how often the attempt was leased, this time included. */
+  /** Fencing token that a finish must present: number of leases of the attempt, including this one. */
   readonly fence: number;
   /** An encoded Payment: the record as it stands. */
   readonly record: Uint8Array;
-  /** True once the response to its creation is stored; until then its key is in progress. */
+  /** true once the response to its creation is stored; until then, its key is in progress. */
   readonly answered: boolean;
 };
 
@@ -66,10 +66,10 @@ const TAKE_UNANSWERED = {
 };
 
 /**
- * Takes attempts of payments without a response that this replica cannot ask about, and that no other replica has taken
- * although they were due; a hundred at most.
+ * Leases attempts of payments without a response that this replica cannot ask about, and that no other replica has
+ * taken although they were due; a hundred at most.
  *
- * @param options.dueForS least time for which they have been due.
+ * @param options.dueForS shortest time for which they have been due.
  */
 export async function takeUnansweredAttempts(
   database: Database,
@@ -97,7 +97,7 @@ const TAKE_OPEN = {
 };
 
 /**
- * Takes an attempt whose outcome is open out of its turn, since its provider told something of it.
+ * Leases an open attempt ahead of schedule, since its provider sent a notification about it.
  *
  * @returns undefined while its creation is under way.
  */
@@ -118,7 +118,7 @@ const READ_OPEN = {
 };
 
 /**
- * Reads an attempt whose outcome is unknown, without leasing it: for a caller who already has the provider's word.
+ * Reads an attempt whose outcome is unknown, without leasing it: for a caller that already has the provider's word.
  *
  * @returns undefined while its creation is under way.
  */
@@ -153,7 +153,7 @@ const POSTPONE = {
     WHERE id = $1 AND fence = $2 AND look_up_at IS NOT NULL`,
 };
 
-/** Returns a leased attempt, to be looked up again later; nothing is known yet. */
+/** Gives back a leased attempt, to be looked up again later: nothing is known yet. */
 export async function postponeLookUp(
   database: Database,
   attempt: Pick<DueAttempt, 'transactionId' | 'fence'>,

@@ -12,7 +12,7 @@ type Migration = {
 };
 type AppliedRow = { version: number; name: string; sha256: string };
 
-/** The database and the migrations do not belong together, or the directory is not as it should be. */
+/** Error of migrations: they do not match the database, their directory is malformed, or one failed. */
 export class MigrationError extends Error {
   override readonly name = 'MigrationError';
 }
@@ -29,12 +29,12 @@ const LOCK_POLL_MS = 100;
 /** Longest wait of a migration for a table: meanwhile, everyone else who wants the table waits behind it. */
 const TABLE_WAIT_MS = 5_000;
 const STATEMENT_TIMEOUT_MS = 600_000;
-/** Longest build of one index while payments go on. */
+/** Time limit for building one index, while payments go on. */
 const CONCURRENT_TIMEOUT_MS = 6 * 3_600_000;
 
 /** The first line of a file whose statements run one by one, each outside a transaction. */
 const CONCURRENTLY = '-- migrate: concurrently';
-/** Statements that such a file may hold. Each can be repeated, so that a run that broke off is made good by the next. */
+/** Statements that such a file may hold. Each can be repeated, so that the next run completes one that broke off. */
 const CONCURRENT_STATEMENT =
   /^CREATE (?:UNIQUE )?INDEX CONCURRENTLY IF NOT EXISTS (\w+) ON |^DROP INDEX CONCURRENTLY IF EXISTS (\w+)$/;
 
@@ -47,14 +47,14 @@ const CREATE_TABLE = `
   )`;
 
 /**
- * Brings the schema up to date: runs the `NNNN_name.sql` files of a directory that have not been run yet, in order, each
- * in a transaction with its row in schema_migration. A file whose first line is `-- migrate: concurrently` builds and
- * drops indexes only, one by one and outside a transaction, while the table is read and written; if it breaks off, the
- * next run repeats it. Replicas may migrate at the same time. What a later release has run is left alone: migrations only
- * add, so that the release before can go on, and be gone back to.
+ * Brings the schema up to date: runs the `NNNN_name.sql` files of a directory that have not been run yet, in order,
+ * each in a transaction with its row in schema_migration. A file whose first line is `-- migrate: concurrently` builds
+ * and drops indexes only, one by one and outside a transaction, while the table is read and written; if it breaks off,
+ * the next run repeats it. Replicas may migrate at the same time. Migrations of a later release are left alone:
+ * migrations only add, so that the previous release can keep running, and can be rolled back to.
  *
  * @returns the names of the files that were run.
- * @throws MigrationError when a file that was run is changed, when a number is missing, or when a file fails.
+ * @throws MigrationError if a file has changed since it was run, a number is missing, or a file fails.
  */
 export async function migrate(database: Database, directory: string): Promise<string[]> {
   const migrations = readMigrations(directory);
@@ -81,9 +81,9 @@ export type SchemaDifference = {
 };
 
 /**
- * Compares a database with the files of a directory, and writes nothing. There has to be a schema.
+ * Compares a database with the files of a directory, and writes nothing. The schema has to exist.
  *
- * @throws MigrationError as `migrate` does when a file was changed after it had been run.
+ * @throws MigrationError as `migrate` does, if a file has changed since it was run.
  */
 export async function compareSchema(database: Database, directory: string): Promise<SchemaDifference> {
   const migrations = readMigrations(directory);
@@ -113,8 +113,7 @@ function lockedSession<T>(database: Database, work: (run: Run) => Promise<T>): P
   }, CONCURRENT_TIMEOUT_MS);
 }
 
-// Asked for again and again: a statement that waited would hold a snapshot, which a concurrent build of an index waits
-// for in turn.
+// Polled: a statement that waited would hold a snapshot, for which a concurrent index build would wait in turn.
 async function awaitLock(run: Run, tryLock: string): Promise<void> {
   const deadline = performance.now() + LOCK_WAIT_MS;
   for (;;) {
@@ -133,7 +132,7 @@ function isConcurrent({ text }: Migration): boolean {
   return text.split('\n', 1)[0] === CONCURRENTLY;
 }
 
-/** Runs the statements one by one. An index that a broken run left behind unfinished is built anew. */
+/** Runs the statements one by one. An index that an interrupted run left unfinished is built anew. */
 async function runConcurrently(run: Run, { text }: Migration): Promise<void> {
   for (const statement of statementsOf(text)) {
     const built = CONCURRENT_STATEMENT.exec(statement)?.[1];
@@ -150,7 +149,7 @@ async function dropUnfinished(run: Run, index: string): Promise<void> {
   if (rowCount) await run(`DROP INDEX CONCURRENTLY IF EXISTS ${index}`);
 }
 
-/** The statements of a file without quoted semicolons: this kind has none. */
+/** Returns the statements of a concurrent file, which never has quoted semicolons. */
 function statementsOf(text: string): string[] {
   return text
     .replaceAll(/--.*$/gm, '')
@@ -224,7 +223,7 @@ function readMigrations(directory: string): Migration[] {
 function refuseMismatch(migrations: readonly Migration[], applied: readonly AppliedRow[]): void {
   for (const row of applied) {
     const migration = migrations.find((candidate) => candidate.version === row.version);
-    // A later release has run what this one does not have.
+    // A row without a migration of ours comes from a later release.
     if (migration && migration.sha256 !== row.sha256) {
       throw new MigrationError(
         `migration ${fileName(migration)} was changed after the database had run it: restore it, and put the change into a new file`,

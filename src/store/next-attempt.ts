@@ -15,8 +15,9 @@ export type NextAttempt = {
   >;
 };
 
-// Only while the last attempt is open and still with the worker that claimed it (fence 0). The next one inherits the rest.
-// Repeated after a lost acknowledgement, it changes nothing and finds the attempt there, still with the worker that began it.
+// Takes effect only while the last attempt is open and still with the worker that claimed it (fence 0). The next
+// attempt inherits the other columns. Repeated after a lost acknowledgement, the statement changes nothing and finds
+// the next attempt, still with the worker that began it.
 const BEGIN_NEXT = {
   name: 'begin_next_attempt',
   text: `
@@ -43,10 +44,10 @@ const BEGIN_NEXT = {
 };
 
 /**
- * Ends an attempt that came to nothing and begins the next, before it is sent: one statement, one commit. It may be said
- * again when its acknowledgement was lost.
+ * Ends an attempt that came to nothing and begins the next, before it is sent: one statement, one commit. It may be
+ * repeated if its acknowledgement was lost.
  *
- * @returns false when somebody else has taken the payment over since; then nothing was changed.
+ * @returns false if another worker has taken the payment over since; then nothing was changed.
  */
 export async function beginNextAttempt(database: Database, begin: NextAttempt): Promise<boolean> {
   const { rows } = await database.query(BEGIN_NEXT, [

@@ -1,7 +1,7 @@
 import { NIL_UUID } from './account-rows.ts';
 import type { Database } from './database.ts';
 
-/** One subject of a provider's notification, as it is stored before it is answered. */
+/** One subject of a provider's notification, as it is stored before the notification is acknowledged. */
 export type StoredNotification = {
   readonly accountId: string;
   readonly connectionId: string;
@@ -9,7 +9,7 @@ export type StoredNotification = {
   readonly subject: number;
   readonly transactionId: string | undefined;
   readonly reference: string | undefined;
-  /** The stage of a dispute that it tells, if it tells one. */
+  /** The stage of a dispute that it reports, if any. */
   readonly dispute: string | undefined;
 };
 
@@ -158,8 +158,9 @@ const FIND = {
 };
 
 /**
- * The transaction that a notification is about: by our id, else by what the connector told of it. Only one of the
- * connection that was notified: whoever can sign for one connection must not tell of another's payments.
+ * Finds the transaction that a notification is about, by our id or else by the provider's reference. Only a
+ * transaction of the notified connection counts: whoever can sign for one connection must not report on another's
+ * payments.
  */
 export async function findNotifiedTransaction(
   database: Database,

@@ -6,13 +6,13 @@ export type StoredToken = {
   readonly id: string;
   /** The checkout session whose payment it is for; undefined for any payment of the account. */
   readonly sessionId: string | undefined;
-  /** An encoded CardData: what may be told of the card. */
+  /** An encoded CardData: the displayable data of the card. */
   readonly card: Uint8Array;
   /** Number and security code as a JWE bound to `id`. */
   readonly sealed: string;
 };
 
-/** When a token was made, and when it ends. */
+/** Times at which a token was made and at which it expires. */
 export type TokenTimes = { readonly createdAt: Date; readonly expiresAt: Date };
 
 type Row = { id: string; session_id: string | null; card: Buffer; sealed: string };
@@ -27,7 +27,7 @@ const GET = {
     SELECT id, session_id, card, sealed FROM one_time_token
     WHERE account_id = $1 AND id = $2 AND sealed IS NOT NULL AND expires_at > now()`,
 };
-// A token that a payment is using this moment is skipped: its claim deletes the ciphertext, or leaves it to the next sweep.
+// A token that a payment is just using is skipped: its claim deletes the ciphertext, or leaves it to the next sweep.
 const SWEEP = {
   name: 'sweep_one_time_tokens',
   text: `
@@ -82,10 +82,10 @@ const REPLACE_SEALED = {
     UPDATE one_time_token SET sealed = $4 WHERE account_id = $1 AND id = $2 AND sealed = $3 RETURNING id`,
 };
 
-/** A token's card as it is sealed. */
+/** A token's sealed card. */
 export type SealedToken = { readonly accountId: string; readonly token: string; readonly sealed: string };
 
-/** Lists up to `limit` sealed cards of tokens that can be used, in the order of their keys, those after one. */
+/** Lists up to `limit` sealed cards of usable tokens, in the order of their keys, from after a given one. */
 export async function listSealedTokens(
   database: Database,
   after: Pick<SealedToken, 'accountId' | 'token'>,
@@ -94,7 +94,7 @@ export async function listSealedTokens(
   return (await database.query<SealedToken>(LIST_SEALED, [after.accountId, after.token, limit])).rows;
 }
 
-/** Replaces a ciphertext. @returns false when it is not there any more. */
+/** Replaces a ciphertext. @returns false if it is no longer there. */
 export async function replaceSealedToken(
   database: Database,
   { accountId, token, sealed }: SealedToken,

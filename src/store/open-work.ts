@@ -9,7 +9,7 @@ export type OpenAttempt = {
   readonly lookUps: number;
 };
 
-/** A webhook that does not take events, or was turned off for it. */
+/** A webhook whose deliveries fail, or that was turned off for it. */
 export type TroubledWebhook = {
   readonly accountName: string;
   readonly url: string;
@@ -36,7 +36,7 @@ const OLDEST_OPEN = {
     ORDER BY open.created_at`,
 };
 
-/** Lists the attempts whose outcome has been open for longest, those of requests under way included. */
+/** Lists the attempts whose outcome has been open for longest, including those of requests under way. */
 export async function listOldestOpenAttempts(database: Database, limit: number): Promise<OpenAttempt[]> {
   return (await database.query<OpenAttempt>(OLDEST_OPEN, [limit])).rows;
 }
@@ -50,7 +50,7 @@ const TROUBLED = {
     ORDER BY w.failing_since LIMIT $1`,
 };
 
-/** Lists the webhooks that fail, longest first, and those that were turned off for failing. */
+/** Lists the webhooks that have been failing, longest first, and those that were turned off for failing. */
 export async function listTroubledWebhooks(database: Database, limit: number): Promise<TroubledWebhook[]> {
   type Row = {
     name: string;

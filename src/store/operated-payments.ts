@@ -10,7 +10,7 @@ export type StoredPayment = {
   readonly capturedMinorUnits: bigint;
   readonly refundedMinorUnits: bigint;
   readonly isReleased: boolean;
-  /** The transaction of the operation that is open, if any. */
+  /** The transaction of the open operation, if any. */
   readonly openOperation: string | undefined;
 };
 
@@ -27,12 +27,12 @@ export type StoredTransaction = {
   /** false for an authorization only. */
   readonly capture: boolean;
   readonly reference: string | undefined;
-  /** Of a capture: none may follow. */
+  /** true for a capture that none may follow. */
   readonly isFinal: boolean;
   readonly vaultedToken: string | undefined;
-  /** It will be followed up; false once it is final. */
+  /** true: it will be followed up; false once it is final. */
   readonly isScheduled: boolean;
-  /** A caller waits for its response, whose process died. */
+  /** true: an operation without a stored response; if it is due as well, its process has died. */
   readonly isUnanswered: boolean;
   readonly createdAt: Date;
 };
@@ -98,7 +98,7 @@ export async function readPayment(
   );
 }
 
-/** Reads a payment's transactions in the order in which they were begun. */
+/** Reads a payment's transactions in the order in which they began. */
 export async function readTransactions(
   database: Database,
   accountId: string,

@@ -26,7 +26,7 @@ const FIND_BY_ID = {
     WHERE t.account_id = $1 AND t.id = $2::uuid`,
 };
 
-/** The operation that holds a key of an account and a method, if any. */
+/** Finds the operation that holds a key of an account and a method. */
 export async function findOperationByKey(
   database: Database,
   accountId: string,
@@ -36,7 +36,7 @@ export async function findOperationByKey(
   return holder((await database.query<Row>(FIND_BY_KEY, [accountId, method, idempotencyKey])).rows[0]);
 }
 
-/** An operation by its transaction's id, as the holder of a key. */
+/** Finds an operation by its transaction's id, as the holder of a key. */
 export async function findOperation(
   database: Database,
   accountId: string,

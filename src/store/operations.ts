@@ -9,7 +9,7 @@ import { keepMethodCtes } from './stored-methods.ts';
 export type OperationClaim = {
   readonly accountId: string;
   readonly paymentId: string;
-  /** The version that the operation was planned on. */
+  /** The version on which the operation was planned. */
   readonly version: number;
   readonly status: string;
   readonly record: Uint8Array;
@@ -17,28 +17,28 @@ export type OperationClaim = {
   readonly type: 'CAPTURE' | 'CANCEL' | 'REFUND';
   /** The purchase or the authorization. */
   readonly baseId: string;
-  /** The transaction acted on. */
+  /** The transaction on which the operation acts. */
   readonly parentId: string;
   readonly connectionId: string;
   readonly connectionIdentity: string;
   readonly minorUnits: bigint;
   readonly currency: string;
-  /** Of a capture: none may follow. */
+  /** true for a capture that none may follow. */
   readonly isFinal: boolean;
   readonly leaseS: number;
-  /** The rpc that was called: the space of its idempotency keys. */
+  /** Name of the rpc, within which idempotency keys are unique. */
   readonly method: string;
   /** undefined for a cancel without one. */
   readonly idempotencyKey: string | undefined;
   readonly requestHash: Uint8Array;
   readonly requestShape: Uint8Array;
-  /** The merchant's own; undefined when one was generated. */
+  /** The merchant's own reference; undefined if one was generated. */
   readonly merchantReference: string | undefined;
 };
 
-// The claiming statement holds the bounds itself and checks them against the rows: whatever a caller
-// believes, and whoever claims at the same time, nothing gets past them. A key that is held breaks the unique index, and
-// with it the whole statement.
+// The claiming statement itself checks the bounds against the rows: whatever a caller believes, and whoever claims at
+// the same time, no claim exceeds them. A key that is held violates the unique index, which rolls the whole statement
+// back.
 const CLAIM = {
   name: 'claim_operation',
   text: `
@@ -81,8 +81,8 @@ const CLAIM = {
 /**
  * Claims an operation: reserves its amount, opens it and inserts its transaction, in one statement and one commit.
  *
- * @returns false when the payment has changed since it was read, has an operation open, or the bounds do not allow it.
- * @throws a unique violation (`isKeyTaken`) when the key is held; nothing was changed.
+ * @returns false if the payment has changed since it was read, has an operation open, or the bounds do not allow it.
+ * @throws a unique violation (`isKeyTaken`) if the key is held; nothing was changed.
  */
 export async function claimOperation(database: Database, claim: OperationClaim): Promise<boolean> {
   const { rows } = await database.query(CLAIM, [
@@ -117,7 +117,7 @@ export type OperationFinish = {
   readonly transactionId: string;
   /** Fencing token: how many workers have leased the transaction. */
   readonly fence: number;
-  /** The version that the record was made from. */
+  /** The version from which the record was made. */
   readonly version: number;
   readonly status: string;
   readonly record: Uint8Array;
@@ -129,22 +129,22 @@ export type OperationFinish = {
   readonly capturedMinorUnits: bigint;
   readonly refundedMinorUnits: bigint;
   readonly isReleased: boolean;
-  /** Names the event that tells webhooks of this change. */
+  /** Type of the event that reports this change to webhooks. */
   readonly event: string;
-  /** Corrects a transaction that was final: money that arrived after it expired, say. */
+  /** true: corrects a transaction that was final, as when money arrives after it expired. */
   readonly wasFinal?: boolean;
   /** Fate of the card that waits for the outcome. */
   readonly card?: 'keep' | 'drop' | 'wait';
-  /** The stored method of the transaction, and what is kept of it. */
+  /** The stored method that the transaction uses or keeps, and its changes after an approval. */
   readonly vaultedToken?: string | undefined;
   readonly kept?: KeptMethod | undefined;
-  /** The checkout session that may have another payment, since this one came to nothing. */
+  /** The checkout session that may be paid again, since this payment came to nothing. */
   readonly reopens?: string | undefined;
 };
 
 /** The result of storing a finish. */
 export type FinishedOperation =
-  /** `response` and `record` are what callers of the operation are told, from now on; `event`: there is one to relay. */
+  /** `response` and `record`: those that the operation's callers get from now on; `event`: there is one to relay. */
   | {
       readonly kind: 'written';
       readonly response: Uint8Array;
@@ -153,7 +153,7 @@ export type FinishedOperation =
     }
   /** The payment has changed since it was read: make the record anew. */
   | { readonly kind: 'outdated' }
-  /** Somebody else finished or took the transaction. */
+  /** Another worker finished or took the transaction. */
   | { readonly kind: 'lost' };
 
 const FINISH = {

@@ -17,13 +17,13 @@ const INSERT = {
     INSERT INTO operator_session (token_hash, actor, key_hash) VALUES ($1, $2, $3)`,
 };
 
-/** Length of a session: without a page being opened, and in all. */
+/** Limits of a session, in seconds: without a page being opened, and in all. */
 export type SessionTerms = { readonly idleS: number; readonly wholeS: number };
 
 /**
  * Begins a session and deletes those that have expired.
  *
- * @param replaced SHA-256 of the token of the session that ends with it, if any.
+ * @param replaced SHA-256 of the token of the session that this one replaces, if any.
  */
 export async function insertOperatorSession(
   database: Database,
@@ -50,7 +50,7 @@ const TOUCH = {
 /**
  * Finds a session that has not expired.
  *
- * @param touch extends the session, as the operator is active; not for what a page fetches by itself.
+ * @param touch extends the session, since the operator is active; false for requests that a page makes by itself.
  */
 export async function findOperatorSession(
   database: Database,

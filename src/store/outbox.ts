@@ -3,20 +3,21 @@ import type { Database, Run } from './database.ts';
 import { onlyRow } from './only-row.ts';
 
 /**
- * SQL for a UUIDv7 by the database's clock; uuidv7() itself comes with PostgreSQL 18 only. The milliseconds, the version,
- * and the last 19 digits of a random UUID. Not a subquery, which would be one UUID for all rows of the statement.
+ * SQL for a UUIDv7 by the database's clock; uuidv7() itself exists only from PostgreSQL 18 on. It is made of the
+ * milliseconds, the version, and the last 19 digits of a random UUID. It is not a subquery, which would give all rows
+ * of the statement the same UUID.
  */
 export const UUID_V7 = `
   (lpad(to_hex((extract(epoch FROM clock_timestamp()) * 1000)::bigint), 12, '0')
     || '7' || substr(replace(gen_random_uuid()::text, '-', ''), 14))::uuid`;
 
 /**
- * A CTE that writes the event of a payment's change in the statement that makes the change. It is one look at an index
- * for an account that has no webhook wanting the event, and nothing is written then.
+ * Returns a CTE that writes the event of a payment's change in the statement that makes the change. If no webhook of
+ * the account wants the event, it only looks into an index, and writes nothing.
  *
- * @param names.changed the CTE of the change: it returns `account_id`, `id` and `event_sequence` of the payment, and no
- *   row when nothing was changed.
- * @param names.type the event's name, as a parameter of the statement (`$9::text`).
+ * @param names.changed the CTE of the change: it returns `account_id`, `id` and `event_sequence` of the payment, and
+ *   no row if nothing was changed.
+ * @param names.type the event's type, as a parameter of the statement (`$9::text`).
  * @param names.record the record after the change, as a parameter (`$3::bytea`).
  * @returns text such as `event AS (INSERT …)`, which returns the `payment_id` of each event to relay.
  */
@@ -34,7 +35,7 @@ export function insertEventCte(names: { changed: string; type: string; record: s
 }
 
 /**
- * Text that inserts the event of a stored method, if a webhook wants it; further conditions may follow it.
+ * Returns SQL that inserts the event of a stored method, if a webhook wants it; further conditions may be appended.
  *
  * @param names the event's type, the account, and the encoded method, each an expression of the statement.
  */
@@ -57,7 +58,7 @@ export async function insertMethodEvent(
   await run(METHOD_EVENT, [event.accountId, event.type, event.record]);
 }
 
-/** Names a webhook. */
+/** Identifies a webhook. */
 export type WebhookName = { readonly accountId: string; readonly webhookId: string };
 
 type NameRow = { account_id: string; webhook_id: string };
@@ -83,7 +84,7 @@ const RELAY = {
     FROM (VALUES (1)) AS always (n) LEFT JOIN (SELECT DISTINCT account_id, webhook_id FROM made) made ON true`,
 };
 
-/** Turns up to `limit` events into deliveries. @returns how many, and which webhooks have something to be sent. */
+/** Turns up to `limit` events into deliveries. @returns their number, and the webhooks to wake. */
 export async function relayEvents(
   database: Database,
   limit: number,
@@ -113,7 +114,7 @@ const OVERDUE = {
     SELECT account_id, webhook_id FROM first_due WHERE due_at < now() - make_interval(secs => $1)`,
 };
 
-/** Lists the webhooks that have a delivery more than `lateS` seconds overdue: nobody was woken, or whoever was has died. */
+/** Lists webhooks with a delivery over `lateS` seconds late: no replica was woken, or the one that was has died. */
 export async function listOverdueWebhooks(database: Database, lateS: number): Promise<WebhookName[]> {
   return (await database.query<NameRow>(OVERDUE, [lateS])).rows.map(toName);
 }
@@ -136,7 +137,7 @@ export async function insertTestDelivery(database: Database, webhook: WebhookNam
   return onlyRow(await database.query<{ id: string }>(TEST_EVENT, values)).id;
 }
 
-// Deliveries go with their events: both are as old.
+// Deliveries are deleted with their events, as both are equally old.
 const DELETE_OLD = {
   name: 'delete_old_events',
   text: `
@@ -152,7 +153,7 @@ const DELETE_OLD = {
     SELECT ((SELECT count(*) FROM deliveries) + (SELECT count(*) FROM events))::integer AS deleted`,
 };
 
-/** Deletes up to `limit` events and as many deliveries that are older than `days`. @returns the number of rows deleted. */
+/** Deletes up to `limit` events and `limit` deliveries older than `days`. @returns the number of rows deleted. */
 export async function deleteOldEvents(database: Database, days: number, limit: number): Promise<number> {
   const { rows } = await database.query<{ deleted: number }>(DELETE_OLD, [days, limit]);
   return rows[0]?.deleted ?? 0;

@@ -1,7 +1,7 @@
 import { isOfAccount } from './account-rows.ts';
 import type { Database } from './database.ts';
 
-/** A payment's record, with all that other tables know of it. */
+/** A payment's record, with everything that other tables hold about it. */
 export type StoredStory = {
   /** An encoded Payment. */
   readonly record: Uint8Array;
@@ -9,9 +9,9 @@ export type StoredStory = {
   readonly openOperation: string | undefined;
   readonly capturedMinorUnits: bigint;
   readonly refundedMinorUnits: bigint;
-  /** Nothing more may be captured. */
+  /** true: nothing more may be captured. */
   readonly isReleased: boolean;
-  /** When the payer's personal data was erased from the record for its age. */
+  /** Time at which the payer's personal data was erased from the record for its age. */
   readonly personalDataErasedAt: Date | undefined;
   readonly transactions: readonly TransactionState[];
   readonly notifications: readonly ToldNotification[];
@@ -29,9 +29,9 @@ export type TransactionState = {
   readonly currency: string;
   /** false: an authorization only. */
   readonly capture: boolean;
-  /** When its unknown outcome is looked up next. */
+  /** Time of the next look-up of its unknown outcome. */
   readonly lookUpAt: Date | undefined;
-  /** When it is followed up next. */
+  /** Time of its next follow-up. */
   readonly followUpAt: Date | undefined;
   /** Number of times that its outcome was looked up. */
   readonly lookUps: number;
@@ -68,7 +68,7 @@ export type ToldEvent = {
     | undefined;
 };
 
-/** Rows of each kind that a page shows at most. */
+/** Limit on the rows of each kind that a page shows. */
 const MOST = 200;
 
 const PAYMENT = {
@@ -149,7 +149,7 @@ type EventRow = {
   delivered_at: Date | null;
 };
 
-/** Reads all that is stored of a payment's course. @param paymentId a UUID, as is `accountId`. */
+/** Reads everything that is stored about a payment's course. @param paymentId a UUID, as is `accountId`. */
 export async function readPaymentStory(
   database: Database,
   accountId: string,

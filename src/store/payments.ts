@@ -15,11 +15,11 @@ export type Claim = {
   readonly status: string;
   readonly record: Uint8Array;
   readonly merchantOrderId: string;
-  /** '' for no card. */
+  /** '' if there is no card. */
   readonly cardLastFour: string;
-  /** The merchant's own; undefined when one was generated. */
+  /** The merchant's own reference; undefined if one was generated. */
   readonly merchantReference: string | undefined;
-  /** The record's, such as 2026-01-31T09:08:07.000001Z: payments are listed by it. */
+  /** The record's time of creation, such as 2026-01-31T09:08:07.000001Z, by which payments are listed. */
   readonly createdAt: string;
   readonly transactionId: string;
   readonly transactionStatus: string;
@@ -47,17 +47,17 @@ export type Claim = {
     | undefined;
   /** The stored method that the payment uses, or whose card it asks to keep again. */
   readonly storedMethod?: string | undefined;
-  /** The checkout session that it uses up, unless it comes to nothing. */
+  /** The checkout session that the payment uses up, unless it comes to nothing. */
   readonly session?: SessionUse | undefined;
-  /** The one-time token that it uses up, whatever comes of it. */
+  /** The one-time token that the payment uses up, whatever comes of it. */
   readonly oneTimeToken?: string | undefined;
 };
 
 /** A stored method after a payment by it was approved. */
 export type KeptMethod = {
-  /** When it was, as PostgreSQL reads a time. */
+  /** Time of the approval, as PostgreSQL reads it. */
   readonly at: string;
-  /** An encoded StoredPaymentMethod for the event of one that was not kept before; undefined when it was. */
+  /** An encoded StoredPaymentMethod for the event of a newly kept method; undefined if there is no such event. */
   readonly record: Uint8Array | undefined;
 };
 
@@ -74,9 +74,9 @@ export type Finish = {
   readonly fence: number;
   /** Seconds until the outcome is looked up again; undefined once it is known. */
   readonly lookUpInS: number | undefined;
-  /** Names the event that tells webhooks of this change. */
+  /** Type of the event that reports this change to webhooks. */
   readonly event: string;
-  /** The connector's reference to it, for later calls. */
+  /** The connector's reference to the transaction, for later calls. */
   readonly reference?: string | undefined;
   /** Seconds until it is followed up: its payer has yet to act, or its authorization lapses. */
   readonly followUpInS?: number | undefined;
@@ -85,7 +85,7 @@ export type Finish = {
     | { readonly token: string; readonly fate: 'drop' | 'wait' }
     | ({ readonly token: string; readonly fate: 'keep' } & KeptMethod)
     | undefined;
-  /** The checkout session that may have another payment, since this one came to nothing. */
+  /** The checkout session that may be paid again, since this payment came to nothing. */
   readonly reopens?: string | undefined;
 };
 
@@ -101,7 +101,7 @@ export type Finished = {
 export type KeyHolder = {
   readonly paymentId: string;
   readonly requestHash: Uint8Array;
-  /** undefined: a release claimed it that did not keep it. */
+  /** undefined: claimed by a release that did not store shapes. */
   readonly requestShape: Uint8Array | undefined;
   readonly record: Uint8Array;
   readonly answer: Uint8Array | undefined;
@@ -122,9 +122,9 @@ const FIND_BY_KEY = {
     FROM payment WHERE account_id = $1 AND idempotency_key = $2`,
 };
 
-// The attempt is the lock: it is written only while its outcome is open. An outcome that is known ($8 is null) is the
-// provider's word, and true whoever brings it; that it is still unknown is for who holds the fence to say. The response
-// is set once; a record that moves on leaves it behind.
+// The attempt is the lock: it is written only while its outcome is open. A known outcome ($8 is null) is the
+// provider's word, and any worker may write it; only the holder of the fencing token may write that it is still
+// unknown. The response is set once, and stays as it is when the record moves on.
 const FINISH_PAYMENT = `
   attempt AS (
     UPDATE transaction
@@ -141,7 +141,7 @@ const FINISH_PAYMENT = `
     RETURNING id, account_id, event_sequence, NULLIF(answer, $4) AS earlier, answered_record AS told
   ), ${insertEventCte({ changed: 'finished', type: '$9::text', record: '$3' })}`;
 
-// A finish's own response is not sent back. Repeated after a lost acknowledgement, a finish finds itself already written.
+// A finish's own response is not returned. Repeated after a lost acknowledgement, a finish finds itself written.
 const FINISHED = `
   SELECT earlier, CASE WHEN earlier IS NOT NULL THEN told END AS told, EXISTS (SELECT FROM event) AS event
   FROM finished
@@ -149,7 +149,7 @@ const FINISHED = `
   SELECT NULLIF(answer, $4), answered_record, false FROM payment
   WHERE account_id = $12 AND id = $1 AND record = $3 AND NOT EXISTS (SELECT 1 FROM finished)`;
 
-/** A condition that a card waits for its payment: a method that was ended is not active either. */
+/** Condition that a card waits for its payment. The status is checked since an ended method is not active either. */
 const IS_WAITING = `NOT active AND status = 'ENROLLED'`;
 const FINISH = { name: 'finish', text: `WITH ${FINISH_PAYMENT} ${FINISHED}` };
 const FINISH_REOPENING_SESSION = {
@@ -177,7 +177,7 @@ const FINISH_DROPPING_CARD = {
 
 type FinishedRow = { earlier: Buffer | null; told: Buffer | null; event: boolean };
 
-/** The payment that holds a key of an account, if any. */
+/** Finds the payment that holds a key of an account. */
 export async function findByKey(
   database: Database,
   accountId: string,
@@ -196,9 +196,11 @@ export async function findByKey(
 }
 
 /**
- * Finishes the payment, its transaction and the card that waits, with the event if a webhook wants it: one statement, one commit, one round trip.
+ * Finishes the payment, its transaction and the card that waits, with the event if a webhook wants it: one statement,
+ * one commit, one round trip.
  *
- * @returns false when its outcome was known before, or somebody else took it since; then nothing was changed.
+ * @returns false if the outcome was known before, or another worker has taken the attempt since; then nothing was
+ *   changed.
  */
 export async function finishPayment(database: Database, finish: Finish): Promise<Finished | false> {
   const values: unknown[] = [

@@ -3,7 +3,7 @@ import type { Database, Run } from './database.ts';
 /** A call under an idempotency key. */
 export type KeyedCall = {
   readonly accountId: string;
-  /** Name of the rpc: each has a space of keys of its own. */
+  /** Name of the rpc, within which idempotency keys are unique. */
   readonly method: string;
   readonly idempotencyKey: string;
   readonly requestHash: Uint8Array;
@@ -11,14 +11,14 @@ export type KeyedCall = {
   readonly requestShape: Uint8Array;
 };
 
-/** The call that held a key before. */
+/** The earlier call that holds a key. */
 export type CallHolder = {
   readonly requestHash: Uint8Array;
   readonly requestShape: Uint8Array;
   readonly response: Uint8Array;
 };
 
-// A call in progress under the same key holds the row's lock: this waits for it to end.
+// A call in progress under the same key holds the row's lock; this one waits for it to end.
 const CLAIM = `
   INSERT INTO replayed_call (account_id, method, idempotency_key, request_hash, request_shape)
   VALUES ($1, $2, $3, $4, $5) ON CONFLICT (account_id, method, idempotency_key) DO NOTHING
@@ -75,7 +75,7 @@ const DELETE_OLD = {
     RETURNING 1`,
 };
 
-/** Deletes up to `limit` keys that are older than `days`. @returns how many. */
+/** Deletes up to `limit` keys that are older than `days`. @returns the number deleted. */
 export async function sweepReplayedCalls(database: Database, days: number, limit: number): Promise<number> {
   return (await database.query(DELETE_OLD, [days, limit])).rows.length;
 }

@@ -1,7 +1,7 @@
 import { isOfAccount, NIL_UUID } from './account-rows.ts';
 import type { Database } from './database.ts';
 
-/** Place of the last row that a sweep looked at, in the sweep's own form. */
+/** Position of the last row that a sweep looked at, in the sweep's own form. */
 export type Cursor = readonly string[];
 
 /** Result of a step of a sweep. */
@@ -9,7 +9,7 @@ export type Step = {
   readonly lookedAt: number;
   /** Rows that were aged out or, in a dry run, would be. */
   readonly due: number;
-  /** Place after which the next step begins; undefined when there are no more rows. */
+  /** Position after which the next step begins; undefined if there are no more rows. */
   readonly next: Cursor | undefined;
 };
 
@@ -17,27 +17,27 @@ export type Step = {
 export type StoredRecords = {
   readonly record: Uint8Array;
   readonly answer: Uint8Array;
-  /** null while the record is as in the response. */
+  /** null while the record is the same as in the response. */
   readonly answeredRecord: Uint8Array | null;
 };
 
 /** The bytes of an operation's transaction that hold personal data. */
 export type StoredResponse = { readonly response: Uint8Array; readonly responseRecord: Uint8Array };
 
-/** Makes the bytes that take the place of those. */
+/** Functions that return those bytes without the personal data. */
 export type Erase = {
   readonly payment: (stored: StoredRecords) => StoredRecords;
   readonly operation: (stored: StoredResponse) => StoredResponse;
 };
 
-/** Rows that a step looks at, and payments that it rewrites, which stay locked meanwhile. */
+/** Rows that a step looks at, and payments that it rewrites in one commit, which stay locked meanwhile. */
 const LOOKED_AT = 1_000;
 const REWRITTEN = 100;
 /** Time limit of a step: on an overloaded database it fails, and the next run repeats it. */
 const STEP_TIMEOUT_MS = 30_000;
 
-// A payment is due if nothing is open: no state that may still change by itself, no operation, no look-up to come. It is
-// due again when an operation has written to it since.
+// A payment is due if nothing is open: no state that may still change by itself, no operation, no look-up to come. It
+// is due again once an operation has written to it.
 const SCAN_PAYMENTS = `
   SELECT p.id, p.created_at::text AS created_at,
     (p.personal_data_erased_at IS NULL OR p.personal_data_erased_at < p.updated_at)
@@ -52,7 +52,7 @@ const SCAN_PAYMENTS = `
     AND (p.created_at, p.id) > ($3::timestamptz, $4::uuid)
   ORDER BY p.created_at, p.id LIMIT ${LOOKED_AT}`;
 
-// What is open was looked at without a lock: an operation claims a payment by writing to its row, with another version.
+// The scan took no locks: an operation begun since has written to the payment's row, which no longer matches.
 const LOCK_PAYMENTS = `
   SELECT p.id, p.record, p.answer, p.answered_record
   FROM payment p
@@ -63,7 +63,7 @@ const READ_RESPONSES = `
   SELECT id, response, response_record FROM transaction
   WHERE ${isOfAccount('account_id', '$1')} AND payment_id = ANY ($2::uuid[]) AND response IS NOT NULL AND response_record IS NOT NULL`;
 
-// The version moves on, so that an operation that was planned on the record with the personal data is planned anew.
+// The version moves on, so that an operation planned on the record with the personal data is planned anew.
 const WRITE_PAYMENTS = `
   UPDATE payment p
   SET record = erased.record, answer = erased.answer, answered_record = erased.answered_record, version = p.version + 1,
@@ -79,8 +79,8 @@ type PaymentRow = { id: string; record: Buffer; answer: Buffer; answered_record:
 type ResponseRow = { id: string; response: Buffer; response_record: Buffer };
 
 /**
- * Erases the personal data of an account's next payments that nothing was written to for `days` and that nothing is open
- * of. A step is one commit, or a few. Payments that are being written this moment are left for the next run.
+ * Erases the personal data of an account's next payments to which nothing was written for `days` and of which nothing
+ * is open. A step is one commit, or a few. Payments that are just being written are left for the next run.
  *
  * @param erase undefined for a dry run.
  */
@@ -147,7 +147,7 @@ type Aged = {
   readonly table: string;
   /** The primary key, with the types of its columns. */
   readonly key: readonly (readonly [column: string, type: string])[];
-  /** Comes before every key. */
+  /** Position before every key. */
   readonly first: Cursor;
   /** A condition on the row `a`; $1 is the number of days. */
   readonly due: string;
@@ -162,9 +162,9 @@ const BY_ID: Pick<Aged, 'key' | 'first'> = {
   first: [NIL_UUID, NIL_UUID],
 };
 
-/** Tables that age, by what a step is asked to delete. */
+/** Tables from which old rows are deleted, by the name of those rows. */
 const AGED = {
-  // A notification that is yet to be processed stays.
+  // A notification that has yet to be processed stays.
   notifications: {
     table: 'notification',
     key: [
@@ -184,7 +184,7 @@ const AGED = {
     due: `a.${OLD} AND relayed_at IS NOT NULL AND NOT EXISTS (
       SELECT FROM delivery o WHERE o.account_id = a.account_id AND o.event_id = a.id AND o.due_at IS NOT NULL)`,
   },
-  // The last of a method that was ended: brand, last four digits, holder.
+  // The rest of a method that was ended: brand, last four digits, holder.
   ended_methods: {
     table: 'vaulted_token',
     ...BY_ID,
@@ -202,12 +202,12 @@ const AGED = {
   },
 } as const satisfies Readonly<Record<string, Aged>>;
 
-/** Names a table whose old rows are deleted. */
+/** Name of rows that are deleted when they are old. */
 export type AgedRows = keyof typeof AGED;
 
 /**
- * Deletes the next rows that are older than `days` and done with; in a dry run it only counts them. A step is one commit. A
- * row that somebody holds is left for the next run.
+ * Deletes the next rows that are older than `days` and done with; in a dry run it only counts them. A step is one
+ * commit. A locked row is left for the next run.
  */
 export async function deleteAged(
   database: Database,
@@ -226,7 +226,7 @@ export async function deleteAged(
   return { lookedAt, due, next: (lookedAt === LOOKED_AT && last) || undefined };
 }
 
-// The keys are gone through in their order, a fixed number of rows a step: what is not due costs no more than a look.
+// Walks the keys in order, a fixed number of rows per step: a row that is not due costs no more than a look.
 function step({ table, key, due }: Aged, dryRun: boolean): string {
   const columns = key.map(([column]) => column).join(', ');
   const after = key.map(([, type], i) => `$${i + 2}::${type}`).join(', ');

@@ -1,10 +1,10 @@
 import { NIL_UUID } from './account-rows.ts';
 import type { Database } from './database.ts';
 
-/** A stored card number as it is sealed, with the token that it is bound to. */
+/** A stored, sealed card number, with the token to which it is bound. */
 export type SealedCard = { readonly token: string; readonly sealed: string };
 
-/** Comes before every token. */
+/** Id before those of all tokens. */
 export const BEFORE_ALL_TOKENS = NIL_UUID;
 
 const LIST = {
@@ -18,7 +18,7 @@ const REPLACE = {
   text: 'UPDATE vaulted_token SET card_number = $3 WHERE id = $1 AND card_number = $2 RETURNING id',
 };
 
-/** Up to `limit` stored card numbers in the order of their tokens, those after `afterToken`. */
+/** Lists up to `limit` sealed card numbers in the order of their tokens, from after `afterToken`. */
 export async function listSealedCards(
   database: Database,
   afterToken: string,
@@ -27,7 +27,7 @@ export async function listSealedCards(
   return (await database.query<SealedCard>(LIST, [afterToken, limit])).rows;
 }
 
-/** Replaces a ciphertext. @returns false when it is not there any more. */
+/** Replaces a ciphertext. @returns false if it is no longer there. */
 export async function replaceSealedCard(
   database: Database,
   { token, sealed }: SealedCard,

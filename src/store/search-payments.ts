@@ -2,7 +2,7 @@ import { NIL_UUID } from './account-rows.ts';
 import type { Database } from './database.ts';
 import type { PagePosition } from './list-payments.ts';
 
-/** A search for payments. Times are texts as 2026-01-31T09:08:07.000001Z. */
+/** A search for payments. Times are texts such as 2026-01-31T09:08:07.000001Z. */
 export type PaymentSearch = {
   /** The accounts whose payments are searched. */
   readonly accountIds: readonly string[];
@@ -29,7 +29,7 @@ export const MAX_FOUND = 51;
 const TOLD = `p.id, p.account_id, to_char(p.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS created_at,
       p.record`;
 
-// Each account's newest come from an index that the account leads, and only those of the page are read.
+// Each account's newest payments come from an index that the account leads, and only the records of the page are read.
 function searchStatement(name: string, filters: string) {
   const text = `
     SELECT ${TOLD} FROM (
@@ -47,7 +47,7 @@ function searchStatement(name: string, filters: string) {
 
 const FILTERS = {
   merchantOrderId: 'AND merchant_order_id = $5',
-  // As the index says it.
+  // Worded like the condition of the index, so that the planner uses it.
   cardLastFour: "AND card_last_four = $5 AND card_last_four <> ''",
 };
 const SEARCH = {
@@ -100,12 +100,12 @@ const BY_ID = {
     ORDER BY p.created_at DESC, p.id DESC LIMIT ${MAX_FOUND}`,
 };
 
-/** Finds the payment of an id, or of a transaction's id. @param id a UUID. */
+/** Finds the payment with an id, or of the transaction with that id. @param id a UUID. */
 export async function findPaymentsById(database: Database, id: string): Promise<FoundPayment[]> {
   return (await database.query<Row>(BY_ID, [id])).rows.map(toFound);
 }
 
-// The provider's reference stands with its connection, which leads the index.
+// A provider's reference is searched for together with its connection, which leads the index.
 const BY_REFERENCE = {
   name: 'find_payments_by_reference',
   text: `

@@ -3,14 +3,15 @@ import { isKeyTaken, isNullRefused } from './database-error.ts';
 /** A checkout session in the version from which a payment was prepared. */
 export type SessionUse = { readonly id: string; readonly version: number };
 
-/** Error of a claim that would use what another payment has used, or what is gone or has changed; nothing was written. */
+/** Error of a claim whose session or one-time token was used before, has changed or is gone; nothing was written. */
 export class AlreadyUsedError extends Error {
   override readonly name = 'AlreadyUsedError';
 }
 
 /**
- * CTEs that use a checkout session for the payment that the CTE `claimed` inserts. A session that has changed is not found,
- * so that its use has no key, which the table refuses; one that is used has its key there: either way all is rolled back.
+ * Returns CTEs that use a checkout session for the payment that the CTE `claimed` inserts. If the session has changed,
+ * it is not found, and its use lacks a key, which the table refuses; if it is used, its key exists already. Either
+ * way, the whole statement is rolled back.
  *
  * @param first number of the first of two parameters: the session's id and version. $2 is the account.
  */
@@ -25,7 +26,7 @@ export function sessionUseCtes(first: number): string {
   )`;
 }
 
-/** CTEs that use a one-time token likewise, and delete its card. @param number of the parameter: the token. */
+/** Returns CTEs that use a one-time token likewise, and delete its card. @param number of the token's parameter. */
 export function tokenUseCtes(number: number): string {
   return `, token AS (
     UPDATE one_time_token t SET sealed = NULL FROM claimed
@@ -38,7 +39,7 @@ export function tokenUseCtes(number: number): string {
 }
 
 /**
- * A CTE that opens a checkout session again after its payment came to nothing.
+ * Returns a CTE that reopens a checkout session after its payment came to nothing.
  *
  * @param names the CTE that changed the payment, and the parameters of account, payment and session (null: none).
  */
@@ -55,7 +56,7 @@ export function reopenSessionCte(names: {
   )`;
 }
 
-/** Runs a claim that uses something. @throws AlreadyUsedError. */
+/** Awaits a claim that uses a session or a one-time token. @throws AlreadyUsedError. */
 export async function usingOnce<T>(claim: Promise<T>): Promise<T> {
   try {
     return await claim;

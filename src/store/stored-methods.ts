@@ -2,10 +2,10 @@ import type { Database, Run } from './database.ts';
 import { onlyRow } from './only-row.ts';
 import { insertMethodEventText } from './outbox.ts';
 
-/** A stored method of a customer, as it is stored. */
+/** A customer's payment method, as it is stored. */
 export type StoredMethod = {
   readonly accountId: string;
-  /** '' for one that is nobody's own. */
+  /** '' if it belongs to no customer. */
   readonly customerId: string;
   readonly id: string;
   readonly type: string;
@@ -14,20 +14,20 @@ export type StoredMethod = {
   readonly country: string;
   /** An encoded CardData, for cards. */
   readonly card: Uint8Array | undefined;
-  /** Address at which the payer agrees to a wallet; undefined but for READY_TO_ENROLL. */
+  /** Address at which the payer agrees to a wallet; set only while READY_TO_ENROLL. */
   readonly redirectUrl: string | undefined;
   readonly createdAt: Date;
   readonly updatedAt: Date;
   readonly lastUsedAt: Date | undefined;
 };
 
-/** Greatest number of methods of a customer that can be used. */
+/** Limit on the usable methods of a customer. */
 export const MAX_METHODS = 100;
 
 /** A row of METHOD_COLUMNS. */
 export type MethodRow = {
   account_id: string;
-  /** null for one that is nobody's own. */
+  /** null if it belongs to no customer. */
   customer_id: string | null;
   id: string;
   type: string;
@@ -43,9 +43,9 @@ export type MethodRow = {
 /** Columns of a stored method. */
 export const METHOD_COLUMNS = `account_id, customer_id, id, type, status, country, card, redirect_url, created_at, updated_at, last_used_at`;
 
-/** Names a customer. */
+/** Identifies a customer. */
 export type CustomerName = { readonly accountId: string; readonly customerId: string };
-/** Names a method of a customer. */
+/** Identifies a method of a customer. */
 export type MethodName = CustomerName & { readonly id: string };
 
 const LIST = {
@@ -54,7 +54,7 @@ const LIST = {
     SELECT ${METHOD_COLUMNS} FROM vaulted_token
     WHERE account_id = $1 AND customer_id = $2 AND active AND status = 'ENROLLED' ORDER BY id DESC LIMIT $3`,
 };
-// A card that waits for its payment is not there yet.
+// A card that waits for its payment cannot be read yet.
 const GET = {
   name: 'get_stored_method',
   text: `
@@ -90,7 +90,7 @@ const END = `
   WHERE account_id = $1 AND customer_id = $2 AND id = $3
     AND (active AND status = 'ENROLLED' OR status = 'READY_TO_ENROLL')
   RETURNING ${METHOD_COLUMNS}`;
-// The cards that wait for their payments included: a payment that is approved later finds nothing to keep.
+// Includes the cards that wait for their payments: a payment that is approved later finds nothing to keep.
 const ERASE = `
   UPDATE vaulted_token
   SET status = 'UNENROLLED', active = false, card_number = NULL, card = NULL, fingerprint = NULL, provider_token = NULL,
@@ -116,7 +116,7 @@ export async function readMethod(
   return rows[0] && toMethod(rows[0]);
 }
 
-/** Finds the method of a customer that holds a card, by the card's fingerprint. */
+/** Finds a customer's method by the fingerprint of its card. */
 export async function findCardOfCustomer(
   database: Pick<Database, 'query'>,
   { accountId, customerId }: CustomerName,
@@ -136,7 +136,7 @@ export async function countMethods(
   return (await database.query<{ methods: number }>(COUNT, values)).rows[0]?.methods ?? 0;
 }
 
-/** A card that is stored for a customer. */
+/** A card to store for a customer. */
 export type MethodCard = MethodName & {
   readonly type: string;
   readonly country: string;
@@ -153,7 +153,7 @@ export async function insertMethodCard(run: Run, method: MethodCard): Promise<St
   return toMethod(onlyRow(await run<MethodRow>(INSERT_CARD, values)));
 }
 
-/** Replaces what may be told of a stored card, such as its expiry. */
+/** Replaces the displayable data of a stored card, such as its expiry. */
 export async function updateMethodCard(
   run: Run,
   { accountId, customerId, id }: MethodName,
@@ -163,7 +163,7 @@ export async function updateMethodCard(
   return toMethod(onlyRow(await run<MethodRow>(UPDATE_CARD, [accountId, customerId, id, card, country])));
 }
 
-/** Ends a method and deletes its ciphertext. @returns undefined when it could not be used before. */
+/** Ends a method and deletes its ciphertext. @returns undefined if there was none to end. */
 export async function endMethod(
   run: Run,
   { accountId, customerId, id }: MethodName,
@@ -172,17 +172,17 @@ export async function endMethod(
   return rows[0] && toMethod(rows[0]);
 }
 
-/** Ends every method of a customer, and erases what is told of it. */
+/** Ends every method of a customer, and erases its data. */
 export async function eraseMethods(run: Run, { accountId, customerId }: CustomerName): Promise<void> {
   await run(ERASE, [accountId, customerId]);
 }
 
 /**
- * CTEs that keep the card of a payment that was approved, or note that a stored one was used; with the event of one that
- * was not kept before. One that was ended meanwhile stays so.
+ * Returns CTEs that keep the card of an approved payment, or note that a stored one was used, with the event of a card
+ * that was not kept before. A method that was ended meanwhile stays ended.
  *
- * @param names the CTE that changed the payment, and parameters: the account, the method, the time, and the encoded method
- *   (null when its payment did not ask to keep it).
+ * @param names the CTE that changed the payment, and parameters: the account, the method, the time, and the encoded
+ *   method (null if its payment did not ask to keep it).
  */
 export function keepMethodCtes(names: {
   readonly changed: string;

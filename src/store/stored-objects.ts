@@ -8,7 +8,7 @@ export type References = {
   readonly vaultedToken: string | undefined;
 };
 
-/** Those of the objects that the account has. Messages come encoded. */
+/** The referenced objects that the account has. Messages come encoded. */
 export type StoredObjects = {
   /** An encoded CustomerPayer. */
   readonly customer: { readonly id: string; readonly payer: Uint8Array } | undefined;
@@ -23,9 +23,9 @@ export type VaultedToken = {
   readonly card: { readonly data: Uint8Array; readonly number: string } | undefined;
   /** For wallets: the provider's own token. */
   readonly providerToken: string | undefined;
-  /** The connection at which a wallet was enrolled; undefined when that is not known. */
+  /** The connection at which a wallet was enrolled; undefined if that is not known. */
   readonly connectionId: string | undefined;
-  /** The customer that it belongs to; undefined when to none. */
+  /** The customer to whom it belongs, if any. */
   readonly customerId: string | undefined;
 };
 
@@ -48,7 +48,7 @@ export function isUuid(text: string): boolean {
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
-// One row always: the left joins tell what is there.
+// Always one row: the left joins show which objects exist.
 const FIND = {
   name: 'find_stored_objects',
   text: `
@@ -60,7 +60,7 @@ const FIND = {
     LEFT JOIN vaulted_token t ON t.id = $3::uuid AND t.account_id = a.account_id AND t.active AND t.status = 'ENROLLED'`,
 };
 
-/** Finds what a request refers to, among the account's own. What is no UUID is not found. */
+/** Finds the objects that a request refers to, among the account's own. A text that is not a UUID finds nothing. */
 export async function findStoredObjects(
   database: Database,
   accountId: string,
@@ -89,7 +89,7 @@ export async function findStoredObjects(
   };
 }
 
-/** Nothing has the nil UUID, so what is no UUID finds nothing. */
+/** Replaces a text that is not a UUID with the nil UUID, which finds nothing. */
 function uuidOrNil(text: string): string {
   return isUuid(text) ? text : NIL_UUID;
 }
@@ -109,7 +109,7 @@ const INSERT_VAULTED_TOKEN = {
     VALUES ($1, $2, $3, $4, $5, $6, true) ON CONFLICT (account_id, id) DO NOTHING`,
 };
 
-/** Adds a customer, an encoded CustomerPayer; one that is there stays as it is. */
+/** Adds a customer, an encoded CustomerPayer; an existing one stays as it is. */
 export async function insertCustomer(
   database: Database,
   customer: { readonly id: string; readonly accountId: string; readonly payer: Uint8Array },
@@ -117,7 +117,7 @@ export async function insertCustomer(
   await database.query(INSERT_CUSTOMER, [customer.id, customer.accountId, customer.payer]);
 }
 
-/** Adds a checkout session; one that is there stays as it is. */
+/** Adds a checkout session; an existing one stays as it is. */
 export async function insertCheckoutSession(
   database: Database,
   session: { readonly id: string; readonly accountId: string; readonly customerId: string | undefined },

@@ -5,7 +5,7 @@ import { isUnavailable } from './database-error.ts';
 const RETRY_AFTER_S = 1;
 
 /**
- * Awaits what comes before anything is sent: a database that cannot be reached refuses the call.
+ * Awaits work that comes before anything is sent, and refuses the call if the database is unavailable.
  *
  * @throws ServiceError SERVICE_UNAVAILABLE; other errors as they are.
  */
@@ -19,13 +19,13 @@ export async function orUnavailable<T>(promise: Promise<T>): Promise<T> {
   }
 }
 
-// It writes no row, and fails wherever a payment could not be written: on a standby, without the schema or the privilege.
+// Writes no row, and fails wherever a payment could not be written: on a standby, without the schema or the privilege.
 const CHECK_WRITABLE = {
   name: 'check_writable',
   text: 'UPDATE payment SET status = status WHERE false',
 };
 
-/** Resolves when a payment could be written now; rejects as a claim would. */
+/** Resolves if a payment could be written now; rejects as a claim would. */
 export async function checkWritable(database: Database): Promise<void> {
   await database.query(CHECK_WRITABLE);
 }

@@ -16,7 +16,7 @@ const WINDOW = `
   SELECT (SELECT count(*) FROM looked_at)::integer AS looked_at,
     (SELECT ARRAY[account_id::text, id::text] FROM looked_at ORDER BY account_id DESC, id DESC LIMIT 1) AS last`;
 
-// A card that waits for its payment is not active: it goes or stays with the payment.
+// A card that waits for its payment is not active: the payment's outcome decides about it.
 const DUE = `
   SELECT account_id, id FROM vaulted_token
   WHERE (account_id, id) > ($1::uuid, $2::uuid) AND (account_id, id) <= ($3::uuid, $4::uuid)
@@ -32,10 +32,10 @@ const END = `
     .join(', ')}`;
 
 /**
- * Ends the next stored methods that no payment has used for `days`, and deletes their ciphertext. A step is one commit. A
- * method that is in use this moment is left for the next run.
+ * Ends the next stored methods that no payment has used for `days`, and deletes their ciphertext. A step is one
+ * commit. A method that is just being used is left for the next run.
  *
- * @param ended is called within the commit, for each; undefined for a dry run.
+ * @param ended called for each method, within the commit; undefined for a dry run.
  */
 export function endUnusedMethods(
   database: Database,

@@ -19,7 +19,7 @@ export type NewEnrollment = MethodName & {
   readonly expiresAt: Date;
 };
 
-/** An enrollment that may be open, as its provider is asked about it. */
+/** An enrollment that may be open, with the data for asking its provider. */
 export type OpenEnrollment = {
   readonly accountId: string;
   readonly id: string;
@@ -27,14 +27,14 @@ export type OpenEnrollment = {
   readonly connectionId: string;
   readonly connectionIdentity: string;
   readonly callbackUrl: string | undefined;
-  /** The payer's time has been over for an hour. */
+  /** true: the payer's time to agree has been over for an hour. */
   readonly isLongOver: boolean;
 };
 
 /** Outcome of an enrollment. */
 export type EnrollmentEnd = {
   readonly status: 'ENROLLED' | 'DECLINED' | 'EXPIRED';
-  /** The provider's token, of an ENROLLED one. */
+  /** The provider's token, if ENROLLED. */
   readonly providerToken: string | undefined;
 };
 
@@ -48,7 +48,7 @@ const OPEN_COLUMNS = `
   v.account_id, v.id, v.status, v.connection_id, v.connection_identity, v.callback_url,
   v.expires_at < now() - interval '1 hour' AS is_long_over`;
 
-// The pause until the next look-up is the lease of this one: a quarter of its age, five seconds to ten minutes.
+// The pause until the next look-up is this one's lease: a quarter of the enrollment's age, 5 seconds to 10 minutes.
 const TAKE = {
   name: 'take_due_enrollments',
   text: `
@@ -71,7 +71,7 @@ const END = `
     updated_at = now()
   WHERE account_id = $1 AND id = $2 AND status = 'READY_TO_ENROLL'
   RETURNING ${METHOD_COLUMNS}`;
-// Whoever can sign for one connection must not tell of another's enrollments.
+// Found by connection too: whoever can sign for one must not report on another's enrollments.
 const HASTEN = {
   name: 'hasten_enrollment',
   text: `
@@ -104,7 +104,7 @@ export async function insertEnrollment(run: Run, enrollment: NewEnrollment): Pro
   return toMethod(rows[0]);
 }
 
-/** Takes up to `limit` enrollments about which their providers are to be asked, each until its next turn. */
+/** Leases up to `limit` enrollments about which to ask their providers, each until its next look-up. */
 export async function takeDueEnrollments(database: Database, limit: number): Promise<OpenEnrollment[]> {
   return (await database.query<OpenRow>(TAKE, [limit])).rows.map(toOpen);
 }
@@ -115,7 +115,7 @@ export async function findEnrollment(database: Database, id: string): Promise<Op
   return rows[0] && toOpen(rows[0]);
 }
 
-/** Ends an open enrollment. @returns undefined when it was over before. */
+/** Ends an open enrollment. @returns undefined if it was over before. */
 export async function endEnrollment(
   run: Run,
   { accountId, id }: Pick<OpenEnrollment, 'accountId' | 'id'>,
@@ -126,9 +126,9 @@ export async function endEnrollment(
 }
 
 /**
- * Has the provider asked about an enrollment at once, since it told something of it.
+ * Makes the look-up of an enrollment due now, since its provider sent a notification about it.
  *
- * @returns false when the connection has no such enrollment.
+ * @returns false if the connection has no such enrollment.
  */
 export async function hastenEnrollment(
   database: Database,

@@ -11,7 +11,7 @@ export type StoredWebhook = {
   readonly disabledReason: string | undefined;
   /** The signing secret as a JWE bound to `id`. */
   readonly secret: string;
-  /** The secret before it, while that signs as well. */
+  /** The previous secret, while it signs as well. */
   readonly previousSecret: string | undefined;
   readonly previousSecretUntil: Date | undefined;
   readonly failingSince: Date | undefined;
@@ -43,7 +43,7 @@ const COLUMNS = `account_id, id, url, description, events, active, disabled_reas
 /**
  * Adds a webhook, unless its account has `limit` of them.
  *
- * @returns undefined when the limit is reached.
+ * @returns undefined if the limit is reached.
  */
 export function insertWebhook(
   database: Database,
@@ -52,7 +52,7 @@ export function insertWebhook(
 ): Promise<StoredWebhook | undefined> {
   const { accountId, id, url, description, events, secret } = webhook;
   return database.transaction(async (run) => {
-    // The account's row is the lock that lets nobody count beside us.
+    // Locks the account's row, so that nobody else counts at the same time.
     await run('SELECT id FROM account WHERE id = $1 FOR NO KEY UPDATE', [accountId]);
     const { rows } = await run<Row>(
       `INSERT INTO webhook (account_id, id, url, description, events, secret)
@@ -88,7 +88,7 @@ export async function getWebhook(
   return rows[0] && toWebhook(rows[0]);
 }
 
-/** Fields that a change of a webhook sets; what is undefined stays. */
+/** Fields that a change of a webhook sets; those that are undefined stay. */
 export type WebhookChange = {
   readonly url?: string | undefined;
   readonly description?: string | undefined;
@@ -111,7 +111,7 @@ const UPDATE = {
     RETURNING ${COLUMNS}`,
 };
 
-/** Changes a webhook; turning it off ends its open deliveries as FAILED. @returns undefined when there is none. */
+/** Changes a webhook; turning it off ends its open deliveries as FAILED. @returns undefined if there is none. */
 export async function updateWebhook(
   database: Database,
   accountId: string,
@@ -132,7 +132,7 @@ const ROTATE = {
     RETURNING ${COLUMNS}`,
 };
 
-/** Gives a webhook another secret; the one before signs as well for `bothForS` seconds, any older one no more. */
+/** Gives a webhook another secret; the previous one signs as well for `bothForS` seconds, older ones no longer do. */
 export async function rotateWebhookSecret(
   database: Database,
   webhook: { readonly accountId: string; readonly id: string; readonly secret: string },
@@ -150,7 +150,7 @@ const DELETE = {
     DELETE FROM webhook WHERE account_id = $1 AND id = $2 RETURNING id`,
 };
 
-/** Removes a webhook with its deliveries. @returns false when there is none. */
+/** Removes a webhook with its deliveries. @returns false if there is none. */
 export async function deleteWebhook(database: Database, accountId: string, id: string): Promise<boolean> {
   return (await database.query(DELETE, [accountId, id])).rows.length === 1;
 }
@@ -170,14 +170,14 @@ const REPLACE_SEALED = {
     RETURNING id`,
 };
 
-/** A webhook's secrets as they are sealed. */
+/** A webhook's sealed secrets. */
 export type SealedSecrets = {
   readonly accountId: string;
   readonly id: string;
   readonly secrets: readonly string[];
 };
 
-/** Lists up to `limit` webhooks' secrets in the order of their ids, those after `afterId`. */
+/** Lists up to `limit` webhooks' secrets in the order of their ids, from after `afterId`. */
 export async function listSealedSecrets(
   database: Database,
   afterId: string,
@@ -191,7 +191,7 @@ export async function listSealedSecrets(
   }));
 }
 
-/** Replaces a ciphertext. @returns false when it is not there any more. */
+/** Replaces a ciphertext. @returns false if it is no longer there. */
 export async function replaceSealedSecret(
   database: Database,
   { accountId, id }: Pick<SealedSecrets, 'accountId' | 'id'>,
