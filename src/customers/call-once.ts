@@ -14,7 +14,7 @@ import {
 } from '#src/store/replayed-calls.ts';
 import { orUnavailable } from '#src/store/unavailable.ts';
 
-/** A call that makes an object, and what tells a repeat of it from another request. */
+/** A call that makes an object, with the hash that tells a repeat of it from another request. */
 export type OnceCall<Desc extends DescMessage> = {
   /** Name of the rpc. */
   readonly method: string;
@@ -30,11 +30,12 @@ export type OnceResponse<Desc extends DescMessage> = {
 };
 
 /**
- * Makes an object in one commit with the call's idempotency key, where it has one: a repeat gets the first response. What
- * `work` refuses uses up no key.
+ * Makes an object in one commit with the call's idempotency key, if it has one, so that a repeat gets the first
+ * response. A call that `work` refuses does not use up its key.
  *
- * @throws ServiceError IDEMPOTENCY_KEY_MISSING for a malformed key, IDEMPOTENCY_KEY_REUSED for another request under the
- *   same one, REQUEST_IN_PROGRESS when the object may have been made, SERVICE_UNAVAILABLE when it was not; and as `work`.
+ * @throws ServiceError IDEMPOTENCY_KEY_MISSING for a malformed key, IDEMPOTENCY_KEY_REUSED for another request under
+ *   the same one, REQUEST_IN_PROGRESS if the object may have been made, SERVICE_UNAVAILABLE if it was not; and as
+ *   `work` does.
  */
 export async function callOnce<Desc extends DescMessage>(
   database: Database,
@@ -55,7 +56,7 @@ export async function callOnce<Desc extends DescMessage>(
 }
 
 /**
- * Returns the first response to a call that was made before under its key, for work that begins outside the commit.
+ * Returns the response to an earlier call under the same key, for work that begins outside the commit.
  *
  * @throws ServiceError as `callOnce` does.
  */
@@ -68,7 +69,7 @@ export async function replayedCall<Desc extends DescMessage>(
   return holder && { message: replayOf(holder, call.requestHash, call.response), replayed: true };
 }
 
-/** undefined without a key. */
+/** Returns undefined without a key. */
 function keyedCall({ caller, method, requestHash }: OnceCall<DescMessage>): KeyedCall | undefined {
   if (caller.idempotencyKey === undefined) return undefined;
   return {
@@ -85,7 +86,7 @@ function replayOf<Desc extends DescMessage>(holder: CallHolder, hash: RequestHas
   return fromBinary(response, holder.response);
 }
 
-/** A commit whose acknowledgement was lost may stand. */
+/** Rejects with REQUEST_IN_PROGRESS if the acknowledgement was lost, since the commit may have succeeded. */
 async function orMaybeDone<T>(promise: Promise<T>): Promise<T> {
   return orUnavailable(promise).catch((error) => {
     const cause = error instanceof ServiceError ? error.cause : undefined;

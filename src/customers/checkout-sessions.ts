@@ -68,7 +68,7 @@ export async function requireSession(
   return session;
 }
 
-/** Returns a session that can be paid. @throws ServiceError CHECKOUT_SESSION_NOT_FOUND, also if it is used or expired. */
+/** Returns a session that can be paid. @throws ServiceError CHECKOUT_SESSION_NOT_FOUND, also if used or expired. */
 export async function requireOpenSession(
   database: Database,
   accountId: string,
@@ -134,7 +134,7 @@ async function requireCustomer(run: Run, accountId: string, customerId: string |
   });
 }
 
-/** Checks what the rules in the .proto cannot say. @throws ServiceError INVALID_PARAMETERS. */
+/** Checks what the rules in the .proto cannot express. @throws ServiceError INVALID_PARAMETERS. */
 function termsOf(session: CheckoutSession): SessionTerms {
   const { country, amount, callbackUrl } = session;
   const faults: FieldError[] = [];

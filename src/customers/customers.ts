@@ -68,7 +68,7 @@ export async function getCustomer(database: Database, accountId: string, id: str
   return toMessage(stored);
 }
 
-/** Returns the customer that the merchant calls by an identifier of its own. @throws ServiceError CUSTOMER_NOT_FOUND. */
+/** Returns a customer by the merchant's own identifier. @throws ServiceError CUSTOMER_NOT_FOUND. */
 export async function getCustomerOfMerchant(
   database: Database,
   accountId: string,
@@ -81,7 +81,7 @@ export async function getCustomerOfMerchant(
   return toMessage(stored);
 }
 
-/** Changes what a request sets or clears of a customer. @throws ServiceError CUSTOMER_NOT_FOUND, CUSTOMER_ID_DUPLICATED. */
+/** Sets or clears fields of a customer. @throws ServiceError CUSTOMER_NOT_FOUND, CUSTOMER_ID_DUPLICATED. */
 export async function changeCustomer(
   { database }: CustomerDeps,
   accountId: string,
@@ -109,7 +109,7 @@ const CHANGES = {
   required: ['merchant_customer_id'],
 };
 
-/** The refusal of a customer that the path or the query names, and that the account does not have. */
+/** Makes the refusal of a customer that the path or the query names and the account does not have. */
 export function customerNotFound(field: string): ServiceError {
   const message = 'is not known in this account';
   return new ServiceError('CUSTOMER_NOT_FOUND', `${field}: ${message}`, {
@@ -125,7 +125,7 @@ function duplicated(): ServiceError {
   });
 }
 
-/** Checks what the rules in the .proto cannot say. @throws ServiceError INVALID_PARAMETERS. */
+/** Checks what the rules in the .proto cannot express. @throws ServiceError INVALID_PARAMETERS. */
 function requirePerson(person: Person): void {
   const faults: FieldError[] = [];
   checkPerson((field, code, message) => faults.push({ field, code, message }), '', person);
@@ -138,7 +138,7 @@ function fieldsOf(customer: Customer): CustomerFields {
     accountId,
     id,
     merchantCustomerId: customer.merchantCustomerId,
-    // Encoded as payments read it; they fill in the id.
+    // Encoded as payments read it; the payment fills in the id.
     payer: toBinary(CustomerPayerSchema, create(CustomerPayerSchema, person)),
     metadata: writeMetadata(metadata),
   };

@@ -6,7 +6,7 @@ import { tellOfMethod } from './stored-methods.ts';
 
 /** Options of a sweep through the stored methods. */
 export type EndOptions = {
-  /** Methods that no payment has used for so many days are due. */
+  /** A method is due once no payment has used it for this many days. */
   readonly days: number;
   readonly dryRun: boolean;
   /** Called after each step. */
@@ -17,10 +17,10 @@ export type EndOptions = {
 const PAUSE_MS = 20;
 
 /**
- * Ends stored methods that no payment has used for long, as if they were unenrolled: webhooks are told. Beside a running
- * service or another such run it does no harm, and a run that was cut short is completed by the next.
+ * Ends stored methods that no payment has used for long, as if they were unenrolled: webhooks get the event. It is
+ * safe to run beside a running service or another such run, and the next run completes one that was cut short.
  *
- * @returns how many methods were due.
+ * @returns the number of methods that were due.
  */
 export async function endUnused(database: Database, { days, dryRun, onStep }: EndOptions): Promise<number> {
   let due = 0;

@@ -32,8 +32,8 @@ export type WalletDeps = CustomerDeps & Pick<PaymentDeps, 'catalogue' | 'now' | 
 const VALID_MS = 3 * 3_600_000;
 
 /**
- * Asks a wallet's provider for the payer's consent, and stores where the payer gives it. The provider is asked before
- * anything is stored: an agreement whose address nobody was told is never given, and lapses.
+ * Asks a wallet's provider for the address at which the payer consents, and stores it. The provider is asked before
+ * anything is stored: if the address is lost, the payer cannot consent, and the enrollment lapses.
  *
  * @throws ServiceError INVALID_PARAMETERS, PAYMENT_METHOD_NOT_AVAILABLE, OPERATION_NOT_SUPPORTED, CUSTOMER_NOT_FOUND,
  *   STORED_METHOD_LIMIT_REACHED, SERVICE_UNAVAILABLE; and as `callOnce`.
@@ -98,7 +98,7 @@ async function payerOf({ database }: WalletDeps, customer: { accountId: string; 
   return fromBinary(CustomerPayerSchema, found.payer);
 }
 
-/** The route of a payment by the wallet, as far as it is known: its first connection that enrolls wallets. */
+/** Chooses the first connection that enrolls wallets on the route of a payment by the wallet, as far as known. */
 function chooseConnection(
   deps: WalletDeps,
   { router, connections }: LiveCatalogue,

@@ -2,17 +2,18 @@ import { clearField, type DescField, type DescMessage, isFieldSet, type Message 
 import type { FieldMask } from '@bufbuild/protobuf/wkt';
 import { invalidParameters } from '#src/service-error.ts';
 
-/** A request that changes what it sends of an object. */
+/** A request that changes fields of an object. */
 type UpdateRequest = Message & { readonly updateMask?: FieldMask | undefined };
 
 /**
- * Applies a request that changes an object: what its mask names is set or cleared; without a mask, what is set is.
+ * Reads the changes of a request: the fields in its mask are set or cleared; without a mask, the fields that it sends
+ * are set.
  *
- * @param options.request the message type of the request, whose fields have the names of the object's.
- * @param options.names fields of the request that name the object, and cannot change.
+ * @param options.request the message type of the request, whose fields have the same names as the object's.
+ * @param options.names fields of the request that identify the object, and cannot change.
  * @param options.required fields that cannot be cleared.
- * @returns changes an object, a message of the type `target`.
- * @throws ServiceError INVALID_PARAMETERS for a mask that names what cannot be changed or cleared.
+ * @returns a function that changes an object, a message of the type `options.target`.
+ * @throws ServiceError INVALID_PARAMETERS for a mask with a field that cannot be changed or cleared.
  */
 export function fieldChanges(
   request: UpdateRequest,

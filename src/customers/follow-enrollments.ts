@@ -17,11 +17,11 @@ import {
   takeDueEnrollments,
 } from '#src/store/wallet-enrollments.ts';
 
-/** Dependencies of learning what payers have agreed to. */
+/** Dependencies of following enrollments. */
 export type FollowDeps = {
   readonly database: Database;
   readonly connections: () => ReadonlyMap<string, ProviderConnection>;
-  /** Relays what was just written to the outbox. */
+  /** Relays events that were just added to the outbox. */
   readonly eventWritten?: (() => void) | undefined;
   readonly onFollowError: (error: unknown) => void;
 };
@@ -29,10 +29,10 @@ export type FollowDeps = {
 const BATCH = 20;
 
 /**
- * Asks providers about enrollments that are open. Any number of replicas may do it together, and what a killed one leaves
- * has its next turn elsewhere.
+ * Asks providers about open enrollments. Any number of replicas may run it at once; another one asks about those that
+ * a killed one leaves.
  *
- * @returns stops it, after the batch under way.
+ * @returns a function that stops it after the current batch.
  */
 export function startEnrollments(
   deps: FollowDeps,
@@ -54,7 +54,7 @@ export function startEnrollments(
   };
 }
 
-/** Asks about what is due. @returns how many enrollments were asked about. */
+/** Asks about due enrollments. @returns the number of enrollments asked about. */
 export async function followDue(deps: FollowDeps): Promise<number> {
   const due = await takeDueEnrollments(deps.database, BATCH);
   await Promise.all(due.map((one) => followEnrollment(deps, one).catch(deps.onFollowError)));
@@ -62,10 +62,12 @@ export async function followDue(deps: FollowDeps): Promise<number> {
 }
 
 /**
- * Learns what a payer who came back has agreed to, by asking the provider.
+ * Asks the provider about the enrollment of a payer who came back.
  *
- * @param mayLookUp a payer who reloads the page asks the provider no more.
- * @returns the status, and where the payer is sent: the merchant's `callback_url` with `vaulted_token` and `status` added.
+ * @param mayLookUp returns true if the enrollment may be looked up now: reloading the page must not call the provider
+ *   again.
+ * @returns the status, and the address to which the payer is sent: the merchant's `callback_url` with `vaulted_token`
+ *   and `status` added.
  * @throws ServiceError VAULTED_TOKEN_NOT_FOUND.
  */
 export async function returnFromEnrollment(
@@ -106,7 +108,7 @@ async function followEnrollment(deps: FollowDeps, open: OpenEnrollment): Promise
 
 const EXPIRED: EnrollmentEnd = { status: 'EXPIRED', providerToken: undefined };
 
-/** undefined while it is open, or not known. */
+/** Returns undefined while the enrollment is open, or its outcome is not known. */
 function endOf(outcome: Outcome | undefined): EnrollmentEnd | undefined {
   if (outcome?.kind === 'approved' && outcome.enrolledToken) {
     return { status: 'ENROLLED', providerToken: outcome.enrolledToken };

@@ -19,8 +19,8 @@ import { ServiceError } from '#src/service-error.ts';
 import type { StoredSession } from '#src/store/checkout-sessions.ts';
 
 /**
- * Lists the types of the catalogue that a session can be paid with by its country, currency and amount: cards, and wallets
- * that take payers by redirect over a route that there is.
+ * Lists the types of the catalogue with which a session can be paid, by its country, currency and amount: cards, and
+ * wallets that have a route and take payers by redirect.
  */
 export function offeredMethods(
   catalogue: LiveCatalogue,
@@ -41,7 +41,7 @@ export function offeredMethods(
     });
 }
 
-/** Returns true if cards may be charged in installments at one of the connections. */
+/** Returns true if any of the connections can charge cards in installments. */
 export function takesInstallments({ connections }: Pick<LiveCatalogue, 'connections'>): boolean {
   return [...connections.values()].some(({ capabilities }) => capabilities.installments);
 }
@@ -61,7 +61,7 @@ function isOffered(
   now: Timestamp,
 ): boolean {
   const { type, category, workflows } = methodType;
-  // A session without terms says nothing of where it is paid.
+  // A session without terms has no country or currency to check.
   if (!session.expiresAt)
     return category === Transaction_Category.CARD || workflows.includes(Payment_Workflow.REDIRECT);
   if (!isOfTerms(methodType, session)) return false;

@@ -29,7 +29,7 @@ export type TokenDeps = CustomerDeps & CardDeps & { readonly catalogue: () => Li
 /** Time for which a token can be used. */
 const LIVES_S = 30 * 60;
 
-// A repeat need not tell the security code again.
+// Hashed without the security code, which a repeat need not send again.
 const hashToken = requestHasher(CreateTokenRequestSchema, (request) => ({
   ...request,
   cardData: withoutCode(request.cardData),
@@ -39,7 +39,7 @@ const hashCheckoutToken = requestHasher(CreateCheckoutTokenRequestSchema, (reque
   cardData: withoutCode(request.cardData),
 }));
 
-/** Makes a token of card data for any payment of the account. @throws ServiceError INVALID_PARAMETERS; and as `callOnce`. */
+/** Makes a card token for any payment of the account. @throws ServiceError INVALID_PARAMETERS; and as `callOnce`. */
 export function createToken(
   deps: TokenDeps,
   request: CreateTokenRequest,
@@ -49,7 +49,7 @@ export function createToken(
   return makeToken(deps, requireCard(request.cardData), caller, { method: 'CreateToken', requestHash });
 }
 
-/** Makes a token of card data for the payment of a session. @throws ServiceError CHECKOUT_SESSION_NOT_FOUND; and as createToken. */
+/** Makes a card token for a session's payment. @throws ServiceError CHECKOUT_SESSION_NOT_FOUND; and as createToken. */
 export async function createCheckoutToken(
   deps: TokenDeps,
   request: CreateCheckoutTokenRequest,
@@ -88,7 +88,7 @@ async function makeToken(
   });
 }
 
-/** Checks what the rules in the .proto cannot say. @throws ServiceError INVALID_PARAMETERS. */
+/** Checks what the rules in the .proto cannot express. @throws ServiceError INVALID_PARAMETERS. */
 export function requireCard(card: CardDataInput | undefined): CardDataInput {
   if (!card) throw new Error('the card was checked before');
   const faults: FieldError[] = [];

@@ -14,7 +14,7 @@ import { listMethods, MAX_METHODS, type StoredMethod } from '#src/store/stored-m
 import { orUnavailable } from '#src/store/unavailable.ts';
 import { isOfTerms, nameOf, offeredMethods, takesInstallments } from './offered-methods.ts';
 
-/** Lists what a session can be paid with: the stored methods of its customer, then what the catalogue offers. */
+/** Lists the methods with which a session can be paid: its customer's stored ones, then those of the catalogue. */
 export async function listSessionMethods(
   deps: PaymentDeps,
   session: StoredSession,

@@ -40,18 +40,19 @@ import { requireCard, type TokenDeps, withoutCode } from './one-time-tokens.ts';
 /** Dependencies of managing stored methods. */
 export type MethodDeps = TokenDeps &
   WalletDeps & {
-    /** Relays what was just written to the outbox. */
+    /** Relays events that were just added to the outbox. */
     readonly eventWritten?: (() => void) | undefined;
   };
 
-// A repeat need not tell the security code again.
+// Hashed without the security code, which a repeat need not send again.
 const hashEnroll = requestHasher(EnrollPaymentMethodRequestSchema, (request) => ({
   ...request,
   cardData: withoutCode(request.cardData),
 }));
 
 /**
- * Stores a card for a customer, one that the customer has already being the same method; or asks a wallet's payer to agree.
+ * Stores a card for a customer, or asks a wallet's payer to agree. A card that the customer has already stays the same
+ * method.
  *
  * @throws ServiceError INVALID_PARAMETERS, CUSTOMER_NOT_FOUND, STORED_METHOD_LIMIT_REACHED; and as `callOnce`.
  */
@@ -78,7 +79,7 @@ export async function enrollMethod(
     cardNumber: await deps.vault.seal(new Secret(card.number), id),
   };
   const response = await callOnce(deps.database, call, async (run) => {
-    // Whoever stores another card of the customer waits: the same card is stored once.
+    // Other calls that store a card of this customer wait here, so that the same card is stored once.
     if (!(await lockCustomer(run, customer.accountId, customer.customerId)))
       throw customerNotFound('customer_id');
     const found = await findCardOfCustomer(queriesOf(run), customer, fingerprint);
@@ -106,7 +107,7 @@ export async function listStoredMethods(
   return methods.map(storedMethodMessage);
 }
 
-/** Names a method as a path does. */
+/** Identifies a method, as a path does. */
 type MethodPath = { readonly accountId: string; readonly customerId: string; readonly id: string };
 
 /** Returns a method of a customer. @throws ServiceError VAULTED_TOKEN_NOT_FOUND. */
@@ -129,16 +130,16 @@ export async function unenrollMethod(deps: MethodDeps, path: MethodPath): Promis
   return ended ?? getStoredMethod(deps.database, { ...path, id: before.id });
 }
 
-/** Ends every method of a customer that is about to be erased, telling each. */
+/** Ends every method of a customer that is about to be erased, and writes an event for each. */
 export async function endMethodsOf(run: Run, customer: CustomerName): Promise<void> {
   for (const { id } of await listMethods(queriesOf(run), customer, MAX_METHODS)) {
     const ended = await endMethod(run, { ...customer, id });
-    // The card is erased with its person: the event names the method only.
+    // The card is erased with the person: the event identifies only the method.
     if (ended) await tellOfMethod(run, { ...ended, card: undefined }, 'enrollment.unenroll');
   }
 }
 
-/** Writes the event of a method in the transaction that changes it. @returns the method as it is told. */
+/** Writes the event of a method in the transaction that changes it. @returns the method as merchants see it. */
 export async function tellOfMethod(
   run: Run,
   method: StoredMethod,

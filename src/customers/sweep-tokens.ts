@@ -8,10 +8,10 @@ const BATCH = 500;
 const KEYS_LIVE_DAYS = 30;
 
 /**
- * Deletes the one-time tokens whose time is over, with their ciphertext, and idempotency keys after 30 days. Any number of
- * replicas may do it together, and what a killed one has not deleted the next one does.
+ * Deletes expired one-time tokens with their ciphertext, and idempotency keys after 30 days. Any number of replicas
+ * may run it at once; the next sweep deletes what a killed one did not.
  *
- * @returns stops it, after the batch under way.
+ * @returns a function that stops it after the current batch.
  */
 export function startTokenSweep(
   database: Database,
