@@ -1,6 +1,6 @@
 import { BlockList, isIP } from 'node:net';
 
-// IANA's special-purpose registry: what is not globally reachable, or stands for another address.
+// IANA's special-purpose registry: networks that are not globally reachable, or that stand for other addresses.
 const IPV4: readonly (readonly [string, number])[] = [
   ['0.0.0.0', 8],
   ['10.0.0.0', 8],
@@ -18,9 +18,9 @@ const IPV4: readonly (readonly [string, number])[] = [
   ['224.0.0.0', 4],
   ['240.0.0.0', 4],
 ];
-/** Of IPv6 only this is handed out; loopback, ULA, link-local, multicast, IPv4-mapped and NAT64 lie outside of it. */
+/** All allocated global IPv6 addresses; loopback, ULA, link-local, multicast, IPv4-mapped and NAT64 lie outside. */
 const IPV6_GLOBAL = ['2000::', 3] as const;
-/** Within it: IETF's own with Teredo, documentation, and 6to4, which carries an IPv4 address. */
+/** Exceptions within it: IETF's own networks with Teredo, documentation, and 6to4, which carries an IPv4 address. */
 const IPV6: readonly (readonly [string, number])[] = [
   ['2001::', 23],
   ['2001:db8::', 32],
@@ -34,7 +34,7 @@ for (const [network, prefix] of IPV6) special.addSubnet(network, prefix, 'ipv6')
 const global6 = new BlockList();
 global6.addSubnet(...IPV6_GLOBAL, 'ipv6');
 
-/** Tells whether an IP address is one of the public Internet. What is no address is not. */
+/** Returns true for an IP address of the public Internet; false for any other text. */
 export function isPublicAddress(address: string): boolean {
   switch (isIP(address)) {
     case 4:

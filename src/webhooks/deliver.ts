@@ -27,7 +27,7 @@ export type DeliverySettings = {
   readonly allowPrivate: boolean;
   /** Time limit for the first byte of a receiver's answer. */
   readonly timeoutMs: number;
-  /** Lease of a delivery: the time-out, and the time for the work around it. */
+  /** Lease of a delivery: the timeout, and the time for the work around it. */
   readonly leaseS: number;
   /** Number of deliveries of one webhook that a replica has under way at once. */
   readonly perWebhook: number;
@@ -38,7 +38,7 @@ export type DeliverySettings = {
   readonly lookup?: LookupFunction;
 };
 
-/** Receives what becomes of deliveries, for metrics and logs. */
+/** Observer of deliveries, for metrics and logs. */
 export type DeliveryObserver = {
   delivered(webhook: WebhookName, attempt: { readonly result: string; readonly seconds: number }): void;
   turnedOff(webhook: WebhookName): void;
@@ -48,10 +48,10 @@ export type DeliveryObserver = {
 const GONE = 410;
 
 /**
- * Sends what is due at one webhook until nothing is, or its time slice is over.
+ * Sends a webhook's due deliveries until none is left, or its time slice is over.
  *
  * @param stop ends it after the deliveries in progress.
- * @returns the seconds until the webhook is to be drained again; undefined when nothing is open.
+ * @returns the seconds until the webhook is to be drained again; undefined if no delivery is open.
  */
 export async function drainWebhook(
   deps: DeliverDeps,

@@ -10,7 +10,7 @@ const encodeMethod = jsonEncoder(StoredPaymentMethodSchema);
 const encodePayment = jsonEncoder(PaymentSchema);
 const VERSION = 2;
 
-/** Writes the body of a delivery: the payment or stored method stands in it as REST renders it. */
+/** Writes the body of a delivery, with the payment or stored method as REST renders it. */
 export function eventBody(accountId: string, { event, retry }: LeasedDelivery): string {
   const head = JSON.stringify({
     id: event.id,

@@ -1,4 +1,4 @@
-/** The events that a webhook may want: a closed list. */
+/** Types of events to which a webhook may subscribe. */
 export const EVENT_TYPES = [
   'payment.purchase',
   'payment.authorize',

@@ -13,16 +13,16 @@ import { orUnavailable } from '#src/store/unavailable.ts';
 import { type ManageDeps, requireActive, requireWebhook } from './manage-webhooks.ts';
 
 const PAGE_SIZE = 50;
-/** Greatest number of deliveries that one call makes due; a statement has to end in time. */
+/** Limit on the deliveries that one call makes due, so that its statement ends in time. */
 const MAX_REDELIVERED = 10_000;
 
 /** A page of deliveries. */
 export type DeliveriesPage = { readonly deliveries: StoredDelivery[]; readonly nextPageToken: string };
 
 /**
- * Lists a webhook's deliveries, newest first. Later pages are not shifted by deliveries that come meanwhile.
+ * Lists a webhook's deliveries, newest first. New deliveries do not shift later pages.
  *
- * @throws ServiceError WEBHOOK_NOT_FOUND; INVALID_PARAMETERS for a page token that is none of ours.
+ * @throws ServiceError WEBHOOK_NOT_FOUND; INVALID_PARAMETERS for a malformed page token.
  */
 export async function deliveriesPage(
   database: Database,
@@ -38,7 +38,7 @@ export async function deliveriesPage(
   await requireWebhook(database, accountId, webhookId);
   const size = page.pageSize || PAGE_SIZE;
   const before = pageToken || undefined;
-  // One more than is shown tells whether another page follows.
+  // One row more than is shown reveals whether another page follows.
   const found = await orUnavailable(listDeliveries(database, { accountId, webhookId }, before, size + 1));
   const deliveries = found.slice(0, size);
   return { deliveries, nextPageToken: found.length > size ? (deliveries.at(-1)?.id ?? '') : '' };
@@ -59,7 +59,7 @@ export async function sendTestEvent(
 /**
  * Sends a delivery again.
  *
- * @param webhookId "" for whichever webhook it belongs to.
+ * @param webhookId the webhook to which it must belong; "" for any.
  * @throws ServiceError DELIVERY_NOT_FOUND, WEBHOOK_OFF.
  */
 export async function redeliverOne(
@@ -76,7 +76,7 @@ export async function redeliverOne(
   return requireDelivery(deps.database, accountId, id);
 }
 
-/** Sends failed deliveries again. @returns how many. @throws ServiceError WEBHOOK_NOT_FOUND, WEBHOOK_OFF. */
+/** Sends failed deliveries again. @returns their number. @throws ServiceError WEBHOOK_NOT_FOUND, WEBHOOK_OFF. */
 export async function redeliverAllFailed(
   deps: ManageDeps,
   accountId: string,

@@ -24,11 +24,11 @@ export type ManageDeps = {
   readonly vault: SecretVault;
   readonly allowPrivate: boolean;
   readonly newId: () => string;
-  /** Sends now what is due at a webhook. */
+  /** Sends a webhook's due deliveries now. */
   readonly wake: (webhook: WebhookName) => void;
 };
 
-/** A webhook with the secret that is shown this once. */
+/** A webhook with its new secret, which is shown only this once. */
 export type WebhookWithSecret = { readonly webhook: StoredWebhook; readonly secret: string };
 
 /** Greatest number of webhooks of an account. */
@@ -80,7 +80,7 @@ export function listOwnWebhooks(database: Database, accountId: string): Promise<
   return orUnavailable(listWebhooks(database, accountId));
 }
 
-/** Changes what is given of a webhook. @throws ServiceError INVALID_PARAMETERS, WEBHOOK_NOT_FOUND. */
+/** Changes the given fields of a webhook. @throws ServiceError INVALID_PARAMETERS, WEBHOOK_NOT_FOUND. */
 export async function changeWebhook(
   deps: ManageDeps,
   accountId: string,
@@ -103,7 +103,7 @@ export async function removeWebhook(database: Database, accountId: string, id: s
   if (!removed) throw webhookNotFound();
 }
 
-/** Returns the secret that a webhook signs with now, for a repeat of the call that showed it; '' when there is none. */
+/** Returns the secret with which a webhook signs now, for a repeat of the call that showed it; '' if there is none. */
 export async function currentSecret(
   { database, vault }: Pick<ManageDeps, 'database' | 'vault'>,
   accountId: string,
@@ -116,7 +116,7 @@ export async function currentSecret(
 /** Time for which the previous secret still signs. */
 const BOTH_SECRETS_S = 86_400;
 
-/** Gives a webhook another secret, which signs beside the one before for a day. @throws ServiceError WEBHOOK_NOT_FOUND. */
+/** Gives a webhook another secret; for a day, the previous one signs too. @throws ServiceError WEBHOOK_NOT_FOUND. */
 export async function rotateSecret(
   deps: ManageDeps,
   accountId: string,
@@ -134,7 +134,7 @@ function webhookNotFound(): ServiceError {
   return unknownId('WEBHOOK_NOT_FOUND', 'id');
 }
 
-/** @throws ServiceError WEBHOOK_OFF when nothing can be sent to it. */
+/** Requires a webhook to be on. @throws ServiceError WEBHOOK_OFF if it is off, and nothing can be sent to it. */
 export function requireActive(webhook: StoredWebhook): void {
   if (webhook.active) return;
   throw new ServiceError('WEBHOOK_OFF', 'the webhook is off; nothing was sent; switch it on first');
@@ -171,7 +171,7 @@ function faultOfUrl(text: string, allowPrivate: boolean): Omit<FieldError, 'fiel
   }
   if (allowPrivate) return undefined;
   if (url.protocol !== 'https:') return { code: 'NOT_ALLOWED', message: 'must be an https URL' };
-  // A name is judged by the address that it has when it is connected to.
+  // A host name is checked when it is connected to, by the address that it has then.
   const host = url.hostname.replace(/^\[|\]$/g, '');
   if (isIP(host) === 0 || isPublicAddress(host)) return undefined;
   return { code: 'NOT_ALLOWED', message: 'must be a public address' };

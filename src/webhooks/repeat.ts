@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
- * Does some work again and again until it is stopped, and goes on after a failure. The interval is jittered, so that
- * replicas do not do it together.
+ * Runs `work` repeatedly until it is stopped, even after a failure. The interval is jittered, so that replicas do not
+ * run it together.
  */
 export async function repeat(
   work: () => Promise<void>,

@@ -10,11 +10,11 @@ export const RETRY_SCHEDULE_S: readonly number[] = [
   96 * 3_600,
 ];
 
-/** A pause is up to this share longer, so that what failed together does not come again together. */
+/** A pause is longer by up to this share, so that deliveries that failed together are not sent again together. */
 const JITTER = 0.2;
 
 /**
- * Returns the pause after a failed attempt; undefined after the last.
+ * Returns the pause after a failed attempt, in seconds; undefined after the last.
  *
  * @param retry number of the schedule's attempts before that one.
  */

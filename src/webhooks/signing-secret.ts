@@ -8,7 +8,7 @@ export type SecretVault = Pick<CardVault, 'seal' | 'open'>;
 
 const SECRET_BYTES = 32;
 
-/** Makes a signing secret. @returns it as it is shown, once, and as it is stored. */
+/** Makes a signing secret. @returns the secret as it is shown, once, and as it is stored. */
 export async function newSigningSecret(
   vault: SecretVault,
   webhookId: string,

@@ -13,7 +13,7 @@ export type WebhookSettings = DeliverySettings & {
   readonly failingConcurrency: number;
   /** Polling interval of the outbox and the queue while this replica writes nothing to them. */
   readonly relayIntervalMs: number;
-  /** Pause between two searches for overdue deliveries, and how late they are by then. */
+  /** Pause between two searches for overdue deliveries, and the delay from which a delivery counts as overdue. */
   readonly overdueIntervalMs: number;
   /** Time for which events and deliveries are kept. */
   readonly keepDays: number;
@@ -32,11 +32,11 @@ export const DEFAULT_SETTINGS: Omit<WebhookSettings, 'allowPrivate'> = {
   keepDays: 30,
 };
 
-/** The webhooks of a replica at work. */
+/** The running webhooks of a replica. */
 export type Webhooks = {
-  /** Relays what was just written to the outbox. */
+  /** Relays events that were just added to the outbox. */
   readonly eventWritten: () => void;
-  /** Sends now what is due at a webhook. */
+  /** Sends a webhook's due deliveries now. */
   readonly wake: (webhook: WebhookName) => void;
   /** Stops after the deliveries under way. */
   stop(): Promise<void>;
@@ -53,8 +53,8 @@ const AGE_INTERVAL_MS = 3_600_000;
 const AGE_BATCH = 1_000;
 
 /**
- * Starts to send events. Any number of replicas may: an event is relayed once, a delivery is with one of them at a time,
- * and what one that died had taken is taken up by another when its lease ends.
+ * Starts to send events. Any number of replicas may run it: an event is relayed once, a delivery is leased to one
+ * replica at a time, and those of a replica that died pass to another when their leases end.
  */
 export async function startWebhooks(deps: WebhookDeps): Promise<Webhooks> {
   const { database, settings, observer } = deps;
@@ -108,12 +108,12 @@ export async function startWebhooks(deps: WebhookDeps): Promise<Webhooks> {
   };
 }
 
-/** Drains webhooks, each once at a time in this replica, and failing ones in a share of the turns only. */
+/** Drains webhooks: each by one drain at a time in this replica, and failing ones in only a share of the slots. */
 function createDrains(deps: WebhookDeps, stop: AbortSignal) {
   const running = new Map<string, { again: boolean }>();
   let failing = 0;
 
-  /** @returns the seconds until the webhook is to be drained again; undefined when another drain takes care of it. */
+  /** @returns the seconds until the webhook is to be drained again; undefined if another drain takes care of it. */
   async function drain(name: WebhookName): Promise<number | undefined> {
     const { accountId, webhookId } = name;
     const before = running.get(webhookId);
@@ -137,7 +137,7 @@ function createDrains(deps: WebhookDeps, stop: AbortSignal) {
       });
       return turn.again ? 0 : inS;
     } catch (error) {
-      // Overdue deliveries are searched for.
+      // The search for overdue deliveries will find the webhook again.
       deps.observer.failed(error);
       return undefined;
     } finally {

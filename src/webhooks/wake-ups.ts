@@ -3,13 +3,13 @@ import { openJobQueue } from '#src/store/job-queue.ts';
 import type { WebhookName } from '#src/store/outbox.ts';
 import { repeat } from './repeat.ts';
 
-/** Says which webhook has something to be sent, and when; some replica then drains it. */
+/** Records which webhooks have deliveries to send, and when; some replica then drains them. */
 export type WakeUps = {
   /** Schedules a drain of each of these webhooks, at once or in some seconds. */
   wake(webhooks: readonly WebhookName[], inS?: number): Promise<void>;
-  /** Removes what dead replicas have left behind. */
+  /** Removes jobs that dead replicas have left behind. */
   removeAbandoned(): Promise<void>;
-  /** Takes no more; resolves once the drains under way have ended. */
+  /** Takes no more jobs; resolves once the drains under way have ended. */
   stop(): Promise<void>;
 };
 
@@ -25,8 +25,8 @@ export type WakeUpOptions = {
 };
 
 /**
- * Starts to take wake-ups from the job queue. There are two jobs for a webhook at most, one that is due and one for
- * later. A job is never the only trace of a delivery: one that is lost costs time only.
+ * Starts to take wake-ups from the job queue. A webhook has at most two jobs, one that is due and one for later. A job
+ * is never the only trace of a delivery: losing one costs only time.
  */
 export async function startWakeUps(options: WakeUpOptions): Promise<WakeUps> {
   const { concurrency, onError } = options;
@@ -42,7 +42,7 @@ export async function startWakeUps(options: WakeUpOptions): Promise<WakeUps> {
   const take = async () => {
     look = Promise.withResolvers<void>();
     const free = concurrency - running.size;
-    // Whoever ends looks again.
+    // A drain that ends looks again.
     if (free === 0) return;
     const jobs = await queue.take(free);
     for (const job of jobs) {

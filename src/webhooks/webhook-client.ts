@@ -16,7 +16,7 @@ export type PostError =
   | 'TLS_FAILED'
   | 'ADDRESS_NOT_ALLOWED';
 
-/** HTTP/1.1 to one receiver. It follows no redirect, keeps no more than a few bytes of an answer, and never throws. */
+/** HTTP/1.1 client for one receiver. It follows no redirect, reads at most 4 KB of an answer, and never throws. */
 export type WebhookClient = {
   post(headers: Readonly<Record<string, string>>, body: string): Promise<PostResult>;
   close(): Promise<void>;
@@ -26,14 +26,14 @@ export type WebhookClient = {
 export type WebhookClientOptions = {
   /** Takes private, loopback and link-local addresses too. */
   readonly allowPrivate: boolean;
-  /** From the call to the first byte of the answer. */
+  /** Time limit from the call to the first byte of the answer. */
   readonly timeoutMs: number;
   readonly maxConnections: number;
   /** Resolves names; by default the system's resolver. */
   readonly lookup?: LookupFunction;
 };
 
-/** Most bytes that are read of an answer; its status is all that counts. */
+/** Limit on the bytes read of an answer, of which only the status counts. */
 const MAX_RESPONSE_BYTES = 4 * 1024;
 /** Time limit for an answer's body: reading it to its end keeps the connection. */
 const BODY_TIMEOUT_MS = 1_000;
@@ -63,8 +63,8 @@ class AddressNotAllowedError extends Error {
 }
 
 /**
- * Connects to public addresses only. The judgement is on the very address that the socket connects to: a name is
- * resolved once, by the connect itself, so nothing can answer differently between a check and the connection.
+ * Connects to public addresses only. The address checked is the very one to which the socket connects: a name is
+ * resolved once, by the connect itself, so it cannot change between the check and the connection.
  */
 function guardedConnector(options: WebhookClientOptions): buildConnector.connector {
   const lookup = options.lookup ?? (systemLookup as LookupFunction);
@@ -91,7 +91,7 @@ function guardedConnector(options: WebhookClientOptions): buildConnector.connect
   };
 }
 
-/** A name that also has a private address is refused as a whole: no honest receiver has one. */
+/** Refuses a name that has any private address, even beside public ones: no honest receiver has one. */
 function publicLookup(lookup: LookupFunction): LookupFunction {
   return (hostname, options, callback) => {
     lookup(hostname, options, (error, address, family) => {
@@ -105,7 +105,7 @@ function publicLookup(lookup: LookupFunction): LookupFunction {
   };
 }
 
-/** Aborts a request whose result is settled already; its error goes nowhere. */
+/** Aborts a request whose result is settled already; nobody sees it. */
 const ABANDONED = new Error('abandoned');
 
 function post(
