@@ -27,15 +27,15 @@ const BATCH = 20;
 const LEASE_S = 60;
 const FIRST_PAUSE_S = 2;
 const LONGEST_PAUSE_S = 3_600;
-/** A transaction that is not found after so many tries (some days) is not ours. */
+/** Number of tries (some days) after which a transaction that was not found counts as not ours. */
 const MOST_TRIES = 60;
 
 /**
- * Processes what providers told us: looks up the transaction that a notification is about and writes what the provider
- * says of it, as any outcome is written. Late, early, double and out-of-order notifications change nothing that is final.
- * Any number of replicas may run it.
+ * Processes providers' notifications: looks up the transaction that a notification is about and writes the provider's
+ * answer as any outcome is written. Late, early, duplicate and out-of-order notifications change nothing that is
+ * final. Any number of replicas may run it.
  *
- * @returns `wake` looks for what is due at once; `stop` resolves once what is under way has ended.
+ * @returns `wake` looks for due notifications at once; `stop` resolves once the processing under way has ended.
  */
 export function startNotifications(
   deps: ProcessDeps,
@@ -64,7 +64,7 @@ export function startNotifications(
   };
 }
 
-/** Processes what is due. @returns how many notifications were taken. */
+/** Processes due notifications. @returns the number of notifications taken. */
 export async function processDue(deps: ProcessDeps, stop?: AbortSignal): Promise<number> {
   const due = await takeDueNotifications(deps.database, BATCH, LEASE_S);
   await Promise.all(due.map((one) => processOne(deps, one, stop).catch(deps.processed.failed)));
@@ -106,7 +106,7 @@ async function resultOf(
   return followed === 'waiting' ? recoverNow(deps, connection, transactionId, options) : followed;
 }
 
-/** A notification about no transaction may be about a wallet that is being enrolled. */
+/** Hastens an enrollment's look-up: a notification about no transaction may be about a wallet being enrolled. */
 async function hasten(
   deps: ProcessDeps,
   { transactionId, connectionId }: DueNotification,
@@ -116,7 +116,7 @@ async function hasten(
   return isKnown ? 'applied' : 'unmatched';
 }
 
-/** Reads the notification as it came, at the time at which it came: its signature is as old as it was then. */
+/** Reads a stored notification as of the time at which it came: its signature may be too old by now. */
 async function readAgain(
   connection: ProviderConnection,
   notification: DueNotification,

@@ -7,7 +7,7 @@ import { orUnavailable } from '#src/store/unavailable.ts';
 /** Dependencies of receiving a notification. */
 export type ReceiveDeps = {
   readonly database: Database;
-  /** The connections by which a payment's provider can be reached, those that left the catalogue included. */
+  /** Connections through which a payment's provider can be reached, including those that have left the catalogue. */
   readonly connections: () => ReadonlyMap<string, ProviderConnection>;
   readonly nowMs: () => number;
   readonly notifications: {
@@ -19,12 +19,12 @@ const MAX_SUBJECTS = 100;
 const SEND_AGAIN_AFTER_S = 60;
 
 /**
- * Verifies a provider's notification and stores it, before it is acknowledged. It is processed after: it says only which
- * transaction to ask about.
+ * Verifies a provider's notification and stores it before it is acknowledged. It is processed afterwards, as it says
+ * only which transaction to ask about.
  *
  * @returns the body of the acknowledgement.
- * @throws ServiceError NOT_FOUND for a connection that takes none, INVALID_CREDENTIALS for a forged one, SERVICE_UNAVAILABLE
- *   when it could not be verified or stored: the provider sends it again.
+ * @throws ServiceError NOT_FOUND for a connection that takes no notifications, INVALID_CREDENTIALS for a forged one,
+ *   SERVICE_UNAVAILABLE if it could not be verified or stored: the provider sends it again.
  */
 export async function receiveNotification(
   deps: ReceiveDeps,
