@@ -203,7 +203,7 @@ export function checkCard(report: Report, at: string, card: CardDataInput): void
   }
 }
 
-/** Refuses a setup sent with results: the provider is to authenticate by a setup, but results say that another has. */
+/** Refuses a setup sent with results: a setup has the provider authenticate, but results say that another did. */
 function checkThreeDSecure(report: Report, sent: ThreeDSecureSetup): void {
   if (!sent.threeDSecureSetupId || !hasThreeDSecureResults(sent)) return;
   const message = 'must not be sent with the results of an authentication made elsewhere';

@@ -112,7 +112,7 @@ type Claimed = {
   readonly prepared: PreparedPayment;
   readonly claim: Claim;
   readonly claimBeforeMs: number;
-  /** Called once the provider has answered. */
+  /** Frees the slot that `setOut` took; called once the attempts are over. */
   readonly arrived: () => void;
 };
 

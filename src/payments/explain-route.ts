@@ -22,7 +22,7 @@ import { usesProviderToken } from './payment-attempt.ts';
 import { type ChosenMethod, chooseMethod } from './payment-method.ts';
 import { routingFacts } from './routing-facts.ts';
 
-/** The parts of a catalogue that an explanation is made from. */
+/** Members of a catalogue from which an explanation is made. */
 export type ExplainedCatalogue = Pick<LiveCatalogue, 'types' | 'router' | 'bins'> & {
   /** By id. A missing connection, as when none are opened, counts as able to handle every payment. */
   readonly connections: ReadonlyMap<string, Pick<ProviderConnection, 'capabilities'>>;

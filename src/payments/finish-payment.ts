@@ -65,7 +65,7 @@ export function finishOf(
 ): PaymentFinish {
   const { vaultedToken } = attempt;
   const states = recordOutcome(record, outcome, vaultedToken, deps.now());
-  // Not by the payment's status: PENDING / AUTHORIZED is approved.
+  // By the transaction's status: a payment that is PENDING / AUTHORIZED is approved.
   const open = states.transaction === Transaction_Status.PENDING;
   return {
     payment: record,

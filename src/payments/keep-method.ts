@@ -17,9 +17,9 @@ type KeptOf = {
 };
 
 /**
- * Determines what an approval of the payment does to stored methods: it uses one, stores the card as a new one, or
- * uses the one that already holds the same card of the customer. A new card is sealed before the payment is sent, so
- * that an approval learned late still finds it.
+ * Determines what an approval of the payment does to stored methods: it uses one, stores the card as a new one, or, if
+ * the customer has the same card stored already, uses that. A new card is sealed before the payment is sent, so that
+ * an approval learned late still finds it.
  *
  * @throws ServiceError STORED_METHOD_LIMIT_REACHED.
  */

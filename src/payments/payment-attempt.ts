@@ -25,7 +25,7 @@ export function paymentAttempt(
 }
 
 /**
- * Builds the fields of an attempt beside its payment method, from the record alone: a look-up days later sends the
+ * Builds the fields of an attempt other than its payment method, from the record alone: a look-up days later sends the
  * same.
  *
  * @param record its `transactions` is the attempt.

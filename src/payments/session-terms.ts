@@ -64,7 +64,7 @@ function isSameId(a: string, b: string | undefined): boolean {
   return a.toLowerCase() === b?.toLowerCase();
 }
 
-/** Returns the checkout session that may be paid again, since its payment came to nothing. */
+/** Returns the session that may be paid again, since its payment came to nothing; undefined if there is none. */
 export function reopenedSession({ status, checkout }: Payment): string | undefined {
   return CAME_TO_NOTHING.has(status) ? checkout?.session || undefined : undefined;
 }
