@@ -32,7 +32,7 @@ export type StoredSession = SessionTerms & {
   readonly updatedAt: Date;
 };
 
-/** A row, as `SESSION_COLUMNS` reads it. */
+/** A row, as `COLUMNS` reads it. */
 export type SessionRow = {
   account_id: string;
   id: string;

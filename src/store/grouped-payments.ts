@@ -12,7 +12,7 @@ export const claimGrouped = groupCommits<Claim, boolean>({ one: claimPayment, ma
 /** `finishPayment`, in one commit with the finishes that come meanwhile. */
 export const finishGrouped = groupCommits<Finish, Finished | false>({ one: finishPayment, many: finishMany });
 
-// As `claim`, for each row of the input.
+// The same as `claim`, for each row of the input.
 const CLAIMS = {
   name: 'claim_many',
   text: `
@@ -83,8 +83,8 @@ function byKey(a: Claim, b: Claim): number {
   return a.idempotencyKey < b.idempotencyKey ? -1 : Number(a.idempotencyKey > b.idempotencyKey);
 }
 
-// As `finish`, for each row of the input. It is planned anew each time: a plan made while the tables were small would
-// read them whole, and a prepared statement keeps its plan as they grow.
+// The same as `finish`, for each row of the input. It is planned anew each time: a plan made while the tables were
+// small would read them whole, and a prepared statement keeps its plan as they grow.
 const FINISHES = {
   name: 'finish_many',
   isPrepared: false as const,

@@ -105,7 +105,7 @@ function locked<T>(database: Database, work: (run: Run) => Promise<T>): Promise<
   }, STATEMENT_TIMEOUT_MS);
 }
 
-/** The same without a transaction: the lock ends with the connection. */
+/** Does the same without a transaction: the lock ends with the connection. */
 function lockedSession<T>(database: Database, work: (run: Run) => Promise<T>): Promise<T> {
   return database.session(async (run) => {
     await awaitLock(run, 'pg_try_advisory_lock');

@@ -151,7 +151,7 @@ export type FinishedOperation =
       readonly record: Uint8Array;
       readonly event: boolean;
     }
-  /** The payment has changed since it was read: make the record anew. */
+  /** The payment has changed since it was read, so the record has to be made again. */
   | { readonly kind: 'outdated' }
   /** Another worker finished or took the transaction. */
   | { readonly kind: 'lost' };

@@ -123,8 +123,8 @@ const FIND_BY_KEY = {
 };
 
 // The attempt is the lock: it is written only while its outcome is open. A known outcome ($8 is null) is the
-// provider's word, and any worker may write it; only the holder of the fencing token may write that it is still
-// unknown. The response is set once, and stays as it is when the record moves on.
+// provider's word, and any worker may write it; only the holder of the fencing token may write that the outcome is
+// still unknown. The response is set once, and stays as it is when the record moves on.
 const FINISH_PAYMENT = `
   attempt AS (
     UPDATE transaction
