@@ -65,7 +65,7 @@ function isOffered(
   if (!session.expiresAt)
     return category === Transaction_Category.CARD || workflows.includes(Payment_Workflow.REDIRECT);
   if (!isOfTerms(methodType, session)) return false;
-  // Which route a card takes may depend on the card.
+  // The route may depend on the card, which is not known yet.
   if (category === Transaction_Category.CARD) return true;
   return workflows.includes(Payment_Workflow.REDIRECT) && hasRoute(catalogue, requestOf(session, type), now);
 }
