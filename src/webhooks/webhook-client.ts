@@ -24,7 +24,7 @@ export type WebhookClient = {
 
 /** Limits on a receiver: its addresses, and the time that it may take. */
 export type WebhookClientOptions = {
-  /** Takes private, loopback and link-local addresses too. */
+  /** Allows private, loopback and link-local addresses too. */
   readonly allowPrivate: boolean;
   /** Time limit from the call to the first byte of the answer. */
   readonly timeoutMs: number;
@@ -35,7 +35,7 @@ export type WebhookClientOptions = {
 
 /** Limit on the bytes read of an answer, of which only the status counts. */
 const MAX_RESPONSE_BYTES = 4 * 1024;
-/** Time limit for an answer's body: reading it to its end keeps the connection. */
+/** Time limit for an answer's body: reading it to its end keeps the connection usable. */
 const BODY_TIMEOUT_MS = 1_000;
 const MAX_HEADER_BYTES = 16 * 1024;
 
