@@ -165,26 +165,29 @@ describe('keys', () => {
   const sha256 = (text: string) => createHash('sha256').update(text).digest();
 
   it('may be several for an account, and each is revoked for itself', async () => {
-    await tables.query("INSERT INTO public_key (public_key, account_id) VALUES ('pk_new', $1)", [
+    await tables.query("INSERT INTO public_key (public_key, account_id) VALUES ('pk_new', $1), ('pk_old', $1)", [
       ACCOUNT_ONE,
     ]);
     const insert = 'INSERT INTO secret_key (id, account_id, secret_hash) VALUES ($1, $2, $3)';
     const [first, second] = [randomUUID(), randomUUID()];
     await tables.query(insert, [first, ACCOUNT_ONE, sha256('sk_first')]);
     await tables.query(insert, [second, ACCOUNT_ONE, sha256('sk_second')]);
-    const statusOf = async (secret: string) =>
-      (await clients.create('rest', cardPayment(), pair('pk_new', secret))).status;
-    expect([await statusOf('sk_first'), await statusOf('sk_second')]).toEqual([201, 201]);
+    const statusOf = async (publicKey: string, secret: string) =>
+      (await clients.create('rest', cardPayment(), pair(publicKey, secret))).status;
+    for (const publicKey of ['pk_new', 'pk_old']) {
+      expect(await statusOf(publicKey, 'sk_first')).toBe(201);
+      expect(await statusOf(publicKey, 'sk_second')).toBe(201);
+    }
     // A secret that was just issued works at once.
     await tables.query(insert, [randomUUID(), ACCOUNT_ONE, sha256('sk_third')]);
-    expect(await statusOf('sk_third')).toBe(201);
+    expect(await statusOf('pk_new', 'sk_third')).toBe(201);
 
     await tables.query('UPDATE secret_key SET revoked_at = now() WHERE id = $1', [first]);
-    await expect.poll(() => statusOf('sk_first'), { timeout: 8_000, interval: 250 }).toBe(401);
-    expect(await statusOf('sk_second')).toBe(201);
-
-    await tables.query("UPDATE public_key SET revoked_at = now() WHERE public_key = 'pk_new'");
-    await expect.poll(() => statusOf('sk_second'), { timeout: 8_000, interval: 250 }).toBe(401);
+    await tables.query("UPDATE public_key SET revoked_at = now() WHERE public_key = 'pk_old'");
+    const isRefused = (publicKey: string, secret: string) =>
+      expect.poll(() => statusOf(publicKey, secret), { timeout: 8_000, interval: 250 }).toBe(401);
+    await Promise.all([isRefused('pk_new', 'sk_first'), isRefused('pk_old', 'sk_second')]);
+    expect(await statusOf('pk_new', 'sk_second')).toBe(201);
     expect((await clients.create('rest', cardPayment(), headersOne())).status).toBe(201);
   });
 });
