@@ -26,9 +26,11 @@ export type NotificationResult = 'applied' | 'unchanged' | 'waiting' | 'unmatche
 const BATCH = 20;
 const LEASE_S = 60;
 const FIRST_PAUSE_S = 2;
+/** Small: most notifications that wait do so for a lease of some seconds, and are late by up to their last pause. */
+const PAUSE_GROWTH = 1.3;
 const LONGEST_PAUSE_S = 3_600;
-/** Number of tries (some days) after which a transaction that was not found counts as not ours. */
-const MOST_TRIES = 60;
+/** Tries, over two days, after which a notification whose transaction was never found counts as not ours. */
+export const MOST_TRIES = 75;
 
 /**
  * Processes providers' notifications: looks up the transaction that a notification is about and writes the provider's
@@ -79,8 +81,12 @@ async function processOne(
   const result = await resultOf(deps, notification, stop);
   deps.processed.settled(notification.connectionId, result);
   const isOver = result !== 'waiting' && (result !== 'unmatched' || notification.tries >= MOST_TRIES);
-  const pauseS = Math.min(FIRST_PAUSE_S * 2 ** Math.min(notification.tries - 1, 20), LONGEST_PAUSE_S);
-  await settleNotification(deps.database, notification, result, isOver ? undefined : pauseS);
+  await settleNotification(deps.database, notification, result, isOver ? undefined : pauseS(notification.tries));
+}
+
+/** Returns the seconds from a notification's try, of so many, to the next. */
+export function pauseS(tries: number): number {
+  return Math.min(FIRST_PAUSE_S * PAUSE_GROWTH ** (tries - 1), LONGEST_PAUSE_S);
 }
 
 async function resultOf(

@@ -9,7 +9,7 @@ import {
 } from '#gen/payments/v1/payment_pb.js';
 import { RefundPaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
 import type { NotificationSubject, ProviderConnection } from '#src/connectors/connector.ts';
-import { type ProcessDeps, processDue } from '#src/notifications/process-notifications.ts';
+import { MOST_TRIES, type ProcessDeps, pauseS, processDue } from '#src/notifications/process-notifications.ts';
 import { receiveNotification } from '#src/notifications/receive-notification.ts';
 import { getPayment } from '#src/payments/get-payment.ts';
 import { refundPayment } from '#src/payments/payment-operations.ts';
@@ -141,6 +141,15 @@ describe('a notification', () => {
     expect(results).toEqual(['unmatched']);
     const [row] = await payments.tables.query('SELECT process_at > now() AS again, result FROM notification');
     expect(row).toEqual({ again: true, result: 'unmatched' });
+  });
+
+  it('is tried again before it has waited a third longer, each hour at least, for two days', () => {
+    let waitedS = 0;
+    for (let tries = 1; tries < MOST_TRIES; tries++) {
+      expect(pauseS(tries)).toBeLessThanOrEqual(Math.min(2 + waitedS / 3, 3_600));
+      waitedS += pauseS(tries);
+    }
+    expect(waitedS).toBeGreaterThan(2 * 86_400);
   });
 
   it('decides by its signed fields where there is no look-up, if they fit the record, and not otherwise', async () => {
