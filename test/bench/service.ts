@@ -29,6 +29,8 @@ export async function startService(options: {
   readonly routesBefore?: number;
   /** Processes that serve; one by default. */
   readonly workers?: number;
+  /** Further settings. */
+  readonly environment?: Readonly<Record<string, string>>;
   /** The checkout whose service is started; this one by default. */
   readonly checkout?: string;
 }): Promise<Service> {
@@ -53,6 +55,7 @@ export async function startService(options: {
       RATE_LIMIT_PER_S: '1000000',
       RATE_LIMIT_BURST: '1000000',
       BENCH_PROVIDER_KEY: 'bench',
+      ...options.environment,
     },
     stdio: ['ignore', openSync(logFile, 'w'), 'pipe'],
   });

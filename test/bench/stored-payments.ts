@@ -9,36 +9,55 @@ const ACCOUNTS = 100;
 const DAYS = 90;
 const BATCH = 20_000;
 
-/** Fills a database of any release with payments that succeeded, each with its transaction. */
+/** Adds the accounts of the stored payments, which the dashboard searches. The benchmark's own is there already. */
+export async function addAccounts(client: pg.Client): Promise<void> {
+  await client.query(
+    `INSERT INTO account (id, name)
+     SELECT ('acc00000-0000-4000-8000-' || lpad(n::text, 12, '0'))::uuid, 'Account ' || n
+     FROM generate_series(1, ${ACCOUNTS - 1}) AS n`,
+  );
+}
+
+/**
+ * Fills a database of any release with payments that succeeded, each with its transaction.
+ *
+ * @param count of the payments that are stored afterwards.
+ * @param options.stored of those, the ones that were stored before.
+ * @param options.most over so many, of which these may be the first, the days are spread; `count` by default.
+ */
 export async function storePayments(
   client: pg.Client,
   count: number,
   { record, answer }: StoredBytes,
+  { stored = 0, most = count }: { readonly stored?: number; readonly most?: number } = {},
 ): Promise<void> {
   const { rows } = await client.query<{ name: string }>(
     `SELECT column_name AS name FROM information_schema.columns
-     WHERE table_schema = 'public' AND (table_name, column_name) IN (('payment', 'merchant_order_id'), ('transaction', 'account_id'))`,
+     WHERE table_schema = 'public' AND (table_name, column_name) IN (('payment', 'merchant_order_id'), ('payment', 'card_last_four'), ('transaction', 'account_id'))`,
   );
   const has = (name: string, text: string) => (rows.some((row) => row.name === name) ? `, ${text}` : '');
   const fill = `
-    WITH made AS (
+    WITH day AS (
+      SELECT n, interval '${DAYS} days' * (n::float8 / $5::float8 - 1) AS age FROM generate_series($1::integer, $2::integer) AS n
+    ), made AS (
       INSERT INTO payment (id, account_id, idempotency_key, request_hash, status, record, answer, created_at
-        ${has('merchant_order_id', 'merchant_order_id')})
-      SELECT gen_random_uuid(), CASE n % ${ACCOUNTS} WHEN 0 THEN '${ACCOUNT_ID}'
+        ${has('merchant_order_id', 'merchant_order_id')} ${has('card_last_four', 'card_last_four')})
+      SELECT uuidv7(age), CASE n % ${ACCOUNTS} WHEN 0 THEN '${ACCOUNT_ID}'
           ELSE 'acc00000-0000-4000-8000-' || lpad((n % ${ACCOUNTS})::text, 12, '0') END::uuid,
-        'stored-' || n, sha256(n::text::bytea), 'SUCCEEDED', $3, $4,
-        now() - interval '${DAYS} days' * (1 - n::float8 / $5::float8) ${has('merchant_order_id', "'order-' || n")}
-      FROM generate_series($1::integer, $2::integer) AS n
-      RETURNING id, account_id, created_at
+        'stored-' || n, sha256(n::text::bytea), CASE n % 10 WHEN 1 THEN 'DECLINED' ELSE 'SUCCEEDED' END, $3, $4,
+        now() + age ${has('merchant_order_id', "'order-' || n")}
+        ${has('card_last_four', "lpad((n * 7919 % 10000)::text, 4, '0')")}
+      FROM day
+      RETURNING id, account_id, status, created_at
     )
     INSERT INTO transaction (id, payment_id, connection_id, connection_identity, status, amount_minor_units, currency,
       capture, created_at ${has('account_id', 'account_id')})
-    SELECT gen_random_uuid(), id, 'bench', 'bench', 'SUCCEEDED', 1000, 'USD', true, created_at
+    SELECT uuidv7(created_at - now()), id, 'bench', 'bench', status, 1000, 'USD', true, created_at
       ${has('account_id', 'account_id')}
     FROM made`;
   await client.query('SET synchronous_commit = off');
-  for (let first = 1; first <= count; first += BATCH) {
-    await client.query(fill, [first, Math.min(first + BATCH - 1, count), record, answer, count]);
+  for (let first = stored + 1; first <= count; first += BATCH) {
+    await client.query(fill, [first, Math.min(first + BATCH - 1, count), record, answer, most]);
   }
   await client.query('RESET synchronous_commit');
   await client.query('VACUUM (ANALYZE) payment, transaction');
