@@ -80,7 +80,7 @@ it('says which port is in use', async () => {
 
 it('says that the host is none of this machine', async () => {
   const environment = { ...onDatabase, ALLOW_UNSAFE_DATABASE: 'on', HOST: '192.0.2.1' };
-  expect(await refusal(environment)).toBe('HOST is no address of this machine');
+  expect(await refusal(environment)).toBe('HOST is not an address of this machine');
 });
 
 /** Returns what the service prints when it does not start: one line, and nothing else. */

@@ -51,7 +51,7 @@ function fault(field: string, message: string): FieldError {
   return { field, code: 'NOT_ALLOWED', message };
 }
 
-const twice = (field: string) => fault(field, 'is there twice');
+const twice = (field: string) => fault(field, 'is listed twice');
 
 /** Returns the indexes of values that occurred before. */
 function repeated(values: readonly unknown[]): number[] {

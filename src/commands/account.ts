@@ -243,7 +243,7 @@ function withAccount(
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 function asId(text = ''): string {
-  if (!UUID.test(text)) throw new UsageError(`"${text}" is no id: these are UUIDs.`);
+  if (!UUID.test(text)) throw new UsageError(`"${text}" is not an id; ids are UUIDs.`);
   return text;
 }
 

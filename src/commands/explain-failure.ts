@@ -33,7 +33,7 @@ function explainListening(
       return `this user may not listen on port ${port}. Set PORT to one above 1023`;
     case 'EADDRNOTAVAIL':
     case 'ENOTFOUND':
-      return 'HOST is no address of this machine';
+      return 'HOST is not an address of this machine';
     default:
       return undefined;
   }

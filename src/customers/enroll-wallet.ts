@@ -121,7 +121,7 @@ function chooseConnection(
 type Enrollment = Parameters<NonNullable<ProviderConnection['enrollWallet']>>[0];
 
 function enroll({ enrollWallet: ask }: ProviderConnection, enrollment: Enrollment): Promise<Outcome> {
-  if (!ask) throw new Error('the connection enrolls wallets');
+  if (!ask) throw new Error('the connection does not enroll wallets');
   return ask(enrollment);
 }
 

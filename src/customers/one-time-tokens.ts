@@ -90,7 +90,7 @@ async function makeToken(
 
 /** Checks what the rules in the .proto cannot express. @throws ServiceError INVALID_PARAMETERS. */
 export function requireCard(card: CardDataInput | undefined): CardDataInput {
-  if (!card) throw new Error('the card was checked before');
+  if (!card) throw new Error('no card, although it was checked before');
   const faults: FieldError[] = [];
   checkCard((field, code, message) => faults.push({ field, code, message }), 'card_data.', card);
   if (faults.length > 0) throw invalidParameters(faults);

@@ -28,7 +28,7 @@ export function observeRecovery(metrics: Metrics, log: Logger): RecoveryObserver
       if (result === 'mismatch') observeAlarm(metrics, log, connectionId, MISMATCH, transactionId);
     },
     failed(error) {
-      log.error({ err: error }, 'recovery failed; it goes on');
+      log.error({ err: error }, 'recovery failed; it will retry');
     },
   };
 }

@@ -81,7 +81,7 @@ export function observePayments(
     },
     finishFailed(paymentId, error) {
       metrics.finishFailures.inc();
-      log.error({ payment_id: paymentId, err: error }, 'what became of an attempt could not be written yet');
+      log.error({ payment_id: paymentId, err: error }, 'the outcome of an attempt could not be written yet');
     },
   };
 }
@@ -181,7 +181,7 @@ export function observeDeliveries(metrics: Metrics, log: Logger): DeliveryObserv
       log.warn({ account_id: accountId, webhook_id: webhookId }, 'webhook answered 410 and was turned off');
     },
     failed(error) {
-      log.error({ err: error }, 'sending webhooks failed; it goes on');
+      log.error({ err: error }, 'sending webhooks failed; it will retry');
     },
   };
 }

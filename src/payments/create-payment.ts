@@ -175,7 +175,7 @@ async function claimKey(
     try {
       if (await claimGrouped(deps.database, claim)) return undefined;
       const holder = await read();
-      if (!holder) throw new Error('the key is held, and nobody holds it');
+      if (!holder) throw new Error('the key is taken, but nothing holds it');
       return holder.paymentId === claim.paymentId ? undefined : holder;
     } catch (error) {
       if (error instanceof AlreadyUsedError) throw error;

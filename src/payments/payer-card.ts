@@ -53,7 +53,7 @@ export async function readCard(
 }
 
 async function readTokenCard(vault: CardVault, token: StoredToken | undefined): Promise<PayerCard> {
-  if (!token) throw new Error('the one-time token was found before');
+  if (!token) throw new Error('no one-time token, although it was found before');
   const data = fromBinary(CardDataSchema, token.card);
   const { number, securityCode } = await orUnreadable(openTokenCard(vault, token.sealed, token.id));
   return { data, attempt: { ...attemptCard(data, number, ''), securityCode } };

@@ -87,6 +87,6 @@ function attemptMethod(
       cardType: method.cardType,
     };
   }
-  if (!card) throw new Error('a card payment has a card');
+  if (!card) throw new Error('the card payment has no card');
   return { kind: 'card', card, ...method.options };
 }

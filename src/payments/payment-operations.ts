@@ -166,6 +166,6 @@ function rest({ amount, refunded }: Refundable): bigint {
 }
 
 function transactionNotFound(): ServiceError {
-  const message = 'is no transaction of this payment that the operation can act on';
+  const message = 'is not a transaction of this payment that the operation can act on';
   return fieldRefusal('TRANSACTION_NOT_FOUND', 'transaction_id', 'NOT_ALLOWED', message);
 }

@@ -153,6 +153,6 @@ function stateOf(record: Payment, attempt: PaymentAttempt, money: Money, type: T
 
 function requireMoney({ amount }: CreatePaymentRequest): Money {
   const money = amount && parseMoney(amount.value?.value ?? '', amount.currency);
-  if (!money) throw new Error('the amount was checked before');
+  if (!money) throw new Error('no amount, although it was checked before');
   return money;
 }

@@ -157,7 +157,7 @@ function compileLiterals(
     try {
       replaceArguments(node, make(text));
     } catch (error) {
-      fail(node, scope, `is no ${what}: ${messageOf(error)}`);
+      fail(node, scope, `is not a valid ${what}: ${messageOf(error)}`);
     }
   }
 }

@@ -49,13 +49,13 @@ for (const [name, part] of Object.entries(TIME_PARTS)) {
 }
 register('string.matches(Pattern): bool', (text: string, pattern: RE2JS) => pattern.test(text));
 register('int_(string): int', (text: string) => {
-  if (!/^-?\d{1,18}$/.test(text)) throw new Error('what int() is given is no whole number');
+  if (!/^-?\d{1,18}$/.test(text)) throw new Error('int() needs a whole number');
   return BigInt(text);
 });
 register('timestamp_(string): google.protobuf.Timestamp', (text: string) => {
   const isComplete = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/.test(text);
   const time = new Date(isComplete ? text : Number.NaN);
-  if (Number.isNaN(time.getTime())) throw new Error('what timestamp() is given is no time of RFC 3339');
+  if (Number.isNaN(time.getTime())) throw new Error('timestamp() needs an RFC 3339 time');
   return time;
 });
 

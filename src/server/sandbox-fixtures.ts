@@ -25,7 +25,7 @@ const VAULTED_CARD = '70ce0000-0000-4000-8000-000000000002';
 export const SANDBOX_FIXTURES: readonly (readonly [what: string, value: string])[] = [
   ['Account one', ACCOUNT_ONE],
   ['Its keys', 'pk_sandbox_one, sk_sandbox_one'],
-  ['Account two, whose authorizations are told as such', ACCOUNT_TWO],
+  ['Account two, whose authorizations are shown as such', ACCOUNT_TWO],
   ['Its keys', 'pk_sandbox_two, sk_sandbox_two'],
   ['Stored customer of account one', CUSTOMER],
   ['Checkout session of that customer', CHECKOUT_SESSION],

@@ -29,7 +29,7 @@ export function checkDay(day: SimulatedDay): DayFault[] {
       ...fault(
         cards.country !== '' && !COUNTRIES.has(cards.country),
         `cards[${i}].country`,
-        'is no country of ISO 3166-1',
+        'is not a country of ISO 3166-1',
       ),
       ...fault(
         !(cards.share > 0 && cards.share <= MAX_SHARE),
@@ -39,7 +39,7 @@ export function checkDay(day: SimulatedDay): DayFault[] {
       ...percent(`cards[${i}].hard_decline_percent`, cards.hardDeclinePercent),
     ]),
     ...day.connections.flatMap((connection, i) => [
-      ...fault(ids.indexOf(connection.id) < i, `connections[${i}].id`, 'is there twice'),
+      ...fault(ids.indexOf(connection.id) < i, `connections[${i}].id`, 'is listed twice'),
       ...checkConnection(`connections[${i}]`, connection),
     ]),
   ];
@@ -91,7 +91,7 @@ function checkSegment(
     ...fault(
       issuerCountry !== '' && !COUNTRIES.has(issuerCountry),
       `${path}.issuer_country`,
-      'is no country of ISO 3166-1',
+      'is not a country of ISO 3166-1',
     ),
   ];
 }

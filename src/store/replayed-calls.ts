@@ -41,7 +41,7 @@ export async function claimCall(run: Run, call: KeyedCall): Promise<CallHolder |
   if ((await run(CLAIM, values)).rows.length === 1) return undefined;
   const { rows } = await run<Row>(READ.text, values.slice(0, 3));
   const row = rows[0];
-  if (!row) throw new Error('the key is held, and nobody holds it');
+  if (!row) throw new Error('the key is taken, but nothing holds it');
   return toHolder(row);
 }
 

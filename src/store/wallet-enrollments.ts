@@ -100,7 +100,7 @@ export async function insertEnrollment(run: Run, enrollment: NewEnrollment): Pro
   const { redirectUrl, callbackUrl = null, expiresAt } = enrollment;
   const named = [accountId, customerId, id, type, country, connectionId, connectionIdentity];
   const { rows } = await run<MethodRow>(INSERT, [...named, redirectUrl, callbackUrl, expiresAt]);
-  if (!rows[0]) throw new Error('the statement returns one row');
+  if (!rows[0]) throw new Error('the statement returned no row');
   return toMethod(rows[0]);
 }
 

@@ -70,7 +70,7 @@ describe('what is wrong is said with its place:', () => {
     [
       'a connection that a route has twice',
       change('- connection: one', '- connection: one\n      - connection: one'),
-      /routes\[0\]\.targets\[1\]\.connection: is there twice/,
+      /routes\[0\]\.targets\[1\]\.connection: is listed twice/,
     ],
     [
       'weights that nobody looks at',
@@ -88,7 +88,7 @@ describe('what is wrong is said with its place:', () => {
         'bins:',
         '    accounts:\n      - { account_ids: [11111111-1111-4111-8111-111111111111, 22222222-2222-4222-8222-222222222222], targets: [{ connection: one }] }\n      - { account_ids: [22222222-2222-4222-8222-222222222222], targets: [{ connection: one }] }\nbins:',
       ),
-      /routes\[0\]\.accounts\[1\]\.account_ids\[0\]: is there twice/,
+      /routes\[0\]\.accounts\[1\]\.account_ids\[0\]: is listed twice/,
     ],
     [
       'an account that no merchant can have',
@@ -135,12 +135,12 @@ describe('what is wrong is said with its place:', () => {
       /routes\[0\]\.condition: .*cuntry.* at line 1, column \d+ of the condition/,
     ],
     [
-      'a type that is there twice',
+      'a type that is listed twice',
       change('connections:', '  - { type: CARD, category: CARD, workflows: [DIRECT] }\nconnections:'),
-      /payment_method_types\[1\]\.type: is there twice/,
+      /payment_method_types\[1\]\.type: is listed twice/,
     ],
     [
-      'a route that is there twice',
+      'a route that is listed twice',
       change('bins:', '  - { id: 1, condition: "type == \'CARD\'", targets: [{ connection: one }] }\nbins:'),
       /routes\[1\]\.id: is there/,
     ],

@@ -179,9 +179,9 @@ it.each([
     '--environment is a word such as sandbox or prod:',
   ],
   ['an environment for a command that makes no key', ['list', '--environment', 'prod'], '"list" takes no --'],
-  ['an audit log of something that is not an id', ['audit', 'shop'], '"shop" is no id: these are UUIDs.'],
+  ['an audit log of something that is not an id', ['audit', 'shop'], '"shop" is not an id; ids are UUIDs.'],
   ['no account', ['keys'], '"keys" takes <account id>.'],
-  ['an id that is not a UUID', ['keys', 'shop'], '"shop" is no id: these are UUIDs.'],
+  ['an id that is not a UUID', ['keys', 'shop'], '"shop" is not an id; ids are UUIDs.'],
   ['a value other than on or off', ['secret-always', UNKNOWN, 'yes'], '"secret-always" is on or off.'],
   [
     'an origin with a path',

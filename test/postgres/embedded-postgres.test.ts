@@ -153,7 +153,7 @@ describe('after a kill -9', () => {
     process.kill(postmasterPid(), 'SIGKILL');
     while (complaints.length === 0) await sleep(10);
     expect(complaints).toEqual([
-      [expect.objectContaining({ signal: 'SIGKILL' }), 'PostgreSQL ended unasked'],
+      [expect.objectContaining({ signal: 'SIGKILL' }), 'PostgreSQL ended unexpectedly'],
     ]);
     await service.stop();
     await start();

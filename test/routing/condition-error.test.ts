@@ -84,17 +84,17 @@ it.each([
   ['country in [["BR"]]', '1:1 there is no string in list<list<string>>'],
   ['country == null', '1:1 there is no string == null'],
   // Literals.
-  ['iin.matches("4(")', '1:13 is no pattern of RE2: error parsing regexp: missing closing ): `4(`'],
+  ['iin.matches("4(")', '1:13 is not a valid pattern of RE2: error parsing regexp: missing closing ): `4(`'],
   ['iin.matches("(a{1000}){1000}")', expect.stringContaining('1:13 is no pattern of RE2')],
-  [`iin.matches("${'4'.repeat(101)}")`, '1:13 is no pattern of RE2: longer than 100 characters'],
+  [`iin.matches("${'4'.repeat(101)}")`, '1:13 is not a valid pattern of RE2: longer than 100 characters'],
   ['["BR"].all(a, ["MX"].all(b, a == b))', '1:26 a loop within a loop is not supported'],
   ['iin.matches(country)', '1:13 the pattern of RE2 must be written here'],
   [
     'time.getHours("America/Sao_Paolo") < 6',
-    '1:15 is no time zone: neither a name of the IANA database, such as America/Bogota, nor an offset, such as -05:00',
+    '1:15 is not a valid time zone: neither a name of the IANA database, such as America/Bogota, nor an offset, such as -05:00',
   ],
   ['time.getHours(country) < 6', '1:15 the time zone must be written here'],
-  ['time < timestamp("2026-13-01")', '1:8 what timestamp() is given is no time of RFC 3339'],
+  ['time < timestamp("2026-13-01")', '1:8 timestamp() needs an RFC 3339 time'],
   ['time - time < duration("1 hour")', '1:15 Invalid duration string: 1 hour'],
   ['installments > 1 / 0', '1:16 division by zero'],
   // Amounts.

@@ -32,9 +32,9 @@ it.each([
   ['amount_to: 20', 'hours: [1, 2]', 'day.yaml:5: hours '],
   ['amount_to: 20', 'alike_percent: 101', 'day.yaml:5: alike_percent must be 0 to 100'],
   ['brand: VISA', 'brand: VIZA', 'day.yaml:8: cards[0].brand is none of VISA'],
-  ['issuer_country: BR', 'issuer_country: XX', 'day.yaml:9: cards[1].issuer_country is no country'],
+  ['issuer_country: BR', 'issuer_country: XX', 'day.yaml:9: cards[1].issuer_country is not a country'],
   ['share: 1 ', 'share: 0 ', 'day.yaml:9: cards[1].share must be above 0'],
-  ['id: b', 'id: a', 'day.yaml:12: connections[1].id is there twice'],
+  ['id: b', 'id: a', 'day.yaml:12: connections[1].id is listed twice'],
   [
     '{ approval_percent: 80 }',
     '{ unknown_percent: 1 }',

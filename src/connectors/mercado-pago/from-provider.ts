@@ -48,7 +48,7 @@ export function fromCreation(result: HttpResult, asked: Asked): Outcome {
     const isOurs = status >= 400 && status < 500 && !CONNECTIONS_OWN.has(status);
     return notMade(`the answer: ${status}`, isOurs ? 'turned_away' : 'unreachable');
   }
-  return fromPreference(preference, asked) ?? notMade('the answer is no preference', 'unreachable');
+  return fromPreference(preference, asked) ?? notMade('the answer is not a preference', 'unreachable');
 }
 
 /**
@@ -80,7 +80,7 @@ export function fromRefundResult(result: HttpResult, paymentId: string, asked: A
 /** Reads the outcome of a refund from its object. */
 export function fromRefund(refund: JsonObject, paymentId: string, asked: Asked): Outcome {
   const id = idOf(refund.id);
-  if (id === undefined) return unknownOutcome('the answer is no refund');
+  if (id === undefined) return unknownOutcome('the answer is not a refund');
   if (idOf(refund.payment_id) !== paymentId) return answeredAboutAnother('payment_id');
   // A refund contains no currency: it is its payment's.
   const difference = differingAmount(refund.amount, asked.money.currency, asked.money);

@@ -82,7 +82,7 @@ async function lookUpPayer(
   }
   const preference = await read(send, getPreference(preferenceId));
   if ('fault' in preference) return unknownOutcome(preference.fault);
-  return fromPreference(preference.body, asked) ?? unknownOutcome('the answer is no preference');
+  return fromPreference(preference.body, asked) ?? unknownOutcome('the answer is not a preference');
 }
 
 /**
@@ -146,7 +146,7 @@ async function readPayments(paymentId: string | undefined, send: Send, asked: As
   const search = await read(send, searchPayments(asked.transactionId));
   if ('fault' in search) return search;
   const { results, paging } = search.body;
-  if (!Array.isArray(results) || !results.every(isJsonObject)) return { fault: 'the answer is no search' };
+  if (!Array.isArray(results) || !results.every(isJsonObject)) return { fault: 'the answer is not a search' };
   const total = isJsonObject(paging) ? paging.total : undefined;
   if (typeof total !== 'number' || total > results.length)
     return { fault: 'the answer is not the whole search' };

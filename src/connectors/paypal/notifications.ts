@@ -57,7 +57,7 @@ export function readUnverified(
   const event = readJsonObject(body);
   const text = Buffer.from(body).toString();
   // The text inserted below must be this one object, byte for byte: the signature covers the body's checksum.
-  if (!event || !text.startsWith('{')) return forged('the body is no JSON object');
+  if (!event || !text.startsWith('{')) return forged('the body is not a JSON object');
   const requests = webhookIds.map((webhookId): ApiRequest => {
     const rest = JSON.stringify({ ...fields, webhook_id: webhookId }).slice(0, -1);
     return {
