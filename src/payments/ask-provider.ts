@@ -57,7 +57,8 @@ export function lookedUpAttempt(
 
 const KINDS = { CAPTURE: 'capture', CANCEL: 'cancel', REFUND: 'refund' } as const;
 const OPERATIONS: ReadonlySet<string> = new Set(Object.values(KINDS));
-const BASE_TYPES: ReadonlySet<string> = new Set(['PURCHASE', 'AUTHORIZE', 'VERIFY']);
+/** Types of the transactions that a payment begins with. */
+export const BASE_TYPES: ReadonlySet<string> = new Set(['PURCHASE', 'AUTHORIZE', 'VERIFY']);
 
 /** Describes a transaction for a look-up: an attempt, or an operation with the transactions that it acts on. */
 export function lookedUpTransaction(

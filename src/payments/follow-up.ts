@@ -18,7 +18,7 @@ import {
   type StoredPayment,
   type StoredTransaction,
 } from '#src/store/operated-payments.ts';
-import { learn, lookedUpTransaction, waitsForPayer } from './ask-provider.ts';
+import { BASE_TYPES, learn, lookedUpTransaction, waitsForPayer } from './ask-provider.ts';
 import { isOperation, type OperationResponse, writeOutcome } from './finish-operation.ts';
 import { type FinishDeps, finishOf, writeFinish } from './finish-payment.ts';
 import { leaseS, lookUpPauseS } from './look-up-schedule.ts';
@@ -188,8 +188,6 @@ export function lookUpOf(
     of: lookedUpTransaction(found.record, transaction, found.transactions, deps.publicUrl(), found.terms),
   };
 }
-
-const BASE_TYPES: ReadonlySet<string> = new Set(['PURCHASE', 'AUTHORIZE', 'VERIFY']);
 
 /** Returns true for an authorization that waits to be captured. */
 function isLapsing({ type, status, capture }: StoredTransaction): boolean {
