@@ -81,7 +81,12 @@ async function processOne(
   const result = await resultOf(deps, notification, stop);
   deps.processed.settled(notification.connectionId, result);
   const isOver = result !== 'waiting' && (result !== 'unmatched' || notification.tries >= MOST_TRIES);
-  await settleNotification(deps.database, notification, result, isOver ? undefined : pauseS(notification.tries));
+  await settleNotification(
+    deps.database,
+    notification,
+    result,
+    isOver ? undefined : pauseS(notification.tries),
+  );
 }
 
 /** Returns the seconds from a notification's try, of so many, to the next. */

@@ -117,7 +117,8 @@ function supervise(child: ChildProcess, options: ServerOptions): () => Promise<v
   const ended = new Promise<void>((resolve) => {
     child.once('exit', (code, signal) => {
       process.off('exit', interrupt);
-      if (!stopped) options.log.error({ code, signal, logFile: options.logFile }, 'PostgreSQL ended unexpectedly');
+      if (!stopped)
+        options.log.error({ code, signal, logFile: options.logFile }, 'PostgreSQL ended unexpectedly');
       resolve();
     });
   });

@@ -165,9 +165,10 @@ describe('keys', () => {
   const sha256 = (text: string) => createHash('sha256').update(text).digest();
 
   it('may be several for an account, and each is revoked for itself', async () => {
-    await tables.query("INSERT INTO public_key (public_key, account_id) VALUES ('pk_new', $1), ('pk_old', $1)", [
-      ACCOUNT_ONE,
-    ]);
+    await tables.query(
+      "INSERT INTO public_key (public_key, account_id) VALUES ('pk_new', $1), ('pk_old', $1)",
+      [ACCOUNT_ONE],
+    );
     const insert = 'INSERT INTO secret_key (id, account_id, secret_hash) VALUES ($1, $2, $3)';
     const [first, second] = [randomUUID(), randomUUID()];
     await tables.query(insert, [first, ACCOUNT_ONE, sha256('sk_first')]);

@@ -77,14 +77,20 @@ async function grow(): Promise<void> {
     rows.set(size, await measureAt(site, load.ask));
   }
   progress.end();
-  console.log(`Node ${process.version}, ${availableParallelism()} × ${cpus()[0]?.model}, ${plan.concurrency} at a time`);
+  console.log(
+    `Node ${process.version}, ${availableParallelism()} × ${cpus()[0]?.model}, ${plan.concurrency} at a time`,
+  );
   console.table(Object.fromEntries(rows));
   if (values.svg === undefined) return;
   const curve = (name: string, unit: string) => ({
     ...{ name, unit },
     values: [...rows.values()].map((row) => row[name] ?? Number.NaN),
   });
-  const curves = [curve('payments/s', 'by REST'), curve('p99 ms', 'of a payment'), curve('PG CPU ms', 'a payment')];
+  const curves = [
+    curve('payments/s', 'by REST'),
+    curve('p99 ms', 'of a payment'),
+    curve('PG CPU ms', 'a payment'),
+  ];
   writeFileSync(values.svg, growthSvg(sizes, curves));
 }
 
@@ -182,7 +188,9 @@ async function signIn(url: string): Promise<string> {
 async function dueWorkMs(port: number): Promise<number> {
   const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
   const sample = (kind: string) =>
-    Number(new RegExp(`^database_query_seconds_${kind}{[^}]*take_due_attempts[^}]*} (\\S+)$`, 'm').exec(text)?.[1]);
+    Number(
+      new RegExp(`^database_query_seconds_${kind}{[^}]*take_due_attempts[^}]*} (\\S+)$`, 'm').exec(text)?.[1],
+    );
   return round((1_000 * sample('sum')) / sample('count'));
 }
 

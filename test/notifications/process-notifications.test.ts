@@ -9,7 +9,12 @@ import {
 } from '#gen/payments/v1/payment_pb.js';
 import { RefundPaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
 import type { NotificationSubject, ProviderConnection } from '#src/connectors/connector.ts';
-import { MOST_TRIES, type ProcessDeps, pauseS, processDue } from '#src/notifications/process-notifications.ts';
+import {
+  MOST_TRIES,
+  type ProcessDeps,
+  pauseS,
+  processDue,
+} from '#src/notifications/process-notifications.ts';
 import { receiveNotification } from '#src/notifications/receive-notification.ts';
 import { getPayment } from '#src/payments/get-payment.ts';
 import { refundPayment } from '#src/payments/payment-operations.ts';

@@ -147,9 +147,7 @@ describe('says why not', () => {
 
 it.each(['', '0x10', ' 5', '5.0', '1e3', '9'.repeat(19)])('int() takes no %j for a whole number', (text) => {
   const condition = 'int(merchant_reference) >= 0';
-  expect(outcomeOf(condition, factsOf({ merchantReference: text }))).toBe(
-    'int() needs a whole number',
-  );
+  expect(outcomeOf(condition, factsOf({ merchantReference: text }))).toBe('int() needs a whole number');
   expect(outcomeOf(condition, factsOf({ merchantReference: '17' }))).toBe(true);
 });
 
