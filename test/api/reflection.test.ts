@@ -53,15 +53,12 @@ beforeAll(async () => {
   baseUrl = await app.listen({ port: 0, host: '127.0.0.1' });
 });
 
+const sessions: Http2SessionManager[] = [];
 afterAll(async () => {
-  // A server waits for connections that are open.
   for (const session of sessions) session.abort();
   await app.close();
 });
 
-const sessions: Http2SessionManager[] = [];
-
-/** A client's transport on a connection of its own. */
 function connect(): Transport {
   const sessionManager = new Http2SessionManager(baseUrl);
   sessions.push(sessionManager);

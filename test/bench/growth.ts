@@ -184,7 +184,7 @@ async function signIn(url: string): Promise<string> {
   return response.headers.get('set-cookie')?.split(';')[0] ?? '';
 }
 
-/** What recovery's look for due attempts took on average. */
+/** Mean duration of recovery's look for due attempts, in milliseconds. */
 async function dueWorkMs(port: number): Promise<number> {
   const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
   const sample = (kind: string) =>

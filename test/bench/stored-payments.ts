@@ -44,7 +44,7 @@ export async function storePayments(
         ${has('merchant_order_id', 'merchant_order_id')} ${has('card_last_four', 'card_last_four')})
       SELECT uuidv7(age), CASE n % ${ACCOUNTS} WHEN 0 THEN '${ACCOUNT_ID}'
           ELSE 'acc00000-0000-4000-8000-' || lpad((n % ${ACCOUNTS})::text, 12, '0') END::uuid,
-        'stored-' || n, sha256(n::text::bytea), CASE n % 10 WHEN 1 THEN 'DECLINED' ELSE 'SUCCEEDED' END, $3, $4,
+        'stored-' || n, sha256(n::text::bytea), CASE n % 7 WHEN 1 THEN 'DECLINED' ELSE 'SUCCEEDED' END, $3, $4,
         now() + age ${has('merchant_order_id', "'order-' || n")}
         ${has('card_last_four', "lpad((n * 7919 % 10000)::text, 4, '0')")}
       FROM day

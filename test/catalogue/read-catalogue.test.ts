@@ -142,7 +142,7 @@ describe('what is wrong is said with its place:', () => {
     [
       'a route that is listed twice',
       change('bins:', '  - { id: 1, condition: "type == \'CARD\'", targets: [{ connection: one }] }\nbins:'),
-      /routes\[1\]\.id: is there/,
+      /routes\[1\]\.id: is listed twice/,
     ],
     ['YAML that is none', change('api_key: ONE_KEY }', 'api_key: ONE_KEY'), /test\.yaml: .*at line 1[1-9]/s],
     ['a name that YAML has twice', change('    workflows', '    type: X\n    workflows'), /line 5/],

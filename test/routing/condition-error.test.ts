@@ -85,7 +85,7 @@ it.each([
   ['country == null', '1:1 there is no string == null'],
   // Literals.
   ['iin.matches("4(")', '1:13 is not a valid pattern of RE2: error parsing regexp: missing closing ): `4(`'],
-  ['iin.matches("(a{1000}){1000}")', expect.stringContaining('1:13 is no pattern of RE2')],
+  ['iin.matches("(a{1000}){1000}")', expect.stringContaining('1:13 is not a valid pattern of RE2')],
   [`iin.matches("${'4'.repeat(101)}")`, '1:13 is not a valid pattern of RE2: longer than 100 characters'],
   ['["BR"].all(a, ["MX"].all(b, a == b))', '1:26 a loop within a loop is not supported'],
   ['iin.matches(country)', '1:13 the pattern of RE2 must be written here'],
