@@ -31,8 +31,8 @@ export const RPC_OPTIONS = {
   readMaxBytes: BODY_LIMIT_BYTES,
   maxTimeoutMs: MAX_TIMEOUT_MS,
   acceptCompression: RPC_COMPRESSIONS,
-  // Compressing a record costs a tenth of its payment's processor time, and gains nothing between machines that are
-  // near each other.
+  // Compressing a record costs processor time for every payment, and gains nothing between machines that are near each
+  // other.
   compressMinBytes: COMPRESSED_FROM_BYTES,
   binaryOptions: { recursionLimit: NESTING_LIMIT, readUnknownFields: false },
   // Connect's JSON has the wire's own names, and contains every field.
