@@ -52,11 +52,12 @@ export function hourSvg(day: SimulatedDay, compared: readonly Compared[]): strin
   ].join('\n');
 }
 
-/** Returns a text element. It escapes nothing: all texts are our own, and none comes from the scenario. */
-function text(x: number, y: number, shown: string, anchor: 'start' | 'middle' | 'end'): string {
+/** Returns an SVG text element. It escapes nothing: all texts are our own, and none comes from the scenario. */
+export function text(x: number, y: number, shown: string, anchor: 'start' | 'middle' | 'end'): string {
   return `<text x="${round(x)}" y="${round(y)}" text-anchor="${anchor}">${shown}</text>`;
 }
 
-function round(pixels: number): number {
+/** Rounds a coordinate to a tenth of a pixel. */
+export function round(pixels: number): number {
   return Math.round(pixels * 10) / 10;
 }

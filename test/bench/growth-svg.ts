@@ -1,3 +1,5 @@
+import { round, text } from '#src/simulation/hour-svg.ts';
+
 /** A curve: a value for each number of stored payments. */
 export type Curve = { readonly name: string; readonly unit: string; readonly values: readonly number[] };
 
@@ -50,12 +52,4 @@ function roundUp(value: number): number {
 
 function label(count: number): string {
   return count >= 1_000_000 ? `${count / 1_000_000} M` : `${count / 1_000} k`;
-}
-
-function text(x: number, y: number, shown: string, anchor: 'start' | 'middle' | 'end'): string {
-  return `<text x="${round(x)}" y="${round(y)}" text-anchor="${anchor}">${shown}</text>`;
-}
-
-function round(pixels: number): number {
-  return Math.round(pixels * 10) / 10;
 }

@@ -1,6 +1,5 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { availableParallelism, cpus } from 'node:os';
-import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import pg from 'pg';
 import { createProgress } from '#src/commands/progress.ts';
@@ -12,7 +11,7 @@ import { cpuMs, cpuOfTreeMs } from './proc.ts';
 import { ACCOUNT_ID, newRunId, PUBLIC_KEY, SECRET_KEY } from './request.ts';
 import { startService } from './service.ts';
 import { addAccounts, storePayments } from './stored-payments.ts';
-import { startSurroundings } from './surroundings.ts';
+import { cleanUpAfter, type Ending, startSurroundings } from './surroundings.ts';
 import { startWorker } from './worker.ts';
 
 // node test/bench/growth.ts [--stored 100000,1000000,10000000 --seconds 10 --concurrency 16 --svg growth.svg]
@@ -43,22 +42,9 @@ const READS = 40;
 
 type Row = Readonly<Record<string, number>>;
 
-/** Clean-up at the end, the last first. */
-const ending: (() => unknown)[] = [];
-for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-  process.once(signal, () => end().then(() => process.exit(1)));
-}
-try {
-  await grow();
-} finally {
-  await end();
-}
+await cleanUpAfter(grow);
 
-async function end(): Promise<void> {
-  for (const undo of ending.splice(0).reverse()) await undo();
-}
-
-async function grow(): Promise<void> {
+async function grow(ending: Ending): Promise<void> {
   const site = await startSurroundings('growth', ending);
   const load = await startWorker<LoadOrder, LoopResult>('load.ts');
   ending.push(load.stop);
@@ -118,14 +104,14 @@ async function measureAt(site: Site, ask: (order: LoadOrder) => Promise<LoopResu
   const startS = (performance.now() - startedMs) / 1_000;
   const books = await openBooks(site.databaseUrl, site.provider.port, true);
   try {
-    const postmaster = Number(
-      readFileSync(join(site.dataDir, 'postgres/data/postmaster.pid'), 'utf8').split('\n')[0],
-    );
     await books.open();
-    const [serverMs, postgresMs] = [cpuMs(service.pid), cpuOfTreeMs(postmaster)];
+    const [serverMs, postgresMs] = [cpuMs(service.pid), cpuOfTreeMs(site.postmaster)];
     const runId = newRunId();
     const { sent, failed, ...speed } = await ask({ protocol: 'rest', port: service.port, runId, plan });
-    const [serverCpu, postgresCpu] = [cpuMs(service.pid) - serverMs, cpuOfTreeMs(postmaster) - postgresMs];
+    const [serverCpu, postgresCpu] = [
+      cpuMs(service.pid) - serverMs,
+      cpuOfTreeMs(site.postmaster) - postgresMs,
+    ];
     if (failed > 0) throw new Error(`${failed} of ${sent} failed`);
     const { walBytes } = await books.compare({ sent, runId, atProvider: true });
     return {

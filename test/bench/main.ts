@@ -4,6 +4,7 @@ import { createProgress, howFar } from '#src/commands/progress.ts';
 import type { Plan } from './closed-loop.ts';
 import { type Measure, report } from './report.ts';
 import { startStage } from './stage.ts';
+import { cleanUpAfter, type Ending } from './surroundings.ts';
 
 // npm run bench [-- --seconds 4 --rounds 3 --concurrency 1,16,64 --against <ref> --webhook --stored N --workers N --node-options=…]
 //
@@ -34,22 +35,9 @@ const stored = values.stored === undefined ? 0 : positive('stored', values.store
 const LEAD_IN_MS = 300;
 const WARM_UP: Plan = { concurrency: 16, leadInMs: 0, measuredMs: 5_000 };
 
-/** Clean-up at the end, the last first. */
-const ending: (() => unknown)[] = [];
-for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-  process.once(signal, () => end().then(() => process.exit(1)));
-}
-try {
-  await bench();
-} finally {
-  await end();
-}
+await cleanUpAfter(bench);
 
-async function end(): Promise<void> {
-  for (const undo of ending.splice(0).reverse()) await undo();
-}
-
-async function bench(): Promise<void> {
+async function bench(ending: Ending): Promise<void> {
   const { subjects, ratios } = await startStage(
     {
       nodeOptions: values['node-options'].split(' ').filter(Boolean),

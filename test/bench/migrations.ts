@@ -13,6 +13,7 @@ import { openDatabase } from '#src/store/database.ts';
 import { MIGRATIONS, migrate } from '#src/store/migrate.ts';
 import { LAST_OF_FIRST_RELEASE, startFirstRelease } from './first-release.ts';
 import { storePayments } from './stored-payments.ts';
+import { cleanUpAfter, type Ending } from './surroundings.ts';
 
 // npm run bench:migrations [-- --payments 1000000 --replicas 4]
 //
@@ -37,22 +38,9 @@ const RECORD = toBinary(
 );
 const MOST_BLOCKED_MS = 1_000;
 
-/** Clean-up at the end, the last first. */
-const ending: (() => unknown)[] = [];
-for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-  process.once(signal, () => end().then(() => process.exit(1)));
-}
-try {
-  await trial(Number(values.payments), Number(values.replicas));
-} finally {
-  await end();
-}
+await cleanUpAfter((ending) => trial(Number(values.payments), Number(values.replicas), ending));
 
-async function end(): Promise<void> {
-  for (const undo of ending.splice(0).reverse()) await undo();
-}
-
-async function trial(payments: number, replicas: number): Promise<void> {
+async function trial(payments: number, replicas: number, ending: Ending): Promise<void> {
   const home = mkdtempSync(join(tmpdir(), 'payments-migrations-'));
   ending.push(() => rmSync(home, { recursive: true, force: true }));
   // As root, PostgreSQL runs as a user who has to pass through.

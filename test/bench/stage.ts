@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
@@ -13,7 +13,7 @@ import { newRunId } from './request.ts';
 import { addAccount, type Service, startService } from './service.ts';
 import type { SqlOrder } from './sql.ts';
 import { storePayments } from './stored-payments.ts';
-import { createDatabase, startSurroundings } from './surroundings.ts';
+import { createDatabase, type Ending, startSurroundings } from './surroundings.ts';
 import { addWebhook } from './webhook.ts';
 import { startWorker } from './worker.ts';
 
@@ -49,7 +49,7 @@ type Server = {
 
 /** Starts everything; the database waits for the disk as in production. @param ending takes what is to be undone. */
 export async function startStage(options: StageOptions, ending: Ending): Promise<Stage> {
-  const { home, dataDir, databaseUrl, provider } = await startSurroundings('bench', ending);
+  const { home, databaseUrl, provider, postmaster } = await startSurroundings('bench', ending);
   const { nodeOptions, stored } = options;
   const site: Site = { home, databaseUrl, providerPort: provider.port, nodeOptions, stored, ending };
   const load = await startWorker<LoadOrder, LoopResult>('load.ts');
@@ -79,9 +79,6 @@ export async function startStage(options: StageOptions, ending: Ending): Promise
   const workers = options.workers > 1 ? await withWorkers(site, options.workers, over, books) : {};
   const servers: Record<string, NamedServer> = { ...present, ...others, ...webhook, ...workers };
 
-  const postmaster = Number(
-    readFileSync(join(dataDir, 'postgres/data/postmaster.pid'), 'utf8').split('\n')[0],
-  );
   const cpu = (server: Server): CpuTimes => {
     const [serverMs, postgresMs, loadMs] = [
       cpuOfTreeMs(server.pid),
@@ -118,7 +115,6 @@ const RATIOS: readonly Ratio[] = [
   ['q', 'b'],
 ];
 
-type Ending = (() => unknown)[];
 type Pid = { readonly pid: number; readonly port: number };
 type Over = (protocol: 'rest' | 'grpc', process: Pid, books: Books) => Server;
 type NamedServer = { readonly label: string; readonly server: Server };

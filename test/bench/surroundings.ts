@@ -1,4 +1,4 @@
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
@@ -10,13 +10,32 @@ import { MIGRATIONS, migrate } from '#src/store/migrate.ts';
 import { addAccount } from './service.ts';
 import { startWorker } from './worker.ts';
 
+/** Clean-up at the end of a benchmark, the last first. */
+export type Ending = (() => unknown)[];
+
+/** Runs a benchmark, and cleans up after it, also when a signal interrupts it. @param run adds to `ending` what to undo. */
+export async function cleanUpAfter(run: (ending: Ending) => Promise<void>): Promise<void> {
+  const ending: Ending = [];
+  const end = async () => {
+    for (const undo of ending.splice(0).reverse()) await undo();
+  };
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.once(signal, () => end().then(() => process.exit(1)));
+  }
+  try {
+    await run(ending);
+  } finally {
+    await end();
+  }
+}
+
 /**
  * Starts what every benchmark runs among: a database that waits for the disk as in production, with the account, and
  * the provider's stub.
  *
  * @param ending takes what is to be undone at the end, the last first.
  */
-export async function startSurroundings(name: string, ending: (() => unknown)[]) {
+export async function startSurroundings(name: string, ending: Ending) {
   const home = mkdtempSync(join(tmpdir(), `payments-${name}-`));
   ending.push(() => rmSync(home, { recursive: true, force: true }));
   // As root, PostgreSQL runs as a user who has to pass through.
@@ -34,7 +53,8 @@ export async function startSurroundings(name: string, ending: (() => unknown)[])
 
   const provider = await startWorker('provider.ts');
   ending.push(provider.stop);
-  return { home, dataDir, databaseUrl, provider };
+  const [postmaster] = readFileSync(join(dataDir, 'postgres/data/postmaster.pid'), 'utf8').split('\n');
+  return { home, databaseUrl, provider, postmaster: Number(postmaster) };
 }
 
 /** Creates another database in the cluster. @returns its URL. */
