@@ -46,7 +46,7 @@ export async function storePayments(
           ELSE 'acc00000-0000-4000-8000-' || lpad((n % ${ACCOUNTS})::text, 12, '0') END::uuid,
         'stored-' || n, sha256(n::text::bytea), CASE n % 7 WHEN 1 THEN 'DECLINED' ELSE 'SUCCEEDED' END, $3, $4,
         now() + age ${has('merchant_order_id', "'order-' || n")}
-        ${has('card_last_four', "lpad((n * 7919 % 10000)::text, 4, '0')")}
+        ${has('card_last_four', "lpad((n::bigint * 7919 % 10000)::text, 4, '0')")}
       FROM day
       RETURNING id, account_id, status, created_at
     )
