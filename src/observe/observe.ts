@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import {
@@ -53,28 +54,26 @@ export function observePayments(
     finished(payment, isLearnedLater) {
       const category = Transaction_Category[payment.transactions?.category ?? 0] ?? '';
       const status = Payment_Status[payment.status] ?? '';
-      const line = { payment_id: payment.id, account_id: payment.accountId, status };
+      const done = { payment_id: payment.id, account_id: payment.accountId, payment_status: status };
       if (isLearnedLater) {
-        log.info(line, 'outcome learned after the response');
+        log.info(done, 'outcome learned after the response');
         return;
       }
       metrics.payments.inc({ category, status });
-      log.info(line, 'payment made');
+      logWithRequest(log, done, 'payment made');
     },
     operated({ record }) {
       const type = Transaction_Type[record.transactions?.type ?? 0] ?? '';
       const status = Transaction_Status[record.transactions?.status ?? 0] ?? '';
       metrics.operations.inc({ type, status });
-      log.info(
-        {
-          payment_id: record.id,
-          account_id: record.accountId,
-          type,
-          status,
-          payment_status: Payment_Status[record.status],
-        },
-        'operation made',
-      );
+      const done = {
+        payment_id: record.id,
+        account_id: record.accountId,
+        transaction_type: type,
+        transaction_status: status,
+        payment_status: Payment_Status[record.status],
+      };
+      logWithRequest(log, done, 'operation made');
     },
     replayed() {
       metrics.replays.inc();
@@ -207,31 +206,52 @@ export function observeDatabase(database: Database, metrics: Metrics, tracing: T
   };
 }
 
+/** The line that a request will have in the log; undefined once it is written. */
+type RequestLine = { open: { fields: object; msg: string } | undefined };
+
+const requestLine = new AsyncLocalStorage<RequestLine>();
+
+/**
+ * Logs what a request did in the line that the request has anyway; in a line of its own if there is no request, or its
+ * line was written before, since the client has left or was told that the outcome is still to come.
+ */
+function logWithRequest(log: Logger, fields: object, msg: string): void {
+  const line = requestLine.getStore();
+  if (line?.open) line.open = { fields, msg };
+  else log.info(fields, msg);
+}
+
 /** Gives each request its span, its measures and, after its response, its line in the log. */
 export function observeRequests(app: FastifyInstance, metrics: Metrics, tracing: Tracing): void {
   tracing.traceRequests(app);
+  const lines = new WeakMap<FastifyRequest, RequestLine>();
   app.addHook('onRequest', (request, reply, done) => {
     metrics.inFlight.inc();
     const remoteAddress = request.ip;
+    const line: RequestLine = { open: { fields: {}, msg: 'request' } };
+    lines.set(request, line);
     // On the raw response, which also closes if the client disconnects before the response, and for the rpc protocols.
     reply.raw.once('close', () => {
       const route = request.routeOptions.url ?? 'unknown';
       const status = reply.raw.writableFinished ? reply.raw.statusCode : CLIENT_LEFT;
+      const { fields, msg } = line.open ?? {};
+      line.open = undefined;
       metrics.inFlight.dec();
       metrics.requests.observe({ route, status }, reply.elapsedTime / 1000);
       if (QUIET_ROUTES.has(route)) return;
+      const ms = Math.round(reply.elapsedTime);
       request.log.info(
-        {
-          method: request.method,
-          route,
-          status,
-          remote_address: remoteAddress,
-          ms: Math.round(reply.elapsedTime),
-        },
-        'request',
+        { method: request.method, route, status, remote_address: remoteAddress, ms, ...fields },
+        msg,
       );
     });
     done();
+  });
+  // Not before: what reads a body goes on in the connection's context instead of the request's.
+  app.addHook('preHandler', (request, _reply, done) => {
+    const line = lines.get(request);
+    if (line) requestLine.run(line, done);
+    else done();
   });
 }
 

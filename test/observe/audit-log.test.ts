@@ -53,11 +53,16 @@ describe.each(PROTOCOLS)('over %s, the log tells', (protocol) => {
     expect(server.logLines.join()).not.toMatch(/sk_|pk_/);
   });
 
-  it('of a payment that was made, whose it is and how it ended', async () => {
+  it('of a payment that was made, whose it is and how it ended, in the line of its request', async () => {
     const reply = await clients.create(protocol, cardPayment('4000000000000002'), headersOne());
     const { id } = JSON.parse(reply.record);
-    const [made] = logged('payment made').filter((line) => line.payment_id === id);
-    expect(made).toMatchObject({ time: TIME, account_id: ACCOUNT_ONE, status: 'DECLINED' });
+    const made = () => logged('payment made').filter((line) => line.payment_id === id);
+    await expect.poll(made).toMatchObject([
+      {
+        ...{ time: TIME, account_id: ACCOUNT_ONE, payment_status: 'DECLINED' },
+        ...{ method: 'POST', status: expect.any(Number), remote_address: '127.0.0.1', ms: TIME },
+      },
+    ]);
   });
 
   it('forbids to keep an answer, and to guess its type, refusals too', async () => {

@@ -168,7 +168,7 @@ describe('an outcome that cannot be written', () => {
       const made = server.logLines
         .map((line) => JSON.parse(line))
         .filter(({ msg }) => msg === 'payment made');
-      expect(made).toMatchObject([{ status, account_id: request.account_id }]);
+      expect(made).toMatchObject([{ payment_status: status, account_id: request.account_id }]);
       expect(await tables.counts()).toMatchObject({ payments: 1, charges: 1 });
     },
   );
