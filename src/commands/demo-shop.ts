@@ -17,7 +17,7 @@ const GOODS = [
   { id: 'cup', name: 'Stoneware cup', cents: 1800 },
   { id: 'grinder', name: 'Hand grinder', cents: 7900 },
 ] as const;
-const MOST_OF_ONE = 9;
+const MAX_QUANTITY = 9;
 
 /** Countries that the shop delivers to, with their currencies and the value of a cent of the prices there. */
 const COUNTRIES = {
@@ -101,7 +101,7 @@ type Paid = {
 
 function countOf(text: string | null): number {
   const count = Number(text);
-  return Number.isInteger(count) && count > 0 && count <= MOST_OF_ONE ? count : 0;
+  return Number.isInteger(count) && count > 0 && count <= MAX_QUANTITY ? count : 0;
 }
 
 const CUSTOMER = {
@@ -137,7 +137,7 @@ async function call<T>({ service, publicKey, secretKey }: DemoShop, path: string
 
 const AGAIN = '<p><a href="/">Back to the shop</a></p>';
 const CART = `<form method="post" action="/buy">
-<table>${GOODS.map(({ id, name, cents }, i) => `<tr><th scope="row"><label for="${id}">${name}</label></th><td>${(cents / 100).toFixed(2)}</td><td><input id="${id}" name="${id}" type="number" min="0" max="${MOST_OF_ONE}" value="${i < 2 ? 1 : 0}"></td></tr>`).join('')}</table>
+<table>${GOODS.map(({ id, name, cents }, i) => `<tr><th scope="row"><label for="${id}">${name}</label></th><td>${(cents / 100).toFixed(2)}</td><td><input id="${id}" name="${id}" type="number" min="0" max="${MAX_QUANTITY}" value="${i < 2 ? 1 : 0}"></td></tr>`).join('')}</table>
 <p><label>Deliver to <select name="country">${Object.entries(COUNTRIES)
   .map(([code, { name, currency }]) => `<option value="${code}">${name} (${currency})</option>`)
   .join('')}</select></label></p>

@@ -9,7 +9,7 @@ import { option, shortened, time } from './show.ts';
 import type { Reply, Visit } from './visit.ts';
 
 const PAGE_SIZE = 50;
-const MOST_ACCOUNTS = 1_000;
+const MAX_ACCOUNTS = 1_000;
 
 /** Audit log of the installation (sign-ins, for example) or of one account, as a page. */
 export async function auditPage(database: Database, visit: Visit): Promise<Reply> {
@@ -17,7 +17,7 @@ export async function auditPage(database: Database, visit: Visit): Promise<Reply
   const accountId = isUuid(asked) ? asked : INSTALLATION;
   const before = visit.query('before');
   const page = { ...(isUuid(before) && { beforeId: before }), limit: PAGE_SIZE + 1 };
-  const accounts = await orUnavailable(listAccountNames(database, MOST_ACCOUNTS));
+  const accounts = await orUnavailable(listAccountNames(database, MAX_ACCOUNTS));
   const found = await orUnavailable(listActions(database, accountId, page));
   const shown = found.slice(0, PAGE_SIZE);
   const last = found.length > PAGE_SIZE ? shown.at(-1) : undefined;

@@ -6,13 +6,13 @@ import { badge } from './show.ts';
 import type { Reply } from './visit.ts';
 
 /** Most routes, connections and types that the page shows; a catalogue may have a thousand of each. */
-const MOST_ROWS = 100;
+const MAX_ROWS = 100;
 
 /** The page of the catalogue in force. */
 export function cataloguePage(shown: ShownCatalogue): Reply {
   const { catalogue } = shown;
   const content = html`<div class="heading"><h1>Catalogue</h1><p class="quiet">In force in this replica. The first route whose condition holds takes a payment.</p></div>
-<section class="card"><h2>Routes</h2>${routePicture(shown, MOST_ROWS)}${more(catalogue.routes.length)}</section>
+<section class="card"><h2>Routes</h2>${routePicture(shown, MAX_ROWS)}${more(catalogue.routes.length)}</section>
 <section class="card scroll" tabindex="0"><h2>Connections</h2>${connections(shown)}${more(catalogue.connections.length)}</section>
 <section class="card scroll" tabindex="0"><h2>Payment method types</h2>${types(catalogue.paymentMethodTypes)}${more(catalogue.paymentMethodTypes.length)}</section>
 <p class="quiet">${catalogue.bins.length} issuer prefixes (BINs) are known.</p>`;
@@ -20,11 +20,11 @@ export function cataloguePage(shown: ShownCatalogue): Reply {
 }
 
 function more(count: number): Html {
-  return count > MOST_ROWS ? html`<p class="quiet">The first ${MOST_ROWS} of ${count}.</p>` : NOTHING;
+  return count > MAX_ROWS ? html`<p class="quiet">The first ${MAX_ROWS} of ${count}.</p>` : NOTHING;
 }
 
 function connections({ catalogue, connections: opened, health }: ShownCatalogue): Html {
-  const rows = catalogue.connections.slice(0, MOST_ROWS).map(({ id, name, providerId, connector }) => {
+  const rows = catalogue.connections.slice(0, MAX_ROWS).map(({ id, name, providerId, connector }) => {
     const can = opened.get(id)?.capabilities;
     const offers = can && [
       ...can.methods.map((method) => method.replaceAll('_', ' ')),
@@ -43,7 +43,7 @@ function connections({ catalogue, connections: opened, health }: ShownCatalogue)
 
 function types(all: readonly PaymentMethodType[]): Html {
   const rows = all
-    .slice(0, MOST_ROWS)
+    .slice(0, MAX_ROWS)
     .map(
       ({ type, category, countries, currencies }) =>
         html`<tr><th scope="row">${type}</th><td>${Transaction_Category[category] ?? ''}</td><td>${countries.join(' ') || 'everywhere'}</td><td>${currencies.join(' ') || 'all'}</td></tr>`,

@@ -45,7 +45,7 @@ export type Figures = {
 const MINUTES = 60;
 const MINUTE_MS = 60_000;
 /** Most names that one minute tells apart: more than there are connections, countries or codes. */
-const MOST_NAMES = 1_000;
+const MAX_NAMES = 1_000;
 
 type Counts = {
   startMs: number;
@@ -160,11 +160,11 @@ function noCounts(startMs: number): Counts {
 function add(to: Map<string, Tally>, name: string, result: keyof Tally): void {
   const tally = to.get(name) ?? noTally();
   tally[result] += 1;
-  if (to.has(name) || to.size < MOST_NAMES) to.set(name, tally);
+  if (to.has(name) || to.size < MAX_NAMES) to.set(name, tally);
 }
 
 function increase(to: Map<string, number>, name: string): void {
-  if (to.has(name) || to.size < MOST_NAMES) to.set(name, (to.get(name) ?? 0) + 1);
+  if (to.has(name) || to.size < MAX_NAMES) to.set(name, (to.get(name) ?? 0) + 1);
 }
 
 function tallies(all: readonly ReadonlyMap<string, Tally>[]): Map<string, Tally> {

@@ -135,16 +135,16 @@ function mountSignIn(
   });
 }
 
-const MOST_OPEN_SHOWN = 10;
-const MOST_COUNTED = 10_000;
+const MAX_OPEN_SHOWN = 10;
+const MAX_COUNTED = 10_000;
 
 async function overview({ database, figures, opened }: DashboardDeps): Promise<Reply> {
   const [openAttempts, open, webhooks, pending] = await orUnavailable(
     Promise.all([
-      listOldestOpenAttempts(database, MOST_OPEN_SHOWN),
-      countOpenAttempts(database, MOST_COUNTED),
-      listTroubledWebhooks(database, MOST_OPEN_SHOWN),
-      countPendingDeliveries(database, MOST_COUNTED + 1),
+      listOldestOpenAttempts(database, MAX_OPEN_SHOWN),
+      countOpenAttempts(database, MAX_COUNTED),
+      listTroubledWebhooks(database, MAX_OPEN_SHOWN),
+      countPendingDeliveries(database, MAX_COUNTED + 1),
     ]),
   );
   const { catalogue, health } = opened();
@@ -161,7 +161,7 @@ async function overview({ database, figures, opened }: DashboardDeps): Promise<R
     },
     openAttempts,
     webhooks,
-    pending: { count: Math.min(pending, MOST_COUNTED), isMore: pending > MOST_COUNTED },
+    pending: { count: Math.min(pending, MAX_COUNTED), isMore: pending > MAX_COUNTED },
     now: new Date(),
     replica: `${hostname()}:${process.pid}`,
   });

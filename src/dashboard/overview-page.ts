@@ -20,7 +20,7 @@ export type Overview = {
 };
 
 /** Most rows of a table of figures; Prometheus has the rest. */
-const MOST_ROWS = 12;
+const MAX_ROWS = 12;
 
 /** Renders the overview: what is happening now, and what needs attention. */
 export function overviewPage(overview: Overview): Html {
@@ -63,7 +63,7 @@ function alarms({ figures, webhooks }: Overview, broken: Overview['circuits']): 
     ...(webhooks.length > 0 ? [`Webhooks that are failing or were turned off: ${webhooks.length}`] : []),
   ];
   if (told.length === 0) return NOTHING;
-  return html`<ul class="alarms">${told.slice(0, MOST_ROWS).map((text) => html`<li>${text}</li>`)}</ul>`;
+  return html`<ul class="alarms">${told.slice(0, MAX_ROWS).map((text) => html`<li>${text}</li>`)}</ul>`;
 }
 
 function tile(name: string, value: string, more: string, tone = ''): Html {
@@ -77,7 +77,7 @@ function deliveredOf({ deliveries }: FiguresReading): string {
 }
 
 function rates(title: string, name: string, by: ReadonlyMap<string, Tally>): Html {
-  const rows = [...by].sort(([, a], [, b]) => total(b) - total(a)).slice(0, MOST_ROWS);
+  const rows = [...by].sort(([, a], [, b]) => total(b) - total(a)).slice(0, MAX_ROWS);
   return html`<section class="card"><h2>${title}</h2>${
     rows.length === 0
       ? EMPTY
@@ -110,7 +110,7 @@ function bar({ approved, declined, failed, waiting }: Tally): Html {
 }
 
 function declines(by: ReadonlyMap<string, number>): Html {
-  const rows = [...by].sort(([, a], [, b]) => b - a).slice(0, MOST_ROWS);
+  const rows = [...by].sort(([, a], [, b]) => b - a).slice(0, MAX_ROWS);
   const all = [...by.values()].reduce((sum, one) => sum + one, 0);
   return html`<section class="card"><h2>Declines by reason</h2>${
     rows.length === 0

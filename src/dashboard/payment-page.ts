@@ -28,7 +28,7 @@ export type PaymentView = {
 };
 
 /** Most rows of metadata that the page shows. */
-const MOST_METADATA = 50;
+const MAX_METADATA_SHOWN = 50;
 
 /** Renders the page of one payment. */
 export function paymentContent(view: PaymentView, message: Html): Html {
@@ -95,7 +95,7 @@ function payer({ payment: { customerPayer }, story: { personalDataErasedAt } }: 
 function details({ payment, story }: PaymentView): Html {
   const kind = payment.paymentMethod?.paymentMethodDetail?.kind;
   const card = kind?.case === 'card' ? kind.value : undefined;
-  const metadata = payment.metadata.slice(0, MOST_METADATA).map((entry) => {
+  const metadata = payment.metadata.slice(0, MAX_METADATA_SHOWN).map((entry) => {
     const { key, value } = entry as { key?: unknown; value?: unknown };
     return [String(key ?? ''), shortened(String(value ?? ''), 512)] as const;
   });

@@ -53,11 +53,11 @@ const STATUSES = Object.keys(Payment_Status).filter(
 );
 const PAGE_SIZE = MAX_FOUND - 1;
 /** Most accounts that one search covers; with more, the operator has to choose one. */
-const MOST_ACCOUNTS = 1_000;
+const MAX_ACCOUNTS = 1_000;
 
 /** The page that finds payments. */
 export async function paymentsPage(deps: SearchDeps, visit: Visit): Promise<Reply> {
-  const accounts = await orUnavailable(listAccountNames(deps.database, MOST_ACCOUNTS + 1));
+  const accounts = await orUnavailable(listAccountNames(deps.database, MAX_ACCOUNTS + 1));
   const asked: Asked = {
     text: visit.query('text'),
     by: visit.query('by') || 'order',
@@ -86,8 +86,8 @@ async function find(deps: SearchDeps, asked: Asked, accounts: Accounts, page: st
   if (isUuid(text)) return oneOf(await findOrRefuse(findPaymentsById(deps.database, text)));
   if (by === 'id' && text !== '') throw refuse('a payment or transaction id is a UUID');
   if (account !== '' && !isUuid(account)) throw refuse('an account’s id is a UUID');
-  if (account === '' && accounts.length > MOST_ACCOUNTS) {
-    throw refuse(`there are more than ${MOST_ACCOUNTS} accounts: choose one, or search by id`);
+  if (account === '' && accounts.length > MAX_ACCOUNTS) {
+    throw refuse(`there are more than ${MAX_ACCOUNTS} accounts: choose one, or search by id`);
   }
   const accountIds = account === '' ? accounts.map(({ id }) => id) : [account];
   if (by === 'reference' && text !== '') {
@@ -154,7 +154,7 @@ function searchForm(asked: Asked, accounts: Accounts): Html {
 }
 
 function accountField(chosen: string, accounts: Accounts): Html {
-  if (accounts.length > MOST_ACCOUNTS) {
+  if (accounts.length > MAX_ACCOUNTS) {
     return html`<input id="account" name="account" value="${chosen}" maxlength="36" placeholder="its id">`;
   }
   const options = accounts.map(({ id, name }) => option(id, shortened(name, 60), chosen));

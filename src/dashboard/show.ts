@@ -60,12 +60,12 @@ export function shortened(text: string, length: number): string {
 }
 
 /** Most characters of a value that are shown. */
-const MOST_OF_A_FACT = 512;
+const MAX_FACT_LENGTH = 512;
 
 /** Renders rows of name and value, leaving out those without a value. */
 export function facts(rows: readonly (readonly [name: string, value: HtmlValue])[]): Html {
   const filled = rows.filter(([, value]) => value !== undefined && value !== '' && value !== false);
-  return html`<dl class="facts">${filled.map(([name, value]) => html`<div><dt>${shortened(name, MOST_OF_A_FACT)}</dt><dd>${typeof value === 'string' ? shortened(value, MOST_OF_A_FACT) : value}</dd></div>`)}</dl>`;
+  return html`<dl class="facts">${filled.map(([name, value]) => html`<div><dt>${shortened(name, MAX_FACT_LENGTH)}</dt><dd>${typeof value === 'string' ? shortened(value, MAX_FACT_LENGTH) : value}</dd></div>`)}</dl>`;
 }
 
 /** A whole number with its thousands grouped. */

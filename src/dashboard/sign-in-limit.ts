@@ -11,7 +11,7 @@ export type SignInLimit = {
 /** Wrong keys that one address may try before it has to wait, and how fast it gets new tries. */
 const TRIES = 5;
 const NEW_TRY_MS = 20_000;
-const MOST_ADDRESSES = 10_000;
+const MAX_ADDRESSES = 10_000;
 
 /**
  * Makes the limit on wrong operator keys. It counts per client address, so that nobody can lock others out. A key has 128
@@ -31,10 +31,10 @@ export function createSignInLimit(nowMs: () => number = () => performance.now())
       const network = networkOf(address);
       const fullAt = Math.max(fullAtMs.get(network) ?? now, now) + NEW_TRY_MS;
       fullAtMs.delete(network);
-      if (fullAtMs.size >= MOST_ADDRESSES) {
+      if (fullAtMs.size >= MAX_ADDRESSES) {
         for (const [known, at] of fullAtMs) if (at <= now) fullAtMs.delete(known);
         const [oldest] = fullAtMs.keys();
-        if (fullAtMs.size >= MOST_ADDRESSES && oldest !== undefined) fullAtMs.delete(oldest);
+        if (fullAtMs.size >= MAX_ADDRESSES && oldest !== undefined) fullAtMs.delete(oldest);
       }
       fullAtMs.set(network, fullAt);
     },

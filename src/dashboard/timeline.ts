@@ -18,8 +18,8 @@ export type Told = { readonly payment: Payment; readonly story: StoredStory; rea
 type Entry = { readonly at: Date | undefined; readonly tone: string; readonly content: Html };
 
 /** Characters of a provider's answer that a page shows; the record holds the rest. */
-const MOST_OF_AN_ANSWER = 20_000;
-const MOST_OF_A_LINE = 300;
+const MAX_ANSWER_LENGTH = 20_000;
+const MAX_LINE_LENGTH = 300;
 
 /** Renders what happened to a payment, in order. */
 export function timeline(told: Told): Html {
@@ -58,9 +58,9 @@ function transactionEntry(one: Transaction, payment: Payment, state: Transaction
   return {
     at: one.createdAt && timestampDate(one.createdAt),
     tone: TONES[one.status] ?? 'plain',
-    content: html`<h3>${type} ${money(one.amount?.value, payment.amount?.currency ?? '')} <span class="quiet">at ${shortened(one.connectionData?.id ?? '', MOST_OF_A_LINE)}</span> ${badge(status)}</h3>
-<p>${shortened(words, MOST_OF_A_LINE)}</p>
-${identifiers.length > 0 ? html`<p class="quiet">${identifiers.map((text) => shortened(text, MOST_OF_A_LINE)).join(' · ')}</p>` : NOTHING}
+    content: html`<h3>${type} ${money(one.amount?.value, payment.amount?.currency ?? '')} <span class="quiet">at ${shortened(one.connectionData?.id ?? '', MAX_LINE_LENGTH)}</span> ${badge(status)}</h3>
+<p>${shortened(words, MAX_LINE_LENGTH)}</p>
+${identifiers.length > 0 ? html`<p class="quiet">${identifiers.map((text) => shortened(text, MAX_LINE_LENGTH)).join(' · ')}</p>` : NOTHING}
 ${openness(state)}
 <p class="quiet">Transaction <code>${one.id}</code></p>
 ${rawAnswer(data?.rawResponse)}`,
@@ -79,9 +79,9 @@ function openness(state: TransactionState | undefined): Html {
 function rawAnswer(raw: JsonObject | undefined): Html {
   if (!raw || Object.keys(raw).length === 0) return NOTHING;
   const text = JSON.stringify(raw, undefined, 2);
-  const isLong = text.length > MOST_OF_AN_ANSWER;
-  return html`<details><summary>Provider’s answer</summary><pre tabindex="0">${isLong ? text.slice(0, MOST_OF_AN_ANSWER) : text}</pre>${
-    isLong ? html`<p class="quiet">The first ${MOST_OF_AN_ANSWER} of ${text.length} characters.</p>` : NOTHING
+  const isLong = text.length > MAX_ANSWER_LENGTH;
+  return html`<details><summary>Provider’s answer</summary><pre tabindex="0">${isLong ? text.slice(0, MAX_ANSWER_LENGTH) : text}</pre>${
+    isLong ? html`<p class="quiet">The first ${MAX_ANSWER_LENGTH} of ${text.length} characters.</p>` : NOTHING
   }</details>`;
 }
 

@@ -30,7 +30,7 @@ const FIRST_PAUSE_S = 2;
 const PAUSE_GROWTH = 1.3;
 const LONGEST_PAUSE_S = 3_600;
 /** Tries, over two days, after which a notification whose transaction was never found counts as not ours. */
-export const MOST_TRIES = 75;
+export const MAX_TRIES = 75;
 
 /**
  * Processes providers' notifications: looks up the transaction that a notification is about and writes the provider's
@@ -80,7 +80,7 @@ async function processOne(
 ): Promise<void> {
   const result = await resultOf(deps, notification, stop);
   deps.processed.settled(notification.connectionId, result);
-  const isOver = result !== 'waiting' && (result !== 'unmatched' || notification.tries >= MOST_TRIES);
+  const isOver = result !== 'waiting' && (result !== 'unmatched' || notification.tries >= MAX_TRIES);
   await settleNotification(
     deps.database,
     notification,

@@ -23,7 +23,7 @@ const NOTIFICATION_LIMIT_BYTES = 256 * 1024;
 const MAX_AT_ONCE = 100;
 /** Pause between two look-ups of a payment that its payer prompts. */
 const LOOK_UP_EVERY_MS = 2_000;
-const MOST_PAYMENTS_REMEMBERED = 10_000;
+const MAX_REMEMBERED_PAYMENTS = 10_000;
 
 /** Mounts the routes to which providers send notifications and payers. Neither carries an account's keys. */
 export function mountProviders(app: FastifyInstance, routes: ProviderRoutes): void {
@@ -95,7 +95,7 @@ function createLookUpLimit(): (paymentId: string) => boolean {
     const last = askedAtMs.get(paymentId);
     if (last !== undefined && nowMs - last < LOOK_UP_EVERY_MS) return false;
     askedAtMs.delete(paymentId);
-    if (askedAtMs.size >= MOST_PAYMENTS_REMEMBERED) {
+    if (askedAtMs.size >= MAX_REMEMBERED_PAYMENTS) {
       for (const oldest of askedAtMs.keys()) {
         askedAtMs.delete(oldest);
         break;

@@ -1,4 +1,4 @@
-import type { Database, Queries, Run } from './database.ts';
+import type { Database, Nullable, Queries, Run } from './database.ts';
 
 /** A customer as it is stored. */
 export type StoredCustomer = {
@@ -114,8 +114,6 @@ export async function eraseCustomer(database: Queries, accountId: string, id: st
 function valuesOf({ accountId, id, merchantCustomerId = null, payer, metadata }: Nullable<CustomerFields>) {
   return [accountId, id, merchantCustomerId, payer, metadata];
 }
-
-type Nullable<T> = { readonly [K in keyof T]: T[K] | null };
 
 function toCustomer(row: Row): StoredCustomer {
   return {

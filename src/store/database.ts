@@ -15,6 +15,9 @@ import {
  */
 export type Statement = { readonly name: string; readonly text: string; readonly isPrepared?: false };
 
+/** A row's values as PostgreSQL takes them: null for what is not there. */
+export type Nullable<T> = { readonly [K in keyof T]: T[K] | null };
+
 /** Runs SQL in an open transaction; without values it may be several statements. */
 export type Run = <Row extends pg.QueryResultRow>(
   text: string,

@@ -1,4 +1,4 @@
-import type { Database } from './database.ts';
+import type { Database, Nullable } from './database.ts';
 import type { WebhookName } from './outbox.ts';
 
 /** A due delivery, leased to the caller. */
@@ -103,8 +103,6 @@ export async function finishDelivery(
   const { id, attempts } = delivery;
   await database.query(FINISH, [accountId, id, attempts, responseStatus, error, retryInS]);
 }
-
-type Nullable<T> = { readonly [K in keyof T]: T[K] | null };
 
 const TURN_OFF = {
   name: 'turn_off_webhook',

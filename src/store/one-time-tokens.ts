@@ -1,4 +1,4 @@
-import type { Database, Run } from './database.ts';
+import type { Database, Nullable, Run } from './database.ts';
 import { onlyRow } from './only-row.ts';
 
 /** A one-time token that a payment may use. */
@@ -50,8 +50,6 @@ export async function insertToken(
   const row = onlyRow(await run<{ created_at: Date; expires_at: Date }>(INSERT, values));
   return { createdAt: row.created_at, expiresAt: row.expires_at };
 }
-
-type Nullable<T> = { readonly [K in keyof T]: T[K] | null };
 
 /** Finds a token that is neither used nor expired. @param id a UUID. */
 export async function findToken(

@@ -19,7 +19,7 @@ export type TroubledWebhook = {
 };
 
 /** Greatest number of open attempts searched for the oldest: an incident may leave a hundred thousand. */
-const MOST_LOOKED_THROUGH = 5_000;
+const MAX_SEARCHED_ATTEMPTS = 5_000;
 
 const OLDEST_OPEN = {
   name: 'list_oldest_open_attempts',
@@ -29,7 +29,7 @@ const OLDEST_OPEN = {
     FROM (
       SELECT payment_id, connection_id, created_at, fence FROM (
         SELECT payment_id, connection_id, created_at, fence FROM transaction
-        WHERE look_up_at IS NOT NULL LIMIT ${MOST_LOOKED_THROUGH}
+        WHERE look_up_at IS NOT NULL LIMIT ${MAX_SEARCHED_ATTEMPTS}
       ) looked_through ORDER BY created_at LIMIT $1::integer
     ) open
     JOIN payment p ON p.id = open.payment_id

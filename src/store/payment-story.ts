@@ -69,7 +69,7 @@ export type ToldEvent = {
 };
 
 /** Limit on the rows of each kind that a page shows. */
-const MOST = 200;
+const MAX_ROWS_SHOWN = 200;
 
 const PAYMENT = {
   name: 'read_payment_story',
@@ -84,14 +84,14 @@ const TRANSACTIONS = {
     SELECT t.id, t.type, t.status, t.connection_id, t.reference, t.amount_minor_units, t.currency, t.capture,
       t.look_up_at, t.follow_up_at, t.fence
     FROM transaction t
-    WHERE ${isOfAccount('t.account_id', '$1::uuid')} AND t.payment_id = $2 ORDER BY t.created_at, t.id LIMIT ${MOST}`,
+    WHERE ${isOfAccount('t.account_id', '$1::uuid')} AND t.payment_id = $2 ORDER BY t.created_at, t.id LIMIT ${MAX_ROWS_SHOWN}`,
 };
 const NOTIFICATIONS = {
   name: 'read_story_notifications',
   text: `
     SELECT transaction_id, connection_id, dispute, received_at, tries, result FROM notification
     WHERE account_id = $1 AND transaction_id = ANY ($2::uuid[]) AND transaction_id IS NOT NULL
-    ORDER BY received_at LIMIT ${MOST}`,
+    ORDER BY received_at LIMIT ${MAX_ROWS_SHOWN}`,
 };
 const EVENTS = {
   name: 'read_story_events',
@@ -101,7 +101,7 @@ const EVENTS = {
     FROM event e
     LEFT JOIN delivery d ON d.account_id = $1 AND d.event_id = e.id
     LEFT JOIN webhook w ON w.account_id = $1 AND w.id = d.webhook_id
-    WHERE e.account_id = $1 AND e.payment_id = $2 ORDER BY e.sequence, d.id LIMIT ${MOST}`,
+    WHERE e.account_id = $1 AND e.payment_id = $2 ORDER BY e.sequence, d.id LIMIT ${MAX_ROWS_SHOWN}`,
 };
 
 type PaymentRow = {

@@ -12,7 +12,7 @@ import type { World } from './world.ts';
 
 const INTERVAL_MS = 40;
 /** So many orders are insisted on at once: a busy machine is not flooded. */
-const MOST_OPEN = 40;
+const MAX_OPEN = 40;
 // None at a connection that nobody can ever reach: killed there, its outcome stays unknown, as it must.
 const ORDERS: readonly OrderOptions[] = [
   ...[{}, {}, {}, {}, {}, {}],
@@ -38,7 +38,7 @@ export async function underLoad(
   const insisting: Promise<unknown>[] = [];
   let open = 0;
   const timer = setInterval(() => {
-    if (open >= MOST_OPEN) return;
+    if (open >= MAX_OPEN) return;
     open += 1;
     const capture = world.random.integer(0, 1) === 1;
     const order = world.order({ ...world.random.pick(ORDERS), capture });

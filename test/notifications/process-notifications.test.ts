@@ -9,12 +9,7 @@ import {
 } from '#gen/payments/v1/payment_pb.js';
 import { RefundPaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
 import type { NotificationSubject, ProviderConnection } from '#src/connectors/connector.ts';
-import {
-  MOST_TRIES,
-  type ProcessDeps,
-  pauseS,
-  processDue,
-} from '#src/notifications/process-notifications.ts';
+import { MAX_TRIES, type ProcessDeps, pauseS, processDue } from '#src/notifications/process-notifications.ts';
 import { receiveNotification } from '#src/notifications/receive-notification.ts';
 import { getPayment } from '#src/payments/get-payment.ts';
 import { refundPayment } from '#src/payments/payment-operations.ts';
@@ -150,7 +145,7 @@ describe('a notification', () => {
 
   it('is tried again before it has waited a third longer, each hour at least, for two days', () => {
     let waitedS = 0;
-    for (let tries = 1; tries < MOST_TRIES; tries++) {
+    for (let tries = 1; tries < MAX_TRIES; tries++) {
       expect(pauseS(tries)).toBeLessThanOrEqual(Math.min(2 + waitedS / 3, 3_600));
       waitedS += pauseS(tries);
     }
