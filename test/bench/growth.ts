@@ -5,7 +5,7 @@ import pg from 'pg';
 import { createProgress } from '#src/commands/progress.ts';
 import { openBooks } from './books.ts';
 import type { LoopResult } from './closed-loop.ts';
-import { growthSvg } from './growth-svg.ts';
+import { curveSvg } from './curve-svg.ts';
 import type { LoadOrder } from './load.ts';
 import { cpuMs, cpuOfTreeMs } from './proc.ts';
 import { ACCOUNT_ID, newRunId, PUBLIC_KEY, SECRET_KEY } from './request.ts';
@@ -68,16 +68,24 @@ async function grow(ending: Ending): Promise<void> {
   );
   console.table(Object.fromEntries(rows));
   if (values.svg === undefined) return;
-  const curve = (name: string, unit: string) => ({
-    ...{ name, unit },
-    values: [...rows.values()].map((row) => row[name] ?? Number.NaN),
-  });
-  const curves = [
-    curve('payments/s', 'by REST'),
-    curve('p99 ms', 'of a payment'),
-    curve('PG CPU ms', 'a payment'),
+  const line = (name: string) => [...rows.values()].map((row) => row[name] ?? Number.NaN);
+  const panels = [
+    { title: 'payments a second, by REST', lines: { '': line('payments/s') } },
+    { title: 'ms for a payment', lines: { p99: line('p99 ms'), p50: line('p50 ms') } },
+    {
+      title: 'CPU ms a payment',
+      lines: { service: line('server CPU ms'), PostgreSQL: line('PG CPU ms') },
+    },
+    {
+      title: 'ms for a read',
+      lines: { 'list by status': line('by status ms'), list: line('list ms'), 'one payment': line('get ms') },
+    },
+    {
+      title: 'ms for a page of the dashboard',
+      lines: { 'found by card': line('by card ms'), newest: line('dashboard ms') },
+    },
   ];
-  writeFileSync(values.svg, growthSvg(sizes, curves));
+  writeFileSync(values.svg, curveSvg(sizes, panels));
 }
 
 type Site = Awaited<ReturnType<typeof startSurroundings>>;

@@ -1,17 +1,20 @@
+import { writeFileSync } from 'node:fs';
 import { availableParallelism, cpus } from 'node:os';
 import { parseArgs } from 'node:util';
 import { createProgress, howFar } from '#src/commands/progress.ts';
 import type { Plan } from './closed-loop.ts';
-import { type Measure, report } from './report.ts';
+import { curveSvg } from './curve-svg.ts';
+import { type Measure, medianAt, type Named, report } from './report.ts';
 import { startStage } from './stage.ts';
 import { cleanUpAfter, type Ending } from './surroundings.ts';
 
-// npm run bench [-- --seconds 4 --rounds 3 --concurrency 1,16,64 --against <ref> --webhook --stored N --workers N --node-options=…]
+// npm run bench [-- --seconds 4 --rounds 3 --concurrency 1,16,64 --against <ref> --webhook --stored N --workers N --svg FILE --node-options=…]
 //
 // Compares the service, by REST and by gRPC, with a bare Fastify server that does the same work of the disk and of the
 // network, and with the two commits alone. With --against, it compares the service with that of another commit instead, in
 // a database of its own; --webhook adds the service with a webhook for every payment, whose delivery is part of the cost;
-// --stored fills the databases first; --workers adds the service with that many processes. Each has a process of its own; the runs take turns, so that what disturbs the machine
+// --stored fills the databases first; --workers adds the service with that many processes; --svg draws rate and CPU over
+// how many payments are under way. Each has a process of its own; the runs take turns, so that what disturbs the machine
 // disturbs all alike; and after every run the provider's ledger and the database must agree.
 
 const { values } = parseArgs({
@@ -23,6 +26,7 @@ const { values } = parseArgs({
     webhook: { type: 'boolean', default: false },
     stored: { type: 'string' },
     workers: { type: 'string' },
+    svg: { type: 'string' },
     // For the service's processes only: --node-options=--cpu-prof shows where the time goes.
     'node-options': { type: 'string', default: '' },
   },
@@ -80,6 +84,18 @@ async function bench(ending: Ending): Promise<void> {
   progress.end();
   const peaks = subjects.map(({ letter, label, peakMb }) => ({ letter, label, peakMb: peakMb() }));
   console.log(report(peaks, ratios, byConcurrency));
+  if (values.svg === undefined) return;
+  const panel = (title: string, name: keyof Measure) => {
+    const lineOf = ({ letter }: Named) =>
+      concurrencies.map((at) => medianAt(byConcurrency.get(at), letter, name));
+    return { title, lines: Object.fromEntries(subjects.map((subject) => [subject.label, lineOf(subject)])) };
+  };
+  const panels = [
+    panel('payments a second, by how many at a time', 'perSecond'),
+    panel('CPU ms a payment, of the server', 'serverCpuMs'),
+    panel('CPU ms a payment, of PostgreSQL', 'postgresCpuMs'),
+  ];
+  writeFileSync(values.svg, curveSvg(concurrencies, panels));
 }
 
 function positive(name: string, text: string): number {

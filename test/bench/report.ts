@@ -36,8 +36,7 @@ export function report(
       row([`${concurrency} at a time`, 'payments/s', 'p50 ms', 'p99 ms', ...CPU_COLUMNS, 'peak MB']),
     );
     for (const { letter, label, peakMb } of subjects) {
-      const median = (name: keyof Measure) =>
-        medianOf((measures.get(letter) ?? []).map((measure) => measure[name]));
+      const median = (name: keyof Measure) => medianAt(measures, letter, name);
       lines.push(
         row([
           `${letter}  ${label}`,
@@ -62,6 +61,11 @@ export function report(
     }
   }
   return lines.join('\n');
+}
+
+/** Returns the median of a subject's rounds. */
+export function medianAt(measures: Measures | undefined, letter: string, name: keyof Measure): number {
+  return medianOf((measures?.get(letter) ?? []).map((measure) => measure[name]));
 }
 
 const RATIO_LINES: readonly (readonly [keyof Measure, string])[] = [
