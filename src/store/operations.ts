@@ -198,7 +198,7 @@ const FINISH = {
     ${insertEventCte({ changed: 'finished', type: '$15::text', record: '$5' })}
     SELECT locked.version AS found, attempt.response, attempt.response_record,
       EXISTS (SELECT FROM event) AS event
-    FROM locked LEFT JOIN attempt ON true LEFT JOIN finished ON true`,
+    FROM locked LEFT JOIN attempt ON true`,
 };
 
 type FinishRow = { found: number; response: Buffer | null; response_record: Buffer | null; event: boolean };

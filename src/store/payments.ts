@@ -130,14 +130,15 @@ const FINISH_PAYMENT = `
     UPDATE transaction
     SET status = $6, look_up_at = now() + make_interval(secs => $8::float8), updated_at = now(),
       reference = coalesce($10, reference), follow_up_at = now() + make_interval(secs => $11::float8)
-    WHERE ${isOfAccount('account_id', '$12::uuid')} AND id = $5 AND look_up_at IS NOT NULL AND (fence = $7 OR $8::float8 IS NULL)
+    WHERE ${isOfAccount('account_id', '$12::uuid')} AND payment_id = $1
+      AND id = $5 AND look_up_at IS NOT NULL AND (fence = $7 OR $8::float8 IS NULL)
     RETURNING payment_id
   ), finished AS (
     UPDATE payment
     SET status = $2, record = $3, answer = coalesce(answer, $4), updated_at = now(),
       answered_record = CASE WHEN answer IS NOT NULL THEN coalesce(answered_record, record) END,
       event_sequence = event_sequence + 1
-    FROM attempt WHERE payment.account_id = $12 AND payment.id = $1 AND attempt.payment_id = $1
+    FROM attempt WHERE payment.account_id = $12 AND payment.id = $1
     RETURNING id, account_id, event_sequence, NULLIF(answer, $4) AS earlier, answered_record AS told
   ), ${insertEventCte({ changed: 'finished', type: '$9::text', record: '$3' })}`;
 

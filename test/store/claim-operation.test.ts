@@ -124,6 +124,13 @@ describe('claiming an operation', () => {
     expect(await claimOperation(database, refund)).toBe(false);
   });
 
+  it("is false on what did not succeed, although another account's transaction with the same id did", async () => {
+    const base = await approved();
+    await addBystanders(tables, base.paymentId);
+    await tables.query("UPDATE transaction SET status = 'DECLINED' WHERE account_id = $1", [ACCOUNT_ONE]);
+    expect(await claimOperation(database, claimOf(base))).toBe(false);
+  });
+
   it('refunds no more of a capture than it took, whatever else was captured', async () => {
     const base = await approved({ payment: 'captured_minor_units = 2000' });
     const [first, second] = [randomUUID(), randomUUID()];

@@ -11,7 +11,7 @@ import { approvedPayment, operationClaimOf } from '../support/operation-claims.t
 import { database, onOwnDatabase, tables } from '../support/own-database.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 
-onOwnDatabase({ empties: 'payment, transaction, vaulted_token, webhook, event' });
+onOwnDatabase({ empties: 'payment, transaction, vaulted_token, single_use, webhook, event' });
 
 /** Claims a capture of a payment. */
 async function claimed(): Promise<OperationClaim> {
@@ -121,6 +121,24 @@ describe('finishing an operation', () => {
     expect(await finish({ ...one, transactionId: other.transactionId })).toEqual({ kind: 'lost' });
   });
 
+  it('is lost for a payment that is not there', async () => {
+    expect(await finish({ ...(await claimed()), paymentId: randomUUID() })).toEqual({ kind: 'lost' });
+  });
+
+  it('waits for another write of the payment, and is then made from an outdated version', async () => {
+    const claim = await claimed();
+    const [holder] = await tables.query('SELECT pg_backend_pid() AS pid');
+    const text = 'SELECT FROM pg_stat_activity WHERE $1::integer = ANY (pg_blocking_pids(pid))';
+    const waiting = async () => (await database.query({ name: 'waiting', text }, [holder?.pid])).rowCount;
+    await tables.query('BEGIN');
+    await tables.query('UPDATE payment SET version = version + 1');
+    const finished = finish(claim);
+    await expect.poll(waiting).toBe(1);
+    await tables.query('COMMIT');
+    expect(await finished).toEqual({ kind: 'outdated' });
+    expect(await operationRow()).toMatchObject({ status: 'PENDING', response: null });
+  });
+
   it('needs no fencing token for what is known, and corrects what was final', async () => {
     const claim = await claimed();
     await tables.query('UPDATE transaction SET fence = 3 WHERE parent_id IS NOT NULL');
@@ -134,8 +152,9 @@ describe('finishing an operation', () => {
     expect(await finish(claim, { lookUpInS: 90, reference: undefined })).toMatchObject({ kind: 'written' });
     expect(await operationRow()).toMatchObject({ due_s: 90, reference: null });
     expect((await paymentRow())?.open_operation).toBe(claim.transactionId);
-    await finish(claim, { version: 2, lookUpInS: 90 });
-    await finish(claim, { version: 3, reference: undefined });
+    await finish(claim, { version: 2, lookUpInS: 90, reference: 'not theirs for long' });
+    await finish(claim, { version: 3, lookUpInS: 90 });
+    await finish(claim, { version: 4, reference: undefined });
     expect(await operationRow()).toMatchObject({ due_s: null, reference: 'theirs' });
     expect((await paymentRow())?.open_operation).toBeNull();
   });
@@ -192,27 +211,78 @@ describe('finishing an operation', () => {
     ]);
   });
 
-  it('drops the card that waits when it is told to, and none that is in use or of another payment', async () => {
+  /** Claims a capture whose transaction has a card that waits, beside another card of the account. */
+  async function claimedWithCard(): Promise<{ claim: OperationClaim; card: string }> {
     const claim = await claimed();
     const card = randomUUID();
-    const add = (id: string) =>
-      tables.query(
+    for (const id of [card, randomUUID()]) {
+      await tables.query(
         "INSERT INTO vaulted_token (id, account_id, type, card, card_number, active) VALUES ($1, $2, 'CARD', '', 'sealed', false)",
         [id, ACCOUNT_ONE],
       );
-    await add(card);
-    await add(randomUUID());
+    }
     await tables.query('UPDATE transaction SET vaulted_token = $1', [card]);
+    return { claim, card };
+  }
+  const cards = (card: string) =>
+    tables.query('SELECT active, last_used_at FROM vaulted_token WHERE id = $1 AND account_id = $2', [
+      ...[card, ACCOUNT_ONE],
+    ]);
+
+  it('drops the card that waits when it is told to, and none that is in use, ended or of another payment', async () => {
+    const { claim, card } = await claimedWithCard();
     const others = await addBystanders(tables, claim.paymentId);
-    const cards = () =>
-      tables.query('SELECT FROM vaulted_token WHERE id = $1 AND account_id = $2', [card, ACCOUNT_ONE]);
+    const set = (columns: string) =>
+      tables.query(`UPDATE vaulted_token SET ${columns} WHERE account_id = $1`, [ACCOUNT_ONE]);
     await finish(claim, { lookUpInS: 60, card: 'wait' });
-    await tables.query('UPDATE vaulted_token SET active = true WHERE account_id = $1', [ACCOUNT_ONE]);
+    await set('active = true');
     await finish(claim, { version: 2, lookUpInS: 60, card: 'drop' });
-    expect(await cards()).toHaveLength(1);
-    await tables.query('UPDATE vaulted_token SET active = false WHERE account_id = $1', [ACCOUNT_ONE]);
-    await finish(claim, { version: 3, card: 'drop' });
-    expect(await cards()).toHaveLength(0);
+    await set("active = false, status = 'UNENROLLED'");
+    await finish(claim, { version: 3, lookUpInS: 60, card: 'drop' });
+    expect(await cards(card)).toHaveLength(1);
+    await set("status = 'ENROLLED'");
+    await finish(claim, { version: 4, card: 'drop' });
+    expect(await cards(card)).toHaveLength(0);
     await others.expectUntouched();
+  });
+
+  it('keeps the card that waits when it is told to, with the event of what was kept, and no other', async () => {
+    const { claim, card } = await claimedWithCard();
+    await tables.query(
+      `INSERT INTO webhook (account_id, id, url, description, events, secret)
+       VALUES ($1, $2, 'http://127.0.0.1:1', '', '{enrollment.enroll}', '')`,
+      [ACCOUNT_ONE, randomUUID()],
+    );
+    const others = await addBystanders(tables, claim.paymentId);
+    const at = '2026-01-31T09:08:07.000Z';
+    const kept = { vaultedToken: card, kept: { at, record: Buffer.from('the kept card') } };
+    await finish(claim, { ...kept, lookUpInS: 60, card: 'wait' });
+    await finish(claim, { ...kept, version: 2, lookUpInS: 60 });
+    expect(await cards(card)).toEqual([{ active: false, last_used_at: null }]);
+    await finish(claim, { ...kept, version: 3, card: 'keep' });
+    expect(await cards(card)).toEqual([{ active: true, last_used_at: new Date(at) }]);
+    expect(await tables.query('SELECT type, record FROM event')).toEqual([
+      { type: 'enrollment.enroll', record: Buffer.from('the kept card') },
+    ]);
+    await others.expectUntouched();
+  });
+
+  it('lets the session be paid again that it is told of, if this payment uses it', async () => {
+    const claim = await claimed();
+    const [own, untold, others] = [randomUUID(), randomUUID(), randomUUID()];
+    await tables.query(
+      'INSERT INTO single_use (account_id, object_id, payment_id) VALUES ($1, $3, $2), ($1, $4, $2), ($1, $5, $5), ($5, $3, $2)',
+      [ACCOUNT_ONE, claim.paymentId, own, untold, others],
+    );
+    await finish(claim, { lookUpInS: 60, reopens: others });
+    await finish(claim, { version: 2, reopens: own });
+    const uses = await tables.query('SELECT account_id, object_id FROM single_use');
+    expect(new Set(uses)).toEqual(
+      new Set([
+        { account_id: ACCOUNT_ONE, object_id: untold },
+        { account_id: ACCOUNT_ONE, object_id: others },
+        { account_id: others, object_id: own },
+      ]),
+    );
   });
 });

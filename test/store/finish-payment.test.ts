@@ -3,11 +3,12 @@ import { describe, expect, it } from 'vitest';
 import { finishGrouped } from '#src/store/grouped-payments.ts';
 import { getPaymentRecord } from '#src/store/payment-record.ts';
 import { type Finish, findByKey, finishPayment } from '#src/store/payments.ts';
+import { addBystanders } from '../support/bystanders.ts';
 import { claimAttempt, type OpenAttempt } from '../support/open-attempts.ts';
 import { database, onOwnDatabase, tables } from '../support/own-database.ts';
-import { ACCOUNT_ONE } from '../support/payment-requests.ts';
+import { ACCOUNT_ONE, ACCOUNT_TWO } from '../support/payment-requests.ts';
 
-onOwnDatabase({ empties: 'payment, transaction, vaulted_token' });
+onOwnDatabase({ empties: 'payment, transaction, vaulted_token, single_use' });
 
 /** A record and a response that bear a name. */
 const finishOf = (attempt: OpenAttempt, name: string, options: Partial<Finish> = {}): Finish => ({
@@ -94,9 +95,10 @@ describe.each(Object.entries(WAYS))('a finish, written %s,', (_way, write) => {
     expect(await finish(attempt, 'SUCCEEDED')).toEqual({ earlier: undefined });
   });
 
-  it('says when it is looked up and followed up again, and keeps the reference that it was given', async () => {
+  it('says when it is looked up and followed up again, and keeps the last reference that it was given', async () => {
     const attempt = await claimAttempt(database);
-    await finish(attempt, 'PENDING', { lookUpInS: 60, followUpInS: 90, reference: 'theirs' });
+    await finish(attempt, 'PENDING', { lookUpInS: 60, reference: 'not theirs for long' });
+    await finish(attempt, 'PENDING', { lookUpInS: 60, reference: 'theirs' });
     await finish(attempt, 'PENDING', { lookUpInS: 60, followUpInS: 90 });
     const sql = `
       SELECT status, reference, extract(epoch FROM look_up_at - updated_at)::integer AS look_up_s,
@@ -104,6 +106,77 @@ describe.each(Object.entries(WAYS))('a finish, written %s,', (_way, write) => {
       FROM transaction WHERE id = $1`;
     expect(await tables.query(sql, [attempt.transactionId])).toEqual([
       { status: 'PENDING', reference: 'theirs', look_up_s: 60, follow_up_s: 90 },
+    ]);
+  });
+
+  it('is false for a transaction of another payment or for another account, and changes nothing', async () => {
+    const [one, other] = [await claimAttempt(database), await claimAttempt(database)];
+    const everything = async () => {
+      const ids = [one.paymentId, other.paymentId];
+      return [
+        await tables.query('SELECT * FROM payment WHERE id = ANY ($1) ORDER BY id', [ids]),
+        await tables.query('SELECT * FROM transaction WHERE payment_id = ANY ($1) ORDER BY id', [ids]),
+      ];
+    };
+    const before = await everything();
+    expect(await finish({ ...one, transactionId: other.transactionId }, 'SUCCEEDED')).toBe(false);
+    expect(await finish(one, 'SUCCEEDED', { accountId: ACCOUNT_TWO })).toBe(false);
+    expect(await everything()).toEqual(before);
+  });
+
+  it('does not take what another payment or another account has stored for itself', async () => {
+    const [one, other] = [await claimAttempt(database), await claimAttempt(database)];
+    await finish(one, 'SUCCEEDED');
+    await finish(other, 'DECLINED');
+    expect(await finish(other, 'SUCCEEDED')).toBe(false);
+    expect(await finish(one, 'SUCCEEDED', { accountId: ACCOUNT_TWO })).toBe(false);
+  });
+
+  it.each(['keep', 'drop', 'wait', 'reopen'] as const)(
+    'touches no other payment, nor its card or session, when it is to %s',
+    async (what) => {
+      const attempt = await claimAttempt(database, { vault: true });
+      const token = attempt.vaultedToken ?? '';
+      const [session, other] = [randomUUID(), randomUUID()];
+      const use = (account: string, object: string, payment: string) =>
+        tables.query('INSERT INTO single_use (account_id, object_id, payment_id) VALUES ($1, $2, $3)', [
+          ...[account, object, payment],
+        ]);
+      await use(ACCOUNT_ONE, session, attempt.paymentId);
+      await use(ACCOUNT_TWO, session, attempt.paymentId);
+      await use(ACCOUNT_ONE, other, attempt.paymentId);
+      const others = await addBystanders(tables, attempt.paymentId);
+      const kept = { token, fate: 'keep', at: '2026-01-31T09:08:07Z', record: undefined } as const;
+      await finish(attempt, 'DONE', {
+        vault: what === 'keep' ? kept : { token, fate: what === 'wait' ? 'wait' : 'drop' },
+        reopens: what === 'reopen' ? session : undefined,
+      });
+      await others.expectUntouched();
+      const cards = await tables.query('SELECT active FROM vaulted_token WHERE account_id = $1 AND id = $2', [
+        ...[ACCOUNT_ONE, token],
+      ]);
+      expect(cards).toEqual({ keep: [{ active: true }], wait: [{ active: false }], drop: [], reopen: [] }[what]);
+      const uses = await tables.query('SELECT account_id, object_id FROM single_use');
+      const own = what === 'reopen' ? [] : [{ account_id: ACCOUNT_ONE, object_id: session }];
+      expect(new Set(uses)).toEqual(
+        new Set([
+          ...own,
+          { account_id: ACCOUNT_TWO, object_id: session },
+          { account_id: ACCOUNT_ONE, object_id: other },
+        ]),
+      );
+    },
+  );
+
+  it('reopens no session that another payment uses meanwhile', async () => {
+    const [attempt, other] = [await claimAttempt(database), await claimAttempt(database)];
+    const session = randomUUID();
+    await tables.query('INSERT INTO single_use (account_id, object_id, payment_id) VALUES ($1, $2, $3)', [
+      ...[ACCOUNT_ONE, session, other.paymentId],
+    ]);
+    expect(await finish(attempt, 'DECLINED', { reopens: session })).toEqual({ earlier: undefined });
+    expect(await tables.query('SELECT payment_id FROM single_use')).toEqual([
+      { payment_id: other.paymentId },
     ]);
   });
 
@@ -150,10 +223,43 @@ describe.each(Object.entries(WAYS))('a finish, written %s,', (_way, write) => {
   });
 });
 
-it('a card that is in use is never dropped', async () => {
-  const attempt = await claimAttempt(database, { vault: true });
-  const token = attempt.vaultedToken ?? '';
-  await tables.query('UPDATE vaulted_token SET active = true WHERE id = $1', [token]);
-  await finishPayment(database, finishOf(attempt, 'DECLINED', { vault: { token, fate: 'drop' } }));
-  expect(await tables.query('SELECT id, active FROM vaulted_token')).toEqual([{ id: token, active: true }]);
+it.each([
+  ['in use', 'active = true'],
+  ['ended', "status = 'UNENROLLED'"],
+])('a card that is %s is never dropped', async (_what, set) => {
+  const attempts = [
+    await claimAttempt(database, { vault: true }),
+    await claimAttempt(database, { vault: true }),
+  ] as const;
+  await tables.query(`UPDATE vaulted_token SET ${set}`);
+  const before = await tables.query('SELECT * FROM vaulted_token ORDER BY id');
+  for (const [i, attempt] of attempts.entries()) {
+    await finishPayment(
+      database,
+      finishOf(attempt, 'DECLINED', {
+        vault: { token: attempt.vaultedToken ?? '', fate: 'drop' },
+        reopens: i === 0 ? undefined : randomUUID(),
+      }),
+    );
+  }
+  expect(await tables.query('SELECT * FROM vaulted_token ORDER BY id')).toEqual(before);
+});
+
+it('a key is found in its account only, with the payment that holds it', async () => {
+  const [one, two] = [await claimAttempt(database), await claimAttempt(database)];
+  await finishPayment(database, finishOf(one, 'ONE'));
+  const { otherAccount } = await addBystanders(tables, one.paymentId);
+  await tables.query("UPDATE payment SET answer = 'of the other account' WHERE account_id = $1", [otherAccount]);
+  expect(await findByKey(database, ACCOUNT_ONE, one.idempotencyKey)).toEqual({
+    ...{ paymentId: one.paymentId, requestHash: Buffer.alloc(32), requestShape: Buffer.alloc(16) },
+    ...stored('ONE'),
+  });
+  expect(await findByKey(database, ACCOUNT_ONE, two.idempotencyKey)).toMatchObject({
+    ...{ paymentId: two.paymentId, answer: undefined },
+  });
+  expect(await findByKey(database, otherAccount, one.idempotencyKey)).toMatchObject({
+    answer: Buffer.from('of the other account'),
+  });
+  expect(await findByKey(database, ACCOUNT_ONE, 'another key')).toBeUndefined();
+  expect(await findByKey(database, otherAccount, two.idempotencyKey)).toBeUndefined();
 });
