@@ -1,7 +1,5 @@
-import { setTimeout } from 'node:timers/promises';
 import { type Payment, Payment_Status, Transaction_Status } from '#gen/payments/v1/payment_pb.js';
 import type { Outcome, Target } from '#src/connectors/connector.ts';
-import { isUnavailable } from '#src/store/database-error.ts';
 import {
   readPayment,
   readTransactions,
@@ -9,7 +7,7 @@ import {
   type StoredTransaction,
 } from '#src/store/operated-payments.ts';
 import { finishOperation } from '#src/store/operations.ts';
-import { type FinishDeps, keptMethod } from './finish-payment.ts';
+import { type FinishDeps, keptMethod, untilWritten } from './finish-payment.ts';
 import { withBaseOutcome, withLapse, withOperationOutcome } from './operation-record.ts';
 import type { Books, OperationType } from './payment-books.ts';
 import { eventOf } from './payment-event.ts';
@@ -30,9 +28,8 @@ export type LeasedTransaction = {
 /** Response to the callers of an operation; for a purchase, the payment as it stands. */
 export type OperationResponse = { readonly record: Payment; readonly body: Uint8Array };
 
-const FIRST_PAUSE_MS = 20;
-const LONGEST_PAUSE_MS = 2_000;
-const TRIES = 60;
+/** Limit on tries that find the payment changed since it was read. */
+const MAX_OUTDATED = 60;
 
 /**
  * Writes the outcome of a transaction into its payment, and tries again while the database is unavailable.
@@ -48,19 +45,14 @@ export async function writeOutcome(
   outcome: Outcome | 'lapsed',
   stop?: AbortSignal,
 ): Promise<OperationResponse | undefined> {
-  let pauseMs = FIRST_PAUSE_MS;
-  for (let tries = 1; ; tries++) {
-    try {
+  const write = async () => {
+    for (let outdated = 0; outdated < MAX_OUTDATED; outdated++) {
       const written = await writeOnce(deps, leased, outcome);
       if (written !== 'outdated') return written;
-      if (tries === TRIES) throw new Error(`payment ${leased.paymentId} changes all the time`);
-    } catch (error) {
-      deps.observer.finishFailed(leased.paymentId, error);
-      if (!isUnavailable(error) || tries === TRIES || stop?.aborted) throw error;
-      await setTimeout(pauseMs, undefined, stop && { signal: stop }).catch(() => {});
-      pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS);
     }
-  }
+    throw new Error(`payment ${leased.paymentId} changes all the time`);
+  };
+  return untilWritten(deps, leased.paymentId, write, stop);
 }
 
 async function writeOnce(
@@ -83,9 +75,9 @@ async function writeOnce(
     transactionId,
     fence,
     version: stored.version,
-    status: Payment_Status[record.status] ?? '',
+    status: Payment_Status[record.status],
     record: encodeRecord(record),
-    transactionStatus: Transaction_Status[transactionStatus] ?? '',
+    transactionStatus: Transaction_Status[transactionStatus],
     reference: outcome === 'lapsed' || outcome.kind === 'not_sent' ? undefined : outcome.reference,
     response: deps.encodeResponse(record),
     lookUpInS: isOpen ? leased.followUpInS : undefined,

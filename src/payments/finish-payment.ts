@@ -124,7 +124,7 @@ function isLookedUp(outcome: Outcome, record: Payment): boolean {
 
 const FIRST_PAUSE_MS = 20;
 const LONGEST_PAUSE_MS = 2_000;
-const FINISH_TRIES = 60;
+const WRITE_TRIES = 60;
 const LONGEST_FINISH_WAIT_MS = 5_000;
 
 /**
@@ -137,7 +137,7 @@ export function finishWaitMs({ leaseMarginMs }: LookUpSchedule): number {
 }
 
 /**
- * Writes the outcome of a payment, and tries again while the database is unavailable: an outage must not lose it.
+ * Writes the outcome of a payment, and tries again while the database is unavailable.
  *
  * @param stop ends the tries; recovery learns again an outcome that was not written.
  * @returns false if the outcome was written before, or another worker has taken the attempt since.
@@ -147,16 +147,34 @@ export async function writeFinish(
   finish: PaymentFinish,
   stop?: AbortSignal,
 ): Promise<Finished | false> {
+  const write = () => finishGrouped(deps.database, finish);
+  const finished = await untilWritten(deps, finish.paymentId, write, stop);
+  if (!finished) return false;
+  if (finished.event) deps.eventWritten?.();
+  deps.observer.finished(finish.payment, finished.earlier !== undefined);
+  return finished;
+}
+
+/**
+ * Runs a write of an outcome, and runs it again while the database is unavailable: an outage must not lose what was
+ * learned.
+ *
+ * @param stop ends the tries.
+ * @returns what the write returned; its last error is thrown.
+ */
+export async function untilWritten<T>(
+  { observer }: Pick<FinishDeps, 'observer'>,
+  paymentId: string,
+  write: () => Promise<T>,
+  stop: AbortSignal | undefined,
+): Promise<T> {
   let pauseMs = FIRST_PAUSE_MS;
   for (let tries = 1; ; tries++) {
     try {
-      const finished = await finishGrouped(deps.database, finish);
-      if (finished !== false && finished.event) deps.eventWritten?.();
-      if (finished) deps.observer.finished(finish.payment, finished.earlier !== undefined);
-      return finished;
+      return await write();
     } catch (error) {
-      deps.observer.finishFailed(finish.paymentId, error);
-      if (!isUnavailable(error) || tries === FINISH_TRIES || stop?.aborted) throw error;
+      observer.finishFailed(paymentId, error);
+      if (!isUnavailable(error) || tries === WRITE_TRIES || stop?.aborted) throw error;
       await setTimeout(pauseMs, undefined, stop && { signal: stop }).catch(() => {});
       pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS);
     }

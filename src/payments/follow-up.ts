@@ -248,6 +248,6 @@ function endOf(outcome: Outcome): Outcome {
 function pauseS(deps: FollowUpDeps, due: DueFollowUp, found: FollowedUp, nowMs: number): number {
   if (isOperation(found.transaction.type)) return lookUpPauseS(deps.schedule, due.fence);
   const untilExpiryS = (expiryOf(found) + GRACE_MS - nowMs) / 1000;
-  const pause = Math.min(60 * 2 ** Math.min(due.fence, 10), LONGEST_PAUSE_S);
+  const pause = Math.min(60 * 2 ** due.fence, LONGEST_PAUSE_S);
   return untilExpiryS > 0 ? Math.max(1, Math.min(pause, untilExpiryS)) : pause;
 }

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import {
@@ -7,8 +8,8 @@ import {
   ProviderDataSchema,
 } from '#gen/payments/v1/payment_pb.js';
 import { CapturePaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
-import type { ProviderConnection } from '#src/connectors/connector.ts';
-import { followUpNow } from '#src/payments/follow-up.ts';
+import type { Outcome, ProviderConnection } from '#src/connectors/connector.ts';
+import { applySigned, followUpNow } from '#src/payments/follow-up.ts';
 import { getPayment } from '#src/payments/get-payment.ts';
 import { capturePayment } from '#src/payments/payment-operations.ts';
 import { recoverDue } from '#src/payments/recover-payments.ts';
@@ -178,5 +179,57 @@ describe('an authorization', () => {
     expect(await payments.tables.query('SELECT 1 FROM transaction WHERE follow_up_at IS NOT NULL')).toEqual(
       [],
     );
+  });
+});
+
+describe('what a provider without look-up has signed', () => {
+  const providerData = create(ProviderDataSchema);
+  const APPROVED = { kind: 'approved', providerData, ...NO_CODES } as const;
+  let told: unknown[];
+  beforeEach(() => {
+    told = [];
+  });
+  const apply = (id: string, over: { minorUnits?: bigint; currency?: string; outcome?: Outcome } = {}) => {
+    const deps = { ...payments.deps, recovery: { followedUp: noted } };
+    const connection = { ...payments.provider.connection, lookUp: undefined };
+    const signed = { minorUnits: 10_000n, currency: 'USD', outcome: APPROVED, ...over };
+    return applySigned(deps, connection, id, signed as Parameters<typeof applySigned>[3]);
+  };
+  const noted = ({ transactionId }: { transactionId: string }, result: unknown) =>
+    told.push([transactionId, result]);
+
+  it.each([
+    ['a transaction', true],
+    ['an attempt whose outcome is unknown', false],
+  ])('is written for %s if its money is the same, and is an alarm otherwise', async (_what, wallet) => {
+    if (!wallet) payments.provider.next.push('does it, unheard');
+    const payment = await payments.pay({ wallet });
+    const before = await stateOf(payment);
+    const id = payment.transactions?.id ?? '';
+    expect(await apply(id, { minorUnits: 10_001n })).toBe('unchanged');
+    expect(await apply(id, { currency: 'EUR' })).toBe('unchanged');
+    expect(told).toEqual([
+      [id, 'mismatch'],
+      [id, 'mismatch'],
+    ]);
+    expect(await stateOf(payment)).toBe(before);
+    expect(await apply(id)).toBe('applied');
+    expect(await stateOf(payment)).toBe('SUCCEEDED/APPROVED');
+    expect(await apply(id)).toBe('unchanged');
+  });
+
+  it('may be that the provider has yet to decide: that is written, and more is to come', async () => {
+    const payment = await payments.pay({ wallet: true });
+    const id = payment.transactions?.id ?? '';
+    expect(await apply(id, { outcome: { kind: 'pending', providerData } })).toBe('applied');
+    expect(await stateOf(payment)).toBe('PENDING/IN_PROCESS');
+    expect(await apply(id)).toBe('applied');
+    expect(await stateOf(payment)).toBe('SUCCEEDED/APPROVED');
+  });
+
+  it('is kept for later when its transaction is not there yet', async () => {
+    expect(await apply(randomUUID())).toBe('waiting');
+    const { deps, provider } = payments;
+    expect(await followUpNow(deps, provider.connection, randomUUID())).toBe('waiting');
   });
 });

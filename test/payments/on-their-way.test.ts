@@ -1,7 +1,8 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { Payment_Status } from '#gen/payments/v1/payment_pb.js';
 import { createPayment, type PaymentDeps } from '#src/payments/create-payment.ts';
-import { MAX_ON_THEIR_WAY } from '#src/payments/on-their-way.ts';
+import { MAX_ON_THEIR_WAY, setOut } from '#src/payments/on-their-way.ts';
+import type { PreparedPayment } from '#src/payments/prepare-payment.ts';
 import { type OperatedPayments, openOperatedPayments } from './operated-payments.ts';
 
 let payments: OperatedPayments;
@@ -44,4 +45,53 @@ it('a payment too many for a provider that hangs is refused before its key is us
   const made = await Promise.all(others);
   expect(new Set(made.map(({ record }) => record.status))).toEqual(new Set([Payment_Status.SUCCEEDED]));
   expect((await pay('late')).record.status).toBe(Payment_Status.SUCCEEDED);
+});
+
+describe('a slot on the way to a connection', () => {
+  afterEach(() => {
+    vi.restoreAllMocks();
+  });
+
+  /** Prepares payments whose first connection is one of these, by a route of so many targets and attempts. */
+  function preparedAt(...names: readonly string[]) {
+    const connections = new Map(names.map((name) => [name, { name }]));
+    return (connectionId: string, { targets = 1, maxAttempts = 1 } = {}) =>
+      ({
+        catalogue: { connections },
+        chosen: { targets: Array(targets).fill({ id: connectionId }), maxAttempts },
+        claim: { connectionId },
+      }) as unknown as PreparedPayment;
+  }
+
+  it('is taken until it is given back, by each payment of its connection', () => {
+    const prepared = preparedAt('one', 'another');
+    const taken = Array.from({ length: MAX_ON_THEIR_WAY }, () => setOut(prepared('one')));
+    expect(() => setOut(prepared('one'))).toThrow('too many payments wait for their provider');
+    setOut(prepared('another'));
+    for (const giveBack of taken.slice(0, 2)) giveBack();
+    setOut(prepared('one'));
+    setOut(prepared('one'));
+    expect(() => setOut(prepared('one'))).toThrow('too many payments wait for their provider');
+  });
+
+  it('is there for each payment that can fail over to another target', () => {
+    const prepared = preparedAt('one');
+    for (let i = 0; i < MAX_ON_THEIR_WAY; i++) setOut(prepared('one'));
+    expect(() => setOut(prepared('one', { targets: 1, maxAttempts: 2 }))).toThrow();
+    expect(() => setOut(prepared('one', { targets: 2, maxAttempts: 1 }))).toThrow();
+    expect(() => setOut(prepared('one', { targets: 2, maxAttempts: 2 }))).not.toThrow();
+  });
+
+  it.each([
+    [0, 1],
+    [0.5, 2],
+    [0.999, 3],
+  ])('that is refused may be asked for again after 1 to 3 s, by chance: %j → %i s', (drawn, retryAfterS) => {
+    const prepared = preparedAt('one');
+    for (let i = 0; i < MAX_ON_THEIR_WAY; i++) setOut(prepared('one'));
+    vi.spyOn(Math, 'random').mockReturnValue(drawn);
+    expect(() => setOut(prepared('one'))).toThrow(
+      expect.objectContaining({ reason: 'SERVICE_UNAVAILABLE', retryAfterS }),
+    );
+  });
 });

@@ -155,7 +155,9 @@ describe.each(Object.entries(WAYS))('a finish, written %s,', (_way, write) => {
       const cards = await tables.query('SELECT active FROM vaulted_token WHERE account_id = $1 AND id = $2', [
         ...[ACCOUNT_ONE, token],
       ]);
-      expect(cards).toEqual({ keep: [{ active: true }], wait: [{ active: false }], drop: [], reopen: [] }[what]);
+      expect(cards).toEqual(
+        { keep: [{ active: true }], wait: [{ active: false }], drop: [], reopen: [] }[what],
+      );
       const uses = await tables.query('SELECT account_id, object_id FROM single_use');
       const own = what === 'reopen' ? [] : [{ account_id: ACCOUNT_ONE, object_id: session }];
       expect(new Set(uses)).toEqual(
@@ -249,7 +251,9 @@ it('a key is found in its account only, with the payment that holds it', async (
   const [one, two] = [await claimAttempt(database), await claimAttempt(database)];
   await finishPayment(database, finishOf(one, 'ONE'));
   const { otherAccount } = await addBystanders(tables, one.paymentId);
-  await tables.query("UPDATE payment SET answer = 'of the other account' WHERE account_id = $1", [otherAccount]);
+  await tables.query("UPDATE payment SET answer = 'of the other account' WHERE account_id = $1", [
+    otherAccount,
+  ]);
   expect(await findByKey(database, ACCOUNT_ONE, one.idempotencyKey)).toEqual({
     ...{ paymentId: one.paymentId, requestHash: Buffer.alloc(32), requestShape: Buffer.alloc(16) },
     ...stored('ONE'),

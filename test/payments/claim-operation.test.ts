@@ -1,0 +1,239 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { type Payment, Payment_Status, Transaction_Type } from '#gen/payments/v1/payment_pb.js';
+import {
+  type AskedOperation,
+  claimOperationOn,
+  type OperationDeps,
+  StandingCancel,
+} from '#src/payments/claim-operation.ts';
+import { decodeRecord } from '#src/payments/stored-record.ts';
+import type { Database } from '#src/store/database.ts';
+import { DatabaseUnavailableError } from '#src/store/database-error.ts';
+import { ACCOUNT_ONE } from '../support/payment-requests.ts';
+import { type OperatedPayments, openOperatedPayments } from './operated-payments.ts';
+
+let payments: OperatedPayments;
+
+beforeAll(async () => {
+  payments = await openOperatedPayments();
+});
+afterAll(() => payments?.close());
+beforeEach(() => payments.tables.query('TRUNCATE payment, transaction'));
+
+const REFUND = { type: 'REFUND', money: { minorUnits: 100n, currency: 'USD' } } as const;
+const CANCEL = { type: 'CANCEL', money: { minorUnits: 10_000n, currency: 'USD' } } as const;
+
+/** Asks for a refund of 1.00 USD, or for another operation. */
+function asked(payment: Payment, over: Partial<AskedOperation> = {}, type: 'REFUND' | 'CANCEL' = 'REFUND') {
+  const planned = { ...(type === 'REFUND' ? REFUND : CANCEL), isWhole: false, isFinal: false };
+  return {
+    ...{ method: type, paymentId: payment.id, transactionId: '', merchantReference: '', description: '' },
+    ...{ reason: '', hash: { hash: Buffer.alloc(32), shape: Buffer.alloc(16) }, needsKey: true },
+    plan: ({ base }) => ({ planned, target: base }),
+    ...over,
+  } satisfies AskedOperation;
+}
+
+const claim = (
+  of: AskedOperation,
+  key: string | undefined = randomUUID(),
+  over: Partial<OperationDeps> = {},
+) => claimOperationOn({ ...payments.deps, ...over }, of, ACCOUNT_ONE, key);
+
+/** The database with something done instead of each claim, and the number of claims. */
+function aroundClaims(instead: (run: () => Promise<unknown>) => Promise<unknown>) {
+  const claims = { count: 0 };
+  const query: Database['query'] = (statement, values) => {
+    const run = () => payments.database.query(statement, values);
+    if (statement.name !== 'claim_operation') return run() as never;
+    claims.count += 1;
+    return instead(run) as never;
+  };
+  return { database: { ...payments.database, query }, claims };
+}
+
+const stateOf = async () => [
+  await payments.tables.query('SELECT version, open_operation FROM payment'),
+  await payments.tables.query('SELECT id FROM transaction'),
+];
+
+describe('an operation that is claimed', () => {
+  it('is stored with what was asked for, before anything is sent', async () => {
+    const payment = await payments.pay();
+    const { written, target, stored } = await claim(
+      asked(payment, { merchantReference: 'r-1', description: 'one book', reason: 'it came too late' }),
+      'key-1',
+    );
+    expect(written).toMatchObject({
+      ...{ accountId: ACCOUNT_ONE, paymentId: payment.id, version: 0, type: 'REFUND', minorUnits: 100n },
+      ...{ baseId: payment.transactions?.id, parentId: payment.transactions?.id, connectionId: 'ledger' },
+      ...{ connectionIdentity: 'ledger', idempotencyKey: 'key-1', merchantReference: 'r-1', leaseS: 61 },
+    });
+    expect([target.id, stored.base.id]).toEqual([payment.transactions?.id, payment.transactions?.id]);
+    const { transactions, status } = decodeRecord(written.record);
+    expect(Payment_Status[status]).toBe(written.status);
+    expect(transactions).toMatchObject({
+      ...{ id: written.transactionId, type: Transaction_Type.REFUND },
+      ...{ merchantReference: 'r-1', description: 'one book', reason: 'it came too late' },
+    });
+    expect(payments.provider.moved.at(-1)).toBe(`pay ${payment.transactions?.id}`);
+  });
+
+  it('gets a reference of its own when the merchant has none', async () => {
+    const { written } = await claim(asked(await payments.pay()));
+    expect(written.merchantReference).toBeUndefined();
+    const { transactions } = decodeRecord(written.record);
+    expect(transactions?.merchantReference).toBe(`reference-${written.transactionId}`);
+    expect(transactions?.reason).toBeUndefined();
+  });
+
+  it('is planned again when the payment has changed meanwhile, three times at most', async () => {
+    const payment = await payments.pay();
+    const change = () => payments.tables.query('UPDATE payment SET version = version + 1');
+    let changes = 2;
+    const twice = aroundClaims(async (run) => {
+      if (changes-- > 0) await change();
+      return run();
+    });
+    expect((await claim(asked(payment), undefined, twice)).written.version).toBe(2);
+    await payments.tables.query('UPDATE payment SET open_operation = NULL');
+    const always = aroundClaims(async (run) => {
+      await change();
+      return run();
+    });
+    await expect(claim(asked(payment), undefined, always)).rejects.toMatchObject({
+      ...{ reason: 'OPERATION_IN_PROGRESS', retryAfterS: 1 },
+    });
+    expect([twice.claims.count, always.claims.count]).toEqual([3, 3]);
+  });
+
+  it('has the payment to itself: another is refused without a claim', async () => {
+    const payment = await payments.pay();
+    await claim(asked(payment));
+    const { database, claims } = aroundClaims((run) => run());
+    await expect(claim(asked(payment), 'another key', { database })).rejects.toMatchObject({
+      ...{ reason: 'OPERATION_IN_PROGRESS', retryAfterS: 1 },
+    });
+    expect(claims.count).toBe(0);
+  });
+
+  it('is refused when its key is held by another payment', async () => {
+    await claim(asked(await payments.pay()), 'one key');
+    const refused = claim(asked(await payments.pay()), 'one key');
+    await expect(refused).rejects.toMatchObject({ reason: 'OPERATION_IN_PROGRESS' });
+  });
+});
+
+describe('a claim that the database does not acknowledge', () => {
+  const lost = new Error('Connection terminated unexpectedly');
+  const refused = new DatabaseUnavailableError(new Error('refused'));
+  const ours = new TypeError('a fault of ours');
+  it.each([
+    ['may stand, and the caller is told to ask again', lost, { reason: 'REQUEST_IN_PROGRESS', cause: lost }],
+    [
+      'surely was not made, and the caller is told so',
+      refused,
+      { reason: 'SERVICE_UNAVAILABLE', cause: refused },
+    ],
+  ])('%s', async (_what, error, expected) => {
+    const payment = await payments.pay();
+    const { database, claims } = aroundClaims(() => Promise.reject(error));
+    await expect(claim(asked(payment), undefined, { database })).rejects.toMatchObject({
+      ...{ ...expected, retryAfterS: 1 },
+    });
+    expect(claims.count).toBe(1);
+  });
+
+  it('because of a fault of ours shows the fault', async () => {
+    const payment = await payments.pay();
+    const { database } = aroundClaims(() => Promise.reject(ours));
+    await expect(claim(asked(payment), undefined, { database })).rejects.toBe(ours);
+  });
+});
+
+describe('a payment', () => {
+  const set = (columns: string) => payments.tables.query(`UPDATE transaction SET ${columns}`);
+  const expectRefused = async (of: AskedOperation) => {
+    const before = await stateOf();
+    await expect(claim(of)).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
+    expect(await stateOf()).toEqual(before);
+  };
+
+  it.each([
+    ['was declined', "status = 'DECLINED'"],
+    ['verified a card only', "type = 'VERIFY'"],
+  ])('that %s has nothing to act on', async (_what, columns) => {
+    const payment = await payments.pay();
+    await set(columns);
+    await expectRefused(asked(payment));
+  });
+
+  it.each(['PURCHASE', 'AUTHORIZE'])('that is a %s is acted on', async (type) => {
+    const payment = await payments.pay();
+    await set(`type = '${type}'`);
+    expect((await claim(asked(payment))).stored.base).toMatchObject({ type, id: payment.transactions?.id });
+  });
+
+  it('that is disputed is left alone, until the dispute was won', async () => {
+    const payment = await payments.pay();
+    await payments.tables.query(
+      `INSERT INTO transaction (id, account_id, payment_id, connection_id, status, amount_minor_units, currency, capture, type)
+       VALUES ($1, $2, $3, 'ledger', 'PENDING', 10000, 'USD', false, 'CHARGEBACK')`,
+      [randomUUID(), ACCOUNT_ONE, payment.id],
+    );
+    await expectRefused(asked(payment));
+    await payments.tables.query("UPDATE transaction SET status = 'DECLINED' WHERE type = 'CHARGEBACK'");
+    expect((await claim(asked(payment))).written.type).toBe('REFUND');
+  });
+
+  it('is operated on through its own account at the provider only', async () => {
+    const payment = await payments.pay();
+    const { connection } = payments.provider;
+    const at = (connections: ReadonlyMap<string, typeof connection>) =>
+      claim(asked(payment), undefined, { connections: () => connections });
+    const another = new Map([['ledger', { ...connection, identity: 'another account' }]]);
+    for (const connections of [new Map(), another]) {
+      await expect(at(connections)).rejects.toMatchObject({ reason: 'SERVICE_UNAVAILABLE', retryAfterS: 1 });
+    }
+    // A release that stored no identity claimed it.
+    await set('connection_identity = NULL');
+    expect((await at(new Map([['ledger', connection]]))).stored.connection).toBe(connection);
+  });
+});
+
+describe('a cancel without a key', () => {
+  const KEYLESS = 'without a key';
+  /** Claims a cancel of an authorization with a transaction beside its own. */
+  async function cancelBeside(type: string, status: string, key: string) {
+    const payment = await payments.pay({ capture: false });
+    const id = randomUUID();
+    await payments.tables.query(
+      `INSERT INTO transaction (id, account_id, payment_id, connection_id, status, amount_minor_units, currency, capture, type, parent_id)
+       VALUES ($1, $2, $3, 'ledger', $4, 100, 'USD', false, $5, $6)`,
+      [id, ACCOUNT_ONE, payment.id, status, type, payment.transactions?.id],
+    );
+    const claimed = claimOperationOn(
+      payments.deps,
+      asked(payment, { needsKey: false }, 'CANCEL'),
+      ACCOUNT_ONE,
+      key === KEYLESS ? undefined : key,
+    );
+    return { id, outcome: await claimed.catch((error: Error) => error) };
+  }
+
+  it.each(['SUCCEEDED', 'PENDING'])('stands for the one that is %s', async (status) => {
+    const { id, outcome } = await cancelBeside('CANCEL', status, KEYLESS);
+    expect(outcome).toBeInstanceOf(StandingCancel);
+    expect(outcome).toMatchObject({ transactionId: id });
+  });
+
+  it.each([
+    ['one that was declined', 'CANCEL', 'DECLINED', KEYLESS],
+    ['a capture', 'CAPTURE', 'SUCCEEDED', KEYLESS],
+    ['one that stands, if it has a key', 'CANCEL', 'SUCCEEDED', 'a key'],
+  ])('is another cancel than %s', async (_what, type, status, key) => {
+    const { outcome } = await cancelBeside(type, status, key);
+    expect(outcome).toMatchObject({ written: { type: 'CANCEL' } });
+  });
+});

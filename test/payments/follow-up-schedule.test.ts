@@ -1,0 +1,249 @@
+import { randomUUID } from 'node:crypto';
+import { create } from '@bufbuild/protobuf';
+import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { type Payment, ProviderDataSchema, type Transaction } from '#gen/payments/v1/payment_pb.js';
+import { RefundPaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
+import type { LookUp, Outcome, ProviderConnection } from '#src/connectors/connector.ts';
+import { type FollowUpDeps, followUp } from '#src/payments/follow-up.ts';
+import { refundPayment } from '#src/payments/payment-operations.ts';
+import type { Database } from '#src/store/database.ts';
+import { ACCOUNT_ONE } from '../support/payment-requests.ts';
+import { type OperatedPayments, openOperatedPayments } from './operated-payments.ts';
+
+const MINUTE_MS = 60_000;
+const DAY_MS = 24 * 60 * MINUTE_MS;
+
+let payments: OperatedPayments;
+/** What the provider was asked, what the observer was told, and the schedule that was written. */
+let asked: LookUp[];
+let told: unknown[];
+let scheduled: unknown[];
+
+beforeAll(async () => {
+  payments = await openOperatedPayments();
+});
+afterAll(() => payments?.close());
+beforeEach(async () => {
+  [asked, told, scheduled] = [[], [], []];
+  payments.provider.next.length = 0;
+  vi.spyOn(Math, 'random').mockReturnValue(0.5);
+  await payments.tables.query('TRUNCATE payment, transaction');
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+const providerData = create(ProviderDataSchema, { transactionId: 'theirs' });
+const APPROVED: Outcome = {
+  ...{ kind: 'approved', providerData, authorizationCode: '', retrievalReferenceNumber: '' },
+};
+const PENDING: Outcome = { kind: 'pending', providerData };
+const REDIRECT: Outcome = { kind: 'redirect', providerData, redirectUrl: 'https://wallet.example' };
+const UNKNOWN: Outcome = { kind: 'unknown', detail: 'silence', providerData: undefined };
+
+/** Dependencies at an exact time. */
+function depsAt(nowMs: number): FollowUpDeps {
+  const query: Database['query'] = (statement, values = []) => {
+    if (statement.name === 'postpone_follow_up') scheduled.push(values[2]);
+    if (statement.name === 'end_follow_up') scheduled.push('ended');
+    if (statement.name === 'finish_operation') scheduled.push(['written', values[7]]);
+    return payments.database.query(statement, values);
+  };
+  return {
+    ...payments.deps,
+    database: { ...payments.database, query },
+    now: () => timestampFromMs(nowMs),
+    schedule: { leaseMarginMs: 60_000, firstLookUpMs: 5_000, lookUpsBeforeClosing: 3 },
+    recovery: { followedUp: ({ transactionId }, result) => told.push([transactionId, result]) },
+  };
+}
+
+const at = (says: Outcome, over: Partial<ProviderConnection> = {}): ProviderConnection => ({
+  ...payments.provider.connection,
+  lookUp: async (query) => {
+    asked.push(query);
+    return says;
+  },
+  ...over,
+});
+const mute = () => at(UNKNOWN, { lookUp: undefined });
+
+const transactionOf = ({ transactions }: Payment): Transaction => transactions as Transaction;
+const dueOf = (payment: Payment, fence: number) => ({
+  ...{ accountId: ACCOUNT_ONE, paymentId: payment.id, transactionId: transactionOf(payment).id },
+  ...{ connectionId: 'ledger', fence },
+});
+const statusOf = async (payment: Payment) =>
+  (
+    await payments.tables.query('SELECT status FROM transaction WHERE id = $1', [transactionOf(payment).id])
+  )[0]?.status;
+
+/** Follows up a payment's last transaction at a time. */
+const follow = (payment: Payment, nowMs: number, connection = at(UNKNOWN), fence = 1) =>
+  followUp(depsAt(nowMs), connection, dueOf(payment, fence));
+
+/** A wallet's payment whose payer was sent away, and the time of its last look-up: 30 s after its term of a day. */
+async function sentAway(): Promise<{ payment: Payment; lastMs: number }> {
+  const payment = await payments.pay({ wallet: true });
+  const { createdAt } = payment;
+  if (!createdAt) throw new Error('the payment has no time');
+  return { payment, lastMs: timestampMs(createdAt) + DAY_MS + 30_000 };
+}
+
+describe('a payer who was sent away', () => {
+  it('is asked about with what the transaction holds', async () => {
+    const { payment, lastMs } = await sentAway();
+    await payments.tables.query(
+      "UPDATE transaction SET reference = 'theirs', created_at = '2026-01-31T09:08:07Z'",
+    );
+    expect(await follow(payment, lastMs - DAY_MS)).toBeUndefined();
+    expect(asked).toMatchObject([
+      {
+        ...{ transactionId: transactionOf(payment).id, money: { minorUnits: 10_000n, currency: 'USD' } },
+        ...{ reference: 'theirs', sentAtMs: Date.UTC(2026, 0, 31, 9, 8, 7), of: { kind: 'wallet_redirect' } },
+      },
+    ]);
+    expect(asked[0]).not.toHaveProperty('hint');
+    expect(told).toEqual([[transactionOf(payment).id, UNKNOWN]]);
+  });
+
+  it.each([
+    [-1, false],
+    [0, true],
+  ])('is asked about for the last time 30 s after the term is over: %i ms: %j', async (fromLastMs, close) => {
+    const { payment, lastMs } = await sentAway();
+    await follow(payment, lastMs + fromLastMs);
+    expect(asked.map((query) => query.close)).toEqual([close]);
+  });
+
+  it.each([
+    ['a minute at first', 0, -DAY_MS, 60],
+    ['twice as long each time', 1, -DAY_MS, 120],
+    ['twice as long each time', 5, -DAY_MS, 1_920],
+    ['an hour at most', 6, -DAY_MS, 3_600],
+    ['an hour at most', 5_000, -DAY_MS, 3_600],
+    ['until the last look-up', 1, -50_000, 50],
+    ['a second at least', 1, -500, 1],
+    ['as before, once the term is over', 1, 0, 120],
+    ['as before, once the term is over', 1, DAY_MS, 120],
+  ])('is asked about again after %s: %i times, %i ms', async (_what, fence, fromLastMs, pauseS) => {
+    const { payment, lastMs } = await sentAway();
+    await follow(payment, lastMs + fromLastMs, at(UNKNOWN), fence);
+    expect(scheduled).toEqual([pauseS]);
+  });
+
+  it('is still away when the provider says so, until the term is over', async () => {
+    const { payment, lastMs } = await sentAway();
+    expect(await follow(payment, lastMs - 1, at(REDIRECT))).toBeUndefined();
+    expect([await statusOf(payment), scheduled]).toEqual(['CREATED', [1]]);
+    expect(await follow(payment, lastMs, at(REDIRECT))).toBeDefined();
+    expect(await statusOf(payment)).toBe('EXPIRED');
+  });
+
+  it('has agreed, and the provider has yet to decide: that is written once, with a next look-up', async () => {
+    const { payment, lastMs } = await sentAway();
+    const before = lastMs - DAY_MS;
+    expect(await follow(payment, before, at(PENDING), 0)).toBeDefined();
+    expect(await follow(payment, before, at(PENDING), 0)).toBeUndefined();
+    expect(scheduled).toEqual([['written', 60], 60]);
+    expect(await statusOf(payment)).toBe('PENDING');
+  });
+
+  it('did not pay, as far as is known, where there is no look-up and the term is over', async () => {
+    const { payment, lastMs } = await sentAway();
+    expect(await follow(payment, lastMs - 1, mute())).toBeUndefined();
+    const written = await follow(payment, lastMs, mute());
+    expect(await statusOf(payment)).toBe('EXPIRED');
+    // What the provider said at first is shown still.
+    expect(written?.record.transactions?.providerData).toEqual(payment.transactions?.providerData);
+  });
+
+  it('who has paid, as the provider will tell, is waited for where there is no look-up, whatever the time', async () => {
+    const { payment, lastMs } = await sentAway();
+    await follow(payment, lastMs - DAY_MS, at(PENDING), 0);
+    scheduled.length = 0;
+    expect(await follow(payment, lastMs, mute())).toBeUndefined();
+    expect([await statusOf(payment), scheduled]).toEqual(['PENDING', [120]]);
+  });
+});
+
+describe('an open operation', () => {
+  async function openRefund(): Promise<Payment> {
+    const payment = await payments.pay();
+    payments.provider.next.push('does it, unheard');
+    const request = create(RefundPaymentRequestSchema, { paymentId: payment.id });
+    return (await refundPayment(payments.deps, request, payments.caller())).record;
+  }
+
+  it.each([
+    [3, false, 40],
+    [4, true, 80],
+  ])(
+    'is closed at its provider after %i look-ups: %j, and asked about after growing pauses',
+    async (fence, close, pauseS) => {
+      const refund = await openRefund();
+      // However old it is: an operation has no term.
+      expect(await follow(refund, Date.now() + 100 * DAY_MS, at(UNKNOWN), fence)).toBeUndefined();
+      expect(asked).toMatchObject([{ close, of: { kind: 'refund' } }]);
+      expect(scheduled).toEqual([pauseS]);
+    },
+  );
+
+  it('is done once the provider says so', async () => {
+    const refund = await openRefund();
+    expect(await follow(refund, Date.now(), at(APPROVED))).toBeDefined();
+    expect([await statusOf(refund), scheduled]).toEqual(['SUCCEEDED', [['written', null]]]);
+  });
+
+  it('that is not stored is not followed up', async () => {
+    const refund = await openRefund();
+    expect(await follow({ ...refund, id: randomUUID() }, Date.now(), at(APPROVED))).toBeUndefined();
+    expect([asked, told, scheduled]).toEqual([[], [], []]);
+  });
+});
+
+describe('an authorization', () => {
+  /** One that was made at a time, and lapses after 7 days. */
+  async function authorized(set = 'released = released') {
+    const payment = await payments.pay({ capture: false });
+    await payments.tables.query("UPDATE transaction SET created_at = '2026-01-01T00:00:00Z'");
+    await payments.tables.query(`UPDATE payment SET ${set}`);
+    return { payment, lapsesMs: Date.UTC(2026, 0, 8) };
+  }
+
+  it.each([
+    ['is waited for until then', '', -5_000, [5]],
+    ['is waited for, a second at least', '', -1, [1]],
+    ['has lapsed from then on', '', 0, [['written', null]]],
+    [
+      'has lapsed of the rest of which a part was captured',
+      'captured_minor_units = 9999',
+      0,
+      [['written', null]],
+    ],
+    ['is over when all of it was captured', 'captured_minor_units = 10000', -5_000, ['ended']],
+    ['is over when it was released', 'released = true', 0, ['ended']],
+    ['is left to its open operation', `open_operation = '${randomUUID()}'`, 0, [3_600]],
+    ['is left to its open operation', `open_operation = '${randomUUID()}'`, -5_000, [3_600]],
+  ])('%s: %s, %i ms after its term', async (_what, set, fromLapseMs, expected) => {
+    const { payment, lapsesMs } = await authorized(set || undefined);
+    const written = await follow(payment, lapsesMs + fromLapseMs);
+    expect(scheduled).toEqual(expected);
+    expect(written !== undefined).toBe(Array.isArray(expected[0]));
+    expect(told).toEqual(written ? [[transactionOf(payment).id, 'lapsed']] : []);
+    // The provider knows nothing of our terms.
+    expect(asked).toEqual([]);
+  });
+
+  it.each([
+    ['a purchase', 'capture = true'],
+    ['what did not succeed', "status = 'PENDING'"],
+    ['a dispute', "type = 'CHARGEBACK'"],
+  ])('lapses, and %s does not', async (_what, columns) => {
+    const { payment, lapsesMs } = await authorized();
+    await payments.tables.query(`UPDATE transaction SET ${columns}`);
+    await follow(payment, lapsesMs).catch(() => {});
+    expect(asked).toHaveLength(1);
+  });
+});
