@@ -21,7 +21,7 @@ const AT = new Date('2026-01-31T09:08:07.000Z');
 const REDIRECT = { ...PENDING, kind: 'redirect', redirectUrl: 'https://wallet.example' } as Outcome;
 const TO_COMPLETE = { ...PENDING, kind: 'to_complete' } as Outcome;
 
-/** What finishing tells, in order. */
+/** Everything that finishing tells, in order. */
 let told: unknown[];
 beforeEach(() => {
   told = [];

@@ -15,7 +15,7 @@ const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
 
 let payments: OperatedPayments;
-/** What the provider was asked, what the observer was told, and the schedule that was written. */
+/** Look-ups that the provider was asked for, results that the observer was told, and schedules that were written. */
 let asked: LookUp[];
 let told: unknown[];
 let scheduled: unknown[];

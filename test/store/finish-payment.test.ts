@@ -124,6 +124,22 @@ describe.each(Object.entries(WAYS))('a finish, written %s,', (_way, write) => {
     expect(await everything()).toEqual(before);
   });
 
+  it('leaves every other transaction of its payment as it is', async () => {
+    const attempt = await claimAttempt(database);
+    const copy = '(jsonb_populate_record(t, jsonb_build_object(\'id\', gen_random_uuid())))';
+    await tables.query(`INSERT INTO transaction SELECT ${copy}.* FROM transaction t WHERE id = $1`, [
+      attempt.transactionId,
+    ]);
+    const others = () =>
+      tables.query('SELECT * FROM transaction WHERE payment_id = $1 AND id <> $2', [
+        ...[attempt.paymentId, attempt.transactionId],
+      ]);
+    const before = await others();
+    await finish(attempt, 'SUCCEEDED');
+    expect(before).toHaveLength(1);
+    expect(await others()).toEqual(before);
+  });
+
   it('does not take what another payment or another account has stored for itself', async () => {
     const [one, other] = [await claimAttempt(database), await claimAttempt(database)];
     await finish(one, 'SUCCEEDED');
