@@ -11,6 +11,8 @@ export type Config = {
   readonly tls: { readonly cert: Buffer; readonly key: Buffer } | undefined;
   /** undefined: the service starts its own PostgreSQL. */
   readonly databaseUrl: string | undefined;
+  /** The database itself, if a connection pooler is in front of it at `databaseUrl`. */
+  readonly databaseDirectUrl: string | undefined;
   /** Address at which providers and payers reach us, without a trailing slash; undefined: the one listened on. */
   readonly publicUrl: string | undefined;
   /** Number of processes that serve. */
@@ -104,7 +106,7 @@ const DEFAULT_WORKERS = availableParallelism() > 2 ? Math.min(availableParalleli
 export function readConfig(environment: Environment = process.env): Config {
   const problems: string[] = [];
   const { text, integer, flag, oneOf, httpUrl } = variablesOf(environment, problems);
-  const { databaseUrl, dataDir, actor } = readData(environment, problems);
+  const { databaseUrl, databaseDirectUrl, dataDir, actor } = readData(environment, problems);
   const sandbox = flag('SANDBOX', true);
   const config: Config = {
     host: text('HOST') ?? '127.0.0.1',
@@ -112,6 +114,7 @@ export function readConfig(environment: Environment = process.env): Config {
     tls: readTls(text('TLS_CERT_FILE'), text('TLS_KEY_FILE'), problems),
     workers: integer('WORKERS', DEFAULT_WORKERS, 1, 64),
     databaseUrl,
+    databaseDirectUrl,
     databaseMaxConnections: integer('DATABASE_MAX_CONNECTIONS', 16, 1, 1_000),
     allowUnsafeDatabase: flag('ALLOW_UNSAFE_DATABASE', false),
     dataDir,
@@ -179,20 +182,28 @@ export function readDataConfig(environment: Environment = process.env): DataConf
 }
 
 /** The settings that every command on the data needs. */
-export type DataConfig = Pick<Config, 'databaseUrl' | 'dataDir' | 'actor'>;
+export type DataConfig = Pick<Config, 'databaseUrl' | 'databaseDirectUrl' | 'dataDir' | 'actor'>;
 
 const ACTOR = /^[^\p{Cc}]{1,255}$/u;
 
 function readData(environment: Environment, problems: string[]): DataConfig {
-  const databaseUrl = environment.DATABASE_URL || undefined;
-  if (databaseUrl !== undefined && !isUrlOf(databaseUrl, ['postgres:', 'postgresql:'])) {
-    problems.push('DATABASE_URL must be like postgres://user:password@host:5432/database');
+  const databaseUrl = readDatabaseUrl('DATABASE_URL', environment, problems);
+  const databaseDirectUrl = readDatabaseUrl('DATABASE_DIRECT_URL', environment, problems);
+  if (databaseDirectUrl !== undefined && databaseUrl === undefined) {
+    problems.push('DATABASE_URL is required with DATABASE_DIRECT_URL, and names the pooler');
   }
   const actor = environment.ACTOR || undefined;
   if (actor !== undefined && !ACTOR.test(actor)) {
     problems.push('ACTOR must be 1 to 255 characters, none of them a control character');
   }
-  return { databaseUrl, dataDir: environment.DATA_DIR || undefined, actor };
+  return { databaseUrl, databaseDirectUrl, dataDir: environment.DATA_DIR || undefined, actor };
+}
+
+function readDatabaseUrl(name: string, { [name]: url }: Environment, problems: string[]): string | undefined {
+  if (url && !isUrlOf(url, ['postgres:', 'postgresql:'])) {
+    problems.push(`${name} must be like postgres://user:password@host:5432/database`);
+  }
+  return url || undefined;
 }
 
 function readTls(

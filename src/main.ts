@@ -13,6 +13,7 @@ import { checkKeys } from '#src/server/check-keys.ts';
 import { addSandboxFixtures, SANDBOX_ACCOUNT } from '#src/server/sandbox-fixtures.ts';
 import { type Database, openDatabase } from '#src/store/database.ts';
 import { compareSchema, MIGRATIONS, migrate } from '#src/store/migrate.ts';
+import { assertDirect, assertPooler } from '#src/store/pooler.ts';
 import { cardVault } from '#src/vault/card-vault.ts';
 import { hashKeys, type InstallationKeys, installationKeys } from '#src/vault/key-file.ts';
 import { startWorkers, WorkerFailedError } from '#src/workers/start-workers.ts';
@@ -63,16 +64,21 @@ async function serve(config: Config): Promise<void> {
   const storage = await openStorage(config, log);
   const withFixtures = config.sandbox && storage.dataDir !== undefined;
   const database = open(config, storage, log);
+  const directUrl = config.databaseDirectUrl;
+  const direct = directUrl ? openDatabase({ url: directUrl, maxConnections: 1, log }) : database;
   try {
+    await assertDirect(direct);
+    if (directUrl) await assertPooler({ url: storage.databaseUrl, log });
     await database.assertDurable(config.allowUnsafeDatabase);
-    await migrate(database, MIGRATIONS);
-    const { later } = await compareSchema(database, MIGRATIONS);
+    await migrate(direct, MIGRATIONS);
+    const { later } = await compareSchema(direct, MIGRATIONS);
     if (later.length > 0)
       log.warn({ migrations: later }, 'a later release has migrated the database; this one goes on');
     await checkKeys(database, storage.keys);
     if (withFixtures) await addFixtures(database, storage.keys, createBinTable(bins));
   } finally {
     await database.close();
+    if (direct !== database) await direct.close();
   }
   const { address, warnings } =
     config.workers > 1 ? await serveByWorkers(config, storage, log) : await serveHere(config, storage, log);
@@ -105,7 +111,7 @@ async function serveHere(config: Config, storage: Storage, log: pino.Logger): Pr
     catalogue,
     keys,
     database,
-    databaseUrl,
+    databaseUrl: config.databaseDirectUrl ?? databaseUrl,
     log,
     ...(parent && { parent }),
   });
@@ -129,7 +135,8 @@ async function serveByWorkers(config: Config, storage: Storage, log: pino.Logger
 
 function open(config: Config, { databaseUrl }: Storage, log: pino.Logger): Database {
   const maxConnections = connectionsOfWorker(config.databaseMaxConnections, config.workers);
-  return openDatabase({ url: databaseUrl, maxConnections, log });
+  const isPooled = config.databaseDirectUrl !== undefined;
+  return openDatabase({ url: databaseUrl, maxConnections, isPooled, log });
 }
 
 /** Returns the configured database with its keys, or starts an embedded one. */

@@ -86,6 +86,14 @@ it.each([
     { ...KEYS, DATABASE_URL: 'mysql://host/db' },
     'DATABASE_URL must be like postgres://user:password@host:5432/database',
   ],
+  [
+    { ...KEYS, DATABASE_URL: 'postgres://pooler/db', DATABASE_DIRECT_URL: 'host/db' },
+    'DATABASE_DIRECT_URL must be like postgres://user:password@host:5432/database',
+  ],
+  [
+    { DATABASE_DIRECT_URL: 'postgres://host/db' },
+    'DATABASE_URL is required with DATABASE_DIRECT_URL, and names the pooler',
+  ],
   [{ DATABASE_URL: 'postgres://host/db', HASH_KEY: KEY }, 'VAULT_KEYS is required with DATABASE_URL'],
   [
     { DATABASE_URL: 'postgres://host/db', VAULT_KEYS: `one:${KEY}` },
@@ -131,5 +139,7 @@ it('tells a command where the data is without the keys that only the service nee
     databaseUrl: 'postgres://host/db',
     dataDir: '/data',
   });
+  const pooled = { DATABASE_URL: 'postgres://pooler/db', DATABASE_DIRECT_URL: 'postgres://host/db' };
+  expect(readDataConfig(pooled)).toMatchObject({ databaseDirectUrl: 'postgres://host/db' });
   expect(() => readDataConfig({ DATABASE_URL: 'host' })).toThrow('DATABASE_URL must be like postgres:');
 });

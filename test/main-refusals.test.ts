@@ -3,6 +3,7 @@ import net from 'node:net';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createTestDatabase, type TestDatabase } from './support/database.ts';
 import { endAfterEach, runService, startService } from './support/service-process.ts';
+import { startTransactionPooler } from './support/transaction-pooler.ts';
 
 const key = () => randomBytes(32).toString('base64');
 let database: TestDatabase;
@@ -65,6 +66,17 @@ it('refuses another hash key than the database was used with, before it serves a
   expect(await refusal({ ...environment, HASH_KEY: key() })).toMatch(
     /^HASH_KEY .* is not the one that this database was used with/,
   );
+});
+
+it('refuses a pooler that it was not told of, and one through which statements have no time limit', async () => {
+  const pooler = await startTransactionPooler(database.url);
+  const through = { ...onDatabase, ALLOW_UNSAFE_DATABASE: 'on', DATABASE_URL: pooler.url };
+  expect(await refusal(through)).toMatch(/^a connection pooler .* DATABASE_DIRECT_URL/);
+  expect(await refusal({ ...through, DATABASE_DIRECT_URL: pooler.url })).toMatch(/^a connection pooler /);
+  expect(await refusal({ ...through, DATABASE_DIRECT_URL: database.url })).toMatch(
+    /^through the pooler .* ALTER ROLE/,
+  );
+  await pooler.close();
 });
 
 it('says which port is in use', async () => {

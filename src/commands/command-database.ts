@@ -4,6 +4,7 @@ import { resolveDataDir } from '#src/postgres/data-dir.ts';
 import { runningEmbeddedPostgres, startEmbeddedPostgres } from '#src/postgres/embedded-postgres.ts';
 import { type Database, openDatabase } from '#src/store/database.ts';
 import { MIGRATIONS, migrate } from '#src/store/migrate.ts';
+import { assertDirect } from '#src/store/pooler.ts';
 
 /** Storage that a command uses. */
 export type CommandStorage = {
@@ -13,20 +14,21 @@ export type CommandStorage = {
 };
 
 /**
- * Runs a command's work on the service's database, after migrating it: the one that DATABASE_URL names, or the embedded
- * one, which is started if the service does not run.
+ * Runs a command's work on the service's database, after migrating it: the one that DATABASE_DIRECT_URL or DATABASE_URL
+ * names, or the embedded one, which is started if the service does not run.
  */
 export async function withDatabase<T>(
-  config: Pick<Config, 'databaseUrl' | 'dataDir'>,
+  config: Pick<Config, 'databaseUrl' | 'databaseDirectUrl' | 'dataDir'>,
   work: (storage: CommandStorage) => Promise<T>,
 ): Promise<T> {
-  const { databaseUrl, dataDir: explicit } = config;
+  const { databaseDirectUrl, databaseUrl, dataDir: explicit } = config;
   const log = pino({ level: 'error' }, pino.destination(2));
   const dataDir = databaseUrl ? undefined : resolveDataDir({ explicit, checkoutDir: CHECKOUT_DIR });
-  const url = databaseUrl ?? (dataDir && runningEmbeddedPostgres(dataDir));
+  const url = databaseDirectUrl ?? databaseUrl ?? (dataDir && runningEmbeddedPostgres(dataDir));
   const started = url || !dataDir ? undefined : await startEmbeddedPostgres({ dataDir, log });
   const database = openDatabase({ url: url ?? started?.url ?? '', maxConnections: 1, log });
   try {
+    await assertDirect(database);
     await migrate(database, MIGRATIONS);
     return await work({ database, dataDir });
   } finally {

@@ -46,7 +46,7 @@ const LONG_TRANSACTION_S = 300;
 /** Checks the database server. */
 export function diagnoseDatabase(
   facts: DatabaseFacts,
-  config: Pick<Config, 'databaseMaxConnections' | 'allowUnsafeDatabase'>,
+  config: Pick<Config, 'databaseMaxConnections' | 'databaseDirectUrl' | 'allowUnsafeDatabase'>,
 ): Finding[] {
   const findings: Finding[] = [];
   const { unsafeSettings, maxConnections, standbys, invalidIndexes } = facts;
@@ -67,7 +67,8 @@ export function diagnoseDatabase(
     const says = `${standbys} standbys replicate asynchronously: a failover loses the last payments`;
     findings.push(warning('replication', says, 'set synchronous_standby_names, if you fail over to them'));
   }
-  if (config.databaseMaxConnections + SPARE_CONNECTIONS > maxConnections) {
+  // A pooler has connections of its own.
+  if (!config.databaseDirectUrl && config.databaseMaxConnections + SPARE_CONNECTIONS > maxConnections) {
     const says = `a replica takes up to ${config.databaseMaxConnections} connections of ${maxConnections}`;
     findings.push(warning('connections', says, 'lower DATABASE_MAX_CONNECTIONS or raise max_connections'));
   }

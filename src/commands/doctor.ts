@@ -12,6 +12,7 @@ import { findKeyProblems } from '#src/server/check-keys.ts';
 import { type Database, openDatabase } from '#src/store/database.ts';
 import { readDatabaseFacts, readServiceFacts } from '#src/store/diagnosis.ts';
 import { compareSchema, MIGRATIONS, type SchemaDifference } from '#src/store/migrate.ts';
+import { assertDirect, assertPooler } from '#src/store/pooler.ts';
 import { hashKeys, type InstallationKeys, installationKeys } from '#src/vault/key-file.ts';
 import {
   diagnoseClock,
@@ -76,9 +77,9 @@ function pinnedNode(): string {
 }
 
 async function checkDatabase(config: Config, tell: Tell): Promise<void> {
-  const { databaseUrl, dataDir: explicit } = config;
+  const { databaseUrl, databaseDirectUrl, dataDir: explicit } = config;
   const dataDir = databaseUrl ? undefined : resolveDataDir({ explicit, checkoutDir: CHECKOUT_DIR });
-  const url = databaseUrl ?? (dataDir && runningEmbeddedPostgres(dataDir));
+  const url = databaseDirectUrl ?? databaseUrl ?? (dataDir && runningEmbeddedPostgres(dataDir));
   if (!url) {
     tell([
       warning(
@@ -89,8 +90,16 @@ async function checkDatabase(config: Config, tell: Tell): Promise<void> {
     ]);
     return;
   }
-  const database = openDatabase({ url, maxConnections: 1, log: pino({ level: 'silent' }) });
+  const log = pino({ level: 'silent' });
+  const database = openDatabase({ url, maxConnections: 1, log });
   try {
+    await assertDirect(database);
+    if (databaseUrl && databaseDirectUrl) {
+      await told(tell, 'pooler', 'a replica does not start through it', async () => {
+        await assertPooler({ url: databaseUrl, log });
+        tell([ok('pooler', 'keeps prepared statements and time limits')]);
+      });
+    }
     const startedMs = Date.now();
     const facts = await readDatabaseFacts(database);
     const uncertainMs = (Date.now() - startedMs) / 2;

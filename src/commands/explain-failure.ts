@@ -5,6 +5,7 @@ import { EmbeddedPostgresError } from '#src/postgres/embedded-postgres-error.ts'
 import { DatabaseUnavailableError, UnsafeDatabaseError } from '#src/store/database-error.ts';
 import { InstallationKeysError } from '#src/store/installation-keys.ts';
 import { MigrationError } from '#src/store/migrate.ts';
+import { PoolerError } from '#src/store/pooler.ts';
 
 /** Explains why a process ends: by the message of an error that the operator can mend, by the stack of any other. */
 export function explainFailure(error: unknown): string {
@@ -18,7 +19,13 @@ export function explainFailure(error: unknown): string {
   return explainListening(error) ?? `${error.message}\n${JSON.stringify(describeError(error))}`;
 }
 
-const IN_THEIR_OWN_WORDS = [ConfigError, MigrationError, EmbeddedPostgresError, InstallationKeysError];
+const IN_THEIR_OWN_WORDS = [
+  ConfigError,
+  MigrationError,
+  EmbeddedPostgresError,
+  InstallationKeysError,
+  PoolerError,
+];
 
 /** Explains an operating system's refusal to listen. */
 function explainListening(

@@ -34,6 +34,11 @@ export type DatabaseOptions = {
   readonly connectTimeoutMs?: number;
   /** Longest run of a statement. Default 5000. */
   readonly statementTimeoutMs?: number;
+  /**
+   * A connection pooler is in front, as `assertPooler` accepts them. It takes no time limits from a connection: they
+   * are the role's. Default false.
+   */
+  readonly isPooled?: boolean;
 };
 
 /** Runs one statement: a `Database`, or a transaction of it (`queriesOf`). */
@@ -58,7 +63,8 @@ export type Database = {
   transaction<T>(work: (run: Run) => Promise<T>, timeoutMs?: number): Promise<T>;
   /**
    * Runs statements on a connection of their own, each outside a transaction, as some statements demand. The
-   * connection is closed afterwards, which ends its session with everything that belongs to it.
+   * connection is closed afterwards, which ends its session with everything that belongs to it. Not through a pooler,
+   * which may keep the session and give it to others.
    *
    * @param timeoutMs time limit of each statement.
    */
@@ -74,7 +80,9 @@ export type Database = {
   close(): Promise<void>;
 };
 
-const IDLE_IN_TRANSACTION_TIMEOUT_MS = 10_000;
+/** Longest run of a statement, and longest pause within a transaction, that the database allows by default. */
+export const TIME_LIMITS_MS = { statement: 5_000, idleInTransaction: 10_000 };
+
 const IDLE_TIMEOUT_MS = 60_000;
 const KEEP_ALIVE_DELAY_MS = 10_000;
 /** Time after the database's own limit at which the client gives up on a statement: for a database that went silent. */
@@ -90,8 +98,12 @@ const DURABILITY: Statement = {
 
 /** Opens the database. Connections are made on demand and replaced when they break. */
 export function openDatabase(options: DatabaseOptions): Database {
-  const { connectTimeoutMs = 2_000, statementTimeoutMs = 5_000 } = options;
-  const connections = openConnections({ ...options, connectTimeoutMs, statementTimeoutMs });
+  const {
+    connectTimeoutMs = 2_000,
+    statementTimeoutMs = TIME_LIMITS_MS.statement,
+    isPooled = false,
+  } = options;
+  const connections = openConnections({ ...options, connectTimeoutMs, statementTimeoutMs, isPooled });
 
   const query: Database['query'] = async (statement, values) => {
     const client = await connections.take();
@@ -126,6 +138,7 @@ export function openDatabase(options: DatabaseOptions): Database {
       }
     },
     session: async (work, timeoutMs) => {
+      if (isPooled) throw new Error('a pooler gives nobody a session of their own');
       const client = await connections.take();
       try {
         const run = runner(client, timeoutMs);
@@ -167,9 +180,11 @@ function openConnections(options: Required<DatabaseOptions>): Connections {
     max: options.maxConnections,
     connectionTimeoutMillis: options.connectTimeoutMs,
     idleTimeoutMillis: IDLE_TIMEOUT_MS,
-    statement_timeout: options.statementTimeoutMs,
+    ...(!options.isPooled && {
+      statement_timeout: options.statementTimeoutMs,
+      idle_in_transaction_session_timeout: TIME_LIMITS_MS.idleInTransaction,
+    }),
     query_timeout: options.statementTimeoutMs + CLIENT_TIMEOUT_MARGIN_MS,
-    idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
     application_name: 'payments-service',
     keepAlive: true,
     keepAliveInitialDelayMillis: KEEP_ALIVE_DELAY_MS,

@@ -19,6 +19,7 @@ import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { type Ended, runCommand } from '../support/service-process.ts';
 import { SMALL } from '../support/small-catalogue.ts';
 import { openTables, type Tables } from '../support/tables.ts';
+import { startTransactionPooler } from '../support/transaction-pooler.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const KEYS = {
@@ -178,7 +179,7 @@ const WELL = {
   nowMs: 0,
   hasSchema: true,
 };
-const POOL = { databaseMaxConnections: 16, allowUnsafeDatabase: false };
+const POOL = { databaseMaxConnections: 16, databaseDirectUrl: undefined, allowUnsafeDatabase: false };
 
 it.each([
   [{}, ['ok PostgreSQL', 'ok durability']],
@@ -193,6 +194,26 @@ it.each([
   [{ oldestTransactionS: 301 }, ['ok PostgreSQL', 'ok durability', 'warning sessions']],
 ])('for a database with %j the doctor says %j', (facts, findings) => {
   expect(said(diagnoseDatabase({ ...WELL, ...facts }, POOL))).toEqual(findings);
+});
+
+it('behind a pooler the doctor does not hold the connections of a replica against those of the database', () => {
+  const pooled = { ...POOL, databaseDirectUrl: 'postgres://host/db' };
+  expect(said(diagnoseDatabase({ ...WELL, maxConnections: 25 }, pooled))).toEqual([
+    'ok PostgreSQL',
+    'ok durability',
+  ]);
+});
+
+it('the doctor says what is wrong with a pooler, and goes on at the database itself', async () => {
+  const pooler = await startTransactionPooler(database.url);
+  const { code, stdout } = await doctor({ DATABASE_URL: pooler.url, DATABASE_DIRECT_URL: database.url });
+  expect(code).toBe(1);
+  expect(stdout).toMatch(/^FAILED {3}pooler: .*ALTER ROLE/m);
+  expect(stdout).toMatch(/^ok {7}schema: up to date$/m);
+  expect((await doctor({ DATABASE_URL: pooler.url })).stdout).toMatch(
+    /^FAILED {3}database: .*DATABASE_DIRECT_URL/m,
+  );
+  await pooler.close();
 });
 
 it('a clock that is off by seconds is a warning, and by half a minute a failure; a slow answer proves neither', () => {

@@ -63,6 +63,7 @@ const NOT_MAIN_PATH: Readonly<Record<string, string>> = {
   count_pending_deliveries: OF_ALL,
   check_writable: OPERATOR,
   durability: OPERATOR,
+  time_limits: OPERATOR,
   estimate_rows: OPERATOR,
   database_facts: OPERATOR,
   service_facts: OPERATOR,
@@ -182,14 +183,7 @@ describe('every statement of the main path', () => {
   it('was seen', () => {
     expect(mainPath().map(([name]) => name)).toEqual(
       expect.arrayContaining([
-        ...[
-          'claim',
-          'claim_with_card',
-          'finish',
-          'finish_keeping_card',
-          'finish_dropping_card',
-          'find_by_key',
-        ],
+        ...['claim', 'claim_with_card', 'finish', 'finish_keeping_card', 'finish_dropping_card'],
         ...[
           'begin_next_attempt',
           'get_payment',
@@ -204,7 +198,7 @@ describe('every statement of the main path', () => {
           'get_checkout_session',
           'get_one_time_token',
         ],
-        ...['read_transactions', 'find_stored_objects', 'list_payments_by_order_and_status'],
+        ...['read_transactions', 'find_stored_objects', 'list_payments_by_order_and_status', 'find_by_key'],
       ]),
     );
   });
