@@ -37,6 +37,17 @@ export function leaseDue(dueAt: 'look_up_at' | 'follow_up_at', columns: string):
     RETURNING ${columns}`;
 }
 
+/**
+ * Returns a condition that a transaction, found by its id, is due now or later. PostgreSQL does not see in it that the
+ * transaction is in the index of those that are due: a plan made while that index is small would read all of it, and a
+ * prepared statement keeps the plan when an outage of a provider leaves a hundred thousand in it.
+ *
+ * @param column such as `t.look_up_at`.
+ */
+export function isDueAtAll(column: string): string {
+  return `num_nonnulls(${column}) = 1`;
+}
+
 /** Returns the parameters of a statement made by `leaseDue`. */
 export function leaseParameters(takes: readonly Take[]): unknown[] {
   return [

@@ -1,0 +1,66 @@
+import { beforeAll, expect, it } from 'vitest';
+import type { Database, Statement } from '#src/store/database.ts';
+import { postponeFollowUp, takeFollowUp } from '#src/store/follow-ups.ts';
+import { finishGrouped } from '#src/store/grouped-payments.ts';
+import { postponeLookUp, readOpenAttempt, takeOpenAttempt } from '#src/store/look-ups.ts';
+import { beginNextAttempt } from '#src/store/next-attempt.ts';
+import { type Finish, finishPayment } from '#src/store/payments.ts';
+import { attemptToClaim } from '../support/open-attempts.ts';
+import { onOwnDatabase, tables } from '../support/own-database.ts';
+import { ACCOUNT_ONE } from '../support/payment-requests.ts';
+
+onOwnDatabase({ empties: 'vaulted_token' });
+
+/** Collects the statements that the store would run. */
+const statements = new Map<string, Statement>();
+const collector = {
+  query: async (statement: Statement) => {
+    statements.set(statement.name, statement);
+    return { rows: [] };
+  },
+} as unknown as Database;
+
+beforeAll(async () => {
+  // As after a day without trouble: many transactions, and hardly any due.
+  await tables.query(
+    `INSERT INTO payment (id, account_id, idempotency_key, request_hash, status, record)
+     SELECT gen_random_uuid(), $1, 'key-' || n, '', 'SUCCEEDED', '' FROM generate_series(1, 5000) n`,
+    [ACCOUNT_ONE],
+  );
+  await tables.query(
+    `INSERT INTO transaction (id, payment_id, account_id, connection_id, status, amount_minor_units, currency, capture)
+     SELECT gen_random_uuid(), id, account_id, 'scripted', 'SUCCEEDED', 100, 'USD', true FROM payment`,
+  );
+  await tables.query('VACUUM (ANALYZE) payment, transaction');
+  const { claim } = attemptToClaim();
+  const finish: Finish = {
+    ...{ ...claim, status: 'SUCCEEDED', transactionStatus: 'SUCCEEDED', answer: new Uint8Array(), fence: 0 },
+    ...{ lookUpInS: undefined, event: 'payment.purchase', vault: undefined },
+  };
+  const due = { transactionId: claim.transactionId, fence: 1 };
+  await Promise.all([1, 2, 3].map(() => finishGrouped(collector, finish)));
+  await finishPayment(collector, { ...finish, vault: { token: claim.paymentId, fate: 'drop' } });
+  await beginNextAttempt(collector, { ...claim, last: claim, next: claim });
+  await takeOpenAttempt(collector, claim.transactionId, 10);
+  await readOpenAttempt(collector, claim.transactionId);
+  await postponeLookUp(collector, due, 10);
+  await takeFollowUp(collector, claim.transactionId, 10);
+  await postponeFollowUp(collector, due, 10);
+});
+
+it.each([
+  'finish',
+  'finish_many',
+  'finish_dropping_card',
+  'begin_next_attempt',
+  'take_open_attempt',
+  'read_open_attempt',
+  'postpone_look_up',
+  'take_follow_up',
+  'postpone_follow_up',
+])('the statement %s finds its transaction by its id, not among all that are due', async (name) => {
+  const rows = await tables.query(`EXPLAIN (GENERIC_PLAN) ${statements.get(name)?.text}`);
+  const plan = rows.map((row) => row['QUERY PLAN']).join('\n');
+  expect(plan).toMatch(/transaction_by_id|transaction_pkey/);
+  expect(plan).not.toMatch(/transaction_look_up|transaction_follow_up|transaction_open_follow_up|Seq Scan on transaction/);
+});
