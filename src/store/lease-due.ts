@@ -38,9 +38,9 @@ export function leaseDue(dueAt: 'look_up_at' | 'follow_up_at', columns: string):
 }
 
 /**
- * Returns a condition that a transaction, found by its id, is due now or later. PostgreSQL does not see in it that the
- * transaction is in the index of those that are due: a plan made while that index is small would read all of it, and a
- * prepared statement keeps the plan when an outage of a provider leaves a hundred thousand in it.
+ * Returns a condition that a row, found by its id, is due now or later. PostgreSQL does not see in it that the row is
+ * in the index of those that are due: a plan made while that index is small would read all of it, and a prepared
+ * statement keeps the plan when an outage leaves a hundred thousand rows in it.
  *
  * @param column such as `t.look_up_at`.
  */

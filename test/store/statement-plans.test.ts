@@ -1,5 +1,7 @@
+import { randomUUID } from 'node:crypto';
 import { beforeAll, expect, it } from 'vitest';
 import type { Database, Statement } from '#src/store/database.ts';
+import { finishDelivery } from '#src/store/deliveries.ts';
 import { postponeFollowUp, takeFollowUp } from '#src/store/follow-ups.ts';
 import { finishGrouped } from '#src/store/grouped-payments.ts';
 import { postponeLookUp, readOpenAttempt, takeOpenAttempt } from '#src/store/look-ups.ts';
@@ -31,7 +33,12 @@ beforeAll(async () => {
     `INSERT INTO transaction (id, payment_id, account_id, connection_id, status, amount_minor_units, currency, capture)
      SELECT gen_random_uuid(), id, account_id, 'scripted', 'SUCCEEDED', 100, 'USD', true FROM payment`,
   );
-  await tables.query('VACUUM (ANALYZE) payment, transaction');
+  await tables.query(
+    `INSERT INTO delivery (account_id, id, webhook_id, event_id, status, due_at)
+     SELECT account_id, gen_random_uuid(), $1, id, 'DELIVERED', NULL FROM payment`,
+    [randomUUID()],
+  );
+  await tables.query('VACUUM (ANALYZE) payment, transaction, delivery');
   const { claim } = attemptToClaim();
   const finish: Finish = {
     ...{ ...claim, status: 'SUCCEEDED', transactionStatus: 'SUCCEEDED', answer: new Uint8Array(), fence: 0 },
@@ -46,7 +53,14 @@ beforeAll(async () => {
   await postponeLookUp(collector, due, 10);
   await takeFollowUp(collector, claim.transactionId, 10);
   await postponeFollowUp(collector, due, 10);
+  const result = { responseStatus: 200, error: undefined, retryInS: undefined };
+  await finishDelivery(collector, ACCOUNT_ONE, { id: claim.paymentId, attempts: 1 }, result);
 });
+
+const planOf = async (name: string) => {
+  const rows = await tables.query(`EXPLAIN (GENERIC_PLAN) ${statements.get(name)?.text}`);
+  return rows.map((row) => row['QUERY PLAN']).join('\n');
+};
 
 it.each([
   'finish',
@@ -59,8 +73,15 @@ it.each([
   'take_follow_up',
   'postpone_follow_up',
 ])('the statement %s finds its transaction by its id, not among all that are due', async (name) => {
-  const rows = await tables.query(`EXPLAIN (GENERIC_PLAN) ${statements.get(name)?.text}`);
-  const plan = rows.map((row) => row['QUERY PLAN']).join('\n');
+  const plan = await planOf(name);
   expect(plan).toMatch(/transaction_by_id|transaction_pkey/);
-  expect(plan).not.toMatch(/transaction_look_up|transaction_follow_up|transaction_open_follow_up|Seq Scan on transaction/);
+  expect(plan).not.toMatch(
+    /transaction_look_up|transaction_follow_up|transaction_open_follow_up|Seq Scan on transaction/,
+  );
+});
+
+it('the statement finish_delivery finds its delivery by its id, not among all that are due', async () => {
+  const plan = await planOf('finish_delivery');
+  expect(plan).toContain('delivery_pkey');
+  expect(plan).not.toMatch(/delivery_due|Seq Scan on delivery/);
 });
