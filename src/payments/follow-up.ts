@@ -79,9 +79,10 @@ export async function followUp(
   const told = await learn(connection, query);
   deps.recovery.followedUp(due, told);
   const outcome = connection.lookUp || !isLast ? told : unreturned(told, found);
-  // An operation whose process died has no response yet. It gets one once its outcome is known, or PENDING if there is
-  // no look-up.
-  const isAnsweredAnyway = !connection.lookUp && found.transaction.isUnanswered;
+  // An operation whose process died has no response yet. It gets one once its outcome is known, or PENDING if the
+  // provider has yet to decide or offers no look-up.
+  const isAnsweredAnyway =
+    found.transaction.isUnanswered && (outcome.kind === 'pending' || !connection.lookUp);
   if (!isAnsweredAnyway && (changesNothing(outcome, isLast) || isToldAlready(outcome, found))) {
     await postponeFollowUp(deps.database, due, pauseS(deps, due, found, nowMs));
     return undefined;

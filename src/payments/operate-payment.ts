@@ -65,6 +65,8 @@ export async function operatePayment(
     claimed = await claimOperationOn(deps, asked, accountId, key);
   } catch (refusal) {
     if (refusal instanceof StandingCancel) return replayById(deps, accountId, refusal.transactionId);
+    // The claim may have been committed: a database that cannot be read now must not turn that into "not accepted".
+    if (!(refusal instanceof ServiceError) || refusal.reason === 'REQUEST_IN_PROGRESS') throw refusal;
     // Another call with the same key may have claimed the operation meanwhile, and so have caused the refusal.
     const holder = await orUnavailable(read());
     if (!holder) throw refusal;

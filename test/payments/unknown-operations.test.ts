@@ -12,12 +12,14 @@ import {
   CapturePaymentRequestSchema,
   RefundPaymentRequestSchema,
 } from '#gen/payments/v1/payment_service_pb.js';
-import type { LookUp, Outcome } from '#src/connectors/connector.ts';
+import type { LookUp, Outcome, ProviderConnection } from '#src/connectors/connector.ts';
 import { createPayment } from '#src/payments/create-payment.ts';
 import { followUpNow } from '#src/payments/follow-up.ts';
 import { getPayment } from '#src/payments/get-payment.ts';
 import { cancelPayment, capturePayment, refundPayment } from '#src/payments/payment-operations.ts';
 import { recoverDue } from '#src/payments/recover-payments.ts';
+import type { Database } from '#src/store/database.ts';
+import { DatabaseUnavailableError } from '#src/store/database-error.ts';
 import type { Behaviour } from './ledger-provider.ts';
 import { type OperatedPayments, openOperatedPayments } from './operated-payments.ts';
 
@@ -34,14 +36,12 @@ afterEach(() => {
 
 type Verb = 'capture' | 'refund' | 'cancel';
 
-function operate(verb: Verb, { id }: Payment, amount?: string, key?: string) {
+function operate(verb: Verb, { id }: Payment, amount?: string, key?: string, deps = payments.deps) {
   const init = { paymentId: id, ...(amount && { amount: { currency: 'USD', value: { value: amount } } }) };
   const caller = payments.caller(key);
-  if (verb === 'capture')
-    return capturePayment(payments.deps, create(CapturePaymentRequestSchema, init), caller);
-  if (verb === 'refund')
-    return refundPayment(payments.deps, create(RefundPaymentRequestSchema, init), caller);
-  return cancelPayment(payments.deps, create(CancelPaymentRequestSchema, { paymentId: id }), caller);
+  if (verb === 'capture') return capturePayment(deps, create(CapturePaymentRequestSchema, init), caller);
+  if (verb === 'refund') return refundPayment(deps, create(RefundPaymentRequestSchema, init), caller);
+  return cancelPayment(deps, create(CancelPaymentRequestSchema, { paymentId: id }), caller);
 }
 
 const standing = (payment: Payment) => getPayment(payments.deps, payment.id, payments.caller());
@@ -95,6 +95,59 @@ describe('an operation whose outcome is not known', () => {
     ]);
     const after = await standing(payment);
     expect([stateOf(after), after.amount?.refunded?.value]).toEqual(['REFUNDED/REFUNDED', '100.00']);
+  });
+
+  it('and whose process died is answered PENDING once the provider says that it has yet to decide', async () => {
+    const payment = await payments.pay();
+    payments.provider.next.push('delays it');
+    const { record } = await operate('refund', payment, '40', 'refund-1');
+    await payments.tables.query(
+      "UPDATE transaction SET response = NULL, response_record = NULL WHERE type = 'REFUND'",
+    );
+    const { connection } = payments.provider;
+    const followedUp = () => followUpNow(payments.deps, connection, record.transactions?.id ?? '');
+    expect(await followedUp()).toBe('applied');
+    const again = await operate('refund', payment, '40', 'refund-1');
+    expect([again.replayed, again.record.transactions?.status]).toEqual([true, Transaction_Status.PENDING]);
+    expect(await followedUp()).toBe('unchanged');
+  });
+
+  it('is answered PENDING even if a notification about it comes before its own answer', async () => {
+    const payment = await payments.pay();
+    const { connection } = payments.provider;
+    payments.provider.next.push('delays it');
+    const notified: ProviderConnection = {
+      ...connection,
+      async refund(operation) {
+        const outcome = await (connection.refund as NonNullable<typeof connection.refund>)(operation);
+        await followUpNow(payments.deps, connection, operation.transactionId);
+        return outcome;
+      },
+    };
+    const deps = { ...payments.deps, connections: () => new Map([['ledger', notified]]) };
+    const { record } = await operate('refund', payment, '40', 'refund-1', deps);
+    expect(record.transactions?.status).toBe(Transaction_Status.PENDING);
+  });
+
+  it('and whose claim may have been committed is never answered as if it had not been accepted', async () => {
+    const payment = await payments.pay();
+    const { database } = payments;
+    let isAway = false;
+    const query: Database['query'] = async (statement, values) => {
+      if (isAway) throw new DatabaseUnavailableError(new Error('connect ECONNREFUSED'));
+      const result = await database.query(statement, values);
+      if (statement.name !== 'claim_operation') return result as never;
+      isAway = true;
+      throw new Error('Connection terminated unexpectedly');
+    };
+    const deps = { ...payments.deps, database: { ...database, query } };
+    await expect(operate('refund', payment, '100', 'refund-1', deps)).rejects.toMatchObject({
+      reason: 'REQUEST_IN_PROGRESS',
+    });
+    await recover();
+    const { record } = await operate('refund', payment, '100', 'refund-1');
+    expect(record.transactions?.status).toBe(Transaction_Status.ERROR);
+    expect(payments.provider.moved).not.toContain(`refund ${record.transactions?.id}`);
   });
 
   it('is PENDING, keeps its amount reserved and keeps others out, and becomes what the provider says', async () => {
