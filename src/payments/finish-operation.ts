@@ -7,7 +7,7 @@ import {
   type StoredTransaction,
 } from '#src/store/operated-payments.ts';
 import { finishOperation } from '#src/store/operations.ts';
-import { type FinishDeps, keptMethod, untilWritten } from './finish-payment.ts';
+import { type FinishDeps, keptMethod, lapsePauseS, untilWritten } from './finish-payment.ts';
 import { withBaseOutcome, withLapse, withOperationOutcome } from './operation-record.ts';
 import type { Books, OperationType } from './payment-books.ts';
 import { eventOf } from './payment-event.ts';
@@ -69,6 +69,7 @@ async function writeOnce(
   if (!applied) return undefined;
   const { record, books, transactionStatus } = applied;
   const isOpen = outcome !== 'lapsed' && STAYS_OPEN.has(outcome.kind);
+  const ofBase = isOperation(transaction.type) || outcome === 'lapsed' ? undefined : outcome;
   const finished = await finishOperation(deps.database, {
     accountId,
     paymentId,
@@ -81,13 +82,14 @@ async function writeOnce(
     reference: outcome === 'lapsed' || outcome.kind === 'not_sent' ? undefined : outcome.reference,
     response: deps.encodeResponse(record),
     lookUpInS: isOpen ? leased.followUpInS : undefined,
+    followUpInS: ofBase && lapsePauseS(transaction, ofBase),
     capturedMinorUnits: books.captured,
     refundedMinorUnits: books.refunded,
     isReleased: books.isReleased,
     event: eventOf(record),
     wasFinal: !transaction.isScheduled,
     ...fateOfCard(transaction, transactionStatus, record),
-    reopens: isOperation(transaction.type) || outcome === 'lapsed' ? undefined : reopenedSession(record),
+    reopens: ofBase && reopenedSession(record),
   });
   if (finished.kind !== 'written') return finished.kind === 'outdated' ? 'outdated' : undefined;
   if (finished.event) deps.eventWritten?.();
@@ -110,7 +112,7 @@ function apply(
   if (!isOperation(transaction.type)) {
     const books = booksOf(stored, transaction);
     if (outcome === 'lapsed') return withLapse(record, transaction.id, books, at);
-    return mayBecome(transaction.status, outcome)
+    return mayBecome(transaction.status, outcome, books)
       ? withBaseOutcome(record, transaction, books, outcome, at)
       : undefined;
   }
@@ -122,10 +124,13 @@ function apply(
   return withOperationOutcome(record, transaction.id, booksOf(stored, base), operation, outcome, at);
 }
 
-/** Returns true if the state may change. A final state stays, but money that arrives after an expiry is accepted. */
-function mayBecome(status: string, outcome: Outcome): boolean {
+/**
+ * Returns true if the state may change. A final state stays, but money that arrives after an expiry is accepted; an
+ * authorization that lapsed is released, and its approval is old news.
+ */
+function mayBecome(status: string, outcome: Outcome, { isReleased }: Books): boolean {
   if (status === 'CREATED' || status === 'PENDING') return true;
-  return status === 'EXPIRED' && outcome.kind === 'approved';
+  return status === 'EXPIRED' && outcome.kind === 'approved' && !isReleased;
 }
 
 function fateOfCard(transaction: StoredTransaction, status: Transaction_Status, record: Payment) {

@@ -109,11 +109,17 @@ function followUpInS(schedule: LookUpSchedule, attempt: LeasedAttempt, outcome: 
       return FIRST_FOLLOW_UP_S;
     case 'pending':
       return lookUpPauseS(schedule, attempt.fence);
-    case 'approved':
-      return attempt.capture ? undefined : DAY_S;
     default:
-      return undefined;
+      return lapsePauseS(attempt, outcome);
   }
+}
+
+/** Returns the pause before an authorization that was approved is followed up, as it may lapse; else undefined. */
+export function lapsePauseS(
+  { capture }: { readonly capture: boolean },
+  outcome: Outcome,
+): number | undefined {
+  return outcome.kind === 'approved' && !capture ? DAY_S : undefined;
 }
 
 /** Returns true if a look-up can learn more. A pending wallet waits for its payer, whom no look-up can hurry. */

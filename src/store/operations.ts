@@ -124,8 +124,10 @@ export type OperationFinish = {
   readonly transactionStatus: string;
   readonly reference: string | undefined;
   readonly response: Uint8Array;
-  /** Seconds until it is followed up; undefined once nothing more is to come. */
+  /** Seconds until it is followed up; undefined once its outcome is known. */
   readonly lookUpInS: number | undefined;
+  /** Seconds until an authorization that is approved now is followed up: it may lapse. */
+  readonly followUpInS?: number | undefined;
   readonly capturedMinorUnits: bigint;
   readonly refundedMinorUnits: bigint;
   readonly isReleased: boolean;
@@ -164,7 +166,7 @@ const FINISH = {
     ), attempt AS (
       UPDATE transaction t
       SET status = $6, reference = coalesce($7, t.reference), updated_at = now(),
-        follow_up_at = now() + make_interval(secs => $8::float8),
+        follow_up_at = now() + make_interval(secs => coalesce($8::float8, $22::float8)),
         response = CASE WHEN t.method IS NOT NULL THEN coalesce(t.response, $9) END,
         response_record = CASE WHEN t.method IS NOT NULL THEN coalesce(t.response_record, $5) END
       FROM locked
@@ -230,6 +232,7 @@ export async function finishOperation(
     finish.kept?.at ?? null,
     finish.kept?.record ?? null,
     finish.vaultedToken ?? null,
+    finish.followUpInS ?? null,
   ]);
   const row = rows[0];
   if (row?.response && row.response_record) {

@@ -168,6 +168,26 @@ describe('an authorization', () => {
     });
   });
 
+  it('that lapsed stays EXPIRED when its approval is told again', async () => {
+    const payment = await payments.pay({ capture: false });
+    await followUpAt(7 * DAY_MS + MINUTE_MS);
+    const { connection } = payments.provider;
+    expect(await followUpNow(payments.deps, connection, payment.transactions?.id ?? '')).toBe('unchanged');
+    expect(await stateOf(payment)).toBe('EXPIRED/EXPIRED');
+  });
+
+  it('that was approved after a challenge lapses like any other', async () => {
+    payments.provider.next.push('sends the payer away');
+    const payment = await payments.pay({ capture: false });
+    payments.provider.payerPays(payment.transactions?.id ?? '');
+    await followUpAt(2 * MINUTE_MS);
+    expect(await stateOf(payment)).toBe('SUCCEEDED/APPROVED');
+    await followUpAt(6 * DAY_MS);
+    expect(await stateOf(payment)).toBe('SUCCEEDED/APPROVED');
+    await followUpAt(7 * DAY_MS + MINUTE_MS);
+    expect(await stateOf(payment)).toBe('EXPIRED/EXPIRED');
+  });
+
   it('that was captured is left alone when its term is over', async () => {
     const payment = await payments.pay({ capture: false });
     const request = create(CapturePaymentRequestSchema, { paymentId: payment.id });
