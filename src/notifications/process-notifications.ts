@@ -2,6 +2,7 @@ import { setTimeout } from 'node:timers/promises';
 import type { NotificationSubject, ProviderConnection } from '#src/connectors/connector.ts';
 import { applyDispute } from '#src/payments/dispute.ts';
 import { applySigned, followUpNow } from '#src/payments/follow-up.ts';
+import { leaseS } from '#src/payments/look-up-schedule.ts';
 import { type RecoverOneDeps, recoverNow } from '#src/payments/recover-payments.ts';
 import {
   type DueNotification,
@@ -24,7 +25,6 @@ export type ProcessDeps = RecoverOneDeps & {
 export type NotificationResult = 'applied' | 'unchanged' | 'waiting' | 'unmatched';
 
 const BATCH = 20;
-const LEASE_S = 60;
 const FIRST_PAUSE_S = 2;
 /** Small: most notifications that wait do so for a lease of some seconds, and are late by up to their last pause. */
 const PAUSE_GROWTH = 1.3;
@@ -68,9 +68,18 @@ export function startNotifications(
 
 /** Processes due notifications. @returns the number of notifications taken. */
 export async function processDue(deps: ProcessDeps, stop?: AbortSignal): Promise<number> {
-  const due = await takeDueNotifications(deps.database, BATCH, LEASE_S);
+  const due = await takeDueNotifications(deps.database, BATCH, longestLeaseS(deps));
   await Promise.all(due.map((one) => processOne(deps, one, stop).catch(deps.processed.failed)));
   return due.length;
+}
+
+/**
+ * Returns the lease of a notification: that of a transaction at the slowest connection. A replica that dies delays its
+ * notifications by as much; one that takes longer shares them with another, which changes nothing.
+ */
+function longestLeaseS({ connections, schedule }: ProcessDeps): number {
+  const leases = [...connections().values()].map((connection) => leaseS(connection, schedule));
+  return Math.max(schedule.leaseMarginMs / 1000, ...leases);
 }
 
 async function processOne(
