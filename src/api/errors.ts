@@ -55,7 +55,8 @@ export function rewriteConnectError(error: ConnectError): void {
 
 /** Returns true where the protocols prescribe the code: if a call ends early, and for an unknown compression. */
 function keepsItsCode(error: ConnectError): boolean {
-  return error.code === Code.DeadlineExceeded || error.code === Code.Canceled || isUnknownCompression(error);
+  if (error.code === Code.DeadlineExceeded || error.code === Code.Canceled) return true;
+  return isUnknownCompression(error) || error.rawMessage.startsWith(NO_COMPRESSION);
 }
 
 function isUnknownCompression(error: ConnectError): boolean {
@@ -81,9 +82,13 @@ function addDetails(target: ConnectError, error: ServiceError): void {
   }
 }
 
-/** Translates Connect's own errors. It reports an unreadable binary message as its own fault; it is the caller's. */
+/** Beginning of the error for a message that is marked as compressed where no compression is named. */
+const NO_COMPRESSION = 'received compressed envelope';
+/** Beginnings of the errors for messages that Connect cannot read, which it reports as its own fault. */
+const UNREADABLE = ['parse binary', 'decompression failed', NO_COMPRESSION];
+
+/** Translates Connect's own errors. It reports some messages that it cannot read as its own fault, not the caller's. */
 function foreignRpcError(error: ConnectError): ServiceError {
-  const parsing = error.rawMessage.startsWith('parse binary');
   switch (error.code) {
     case Code.ResourceExhausted:
       return new ServiceError('REQUEST_TOO_LARGE', 'the message is too large');
@@ -100,7 +105,7 @@ function foreignRpcError(error: ConnectError): ServiceError {
     case Code.Aborted:
       return new ServiceError('SERVICE_UNAVAILABLE', ENDED_EARLY);
     default:
-      return parsing
+      return UNREADABLE.some((beginning) => error.rawMessage.startsWith(beginning))
         ? new ServiceError('INVALID_REQUEST', 'the message cannot be read')
         : new ServiceError('INTERNAL_ERROR', INTERNAL_MESSAGE);
   }

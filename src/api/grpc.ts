@@ -128,6 +128,8 @@ async function withinTime<T>(work: Promise<T>, timeoutMs: number | undefined): P
 /** Reads a body of one message, and stops reading one that is too long. */
 function readBody(stream: IncomingMessage): Promise<Buffer> {
   return new Promise((resolve, reject) => {
+    // Its events are over, and would be waited for until the deadline.
+    if (stream.complete) throw new ConnectError('the caller left', Code.Canceled);
     const chunks: Buffer[] = [];
     let size = 0;
     stream.on('data', (chunk: Buffer) => {

@@ -233,7 +233,9 @@ export function observeRequests(app: FastifyInstance, metrics: Metrics, tracing:
     // On the raw response, which also closes if the client disconnects before the response, and for the rpc protocols.
     reply.raw.once('close', () => {
       const route = request.routeOptions.url ?? 'unknown';
-      const status = reply.raw.writableFinished ? reply.raw.statusCode : CLIENT_LEFT;
+      // Over HTTP/2, a stream that the client resets counts as finished, even if nothing was written to it.
+      const isSent = reply.raw.headersSent && reply.raw.writableFinished;
+      const status = isSent ? reply.raw.statusCode : CLIENT_LEFT;
       const { fields, msg } = line.open ?? {};
       line.open = undefined;
       metrics.inFlight.dec();

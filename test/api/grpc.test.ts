@@ -3,7 +3,7 @@ import http2 from 'node:http2';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { type DescMessage, fromBinary } from '@bufbuild/protobuf';
 import { findTrailerError } from '@connectrpc/connect/protocol-grpc';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { type Payment, PaymentSchema } from '#gen/payments/v1/payment_pb.js';
 import {
   type ListPaymentsResponse,
@@ -12,6 +12,7 @@ import {
 import { apiClients, requestBody } from '../support/api-clients.ts';
 import { cardPayment, headersOne } from '../support/payment-requests.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
+import { openTables } from '../support/tables.ts';
 
 /* What gRPC says of one message there and one back, by bare HTTP/2: our own code reads and writes it. */
 
@@ -71,6 +72,9 @@ function framed(message: Uint8Array, flag = 0): Buffer {
   return Buffer.concat([prefix, message]);
 }
 
+/** The calls that were logged as left by their caller. */
+const leftCalls = () => server.logLines.filter((line) => line.includes('"status":499')).length;
+
 const message = (card?: string) => requestBody('grpc', cardPayment(card));
 const request = () => framed(message());
 const read = <T>(schema: DescMessage, message: Buffer) => fromBinary(schema, message) as T;
@@ -97,8 +101,12 @@ describe('a call in gRPC', () => {
     expect(reply.status).toBe('0');
   });
 
-  it('that calls itself compressed in no encoding is refused', async () => {
-    expect((await call(CREATE, framed(message(), 1))).status).not.toBe('0');
+  it('that calls itself compressed in no encoding is INTERNAL, as gRPC has it, and told that it cannot be read', async () => {
+    const reply = await call(CREATE, framed(message(), 1));
+    expect([reply.status, reply.refused]).toEqual([
+      '13',
+      expect.stringContaining('the message cannot be read'),
+    ]);
   });
 
   it('in an unknown compression is UNIMPLEMENTED, and learns which are known', async () => {
@@ -151,7 +159,7 @@ describe('a call in gRPC', () => {
     stream.close();
   });
 
-  it('that its caller gave up leaves a payment that a repeat gets', async () => {
+  it('that its caller gave up is logged as 499, and leaves a payment that a repeat gets', async () => {
     const headers = headersOne();
     const slow = framed(message('4000000000007007'));
     const all = { 'content-type': 'application/grpc', te: 'trailers', ...headers };
@@ -159,9 +167,34 @@ describe('a call in gRPC', () => {
     stream.end(slow);
     stream.on('error', () => {});
     await expect.poll(async () => (await call(CREATE, slow, headers)).status).not.toBe('0');
+    const before = leftCalls();
     stream.close(http2.constants.NGHTTP2_CANCEL);
+    await expect.poll(leftCalls).toBe(before + 1);
     await expect.poll(async () => (await call(CREATE, slow, headers)).status, { timeout: 20_000 }).toBe('0');
   });
+});
+
+it('a call whose caller left while its keys were looked up leaves nothing behind that waits for its deadline', async () => {
+  const tables = await openTables(server.databaseUrl);
+  const [begun, ended] = [vi.spyOn(globalThis, 'setTimeout'), vi.spyOn(globalThis, 'clearTimeout')];
+  await tables.query('BEGIN');
+  await tables.query('LOCK TABLE public_key IN ACCESS EXCLUSIVE MODE');
+  const keys = { 'public-api-key': 'pk_sandbox_two', 'private-secret-key': 'sk_sandbox_two' };
+  const all = { 'content-type': 'application/grpc', te: 'trailers', ...keys, 'grpc-timeout': '10H' };
+  const stream = session.request({ ':method': 'POST', ':path': CREATE, ...all });
+  stream.on('error', () => {});
+  stream.end(request());
+  await expect.poll(() => tables.query('SELECT 1 FROM pg_locks WHERE NOT granted')).toHaveLength(1);
+  const before = leftCalls();
+  stream.close(http2.constants.NGHTTP2_CANCEL);
+  await expect.poll(leftCalls).toBe(before + 1);
+  await tables.query('COMMIT');
+  const deadline = begun.mock.calls.findIndex(([, ms]) => ms === 10 * 3_600_000);
+  const timer = begun.mock.results[deadline]?.value;
+  expect(timer).toBeDefined();
+  await expect.poll(() => ended.mock.calls.some(([one]) => one === timer)).toBe(true);
+  vi.restoreAllMocks();
+  await tables.close();
 });
 
 describe('a response in gRPC', () => {

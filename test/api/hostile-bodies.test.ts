@@ -128,6 +128,15 @@ describe.each(PROTOCOLS)('the size of a body over %s', (protocol) => {
     );
     await expectRefused(protocol, reply, 'INVALID_REQUEST');
   });
+
+  it.each([
+    ['gzip', gzipSync],
+    ['br', brotliCompressSync],
+  ] as const)('whose %s breaks off is refused', async (encoding, compress) => {
+    const half = compress(requestBody(protocol, cardPayment())).subarray(0, -9);
+    const reply = await clients.send(protocol, half, compressed(protocol, encoding));
+    await expectRefused(protocol, reply, 'INVALID_REQUEST');
+  });
 });
 
 /** JSON nested so deep in all: the request, the payer and the list are three of the levels. */
