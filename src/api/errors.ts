@@ -36,9 +36,19 @@ export function toProblem(error: ServiceError, requestId: string): Problem {
 
 /** Renders an error for Connect, gRPC and gRPC-Web, with google.rpc details. */
 export function toConnectError(error: ServiceError): ConnectError {
-  const rendered = new ConnectError(error.message, Code[error.rpc]);
+  const rendered = new ConnectError(rpcMessage(error), Code[error.rpc]);
   addDetails(rendered, error);
   return rendered;
+}
+
+/** Number of faults that an rpc's message names; its details have all. */
+const MAX_NAMED = 3;
+
+/** Returns the message for gRPC's trailers, which contain it twice beside the details, and which clients limit to 8 KB. */
+function rpcMessage({ message, fields }: ServiceError): string {
+  if (fields.length <= MAX_NAMED) return message;
+  const named = fields.slice(0, MAX_NAMED).map((fault) => `${fault.field}: ${fault.message}`);
+  return `${named.join('; ')}; and ${fields.length - MAX_NAMED} more`;
 }
 
 /**

@@ -10,7 +10,7 @@ import {
   ListPaymentsResponseSchema,
 } from '#gen/payments/v1/payment_service_pb.js';
 import { apiClients, requestBody } from '../support/api-clients.ts';
-import { cardPayment, headersOne } from '../support/payment-requests.ts';
+import { cardPayment, headersOne, withField } from '../support/payment-requests.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
 import { openTables } from '../support/tables.ts';
 
@@ -19,9 +19,10 @@ import { openTables } from '../support/tables.ts';
 const CREATE = '/payments.v1.PaymentService/CreatePayment';
 const LIST = '/payments.v1.PaymentService/ListPayments';
 
-/** A response's message with its flag, headers, and the code and message of its trailers. */
+/** A response's message with its flag, headers and trailers, and the code and message in those. */
 type Reply = {
   readonly headers: http2.IncomingHttpHeaders;
+  readonly trailers: http2.IncomingHttpHeaders;
   readonly status: string | undefined;
   readonly refused: string | undefined;
   readonly flag: number | undefined;
@@ -58,6 +59,7 @@ async function replyOf(stream: http2.ClientHttp2Stream): Promise<Reply> {
   const body = Buffer.concat(chunks);
   return {
     headers,
+    trailers,
     status: trailers['grpc-status'] as string | undefined,
     refused: findTrailerError(new Headers(Object.entries(trailers) as [string, string][]))?.message,
     flag: body[0],
@@ -198,6 +200,15 @@ it('a call whose caller left while its keys were looked up leaves nothing behind
 });
 
 describe('a response in gRPC', () => {
+  it('that refuses many fields has trailers of less than 8 KB, beyond which clients in Java and C++ drop it', async () => {
+    const leg = { departure_airport_country: 'br', arrival_airport_country: 'mx' };
+    const legs = withField(cardPayment(), 'additional_data.airline', { legs: Array(40).fill(leg) });
+    const reply = await call(CREATE, framed(requestBody('grpc', legs)));
+    expect(reply.status).toBe('3');
+    const sizes = Object.entries(reply.trailers).map(([name, value]) => name.length + `${value}`.length + 32);
+    expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(8 * 1_024);
+  });
+
   it('is compressed for who takes it once it is long, as a list is, and not when it is one record', async () => {
     const takesGzip = { 'grpc-accept-encoding': 'identity,deflate,gzip' };
     const record = await call(CREATE, request(), takesGzip);
