@@ -8,14 +8,12 @@ import {
   ProviderDataSchema,
 } from '#gen/payments/v1/payment_pb.js';
 import { RefundPaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
-import type { NotificationSubject, Outcome, ProviderConnection } from '#src/connectors/connector.ts';
+import type { NotificationSubject, ProviderConnection } from '#src/connectors/connector.ts';
 import { MAX_TRIES, type ProcessDeps, pauseS, processDue } from '#src/notifications/process-notifications.ts';
 import { receiveNotification } from '#src/notifications/receive-notification.ts';
 import { getPayment } from '#src/payments/get-payment.ts';
 import { refundPayment } from '#src/payments/payment-operations.ts';
 import { type OperatedPayments, openOperatedPayments } from '../payments/operated-payments.ts';
-
-const LEASE_MARGIN_MS = 5_000;
 
 let payments: OperatedPayments;
 /** The result of each notification, in the order in which they were processed. */
@@ -61,7 +59,6 @@ function connectionOf(over: Partial<ProviderConnection> = {}): ProviderConnectio
 function depsOf(connection: ProviderConnection): ProcessDeps {
   return {
     ...payments.deps,
-    schedule: { ...payments.deps.schedule, leaseMarginMs: LEASE_MARGIN_MS },
     connections: () => new Map([['ledger', connection]]),
     processed: { settled: (_id, result) => results.push(result), failed: (error) => Promise.reject(error) },
   };
@@ -153,25 +150,6 @@ describe('a notification', () => {
       waitedS += pauseS(tries);
     }
     expect(waitedS).toBeGreaterThan(2 * 86_400);
-  });
-
-  it('with which a replica dies is due again once the lease of a transaction would be over', async () => {
-    const payment = await payments.pay({ wallet: true });
-    const [asked, told] = [Promise.withResolvers<void>(), Promise.withResolvers<Outcome>()];
-    const lookUp = () => {
-      asked.resolve();
-      return told.promise;
-    };
-    const processed = notify(connectionOf({ deadlineMs: 2_000, lookUp }), {
-      transactionId: transactionOf(payment),
-    });
-    await asked.promise;
-    const [row] = await payments.tables.query(
-      'SELECT extract(epoch FROM process_at - now())::float8 AS due_in_s FROM notification',
-    );
-    expect(row?.due_in_s).toBeLessThanOrEqual((2_000 + LEASE_MARGIN_MS) / 1_000);
-    told.resolve({ kind: 'unknown', detail: 'silence', providerData: undefined });
-    await processed;
   });
 
   it('decides by its signed fields where there is no look-up, if they fit the record, and not otherwise', async () => {
