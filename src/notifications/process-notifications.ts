@@ -24,7 +24,10 @@ export type ProcessDeps = RecoverOneDeps & {
 /** Result of processing a notification. */
 export type NotificationResult = 'applied' | 'unchanged' | 'waiting' | 'unmatched';
 
-const BATCH = 20;
+/** Limit on the notifications that are taken at once. */
+const BATCH = 10;
+/** A connection with so many under way gets no more: its slots are its own, so that a slow provider delays no other. */
+const CONNECTION_SLOTS = BATCH;
 const FIRST_PAUSE_S = 2;
 /** Small: most notifications that wait do so for a lease of some seconds, and are late by up to their last pause. */
 const PAUSE_GROWTH = 1.3;
@@ -45,20 +48,23 @@ export function startNotifications(
 ): { readonly wake: () => void; readonly stop: () => Promise<void> } {
   const stopped = new AbortController();
   let wakeUp = new AbortController();
+  const wake = () => wakeUp.abort();
+  const underWay: UnderWay = new Map();
   const running = (async () => {
     while (!stopped.signal.aborted) {
       wakeUp = new AbortController();
-      const leased = await processDue(deps, stopped.signal).catch((error) => {
+      const begun = await beginDue(deps, underWay, wake, stopped.signal).catch((error) => {
         deps.processed.failed(error);
-        return 0;
+        return [];
       });
-      if (leased === BATCH) continue;
+      if (begun.length === BATCH) continue;
       const signal = AbortSignal.any([stopped.signal, wakeUp.signal]);
       await setTimeout(options.intervalMs, undefined, { signal }).catch(() => {});
     }
+    await Promise.all([...underWay.values()].flatMap((own) => [...own]));
   })();
   return {
-    wake: () => wakeUp.abort(),
+    wake,
     async stop() {
       stopped.abort();
       await running;
@@ -68,9 +74,39 @@ export function startNotifications(
 
 /** Processes due notifications. @returns the number of notifications taken. */
 export async function processDue(deps: ProcessDeps, stop?: AbortSignal): Promise<number> {
-  const due = await takeDueNotifications(deps.database, BATCH, longestLeaseS(deps));
-  await Promise.all(due.map((one) => processOne(deps, one, stop).catch(deps.processed.failed)));
-  return due.length;
+  const begun = await beginDue(deps, new Map(), () => {}, stop);
+  await Promise.all(begun);
+  return begun.length;
+}
+
+/** The notifications under way, by connection. */
+type UnderWay = Map<string, Set<Promise<void>>>;
+
+/**
+ * Takes due notifications of the connections with a free slot, and begins to process them.
+ *
+ * @param freed called when a connection without a free slot has one again.
+ */
+async function beginDue(
+  deps: ProcessDeps,
+  underWay: UnderWay,
+  freed: () => void,
+  stop: AbortSignal | undefined,
+): Promise<readonly Promise<void>[]> {
+  const busy = [...underWay].filter(([, own]) => own.size >= CONNECTION_SLOTS).map(([id]) => id);
+  const due = await takeDueNotifications(deps.database, BATCH, longestLeaseS(deps), busy);
+  return due.map((notification) => {
+    const own = underWay.get(notification.connectionId) ?? new Set();
+    underWay.set(notification.connectionId, own);
+    const processing: Promise<void> = processOne(deps, notification, stop)
+      .catch(deps.processed.failed)
+      .finally(() => {
+        own.delete(processing);
+        if (own.size === CONNECTION_SLOTS - 1) freed();
+      });
+    own.add(processing);
+    return processing;
+  });
 }
 
 /**

@@ -92,7 +92,8 @@ const TAKE = {
   text: `
     WITH due AS (
       SELECT account_id, connection_id, deduplication_key, subject FROM notification
-      WHERE process_at <= now() ORDER BY process_at LIMIT $1 FOR UPDATE SKIP LOCKED
+      WHERE process_at <= now() AND connection_id <> ALL ($3::text[])
+      ORDER BY process_at LIMIT $1 FOR UPDATE SKIP LOCKED
     )
     UPDATE notification n SET tries = n.tries + 1, process_at = now() + make_interval(secs => $2)
     FROM due
@@ -102,13 +103,14 @@ const TAKE = {
       n.query, n.headers, n.received_at, n.tries`,
 };
 
-/** Leases due notifications for `leaseS` seconds each. */
+/** Leases due notifications for `leaseS` seconds each, those of `except` connections left out. */
 export async function takeDueNotifications(
   database: Database,
   limit: number,
   leaseS: number,
+  except: readonly string[],
 ): Promise<DueNotification[]> {
-  const { rows } = await database.query<DueRow>(TAKE, [limit, leaseS]);
+  const { rows } = await database.query<DueRow>(TAKE, [limit, leaseS, except]);
   return rows.map((row) => ({
     accountId: row.account_id,
     connectionId: row.connection_id,

@@ -2,7 +2,11 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { type Payment, Payment_Status } from '#gen/payments/v1/payment_pb.js';
 import type { Outcome, ProviderConnection } from '#src/connectors/connector.ts';
-import { type ProcessDeps, processDue } from '#src/notifications/process-notifications.ts';
+import {
+  type ProcessDeps,
+  processDue,
+  startNotifications,
+} from '#src/notifications/process-notifications.ts';
 import { getPayment } from '#src/payments/get-payment.ts';
 import { insertNotification } from '#src/store/notifications.ts';
 import { type OperatedPayments, openOperatedPayments } from '../payments/operated-payments.ts';
@@ -62,4 +66,24 @@ it('a notification with which a replica dies is due again once the lease of a tr
   told.resolve(UNKNOWN);
   await processed;
   expect(results).toEqual(['unchanged']);
+});
+
+it('a notification is not delayed by those of another connection, whose provider hangs', async () => {
+  const [slow, other] = [await payments.pay({ wallet: true }), await payments.pay({ wallet: true })];
+  await payments.tables.query("UPDATE transaction SET connection_id = 'other' WHERE payment_id = $1", [
+    other.id,
+  ]);
+  payments.provider.payerPays(other.transactions?.id ?? '');
+  const told = Promise.withResolvers<Outcome>();
+  for (let i = 0; i < 50; i++) await notified(slow);
+  await notified(other, 'other');
+  const deps = depsOf({ ledger: { lookUp: () => told.promise }, other: {} }, 60_000);
+  const running = startNotifications(deps, { intervalMs: 10 });
+  await expect.poll(() => results).toEqual(['applied']);
+  expect((await getPayment(payments.deps, other.id, payments.caller())).status).toBe(
+    Payment_Status.SUCCEEDED,
+  );
+  told.resolve(UNKNOWN);
+  await expect.poll(() => results.length).toBe(51);
+  await running.stop();
 });
