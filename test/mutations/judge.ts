@@ -8,8 +8,6 @@ import type { TestsOf } from './tests-of.ts';
 
 /** Dependencies of a judge. */
 export type JudgeDeps = {
-  /** The checkout, without a mutant. */
-  readonly root: string;
   readonly scratch: Scratch;
   readonly results: Results;
   readonly testsOf: TestsOf;
@@ -69,9 +67,11 @@ export function createJudge(deps: JudgeDeps): Judge {
       if (answer.failed) return { verdict: 'killed', by: answer.failed };
       if (!answer.isWhole) throw new Error(`not all tests were run for ${mutant.id} in ${mutant.file}`);
       if (KEEPS_TYPES.test(mutant.replacement)) return { verdict: 'survived' };
-      areTypesRight ??= hasRightTypes(deps.root);
-      const isRefused = (await areTypesRight) && !(await hasRightTypes(scratch.path));
-      return { verdict: isRefused ? 'types' : 'survived' };
+      if (await hasRightTypes(scratch.path)) return { verdict: 'survived' };
+      // Refused for the mutant, and not for something that the copy lacks.
+      scratch.write(mutant.file, sources(mutant.file));
+      areTypesRight ??= hasRightTypes(scratch.path);
+      return { verdict: (await areTypesRight) ? 'types' : 'survived' };
     } finally {
       scratch.write(mutant.file, sources(mutant.file));
     }

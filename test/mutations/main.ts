@@ -57,7 +57,6 @@ async function main(): Promise<void> {
   const progress = createMutationProgress(process.stdout);
   const testsOf = readTestsOf(scratch.path, (test) => !LEFT_OUT.test(test));
   const judge = createJudge({
-    root: ROOT,
     scratch,
     results,
     testsOf,
