@@ -169,12 +169,15 @@ describe('a payment', () => {
     await expectRefused(asked(payment));
   });
 
-  it.each([randomUUID(), 'no UUID'])('that is not there is refused by the name of the field: %s', async (id) => {
-    const refused = claim(asked({ ...(await payments.pay()), id }));
-    await expect(refused).rejects.toMatchObject({
-      ...{ reason: 'PAYMENT_NOT_FOUND', fields: [{ field: 'payment_id' }] },
-    });
-  });
+  it.each([randomUUID(), 'no UUID'])(
+    'that is not there is refused by the name of the field: %s',
+    async (id) => {
+      const refused = claim(asked({ ...(await payments.pay()), id }));
+      await expect(refused).rejects.toMatchObject({
+        ...{ reason: 'PAYMENT_NOT_FOUND', fields: [{ field: 'payment_id' }] },
+      });
+    },
+  );
 
   it.each(['PURCHASE', 'AUTHORIZE'])('that is a %s is acted on', async (type) => {
     const payment = await payments.pay();

@@ -126,7 +126,7 @@ describe.each(Object.entries(WAYS))('a finish, written %s,', (_way, write) => {
 
   it('leaves every other transaction of its payment as it is', async () => {
     const attempt = await claimAttempt(database);
-    const copy = '(jsonb_populate_record(t, jsonb_build_object(\'id\', gen_random_uuid())))';
+    const copy = "(jsonb_populate_record(t, jsonb_build_object('id', gen_random_uuid())))";
     await tables.query(`INSERT INTO transaction SELECT ${copy}.* FROM transaction t WHERE id = $1`, [
       attempt.transactionId,
     ]);
