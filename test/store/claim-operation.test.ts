@@ -21,7 +21,7 @@ const everything = async () => [
 describe('claiming an operation', () => {
   it('opens it, inserts its transaction with a lease, and touches no other payment', async () => {
     const base = await approved({ payment: "updated_at = created_at - interval '1 s'" });
-    const claim = claimOf(base);
+    const claim = claimOf(base, { status: 'CLAIMED' });
     const others = await addBystanders(tables, base.paymentId);
     expect(await claimOperation(database, claim)).toBe(true);
     await others.expectUntouched();
@@ -31,7 +31,7 @@ describe('claiming an operation', () => {
       {
         open_operation: claim.transactionId,
         version: 1,
-        status: 'SUCCEEDED',
+        status: 'CLAIMED',
         record: Buffer.from('claimed'),
         answered_record: Buffer.from('approved'),
       },

@@ -149,7 +149,8 @@ describe('finishing an operation', () => {
 
   it('that is still open is followed up again, and no other operation may begin', async () => {
     const claim = await claimed();
-    expect(await finish(claim, { lookUpInS: 90, reference: undefined })).toMatchObject({ kind: 'written' });
+    const open = { lookUpInS: 90, followUpInS: 500 };
+    expect(await finish(claim, { ...open, reference: undefined })).toMatchObject({ kind: 'written' });
     expect(await operationRow()).toMatchObject({ due_s: 90, reference: null });
     expect((await paymentRow())?.open_operation).toBe(claim.transactionId);
     await finish(claim, { version: 2, lookUpInS: 90, reference: 'not theirs for long' });
@@ -157,6 +158,12 @@ describe('finishing an operation', () => {
     await finish(claim, { version: 4, reference: undefined });
     expect(await operationRow()).toMatchObject({ due_s: null, reference: 'theirs' });
     expect((await paymentRow())?.open_operation).toBeNull();
+  });
+
+  it('that is known, and may lapse, is followed up again', async () => {
+    const claim = await claimed();
+    await finish(claim, { followUpInS: 500 });
+    expect(await operationRow()).toMatchObject({ due_s: 500 });
   });
 
   it('leaves the operation open that another transaction is', async () => {
@@ -190,11 +197,14 @@ describe('finishing an operation', () => {
     expect(await operationRow()).toMatchObject({ response: null, response_record: null });
   });
 
-  it('keeps no earlier record of a payment that was not answered', async () => {
+  it('keeps the record that was answered, and none of a payment that was not', async () => {
     const claim = await claimed();
     await tables.query('UPDATE payment SET answer = NULL, answered_record = NULL');
-    await finish(claim);
+    await finish(claim, { lookUpInS: 60 });
     expect((await paymentRow())?.answered_record).toBeNull();
+    await tables.query("UPDATE payment SET answer = 'answer'");
+    await finish(claim, { version: 2, record: Buffer.from('later') });
+    expect((await paymentRow())?.answered_record).toEqual(Buffer.from('finished'));
   });
 
   it('writes the event of its change when a webhook wants it, and tells of it', async () => {
