@@ -120,6 +120,7 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
     finish.kept?.at ?? null,
     finish.kept?.record ?? null,
     finish.vaultedToken ?? null,
+    finish.followUpInS ?? null,
   ]);`,
     replacement: `    '',
     finish.wasFinal ?? false,
@@ -128,6 +129,7 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
     finish.kept?.at ?? null,
     finish.kept?.record ?? null,
     finish.vaultedToken ?? null,
+    finish.followUpInS ?? null,
   ]);
   const change = 'SELECT account_id, id, event_sequence FROM payment WHERE account_id = $1 AND id = $2';
   const event = insertEventCte({ changed: 'changed', type: '$3::text', record: '$4::bytea' });
