@@ -37,11 +37,11 @@ const claim = (changes: Partial<Claim> = {}): Claim => ({ ...attemptToClaim().cl
 describe('claims that come together', () => {
   it('are written by one statement, in the order of account and key', async () => {
     const keys = [
+      [ACCOUNT_ONE, 'a'],
+      [ACCOUNT_TWO, 'b'],
+      [ACCOUNT_ONE, 'c'],
       [ACCOUNT_TWO, 'a'],
       [ACCOUNT_ONE, 'b'],
-      [ACCOUNT_TWO, 'b'],
-      [ACCOUNT_ONE, 'a'],
-      [ACCOUNT_ONE, 'c'],
     ] as const;
     const claims = keys.map(([accountId, idempotencyKey]) => claim({ accountId, idempotencyKey }));
     const { results, names, written } = await together(claimGrouped, [claim(), ...claims]);
