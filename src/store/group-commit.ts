@@ -14,7 +14,7 @@ export type GroupedWrite<Row, Result> = {
 };
 
 /** Limit on the rows of one commit: so many that its cost no longer shows, so few that nobody waits for it. */
-const MOST_ROWS = 64;
+const MAX_ROWS = 64;
 /** Time after which later writes stop waiting for a statement: something blocks it, such as a row lock. */
 const SLOW_MS = 50;
 
@@ -52,7 +52,7 @@ function groupOf<Row, Result>(database: Database, write: GroupedWrite<Row, Resul
   let isBusy = false;
 
   function next(): void {
-    const rows = waiting.splice(0, MOST_ROWS);
+    const rows = waiting.splice(0, MAX_ROWS);
     const [first] = rows;
     isBusy = first !== undefined;
     if (!first) return;
