@@ -4,10 +4,10 @@ import { round, text } from '#src/simulation/hour-svg.ts';
 export type Panel = { readonly title: string; readonly lines: Readonly<Record<string, readonly number[]>> };
 
 const WIDTH = 720;
-const HEIGHT = 220;
+const HEIGHT = 240;
 const LEFT = 70;
 const RIGHT = WIDTH - 20;
-const TOP = 34;
+const TOP = 54;
 const BOTTOM = HEIGHT - 40;
 /** Colours that colour-blind readers tell apart (Okabe and Ito). */
 const COLOURS = ['#0072b2', '#d55e00', '#009e73', '#cc79a7'];
@@ -44,11 +44,11 @@ function drawn(
     return [
       `<polyline points="${points.join(' ')}" fill="none" stroke="${colour}" stroke-width="2"/>`,
       ...points.map(([cx, cy]) => `<circle cx="${cx}" cy="${cy}" r="3" fill="${colour}"/>`),
-      `<g fill="${colour}">${text(RIGHT - 150 * i, offset + TOP - 14, name, 'end')}</g>`,
+      `<g fill="${colour}">${text(LEFT + 150 * i, offset + TOP - 14, name, 'start')}</g>`,
     ].join('\n');
   });
   return [
-    text(LEFT, offset + TOP - 14, title, 'start'),
+    text(LEFT, offset + TOP - 34, title, 'start'),
     ...grid,
     ...axis.map((value, place) => text(x[place] as number, offset + BOTTOM + 18, label(value), 'middle')),
     ...named,
