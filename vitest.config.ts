@@ -26,8 +26,9 @@ export default defineConfig({
     // Vitest leaves a core for itself; on the two cores of a small CI machine that would be one file at a time.
     maxWorkers: Math.max(2, availableParallelism() - 1),
     globalSetup: 'test/support/database.ts',
-    setupFiles: ['test/support/fixed-seed.ts'],
+    setupFiles: ['test/support/fixed-seed.ts', 'test/support/patience.ts'],
     // Bounds for what hangs, with room for a busy machine.
+    expect: { poll: { timeout: 60_000 } },
     testTimeout: 90_000,
     hookTimeout: 120_000,
   },

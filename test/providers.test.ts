@@ -210,7 +210,7 @@ it('killed in the middle of a call to each provider, payers in their browsers in
   const paidNow = () => [...mercadoPago.payments.values()].filter((one) => one.status === 'approved').length;
   const done = () => [adyen.payments.size, captures(), mercadoPago.refunds.size, paidNow()];
   await expect
-    .poll(done, { timeout: 20_000 })
+    .poll(done, { timeout: 60_000 })
     .toEqual([(before[0] ?? 0) + 2, 1, (before[2] ?? 0) + 1, (before[3] ?? 0) + 2]);
   service.child.kill('SIGKILL');
   await service.ended;

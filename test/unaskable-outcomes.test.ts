@@ -61,7 +61,7 @@ it('an outcome that was open at a restart is looked up, though the mounted sandb
   await stop();
   await makeDue();
   const next = await start(CATALOGUE, 60_000);
-  await expect.poll(statusOf, { timeout: 5_000 }).toBe('SUCCEEDED');
+  await expect.poll(statusOf, { timeout: 15_000 }).toBe('SUCCEEDED');
   expect(warnings(next)).toBe(0);
 });
 
@@ -85,5 +85,5 @@ it('a connection that stands for another account after a restart is told of, and
   await stop();
 
   await start(CATALOGUE, 60_000);
-  await expect.poll(statusOf, { timeout: 5_000 }).toBe('SUCCEEDED');
+  await expect.poll(statusOf, { timeout: 15_000 }).toBe('SUCCEEDED');
 });

@@ -246,7 +246,7 @@ async function answeredUntilRefused(transport: Transport, question: Question): P
 }
 
 describe('tools without .proto files', () => {
-  const curl = async (...args: string[]) => (await run(BUF, ['curl', ...args], { timeout: 20_000 })).stdout;
+  const curl = async (...args: string[]) => (await run(BUF, ['curl', ...args], { timeout: 60_000 })).stdout;
 
   it.each([
     ['grpc', ['--http2-prior-knowledge']],

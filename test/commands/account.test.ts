@@ -18,7 +18,7 @@ vi.setConfig({ testTimeout: 120_000 });
 const DATA_DIR = ownDataDir();
 const UNKNOWN = '00000000-0000-4000-8000-000000000000';
 /** Time for which the service may still accept a revoked key from its cache, with a margin. */
-const FORGETTING = { timeout: 8_000, interval: 250 };
+const FORGETTING = { timeout: 15_000, interval: 250 };
 
 it('the account command creates and revokes keys while the service runs, and the service follows', async () => {
   const service = await startService({ DATA_DIR });

@@ -27,7 +27,7 @@ function listen(...args: string[]) {
 
 it('webhook-listen registers itself, prints verified events, refuses forged ones, and leaves no webhook behind', async () => {
   const { child, printed, ended } = listen('--service', server.url);
-  const shows = (text: string | RegExp) => vi.waitFor(() => expect(printed.text).toMatch(text), 20_000);
+  const shows = (text: string | RegExp) => vi.waitFor(() => expect(printed.text).toMatch(text), 60_000);
   await shows(/^Listening at \S+ as webhook \S+\./m);
   const [, address = '', id = ''] = /Listening at (\S+) as webhook ([0-9a-f-]+)/.exec(printed.text) ?? [];
   await fetch(`${server.url}/v1/webhooks/${id}/test`, { method: 'POST', headers: KEYS });

@@ -113,7 +113,7 @@ describe('HTTP/2', () => {
     await vi.waitFor(() => expect(client.received()).not.toBe(''));
     client.socket.pause();
     client.socket.write(bytes);
-    await vi.waitFor(async () => expect(await openConnections()).toBe(0), 5_000);
+    await vi.waitFor(async () => expect(await openConnections()).toBe(0), 12_000);
     await othersAreServed();
   });
 });

@@ -44,7 +44,7 @@ function askLarge(client: http2.ClientHttp2Session): http2.ClientHttp2Stream {
 }
 
 const untilOpen = () => vi.waitFor(async () => expect(await openConnections()).toBe(1));
-const untilClosed = () => vi.waitFor(async () => expect(await openConnections()).toBe(0), 5_000);
+const untilClosed = () => vi.waitFor(async () => expect(await openConnections()).toBe(0), 12_000);
 
 describe('a response that its client does not take', () => {
   it('is given up after the deadline over HTTP/2, however often the client pings', async () => {

@@ -78,7 +78,7 @@ const givens: Readonly<Record<string, () => Promise<Given>>> = {
     const { id } = await send('POST', `/v1/webhooks/${webhook}/test`);
     const list = () => send('GET', `/v1/webhooks/${webhook}/deliveries`);
     await vi.waitFor(async () => expect((await list()).deliveries[0].status).toBe('DELIVERED'), {
-      timeout: 20_000,
+      timeout: 60_000,
     });
     return { delivery: id, 'delivery.webhook': webhook };
   },

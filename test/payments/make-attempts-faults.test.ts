@@ -199,7 +199,7 @@ describe('no fault between two attempts', () => {
     expect(await payments.rows()).toMatchObject([{ connection_id: 't1', status: 'PENDING', open: true }]);
     isAway = false;
     await expect
-      .poll(payments.rows, { timeout: 10_000 })
+      .poll(payments.rows, { timeout: 60_000 })
       .toMatchObject([{ status: 'DECLINED', open: false }]);
     expect(Payment_Status[(await payment.settle()).status]).toBe('DECLINED');
     expect(payment.calls).toHaveLength(1);

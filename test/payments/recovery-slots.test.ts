@@ -82,11 +82,11 @@ describe('a provider that hangs', () => {
     await expect.poll(() => asked.length).toBe(20);
     const quick = await Promise.all(Array.from({ length: 45 }, () => claimAttempt(database)));
     for (const attempt of quick) {
-      await expect.poll(async () => (await rowOf(attempt)).status, { timeout: 5_000 }).toBe('SUCCEEDED');
+      await expect.poll(async () => (await rowOf(attempt)).status, { timeout: 15_000 }).toBe('SUCCEEDED');
     }
     expect(asked).toHaveLength(20 + 45);
     silence.resolve();
-    await expect.poll(openCount, { timeout: 5_000 }).toBe(0);
+    await expect.poll(openCount, { timeout: 15_000 }).toBe(0);
     await stop();
     expect(most).toBe(20);
   });
@@ -108,7 +108,7 @@ describe('a provider that hangs', () => {
 it('a backlog is worked off without waiting for the next search', async () => {
   await Promise.all(Array.from({ length: 70 }, () => claimAttempt(database)));
   const stop = startRecovery(depsOf(APPROVED), { intervalMs: 600_000 });
-  await expect.poll(openCount, { timeout: 5_000 }).toBe(0);
+  await expect.poll(openCount, { timeout: 15_000 }).toBe(0);
   await stop();
 });
 

@@ -100,7 +100,7 @@ describe('a transaction that the release before inserted, without its account,',
     // Payments are finished meanwhile.
     expect(await Promise.all(attempts.map((attempt) => finish(attempt)))).not.toContain(false);
     await claimAsBefore();
-    await vi.waitFor(async () => expect(new Set(await accounts())).toEqual(new Set([ACCOUNT_ONE])), 20_000);
+    await vi.waitFor(async () => expect(new Set(await accounts())).toEqual(new Set([ACCOUNT_ONE])), 60_000);
     await Promise.all(stops.map((stop) => stop()));
     expect(errors).toEqual([]);
     expect(await adoptTransactions(database, NIL, 10)).toBeUndefined();

@@ -166,7 +166,7 @@ async function untilBuilding(): Promise<void> {
           "SELECT 1 AS one FROM pg_stat_progress_create_index WHERE datname = current_database() AND phase LIKE 'waiting%'",
         ),
       ).toEqual([{ one: 1 }]),
-    { timeout: 10_000 },
+    { timeout: 60_000 },
   );
 }
 

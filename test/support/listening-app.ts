@@ -78,7 +78,7 @@ export function connect(...writes: (string | Buffer)[]) {
     socket,
     closed,
     received: () => received,
-    has: (text: string) => vi.waitFor(() => expect(received).toContain(text), 5_000),
+    has: (text: string) => vi.waitFor(() => expect(received).toContain(text), 60_000),
   };
 }
 

@@ -36,11 +36,11 @@ export async function gauge(name: string): Promise<number> {
 export const inFlight = () => gauge('calls_in_flight');
 
 export async function untilInFlight(count: number): Promise<void> {
-  await expect.poll(inFlight, { timeout: 10_000, interval: 20 }).toBe(count);
+  await expect.poll(inFlight, { timeout: 60_000, interval: 20 }).toBe(count);
 }
 
 export async function untilReceiving(count: number): Promise<void> {
-  await expect.poll(() => gauge('calls_receiving'), { timeout: 10_000, interval: 20 }).toBe(count);
+  await expect.poll(() => gauge('calls_receiving'), { timeout: 60_000, interval: 20 }).toBe(count);
 }
 
 export const isAccepted = (reply: Reply) => reply.record !== '';

@@ -86,7 +86,7 @@ function waysOf(page: Page) {
         const found = (globalThis as InPage).document.querySelector(at);
         return found?.checkVisibility() && new RegExp(pattern).test(found.textContent);
       };
-      await page.waitForFunction(isShown, { timeout: 20_000 }, selector, text.source);
+      await page.waitForFunction(isShown, { timeout: 60_000 }, selector, text.source);
     },
     async follow(selector: string): Promise<void> {
       await Promise.all([page.waitForNavigation(), page.click(selector)]);
@@ -102,7 +102,7 @@ function waysOf(page: Page) {
     },
     /** Awaits that the payer is back, over pages of the provider and of the service. */
     async cameBack(): Promise<void> {
-      await page.waitForFunction("location.pathname.startsWith('/checkout/')", { timeout: 20_000 });
+      await page.waitForFunction("location.pathname.startsWith('/checkout/')", { timeout: 60_000 });
     },
   };
 }

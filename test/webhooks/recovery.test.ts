@@ -26,7 +26,7 @@ afterEach(async () => {
 const count = async (where: string) =>
   (await world.tables.query(`SELECT count(*)::int AS n FROM delivery WHERE ${where}`))[0]?.n;
 const delivered = (n: number) =>
-  vi.waitFor(async () => expect(await count("status = 'DELIVERED'")).toBe(n), 20_000);
+  vi.waitFor(async () => expect(await count("status = 'DELIVERED'")).toBe(n), 60_000);
 
 it('delivers by another replica what one that was killed had taken.', async () => {
   shop.answer(NO_ANSWER);
@@ -90,11 +90,11 @@ it('sends again by hand one delivery, or all that failed since a time.', async (
   shop.answer(status(500));
   await world.start({ retryScheduleS: [] });
   await world.change(account);
-  await vi.waitFor(async () => expect(await count("status = 'FAILED'")).toBe(1), 10_000);
+  await vi.waitFor(async () => expect(await count("status = 'FAILED'")).toBe(1), 60_000);
   const since = new Date(Date.now() + 1);
   await new Promise((resolve) => setTimeout(resolve, 5));
   for (let i = 0; i < 3; i++) await world.change(account);
-  await vi.waitFor(async () => expect(await count("status = 'FAILED'")).toBe(4), 10_000);
+  await vi.waitFor(async () => expect(await count("status = 'FAILED'")).toBe(4), 60_000);
   shop.answer(status(200));
   expect(await redeliverAllFailed(world.deps, account, webhookId, since)).toBe(3);
   await delivered(3);
@@ -122,7 +122,7 @@ it('sends nothing more to a webhook that was removed while its deliveries were o
   await world.start();
   await vi.waitFor(
     async () => expect(await world.tables.query('SELECT id FROM event WHERE relayed_at IS NULL')).toEqual([]),
-    10_000,
+    60_000,
   );
   expect(await count('due_at IS NOT NULL')).toBe(0);
   expect(shop.received).toHaveLength(1);

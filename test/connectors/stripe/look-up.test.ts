@@ -90,7 +90,7 @@ describe('a lost confirmation', () => {
     const outcome = await stripe.connection.pay(attempt);
     expect(outcome).toMatchObject({ kind: 'unknown' });
     expect(await lookUp(stripe, attempt, outcome, CLOSE)).toMatchObject({ kind: 'unknown' });
-    await expect.poll(() => stripe.intent().status, { timeout: 5_000 }).toBe('succeeded');
+    await expect.poll(() => stripe.intent().status, { timeout: 60_000 }).toBe('succeeded');
     expect(await lookUp(stripe, attempt, outcome, CLOSE)).toMatchObject({ kind: 'approved' });
   });
 
