@@ -1,5 +1,5 @@
 import type { Database, Nullable } from './database.ts';
-import { isDueAtAll } from './lease-due.ts';
+import { isScheduled } from './lease-due.ts';
 import type { WebhookName } from './outbox.ts';
 
 /** A due delivery, leased to the caller. */
@@ -86,7 +86,7 @@ const FINISH = {
         status = CASE WHEN $5::text IS NULL THEN 'DELIVERED' WHEN $6::float8 IS NULL THEN 'FAILED' ELSE 'PENDING' END,
         due_at = now() + make_interval(secs => $6), response_status = $4, error = $5, retry = retry + 1,
         delivered_at = CASE WHEN $5 IS NULL THEN now() END
-      WHERE account_id = $1 AND id = $2 AND attempts = $3 AND ${isDueAtAll('due_at')}
+      WHERE account_id = $1 AND id = $2 AND attempts = $3 AND ${isScheduled('due_at')}
       RETURNING webhook_id
     )
     UPDATE webhook w SET failing_since = CASE WHEN $5 IS NOT NULL THEN now() END

@@ -1,5 +1,5 @@
 import type { Database } from './database.ts';
-import { isDueAtAll, leaseDue, leaseParameters, type Take } from './lease-due.ts';
+import { isScheduled, leaseDue, leaseParameters, type Take } from './lease-due.ts';
 
 /** A transaction that is due to be followed up, leased to the caller. */
 export type DueFollowUp = {
@@ -53,7 +53,7 @@ const POSTPONE = {
   name: 'postpone_follow_up',
   text: `
     UPDATE transaction SET follow_up_at = now() + make_interval(secs => $3)
-    WHERE id = $1 AND fence = $2 AND ${isDueAtAll('follow_up_at')}`,
+    WHERE id = $1 AND fence = $2 AND ${isScheduled('follow_up_at')}`,
 };
 
 /** Gives back a leased transaction, to be followed up again later. */

@@ -3,7 +3,7 @@ import { byteaArray } from './bytea-array.ts';
 import { ATTEMPT_COLUMNS, claimPayment, PAYMENT_COLUMNS } from './claim-payment.ts';
 import type { Database } from './database.ts';
 import { groupCommits } from './group-commit.ts';
-import { isDueAtAll } from './lease-due.ts';
+import { isScheduled } from './lease-due.ts';
 import { insertEventCte } from './outbox.ts';
 import { type Claim, type Finish, type Finished, finishPayment } from './payments.ts';
 
@@ -105,7 +105,7 @@ const FINISHES = {
         follow_up_at = now() + make_interval(secs => i.follow_up_in_s)
       FROM input i
       WHERE ${isOfAccount('t.account_id', 'i.account_id')} AND t.id = i.transaction_id AND t.payment_id = i.id
-        AND ${isDueAtAll('t.look_up_at')} AND (t.fence = i.fence OR i.look_up_in_s IS NULL)
+        AND ${isScheduled('t.look_up_at')} AND (t.fence = i.fence OR i.look_up_in_s IS NULL)
       RETURNING i.n
     ), finished AS (
       UPDATE payment p

@@ -44,7 +44,7 @@ export function leaseDue(dueAt: 'look_up_at' | 'follow_up_at', columns: string):
  *
  * @param column such as `t.look_up_at`.
  */
-export function isDueAtAll(column: string): string {
+export function isScheduled(column: string): string {
   return `num_nonnulls(${column}) = 1`;
 }
 

@@ -1,5 +1,5 @@
 import type { Database } from './database.ts';
-import { type AskableConnection, isDueAtAll, leaseDue, leaseParameters, type Take } from './lease-due.ts';
+import { type AskableConnection, isScheduled, leaseDue, leaseParameters, type Take } from './lease-due.ts';
 
 /** An attempt whose outcome is unknown and due to be looked up, leased to the caller. */
 export type DueAttempt = {
@@ -91,7 +91,7 @@ const TAKE_OPEN = {
     UPDATE transaction t
     SET fence = t.fence + 1, look_up_at = greatest(t.look_up_at, now() + make_interval(secs => $2))
     FROM payment p
-    WHERE t.id = $1 AND ${isDueAtAll('t.look_up_at')} AND p.id = t.payment_id
+    WHERE t.id = $1 AND ${isScheduled('t.look_up_at')} AND p.id = t.payment_id
       AND (p.answer IS NOT NULL OR t.look_up_at <= now())
     RETURNING ${DUE_ATTEMPT}`,
 };
@@ -114,7 +114,7 @@ const READ_OPEN = {
   name: 'read_open_attempt',
   text: `
     SELECT ${DUE_ATTEMPT} FROM transaction t JOIN payment p ON p.id = t.payment_id
-    WHERE t.id = $1 AND ${isDueAtAll('t.look_up_at')} AND (p.answer IS NOT NULL OR t.look_up_at <= now())`,
+    WHERE t.id = $1 AND ${isScheduled('t.look_up_at')} AND (p.answer IS NOT NULL OR t.look_up_at <= now())`,
 };
 
 /**
@@ -150,7 +150,7 @@ const POSTPONE = {
   name: 'postpone_look_up',
   text: `
     UPDATE transaction SET look_up_at = now() + make_interval(secs => $3)
-    WHERE id = $1 AND fence = $2 AND ${isDueAtAll('look_up_at')}`,
+    WHERE id = $1 AND fence = $2 AND ${isScheduled('look_up_at')}`,
 };
 
 /** Gives back a leased attempt, to be looked up again later: nothing is known yet. */

@@ -1,6 +1,6 @@
 import { isOfAccount } from './account-rows.ts';
 import type { Database } from './database.ts';
-import { isDueAtAll } from './lease-due.ts';
+import { isScheduled } from './lease-due.ts';
 import { insertEventCte } from './outbox.ts';
 import { reopenSessionCte, type SessionUse } from './single-uses.ts';
 import { keepMethodCtes } from './stored-methods.ts';
@@ -132,7 +132,7 @@ const FINISH_PAYMENT = `
     SET status = $6, look_up_at = now() + make_interval(secs => $8::float8), updated_at = now(),
       reference = coalesce($10, reference), follow_up_at = now() + make_interval(secs => $11::float8)
     WHERE ${isOfAccount('account_id', '$12::uuid')} AND payment_id = $1
-      AND id = $5 AND ${isDueAtAll('look_up_at')} AND (fence = $7 OR $8::float8 IS NULL)
+      AND id = $5 AND ${isScheduled('look_up_at')} AND (fence = $7 OR $8::float8 IS NULL)
     RETURNING payment_id
   ), finished AS (
     UPDATE payment

@@ -28,7 +28,7 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
   },
   'no-fence': {
     file: 'src/store/payments.ts',
-    find: `AND id = $5 AND \${isDueAtAll('look_up_at')} AND (fence = $7 OR $8::float8 IS NULL)`,
+    find: `AND id = $5 AND \${isScheduled('look_up_at')} AND (fence = $7 OR $8::float8 IS NULL)`,
     replacement: 'AND id = $5 AND $7::integer IS NOT NULL',
     cases: ['two replicas: one stopped past its lease, then continued'],
     violates: ['I5'],
@@ -94,7 +94,7 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
   },
   'begin-without-fence': {
     file: 'src/store/next-attempt.ts',
-    find: `AND id = $2 AND \${isDueAtAll('look_up_at')} AND fence = 0`,
+    find: `AND id = $2 AND \${isScheduled('look_up_at')} AND fence = 0`,
     replacement: 'AND id = $2',
     cases: ['failover: stopped past its lease between the attempts, then continued'],
     violates: ['told'],
