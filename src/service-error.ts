@@ -174,5 +174,10 @@ export function invalidParameters(fields: readonly FieldError[]): ServiceError {
   const unsupported = fields.filter(({ code }) => code === 'NOT_SUPPORTED');
   const told = unsupported.length > 0 ? unsupported : fields;
   const reason = unsupported.length > 0 ? 'NOT_SUPPORTED' : 'INVALID_PARAMETERS';
-  return new ServiceError(reason, told.map((f) => `${f.field}: ${f.message}`).join('; '), { fields: told });
+  return new ServiceError(reason, describeFields(told), { fields: told });
+}
+
+/** Describes faults in one line: each field with what is wrong with it. */
+export function describeFields(faults: readonly Pick<FieldError, 'field' | 'message'>[]): string {
+  return faults.map(({ field, message }) => `${field}: ${message}`).join('; ');
 }

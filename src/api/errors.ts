@@ -1,7 +1,7 @@
 import { Code, ConnectError } from '@connectrpc/connect';
 import type { FastifyError } from 'fastify';
 import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from '#gen/google/rpc/error_details_pb.js';
-import { type FieldError, REASONS, type Reason, ServiceError } from '#src/service-error.ts';
+import { describeFields, type FieldError, REASONS, type Reason, ServiceError } from '#src/service-error.ts';
 import { unknownEncoding } from './expand.ts';
 
 /** Domain of google.rpc.ErrorInfo, within which the reasons are unique. */
@@ -47,8 +47,7 @@ const MAX_NAMED = 3;
 /** Returns the message for gRPC's trailers, which contain it twice beside the details, and which clients limit to 8 KB. */
 function rpcMessage({ message, fields }: ServiceError): string {
   if (fields.length <= MAX_NAMED) return message;
-  const named = fields.slice(0, MAX_NAMED).map((fault) => `${fault.field}: ${fault.message}`);
-  return `${named.join('; ')}; and ${fields.length - MAX_NAMED} more`;
+  return `${describeFields(fields.slice(0, MAX_NAMED))}; and ${fields.length - MAX_NAMED} more`;
 }
 
 /**

@@ -1,6 +1,6 @@
 import { isScalar } from 'yaml';
 import { type Catalogue, CatalogueSchema } from '#gen/payments/config/catalogue_pb.js';
-import { ServiceError } from '#src/service-error.ts';
+import { describeFields, ServiceError } from '#src/service-error.ts';
 import { validate } from '#src/wire/validate.ts';
 import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
 import { parseYaml, readTextFile, type YamlFile } from '#src/wire/yaml-file.ts';
@@ -37,9 +37,7 @@ export function parseCatalogue(text: string, file: string): Catalogue {
   const faults = check(catalogue);
   if (faults.length === 0) faults.push(...checkCatalogue(catalogue, locateIn(yaml, text)));
   if (faults.length === 0) return catalogue;
-  throw new CatalogueError(
-    `${file}: ${faults.map(({ field, message }) => `${field}: ${message}`).join('; ')}`,
-  );
+  throw new CatalogueError(`${file}: ${describeFields(faults)}`);
 }
 
 /**

@@ -13,18 +13,29 @@ export type CommandStorage = {
   readonly dataDir: string | undefined;
 };
 
+type DatabaseConfig = Pick<Config, 'databaseUrl' | 'databaseDirectUrl' | 'dataDir'>;
+
 /**
- * Runs a command's work on the service's database, after migrating it: the one that DATABASE_DIRECT_URL or DATABASE_URL
- * names, or the embedded one, which is started if the service does not run.
+ * Finds the database that DATABASE_DIRECT_URL or DATABASE_URL names, or the embedded one.
+ *
+ * @returns no `url` if the embedded database does not run; a `dataDir` for the embedded one alone.
  */
-export async function withDatabase<T>(
-  config: Pick<Config, 'databaseUrl' | 'databaseDirectUrl' | 'dataDir'>,
-  work: (storage: CommandStorage) => Promise<T>,
-): Promise<T> {
-  const { databaseDirectUrl, databaseUrl, dataDir: explicit } = config;
-  const log = pino({ level: 'error' }, pino.destination(2));
+export function findDatabase({ databaseDirectUrl, databaseUrl, dataDir: explicit }: DatabaseConfig) {
   const dataDir = databaseUrl ? undefined : resolveDataDir({ explicit, checkoutDir: CHECKOUT_DIR });
   const url = databaseDirectUrl ?? databaseUrl ?? (dataDir && runningEmbeddedPostgres(dataDir));
+  return { url, dataDir };
+}
+
+/**
+ * Runs a command's work on the service's database, after migrating it. The embedded one is started if the service does
+ * not run.
+ */
+export async function withDatabase<T>(
+  config: DatabaseConfig,
+  work: (storage: CommandStorage) => Promise<T>,
+): Promise<T> {
+  const log = pino({ level: 'error' }, pino.destination(2));
+  const { url, dataDir } = findDatabase(config);
   const started = url || !dataDir ? undefined : await startEmbeddedPostgres({ dataDir, log });
   const database = openDatabase({ url: url ?? started?.url ?? '', maxConnections: 1, log });
   try {

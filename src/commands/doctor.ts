@@ -5,8 +5,6 @@ import { openCatalogue } from '#src/catalogue/open-catalogue.ts';
 import { readCatalogue } from '#src/catalogue/read-catalogue.ts';
 import { CHECKOUT_DIR, type Config, readConfig } from '#src/config.ts';
 import { CONNECTORS } from '#src/connectors/registry.ts';
-import { resolveDataDir } from '#src/postgres/data-dir.ts';
-import { runningEmbeddedPostgres } from '#src/postgres/embedded-postgres.ts';
 import { createApprovalRates } from '#src/routing/approval-rates.ts';
 import { findKeyProblems } from '#src/server/check-keys.ts';
 import { type Database, openDatabase } from '#src/store/database.ts';
@@ -14,6 +12,7 @@ import { readDatabaseFacts, readServiceFacts } from '#src/store/diagnosis.ts';
 import { compareSchema, MIGRATIONS, type SchemaDifference } from '#src/store/migrate.ts';
 import { assertDirect, assertPooler } from '#src/store/pooler.ts';
 import { hashKeys, type InstallationKeys, installationKeys } from '#src/vault/key-file.ts';
+import { findDatabase } from './command-database.ts';
 import {
   diagnoseClock,
   diagnoseConfig,
@@ -77,9 +76,8 @@ function pinnedNode(): string {
 }
 
 async function checkDatabase(config: Config, tell: Tell): Promise<void> {
-  const { databaseUrl, databaseDirectUrl, dataDir: explicit } = config;
-  const dataDir = databaseUrl ? undefined : resolveDataDir({ explicit, checkoutDir: CHECKOUT_DIR });
-  const url = databaseDirectUrl ?? databaseUrl ?? (dataDir && runningEmbeddedPostgres(dataDir));
+  const { databaseUrl, databaseDirectUrl } = config;
+  const { url, dataDir } = findDatabase(config);
   if (!url) {
     tell([
       warning(

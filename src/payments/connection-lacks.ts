@@ -1,6 +1,6 @@
 import { Payment_Workflow } from '#gen/payments/v1/payment_pb.js';
 import type { Capabilities, MethodKind } from '#src/connectors/capabilities.ts';
-import { ServiceError } from '#src/service-error.ts';
+import { describeFields, ServiceError } from '#src/service-error.ts';
 import type { CardOptions, ChosenMethod } from './payment-method.ts';
 
 /** A feature that a payment asks for and a connection lacks. */
@@ -68,6 +68,7 @@ export function notOffered(lacks: readonly Lack[]): ServiceError {
     code: 'NOT_SUPPORTED' as const,
     message: `asks for ${what}, which no connection of the payment's route offers with all else that is asked`,
   }));
-  const named = fields.map(({ field, message }) => `${field}: ${message}`).join('; ');
-  return new ServiceError('OPERATION_NOT_SUPPORTED', `${named}; nothing was sent`, { fields });
+  return new ServiceError('OPERATION_NOT_SUPPORTED', `${describeFields(fields)}; nothing was sent`, {
+    fields,
+  });
 }
