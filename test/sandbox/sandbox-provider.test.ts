@@ -264,10 +264,14 @@ describe('a sandbox provider', () => {
 
   it('can close while calls hang and wait, and does not make a charge that was waiting', async () => {
     const own = await startProvider();
+    let received = 0;
+    own.app.server.on('request', () => received++);
     const hanging = own.post('/v1/charges', { ...CHARGE, card: magic('NO_ANSWER') });
     const waiting = own.post('/v1/charges', { ...CHARGE, card: magic('APPROVED_AFTER_DELAY') });
     const failed = expect(hanging).rejects.toThrow();
     await expect.poll(() => own.query('SELECT 1 FROM sandbox.ledger')).toHaveLength(1);
+    // A connection without a request is cut when the provider closes.
+    await expect.poll(() => received).toBe(2);
     await own.app.close();
     await failed;
     expect((await waiting).status).toBe(503);
