@@ -292,7 +292,7 @@ describe('after everything that can become of a card', () => {
   });
 
   it('an error carries its stack to the log, without what was said', () => {
-    const failures = server.logLines.filter((line) => line.includes('42703'));
+    const failures = server.logLines.filter((line) => line.includes('"42703"'));
     expect(failures.length).toBeGreaterThan(0);
     for (const line of failures) expect(line).toMatch(/"stack":\["at /);
   });
