@@ -38,10 +38,12 @@ export async function startService(options: {
   const catalogueFile = join(home, `${name}.yaml`);
   writeFileSync(catalogueFile, catalogue(options.providerPort, options.routesBefore ?? 0));
   const logFile = join(home, `${name}.log`);
-  const child = spawn(process.execPath, [...options.nodeOptions, ...startArguments(checkout)], {
+  const start = startCommand(checkout);
+  const child = spawn(process.execPath, [...options.nodeOptions, ...start.arguments], {
     cwd: checkout,
     env: {
       ...process.env,
+      ...start.environment,
       PORT: '0',
       WORKERS: String(options.workers ?? 1),
       DATABASE_URL: options.databaseUrl,
@@ -65,12 +67,13 @@ export async function startService(options: {
   return { pid: child.pid ?? 0, port, stop: () => stop(child.off('exit', onExit)) };
 }
 
-/** The arguments that `npm start` gives to Node: options, if any, and the script. */
-function startArguments(checkout: string): string[] {
+/** The variables that `npm start` sets, and the arguments that it gives to Node: options, if any, and the script. */
+function startCommand(checkout: string): { environment: Record<string, string>; arguments: string[] } {
   const { scripts } = JSON.parse(readFileSync(join(checkout, 'package.json'), 'utf8'));
-  const [node, ...rest] = scripts.start.split(' ');
-  if (node !== 'node') throw new Error('npm start is expected to be a call of node');
-  return rest;
+  const words: string[] = scripts.start.split(' ');
+  const node = words.indexOf('node');
+  const variables = words.slice(0, node).map((word) => word.split('='));
+  return { environment: Object.fromEntries(variables), arguments: words.slice(node + 1) };
 }
 
 function lastLine(file: string): string {
