@@ -141,10 +141,10 @@ describe('not_sent', () => {
     const server = await serve((socket, text) => {
       if (!text.includes('hangs')) answerOk(socket, text);
     });
-    const client = clientOf(server.port, { timeoutMs: 200, maxConnections: 1 });
+    const client = clientOf(server.port, { timeoutMs: 800, maxConnections: 1 });
     const hanging = client.request(post('hangs'));
     // Its deadline is the earlier one: the other's would free the socket.
-    const waited = await client.request({ ...post('waits'), deadlineAtMs: performance.now() + 100 });
+    const waited = await client.request({ ...post('waits'), deadlineAtMs: performance.now() + 400 });
     const hung = await hanging;
     expect(hung).toEqual({ kind: 'unknown', detail: 'awaiting the answer: DEADLINE' });
     expect(waited).toEqual({ kind: 'not_sent', detail: 'before sending: DEADLINE', because: 'unreachable' });
@@ -182,7 +182,7 @@ describe("a request's own deadline", () => {
   it('ends it before the time that the client gives', async () => {
     const server = await serve(() => {});
     const client = clientOf(server.port, { timeoutMs: 60_000 });
-    const deadlineAtMs = performance.now() + 50;
+    const deadlineAtMs = performance.now() + 400;
     const [first, second] = await Promise.all([
       client.request({ ...post('a'), deadlineAtMs }),
       client.request({ ...post('b'), deadlineAtMs }),
@@ -194,7 +194,7 @@ describe("a request's own deadline", () => {
 
   it('does not lengthen the time that the client gives', async () => {
     const server = await serve(() => {});
-    const client = clientOf(server.port, { timeoutMs: 50 });
+    const client = clientOf(server.port, { timeoutMs: 400 });
     const result = await client.request({ ...post('a'), deadlineAtMs: performance.now() + 60_000 });
     expect(result).toEqual({ kind: 'unknown', detail: 'awaiting the answer: DEADLINE' });
   });
@@ -217,7 +217,7 @@ describe('unknown', () => {
 
   it('is what a deadline between head and end of the answer gives, and its socket is destroyed', async () => {
     const server = await serve((socket) => socket.write('HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf'));
-    const result = await clientOf(server.port, { timeoutMs: 150 }).request(post('a'));
+    const result = await clientOf(server.port, { timeoutMs: 400 }).request(post('a'));
     expect(result).toEqual({ kind: 'unknown', detail: 'reading the answer: DEADLINE' });
     await expect.poll(() => server.openSockets()).toBe(0);
   });

@@ -92,7 +92,7 @@ describe('a finish', () => {
     const payment = payments.payment(CARD, {
       outcomes: [APPROVED],
       finished,
-      leaseMarginMs: 200,
+      leaseMarginMs: 1_000,
       around: async (statement, run) => {
         if (statement === 'finish') await held.promise;
         return run();

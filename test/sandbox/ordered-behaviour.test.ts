@@ -59,7 +59,7 @@ describe('a description that orders a behaviour', () => {
   });
 
   it('cannot approve late a payment that was closed meanwhile', async () => {
-    const late = charge('late_approval:400', 'late');
+    const late = charge('late_approval:1500', 'late');
     await new Promise((resolve) => setTimeout(resolve, 100));
     expect((await provider.post('/v1/by-idempotency-key/late/close', {})).status).toBe(200);
     expect(await late).toMatchObject({ status: 409, recorded: 'closed' });

@@ -177,7 +177,7 @@ describe('the challenge page (3-D Secure)', () => {
   });
 
   it('expires if nobody answers it', async () => {
-    const expires_at = new Date(Date.now() + 200).toISOString();
+    const expires_at = new Date(Date.now() + 1_000).toISOString();
     const payment = await challenge('CHALLENGE_ABANDONED', { expires_at, return_url: undefined });
     await expect.poll(() => now(payment)).toMatchObject({ status: 'expired' });
     await page.goto(String(payment.challenge_url));

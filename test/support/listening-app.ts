@@ -19,6 +19,9 @@ export let app: FastifyInstance;
 export let port: number;
 /** Ends the answers of `/slow` and `/stream`. */
 export let finishSlow: () => void;
+let slowAsked: number;
+/** Waits until `/slow` was asked for so many times. */
+export const untilSlowAsked = (times: number) => vi.waitFor(() => expect(slowAsked).toBe(times));
 
 /** Ends what a test opened, and holds that nothing was printed. */
 export function endAfterEach(): void {
@@ -43,9 +46,11 @@ export async function start(
   app = Fastify(createListener(options));
   const slow = Promise.withResolvers<void>();
   finishSlow = slow.resolve;
+  slowAsked = 0;
   app.get('/', async (request) => ({ version: request.raw.httpVersion }));
   app.post('/', async (request) => request.body);
   app.get('/slow', async () => {
+    slowAsked += 1;
     await slow.promise;
     return { slow: true };
   });
