@@ -121,8 +121,11 @@ describe('over HTTP', () => {
           })
           .on('error', reject);
       });
+    const begun = performance.now();
     expect(new Set(await Promise.all(Array.from({ length: 100 }, probe)))).toEqual(new Set([200]));
-    expect(vi.mocked(check).mock.calls.length).toBeLessThanOrEqual(10);
+    // Once more for every half second that the flood lasts: then a result is too old.
+    const stale = Math.floor((performance.now() - begun) / 500);
+    expect(vi.mocked(check).mock.calls.length).toBeLessThanOrEqual(2 + stale);
     agent.destroy();
   });
 });

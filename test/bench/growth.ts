@@ -1,5 +1,4 @@
 import { writeFileSync } from 'node:fs';
-import { availableParallelism, cpus } from 'node:os';
 import { parseArgs } from 'node:util';
 import pg from 'pg';
 import { createProgress } from '#src/commands/progress.ts';
@@ -7,7 +6,7 @@ import { openBooks } from './books.ts';
 import type { LoopResult } from './closed-loop.ts';
 import { curveSvg } from './curve-svg.ts';
 import type { LoadOrder } from './load.ts';
-import { cpuMs, cpuOfTreeMs } from './proc.ts';
+import { cpuMs, cpuOfTreeMs, machineName } from './proc.ts';
 import { ACCOUNT_ID, newRunId, PUBLIC_KEY, SECRET_KEY } from './request.ts';
 import { startService } from './service.ts';
 import { addAccounts, storePayments } from './stored-payments.ts';
@@ -63,9 +62,7 @@ async function grow(ending: Ending): Promise<void> {
     rows.set(size, await measureAt(site, load.ask));
   }
   progress.end();
-  console.log(
-    `Node ${process.version}, ${availableParallelism()} × ${cpus()[0]?.model}, ${plan.concurrency} at a time`,
-  );
+  console.log(`${machineName()}, ${plan.concurrency} at a time`);
   console.table(Object.fromEntries(rows));
   if (values.svg === undefined) return;
   const line = (name: string) => [...rows.values()].map((row) => row[name] ?? Number.NaN);

@@ -1,9 +1,9 @@
 import { writeFileSync } from 'node:fs';
-import { availableParallelism, cpus } from 'node:os';
 import { parseArgs } from 'node:util';
 import { createProgress, howFar } from '#src/commands/progress.ts';
 import type { Plan } from './closed-loop.ts';
 import { curveSvg } from './curve-svg.ts';
+import { machineName } from './proc.ts';
 import { type Measure, medianAt, type Named, report } from './report.ts';
 import { startStage } from './stage.ts';
 import { cleanUpAfter, type Ending } from './surroundings.ts';
@@ -53,7 +53,7 @@ async function bench(ending: Ending): Promise<void> {
     ending,
   );
   console.log(
-    `Node ${process.version}, ${availableParallelism()} × ${cpus()[0]?.model}. Each figure is the median of ${rounds} rounds of ${measuredMs / 1000} s${stored > 0 ? `, with ${stored} payments stored before` : ''}.`,
+    `${machineName()}. Each figure is the median of ${rounds} rounds of ${measuredMs / 1000} s${stored > 0 ? `, with ${stored} payments stored before` : ''}.`,
   );
   console.log(
     'CPU is user and system time a payment. "others" is what processes that are no part of this took of the machine.',

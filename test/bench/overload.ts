@@ -1,9 +1,8 @@
-import { availableParallelism, cpus } from 'node:os';
 import { parseArgs } from 'node:util';
 import pg from 'pg';
 import { closedLoop } from './closed-loop.ts';
 import { openGrpcClient } from './grpc-client.ts';
-import { cpuMs } from './proc.ts';
+import { cpuMs, machineName } from './proc.ts';
 import { newRunId } from './request.ts';
 import { type Client, openRestClient } from './rest-client.ts';
 import { startService } from './service.ts';
@@ -44,7 +43,7 @@ try {
 
 async function bench(): Promise<void> {
   const { port, pid, compare } = await setUp();
-  console.log(`Node ${process.version}, ${availableParallelism()} × ${cpus()[0]?.model}, ${values.protocol}`);
+  console.log(`${machineName()}, ${values.protocol}`);
   await findCapacity(port, compare, 3_000);
   const capacity = await findCapacity(port, compare, 5_000);
   const slices: Record<string, Slice[]> = { '1×': [], '2×': [] };

@@ -1,7 +1,13 @@
 import { readdirSync, readFileSync } from 'node:fs';
+import { availableParallelism, cpus } from 'node:os';
 
 /** Linux counts processor time in hundredths of a second (USER_HZ), on every architecture that Node runs on. */
 const MS_PER_TICK = 10;
+
+/** Names what figures were measured on: the version of Node, and the machine's processors. */
+export function machineName(): string {
+  return `Node ${process.version}, ${availableParallelism()} × ${cpus()[0]?.model}`;
+}
 
 /** User and system time that a process has had; NaN where there is no /proc. */
 export function cpuMs(pid: number): number {

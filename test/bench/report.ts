@@ -87,7 +87,8 @@ function ratiosOf(measures: Measures, name: keyof Measure, of: string, to: strin
   return above.map((measure, round) => measure[name] / (below[round]?.[name] ?? Number.NaN));
 }
 
-function medianOf(values: readonly number[]): number {
+/** Returns the median; NaN of nothing. */
+export function medianOf(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b);
   const middle = sorted.length >> 1;
   const upper = sorted[middle] ?? Number.NaN;

@@ -1,9 +1,8 @@
-import { availableParallelism, cpus } from 'node:os';
 import { parseArgs } from 'node:util';
 import { type Books, openBooks } from './books.ts';
 import type { LoopResult } from './closed-loop.ts';
 import type { LoadOrder } from './load.ts';
-import { cpuMs } from './proc.ts';
+import { cpuMs, machineName } from './proc.ts';
 import { newRunId } from './request.ts';
 import { addAccount, type Service, startService } from './service.ts';
 import { createDatabase, startSurroundings } from './surroundings.ts';
@@ -86,7 +85,7 @@ async function bench(): Promise<void> {
       if (round > 0) measures.push({ cpuUs, p50Us: 1000 * p50Ms, perSecond });
     }
   }
-  console.log(`Node ${process.version}, ${availableParallelism()} × ${cpus()[0]?.model}`);
+  console.log(`${machineName()}`);
   console.table({
     'one route': median(one.measures),
     [`${routes} routes`]: median(many.measures),

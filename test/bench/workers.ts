@@ -1,10 +1,10 @@
 import { writeFileSync } from 'node:fs';
-import { availableParallelism, cpus } from 'node:os';
 import { parseArgs } from 'node:util';
 import { createProgress } from '#src/commands/progress.ts';
 import type { Plan } from './closed-loop.ts';
 import { curveSvg } from './curve-svg.ts';
-import type { Measure } from './report.ts';
+import { machineName } from './proc.ts';
+import { type Measure, medianOf } from './report.ts';
 import { startStage } from './stage.ts';
 import { cleanUpAfter, type Ending } from './surroundings.ts';
 
@@ -44,9 +44,7 @@ async function compareNumbers(ending: Ending): Promise<void> {
     for (const undo of ending.splice(begun).reverse()) await undo();
   }
   progress.end();
-  console.log(
-    `Node ${process.version}, ${availableParallelism()} × ${cpus()[0]?.model}, ${plan.concurrency} at a time`,
-  );
+  console.log(`${machineName()}, ${plan.concurrency} at a time`);
   console.table(Object.fromEntries(rows));
   if (values.svg === undefined) return;
   const line = (name: string) => [...rows.values()].map((row) => row[name] ?? Number.NaN);
@@ -81,10 +79,8 @@ async function measureNumber(workers: number, ending: Ending): Promise<Row> {
   for (let round = 1; round <= Number(values.rounds); round++) {
     measures.push({ one: await one.measure(plan), many: await many.measure(plan) });
   }
-  const median = (of: (measure: (typeof measures)[number]) => number) => {
-    const sorted = measures.map(of).sort((a, b) => a - b);
-    return Math.round(100 * (sorted[Math.floor(sorted.length / 2)] ?? Number.NaN)) / 100;
-  };
+  const median = (of: (measure: (typeof measures)[number]) => number) =>
+    Math.round(100 * medianOf(measures.map(of))) / 100;
   return {
     'payments/s': median(({ many }) => many.perSecond),
     'one process': median(({ one }) => one.perSecond),
