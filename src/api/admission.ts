@@ -22,15 +22,22 @@ export type AdmissionLimits = ShareLimits & {
 /** The limit that refused a call. */
 export type RefusedBy = 'receiving' | 'in_flight' | 'at_work';
 
+/** A call that has arrived. */
+export type Arrival = {
+  /** Returns the client's address. */
+  address(): string;
+  /** Learns which limit refused the call, on arrival or later. */
+  refused(limit: RefusedBy): void;
+};
+
 /** Decides which calls are accepted, and counts them until they end. */
 export type Admission = {
   /**
    * Begins a call, which holds no slot yet.
    *
-   * @param address returns the client's address.
    * @returns the call's ticket; undefined if the call is refused because no call could be accepted now.
    */
-  admit(address: () => string): Ticket | undefined;
+  admit(arrival: Arrival): Ticket | undefined;
   /** Waits for something that costs no processor time; meanwhile the call does not count as at work. */
   pauseWork<T>(wait: () => Promise<T>): Promise<T>;
   counts(): { readonly receiving: number; readonly inFlight: number; readonly atWork: number };
@@ -48,7 +55,7 @@ export type Ticket = {
   /**
    * Starts waiting for the call's body.
    *
-   * @throws ServiceError SERVICE_UNAVAILABLE if there is no room for the body, or would be none for the call after it.
+   * @throws ServiceError SERVICE_UNAVAILABLE if there is no room for the body, or none now for the call's work.
    */
   receive(credentials: Credentials): void;
   /**
@@ -66,21 +73,17 @@ export type Ticket = {
  * Makes the admission of a replica's calls. There is no queue in front of the limits: a caller rejected at once can try
  * another replica; one that waits in vain delays the rest.
  */
-export function createAdmission(
-  limits: AdmissionLimits,
-  refused: (limit: RefusedBy) => void = () => {},
-): Admission {
+export function createAdmission(limits: AdmissionLimits): Admission {
   const receiving = createSlots(limits.maxInFlight);
   const inFlight = createSlots(limits.maxInFlight);
   const atWork = createSlots(limits.maxAtWork);
   const work = trackWork(atWork);
 
-  function refusal(limit: RefusedBy): ServiceError {
-    refused(limit);
-    return anyOf(OVERLOADED);
-  }
-
-  function ticket(address: () => string): Ticket {
+  function ticket({ address, refused }: Arrival): Ticket {
+    const refusal = (limit: RefusedBy) => {
+      refused(limit);
+      return anyOf(OVERLOADED);
+    };
     let shares: readonly Share[] = [];
     let entered: Slots | undefined;
     let isWorking = false;
@@ -97,6 +100,8 @@ export function createAdmission(
       },
       receive(credentials) {
         shares = sharesOf(credentials, address, limits);
+        // Most calls of an overloaded account end here: reading their bodies would cost several times what this does.
+        if (!atWork.hasRoom(shares)) throw refusal('at_work');
         if (!inFlight.hasRoom(shares)) throw refusal('in_flight');
         if (!receiving.take(shares)) throw refusal('receiving');
         hold(receiving);
@@ -124,10 +129,10 @@ export function createAdmission(
   }
 
   return {
-    admit(address) {
-      if (!atWork.hasRoom([])) refused('at_work');
-      else if (!inFlight.hasRoom([])) refused('in_flight');
-      else return ticket(address);
+    admit(arrival) {
+      if (!atWork.hasRoom([])) arrival.refused('at_work');
+      else if (!inFlight.hasRoom([])) arrival.refused('in_flight');
+      else return ticket(arrival);
       return undefined;
     },
     pauseWork: work.pause,

@@ -3,6 +3,7 @@ import { type Reason, ServiceError } from '#src/service-error.ts';
 import { isOverload } from './admission.ts';
 import { describeError } from './describe-error.ts';
 import { toProblem, toServiceError } from './errors.ts';
+import { refuseRest } from './overload-answers.ts';
 
 /** Answers errors of an application as application/problem+json (RFC 9457), unknown paths in the caller's protocol. */
 export function answerErrors(app: FastifyInstance): void {
@@ -24,10 +25,13 @@ function answerNotFound(request: FastifyRequest, reply: FastifyReply): FastifyRe
 /** Answers one error. Fastify calls this itself for requests that it cannot route: if the path is not a URL, say. */
 export function answerError(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const known = toServiceError(error);
+  if (isOverload(known)) {
+    refuseRest(known, request, reply);
+    return reply;
+  }
   // A body that breaks off is the sender's doing, and nobody is left to read the response.
   const brokeOff = request.raw.errored !== null && request.raw.errored === error;
-  if (OURS.has(known.reason) && !brokeOff && !isOverload(known))
-    request.log.error({ err: error }, 'a request failed');
+  if (OURS.has(known.reason) && !brokeOff) request.log.error({ err: error }, 'a request failed');
   // Hooks do not run for a request that cannot be routed.
   reply.header('x-request-id', request.id);
   return answerProblem(known, request, reply);

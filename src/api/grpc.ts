@@ -15,6 +15,7 @@ import { canonicalize } from '#src/wire/canonical-message.ts';
 import { readBinary } from '#src/wire/read-binary.ts';
 import { rewriteConnectError } from './errors.ts';
 import { BODY_LIMIT_BYTES, RPC_COMPRESSIONS } from './expand.ts';
+import { overloadTrailers } from './overload-answers.ts';
 import { COMPRESSED_FROM_BYTES, type Handle, MAX_TIMEOUT_MS, type RpcOptions, refusal } from './rpc.ts';
 
 /*
@@ -72,10 +73,14 @@ async function serve<Call>(rpc: Rpc<Call>, request: FastifyRequest, reply: Fasti
     const { headers, body } = await withinTime(respond(rpc, request, timeout.error), timeoutMs);
     send(reply, headers, SUCCESS, body);
   } catch (error) {
-    if (error instanceof ConnectError) rewriteConnectError(error);
-    const rendered = error instanceof ConnectError ? error : refusal(error, rpc.onError);
-    send(reply, {}, Object.fromEntries(setTrailerStatus(new Headers(), rendered)));
+    send(reply, {}, overloadTrailers(error) ?? trailersOf(error, rpc.onError));
   }
+}
+
+function trailersOf(error: unknown, onError: (error: unknown) => void): Readonly<Record<string, string>> {
+  if (error instanceof ConnectError) rewriteConnectError(error);
+  const rendered = error instanceof ConnectError ? error : refusal(error, onError);
+  return Object.fromEntries(setTrailerStatus(new Headers(), rendered));
 }
 
 const SUCCESS = { 'grpc-status': '0' };

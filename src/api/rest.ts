@@ -14,8 +14,8 @@ import { requestJson } from './rest-request.ts';
 /** A handler's response, in any protocol. */
 export type Answer<M> = {
   readonly message: M;
-  /** The stored body in REST JSON, which is sent instead of encoding the message. */
-  readonly json?: Uint8Array;
+  /** A stored body in REST JSON, which is sent instead of encoding the message. */
+  readonly json?: Uint8Array | undefined;
   /** Headers of the response (gRPC: metadata). */
   readonly headers?: Readonly<Record<string, string>>;
   /** Path of the created object: unless it is "", REST responds 201 with this path as Location. */

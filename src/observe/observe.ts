@@ -7,6 +7,7 @@ import {
   Transaction_Status,
   Transaction_Type,
 } from '#gen/payments/v1/payment_pb.js';
+import type { RefusedBy } from '#src/api/admission.ts';
 import {
   type Authenticate,
   type Credentials,
@@ -24,6 +25,7 @@ import type { CardVault } from '#src/vault/card-vault.ts';
 import type { DeliveryObserver } from '#src/webhooks/deliver.ts';
 import type { Metrics } from './metrics.ts';
 import { observeAlarm } from './observe-alarm.ts';
+import { logRefusedCalls } from './refused-calls.ts';
 import type { Tracing } from './tracing.ts';
 
 /** Counts and times payments, and logs events that an operator must know of. */
@@ -207,9 +209,11 @@ export function observeDatabase(database: Database, metrics: Metrics, tracing: T
 }
 
 /** The line that a request will have in the log; undefined once it is written. */
-type RequestLine = { open: { fields: object; msg: string } | undefined };
+type RequestLine = { open: { fields: object; msg: string } | undefined; refusedBy?: RefusedBy };
 
 const requestLine = new AsyncLocalStorage<RequestLine>();
+/** The lines of the requests under way. */
+const lines = new WeakMap<FastifyRequest, RequestLine>();
 
 /**
  * Logs what a request did in the line that the request has anyway; in a line of its own if there is no request, or its
@@ -224,7 +228,7 @@ function logWithRequest(log: Logger, fields: object, msg: string): void {
 /** Gives each request its span, its measures and, after its response, its line in the log. */
 export function observeRequests(app: FastifyInstance, metrics: Metrics, tracing: Tracing): void {
   tracing.traceRequests(app);
-  const lines = new WeakMap<FastifyRequest, RequestLine>();
+  const logRefused = logRefusedCalls(app);
   app.addHook('onRequest', (request, reply, done) => {
     metrics.inFlight.inc();
     const remoteAddress = request.ip;
@@ -241,6 +245,7 @@ export function observeRequests(app: FastifyInstance, metrics: Metrics, tracing:
       metrics.inFlight.dec();
       metrics.requests.observe({ route, status }, reply.elapsedTime / 1000);
       if (QUIET_ROUTES.has(route)) return;
+      if (line.refusedBy) return logRefused(line.refusedBy, route);
       const ms = Math.round(reply.elapsedTime);
       request.log.info(
         { method: request.method, route, status, remote_address: remoteAddress, ms, ...fields },
@@ -255,6 +260,15 @@ export function observeRequests(app: FastifyInstance, metrics: Metrics, tracing:
     if (line) requestLine.run(line, done);
     else done();
   });
+}
+
+/** Counts calls that a limit refuses, and has them logged in sum instead of one by one. */
+export function observeRefusals(metrics: Metrics): (request: FastifyRequest, limit: RefusedBy) => void {
+  return (request, limit) => {
+    metrics.refusals.inc({ limit });
+    const line = lines.get(request);
+    if (line) line.refusedBy = limit;
+  };
 }
 
 /** Status, as proxies number it, of a call whose client disconnected before the response was sent. */

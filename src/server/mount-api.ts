@@ -13,7 +13,7 @@ import { PaymentService } from '#gen/payments/v1/payment_service_pb.js';
 import { TokenService } from '#gen/payments/v1/token_service_pb.js';
 import { WebhookService } from '#gen/payments/v1/webhook_service_pb.js';
 import type { Admission, Ticket } from '#src/api/admission.ts';
-import { admitCalls, refuseRest, refuseRpc } from '#src/api/admit-calls.ts';
+import { admitCalls } from '#src/api/admit-calls.ts';
 import { createAuthenticate } from '#src/api/authenticate.ts';
 import { admitBrowsers, type RequireAllowedOrigin } from '#src/api/browser-calls.ts';
 import { checkoutService } from '#src/api/checkout-service.ts';
@@ -22,6 +22,7 @@ import { serveGrpc } from '#src/api/grpc.ts';
 import { createHealth } from '#src/api/health.ts';
 import { createOperatorAuthenticate } from '#src/api/operator-key.ts';
 import { operatorService } from '#src/api/operator-service.ts';
+import { type RefuseCall, refuseRest, refuseRpc } from '#src/api/overload-answers.ts';
 import { paymentMethodService } from '#src/api/payment-method-service.ts';
 import { paymentService } from '#src/api/payment-service.ts';
 import { createRateLimit } from '#src/api/rate-limit.ts';
@@ -33,7 +34,7 @@ import { tokenService } from '#src/api/token-service.ts';
 import { webhookService } from '#src/api/webhook-service.ts';
 import type { Config } from '#src/config.ts';
 import type { Metrics } from '#src/observe/metrics.ts';
-import { observeAuthentication, showHealth } from '#src/observe/observe.ts';
+import { observeAuthentication, observeRefusals, showHealth } from '#src/observe/observe.ts';
 import type { Caller } from '#src/payments/create-payment.ts';
 import { findAccountKeys } from '#src/store/accounts.ts';
 import { checkWritable, orUnavailable } from '#src/store/unavailable.ts';
@@ -65,9 +66,11 @@ export function mountApi(app: FastifyInstance, api: Api): void {
     services.map(({ service }) => service),
     (origin, request) => origin === ownOrigin() || URL.parse(origin)?.host === request.host,
   );
-  const calls = { services, openers: createOpeners(api, requireAllowedOrigin) };
-  mountRest(app, api.admission, calls);
-  mountRpc(app, api.admission, calls);
+  const admit = (calls: FastifyInstance, refuse: RefuseCall) =>
+    admitCalls(calls, api.admission, refuse, observeRefusals(api.metrics));
+  const calls = { services, openers: createOpeners(api, requireAllowedOrigin), admit };
+  mountRest(app, calls);
+  mountRpc(app, calls);
   mountHealth(app, api, calls.services);
   mountMetrics(app, api);
 }
@@ -79,10 +82,11 @@ type MountedService = {
   readonly callers: 'accounts' | 'operators';
 };
 
-/** The services, with the functions that open a call to them. */
+/** The services, with the functions that admit and open a call to them. */
 type Calls = {
   readonly services: readonly MountedService[];
   readonly openers: ReturnType<typeof createOpeners>;
+  readonly admit: (app: FastifyInstance, refuse: RefuseCall) => (request: FastifyRequest) => Ticket;
 };
 
 function mountedServices(api: Api): readonly MountedService[] {
@@ -124,19 +128,19 @@ function createOpeners({ config, deps }: Api, requireAllowedOrigin: RequireAllow
   };
 }
 
-function mountRest(app: FastifyInstance, admission: Admission, { services, openers }: Calls): void {
+function mountRest(app: FastifyInstance, { services, openers, admit }: Calls): void {
   app.register(async (rest) => {
-    const open = openers(admitCalls(rest, admission, refuseRest));
+    const open = openers(admit(rest, refuseRest));
     for (const { service, handlers, callers } of services) {
       rest.register(restRoutes({ service, handlers, openCall: open[callers] }));
     }
   });
 }
 
-function mountRpc(app: FastifyInstance, admission: Admission, { services, openers }: Calls): void {
+function mountRpc(app: FastifyInstance, { services, openers, admit }: Calls): void {
   const onError = (err: unknown) => app.log.error({ err }, 'an rpc failed');
   app.register(async (rpc) => {
-    const open = openers(admitCalls(rpc, admission, refuseRpc));
+    const open = openers(admit(rpc, refuseRpc));
     refuseWrongForms(
       rpc,
       services.map(({ service }) => service),

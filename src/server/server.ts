@@ -77,7 +77,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     observer: observers.catalogue,
     nowMs: options.nowMs,
   });
-  const admission = createAdmission(config, (limit) => observers.metrics.refusals.inc({ limit }));
+  const admission = createAdmission(config);
   const deps = paymentDeps(config, admission, {
     database: observers.database(options.database),
     ...hashed,

@@ -13,12 +13,14 @@ const OTHER_PAYER: Credentials = { accountId: 'other', secretPresented: false };
 function admissionOf(maxInFlight: number, maxAtWork: number, shares: Partial<AdmissionLimits> = {}) {
   const refusals: RefusedBy[] = [];
   const limits = { maxInFlight, maxAtWork, accountSharePercent: 100, addressSharePercent: 100, ...shares };
-  const admission = createAdmission(limits, (limit) => refusals.push(limit));
+  const admission = createAdmission(limits);
+  const admit = (address = '') =>
+    admission.admit({ address: () => address, refused: (limit) => refusals.push(limit) });
   const counts = () => admission.counts();
 
   /** A call whose keys are known, and whose body is awaited. */
   function receiving(credentials = MERCHANT, address = '192.0.2.1'): Ticket {
-    const ticket = admission.admit(() => address);
+    const ticket = admit(address);
     if (!ticket) throw new Error('refused on arrival');
     ticket.receive(credentials);
     return ticket;
@@ -35,7 +37,7 @@ function admissionOf(maxInFlight: number, maxAtWork: number, shares: Partial<Adm
     return begun;
   }
 
-  return { admission, refusals, counts, receiving, room };
+  return { admission, admit, refusals, counts, receiving, room };
 }
 
 /** Work that ends when it is told to. */
@@ -52,13 +54,13 @@ function startWork(ticket: Ticket) {
 
 describe('createAdmission', () => {
   it('refuses on arrival while as many calls as allowed are at work', async () => {
-    const { admission, refusals, receiving } = admissionOf(10, 1);
+    const { admit, refusals, receiving } = admissionOf(10, 1);
     const work = startWork(receiving());
-    expect(admission.admit(() => '')).toBeUndefined();
+    expect(admit()).toBeUndefined();
     expect(refusals).toEqual(['at_work']);
     work.end();
     await work.result;
-    expect(admission.admit(() => '')).toBeDefined();
+    expect(admit()).toBeDefined();
   });
 
   it('counts a call whose body is awaited as receiving only', () => {
@@ -79,12 +81,12 @@ describe('createAdmission', () => {
   });
 
   it('counts a call that waits for its provider as in flight and not as at work', async () => {
-    const { admission, refusals, counts, receiving } = admissionOf(1, 1);
+    const { admission, admit, refusals, counts, receiving } = admissionOf(1, 1);
     const provider = Promise.withResolvers<void>();
     const ticket = receiving();
     const paying = ticket.work(() => admission.pauseWork(() => provider.promise));
     expect(counts()).toEqual({ receiving: 0, inFlight: 1, atWork: 0 });
-    expect(admission.admit(() => '')).toBeUndefined();
+    expect(admit()).toBeUndefined();
     expect(refusals).toEqual(['in_flight']);
     provider.resolve();
     await paying;
@@ -157,11 +159,11 @@ describe('createAdmission', () => {
     const step = fc.record({ who: fc.nat({ max: 5 }), act: fc.constantFrom(...acts), caller: callers });
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 80 }), async (steps) => {
-        const { admission, counts, receiving } = admissionOf(8, 4, { accountSharePercent: 50 });
+        const { admission, admit, counts, receiving } = admissionOf(8, 4, { accountSharePercent: 50 });
         const calls: ReturnType<typeof callOf>[] = [];
         for (const { who, act, caller } of steps) {
           if (act !== 'admit') calls.at(-1 - who)?.[act]();
-          else if (admission.admit(() => '')) {
+          else if (admit()) {
             try {
               calls.push(callOf(admission, receiving(caller)));
             } catch {}
@@ -188,6 +190,18 @@ describe('shares', () => {
     const { receiving, room } = admissionOf(100, 100, DEFAULTS);
     expect(room(() => receiving(MERCHANT))).toBe(75);
     expect(room(() => receiving(OTHER))).toBe(25);
+  });
+
+  it('refuse a call of an account that has its share of the work before its body comes', async () => {
+    const { refusals, counts, receiving } = admissionOf(100, 8, { accountSharePercent: 50 });
+    const works = Array.from({ length: 4 }, () => startWork(receiving(MERCHANT)));
+    expect(() => receiving(MERCHANT)).toThrow(ServiceError);
+    expect(refusals).toEqual(['at_work']);
+    expect(counts()).toEqual({ receiving: 0, inFlight: 4, atWork: 4 });
+    receiving(OTHER);
+    works[0]?.end();
+    await works[0]?.result;
+    receiving(MERCHANT);
   });
 
   it('leave half of the room to callers with the secret, however many calls are made with public keys', () => {
@@ -220,13 +234,12 @@ describe('shares', () => {
   });
 
   it('bound look-ups of unknown keys, and those of an address, beside those of keys that were right before', async () => {
-    const { admission } = admissionOf(100, 16, DEFAULTS);
+    const { admit } = admissionOf(100, 16, DEFAULTS);
     const never = () => new Promise<void>(() => {});
     const refusedOf = async (count: number, recalled: Credentials | undefined, address: string) => {
       let refused = 0;
       for (let i = 0; i < count; i++) {
-        admission
-          .admit(() => address)
+        admit(address)
           ?.lookUp(recalled, never)
           .catch(() => refused++);
       }

@@ -85,7 +85,7 @@ async function bench(): Promise<void> {
       if (round > 0) measures.push({ cpuUs, p50Us: 1000 * p50Ms, perSecond });
     }
   }
-  console.log(`${machineName()}`);
+  console.log(machineName());
   console.table({
     'one route': median(one.measures),
     [`${routes} routes`]: median(many.measures),

@@ -1,0 +1,32 @@
+import type { FastifyInstance } from 'fastify';
+import type { RefusedBy } from '#src/api/admission.ts';
+
+/** Pause between two lines about the same limit and route. */
+const SUM_MS = 1_000;
+
+/**
+ * Logs refused calls in sum: one line a second for each limit and route. In a flood, a line a call would tell nothing
+ * more, and take a tenth of what the refusal costs.
+ *
+ * @returns a function that adds a call to the sum.
+ */
+export function logRefusedCalls(app: FastifyInstance): (limit: RefusedBy, route: string) => void {
+  const sums = new Map<string, { readonly limit: RefusedBy; readonly route: string; calls: number }>();
+  let timer: NodeJS.Timeout | undefined;
+
+  function write(): void {
+    clearTimeout(timer);
+    timer = undefined;
+    for (const sum of sums.values()) app.log.warn(sum, 'calls refused');
+    sums.clear();
+  }
+
+  app.addHook('onClose', async () => write());
+  return (limit, route) => {
+    const key = `${limit} ${route}`;
+    const sum = sums.get(key) ?? { limit, route, calls: 0 };
+    sum.calls += 1;
+    sums.set(key, sum);
+    timer ??= setTimeout(write, SUM_MS);
+  };
+}
