@@ -1,12 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { PaymentSchema } from '#gen/payments/v1/payment_pb.js';
 import { readDataConfig } from '#src/config.ts';
 import { endUnused } from '#src/customers/end-unused-methods.ts';
 import { eraseOldPayments } from '#src/payments/erase-payments.ts';
+import { openStoredResponses } from '#src/payments/stored-response.ts';
 import { INSTALLATION, recordAction } from '#src/store/audit-log.ts';
 import type { Database } from '#src/store/database.ts';
 import { type AgedRows, type Cursor, deleteAged, estimateRows, type Step } from '#src/store/retention.ts';
-import { jsonEncoder } from '#src/wire/wire-json-encode.ts';
 import { actorOf } from './actor.ts';
 import { withDatabase } from './command-database.ts';
 import { readArguments, runCommand, UsageError } from './command-line.ts';
@@ -105,13 +104,11 @@ async function ageOut(database: Database, rules: Rules, dryRun: boolean): Promis
   return counts;
 }
 
-function erase(database: Database, days: number, dryRun: boolean, progress: Progress): Promise<number> {
-  const encodeJson = jsonEncoder(PaymentSchema);
+async function erase(database: Database, days: number, dryRun: boolean, progress: Progress): Promise<number> {
   let lookedAt = 0;
   return eraseOldPayments(database, {
     days,
-    dryRun,
-    encodeResponse: (record) => Buffer.from(encodeJson(record)),
+    responses: dryRun ? undefined : await openStoredResponses(database),
     onStep: (step, account, accounts) => {
       lookedAt += step.lookedAt;
       progress.state(`payments: looked at ${lookedAt}, account ${account} of ${accounts}`);

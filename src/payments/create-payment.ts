@@ -1,4 +1,3 @@
-import type { Payment } from '#gen/payments/v1/payment_pb.js';
 import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.js';
 import { ServiceError } from '#src/service-error.ts';
 import { isSurelyNotCommitted, isUnavailable } from '#src/store/database-error.ts';
@@ -20,7 +19,7 @@ import { setOut } from './on-their-way.ts';
 import { requireOwnAccount } from './own-account.ts';
 import { type PrepareDeps, type PreparedPayment, preparePayment } from './prepare-payment.ts';
 import { hashPaymentRequest, type RequestHash } from './request-hash.ts';
-import { decodeRecord } from './stored-record.ts';
+import { type PaymentResponse, readResponse } from './stored-response.ts';
 
 /** Dependencies of creating a payment. */
 export type PaymentDeps = PrepareDeps &
@@ -50,12 +49,7 @@ export type Caller = {
 };
 
 /** The response to a call. A key always gets the same one. */
-export type CreatedPayment = {
-  readonly record: Payment;
-  /** The record as REST sends it, byte for byte. */
-  readonly body: Uint8Array;
-  readonly replayed: boolean;
-};
+export type CreatedPayment = PaymentResponse & { readonly replayed: boolean };
 
 /**
  * Makes a payment, or returns the response that is stored under the same key. THE main path: two commits (and one for
@@ -103,8 +97,11 @@ export async function createPayment(
   const stored = finished
     ? finished.earlier
     : await orInProgress(deps.patience, awaitResponse(undefined, read, deps.patience));
-  if (stored) return { record: decodeRecord(stored.record), body: stored.answer, replayed: false };
-  return { record, body: finish.answer, replayed: false };
+  if (stored) {
+    const earlier = await orInProgress(deps.patience, readResponse(deps.responses, stored));
+    return { ...earlier, replayed: false };
+  }
+  return { record, body: await deps.responses.body(finish.answer, finish.record), replayed: false };
 }
 
 /** A claimed payment. */
@@ -195,9 +192,12 @@ async function replay(
 ): Promise<CreatedPayment> {
   requireSameRequest(holder, requestHash);
   const waited = awaitResponse(holder, read, deps.patience);
-  const { record, answer } = await orInProgress(deps.patience, waited);
+  const response = await orInProgress(
+    deps.patience,
+    waited.then((stored) => readResponse(deps.responses, stored)),
+  );
   deps.observer.replayed();
-  return { record: decodeRecord(record), body: answer, replayed: true };
+  return { ...response, replayed: true };
 }
 
 /** Reports an unreachable database as REQUEST_IN_PROGRESS: a claimed payment's response can be requested again. */

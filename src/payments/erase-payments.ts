@@ -1,18 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Payment } from '#gen/payments/v1/payment_pb.js';
 import { listAccounts } from '#src/store/accounts.ts';
 import type { Database } from '#src/store/database.ts';
 import { type Cursor, type Erase, erasePayments, type Step } from '#src/store/retention.ts';
 import { withoutPersonalData } from './personal-data.ts';
 import { decodeRecord, encodeRecord } from './stored-record.ts';
+import type { StoredResponses } from './stored-response.ts';
 
 /** Options of a sweep through the payments. */
 export type EraseOptions = {
   /** A payment is due once nothing has been written to it for this many days. */
   readonly days: number;
-  readonly dryRun: boolean;
-  /** Encodes the response that a repeated request gets from then on, in its REST form. */
-  readonly encodeResponse: (record: Payment) => Uint8Array;
+  /** Encodes the responses that repeated requests get from then on; undefined for a dry run. */
+  readonly responses: Pick<StoredResponses, 'encode'> | undefined;
   /** Called after each step, with the account's position and the number of accounts. */
   readonly onStep: (step: Step, account: number, accounts: number) => void;
 };
@@ -29,8 +28,8 @@ const PAUSE_MS = 20;
  * @returns the number of payments that were due.
  */
 export async function eraseOldPayments(database: Database, options: EraseOptions): Promise<number> {
-  const { days, dryRun, onStep } = options;
-  const erase = dryRun ? undefined : eraseBy(options.encodeResponse);
+  const { days, responses, onStep } = options;
+  const erase = responses && eraseBy(responses);
   const accounts = await listAccounts(database);
   let due = 0;
   for (const [i, { id }] of accounts.entries()) {
@@ -46,20 +45,20 @@ export async function eraseOldPayments(database: Database, options: EraseOptions
   return due;
 }
 
-function eraseBy(encodeResponse: EraseOptions['encodeResponse']): Erase {
+function eraseBy(responses: Pick<StoredResponses, 'encode'>): Erase {
   return {
     payment({ record, answeredRecord }) {
       const erased = withoutPersonalData(decodeRecord(record));
       const answered = answeredRecord ? withoutPersonalData(decodeRecord(answeredRecord)) : undefined;
       return {
         record: encodeRecord(erased),
-        answer: encodeResponse(answered ?? erased),
+        answer: responses.encode(answered ?? erased),
         answeredRecord: answered ? encodeRecord(answered) : null,
       };
     },
     operation({ responseRecord }) {
       const erased = withoutPersonalData(decodeRecord(responseRecord));
-      return { response: encodeResponse(erased), responseRecord: encodeRecord(erased) };
+      return { response: responses.encode(erased), responseRecord: encodeRecord(erased) };
     },
   };
 }

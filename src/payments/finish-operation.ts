@@ -13,6 +13,7 @@ import type { Books, OperationType } from './payment-books.ts';
 import { eventOf } from './payment-event.ts';
 import { reopenedSession } from './session-terms.ts';
 import { decodeRecord, encodeRecord } from './stored-record.ts';
+import type { PaymentResponse } from './stored-response.ts';
 
 /** A leased transaction: the right to write its outcome. */
 export type LeasedTransaction = {
@@ -26,7 +27,7 @@ export type LeasedTransaction = {
 };
 
 /** Response to the callers of an operation; for a purchase, the payment as it stands. */
-export type OperationResponse = { readonly record: Payment; readonly body: Uint8Array };
+export type OperationResponse = PaymentResponse;
 
 /** Limit on tries that find the payment changed since it was read. */
 const MAX_OUTDATED = 60;
@@ -80,7 +81,7 @@ async function writeOnce(
     record: encodeRecord(record),
     transactionStatus: Transaction_Status[transactionStatus],
     reference: outcome === 'lapsed' || outcome.kind === 'not_sent' ? undefined : outcome.reference,
-    response: deps.encodeResponse(record),
+    response: deps.responses.encode(record),
     lookUpInS: isOpen ? leased.followUpInS : undefined,
     followUpInS: ofBase && lapsePauseS(transaction, ofBase),
     capturedMinorUnits: books.captured,
@@ -95,7 +96,7 @@ async function writeOnce(
   if (finished.event) deps.eventWritten?.();
   const written = decodeRecord(finished.record);
   deps.observer.finished(written, true);
-  return { record: written, body: finished.response };
+  return { record: written, body: await deps.responses.body(finished.response, finished.record) };
 }
 
 const STAYS_OPEN = new Set<Outcome['kind']>(['unknown', 'pending', 'redirect', 'to_complete']);

@@ -17,13 +17,13 @@ import { recordOutcome } from './payment-record.ts';
 import { reopenedSession } from './session-terms.ts';
 import { enrolledByPayment } from './stored-method.ts';
 import { encodeRecord } from './stored-record.ts';
+import type { StoredResponses } from './stored-response.ts';
 
 /** Dependencies of finishing a payment. */
 export type FinishDeps = {
   readonly database: Database;
   readonly now: () => Timestamp;
-  /** Renders the record as REST's response body, which is kept for replay. */
-  readonly encodeResponse: (record: Payment) => Uint8Array;
+  readonly responses: StoredResponses;
   readonly observer: FinishObserver;
   /** Called when a finish has left an event to relay to webhooks. */
   readonly eventWritten?: () => void;
@@ -73,7 +73,7 @@ export function finishOf(
     paymentId: attempt.paymentId,
     status: Payment_Status[states.payment],
     record: encodeRecord(record),
-    answer: deps.encodeResponse(record),
+    answer: deps.responses.encode(record),
     transactionId: attempt.transactionId,
     transactionStatus: Transaction_Status[states.transaction],
     fence: attempt.fence,

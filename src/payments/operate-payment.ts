@@ -25,7 +25,7 @@ import { awaitResponse, requireIdempotencyKey, requireSameRequest } from './idem
 import { lookUpPauseS } from './look-up-schedule.ts';
 import type { PlannedOperation } from './payment-books.ts';
 import type { RequestHash } from './request-hash.ts';
-import { decodeRecord } from './stored-record.ts';
+import { readResponse } from './stored-response.ts';
 
 /** The caller of an operation. */
 export type OperationCaller = {
@@ -167,9 +167,9 @@ async function awaited(
   read: () => Promise<KeyHolder | undefined>,
 ): Promise<OperatedPaymentResponse> {
   try {
-    const { record, answer } = await awaitResponse(first, read, deps.patience);
+    const response = await readResponse(deps.responses, await awaitResponse(first, read, deps.patience));
     deps.observer.replayed();
-    return { record: decodeRecord(record), body: answer, replayed: true };
+    return { ...response, replayed: true };
   } catch (error) {
     throw isUnavailable(error) ? inProgress(deps.patience, error) : error;
   }

@@ -1,4 +1,4 @@
-import { fromBinary, toBinary } from '@bufbuild/protobuf';
+import { type DescMessage, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { type Payment, PaymentSchema } from '#gen/payments/v1/payment_pb.js';
 import { toldTransaction } from './payment-status.ts';
 
@@ -10,9 +10,13 @@ export function encodeRecord(record: Payment): Uint8Array {
   return toBinary(PaymentSchema, { ...record, transactions: undefined });
 }
 
-/** Reads a record that `encodeRecord` wrote. */
-export function decodeRecord(stored: Uint8Array): Payment {
-  const record = fromBinary(PaymentSchema, stored);
+/**
+ * Reads a record that `encodeRecord` wrote.
+ *
+ * @param schema payments.v1.Payment, by default as this release knows it.
+ */
+export function decodeRecord(stored: Uint8Array, schema: DescMessage = PaymentSchema): Payment {
+  const record = fromBinary(schema, stored) as Payment;
   const told = toldTransaction(record);
   if (told) record.transactions = told;
   return record;

@@ -1,12 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { PaymentSchema } from '#gen/payments/v1/payment_pb.js';
 import type { Admission } from '#src/api/admission.ts';
 import { systemClock } from '#src/clock.ts';
 import type { Config } from '#src/config.ts';
 import type { OperationDeps } from '#src/payments/claim-operation.ts';
 import type { PaymentDeps } from '#src/payments/create-payment.ts';
 import type { ListDeps } from '#src/payments/list-payments.ts';
-import { jsonEncoder } from '#src/wire/wire-json-encode.ts';
 
 /** Dependencies of all that callers can do with payments. */
 export type ApiDeps = PaymentDeps & OperationDeps & ListDeps;
@@ -15,6 +13,7 @@ export type ApiDeps = PaymentDeps & OperationDeps & ListDeps;
 type Given = Pick<
   ApiDeps,
   | 'database'
+  | 'responses'
   | 'vault'
   | 'requestHashKey'
   | 'fingerprintKey'
@@ -28,11 +27,9 @@ type Given = Pick<
 
 /** Completes the dependencies of payments: waiting for a provider or for another call does not count as work. */
 export function paymentDeps(config: Config, admission: Admission, given: Given): ApiDeps {
-  const encodeJson = jsonEncoder(PaymentSchema);
   return {
     ...given,
     now: systemClock(),
-    encodeResponse: (record) => Buffer.from(encodeJson(record)),
     patience: {
       waitMs: config.inProgressWaitMs,
       retryAfterS: 1,

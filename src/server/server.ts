@@ -8,6 +8,7 @@ import type { Config } from '#src/config.ts';
 import { CONNECTORS } from '#src/connectors/registry.ts';
 import { mountDashboard } from '#src/dashboard/mount-dashboard.ts';
 import type { UnaskableOutcomes } from '#src/payments/open-outcomes.ts';
+import { openStoredResponses } from '#src/payments/stored-response.ts';
 import { createApprovalRates } from '#src/routing/approval-rates.ts';
 import type { Database } from '#src/store/database.ts';
 import { type CardVault, cardVault } from '#src/vault/card-vault.ts';
@@ -78,8 +79,10 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     nowMs: options.nowMs,
   });
   const admission = createAdmission(config);
+  const database = observers.database(options.database);
   const deps = paymentDeps(config, admission, {
-    database: observers.database(options.database),
+    database,
+    responses: await openStoredResponses(database),
     ...hashed,
     vault: observers.vault(vault),
     catalogue: live.opened,

@@ -115,7 +115,7 @@ const FINISHES = {
       FROM input i JOIN attempt a ON a.n = i.n
       WHERE p.account_id = i.account_id AND p.id = i.id
       RETURNING i.n, p.id, p.account_id, p.event_sequence, i.event, i.record,
-        NULLIF(p.answer, i.answer) AS earlier, p.answered_record AS told
+        CASE WHEN p.answered_record <> i.record THEN p.answer END AS earlier, p.answered_record AS told
     ), ${insertEventCte({ changed: 'finished', type: 'c.event', record: 'c.record' })}
     SELECT n::integer, earlier, CASE WHEN earlier IS NOT NULL THEN told END AS told, id IN (SELECT payment_id FROM event) AS event
     FROM finished`,

@@ -123,6 +123,10 @@ const FIND_BY_KEY = {
     FROM payment WHERE account_id = $1 AND idempotency_key = $2`,
 };
 
+// The response that was stored before a finish with the record $3, if it shows another record. Repeated after a lost
+// acknowledgement, a finish finds its own.
+const EARLIER_ANSWER = 'CASE WHEN answered_record <> $3 THEN answer END';
+
 // The attempt is the lock: it is written only while its outcome is open. A known outcome ($8 is null) is the
 // provider's word, and any worker may write it; only the holder of the fencing token may write that the outcome is
 // still unknown. The response is set once, and stays as it is when the record moves on.
@@ -140,7 +144,7 @@ const FINISH_PAYMENT = `
       answered_record = CASE WHEN answer IS NOT NULL THEN coalesce(answered_record, record) END,
       event_sequence = event_sequence + 1
     FROM attempt WHERE payment.account_id = $12 AND payment.id = $1
-    RETURNING id, account_id, event_sequence, NULLIF(answer, $4) AS earlier, answered_record AS told
+    RETURNING id, account_id, event_sequence, ${EARLIER_ANSWER} AS earlier, answered_record AS told
   ), ${insertEventCte({ changed: 'finished', type: '$9::text', record: '$3' })}`;
 
 // A finish's own response is not returned. Repeated after a lost acknowledgement, a finish finds itself written.
@@ -148,7 +152,7 @@ const FINISHED = `
   SELECT earlier, CASE WHEN earlier IS NOT NULL THEN told END AS told, EXISTS (SELECT FROM event) AS event
   FROM finished
   UNION ALL
-  SELECT NULLIF(answer, $4), answered_record, false FROM payment
+  SELECT ${EARLIER_ANSWER}, answered_record, false FROM payment
   WHERE account_id = $12 AND id = $1 AND record = $3 AND NOT EXISTS (SELECT 1 FROM finished)`;
 
 /** Condition that a card waits for its payment. The status is checked since an ended method is not active either. */

@@ -6,6 +6,7 @@ import { judgeEvents } from './judge-events.ts';
 import { getPayment, type Order, paymentOf, REQUEST_DEADLINE_MS } from './orders.ts';
 import type { Process } from './processes.ts';
 import type { LedgerLine } from './providers/provider.ts';
+import { storedBodies } from './stored-bodies.ts';
 import type { World } from './world.ts';
 
 /** The invariants after any fault, by their short names. `told` is what the case itself expects as responses. */
@@ -35,8 +36,6 @@ type Row = {
   readonly account_id: string;
   readonly idempotency_key: string;
   readonly status: string;
-  /** The stored response. */
-  readonly answer: string | null;
   readonly transaction_id: string;
   readonly transaction_status: string;
   readonly amount_minor_units: string;
@@ -44,8 +43,7 @@ type Row = {
 };
 
 const ROWS = `SELECT p.id, p.account_id, p.idempotency_key, p.status,
-  convert_from(p.answer, 'UTF8') AS answer, t.id AS transaction_id,
-  t.status AS transaction_status, t.amount_minor_units, t.currency
+  t.id AS transaction_id, t.status AS transaction_status, t.amount_minor_units, t.currency
   FROM payment p JOIN transaction t ON t.payment_id = p.id AND t.parent_id IS NULL ORDER BY t.created_at`;
 
 const RETRIES_AT_ONCE = 4;
@@ -73,7 +71,8 @@ export async function judgeWorld(world: World): Promise<Findings> {
   judgePayments(findings, payments, approvals);
   judgeOrders(findings, rows, world.orders);
   findings.I7.push(...[...world.watch.doublyOpen].map((id) => `${id} had two outcomes open`));
-  const answers = world.orders.map((order) => () => judgeAnswers(findings, world, order, payments));
+  const inStore = await storedBodies(world);
+  const answers = world.orders.map((order) => () => judgeAnswers(findings, world, order, payments, inStore));
   await inParallel(answers, RETRIES_AT_ONCE);
   findings.I5.push(...world.watch.changes);
   findings.I9.push(...(await judgeBooks(world, ledger)));
@@ -161,6 +160,7 @@ async function judgeAnswers(
   world: World,
   order: Order,
   payments: ReadonlyMap<string, readonly Row[]>,
+  inStore: ReadonlyMap<string, string>,
 ): Promise<void> {
   for (const { tookMs } of order.answers) {
     if (tookMs >= REQUEST_DEADLINE_MS) findings.I8.push(`${order.key} waited for ${Math.round(tookMs)} ms`);
@@ -171,7 +171,7 @@ async function judgeAnswers(
   const bodies = new Set(answered.map(({ body }) => body));
   if (bodies.size > 1) findings.I4.push(`${order.key} was answered in ${bodies.size} ways`);
   const id = paymentOf(first)?.id ?? '';
-  const stored = payments.get(id)?.[0]?.answer;
+  const stored = inStore.get(id);
   if ([...bodies].some((body) => body !== stored)) findings.I11.push(`${id} was told otherwise than stored`);
   const transactions = payments.get(id) ?? [];
   const [row] = transactions;

@@ -15,6 +15,7 @@ import {
 import type { Database } from '#src/store/database.ts';
 import { DatabaseUnavailableError } from '#src/store/database-error.ts';
 import { attemptToClaim } from '../support/open-attempts.ts';
+import { wholeResponses } from '../support/stored-responses.ts';
 import { APPROVED, declined, NOT_SENT, PENDING, UNKNOWN } from './attempt-outcomes.ts';
 
 const AT = new Date('2026-01-31T09:08:07.000Z');
@@ -35,7 +36,7 @@ function depsOf(rows: readonly unknown[] = []): FinishDeps {
   return {
     database: { query: async () => ({ rows }) } as unknown as Database,
     now: () => timestampFromDate(AT),
-    encodeResponse: ({ status }) => Buffer.from(Payment_Status[status]),
+    responses: wholeResponses(({ status }) => Payment_Status[status]),
     observer: {
       finished: ({ id }, isLearnedLater) => told.push([id, isLearnedLater]),
       finishFailed: (paymentId, error) => told.push([paymentId, error]),

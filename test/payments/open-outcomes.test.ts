@@ -18,6 +18,7 @@ import { findByKey } from '#src/store/payments.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { claimAttempt, type OpenAttempt } from '../support/open-attempts.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
+import { wholeResponses } from '../support/stored-responses.ts';
 import { openTables, type Tables } from '../support/tables.ts';
 
 let test: TestDatabase;
@@ -63,7 +64,7 @@ const connectionOf = (identity: string, lookUp?: ProviderConnection['lookUp']): 
 const deps = (): OpenOutcomesDeps => ({
   database,
   now: systemClock(),
-  encodeResponse: (record) => Buffer.from(`${record.id} ${Payment_Status[record.status]}`),
+  responses: wholeResponses(({ id, status }) => `${id} ${Payment_Status[status]}`),
   observer: { finished: () => {}, finishFailed: () => {} },
   schedule: { leaseMarginMs: 1_000, firstLookUpMs: 5_000, lookUpsBeforeClosing: 3 },
   connections: () =>

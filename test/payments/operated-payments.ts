@@ -3,12 +3,7 @@ import { create } from '@bufbuild/protobuf';
 import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import { pino } from 'pino';
 import { CatalogueSchema } from '#gen/payments/config/catalogue_pb.js';
-import {
-  type Payment,
-  Payment_Workflow,
-  PaymentSchema,
-  Transaction_Category,
-} from '#gen/payments/v1/payment_pb.js';
+import { type Payment, Payment_Workflow, Transaction_Category } from '#gen/payments/v1/payment_pb.js';
 import {
   type CreatePaymentRequest,
   CreatePaymentRequestSchema,
@@ -19,14 +14,15 @@ import { createBinTable } from '#src/payments/bin-table.ts';
 import type { OperationDeps } from '#src/payments/claim-operation.ts';
 import { createPayment, type PaymentDeps } from '#src/payments/create-payment.ts';
 import type { RecoveryDeps } from '#src/payments/recover-payments.ts';
+import { openStoredResponses } from '#src/payments/stored-response.ts';
 import { createRouter } from '#src/routing/router.ts';
 import { type Database, openDatabase } from '#src/store/database.ts';
 import { cardVault } from '#src/vault/card-vault.ts';
 import { parseJson } from '#src/wire/parse-json.ts';
 import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
-import { jsonEncoder } from '#src/wire/wire-json-encode.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { ACCOUNT_ONE, cardPayment, walletPayment, withField } from '../support/payment-requests.ts';
+import { restBody } from '../support/stored-responses.ts';
 import { openTables, type Tables } from '../support/tables.ts';
 import { type LedgerProvider, ledgerProvider } from './ledger-provider.ts';
 
@@ -59,7 +55,6 @@ type Caller = { accountId: string; idempotencyKey: string | undefined; secretPre
 const KEY = randomBytes(32);
 const clock = systemClock();
 const decode = jsonDecoder(CreatePaymentRequestSchema);
-const encodeJson = jsonEncoder(PaymentSchema);
 
 /** Opens them. */
 export async function openOperatedPayments(
@@ -96,7 +91,7 @@ export async function openOperatedPayments(
     connections: () => connections,
     now: () => timestampFromMs(timestampMs(clock()) + aheadMs),
     publicUrl: () => 'https://payments.example',
-    encodeResponse: (record) => Buffer.from(encodeJson(record)),
+    responses: await openStoredResponses(database),
     schedule: { leaseMarginMs: 60_000, firstLookUpMs: 1, lookUpsBeforeClosing: 0 },
     patience: { waitMs: 1_000, retryAfterS: 1, pause: (ms) => new Promise((done) => setTimeout(done, ms)) },
     observer: {
@@ -122,8 +117,8 @@ export async function openOperatedPayments(
       ? withField(withField(walletPayment(), 'amount', amount), 'payment_method.type', 'WALLET')
       : withField(withField(cardPayment(), 'amount', amount), 'payment_method.detail.card.capture', capture);
     const request = decode(parseJson(Buffer.from(JSON.stringify(json))));
-    const { record, body } = await createPayment(deps, request, payer);
-    return { request, payment: record, body };
+    const made = await createPayment(deps, request, payer);
+    return { request, payment: made.record, body: restBody(made) };
   }
 
   return {

@@ -19,6 +19,7 @@ import {
   capturePayment,
   refundPayment,
 } from '#src/payments/payment-operations.ts';
+import { restBody } from '../support/stored-responses.ts';
 import { type OperatedPayments, openOperatedPayments } from './operated-payments.ts';
 
 let payments: OperatedPayments;
@@ -126,7 +127,7 @@ describe('an authorization', () => {
     );
     const again = await cancel(payment, { key: null });
     expect(again.replayed).toBe(true);
-    expect(Buffer.compare(again.body, first.body)).toBe(0);
+    expect(Buffer.compare(restBody(again), restBody(first))).toBe(0);
     await expect(capture(payment)).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
     await expect(refund(payment)).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
   });
@@ -187,7 +188,7 @@ describe('a repeat', () => {
     const first = await refund(payment, { amount: '10', key: 'refund-1' });
     const again = await refund(payment, { amount: '10', key: 'refund-1' });
     expect(again.replayed).toBe(true);
-    expect(Buffer.compare(again.body, first.body)).toBe(0);
+    expect(Buffer.compare(restBody(again), restBody(first))).toBe(0);
     await expect(refund(payment, { amount: '11', key: 'refund-1' })).rejects.toMatchObject({
       reason: 'IDEMPOTENCY_KEY_REUSED',
     });
@@ -201,7 +202,7 @@ describe('a repeat', () => {
     const answers = await Promise.all(
       Array.from({ length: 100 }, () => refund(payment, { amount: '10', key: 'one' })),
     );
-    expect(new Set(answers.map(({ body }) => `${body}`)).size).toBe(1);
+    expect(new Set(answers.map((answer) => `${restBody(answer)}`)).size).toBe(1);
     expect(payments.provider.bookOf(payment.transactions?.id ?? '').refunded).toBe(1_000n);
   });
 });

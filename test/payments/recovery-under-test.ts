@@ -17,6 +17,7 @@ import { findByKey } from '#src/store/payments.ts';
 import type { OpenAttempt } from '../support/open-attempts.ts';
 import { database, onOwnDatabase as openOwnDatabase, tables } from '../support/own-database.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
+import { wholeResponses } from '../support/stored-responses.ts';
 
 export const providerData = create(ProviderDataSchema, { id: 'SCRIPTED', transactionId: 'ch_1' });
 export const APPROVED: Outcome = {
@@ -78,7 +79,7 @@ export function depsWith(connections: Readonly<Record<string, ProviderConnection
     database,
     now: systemClock(),
     publicUrl: () => 'https://payments.example',
-    encodeResponse: (record) => Buffer.from(`${record.id} ${Payment_Status[record.status]}`),
+    responses: wholeResponses(({ id, status }) => `${id} ${Payment_Status[status]}`),
     observer: { finished: () => {}, finishFailed: () => {} },
     schedule: { leaseMarginMs: 1_000, firstLookUpMs: 5_000, lookUpsBeforeClosing: 3 },
     connections: () => new Map(Object.entries(connections)),

@@ -20,16 +20,18 @@ import { type CreatedPayment, createPayment, type PaymentDeps } from '#src/payme
 import type { FinishDeps } from '#src/payments/finish-payment.ts';
 import { getPayment } from '#src/payments/get-payment.ts';
 import { recoverDue } from '#src/payments/recover-payments.ts';
+import { openStoredResponses } from '#src/payments/stored-response.ts';
 import type { Signals } from '#src/routing/order-targets.ts';
 import { createRouter } from '#src/routing/router.ts';
 import { addSandboxFixtures } from '#src/server/sandbox-fixtures.ts';
 import { type Database, openDatabase } from '#src/store/database.ts';
-import { type CardVault, cardVault } from '#src/vault/card-vault.ts';
+import { cardVault } from '#src/vault/card-vault.ts';
 import { parseJson } from '#src/wire/parse-json.ts';
 import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
 import { jsonEncoder } from '#src/wire/wire-json-encode.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { ACCOUNT_ONE, type RequestJson } from '../support/payment-requests.ts';
+import { restBody } from '../support/stored-responses.ts';
 import { openTables, type Tables } from '../support/tables.ts';
 
 /** A script: what providers do, and what goes wrong meanwhile. */
@@ -67,7 +69,7 @@ export type Call = {
 export type ScriptedPayment = {
   readonly calls: readonly Call[];
   /** Makes it, or asks for its answer again: always the same request under the same key. */
-  send(): Promise<CreatedPayment>;
+  send(): Promise<CreatedPayment & { readonly body: Buffer }>;
   /** Looks up all that is open, until nothing is. */
   recover(): Promise<void>;
   /**
@@ -82,7 +84,7 @@ export type ScriptedPayment = {
 export type ScriptedPayments = {
   readonly database: Database;
   readonly tables: Tables;
-  readonly encode: PaymentDeps['encodeResponse'];
+  readonly encode: (record: Payment) => Buffer;
   /** Outcome with which another replica finishes. */
   readonly finishDeps: FinishDeps;
   payment(request: RequestJson, script: Script): ScriptedPayment;
@@ -103,7 +105,7 @@ const ROWS =
 
 const decode = jsonDecoder(CreatePaymentRequestSchema);
 const encodeJson = jsonEncoder(PaymentSchema);
-const encode = (record: Parameters<typeof encodeJson>[0]) => Buffer.from(encodeJson(record));
+const encode = (record: Payment) => Buffer.from(encodeJson(record));
 
 /** Opens them, with the sandbox's fixtures. */
 export async function openScriptedPayments(): Promise<ScriptedPayments> {
@@ -111,6 +113,7 @@ export async function openScriptedPayments(): Promise<ScriptedPayments> {
   const database = openDatabase({ url: test.url, maxConnections: 4, log: pino({ level: 'silent' }) });
   const tables = await openTables(test.url);
   const vault = cardVault(new Map([['test-1', KEY]]));
+  const responses = await openStoredResponses(database);
   await addSandboxFixtures(database, { vault, fingerprintKey: KEY, bins: createBinTable([]) });
 
   return {
@@ -118,10 +121,10 @@ export async function openScriptedPayments(): Promise<ScriptedPayments> {
     tables,
     encode,
     finishDeps: {
-      ...{ database, now: systemClock(), encodeResponse: encode, schedule: SCHEDULE },
+      ...{ database, now: systemClock(), responses, schedule: SCHEDULE },
       observer: { finished: () => {}, finishFailed: () => {} },
     },
-    payment: (request, script) => scriptedPayment({ database, tables, vault }, request, script),
+    payment: (request, script) => scriptedPayment({ database, tables, vault, responses }, request, script),
     rows: () => tables.query(ROWS),
     async close() {
       await tables.close();
@@ -131,7 +134,7 @@ export async function openScriptedPayments(): Promise<ScriptedPayments> {
   };
 }
 
-type Opened = Pick<ScriptedPayments, 'database' | 'tables'> & { readonly vault: CardVault };
+type Opened = Pick<ScriptedPayments, 'database' | 'tables'> & Pick<PaymentDeps, 'vault' | 'responses'>;
 
 function scriptedPayment(opened: Opened, request: RequestJson, script: Script): ScriptedPayment {
   const { database, tables } = opened;
@@ -143,7 +146,10 @@ function scriptedPayment(opened: Opened, request: RequestJson, script: Script): 
   const isLeftAlone = () => false;
   const caller = { accountId: ACCOUNT_ONE, idempotencyKey: randomUUID(), secretPresented: true };
   const message = decode(parseJson(Buffer.from(JSON.stringify(request))));
-  const send = () => createPayment(deps, message, caller);
+  async function send() {
+    const made = await createPayment(deps, message, caller);
+    return { ...made, body: restBody(made) };
+  }
   async function recover() {
     do {
       await tables.query('UPDATE transaction SET look_up_at = now() WHERE look_up_at IS NOT NULL');
@@ -164,7 +170,7 @@ function scriptedPayment(opened: Opened, request: RequestJson, script: Script): 
 }
 
 function depsOf(
-  { database, vault }: Opened,
+  { database, vault, responses }: Opened,
   script: Script,
   connections: ReadonlyMap<string, ProviderConnection>,
 ): PaymentDeps {
@@ -188,7 +194,7 @@ function depsOf(
     }),
     now: systemClock(),
     publicUrl: () => 'https://payments.example',
-    encodeResponse: encode,
+    responses,
     schedule: { ...SCHEDULE, leaseMarginMs: script.leaseMarginMs ?? LEASE_MARGIN_MS },
     patience: { waitMs: 50, retryAfterS: 1, pause: () => Promise.resolve() },
     observer: {

@@ -20,6 +20,7 @@ import { cancelPayment, capturePayment, refundPayment } from '#src/payments/paym
 import { recoverDue } from '#src/payments/recover-payments.ts';
 import type { Database } from '#src/store/database.ts';
 import { DatabaseUnavailableError } from '#src/store/database-error.ts';
+import { restBody } from '../support/stored-responses.ts';
 import type { Behaviour } from './ledger-provider.ts';
 import { type OperatedPayments, openOperatedPayments } from './operated-payments.ts';
 
@@ -165,7 +166,7 @@ describe('an operation whose outcome is not known', () => {
     expect(after.amount?.refunded?.value).toBe('100.00');
     const again = await operate('refund', payment, '100', 'refund-1');
     expect(again.replayed).toBe(true);
-    expect(Buffer.compare(again.body, first.body)).toBe(0);
+    expect(Buffer.compare(restBody(again), restBody(first))).toBe(0);
   });
 
   it('leaves the payment as it was once the provider says that it never happened', async () => {
@@ -212,7 +213,7 @@ it('never changes the response that the creation had', async () => {
   await operate('refund', payment, '10');
   const again = await createPayment(payments.deps, request, caller);
   expect(again.replayed).toBe(true);
-  expect(Buffer.compare(again.body, body)).toBe(0);
+  expect(Buffer.compare(restBody(again), body)).toBe(0);
   expect(again.record.amount?.refunded?.value).toBe('0.00');
 });
 

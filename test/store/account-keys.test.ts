@@ -13,6 +13,7 @@ const NOT_BY_ACCOUNT: Readonly<Record<string, string>> = {
   public_key: 'tells the account of a caller: copied to every place',
   schema_migration: 'of the installation',
   installation_key: 'of the installation',
+  response_schema: 'of the releases that ran here: copied to every place',
   operator_session: 'of the installation',
 };
 /** Schemas of others, which are not distributed: the job queue's and the simulated provider's. */
@@ -52,6 +53,9 @@ const NOT_MAIN_PATH: Readonly<Record<string, string>> = {
   postpone_follow_up: TAKEN,
   end_follow_up: TAKEN,
   adopt_transactions: OPERATOR,
+  find_response_schema: OPERATOR,
+  add_response_schema: OPERATOR,
+  read_response_schema: 'of the release that stored a response, for a release with another schema',
   insert_operator_session: OPERATOR,
   find_operator_session: OPERATOR,
   touch_operator_session: OPERATOR,

@@ -70,6 +70,15 @@ describe.each(Object.entries(WAYS))('a finish, written %s,', (_way, write) => {
     expect(await getPaymentRecord(database, attempt.paymentId, ACCOUNT_ONE)).toEqual(stored('THIRD').record);
   });
 
+  it('gives back the response that was stored before, also when its own bytes are the same, since only the record differs', async () => {
+    const attempt = await claimAttempt(database);
+    const answer = Buffer.from('rendered by one schema');
+    await finish(attempt, 'FIRST', { lookUpInS: 60, answer });
+    const earlier = { record: stored('FIRST').record, answer };
+    expect(await finish(attempt, 'SECOND', { answer })).toEqual({ earlier });
+    expect(await finish(attempt, 'SECOND', { answer })).toEqual({ earlier });
+  });
+
   it('finds itself there when it is said again after a lost acknowledgement', async () => {
     const first = await claimAttempt(database);
     await finish(first, 'SUCCEEDED');

@@ -1,0 +1,105 @@
+import {
+  create,
+  createFileRegistry,
+  type DescFile,
+  type DescMessage,
+  fromBinary,
+  toBinary,
+} from '@bufbuild/protobuf';
+import { type FileDescriptorProto, FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt';
+import { type Payment, PaymentSchema } from '#gen/payments/v1/payment_pb.js';
+import type { Database } from '#src/store/database.ts';
+import { readResponseSchema, storeResponseSchema } from '#src/store/response-schemas.ts';
+import { jsonEncoder } from '#src/wire/wire-json-encode.ts';
+import { decodeRecord } from './stored-record.ts';
+
+/**
+ * Responses as they are stored for replay. A response is its record in REST JSON, so what is stored beside the record
+ * is only the schema by which it was rendered: NUL and the schema's digest. A release with another schema renders it by
+ * the stored one, and so byte for byte as it was. Releases before this one stored the whole body, which begins with `{`.
+ */
+export type StoredResponses = {
+  /** Encodes the response that shows a record as it is now. */
+  encode(record: Payment): Uint8Array;
+  /**
+   * Returns the REST body of a stored response; undefined if that is what this release makes of the record.
+   *
+   * @param record the encoded record that the response shows.
+   */
+  body(stored: Uint8Array, record: Uint8Array): Promise<Uint8Array | undefined>;
+};
+
+/** A response to a call. */
+export type PaymentResponse = {
+  readonly record: Payment;
+  /** Its REST body; undefined if that is the record as it is. */
+  readonly body: Uint8Array | undefined;
+};
+
+/** Reads a stored response, with the record that it shows. */
+export async function readResponse(
+  responses: StoredResponses,
+  { record, answer }: { readonly record: Uint8Array; readonly answer: Uint8Array },
+): Promise<PaymentResponse> {
+  const body = await responses.body(answer, record);
+  return { record: decodeRecord(record), body };
+}
+
+/** Renders an encoded record as a REST body. */
+type Render = (record: Uint8Array) => Uint8Array;
+
+/** First byte of a response that names its schema. */
+const BY_SCHEMA = 0;
+
+/**
+ * Opens the stored responses of a migrated database.
+ *
+ * @param schema payments.v1.Payment, by default as this release knows it.
+ */
+export async function openStoredResponses(
+  database: Database,
+  schema: DescMessage = PaymentSchema,
+): Promise<StoredResponses> {
+  const digest = await storeResponseSchema(database, descriptorsOf(schema));
+  const own = digest && Buffer.concat([Buffer.of(BY_SCHEMA), digest]);
+  const encodeJson = jsonEncoder(schema);
+  const renders = new Map<string, Render>();
+  const renderOf = async (asked: Buffer): Promise<Render> => {
+    const name = asked.toString('hex');
+    const known = renders.get(name);
+    if (known) return known;
+    const descriptors = await readResponseSchema(database, asked);
+    if (!descriptors) throw new Error(`a response was stored by schema ${name}, which is missing`);
+    const render = renderBy(descriptors);
+    renders.set(name, render);
+    return render;
+  };
+  return {
+    encode: (record) => own ?? Buffer.from(encodeJson(record)),
+    async body(stored, record) {
+      if (own?.equals(stored)) return undefined;
+      if (stored[0] !== BY_SCHEMA) return stored;
+      const render = await renderOf(Buffer.from(stored.subarray(1)));
+      return render(record);
+    },
+  };
+}
+
+function renderBy(descriptors: Uint8Array): Render {
+  const registry = createFileRegistry(fromBinary(FileDescriptorSetSchema, descriptors));
+  const schema = registry.getMessage(PaymentSchema.typeName);
+  if (!schema) throw new Error(`a stored schema lacks ${PaymentSchema.typeName}`);
+  const encodeJson = jsonEncoder(schema);
+  return (record) => Buffer.from(encodeJson(decodeRecord(record, schema)));
+}
+
+/** Returns the descriptors of a message's file and of all that it imports, each after what it imports. */
+function descriptorsOf({ file }: DescMessage): Uint8Array {
+  const files = new Map<string, FileDescriptorProto>();
+  const add = ({ dependencies, proto }: DescFile) => {
+    dependencies.forEach(add);
+    files.set(proto.name, proto);
+  };
+  add(file);
+  return toBinary(FileDescriptorSetSchema, create(FileDescriptorSetSchema, { file: [...files.values()] }));
+}

@@ -1,0 +1,20 @@
+import { openStoredResponses, readResponse } from '#src/payments/stored-response.ts';
+import type { Database, Statement } from '#src/store/database.ts';
+import { restBody } from '../support/stored-responses.ts';
+import type { World } from './world.ts';
+
+/** Returns the REST bodies of all stored responses, by payment. */
+export async function storedBodies(world: World): Promise<Map<string, string>> {
+  const query = async ({ text }: Statement, values?: readonly unknown[]) => ({
+    rows: await world.query(text, [...(values ?? [])]),
+  });
+  const responses = await openStoredResponses({ query } as unknown as Database);
+  const bodies = new Map<string, string>();
+  const sql =
+    'SELECT id, answer, coalesce(answered_record, record) AS shown FROM payment WHERE answer IS NOT NULL';
+  for (const { id, answer, shown } of await world.query(sql)) {
+    const stored = { record: shown as Buffer, answer: answer as Buffer };
+    bodies.set(String(id), `${restBody(await readResponse(responses, stored))}`);
+  }
+  return bodies;
+}

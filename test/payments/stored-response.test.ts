@@ -1,0 +1,104 @@
+import { readFileSync } from 'node:fs';
+import { createFileRegistry, type DescMessage, fromBinary } from '@bufbuild/protobuf';
+import { FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt';
+import { describe, expect, it } from 'vitest';
+import { PaymentSchema } from '#gen/payments/v1/payment_pb.js';
+import { decodeRecord } from '#src/payments/stored-record.ts';
+import { openStoredResponses } from '#src/payments/stored-response.ts';
+import type { Database } from '#src/store/database.ts';
+import { jsonEncoder } from '#src/wire/wire-json-encode.ts';
+import { database, onOwnDatabase, tables } from '../support/own-database.ts';
+
+onOwnDatabase({ empties: 'response_schema' });
+
+const file = (name: string) => readFileSync(new URL(`stored-responses/${name}`, import.meta.url));
+/** A payment as it is stored, and the body that it was answered with. */
+const RECORD = file('record.bin');
+const BODY = `${file('body.txt')}`;
+/** The schema of the release that answered it. */
+const DESCRIPTORS = file('descriptors.bin');
+
+const payment = decodeRecord(RECORD);
+const encodeJson = jsonEncoder(PaymentSchema);
+
+/** The schema of a release at which a field had another name, as long as its own. */
+function schemaWith(name: string, was: string): DescMessage {
+  const renamed = DESCRIPTORS.toString('latin1').replaceAll(name, was);
+  const set = fromBinary(FileDescriptorSetSchema, Buffer.from(renamed, 'latin1'));
+  return createFileRegistry(set).getMessage(PaymentSchema.typeName) as DescMessage;
+}
+
+describe('a stored response', () => {
+  it('holds nothing of the payment: it names the schema by which its record is rendered', async () => {
+    const responses = await openStoredResponses(database);
+    const stored = responses.encode(payment);
+    expect(stored).toHaveLength(9);
+    expect(await responses.body(stored, RECORD)).toBeUndefined();
+    expect(encodeJson(payment)).toBe(BODY);
+  });
+
+  it('of a release with another schema is rendered by that schema, in both directions', async () => {
+    const before = await openStoredResponses(database, schemaWith('nationality', 'citizenship'));
+    const now = await openStoredResponses(database);
+    const bodyBefore = BODY.replaceAll('"nationality"', '"citizenship"');
+    expect(bodyBefore).not.toBe(BODY);
+    expect(`${await now.body(before.encode(payment), RECORD)}`).toBe(bodyBefore);
+    expect(`${await before.body(now.encode(payment), RECORD)}`).toBe(BODY);
+    expect(await tables.query('SELECT FROM response_schema')).toHaveLength(2);
+  });
+
+  it('of a release that stored whole bodies is given back as it is', async () => {
+    const responses = await openStoredResponses(database);
+    const whole = Buffer.from('{"id":"as it was"}');
+    expect(await responses.body(whole, RECORD)).toBe(whole);
+  });
+
+  it('is rendered as it was when it was stored: one of 2026-11-22', async () => {
+    // If this fails, the JSON encoder has changed what it writes for a schema by which responses are stored. It must go
+    // on writing for that schema what it wrote. The digest is made up, so that the schema counts as another release's.
+    const digest = Buffer.from('0102030405060708', 'hex');
+    await tables.query('INSERT INTO response_schema VALUES ($1, $2)', [digest, DESCRIPTORS]);
+    const responses = await openStoredResponses(database);
+    const stored = Buffer.concat([Buffer.of(0), digest]);
+    for (let times = 0; times < 2; times++) expect(`${await responses.body(stored, RECORD)}`).toBe(BODY);
+  });
+
+  it('cannot be given back without its schema', async () => {
+    const responses = await openStoredResponses(database);
+    const stored = Buffer.from('00aaaaaaaaaaaaaaaa', 'hex');
+    await expect(responses.body(stored, RECORD)).rejects.toThrow('schema aaaaaaaaaaaaaaaa, which is missing');
+  });
+
+  it('is stored whole while replicas of the release before may be there, which read nothing else', async () => {
+    await tables.query("INSERT INTO response_schema VALUES ('', '')");
+    const responses = await openStoredResponses(database);
+    const stored = responses.encode(payment);
+    expect(`${stored}`).toBe(BODY);
+    expect(await responses.body(stored, RECORD)).toBe(stored);
+    // What a replica stored by schema is readable all the same.
+    await tables.query('DELETE FROM response_schema');
+    const later = await openStoredResponses(database);
+    expect(`${await responses.body(later.encode(payment), RECORD)}`).toBe(BODY);
+  });
+});
+
+it('a schema that is known costs nothing: a start stores it once, and a body reads it once', async () => {
+  const names: string[] = [];
+  const query: Database['query'] = (statement, values) => {
+    names.push(statement.name);
+    return database.query(statement, values);
+  };
+  const noting = { ...database, query };
+  const before = await openStoredResponses(noting, schemaWith('nationality', 'citizenship'));
+  await openStoredResponses(noting, schemaWith('nationality', 'citizenship'));
+  expect(names).toEqual(['find_response_schema', 'add_response_schema', 'find_response_schema']);
+  const now = await openStoredResponses(noting);
+  names.length = 0;
+  for (let times = 0; times < 2; times++) await now.body(before.encode(payment), RECORD);
+  expect(names).toEqual(['read_response_schema']);
+});
+
+it('replicas that start together store their schema once', async () => {
+  await Promise.all([1, 2, 3, 4].map(() => openStoredResponses(database)));
+  expect(await tables.query('SELECT FROM response_schema')).toHaveLength(1);
+});
