@@ -13,7 +13,7 @@ import {
  * A statement that is prepared once per connection, under its name; with `isPrepared: false`, it is planned anew each
  * time. A name stands for one text.
  */
-export type Statement = { readonly name: string; readonly text: string; readonly isPrepared?: false };
+export type Statement = { readonly name: string; readonly text: string; readonly isPrepared?: boolean };
 
 /** A row's values as PostgreSQL takes them: null for what is not there. */
 export type Nullable<T> = { readonly [K in keyof T]: T[K] | null };

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import type { Database } from '#src/store/database.ts';
+import type { Database, Statement } from '#src/store/database.ts';
 import { claimGrouped, finishGrouped } from '#src/store/grouped-payments.ts';
 import { type Claim, type Finish, finishPayment } from '#src/store/payments.ts';
 import { attemptToClaim, claimAttempt, type OpenAttempt } from '../support/open-attempts.ts';
@@ -174,6 +174,20 @@ describe('finishes that come together', () => {
     );
     return row;
   }
+
+  it('are planned anew while the tables may be small, and by a prepared statement once the process has finished 5,000', async () => {
+    const prepared: boolean[] = [];
+    const query = async ({ name, isPrepared = true }: Statement, values: readonly unknown[][]) => {
+      if (name === 'finish') return { rows: [{ event: false }] };
+      prepared.push(isPrepared);
+      return { rows: (values[0] ?? []).map((_, i) => ({ n: i + 1, event: false })) };
+    };
+    const counting = { query } as unknown as Database;
+    const finish = finishOf(attemptToClaim().attempt);
+    // Groups have at most 64 rows, and the first row goes alone.
+    await Promise.all(Array.from({ length: 1 + 64 * 80 }, () => finishGrouped(counting, finish)));
+    expect(prepared).toEqual([...Array(79).fill(false), true]);
+  });
 
   it('are written alone if they decide about a card or a session', async () => {
     const withCard = () => claimAttempt(database, { vault: true });
