@@ -38,7 +38,7 @@ export async function openAdyen(settings: JsonObject = {}): Promise<AdyenUnderTe
 export function connectAdyen(settings: JsonObject = {}, secrets: Record<string, Secret> = SECRETS) {
   const all = {
     base_url: 'http://127.0.0.1:1',
-    timeout_ms: 2_000,
+    timeout_ms: 20_000,
     merchant_account: FAKE_ACCOUNT,
     redirect_methods: { WALLET_B: 'ideal' },
     ...settings,

@@ -36,7 +36,7 @@ export async function openMercadoPago(
         base_url: fake.url,
         country: 'AR',
         account_id: String(FAKE_ACCOUNT),
-        timeout_ms: 2_000,
+        timeout_ms: 20_000,
         ...settings,
       },
       { providerId: 'MERCADO_PAGO', secrets },

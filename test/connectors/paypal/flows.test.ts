@@ -5,6 +5,7 @@ import {
   CAPTURE,
   CREATE,
   complete,
+  connectionFor,
   lookUp,
   openPayPal,
   type PayPalUnderTest,
@@ -111,7 +112,7 @@ describe('a lost creation of an order', () => {
     'is not_sent, for nobody can pay an order that nobody knows: %s',
     async (trouble) => {
       paypal.fake.trouble(CREATE, trouble);
-      expect(await paypal.connection.pay(redirectAttempt())).toMatchObject({ kind: 'not_sent' });
+      expect(await connectionFor(paypal, trouble).pay(redirectAttempt())).toMatchObject({ kind: 'not_sent' });
       expect(paypal.seen(CREATE)).toBe(1);
     },
   );
@@ -143,7 +144,8 @@ describe('a lost capture', () => {
     async (trouble) => {
       const { attempt, orderId } = await approved(paypal);
       paypal.fake.trouble(CAPTURE, trouble);
-      expect(await complete(paypal, attempt, orderId)).toMatchObject({ kind: 'unknown' });
+      const connection = connectionFor(paypal, trouble);
+      expect(await complete({ connection }, attempt, orderId)).toMatchObject({ kind: 'unknown' });
       expect(await lookUp(paypal, attempt, orderId)).toMatchObject({ kind: 'approved' });
     },
   );
@@ -215,7 +217,7 @@ describe('the access token', () => {
   it('that cannot be had leaves a payment not_sent, and is asked for anew the next time', async () => {
     for (const trouble of ['lost after', 'error before', 'no answer'] as const) {
       paypal.fake.trouble(TOKEN, trouble);
-      const outcome = await paypal.connection.pay(redirectAttempt());
+      const outcome = await connectionFor(paypal, trouble).pay(redirectAttempt());
       expect(outcome).toMatchObject({ kind: 'not_sent', because: 'unreachable' });
     }
     expect(paypal.seen(CREATE)).toBe(0);

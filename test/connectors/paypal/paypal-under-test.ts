@@ -5,7 +5,13 @@ import { paypalConnector } from '#src/connectors/paypal/connector.ts';
 import { redactOutcomes } from '#src/connectors/redact-outcomes.ts';
 import { Secret } from '#src/secret.ts';
 import { lookUpOf, lookUpOfOperation, operationOn, redirectAttempt } from '../attempts.ts';
-import { FAKE_CLIENT_ID, FAKE_CLIENT_SECRET, FAKE_WEBHOOK_ID, startFakePayPal } from './fake-paypal.ts';
+import {
+  FAKE_CLIENT_ID,
+  FAKE_CLIENT_SECRET,
+  FAKE_WEBHOOK_ID,
+  startFakePayPal,
+  type Trouble,
+} from './fake-paypal.ts';
 
 export const SECRETS = {
   client_id: new Secret(FAKE_CLIENT_ID),
@@ -20,6 +26,8 @@ export const TOKEN = /POST .*\/token$/;
 export type PayPalUnderTest = {
   readonly fake: Awaited<ReturnType<typeof startFakePayPal>>;
   readonly connection: ProviderConnection;
+  /** Another to the same fake, with a deadline that a test can wait for. */
+  readonly impatient: ProviderConnection;
   /** Number of times that the fake saw a call. */
   seen(call: RegExp): number;
   close(): Promise<void>;
@@ -32,20 +40,30 @@ export async function openPayPal(
   const secrets = { ...SECRETS, ...(over.secret && { client_secret: new Secret(over.secret) }) };
   const settings = {
     base_url: fake.url,
-    timeout_ms: 1_000,
+    timeout_ms: 20_000,
     webhook_ids: [FAKE_WEBHOOK_ID],
     ...over.settings,
   };
-  const connection = redactOutcomes(paypalConnector.connect(settings, { providerId: 'PAYPAL', secrets }));
+  const connect = (settings: JsonObject) =>
+    redactOutcomes(paypalConnector.connect(settings, { providerId: 'PAYPAL', secrets }));
+  const connection = connect(settings);
+  const impatient = connect({ ...settings, timeout_ms: 2_000 });
   return {
     fake,
     connection,
+    impatient,
     seen: (call) => fake.requests.filter((request) => call.test(request.call)).length,
     close: async () => {
       await connection.close();
+      await impatient.close();
       await fake.close();
     },
   };
+}
+
+/** The connection for a call in trouble: one that gives up soon where no answer comes. */
+export function connectionFor(paypal: PayPalUnderTest, trouble: Trouble): ProviderConnection {
+  return trouble === 'no answer' ? paypal.impatient : paypal.connection;
 }
 
 /** The reference of an outcome. */
@@ -76,7 +94,11 @@ export async function paid(paypal: PayPalUnderTest, attempt?: PaymentAttempt) {
   return { ...order, outcome, reference: referenceOf(outcome) };
 }
 
-export function complete({ connection }: PayPalUnderTest, attempt: PaymentAttempt, reference: string) {
+export function complete(
+  { connection }: Pick<PayPalUnderTest, 'connection'>,
+  attempt: PaymentAttempt,
+  reference: string,
+) {
   return connection.complete?.(lookUpOf(attempt, { reference }));
 }
 

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import {
+  connectionFor,
   lookUp,
   lookUpRefund,
   openPayPal,
@@ -61,7 +62,8 @@ describe('a refund by PayPal', () => {
       const { attempt, reference } = await paid(paypal);
       const operation = refundOf(attempt, reference, { money: PART });
       paypal.fake.trouble(REFUND, trouble);
-      expect(await paypal.connection.refund?.(operation)).toMatchObject({ kind: 'unknown' });
+      const connection = connectionFor(paypal, trouble);
+      expect(await connection.refund?.(operation)).toMatchObject({ kind: 'unknown' });
       expect(await lookUpRefund(paypal, operation)).toMatchObject({ kind: 'approved' });
     },
   );

@@ -34,7 +34,7 @@ beforeAll(async () => {
   notificationUrl = `http://127.0.0.1:${(ourselves.address() as AddressInfo).port}/notifications`;
   provider = await startProvider({ publicUrl: (origin) => origin, notificationSecrets: [PREVIOUS] });
   connection = sandboxConnector.connect(
-    { base_url: provider.origin, timeout_ms: 1_000 },
+    { base_url: provider.origin, timeout_ms: 20_000 },
     {
       providerId: 'SANDBOX_ONE',
       secrets: {

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { JsonObject } from '@bufbuild/protobuf';
 import Fastify, { type FastifyReply, type FastifyRequest } from 'fastify';
 import { createLedger } from './fake-ledger.ts';
@@ -46,8 +45,8 @@ export async function startFakeStripe() {
   const faults: { pattern: RegExp; fault: Fault }[] = [];
   const requests: Seen[] = [];
   let running = 0;
-  /** Duration of a call, by what matches; and the lag of the search. */
-  const pace = { confirmMs: 0, searchLagMs: 60_000 };
+  /** What a confirmation waits for, with its intent locked; and the lag of the search. */
+  const pace = { confirmed: undefined as Promise<void> | undefined, searchLagMs: 60_000 };
 
   app.addContentTypeParser(
     'application/x-www-form-urlencoded',
@@ -135,7 +134,7 @@ export async function startFakeStripe() {
     const kept: Kept = { call, params, atMs: nowMs() };
     if (key !== undefined && request.method === 'POST') keys.set(key, kept);
     try {
-      if (call.endsWith('/confirm') && pace.confirmMs > 0) await lockedFor(pace.confirmMs);
+      if (call.endsWith('/confirm') && pace.confirmed) await lockedUntil(pace.confirmed);
       kept.answer = route(call, fields);
       return kept.answer;
     } catch (error) {
@@ -146,9 +145,9 @@ export async function startFakeStripe() {
     }
   }
 
-  async function lockedFor(ms: number): Promise<void> {
+  async function lockedUntil(end: Promise<void>): Promise<void> {
     ledger.mode.locked = true;
-    await sleep(ms);
+    await end;
     ledger.mode.locked = false;
   }
 

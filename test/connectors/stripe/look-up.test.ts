@@ -13,7 +13,7 @@ import {
 
 let stripe: StripeUnderTest;
 beforeEach(async () => {
-  stripe = await openStripe({ settings: { timeout_ms: 500 } });
+  stripe = await openStripe();
 });
 afterEach(() => stripe.close());
 
@@ -30,9 +30,11 @@ describe('a request lost before the confirmation', () => {
     ['the intent', CREATE],
   ])('leaves the payment not sent, when it makes %s', async (_what, call) => {
     for (const fault of ['lost_before', 'lost_after', 'silent', 'error_after'] as const) {
-      const fresh = await openStripe({ settings: { timeout_ms: 500 } });
+      const fresh = await openStripe();
       fresh.fake.fail(call, fault);
-      const outcome = await fresh.connection.pay(cardAttempt(approve));
+      const outcome = await (fault === 'silent' ? fresh.impatient : fresh.connection).pay(
+        cardAttempt(approve),
+      );
       expect(outcome).toMatchObject({ kind: 'not_sent', because: 'unreachable' });
       expect(fresh.fake.calls()).not.toContain('POST /v1/payment_intents/{id}/confirm');
       await fresh.close();
@@ -62,7 +64,7 @@ describe('a lost confirmation', () => {
   it.each(rows)('that was %s (%s) is unknown, and the look-up learns it', async (kind, fault, card) => {
     stripe.fake.fail(CONFIRM, fault);
     const attempt = cardAttempt(card);
-    const outcome = await stripe.connection.pay(attempt);
+    const outcome = await (fault === 'silent' ? stripe.impatient : stripe.connection).pay(attempt);
     expect(outcome).toMatchObject({ kind: 'unknown', reference: expect.stringMatching(/^pi_/) });
     expect(await lookUp(stripe, attempt, outcome)).toMatchObject({ kind });
     // So does one that was told nothing, as after the end of a process.
@@ -85,12 +87,14 @@ describe('a lost confirmation', () => {
   });
 
   it('that still runs keeps the look-up from closing it, and is learned when it is done', async () => {
-    stripe.fake.pace.confirmMs = 1_500;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    stripe.fake.pace.confirmed = promise;
     const attempt = cardAttempt(approve);
-    const outcome = await stripe.connection.pay(attempt);
+    const outcome = await stripe.impatient.pay(attempt);
     expect(outcome).toMatchObject({ kind: 'unknown' });
     expect(await lookUp(stripe, attempt, outcome, CLOSE)).toMatchObject({ kind: 'unknown' });
-    await expect.poll(() => stripe.intent().status, { timeout: 60_000 }).toBe('succeeded');
+    resolve();
+    await expect.poll(() => stripe.intent().status).toBe('succeeded');
     expect(await lookUp(stripe, attempt, outcome, CLOSE)).toMatchObject({ kind: 'approved' });
   });
 

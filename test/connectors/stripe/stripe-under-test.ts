@@ -11,6 +11,8 @@ import { FAKE_API_KEY, FAKE_WEBHOOK_SECRET, startFakeStripe } from './fake-strip
 export type StripeUnderTest = {
   readonly fake: Awaited<ReturnType<typeof startFakeStripe>>;
   readonly connection: ProviderConnection;
+  /** Another to the same fake, with a deadline that a test can wait for. */
+  readonly impatient: ProviderConnection;
   /** The one intent that the fake has. */
   intent(): JsonObject;
   close(): Promise<void>;
@@ -24,11 +26,15 @@ export async function openStripe(
     api_key: new Secret(over.apiKey ?? FAKE_API_KEY),
     webhook_secret: new Secret(FAKE_WEBHOOK_SECRET),
   };
-  const settings = { base_url: fake.url, timeout_ms: 2_000, ...over.settings };
-  const connection = redactOutcomes(stripeConnector.connect(settings, { providerId: 'STRIPE', secrets }));
+  const settings = { base_url: fake.url, timeout_ms: 20_000, ...over.settings };
+  const connect = (settings: JsonObject) =>
+    redactOutcomes(stripeConnector.connect(settings, { providerId: 'STRIPE', secrets }));
+  const connection = connect(settings);
+  const impatient = connect({ ...settings, timeout_ms: 2_000 });
   return {
     fake,
     connection,
+    impatient,
     intent: () => {
       const [intent, ...others] = [...fake.ledger.intents.values()];
       if (!intent || others.length > 0) throw new Error(`${others.length + 1} intents, or none`);
@@ -36,6 +42,7 @@ export async function openStripe(
     },
     close: async () => {
       await connection.close();
+      await impatient.close();
       await fake.close();
     },
   };
