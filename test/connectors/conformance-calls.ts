@@ -105,9 +105,22 @@ function describeCall(call: ConformingCall, suite: CallSuite): void {
 
 async function expectUnknown(call: ConformingCall, suite: CallSuite, brokenAnswer: string): Promise<void> {
   const script = brokenAnswers(call.approval)[brokenAnswer] as Script;
-  const { outcome, requests } = await makeAt(script, call, suite, brokenAnswer);
+  const { outcome, requests } = await untilAsked(() => makeAt(script, call, suite, brokenAnswer));
   expect([call.name, outcome]).toMatchObject([call.name, { kind: 'unknown' }]);
   expect(requests).toHaveLength(1);
+}
+
+/**
+ * Makes a call until one came to the provider, five times at most: on a machine that stands still for a moment, a short
+ * deadline may pass before anything is sent.
+ */
+export async function untilAsked<T extends { readonly requests: readonly string[] }>(
+  make: () => Promise<T>,
+): Promise<T> {
+  for (let i = 1; ; i++) {
+    const made = await make();
+    if (made.requests.length > 0 || i === 5) return made;
+  }
 }
 
 async function makeAt(
