@@ -153,6 +153,20 @@ export class ServiceError extends Error {
   }
 }
 
+/** The refusal of a call beyond a limit on calls at once. These are counted and logged in sum, not one by one. */
+export class OverloadError extends ServiceError {}
+
+/** Jittered, so that callers refused together do not return together. */
+const RETRY_AFTER_S = [1, 2, 3] as const;
+
+/** Makes the refusals of a limit, one for each value of Retry-After. @returns a function that draws one. */
+export function overloadErrors(message: string): () => OverloadError {
+  const errors = RETRY_AFTER_S.map(
+    (retryAfterS) => new OverloadError('SERVICE_UNAVAILABLE', message, { retryAfterS }),
+  );
+  return () => errors[Math.floor(Math.random() * errors.length)] as OverloadError;
+}
+
 /** One message for every way in which credentials are wrong: it does not reveal which. */
 export const INVALID_CREDENTIALS_MESSAGE = 'public-api-key or private-secret-key is missing or wrong';
 

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { MAX_ON_THEIR_WAY } from '#src/payments/on-their-way.ts';
 import { apiClients, PROTOCOLS, RPC_PROTOCOLS } from './support/api-clients.ts';
 import {
   clients,
@@ -8,6 +9,7 @@ import {
   isAccepted,
   open,
   QUICK,
+  refusedBy,
   SLOW,
   sendEndless,
   sendMany,
@@ -16,7 +18,7 @@ import {
   untilInFlight,
   untilReceiving,
 } from './support/overloaded-service.ts';
-import { ACCOUNT_TWO, headersOne, headersTwo, withField } from './support/payment-requests.ts';
+import { ACCOUNT_TWO, headersOne, headersTwo, walletPayment, withField } from './support/payment-requests.ts';
 
 describe('with room for four calls', () => {
   beforeAll(() => open({ config: { maxInFlight: 4, accountSharePercent: 100 } }));
@@ -205,9 +207,32 @@ describe('with a rate limit', () => {
       else expect(reply.code).toBe('ResourceExhausted');
     }
     expect(await tables.counts()).toEqual(before);
+    const all = { counted: PROTOCOLS.length, logged: PROTOCOLS.length };
+    await expect.poll(() => refusedBy('rate')).toEqual(all);
     const other = withField(QUICK, 'account_id', ACCOUNT_TWO);
     for (const protocol of PROTOCOLS) {
       expect(isAccepted(await clients.create(protocol, other, headersTwo()))).toBe(true);
     }
+  });
+});
+
+describe('with a provider that hangs', () => {
+  beforeAll(() => open({ config: { maxInFlight: 1_000, maxAtWork: 1_000, accountSharePercent: 100 } }));
+  afterAll(close);
+
+  it('refuses a payment too many with 503 over every protocol, counted and logged in sum', async () => {
+    const hanging = { ...walletPayment(), description: 'sandbox:hang_after' };
+    const held = sendMany(MAX_ON_THEIR_WAY, hanging);
+    await expect.poll(async () => (await tables.counts()).payments).toBe(MAX_ON_THEIR_WAY);
+    for (const protocol of PROTOCOLS) {
+      const reply = await clients.create(protocol, walletPayment(), headersOne());
+      expect(reply).toMatchObject({ reason: 'SERVICE_UNAVAILABLE', record: '' });
+      expect(reply.headers.get('retry-after')).toMatch(/^[123]$/);
+    }
+    const all = { counted: PROTOCOLS.length, logged: PROTOCOLS.length };
+    await expect.poll(() => refusedBy('on_their_way')).toEqual(all);
+    expect(server.logLines.filter((line) => / failed"/.test(line))).toEqual([]);
+    const replies = await Promise.all(held.map(({ reply }) => reply));
+    expect(replies.filter(isAccepted)).toHaveLength(MAX_ON_THEIR_WAY);
   });
 });

@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { ServiceError } from '#src/service-error.ts';
+import { overloadErrors } from '#src/service-error.ts';
 import type { Credentials } from './authenticate.ts';
 import { type ShareLimits, sharesOf } from './shares.ts';
 import { createSlots, type Share, type Slots } from './slots.ts';
@@ -82,7 +82,7 @@ export function createAdmission(limits: AdmissionLimits): Admission {
   function ticket({ address, refused }: Arrival): Ticket {
     const refusal = (limit: RefusedBy) => {
       refused(limit);
-      return anyOf(OVERLOADED);
+      return overloaded();
     };
     let shares: readonly Share[] = [];
     let entered: Slots | undefined;
@@ -182,23 +182,5 @@ function trackWork(atWork: Pick<Slots, 'release' | 'retake'>): WorkTracker {
   };
 }
 
-/** Jittered, so that callers refused together do not return together. */
-const RETRY_AFTER_S = [1, 2, 3] as const;
-
-/** All refusals, one for each value of Retry-After. */
-export const OVERLOADED: readonly ServiceError[] = RETRY_AFTER_S.map(
-  (retryAfterS) =>
-    new ServiceError('SERVICE_UNAVAILABLE', 'the service is overloaded; nothing was sent; retry later', {
-      retryAfterS,
-    }),
-);
-
-/** Returns true if an error is one of OVERLOADED: these are counted, not logged one by one. */
-export function isOverload(error: unknown): boolean {
-  return OVERLOADED.includes(error as ServiceError);
-}
-
-/** Returns one of several items at random. */
-export function anyOf<T>(items: readonly T[]): T {
-  return items[Math.floor(Math.random() * items.length)] as T;
-}
+/** Draws the refusal of a call that is not admitted. */
+export const overloaded = overloadErrors('the service is overloaded; nothing was sent; retry later');

@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { type Admission, anyOf, OVERLOADED, type RefusedBy, type Ticket } from './admission.ts';
+import { type Admission, overloaded, type RefusedBy, type Ticket } from './admission.ts';
 import type { RefuseCall } from './overload-answers.ts';
 
 /**
@@ -22,7 +22,7 @@ export function admitCalls(
       refused: (limit) => refused(request, limit),
     });
     if (!ticket) {
-      refuse(anyOf(OVERLOADED), request, reply);
+      refuse(overloaded(), request, reply);
       return;
     }
     tickets.set(request, ticket);

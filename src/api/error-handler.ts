@@ -1,6 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { type Reason, ServiceError } from '#src/service-error.ts';
-import { isOverload } from './admission.ts';
+import { OverloadError, type Reason, ServiceError } from '#src/service-error.ts';
 import { describeError } from './describe-error.ts';
 import { toProblem, toServiceError } from './errors.ts';
 import { refuseRest } from './overload-answers.ts';
@@ -25,7 +24,7 @@ function answerNotFound(request: FastifyRequest, reply: FastifyReply): FastifyRe
 /** Answers one error. Fastify calls this itself for requests that it cannot route: if the path is not a URL, say. */
 export function answerError(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const known = toServiceError(error);
-  if (isOverload(known)) {
+  if (known instanceof OverloadError) {
     refuseRest(known, request, reply);
     return reply;
   }

@@ -2,16 +2,15 @@ import type { OutgoingHttpHeaders } from 'node:http';
 import { errorToJsonBytes } from '@connectrpc/connect/protocol-connect';
 import { setTrailerStatus } from '@connectrpc/connect/protocol-grpc';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { ServiceError } from '#src/service-error.ts';
-import { OVERLOADED } from './admission.ts';
+import { OverloadError } from '#src/service-error.ts';
 import { toConnectError, toProblem } from './errors.ts';
 
 /*
- * Refusals of an overloaded service, rendered beforehand: in a flood, most calls are refused.
+ * Refusals of an overloaded service, each rendered once: in a flood, most calls are refused.
  */
 
-/** Responds to a call that is not admitted; `error` is one of OVERLOADED. */
-export type RefuseCall = (error: ServiceError, request: FastifyRequest, reply: FastifyReply) => void;
+/** Responds to a call beyond a limit. */
+export type RefuseCall = (error: OverloadError, request: FastifyRequest, reply: FastifyReply) => void;
 
 /** Sends the refusal as REST sends every error, but past Fastify, and with its body in the same write as its headers. */
 export const refuseRest: RefuseCall = (error, request, reply) => {
@@ -35,26 +34,24 @@ export const refuseRpc: RefuseCall = (error, request, reply) => {
   }
 };
 
-/** Returns the trailers of gRPC for one of OVERLOADED; undefined for any other error. */
+/** Returns the trailers of gRPC for the refusal of a call beyond a limit; undefined for any other error. */
 export function overloadTrailers(error: unknown): Readonly<Record<string, string>> | undefined {
-  return ANSWERS.get(error)?.grpc;
+  return error instanceof OverloadError ? answersOf(error).grpc : undefined;
 }
 
 /** Stands for the id of the request in a rendered body. */
 const REQUEST_ID = '{request id}';
 
-const ANSWERS = new Map<unknown, ReturnType<typeof render>>(
-  OVERLOADED.map((error) => [error, render(error)]),
-);
+const rendered = new WeakMap<OverloadError, ReturnType<typeof render>>();
 
-function answersOf(error: ServiceError) {
-  const answers = ANSWERS.get(error);
-  if (!answers) throw new Error('not one of OVERLOADED');
+function answersOf(error: OverloadError) {
+  const answers = rendered.get(error) ?? render(error);
+  rendered.set(error, answers);
   return answers;
 }
 
-function render(error: ServiceError) {
-  const rendered = toConnectError(error);
+function render(error: OverloadError) {
+  const ofRpc = toConnectError(error);
   const [beforeId = '', afterId = ''] = JSON.stringify(toProblem(error, REQUEST_ID)).split(REQUEST_ID);
   return {
     rest: {
@@ -62,8 +59,8 @@ function render(error: ServiceError) {
       beforeId,
       afterId,
     },
-    grpc: Object.fromEntries(setTrailerStatus(new Headers(), rendered)),
-    connect: { ...Object.fromEntries(rendered.metadata), 'content-type': 'application/json' },
-    connectBody: Buffer.from(errorToJsonBytes(rendered, undefined)),
+    grpc: Object.fromEntries(setTrailerStatus(new Headers(), ofRpc)),
+    connect: { ...Object.fromEntries(ofRpc.metadata), 'content-type': 'application/json' },
+    connectBody: Buffer.from(errorToJsonBytes(ofRpc, undefined)),
   };
 }

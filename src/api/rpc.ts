@@ -10,9 +10,9 @@ import {
   type HandlerContext,
 } from '@connectrpc/connect';
 import type { FastifyRequest } from 'fastify';
+import { OverloadError } from '#src/service-error.ts';
 import { canonicalize } from '#src/wire/canonical-message.ts';
 import { NESTING_LIMIT } from '#src/wire/parse-json.ts';
-import { isOverload } from './admission.ts';
 import { rewriteConnectError, toConnectError, toServiceError } from './errors.ts';
 import { BODY_LIMIT_BYTES, RPC_COMPRESSIONS } from './expand.ts';
 import type { Answer, ServiceHandlers } from './rest.ts';
@@ -147,6 +147,6 @@ function ended(signal: AbortSignal): Promise<never> {
 export function refusal(error: unknown, onError: (error: unknown) => void): ConnectError {
   const known = toServiceError(error);
   const isOurs = known.reason === 'INTERNAL_ERROR' || known.reason === 'SERVICE_UNAVAILABLE';
-  if (isOurs && !isOverload(known)) onError(error);
+  if (isOurs && !(known instanceof OverloadError)) onError(error);
   return toConnectError(known);
 }

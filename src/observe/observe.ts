@@ -25,7 +25,7 @@ import type { CardVault } from '#src/vault/card-vault.ts';
 import type { DeliveryObserver } from '#src/webhooks/deliver.ts';
 import type { Metrics } from './metrics.ts';
 import { observeAlarm } from './observe-alarm.ts';
-import { logRefusedCalls } from './refused-calls.ts';
+import { type Limit, logRefusedCalls } from './refused-calls.ts';
 import type { Tracing } from './tracing.ts';
 
 /** Counts and times payments, and logs events that an operator must know of. */
@@ -80,6 +80,9 @@ export function observePayments(
     replayed() {
       metrics.replays.inc();
     },
+    refused() {
+      countRefusal(metrics, requestLine.getStore(), 'on_their_way');
+    },
     finishFailed(paymentId, error) {
       metrics.finishFailures.inc();
       log.error({ payment_id: paymentId, err: error }, 'the outcome of an attempt could not be written yet');
@@ -126,6 +129,18 @@ export function observeAuthentication(authenticate: Authenticate) {
           'authentication failed',
         );
       }
+      throw error;
+    }
+  };
+}
+
+/** Wraps the rate limit of accounts so that the calls it refuses are counted, and logged in sum. */
+export function observeRateLimit(metrics: Metrics, limitRate: (caller: Credentials) => void) {
+  return (request: FastifyRequest, caller: Credentials): void => {
+    try {
+      limitRate(caller);
+    } catch (error) {
+      countRefusal(metrics, lines.get(request), 'rate');
       throw error;
     }
   };
@@ -209,7 +224,7 @@ export function observeDatabase(database: Database, metrics: Metrics, tracing: T
 }
 
 /** The line that a request will have in the log; undefined once it is written. */
-type RequestLine = { open: { fields: object; msg: string } | undefined; refusedBy?: RefusedBy };
+type RequestLine = { open: { fields: object; msg: string } | undefined; refusedBy?: Limit };
 
 const requestLine = new AsyncLocalStorage<RequestLine>();
 /** The lines of the requests under way. */
@@ -264,11 +279,12 @@ export function observeRequests(app: FastifyInstance, metrics: Metrics, tracing:
 
 /** Counts calls that a limit refuses, and has them logged in sum instead of one by one. */
 export function observeRefusals(metrics: Metrics): (request: FastifyRequest, limit: RefusedBy) => void {
-  return (request, limit) => {
-    metrics.refusals.inc({ limit });
-    const line = lines.get(request);
-    if (line) line.refusedBy = limit;
-  };
+  return (request, limit) => countRefusal(metrics, lines.get(request), limit);
+}
+
+function countRefusal(metrics: Metrics, line: RequestLine | undefined, limit: Limit): void {
+  metrics.refusals.inc({ limit });
+  if (line) line.refusedBy = limit;
 }
 
 /** Status, as proxies number it, of a call whose client disconnected before the response was sent. */

@@ -1,6 +1,9 @@
 import type { FastifyInstance } from 'fastify';
 import type { RefusedBy } from '#src/api/admission.ts';
 
+/** A limit that refuses calls: one of admission's, that of payments on their way to a connection, or an account's rate. */
+export type Limit = RefusedBy | 'on_their_way' | 'rate';
+
 /** Pause between two lines about the same limit and route. */
 const SUM_MS = 1_000;
 
@@ -10,8 +13,8 @@ const SUM_MS = 1_000;
  *
  * @returns a function that adds a call to the sum.
  */
-export function logRefusedCalls(app: FastifyInstance): (limit: RefusedBy, route: string) => void {
-  const sums = new Map<string, { readonly limit: RefusedBy; readonly route: string; calls: number }>();
+export function logRefusedCalls(app: FastifyInstance): (limit: Limit, route: string) => void {
+  const sums = new Map<string, { readonly limit: Limit; readonly route: string; calls: number }>();
   let timer: NodeJS.Timeout | undefined;
 
   function write(): void {

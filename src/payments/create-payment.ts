@@ -1,5 +1,5 @@
 import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.js';
-import { ServiceError } from '#src/service-error.ts';
+import { OverloadError, ServiceError } from '#src/service-error.ts';
 import { isSurelyNotCommitted, isUnavailable } from '#src/store/database-error.ts';
 import { claimGrouped } from '#src/store/grouped-payments.ts';
 import { type Claim, findByKey, type KeyHolder } from '#src/store/payments.ts';
@@ -34,6 +34,8 @@ export type PaymentDeps = PrepareDeps &
 export type PaymentObserver = FinishObserver &
   AttemptDeps['observer'] & {
     replayed(): void;
+    /** Too many payments are on their way to a connection. */
+    refused(): void;
   };
 
 /** The caller, and the key of the call. */
@@ -135,8 +137,9 @@ async function prepareAndClaim(
       if (refusal instanceof ServiceError && refusal.reason === 'INVALID_CREDENTIALS') throw refusal;
       // A response outlives what it was made from: the token may be gone by now, or the route closed.
       const holder = await orUnavailable(read());
-      if (!holder) throw refusal;
-      return { holder };
+      if (holder) return { holder };
+      if (refusal instanceof OverloadError) deps.observer.refused();
+      throw refusal;
     }
     const claimBeforeMs = performance.now() + deps.schedule.leaseMarginMs / 2;
     const claim: Claim = { ...prepared.claim, accountId, idempotencyKey, requestHash, requestShape };

@@ -1,5 +1,5 @@
 import type { ProviderConnection } from '#src/connectors/connector.ts';
-import { ServiceError } from '#src/service-error.ts';
+import { overloadErrors } from '#src/service-error.ts';
 import { openConnection } from './live-catalogue.ts';
 import type { PreparedPayment } from './prepare-payment.ts';
 
@@ -10,6 +10,8 @@ import type { PreparedPayment } from './prepare-payment.ts';
  */
 export const MAX_ON_THEIR_WAY = 448;
 
+const tooMany = overloadErrors('too many payments wait for their provider; nothing was sent; retry later');
+
 /** Number of this process's payments on their way, by connection. */
 const onTheirWay = new WeakMap<ProviderConnection, number>();
 
@@ -18,19 +20,13 @@ const onTheirWay = new WeakMap<ProviderConnection, number>();
  * another connection always gets one.
  *
  * @returns a function that frees the slot, to call once the attempts are over or if the payment was not claimed.
- * @throws ServiceError SERVICE_UNAVAILABLE if too many payments wait for the provider.
+ * @throws OverloadError if too many payments wait for the provider.
  */
 export function setOut({ catalogue, chosen, claim }: PreparedPayment): () => void {
   const connection = openConnection(catalogue, claim.connectionId);
   const others = onTheirWay.get(connection) ?? 0;
   const canGoOn = chosen.targets.length > 1 && chosen.maxAttempts > 1;
-  if (others >= MAX_ON_THEIR_WAY && !canGoOn) {
-    const message = 'too many payments wait for their provider; nothing was sent; retry later';
-    // Jittered, as in api/admission.ts.
-    throw new ServiceError('SERVICE_UNAVAILABLE', message, {
-      retryAfterS: 1 + Math.floor(Math.random() * 3),
-    });
-  }
+  if (others >= MAX_ON_THEIR_WAY && !canGoOn) throw tooMany();
   onTheirWay.set(connection, others + 1);
   return () => onTheirWay.set(connection, (onTheirWay.get(connection) ?? 1) - 1);
 }

@@ -34,7 +34,12 @@ import { tokenService } from '#src/api/token-service.ts';
 import { webhookService } from '#src/api/webhook-service.ts';
 import type { Config } from '#src/config.ts';
 import type { Metrics } from '#src/observe/metrics.ts';
-import { observeAuthentication, observeRefusals, showHealth } from '#src/observe/observe.ts';
+import {
+  observeAuthentication,
+  observeRateLimit,
+  observeRefusals,
+  showHealth,
+} from '#src/observe/observe.ts';
 import type { Caller } from '#src/payments/create-payment.ts';
 import { findAccountKeys } from '#src/store/accounts.ts';
 import { checkWritable, orUnavailable } from '#src/store/unavailable.ts';
@@ -109,18 +114,19 @@ function mountedServices(api: Api): readonly MountedService[] {
 }
 
 /** Creates the functions that open a call: they authenticate the caller, then apply its rate limit and our limits. */
-function createOpeners({ config, deps }: Api, requireAllowedOrigin: RequireAllowedOrigin) {
+function createOpeners({ config, deps, metrics }: Api, requireAllowedOrigin: RequireAllowedOrigin) {
   const find = (publicKey: string) => orUnavailable(findAccountKeys(deps.database, publicKey));
   const authenticateAccount = observeAuthentication(createAuthenticate(find));
   const authenticateOperator = observeAuthentication(createOperatorAuthenticate(config.operatorKeys));
-  const limitRate = createRateLimit({ perSecond: config.rateLimitPerS, burst: config.rateLimitBurst });
+  const rate = { perSecond: config.rateLimitPerS, burst: config.rateLimitBurst };
+  const limitRate = observeRateLimit(metrics, createRateLimit(rate));
   return (ticketOf: (request: FastifyRequest) => Ticket) => {
     const openerFor = (authenticate: typeof authenticateAccount) => async (request: FastifyRequest) => {
       const ticket = ticketOf(request);
       const header = headerOf(request);
       const credentials = await authenticate(request, header, ticket.lookUp);
       requireAllowedOrigin(request, credentials);
-      limitRate(credentials);
+      limitRate(request, credentials);
       ticket.receive(credentials);
       return { ...credentials, idempotencyKey: header('x-idempotency-key'), ticket };
     };

@@ -101,6 +101,7 @@ export async function openOperatedPayments(
       finished: () => {},
       operated: () => {},
       replayed: () => {},
+      refused: () => {},
     },
     isLeftAlone: () => false,
     recovery: { followedUp: () => {}, lookedUp: () => {}, failed: (error) => Promise.reject(error) },

@@ -206,6 +206,7 @@ function depsOf(
       },
       finishFailed: () => {},
       replayed: () => {},
+      refused: () => {},
     },
   };
 }

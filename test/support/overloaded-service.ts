@@ -27,13 +27,24 @@ export async function close(): Promise<void> {
   await server.close();
 }
 
-/** Reads a gauge of the service. */
+/** Reads a gauge or a counter of the service, with its labels. */
 export async function gauge(name: string): Promise<number> {
   const metrics = await (await fetch(`${server.url}/metrics`)).text();
-  return Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(metrics)?.[1]);
+  const line = metrics.split('\n').find((line) => line.startsWith(`${name} `));
+  return Number(line?.slice(name.length + 1));
 }
 
 export const inFlight = () => gauge('calls_in_flight');
+
+/** Reads how many calls each limit has refused, and how the log sums them up. */
+export async function refusedBy(limit: string): Promise<{ counted: number; logged: number }> {
+  const lines = server.logLines.map((line) => JSON.parse(line));
+  const sums = lines.filter((line) => line.msg === 'calls refused' && line.limit === limit);
+  return {
+    counted: (await gauge(`calls_refused_total{limit="${limit}"}`)) || 0,
+    logged: sums.reduce((calls, line) => calls + line.calls, 0),
+  };
+}
 
 export async function untilInFlight(count: number): Promise<void> {
   await expect.poll(inFlight, { timeout: 60_000, interval: 20 }).toBe(count);

@@ -45,7 +45,7 @@ export async function startFakeStripe() {
   const faults: { pattern: RegExp; fault: Fault }[] = [];
   const requests: Seen[] = [];
   let running = 0;
-  /** What a confirmation waits for, with its intent locked; and the lag of the search. */
+  /** A confirmation lasts until its promise resolves, and locks its intent; the search lags behind. */
   const pace = { confirmed: undefined as Promise<void> | undefined, searchLagMs: 60_000 };
 
   app.addContentTypeParser(
