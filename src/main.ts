@@ -11,7 +11,7 @@ import { resolveDataDir } from '#src/postgres/data-dir.ts';
 import { startEmbeddedPostgres } from '#src/postgres/embedded-postgres.ts';
 import { checkKeys } from '#src/server/check-keys.ts';
 import { addSandboxFixtures, SANDBOX_ACCOUNT } from '#src/server/sandbox-fixtures.ts';
-import { type Database, openDatabase } from '#src/store/database.ts';
+import { type Database, openDatabase, PATIENT_CONNECT_MS } from '#src/store/database.ts';
 import { compareSchema, MIGRATIONS, migrate } from '#src/store/migrate.ts';
 import { assertDirect, assertPooler } from '#src/store/pooler.ts';
 import { cardVault } from '#src/vault/card-vault.ts';
@@ -63,9 +63,10 @@ async function serve(config: Config): Promise<void> {
   const { bins } = readCatalogue(config.catalogueFile);
   const storage = await openStorage(config, log);
   const withFixtures = config.sandbox && storage.dataDir !== undefined;
-  const database = open(config, storage, log);
+  const forStart = { maxConnections: 1, connectTimeoutMs: PATIENT_CONNECT_MS, log };
   const directUrl = config.databaseDirectUrl;
-  const direct = directUrl ? openDatabase({ url: directUrl, maxConnections: 1, log }) : database;
+  const database = openDatabase({ ...forStart, url: storage.databaseUrl, isPooled: directUrl !== undefined });
+  const direct = directUrl ? openDatabase({ ...forStart, url: directUrl }) : database;
   try {
     await assertDirect(direct);
     if (directUrl) await assertPooler({ url: storage.databaseUrl, log });

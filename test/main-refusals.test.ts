@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import net from 'node:net';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createTestDatabase, type TestDatabase } from './support/database.ts';
@@ -103,3 +104,23 @@ async function refusal(environment: Record<string, string>): Promise<string> {
   expect(said, stderr).toBeDefined();
   return said ?? '';
 }
+
+it('waits at its start for a database that takes seconds to wake up', async () => {
+  const { hostname, port } = new URL(database.url);
+  let awakeAtMs: number | undefined;
+  const asleep = net.createServer((near) => {
+    awakeAtMs ??= performance.now() + 3_000;
+    const far = net.connect(Number(port), hostname);
+    for (const socket of [near, far]) socket.on('error', () => {});
+    setTimeout(() => near.pipe(far).pipe(near), Math.max(0, awakeAtMs - performance.now()));
+  });
+  asleep.listen(0, '127.0.0.1');
+  await once(asleep, 'listening');
+  const url = new URL(database.url);
+  url.port = String((asleep.address() as net.AddressInfo).port);
+  const service = await startService({ ...onDatabase, DATABASE_URL: url.href, ALLOW_UNSAFE_DATABASE: 'on' });
+  expect((await fetch(`${service.url}/readyz`)).status).toBe(200);
+  service.child.kill('SIGTERM');
+  await service.ended;
+  asleep.close();
+});

@@ -2,7 +2,7 @@ import { pino } from 'pino';
 import { CHECKOUT_DIR, type Config } from '#src/config.ts';
 import { resolveDataDir } from '#src/postgres/data-dir.ts';
 import { runningEmbeddedPostgres, startEmbeddedPostgres } from '#src/postgres/embedded-postgres.ts';
-import { type Database, openDatabase } from '#src/store/database.ts';
+import { type Database, openDatabase, PATIENT_CONNECT_MS } from '#src/store/database.ts';
 import { MIGRATIONS, migrate } from '#src/store/migrate.ts';
 import { assertDirect } from '#src/store/pooler.ts';
 
@@ -37,7 +37,12 @@ export async function withDatabase<T>(
   const log = pino({ level: 'error' }, pino.destination(2));
   const { url, dataDir } = findDatabase(config);
   const started = url || !dataDir ? undefined : await startEmbeddedPostgres({ dataDir, log });
-  const database = openDatabase({ url: url ?? started?.url ?? '', maxConnections: 1, log });
+  const database = openDatabase({
+    url: url ?? started?.url ?? '',
+    maxConnections: 1,
+    connectTimeoutMs: PATIENT_CONNECT_MS,
+    log,
+  });
   try {
     await assertDirect(database);
     await migrate(database, MIGRATIONS);

@@ -7,7 +7,7 @@ import { CHECKOUT_DIR, type Config, readConfig } from '#src/config.ts';
 import { CONNECTORS } from '#src/connectors/registry.ts';
 import { createApprovalRates } from '#src/routing/approval-rates.ts';
 import { findKeyProblems } from '#src/server/check-keys.ts';
-import { type Database, openDatabase } from '#src/store/database.ts';
+import { type Database, openDatabase, PATIENT_CONNECT_MS } from '#src/store/database.ts';
 import { readDatabaseFacts, readServiceFacts } from '#src/store/diagnosis.ts';
 import { compareSchema, MIGRATIONS, type SchemaDifference } from '#src/store/migrate.ts';
 import { assertDirect, assertPooler } from '#src/store/pooler.ts';
@@ -89,7 +89,7 @@ async function checkDatabase(config: Config, tell: Tell): Promise<void> {
     return;
   }
   const log = pino({ level: 'silent' });
-  const database = openDatabase({ url, maxConnections: 1, log });
+  const database = openDatabase({ url, maxConnections: 1, connectTimeoutMs: PATIENT_CONNECT_MS, log });
   try {
     await assertDirect(database);
     if (databaseUrl && databaseDirectUrl) {

@@ -83,6 +83,12 @@ export type Database = {
 /** Longest run of a statement, and longest pause within a transaction, that the database allows by default. */
 export const TIME_LIMITS_MS = { statement: 5_000, idleInTransaction: 10_000 };
 
+/**
+ * Longest wait for a connection of a start or a command, which nobody repeats as they do a call: a database that scales
+ * to zero takes seconds to wake up.
+ */
+export const PATIENT_CONNECT_MS = 15_000;
+
 const IDLE_TIMEOUT_MS = 60_000;
 const KEEP_ALIVE_DELAY_MS = 10_000;
 /** Time after the database's own limit at which the client gives up on a statement: for a database that went silent. */

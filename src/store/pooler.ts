@@ -2,6 +2,7 @@ import {
   type Database,
   type DatabaseOptions,
   openDatabase,
+  PATIENT_CONNECT_MS,
   type Statement,
   TIME_LIMITS_MS,
 } from './database.ts';
@@ -53,7 +54,8 @@ function isRefusedByPooler(error: unknown): boolean {
  * @throws PoolerError.
  */
 export async function assertPooler({ url, log }: Pick<DatabaseOptions, 'url' | 'log'>): Promise<void> {
-  const open = () => openDatabase({ url, log, maxConnections: 1, isPooled: true });
+  const open = () =>
+    openDatabase({ url, log, maxConnections: 1, connectTimeoutMs: PATIENT_CONNECT_MS, isPooled: true });
   const clients = [open(), open()];
   try {
     // They take turns: each then meets server connections on which the other, or nobody, prepared the statement.
