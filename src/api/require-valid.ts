@@ -1,10 +1,11 @@
 import type { DescMessage, MessageShape } from '@bufbuild/protobuf';
+import type { CardDataInput } from '#gen/payments/v1/payment_method_pb.js';
 import {
   type CreatePaymentRequest,
   CreatePaymentRequestSchema,
 } from '#gen/payments/v1/payment_service_pb.js';
 import { checkRequest } from '#src/payments/check-request.ts';
-import { checkValues } from '#src/payments/check-values.ts';
+import { checkValues, type Report } from '#src/payments/check-values.ts';
 import { type FieldError, invalidParameters } from '#src/service-error.ts';
 import { MAX_FIELD_ERRORS, validate } from '#src/wire/validate.ts';
 
@@ -35,7 +36,9 @@ export function requireValidOf<Desc extends DescMessage>(
   const rules = validate(schema);
   return (message) => {
     const errors = [...rules(message)];
-    checkValues(schema, message, (field, code, text) => errors.push({ field, code, message: text }));
+    const report: Report = (field, code, text) => errors.push({ field, code, message: text });
+    const { cardData } = message as { cardData?: Partial<CardDataInput> };
+    checkValues(schema, message, report, cardData?.number);
     if (errors.length > 0) throw invalidParameters(errors.slice(0, MAX_FIELD_ERRORS));
     return message;
   };

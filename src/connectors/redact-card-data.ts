@@ -20,14 +20,17 @@ const MAX_TEXT_LENGTH = 1_024;
 const MAX_DEPTH = 12;
 const MAX_VALUES = 1_000;
 
-/** Length from which a run of a card number's digits is removed. The issuer's number and the last four may be shown. */
+/**
+ * Length from which a run of a card number's digits is removed, for a number that is as long. The issuer's number and
+ * the last four may be shown.
+ */
 const PIECE_LENGTH = 12;
 
 /**
  * Creates the functions that remove card data from a provider's data. Of the attempt's own card, `card`, if it has one:
  *
  * - its number, and every piece of 12 or more of its digits, whatever stands between the digits (a piece that repeats
- *   one digit twelve times reveals nothing, and stays);
+ *   one digit reveals nothing, and stays);
  * - both of them in other scripts' digits, escaped (percent, JSON, HTML), in hexadecimal or base64, or across a list;
  * - its security code on its own, or behind a word for it.
  *
@@ -106,11 +109,12 @@ export function createRedactor(card?: Pick<AttemptCard, 'number' | 'securityCode
   return { text, identifier, isClean, json };
 }
 
-/** Returns every piece of a number, except for those that repeat one digit. */
+/** Returns every piece of a number, all of one length, except for those that repeat one digit. */
 function piecesOf(number: string): readonly string[] {
   const pieces: string[] = [];
-  for (let i = 0; i + PIECE_LENGTH <= number.length; i++) {
-    const piece = number.slice(i, i + PIECE_LENGTH);
+  const length = Math.min(PIECE_LENGTH, number.length);
+  for (let i = 0; length > 0 && i + length <= number.length; i++) {
+    const piece = number.slice(i, i + length);
     if (!/^(\d)\1*$/.test(piece)) pieces.push(piece);
   }
   return pieces;
@@ -129,16 +133,17 @@ function digitCount(value: string): number {
 function withoutPieces(value: string, pieces: readonly string[]): string {
   const digits = value.replace(/\D+/g, '');
   if (!pieces.some((piece) => digits.includes(piece))) return value;
+  const pieceLength = pieces[0]?.length ?? 0;
   const places = [...value.matchAll(/\d/g)].map(({ index }) => index);
   const placeOf = (i: number) => places[i] ?? 0;
   let shown = '';
   let shownTo = 0;
-  for (let i = 0; i + PIECE_LENGTH <= digits.length; i++) {
-    if (!pieces.includes(digits.slice(i, i + PIECE_LENGTH))) continue;
-    let last = i + PIECE_LENGTH - 1;
+  for (let i = 0; i + pieceLength <= digits.length; i++) {
+    if (!pieces.includes(digits.slice(i, i + pieceLength))) continue;
+    let last = i + pieceLength - 1;
     // Extends the stretch while further pieces overlap, and over digits that follow without a gap.
     while (
-      pieces.includes(digits.slice(last - PIECE_LENGTH + 2, last + 2)) ||
+      pieces.includes(digits.slice(last - pieceLength + 2, last + 2)) ||
       (last + 1 < digits.length && placeOf(last + 1) === placeOf(last) + 1)
     ) {
       last += 1;
@@ -266,11 +271,14 @@ function digitValue(digit: string): number {
   return (codePoint - zero) % 10;
 }
 
-/** Decodes the runs of a text that may be hexadecimal or base64 (either alphabet) and are long enough for a piece. */
+/**
+ * Decodes the runs of a text that may be hexadecimal or base64 (either alphabet) and are long enough for a card number,
+ * which has eight digits at least.
+ */
 function decodedRuns(value: string): string[] {
-  if (value.length < 16) return [];
-  const hex = value.match(/(?:[0-9a-f]{2}){12,}/gi) ?? [];
-  const base64 = value.match(/[a-z0-9+/_-]{16,}/gi) ?? [];
+  if (value.length < 11) return [];
+  const hex = value.match(/(?:[0-9a-f]{2}){8,}/gi) ?? [];
+  const base64 = value.match(/[a-z0-9+/_-]{11,}/gi) ?? [];
   return [
     ...hex.map((run) => Buffer.from(run, 'hex').toString('latin1')),
     ...base64.map((run) => Buffer.from(run, 'base64').toString('latin1')),

@@ -1,6 +1,12 @@
+import { equals } from '@bufbuild/protobuf';
 import countryCodes from 'i18n-iso-countries/codes.json' with { type: 'json' };
 import type { Decimal } from '#gen/google/type/decimal_pb.js';
-import type { Airline, Order, OrderItem } from '#gen/payments/v1/additional_data_pb.js';
+import {
+  type Airline,
+  AirlineTicketSchema,
+  type Order,
+  type OrderItem,
+} from '#gen/payments/v1/additional_data_pb.js';
 import type { Address, CustomerPayer } from '#gen/payments/v1/customer_payer_pb.js';
 import type {
   CardDataInput,
@@ -29,7 +35,9 @@ export const COUNTRIES: ReadonlySet<string> = new Set(
 export function checkRequest(request: CreatePaymentRequest): FieldError[] {
   const errors: FieldError[] = [];
   const report: Report = (field, code, message) => errors.push({ field, code, message });
-  checkValues(CreatePaymentRequestSchema, request, report);
+  const kind = request.paymentMethod?.detail?.kind;
+  const card = kind?.case === 'card' ? kind.value.cardData : undefined;
+  checkValues(CreatePaymentRequestSchema, request, report, card?.number);
   checkCountry(report, 'country', request.country);
   checkAmount(report, request.amount, isVerification(request.paymentMethod));
   checkCallbackUrl(report, request.callbackUrl);
@@ -254,7 +262,12 @@ function checkAirline(report: Report, airline: Airline, currency: string): void 
     checkCountry(report, `${at}.document.country`, passenger.document?.country);
   }
   const tickets = airline.tickets.map((ticket, i) => ({ ticket, at: `${field}.tickets[${i}]` }));
-  if (airline.ticket) tickets.push({ ticket: airline.ticket, at: `${field}.ticket` });
+  const { ticket: first } = airline;
+  if (first) tickets.push({ ticket: first, at: `${field}.ticket` });
+  // A record has the first of several in both places, and may be sent back.
+  if (first && airline.tickets[0] && !equals(AirlineTicketSchema, first, airline.tickets[0])) {
+    report(`${field}.ticket`, 'NOT_ALLOWED', 'must be the first of tickets where both are sent');
+  }
   for (const { ticket, at } of tickets) {
     checkMoney(report, `${at}.total_fare_amount`, ticket.totalFareAmount, currency);
     checkMoney(report, `${at}.total_tax_amount`, ticket.totalTaxAmount, currency);

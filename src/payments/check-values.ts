@@ -5,8 +5,9 @@ import {
   type JsonValue,
   type Message,
   ScalarType,
+  toJson,
 } from '@bufbuild/protobuf';
-import type { Timestamp, Value } from '@bufbuild/protobuf/wkt';
+import { type Timestamp, type Value, ValueSchema } from '@bufbuild/protobuf/wkt';
 import { not_supported } from '#gen/payments/v1/json_options_pb.js';
 import type { FieldCode } from '#src/service-error.ts';
 
@@ -15,15 +16,19 @@ export type Report = (field: string, code: FieldCode, message: string) => void;
 
 /**
  * Refuses values that no field may hold: a NUL character, on which databases and providers do not agree; a
- * google.protobuf.Timestamp, Value or Struct without a JSON form, which only the binary protocols can send; and any
- * value of a field that is not supported.
+ * google.protobuf.Timestamp, Value or Struct without a JSON form, which only the binary protocols can send; any value of
+ * a field that is not supported; and the message's own card number, which is stored and shown nowhere, in a field that
+ * is.
+ *
+ * @param cardNumber the card number that the message has in its field; '' if it has none.
  */
-export function checkValues(desc: DescMessage, message: Message, report: Report): void {
-  walker(desc)(message as AnyMessage, '', report);
+export function checkValues(desc: DescMessage, message: Message, report: Report, cardNumber = ''): void {
+  walker(desc)(message as AnyMessage, '', { report, cardNumber });
 }
 
 type AnyMessage = Message & Record<string, unknown>;
-type Walk<T> = (value: T, path: string, report: Report) => void;
+type Check = { readonly report: Report; readonly cardNumber: string };
+type Walk<T> = (value: T, path: string, check: Check) => void;
 
 const walkers = new WeakMap<DescMessage, Walk<AnyMessage>>();
 
@@ -32,22 +37,23 @@ function walker(desc: DescMessage): Walk<AnyMessage> {
   const known = walkers.get(desc);
   if (known) return known;
   const steps: Walk<AnyMessage>[] = [];
-  const walk: Walk<AnyMessage> = (message, path, report) => {
-    for (const step of steps) step(message, path, report);
+  const walk: Walk<AnyMessage> = (message, path, check) => {
+    for (const step of steps) step(message, path, check);
   };
   // Registered before its fields, so that a recursive type finds itself.
   walkers.set(desc, walk);
   for (const field of desc.fields) {
-    const check = checkOf(field);
-    if (check) steps.push(fieldStep(field, check));
+    const walkField = walkOf(field);
+    if (walkField) steps.push(fieldStep(field, walkField));
   }
   return walk;
 }
 
-function checkOf(field: DescField): Walk<never> | undefined {
+function walkOf(field: DescField): Walk<never> | undefined {
   if (getOption(field, not_supported)) return refuseUnsupported;
   if (field.fieldKind === 'map') return undefined;
-  if (field.scalar === ScalarType.STRING) return checkText;
+  if (field.scalar === ScalarType.STRING)
+    return field.proto.options?.debugRedact ? checkText : checkShownText;
   switch (field.message?.typeName) {
     case undefined:
       return undefined;
@@ -62,42 +68,62 @@ function checkOf(field: DescField): Walk<never> | undefined {
   }
 }
 
-function fieldStep({ localName, name, oneof }: DescField, check: Walk<never>): Walk<AnyMessage> {
-  return (message, path, report) => {
+function fieldStep({ localName, name, oneof }: DescField, walk: Walk<never>): Walk<AnyMessage> {
+  return (message, path, check) => {
     const holder = oneof ? (message[oneof.localName] as { case?: string; value?: unknown }) : undefined;
     const value = holder ? (holder.case === localName ? holder.value : undefined) : message[localName];
     if (value === undefined || value === '') return;
     const at = path === '' ? name : `${path}.${name}`;
-    if (!Array.isArray(value)) check(value as never, at, report);
-    else for (const [i, element] of value.entries()) check(element as never, `${at}[${i}]`, report);
+    if (!Array.isArray(value)) walk(value as never, at, check);
+    else for (const [i, element] of value.entries()) walk(element as never, `${at}[${i}]`, check);
   };
 }
 
-function refuseUnsupported(_value: unknown, path: string, report: Report): void {
+function refuseUnsupported(_value: unknown, path: string, { report }: Check): void {
   report(path, 'NOT_SUPPORTED', 'is not supported; nothing was sent');
 }
 
-function checkText(text: string, path: string, report: Report): void {
-  if (text.includes('\0')) report(path, 'INVALID_FORMAT', 'must not contain a NUL character');
+function checkText(text: string, path: string, { report }: Check): void {
+  const fault = textFault(text);
+  if (fault) report(path, 'INVALID_FORMAT', fault);
+}
+
+/** Checks a text that is stored and shown. */
+function checkShownText(text: string, path: string, check: Check): void {
+  checkText(text, path, check);
+  if (holdsNumber(text, check.cardNumber)) check.report(path, 'NOT_ALLOWED', NO_CARD_NUMBER);
+}
+
+const NO_CARD_NUMBER = 'must not contain the card number, which would be stored and shown; nothing was sent';
+/** Characters that people and programs put between the digits of a card number. */
+const BETWEEN_DIGITS = /[\s.-]+/g;
+
+function holdsNumber(text: string, cardNumber: string): boolean {
+  // Most texts end here: the first digits of a number stand in few of them.
+  if (cardNumber === '' || !text.includes(cardNumber.slice(0, 3))) return false;
+  return text.replace(BETWEEN_DIGITS, '').includes(cardNumber);
 }
 
 // 0001-01-01T00:00:00Z and 9999-12-31T23:59:59Z, the bounds of google.protobuf.Timestamp.
 const FIRST_SECOND = -62_135_596_800n;
 const LAST_SECOND = 253_402_300_799n;
 
-function checkTimestamp({ seconds, nanos }: Timestamp, path: string, report: Report): void {
+function checkTimestamp({ seconds, nanos }: Timestamp, path: string, { report }: Check): void {
   if (seconds >= FIRST_SECOND && seconds <= LAST_SECOND && nanos >= 0 && nanos <= 999_999_999) return;
   report(path, 'OUT_OF_RANGE', 'must be a timestamp of the years 1 to 9999');
 }
 
-function checkValue(value: Value, path: string, report: Report): void {
+function checkValue(value: Value, path: string, check: Check): void {
   const fault = valueFault(value);
-  if (fault) report(path, 'INVALID_FORMAT', fault);
+  if (fault) check.report(path, 'INVALID_FORMAT', fault);
+  else checkJson(toJson(ValueSchema, value), path, check);
 }
 
-function checkJson(json: JsonValue, path: string, report: Report): void {
+function checkJson(json: JsonValue, path: string, { report, cardNumber }: Check): void {
   const fault = jsonFault(json);
   if (fault) report(path, 'INVALID_FORMAT', fault);
+  else if (cardNumber && holdsNumber(JSON.stringify(json), cardNumber))
+    report(path, 'NOT_ALLOWED', NO_CARD_NUMBER);
 }
 
 /** Describes what keeps a google.protobuf.Struct, which the library reads as an object, from being JSON. */

@@ -66,6 +66,8 @@ export function chooseMethod(request: CreatePaymentRequest, types: MethodTypes):
   if (offered.category === Transaction_Category.WALLET) {
     if (kind?.case === 'card' && asksForCard(kind.value))
       throw refuse('payment_method.detail.card', 'NOT_ALLOWED', 'must not be sent with a wallet');
+    if (kind?.case === 'card' && kind.value.capture === false)
+      throw refuse('payment_method.detail.card.capture', 'NOT_ALLOWED', 'must not be false with a wallet');
     if (input.token) throw refuse('payment_method.token', 'NOT_ALLOWED', 'must not be sent with a wallet');
     const cardType = kind?.case === 'wallet' ? kind.value.cardData?.cardType || undefined : undefined;
     return { kind: 'wallet', type, workflow, token, cardType };

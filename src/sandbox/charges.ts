@@ -165,7 +165,10 @@ function decideState(
 }
 
 function digitsOf({ number }: { number: string }): { cardIin: string; cardLastFour: string } {
-  return { cardIin: number.slice(0, number.length >= 16 ? 8 : 6), cardLastFour: number.slice(-4) };
+  const iinLength = number.length >= 16 ? 8 : 6;
+  // Of a number that is shorter than any card's, four digits stay hidden.
+  const shown = number.length >= 12 ? iinLength : Math.max(0, number.length - 8);
+  return { cardIin: number.slice(0, shown), cardLastFour: number.slice(-4) };
 }
 
 function shownDigits(card: { number: string }): object {

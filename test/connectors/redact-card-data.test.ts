@@ -1,8 +1,5 @@
 import type { JsonObject, JsonValue } from '@bufbuild/protobuf';
-import { create, fromBinary, toBinary, toJson } from '@bufbuild/protobuf';
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import { createRedactor } from '#src/connectors/redact-card-data.ts';
 import { passesLuhn } from '#src/luhn.ts';
 import { Secret } from '#src/secret.ts';
@@ -50,6 +47,17 @@ describe('a text', () => {
     [spelled((digit) => String.fromCodePoint(0x1d7f6 + Number(digit))), '[removed]'],
   ])('loses the number of the card: %s', (text, shown) => {
     expect(redactor.text(text)).toBe(shown);
+  });
+
+  it.each([
+    ['41111113', 'card 41111113 ok', 'card [removed] ok'],
+    ['4111111110', 'card 4111-1111-10, ref 41111', 'card [removed], ref 41111'],
+    ['41111111112', base64('41111111112'), '[removed]'],
+    ['41111113', Buffer.from('41111113').toString('hex'), '[removed]'],
+  ])('loses a number that is shorter than a piece of others: %s', (number, text, shown) => {
+    const own = createRedactor({ number: new Secret(number), securityCode: undefined });
+    expect(own.text(text)).toBe(shown);
+    expect(own.isClean(text)).toBe(false);
   });
 
   it.each([
@@ -190,110 +198,3 @@ describe('an object', () => {
     expect(redactor.json({ number: Number.POSITIVE_INFINITY })).toEqual({ number: '[removed]' });
   });
 });
-
-describe('whatever a provider makes of a card', () => {
-  const digit = fc.constantFrom(...'0123456789');
-  const number = fc
-    .tuple(
-      fc.constantFrom('4', '51', '34', '6011', '2720', '9'),
-      fc.string({ unit: digit, minLength: 11, maxLength: 14 }),
-    )
-    .map(([beginning, rest]) => beginning + rest)
-    .map((head) => head + [...'0123456789'].find((last) => passesLuhn(head + last)));
-  const separator = fc.constantFrom('', '', ' ', '-', '.', ' / ', '\u00a0', ', ', '_', 'x');
-
-  /** A piece of the number, of 12 digits or more, spelled somehow. */
-  const spelled = (card: string) =>
-    fc
-      .tuple(fc.nat(card.length - 12), fc.integer({ min: 12, max: 19 }), separator, fc.string(), fc.string())
-      .chain(([from, length, between, before, after]) => {
-        const digits = [...card.slice(from, from + length)];
-        const text = `${before}${digits.join(between)}${after}`;
-        return fc.constantFrom<JsonValue>(
-          text,
-          encodeURIComponent(text),
-          base64(digits.join('')),
-          digits,
-          Number(digits.join('')),
-          Number(digits.join('')) / 1000,
-          { [text]: 1 },
-        );
-      });
-
-  const answers = number.chain((card) => {
-    const leaf = fc.oneof(
-      spelled(card),
-      fc.string(),
-      fc.integer(),
-      fc.double(),
-      fc.boolean(),
-      fc.constant(null),
-    );
-    const { tree } = fc.letrec<{ tree: JsonValue }>((tie) => ({
-      tree: fc.oneof(
-        { depthSize: 'small' },
-        leaf,
-        fc.array(tie('tree'), { maxLength: 4 }),
-        fc.dictionary(fc.string(), tie('tree'), { maxKeys: 4 }),
-      ),
-    }));
-    return fc.record({ card: fc.constant(card), answer: fc.dictionary(fc.string(), tree, { maxKeys: 5 }) });
-  });
-
-  it('no 12 digits of its number pass, and what passes is an object that a record can hold', () => {
-    fc.assert(
-      fc.property(answers, ({ card, answer }) => {
-        const own = createRedactor({ number: new Secret(card), securityCode: undefined });
-        const shown = own.json(answer as JsonObject);
-        for (const text of textsOf(shown)) {
-          const digits = decoded(text).replace(/\D/g, '');
-          for (let i = 0; i + 12 <= card.length; i++) {
-            const piece = card.slice(i, i + 12);
-            if (new Set(piece).size > 1) expect(digits).not.toContain(piece);
-          }
-        }
-        const data = create(ProviderDataSchema, { rawResponse: shown });
-        const read = fromBinary(ProviderDataSchema, toBinary(ProviderDataSchema, data));
-        expect(() => JSON.stringify(toJson(ProviderDataSchema, read))).not.toThrow();
-        // Redacted once more, it stays as it is.
-        expect(own.json(shown)).toEqual(shown);
-      }),
-      { seed: 17, numRuns: 1_500 },
-    );
-  });
-
-  it('no number of another card passes, grouped or not', () => {
-    fc.assert(
-      fc.property(
-        number,
-        fc.constantFrom('', ' ', '-', '.', ' / '),
-        fc.string(),
-        (other, between, around) => {
-          fc.pre(!other.startsWith('9') && other.length <= 19 && !/[\p{Nd}]/u.test(around));
-          const grouped = other.replace(/(.{4})(?=.)/g, `$1${between}`);
-          const shown = createRedactor().text(`${around} ${grouped} ${around}`);
-          expect(shown.replace(/\D/g, '')).not.toContain(other);
-        },
-      ),
-      { seed: 18, numRuns: 500 },
-    );
-  });
-});
-
-/** The keys and values of an object as texts; a list of plain values is one text. */
-function textsOf(value: JsonValue): string[] {
-  if (typeof value !== 'object' || value === null) return [String(value)];
-  if (Array.isArray(value)) {
-    const plain = value.filter((it) => typeof it !== 'object');
-    return [plain.join(' '), ...value.flatMap(textsOf)];
-  }
-  return Object.entries(value).flatMap(([key, inner]) => [key, ...textsOf(inner)]);
-}
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
-}

@@ -60,6 +60,11 @@ const TOLD_BY_RULES_OF_PAYMENTS: readonly string[] = [
   'payment_method.detail.card.card_data.number REQUIRED',
   'payment_method.detail.card.card_data.expiration_month REQUIRED',
   'payment_method.detail.card.card_data.expiration_year REQUIRED',
+  // The card number stands in its own field only.
+  'description NOT_ALLOWED',
+  'payment_method.detail.card.card_data.holder_name NOT_ALLOWED',
+  'taxes NOT_ALLOWED',
+  'metadata NOT_ALLOWED',
 ];
 
 describe('a field at fault', () => {

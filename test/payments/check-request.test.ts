@@ -49,6 +49,15 @@ describe('checkRequest', () => {
     },
   );
 
+  it('takes a ticket beside tickets where it is the first of them, as the record shows it, and no other', () => {
+    const [first, second] = [{ ticketNumber: '1' }, { ticketNumber: '2' }];
+    const airline = (ticket: object, tickets: object[]) =>
+      faults({ additionalData: { airline: { ticket, tickets } } });
+    expect(airline(first, [first, second])).toEqual([]);
+    expect(airline(first, [])).toEqual([]);
+    expect(airline(second, [first, second])).toEqual(['additional_data.airline.ticket NOT_ALLOWED']);
+  });
+
   it.each(['XXX', 'XTS', 'XAU', 'XAG', 'XPT', 'XPD', 'XBA', 'XDR', 'XSU', 'XUA'])(
     'refuses %s, in which nobody can be charged',
     (currency) => {

@@ -133,6 +133,11 @@ describe('a detail must fit its type:', () => {
       { ...card({ cardData }), type: 'WALLET' },
       'payment_method.detail.card NOT_ALLOWED',
     ],
+    [
+      'a wallet pays at once',
+      { type: 'WALLET', detail: { kind: { case: 'card', value: { capture: false } } } },
+      'payment_method.detail.card.capture NOT_ALLOWED',
+    ],
     ['a card takes no wallet', { ...wallet({}), type: 'CARD' }, 'payment_method.detail.wallet NOT_ALLOWED'],
     ['a card needs data or a token', { type: 'CARD' }, 'payment_method.detail.card.card_data REQUIRED'],
     [

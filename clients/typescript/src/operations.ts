@@ -274,7 +274,7 @@ export type Card = {
 /** What may be told of a card. */
 export type CardData = {
   readonly holder_name: string;
-  /** The first 8 digits; 6 for numbers shorter than 16. */
+  /** The first 8 digits; 6 of numbers shorter than 16, and of numbers shorter than 12 so few that four stay hidden. */
   readonly iin: string;
   /** The last four digits. */
   readonly lfd: string;

@@ -591,7 +591,7 @@ export declare type CardData = Message<"payments.v1.CardData"> & {
   holderName: string;
 
   /**
-   * The first 8 digits; 6 for numbers shorter than 16.
+   * The first 8 digits; 6 of numbers shorter than 16, and of numbers shorter than 12 so few that four stay hidden.
    *
    * @generated from field: string iin = 2;
    */

@@ -130,7 +130,8 @@ function providerDataOf(answer: JsonObject, providerId: string): ProviderData {
     responseMessage,
     responseCode,
     rawResponse: rawResponseOf(answer),
-    ...(isCharge && { iso8583ResponseCode: responseCode, iso8583ResponseMessage: responseMessage }),
+    ...(isCharge &&
+      responseCode && { iso8583ResponseCode: responseCode, iso8583ResponseMessage: responseMessage }),
   });
 }
 

@@ -73,6 +73,15 @@ describe('the sandbox connector with the sandbox provider', () => {
     expect(JSON.stringify(outcome)).not.toMatch(new RegExp(`4111111111111111|"${SECURITY_CODE}"`));
   });
 
+  it.each([
+    ['41111113', '', '1113'],
+    ['41111111112', '411', '1112'],
+    ['411111111111', '411111', '1111'],
+  ])('hides at least four digits of a short card number, %s', async (number, cardIin, lastFour) => {
+    const { providerData } = (await pay(cardAttempt(number))) as { providerData: { rawResponse: object } };
+    expect(providerData.rawResponse).toMatchObject({ card_iin: cardIin, card_last_four: lastFour });
+  });
+
   it('only authorizes when told so', async () => {
     const attempt = cardAttempt();
     if (attempt.method.kind !== 'card') throw new Error('not a card');

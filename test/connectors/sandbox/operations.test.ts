@@ -193,8 +193,11 @@ describe('payers at the sandbox provider', () => {
     ['CHALLENGE_ABANDONED', { kind: 'redirect' }],
   ])('a challenge: %s', async (name, outcome) => {
     const attempt = cardAttempt(MAGIC_CARDS.find((card) => card.name === name)?.number);
-    const url = redirectOf(await connection.pay(attempt));
+    const sent = await connection.pay(attempt);
+    const url = redirectOf(sent);
     expect(url).toMatch(/\/challenge\/ch_/);
+    // There is no such code yet, so the record has null for it.
+    expect(sent).not.toHaveProperty('providerData.iso8583ResponseCode', expect.anything());
     await act(url, 'pay');
     expect(await lookUp(lookUpOf(attempt))).toMatchObject(outcome);
   });
