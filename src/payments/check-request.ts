@@ -137,12 +137,12 @@ const SCHEME = /^([a-z][a-z0-9+.-]*):\//i;
 // A bare name without a dot could be a scheme (javascript:1/…), so a host must have a dot or be localhost.
 const HOST_PORT_PATH = /^(?:localhost|[a-z0-9-]+(?:\.[a-z0-9-]+)+)(?::\d{1,5})?(?:[/?#].*)?$/i;
 const UNSAFE_IN_URL = /[\s\\<>"'`{}|^\p{Cc}]/u;
-/** Schemes for which a browser or an operating system runs, opens or sends something; none is an app's own. */
-const NO_APP = new Set(
-  (
-    'about blob chrome content data file filesystem ftp ftps intent jar javascript mailto ms-settings resource sftp ' +
-    'sms ssh tel telnet vbscript view-source ws wss'
-  ).split(' '),
+/** Schemes by which a browser or an operating system runs, opens or sends something; none is an app's own. */
+const NO_APP = new RegExp(
+  `^(?:${[
+    'about|blob|chrome|chrome-extension|content|data|file|filesystem|ftp|ftps|intent|jar|javascript|ldap|mailto|mhtml',
+    'ms-.*|res|resource|search|search-ms|sftp|shell|sms|ssh|tel|telnet|vbscript|view-source|ws|wss',
+  ].join('|')})$`,
 );
 
 /**
@@ -153,7 +153,7 @@ export function checkCallbackUrl(report: Report, callbackUrl: string | undefined
   if (!callbackUrl) return;
   const scheme = SCHEME.exec(callbackUrl)?.[1]?.toLowerCase();
   const isWeb = /^https?:\/\//i.test(callbackUrl);
-  const isApp = scheme !== undefined && scheme !== 'http' && scheme !== 'https' && !NO_APP.has(scheme);
+  const isApp = scheme !== undefined && !/^https?$/.test(scheme) && !NO_APP.test(scheme);
   const url = isWeb || isApp ? callbackUrl : `https://${callbackUrl}`;
   const fits = isWeb || isApp || HOST_PORT_PATH.test(callbackUrl);
   const parsed = fits && !UNSAFE_IN_URL.test(callbackUrl) ? URL.parse(url) : null;

@@ -41,6 +41,7 @@ export const BAD_FIELDS: readonly BadField[] = [
   ['amount.value', '1000000000000.01', 'OUT_OF_RANGE'],
   ['callback_url', 'javascript:alert(7391)', 'INVALID_FORMAT'],
   ['callback_url', 'ftp://shop.example.com', 'INVALID_FORMAT'],
+  ['callback_url', 'ms-word:/paid', 'INVALID_FORMAT'],
   ['callback_url', 'shop.example.com/a b', 'INVALID_FORMAT'],
   ['callback_url', 'https://', 'INVALID_FORMAT'],
   ['callback_url', 'https://shop.example.com:99999/', 'INVALID_FORMAT'],
