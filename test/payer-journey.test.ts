@@ -59,7 +59,7 @@ async function press(record: Record, label: RegExp): Promise<string> {
       if (!label.test((await button.evaluate((one) => one.textContent)) ?? '')) continue;
       await button.click();
       // The way back leads through pages of the provider and of the service.
-      await page.waitForFunction("document.title === 'Shop'", { timeout: 60_000 });
+      await page.waitForFunction("document.title === 'Shop'");
       return page.url();
     }
     throw new Error(`no button reads ${label}`);
@@ -146,9 +146,7 @@ it('a payer without a callback_url to return to sees the outcome on a page of th
 describe('a notification of the provider', () => {
   it('makes a payment SUCCEEDED even if its payer never came back', async () => {
     const record = await create({ description: 'sandbox:done_after:300' });
-    await expect
-      .poll(async () => stateOf(await get(record.id)), { timeout: 60_000 })
-      .toBe('SUCCEEDED/APPROVED');
+    await expect.poll(async () => stateOf(await get(record.id))).toBe('SUCCEEDED/APPROVED');
     const rows = await tables.query(
       'SELECT result FROM notification WHERE transaction_id = $1 AND result IS NOT NULL',
       [record.transactions.id],

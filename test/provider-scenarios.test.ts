@@ -142,7 +142,7 @@ describe.each(['adyen', 'stripe'] as const)('operations through %s', (provider) 
   }
 
   const becomes = (id: string, state: string) =>
-    expect.poll(async () => endOf(await get(provider, id)), { timeout: 60_000 }).toBe(state);
+    expect.poll(async () => endOf(await get(provider, id))).toBe(state);
 
   it('captures a part of an authorization, and refunds a part of that', async () => {
     const id = await pay(false);

@@ -209,9 +209,7 @@ it('killed in the middle of a call to each provider, payers in their browsers in
   const captures = () => [...paypal.ledger.orders.values()].at(-1)?.captures.length;
   const paidNow = () => [...mercadoPago.payments.values()].filter((one) => one.status === 'approved').length;
   const done = () => [adyen.payments.size, captures(), mercadoPago.refunds.size, paidNow()];
-  await expect
-    .poll(done, { timeout: 60_000 })
-    .toEqual([(before[0] ?? 0) + 2, 1, (before[2] ?? 0) + 1, (before[3] ?? 0) + 2]);
+  await expect.poll(done).toEqual([(before[0] ?? 0) + 2, 1, (before[2] ?? 0) + 1, (before[3] ?? 0) + 2]);
   service.child.kill('SIGKILL');
   await service.ended;
   await Promise.all(lost);

@@ -178,7 +178,7 @@ describe('a verification', () => {
       async () => {
         expect(statesOf(await read(payment.id))).toBe('VERIFIED/VERIFIED ← VERIFY SUCCEEDED SUCCEEDED');
       },
-      { timeout: 60_000, interval: 100 },
+      { interval: 100 },
     );
   });
 });

@@ -222,11 +222,11 @@ it('a retention run that is killed leaves each payment either whole or erased, a
     );
   const environment = { DATABASE_URL: server.databaseUrl };
   const run = startProgram('commands/retention.ts', environment, ['--payments', '30']);
-  await vi.waitFor(async () => expect(await erased()).toBeGreaterThan(0), { timeout: 60_000, interval: 5 });
+  await vi.waitFor(async () => expect(await erased()).toBeGreaterThan(0), { interval: 5 });
   run.child.kill('SIGKILL');
   await run.ended;
   // PostgreSQL finishes the statement of a client that has gone.
-  await vi.waitFor(async () => expect(await underWay()).toEqual([]), { timeout: 60_000, interval: 5 });
+  await vi.waitFor(async () => expect(await underWay()).toEqual([]), { interval: 5 });
   const left = 1501 - (await erased());
   for (const { record, answer, done } of await tables.query(
     'SELECT record, answer, personal_data_erased_at IS NOT NULL AS done FROM payment',

@@ -222,7 +222,7 @@ describe('vault_on_success', () => {
     expect(paid.json.status).toBe('PENDING');
     await call('DELETE', `/v1/customers/${customer}`);
     await expect
-      .poll(async () => (await call('GET', `/v1/payments/${paid.json.id}`)).json.status, { timeout: 60_000 })
+      .poll(async () => (await call('GET', `/v1/payments/${paid.json.id}`)).json.status)
       .toBe('SUCCEEDED');
     const rows = await tables.query('SELECT card_number, active FROM vaulted_token WHERE customer_id = $1', [
       customer,

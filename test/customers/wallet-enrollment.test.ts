@@ -93,7 +93,7 @@ describe('a wallet that is enrolled', () => {
     const paid = await pay(id);
     expect(paid.json).toMatchObject({ status: 'PENDING', payment_method: { vaulted_token: id } });
     await expect
-      .poll(async () => (await call('GET', `/v1/payments/${paid.json.id}`)).json.status, { timeout: 60_000 })
+      .poll(async () => (await call('GET', `/v1/payments/${paid.json.id}`)).json.status)
       .toBe('SUCCEEDED');
     expect((await get(id)).last_successfully_used_at).toMatch(/Z$/);
     const [row] = await tables.query('SELECT provider_token FROM vaulted_token WHERE id = $1', [id]);
@@ -103,7 +103,7 @@ describe('a wallet that is enrolled', () => {
   it('is ENROLLED although its payer never comes back, by what the provider tells.', async () => {
     const made = await enroll();
     await press(made, 'pay');
-    await expect.poll(async () => (await get(made.json.id)).status, { timeout: 60_000 }).toBe('ENROLLED');
+    await expect.poll(async () => (await get(made.json.id)).status).toBe('ENROLLED');
   });
 
   it.each([
@@ -152,7 +152,7 @@ describe('a wallet that is enrolled', () => {
          follow_up_at = now() WHERE id = $1`,
       [id],
     );
-    await expect.poll(async () => (await get(id)).status, { timeout: 60_000 }).toBe('EXPIRED');
+    await expect.poll(async () => (await get(id)).status).toBe('EXPIRED');
   });
 
   it('is asked for once for one key.', async () => {

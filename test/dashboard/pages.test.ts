@@ -169,11 +169,11 @@ describe('an operator', () => {
     const url = `http://127.0.0.1:${(hook.address() as AddressInfo).port}/hook`;
     await merchant.call('/v1/webhooks', { url, events: ['payment.purchase'] });
     const paid = await merchant.pay();
-    await expect.poll(() => received.length, { timeout: 60_000 }).toBe(1);
+    await expect.poll(() => received.length).toBe(1);
     const address = /action="\/dashboard([^"]+\/deliveries\/[^"]+)"/;
     const [, path = ''] = address.exec(await (await operator.get(pathOf(paid))).text()) ?? [];
     expect((await operator.post(path)).status).toBe(303);
-    await expect.poll(() => received, { timeout: 60_000 }).toEqual([received[0], received[0]]);
+    await expect.poll(() => received).toEqual([received[0], received[0]]);
     hook.closeAllConnections();
     hook.close();
   });

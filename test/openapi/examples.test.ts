@@ -77,9 +77,7 @@ const givens: Readonly<Record<string, () => Promise<Given>>> = {
     const webhook = (await addWebhook()).id;
     const { id } = await send('POST', `/v1/webhooks/${webhook}/test`);
     const list = () => send('GET', `/v1/webhooks/${webhook}/deliveries`);
-    await vi.waitFor(async () => expect((await list()).deliveries[0].status).toBe('DELIVERED'), {
-      timeout: 60_000,
-    });
+    await vi.waitFor(async () => expect((await list()).deliveries[0].status).toBe('DELIVERED'));
     return { delivery: id, 'delivery.webhook': webhook };
   },
 };

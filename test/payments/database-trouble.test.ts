@@ -152,10 +152,7 @@ describe('an outcome that cannot be written', () => {
 
       await tables.query(MEND_UPDATES);
       await expect
-        .poll(async () => (await clients.create('rest', request, headers)).status, {
-          timeout: 60_000,
-          interval: 100,
-        })
+        .poll(async () => (await clients.create('rest', request, headers)).status, { interval: 100 })
         .toBe(201);
       const replies = await Promise.all(
         PROTOCOLS.map((protocol) => clients.create(protocol, request, headers)),
@@ -224,10 +221,10 @@ it('a database that breaks every connection again and again leaves one charge fo
     for (const reply of await calls) expect([201, 503, 409]).toContain(reply.status);
   }
   for (const key of keys) {
-    await expect.poll(async () => (await pay(key)).status, { timeout: 60_000, interval: 200 }).toBe(201);
+    await expect.poll(async () => (await pay(key)).status, { interval: 200 }).toBe(201);
   }
   const open = "SELECT 1 FROM payment WHERE status = 'PENDING'";
-  await expect.poll(() => tables.query(open), { timeout: 60_000, interval: 200 }).toEqual([]);
+  await expect.poll(() => tables.query(open), { interval: 200 }).toEqual([]);
   const [sum] = await tables.query(`
     SELECT count(*)::int AS payments, count(*) FILTER (WHERE p.status = 'SUCCEEDED')::int AS succeeded,
       count(l.id)::int AS charged, count(*) FILTER (WHERE p.status = 'SUCCEEDED' AND l.id IS NOT NULL)::int AS both

@@ -198,9 +198,7 @@ describe('no fault between two attempts', () => {
     await expect(payment.send()).rejects.toMatchObject({ reason: 'REQUEST_IN_PROGRESS' });
     expect(await payments.rows()).toMatchObject([{ connection_id: 't1', status: 'PENDING', open: true }]);
     isAway = false;
-    await expect
-      .poll(payments.rows, { timeout: 60_000 })
-      .toMatchObject([{ status: 'DECLINED', open: false }]);
+    await expect.poll(payments.rows).toMatchObject([{ status: 'DECLINED', open: false }]);
     expect(Payment_Status[(await payment.settle()).status]).toBe('DECLINED');
     expect(payment.calls).toHaveLength(1);
   });

@@ -156,12 +156,12 @@ it('lists payments of the release before by their order, once that was filled in
   const stops = [1, 2].map(() =>
     startBackfill(database, { intervalMs: 20, onError: (error) => errors.push(error) }),
   );
-  await vi.waitFor(async () => expect(await readAll(byOrder, 100)).toHaveLength(450), { timeout: 60_000 });
+  await vi.waitFor(async () => expect(await readAll(byOrder, 100)).toHaveLength(450));
   await claimAttempt(database);
   await tables.query(
     'UPDATE payment SET merchant_order_id = NULL, card_last_four = NULL WHERE idempotency_key = (SELECT max(idempotency_key) FROM payment)',
   );
-  await vi.waitFor(async () => expect(await readAll(byOrder, 100)).toHaveLength(451), { timeout: 60_000 });
+  await vi.waitFor(async () => expect(await readAll(byOrder, 100)).toHaveLength(451));
   await Promise.all(stops.map((stop) => stop()));
   expect(errors).toEqual([]);
 });

@@ -159,14 +159,12 @@ it('refuses a file that is to run outside a transaction and holds what cannot be
 });
 
 async function untilBuilding(): Promise<void> {
-  await vi.waitFor(
-    async () =>
-      expect(
-        await select(
-          "SELECT 1 AS one FROM pg_stat_progress_create_index WHERE datname = current_database() AND phase LIKE 'waiting%'",
-        ),
-      ).toEqual([{ one: 1 }]),
-    { timeout: 60_000 },
+  await vi.waitFor(async () =>
+    expect(
+      await select(
+        "SELECT 1 AS one FROM pg_stat_progress_create_index WHERE datname = current_database() AND phase LIKE 'waiting%'",
+      ),
+    ).toEqual([{ one: 1 }]),
   );
 }
 

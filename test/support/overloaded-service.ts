@@ -47,11 +47,11 @@ export async function refusedBy(limit: string): Promise<{ counted: number; logge
 }
 
 export async function untilInFlight(count: number): Promise<void> {
-  await expect.poll(inFlight, { timeout: 60_000, interval: 20 }).toBe(count);
+  await expect.poll(inFlight, { interval: 20 }).toBe(count);
 }
 
 export async function untilReceiving(count: number): Promise<void> {
-  await expect.poll(() => gauge('calls_receiving'), { timeout: 60_000, interval: 20 }).toBe(count);
+  await expect.poll(() => gauge('calls_receiving'), { interval: 20 }).toBe(count);
 }
 
 export const isAccepted = (reply: Reply) => reply.record !== '';

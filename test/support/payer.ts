@@ -102,7 +102,7 @@ function waysOf(page: Page) {
     },
     /** Awaits that the payer is back, over pages of the provider and of the service. */
     async cameBack(): Promise<void> {
-      await page.waitForFunction("location.pathname.startsWith('/checkout/')", { timeout: 60_000 });
+      await page.waitForFunction("location.pathname.startsWith('/checkout/')");
     },
   };
 }

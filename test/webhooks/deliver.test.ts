@@ -26,15 +26,12 @@ async function receiver(...args: Parameters<typeof startReceiver>): Promise<Rece
 const deliveries = () =>
   world.tables.query('SELECT status, attempts, error, response_status, due_at FROM delivery ORDER BY id');
 const settled = (count = 1) =>
-  vi.waitFor(
-    async () => {
-      const rows = await deliveries();
-      expect(rows).toHaveLength(count);
-      expect(rows.every(({ due_at }) => due_at === null)).toBe(true);
-      return rows;
-    },
-    { timeout: 60_000 },
-  );
+  vi.waitFor(async () => {
+    const rows = await deliveries();
+    expect(rows).toHaveLength(count);
+    expect(rows.every(({ due_at }) => due_at === null)).toBe(true);
+    return rows;
+  });
 
 it('delivers an event once, signed as the Standard Webhooks library verifies it.', async () => {
   const shop = await receiver();

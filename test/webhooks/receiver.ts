@@ -71,7 +71,7 @@ export async function startReceiver(first: Answer = status(204)): Promise<Receiv
       answer = next;
     },
     has: async (count) => {
-      await vi.waitFor(() => expect(received.length).toBeGreaterThanOrEqual(count), { timeout: 60_000 });
+      await vi.waitFor(() => expect(received.length).toBeGreaterThanOrEqual(count));
       return received;
     },
     open: () => ({ now, most }),
