@@ -5,6 +5,7 @@ import {
   CheckoutPaymentSchema,
   type CreateCheckoutPaymentRequest,
 } from '#gen/payments/v1/checkout_service_pb.js';
+import type { CardInput } from '#gen/payments/v1/payment_method_pb.js';
 import { type Payment, Payment_Status } from '#gen/payments/v1/payment_pb.js';
 import {
   type CreatePaymentRequest,
@@ -14,6 +15,7 @@ import { toDecimal } from '#src/money.ts';
 import { cardName } from '#src/payments/card.ts';
 import { type Caller, createPayment, type PaymentDeps } from '#src/payments/create-payment.ts';
 import { callbackAddress } from '#src/payments/payer-return.ts';
+import { hasThreeDSecureResults } from '#src/payments/payment-method.ts';
 import { decodeRecord } from '#src/payments/stored-record.ts';
 import { invalidParameters, ServiceError } from '#src/service-error.ts';
 import type { StoredSession } from '#src/store/checkout-sessions.ts';
@@ -69,6 +71,9 @@ function paymentRequest(
     const field = 'payment_method.detail.card.card_data.number';
     throw refused(field, 'is not taken here: make a one-time token of the card first');
   }
+  const option = kind?.case === 'card' && merchantsOption(kind.value);
+  if (option)
+    throw refused(`payment_method.detail.card.${option}`, 'is for the merchant to set: use CreatePayment');
   if (customerPayer?.id) throw refused('customer_payer.id', 'is the checkout session’s own');
   if (paymentMethod?.vaultOnSuccess && !session.customerId) {
     throw refused('payment_method.vault_on_success', 'needs a checkout session with a customer');
@@ -87,6 +92,15 @@ function paymentRequest(
     paymentMethod,
     ...(customerPayer && { customerPayer: payer }),
   });
+}
+
+/** Names an option of a card that decides when money comes or on whose liability, so that no payer may set it. */
+function merchantsOption(card: CardInput): string | undefined {
+  if (card.verify) return 'verify';
+  if (card.capture === false) return 'capture';
+  if (card.softDescriptor) return 'soft_descriptor';
+  if (card.storedCredentials) return 'stored_credentials';
+  return card.threeDSecure && hasThreeDSecureResults(card.threeDSecure) ? 'three_d_secure' : undefined;
 }
 
 function refused(field: string, message: string): ServiceError {

@@ -187,6 +187,17 @@ describe('a page with the public key alone', () => {
       'payment_method.vaulted_token',
     ],
     ['nothing to pay with', {}, 'payment_method'],
+    ...Object.entries({
+      capture: false,
+      verify: true,
+      soft_descriptor: 'ANOTHER SHOP',
+      stored_credentials: { reason: 'UNSCHEDULED_CARD_ON_FILE', usage: 'USED' },
+      three_d_secure: { electronic_commerce_indicator: '05', cryptogram: 'AAAA' },
+    }).map(([option, value]): [string, object, string] => [
+      `an option of the merchant’s, ${option}`,
+      { payment_method: { token: 't', detail: { card: { [option]: value } } } },
+      `payment_method.detail.card.${option}`,
+    ]),
   ])('is refused by name with %s.', async (_what, body, field) => {
     const headers = { ...PUBLIC_ONE, 'x-idempotency-key': randomUUID() };
     const refused = await call('POST', `/v1/checkout/sessions/${session}/payments`, body, headers);

@@ -430,7 +430,7 @@ export type ConnectionData = {
 };
 
 export type CreateCheckoutPaymentRequest = {
-  /** By `token`, `vaulted_token`, or the `type` of a wallet. It holds no card number. */
+  /** By `token`, `vaulted_token`, or the `type` of a wallet. It holds no card number, and of a card's options `installments` and `three_d_secure_setup_id` only: the others are the merchant's to set. */
   readonly payment_method: PaymentMethodInput;
   /** What the page knows of the payer, without an `id`; where the session has a customer, `browser_info` and `device_fingerprints` only. */
   readonly customer_payer?: CustomerPayerInput | null;

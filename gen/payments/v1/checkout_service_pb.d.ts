@@ -389,7 +389,8 @@ export declare type CreateCheckoutPaymentRequest = Message<"payments.v1.CreateCh
   checkoutSession: string;
 
   /**
-   * By `token`, `vaulted_token`, or the `type` of a wallet. It holds no card number.
+   * By `token`, `vaulted_token`, or the `type` of a wallet. It holds no card number, and of a card's options
+   * `installments` and `three_d_secure_setup_id` only: the others are the merchant's to set.
    *
    * @generated from field: payments.v1.PaymentMethodInput payment_method = 2;
    */
