@@ -10,6 +10,7 @@ import {
   type ThreeDSecure,
   ThreeDSecureSchema,
   type ThreeDSecureSetup,
+  type WalletInput,
 } from '#gen/payments/v1/payment_method_pb.js';
 import { Payment_Workflow, Transaction_Category, Transaction_Type } from '#gen/payments/v1/payment_pb.js';
 import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.js';
@@ -66,8 +67,11 @@ export function chooseMethod(request: CreatePaymentRequest, types: MethodTypes):
   if (offered.category === Transaction_Category.WALLET) {
     if (kind?.case === 'card' && asksForCard(kind.value))
       throw refuse('payment_method.detail.card', 'NOT_ALLOWED', 'must not be sent with a wallet');
-    if (kind?.case === 'card' && kind.value.capture === false)
-      throw refuse('payment_method.detail.card.capture', 'NOT_ALLOWED', 'must not be false with a wallet');
+    const flag = kind?.value && flagOfNoWallet(kind.value);
+    if (flag) {
+      const field = `payment_method.detail.${kind.case}.${flag}`;
+      throw refuse(field, 'NOT_ALLOWED', 'must not be asked of a wallet, which pays at once and in one');
+    }
     if (input.token) throw refuse('payment_method.token', 'NOT_ALLOWED', 'must not be sent with a wallet');
     const cardType = kind?.case === 'wallet' ? kind.value.cardData?.cardType || undefined : undefined;
     return { kind: 'wallet', type, workflow, token, cardType };
@@ -111,6 +115,13 @@ function asksForCard(input: CardInput): boolean {
   const { verify, installments, threeDSecure, storedCredentials, softDescriptor } = cardOptions(input);
   const options = [verify, installments !== 1, threeDSecure, storedCredentials, softDescriptor];
   return input.cardData !== undefined || input.threeDSecure !== undefined || options.some(Boolean);
+}
+
+/** Names a flag that asks a wallet for more than it does. */
+function flagOfNoWallet({ verify, capture, installments }: CardInput | WalletInput): string | undefined {
+  if (verify) return 'verify';
+  if (capture === false) return 'capture';
+  return installments !== undefined && installments > 1 ? 'installments' : undefined;
 }
 
 function cardOptions(input: CardInput | undefined): AttemptOptions {

@@ -2,7 +2,13 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ApiClients, apiClients, PROTOCOLS } from '../support/api-clients.ts';
-import { cardPayment, headersOne, type RequestJson, withField } from '../support/payment-requests.ts';
+import {
+  ACCOUNT_ONE,
+  cardPayment,
+  headersOne,
+  type RequestJson,
+  withField,
+} from '../support/payment-requests.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
 
 let server: TestServer;
@@ -45,6 +51,7 @@ describe('a field that is known and not supported', () => {
     [`${CARD}.payment_token`, 'token'],
     [`${CARD}.external_providers_data`, ['a']],
     [`${CARD}.fraud_screening`, { stand_alone: true }],
+    [`${CARD}.card_data.three_d_secure`, { cryptogram: 'AAAA' }],
   ])('is refused by its name, %s, over every protocol', async (field, value) => {
     // The amount is at fault too: what is not supported is told first.
     const request = withField(withField(cardPayment(), 'amount.value', 0), field, value);
@@ -79,19 +86,36 @@ describe('a field that is known and not supported', () => {
     },
   );
 
-  it('is refused in an operation on a payment too', async () => {
+  const one = { currency: 'USD', value: 1 };
+  it.each([
+    ['refund', 'amount.currency_conversion', { amount: { ...one, currency_conversion: { rate: 2 } } }],
+    ['refund', 'split_marketplace', { amount: one, split_marketplace: [{ recipient_id: 'a' }] }],
+    ['capture', 'split', { split: [{ recipient: 'a' }] }],
+    ['cancel', 'amount', { amount: one }],
+    ['cancel-or-refund', 'amount', { amount: one }],
+  ])('is refused in an operation on a payment too: %s with %s', async (operation, field, body) => {
     const payment = JSON.parse((await clients.create('rest', cardPayment(), headersOne())).record);
-    const response = await fetch(`${server.url}/v1/payments/${payment.id}/refund`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', ...headersOne() },
-      body: JSON.stringify({ amount: { currency: 'USD', value: 1, currency_conversion: { rate: 2 } } }),
-    });
-    expect({ status: response.status, ...((await response.json()) as object) }).toMatchObject({
-      status: 400,
+    const of = `${server.url}/v1/payments/${payment.id}`;
+    const { id } = payment.transactions;
+    const path = operation === 'refund' ? `${of}/refund` : `${of}/transactions/${id}/${operation}`;
+    expect(await refused(path, body)).toMatchObject({ code: 'NOT_SUPPORTED', errors: [{ field }] });
+  });
+
+  it('is refused in a checkout session too', async () => {
+    const terms = { account_id: ACCOUNT_ONE, merchant_order_id: '1', country: 'US', amount: one };
+    const body = { ...terms, subscription: { id: 'sub-1' } };
+    expect(await refused(`${server.url}/v1/checkout/sessions`, body)).toMatchObject({
       code: 'NOT_SUPPORTED',
-      errors: [{ field: 'amount.currency_conversion' }],
+      errors: [{ field: 'subscription' }],
     });
   });
+
+  async function refused(url: string, body: object): Promise<unknown> {
+    const headers = { 'content-type': 'application/json', ...headersOne() };
+    const response = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) });
+    expect(response.status).toBe(400);
+    return response.json();
+  }
 });
 
 describe('what a merchant sends for its own use', () => {

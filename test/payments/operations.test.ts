@@ -38,11 +38,16 @@ type Asked = {
   currency?: string;
 };
 
-const fieldsOf = (payment: Payment, { amount, reference, transactionId, currency = 'USD' }: Asked) => ({
+const namesOf = (payment: Payment, { reference, transactionId }: Asked) => ({
   paymentId: payment.id,
   ...(transactionId !== undefined && { transactionId }),
   ...(reference !== undefined && { merchantReference: reference }),
-  ...(amount !== undefined && { amount: { currency, value: { value: amount } } }),
+});
+const fieldsOf = (payment: Payment, asked: Asked) => ({
+  ...namesOf(payment, asked),
+  ...(asked.amount !== undefined && {
+    amount: { currency: asked.currency ?? 'USD', value: { value: asked.amount } },
+  }),
 });
 const capture = (payment: Payment, asked: Asked = {}) =>
   capturePayment(
@@ -59,7 +64,7 @@ const refund = (payment: Payment, asked: Asked = {}) =>
 const cancel = (payment: Payment, asked: Asked = {}) =>
   cancelPayment(
     payments.deps,
-    create(CancelPaymentRequestSchema, fieldsOf(payment, asked)),
+    create(CancelPaymentRequestSchema, namesOf(payment, asked)),
     payments.caller(asked.key),
   );
 const undo = (payment: Payment) =>

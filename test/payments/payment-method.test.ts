@@ -138,6 +138,17 @@ describe('a detail must fit its type:', () => {
       { type: 'WALLET', detail: { kind: { case: 'card', value: { capture: false } } } },
       'payment_method.detail.card.capture NOT_ALLOWED',
     ],
+    [
+      'a wallet pays at once, said of it',
+      wallet({ capture: false }),
+      'payment_method.detail.wallet.capture NOT_ALLOWED',
+    ],
+    ['a wallet is not verified', wallet({ verify: true }), 'payment_method.detail.wallet.verify NOT_ALLOWED'],
+    [
+      'a wallet pays in one',
+      wallet({ installments: 2 }),
+      'payment_method.detail.wallet.installments NOT_ALLOWED',
+    ],
     ['a card takes no wallet', { ...wallet({}), type: 'CARD' }, 'payment_method.detail.wallet NOT_ALLOWED'],
     ['a card needs data or a token', { type: 'CARD' }, 'payment_method.detail.card.card_data REQUIRED'],
     [

@@ -217,7 +217,11 @@ export type BrowserInfoInput = {
   readonly platform?: string | null;
 };
 
-/** Which payment is to be undone. */
+/**
+ * Which payment is to be undone.
+ *
+ * Refused with `NOT_SUPPORTED` when set: `amount`.
+ */
 export type CancelOrRefundPaymentRequest = {
   /** UUID, the payment's own transaction; may be absent. */
   readonly transaction_id?: string | null;
@@ -228,7 +232,11 @@ export type CancelOrRefundPaymentRequest = {
   readonly description?: string | null;
 };
 
-/** Which authorization is to be canceled. */
+/**
+ * Which authorization is to be canceled.
+ *
+ * Refused with `NOT_SUPPORTED` when set: `amount`.
+ */
 export type CancelPaymentRequest = {
   /** UUID, the payment's own transaction; may be absent. */
   readonly transaction_id?: string | null;
@@ -239,7 +247,11 @@ export type CancelPaymentRequest = {
   readonly description?: string | null;
 };
 
-/** What of an authorization is to be captured. */
+/**
+ * What of an authorization is to be captured.
+ *
+ * Refused with `NOT_SUPPORTED` when set: `split`, `split_marketplace`.
+ */
 export type CapturePaymentRequest = {
   /** UUID, the payment's own transaction; may be absent. */
   readonly transaction_id?: string | null;
@@ -299,7 +311,11 @@ export type CardData = {
   readonly expiration_year: number;
 };
 
-/** A card as its holder reads it off. Number and expiry are required, but beside a vaulted_token, where they are not sent. */
+/**
+ * A card as its holder reads it off. Number and expiry are required, but beside a vaulted_token, where they are not sent.
+ *
+ * Refused with `NOT_SUPPORTED` when set: `three_d_secure`.
+ */
 export type CardDataInput = {
   /** 8 to 19 digits that pass the Luhn check (ISO/IEC 7812-1). */
   readonly number?: string | null;
@@ -436,7 +452,11 @@ export type CreateCheckoutPaymentRequest = {
   readonly customer_payer?: CustomerPayerInput | null;
 };
 
-/** The numbers of the fields are those of CheckoutSession. */
+/**
+ * The numbers of the fields are those of CheckoutSession.
+ *
+ * Refused with `NOT_SUPPORTED` when set: `split`, `split_marketplace`, `split_payment_methods`, `subscription`, `delayed_capture_settings`, `delayed_cancel_settings`, `currency_conversion`.
+ */
 export type CreateCheckoutSessionRequest = {
   /** The merchant account; the one whose keys the call carries. */
   readonly account_id: string;
@@ -1077,7 +1097,11 @@ export type RedeliverFailedResponse = {
   readonly redelivered: number;
 };
 
-/** What is to be given back. */
+/**
+ * What is to be given back.
+ *
+ * Refused with `NOT_SUPPORTED` when set: `split`, `split_marketplace`.
+ */
 export type RefundPaymentRequest = {
   /** UUID, the transaction to act on: the purchase, or one of the captures; the service chooses when absent. */
   readonly transaction_id?: string | null;
@@ -1378,8 +1402,15 @@ export type WalletCardDataInput = {
   readonly card_type?: string | null;
 };
 
+/** A wallet pays at once and in one: its flags may be sent, but ask for nothing else. */
 export type WalletInput = {
   readonly card_data?: WalletCardDataInput | null;
+  /** false. */
+  readonly verify?: boolean | null;
+  /** true. */
+  readonly capture?: boolean | null;
+  /** 0 or 1. */
+  readonly installments?: number | null;
 };
 
 /** Where an account is told of changes. */

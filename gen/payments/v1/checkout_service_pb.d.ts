@@ -6,7 +6,7 @@ import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegen
 import type { Message } from "@bufbuild/protobuf";
 import type { Decimal } from "../../google/type/decimal_pb.js";
 import type { MetadataEntry, Payment_Status, Payment_SubStatus_Value, Payment_Workflow } from "./payment_pb.js";
-import type { FieldMask, Timestamp } from "@bufbuild/protobuf/wkt";
+import type { FieldMask, Timestamp, Value } from "@bufbuild/protobuf/wkt";
 import type { CardData, PaymentMethodInput } from "./payment_method_pb.js";
 import type { CustomerPayer } from "./customer_payer_pb.js";
 
@@ -197,6 +197,41 @@ export declare type CreateCheckoutSessionRequest = Message<"payments.v1.CreateCh
    * @generated from field: payments.v1.Payment.Workflow workflow = 10;
    */
   workflow: Payment_Workflow;
+
+  /**
+   * @generated from field: optional google.protobuf.Value split = 30;
+   */
+  split?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value split_marketplace = 31;
+   */
+  splitMarketplace?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value split_payment_methods = 32;
+   */
+  splitPaymentMethods?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value subscription = 33;
+   */
+  subscription?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value delayed_capture_settings = 34;
+   */
+  delayedCaptureSettings?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value delayed_cancel_settings = 35;
+   */
+  delayedCancelSettings?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value currency_conversion = 36;
+   */
+  currencyConversion?: Value | undefined;
 };
 
 /**

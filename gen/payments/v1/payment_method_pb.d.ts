@@ -283,6 +283,13 @@ export declare type CardDataInput = Message<"payments.v1.CardDataInput"> & {
    * @generated from field: string holder_name = 5;
    */
   holderName: string;
+
+  /**
+   * Results of an authentication belong beside card_data.
+   *
+   * @generated from field: optional google.protobuf.Value three_d_secure = 30;
+   */
+  threeDSecure?: Value | undefined;
 };
 
 /**
@@ -344,6 +351,8 @@ export declare type ThreeDSecureSetup = Message<"payments.v1.ThreeDSecureSetup">
 export declare const ThreeDSecureSetupSchema: GenMessage<ThreeDSecureSetup>;
 
 /**
+ * A wallet pays at once and in one: its flags may be sent, but ask for nothing else.
+ *
  * @generated from message payments.v1.WalletInput
  */
 export declare type WalletInput = Message<"payments.v1.WalletInput"> & {
@@ -351,6 +360,27 @@ export declare type WalletInput = Message<"payments.v1.WalletInput"> & {
    * @generated from field: optional payments.v1.WalletCardDataInput card_data = 1;
    */
   cardData?: WalletCardDataInput | undefined;
+
+  /**
+   * false.
+   *
+   * @generated from field: bool verify = 2;
+   */
+  verify: boolean;
+
+  /**
+   * true.
+   *
+   * @generated from field: optional bool capture = 3;
+   */
+  capture?: boolean | undefined;
+
+  /**
+   * 0 or 1.
+   *
+   * @generated from field: optional int32 installments = 4;
+   */
+  installments?: number | undefined;
 };
 
 /**

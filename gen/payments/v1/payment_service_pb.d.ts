@@ -343,6 +343,16 @@ export declare type CapturePaymentRequest = Message<"payments.v1.CapturePaymentR
    * @generated from field: string description = 6;
    */
   description: string;
+
+  /**
+   * @generated from field: optional google.protobuf.Value split = 30;
+   */
+  split?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value split_marketplace = 31;
+   */
+  splitMarketplace?: Value | undefined;
 };
 
 /**
@@ -389,6 +399,13 @@ export declare type CancelPaymentRequest = Message<"payments.v1.CancelPaymentReq
    * @generated from field: string description = 6;
    */
   description: string;
+
+  /**
+   * All that is left is canceled.
+   *
+   * @generated from field: optional google.protobuf.Value amount = 30;
+   */
+  amount?: Value | undefined;
 };
 
 /**
@@ -442,6 +459,16 @@ export declare type RefundPaymentRequest = Message<"payments.v1.RefundPaymentReq
    * @generated from field: string description = 6;
    */
   description: string;
+
+  /**
+   * @generated from field: optional google.protobuf.Value split = 30;
+   */
+  split?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value split_marketplace = 31;
+   */
+  splitMarketplace?: Value | undefined;
 };
 
 /**
@@ -488,6 +515,13 @@ export declare type CancelOrRefundPaymentRequest = Message<"payments.v1.CancelOr
    * @generated from field: string description = 6;
    */
   description: string;
+
+  /**
+   * All that is left is canceled or refunded.
+   *
+   * @generated from field: optional google.protobuf.Value amount = 30;
+   */
+  amount?: Value | undefined;
 };
 
 /**
