@@ -1,4 +1,5 @@
 import { Code, ConnectError } from '@connectrpc/connect';
+import { setTrailerStatus } from '@connectrpc/connect/protocol-grpc';
 import type { FastifyError } from 'fastify';
 import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from '#gen/google/rpc/error_details_pb.js';
 import { describeFields, type FieldError, REASONS, type Reason, ServiceError } from '#src/service-error.ts';
@@ -39,6 +40,16 @@ export function toConnectError(error: ServiceError): ConnectError {
   const rendered = new ConnectError(rpcMessage(error), Code[error.rpc]);
   addDetails(rendered, error);
   return rendered;
+}
+
+/**
+ * Returns the trailers of gRPC for an error. Connect would escape more of the message than gRPC does (its
+ * PROTOCOL-HTTP2.md, Percent-Encoded), and grpc-js does not undo that.
+ */
+export function grpcTrailers(error: ConnectError): Readonly<Record<string, string>> {
+  const trailers = setTrailerStatus(new Headers(), error);
+  trailers.set('grpc-message', error.rawMessage.replace(/[^ -$&-~]+/g, encodeURIComponent));
+  return Object.fromEntries(trailers);
 }
 
 /** Number of faults that an rpc's message names; its details have all. */

@@ -8,19 +8,19 @@ import {
   envelopeCompress,
   envelopeDecompress,
 } from '@connectrpc/connect/protocol';
-import { parseTimeout, setTrailerStatus } from '@connectrpc/connect/protocol-grpc';
+import { parseTimeout } from '@connectrpc/connect/protocol-grpc';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { ServiceError } from '#src/service-error.ts';
 import { canonicalize } from '#src/wire/canonical-message.ts';
 import { readBinary } from '#src/wire/read-binary.ts';
-import { rewriteConnectError } from './errors.ts';
+import { grpcTrailers, rewriteConnectError } from './errors.ts';
 import { BODY_LIMIT_BYTES, RPC_COMPRESSIONS } from './expand.ts';
 import { overloadTrailers } from './overload-answers.ts';
 import { COMPRESSED_FROM_BYTES, type Handle, MAX_TIMEOUT_MS, type RpcOptions, refusal } from './rpc.ts';
 
 /*
  * Unary gRPC in binary over HTTP/2, which internal callers speak. It bypasses Connect, whose layers of streams took a
- * third of such a call's processor time; compression, time-outs and the trailers of errors still come from Connect's functions.
+ * third of such a call's processor time; compression and time-outs still come from Connect's functions.
  * Calls in any other form (gRPC in JSON, gRPC-Web, Connect) go to Connect.
  */
 
@@ -79,8 +79,7 @@ async function serve<Call>(rpc: Rpc<Call>, request: FastifyRequest, reply: Fasti
 
 function trailersOf(error: unknown, onError: (error: unknown) => void): Readonly<Record<string, string>> {
   if (error instanceof ConnectError) rewriteConnectError(error);
-  const rendered = error instanceof ConnectError ? error : refusal(error, onError);
-  return Object.fromEntries(setTrailerStatus(new Headers(), rendered));
+  return grpcTrailers(error instanceof ConnectError ? error : refusal(error, onError));
 }
 
 const SUCCESS = { 'grpc-status': '0' };

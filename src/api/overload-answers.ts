@@ -1,9 +1,8 @@
 import type { OutgoingHttpHeaders } from 'node:http';
 import { errorToJsonBytes } from '@connectrpc/connect/protocol-connect';
-import { setTrailerStatus } from '@connectrpc/connect/protocol-grpc';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { OverloadError } from '#src/service-error.ts';
-import { toConnectError, toProblem } from './errors.ts';
+import { grpcTrailers, toConnectError, toProblem } from './errors.ts';
 
 /*
  * Refusals of an overloaded service, each rendered once: in a flood, most calls are refused.
@@ -59,7 +58,7 @@ function render(error: OverloadError) {
       beforeId,
       afterId,
     },
-    grpc: Object.fromEntries(setTrailerStatus(new Headers(), ofRpc)),
+    grpc: grpcTrailers(ofRpc),
     connect: { ...Object.fromEntries(ofRpc.metadata), 'content-type': 'application/json' },
     connectBody: Buffer.from(errorToJsonBytes(ofRpc, undefined)),
   };

@@ -2,7 +2,13 @@ import { Code, ConnectError } from '@connectrpc/connect';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from '#gen/google/rpc/error_details_pb.js';
 import { describeError } from '#src/api/describe-error.ts';
-import { rewriteConnectError, toConnectError, toProblem, toServiceError } from '#src/api/errors.ts';
+import {
+  grpcTrailers,
+  rewriteConnectError,
+  toConnectError,
+  toProblem,
+  toServiceError,
+} from '#src/api/errors.ts';
 import { REASONS, type Reason, ServiceError } from '#src/service-error.ts';
 import {
   type ApiClients,
@@ -91,6 +97,14 @@ describe('the catalogue of reasons', () => {
   it('is the whole table', () => {
     expect(Object.keys(REASONS).sort()).toEqual(Object.keys(TABLE).sort());
   });
+});
+
+it('a message in the trailers of gRPC has only percent signs escaped, and what is no printable ASCII', () => {
+  const printable = Array.from({ length: 95 }, (_, i) => String.fromCharCode(32 + i))
+    .join('')
+    .trim();
+  const { 'grpc-message': sent } = grpcTrailers(new ConnectError(`${printable}é€😀\n\x7f`, Code.Internal));
+  expect(sent).toBe(`${printable.replace('%', '%25')}%C3%A9%E2%82%AC%F0%9F%98%80%0A%7F`);
 });
 
 describe('errors that are not ours', () => {
