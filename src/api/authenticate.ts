@@ -65,7 +65,7 @@ export function createAuthenticate(
 
   return async function authenticate(header, limitLookUp = (_recalled, run) => run()) {
     const publicKey = header('public-api-key') ?? '';
-    const secret = header('private-secret-key') || undefined;
+    const secret = header('private-secret-key');
     if (publicKey.length > MAX_KEY_LENGTH || (secret?.length ?? 0) > MAX_KEY_LENGTH)
       throw new InvalidCredentialsError(undefined);
 

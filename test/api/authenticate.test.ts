@@ -59,6 +59,7 @@ describe.each(PROTOCOLS)('over %s, bad credentials', (protocol) => {
       await clients.create(protocol, cardPayment(), pair('pk_sandbox_one', 'x'.repeat(300))),
       await clients.create(protocol, cardPayment(), pair('x'.repeat(300), 'sk_sandbox_one')),
       await clients.create(protocol, walletPayment(), pair('pk_sandbox_one', 'sk_wrong')),
+      await clients.create(protocol, walletPayment(), pair('pk_sandbox_one', '')),
       await clients.create(protocol, cardPayment(), publicOnly()),
       await clients.send(protocol, 'neither JSON nor a message', pair('pk_sandbox_one', 'sk_wrong')),
     ];
