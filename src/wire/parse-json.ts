@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { ServiceError } from '#src/service-error.ts';
 
-/** Greatest nesting depth of objects and arrays in a body. */
+/** Greatest nesting depth of objects and arrays in a body; in binary, of what they would be in JSON. */
 export const NESTING_LIMIT = 32;
 
 /**
@@ -32,9 +32,7 @@ const DOUBTFUL_LITERAL = /[eE]|^.{16}|^-?0\.0{6}/;
  */
 export function parseJson(bytes: Uint8Array): unknown {
   if (!isUtf8(bytes)) throw new ServiceError('INVALID_REQUEST', 'the body is not valid UTF-8');
-  if (isNestedTooDeeply(bytes)) {
-    throw new ServiceError('INVALID_REQUEST', `the body is nested more than ${NESTING_LIMIT} deep`);
-  }
+  if (isNestedTooDeeply(bytes)) throw nestedTooDeeply();
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8');
   try {
     return DOUBTFUL_NUMBER.test(text)
@@ -44,6 +42,11 @@ export function parseJson(bytes: Uint8Array): unknown {
     // Without the cause: V8's message quotes the text, which may hold a card number.
     throw new ServiceError('INVALID_REQUEST', 'the body is not valid JSON');
   }
+}
+
+/** Makes the refusal of a body that is nested too deeply. */
+export function nestedTooDeeply(): ServiceError {
+  return new ServiceError('INVALID_REQUEST', `the body is nested more than ${NESTING_LIMIT} deep`);
 }
 
 /** Returns true if a value from `parseJson` is an object, rather than an array, null, or a `RawNumber`. */

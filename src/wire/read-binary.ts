@@ -8,7 +8,7 @@ import {
 import { BinaryReader, WireType } from '@bufbuild/protobuf/wire';
 import { invalidParameters, ServiceError } from '#src/service-error.ts';
 import { isFreeJson, MAX_FREE_VALUES, maxItems, TOO_MANY_FREE_VALUES, tooManyItems } from './list-limits.ts';
-import { NESTING_LIMIT } from './parse-json.ts';
+import { NESTING_LIMIT, nestedTooDeeply } from './parse-json.ts';
 
 /**
  * Reads a request message from its binary form. Its lists and levels are counted first, by skipping over the bytes: an
@@ -19,8 +19,8 @@ import { NESTING_LIMIT } from './parse-json.ts';
  */
 export function readBinary<Desc extends DescMessage>(desc: Desc, bytes: Uint8Array): MessageShape<Desc> {
   try {
-    count(desc, new BinaryReader(bytes), bytes.length, { freeValues: 0, depth: 0, path: '' });
-    return fromBinary(desc, bytes, { recursionLimit: NESTING_LIMIT, readUnknownFields: false });
+    count(desc, new BinaryReader(bytes), bytes.length, 0, { freeValues: 0, path: '' });
+    return fromBinary(desc, bytes, { recursionLimit: MESSAGES_LIMIT, readUnknownFields: false });
   } catch (error) {
     if (error instanceof ServiceError) throw error;
     // Without the cause: the library's message may quote the bytes.
@@ -28,10 +28,16 @@ export function readBinary<Desc extends DescMessage>(desc: Desc, bytes: Uint8Arr
   }
 }
 
-type Count = { freeValues: number; depth: number; path: string };
+/** Greatest number of messages within each other: in free JSON, each object or array stands in a Value. */
+const MESSAGES_LIMIT = 2 * NESTING_LIMIT;
 
-function count(desc: DescMessage, reader: BinaryReader, end: number, so: Count): void {
-  if (++so.depth > NESTING_LIMIT) throw new Error('nested too deeply');
+type Count = { freeValues: number; path: string };
+
+/** @param level how many objects and arrays the message would be within, were it JSON. */
+function count(desc: DescMessage, reader: BinaryReader, end: number, level: number, so: Count): void {
+  // A Value is what it holds.
+  const depth = desc.typeName === 'google.protobuf.Value' ? level : level + 1;
+  if (depth > NESTING_LIMIT) throw nestedTooDeeply();
   const isFree = isFreeJson(desc);
   if (isFree && ++so.freeValues > MAX_FREE_VALUES) throw tooMany(so.path, TOO_MANY_FREE_VALUES);
   const { path } = so;
@@ -40,14 +46,15 @@ function count(desc: DescMessage, reader: BinaryReader, end: number, so: Count):
     const [number, wireType] = reader.tag();
     const field = fieldsOf(desc).get(number);
     if (field === undefined) {
-      reader.skip(wireType, number, NESTING_LIMIT - so.depth);
+      reader.skip(wireType, number, NESTING_LIMIT - depth);
       continue;
     }
     const packed = field.fieldKind === 'list' && isPacked(field, wireType);
     if (!packed && wireType !== wireTypeOf(field)) throw new Error(`${field} has another wire type`);
     // An excess within free JSON is located at the free JSON itself: the names in it are the sender's own.
     if (!isFree) so.path = path === '' ? field.name : `${path}.${field.name}`;
-    if (!isFree && (field.fieldKind === 'list' || field.fieldKind === 'map')) {
+    const isMany = !isFree && (field.fieldKind === 'list' || field.fieldKind === 'map');
+    if (isMany) {
       const before = lengths.get(field) ?? 0;
       const length = before + (packed ? packedLength(field, reader) : 1);
       const limit = maxItems(field);
@@ -56,33 +63,38 @@ function count(desc: DescMessage, reader: BinaryReader, end: number, so: Count):
       so.path += `[${before}]`;
     }
     if (packed) continue;
-    if (field.fieldKind === 'map') countEntry(field, reader, so);
-    else if (field.message) countMessage(field.message, reader, so);
+    const within = isMany ? depth + 1 : depth;
+    if (field.fieldKind === 'map') countEntry(field, reader, within, so);
+    else if (field.message) countMessage(field.message, reader, within, so);
     else reader.skip(wireType, number);
   }
   so.path = path;
-  so.depth--;
 }
 
 function tooMany(field: string, message: string): ServiceError {
   return invalidParameters([{ field, code: 'TOO_MANY', message }]);
 }
 
-function countMessage(desc: DescMessage, reader: BinaryReader, so: Count): void {
+function countMessage(desc: DescMessage, reader: BinaryReader, level: number, so: Count): void {
   const length = reader.uint32();
-  count(desc, reader, reader.pos + length, so);
+  count(desc, reader, reader.pos + length, level, so);
 }
 
 /** A map's entry is a message with the key as field 1 and the value as field 2. */
-function countEntry(field: DescField & { fieldKind: 'map' }, reader: BinaryReader, so: Count): void {
+function countEntry(
+  field: DescField & { fieldKind: 'map' },
+  reader: BinaryReader,
+  level: number,
+  so: Count,
+): void {
   const length = reader.uint32();
   const end = reader.pos + length;
   while (reader.pos < end) {
     const [number, wireType] = reader.tag();
     if (number === 2 && field.message && wireType === WireType.LengthDelimited) {
-      countMessage(field.message, reader, so);
+      countMessage(field.message, reader, level, so);
     } else {
-      reader.skip(wireType, number, NESTING_LIMIT - so.depth);
+      reader.skip(wireType, number, NESTING_LIMIT - level);
     }
   }
 }

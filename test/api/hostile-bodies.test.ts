@@ -151,7 +151,7 @@ describe('nesting', () => {
   const cases = Object.entries(wraps).map(([name, wrap]) => ({ name, wrap }));
 
   it.each(cases)('of 32 levels of $name is taken, echoed and replayed', async ({ wrap }) => {
-    for (const protocol of JSON_PROTOCOLS) {
+    for (const protocol of PROTOCOLS) {
       const headers = headersOne();
       const request = nested(32, wrap);
       const first = await clients.create(protocol, request, headers);
@@ -185,14 +185,14 @@ describe('nesting', () => {
   it('of messages in messages, or of groups, is refused', async () => {
     const groups = Buffer.concat([Buffer.alloc(30_000, 0x7b), Buffer.alloc(30_000, 0x7c)]);
     for (const protocol of BINARY_PROTOCOLS) {
-      for (const body of [nestedValues(33), nestedValues(10_000), groups]) {
+      for (const body of [nestedValues(30), nestedValues(10_000), groups]) {
         await expectRefused(protocol, await clients.send(protocol, body, headersOne()), 'INVALID_REQUEST');
       }
     }
   });
 });
 
-/** A request whose device_fingerprints[0] is a list in a list in a list… (google.protobuf.Value of ListValue). */
+/** A request whose device_fingerprints[0] is a list in a list… (google.protobuf.Value of ListValue), on level 4. */
 function nestedValues(levels: number): Buffer {
   let value: Buffer = Buffer.from([0x20, 0x01]);
   for (let level = 0; level < levels; level++) value = delimited(6, delimited(1, value));

@@ -1,9 +1,11 @@
-import { toJson } from '@bufbuild/protobuf';
+import { create, fromJson, type JsonObject, type JsonValue, toBinary, toJson } from '@bufbuild/protobuf';
 import { ValueSchema } from '@bufbuild/protobuf/wkt';
+import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { CreatePaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
 import type { ServiceError } from '#src/service-error.ts';
 import { parseJson } from '#src/wire/parse-json.ts';
+import { readBinary } from '#src/wire/read-binary.ts';
 import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
 
 const decode = jsonDecoder(CreatePaymentRequestSchema);
@@ -46,4 +48,46 @@ it.each([
       { field: 'customer_payer.device_fingerprints[0]', code: 'OUT_OF_RANGE' },
     ]);
   }
+});
+
+/** Returns what was read, or the reason and text of its refusal. */
+function outcome(read: () => object): unknown {
+  try {
+    return read();
+  } catch (error) {
+    const { reason, message } = error as ServiceError;
+    return [reason, message];
+  }
+}
+
+const PLACES = [
+  (taxes: JsonObject) => ({ taxes }),
+  (sellerDetails: JsonObject) => ({ additionalData: { sellerDetails } }),
+  (one: JsonObject) => ({ customerPayer: { deviceFingerprints: [fromJson(ValueSchema, one)] } }),
+];
+
+const depthOf = (json: JsonValue): number =>
+  typeof json === 'object' && json !== null ? 1 + Math.max(0, ...Object.values(json).map(depthOf)) : 0;
+
+it('takes free JSON of 32 levels, and refuses deeper one in the same words, in JSON and in binary', () => {
+  const wraps = fc.constantFrom<(inner: JsonValue) => JsonValue>(
+    (inner) => [inner],
+    (inner) => ({ a: inner }),
+  );
+  const deep = fc
+    .tuple(
+      fc.constantFrom<JsonValue>(null, 'core', [], {}),
+      fc.array(wraps, { minLength: 23, maxLength: 35 }),
+    )
+    .map(([core, around]) => around.reduce((inner, wrap) => wrap(inner), core));
+  fc.assert(
+    fc.property(fc.constantFrom(...PLACES), deep, (place, inner) => {
+      const message = create(CreatePaymentRequestSchema, place({ o: inner }));
+      const json = toJson(CreatePaymentRequestSchema, message, { useProtoFieldName: true });
+      const bytes = toBinary(CreatePaymentRequestSchema, message);
+      const fromBytes = outcome(() => readBinary(CreatePaymentRequestSchema, bytes));
+      expect(fromBytes).toEqual(outcome(() => decode(parseJson(Buffer.from(JSON.stringify(json))))));
+      expect(Array.isArray(fromBytes)).toBe(depthOf(json) > 32);
+    }),
+  );
 });
