@@ -25,8 +25,11 @@ export type RequestHash = {
   readonly shape: Uint8Array;
 };
 
-/** Raise this whenever a canonical form below changes, so that hashes of the two forms are never compared. */
-const CANONICAL_FORM = 1;
+/**
+ * Raise this whenever a canonical form changes, below or in `wire/canonical-message`, so that hashes of the two forms
+ * are never compared.
+ */
+const CANONICAL_FORM = 2;
 const SHAPE_BYTES = 16;
 
 /**

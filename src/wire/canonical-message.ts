@@ -4,20 +4,22 @@ import {
   type DescMessage,
   getOption,
   hasOption,
+  isFieldSet,
   type Message,
 } from '@bufbuild/protobuf';
 import type { Value } from '@bufbuild/protobuf/wkt';
 import { field as fieldRules } from '#gen/buf/validate/validate_pb.js';
 import { FieldBehavior, field_behavior } from '#gen/google/api/field_behavior_pb.js';
 import { DecimalSchema } from '#gen/google/type/decimal_pb.js';
-import { not_supported } from '#gen/payments/v1/json_options_pb.js';
+import { empty_is_absent, not_supported } from '#gen/payments/v1/json_options_pb.js';
 import { canonicalDecimal } from './canonical-decimal.ts';
 
 /**
  * Brings a request message into its canonical form, in place, so that requests with the same meaning are equal.
  * Decimals get their canonical form (a malformed one stays, for validation to refuse). Fields that a request cannot set
  * are cleared: OUTPUT_ONLY ones, as AIP-203 prescribes, and unsupported ones that ask for nothing. An empty text is
- * cleared if its field demands a form; free text stays as sent. Knows no payment.
+ * cleared if its field demands a form or has the option `empty_is_absent`, and so is an empty message with that option;
+ * free text stays as sent. Knows no payment. What this changes is hashed otherwise: see `CANONICAL_FORM`.
  */
 export function canonicalize(desc: DescMessage, message: Message): void {
   walker(desc)?.(message as AnyMessage);
@@ -53,18 +55,30 @@ function fieldStep(field: DescField): Walk | undefined {
       if (asksForNothing(message[localName] as Value | undefined)) clearField(message, field);
     };
   }
-  if (hasForm(field)) {
+  const isAbsentIfEmpty = getOption(field, empty_is_absent);
+  if (hasForm(field) || (isAbsentIfEmpty && !field.message)) {
     return (message) => {
       if (message[localName] === '') clearField(message, field);
     };
   }
   const walk = field.fieldKind === 'map' || !field.message ? undefined : walker(field.message);
+  if (isAbsentIfEmpty && field.message) return emptyStep(field, field.message, walk);
   if (!walk) return undefined;
   return (message) => {
     const holder = oneof ? (message[oneof.localName] as { case?: string; value?: unknown }) : undefined;
     const value = holder ? (holder.case === localName ? holder.value : undefined) : message[localName];
     if (Array.isArray(value)) for (const element of value) walk(element);
     else if (value) walk(value as AnyMessage);
+  };
+}
+
+/** Returns the walk into a message that is cleared if nothing is set in it then. */
+function emptyStep(field: DescField, { fields }: DescMessage, walk: Walk | undefined): Walk {
+  return (message) => {
+    const value = message[field.localName] as AnyMessage | undefined;
+    if (!value) return;
+    walk?.(value);
+    if (!fields.some((inner) => isFieldSet(value, inner))) clearField(message, field);
   };
 }
 

@@ -45,9 +45,12 @@ it.each([
   [`${PAYER}.country`, null],
   [`${PAYER}.phone.country_code`, null],
   [`${PAYER}.billing_address.country`, null],
+  [`${PAYER}.id`, null],
+  [`${PAYER}.merchant_customer_id`, null],
+  [`${PAYER}.device_fingerprint`, null],
+  ['callback_url', null],
   // Free text is echoed.
   [`${PAYER}.first_name`, ''],
-  ['callback_url', ''],
 ])('takes an empty %s for an absent one, over every protocol', async (path, told) => {
   for (const protocol of PROTOCOLS) {
     const record = await created(protocol, withField(cardPayment(), path, ''));

@@ -101,6 +101,45 @@ describe('a repeat of the same request', () => {
     }
   });
 
+  const EMPTY = {
+    callback_url: '',
+    checkout: { session: '' },
+    customer_payer: {
+      ...{ id: '', merchant_customer_id: '', device_fingerprint: '', email: '' },
+      browser_info: { user_agent: '' },
+    },
+  };
+
+  it.each(PROTOCOLS)('is told without the empty texts that name nothing, over %s', async (protocol) => {
+    const headers = headersOne();
+    const first = await clients.create(protocol, { ...cardPayment(), ...EMPTY }, headers);
+    for (const other of PROTOCOLS) {
+      expect((await clients.create(other, cardPayment(), headers)).record).toBe(first.record);
+    }
+    const { checkout, customer_payer } = JSON.parse(first.record);
+    expect([checkout.session, customer_payer.id]).toEqual(['', null]);
+  });
+
+  it('is never refused to one whose key was claimed by a release that took such texts for values', async () => {
+    const headers = headersOne();
+    const first = await clients.create('rest', cardPayment(), headers);
+    await tables.query('UPDATE payment SET request_hash = $2, request_shape = $3 WHERE id = $1', [
+      idOf(first),
+      Buffer.alloc(32, 1),
+      Buffer.from('1ad995866992fecec288f2630f875c94', 'hex'),
+    ]);
+    const requests = [cardPayment(), { ...cardPayment(), ...EMPTY }];
+    for (const protocol of PROTOCOLS) {
+      for (const request of requests) {
+        expect((await clients.create(protocol, request, headers)).record).toBe(first.record);
+      }
+    }
+    await tables.query('UPDATE payment SET answer = NULL WHERE id = $1', [idOf(first)]);
+    for (const request of requests) {
+      expect((await clients.create('rest', request, headers)).reason).toBe('REQUEST_IN_PROGRESS');
+    }
+  });
+
   it('is answered although what it used is gone', async () => {
     const token = randomUUID();
     await tables.query(

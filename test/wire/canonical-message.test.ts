@@ -36,6 +36,24 @@ describe('canonicalize', () => {
     );
   });
 
+  it('drops empty texts and messages that name nothing, however deep, and keeps free text and what is set', () => {
+    const request = create(CreatePaymentRequestSchema, {
+      callbackUrl: '',
+      checkout: { session: '' },
+      customerPayer: { id: '', deviceFingerprint: '', email: '', browserInfo: { userAgent: '' } },
+    });
+    canonicalize(CreatePaymentRequestSchema, request);
+    expect(request).toEqual(create(CreatePaymentRequestSchema));
+
+    const init = {
+      callbackUrl: 'shop.example',
+      customerPayer: { firstName: '', browserInfo: { platform: '' }, billingAddress: {} },
+    };
+    const said = create(CreatePaymentRequestSchema, init);
+    canonicalize(CreatePaymentRequestSchema, said);
+    expect(said).toEqual(create(CreatePaymentRequestSchema, init));
+  });
+
   it('drops what is not supported only where it asks for nothing', () => {
     const value = (kind: object) => ({ kind }) as never;
     const request = create(CreatePaymentRequestSchema, {

@@ -40,6 +40,14 @@ export declare const or_boolean: GenExtension<FieldOptions, boolean>;
 export declare const not_supported: GenExtension<FieldOptions, boolean>;
 
 /**
+ * An empty text, or a message in which nothing is set, counts as absent, whatever the protocol, as null does. Where a
+ * rule demands a form of a text, this needs no saying; free text is taken as sent.
+ *
+ * @generated from extension: bool empty_is_absent = 50006;
+ */
+export declare const empty_is_absent: GenExtension<FieldOptions, boolean>;
+
+/**
  * A decimal without a member of its own: what is sent or told as the integer of this name, where it is not whole.
  *
  * @generated from extension: string fraction_of = 50004;

@@ -9,7 +9,7 @@ import { file_google_protobuf_descriptor } from "@bufbuild/protobuf/wkt";
  * Describes the file payments/v1/json_options.proto.
  */
 export const file_payments_v1_json_options = /*@__PURE__*/
-  fileDesc("Ch5wYXltZW50cy92MS9qc29uX29wdGlvbnMucHJvdG8SC3BheW1lbnRzLnYxOkcKD251bGxfd2hlbl9lbXB0eRIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY0YYDIAEoCFINbnVsbFdoZW5FbXB0eTpHCg9vbWl0X3doZW5fZW1wdHkSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGNKGAyABKAhSDW9taXRXaGVuRW1wdHk6PgoKb3JfYm9vbGVhbhIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY04YDIAEoCFIJb3JCb29sZWFuOkQKDW5vdF9zdXBwb3J0ZWQSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGNWGAyABKAhSDG5vdFN1cHBvcnRlZDpACgtmcmFjdGlvbl9vZhIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY1IYDIAEoCVIKZnJhY3Rpb25PZkJMCg9jb20ucGF5bWVudHMudjFQAVo3ZXhhbXBsZS5jb20vcGF5bWVudHMtc2VydmljZS9nZW4vcGF5bWVudHMvdjE7cGF5bWVudHN2MWIGcHJvdG8z", [file_google_protobuf_descriptor]);
+  fileDesc("Ch5wYXltZW50cy92MS9qc29uX29wdGlvbnMucHJvdG8SC3BheW1lbnRzLnYxOkcKD251bGxfd2hlbl9lbXB0eRIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY0YYDIAEoCFINbnVsbFdoZW5FbXB0eTpHCg9vbWl0X3doZW5fZW1wdHkSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGNKGAyABKAhSDW9taXRXaGVuRW1wdHk6PgoKb3JfYm9vbGVhbhIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY04YDIAEoCFIJb3JCb29sZWFuOkQKDW5vdF9zdXBwb3J0ZWQSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGNWGAyABKAhSDG5vdFN1cHBvcnRlZDpHCg9lbXB0eV9pc19hYnNlbnQSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGNaGAyABKAhSDWVtcHR5SXNBYnNlbnQ6QAoLZnJhY3Rpb25fb2YSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGNSGAyABKAlSCmZyYWN0aW9uT2ZCTAoPY29tLnBheW1lbnRzLnYxUAFaN2V4YW1wbGUuY29tL3BheW1lbnRzLXNlcnZpY2UvZ2VuL3BheW1lbnRzL3YxO3BheW1lbnRzdjFiBnByb3RvMw", [file_google_protobuf_descriptor]);
 
 /**
  * An empty list is written as null rather than as [].
@@ -45,10 +45,19 @@ export const not_supported = /*@__PURE__*/
   extDesc(file_payments_v1_json_options, 3);
 
 /**
+ * An empty text, or a message in which nothing is set, counts as absent, whatever the protocol, as null does. Where a
+ * rule demands a form of a text, this needs no saying; free text is taken as sent.
+ *
+ * @generated from extension: bool empty_is_absent = 50006;
+ */
+export const empty_is_absent = /*@__PURE__*/
+  extDesc(file_payments_v1_json_options, 4);
+
+/**
  * A decimal without a member of its own: what is sent or told as the integer of this name, where it is not whole.
  *
  * @generated from extension: string fraction_of = 50004;
  */
 export const fraction_of = /*@__PURE__*/
-  extDesc(file_payments_v1_json_options, 4);
+  extDesc(file_payments_v1_json_options, 5);
 
