@@ -198,12 +198,16 @@ function orNull(schema: Json): Json {
   };
 }
 
+function decimal(direction: Direction): Json {
+  return direction === 'response'
+    ? { type: 'number' }
+    : { type: ['number', 'string'], pattern: '^-?[0-9]+(\\.[0-9]+)?$', maxLength: 64 };
+}
+
 function wellKnown(desc: DescMessage, direction: Direction): Json | undefined {
   switch (desc.typeName) {
     case 'google.type.Decimal':
-      return direction === 'response'
-        ? { type: 'number' }
-        : { type: ['number', 'string'], pattern: '^-?[0-9]+(\\.[0-9]+)?$', maxLength: 64 };
+      return decimal(direction);
     case 'google.protobuf.Timestamp':
       return { type: 'string', format: 'date-time' };
     case 'google.protobuf.Struct':
@@ -233,7 +237,7 @@ function enumeration(desc: DescEnum): Json {
 function scalarSchema(desc: DescField, direction: Direction): Json {
   if (direction === 'request' && getOption(desc, or_boolean)) return { type: ['string', 'boolean'] };
   const hasFraction = desc.parent.fields.some((other) => getOption(other, fraction_of) === desc.name);
-  return hasFraction ? { type: 'number' } : scalar(desc.scalar, direction);
+  return hasFraction ? decimal(direction) : scalar(desc.scalar, direction);
 }
 
 function scalar(type: ScalarType | undefined, direction: Direction): Json {

@@ -29,7 +29,7 @@ export type RequestHash = {
  * Raise this whenever a canonical form changes, below or in `wire/canonical-message`, so that hashes of the two forms
  * are never compared.
  */
-const CANONICAL_FORM = 2;
+const CANONICAL_FORM = 3;
 const SHAPE_BYTES = 16;
 
 /**

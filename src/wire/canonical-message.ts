@@ -11,12 +11,13 @@ import type { Value } from '@bufbuild/protobuf/wkt';
 import { field as fieldRules } from '#gen/buf/validate/validate_pb.js';
 import { FieldBehavior, field_behavior } from '#gen/google/api/field_behavior_pb.js';
 import { DecimalSchema } from '#gen/google/type/decimal_pb.js';
-import { empty_is_absent, not_supported } from '#gen/payments/v1/json_options_pb.js';
+import { empty_is_absent, fraction_of, not_supported } from '#gen/payments/v1/json_options_pb.js';
 import { canonicalDecimal } from './canonical-decimal.ts';
 
 /**
  * Brings a request message into its canonical form, in place, so that requests with the same meaning are equal.
- * Decimals get their canonical form (a malformed one stays, for validation to refuse). Fields that a request cannot set
+ * Decimals get their canonical form (a malformed one stays, for validation to refuse), and a whole one becomes the
+ * integer for which it stands (`fraction_of`). Fields that a request cannot set
  * are cleared: OUTPUT_ONLY ones, as AIP-203 prescribes, and unsupported ones that ask for nothing. An empty text is
  * cleared if its field demands a form or has the option `empty_is_absent`, and so is an empty message with that option;
  * free text stays as sent. Knows no payment. What this changes is hashed otherwise: see `CANONICAL_FORM`.
@@ -55,6 +56,8 @@ function fieldStep(field: DescField): Walk | undefined {
       if (asksForNothing(message[localName] as Value | undefined)) clearField(message, field);
     };
   }
+  const whole = field.parent.fields.find(({ name }) => name === getOption(field, fraction_of));
+  if (whole) return (message) => wholeNumber(message, field, whole);
   const isAbsentIfEmpty = getOption(field, empty_is_absent);
   if (hasForm(field) || (isAbsentIfEmpty && !field.message)) {
     return (message) => {
@@ -111,6 +114,17 @@ function isOutputOnly(field: DescField): boolean {
   return (
     hasOption(field, field_behavior) && getOption(field, field_behavior).includes(FieldBehavior.OUTPUT_ONLY)
   );
+}
+
+/** Moves a decimal to the integer for which it stands, if it is one and that is not set. */
+function wholeNumber(message: AnyMessage, field: DescField, whole: DescField): void {
+  const decimal = message[field.localName] as AnyMessage | undefined;
+  if (!decimal) return;
+  canonicalizeDecimal(decimal);
+  const number = Number(decimal.value) | 0;
+  if (String(number) !== decimal.value || isFieldSet(message, whole)) return;
+  message[whole.localName] = number;
+  clearField(message, field);
 }
 
 function canonicalizeDecimal(decimal: AnyMessage): void {

@@ -62,7 +62,7 @@ type FieldReader = {
   readonly field: DescField;
   /** Name of the JSON member that holds the value. */
   readonly name: string;
-  /** For an integer: reads a number that is not whole, which belongs to another field. */
+  /** For an integer: reads a number that is not whole, or any decimal in a string, which belongs to another field. */
   readonly fraction?: FieldReader;
   readonly read: Read;
   /** An empty text, which many forms and languages send for an absent value, counts as absent. */
@@ -132,6 +132,7 @@ function readField(reader: FieldReader, json: unknown, message: Message, faults:
 }
 
 function isFraction(json: unknown): boolean {
+  if (typeof json === 'string') return true;
   if (json instanceof RawNumber) return !/^-?\d+(?:\.0*)?$/.test(json.source);
   return typeof json === 'number' && !Number.isInteger(json);
 }

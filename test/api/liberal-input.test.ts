@@ -147,6 +147,10 @@ it.each([
   [2, '2'],
   [0, '0'],
   [0.1234567890123456, '0.1234567890123456'],
+  ['1.50', '1.5'],
+  ['2', '2'],
+  // In binary, it is sent as a quantity_decimal.
+  ['2.00', '2'],
 ])('takes the quantity %s, and tells it so, over every protocol', async (sent, told) => {
   for (const protocol of PROTOCOLS) {
     const reply = await clients.create(protocol, withField(cardPayment(), QUANTITY, sent), headersOne());
@@ -156,7 +160,7 @@ it.each([
   }
 });
 
-it.each([-0.5, '1.5'])('refuses the quantity %j by its name', async (sent) => {
+it.each([-0.5, '-1', '1e1', 'two', true])('refuses the quantity %j by its name', async (sent) => {
   const { fields } = await clients.create('rest', withField(cardPayment(), QUANTITY, sent), headersOne());
   expect(fields.map(({ field }) => field)).toEqual([QUANTITY]);
 });

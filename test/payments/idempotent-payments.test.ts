@@ -120,6 +120,20 @@ describe('a repeat of the same request', () => {
     expect([checkout.session, customer_payer.id]).toEqual(['', null]);
   });
 
+  it.each([2, '2', '2.0'])(
+    'is told alike by the quantity %j of an item, over every protocol',
+    async (quantity) => {
+      const headers = headersOne();
+      const items = (of: unknown) =>
+        withField(cardPayment(), 'additional_data.order.items', [{ quantity: of }]);
+      const first = await clients.create('rest', items(2), headers);
+      for (const protocol of PROTOCOLS) {
+        expect((await clients.create(protocol, items(quantity), headers)).record).toBe(first.record);
+      }
+      expect((await clients.create('grpc', items(2.5), headers)).reason).toBe('IDEMPOTENCY_KEY_REUSED');
+    },
+  );
+
   it('is never refused to one whose key was claimed by a release that took such texts for values', async () => {
     const headers = headersOne();
     const first = await clients.create('rest', cardPayment(), headers);

@@ -161,7 +161,7 @@ describe('the shape of a request', () => {
 
   it('is the digest of a description that no release may change without another number for its form', () => {
     const described =
-      '2\nRequest 1 a scalar  9   2\nRequest 3 inner message    Inner 1\nInner 1 a scalar  9   2\n';
+      '3\nRequest 1 a scalar  9   2\nRequest 3 inner message    Inner 1\nInner 1 a scalar  9   2\n';
     const digest = createHash('sha256').update(described).digest('hex');
     expect(shape([a, nested], [a])).toBe(digest.slice(0, 32));
   });

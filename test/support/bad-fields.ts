@@ -134,5 +134,5 @@ export const BAD_JSON_FIELDS: readonly BadField[] = [
   [`${PAYER}.merchant_customer_created_at`, '2023-02-29T00:00:00Z', 'INVALID_FORMAT'],
   [`${ORDER}.items`, {}, 'INVALID_TYPE'],
   [`${ORDER}.items[0]`, null, 'INVALID_TYPE'],
-  [`${ORDER}.items[0].quantity`, '2', 'INVALID_TYPE'],
+  [`${ORDER}.items[0].quantity`, true, 'INVALID_TYPE'],
 ];

@@ -36,6 +36,30 @@ describe('canonicalize', () => {
     );
   });
 
+  it.each([
+    [{ value: '2.00' }, { quantity: 2 }],
+    [{ value: '-0' }, { quantity: 0 }],
+    [{ value: '-2147483648' }, { quantity: -2147483648 }],
+    [{ value: '2147483648' }, { quantityDecimal: { value: '2147483648' } }],
+    [{ value: '1.50' }, { quantityDecimal: { value: '1.5' } }],
+    [{ value: '1.0000000000000000000001' }, { quantityDecimal: { value: '1.0000000000000000000001' } }],
+    [{ value: 'two' }, { quantityDecimal: { value: 'two' } }],
+  ])('has the decimal %j as the integer for which it stands, where it is one', (quantityDecimal, item) => {
+    const order = (one: object) =>
+      create(CreatePaymentRequestSchema, { additionalData: { order: { items: [one] } } });
+    const request = order({ quantityDecimal });
+    canonicalize(CreatePaymentRequestSchema, request);
+    expect(request).toEqual(order(item));
+  });
+
+  it('leaves an integer and a decimal that were both sent for validation to refuse', () => {
+    const both = { quantity: 1, quantityDecimal: { value: '2' } };
+    const init = { additionalData: { order: { items: [both] } } };
+    const request = create(CreatePaymentRequestSchema, init);
+    canonicalize(CreatePaymentRequestSchema, request);
+    expect(request).toEqual(create(CreatePaymentRequestSchema, init));
+  });
+
   it('drops empty texts and messages that name nothing, however deep, and keeps free text and what is set', () => {
     const request = create(CreatePaymentRequestSchema, {
       callbackUrl: '',

@@ -134,7 +134,7 @@ describe('jsonDecoder', () => {
     [{ additional_data: { order: { items: [{}, null] } } }, 'additional_data.order.items[1] INVALID_TYPE'],
     [
       { additional_data: { order: { items: [{}, { quantity: 'x' }] } } },
-      'additional_data.order.items[1].quantity INVALID_TYPE',
+      'additional_data.order.items[1].quantity INVALID_FORMAT',
     ],
     [
       { customer_payer: { device_fingerprints: [1, ['\udc00']] } },

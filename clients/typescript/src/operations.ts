@@ -885,7 +885,7 @@ export type OrderInput = {
 export type OrderItem = {
   readonly id: string | null;
   readonly name: string | null;
-  /** Where it is whole. */
+  /** How many. Where that is not whole, Protobuf has quantity_decimal instead. */
   readonly quantity: number | null;
   /** In the currency of the payment. */
   readonly unit_amount: number | null;
@@ -899,8 +899,8 @@ export type OrderItem = {
 export type OrderItemInput = {
   readonly id?: string | null;
   readonly name?: string | null;
-  /** Where it is whole. */
-  readonly quantity?: number | null;
+  /** How many. Where that is not whole, Protobuf has quantity_decimal instead. */
+  readonly quantity?: number | string | null;
   /** In the currency of the payment. */
   readonly unit_amount?: number | string | null;
   /** Free text. */

@@ -120,7 +120,7 @@ export declare type OrderItem = Message<"payments.v1.OrderItem"> & {
   name?: string | undefined;
 
   /**
-   * Where it is whole.
+   * How many. Where that is not whole, Protobuf has quantity_decimal instead.
    *
    * @generated from field: optional int32 quantity = 3;
    */
@@ -156,7 +156,8 @@ export declare type OrderItem = Message<"payments.v1.OrderItem"> & {
   manufacturePartNumber?: string | undefined;
 
   /**
-   * The quantity where it is not whole, such as 1.5 kilograms; then quantity is not set. In REST JSON it is `quantity`.
+   * The quantity where it is not whole, such as 1.5 kilograms; then quantity is not set. A whole one is taken for
+   * quantity. In REST JSON it is `quantity`.
    *
    * @generated from field: optional google.type.Decimal quantity_decimal = 9;
    */

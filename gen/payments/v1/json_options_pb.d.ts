@@ -48,7 +48,8 @@ export declare const not_supported: GenExtension<FieldOptions, boolean>;
 export declare const empty_is_absent: GenExtension<FieldOptions, boolean>;
 
 /**
- * A decimal without a member of its own: what is sent or told as the integer of this name, where it is not whole.
+ * A decimal without a member of its own: what is sent or told as the integer of this name, where it is not whole. A whole
+ * one is taken for the integer.
  *
  * @generated from extension: string fraction_of = 50004;
  */

@@ -54,7 +54,8 @@ export const empty_is_absent = /*@__PURE__*/
   extDesc(file_payments_v1_json_options, 4);
 
 /**
- * A decimal without a member of its own: what is sent or told as the integer of this name, where it is not whole.
+ * A decimal without a member of its own: what is sent or told as the integer of this name, where it is not whole. A whole
+ * one is taken for the integer.
  *
  * @generated from extension: string fraction_of = 50004;
  */
