@@ -9,7 +9,7 @@ export const REASONS = {
   INVALID_PARAMETERS: { status: 400, rpc: 'InvalidArgument', title: 'Invalid parameters' },
   /** The body or the path cannot be read as a request, or is nested too deeply: correct how it is encoded. */
   INVALID_REQUEST: { status: 400, rpc: 'InvalidArgument', title: 'Invalid request' },
-  /** The header x-idempotency-key is missing or malformed: send 1 to 255 printable ASCII characters. */
+  /** The header x-idempotency-key is missing, malformed or sent twice: send 1 to 255 printable ASCII characters. */
   IDEMPOTENCY_KEY_MISSING: { status: 400, rpc: 'InvalidArgument', title: 'Idempotency key missing' },
   /** No route or method of the catalogue accepts this type, country or currency: offer the payer another way to pay. */
   PAYMENT_METHOD_NOT_AVAILABLE: {

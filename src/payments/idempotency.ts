@@ -13,7 +13,8 @@ const KEY_FORM = /^[\x20-\x7e]{1,255}$/;
  */
 export function requireIdempotencyKey(header: string | undefined): string {
   if (header !== undefined && KEY_FORM.test(header)) return header;
-  const message = header === undefined ? 'is required' : 'must be 1 to 255 printable ASCII characters';
+  const message =
+    header === undefined ? 'is required' : 'must be 1 to 255 printable ASCII characters, sent once';
   const code = header === undefined ? 'REQUIRED' : 'INVALID_FORMAT';
   throw fieldRefusal('IDEMPOTENCY_KEY_MISSING', HEADER, code, message);
 }

@@ -128,7 +128,7 @@ function createOpeners({ config, deps, metrics }: Api, requireAllowedOrigin: Req
       requireAllowedOrigin(request, credentials);
       limitRate(request, credentials);
       ticket.receive(credentials);
-      return { ...credentials, idempotencyKey: header('x-idempotency-key'), ticket };
+      return { ...credentials, idempotencyKey: idempotencyKeyOf(request), ticket };
     };
     return { accounts: openerFor(authenticateAccount), operators: openerFor(authenticateOperator) };
   };
@@ -216,6 +216,15 @@ function headerOf(request: FastifyRequest): (name: string) => string | undefined
     const value = request.headers[name];
     return Array.isArray(value) ? value.join(', ') : value;
   };
+}
+
+/** Returns the call's idempotency key, or "", which is malformed, if it was sent twice: Node joins the two by a comma. */
+function idempotencyKeyOf(request: FastifyRequest): string | undefined {
+  const key = headerOf(request)('x-idempotency-key');
+  if (!key?.includes(',')) return key;
+  // Names and values in turn.
+  const names = request.raw.rawHeaders.filter((_text, i) => i % 2 === 0);
+  return names.filter((name) => name.toLowerCase() === 'x-idempotency-key').length > 1 ? '' : key;
 }
 
 /** A call as a handler sees it: the caller, and the ticket that counts the work. */

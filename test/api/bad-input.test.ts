@@ -1,3 +1,5 @@
+import http from 'node:http';
+import { text as textOf } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ApiClients, apiClients, PROTOCOLS, type Protocol, type Reply } from '../support/api-clients.ts';
 import {
@@ -146,5 +148,42 @@ describe('limits are met by', () => {
   it('a request with fields that nobody knows', async () => {
     const request = { ...cardPayment(), loyalty: { points: 7 }, __proto__x: 1 };
     expect((await clients.create('rest', request, headersOne())).status).toBe(201);
+  });
+});
+
+describe('an idempotency key', () => {
+  const post = (path: string, keys: string | string[]) =>
+    new Promise<string>((resolve, reject) => {
+      const { 'x-idempotency-key': _one, ...others } = headersOne();
+      const headers = { ...others, 'x-idempotency-key': keys, 'content-type': 'application/json' };
+      const request = http.request(server.url + path, { method: 'POST', headers }, (response) =>
+        textOf(response).then(resolve, reject),
+      );
+      request.on('error', reject).end(JSON.stringify(cardPayment()));
+    });
+
+  it('that is sent twice is malformed, over HTTP/1.1 and HTTP/2, and is no key of both with a comma', async () => {
+    const before = await tables.counts();
+    for (const keys of [
+      ['a', 'b'],
+      ['a', 'a'],
+      ['a', ''],
+    ]) {
+      for (const path of ['/v1/payments', '/payments.v1.PaymentService/CreatePayment']) {
+        expect(await post(path, keys)).toContain('must be 1 to 255 printable ASCII characters, sent once');
+      }
+      const twice = { ...headersOne(), 'x-idempotency-key': keys as never };
+      const refused = await clients.create('grpc', cardPayment(), twice);
+      expect([refused.code, refused.reason]).toEqual(['InvalidArgument', 'IDEMPOTENCY_KEY_MISSING']);
+    }
+    expect(await tables.counts()).toEqual(before);
+  });
+
+  it('may have commas of its own', async () => {
+    const headers = headersOne('cart 7, order 1, try 1');
+    const first = await clients.create('grpc', cardPayment(), headers);
+    expect(first.record).not.toBe('');
+    const repeat = await post('/v1/payments', headers['x-idempotency-key'] as string);
+    expect(repeat).toBe(first.record);
   });
 });

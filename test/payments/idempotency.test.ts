@@ -33,7 +33,7 @@ it('a key that is missing is told apart from one of another form', () => {
     });
   expect(() => requireIdempotencyKey(undefined)).toThrow(refusal('REQUIRED', 'is required'));
   expect(() => requireIdempotencyKey('')).toThrow(
-    refusal('INVALID_FORMAT', 'must be 1 to 255 printable ASCII characters'),
+    refusal('INVALID_FORMAT', 'must be 1 to 255 printable ASCII characters, sent once'),
   );
 });
 
