@@ -56,6 +56,35 @@ export function answerProblem(
     .send(Buffer.from(JSON.stringify(problem)));
 }
 
+/**
+ * Mounts routes on an application, and refuses every other method of their paths with 405 and the methods that they allow
+ * (RFC 9110).
+ */
+export function refuseOtherMethods(app: FastifyInstance, mount: () => void): void {
+  const known = new Map<string, Set<string>>();
+  app.addHook('onRoute', ({ url, method }) => {
+    known.set(url, new Set([...(known.get(url) ?? []), ...[method].flat()]));
+  });
+  mount();
+  // The last to be loaded, so that all routes are known.
+  app.register(async (others) => {
+    for (const [url, methods] of [...known]) refuseMethodsBut(methods, others, url);
+  });
+}
+
+function refuseMethodsBut(known: ReadonlySet<string>, app: FastifyInstance, url: string): void {
+  const method = app.supportedMethods.filter((one) => !known.has(one));
+  if (method.length === 0) return;
+  // Fastify answers HEAD wherever it answers GET.
+  const allowed = [...known].sort((a, b) => Number(a === 'HEAD') - Number(b === 'HEAD')).join(', ');
+  const refuse = async (_request: FastifyRequest, reply: FastifyReply): Promise<never> => {
+    reply.header('allow', allowed);
+    throw new ServiceError('METHOD_NOT_ALLOWED', `this path allows ${allowed} only`);
+  };
+  // Before the body is read.
+  app.route({ method, url, exposeHeadRoute: false, onRequest: refuse, handler: refuse });
+}
+
 const GRPC_UNIMPLEMENTED = '12';
 
 /** Answers calls of an unknown rpc as gRPC does: in trailers, which gRPC-Web reads from an empty response's headers. */

@@ -44,7 +44,6 @@ export function restRoutes<Service extends DescService, Call>(options: {
 }): (app: FastifyInstance) => Promise<void> {
   return async (app) => {
     acceptJsonOnly(app);
-    const verbs = new Map<string, Set<string>>();
     for (const method of options.service.methods) {
       const handle = options.handlers[method.localName] as unknown as Handle<Call>;
       for (const binding of httpBindings(method)) {
@@ -56,11 +55,8 @@ export function restRoutes<Service extends DescService, Call>(options: {
           openCall: options.openCall,
         };
         addRoute(app, route);
-        const allowed = verbs.get(binding.url) ?? new Set();
-        verbs.set(binding.url, allowed.add(binding.verb));
       }
     }
-    for (const [url, allowed] of verbs) refuseOtherMethods(app, url, allowed);
   };
 }
 
@@ -103,25 +99,6 @@ function addRoute<Call>(
       // As bytes: Fastify adds a charset to the media type of a string, and JSON's has none (RFC 8259).
       return reply.send(answer.json ?? Buffer.from(encode(answer.message)));
     },
-  });
-}
-
-/** Refuses every other method of a known path with 405 and the methods that it allows (RFC 9110). */
-function refuseOtherMethods(app: FastifyInstance, url: string, allowed: ReadonlySet<string>): void {
-  // Fastify answers HEAD wherever it answers GET.
-  const names = allowed.has('GET') ? [...allowed, 'HEAD'] : [...allowed];
-  const refuse = async (): Promise<never> => {
-    throw new ServiceError('METHOD_NOT_ALLOWED', `this path allows ${names.join(', ')} only`);
-  };
-  app.route({
-    method: app.supportedMethods.filter((method) => !names.includes(method)),
-    url,
-    exposeHeadRoute: false,
-    onRequest: async (_request, reply) => {
-      reply.header('allow', names.join(', '));
-      await refuse();
-    },
-    handler: refuse,
   });
 }
 

@@ -4,6 +4,7 @@ import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
 import type { Catalogue } from '#gen/payments/config/catalogue_pb.js';
 import { type Admission, createAdmission } from '#src/api/admission.ts';
+import { refuseOtherMethods } from '#src/api/error-handler.ts';
 import type { Config } from '#src/config.ts';
 import { CONNECTORS } from '#src/connectors/registry.ts';
 import { mountDashboard } from '#src/dashboard/mount-dashboard.ts';
@@ -95,7 +96,8 @@ export async function createServer(options: ServerOptions): Promise<Server> {
   const app = createApplication(config, observers);
   const inFlight = createInFlight();
   const { parent } = options;
-  mountRoutes(app, { config, admission, deps, live, background, observers, vault, inFlight, parent });
+  const routed = { config, admission, deps, live, background, observers, vault, inFlight, parent };
+  refuseOtherMethods(app, () => mountRoutes(app, routed));
   const sandbox = config.sandbox
     ? await mountSandbox(app, { ...options, address: () => address, apiKey: sandboxApiKey })
     : undefined;

@@ -15,6 +15,7 @@ import Fastify, { type FastifyInstance } from 'fastify';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { http } from '#gen/google/api/annotations_pb.js';
 import { HttpRuleSchema } from '#gen/google/api/http_pb.js';
+import { refuseOtherMethods } from '#src/api/error-handler.ts';
 import { toServiceError } from '#src/api/errors.ts';
 import { restRoutes } from '#src/api/rest.ts';
 import { REASONS } from '#src/service-error.ts';
@@ -66,7 +67,9 @@ function appOf(service: DescService): FastifyInstance {
   const handlers = Object.fromEntries(service.methods.map((method) => [method.localName, echo]));
   const app = Fastify();
   app.setErrorHandler(renderError);
-  app.register(restRoutes({ service, handlers, openCall: async () => undefined }));
+  refuseOtherMethods(app, () => {
+    app.register(restRoutes({ service, handlers, openCall: async () => undefined }));
+  });
   return app;
 }
 
