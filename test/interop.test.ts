@@ -160,7 +160,8 @@ describe('grpc-js, on the port that serves everything', () => {
         resolve({ ...(error && { error }) });
       });
     });
-    expect(error?.code).toBe(grpc.status.UNIMPLEMENTED);
+    expect([error?.code, error?.details]).toEqual([grpc.status.UNIMPLEMENTED, 'there is no such rpc']);
+    expect(detailsOf(error)).toMatchObject({ ErrorInfo: { reason: 'NOT_FOUND', domain: 'payments.v1' } });
   });
 
   it('is served a hundred calls at once on one connection', async () => {

@@ -1,7 +1,8 @@
+import { errorToJsonBytes } from '@connectrpc/connect/protocol-connect';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { OverloadError, type Reason, ServiceError } from '#src/service-error.ts';
 import { describeError } from './describe-error.ts';
-import { toProblem, toServiceError } from './errors.ts';
+import { grpcTrailers, toConnectError, toProblem, toServiceError } from './errors.ts';
 import { refuseRest } from './overload-answers.ts';
 
 /** Answers errors of an application as application/problem+json (RFC 9457), unknown paths in the caller's protocol. */
@@ -16,8 +17,14 @@ export function answerErrors(app: FastifyInstance): void {
 }
 
 function answerNotFound(request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  if (request.headers['content-type']?.startsWith('application/grpc'))
-    return answerUnimplemented(request, reply);
+  const contentType = request.headers['content-type'] ?? '';
+  if (contentType.startsWith('application/grpc')) return answerUnimplemented(request, reply);
+  if ('connect-protocol-version' in request.headers || CONNECT.test(contentType)) {
+    return reply
+      .code(404)
+      .type('application/json')
+      .send(Buffer.from(errorToJsonBytes(NO_RPC, undefined)));
+  }
   return answerProblem(new ServiceError('NOT_FOUND', 'there is nothing at this path'), request, reply);
 }
 
@@ -85,12 +92,14 @@ function refuseMethodsBut(known: ReadonlySet<string>, app: FastifyInstance, url:
   app.route({ method, url, exposeHeadRoute: false, onRequest: refuse, handler: refuse });
 }
 
-const GRPC_UNIMPLEMENTED = '12';
+/** Content types that only Connect has. */
+const CONNECT = /^application\/(?:proto|connect\+)/i;
+const NO_RPC = toConnectError(new ServiceError('NOT_FOUND', 'there is no such rpc'));
 
 /** Answers calls of an unknown rpc as gRPC does: in trailers, which gRPC-Web reads from an empty response's headers. */
 function answerUnimplemented(request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const contentType = request.headers['content-type'];
-  const status = { 'grpc-status': GRPC_UNIMPLEMENTED, 'grpc-message': 'there is no such rpc' };
+  const status = grpcTrailers(NO_RPC);
   // Headers count as trailers only if nothing at all follows them, and Node's HTTP/2 ends with an empty frame.
   const inTrailers = request.raw.httpVersionMajor === 2 && !contentType?.startsWith('application/grpc-web');
   if (inTrailers) reply.raw.addTrailers(status);

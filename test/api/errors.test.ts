@@ -1,4 +1,7 @@
+import type { JsonValue } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
+import { errorFromJson } from '@connectrpc/connect/protocol-connect';
+import { findTrailerError } from '@connectrpc/connect/protocol-grpc';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from '#gen/google/rpc/error_details_pb.js';
 import { describeError } from '#src/api/describe-error.ts';
@@ -246,8 +249,25 @@ describe('over the wire', () => {
         headers,
       });
       expect([response.status, response.headers.get('grpc-status')]).toEqual([200, '12']);
+      const error = findTrailerError(response.headers);
+      expect(error?.findDetails(ErrorInfoSchema)).toMatchObject([{ reason: 'NOT_FOUND' }]);
     },
   );
+
+  it.each([
+    ['application/json', { 'connect-protocol-version': '1' }],
+    ['application/proto', {}],
+    ['application/connect+json', {}],
+  ])('an rpc that is not there is UNIMPLEMENTED in Connect: %s %j', async (contentType, more) => {
+    const headers = { 'content-type': contentType, ...more };
+    const path = '/payments.v1.PaymentService/Nothing';
+    const response = await fetch(server.url + path, { method: 'POST', headers });
+    expect([response.status, response.headers.get('content-type')]).toEqual([404, 'application/json']);
+    const none = new ConnectError('no Connect error', Code.Unknown);
+    const error = errorFromJson((await response.json()) as JsonValue, undefined, none);
+    expect([error.code, error.rawMessage]).toEqual([Code.Unimplemented, 'there is no such rpc']);
+    expect(error.findDetails(ErrorInfoSchema)).toMatchObject([{ reason: 'NOT_FOUND' }]);
+  });
 
   it.each(RPC_PROTOCOLS)('a message cut off is refused over %s without a word of it', async (protocol) => {
     const whole = requestBody(protocol, cardPayment());
