@@ -24,7 +24,10 @@ const MAX_MAJOR_UNITS = 10n ** 12n;
 const MAX_MINOR_UNITS = BigInt(Number.MAX_SAFE_INTEGER);
 
 const DECIMAL = /^(-?)(\d+)(?:\.(\d+))?$/;
-const MAX_DECIMAL_LENGTH = 64;
+/** Greatest length of a decimal that is read, trailing zeros included. */
+export const MAX_DECIMAL_LENGTH = 64;
+/** Message for a text that is no decimal. */
+export const NO_DECIMAL = `must be a decimal number without exponent, of at most ${MAX_DECIMAL_LENGTH} characters`;
 
 /** Returns the number of decimals that ISO 4217 gives a currency; undefined for an unknown currency. */
 export function currencyDigits(currency: string): number | undefined {

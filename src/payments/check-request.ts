@@ -18,7 +18,15 @@ import {
   CreatePaymentRequestSchema,
 } from '#gen/payments/v1/payment_service_pb.js';
 import { passesLuhn } from '#src/luhn.ts';
-import { currencyDigits, formatMoney, isDecimal, largestAmount, type Money, parseMoney } from '#src/money.ts';
+import {
+  currencyDigits,
+  formatMoney,
+  isDecimal,
+  largestAmount,
+  type Money,
+  NO_DECIMAL,
+  parseMoney,
+} from '#src/money.ts';
 import { type FieldError, invalidParameters } from '#src/service-error.ts';
 import { checkValues, type Report } from './check-values.ts';
 import { hasThreeDSecureResults, isCodeAlone } from './payment-method.ts';
@@ -97,7 +105,7 @@ export function checkAmount(
 function checkMoney(report: Report, field: string, decimal: Decimal | undefined, currency: string): void {
   if (!decimal) return;
   if (!isDecimal(decimal.value)) {
-    report(field, 'INVALID_FORMAT', 'must be a decimal number without exponent');
+    report(field, 'INVALID_FORMAT', NO_DECIMAL);
     return;
   }
   const largest = largestAmount(currency);
@@ -234,7 +242,7 @@ function checkQuantity(report: Report, field: string, item: OrderItem): void {
   const decimal = item.quantityDecimal?.value;
   if (decimal === undefined) return;
   if (item.quantity !== undefined) report(field, 'NOT_ALLOWED', 'must not be sent with quantity_decimal');
-  if (!isDecimal(decimal)) report(field, 'INVALID_FORMAT', 'must be a decimal number without exponent');
+  if (!isDecimal(decimal)) report(field, 'INVALID_FORMAT', NO_DECIMAL);
   else if (decimal.startsWith('-')) report(field, 'OUT_OF_RANGE', 'must be zero or more');
 }
 

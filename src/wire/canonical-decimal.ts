@@ -1,5 +1,6 @@
+import { MAX_DECIMAL_LENGTH } from '#src/money.ts';
+
 const DECIMAL = /^(-?)0*(\d+?)(?:\.(\d+))?$/;
-const MAX_LENGTH = 64;
 
 /**
  * Returns the canonical form of a decimal `-?digits[.digits]` of up to 64 characters: no redundant zeros, no minus
@@ -8,7 +9,7 @@ const MAX_LENGTH = 64;
  * @returns undefined if the text is not such a decimal.
  */
 export function canonicalDecimal(text: string): string | undefined {
-  const match = text.length <= MAX_LENGTH ? DECIMAL.exec(text) : null;
+  const match = text.length <= MAX_DECIMAL_LENGTH ? DECIMAL.exec(text) : null;
   if (!match) return undefined;
   const [, sign = '', whole = '', given = ''] = match;
   const fraction = given.replace(/0+$/, '');

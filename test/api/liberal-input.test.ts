@@ -164,3 +164,13 @@ it.each([-0.5, '-1', '1e1', 'two', true])('refuses the quantity %j by its name',
   const { fields } = await clients.create('rest', withField(cardPayment(), QUANTITY, sent), headersOne());
   expect(fields.map(({ field }) => field)).toEqual([QUANTITY]);
 });
+
+it('takes a decimal of 64 characters, whose trailing zeros do not count, and names the limit to a longer one', async () => {
+  const amount = (zeros: number) => withField(cardPayment(), 'amount.value', `10.${'0'.repeat(zeros)}`);
+  for (const protocol of JSON_PROTOCOLS) {
+    expect((await created(protocol, amount(61))).amount.value).toBe(10);
+    const { fields } = await clients.create(protocol, amount(62), headersOne());
+    const message = 'must be a decimal number without exponent, of at most 64 characters';
+    expect(fields).toEqual([{ field: 'amount.value', code: 'INVALID_FORMAT', message }]);
+  }
+});
