@@ -7,7 +7,7 @@ import {
   type MessageShape,
   ScalarType,
 } from '@bufbuild/protobuf';
-import { fraction_of, or_boolean } from '#gen/payments/v1/json_options_pb.js';
+import { empty_is_refused, fraction_of, or_boolean } from '#gen/payments/v1/json_options_pb.js';
 import { invalidParameters, ServiceError } from '#src/service-error.ts';
 import { maxItems, tooManyItems } from './list-limits.ts';
 import { isJsonObject, RawNumber } from './parse-json.ts';
@@ -29,7 +29,7 @@ const DIALECTS: readonly Dialect[] = [false, true].flatMap((rejectUnknown) =>
 /**
  * Compiles the reader of a message from REST JSON, once for each message type.
  *
- * Names are those of the .proto file; `null` counts as absent, and so does an empty text in a field that takes no text.
+ * Names are those of the .proto file; `null` counts as absent, and so does an empty text in a field that takes no text, but for one whose absence moves money (`empty_is_refused`).
  * Enums are value names, except the name of zero, which means unspecified. google.type.Decimal is a number or a string
  * of digits, and becomes canonical (see `canonicalDecimal`), so that `10`, `"10"` and `10.00` are equal messages.
  *
@@ -87,7 +87,7 @@ function messageReader(desc: DescMessage, dialect: Dialect): Read {
   // Registered before its fields are compiled, since a message may contain itself.
   dialect.readers.set(desc, read);
   for (const field of desc.fields) {
-    const emptyIsAbsent = !dialect.rejectUnknown && !takesText(field);
+    const emptyIsAbsent = !dialect.rejectUnknown && !takesText(field) && !getOption(field, empty_is_refused);
     const reader = { field, name: field.name, read: valueReader(field, dialect), emptyIsAbsent };
     const wholeName = getOption(field, fraction_of);
     const whole = fields.get(wholeName);

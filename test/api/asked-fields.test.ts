@@ -101,6 +101,14 @@ describe('a field that is known and not supported', () => {
     expect(await refused(path, body)).toMatchObject({ code: 'NOT_SUPPORTED', errors: [{ field }] });
   });
 
+  it.each(['refund', 'capture'])('is no amount: an empty text, which would %s all', async (operation) => {
+    const payment = JSON.parse((await clients.create('rest', cardPayment(), headersOne())).record);
+    const path = `${server.url}/v1/payments/${payment.id}/transactions/${payment.transactions.id}/${operation}`;
+    expect(await refused(path, { amount: '' })).toMatchObject({
+      errors: [{ field: 'amount', code: 'INVALID_TYPE' }],
+    });
+  });
+
   it('is refused in a checkout session too', async () => {
     const terms = { account_id: ACCOUNT_ONE, merchant_order_id: '1', country: 'US', amount: one };
     const body = { ...terms, subscription: { id: 'sub-1' } };

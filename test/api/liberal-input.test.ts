@@ -66,7 +66,6 @@ it.each([
   'additional_data.order.fee_amount',
   'payment_method.vault_on_success',
   'payment_method.detail.card.installments',
-  'payment_method.detail.card.capture',
   `${CARD_DATA}.security_code`,
   `${PAYER}.merchant_customer_created_at`,
   `${PAYER}.browser_info.javascript_enabled`,

@@ -105,6 +105,8 @@ export const BAD_FIELDS: readonly BadField[] = [
 /** Faults that only JSON can have. */
 export const BAD_JSON_FIELDS: readonly BadField[] = [
   ['amount', 'ten-7391', 'INVALID_TYPE'],
+  // Programs write false as an empty text, and its absence takes the money.
+  ['payment_method.detail.card.capture', '', 'INVALID_TYPE'],
   ['amount', [], 'INVALID_TYPE'],
   ['amount.value', '1e3', 'INVALID_FORMAT'],
   ['amount.value', ' 10', 'INVALID_FORMAT'],

@@ -48,6 +48,13 @@ export declare const not_supported: GenExtension<FieldOptions, boolean>;
 export declare const empty_is_absent: GenExtension<FieldOptions, boolean>;
 
 /**
+ * An empty text is refused, though the field takes no text: what its absence means moves money.
+ *
+ * @generated from extension: bool empty_is_refused = 50007;
+ */
+export declare const empty_is_refused: GenExtension<FieldOptions, boolean>;
+
+/**
  * A decimal without a member of its own: what is sent or told as the integer of this name, where it is not whole. A whole
  * one is taken for the integer.
  *

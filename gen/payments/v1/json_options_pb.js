@@ -9,7 +9,7 @@ import { file_google_protobuf_descriptor } from "@bufbuild/protobuf/wkt";
  * Describes the file payments/v1/json_options.proto.
  */
 export const file_payments_v1_json_options = /*@__PURE__*/
-  fileDesc("Ch5wYXltZW50cy92MS9qc29uX29wdGlvbnMucHJvdG8SC3BheW1lbnRzLnYxOkcKD251bGxfd2hlbl9lbXB0eRIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY0YYDIAEoCFINbnVsbFdoZW5FbXB0eTpHCg9vbWl0X3doZW5fZW1wdHkSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGNKGAyABKAhSDW9taXRXaGVuRW1wdHk6PgoKb3JfYm9vbGVhbhIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY04YDIAEoCFIJb3JCb29sZWFuOkQKDW5vdF9zdXBwb3J0ZWQSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGNWGAyABKAhSDG5vdFN1cHBvcnRlZDpHCg9lbXB0eV9pc19hYnNlbnQSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGNaGAyABKAhSDWVtcHR5SXNBYnNlbnQ6QAoLZnJhY3Rpb25fb2YSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGNSGAyABKAlSCmZyYWN0aW9uT2ZCTAoPY29tLnBheW1lbnRzLnYxUAFaN2V4YW1wbGUuY29tL3BheW1lbnRzLXNlcnZpY2UvZ2VuL3BheW1lbnRzL3YxO3BheW1lbnRzdjFiBnByb3RvMw", [file_google_protobuf_descriptor]);
+  fileDesc("Ch5wYXltZW50cy92MS9qc29uX29wdGlvbnMucHJvdG8SC3BheW1lbnRzLnYxOkcKD251bGxfd2hlbl9lbXB0eRIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY0YYDIAEoCFINbnVsbFdoZW5FbXB0eTpHCg9vbWl0X3doZW5fZW1wdHkSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGNKGAyABKAhSDW9taXRXaGVuRW1wdHk6PgoKb3JfYm9vbGVhbhIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY04YDIAEoCFIJb3JCb29sZWFuOkQKDW5vdF9zdXBwb3J0ZWQSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGNWGAyABKAhSDG5vdFN1cHBvcnRlZDpHCg9lbXB0eV9pc19hYnNlbnQSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGNaGAyABKAhSDWVtcHR5SXNBYnNlbnQ6SQoQZW1wdHlfaXNfcmVmdXNlZBIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY14YDIAEoCFIOZW1wdHlJc1JlZnVzZWQ6QAoLZnJhY3Rpb25fb2YSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGNSGAyABKAlSCmZyYWN0aW9uT2ZCTAoPY29tLnBheW1lbnRzLnYxUAFaN2V4YW1wbGUuY29tL3BheW1lbnRzLXNlcnZpY2UvZ2VuL3BheW1lbnRzL3YxO3BheW1lbnRzdjFiBnByb3RvMw", [file_google_protobuf_descriptor]);
 
 /**
  * An empty list is written as null rather than as [].
@@ -54,11 +54,19 @@ export const empty_is_absent = /*@__PURE__*/
   extDesc(file_payments_v1_json_options, 4);
 
 /**
+ * An empty text is refused, though the field takes no text: what its absence means moves money.
+ *
+ * @generated from extension: bool empty_is_refused = 50007;
+ */
+export const empty_is_refused = /*@__PURE__*/
+  extDesc(file_payments_v1_json_options, 5);
+
+/**
  * A decimal without a member of its own: what is sent or told as the integer of this name, where it is not whole. A whole
  * one is taken for the integer.
  *
  * @generated from extension: string fraction_of = 50004;
  */
 export const fraction_of = /*@__PURE__*/
-  extDesc(file_payments_v1_json_options, 5);
+  extDesc(file_payments_v1_json_options, 6);
 
