@@ -1,5 +1,4 @@
-import { eraseCustomer, lockCustomer } from '#src/store/customers.ts';
-import { queriesOf } from '#src/store/database.ts';
+import { eraseCustomer } from '#src/store/customers.ts';
 import { eraseMethods } from '#src/store/stored-methods.ts';
 import { isUuid } from '#src/store/stored-objects.ts';
 import { orUnavailable } from '#src/store/unavailable.ts';
@@ -13,12 +12,12 @@ export async function deleteCustomer(
   id: string,
 ): Promise<void> {
   if (!isUuid(id)) throw customerNotFound('id');
-  const customer = { accountId, customerId: id };
   const work = database.transaction(async (run) => {
-    if (!(await lockCustomer(run, accountId, id))) throw customerNotFound('id');
-    await endMethodsOf(run, customer);
-    await eraseMethods(run, customer);
-    await eraseCustomer(queriesOf(run), accountId, id);
+    // First, since payments and other calls that add methods to the customer wait for it, or it for them.
+    const customerId = await eraseCustomer(run, accountId, id);
+    if (customerId === undefined) throw customerNotFound('id');
+    await endMethodsOf(run, { accountId, customerId });
+    await eraseMethods(run, { accountId, customerId });
   });
   await orUnavailable(work);
   eventWritten?.();

@@ -23,12 +23,20 @@ const CLAIM_PAYMENT = `
     FROM claimed
   )`;
 
-/** Returns a CTE that inserts the waiting card. @param first number of the first of six parameters. */
-function waitingCardCte(first: number): string {
-  return `, waiting_card AS (
+/**
+ * Returns CTEs that insert the waiting card, unless its customer has been deleted since the payment was prepared. A
+ * deletion excludes the lock on the customer: it either waits, and erases the card, or comes first, and none is kept.
+ *
+ * @param first number of the first of six parameters.
+ */
+function waitingCardCtes(first: number): string {
+  const customer = `$${first + 3}::uuid`;
+  return `, owner AS (
+    SELECT id FROM customer WHERE account_id = $2 AND id = ${customer} AND deleted_at IS NULL FOR KEY SHARE
+  ), waiting_card AS (
     INSERT INTO vaulted_token (id, account_id, type, card, card_number, customer_id, country, fingerprint, created_at, active)
-    SELECT $14::uuid, $2, $${first}, $${first + 1}, $${first + 2}, $${first + 3}::uuid, $${first + 4}, $${first + 5}::uuid, $18, false
-    FROM claimed
+    SELECT $14::uuid, $2, $${first}, $${first + 1}, $${first + 2}, ${customer}, $${first + 4}, $${first + 5}::uuid, $18, false
+    FROM claimed WHERE ${customer} IS NULL OR EXISTS (SELECT FROM owner)
   )`;
 }
 
@@ -68,7 +76,7 @@ export async function claimPayment(database: Database, claim: Claim): Promise<bo
   const { vault, session, oneTimeToken } = claim;
   if (vault) {
     name += '_with_card';
-    ctes += waitingCardCte(values.length + 1);
+    ctes += waitingCardCtes(values.length + 1);
     const { type, card, cardNumber, customerId = null, country = '', fingerprint = null } = vault;
     values.push(type, card, cardNumber, customerId, country, fingerprint);
   }

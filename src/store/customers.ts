@@ -1,4 +1,4 @@
-import type { Database, Nullable, Queries, Run } from './database.ts';
+import type { Database, Nullable, Run } from './database.ts';
 
 /** A customer as it is stored. */
 export type StoredCustomer = {
@@ -48,13 +48,15 @@ const UPDATE = `
   UPDATE customer SET merchant_customer_id = $3, payer = $4, metadata = $5, updated_at = now()
   WHERE account_id = $1 AND id = $2
   RETURNING ${COLUMNS}`;
-const ERASE = {
-  name: 'erase_customer',
-  text: `
-    UPDATE customer SET merchant_customer_id = NULL, payer = '', metadata = '[]', updated_at = now(), deleted_at = now()
-    WHERE account_id = $1 AND id = $2 AND deleted_at IS NULL
-    RETURNING id`,
-};
+// The update's own lock would let payments go on that share the customer's key until they have stored a card.
+const ERASE = `
+  WITH found AS (
+    SELECT account_id, id FROM customer WHERE account_id = $1 AND id = $2 AND deleted_at IS NULL FOR UPDATE
+  )
+  UPDATE customer c
+  SET merchant_customer_id = NULL, payer = '', metadata = '[]', updated_at = now(), deleted_at = now()
+  FROM found WHERE c.account_id = found.account_id AND c.id = found.id
+  RETURNING c.id`;
 
 /** Adds a customer. @returns undefined if the account has one with this `merchantCustomerId`. */
 export async function insertNewCustomer(
@@ -106,9 +108,15 @@ export async function updateCustomer(run: Run, customer: CustomerFields): Promis
   return toCustomer(rows[0]);
 }
 
-/** Erases a customer's personal data; the row's key stays. @returns false if there is no such customer. */
-export async function eraseCustomer(database: Queries, accountId: string, id: string): Promise<boolean> {
-  return (await database.query(ERASE, [accountId, id])).rows.length === 1;
+/**
+ * Erases a customer's personal data; the row's key stays. Until the transaction ends, nobody adds anything to the
+ * customer.
+ *
+ * @param id a UUID.
+ * @returns its id as it is stored; undefined if there is no such customer.
+ */
+export async function eraseCustomer(run: Run, accountId: string, id: string): Promise<string | undefined> {
+  return (await run<{ id: string }>(ERASE, [accountId, id])).rows[0]?.id;
 }
 
 function valuesOf({ accountId, id, merchantCustomerId = null, payer, metadata }: Nullable<CustomerFields>) {

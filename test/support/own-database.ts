@@ -8,6 +8,8 @@ import { openTables, type Tables } from './tables.ts';
 let test: TestDatabase;
 /** The file's database, as the service uses it. */
 export let database: Database;
+/** Address of it, for connections of the test's own. */
+export const databaseUrl = (): string => test.url;
 /** The same, for the test's own statements. */
 export let tables: Tables;
 

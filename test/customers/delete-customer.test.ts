@@ -1,0 +1,116 @@
+import { randomUUID } from 'node:crypto';
+import pg from 'pg';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { deleteCustomer } from '#src/customers/delete-customer.ts';
+import { claimPayment } from '#src/store/claim-payment.ts';
+import { insertNewCustomer, lockCustomer } from '#src/store/customers.ts';
+import { type Database, queriesOf, type Run } from '#src/store/database.ts';
+import { type Claim, finishPayment } from '#src/store/payments.ts';
+import { attemptToClaim } from '../support/open-attempts.ts';
+import { database, databaseUrl, onOwnDatabase, tables } from '../support/own-database.ts';
+import { ACCOUNT_ONE } from '../support/payment-requests.ts';
+
+onOwnDatabase({ empties: 'payment, transaction, vaulted_token' });
+
+/** A connection of its own, with a transaction that the test holds open. */
+let held: pg.Client;
+/** The database within that transaction. */
+let within: Database;
+let customer: string;
+
+beforeAll(async () => {
+  held = new pg.Client(databaseUrl());
+  await held.connect();
+  const run: Run = (text, values) => held.query(text, values as unknown[]);
+  within = { ...database, ...queriesOf(run), transaction: (work) => work(run) };
+});
+afterAll(() => held?.end());
+afterEach(() => held.query('ROLLBACK'));
+beforeEach(async () => {
+  customer = randomUUID();
+  await database.transaction((run) =>
+    insertNewCustomer(run, {
+      ...{ accountId: ACCOUNT_ONE, id: customer, merchantCustomerId: customer },
+      ...{ payer: Buffer.from('a person'), metadata: '[]' },
+    }),
+  );
+  await held.query('BEGIN');
+});
+
+/** The claim of a payment that keeps its card for the customer. */
+function keepingClaim(): Claim {
+  const { claim } = attemptToClaim({ vault: true });
+  if (!claim.vault) throw new Error('the claim keeps no card');
+  return { ...claim, vault: { ...claim.vault, customerId: customer } };
+}
+const remove = (on: Database) => deleteCustomer({ database: on }, ACCOUNT_ONE, customer);
+const cards = () => tables.query('SELECT status, active, card_number FROM vaulted_token');
+const oneWaits = () =>
+  expect
+    .poll(() =>
+      tables.query(
+        `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+      ),
+    )
+    .toHaveLength(1);
+
+describe('a customer who is deleted while a payment that keeps its card is being claimed', () => {
+  it('is deleted after the claim, and the card that waits is erased', async () => {
+    await claimPayment(within, keepingClaim());
+    const removed = remove(database);
+    await oneWaits();
+    await held.query('COMMIT');
+    await removed;
+    expect(await cards()).toEqual([{ status: 'UNENROLLED', active: false, card_number: null }]);
+  });
+
+  it('is deleted before the claim, and the payment goes on and keeps no card', async () => {
+    const claim = keepingClaim();
+    await remove(within);
+    const claimed = claimPayment(database, claim);
+    await oneWaits();
+    await held.query('COMMIT');
+    expect(await claimed).toBe(true);
+    expect(await cards()).toEqual([]);
+    const finished = await finishPayment(database, {
+      ...{ accountId: ACCOUNT_ONE, paymentId: claim.paymentId, transactionId: claim.transactionId, fence: 0 },
+      ...{ status: 'SUCCEEDED', transactionStatus: 'SUCCEEDED', lookUpInS: undefined },
+      ...{ record: Buffer.from('approved'), answer: Buffer.from('approved'), event: 'payment.purchase' },
+      vault: {
+        token: claim.vault?.token ?? '',
+        fate: 'keep',
+        at: '2026-01-31T09:08:07Z',
+        record: Buffer.from('a card'),
+      },
+    });
+    expect(finished).toEqual({ earlier: undefined });
+    expect(await cards()).toEqual([]);
+  });
+
+  it('does not hold up the payment when it is only changed', async () => {
+    await held.query('SELECT FROM customer WHERE id = $1 FOR NO KEY UPDATE', [customer]);
+    await claimPayment(database, keepingClaim());
+    await held.query('COMMIT');
+    expect(await cards()).toEqual([{ status: 'ENROLLED', active: false, card_number: 'sealed' }]);
+  });
+});
+
+describe('a customer who is deleted while a call adds a method', () => {
+  const add = (on: Database) => on.transaction((run) => lockCustomer(run, ACCOUNT_ONE, customer));
+
+  it('is deleted after the call', async () => {
+    expect(await add(within)).toMatchObject({ id: customer });
+    const removed = remove(database);
+    await oneWaits();
+    await held.query('COMMIT');
+    await removed;
+  });
+
+  it('is gone for the call if it was deleted before', async () => {
+    await remove(within);
+    const added = add(database);
+    await oneWaits();
+    await held.query('COMMIT');
+    expect(await added).toBeUndefined();
+  });
+});
