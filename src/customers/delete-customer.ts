@@ -1,11 +1,15 @@
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
+import { CustomerSchema } from '#gen/payments/v1/customer_service_pb.js';
+import { StoredPaymentMethodSchema } from '#gen/payments/v1/payment_method_service_pb.js';
 import { eraseCustomer } from '#src/store/customers.ts';
+import { type CustomerResponse, keepResponse, lockResponsesOf } from '#src/store/replayed-calls.ts';
 import { eraseMethods } from '#src/store/stored-methods.ts';
 import { isUuid } from '#src/store/stored-objects.ts';
 import { orUnavailable } from '#src/store/unavailable.ts';
 import { customerNotFound } from './customers.ts';
 import { endMethodsOf, type MethodDeps } from './stored-methods.ts';
 
-/** Erases a customer with its stored methods, in one commit. @throws ServiceError CUSTOMER_NOT_FOUND. */
+/** Erases a customer with its stored methods, and from the responses to repeats, in one commit. @throws ServiceError CUSTOMER_NOT_FOUND. */
 export async function deleteCustomer(
   { database, eventWritten }: Pick<MethodDeps, 'database' | 'eventWritten'>,
   accountId: string,
@@ -18,7 +22,23 @@ export async function deleteCustomer(
     if (customerId === undefined) throw customerNotFound('id');
     await endMethodsOf(run, { accountId, customerId });
     await eraseMethods(run, { accountId, customerId });
+    for (const call of await lockResponsesOf(run, accountId, customerId)) {
+      await keepResponse(run, call, ERASERS[call.method](call.response));
+    }
   });
   await orUnavailable(work);
   eventWritten?.();
 }
+
+/** Make of a stored response the one that a repeat gets from then on, which tells nothing of the person. */
+const ERASERS: Readonly<Record<CustomerResponse['method'], (response: Uint8Array) => Uint8Array>> = {
+  CreateCustomer(response) {
+    const { id, accountId, createdAt, updatedAt } = fromBinary(CustomerSchema, response);
+    return toBinary(CustomerSchema, create(CustomerSchema, { id, accountId, createdAt, updatedAt }));
+  },
+  EnrollPaymentMethod(response) {
+    const method = fromBinary(StoredPaymentMethodSchema, response);
+    const left = { ...method, name: method.type, cardData: undefined, redirectUrl: '' };
+    return toBinary(StoredPaymentMethodSchema, left);
+  },
+};

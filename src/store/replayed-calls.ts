@@ -1,11 +1,14 @@
 import type { Database, Run } from './database.ts';
 
-/** A call under an idempotency key. */
-export type KeyedCall = {
+/** Identifies a call under an idempotency key. */
+export type CallName = {
   readonly accountId: string;
   /** Name of the rpc, within which idempotency keys are unique. */
   readonly method: string;
   readonly idempotencyKey: string;
+};
+/** A call under an idempotency key. */
+export type KeyedCall = CallName & {
   readonly requestHash: Uint8Array;
   /** Digest of the fields that the hash covers. */
   readonly requestShape: Uint8Array;
@@ -48,7 +51,7 @@ export async function claimCall(run: Run, call: KeyedCall): Promise<CallHolder |
 /** Reads the call that holds a key, if one does. */
 export async function findCall(
   database: Database,
-  { accountId, method, idempotencyKey }: KeyedCall,
+  { accountId, method, idempotencyKey }: CallName,
 ): Promise<CallHolder | undefined> {
   const { rows } = await database.query<Row>(READ, [accountId, method, idempotencyKey]);
   return rows[0] && toHolder(rows[0]);
@@ -58,9 +61,36 @@ function toHolder(row: Row): CallHolder {
   return { requestHash: row.request_hash, requestShape: row.request_shape, response: row.response };
 }
 
-/** Keeps the response to a call whose key was claimed in the same transaction. */
-export async function keepResponse(run: Run, call: KeyedCall, response: Uint8Array): Promise<void> {
+/** Keeps the response to a call whose key was claimed in the same transaction, or which is locked. */
+export async function keepResponse(run: Run, call: CallName, response: Uint8Array): Promise<void> {
   await run(KEEP, [call.accountId, call.method, call.idempotencyKey, response]);
+}
+
+// The expression and the condition are those of an index.
+const LOCK_OF_CUSTOMER = `
+  SELECT method, idempotency_key, response FROM replayed_call
+  WHERE account_id = $1
+    AND substring(response FROM CASE method WHEN 'CreateCustomer' THEN 3 ELSE 117 END FOR 36) = $2::bytea
+    AND method IN ('CreateCustomer', 'EnrollPaymentMethod')
+  FOR NO KEY UPDATE`;
+
+/** A response that tells of a customer. */
+export type CustomerResponse = CallName & {
+  readonly method: 'CreateCustomer' | 'EnrollPaymentMethod';
+  readonly response: Uint8Array;
+};
+
+/** Reads the responses that tell of a customer or its methods, and locks them until the transaction ends. */
+export async function lockResponsesOf(
+  run: Run,
+  accountId: string,
+  customerId: string,
+): Promise<CustomerResponse[]> {
+  type Row = { method: CustomerResponse['method']; idempotency_key: string; response: Buffer };
+  const { rows } = await run<Row>(LOCK_OF_CUSTOMER, [accountId, Buffer.from(customerId)]);
+  return rows.map(({ method, idempotency_key: idempotencyKey, response }) => {
+    return { accountId, method, idempotencyKey, response };
+  });
 }
 
 const DELETE_OLD = {

@@ -155,6 +155,32 @@ describe('a customer by REST', () => {
     expect(elsewhere.status).toBe(201);
   });
 
+  it('leaves nothing of the person in the response to a repeat either, once it is deleted; others’ stay.', async () => {
+    const made = [];
+    for (const id of ['deleted', 'kept']) {
+      const headers = { ...ONE, 'x-idempotency-key': randomUUID() };
+      const body = { ...PERSON, merchant_customer_id: `${id} ${randomUUID()}` };
+      made.push({ headers, body, first: await create(body, headers) });
+    }
+    const [{ headers, body, first }, kept] = made as [(typeof made)[0], (typeof made)[0]];
+    expect((await call('DELETE', `/v1/customers/${first.json.id.toUpperCase()}`)).status).toBe(204);
+    const nothing = Object.fromEntries(
+      Object.keys(first.json).map((name) => [name, name === 'metadata' ? [] : null]),
+    );
+    const { id, account_id, created_at, updated_at } = first.json;
+    const repeat = await create(body, headers);
+    expect([repeat.status, repeat.headers.get('idempotent-replayed')]).toEqual([201, 'true']);
+    expect(repeat.json).toEqual({ ...nothing, id, account_id, created_at, updated_at });
+    expect((await create({ ...body, first_name: 'Eva' }, headers)).json.code).toBe('IDEMPOTENCY_KEY_REUSED');
+    expect((await create(kept.body, kept.headers)).json).toEqual(kept.first.json);
+    const holding = (text: string) =>
+      tables.query('SELECT FROM replayed_call WHERE position($1::bytea IN response) > 0', [
+        Buffer.from(text),
+      ]);
+    expect(await holding(kept.body.merchant_customer_id)).toHaveLength(1);
+    expect(await holding(body.merchant_customer_id)).toEqual([]);
+  });
+
   it('is refused with an identifier that another customer of the account has, and so is a change to it.', async () => {
     const [one, two] = [await create(), await create()];
     const { merchant_customer_id } = one.json;

@@ -131,6 +131,16 @@ describe('a card that is enrolled', () => {
     }
   });
 
+  it('leaves nothing of its card in the response to a repeat, once its customer is deleted.', async () => {
+    const body = { country: 'US', card_data: cardData(CARD) };
+    const headers = { ...ONE, 'x-idempotency-key': randomUUID() };
+    const { json } = await call('POST', path(), body, headers);
+    await call('DELETE', `/v1/customers/${customer}`);
+    const repeat = await call('POST', path(), body, headers);
+    expect([repeat.status, repeat.headers.get('idempotent-replayed')]).toEqual([201, 'true']);
+    expect(repeat.json).toEqual({ ...json, name: 'CARD', card_data: null });
+  });
+
   it('is refused to another customer, and as another type, by name.', async () => {
     const { id } = (await enroll()).json;
     const foreign = await pay({ vaulted_token: id }, await checkout.customer());

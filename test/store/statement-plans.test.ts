@@ -1,12 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { beforeAll, expect, it } from 'vitest';
-import type { Database, Statement } from '#src/store/database.ts';
+import type { Database, Run, Statement } from '#src/store/database.ts';
 import { finishDelivery } from '#src/store/deliveries.ts';
 import { postponeFollowUp, takeFollowUp } from '#src/store/follow-ups.ts';
 import { finishGrouped } from '#src/store/grouped-payments.ts';
 import { postponeLookUp, readOpenAttempt, takeOpenAttempt } from '#src/store/look-ups.ts';
 import { beginNextAttempt } from '#src/store/next-attempt.ts';
 import { type Finish, finishPayment } from '#src/store/payments.ts';
+import { lockResponsesOf } from '#src/store/replayed-calls.ts';
 import { attemptToClaim } from '../support/open-attempts.ts';
 import { onOwnDatabase, tables } from '../support/own-database.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
@@ -84,4 +85,20 @@ it('the statement finish_delivery finds its delivery by its id, not among all th
   const plan = await planOf('finish_delivery');
   expect(plan).toContain('delivery_pkey');
   expect(plan).not.toMatch(/delivery_due|Seq Scan on delivery/);
+});
+
+it('the responses that tell of a customer are found by their index, however many calls are kept', async () => {
+  await tables.query(
+    `INSERT INTO replayed_call (account_id, method, idempotency_key, request_hash, request_shape, response)
+     SELECT account_id, 'CreateCustomer', id, '', '', '\x0a24' || id::text::bytea FROM payment`,
+  );
+  await tables.query('VACUUM (ANALYZE) replayed_call');
+  let statement = '';
+  const run = async (text: string) => {
+    statement = text;
+    return { rows: [] };
+  };
+  await lockResponsesOf(run as unknown as Run, ACCOUNT_ONE, randomUUID());
+  const plan = await tables.query(`EXPLAIN (GENERIC_PLAN) ${statement}`);
+  expect(JSON.stringify(plan)).toContain('Index Scan using replayed_call_of_customer');
 });
