@@ -7,11 +7,12 @@ import { eraseMethods } from '#src/store/stored-methods.ts';
 import { isUuid } from '#src/store/stored-objects.ts';
 import { orUnavailable } from '#src/store/unavailable.ts';
 import { customerNotFound } from './customers.ts';
-import { endMethodsOf, type MethodDeps } from './stored-methods.ts';
+import type { WalletDeps } from './enroll-wallet.ts';
+import { tellOfMethod } from './tell-of-method.ts';
 
 /** Erases a customer with its stored methods, and from the responses to repeats, in one commit. @throws ServiceError CUSTOMER_NOT_FOUND. */
 export async function deleteCustomer(
-  { database, eventWritten }: Pick<MethodDeps, 'database' | 'eventWritten'>,
+  { database, eventWritten }: Pick<WalletDeps, 'database' | 'eventWritten'>,
   accountId: string,
   id: string,
 ): Promise<void> {
@@ -20,8 +21,7 @@ export async function deleteCustomer(
     // First, since payments and other calls that add methods to the customer wait for it, or it for them.
     const customerId = await eraseCustomer(run, accountId, id);
     if (customerId === undefined) throw customerNotFound('id');
-    await endMethodsOf(run, { accountId, customerId });
-    await eraseMethods(run, { accountId, customerId });
+    for (const ended of await eraseMethods(run, { accountId, customerId })) await tellOfMethod(run, ended);
     for (const call of await lockResponsesOf(run, accountId, customerId)) {
       await keepResponse(run, call, ERASERS[call.method](call.response));
     }

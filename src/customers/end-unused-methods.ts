@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database } from '#src/store/database.ts';
 import type { Cursor, Step } from '#src/store/retention.ts';
 import { endUnusedMethods } from '#src/store/unused-methods.ts';
-import { tellOfMethod } from './stored-methods.ts';
+import { tellOfMethod } from './tell-of-method.ts';
 
 /** Options of a sweep through the stored methods. */
 export type EndOptions = {
@@ -29,9 +29,7 @@ export async function endUnused(database: Database, { days, dryRun, onStep }: En
     const step = await endUnusedMethods(
       database,
       days,
-      dryRun
-        ? undefined
-        : async (run, method) => void (await tellOfMethod(run, method, 'enrollment.unenroll')),
+      dryRun ? undefined : async (run, method) => void (await tellOfMethod(run, method)),
       next,
     );
     due += step.due;

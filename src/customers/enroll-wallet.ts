@@ -13,7 +13,6 @@ import { checkCallbackUrl } from '#src/payments/check-request.ts';
 import type { Caller, PaymentDeps } from '#src/payments/create-payment.ts';
 import { methodLimitReached } from '#src/payments/keep-method.ts';
 import { type LiveCatalogue, openConnection } from '#src/payments/live-catalogue.ts';
-import { storedMethodMessage } from '#src/payments/stored-method.ts';
 import { drawSeed } from '#src/routing/order-targets.ts';
 import { type FieldError, fieldRefusal, invalidParameters, ServiceError } from '#src/service-error.ts';
 import { lockCustomer, readCustomer } from '#src/store/customers.ts';
@@ -24,9 +23,14 @@ import { orUnavailable } from '#src/store/unavailable.ts';
 import { insertEnrollment } from '#src/store/wallet-enrollments.ts';
 import { callOnce, type OnceCall, type OnceResponse, replayedCall } from './call-once.ts';
 import { type CustomerDeps, customerNotFound } from './customers.ts';
+import { tellOfMethod } from './tell-of-method.ts';
 
 /** Dependencies of enrolling wallets. */
-export type WalletDeps = CustomerDeps & Pick<PaymentDeps, 'catalogue' | 'now' | 'publicUrl' | 'observer'>;
+export type WalletDeps = CustomerDeps &
+  Pick<PaymentDeps, 'catalogue' | 'now' | 'publicUrl' | 'observer'> & {
+    /** Relays events that were just added to the outbox. */
+    readonly eventWritten?: (() => void) | undefined;
+  };
 
 /** Time that a payer has to agree, unless the provider gives less. */
 const VALID_MS = 3 * 3_600_000;
@@ -63,16 +67,19 @@ export async function enrollWallet(
     }),
   );
   const redirectUrl = requireRedirect(outcome);
-  return callOnce(deps.database, call, async (run) => {
+  const response = await callOnce(deps.database, call, async (run) => {
     if (!(await lockCustomer(run, customer.accountId, customer.customerId)))
       throw customerNotFound('customer_id');
     const count = await countMethods(queriesOf(run), customer, MAX_METHODS);
     if (count >= MAX_METHODS) throw methodLimitReached('customer_id');
     const enrollment = { ...customer, id, type, country, connectionId, redirectUrl, callbackUrl, expiresAt };
-    return storedMethodMessage(
+    return tellOfMethod(
+      run,
       await insertEnrollment(run, { ...enrollment, connectionIdentity: connection.identity }),
     );
   });
+  deps.eventWritten?.();
+  return response;
 }
 
 function requireWallet(offered: PaymentMethodType | undefined, request: EnrollPaymentMethodRequest): void {

@@ -1,12 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { toBinary } from '@bufbuild/protobuf';
-import { StoredPaymentMethodSchema } from '#gen/payments/v1/payment_method_service_pb.js';
 import type { Outcome, ProviderConnection } from '#src/connectors/connector.ts';
 import { merchantAddress } from '#src/payments/payer-return.ts';
-import { storedMethodMessage } from '#src/payments/stored-method.ts';
 import { ServiceError } from '#src/service-error.ts';
 import type { Database } from '#src/store/database.ts';
-import { insertMethodEvent } from '#src/store/outbox.ts';
 import { isUuid } from '#src/store/stored-objects.ts';
 import { orUnavailable } from '#src/store/unavailable.ts';
 import {
@@ -16,6 +12,7 @@ import {
   type OpenEnrollment,
   takeDueEnrollments,
 } from '#src/store/wallet-enrollments.ts';
+import { tellOfMethod } from './tell-of-method.ts';
 
 /** Dependencies of following enrollments. */
 export type FollowDeps = {
@@ -99,9 +96,7 @@ async function followEnrollment(deps: FollowDeps, open: OpenEnrollment): Promise
   if (!end) return;
   await deps.database.transaction(async (run) => {
     const ended = await endEnrollment(run, open, end);
-    if (ended?.status !== 'ENROLLED') return;
-    const record = toBinary(StoredPaymentMethodSchema, storedMethodMessage(ended));
-    await insertMethodEvent(run, { accountId: ended.accountId, type: 'enrollment.enroll', record });
+    if (ended) await tellOfMethod(run, ended);
   });
   deps.eventWritten?.();
 }

@@ -16,10 +16,8 @@ import { storedMethodMessage } from '#src/payments/stored-method.ts';
 import { Secret } from '#src/secret.ts';
 import { type FieldCode, fieldRefusal, ServiceError } from '#src/service-error.ts';
 import { lockCustomer, readCustomer } from '#src/store/customers.ts';
-import { type Database, queriesOf, type Run } from '#src/store/database.ts';
-import { insertMethodEvent } from '#src/store/outbox.ts';
+import { type Database, queriesOf } from '#src/store/database.ts';
 import {
-  type CustomerName,
   countMethods,
   endMethod,
   findCardOfCustomer,
@@ -27,7 +25,6 @@ import {
   listMethods,
   MAX_METHODS,
   readMethod,
-  type StoredMethod,
   updateMethodCard,
 } from '#src/store/stored-methods.ts';
 import { isUuid } from '#src/store/stored-objects.ts';
@@ -36,13 +33,10 @@ import { callOnce, type OnceResponse } from './call-once.ts';
 import { customerNotFound } from './customers.ts';
 import { enrollWallet, type WalletDeps } from './enroll-wallet.ts';
 import { requireCard, type TokenDeps, withoutCode } from './one-time-tokens.ts';
+import { tellOfMethod } from './tell-of-method.ts';
 
 /** Dependencies of managing stored methods. */
-export type MethodDeps = TokenDeps &
-  WalletDeps & {
-    /** Relays events that were just added to the outbox. */
-    readonly eventWritten?: (() => void) | undefined;
-  };
+export type MethodDeps = TokenDeps & WalletDeps;
 
 // Hashed without the security code, which a repeat need not send again.
 const hashEnroll = requestHasher(EnrollPaymentMethodRequestSchema, (request) => ({
@@ -89,7 +83,7 @@ export async function enrollMethod(
       );
     const count = await countMethods(queriesOf(run), customer, MAX_METHODS);
     if (count >= MAX_METHODS) throw methodLimitReached('customer_id');
-    return tellOfMethod(run, await insertMethodCard(run, method), 'enrollment.enroll');
+    return tellOfMethod(run, await insertMethodCard(run, method));
   });
   deps.eventWritten?.();
   return response;
@@ -123,32 +117,11 @@ export async function unenrollMethod(deps: MethodDeps, path: MethodPath): Promis
   const before = await getStoredMethod(deps.database, path);
   const work = deps.database.transaction(async (run) => {
     const ended = await endMethod(run, path);
-    return ended && tellOfMethod(run, ended, 'enrollment.unenroll');
+    return ended && tellOfMethod(run, ended);
   });
   const ended = await orUnavailable(work);
   deps.eventWritten?.();
   return ended ?? getStoredMethod(deps.database, { ...path, id: before.id });
-}
-
-/** Ends every method of a customer that is about to be erased, and writes an event for each. */
-export async function endMethodsOf(run: Run, customer: CustomerName): Promise<void> {
-  for (const { id } of await listMethods(queriesOf(run), customer, MAX_METHODS)) {
-    const ended = await endMethod(run, { ...customer, id });
-    // The card is erased with the person: the event identifies only the method.
-    if (ended) await tellOfMethod(run, { ...ended, card: undefined }, 'enrollment.unenroll');
-  }
-}
-
-/** Writes the event of a method in the transaction that changes it. @returns the method as merchants see it. */
-export async function tellOfMethod(
-  run: Run,
-  method: StoredMethod,
-  type: string,
-): Promise<StoredPaymentMethod> {
-  const message = storedMethodMessage(method);
-  const record = toBinary(StoredPaymentMethodSchema, message);
-  await insertMethodEvent(run, { accountId: method.accountId, type, record });
-  return message;
 }
 
 function methodNotFound(): ServiceError {

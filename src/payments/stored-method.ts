@@ -20,7 +20,7 @@ export function storedMethodMessage(method: StoredMethod): StoredPaymentMethod {
     ...{ id, vaultedToken: id, accountId, customerId, type, country },
     name: card ? cardName(card) : type,
     category: isCard ? 'CARD' : 'WALLET',
-    status: StoredPaymentMethod_Status[method.status as keyof typeof StoredPaymentMethod_Status],
+    status: StoredPaymentMethod_Status[method.status],
     cardData: card,
     redirectUrl: method.redirectUrl ?? '',
     createdAt: timestampFromDate(method.createdAt),

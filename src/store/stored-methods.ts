@@ -10,7 +10,7 @@ export type StoredMethod = {
   readonly id: string;
   readonly type: string;
   /** payments.v1.StoredPaymentMethod.Status. */
-  readonly status: string;
+  readonly status: 'READY_TO_ENROLL' | 'ENROLLED' | 'DECLINED' | 'EXPIRED' | 'UNENROLLED';
   readonly country: string;
   /** An encoded CardData, for cards. */
   readonly card: Uint8Array | undefined;
@@ -31,7 +31,7 @@ export type MethodRow = {
   customer_id: string | null;
   id: string;
   type: string;
-  status: string;
+  status: StoredMethod['status'];
   country: string;
   card: Buffer | null;
   redirect_url: string | null;
@@ -90,12 +90,20 @@ const END = `
   WHERE account_id = $1 AND customer_id = $2 AND id = $3
     AND (active AND status = 'ENROLLED' OR status = 'READY_TO_ENROLL')
   RETURNING ${METHOD_COLUMNS}`;
-// Includes the cards that wait for their payments: a payment that is approved later finds nothing to keep.
+// Includes the cards that wait for their payments: a payment that is approved later finds nothing to keep. Each row is
+// locked before its status is read, which a payment or an enrollment may just be changing.
 const ERASE = `
-  UPDATE vaulted_token
-  SET status = 'UNENROLLED', active = false, card_number = NULL, card = NULL, fingerprint = NULL, provider_token = NULL,
-    redirect_url = NULL, callback_url = NULL, follow_up_at = NULL, updated_at = now()
-  WHERE account_id = $1 AND customer_id = $2`;
+  WITH found AS (
+    SELECT account_id, id, active AND status = 'ENROLLED' OR status = 'READY_TO_ENROLL' AS is_ended
+    FROM vaulted_token WHERE account_id = $1 AND customer_id = $2 FOR NO KEY UPDATE
+  ), erased AS (
+    UPDATE vaulted_token v
+    SET status = 'UNENROLLED', active = false, card_number = NULL, card = NULL, fingerprint = NULL, provider_token = NULL,
+      redirect_url = NULL, callback_url = NULL, follow_up_at = NULL, updated_at = now()
+    FROM found WHERE v.account_id = found.account_id AND v.id = found.id
+    RETURNING v.*, is_ended
+  )
+  SELECT ${METHOD_COLUMNS} FROM erased WHERE is_ended ORDER BY id`;
 
 /** Lists up to `limit` methods of a customer that can be used, newest first. */
 export async function listMethods(
@@ -172,9 +180,12 @@ export async function endMethod(
   return rows[0] && toMethod(rows[0]);
 }
 
-/** Ends every method of a customer, and erases its data. */
-export async function eraseMethods(run: Run, { accountId, customerId }: CustomerName): Promise<void> {
-  await run(ERASE, [accountId, customerId]);
+/** Erases every method of a customer. @returns those that were not ended before, without their data. */
+export async function eraseMethods(
+  run: Run,
+  { accountId, customerId }: CustomerName,
+): Promise<StoredMethod[]> {
+  return (await run<MethodRow>(ERASE, [accountId, customerId])).rows.map(toMethod);
 }
 
 /**

@@ -8,7 +8,10 @@ export const EVENT_TYPES = [
   'payment.verify',
   'payment.expired',
   'payment.chargeback',
+  'enrollment.ready',
   'enrollment.enroll',
+  'enrollment.declined',
+  'enrollment.expired',
   'enrollment.unenroll',
 ] as const;
 

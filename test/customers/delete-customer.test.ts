@@ -5,12 +5,12 @@ import { deleteCustomer } from '#src/customers/delete-customer.ts';
 import { claimPayment } from '#src/store/claim-payment.ts';
 import { insertNewCustomer, lockCustomer } from '#src/store/customers.ts';
 import { type Database, queriesOf, type Run } from '#src/store/database.ts';
-import { type Claim, finishPayment } from '#src/store/payments.ts';
+import { type Claim, type Finish, finishPayment } from '#src/store/payments.ts';
 import { attemptToClaim } from '../support/open-attempts.ts';
 import { database, databaseUrl, onOwnDatabase, tables } from '../support/own-database.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 
-onOwnDatabase({ empties: 'payment, transaction, vaulted_token' });
+onOwnDatabase({ empties: 'payment, transaction, vaulted_token, webhook, event' });
 
 /** A connection of its own, with a transaction that the test holds open. */
 let held: pg.Client;
@@ -43,6 +43,18 @@ function keepingClaim(): Claim {
   if (!claim.vault) throw new Error('the claim keeps no card');
   return { ...claim, vault: { ...claim.vault, customerId: customer } };
 }
+/** Approves the payment, which then keeps the card. */
+function keepingFinish({ paymentId, transactionId, vault }: Claim): Finish {
+  return {
+    ...{ accountId: ACCOUNT_ONE, paymentId, transactionId, fence: 0, event: 'payment.purchase' },
+    ...{ status: 'SUCCEEDED', transactionStatus: 'SUCCEEDED', lookUpInS: undefined },
+    ...{ record: Buffer.from('approved'), answer: Buffer.from('approved') },
+    vault: {
+      ...{ token: vault?.token ?? '', fate: 'keep', at: '2026-01-31T09:08:07Z' },
+      record: Buffer.from('a card'),
+    },
+  };
+}
 const remove = (on: Database) => deleteCustomer({ database: on }, ACCOUNT_ONE, customer);
 const cards = () => tables.query('SELECT status, active, card_number FROM vaulted_token');
 const oneWaits = () =>
@@ -72,19 +84,26 @@ describe('a customer who is deleted while a payment that keeps its card is being
     await held.query('COMMIT');
     expect(await claimed).toBe(true);
     expect(await cards()).toEqual([]);
-    const finished = await finishPayment(database, {
-      ...{ accountId: ACCOUNT_ONE, paymentId: claim.paymentId, transactionId: claim.transactionId, fence: 0 },
-      ...{ status: 'SUCCEEDED', transactionStatus: 'SUCCEEDED', lookUpInS: undefined },
-      ...{ record: Buffer.from('approved'), answer: Buffer.from('approved'), event: 'payment.purchase' },
-      vault: {
-        token: claim.vault?.token ?? '',
-        fate: 'keep',
-        at: '2026-01-31T09:08:07Z',
-        record: Buffer.from('a card'),
-      },
-    });
-    expect(finished).toEqual({ earlier: undefined });
+    expect(await finishPayment(database, keepingFinish(claim))).toEqual({ earlier: undefined });
     expect(await cards()).toEqual([]);
+  });
+
+  it('is deleted while the payment keeps the card: it is told to be enrolled, and then to have ended', async () => {
+    await tables.query(
+      `INSERT INTO webhook (account_id, id, url, description, events, secret)
+       VALUES ($1, $2, 'http://127.0.0.1:1', '', '{enrollment.enroll,enrollment.unenroll}', '')`,
+      [ACCOUNT_ONE, randomUUID()],
+    );
+    const claim = keepingClaim();
+    await claimPayment(database, claim);
+    await finishPayment(within, keepingFinish(claim));
+    const removed = remove(database);
+    await oneWaits();
+    await held.query('COMMIT');
+    await removed;
+    expect(await cards()).toEqual([{ status: 'UNENROLLED', active: false, card_number: null }]);
+    const events = await tables.query('SELECT type FROM event ORDER BY id');
+    expect(events.map(({ type }) => type)).toEqual(['enrollment.enroll', 'enrollment.unenroll']);
   });
 
   it('does not hold up the payment when it is only changed', async () => {

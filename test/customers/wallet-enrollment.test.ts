@@ -40,6 +40,13 @@ const press = (made: Response, action: string) =>
   fetch(`${made.json.redirect_url}/${action}`, { method: 'POST', redirect: 'manual' });
 const comeBack = (id: string) =>
   fetch(`${server.url}/v1/enrollments/${id}/return?sandbox_status=agreed`, { redirect: 'manual' });
+/** The payer's time is long over, and the provider is not to be asked. */
+const overdue = (id: string) =>
+  tables.query(
+    `UPDATE vaulted_token SET connection_identity = 'another account', expires_at = now() - interval '2 hours',
+       follow_up_at = now() WHERE id = $1`,
+    [id],
+  );
 const pay = (token: string) =>
   call(
     'POST',
@@ -119,6 +126,41 @@ describe('a wallet that is enrolled', () => {
     expect((await pay(id)).json.code).toBe('VAULTED_TOKEN_NOT_FOUND');
   });
 
+  it('is told to webhooks with each of its states, from the first, and whatever ends it.', async () => {
+    const states = ['ready', 'enroll', 'declined', 'expired', 'unenroll'];
+    const events = states.map((state) => `enrollment.${state}`);
+    const hook = await startReceiver();
+    expect((await call('POST', '/v1/webhooks', { url: hook.url, events })).status).toBe(201);
+    const agreed = await enroll();
+    const declined = await enroll();
+    const expired = await enroll();
+    const open = await enroll();
+    await press(agreed, 'pay');
+    await press(declined, 'decline');
+    await overdue(expired.json.id);
+    for (const { json } of [agreed, declined]) await comeBack(json.id);
+    await expect.poll(async () => (await get(expired.json.id)).status).toBe('EXPIRED');
+    await call('DELETE', `/v1/customers/${customer}`);
+    const messages = await hook.has(9);
+    const told = (made: Response) =>
+      messages
+        .map(({ json }) => json)
+        .filter(({ data }) => data.payment_method.id === made.json.id)
+        .map(({ type_event, data }) => `${type_event} ${data.payment_method.status}`)
+        .sort();
+    const ready = 'enrollment.ready READY_TO_ENROLL';
+    const ended = 'enrollment.unenroll UNENROLLED';
+    expect(told(agreed)).toEqual(['enrollment.enroll ENROLLED', ready, ended]);
+    expect(told(declined)).toEqual(['enrollment.declined DECLINED', ready]);
+    expect(told(expired)).toEqual(['enrollment.expired EXPIRED', ready]);
+    expect(told(open)).toEqual([ready, ended]);
+    const first = messages.find(
+      ({ json }) => json.type_event === 'enrollment.ready' && json.data.payment_method.id === open.json.id,
+    );
+    expect(first?.json.data.payment_method).toEqual(open.json);
+    await hook.close();
+  });
+
   it('is believed of the provider and not of the return address: who only opens it has agreed to nothing.', async () => {
     const { id } = (await enroll()).json;
     const back = await comeBack(id);
@@ -147,11 +189,7 @@ describe('a wallet that is enrolled', () => {
 
   it('is EXPIRED when its payer’s time is long over and its provider is not heard from.', async () => {
     const { id } = (await enroll()).json;
-    await tables.query(
-      `UPDATE vaulted_token SET connection_identity = 'another account', expires_at = now() - interval '2 hours',
-         follow_up_at = now() WHERE id = $1`,
-      [id],
-    );
+    await overdue(id);
     await expect.poll(async () => (await get(id)).status).toBe('EXPIRED');
   });
 

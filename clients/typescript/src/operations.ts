@@ -708,7 +708,7 @@ export type Event = {
   readonly id: string;
   /** First part of `type_event`. */
   readonly type: string;
-  readonly type_event: "payment.purchase" | "payment.authorize" | "payment.capture" | "payment.cancel" | "payment.refund" | "payment.verify" | "payment.expired" | "payment.chargeback" | "enrollment.enroll" | "enrollment.unenroll" | "webhook.test";
+  readonly type_event: "payment.purchase" | "payment.authorize" | "payment.capture" | "payment.cancel" | "payment.refund" | "payment.verify" | "payment.expired" | "payment.chargeback" | "enrollment.ready" | "enrollment.enroll" | "enrollment.declined" | "enrollment.expired" | "enrollment.unenroll" | "webhook.test";
   readonly account_id: string;
   readonly version: 2;
   /** Number of earlier attempts to deliver the event. */

@@ -1,0 +1,30 @@
+import { toBinary } from '@bufbuild/protobuf';
+import {
+  type StoredPaymentMethod,
+  StoredPaymentMethodSchema,
+} from '#gen/payments/v1/payment_method_service_pb.js';
+import { storedMethodMessage } from '#src/payments/stored-method.ts';
+import type { Run } from '#src/store/database.ts';
+import { insertMethodEvent } from '#src/store/outbox.ts';
+import type { StoredMethod } from '#src/store/stored-methods.ts';
+
+/** The event that reports each status. */
+const EVENTS: Readonly<Record<StoredMethod['status'], string>> = {
+  READY_TO_ENROLL: 'enrollment.ready',
+  ENROLLED: 'enrollment.enroll',
+  DECLINED: 'enrollment.declined',
+  EXPIRED: 'enrollment.expired',
+  UNENROLLED: 'enrollment.unenroll',
+};
+
+/**
+ * Writes the event of a method's new status in the transaction that changes it.
+ *
+ * @returns the method as merchants see it.
+ */
+export async function tellOfMethod(run: Run, method: StoredMethod): Promise<StoredPaymentMethod> {
+  const message = storedMethodMessage(method);
+  const record = toBinary(StoredPaymentMethodSchema, message);
+  await insertMethodEvent(run, { accountId: method.accountId, type: EVENTS[method.status], record });
+  return message;
+}
