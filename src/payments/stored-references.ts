@@ -31,7 +31,10 @@ export async function findReferences(
   const oneTimeToken = token ? await findUsableToken(database, accountId, token, session) : undefined;
   const customerId = sent ?? session?.customerId;
   const found = await findStoredObjects(database, accountId, { customerId, vaultedToken });
-  if (sent && !found.customer) throw unknownId('CUSTOMER_NOT_FOUND', 'customer_payer.id');
+  if (customerId && !found.customer) {
+    if (sent) throw unknownId('CUSTOMER_NOT_FOUND', 'customer_payer.id');
+    throw fieldRefusal('CUSTOMER_NOT_FOUND', 'checkout.session', 'NOT_ALLOWED', CUSTOMER_GONE);
+  }
   return { ...found, session, oneTimeToken };
 }
 
@@ -43,6 +46,7 @@ async function findSession(database: Database, accountId: string, id: string): P
   throw fieldRefusal('CHECKOUT_SESSION_NOT_FOUND', 'checkout.session', 'NOT_ALLOWED', message);
 }
 
+const CUSTOMER_GONE = 'is for a customer who was deleted';
 const SESSION_USED = 'has a payment already, which succeeded or whose outcome is open';
 
 async function findUsableToken(

@@ -54,12 +54,13 @@ const LIST = {
     SELECT ${METHOD_COLUMNS} FROM vaulted_token
     WHERE account_id = $1 AND customer_id = $2 AND active AND status = 'ENROLLED' ORDER BY id DESC LIMIT $3`,
 };
-// A card that waits for its payment cannot be read yet.
+// A card that waits for its payment cannot be read yet, nor can what is left of a deleted customer's methods.
 const GET = {
   name: 'get_stored_method',
   text: `
     SELECT ${METHOD_COLUMNS} FROM vaulted_token
-    WHERE account_id = $1 AND customer_id = $2 AND id = $3 AND (active OR status <> 'ENROLLED')`,
+    WHERE account_id = $1 AND customer_id = $2 AND id = $3 AND (active OR status <> 'ENROLLED')
+      AND EXISTS (SELECT FROM customer c WHERE c.account_id = $1 AND c.id = $2 AND c.deleted_at IS NULL)`,
 };
 const FIND_CARD = {
   name: 'find_card_of_customer',

@@ -129,6 +129,10 @@ describe('a card that is enrolled', () => {
     for (const refused of [await call('GET', path()), await enroll()]) {
       expect([refused.status, refused.json.code]).toEqual([404, 'CUSTOMER_NOT_FOUND']);
     }
+    const named = `${path()}/${id}`;
+    for (const refused of [await call('GET', named), await call('POST', `${named}/unenroll`)]) {
+      expect([refused.status, refused.json.code]).toEqual([404, 'VAULTED_TOKEN_NOT_FOUND']);
+    }
   });
 
   it('leaves nothing of its card in the response to a repeat, once its customer is deleted.', async () => {
@@ -242,6 +246,25 @@ describe('vault_on_success', () => {
 });
 
 describe('a checkout session', () => {
+  it('is not paid once its customer was deleted, until the session names none; what was paid before is replayed.', async () => {
+    const terms = { customer_id: customer };
+    const [session, other] = [await checkout.openSession(terms), await checkout.openSession(terms)];
+    const key = randomUUID();
+    const paid = await checkout.pay(other, sentCard(CARD), {}, key);
+    await call('DELETE', `/v1/customers/${customer}`);
+    const byBrowser = await checkout.payAsBrowser(session, { token: await checkout.token(session) });
+    for (const { status, json } of [byBrowser, await checkout.pay(session, sentCard(CARD))]) {
+      expect([status, json.code, json.errors[0].field]).toEqual([
+        400,
+        'CUSTOMER_NOT_FOUND',
+        'checkout.session',
+      ]);
+    }
+    expect((await checkout.pay(other, sentCard(CARD), {}, key)).text).toBe(paid.text);
+    await call('PATCH', `/v1/checkout/sessions/${session}`, { customer_id: null });
+    expect((await checkout.pay(session, sentCard(CARD))).json.status).toBe('SUCCEEDED');
+  });
+
   it('offers its customer’s stored methods first, and takes them from a browser; nobody else’s.', async () => {
     const { id } = (await enroll()).json;
     const session = await checkout.openSession({ customer_id: customer });
