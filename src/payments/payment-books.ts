@@ -93,12 +93,13 @@ export function planRefund(
   asked: Money | undefined,
   can: Capabilities,
 ): PlannedOperation {
-  const left = leftToRefund(books);
+  const leftOfAll = leftToRefund(books);
+  const leftOfIt = of.amount - of.refunded;
+  const left = leftOfIt < leftOfAll ? leftOfIt : leftOfAll;
   if (left <= 0n) throw invalidStatus('there is nothing left to refund');
   if (can.refunds === 'none') throw notSupported('refunds');
-  const leftOfIt = of.amount - of.refunded;
-  const amount = requireWithin(books, asked, leftOfIt < left ? leftOfIt : left, 'refund');
-  const isWhole = amount === left;
+  const amount = requireWithin(books, asked, left, 'refund');
+  const isWhole = amount === leftOfAll;
   if (!isWhole && can.refunds === 'one') throw notSupported('partial refunds');
   return {
     type: 'REFUND',

@@ -169,11 +169,15 @@ describe('planRefund', () => {
     expect(planRefund(purchased(), whole, usd(99n), ABLE)).toMatchObject({ isWhole: false });
   });
 
-  it('is refused when nothing is left, and where the provider does not refund', () => {
+  it('is refused when nothing is left of the payment or the transaction, and where the provider does not refund', () => {
     expect(refusalOf(() => planRefund(authorized(), whole, undefined, ABLE))).toMatchObject({
       reason: 'INVALID_STATUS',
       message: expect.stringContaining('nothing left to refund'),
     });
+    const spent = { amount: 30n, refunded: 30n };
+    expect(
+      refusalOf(() => planRefund(authorized({ captured: 100n, refunded: 30n }), spent, undefined, ABLE)),
+    ).toMatchObject({ reason: 'INVALID_STATUS' });
     expect(refusalOf(() => planRefund(purchased(), whole, undefined, CARDS_ONLY))).toMatchObject({
       reason: 'OPERATION_NOT_SUPPORTED',
       message: expect.stringContaining('does not offer refunds;'),
