@@ -56,14 +56,13 @@ export type AskedOperation = {
   /** false for a cancel: without a key, it gets the response of the cancel that is open or done. */
   readonly needsKey: boolean;
   /**
-   * Plans the operation and chooses the transaction that it acts on.
+   * Chooses the transaction that the operation acts on.
    *
-   * @throws ServiceError if the payment does not allow it.
+   * @throws ServiceError TRANSACTION_NOT_FOUND if the call names another.
    */
-  readonly plan: (payment: OperatedPayment) => {
-    readonly planned: PlannedOperation;
-    readonly target: StoredTransaction;
-  };
+  readonly target: (payment: OperatedPayment) => StoredTransaction;
+  /** @throws ServiceError if the payment does not allow the operation. */
+  readonly plan: (payment: OperatedPayment, target: StoredTransaction) => PlannedOperation;
 };
 
 const PLANS = 3;
@@ -101,9 +100,10 @@ export async function claimOperationOn(
   for (let plans = 1; plans <= PLANS; plans++) {
     const stored = await orUnavailable(readOperated(deps, accountId, asked.paymentId));
     const standing = key === undefined ? standingCancel(stored.transactions) : undefined;
+    if (!standing && stored.payment.openOperation) break;
+    const target = asked.target(stored);
     if (standing) throw new StandingCancel(standing.id);
-    if (stored.payment.openOperation) break;
-    const { planned, target } = asked.plan(stored);
+    const planned = asked.plan(stored, target);
     const row = claimOf(deps, asked, key, stored, { planned, target }, accountId);
     if (await claimOnce(deps, row)) return { stored, planned, target, written: row };
   }

@@ -38,10 +38,8 @@ export function capturePayment(
       method: 'CAPTURE',
       needsKey: true,
       hash: hashCapture(deps.requestHashKey, request),
-      plan: (payment) => ({
-        planned: planCapture(payment.books, amount, payment.connection.capabilities),
-        target: requireBase(payment, request.transactionId),
-      }),
+      target: (payment) => requireBase(payment, request.transactionId),
+      plan: ({ books, connection }) => planCapture(books, amount, connection.capabilities),
     },
     caller,
   );
@@ -60,10 +58,8 @@ export function cancelPayment(
       method: 'CANCEL',
       needsKey: false,
       hash: hashCancel(deps.requestHashKey, request),
-      plan: (payment) => ({
-        planned: planCancel(payment.books, payment.connection.capabilities),
-        target: requireBase(payment, request.transactionId),
-      }),
+      target: (payment) => requireBase(payment, request.transactionId),
+      plan: ({ books, connection }) => planCancel(books, connection.capabilities),
     },
     caller,
   );
@@ -83,13 +79,14 @@ export function refundPayment(
       method: 'REFUND',
       needsKey: true,
       hash: hashRefund(deps.requestHashKey, request),
-      plan: (payment) => planRefundOf(payment, request.transactionId, amount),
+      target: (payment) => refundTarget(payment, request.transactionId, amount),
+      plan: (payment, target) => planRefundOf(payment, target, amount),
     },
     caller,
   );
 }
 
-/** Cancels a payment of which nothing is captured; refunds all that is left of any other. */
+/** Cancels a payment of which nothing is captured; refunds all that is left of any other, or of the capture named. */
 export function cancelOrRefundPayment(
   deps: OperationDeps,
   request: CancelOrRefundPaymentRequest,
@@ -102,13 +99,12 @@ export function cancelOrRefundPayment(
       method: 'CANCEL_OR_REFUND',
       needsKey: true,
       hash: hashCancelOrRefund(deps.requestHashKey, request),
-      plan: (payment) => {
-        if (undoingType(payment.books) === 'REFUND') return planRefundOf(payment, '', undefined);
-        return {
-          planned: planCancel(payment.books, payment.connection.capabilities),
-          target: requireBase(payment, request.transactionId),
-        };
-      },
+      // While nothing is captured, there is only the payment's own transaction to act on.
+      target: (payment) => refundTarget(payment, request.transactionId, undefined),
+      plan: (payment, target) =>
+        undoingType(payment.books) === 'REFUND'
+          ? planRefundOf(payment, target, undefined)
+          : planCancel(payment.books, payment.connection.capabilities),
     },
     caller,
   );
@@ -120,10 +116,8 @@ function requireBase({ base }: OperatedPayment, transactionId: string): StoredTr
   throw transactionNotFound();
 }
 
-function planRefundOf(payment: OperatedPayment, transactionId: string, asked: Money | undefined) {
-  const target = refundTarget(payment, transactionId, asked);
-  const of = refundable(payment, target);
-  return { planned: planRefund(payment.books, of, asked, payment.connection.capabilities), target };
+function planRefundOf(payment: OperatedPayment, target: StoredTransaction, asked: Money | undefined) {
+  return planRefund(payment.books, refundable(payment, target), asked, payment.connection.capabilities);
 }
 
 /**

@@ -30,7 +30,7 @@ function asked(payment: Payment, over: Partial<AskedOperation> = {}, type: 'REFU
   return {
     ...{ method: type, paymentId: payment.id, transactionId: '', merchantReference: '', description: '' },
     ...{ reason: '', hash: { hash: Buffer.alloc(32), shape: Buffer.alloc(16) }, needsKey: true },
-    plan: ({ base }) => ({ planned, target: base }),
+    ...{ target: ({ base }) => base, plan: () => planned },
     ...over,
   } satisfies AskedOperation;
 }

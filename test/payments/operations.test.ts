@@ -67,12 +67,13 @@ const cancel = (payment: Payment, asked: Asked = {}) =>
     create(CancelPaymentRequestSchema, namesOf(payment, asked)),
     payments.caller(asked.key),
   );
-const undo = (payment: Payment) =>
+const undo = (payment: Payment, transactionId = '') =>
   cancelOrRefundPayment(
     payments.deps,
-    create(CancelOrRefundPaymentRequestSchema, { paymentId: payment.id }),
+    create(CancelOrRefundPaymentRequestSchema, { paymentId: payment.id, transactionId }),
     payments.caller(),
   );
+const idOf = ({ transactions }: Payment) => transactions?.id ?? '';
 
 /** A payment in a few words: what it and its last transaction are, and its amounts. */
 function shown(record: Payment) {
@@ -156,6 +157,49 @@ describe('an authorization', () => {
     expect(shown((await undo(await payments.pay())).record)).toMatch(
       /^REFUNDED.REFUNDED ← REFUND SUCCEEDED 100.00/,
     );
+  });
+
+  it('is undone whole by the name of its own transaction, and in part by the name of a capture', async () => {
+    const open = await payments.pay({ capture: false });
+    expect(shown((await undo(open, idOf(open))).record)).toMatch(/^CANCELED.CANCELED ← CANCEL SUCCEEDED/);
+    const payment = await payments.pay({ capture: false });
+    const first = (await capture(payment, { amount: '30' })).record;
+    await capture(payment);
+    const { record } = await undo(payment, idOf(first));
+    expect(shown(record)).toMatch(/^SUCCEEDED.PARTIALLY_REFUNDED ← REFUND SUCCEEDED 30.00/);
+    expect(record.transactions?.parentTransactionId).toBe(idOf(first));
+    await expect(undo(payment, idOf(first))).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
+    expect(shown((await undo(payment, idOf(payment))).record)).toMatch(
+      /^REFUNDED.REFUNDED ← REFUND SUCCEEDED 70.00/,
+    );
+  });
+});
+
+describe('a call that names a transaction which is not one of the payment to act on', () => {
+  it.each([
+    ['a purchase', true, undo],
+    ['an authorization', false, undo],
+    ['a purchase', true, (payment: Payment, transactionId: string) => refund(payment, { transactionId })],
+    [
+      'an authorization',
+      false,
+      (payment: Payment, transactionId: string) => cancel(payment, { transactionId }),
+    ],
+  ])('is refused and moves nothing: %s (capture: %s)', async (_what, isCapture, operate) => {
+    const payment = await payments.pay({ capture: isCapture });
+    const moved = payments.provider.moved.length;
+    const other = idOf(await payments.pay());
+    for (const id of [crypto.randomUUID(), 'garbage', other]) {
+      await expect(operate(payment, id)).rejects.toMatchObject({ reason: 'TRANSACTION_NOT_FOUND' });
+    }
+    expect(payments.provider.moved.slice(moved)).toEqual([`pay ${other}`]);
+  });
+
+  it('is refused even if it repeats a cancel without a key', async () => {
+    const payment = await payments.pay({ capture: false });
+    await cancel(payment, { key: null });
+    const repeated = cancel(payment, { key: null, transactionId: crypto.randomUUID() });
+    await expect(repeated).rejects.toMatchObject({ reason: 'TRANSACTION_NOT_FOUND' });
   });
 });
 

@@ -223,7 +223,7 @@ export type BrowserInfoInput = {
  * Refused with `NOT_SUPPORTED` when set: `amount`.
  */
 export type CancelOrRefundPaymentRequest = {
-  /** UUID, the payment's own transaction; may be absent. */
+  /** UUID, the transaction to act on: the payment's own, which stands for the whole payment, or one of its captures. May be absent, and is then the payment's own. */
   readonly transaction_id?: string | null;
   /** The merchant's reference of the operation; generated when absent. Without an idempotency key it is the key. */
   readonly merchant_reference?: string | null;
@@ -1462,7 +1462,7 @@ export type Operations = {
   readonly cancelPayment: { readonly request: CancelPaymentRequest & { readonly payment_id: string }; readonly response: Payment };
   /** Gives back what was taken: all that is left of it, or the amount given. */
   readonly refundPayment: { readonly request: RefundPaymentRequest & { readonly payment_id: string }; readonly response: Payment };
-  /** Cancels a payment of which nothing is captured; refunds all that is left of any other. */
+  /** Cancels a payment of which nothing is captured; refunds all that is left of any other, or of the capture named. */
   readonly cancelOrRefundPayment: { readonly request: CancelOrRefundPaymentRequest & { readonly payment_id: string }; readonly response: Payment };
   /** Opens a session for one payment. It lives for 5 hours; a payment that is declined leaves it open. With the header `x-idempotency-key` a repeat gets the first response again. */
   readonly createCheckoutSession: { readonly request: CreateCheckoutSessionRequest; readonly response: CheckoutSession };

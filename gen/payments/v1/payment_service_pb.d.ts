@@ -491,7 +491,8 @@ export declare type CancelOrRefundPaymentRequest = Message<"payments.v1.CancelOr
   paymentId: string;
 
   /**
-   * UUID, the payment's own transaction; may be absent.
+   * UUID, the transaction to act on: the payment's own, which stands for the whole payment, or one of its captures. May
+   * be absent, and is then the payment's own.
    *
    * @generated from field: string transaction_id = 2;
    */
@@ -614,7 +615,7 @@ export declare const PaymentService: GenService<{
     output: typeof PaymentSchema;
   },
   /**
-   * Cancels a payment of which nothing is captured; refunds all that is left of any other.
+   * Cancels a payment of which nothing is captured; refunds all that is left of any other, or of the capture named.
    *
    * @generated from rpc payments.v1.PaymentService.CancelOrRefundPayment
    */
