@@ -79,7 +79,9 @@ export function readResult(
     return unknownOutcome('the answer is of another kind than was asked for');
   }
   if (answer.idempotency_key !== asked.idempotencyKey) return answeredAboutAnother('idempotency_key');
-  const { money } = asked;
+  // A cancellation is of all that is left. One that failed because nothing is tells another amount than was asked for.
+  const isFailedCancel = answer.object === 'cancellation' && answer.status === 'failed';
+  const money = isFailedCancel ? undefined : asked.money;
   const difference = money && differingMoney(readMoney(answer.amount, answer.currency, 'minor_units'), money);
   if (difference !== undefined) return answeredAboutAnother(difference);
   const providerData = providerDataOf(answer, providerId);

@@ -68,12 +68,20 @@ function operationAnswers(approval: JsonObject): ConformingCall['answers'] {
 const made = (['capture', 'cancel', 'refund'] as const).map((name): ConformingCall => {
   const object = name === 'cancel' ? 'cancellation' : name;
   const approval = answerTo(object, operation.transactionId);
+  const failedOnNothing = { ...approval, amount: 0, status: 'failed', response_code: '57' };
   return {
     name,
     make: (connection) => connection[name]?.(operation),
     key: operation.transactionId,
     approval: { status: 201, body: approval },
-    answers: operationAnswers(approval),
+    answers: [
+      ...operationAnswers(approval),
+      {
+        name: 'a failure of another amount',
+        outcome: name === 'cancel' ? 'declined' : 'unknown',
+        answer: { status: 402, body: failedOnNothing },
+      },
+    ],
   };
 });
 

@@ -98,6 +98,20 @@ describe('operations at the sandbox provider', () => {
     await expect.poll(() => lookUp(lookUpOf(attempt))).toMatchObject({ kind: 'expired' });
   });
 
+  it('a cancel of what the provider holds no more is declined, and so says its look-up', async () => {
+    const lapsed = authorization({ description: 'sandbox:expire_after:1' });
+    const captured = authorization();
+    for (const attempt of [lapsed, captured]) await paid(attempt);
+    await connection.capture?.(operationOn(captured, undefined, { money: part(1n), isFinal: true }));
+    await expect.poll(() => lookUp(lookUpOf(lapsed))).toMatchObject({ kind: 'expired' });
+    for (const attempt of [lapsed, captured]) {
+      const operation = operationOn(attempt, undefined);
+      const declined = { kind: 'declined', iso8583Code: '57', providerData: { rawResponse: { amount: 0 } } };
+      expect(await connection.cancel?.(operation)).toMatchObject(declined);
+      expect(await lookUpOperation('cancel', operation)).toMatchObject(declined);
+    }
+  });
+
   it.each(['hang_after', 'reset_after', 'error_after', 'html'])(
     'a refund that is done with %s is unknown, then found',
     async (name) => {
