@@ -1,7 +1,7 @@
 /** A kind of payment that a provider accepts. */
 export type MethodKind = 'card' | 'wallet_redirect' | 'wallet_enrollment';
 
-/** Number of times that a provider accepts an operation on one payment. */
+/** Number of times that a provider accepts a refund of one payment. */
 export type Times = 'none' | 'one' | 'several';
 
 /** Capabilities of a provider. A capability that is absent from a connector's folder must be `false` or 'none' here. */
@@ -10,8 +10,8 @@ export type Capabilities = {
   readonly methods: readonly MethodKind[];
   /** Authorizes without capturing (`capture: false`). */
   readonly authorization: boolean;
-  /** Captures of one authorization. With 'one', a partial capture releases the rest. */
-  readonly captures: Times;
+  /** Captures of one authorization that the provider takes at most. The last of them releases the rest. */
+  readonly captures: number;
   /** Refunds of one payment; with 'one', only a refund of the whole. */
   readonly refunds: Times;
   readonly cancel: boolean;
@@ -35,7 +35,7 @@ export type Capabilities = {
 export const CARDS_ONLY: Capabilities = {
   methods: ['card'],
   authorization: false,
-  captures: 'none',
+  captures: 0,
   refunds: 'none',
   cancel: false,
   verify: false,

@@ -29,7 +29,7 @@ function connections({ catalogue, connections: opened, health }: ShownCatalogue)
     const offers = can && [
       ...can.methods.map((method) => method.replaceAll('_', ' ')),
       can.authorization && 'authorization',
-      can.captures !== 'none' && `captures: ${can.captures}`,
+      can.captures > 0 && `captures: ${can.captures}`,
       can.refunds !== 'none' && `refunds: ${can.refunds}`,
       can.cancel && 'cancel',
       can.verify && 'verify',

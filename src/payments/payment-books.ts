@@ -51,19 +51,25 @@ export function undoingType(books: Books): 'CANCEL' | 'REFUND' {
  * Plans a capture.
  *
  * @param asked undefined for all that is left.
+ * @param made number of captures made so far.
  * @throws ServiceError INVALID_STATUS, INVALID_AMOUNT or OPERATION_NOT_SUPPORTED.
  */
-export function planCapture(books: Books, asked: Money | undefined, can: Capabilities): PlannedOperation {
+export function planCapture(
+  books: Books,
+  asked: Money | undefined,
+  made: number,
+  can: Capabilities,
+): PlannedOperation {
   const left = leftToCapture(books);
   if (left <= 0n) throw invalidStatus('there is nothing left to capture');
-  if (can.captures === 'none') throw notSupported('captures');
+  if (can.captures === 0) throw notSupported('captures');
   const amount = requireWithin(books, asked, left, 'capture');
   const isWhole = amount === left;
   return {
     type: 'CAPTURE',
     money: { minorUnits: amount, currency: books.currency },
     isWhole,
-    isFinal: isWhole || can.captures === 'one',
+    isFinal: isWhole || made + 1 >= can.captures,
   };
 }
 

@@ -39,7 +39,8 @@ export function capturePayment(
       needsKey: true,
       hash: hashCapture(deps.requestHashKey, request),
       target: (payment) => requireBase(payment, request.transactionId),
-      plan: ({ books, connection }) => planCapture(books, amount, connection.capabilities),
+      plan: ({ books, transactions, connection }) =>
+        planCapture(books, amount, capturesOf(transactions).length, connection.capabilities),
     },
     caller,
   );
@@ -132,7 +133,7 @@ function refundTarget(
   const { base, transactions, books } = payment;
   const named = transactionId.toLowerCase();
   if (!books.isAuthorization) return requireBase(payment, transactionId);
-  const captures = transactions.filter(({ type, status }) => type === 'CAPTURE' && status === 'SUCCEEDED');
+  const captures = capturesOf(transactions);
   if (named !== '' && named !== base.id) {
     const capture = captures.find(({ id }) => id === named);
     if (!capture) throw transactionNotFound();
@@ -142,6 +143,10 @@ function refundTarget(
   const [only] = withRest;
   if (only && withRest.length === 1) return only;
   return withRest.find((capture) => asked && rest(refundable(payment, capture)) >= asked.minorUnits) ?? base;
+}
+
+function capturesOf(transactions: readonly StoredTransaction[]): readonly StoredTransaction[] {
+  return transactions.filter(({ type, status }) => type === 'CAPTURE' && status === 'SUCCEEDED');
 }
 
 function refundable({ transactions }: OperatedPayment, target: StoredTransaction): Refundable {

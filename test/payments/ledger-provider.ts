@@ -38,7 +38,7 @@ const ALL: Capabilities = {
   ...CARDS_ONLY,
   methods: ['card', 'wallet_redirect'],
   authorization: true,
-  captures: 'several',
+  captures: 10,
   refunds: 'several',
   cancel: true,
 };

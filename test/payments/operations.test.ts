@@ -148,6 +148,17 @@ describe('an authorization', () => {
     await expect(capture(payment, { amount: '1' })).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
   });
 
+  it('is released by the last capture that its provider takes', async () => {
+    const payment = await payments.pay({ capture: false });
+    for (let i = 0; i < 10; i++) await capture(payment, { amount: '1' });
+    expect(payments.provider.bookOf(idOf(payment))).toMatchObject({ captured: 1_000n, released: true });
+    await expect(capture(payment, { amount: '1' })).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
+    await expect(cancel(payment)).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
+    expect(shown((await refund(payment)).record)).toBe(
+      'REFUNDED/REFUNDED ← REFUND SUCCEEDED 10.00 ← captured 10.00, refunded 10.00',
+    );
+  });
+
   it('is undone by a cancel while nothing is captured, and by a refund after', async () => {
     const open = await payments.pay({ capture: false });
     expect(shown((await undo(open)).record)).toMatch(/^CANCELED.CANCELED ← CANCEL SUCCEEDED/);

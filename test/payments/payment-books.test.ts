@@ -12,7 +12,7 @@ import {
 } from '#src/payments/payment-books.ts';
 import { ServiceError } from '#src/service-error.ts';
 
-const ABLE = { ...CARDS_ONLY, captures: 'several', refunds: 'several', cancel: true } as const;
+const ABLE = { ...CARDS_ONLY, captures: 10, refunds: 'several', cancel: true } as const;
 const usd = (minorUnits: bigint) => ({ minorUnits, currency: 'USD' });
 
 const authorized = (changes: Partial<Books> = {}): Books => ({
@@ -58,7 +58,7 @@ describe('what is left', () => {
 
 describe('planCapture', () => {
   it('captures all that is left, even one minor unit, when no amount is given', () => {
-    expect(planCapture(authorized({ captured: 99n }), undefined, ABLE)).toEqual({
+    expect(planCapture(authorized({ captured: 99n }), undefined, 0, ABLE)).toEqual({
       type: 'CAPTURE',
       money: usd(1n),
       isWhole: true,
@@ -66,18 +66,20 @@ describe('planCapture', () => {
     });
   });
 
-  it('captures a part, which is the last one where the provider takes one capture only', () => {
-    expect(planCapture(authorized(), usd(40n), ABLE)).toMatchObject({ isWhole: false, isFinal: false });
-    expect(planCapture(authorized(), usd(40n), { ...ABLE, captures: 'one' })).toMatchObject({
+  it('captures a part, which is final where it is the last that the provider takes', () => {
+    expect(planCapture(authorized(), usd(40n), 0, ABLE)).toMatchObject({ isWhole: false, isFinal: false });
+    expect(planCapture(authorized(), usd(40n), 0, { ...ABLE, captures: 1 })).toMatchObject({
       money: usd(40n),
       isWhole: false,
       isFinal: true,
     });
+    const part = (made: number) => planCapture(authorized({ captured: 9n }), usd(1n), made, ABLE);
+    expect([part(8), part(9)]).toMatchObject([{ isFinal: false }, { isFinal: true }]);
   });
 
   it('takes no more than is left, and says how much that is', () => {
-    expect(planCapture(authorized(), usd(100n), ABLE)).toMatchObject({ money: usd(100n), isWhole: true });
-    const refused = refusalOf(() => planCapture(authorized({ captured: 30n }), usd(71n), ABLE));
+    expect(planCapture(authorized(), usd(100n), 0, ABLE)).toMatchObject({ money: usd(100n), isWhole: true });
+    const refused = refusalOf(() => planCapture(authorized({ captured: 30n }), usd(71n), 0, ABLE));
     expect(refused).toMatchObject({
       reason: 'INVALID_AMOUNT',
       message: 'amount.value: must be at most 0.70, which is what is left to capture',
@@ -92,7 +94,7 @@ describe('planCapture', () => {
   });
 
   it('is refused in another currency', () => {
-    const refused = refusalOf(() => planCapture(authorized(), { minorUnits: 1n, currency: 'EUR' }, ABLE));
+    const refused = refusalOf(() => planCapture(authorized(), { minorUnits: 1n, currency: 'EUR' }, 0, ABLE));
     expect(refused).toMatchObject({
       reason: 'CURRENCY_NOT_ALLOWED',
       fields: [{ field: 'amount.currency', code: 'OUT_OF_RANGE' }],
@@ -100,11 +102,11 @@ describe('planCapture', () => {
   });
 
   it('is refused when nothing is left, and where the provider does not capture', () => {
-    expect(refusalOf(() => planCapture(authorized({ captured: 100n }), undefined, ABLE))).toMatchObject({
+    expect(refusalOf(() => planCapture(authorized({ captured: 100n }), undefined, 0, ABLE))).toMatchObject({
       reason: 'INVALID_STATUS',
       message: expect.stringContaining('nothing left to capture; nothing was sent'),
     });
-    expect(refusalOf(() => planCapture(authorized(), undefined, CARDS_ONLY))).toMatchObject({
+    expect(refusalOf(() => planCapture(authorized(), undefined, 0, CARDS_ONLY))).toMatchObject({
       reason: 'OPERATION_NOT_SUPPORTED',
       message: expect.stringContaining('does not offer captures; nothing was sent'),
     });

@@ -48,7 +48,7 @@ type SentOperation = Pick<Operation, 'transactionId' | 'money' | 'reason' | 'pay
 const CAPABILITIES: Capabilities = {
   ...CARDS_ONLY,
   authorization: true,
-  captures: 'one',
+  captures: 1,
   refunds: 'several',
   cancel: true,
   verify: true,

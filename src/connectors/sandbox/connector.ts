@@ -37,7 +37,7 @@ export const CONNECTION_REFUSED_CARD = '4000000000005001';
 const CAPABILITIES: Capabilities = {
   methods: ['card', 'wallet_redirect', 'wallet_enrollment'],
   authorization: true,
-  captures: 'several',
+  captures: 10,
   refunds: 'several',
   cancel: true,
   verify: true,

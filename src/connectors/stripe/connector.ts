@@ -42,7 +42,7 @@ export const stripeConnector: Connector = { name: 'stripe', connect };
 const CAPABILITIES: Capabilities = {
   ...CARDS_ONLY,
   authorization: true,
-  captures: 'one',
+  captures: 1,
   refunds: 'several',
   cancel: true,
   challenge: true,

@@ -31,7 +31,7 @@ describe('the settings of a Mercado Pago connection', () => {
       capabilities: {
         methods: ['wallet_redirect'],
         authorization: false,
-        captures: 'none',
+        captures: 0,
         refunds: 'several',
       },
     });
