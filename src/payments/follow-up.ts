@@ -79,11 +79,10 @@ export async function followUp(
   const told = await learn(connection, query);
   deps.recovery.followedUp(due, told);
   const outcome = connection.lookUp || !isLast ? told : unreturned(told, found);
-  // An operation whose process died has no response yet. It gets one once its outcome is known, or PENDING if the
-  // provider has yet to decide or offers no look-up.
-  const isAnsweredAnyway =
-    found.transaction.isUnanswered && (outcome.kind === 'pending' || !connection.lookUp);
-  if (!isAnsweredAnyway && (changesNothing(outcome, isLast) || isToldAlready(outcome, found))) {
+  // An operation has no response yet if its process died, or if its call is under way: with the fence taken here, that
+  // may no longer write that nothing is known. So it gets its response here, PENDING for as long as nothing is.
+  const { isUnanswered } = found.transaction;
+  if (!isUnanswered && (changesNothing(outcome, isLast) || isToldAlready(outcome, found))) {
     await postponeFollowUp(deps.database, due, pauseS(deps, due, found, nowMs));
     return undefined;
   }

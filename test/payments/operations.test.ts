@@ -267,6 +267,16 @@ describe('a repeat', () => {
   });
 });
 
+it('tells a decline by its transaction, and leaves the payment as it was', async () => {
+  const payment = await payments.pay({ capture: false });
+  payments.provider.next.push('declines it', 'declines it');
+  const { record } = await capture(payment, { amount: '50' });
+  expect(shown(record)).toBe('SUCCEEDED/APPROVED ← CAPTURE DECLINED 50.00 ← captured 0.00, refunded 0.00');
+  expect(record.transactions?.responseCode).toBe('INSUFFICIENT_FUNDS');
+  expect(shown((await cancel(payment)).record)).toMatch(/^SUCCEEDED.APPROVED ← CANCEL DECLINED 100.00/);
+  expect(shown((await capture(payment, { amount: '50' })).record)).toMatch(/^SUCCEEDED.PARTIALLY_CAPTURED/);
+});
+
 it('lets no race give back more than was taken', async () => {
   const payment = await payments.pay();
   const answers = await Promise.allSettled(

@@ -98,15 +98,19 @@ describe('an operation whose outcome is not known', () => {
     expect([stateOf(after), after.amount?.refunded?.value]).toEqual(['REFUNDED/REFUNDED', '100.00']);
   });
 
-  it('and whose process died is answered PENDING once the provider says that it has yet to decide', async () => {
+  it.each<[string, Behaviour]>([
+    ['the provider says that it has yet to decide', 'delays it'],
+    ['a look-up has learned nothing', 'never hears of it'],
+  ])('and whose process died is answered PENDING once %s', async (_what, behaviour) => {
     const payment = await payments.pay();
-    payments.provider.next.push('delays it');
+    payments.provider.next.push(behaviour);
     const { record } = await operate('refund', payment, '40', 'refund-1');
     await payments.tables.query(
       "UPDATE transaction SET response = NULL, response_record = NULL WHERE type = 'REFUND'",
     );
     const { connection } = payments.provider;
-    const followedUp = () => followUpNow(payments.deps, connection, record.transactions?.id ?? '');
+    const deps = { ...payments.deps, schedule: { ...payments.deps.schedule, lookUpsBeforeClosing: 9 } };
+    const followedUp = () => followUpNow(deps, connection, record.transactions?.id ?? '');
     expect(await followedUp()).toBe('applied');
     const again = await operate('refund', payment, '40', 'refund-1');
     expect([again.replayed, again.record.transactions?.status]).toEqual([true, Transaction_Status.PENDING]);
@@ -128,6 +132,37 @@ describe('an operation whose outcome is not known', () => {
     const deps = { ...payments.deps, connections: () => new Map([['ledger', notified]]) };
     const { record } = await operate('refund', payment, '40', 'refund-1', deps);
     expect(record.transactions?.status).toBe(Transaction_Status.PENDING);
+  });
+
+  it('is answered PENDING, once, even if a look-up that learned nothing takes it from its own call', async () => {
+    const payment = await payments.pay({ capture: false });
+    const { connection } = payments.provider;
+    const mute: ProviderConnection = {
+      ...connection,
+      lookUp: async () => ({
+        kind: 'unknown',
+        detail: 'another amount',
+        providerData: undefined,
+        alarm: true,
+      }),
+      async cancel(operation) {
+        payments.provider.next.push('does it, unheard');
+        const outcome = await (connection.cancel as NonNullable<typeof connection.cancel>)(operation);
+        await followUpNow(payments.deps, mute, operation.transactionId, { hint: {} });
+        return outcome;
+      },
+    };
+    const deps = { ...payments.deps, connections: () => new Map([['ledger', mute]]) };
+    const first = await operate('cancel', payment, undefined, 'cancel-1', deps);
+    expect(stateOf(first.record)).toBe('CANCELED/PENDING_PROVIDER_CONFIRMATION');
+    const followedUp = () => followUpNow(payments.deps, mute, first.record.transactions?.id ?? '');
+    expect(await followedUp()).toBe('unchanged');
+
+    await recover();
+    expect(stateOf(await standing(payment))).toBe('CANCELED/CANCELED');
+    const again = await operate('cancel', payment, undefined, 'cancel-1', deps);
+    expect(again.replayed).toBe(true);
+    expect(Buffer.compare(restBody(again), restBody(first))).toBe(0);
   });
 
   it('and whose claim may have been committed is never answered as if it had not been accepted', async () => {
@@ -193,18 +228,6 @@ describe('an operation whose outcome is not known', () => {
     expect(stateOf(after)).toBe('SUCCEEDED/PARTIALLY_REFUNDED');
     expect(after.amount?.refunded?.value).toBe('40.00');
   });
-});
-
-it('tells a decline by its transaction, and leaves the payment as it was', async () => {
-  const payment = await payments.pay({ capture: false });
-  payments.provider.next.push('declines it');
-  const { record } = await operate('capture', payment, '50');
-  expect(stateOf(record)).toBe('SUCCEEDED/APPROVED');
-  expect(record.transactions).toMatchObject({
-    status: Transaction_Status.DECLINED,
-    responseCode: 'INSUFFICIENT_FUNDS',
-  });
-  expect(stateOf((await operate('capture', payment, '50')).record)).toBe('SUCCEEDED/PARTIALLY_CAPTURED');
 });
 
 it('never changes the response that the creation had', async () => {
