@@ -58,7 +58,7 @@ export type Sums = {
 /** Sums of a payment without operations. */
 export const NO_SUMS: Sums = { captured: 0, canceled: 0, refunded: 0, captures: 0 };
 
-/** Further details of a payment, all of them optional. */
+/** Further details of a payment or an operation, all of them optional. */
 export type EntryDetails = {
   /** Texts that the payer is shown. */
   readonly page?: OrderDetails;
@@ -75,6 +75,8 @@ export type EntryDetails = {
   readonly needsCompletion?: boolean;
   /** true: stays open for the payer even if the merchant closes it. */
   readonly staysOpen?: boolean;
+  /** Part of the authorization that a capture releases, since it is the last. */
+  readonly released?: number;
 };
 
 /** Order about the notifications of an entry. */

@@ -97,10 +97,10 @@ export function decideOperation(
       reference: request.reference ?? null,
     },
     due,
-    details: { ...inheritedDetails(payment), ...request.details },
+    details: { ...inheritedDetails(payment), ...request.details, ...released(payment, request) },
   });
   if (failure) return [operation, payment];
-  const reserved = changedEntry(payment, { sums: sumsAfter(payment, operation, request.isFinal) });
+  const reserved = changedEntry(payment, { sums: sumsAfter(payment, operation) });
   return [operation, due ? reserved : withOperationDone(reserved, operation)];
 }
 
@@ -170,16 +170,22 @@ function leftOf({ amount, sums }: LedgerEntry): number {
   return amount - sums.captured - sums.canceled;
 }
 
+/** Returns the rest of an authorization that its last capture releases. */
+function released(payment: LedgerEntry, { kind, amount = 0, isFinal }: OperationRequest): EntryDetails {
+  const { sums, details } = payment;
+  const isLast = isFinal || sums.captures + 1 >= (details.maxCaptures ?? MAX_CAPTURES);
+  return kind === 'capture' && isLast ? { released: leftOf(payment) - amount } : {};
+}
+
 /** Adds an operation, pending or done, to a payment's sums. */
-function sumsAfter(payment: LedgerEntry, { kind, amount }: LedgerEntry, isFinal: boolean): Partial<Sums> {
-  const { sums } = payment;
+function sumsAfter({ sums }: LedgerEntry, { kind, amount, details }: LedgerEntry): Partial<Sums> {
   switch (kind) {
-    case 'capture': {
-      const captures = sums.captures + 1;
-      const isLast = isFinal || captures >= (payment.details.maxCaptures ?? MAX_CAPTURES);
-      const given = isLast ? leftOf(payment) - amount : 0;
-      return { captured: sums.captured + amount, captures, canceled: sums.canceled + given };
-    }
+    case 'capture':
+      return {
+        captured: sums.captured + amount,
+        captures: sums.captures + 1,
+        canceled: sums.canceled + (details.released ?? 0),
+      };
     case 'cancellation':
       return { canceled: sums.canceled + amount };
     case 'refund':
@@ -190,10 +196,14 @@ function sumsAfter(payment: LedgerEntry, { kind, amount }: LedgerEntry, isFinal:
 }
 
 /** Takes a failed operation out of a payment's sums. */
-function sumsBefore({ sums }: LedgerEntry, { kind, amount }: LedgerEntry): Partial<Sums> {
+function sumsBefore({ sums }: LedgerEntry, { kind, amount, details }: LedgerEntry): Partial<Sums> {
   switch (kind) {
     case 'capture':
-      return { captured: sums.captured - amount, captures: sums.captures - 1 };
+      return {
+        captured: sums.captured - amount,
+        captures: sums.captures - 1,
+        canceled: sums.canceled - (details.released ?? 0),
+      };
     case 'cancellation':
       return { canceled: sums.canceled - amount };
     case 'refund':

@@ -215,13 +215,14 @@ describe.each(['PostgreSQL', 'a file'])('operations with the ledger in %s', (pla
   });
 
   it.each([
-    ['captures', 100, 'sandbox:decline:05', 'declined'],
-    ['refunds', 100, 'sandbox:decline:51', 'declined'],
-    ['cancellations', undefined, 'sandbox:too_late', 'already_captured'],
-  ])('%s of %s fail on request: %s', async (kind, amount, description, code) => {
+    ['captures', 100, 'sandbox:decline:05', 'declined', {}],
+    ['captures', 100, 'sandbox:fail_after:50', 'declined', { final: true }],
+    ['refunds', 100, 'sandbox:decline:51', 'declined', {}],
+    ['cancellations', undefined, 'sandbox:too_late', 'already_captured', {}],
+  ])('%s of %s fail on request, and change nothing: %s', async (kind, amount, description, code, over) => {
     const payment = await (kind === 'refunds' ? charge() : authorization());
-    const { answer } = await operate(kind, payment, amount, { description });
-    expect(answer).toMatchObject({ status: 'failed', failure_code: code });
+    const { answer } = await operate(kind, payment, amount, { description, ...over });
+    await expect.poll(() => now(answer)).toMatchObject({ status: 'failed', failure_code: code });
     expect(await now(payment)).toEqual(payment);
   });
 
