@@ -1,5 +1,6 @@
 import { type Payment, Payment_Status, Transaction_Status } from '#gen/payments/v1/payment_pb.js';
 import type { Outcome, Target } from '#src/connectors/connector.ts';
+import { hastenFollowUp } from '#src/store/follow-ups.ts';
 import {
   readPayment,
   readTransactions,
@@ -94,11 +95,16 @@ async function writeOnce(
   });
   if (finished.kind !== 'written') return finished.kind === 'outdated' ? 'outdated' : undefined;
   if (finished.event) deps.eventWritten?.();
+  if (outcome !== 'lapsed' && outcome.kind === 'declined' && NEEDS_AUTHORIZATION.has(transaction.type)) {
+    // The authorization may be over at its provider. If this fails, that is learned when our term ends.
+    await hastenFollowUp(deps.database, accountId, transaction.parentId).catch(() => {});
+  }
   const written = decodeRecord(finished.record);
   deps.observer.finished(written, true);
   return { record: written, body: await deps.responses.body(finished.response, finished.record) };
 }
 
+const NEEDS_AUTHORIZATION: ReadonlySet<string> = new Set(['CAPTURE', 'CANCEL']);
 const STAYS_OPEN = new Set<Outcome['kind']>(['unknown', 'pending', 'redirect', 'to_complete']);
 
 function apply(
@@ -112,7 +118,10 @@ function apply(
   const at = deps.now();
   if (!isOperation(transaction.type)) {
     const books = booksOf(stored, transaction);
-    if (outcome === 'lapsed') return withLapse(record, transaction.id, books, at);
+    if (outcome === 'lapsed') {
+      // An operation that has begun meanwhile may be what ended it.
+      return stored.openOperation ? undefined : withLapse(record, transaction.id, books, at);
+    }
     return mayBecome(transaction.status, outcome, books)
       ? withBaseOutcome(record, transaction, books, outcome, at)
       : undefined;

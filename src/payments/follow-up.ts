@@ -72,7 +72,7 @@ export async function followUp(
   const found = await readFollowedUp(deps, connection, due);
   if (!found) return undefined;
   const nowMs = timestampDate(deps.now()).getTime();
-  if (isLapsing(found.transaction)) return lapse(deps, connection, due, found, nowMs);
+  if (isLapsing(found.transaction)) return lapse(deps, connection, due, found, nowMs, hint);
 
   const isLast = expiryOf(found) + GRACE_MS <= nowMs;
   const query = { ...lookUpOf(deps, due, found, isLast), ...(hint && { hint }) };
@@ -194,24 +194,32 @@ function isLapsing({ type, status, capture }: StoredTransaction): boolean {
   return BASE_TYPES.has(type) && status === 'SUCCEEDED' && !capture;
 }
 
+/** Ends an authorization that is over: by our term, or before that because its provider says so. */
 async function lapse(
   deps: FollowUpDeps,
-  { capabilities }: ProviderConnection,
+  { lookUp }: ProviderConnection,
   due: DueFollowUp,
-  { payment, transaction }: FollowedUp,
+  found: FollowedUp,
   nowMs: number,
+  hint: Hint | undefined,
 ): Promise<OperationResponse | undefined> {
-  const lapsesAtMs = transaction.createdAt.getTime() + capabilities.authorizationValidDays * DAY_MS;
+  const { payment, transaction, terms } = found;
+  const lapsesAtMs = transaction.createdAt.getTime() + terms.authorizationValidDays * DAY_MS;
   if (payment.isReleased || payment.capturedMinorUnits >= transaction.minorUnits) {
     await endFollowUp(deps.database, due);
     return undefined;
   }
-  if (nowMs < lapsesAtMs || payment.openOperation) {
-    const inS = payment.openOperation ? LONGEST_PAUSE_S : (lapsesAtMs - nowMs) / 1000;
-    await postponeFollowUp(deps.database, due, Math.max(inS, 1));
+  if (payment.openOperation) {
+    await postponeFollowUp(deps.database, due, LONGEST_PAUSE_S);
     return undefined;
   }
-  deps.recovery.followedUp(due, 'lapsed');
+  const query = { ...lookUpOf(deps, due, found, false), ...(hint && { hint }) };
+  const told = nowMs < lapsesAtMs ? await lookUp?.(query) : 'lapsed';
+  if (told) deps.recovery.followedUp(due, told);
+  if (told !== 'lapsed' && told?.kind !== 'expired') {
+    await postponeFollowUp(deps.database, due, Math.max((lapsesAtMs - nowMs) / 1000, 1));
+    return undefined;
+  }
   return writeOutcome(deps, { ...due, followUpInS: undefined }, 'lapsed');
 }
 

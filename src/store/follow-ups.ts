@@ -1,3 +1,4 @@
+import { isOfAccount } from './account-rows.ts';
 import type { Database } from './database.ts';
 import { isScheduled, leaseDue, leaseParameters, type Take } from './lease-due.ts';
 
@@ -63,6 +64,22 @@ export async function postponeFollowUp(
   inS: number,
 ): Promise<void> {
   await database.query(POSTPONE, [due.transactionId, due.fence, inS]);
+}
+
+const HASTEN = {
+  name: 'hasten_follow_up',
+  text: `
+    UPDATE transaction SET follow_up_at = now()
+    WHERE ${isOfAccount('account_id', '$1')} AND id = $2 AND ${isScheduled('follow_up_at')}`,
+};
+
+/** Makes a transaction due now, if it is to be followed up. */
+export async function hastenFollowUp(
+  database: Database,
+  accountId: string,
+  transactionId: string | undefined,
+): Promise<void> {
+  await database.query(HASTEN, [accountId, transactionId ?? null]);
 }
 
 const END = {

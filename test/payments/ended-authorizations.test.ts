@@ -1,0 +1,105 @@
+import { create } from '@bufbuild/protobuf';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import {
+  type Payment,
+  Payment_Status,
+  Payment_SubStatus_Value,
+  ProviderDataSchema,
+} from '#gen/payments/v1/payment_pb.js';
+import {
+  CancelPaymentRequestSchema,
+  CapturePaymentRequestSchema,
+} from '#gen/payments/v1/payment_service_pb.js';
+import type { Outcome, ProviderConnection } from '#src/connectors/connector.ts';
+import { followUpNow } from '#src/payments/follow-up.ts';
+import { getPayment } from '#src/payments/get-payment.ts';
+import { cancelPayment, capturePayment } from '#src/payments/payment-operations.ts';
+import { recoverDue } from '#src/payments/recover-payments.ts';
+import { type OperatedPayments, openOperatedPayments } from './operated-payments.ts';
+
+let payments: OperatedPayments;
+let payment: Payment;
+let deps: OperatedPayments['deps'];
+/** The payment's connection, once the provider has ended the authorization. */
+let ended: ProviderConnection;
+
+beforeAll(async () => {
+  payments = await openOperatedPayments();
+});
+afterAll(() => payments?.close());
+beforeEach(async () => {
+  await payments.tables.query('TRUNCATE payment, transaction');
+  payment = await payments.pay({ capture: false });
+  const { connection } = payments.provider;
+  ended = {
+    ...connection,
+    lookUp: async (query) =>
+      query.transactionId === idOf(payment) ? EXPIRED : ((await connection.lookUp?.(query)) ?? EXPIRED),
+  };
+  deps = { ...payments.deps, connections: () => new Map([['ledger', ended]]) };
+});
+
+const EXPIRED: Outcome = { kind: 'expired', providerData: create(ProviderDataSchema) };
+const idOf = ({ transactions }: Payment) => transactions?.id ?? '';
+
+async function state(): Promise<string> {
+  const { status, subStatus } = await getPayment(payments.deps, payment.id, payments.caller());
+  return `${Payment_Status[status]}/${Payment_SubStatus_Value[subStatus]}`;
+}
+
+const cancel = () =>
+  cancelPayment(deps, create(CancelPaymentRequestSchema, { paymentId: payment.id }), payments.caller());
+const capture = (amount?: string) =>
+  capturePayment(
+    deps,
+    create(CapturePaymentRequestSchema, {
+      paymentId: payment.id,
+      ...(amount && { amount: { currency: 'USD', value: { value: amount } } }),
+    }),
+    payments.caller(),
+  );
+
+describe('an authorization that its provider ended before our term', () => {
+  it('is EXPIRED once a notification has it looked up', async () => {
+    const { connection } = payments.provider;
+    expect(await followUpNow(deps, connection, idOf(payment), { hint: {} })).toBe('unchanged');
+    expect(await state()).toBe('SUCCEEDED/APPROVED');
+    expect(await followUpNow(deps, ended, idOf(payment), { hint: {} })).toBe('applied');
+    expect(await state()).toBe('EXPIRED/EXPIRED');
+    await expect(cancel()).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
+  });
+
+  it.each([
+    ['capture', capture],
+    ['cancel', cancel],
+  ])('is EXPIRED soon after the provider declined a %s of it', async (_verb, operate) => {
+    payments.provider.next.push('declines it');
+    await operate();
+    expect(await state()).toBe('SUCCEEDED/APPROVED');
+    await recoverDue(deps);
+    expect(await state()).toBe('EXPIRED/EXPIRED');
+  });
+
+  it('keeps what was captured of it, and offers no rest', async () => {
+    await capture('30');
+    await followUpNow(deps, ended, idOf(payment), { hint: {} });
+    expect(await state()).toBe('SUCCEEDED/PARTIALLY_CAPTURED');
+    await expect(capture()).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
+  });
+
+  it('is left to a cancel that has begun meanwhile, which may be what ended it', async () => {
+    payments.provider.next.push('delays it');
+    const racing: ProviderConnection = {
+      ...ended,
+      async lookUp() {
+        await cancel();
+        return EXPIRED;
+      },
+    };
+    expect(await followUpNow(deps, racing, idOf(payment), { hint: {} })).toBe('unchanged');
+    payments.provider.settleDelayed();
+    await payments.makeDue();
+    await recoverDue(deps);
+    expect(await state()).toBe('CANCELED/CANCELED');
+  });
+});
