@@ -277,8 +277,20 @@ export type NotificationSubject = {
    * connection has no look-up, and only if it fits the record.
    */
   readonly signed?: { readonly outcome: Outcome; readonly minorUnits: bigint; readonly currency: string };
-  readonly dispute?: 'opened' | 'lost' | 'won';
+  readonly dispute?: Dispute;
 };
+
+/** A provider's report on a dispute. */
+export type Dispute = {
+  readonly stage: DisputeStage;
+  /** The provider's id of the dispute, since a payment may be disputed again. undefined: the provider gives none. */
+  readonly reference?: string | undefined;
+  /** The disputed money, which may be a part of the payment's. undefined: the provider does not say. */
+  readonly money?: Money | undefined;
+};
+
+/** Stage of a dispute; 'won' is not the last: the issuer may take the money again. */
+export type DisputeStage = 'opened' | 'lost' | 'won';
 
 /** Makes the compiler check that every outcome is handled. */
 export function assertNever(outcome: never): never {

@@ -148,10 +148,7 @@ async function resultOf(
   if (!connection) return 'waiting';
   const transactionId = await findNotifiedTransaction(deps.database, notification);
   if (transactionId === undefined) return hasten(deps, notification);
-  const { dispute } = notification;
-  if (dispute === 'opened' || dispute === 'lost' || dispute === 'won') {
-    return applyDispute(deps, transactionId, dispute);
-  }
+  if (notification.dispute) return applyDispute(deps, transactionId, notification.dispute);
   if (!connection.lookUp) {
     const signed = (await readAgain(connection, notification))?.signed;
     return signed ? applySigned(deps, connection, transactionId, signed, stop) : 'unchanged';

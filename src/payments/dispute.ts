@@ -7,23 +7,22 @@ import {
   Transaction_Status,
   Transaction_Type,
 } from '#gen/payments/v1/payment_pb.js';
+import type { Dispute, DisputeStage } from '#src/connectors/connector.ts';
+import { type Money, toDecimal } from '#src/money.ts';
 import { writeDispute } from '#src/store/disputes.ts';
 import { findPaymentOf } from '#src/store/follow-ups.ts';
-import { readPayment, readTransactions } from '#src/store/operated-payments.ts';
+import { readPayment, readTransactions, type StoredTransaction } from '#src/store/operated-payments.ts';
 import { booksOf, isOperation } from './finish-operation.ts';
 import type { FinishDeps } from './finish-payment.ts';
-import { disputeOf, withStanding } from './operation-record.ts';
+import { withStanding } from './operation-record.ts';
 import type { Books } from './payment-books.ts';
 import { eventOf } from './payment-event.ts';
 import { decodeRecord, encodeRecord } from './stored-record.ts';
 
-/** A provider's report on a dispute. */
-export type DisputeStage = 'opened' | 'lost' | 'won';
-
 /**
- * Writes a provider's report on a dispute into its payment: IN_DISPUTE while the dispute is open, CHARGEBACK once it
- * is lost; a dispute that is won restores the earlier state. Reports may come repeatedly and in any order: a decided
- * dispute stays decided.
+ * Writes a provider's report on a dispute into its payment: IN_DISPUTE while one is open, CHARGEBACK once one is lost; a
+ * dispute that is won restores the earlier state, until the money is taken again. Reports may come repeatedly and in any
+ * order.
  *
  * @param transactionId the disputed purchase or authorization, or one of its captures.
  * @returns 'waiting' while the payment has an operation open.
@@ -31,7 +30,7 @@ export type DisputeStage = 'opened' | 'lost' | 'won';
 export async function applyDispute(
   deps: Pick<FinishDeps, 'database' | 'now' | 'observer' | 'eventWritten'>,
   transactionId: string,
-  stage: DisputeStage,
+  told: Dispute,
 ): Promise<'applied' | 'unchanged' | 'waiting' | 'unmatched'> {
   const own = await findPaymentOf(deps.database, transactionId);
   if (!own) return 'unmatched';
@@ -42,9 +41,15 @@ export async function applyDispute(
   );
   if (!stored || !base) return 'waiting';
   if (stored.openOperation) return 'waiting';
-  const told = withDispute(decodeRecord(stored.record), booksOf(stored, base), base.id, stage, deps.now());
-  if (!told) return 'unchanged';
-  const { record, dispute } = told;
+  const before = disputeBefore(transactions, told.reference);
+  if (before && !mayFollow(before.status, told.stage)) return 'unchanged';
+  const money = disputedOf(told, base) ?? before ?? base;
+  const { record, dispute } = withDispute(
+    decodeRecord(stored.record),
+    booksOf(stored, base),
+    { id: before?.id ?? randomUUIDv7(), baseId: base.id, stage: told.stage, money },
+    deps.now(),
+  );
   const written = await writeDispute(deps.database, {
     accountId: own.accountId,
     paymentId: own.paymentId,
@@ -53,6 +58,8 @@ export async function applyDispute(
     record: encodeRecord(record),
     transactionId: dispute.id,
     transactionStatus: Transaction_Status[dispute.status] ?? '',
+    reference: told.reference,
+    minorUnits: money.minorUnits,
     baseId: base.id,
     event: eventOf(record),
   });
@@ -60,6 +67,36 @@ export async function applyDispute(
   deps.observer.finished(record, true);
   if (written.event) deps.eventWritten?.();
   return 'applied';
+}
+
+/**
+ * Returns the dispute that a report is about, as it was recorded. A report without the provider's id of the dispute is
+ * about the one that is open, or else the last; so is a report with an id, if the dispute was recorded without.
+ */
+function disputeBefore(
+  transactions: readonly StoredTransaction[],
+  reference: string | undefined,
+): StoredTransaction | undefined {
+  const disputes = transactions.filter(({ type }) => type === 'CHARGEBACK');
+  const own = reference === undefined ? undefined : disputes.find((one) => one.reference === reference);
+  const unnamed = reference === undefined ? disputes : disputes.filter((one) => one.reference === undefined);
+  return own ?? unnamed.find(({ status }) => status === 'PENDING') ?? unnamed.at(-1);
+}
+
+/**
+ * Returns true if a stage changes a dispute that is recorded. A report may be late or told twice, and no provider signs
+ * its place in their order, so a stage counts only after those that come before it: a dispute that is won may still be
+ * lost, as when the issuer takes the money a second time; one that is lost stays lost.
+ */
+function mayFollow(status: string, stage: DisputeStage): boolean {
+  if (status === 'PENDING') return stage !== 'opened';
+  return status === 'DECLINED' && stage === 'lost';
+}
+
+/** Returns the disputed money that a report tells, if a part of the payment or the whole can be meant. */
+function disputedOf({ money }: Dispute, { minorUnits, currency }: Money): Money | undefined {
+  const fits = money?.currency === currency && money.minorUnits > 0n && money.minorUnits <= minorUnits;
+  return fits ? money : undefined;
 }
 
 const STATUSES: Readonly<Record<DisputeStage, Transaction_Status>> = {
@@ -73,35 +110,34 @@ const TEXTS: Readonly<Record<DisputeStage, readonly [code: string, message: stri
   won: ['DISPUTE_WON', 'Dispute won'],
 };
 
-/** Writes a dispute's stage into a record. @returns undefined if the record needs no change. */
+/** Writes a dispute's stage into a record. */
 function withDispute(
   record: Payment,
   books: Books,
-  baseId: string,
-  stage: DisputeStage,
+  told: { readonly id: string; readonly baseId: string; readonly stage: DisputeStage; readonly money: Money },
   at: Timestamp,
-): { readonly record: Payment; readonly dispute: Transaction } | undefined {
-  const before = disputeOf(record);
-  // A decided dispute stays decided, and 'opened' adds nothing to a dispute that is already recorded.
-  if (before && (stage === 'opened' || before.status !== Transaction_Status.PENDING)) return undefined;
-  const base = record.transactionsHistory.find(({ id }) => id === baseId);
-  if (!base) return undefined;
-  const [responseCode, responseMessage] = TEXTS[stage];
+): { readonly record: Payment; readonly dispute: Transaction } {
+  const { transactionsHistory } = record;
+  const before = transactionsHistory.find(({ id }) => id === told.id);
+  const base = transactionsHistory.find(({ id }) => id === told.baseId);
+  if (!base) throw new Error(`record ${record.id} has no transaction ${told.baseId}`);
+  const [responseCode, responseMessage] = TEXTS[told.stage];
   const dispute: Transaction = {
     ...(before ?? {
       ...base,
-      id: randomUUIDv7(),
+      id: told.id,
       type: Transaction_Type.CHARGEBACK,
       reason: undefined,
-      parentTransactionId: baseId,
+      parentTransactionId: told.baseId,
       createdAt: at,
     }),
-    status: STATUSES[stage],
+    amount: toDecimal(told.money),
+    status: STATUSES[told.stage],
     responseCode,
     responseMessage,
     updatedAt: at,
   };
-  const history = [...record.transactionsHistory.filter(({ id }) => id !== dispute.id), dispute];
+  const history = [...transactionsHistory.filter(({ id }) => id !== told.id), dispute];
   return {
     record: withStanding({ ...record, transactions: dispute, transactionsHistory: history }, books, at),
     dispute,

@@ -184,9 +184,12 @@ export function withLapse(record: Payment, transactionId: string, books: Books, 
 
 const LAPSED = { responseCode: 'EXPIRED', responseMessage: 'Authorization lapsed' };
 
-/** Returns the dispute of a payment, if there is one. */
-export function disputeOf({ transactionsHistory }: Payment): Transaction | undefined {
-  return transactionsHistory.findLast(({ type }) => type === Transaction_Type.CHARGEBACK);
+/** Returns the status of the dispute that a payment shows: of a lost one, or else of one that is open. */
+function disputeStatus({ transactionsHistory }: Payment): Transaction_Status | undefined {
+  const disputes = transactionsHistory.filter(({ type }) => type === Transaction_Type.CHARGEBACK);
+  return [Transaction_Status.SUCCEEDED, Transaction_Status.PENDING].find((status) =>
+    disputes.some((dispute) => dispute.status === status),
+  );
 }
 
 /** Sets the payment's own states and amounts, with no operation open. */
@@ -200,7 +203,7 @@ function standing(record: Payment, books: Books, open: OpenOperation | undefined
   const states = standingStates(books, {
     isToldAsAuthorized: base?.type === Transaction_Type.AUTHORIZE,
     opens: open && opensTo(books, open),
-    dispute: disputeOf(record)?.status,
+    dispute: disputeStatus(record),
   });
   const { currency } = books;
   return {

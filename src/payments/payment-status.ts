@@ -146,7 +146,7 @@ export type StandingStates = { readonly status: Payment_Status; readonly subStat
  * State table of a payment that was purchased or authorized, by the operations on it since then.
  *
  * @param told.isToldAsAuthorized the account has authorizations reported as such (AUTHORIZE, PENDING / AUTHORIZED).
- * @param told.dispute the state of its dispute: PENDING while it is open, SUCCEEDED once it is lost.
+ * @param told.dispute the state of its disputes: SUCCEEDED once one is lost, PENDING while one is open.
  * @param told.opens an operation is open that would end the payment: a refund of all that is left, or a cancel.
  */
 export function standingStates(

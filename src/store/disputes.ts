@@ -12,6 +12,10 @@ export type DisputeWrite = {
   readonly record: Uint8Array;
   readonly transactionId: string;
   readonly transactionStatus: string;
+  /** The provider's id of the dispute, if it gives one. */
+  readonly reference: string | undefined;
+  /** The disputed amount, in the payment's currency. */
+  readonly minorUnits: bigint;
   /** The disputed purchase or authorization. */
   readonly baseId: string;
   readonly event: string;
@@ -27,14 +31,16 @@ const WRITE = {
       WHERE p.account_id = $1 AND p.id = $2 AND p.version = $3 AND p.open_operation IS NULL
       RETURNING p.id, p.account_id, p.event_sequence
     ), known AS (
-      UPDATE transaction t SET status = $7, updated_at = now() FROM changed
+      UPDATE transaction t
+      SET status = $7, reference = coalesce(t.reference, $10), amount_minor_units = $11, updated_at = now()
+      FROM changed
       WHERE ${isOfAccount('t.account_id', '$1')} AND t.id = $6::uuid AND t.payment_id = changed.id
       RETURNING t.id
     ), dispute AS (
       INSERT INTO transaction (id, account_id, payment_id, type, parent_id, connection_id, connection_identity, status,
-        amount_minor_units, currency, capture)
+        amount_minor_units, currency, capture, reference)
       SELECT $6::uuid, $1, changed.id, 'CHARGEBACK', base.id, base.connection_id, base.connection_identity, $7,
-        base.amount_minor_units, base.currency, false
+        $11, base.currency, false, $10
       FROM changed, transaction base
       WHERE ${isOfAccount('base.account_id', '$1')} AND base.id = $8::uuid AND base.payment_id = changed.id
         AND NOT EXISTS (SELECT FROM known)
@@ -57,6 +63,8 @@ export async function writeDispute(
     write.transactionStatus,
     write.baseId,
     write.event,
+    write.reference ?? null,
+    write.minorUnits,
   ]);
   return rows[0];
 }

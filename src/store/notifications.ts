@@ -1,3 +1,4 @@
+import type { Dispute, DisputeStage } from '#src/connectors/connector.ts';
 import { NIL_UUID } from './account-rows.ts';
 import type { Database } from './database.ts';
 
@@ -9,8 +10,8 @@ export type StoredNotification = {
   readonly subject: number;
   readonly transactionId: string | undefined;
   readonly reference: string | undefined;
-  /** The stage of a dispute that it reports, if any. */
-  readonly dispute: string | undefined;
+  /** The dispute that it reports, if any. */
+  readonly dispute: Dispute | undefined;
 };
 
 /** A due notification, leased to the caller. */
@@ -28,11 +29,13 @@ const INSERT = {
   name: 'insert_notification',
   text: `
     INSERT INTO notification
-      (account_id, connection_id, deduplication_key, subject, transaction_id, reference, dispute, body, query,
-        headers)
+      (account_id, connection_id, deduplication_key, subject, transaction_id, reference, body, query, headers,
+        dispute, dispute_reference, disputed_minor_units, disputed_currency)
     SELECT coalesce(p.account_id, '${NIL_UUID}'), $1, $2, s.number,
-      coalesce(s.transaction_id, t.id), s.reference, s.dispute, $7, $8, $9
-    FROM unnest($3::integer[], $4::uuid[], $5::text[], $6::text[]) AS s(number, transaction_id, reference, dispute)
+      coalesce(s.transaction_id, t.id), s.reference, $6, $7, $8,
+      s.dispute, s.dispute_reference, s.disputed_minor_units, s.disputed_currency
+    FROM unnest($3::integer[], $4::uuid[], $5::text[], $9::text[], $10::text[], $11::bigint[], $12::text[])
+      AS s(number, transaction_id, reference, dispute, dispute_reference, disputed_minor_units, disputed_currency)
     LEFT JOIN LATERAL (
       SELECT id, payment_id FROM transaction
       WHERE connection_id = $1 AND (id = s.transaction_id OR reference = s.reference) LIMIT 1
@@ -47,11 +50,7 @@ export async function insertNotification(
   notification: {
     readonly connectionId: string;
     readonly deduplicationKey: string;
-    readonly subjects: readonly {
-      readonly transactionId: string | undefined;
-      readonly reference: string | undefined;
-      readonly dispute: string | undefined;
-    }[];
+    readonly subjects: readonly Pick<StoredNotification, 'transactionId' | 'reference' | 'dispute'>[];
     readonly body: Uint8Array;
     readonly query: string;
     /** The headers that its signature covers, as JSON. */
@@ -65,10 +64,13 @@ export async function insertNotification(
     subjects.map((_, i) => i),
     subjects.map(({ transactionId }) => transactionId ?? null),
     subjects.map(({ reference }) => reference ?? null),
-    subjects.map(({ dispute }) => dispute ?? null),
     notification.body,
     notification.query,
     notification.headers,
+    subjects.map(({ dispute }) => dispute?.stage ?? null),
+    subjects.map(({ dispute }) => dispute?.reference ?? null),
+    subjects.map(({ dispute }) => dispute?.money?.minorUnits ?? null),
+    subjects.map(({ dispute }) => dispute?.money?.currency ?? null),
   ]);
 }
 
@@ -79,7 +81,10 @@ type DueRow = {
   subject: number;
   transaction_id: string | null;
   reference: string | null;
-  dispute: string | null;
+  dispute: DisputeStage | null;
+  dispute_reference: string | null;
+  disputed_minor_units: bigint | null;
+  disputed_currency: string | null;
   body: Buffer;
   query: string;
   headers: string;
@@ -99,8 +104,9 @@ const TAKE = {
     FROM due
     WHERE n.account_id = due.account_id AND n.connection_id = due.connection_id
       AND n.deduplication_key = due.deduplication_key AND n.subject = due.subject
-    RETURNING n.account_id, n.connection_id, n.deduplication_key, n.subject, n.transaction_id, n.reference, n.dispute, n.body,
-      n.query, n.headers, n.received_at, n.tries`,
+    RETURNING n.account_id, n.connection_id, n.deduplication_key, n.subject, n.transaction_id, n.reference, n.dispute,
+      n.dispute_reference, n.disputed_minor_units, n.disputed_currency, n.body, n.query, n.headers, n.received_at,
+      n.tries`,
 };
 
 /** Leases due notifications for `leaseS` seconds each, those of `except` connections left out. */
@@ -118,13 +124,19 @@ export async function takeDueNotifications(
     subject: row.subject,
     transactionId: row.transaction_id ?? undefined,
     reference: row.reference ?? undefined,
-    dispute: row.dispute ?? undefined,
+    dispute: disputeOf(row),
     body: row.body,
     query: row.query,
     headers: row.headers,
     receivedAt: row.received_at,
     tries: row.tries,
   }));
+}
+
+function disputeOf(row: DueRow): Dispute | undefined {
+  const { dispute: stage, disputed_minor_units: minorUnits, disputed_currency: currency } = row;
+  const money = minorUnits !== null && currency !== null ? { minorUnits, currency } : undefined;
+  return stage ? { stage, reference: row.dispute_reference ?? undefined, money } : undefined;
 }
 
 const SETTLE = {

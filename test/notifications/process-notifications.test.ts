@@ -7,12 +7,10 @@ import {
   Payment_SubStatus_Value,
   ProviderDataSchema,
 } from '#gen/payments/v1/payment_pb.js';
-import { RefundPaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
 import type { NotificationSubject, ProviderConnection } from '#src/connectors/connector.ts';
 import { MAX_TRIES, type ProcessDeps, pauseS, processDue } from '#src/notifications/process-notifications.ts';
 import { receiveNotification } from '#src/notifications/receive-notification.ts';
 import { getPayment } from '#src/payments/get-payment.ts';
-import { refundPayment } from '#src/payments/payment-operations.ts';
 import { type OperatedPayments, openOperatedPayments } from '../payments/operated-payments.ts';
 
 let payments: OperatedPayments;
@@ -189,7 +187,7 @@ describe('a notification', () => {
     const about = { transactionId: transactionOf(payment) };
     await notify(connectionOf({ lookUp: undefined }), { ...about, minorUnits: 10_000 });
     await notify(connectionOf(), about);
-    await notify(connectionOf(), { ...about, dispute: 'lost' });
+    await notify(connectionOf(), { ...about, dispute: { stage: 'lost' } });
     expect(await stateOf(payment)).toMatch(/^PENDING/);
     expect(new Set(results)).toEqual(new Set(['unmatched']));
   });
@@ -205,44 +203,6 @@ describe('a notification', () => {
       minorUnits: 10_000,
     });
     expect(results).toEqual(['waiting']);
-  });
-});
-
-describe('a dispute', () => {
-  const tell = (payment: Payment, dispute: string) =>
-    notify(connectionOf(), { transactionId: transactionOf(payment), dispute });
-
-  it('puts the payment IN_DISPUTE and, once lost, CHARGEBACK, and keeps refunds out', async () => {
-    const payment = await payments.pay();
-    await tell(payment, 'opened');
-    expect(await stateOf(payment)).toBe('IN_DISPUTE/RECEIVED');
-    const request = create(RefundPaymentRequestSchema, { paymentId: payment.id });
-    await expect(refundPayment(payments.deps, request, payments.caller())).rejects.toMatchObject({
-      reason: 'INVALID_STATUS',
-    });
-    await tell(payment, 'lost');
-    expect(await stateOf(payment)).toBe('CHARGEBACK/LOST');
-    await tell(payment, 'opened');
-    expect(await stateOf(payment)).toBe('CHARGEBACK/LOST');
-    const rows = await payments.tables.query("SELECT status FROM transaction WHERE type = 'CHARGEBACK'");
-    expect(rows).toEqual([{ status: 'SUCCEEDED' }]);
-    expect(results).toEqual(['applied', 'applied', 'unchanged']);
-  });
-
-  it('that is won restores what was', async () => {
-    const payment = await payments.pay();
-    await refundPayment(
-      payments.deps,
-      create(RefundPaymentRequestSchema, {
-        paymentId: payment.id,
-        amount: { currency: 'USD', value: { value: '10' } },
-      }),
-      payments.caller(),
-    );
-    await tell(payment, 'opened');
-    expect(await stateOf(payment)).toBe('IN_DISPUTE/RECEIVED');
-    await tell(payment, 'won');
-    expect(await stateOf(payment)).toBe('SUCCEEDED/PARTIALLY_REFUNDED');
   });
 });
 
@@ -279,16 +239,5 @@ describe('a notification that was processed may be deleted, since the payment ke
     await deleteProcessed();
     await notify(silent, told);
     expect(await versionOf(payment)).toEqual(before);
-  });
-
-  it('a dispute that is decided is not opened anew', async () => {
-    const payment = await payments.pay();
-    const opened = { key: 'opened', transactionId: transactionOf(payment), dispute: 'opened' };
-    await notify(connectionOf(), opened);
-    await notify(connectionOf(), { ...opened, key: 'won', dispute: 'won' });
-    await deleteProcessed();
-    await notify(connectionOf(), opened);
-    expect(await stateOf(payment)).toBe('SUCCEEDED/APPROVED');
-    expect(results).toEqual(['applied', 'applied', 'unchanged']);
   });
 });

@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { JsonObject } from '@bufbuild/protobuf';
 import type {
+  Dispute,
+  DisputeStage,
   NotificationReading,
   NotificationSubject,
   Outcome,
@@ -54,11 +56,17 @@ const MEANINGS: Readonly<Record<string, Meaning>> = {
   OFFER_CLOSED: { of: 'payment', success: 'expired' },
 };
 
-const DISPUTES: Readonly<Record<string, NonNullable<NotificationSubject['dispute']>>> = {
+/** DISPUTE_DEFENSE_PERIOD_ENDED is not among them: it may end an inquiry, which has taken no money. */
+const DISPUTES: Readonly<Record<string, DisputeStage>> = {
   NOTIFICATION_OF_CHARGEBACK: 'opened',
   CHARGEBACK: 'opened',
   CHARGEBACK_REVERSED: 'won',
+  ISSUER_RESPONSE_TIMEFRAME_EXPIRED: 'won',
+  PREARBITRATION_WON: 'won',
+  SCHEME_ARBITRATION_WON: 'won',
   SECOND_CHARGEBACK: 'lost',
+  PREARBITRATION_LOST: 'lost',
+  SCHEME_ARBITRATION_LOST: 'lost',
 };
 
 /**
@@ -117,9 +125,11 @@ function subjectOf(item: JsonObject, shownAs: ShownAs): NotificationSubject | un
     ...(isUuid(merchantReference) && { transactionId: merchantReference }),
     ...(isTextLike(paymentReference, PSP_REFERENCE) && { reference: paymentReference }),
   };
-  const dispute = DISPUTES[eventCode];
-  if (dispute)
-    return 'transactionId' in payment || 'reference' in payment ? { ...payment, dispute } : undefined;
+  const stage = DISPUTES[eventCode];
+  if (stage) {
+    const isNamed = 'transactionId' in payment || 'reference' in payment;
+    return isNamed ? { ...payment, dispute: disputeOf(item, stage) } : undefined;
+  }
 
   const meaning = MEANINGS[eventCode];
   const ended = item.success === 'true' ? meaning?.success : meaning?.failure;
@@ -136,6 +146,12 @@ function subjectOf(item: JsonObject, shownAs: ShownAs): NotificationSubject | un
     reference: pspReference,
     ...signed(item, ended, pspReference, shownAs),
   };
+}
+
+/** Reads a dispute. Its own reference is there only beside the payment's; all its events have the same. */
+function disputeOf({ pspReference, originalReference, amount }: JsonObject, stage: DisputeStage): Dispute {
+  const reference = originalReference && isTextLike(pspReference, PSP_REFERENCE) ? pspReference : undefined;
+  return { stage, reference, money: fromAdyenAmount(amount) };
 }
 
 function signed(

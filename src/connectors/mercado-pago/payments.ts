@@ -1,5 +1,5 @@
 import type { JsonObject } from '@bufbuild/protobuf';
-import type { NotificationReading, NotificationSubject, Outcome } from '#src/connectors/connector.ts';
+import type { DisputeStage, NotificationReading, Outcome } from '#src/connectors/connector.ts';
 import {
   answeredAboutAnother,
   approvedOutcome,
@@ -87,13 +87,13 @@ export function fromNotifiedPayment(
   if (!isUuid(transactionId) || isAnotherAccount(collector_id, { shownAs })) {
     return { kind: 'ignored' };
   }
-  const dispute = disputeOf(payment);
+  const stage = disputeStageOf(payment);
   const reference = idOf(payment.id);
-  const subject = { transactionId, ...(reference && { reference }), ...(dispute && { dispute }) };
+  const subject = { transactionId, ...(reference && { reference }), ...(stage && { dispute: { stage } }) };
   return { kind: 'about', deduplicationKey, subjects: [subject] };
 }
 
-function disputeOf({ status, status_detail: detail }: JsonObject): NotificationSubject['dispute'] {
+function disputeStageOf({ status, status_detail: detail }: JsonObject): DisputeStage | undefined {
   if (status === 'in_mediation') return 'opened';
   if (status !== 'charged_back') return undefined;
   if (detail === 'in_process') return 'opened';

@@ -1,4 +1,4 @@
-import { toDecimals } from '#src/connectors/provider-money.ts';
+import { fromDecimals, toDecimals } from '#src/connectors/provider-money.ts';
 import { currencyDigits, type Money } from '#src/money.ts';
 
 /** Currencies that Stripe counts in whole units; then those that only ISO 4217 does, and Stripe in hundredths. */
@@ -18,6 +18,11 @@ export function toStripeMoney({ minorUnits, currency }: Money): Money | undefine
   const money = toDecimals({ minorUnits, currency }, decimalsAtStripe(currency));
   if (!money || money.minorUnits <= 0n || money.minorUnits > MAX_AMOUNT) return undefined;
   return THREE_DECIMALS.has(currency) && money.minorUnits % 10n !== 0n ? undefined : money;
+}
+
+/** Converts money from Stripe to ISO 4217's minor units; undefined if its unit for the currency is not known. */
+export function fromStripeMoney(money: Money): Money | undefined {
+  return fromDecimals(money, decimalsAtStripe(money.currency));
 }
 
 function decimalsAtStripe(currency: string): number | undefined {

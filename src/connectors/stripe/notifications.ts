@@ -1,16 +1,23 @@
 import type { JsonValue } from '@bufbuild/protobuf';
-import type { NotificationReading, NotificationSubject, RawNotification } from '#src/connectors/connector.ts';
+import type {
+  DisputeStage,
+  NotificationReading,
+  NotificationSubject,
+  RawNotification,
+} from '#src/connectors/connector.ts';
 import {
   isJsonObject,
   isTextLike,
   isUuid,
   objectAt,
   readJsonObject,
+  readMoney,
   textOf,
 } from '#src/connectors/provider-answer.ts';
 import { faultOfTime, forged, isSignedBy } from '#src/connectors/provider-signature.ts';
 import type { Secret } from '#src/secret.ts';
 import { INTENT_ID } from './from-provider.ts';
+import { fromStripeMoney } from './money.ts';
 import type { StripeSettings } from './settings.ts';
 
 /** Tolerance for a signature's age, and for how far it is ahead of our clock. */
@@ -18,8 +25,9 @@ const TOLERANCE_MS = 300_000;
 const UNIX_SECONDS = /^\d{1,12}$/;
 const HEX_SHA256 = /^[0-9a-f]{64}$/;
 const EVENT_ID = /^evt_[A-Za-z0-9_]{1,200}$/;
+const DISPUTE_ID = /^[a-z]{2}_[A-Za-z0-9_]{1,200}$/;
 
-const DISPUTES: Readonly<Record<string, NonNullable<NotificationSubject['dispute']>>> = {
+const DISPUTES: Readonly<Record<string, DisputeStage>> = {
   needs_response: 'opened',
   under_review: 'opened',
   lost: 'lost',
@@ -68,10 +76,14 @@ function signatureFault(
 function subjectOf(type: string, object: JsonValue | undefined): NotificationSubject | undefined {
   if (!isJsonObject(object)) return undefined;
   if (type.startsWith('charge.dispute.')) {
-    const dispute = DISPUTES[textOf(object.status)];
-    return dispute && isTextLike(object.payment_intent, INTENT_ID)
-      ? { reference: object.payment_intent, dispute }
-      : undefined;
+    const stage = DISPUTES[textOf(object.status)];
+    if (!stage || !isTextLike(object.payment_intent, INTENT_ID)) return undefined;
+    const money = readMoney(object.amount, object.currency, 'minor_units');
+    const reference = isTextLike(object.id, DISPUTE_ID) ? object.id : undefined;
+    return {
+      reference: object.payment_intent,
+      dispute: { stage, reference, money: money && fromStripeMoney(money) },
+    };
   }
   const { transaction_id: transactionId } = objectAt(object, 'metadata');
   const isPayment = type.startsWith('payment_intent.') && object.object === 'payment_intent';

@@ -137,19 +137,41 @@ describe('a notification of Adyen', () => {
     ['NOTIFICATION_OF_CHARGEBACK', 'opened'],
     ['CHARGEBACK', 'opened'],
     ['CHARGEBACK_REVERSED', 'won'],
+    ['ISSUER_RESPONSE_TIMEFRAME_EXPIRED', 'won'],
+    ['PREARBITRATION_WON', 'won'],
+    ['SCHEME_ARBITRATION_WON', 'won'],
     ['SECOND_CHARGEBACK', 'lost'],
-  ])('tells of a dispute by %s, and nothing of the money', async (eventCode, dispute) => {
+    ['PREARBITRATION_LOST', 'lost'],
+    ['SCHEME_ARBITRATION_LOST', 'lost'],
+  ])("tells of a dispute by %s, and nothing of the payment's outcome", async (eventCode, stage) => {
     const subject = subjectOf(await read(connection, notificationOf(modified(eventCode, true, ID), AMOUNT)));
-    expect(subject).toEqual({ transactionId: ID, reference: PAYMENT, dispute });
+    const money = { minorUnits: 1130n, currency: 'EUR' };
+    expect(subject).toEqual({
+      transactionId: ID,
+      reference: PAYMENT,
+      dispute: { stage, reference: MODIFICATION, money },
+    });
   });
 
-  it.each(['REPORT_AVAILABLE', 'EXPIRE', 'CANCEL_OR_REFUND', 'AUTHORISATION_ADJUSTMENT', 'INVENTED', ''])(
-    'about %j is genuine and ignored',
-    async (eventCode) => {
-      const reading = await read(connection, notificationOf(item(eventCode, true), AMOUNT));
-      expect(reading).toEqual({ kind: 'ignored', acknowledgement: '[accepted]' });
-    },
-  );
+  it('tells no reference of a dispute where the only one that it has may be the payment', async () => {
+    const alone = notificationOf(item('CHARGEBACK_REVERSED', true), AMOUNT);
+    expect(subjectOf(await read(connection, alone)).dispute).toMatchObject({
+      ...{ stage: 'won', reference: undefined },
+    });
+  });
+
+  it.each([
+    'REPORT_AVAILABLE',
+    'EXPIRE',
+    'CANCEL_OR_REFUND',
+    'AUTHORISATION_ADJUSTMENT',
+    'DISPUTE_DEFENSE_PERIOD_ENDED',
+    'INVENTED',
+    '',
+  ])('about %j is genuine and ignored', async (eventCode) => {
+    const reading = await read(connection, notificationOf(item(eventCode, true), AMOUNT));
+    expect(reading).toEqual({ kind: 'ignored', acknowledgement: '[accepted]' });
+  });
 
   it.each([
     ['another payment system', item('AUTHORISATION', true, 'order-1')],

@@ -39,10 +39,10 @@ describe('webhooks of Mercado Pago', () => {
     ['charged_back', 'in_process', 'opened'],
     ['charged_back', 'settled', 'lost'],
     ['charged_back', 'reimbursed', 'won'],
-  ])('tell of a dispute: %s, %s is %s', async (status, detail, dispute) => {
+  ])('tell of a dispute: %s, %s is %s', async (status, detail, stage) => {
     await sentAway(under);
     const { id } = under.fake.pay(under.fake.preference(), status, detail);
-    expect(await read(webhookOf(String(id)))).toMatchObject({ subjects: [{ dispute }] });
+    expect(await read(webhookOf(String(id)))).toMatchObject({ subjects: [{ dispute: { stage } }] });
   });
 
   it('are ignored when they are about a payment of another account, or one that is not ours', async () => {

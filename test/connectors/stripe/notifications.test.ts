@@ -166,9 +166,20 @@ describe('a notification', () => {
     ['charge.dispute.closed', 'lost', 'lost'],
     ['charge.dispute.closed', 'won', 'won'],
     ['charge.dispute.created', 'lost', 'lost'],
-  ])('%s with the status %s tells by its status that it is %s', (type, status, dispute) => {
+  ])('%s with the status %s tells by its status that it is %s', (type, status, stage) => {
     const body = event(type, { object: 'dispute', status, payment_intent: INTENT_ID });
-    expect(readSigned(body)).toMatchObject({ subjects: [{ reference: INTENT_ID, dispute }] });
+    expect(readSigned(body)).toMatchObject({ subjects: [{ reference: INTENT_ID, dispute: { stage } }] });
+  });
+
+  it.each([
+    ['usd', 2_500, { minorUnits: 2_500n, currency: 'USD' }],
+    ['isk', 2_500, { minorUnits: 25n, currency: 'ISK' }],
+    ['usd', '2500', undefined],
+  ])('of a dispute tells which one it is, and the disputed money: %s %j', (currency, amount, money) => {
+    const dispute = { object: 'dispute', id: 'dp_1', status: 'lost', payment_intent: INTENT_ID };
+    expect(readSigned(event('charge.dispute.closed', { ...dispute, amount, currency }))).toMatchObject({
+      subjects: [{ dispute: { stage: 'lost', reference: 'dp_1', money } }],
+    });
   });
 });
 

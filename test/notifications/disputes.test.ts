@@ -1,0 +1,184 @@
+import { randomUUID } from 'node:crypto';
+import { create } from '@bufbuild/protobuf';
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import {
+  type Payment,
+  Payment_Status,
+  Payment_SubStatus_Value,
+  Transaction_Type,
+} from '#gen/payments/v1/payment_pb.js';
+import { RefundPaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
+import type { Dispute, DisputeStage } from '#src/connectors/connector.ts';
+import { processDue } from '#src/notifications/process-notifications.ts';
+import { getPayment } from '#src/payments/get-payment.ts';
+import { refundPayment } from '#src/payments/payment-operations.ts';
+import { insertNotification } from '#src/store/notifications.ts';
+import { type OperatedPayments, openOperatedPayments } from '../payments/operated-payments.ts';
+
+let payments: OperatedPayments;
+/** The result of each report, in order. */
+let results: string[];
+
+beforeAll(async () => {
+  payments = await openOperatedPayments();
+});
+afterAll(() => payments?.close());
+beforeEach(async () => {
+  results = [];
+  await payments.tables.query('TRUNCATE payment, transaction, notification, event');
+});
+
+/** Reports a dispute of a payment, as its provider does. */
+async function tell({ transactions }: Payment, dispute: Dispute): Promise<void> {
+  await insertNotification(payments.database, {
+    connectionId: 'ledger',
+    deduplicationKey: randomUUID(),
+    subjects: [{ transactionId: transactions?.id, reference: undefined, dispute }],
+    ...{ body: Buffer.alloc(0), query: '', headers: '{}' },
+  });
+  await processDue({
+    ...payments.deps,
+    connections: () => new Map([['ledger', payments.provider.connection]]),
+    processed: { settled: (_id, result) => results.push(result), failed: (error) => Promise.reject(error) },
+  });
+}
+
+async function tellAll(payment: Payment, stages: readonly DisputeStage[], reference?: string): Promise<void> {
+  for (const stage of stages) await tell(payment, { stage, reference });
+}
+
+const recordOf = ({ id }: Payment) => getPayment(payments.deps, id, payments.caller());
+
+async function stateOf(payment: Payment): Promise<string> {
+  const { status, subStatus } = await recordOf(payment);
+  return `${Payment_Status[status]}/${Payment_SubStatus_Value[subStatus]}`;
+}
+
+const refund = ({ id }: Payment, value?: string) =>
+  refundPayment(
+    payments.deps,
+    create(RefundPaymentRequestSchema, {
+      paymentId: id,
+      ...(value !== undefined && { amount: { currency: 'USD', value: { value } } }),
+    }),
+    payments.caller(),
+  );
+
+const rows = () =>
+  payments.tables.query(
+    "SELECT status, reference, amount_minor_units::integer AS minor_units FROM transaction WHERE type = 'CHARGEBACK' ORDER BY created_at, id",
+  );
+
+it('a dispute puts the payment IN_DISPUTE and, once lost, CHARGEBACK, and keeps refunds out', async () => {
+  const payment = await payments.pay();
+  await tellAll(payment, ['opened']);
+  expect(await stateOf(payment)).toBe('IN_DISPUTE/RECEIVED');
+  await expect(refund(payment)).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
+  await tellAll(payment, ['lost']);
+  expect(await stateOf(payment)).toBe('CHARGEBACK/LOST');
+  await tellAll(payment, ['opened']);
+  expect(await stateOf(payment)).toBe('CHARGEBACK/LOST');
+  expect(await rows()).toMatchObject([{ status: 'SUCCEEDED' }]);
+  expect(results).toEqual(['applied', 'applied', 'unchanged']);
+});
+
+it('a dispute that is won restores what was', async () => {
+  const payment = await payments.pay();
+  await refund(payment, '10');
+  await tellAll(payment, ['opened']);
+  expect(await stateOf(payment)).toBe('IN_DISPUTE/RECEIVED');
+  await tellAll(payment, ['won']);
+  expect(await stateOf(payment)).toBe('SUCCEEDED/PARTIALLY_REFUNDED');
+});
+
+it.each([undefined, 'dp_1'])(
+  'a dispute that is lost after it was won makes the payment CHARGEBACK, keeps refunds out, and is told (id: %s)',
+  async (reference) => {
+    const payment = await payments.pay();
+    await tellAll(payment, ['opened', 'won', 'lost'], reference);
+    expect(await stateOf(payment)).toBe('CHARGEBACK/LOST');
+    await expect(refund(payment)).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
+    expect(await rows()).toMatchObject([{ status: 'SUCCEEDED' }]);
+    expect(results).toEqual(['applied', 'applied', 'applied']);
+  },
+);
+
+it.each<[DisputeStage[], string]>([
+  [['won', 'opened'], 'SUCCEEDED/APPROVED'],
+  [['opened', 'won', 'opened', 'won'], 'SUCCEEDED/APPROVED'],
+  [['lost', 'won', 'opened'], 'CHARGEBACK/LOST'],
+  [['lost', 'opened', 'won', 'lost'], 'CHARGEBACK/LOST'],
+  [['opened', 'lost', 'won'], 'CHARGEBACK/LOST'],
+])(
+  'reports on a dispute that come twice or in another order undo no later one: %j',
+  async (stages, state) => {
+    for (const reference of [undefined, 'dp_1']) {
+      const payment = await payments.pay();
+      await tellAll(payment, stages, reference);
+      expect(await stateOf(payment)).toBe(state);
+      // Once processed, notifications are deleted; then each may come as if it were new.
+      await payments.tables.query('DELETE FROM notification');
+      await tellAll(payment, stages, reference);
+      expect(await stateOf(payment)).toBe(state);
+    }
+    expect(await rows()).toHaveLength(2);
+  },
+);
+
+it('a second dispute of a payment that was restored is one of its own, which only its own reports decide', async () => {
+  const payment = await payments.pay();
+  await tellAll(payment, ['opened', 'won'], 'dp_1');
+  await tellAll(payment, ['opened'], 'dp_2');
+  expect(await stateOf(payment)).toBe('IN_DISPUTE/RECEIVED');
+  await expect(refund(payment)).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
+  await tellAll(payment, ['opened', 'won'], 'dp_1');
+  expect(await stateOf(payment)).toBe('IN_DISPUTE/RECEIVED');
+  await tellAll(payment, ['won'], 'dp_2');
+  expect(await stateOf(payment)).toBe('SUCCEEDED/APPROVED');
+  expect(await rows()).toMatchObject([
+    { status: 'DECLINED', reference: 'dp_1' },
+    { status: 'DECLINED', reference: 'dp_2' },
+  ]);
+  const { transactionsHistory } = await recordOf(payment);
+  expect(transactionsHistory.filter(({ type }) => type === Transaction_Type.CHARGEBACK)).toHaveLength(2);
+});
+
+it('a payment that lost one dispute stays CHARGEBACK, whatever becomes of another', async () => {
+  const payment = await payments.pay();
+  await tellAll(payment, ['lost'], 'dp_1');
+  for (const stage of ['opened', 'won'] as const) {
+    await tell(payment, { stage, reference: 'dp_2' });
+    expect(await stateOf(payment)).toBe('CHARGEBACK/LOST');
+  }
+});
+
+it('a dispute that was recorded without its id is the one that the next report is about', async () => {
+  const payment = await payments.pay();
+  await tellAll(payment, ['opened']);
+  await tellAll(payment, ['won'], 'dp_1');
+  expect(await stateOf(payment)).toBe('SUCCEEDED/APPROVED');
+  expect(await rows()).toMatchObject([{ status: 'DECLINED', reference: 'dp_1' }]);
+});
+
+it.each([
+  ['a part of the payment', { minorUnits: 2_500n, currency: 'USD' }, 2_500],
+  ['the whole', { minorUnits: 10_000n, currency: 'USD' }, 10_000],
+  ['more than the payment', { minorUnits: 10_001n, currency: 'USD' }, 10_000],
+  ['nothing', { minorUnits: 0n, currency: 'USD' }, 10_000],
+  ['another currency', { minorUnits: 2_500n, currency: 'EUR' }, 10_000],
+  ['no money', undefined, 10_000],
+])(
+  "a dispute has the amount that its report tells, if it can be the payment's: %s",
+  async (_of, money, minorUnits) => {
+    const payment = await payments.pay();
+    await tell(payment, { stage: 'opened', money });
+    // A later report without an amount leaves it.
+    await tell(payment, { stage: 'lost' });
+    expect(await rows()).toMatchObject([{ minor_units: minorUnits }]);
+    const { transactions } = await recordOf(payment);
+    expect(transactions).toMatchObject({
+      type: Transaction_Type.CHARGEBACK,
+      amount: { value: (minorUnits / 100).toFixed(2) },
+    });
+  },
+);
