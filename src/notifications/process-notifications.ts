@@ -5,9 +5,11 @@ import { applySigned, followUpNow } from '#src/payments/follow-up.ts';
 import { leaseS } from '#src/payments/look-up-schedule.ts';
 import { type RecoverOneDeps, recoverNow } from '#src/payments/recover-payments.ts';
 import {
+  beginNotifiedLookUp,
   type DueNotification,
   findNotifiedTransaction,
   settleNotification,
+  settleServed,
   takeDueNotifications,
 } from '#src/store/notifications.ts';
 import { hastenEnrollment } from '#src/store/wallet-enrollments.ts';
@@ -32,6 +34,8 @@ const FIRST_PAUSE_S = 2;
 /** Small: most notifications that wait do so for a lease of some seconds, and are late by up to their last pause. */
 const PAUSE_GROWTH = 1.3;
 const LONGEST_PAUSE_S = 3_600;
+/** Pause between two look-ups of a transaction that notifications prompt. */
+const LOOK_UP_EVERY_S = 2;
 /** Tries, over two days, after which a notification whose transaction was never found counts as not ours. */
 export const MAX_TRIES = 75;
 
@@ -123,16 +127,13 @@ async function processOne(
   notification: DueNotification,
   stop: AbortSignal | undefined,
 ): Promise<void> {
-  const result = await resultOf(deps, notification, stop);
+  const { result, againInS = pauseS(notification.tries) } = await resultOf(deps, notification, stop);
   deps.processed.settled(notification.connectionId, result);
   const isOver = result !== 'waiting' && (result !== 'unmatched' || notification.tries >= MAX_TRIES);
-  await settleNotification(
-    deps.database,
-    notification,
-    result,
-    isOver ? undefined : pauseS(notification.tries),
-  );
+  await settleNotification(deps.database, notification, result, isOver ? undefined : againInS);
 }
+
+type Processed = { readonly result: NotificationResult; readonly againInS?: number };
 
 /** Returns the seconds from a notification's try, of so many, to the next. */
 export function pauseS(tries: number): number {
@@ -143,20 +144,50 @@ async function resultOf(
   deps: ProcessDeps,
   notification: DueNotification,
   stop: AbortSignal | undefined,
-): Promise<NotificationResult> {
+): Promise<Processed> {
   const connection = deps.connections().get(notification.connectionId);
-  if (!connection) return 'waiting';
+  if (!connection) return { result: 'waiting' };
+  if (connection.lookUp && !notification.dispute) return lookUp(deps, connection, notification, stop);
+  return { result: await believe(deps, connection, notification, stop) };
+}
+
+/** Writes what a notification's signature vouches for: a stage of a dispute, or an outcome where there is no look-up. */
+async function believe(
+  deps: ProcessDeps,
+  connection: ProviderConnection,
+  notification: DueNotification,
+  stop: AbortSignal | undefined,
+): Promise<NotificationResult> {
   const transactionId = await findNotifiedTransaction(deps.database, notification);
   if (transactionId === undefined) return hasten(deps, notification);
   if (notification.dispute) return applyDispute(deps, transactionId, notification.dispute);
-  if (!connection.lookUp) {
-    const signed = (await readAgain(connection, notification))?.signed;
-    return signed ? applySigned(deps, connection, transactionId, signed, stop) : 'unchanged';
-  }
+  const signed = (await readAgain(connection, notification))?.signed;
+  return signed ? applySigned(deps, connection, transactionId, signed, stop) : 'unchanged';
+}
+
+/**
+ * Looks up the transaction that a notification is about, for itself and for all that told the same before the look-up
+ * began. One that comes soon after a look-up waits its turn: nothing that it may tell is lost.
+ */
+async function lookUp(
+  deps: ProcessDeps,
+  connection: ProviderConnection,
+  notification: DueNotification,
+  stop: AbortSignal | undefined,
+): Promise<Processed> {
+  const begun = await beginNotifiedLookUp(deps.database, notification, LOOK_UP_EVERY_S);
+  if (!begun) return { result: await hasten(deps, notification) };
+  const { transactionId, begunAt, waitS } = begun;
+  if (!begunAt) return { result: 'waiting', againInS: waitS };
   const { reference } = notification;
   const options = { hint: reference === undefined ? {} : { reference }, stop };
   const followed = await followUpNow(deps, connection, transactionId, options);
-  return followed === 'waiting' ? recoverNow(deps, connection, transactionId, options) : followed;
+  const result =
+    followed === 'waiting' ? await recoverNow(deps, connection, transactionId, options) : followed;
+  // A notification that has to wait stays in the queue, and so will be looked up after those that it serves.
+  const served = await settleServed(deps.database, notification, { transactionId, begunAt });
+  for (let i = 0; i < served; i++) deps.processed.settled(notification.connectionId, 'unchanged');
+  return { result };
 }
 
 /** Hastens an enrollment's look-up: a notification about no transaction may be about a wallet being enrolled. */

@@ -143,10 +143,15 @@ const SETTLE = {
   name: 'settle_notification',
   text: `
     UPDATE notification SET result = $5, process_at = now() + make_interval(secs => $6::float8)
-    WHERE account_id = $1 AND connection_id = $2 AND deduplication_key = $3 AND subject = $4`,
+    WHERE account_id = $1 AND connection_id = $2 AND deduplication_key = $3 AND subject = $4
+      AND process_at IS NOT NULL`,
 };
 
-/** Writes the result of a notification. @param againInS seconds until it is tried again; undefined for never. */
+/**
+ * Writes the result of a notification, unless another's look-up has settled it meanwhile.
+ *
+ * @param againInS seconds until it is tried again; undefined for never.
+ */
 export async function settleNotification(
   database: Database,
   notification: StoredNotification,
@@ -164,12 +169,10 @@ export async function settleNotification(
   ]);
 }
 
-const FIND = {
-  name: 'find_notified_transaction',
-  text: `
-    SELECT id FROM transaction
-    WHERE connection_id = $1 AND CASE WHEN $2::uuid IS NULL THEN reference = $3 ELSE id = $2::uuid END LIMIT 1`,
-};
+const NOTIFIED =
+  'connection_id = $1 AND CASE WHEN $2::uuid IS NULL THEN reference = $3 ELSE id = $2::uuid END LIMIT 1';
+
+const FIND = { name: 'find_notified_transaction', text: `SELECT id FROM transaction WHERE ${NOTIFIED}` };
 
 /**
  * Finds the transaction that a notification is about, by our id or else by the provider's reference. Only a
@@ -178,16 +181,94 @@ const FIND = {
  */
 export async function findNotifiedTransaction(
   database: Database,
-  {
-    connectionId,
-    transactionId,
-    reference,
-  }: Pick<StoredNotification, 'connectionId' | 'transactionId' | 'reference'>,
+  notification: Notified,
 ): Promise<string | undefined> {
-  const { rows } = await database.query<{ id: string }>(FIND, [
-    connectionId,
-    transactionId ?? null,
-    reference ?? null,
+  return (await database.query<{ id: string }>(FIND, notifiedBy(notification))).rows[0]?.id;
+}
+
+type Notified = Pick<StoredNotification, 'connectionId' | 'transactionId' | 'reference'>;
+
+function notifiedBy({ connectionId, transactionId, reference }: Notified): unknown[] {
+  return [connectionId, transactionId ?? null, reference ?? null];
+}
+
+/** A look-up that a notification may begin: at once if `begunAt` is there, and otherwise in so many seconds. */
+export type NotifiedLookUp = {
+  readonly transactionId: string;
+  /** The database's time, to the microsecond. */
+  readonly begunAt: string | undefined;
+  readonly waitS: number;
+};
+
+const BEGIN = {
+  name: 'begin_notified_look_up',
+  text: `
+    WITH found AS (
+      SELECT id, notified_look_up_at FROM transaction WHERE ${NOTIFIED}
+    ), begun AS (
+      UPDATE transaction t SET notified_look_up_at = now() FROM found
+      WHERE t.id = found.id
+        AND (t.notified_look_up_at IS NULL OR t.notified_look_up_at <= now() - make_interval(secs => $4::float8))
+      RETURNING t.notified_look_up_at::text AS begun_at
+    )
+    SELECT found.id, begun.begun_at,
+      greatest(0, extract(epoch FROM found.notified_look_up_at - now())::float8 + $4::float8) AS wait_s
+    FROM found LEFT JOIN begun ON true`,
+};
+
+/**
+ * Finds the transaction that a notification is about, and begins its look-up, unless another notification had it looked
+ * up less than `apartS` seconds ago: in any process, since it goes by the row and the database's clock.
+ */
+export async function beginNotifiedLookUp(
+  database: Database,
+  notification: Notified,
+  apartS: number,
+): Promise<NotifiedLookUp | undefined> {
+  const { rows } = await database.query<{ id: string; begun_at: string | null; wait_s: number }>(BEGIN, [
+    ...notifiedBy(notification),
+    apartS,
   ]);
-  return rows[0]?.id;
+  const row = rows[0];
+  return row && { transactionId: row.id, begunAt: row.begun_at ?? undefined, waitS: row.wait_s };
+}
+
+// Waits for no row: what another process has locked, that process is about to settle.
+const SETTLE_SERVED = {
+  name: 'settle_served_notifications',
+  text: `
+    WITH served AS (
+      SELECT deduplication_key, subject FROM notification
+      WHERE account_id = $1 AND transaction_id = $2 AND connection_id = $3 AND reference IS NOT DISTINCT FROM $4
+        AND dispute IS NULL AND received_at < $5::timestamptz AND num_nonnulls(process_at) = 1
+        AND (deduplication_key <> $6 OR subject <> $7)
+      FOR UPDATE SKIP LOCKED
+    )
+    UPDATE notification n SET result = 'unchanged', process_at = NULL FROM served
+    WHERE n.account_id = $1 AND n.connection_id = $3 AND n.deduplication_key = served.deduplication_key
+      AND n.subject = served.subject
+    RETURNING n.subject`,
+};
+
+/**
+ * Settles the notifications that a look-up has served besides the one that began it: they tell the same of the same
+ * transaction, and came before it began.
+ *
+ * @returns the number of notifications settled.
+ */
+export async function settleServed(
+  database: Database,
+  { accountId, connectionId, reference, deduplicationKey, subject }: StoredNotification,
+  lookUp: { readonly transactionId: string; readonly begunAt: string },
+): Promise<number> {
+  const { rows } = await database.query(SETTLE_SERVED, [
+    accountId,
+    lookUp.transactionId,
+    connectionId,
+    reference ?? null,
+    lookUp.begunAt,
+    deduplicationKey,
+    subject,
+  ]);
+  return rows.length;
 }

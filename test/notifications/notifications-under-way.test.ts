@@ -69,13 +69,13 @@ it('a notification with which a replica dies is due again once the lease of a tr
 });
 
 it('a notification is not delayed by those of another connection, whose provider hangs', async () => {
-  const [slow, other] = [await payments.pay({ wallet: true }), await payments.pay({ wallet: true })];
+  const other = await payments.pay({ wallet: true });
   await payments.tables.query("UPDATE transaction SET connection_id = 'other' WHERE payment_id = $1", [
     other.id,
   ]);
   payments.provider.payerPays(other.transactions?.id ?? '');
   const told = Promise.withResolvers<Outcome>();
-  for (let i = 0; i < 50; i++) await notified(slow);
+  for (let i = 0; i < 50; i++) await notified(await payments.pay({ wallet: true }));
   await notified(other, 'other');
   const deps = depsOf({ ledger: { lookUp: () => told.promise }, other: {} }, 60_000);
   const running = startNotifications(deps, { intervalMs: 10 });

@@ -78,6 +78,8 @@ async function notify(
     },
   );
   await payments.tables.query('UPDATE notification SET process_at = now() WHERE process_at IS NOT NULL');
+  // As if the look-up before had been a while ago.
+  await payments.tables.query('UPDATE transaction SET notified_look_up_at = NULL');
   await processDue(deps);
   return received;
 }

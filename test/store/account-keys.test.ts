@@ -31,6 +31,7 @@ const NOT_MAIN_PATH: Readonly<Record<string, string>> = {
   find_own_transaction: FIRST,
   find_payment_of_transaction: FIRST,
   find_notified_transaction: FIRST,
+  begin_notified_look_up: FIRST,
   insert_notification: FIRST,
   find_enrollment: FIRST,
   hasten_enrollment: FIRST,

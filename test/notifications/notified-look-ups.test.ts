@@ -1,0 +1,178 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { type Payment, Payment_Status } from '#gen/payments/v1/payment_pb.js';
+import type { Dispute, LookUp, Outcome, ProviderConnection } from '#src/connectors/connector.ts';
+import { type ProcessDeps, processDue } from '#src/notifications/process-notifications.ts';
+import { getPayment } from '#src/payments/get-payment.ts';
+import { insertNotification } from '#src/store/notifications.ts';
+import { type OperatedPayments, openOperatedPayments } from '../payments/operated-payments.ts';
+
+const UNKNOWN: Outcome = { kind: 'unknown', detail: 'silence', providerData: undefined };
+
+let payments: OperatedPayments;
+/** Every look-up, in order. */
+let asked: LookUp[];
+/** The result of each notification that was settled, in order. */
+let results: string[];
+let failures: unknown[];
+
+beforeAll(async () => {
+  payments = await openOperatedPayments();
+});
+afterAll(() => payments?.close());
+beforeEach(async () => {
+  [asked, results, failures] = [[], [], []];
+  await payments.tables.query('TRUNCATE payment, transaction, notification');
+});
+
+type Says = (query: LookUp) => Promise<Outcome>;
+
+/** A process that processes notifications; each look-up is noted. */
+function processAt(
+  lookUp: Says = async (query) => (await payments.provider.connection.lookUp?.(query)) ?? UNKNOWN,
+) {
+  const connection: ProviderConnection = {
+    ...payments.provider.connection,
+    lookUp: (query) => {
+      asked.push(query);
+      return lookUp(query);
+    },
+  };
+  const deps: ProcessDeps = {
+    ...payments.deps,
+    connections: () => new Map([['ledger', connection]]),
+    processed: {
+      settled: (_id, result) => result === 'waiting' || results.push(result),
+      failed: (error) => failures.push(error),
+    },
+  };
+  return () => processDue(deps);
+}
+
+/** Stores notifications of one payment, as they come. */
+async function notify(
+  { transactions }: Payment,
+  times = 1,
+  told: { reference?: string; dispute?: Dispute } = {},
+) {
+  for (let i = 0; i < times; i++) {
+    await insertNotification(payments.database, {
+      connectionId: 'ledger',
+      deduplicationKey: randomUUID(),
+      subjects: [{ transactionId: transactions?.id, reference: undefined, dispute: undefined, ...told }],
+      ...{ body: Buffer.alloc(0), query: '', headers: '{}' },
+    });
+  }
+}
+
+/** Lets time pass, for the database: what waits is due, and every look-up was so many seconds ago. */
+async function pass(seconds: number) {
+  await payments.tables.query(
+    `UPDATE transaction SET notified_look_up_at = notified_look_up_at - make_interval(secs => $1)`,
+    [seconds],
+  );
+  await payments.tables.query('UPDATE notification SET process_at = now() WHERE process_at IS NOT NULL');
+}
+
+const queued = async () =>
+  (await payments.tables.query('SELECT 1 FROM notification WHERE process_at IS NOT NULL')).length;
+const statusOf = async ({ id }: Payment) =>
+  Payment_Status[(await getPayment(payments.deps, id, payments.caller())).status];
+const pays = ({ transactions }: Payment) => payments.provider.payerPays(transactions?.id ?? '');
+
+it.each([false, true])(
+  'one look-up serves every notification of a transaction that came before it began (already final: %s)',
+  async (isFinal) => {
+    const payment = await payments.pay({ wallet: !isFinal });
+    await notify(payment, 100);
+    if (!isFinal) pays(payment);
+    // Two processes at once, each with its own batch.
+    await Promise.all([processAt()(), processAt()()]);
+    expect(asked).toHaveLength(1);
+    expect(await queued()).toBe(0);
+    expect(results).toHaveLength(100);
+    expect(await statusOf(payment)).toBe('SUCCEEDED');
+  },
+);
+
+it('a notification that comes after a look-up has begun waits, and then gets one that begins after it came', async () => {
+  const payment = await payments.pay({ wallet: true });
+  const [begun, told] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const slow = processAt(async (query) => {
+    const outcome = await payments.provider.connection.lookUp?.(query);
+    begun.resolve();
+    await told.promise;
+    return outcome ?? UNKNOWN;
+  });
+  await notify(payment);
+  const first = slow();
+  await begun.promise;
+  // The payer pays while the provider's answer, that they did not, is on its way.
+  pays(payment);
+  await notify(payment, 5);
+  await processAt()();
+  const [row] = await payments.tables.query(
+    `SELECT max(extract(epoch FROM process_at - now()))::float8 AS due_in_s FROM notification n
+     WHERE n.received_at > (SELECT max(notified_look_up_at) FROM transaction)`,
+  );
+  expect(row?.due_in_s).toBeGreaterThan(0);
+  expect(row?.due_in_s).toBeLessThanOrEqual(2);
+  told.resolve();
+  await first;
+  expect([asked.length, await queued(), await statusOf(payment)]).toEqual([1, 5, 'READY_TO_PAY']);
+  await pass(1.5);
+  await processAt()();
+  expect(asked).toHaveLength(1);
+  await pass(0.5);
+  await processAt()();
+  expect([asked.length, await queued(), await statusOf(payment)]).toEqual([2, 0, 'SUCCEEDED']);
+});
+
+it('notifications that name other references are each looked up by their own, one after the other', async () => {
+  const payment = await payments.pay({ wallet: true });
+  for (const reference of ['a', 'b', 'c']) await notify(payment, 3, { reference });
+  for (let round = 1; round <= 3; round++) {
+    await processAt()();
+    expect([asked.length, await queued()]).toEqual([round, 9 - 3 * round]);
+    await pass(2);
+  }
+  expect(asked.map(({ hint }) => hint?.reference).sort()).toEqual(['a', 'b', 'c']);
+});
+
+it('notifications of other transactions wait for nothing', async () => {
+  for (let i = 0; i < 3; i++) await notify(await payments.pay({ wallet: true }));
+  await processAt()();
+  expect(asked).toHaveLength(3);
+});
+
+it('a dispute neither waits for a look-up, nor is settled by one', async () => {
+  const payment = await payments.pay();
+  await notify(payment, 2);
+  await processAt()();
+  await notify(payment, 1, { dispute: { stage: 'opened' } });
+  await processAt()();
+  expect(await statusOf(payment)).toBe('IN_DISPUTE');
+  // It waits for an operation to end, and a look-up comes first.
+  await notify(payment, 1, { dispute: { stage: 'lost' } });
+  await payments.tables.query(
+    "UPDATE notification SET process_at = now() + interval '1 minute' WHERE dispute = 'lost'",
+  );
+  await notify(payment);
+  await payments.tables.query('UPDATE transaction SET notified_look_up_at = NULL');
+  await processAt()();
+  expect([asked.length, await queued()]).toEqual([2, 1]);
+  await pass(0);
+  await processAt()();
+  expect(await statusOf(payment)).toBe('CHARGEBACK');
+});
+
+it('a notification whose look-up broke off is looked up again, and so are those that it would have served', async () => {
+  const payment = await payments.pay({ wallet: true });
+  await notify(payment, 3);
+  pays(payment);
+  await processAt(() => Promise.reject(new Error('killed')))();
+  expect([failures.length, asked.length, await queued()]).toEqual([1, 1, 3]);
+  await pass(2);
+  await processAt()();
+  expect([asked.length, await queued(), await statusOf(payment)]).toEqual([2, 0, 'SUCCEEDED']);
+});
