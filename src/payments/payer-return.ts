@@ -36,7 +36,7 @@ export async function returnPayer(
   if (!own) throw new ServiceError('PAYMENT_NOT_FOUND', 'there is no such payment');
   const before = await standing(deps, paymentId, own);
   const connection = deps.connections().get(own.connectionId);
-  if (!connection || !OPEN.has(before.status) || !deps.mayLookUp(paymentId)) return before;
+  if (!connection || !mayChange(before, own) || !deps.mayLookUp(paymentId)) return before;
   const hint: Hint = returnQuery.length <= MAX_QUERY_LENGTH ? { returnQuery } : {};
   await followUpNow(deps, connection, own.transactionId, { hint });
   return standing(deps, paymentId, own);
@@ -45,6 +45,11 @@ export async function returnPayer(
 /** Longest query string that is passed on: providers put a few ids and a signed text into it. */
 const MAX_QUERY_LENGTH = 8_192;
 const OPEN = new Set([Payment_Status.READY_TO_PAY, Payment_Status.PENDING]);
+
+/** Returns true if asking may tell something new: a payer may have paid after their payment expired here, too. */
+function mayChange({ status }: Payment, { isReleased }: OwnTransaction): boolean {
+  return OPEN.has(status) || (status === Payment_Status.EXPIRED && !isReleased);
+}
 
 async function standing(
   { database }: ReturnDeps,

@@ -134,7 +134,7 @@ export async function countOpenFollowUps(
 const FIND_BY_PAYMENT = {
   name: 'find_own_transaction',
   text: `
-    SELECT t.id, t.connection_id, p.account_id FROM payment p JOIN transaction t ON t.payment_id = p.id
+    SELECT t.id, t.connection_id, p.account_id, p.released FROM payment p JOIN transaction t ON t.payment_id = p.id
     WHERE p.id = $1::uuid AND t.parent_id IS NULL ORDER BY t.created_at DESC, t.id DESC LIMIT 1`,
 };
 
@@ -143,6 +143,8 @@ export type OwnTransaction = {
   readonly transactionId: string;
   readonly accountId: string;
   readonly connectionId: string;
+  /** true: it was an authorization that is over, so nothing more can come of it. */
+  readonly isReleased: boolean;
 };
 
 /** Finds the last attempt of a payment of any account. @param paymentId a UUID. */
@@ -150,12 +152,16 @@ export async function findOwnTransaction(
   database: Database,
   paymentId: string,
 ): Promise<OwnTransaction | undefined> {
-  const { rows } = await database.query<{ id: string; account_id: string; connection_id: string }>(
-    FIND_BY_PAYMENT,
-    [paymentId],
-  );
+  const { rows } = await database.query<{
+    id: string;
+    account_id: string;
+    connection_id: string;
+    released: boolean;
+  }>(FIND_BY_PAYMENT, [paymentId]);
   const row = rows[0];
-  return row && { transactionId: row.id, accountId: row.account_id, connectionId: row.connection_id };
+  if (!row) return undefined;
+  const { id: transactionId, account_id: accountId, connection_id: connectionId } = row;
+  return { transactionId, accountId, connectionId, isReleased: row.released };
 }
 
 const FIND_PAYMENT = {

@@ -174,6 +174,7 @@ it('finds the last attempt of a payment, and the payment of a transaction, whoev
     transactionId: second,
     accountId: ACCOUNT_ONE,
     connectionId: 'second',
+    isReleased: false,
   });
   expect(await findOwnTransaction(database, other.paymentId)).toMatchObject({
     transactionId: other.transactionId,
