@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Outcome, ProviderConnection } from '#src/connectors/connector.ts';
+import type { LookUpTurns } from '#src/payments/look-up-turns.ts';
 import { merchantAddress } from '#src/payments/payer-return.ts';
 import { ServiceError } from '#src/service-error.ts';
 import type { Database } from '#src/store/database.ts';
@@ -61,8 +62,6 @@ export async function followDue(deps: FollowDeps): Promise<number> {
 /**
  * Asks the provider about the enrollment of a payer who came back.
  *
- * @param mayLookUp returns true if the enrollment may be looked up now: reloading the page must not call the provider
- *   again.
  * @returns the status, and the address to which the payer is sent: the merchant's `callback_url` with `vaulted_token`
  *   and `status` added.
  * @throws ServiceError VAULTED_TOKEN_NOT_FOUND.
@@ -70,12 +69,18 @@ export async function followDue(deps: FollowDeps): Promise<number> {
 export async function returnFromEnrollment(
   deps: FollowDeps,
   id: string,
-  mayLookUp: (id: string) => boolean,
+  turns: LookUpTurns,
 ): Promise<{ readonly status: string; readonly address: string | undefined }> {
   const before = await find(deps, id);
-  const isAsked = before.status === 'READY_TO_ENROLL' && mayLookUp(id);
-  if (isAsked) await orUnavailable(followEnrollment(deps, before));
-  const { status, callbackUrl } = isAsked ? await find(deps, id) : before;
+  const isOpen = ({ status }: OpenEnrollment) => status === 'READY_TO_ENROLL';
+  if (isOpen(before)) {
+    await turns.take(id, {
+      ask: () => orUnavailable(followEnrollment(deps, before)),
+      isOpen: async () => isOpen(await find(deps, id)),
+      evidence: '',
+    });
+  }
+  const { status, callbackUrl } = isOpen(before) ? await find(deps, id) : before;
   const url = merchantAddress(callbackUrl);
   url?.searchParams.set('vaulted_token', id);
   url?.searchParams.set('status', status);

@@ -7,14 +7,15 @@ import { getPaymentRecord } from '#src/store/payment-record.ts';
 import { isUuid } from '#src/store/stored-objects.ts';
 import { orUnavailable } from '#src/store/unavailable.ts';
 import { type FollowUpDeps, followUpNow } from './follow-up.ts';
+import type { LookUpTurns } from './look-up-turns.ts';
 import { decodeRecord } from './stored-record.ts';
 
 /** Dependencies of a payer's return. */
 export type ReturnDeps = FollowUpDeps & {
   readonly database: Database;
   readonly connections: () => ReadonlyMap<string, ProviderConnection>;
-  /** Returns true if the payment may be looked up now: reloading the page must not call the provider again. */
-  readonly mayLookUp: (paymentId: string) => boolean;
+  /** Reloading the page must not call the provider again and again. */
+  readonly turns: LookUpTurns;
 };
 
 /**
@@ -36,9 +37,14 @@ export async function returnPayer(
   if (!own) throw new ServiceError('PAYMENT_NOT_FOUND', 'there is no such payment');
   const before = await standing(deps, paymentId, own);
   const connection = deps.connections().get(own.connectionId);
-  if (!connection || !mayChange(before, own) || !deps.mayLookUp(paymentId)) return before;
+  if (!connection || !mayChange(before, own)) return before;
   const hint: Hint = returnQuery.length <= MAX_QUERY_LENGTH ? { returnQuery } : {};
-  await followUpNow(deps, connection, own.transactionId, { hint });
+  await deps.turns.take(paymentId, {
+    ask: () => followUpNow(deps, connection, own.transactionId, { hint }),
+    isOpen: async () => mayChange(await standing(deps, paymentId, own), own),
+    // A provider without look-up learns of the payer's agreement by what they bring back.
+    evidence: connection.lookUp ? '' : (hint.returnQuery ?? ''),
+  });
   return standing(deps, paymentId, own);
 }
 

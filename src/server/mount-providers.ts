@@ -4,6 +4,7 @@ import { limitAtOnce } from '#src/api/limit-at-once.ts';
 import type { RawNotification } from '#src/connectors/connector.ts';
 import { type FollowDeps, returnFromEnrollment } from '#src/customers/follow-enrollments.ts';
 import { type ReceiveDeps, receiveNotification } from '#src/notifications/receive-notification.ts';
+import { createLookUpTurns } from '#src/payments/look-up-turns.ts';
 import { callbackAddress, type ReturnDeps, returnPayer } from '#src/payments/payer-return.ts';
 import { PAGE_HEADERS, type Page, renderPage } from '#src/web/page.ts';
 import { checkoutPath, isFromCheckoutPage } from './mount-checkout.ts';
@@ -11,7 +12,7 @@ import { checkoutPath, isFromCheckoutPage } from './mount-checkout.ts';
 /** Dependencies of the routes for providers' notifications and returning payers. */
 export type ProviderRoutes = {
   readonly receive: ReceiveDeps;
-  readonly payer: Omit<ReturnDeps, 'mayLookUp'> & FollowDeps;
+  readonly payer: Omit<ReturnDeps, 'turns'> & FollowDeps;
   /** true: payers who paid on the checkout page return to it. */
   readonly checkoutPage: boolean;
   /** Processes stored notifications at once. */
@@ -21,13 +22,10 @@ export type ProviderRoutes = {
 const NOTIFICATION_LIMIT_BYTES = 256 * 1024;
 /** Notifications and returns at once. One beyond that is refused; a provider sends its notification again. */
 const MAX_AT_ONCE = 100;
-/** Pause between two look-ups of a payment that its payer prompts. */
-const LOOK_UP_EVERY_MS = 2_000;
-const MAX_REMEMBERED_PAYMENTS = 10_000;
 
 /** Mounts the routes to which providers send notifications and payers. Neither carries an account's keys. */
 export function mountProviders(app: FastifyInstance, routes: ProviderRoutes): void {
-  const payer = { ...routes.payer, mayLookUp: createLookUpLimit() };
+  const payer = { ...routes.payer, turns: createLookUpTurns() };
   app.register(async (raw) => {
     limitAtOnce(raw, MAX_AT_ONCE);
     raw.removeAllContentTypeParsers();
@@ -70,7 +68,7 @@ export function mountProviders(app: FastifyInstance, routes: ProviderRoutes): vo
         .send(renderPage(outcomePage(payment)));
     });
     raw.get<{ Params: { id: string } }>('/v1/enrollments/:id/return', async (request, reply) => {
-      const { status, address } = await returnFromEnrollment(payer, request.params.id, payer.mayLookUp);
+      const { status, address } = await returnFromEnrollment(payer, request.params.id, payer.turns);
       reply.headers({ 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' });
       if (address !== undefined) return reply.code(303).header('location', address).send();
       return reply
@@ -85,25 +83,6 @@ export function mountProviders(app: FastifyInstance, routes: ProviderRoutes): vo
 function queryOf(url: string): string {
   const start = url.indexOf('?');
   return start < 0 ? '' : url.slice(start + 1);
-}
-
-/** Limits the look-ups of a payment to one every two seconds; it remembers the payments that were looked up last. */
-function createLookUpLimit(): (paymentId: string) => boolean {
-  const askedAtMs = new Map<string, number>();
-  return (paymentId) => {
-    const nowMs = performance.now();
-    const last = askedAtMs.get(paymentId);
-    if (last !== undefined && nowMs - last < LOOK_UP_EVERY_MS) return false;
-    askedAtMs.delete(paymentId);
-    if (askedAtMs.size >= MAX_REMEMBERED_PAYMENTS) {
-      for (const oldest of askedAtMs.keys()) {
-        askedAtMs.delete(oldest);
-        break;
-      }
-    }
-    askedAtMs.set(paymentId, nowMs);
-    return true;
-  };
 }
 
 /** Makes the page for a payer who enrolled a wallet and whose merchant has no page to return to. */

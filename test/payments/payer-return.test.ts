@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { type Payment, Payment_Status } from '#gen/payments/v1/payment_pb.js';
 import type { LookUp, ProviderConnection } from '#src/connectors/connector.ts';
+import { createLookUpTurns } from '#src/payments/look-up-turns.ts';
 import { returnPayer } from '#src/payments/payer-return.ts';
 import { recoverDue } from '#src/payments/recover-payments.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
@@ -29,7 +30,7 @@ beforeEach(async () => {
 });
 
 /** Brings the payer of a payment back. @returns the status that they are told. */
-async function comeBack({ id }: Payment): Promise<string> {
+async function comeBack({ id }: Payment, turns = createLookUpTurns(0), query = ''): Promise<string> {
   const connection: ProviderConnection = {
     ...payments.provider.connection,
     async lookUp(query) {
@@ -39,7 +40,7 @@ async function comeBack({ id }: Payment): Promise<string> {
     },
   };
   const connections = () => new Map([['ledger', connection]]);
-  const { status } = await returnPayer({ ...payments.deps, connections, mayLookUp: () => true }, id, '');
+  const { status } = await returnPayer({ ...payments.deps, connections, turns }, id, query);
   return Payment_Status[status];
 }
 
@@ -75,4 +76,16 @@ it('an authorization that lapsed is not asked about again, whoever opens its ret
   await expire();
   expect(await comeBack(payment)).toBe('EXPIRED');
   expect(asked).toEqual([]);
+});
+
+it('a payer who has paid is told so, although somebody opened the return address just before they paid', async () => {
+  const payment = await payments.pay({ wallet: true });
+  const turns = createLookUpTurns(200);
+  expect(await comeBack(payment, turns)).toBe('READY_TO_PAY');
+  payments.provider.payerPays(payment.transactions?.id ?? '');
+  expect(await Promise.all([comeBack(payment, turns), comeBack(payment, turns)])).toEqual([
+    'SUCCEEDED',
+    'SUCCEEDED',
+  ]);
+  expect(asked).toHaveLength(2);
 });
