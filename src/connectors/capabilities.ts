@@ -1,3 +1,5 @@
+import type { BrowserInfo } from '#gen/payments/v1/customer_payer_pb.js';
+
 /** A kind of payment that a provider accepts. */
 export type MethodKind = 'card' | 'wallet_redirect' | 'wallet_enrollment';
 
@@ -20,6 +22,10 @@ export type Capabilities = {
   readonly installments: boolean;
   /** Performs 3-D Secure: by an earlier setup, and with a challenge for the payer (outcome `redirect` for a card). */
   readonly challenge: boolean;
+  /**
+   * Names the fields of `browser_info` that a 3-D Secure setup needs and a payer's browser lacks. Absent: it needs none.
+   */
+  readonly missingForChallenge?: (browser: BrowserInfo | undefined) => readonly string[];
   /** Accepts results of 3-D Secure that was performed elsewhere. */
   readonly externalThreeDSecure: boolean;
   /** Accepts the reason and usage of a stored credential, and the scheme's transaction id. */

@@ -9,9 +9,12 @@ export type Lack = {
   readonly field: string;
   /** Name of the feature, in the plural. */
   readonly what: string;
+  /** The field is absent: the connection would offer the feature with it. */
+  readonly isMissing?: true;
 };
 
 const CARD = 'payment_method.detail.card';
+const SETUPS = '3-D Secure setups';
 
 const METHODS: Readonly<Record<MethodKind, string>> = {
   card: 'card payments',
@@ -40,7 +43,7 @@ function cardLacks(asked: CardOptions, can: Capabilities): Lack[] {
       asked.threeDSecureSetupId !== undefined,
       can.challenge,
       'three_d_secure.three_d_secure_setup_id',
-      '3-D Secure setups',
+      SETUPS,
     ],
     [
       asked.threeDSecure !== undefined,
@@ -55,19 +58,42 @@ function cardLacks(asked: CardOptions, can: Capabilities): Lack[] {
       'stored credentials',
     ],
   ];
-  return asks
+  const lacks = asks
     .filter(([isAsked, isOffered]) => isAsked && !isOffered)
     .map(([, , field, what]) => ({ field: `${CARD}.${field}`, what }));
+  return [...lacks, ...browserLacks(asked, can)];
+}
+
+function browserLacks({ threeDSecureSetupId, browser }: CardOptions, can: Capabilities): Lack[] {
+  if (threeDSecureSetupId === undefined || !can.challenge) return [];
+  return (can.missingForChallenge?.(browser) ?? []).map((name) => ({
+    field: `customer_payer.browser_info.${name}`,
+    what: SETUPS,
+    isMissing: true,
+  }));
+}
+
+/** Describes what a connection lacks, in a few words. */
+export function describeLack({ field, what, isMissing }: Lack): string {
+  return isMissing ? `${what} without ${field}` : what;
 }
 
 /** Makes the refusal of a payment that no connection of its route can handle. */
 export function notOffered(lacks: readonly Lack[]): ServiceError {
   const byField = new Map(lacks.map((lack) => [lack.field, lack]));
-  const fields = [...byField.values()].map(({ field, what }) => ({
-    field,
-    code: 'NOT_SUPPORTED' as const,
-    message: `asks for ${what}, which no connection of the payment's route offers with all else that is asked`,
-  }));
+  const fields = [...byField.values()].map(({ field, what, isMissing }) =>
+    isMissing
+      ? {
+          field,
+          code: 'REQUIRED' as const,
+          message: `is required: no connection of the payment's route offers ${what} without it`,
+        }
+      : {
+          field,
+          code: 'NOT_SUPPORTED' as const,
+          message: `asks for ${what}, which no connection of the payment's route offers with all else that is asked`,
+        },
+  );
   return new ServiceError('OPERATION_NOT_SUPPORTED', `${describeFields(fields)}; nothing was sent`, {
     fields,
   });

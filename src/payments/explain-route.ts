@@ -16,7 +16,7 @@ import type { ProviderConnection } from '#src/connectors/connector.ts';
 import { drawSeed, type Signals } from '#src/routing/order-targets.ts';
 import { chooseTargets, type ReadyRoute } from '#src/routing/router.ts';
 import { cardData } from './card.ts';
-import { lacksOf } from './connection-lacks.ts';
+import { describeLack, lacksOf } from './connection-lacks.ts';
 import type { LiveCatalogue } from './live-catalogue.ts';
 import { usesProviderToken } from './payment-attempt.ts';
 import { type ChosenMethod, chooseMethod } from './payment-method.ts';
@@ -102,7 +102,7 @@ function explainWay(
     })),
     passedOver: passedOver.map((connection) => ({
       connection: describeConnection(connection, signals, health),
-      lacks: lacks(connection).map(({ what }) => what),
+      lacks: lacks(connection).map(describeLack),
     })),
     choice: CHOICES[plan.choice],
     maxAttempts: chosen.maxAttempts,

@@ -1,5 +1,6 @@
 import { create } from '@bufbuild/protobuf';
 import type { PaymentMethodType } from '#gen/payments/config/catalogue_pb.js';
+import type { BrowserInfo } from '#gen/payments/v1/customer_payer_pb.js';
 import {
   type CardDataInput,
   type CardInput,
@@ -35,7 +36,11 @@ export type ChosenMethod = {
 );
 
 /** Options that a card payment may set, beside the card. */
-export type CardOptions = AttemptOptions & { readonly vaultOnSuccess: boolean };
+export type CardOptions = AttemptOptions & {
+  readonly vaultOnSuccess: boolean;
+  /** The payer's browser, without which some providers offer no challenge. */
+  readonly browser: BrowserInfo | undefined;
+};
 
 /** Type of the payment method that a one-time token stands for. */
 export const ONE_TIME_TOKEN_TYPE = 'CARD';
@@ -79,7 +84,8 @@ export function chooseMethod(request: CreatePaymentRequest, types: MethodTypes):
 
   if (kind?.case === 'wallet')
     throw refuse('payment_method.detail.wallet', 'NOT_ALLOWED', 'must not be sent with a card');
-  const options = { ...cardOptions(kind?.value), vaultOnSuccess: input.vaultOnSuccess };
+  const browser = request.customerPayer?.browserInfo;
+  const options = { ...cardOptions(kind?.value), vaultOnSuccess: input.vaultOnSuccess, browser };
   return { type, workflow, options, ...chooseCard(input, kind?.value?.cardData) };
 }
 

@@ -1,9 +1,10 @@
 import { create } from '@bufbuild/protobuf';
 import { describe, expect, it } from 'vitest';
+import { BrowserInfoSchema } from '#gen/payments/v1/customer_payer_pb.js';
 import { StoredCredentialsSchema, ThreeDSecureSchema } from '#gen/payments/v1/payment_method_pb.js';
 import { Payment_Workflow } from '#gen/payments/v1/payment_pb.js';
 import { CARDS_ONLY, type Capabilities } from '#src/connectors/capabilities.ts';
-import { lacksOf, notOffered } from '#src/payments/connection-lacks.ts';
+import { describeLack, lacksOf, notOffered } from '#src/payments/connection-lacks.ts';
 import type { CardOptions, ChosenMethod } from '#src/payments/payment-method.ts';
 import { CARD_OPTIONS } from '../connectors/attempts.ts';
 
@@ -11,7 +12,7 @@ const { DIRECT, REDIRECT } = Payment_Workflow;
 
 const card = (options: Partial<CardOptions>): ChosenMethod => ({
   ...{ kind: 'vaulted_card', securityCode: '', type: 'CARD', workflow: DIRECT, token: 'token' },
-  options: { ...CARD_OPTIONS, vaultOnSuccess: false, ...options },
+  options: { ...CARD_OPTIONS, vaultOnSuccess: false, browser: undefined, ...options },
 });
 const wallet = (workflow: ChosenMethod['workflow']): ChosenMethod => ({
   ...{ kind: 'wallet', type: 'WALLET', workflow, token: undefined, cardType: undefined },
@@ -54,6 +55,25 @@ describe('lacksOf', () => {
   ])('names what is asked by %o and not offered with %o', (method, without, field) => {
     expect(lacksOf(method, ALL)).toEqual([]);
     expect(lacksOf(method, { ...ALL, ...without }).map((lack) => lack.field)).toEqual([field]);
+  });
+
+  it('names the fields of the browser that a 3-D Secure setup needs and lacks, and none where nobody asks for one', () => {
+    const needs: Capabilities = {
+      ...ALL,
+      missingForChallenge: (browser) => (browser?.userAgent ? [] : ['user_agent']),
+    };
+    const setup = { threeDSecureSetupId: 'setup-1' };
+    const browser = create(BrowserInfoSchema, { userAgent: 'Mozilla/5.0' });
+    const missing = lacksOf(card(setup), needs);
+    expect(missing).toMatchObject([{ field: 'customer_payer.browser_info.user_agent', isMissing: true }]);
+    expect(missing.map(describeLack)).toEqual([
+      '3-D Secure setups without customer_payer.browser_info.user_agent',
+    ]);
+    expect(lacksOf(card({ ...setup, browser }), needs)).toEqual([]);
+    expect(lacksOf(card({}), needs)).toEqual([]);
+    const error = notOffered(missing);
+    expect(error.fields.map(({ code }) => code)).toEqual(['REQUIRED']);
+    expect(error.message).toMatch(/customer_payer\.browser_info\.user_agent.* is required/);
   });
 
   it('finds that a plain purchase by card can be made everywhere, with a soft descriptor too', () => {

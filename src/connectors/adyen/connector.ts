@@ -25,8 +25,8 @@ import { toAdyenAmount } from './money.ts';
 import { readNotifications } from './notifications.ts';
 import { type AdyenSettings, readSettings } from './settings.ts';
 import {
-  canAuthenticate,
   detailsRequest,
+  missingForChallenge,
   type OperationKind,
   operationRequest,
   paymentMethodsRequest,
@@ -53,6 +53,7 @@ const CAPABILITIES: Capabilities = {
   cancel: true,
   verify: true,
   challenge: true,
+  missingForChallenge,
   externalThreeDSecure: true,
   storedCredentials: true,
   softDescriptor: true,
@@ -107,7 +108,8 @@ async function pay(
   if (!isTaken) return turnedAway('redirect_methods does not name this payment method');
   const amount = toAdyenAmount(attempt.money);
   if (!amount) return turnedAway('it has no such amount in this currency');
-  if (method.kind === 'card' && method.threeDSecureSetupId !== undefined && !canAuthenticate(attempt)) {
+  const isChallengeWanted = method.kind === 'card' && method.threeDSecureSetupId !== undefined;
+  if (isChallengeWanted && missingForChallenge(attempt.customerPayer.browserInfo).length > 0) {
     return turnedAway("3-D Secure needs the payer's browser_info");
   }
   return fromPayment(await send(paymentRequest(attempt, amount, settings)), attempt, shownAs);

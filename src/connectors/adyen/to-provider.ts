@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { Address, CustomerPayer } from '#gen/payments/v1/customer_payer_pb.js';
+import type { Address, BrowserInfo, CustomerPayer } from '#gen/payments/v1/customer_payer_pb.js';
 import type { StoredCredentials, ThreeDSecure } from '#gen/payments/v1/payment_method_pb.js';
 import type { AttemptCard, AttemptMethod, PaymentAttempt } from '#src/connectors/attempt.ts';
 import type { Operation } from '#src/connectors/connector.ts';
@@ -121,11 +121,6 @@ function post(
   };
 }
 
-/** Returns true if enough is known of the payer's browser for a 3-D Secure challenge. */
-export function canAuthenticate({ customerPayer }: PaymentAttempt): boolean {
-  return browserInfoOf(customerPayer) !== undefined;
-}
-
 function cardFields(method: CardMethod, browserInfo: object | undefined): object {
   const { capture, verify, installments, threeDSecure, storedCredentials } = method;
   const descriptor = method.softDescriptor.normalize('NFD').replace(NOT_IN_DESCRIPTORS, '');
@@ -157,14 +152,25 @@ function challengeFields(browserInfo: object, isWanted: boolean): object {
   };
 }
 
+/** Names the fields of a payer's browser that a 3-D Secure challenge needs and that are absent or no such values. */
+export function missingForChallenge(told: BrowserInfo | undefined): string[] {
+  const { acceptHeader, userAgent, language, colorDepth, screenHeight, screenWidth } = told ?? {};
+  const texts = { accept_header: acceptHeader, user_agent: userAgent, language };
+  const numbers = { color_depth: colorDepth, screen_height: screenHeight, screen_width: screenWidth };
+  const isNumber = (text: string | undefined) => Number.isSafeInteger(Number(text)) && Number(text) > 0;
+  return [
+    ...Object.entries(texts).filter(([, text]) => !text),
+    ...Object.entries(numbers).filter(([, text]) => !isNumber(text)),
+  ].map(([name]) => name);
+}
+
 /** @returns undefined unless all fields that 3-D Secure needs are present. */
 function browserInfoOf({ browserInfo: told }: CustomerPayer): object | undefined {
-  if (!told) return undefined;
+  if (!told || missingForChallenge(told).length > 0) return undefined;
   const { acceptHeader, userAgent, language } = told;
-  const numbers = [told.colorDepth, told.screenHeight, told.screenWidth].map(Number);
-  const [colorDepth, screenHeight, screenWidth] = numbers;
-  if (!acceptHeader || !userAgent || !language) return undefined;
-  if (!numbers.every((number) => Number.isSafeInteger(number) && number > 0)) return undefined;
+  const [colorDepth, screenHeight, screenWidth] = [told.colorDepth, told.screenHeight, told.screenWidth].map(
+    Number,
+  );
   const timeZoneOffset = Number(told.browserTimeDifference || 0);
   return {
     acceptHeader,

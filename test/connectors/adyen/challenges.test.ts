@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
+import { BrowserInfoSchema, CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
 import type { PaymentAttempt } from '#src/connectors/attempt.ts';
 import { lookUpOf } from '../attempts.ts';
 import { type AdyenUnderTest, BROWSER, cardWith, openAdyen, subjectOf } from './adyen-under-test.ts';
@@ -70,6 +70,21 @@ describe('a 3-D Secure challenge at Adyen', () => {
     const attempt = cardWith({ threeDSecureSetupId: randomUUID() });
     expect(await adyen.connection.pay(attempt)).toMatchObject({ kind: 'not_sent', because: 'turned_away' });
     expect(adyen.fake.requests).toEqual([]);
+  });
+
+  it.each([
+    ['nothing', undefined, 'accept_header user_agent language color_depth screen_height screen_width'],
+    ['all', BROWSER, ''],
+    ['no language', { ...BROWSER, language: '' }, 'language'],
+    [
+      'a depth that is no number',
+      { ...BROWSER, colorDepth: 'deep', screenWidth: '0' },
+      'color_depth screen_width',
+    ],
+  ])('names the fields of the browser that it lacks, of which %s is known', (_what, known, missing) => {
+    const browser = known && create(BrowserInfoSchema, known);
+    const { missingForChallenge } = adyen.connection.capabilities;
+    expect(missingForChallenge?.(browser).join(' ')).toBe(missing);
   });
 });
 
