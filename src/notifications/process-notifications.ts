@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises';
 import type { NotificationSubject, ProviderConnection } from '#src/connectors/connector.ts';
 import { applyDispute } from '#src/payments/dispute.ts';
-import { applySigned, followUpNow } from '#src/payments/follow-up.ts';
+import { applySigned, type FollowedUpNow, followUpNow } from '#src/payments/follow-up.ts';
 import { leaseS } from '#src/payments/look-up-schedule.ts';
 import { type RecoverOneDeps, recoverNow } from '#src/payments/recover-payments.ts';
 import {
@@ -24,7 +24,7 @@ export type ProcessDeps = RecoverOneDeps & {
 };
 
 /** Result of processing a notification. */
-export type NotificationResult = 'applied' | 'unchanged' | 'waiting' | 'unmatched';
+export type NotificationResult = FollowedUpNow;
 
 /** Limit on the notifications that are taken at once. */
 const BATCH = 10;
@@ -36,7 +36,7 @@ const PAUSE_GROWTH = 1.3;
 const LONGEST_PAUSE_S = 3_600;
 /** Pause between two look-ups of a transaction that notifications prompt. */
 const LOOK_UP_EVERY_S = 2;
-/** Tries, over two days, after which a notification whose transaction was never found counts as not ours. */
+/** Tries, over two days, after which a notification is given up whose transaction, or whose provider, is not found. */
 export const MAX_TRIES = 75;
 
 /**
@@ -129,7 +129,8 @@ async function processOne(
 ): Promise<void> {
   const { result, againInS = pauseS(notification.tries) } = await resultOf(deps, notification, stop);
   deps.processed.settled(notification.connectionId, result);
-  const isOver = result !== 'waiting' && (result !== 'unmatched' || notification.tries >= MAX_TRIES);
+  const isEnd = result === 'applied' || result === 'unchanged';
+  const isOver = isEnd || (result !== 'waiting' && notification.tries >= MAX_TRIES);
   await settleNotification(deps.database, notification, result, isOver ? undefined : againInS);
 }
 

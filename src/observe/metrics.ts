@@ -119,7 +119,7 @@ function neighbourMetrics(registers: Registry[]) {
     }),
     notifications: new Counter({
       name: 'provider_notifications_total',
-      help: 'Notifications of providers, by connection: received as forged, ignored or about; processed as applied, unchanged or unmatched.',
+      help: 'Notifications of providers, by connection: received as forged, ignored or about; processed as applied, unchanged, unmatched or unheard.',
       labelNames: ['connection', 'result'] as const,
       registers,
     }),

@@ -61,14 +61,15 @@ export type FollowUpOptions = { readonly hint?: Hint | undefined; readonly stop?
  * Follows up a transaction after its call: learns the outcome of an open operation, of a payer's redirect or of a
  * challenge, and ends an authorization that lapsed. The provider's answer is written as any outcome is.
  *
- * @returns the payment as written; undefined if nothing changed.
+ * @returns the payment as written; undefined if nothing changed; 'unheard' if the provider did not answer, and no
+ *   schedule has it asked again.
  */
 export async function followUp(
   deps: FollowUpDeps,
   connection: ProviderConnection,
   due: DueFollowUp,
   { hint, stop }: FollowUpOptions = {},
-): Promise<OperationResponse | undefined> {
+): Promise<OperationResponse | 'unheard' | undefined> {
   const found = await readFollowedUp(deps, connection, due);
   if (!found) return undefined;
   const nowMs = timestampDate(deps.now()).getTime();
@@ -84,14 +85,18 @@ export async function followUp(
   const { isUnanswered } = found.transaction;
   if (!isUnanswered && (changesNothing(outcome, isLast) || isToldAlready(outcome, found))) {
     await postponeFollowUp(deps.database, due, pauseS(deps, due, found, nowMs));
-    return undefined;
+    const isHeard = told.kind !== 'unknown' || told.alarm;
+    return isHeard || found.transaction.isScheduled ? undefined : 'unheard';
   }
   const ended = isLast ? endOf(outcome) : outcome;
   return writeOutcome(deps, { ...due, followUpInS: pauseS(deps, due, found, nowMs) }, ended, stop);
 }
 
-/** Result of following up a transaction ahead of schedule; 'waiting': its creation is under way. */
-export type FollowedUpNow = 'applied' | 'unchanged' | 'waiting' | 'unmatched';
+/**
+ * Result of following up a transaction ahead of schedule; 'waiting': its creation is under way; 'unheard': the provider
+ * did not answer about a transaction that is final here, so only who asked can have it asked again.
+ */
+export type FollowedUpNow = 'applied' | 'unchanged' | 'waiting' | 'unmatched' | 'unheard';
 
 /** Follows up a transaction ahead of schedule, since its payer came back or its provider sent a notification. */
 export async function followUpNow(
@@ -102,7 +107,9 @@ export async function followUpNow(
 ): Promise<FollowedUpNow> {
   const due = await takeFollowUp(deps.database, transactionId, leaseS(connection, deps.schedule));
   if (!due) return 'waiting';
-  return (await followUp(deps, connection, due, options)) ? 'applied' : 'unchanged';
+  const followed = await followUp(deps, connection, due, options);
+  if (followed === 'unheard') return followed;
+  return followed ? 'applied' : 'unchanged';
 }
 
 /**

@@ -176,3 +176,15 @@ it('a notification whose look-up broke off is looked up again, and so are those 
   await processAt()();
   expect([asked.length, await queued(), await statusOf(payment)]).toEqual([2, 0, 'SUCCEEDED']);
 });
+
+it('a notification about a payment that is final here is tried again while the provider does not answer', async () => {
+  const payment = await payments.pay({ wallet: true });
+  await payments.tables.query("UPDATE transaction SET status = 'EXPIRED', follow_up_at = NULL");
+  await notify(payment, 3);
+  await processAt(async () => UNKNOWN)();
+  expect([asked.length, results, await queued()]).toEqual([1, ['unchanged', 'unchanged', 'unheard'], 1]);
+  pays(payment);
+  await pass(2);
+  await processAt()();
+  expect([asked.length, await queued(), await statusOf(payment)]).toEqual([2, 0, 'SUCCEEDED']);
+});

@@ -160,7 +160,9 @@ describe('a payer who was sent away', () => {
     const written = await follow(payment, lastMs, mute());
     expect(await statusOf(payment)).toBe('EXPIRED');
     // Whatever the provider said at first is shown still.
-    expect(written?.record.transactions?.providerData?.transactionId).toBe('theirs');
+    expect(written).toMatchObject({
+      record: { transactions: { providerData: { transactionId: 'theirs' } } },
+    });
   });
 
   it('who has paid, as the provider will tell, is waited for where there is no look-up, whatever the time', async () => {
