@@ -144,17 +144,17 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
   },
   'believe-notifications': {
     file: 'src/notifications/process-notifications.ts',
-    find: `  if (!connection.lookUp) {
-    const signed =`,
+    find: `  const { reference } = notification;
+  const options =`,
     replacement: `  const { data } = JSON.parse(Buffer.from(notification.body).toString());
   if (data.status === 'paid') {
     const providerData = { $typeName: 'payments.v1.ProviderData', rawResponse: {} } as never;
     const outcome = { kind: 'approved', providerData, authorizationCode: '', retrievalReferenceNumber: '' } as const;
     const told = { outcome, minorUnits: BigInt(data.amount), currency: data.currency };
-    return applySigned(deps, connection, transactionId, told, stop);
+    return { result: await applySigned(deps, connection, transactionId, told, stop) };
   }
-  if (!connection.lookUp) {
-    const signed =`,
+  const { reference } = notification;
+  const options =`,
     cases: ['payers: a notification that tells what the provider does not'],
     violates: ['I2'],
   },
