@@ -185,6 +185,8 @@ async function lookUp(
   const followed = await followUpNow(deps, connection, transactionId, options);
   const result =
     followed === 'waiting' ? await recoverNow(deps, connection, transactionId, options) : followed;
+  // Two that were not heard would each settle the other.
+  if (result === 'unheard') return { result };
   // A notification that has to wait stays in the queue, and so will be looked up after those that it serves.
   const served = await settleServed(deps.database, notification, { transactionId, begunAt });
   for (let i = 0; i < served; i++) deps.processed.settled(notification.connectionId, 'unchanged');

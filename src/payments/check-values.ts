@@ -80,7 +80,7 @@ function fieldStep({ localName, name, oneof }: DescField, walk: Walk<never>): Wa
 }
 
 function refuseUnsupported(_value: unknown, path: string, { report }: Check): void {
-  report(path, 'NOT_SUPPORTED', 'is not supported; nothing was sent');
+  report(path, 'NOT_SUPPORTED', 'is not supported');
 }
 
 function checkText(text: string, path: string, { report }: Check): void {
@@ -94,7 +94,7 @@ function checkShownText(text: string, path: string, check: Check): void {
   if (holdsNumber(text, check.cardNumber)) check.report(path, 'NOT_ALLOWED', NO_CARD_NUMBER);
 }
 
-const NO_CARD_NUMBER = 'must not contain the card number, which would be stored and shown; nothing was sent';
+const NO_CARD_NUMBER = 'must not contain the card number, which would be stored and shown';
 /** Characters that people and programs put between the digits of a card number. */
 const BETWEEN_DIGITS = /[\s.-]+/g;
 

@@ -41,7 +41,7 @@ export async function applyDispute(
   );
   if (!stored || !base) return 'waiting';
   if (stored.openOperation) return 'waiting';
-  const before = disputeBefore(transactions, told.reference);
+  const before = disputeBefore(transactions, told);
   if (before && !mayFollow(before.status, told.stage)) return 'unchanged';
   const money = disputedOf(told, base) ?? before ?? base;
   const { record, dispute } = withDispute(
@@ -71,16 +71,18 @@ export async function applyDispute(
 
 /**
  * Returns the dispute that a report is about, as it was recorded. A report without the provider's id of the dispute is
- * about the one that is open, or else the last; so is a report with an id, if the dispute was recorded without.
+ * about the one that is open, or else the last; so is a report with an id, if the dispute was recorded without and the
+ * report does not open another.
  */
 function disputeBefore(
   transactions: readonly StoredTransaction[],
-  reference: string | undefined,
+  { reference, stage }: Dispute,
 ): StoredTransaction | undefined {
   const disputes = transactions.filter(({ type }) => type === 'CHARGEBACK');
   const own = reference === undefined ? undefined : disputes.find((one) => one.reference === reference);
   const unnamed = reference === undefined ? disputes : disputes.filter((one) => one.reference === undefined);
-  return own ?? unnamed.find(({ status }) => status === 'PENDING') ?? unnamed.at(-1);
+  const last = reference !== undefined && stage === 'opened' ? undefined : unnamed.at(-1);
+  return own ?? unnamed.find(({ status }) => status === 'PENDING') ?? last;
 }
 
 /**

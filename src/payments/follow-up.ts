@@ -18,7 +18,7 @@ import {
   type StoredPayment,
   type StoredTransaction,
 } from '#src/store/operated-payments.ts';
-import { BASE_TYPES, learn, lookedUpTransaction, waitsForPayer } from './ask-provider.ts';
+import { ask, BASE_TYPES, learn, lookedUpTransaction, waitsForPayer } from './ask-provider.ts';
 import { isOperation, type OperationResponse, writeOutcome } from './finish-operation.ts';
 import { type FinishDeps, finishOf, writeFinish } from './finish-payment.ts';
 import { leaseS, lookUpPauseS } from './look-up-schedule.ts';
@@ -77,7 +77,7 @@ export async function followUp(
 
   const isLast = expiryOf(found) + GRACE_MS <= nowMs;
   const query = { ...lookUpOf(deps, due, found, isLast), ...(hint && { hint }) };
-  const told = await learn(connection, query);
+  const told = await (found.transaction.status === 'EXPIRED' ? ask : learn)(connection, query);
   deps.recovery.followedUp(due, told);
   const outcome = connection.lookUp || !isLast ? told : unreturned(told, found);
   // An operation has no response yet if its process died, or if its call is under way: with the fence taken here, that
@@ -224,7 +224,9 @@ async function lapse(
   const told = nowMs < lapsesAtMs ? await lookUp?.(query) : 'lapsed';
   if (told) deps.recovery.followedUp(due, told);
   if (told !== 'lapsed' && told?.kind !== 'expired') {
-    await postponeFollowUp(deps.database, due, Math.max((lapsesAtMs - nowMs) / 1000, 1));
+    const restS = Math.max((lapsesAtMs - nowMs) / 1000, 1);
+    const isHeard = told?.kind !== 'unknown' || told.alarm;
+    await postponeFollowUp(deps.database, due, isHeard ? restS : Math.min(restS, LONGEST_PAUSE_S));
     return undefined;
   }
   return writeOutcome(deps, { ...due, followUpInS: undefined }, 'lapsed');

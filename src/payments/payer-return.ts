@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { type Payment, Payment_Status } from '#gen/payments/v1/payment_pb.js';
 import type { Hint, ProviderConnection } from '#src/connectors/connector.ts';
 import { ServiceError } from '#src/service-error.ts';
@@ -43,7 +44,11 @@ export async function returnPayer(
     ask: () => followUpNow(deps, connection, own.transactionId, { hint }),
     isOpen: async () => mayChange(await standing(deps, paymentId, own), own),
     // A provider without look-up learns of the payer's agreement by what they bring back.
-    evidence: connection.lookUp ? '' : (hint.returnQuery ?? ''),
+    evidence: connection.lookUp
+      ? ''
+      : createHash('sha256')
+          .update(hint.returnQuery ?? '')
+          .digest('base64'),
   });
   return standing(deps, paymentId, own);
 }

@@ -169,10 +169,19 @@ export async function settleNotification(
   ]);
 }
 
-const NOTIFIED =
-  'connection_id = $1 AND CASE WHEN $2::uuid IS NULL THEN reference = $3 ELSE id = $2::uuid END LIMIT 1';
+/** Ways to find a transaction, each by its index: one condition for both would keep a plan that reads the table. */
+const NOTIFIED_BY = {
+  id: 'connection_id = $1 AND id = $2::uuid LIMIT 1',
+  reference: 'connection_id = $1 AND reference = $2 LIMIT 1',
+} as const;
 
-const FIND = { name: 'find_notified_transaction', text: `SELECT id FROM transaction WHERE ${NOTIFIED}` };
+const FIND = {
+  id: { name: 'find_notified_transaction', text: `SELECT id FROM transaction WHERE ${NOTIFIED_BY.id}` },
+  reference: {
+    name: 'find_referred_transaction',
+    text: `SELECT id FROM transaction WHERE ${NOTIFIED_BY.reference}`,
+  },
+};
 
 /**
  * Finds the transaction that a notification is about, by our id or else by the provider's reference. Only a
@@ -183,13 +192,16 @@ export async function findNotifiedTransaction(
   database: Database,
   notification: Notified,
 ): Promise<string | undefined> {
-  return (await database.query<{ id: string }>(FIND, notifiedBy(notification))).rows[0]?.id;
+  const { by, values } = notifiedBy(notification);
+  return (await database.query<{ id: string }>(FIND[by], values)).rows[0]?.id;
 }
 
 type Notified = Pick<StoredNotification, 'connectionId' | 'transactionId' | 'reference'>;
 
-function notifiedBy({ connectionId, transactionId, reference }: Notified): unknown[] {
-  return [connectionId, transactionId ?? null, reference ?? null];
+function notifiedBy({ connectionId, transactionId, reference }: Notified) {
+  return transactionId === undefined
+    ? { by: 'reference' as const, values: [connectionId, reference ?? null] }
+    : { by: 'id' as const, values: [connectionId, transactionId] };
 }
 
 /** A look-up that a notification may begin: at once if `begunAt` is there, and otherwise in so many seconds. */
@@ -200,20 +212,20 @@ export type NotifiedLookUp = {
   readonly waitS: number;
 };
 
+const foundBy = (notified: string) =>
+  `found AS (SELECT id, notified_look_up_at FROM transaction WHERE ${notified})`;
+const BEGUN = `begun AS (
+    UPDATE transaction t SET notified_look_up_at = now() FROM found
+    WHERE t.id = found.id
+      AND (t.notified_look_up_at IS NULL OR t.notified_look_up_at <= now() - make_interval(secs => $3::float8))
+    RETURNING t.notified_look_up_at::text AS begun_at
+  )
+  SELECT found.id, begun.begun_at,
+    greatest(0, extract(epoch FROM found.notified_look_up_at - now())::float8 + $3::float8) AS wait_s
+  FROM found LEFT JOIN begun ON true`;
 const BEGIN = {
-  name: 'begin_notified_look_up',
-  text: `
-    WITH found AS (
-      SELECT id, notified_look_up_at FROM transaction WHERE ${NOTIFIED}
-    ), begun AS (
-      UPDATE transaction t SET notified_look_up_at = now() FROM found
-      WHERE t.id = found.id
-        AND (t.notified_look_up_at IS NULL OR t.notified_look_up_at <= now() - make_interval(secs => $4::float8))
-      RETURNING t.notified_look_up_at::text AS begun_at
-    )
-    SELECT found.id, begun.begun_at,
-      greatest(0, extract(epoch FROM found.notified_look_up_at - now())::float8 + $4::float8) AS wait_s
-    FROM found LEFT JOIN begun ON true`,
+  id: { name: 'begin_notified_look_up', text: `WITH ${foundBy(NOTIFIED_BY.id)}, ${BEGUN}` },
+  reference: { name: 'begin_referred_look_up', text: `WITH ${foundBy(NOTIFIED_BY.reference)}, ${BEGUN}` },
 };
 
 /**
@@ -225,8 +237,9 @@ export async function beginNotifiedLookUp(
   notification: Notified,
   apartS: number,
 ): Promise<NotifiedLookUp | undefined> {
-  const { rows } = await database.query<{ id: string; begun_at: string | null; wait_s: number }>(BEGIN, [
-    ...notifiedBy(notification),
+  const { by, values } = notifiedBy(notification);
+  const { rows } = await database.query<{ id: string; begun_at: string | null; wait_s: number }>(BEGIN[by], [
+    ...values,
     apartS,
   ]);
   const row = rows[0];

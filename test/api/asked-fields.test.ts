@@ -60,7 +60,7 @@ describe('a field that is known and not supported', () => {
       expect({ protocol, reason, fields }).toEqual({
         protocol,
         reason: 'NOT_SUPPORTED',
-        fields: [{ field, code: 'NOT_SUPPORTED', message: 'is not supported; nothing was sent' }],
+        fields: [{ field, code: 'NOT_SUPPORTED', message: 'is not supported' }],
       });
       if (protocol === 'rest') expect(status).toBe(400);
       else expect(code).toBe('InvalidArgument');

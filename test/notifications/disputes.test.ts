@@ -160,6 +160,17 @@ it('a dispute that was recorded without its id is the one that the next report i
   expect(await rows()).toMatchObject([{ status: 'DECLINED', reference: 'dp_1' }]);
 });
 
+it('a dispute with an id is not one that was recorded without, and won', async () => {
+  const payment = await payments.pay();
+  await tellAll(payment, ['opened', 'won']);
+  await tellAll(payment, ['opened'], 'dp_2');
+  expect(await stateOf(payment)).toBe('IN_DISPUTE/RECEIVED');
+  // Without ids, a late report cannot be told from a second dispute.
+  const other = await payments.pay();
+  await tellAll(other, ['opened', 'won', 'opened']);
+  expect(await stateOf(other)).toBe('SUCCEEDED/APPROVED');
+});
+
 it.each([
   ['a part of the payment', { minorUnits: 2_500n, currency: 'USD' }, 2_500],
   ['the whole', { minorUnits: 10_000n, currency: 'USD' }, 10_000],

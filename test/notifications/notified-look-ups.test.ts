@@ -182,9 +182,26 @@ it('a notification about a payment that is final here is tried again while the p
   await payments.tables.query("UPDATE transaction SET status = 'EXPIRED', follow_up_at = NULL");
   await notify(payment, 3);
   await processAt(async () => UNKNOWN)();
-  expect([asked.length, results, await queued()]).toEqual([1, ['unchanged', 'unchanged', 'unheard'], 1]);
+  expect([asked.length, results, await queued()]).toEqual([1, ['unheard'], 3]);
   pays(payment);
   await pass(2);
   await processAt()();
   expect([asked.length, await queued(), await statusOf(payment)]).toEqual([2, 0, 'SUCCEEDED']);
+});
+
+it('two look-ups that the provider leaves without an answer at once do not settle each other', async () => {
+  const payment = await payments.pay({ wallet: true });
+  await payments.tables.query("UPDATE transaction SET status = 'EXPIRED', follow_up_at = NULL");
+  await notify(payment, 2);
+  const [first, second] = [Promise.withResolvers<Outcome>(), Promise.withResolvers<Outcome>()];
+  const one = processAt(() => first.promise)();
+  await expect.poll(() => asked.length).toBe(1);
+  await pass(2);
+  const another = processAt(() => second.promise)();
+  await expect.poll(() => asked.length).toBe(2);
+  first.resolve(UNKNOWN);
+  await one;
+  second.resolve(UNKNOWN);
+  await another;
+  expect(await queued()).toBe(2);
 });

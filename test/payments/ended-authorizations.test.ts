@@ -80,6 +80,16 @@ describe('an authorization that its provider ended before our term', () => {
     expect(await state()).toBe('EXPIRED/EXPIRED');
   });
 
+  it('is asked about again within the hour if the provider did not answer', async () => {
+    const silent: ProviderConnection = {
+      ...ended,
+      lookUp: async () => ({ kind: 'unknown', detail: 'silence', providerData: undefined }),
+    };
+    expect(await followUpNow(deps, silent, idOf(payment), { hint: {} })).toBe('unchanged');
+    const due = "SELECT 1 FROM transaction WHERE follow_up_at <= now() + interval '1 hour'";
+    expect(await payments.tables.query(due)).toHaveLength(1);
+  });
+
   it('keeps what was captured of it, and offers no rest', async () => {
     await capture('30');
     await followUpNow(deps, ended, idOf(payment), { hint: {} });

@@ -95,6 +95,29 @@ describe('a redirect', () => {
   });
 });
 
+describe('a payment that expired here', () => {
+  it.each(['look-up', 'none'])(
+    'is not completed by us when its payer agrees too late (%s)',
+    async (lookUp) => {
+      const payment = await payments.pay({ wallet: true });
+      await followUpAt(DAY_MS + 2 * MINUTE_MS);
+      const providerData = create(ProviderDataSchema);
+      let completed = 0;
+      const connection: ProviderConnection = {
+        ...payments.provider.connection,
+        lookUp: lookUp === 'look-up' ? async () => ({ kind: 'to_complete', providerData }) : undefined,
+        async complete() {
+          completed += 1;
+          return { kind: 'unknown', detail: 'silence', providerData: undefined };
+        },
+      };
+      const hint = { returnQuery: 'agreed=yes' };
+      await followUpNow(payments.deps, connection, payment.transactions?.id ?? '', { hint });
+      expect([completed, await stateOf(payment)]).toEqual([0, 'EXPIRED/EXPIRED']);
+    },
+  );
+});
+
 describe('a challenge of a card that is paid directly', () => {
   const comesBack = (payment: Payment) => {
     const pending = { kind: 'pending', providerData: create(ProviderDataSchema) } as const;

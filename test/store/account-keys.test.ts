@@ -18,7 +18,6 @@ const NOT_BY_ACCOUNT: Readonly<Record<string, string>> = {
 };
 /** Schemas of others, which are not distributed: the job queue's and the simulated provider's. */
 const FOREIGN_SCHEMAS = ['job_queue', 'sandbox'];
-
 const OF_ALL = 'takes or counts what is due in the background, of all accounts';
 const TAKEN = 'writes by its id what a background worker has taken';
 const FIRST = 'comes before the account is known: from what a caller, payer or provider names';
@@ -31,7 +30,9 @@ const NOT_MAIN_PATH: Readonly<Record<string, string>> = {
   find_own_transaction: FIRST,
   find_payment_of_transaction: FIRST,
   find_notified_transaction: FIRST,
+  find_referred_transaction: FIRST,
   begin_notified_look_up: FIRST,
+  begin_referred_look_up: FIRST,
   insert_notification: FIRST,
   find_enrollment: FIRST,
   hasten_enrollment: FIRST,

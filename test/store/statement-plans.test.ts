@@ -6,6 +6,7 @@ import { postponeFollowUp, takeFollowUp } from '#src/store/follow-ups.ts';
 import { finishGrouped } from '#src/store/grouped-payments.ts';
 import { postponeLookUp, readOpenAttempt, takeOpenAttempt } from '#src/store/look-ups.ts';
 import { beginNextAttempt } from '#src/store/next-attempt.ts';
+import { beginNotifiedLookUp, findNotifiedTransaction } from '#src/store/notifications.ts';
 import { type Finish, finishPayment } from '#src/store/payments.ts';
 import { lockResponsesOf } from '#src/store/replayed-calls.ts';
 import { attemptToClaim } from '../support/open-attempts.ts';
@@ -54,6 +55,11 @@ beforeAll(async () => {
   await postponeLookUp(collector, due, 10);
   await takeFollowUp(collector, claim.transactionId, 10);
   await postponeFollowUp(collector, due, 10);
+  for (const by of [{ transactionId: claim.transactionId }, { reference: 'one' }]) {
+    const notification = { connectionId: 'scripted', transactionId: undefined, reference: undefined, ...by };
+    await findNotifiedTransaction(collector, notification);
+    await beginNotifiedLookUp(collector, notification, 2);
+  }
   const result = { responseStatus: 200, error: undefined, retryInS: undefined };
   await finishDelivery(collector, ACCOUNT_ONE, { id: claim.paymentId, attempts: 1 }, result);
 });
@@ -73,9 +79,13 @@ it.each([
   'postpone_look_up',
   'take_follow_up',
   'postpone_follow_up',
+  'find_notified_transaction',
+  'find_referred_transaction',
+  'begin_notified_look_up',
+  'begin_referred_look_up',
 ])('the statement %s finds its transaction by its id, not among all that are due', async (name) => {
   const plan = await planOf(name);
-  expect(plan).toMatch(/transaction_by_id|transaction_pkey/);
+  expect(plan).toMatch(/transaction_by_id|transaction_pkey|transaction_reference/);
   expect(plan).not.toMatch(
     /transaction_look_up|transaction_follow_up|transaction_open_follow_up|Seq Scan on (transaction|payment)/,
   );

@@ -74,7 +74,7 @@ export const PAYERS: readonly Case[] = [
       const replica = await world.startReplica();
       const payer = await sendAway(world, replica.url, 'WALLET_B');
       await agree(world, payer);
-      const point = world.random.pick(['find_notified_transaction', 'take_follow_up', 'settle_notification']);
+      const point = world.random.pick(['begin_notified_look_up', 'take_follow_up', 'settle_notification']);
       const stop = world.gate.hold(`${point}:${world.random.pick(['request', 'response'])}`);
       const told = await notify(world, replica.url, payer.line);
       world.expect(told === 200, `the notification was answered ${told}`);
