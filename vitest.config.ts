@@ -23,8 +23,8 @@ export default defineConfig({
     // A worker loads the service once, for all of its files: a third of the time otherwise goes into loading it anew.
     isolate: false,
     sequence: { sequencer: LongestFirst },
-    // Vitest leaves a core for itself; on the two cores of a small CI machine that would be one file at a time.
-    maxWorkers: Math.max(2, availableParallelism() - 1),
+    // A third of the time a test waits: three at once use two cores, as a small CI machine has them, to the full.
+    maxWorkers: Math.max(3, availableParallelism() - 1),
     globalSetup: 'test/support/database.ts',
     setupFiles: ['test/support/fixed-seed.ts', 'test/support/patience.ts'],
     // Bounds for what hangs, with room for a busy machine.
