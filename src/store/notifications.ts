@@ -246,7 +246,8 @@ export async function beginNotifiedLookUp(
   return row && { transactionId: row.id, begunAt: row.begun_at ?? undefined, waitS: row.wait_s };
 }
 
-// Waits for no row: what another process has locked, that process is about to settle.
+// Waits for rows that another process has locked, which may be about to postpone them. Locked in one order, so that two
+// cannot deadlock.
 const SETTLE_SERVED = {
   name: 'settle_served_notifications',
   text: `
@@ -255,7 +256,7 @@ const SETTLE_SERVED = {
       WHERE account_id = $1 AND transaction_id = $2 AND connection_id = $3 AND reference IS NOT DISTINCT FROM $4
         AND dispute IS NULL AND received_at < $5::timestamptz AND num_nonnulls(process_at) = 1
         AND (deduplication_key <> $6 OR subject <> $7)
-      FOR UPDATE SKIP LOCKED
+      ORDER BY deduplication_key, subject FOR UPDATE
     )
     UPDATE notification n SET result = 'unchanged', process_at = NULL FROM served
     WHERE n.account_id = $1 AND n.connection_id = $3 AND n.deduplication_key = served.deduplication_key
