@@ -21,8 +21,8 @@ const MAX_DEPTH = 12;
 const MAX_VALUES = 1_000;
 
 /**
- * Length from which a run of a card number's digits is removed, for a number that is as long. The issuer's number and
- * the last four may be shown.
+ * Number of a card number's digits that must not be shown together; of a shorter number, all of them. The issuer's
+ * number and the last four may be shown.
  */
 const PIECE_LENGTH = 12;
 

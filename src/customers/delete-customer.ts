@@ -10,7 +10,12 @@ import { customerNotFound } from './customers.ts';
 import type { WalletDeps } from './enroll-wallet.ts';
 import { tellOfMethod } from './tell-of-method.ts';
 
-/** Erases a customer with its stored methods, and from the responses to repeats, in one commit. @throws ServiceError CUSTOMER_NOT_FOUND. */
+/**
+ * Erases a customer with its stored methods, in one commit; repeats of the calls that made them get responses without
+ * the person from then on.
+ *
+ * @throws ServiceError CUSTOMER_NOT_FOUND.
+ */
 export async function deleteCustomer(
   { database, eventWritten }: Pick<WalletDeps, 'database' | 'eventWritten'>,
   accountId: string,
@@ -30,7 +35,7 @@ export async function deleteCustomer(
   eventWritten?.();
 }
 
-/** Make of a stored response the one that a repeat gets from then on, which tells nothing of the person. */
+/** Functions that make of a stored response the one that a repeat gets from then on, which tells nothing of the person. */
 const ERASERS: Readonly<Record<CustomerResponse['method'], (response: Uint8Array) => Uint8Array>> = {
   CreateCustomer(response) {
     const { id, accountId, createdAt, updatedAt } = fromBinary(CustomerSchema, response);

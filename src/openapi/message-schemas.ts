@@ -14,6 +14,7 @@ import {
   omit_when_empty,
   or_boolean,
 } from '#gen/payments/v1/json_options_pb.js';
+import { MAX_DECIMAL_LENGTH } from '#src/money.ts';
 import { maxItems } from '#src/wire/list-limits.ts';
 import { commentOf } from './descriptors.ts';
 import { isRequired, type Json, ruleKeywords } from './field-rules.ts';
@@ -201,7 +202,7 @@ function orNull(schema: Json): Json {
 function decimal(direction: Direction): Json {
   return direction === 'response'
     ? { type: 'number' }
-    : { type: ['number', 'string'], pattern: '^-?[0-9]+(\\.[0-9]+)?$', maxLength: 64 };
+    : { type: ['number', 'string'], pattern: '^-?[0-9]+(\\.[0-9]+)?$', maxLength: MAX_DECIMAL_LENGTH };
 }
 
 function wellKnown(desc: DescMessage, direction: Direction): Json | undefined {

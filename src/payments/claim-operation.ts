@@ -58,7 +58,7 @@ export type AskedOperation = {
   /**
    * Chooses the transaction that the operation acts on.
    *
-   * @throws ServiceError TRANSACTION_NOT_FOUND if the call names another.
+   * @throws ServiceError TRANSACTION_NOT_FOUND if the call names one that it cannot act on.
    */
   readonly target: (payment: OperatedPayment) => StoredTransaction;
   /** @throws ServiceError if the payment does not allow the operation. */

@@ -85,8 +85,7 @@ export async function followUp(
   const { isUnanswered } = found.transaction;
   if (!isUnanswered && (changesNothing(outcome, isLast) || isToldAlready(outcome, found))) {
     await postponeFollowUp(deps.database, due, pauseS(deps, due, found, nowMs));
-    const isHeard = told.kind !== 'unknown' || told.alarm;
-    return isHeard || found.transaction.isScheduled ? undefined : 'unheard';
+    return isHeard(told) || found.transaction.isScheduled ? undefined : 'unheard';
   }
   const ended = isLast ? endOf(outcome) : outcome;
   return writeOutcome(deps, { ...due, followUpInS: pauseS(deps, due, found, nowMs) }, ended, stop);
@@ -225,8 +224,8 @@ async function lapse(
   if (told) deps.recovery.followedUp(due, told);
   if (told !== 'lapsed' && told?.kind !== 'expired') {
     const restS = Math.max((lapsesAtMs - nowMs) / 1000, 1);
-    const isHeard = told?.kind !== 'unknown' || told.alarm;
-    await postponeFollowUp(deps.database, due, isHeard ? restS : Math.min(restS, LONGEST_PAUSE_S));
+    const inS = !told || isHeard(told) ? restS : Math.min(restS, LONGEST_PAUSE_S);
+    await postponeFollowUp(deps.database, due, inS);
     return undefined;
   }
   return writeOutcome(deps, { ...due, followUpInS: undefined }, 'lapsed');
@@ -235,6 +234,11 @@ async function lapse(
 function expiryOf({ record, transaction, terms }: FollowedUp): number {
   if (isOperation(transaction.type)) return Number.POSITIVE_INFINITY;
   return attemptFacts(record, '', terms).expiresAtMs;
+}
+
+/** Returns true if the provider answered; an alarm is an answer, too. */
+function isHeard(told: Outcome): boolean {
+  return told.kind !== 'unknown' || told.alarm === true;
 }
 
 /** Returns true if there is nothing to write: the outcome is not known yet, or the payer has yet to act. */

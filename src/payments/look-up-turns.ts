@@ -26,7 +26,7 @@ const MAX_REMEMBERED = 10_000;
 /** Limits on the callers that wait, for one payment and for all; a caller beyond is told what is stored. */
 const MAX_WAITING_FOR_ONE = 5;
 const MAX_WAITING = 40;
-/** Time for which a caller waits at most, in turns: others may bring evidence of their own all the time. */
+/** A caller waits this many turns at most, since others may keep taking them with evidence of their own. */
 const MAX_TURNS = 5;
 
 /** Creates the turns of one process, without any taken. @param everyMs least time from one look-up to the next. */

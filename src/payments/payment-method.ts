@@ -72,10 +72,10 @@ export function chooseMethod(request: CreatePaymentRequest, types: MethodTypes):
   if (offered.category === Transaction_Category.WALLET) {
     if (kind?.case === 'card' && asksForCard(kind.value))
       throw refuse('payment_method.detail.card', 'NOT_ALLOWED', 'must not be sent with a wallet');
-    const flag = kind?.value && flagOfNoWallet(kind.value);
+    const flag = kind?.value && flagNotForWallets(kind.value);
     if (flag) {
       const field = `payment_method.detail.${kind.case}.${flag}`;
-      throw refuse(field, 'NOT_ALLOWED', 'must not be asked of a wallet, which pays at once and in one');
+      throw refuse(field, 'NOT_ALLOWED', 'is not for a wallet, which pays in full and at once');
     }
     if (input.token) throw refuse('payment_method.token', 'NOT_ALLOWED', 'must not be sent with a wallet');
     const cardType = kind?.case === 'wallet' ? kind.value.cardData?.cardType || undefined : undefined;
@@ -123,8 +123,8 @@ function asksForCard(input: CardInput): boolean {
   return input.cardData !== undefined || input.threeDSecure !== undefined || options.some(Boolean);
 }
 
-/** Names a flag that asks a wallet for more than it does. */
-function flagOfNoWallet({ verify, capture, installments }: CardInput | WalletInput): string | undefined {
+/** Names a flag that asks for something that no wallet does. */
+function flagNotForWallets({ verify, capture, installments }: CardInput | WalletInput): string | undefined {
   if (verify) return 'verify';
   if (capture === false) return 'capture';
   return installments !== undefined && installments > 1 ? 'installments' : undefined;

@@ -17,10 +17,10 @@ import { canonicalDecimal } from './canonical-decimal.ts';
 /**
  * Brings a request message into its canonical form, in place, so that requests with the same meaning are equal.
  * Decimals get their canonical form (a malformed one stays, for validation to refuse), and a whole one becomes the
- * integer for which it stands (`fraction_of`). Fields that a request cannot set
- * are cleared: OUTPUT_ONLY ones, as AIP-203 prescribes, and unsupported ones that ask for nothing. An empty text is
- * cleared if its field demands a form or has the option `empty_is_absent`, and so is an empty message with that option;
- * free text stays as sent. Knows no payment. What this changes is hashed otherwise: see `CANONICAL_FORM`.
+ * integer for which it stands (`fraction_of`). Fields that a request cannot set are cleared: OUTPUT_ONLY ones, as
+ * AIP-203 prescribes, and unsupported ones that ask for nothing. An empty text is cleared if its field demands a form or
+ * has the option `empty_is_absent`, and so is an empty message with that option; free text stays as sent. Knows no
+ * payment. A change here changes hashes, so it needs another `CANONICAL_FORM` (payments/request-hash).
  */
 export function canonicalize(desc: DescMessage, message: Message): void {
   walker(desc)?.(message as AnyMessage);

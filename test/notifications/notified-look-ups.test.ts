@@ -95,6 +95,27 @@ it.each([false, true])(
   },
 );
 
+it('a notification that another process has just locked, to postpone it, is served all the same', async () => {
+  const payment = await payments.pay({ wallet: true });
+  await notify(payment, 2);
+  pays(payment);
+  const [looking, answered] = [Promise.withResolvers<void>(), Promise.withResolvers<Outcome>()];
+  const processing = processAt(() => {
+    looking.resolve();
+    return answered.promise;
+  });
+  let over: Promise<unknown> | undefined;
+  await payments.database.transaction(async (run) => {
+    await run('SELECT FROM notification LIMIT 1 FOR UPDATE');
+    over = processing();
+    await looking.promise;
+    answered.resolve(UNKNOWN);
+    await Promise.race([over, run('SELECT pg_sleep(0.3)')]);
+  });
+  await over;
+  expect(await queued()).toBe(0);
+});
+
 it('a notification that comes after a look-up has begun waits, and then gets one that begins after it came', async () => {
   const payment = await payments.pay({ wallet: true });
   const [begun, told] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
@@ -177,9 +198,15 @@ it('a notification whose look-up broke off is looked up again, and so are those 
   expect([asked.length, await queued(), await statusOf(payment)]).toEqual([2, 0, 'SUCCEEDED']);
 });
 
-it('a notification about a payment that is final here is tried again while the provider does not answer', async () => {
+/** A payment that has expired here, and that no schedule has looked up any more. */
+async function expired(): Promise<Payment> {
   const payment = await payments.pay({ wallet: true });
   await payments.tables.query("UPDATE transaction SET status = 'EXPIRED', follow_up_at = NULL");
+  return payment;
+}
+
+it('a notification about a payment that is final here is tried again while the provider does not answer', async () => {
+  const payment = await expired();
   await notify(payment, 3);
   await processAt(async () => UNKNOWN)();
   expect([asked.length, results, await queued()]).toEqual([1, ['unheard'], 3]);
@@ -190,8 +217,7 @@ it('a notification about a payment that is final here is tried again while the p
 });
 
 it('two look-ups that the provider leaves without an answer at once do not settle each other', async () => {
-  const payment = await payments.pay({ wallet: true });
-  await payments.tables.query("UPDATE transaction SET status = 'EXPIRED', follow_up_at = NULL");
+  const payment = await expired();
   await notify(payment, 2);
   const [first, second] = [Promise.withResolvers<Outcome>(), Promise.withResolvers<Outcome>()];
   const one = processAt(() => first.promise)();

@@ -1402,7 +1402,7 @@ export type WalletCardDataInput = {
   readonly card_type?: string | null;
 };
 
-/** A wallet pays at once and in one: its flags may be sent, but ask for nothing else. */
+/** A wallet pays in full and at once: its flags may be sent, with the values that say so. */
 export type WalletInput = {
   readonly card_data?: WalletCardDataInput | null;
   /** false. */

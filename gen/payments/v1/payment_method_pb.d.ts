@@ -351,7 +351,7 @@ export declare type ThreeDSecureSetup = Message<"payments.v1.ThreeDSecureSetup">
 export declare const ThreeDSecureSetupSchema: GenMessage<ThreeDSecureSetup>;
 
 /**
- * A wallet pays at once and in one: its flags may be sent, but ask for nothing else.
+ * A wallet pays in full and at once: its flags may be sent, with the values that say so.
  *
  * @generated from message payments.v1.WalletInput
  */
