@@ -94,7 +94,7 @@ const PARAMETERS: Record<string, Json> = {
   OptionalIdempotencyKey: {
     ...IDEMPOTENCY_KEY,
     description:
-      'Identifies the call; without it, `merchant_reference` does. The same key with the same request gets the first response again.',
+      'Identifies the call: the same key with the same request gets the first response again. Without it, `merchant_reference` identifies a capture, cancel or refund; any other call counts as a new one.',
   },
 };
 

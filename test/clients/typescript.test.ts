@@ -110,8 +110,8 @@ describe('the REST client', () => {
 
   it('does not repeat a call without a key that may have had an effect', async () => {
     const { client, keys } = troubled('lose');
-    const request = { url: receiver.url, events: ['payment.capture'] };
-    await expect(client.createWebhook(request)).rejects.toThrow(PaymentsError);
+    const change = client.updateWebhook({ id: randomUUID(), events: ['payment.capture'] });
+    await expect(change).rejects.toThrow(PaymentsError);
     expect(keys).toEqual([null]);
   });
 

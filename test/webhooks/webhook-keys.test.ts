@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { readContract } from '../support/openapi-contract.ts';
 import { headersOne } from '../support/payment-requests.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
 import { openTables, type Tables } from '../support/tables.ts';
@@ -115,4 +116,16 @@ it('a test event and a redelivery are sent once under a key, each in a space of 
   await tables.query("UPDATE delivery SET status = 'FAILED', due_at = NULL");
   const failedAgain = await post(`/${made.id}/redeliver`, since, 'key');
   expect([failed.json.redelivered, failedAgain.json.redelivered]).toEqual([0, 0]);
+});
+
+it.each([
+  '/v1/webhooks',
+  '/v1/webhooks/{id}/secret',
+  '/v1/webhooks/{id}/test',
+  '/v1/webhooks/deliveries/{id}/redeliver',
+  '/v1/webhooks/{webhook_id}/redeliver',
+])('the OpenAPI document says that POST %s takes a key, so clients made from it can send one', (path) => {
+  const { json } = readContract().find('POST', path);
+  expect(json.parameters).toContainEqual({ $ref: '#/components/parameters/OptionalIdempotencyKey' });
+  expect(json.responses).toHaveProperty('422');
 });

@@ -1556,16 +1556,16 @@ export const OPERATIONS = {
   unenrollPaymentMethod: {"verb":"POST","path":"/v1/customers/{customer_id}/payment-methods/{id}/unenroll","query":[],"hasBody":false,"takesKey":false},
   createToken: {"verb":"POST","path":"/v1/tokens","query":[],"hasBody":true,"takesKey":true},
   createCheckoutToken: {"verb":"POST","path":"/v1/checkout/sessions/{checkout_session}/token","query":[],"hasBody":true,"takesKey":true},
-  createWebhook: {"verb":"POST","path":"/v1/webhooks","query":[],"hasBody":true,"takesKey":false},
+  createWebhook: {"verb":"POST","path":"/v1/webhooks","query":[],"hasBody":true,"takesKey":true},
   listWebhooks: {"verb":"GET","path":"/v1/webhooks","query":[],"hasBody":false,"takesKey":false},
   getWebhook: {"verb":"GET","path":"/v1/webhooks/{id}","query":[],"hasBody":false,"takesKey":false},
   updateWebhook: {"verb":"PATCH","path":"/v1/webhooks/{id}","query":[],"hasBody":true,"takesKey":false},
   deleteWebhook: {"verb":"DELETE","path":"/v1/webhooks/{id}","query":[],"hasBody":false,"takesKey":false},
-  rotateWebhookSecret: {"verb":"POST","path":"/v1/webhooks/{id}/secret","query":[],"hasBody":false,"takesKey":false},
-  testWebhook: {"verb":"POST","path":"/v1/webhooks/{id}/test","query":[],"hasBody":false,"takesKey":false},
+  rotateWebhookSecret: {"verb":"POST","path":"/v1/webhooks/{id}/secret","query":[],"hasBody":false,"takesKey":true},
+  testWebhook: {"verb":"POST","path":"/v1/webhooks/{id}/test","query":[],"hasBody":false,"takesKey":true},
   listDeliveries: {"verb":"GET","path":"/v1/webhooks/{webhook_id}/deliveries","query":["page_size","page_token"],"hasBody":false,"takesKey":false},
-  redeliverDelivery: {"verb":"POST","path":"/v1/webhooks/deliveries/{id}/redeliver","query":["webhook_id"],"hasBody":false,"takesKey":false},
-  redeliverFailed: {"verb":"POST","path":"/v1/webhooks/{webhook_id}/redeliver","query":[],"hasBody":true,"takesKey":false},
+  redeliverDelivery: {"verb":"POST","path":"/v1/webhooks/deliveries/{id}/redeliver","query":["webhook_id"],"hasBody":false,"takesKey":true},
+  redeliverFailed: {"verb":"POST","path":"/v1/webhooks/{webhook_id}/redeliver","query":[],"hasBody":true,"takesKey":true},
 } as const satisfies Record<keyof Operations, Call>;
 
 /** A way to call an operation. */
