@@ -7,17 +7,27 @@ import { type CardVault, cardVault } from '#src/vault/card-vault.ts';
 import { installationKeys } from '#src/vault/key-file.ts';
 import { actorOf } from './actor.ts';
 import { withDatabase } from './command-database.ts';
+import { readArguments, runCommand } from './command-line.ts';
 import { explainFailure } from './explain-failure.ts';
 import { createProgress, howFar } from './progress.ts';
 import { type Resealing, resealAll } from './reseal.ts';
 
 const COUNT_TIMEOUT_MS = 600_000;
 
+const USAGE = `Usage: npm run vault:rotate
+
+Seals every stored card number, one-time token and webhook secret under the first of VAULT_KEYS. It takes the service's
+environment and no options; docs: SECURITY.md, "Rotating the vault key".`;
+
 /**
  * `npm run vault:rotate`: seals every stored card number, one-time token and webhook secret under the first of
  * VAULT_KEYS, and prints only counts. It does nothing if the service would not start with these keys.
  */
 async function main(): Promise<void> {
+  if (readArguments({ options: { help: { type: 'boolean', short: 'h' } } }).values.help) {
+    console.log(USAGE);
+    return;
+  }
   const config = readConfig();
   const counts = await withDatabase(config, async ({ database, dataDir }) => {
     const keys = installationKeys(config, dataDir);
@@ -66,9 +76,4 @@ async function reseal(database: Database, vault: CardVault): Promise<Resealing> 
   return counts;
 }
 
-try {
-  await main();
-} catch (error) {
-  console.error(`Not done: ${explainFailure(error)}`);
-  process.exitCode = 1;
-}
+await runCommand(USAGE, main, (error) => `Not done: ${explainFailure(error)}`);

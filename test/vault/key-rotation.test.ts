@@ -133,6 +133,14 @@ describe('npm run vault:rotate', () => {
     expect(await tables.query('SELECT id, card_number FROM vaulted_token ORDER BY id')).toEqual(sealed);
   });
 
+  it('rotates nothing when it is given an option, such as one that operators expect to only try it', async () => {
+    const tried = await rotate([OLD], HASH_KEY, '--dry-run');
+    expect(tried).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining('Usage:') });
+    const asked = await rotate([OLD], HASH_KEY, '--help');
+    expect(asked).toMatchObject({ code: 0, stdout: expect.stringContaining('Usage:') });
+    expect(asked.stdout).not.toContain('resealed');
+  });
+
   it('does nothing with keys that the service would not start with', async () => {
     const sealed = await tables.query('SELECT id, card_number FROM vaulted_token ORDER BY id');
     await tables.query("DELETE FROM installation_key WHERE name LIKE 'vault key %'");
@@ -227,10 +235,15 @@ describe('npm run vault:rotate', () => {
 });
 
 /** The command itself, in a process of its own. */
-function rotate(keys: (readonly [string, Buffer])[], hashKey = HASH_KEY): Promise<Ended> {
-  return runCommand('rotate-vault', {
+function rotate(
+  keys: (readonly [string, Buffer])[],
+  hashKey = HASH_KEY,
+  ...args: string[]
+): Promise<Ended> {
+  const environment = {
     DATABASE_URL: testDatabase.url,
     VAULT_KEYS: keys.map(([id, key]) => `${id}:${key.toString('base64')}`).join(),
     HASH_KEY: hashKey.toString('base64'),
-  });
+  };
+  return runCommand('rotate-vault', environment, ...args);
 }
