@@ -5,7 +5,7 @@ import type { OpenOutcomes } from '#src/payments/open-outcomes.ts';
 export type Tally = {
   approved: number;
   declined: number;
-  /** Certainly not sent, or failed at the provider. */
+  /** Certainly not sent, or expired before the payer acted. */
   failed: number;
   /** Waiting for the payer, for the provider, or for an unknown outcome. Counted again once the outcome is known. */
   waiting: number;

@@ -11,7 +11,7 @@ const TOP = 8;
 const SERIES = [
   ['approved', 'good', 'Approved'],
   ['declined', 'bad', 'Declined'],
-  ['failed', 'fail', 'Not sent'],
+  ['failed', 'fail', 'Not sent or expired'],
   ['waiting', 'open', 'Waiting'],
 ] as const;
 
@@ -44,7 +44,7 @@ export function minutesChart(minutes: readonly Minute[]): Html {
   const totals = SERIES.map(
     ([key, , name]) => `${name.toLowerCase()} ${minutes.reduce((sum, minute) => sum + minute[key], 0)}`,
   );
-  return html`<div class="scroll newest" tabindex="0" role="group" aria-label="Payments by minute"><svg class="chart" viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" aria-label="Payments of the last hour: ${totals.join(', ')}">${lines}${bars}${times}</svg></div>
+  return html`<div class="scroll newest" tabindex="0" role="group" aria-label="Outcomes by minute"><svg class="chart" viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" aria-label="Outcomes of the last hour: ${totals.join(', ')}">${lines}${bars}${times}</svg></div>
 <ul class="legend">${SERIES.map(([, tone, name]) => html`<li><svg viewBox="0 0 10 10" aria-hidden="true"><rect class="fill-${tone}" width="10" height="10" rx="2"></rect></svg>${name}</li>`)}</ul>`;
 }
 

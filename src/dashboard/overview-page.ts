@@ -38,7 +38,7 @@ ${tile('Unknown outcomes', count(open.count), open.count > 0 ? `oldest ${duratio
 ${tile('Circuits open', String(broken.length), `of ${circuits.length} guarded`, broken.length > 0 ? 'bad' : '')}
 ${tile('Webhooks to deliver', `${count(overview.pending.count)}${overview.pending.isMore ? '+' : ''}`, deliveredOf(figures))}
 </div>
-<section class="card"><h2>Payments by minute</h2>${minutesChart(figures.minutes)}</section>
+<section class="card"><h2>Outcomes by minute</h2>${minutesChart(figures.minutes)}</section>
 <div class="columns">
 ${rates('Approval by connection', 'Connection', figures.byConnection)}
 ${rates('Approval by brand', 'Brand or wallet', figures.byBrand)}
@@ -81,7 +81,7 @@ function rates(title: string, name: string, by: ReadonlyMap<string, Tally>): Htm
   return html`<section class="card"><h2>${title}</h2>${
     rows.length === 0
       ? EMPTY
-      : html`<table><thead><tr><th scope="col">${name}</th><th scope="col" class="number">Attempts</th><th scope="col" class="number">Approved</th><th scope="col" class="wide">Shares</th></tr></thead><tbody>${rows.map(([key, tally]) => rateRow(key, tally))}</tbody></table>`
+      : html`<table><thead><tr><th scope="col">${name}</th><th scope="col" class="number">Outcomes</th><th scope="col" class="number">Approved</th><th scope="col" class="wide">Shares</th></tr></thead><tbody>${rows.map(([key, tally]) => rateRow(key, tally))}</tbody></table>`
   }</section>`;
 }
 

@@ -6,6 +6,7 @@ import {
   Payment_Workflow,
 } from '#gen/payments/v1/payment_pb.js';
 import { isOperation } from '#src/payments/finish-operation.ts';
+import { sentIdempotencyKey } from '#src/payments/idempotency.ts';
 import { ServiceError } from '#src/service-error.ts';
 import type { StoredStory } from '#src/store/payment-story.ts';
 import { type Html, html, NOTHING } from '#src/web/html.ts';
@@ -100,7 +101,7 @@ function details({ payment, story }: PaymentView): Html {
     return [String(key ?? ''), shortened(String(value ?? ''), 512)] as const;
   });
   return facts([
-    ['Idempotency key', html`<code>${shortened(story.idempotencyKey, 255)}</code>`],
+    ['Idempotency key', html`<code>${shortened(sentIdempotencyKey(story.idempotencyKey), 255)}</code>`],
     ['Description', payment.description],
     ['Workflow', Payment_Workflow[payment.workflow] ?? ''],
     ['Card holder', card?.cardData?.holderName],

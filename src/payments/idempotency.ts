@@ -36,6 +36,11 @@ export function storedIdempotencyKey(caller: {
   return caller.secretPresented ? key : PUBLIC_KEY_SPACE + key;
 }
 
+/** Returns a stored idempotency key as its caller sent it. */
+export function sentIdempotencyKey(stored: string): string {
+  return stored.startsWith(PUBLIC_KEY_SPACE) ? stored.slice(PUBLIC_KEY_SPACE.length) : stored;
+}
+
 /**
  * Refuses another request under a key that is held. If a release that knows other fields hashed the holder's request,
  * the two cannot be compared: the request counts as the same and gets the holder's response, since a refusal would

@@ -3,10 +3,12 @@ import type { FastifyRequest } from 'fastify';
 import { describe, expect, it } from 'vitest';
 import { PaymentSchema, Transaction_Status } from '#gen/payments/v1/payment_pb.js';
 import { createFigures } from '#src/dashboard/figures.ts';
+import { minutesChart } from '#src/dashboard/minutes-chart.ts';
 import { createSignInLimit } from '#src/dashboard/sign-in-limit.ts';
 import { sessionCookie } from '#src/dashboard/visit.ts';
+import { htmlText } from '#src/web/html.ts';
 
-const { SUCCEEDED, DECLINED, PENDING } = Transaction_Status;
+const { SUCCEEDED, DECLINED, PENDING, EXPIRED } = Transaction_Status;
 
 /** A payment with one transaction for each attempt: its connection, its status, its parent. */
 function payment(...attempts: [connection: string, status: Transaction_Status, parent?: string][]) {
@@ -41,6 +43,14 @@ describe('the figures of the last hour', () => {
     const read = figures.read();
     expect(read.paymentsPerS).toBe(1 / 60);
     expect(read.byConnection.get('one')).toEqual({ approved: 1, declined: 0, failed: 0, waiting: 1 });
+  });
+
+  it('call a redirect that nobody followed expired, as it was sent', () => {
+    const figures = createFigures(() => 0);
+    figures.paid(payment(['one', PENDING]), false);
+    figures.paid(payment(['one', EXPIRED]), true);
+    const chart = htmlText(minutesChart(figures.read().minutes));
+    expect(chart).toContain('Outcomes of the last hour: approved 0, declined 0, not sent or expired 1, waiting 1');
   });
 
   it('forget what is older than an hour, and hold at most a thousand names', () => {

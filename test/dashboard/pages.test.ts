@@ -13,6 +13,7 @@ import {
   pathOf,
   signIn,
 } from '../support/dashboard.ts';
+import { cardPayment, headersOne } from '../support/payment-requests.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
 import { openTables, type Tables } from '../support/tables.ts';
 
@@ -176,6 +177,19 @@ describe('an operator', () => {
     await expect.poll(() => received).toEqual([received[0], received[0]]);
     hook.closeAllConnections();
     hook.close();
+  });
+
+  it('sees the idempotency key that the caller sent, also of a payment made with the public key alone', async () => {
+    const { 'private-secret-key': _, ...headers } = headersOne();
+    const wallet = { ...cardPayment(), amount: { currency: 'BRL', value: 7 }, country: 'BR' };
+    const response = await fetch(`${server.url}/v1/payments`, {
+      method: 'POST',
+      headers: { ...headers, 'content-type': 'application/json', 'x-idempotency-key': 'from-a-page-1' },
+      body: JSON.stringify({ ...wallet, workflow: 'REDIRECT', payment_method: { type: 'WALLET_B' } }),
+    });
+    expect(response.status).toBe(201);
+    const page = await (await operator.get(pathOf((await response.json()) as { id: string }))).text();
+    expect(page).toContain('<code>from-a-page-1</code>');
   });
 
   it('sees that the personal data of the payer was erased, and when', async () => {
