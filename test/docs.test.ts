@@ -96,6 +96,16 @@ it('every link between documents leads to a file and a heading that are there', 
   expect(broken).toEqual([]);
 });
 
+it('each payment that the documents and pages have a reader make has an idempotency key of its own', () => {
+  const documents = globSync(['*.md', '{docs,clients}/**/*.md', 'src/server/mount-pages.ts'], { cwd: ROOT });
+  const keys = documents.flatMap((path) =>
+    [...read(path).matchAll(/(?:x-idempotency-key: |idempotencyKey: ')([a-z]+-[\w]+)'/g)].map(([, key]) => key),
+  );
+  keys.push(JSON.parse(read('gen/openapi.json')).components.parameters.IdempotencyKey.example);
+  expect(keys).toContain('order-1001');
+  expect(keys.filter((key, i) => keys.indexOf(key) !== i)).toEqual([]);
+});
+
 it('README.md stays short enough for a newcomer: fewer than 900 words', () => {
   expect(read('README.md').split(/\s+/).length).toBeLessThan(900);
 });

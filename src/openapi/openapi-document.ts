@@ -89,7 +89,7 @@ const PARAMETERS: Record<string, Json> = {
     required: true,
     description:
       'Identifies the call: 1 to 255 printable ASCII characters, new for each new request. The same key with the same request gets the first response again.',
-    example: 'order-1001',
+    example: 'try-1',
   },
   OptionalIdempotencyKey: {
     ...IDEMPOTENCY_KEY,
