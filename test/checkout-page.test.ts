@@ -225,6 +225,15 @@ describe('the checkout page', () => {
     await payer.picture('8-portuguese-dark');
   });
 
+  it('still speaks the language that the payer chose when they come back from a wallet', async () => {
+    await page.goto(addressOf(await calls.openSession(), '?lang=pt'));
+    await payer.choose('Wallet B');
+    await Promise.all([page.waitForNavigation(), payer.press()]);
+    await payer.pressButton(/pay/i);
+    await payer.cameBack();
+    await payer.shown('#outcome h2', /Pagamento concluído/);
+  });
+
   it('says that a session has expired or is unknown', async () => {
     const session = await calls.openSession({ callback_url: shop.url });
     await tables.query("UPDATE checkout_session SET expires_at = now() - interval '1 s' WHERE id = $1", [

@@ -16,7 +16,7 @@ import {
   renderCheckout,
   renderDeadEnd,
 } from '#src/web/checkout-page.ts';
-import { chooseLanguage, type Language } from '#src/web/checkout-texts.ts';
+import { chooseLanguage, isLanguage, type Language } from '#src/web/checkout-texts.ts';
 import { type StaticFile, serveFile, staticFile } from '#src/web/static-file.ts';
 
 /** Maximum number of pages rendered at once. */
@@ -37,14 +37,16 @@ export function mountCheckout(app: FastifyInstance, deps: PaymentDeps): void {
   });
 }
 
-/** Returns the path of the checkout page on which a payment was made; undefined for a payment without a session. */
-export function checkoutPath({ checkout }: Payment): string | undefined {
-  return checkout?.session ? `/checkout/${checkout.session}` : undefined;
-}
-
-/** Returns true if the checkout page, which leaves a cookie for the way back, sent the payer to the provider. */
-export function isFromCheckoutPage(cookies: string | undefined): boolean {
-  return /(?:^|;\s*)checkout_page=1(?:;|$)/.test(cookies ?? '');
+/**
+ * Returns the path of the checkout page that sent the payer of a payment to the provider, in the language that the payer
+ * chose. The page leaves a cookie for the way back: that language, or `1`.
+ *
+ * @returns undefined if the payer did not come from the page.
+ */
+export function checkoutPath({ checkout }: Payment, cookies: string | undefined): string | undefined {
+  const [, left] = /(?:^|;\s*)checkout_page=(1|[a-z]{2})(?:;|$)/.exec(cookies ?? '') ?? [];
+  if (left === undefined || !checkout?.session) return undefined;
+  return `/checkout/${checkout.session}${isLanguage(left) ? `?lang=${left}` : ''}`;
 }
 
 function mountAsset(app: FastifyInstance, name: string, type: string): void {

@@ -7,7 +7,7 @@ import { type ReceiveDeps, receiveNotification } from '#src/notifications/receiv
 import { createLookUpTurns } from '#src/payments/look-up-turns.ts';
 import { callbackAddress, type ReturnDeps, returnPayer } from '#src/payments/payer-return.ts';
 import { PAGE_HEADERS, type Page, renderPage } from '#src/web/page.ts';
-import { checkoutPath, isFromCheckoutPage } from './mount-checkout.ts';
+import { checkoutPath } from './mount-checkout.ts';
 
 /** Dependencies of the routes for providers' notifications and returning payers. */
 export type ProviderRoutes = {
@@ -58,8 +58,8 @@ export function mountProviders(app: FastifyInstance, routes: ProviderRoutes): vo
 
     raw.get<{ Params: { id: string } }>('/v1/payments/:id/return', async (request, reply) => {
       const payment = await returnPayer(payer, request.params.id, queryOf(request.url));
-      const isOfPage = routes.checkoutPage && isFromCheckoutPage(request.headers.cookie);
-      const address = (isOfPage && checkoutPath(payment)) || callbackAddress(payment);
+      const page = routes.checkoutPage ? checkoutPath(payment, request.headers.cookie) : undefined;
+      const address = page ?? callbackAddress(payment);
       reply.headers({ 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' });
       if (address !== undefined) return reply.code(303).header('location', address).send();
       return reply

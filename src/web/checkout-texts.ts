@@ -223,7 +223,8 @@ export function chooseLanguage(asked: unknown, acceptLanguage: string | undefine
   return accepted.map(({ language }) => language).find(isLanguage) ?? 'en';
 }
 
-function isLanguage(text: unknown): text is Language {
+/** Returns true if a text is the code of a language of the checkout page. */
+export function isLanguage(text: unknown): text is Language {
   return typeof text === 'string' && Object.hasOwn(LANGUAGES, text);
 }
 

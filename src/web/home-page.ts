@@ -26,6 +26,7 @@ const STYLE = `
   code, pre { font: .85rem/1.6 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; }
   td code { overflow-wrap: anywhere; }
   pre { margin: 0; padding: 1rem 1.15rem; }
+  @media (max-width: 36rem) { th, td { display: block; width: auto; } td { padding-top: 0; border-top: 0; } }
   a { color: var(--link); }`;
 
 /** Headers of the home page, which may run no script and load nothing. */

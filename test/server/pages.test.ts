@@ -79,6 +79,15 @@ it('the pages fit a phone', async () => {
   expect(width).toBeLessThanOrEqual(360);
 });
 
+it('the tables of the home page need no scrolling sideways on a phone', async () => {
+  const { page } = await open('/');
+  await page.setViewport({ width: 320, height: 740 });
+  const hidden = await page.$$eval('.box:has(table)', (boxes) =>
+    boxes.map(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth),
+  );
+  expect(hidden).toEqual([0, 0]);
+});
+
 it('the OpenAPI document is served as it is committed, compressed, and not twice to the same client', async () => {
   const url = `${server.url}/openapi.json`;
   const first = await fetch(url, { headers: { 'accept-encoding': 'gzip' } });

@@ -313,11 +313,15 @@ function tryAgain(text) {
   showNotice(text);
 }
 
-/** Sends the payer to the provider. On the way back, the cookie tells the service to return them to this page. */
+/**
+ * Sends the payer to the provider. On the way back, the cookie tells the service to return them to this page, in the
+ * language that they chose.
+ */
 function goTo({ id, redirect_url: url }) {
+  const language = new URLSearchParams(location.search).has('lang') ? document.documentElement.lang : '1';
   const secure = location.protocol === 'https:' ? '; secure' : '';
   // biome-ignore lint/suspicious/noDocumentCookie: the Cookie Store API does not exist over plain HTTP.
-  document.cookie = `checkout_page=1; path=/v1/payments/${id}/return; max-age=86400; samesite=lax${secure}`;
+  document.cookie = `checkout_page=${language}; path=/v1/payments/${id}/return; max-age=86400; samesite=lax${secure}`;
   form?.reset();
   location.assign(url);
 }
