@@ -124,7 +124,7 @@ function deliveryLine({ delivery }: ToldEvent, payment: Payment, session: Sessio
   const again =
     session.role === 'operate' &&
     delivery.url !== undefined &&
-    html`<form method="post" action="${address}"><input type="hidden" name="form_token" value="${session.formToken}"><button class="quiet">Deliver again</button></form>`;
+    html`<form method="post" action="${address}"><input type="hidden" name="form_token" value="${session.formToken}"><button class="quiet" aria-label="Deliver again to ${shortened(delivery.url, 200)}">Deliver again</button></form>`;
   return html`<div class="delivery"><div><p>${badge(delivery.status)} ${shortened(delivery.url ?? 'a webhook that was deleted', 200)}</p>
 <p class="quiet">${more.join(' · ')}${dueAt ? html` · due at ${time(dueAt)}` : NOTHING}</p></div>${again}</div>`;
 }

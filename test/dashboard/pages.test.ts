@@ -172,7 +172,9 @@ describe('an operator', () => {
     const paid = await merchant.pay();
     await expect.poll(() => received.length).toBe(1);
     const address = /action="\/dashboard([^"]+\/deliveries\/[^"]+)"/;
-    const [, path = ''] = address.exec(await (await operator.get(pathOf(paid))).text()) ?? [];
+    const page = await (await operator.get(pathOf(paid))).text();
+    expect(page).toContain(`aria-label="Deliver again to ${url}"`);
+    const [, path = ''] = address.exec(page) ?? [];
     expect((await operator.post(path)).status).toBe(303);
     await expect.poll(() => received).toEqual([received[0], received[0]]);
     hook.closeAllConnections();
