@@ -99,7 +99,9 @@ it('every link between documents leads to a file and a heading that are there', 
 it('each payment that the documents and pages have a reader make has an idempotency key of its own', () => {
   const documents = globSync(['*.md', '{docs,clients}/**/*.md', 'src/server/mount-pages.ts'], { cwd: ROOT });
   const keys = documents.flatMap((path) =>
-    [...read(path).matchAll(/(?:x-idempotency-key: |idempotencyKey: ')([a-z]+-[\w]+)'/g)].map(([, key]) => key),
+    [...read(path).matchAll(/(?:x-idempotency-key: |idempotencyKey: ')([a-z]+-[\w]+)'/g)].map(
+      ([, key]) => key,
+    ),
   );
   keys.push(JSON.parse(read('gen/openapi.json')).components.parameters.IdempotencyKey.example);
   expect(keys).toContain('order-1001');

@@ -50,7 +50,9 @@ describe('the figures of the last hour', () => {
     figures.paid(payment(['one', PENDING]), false);
     figures.paid(payment(['one', EXPIRED]), true);
     const chart = htmlText(minutesChart(figures.read().minutes));
-    expect(chart).toContain('Outcomes of the last hour: approved 0, declined 0, not sent or expired 1, waiting 1');
+    expect(chart).toContain(
+      'Outcomes of the last hour: approved 0, declined 0, not sent or expired 1, waiting 1',
+    );
   });
 
   it('forget what is older than an hour, and hold at most a thousand names', () => {

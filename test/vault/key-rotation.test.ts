@@ -235,11 +235,7 @@ describe('npm run vault:rotate', () => {
 });
 
 /** The command itself, in a process of its own. */
-function rotate(
-  keys: (readonly [string, Buffer])[],
-  hashKey = HASH_KEY,
-  ...args: string[]
-): Promise<Ended> {
+function rotate(keys: (readonly [string, Buffer])[], hashKey = HASH_KEY, ...args: string[]): Promise<Ended> {
   const environment = {
     DATABASE_URL: testDatabase.url,
     VAULT_KEYS: keys.map(([id, key]) => `${id}:${key.toString('base64')}`).join(),
