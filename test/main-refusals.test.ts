@@ -59,6 +59,13 @@ it('refuses a database whose commits a crash can undo, unless told to take it', 
   expect(stderr).not.toContain('sk_sandbox_one');
 });
 
+it('says that a catalogue of one’s own is needed without the sandbox, whose connections the default one has', async () => {
+  const withoutSandbox = { ...onDatabase, ALLOW_UNSAFE_DATABASE: 'on', SANDBOX: 'off', LOG_LEVEL: 'silent' };
+  expect(await refusal(withoutSandbox)).toBe(
+    'the catalogue (CATALOGUE_FILE): connection sandbox-one: is of the mounted sandbox, and SANDBOX is off; set CATALOGUE_FILE to a catalogue of your own',
+  );
+});
+
 it('refuses another hash key than the database was used with, before it serves anything', async () => {
   const environment = { ...onDatabase, ALLOW_UNSAFE_DATABASE: 'on' };
   const service = await startService(environment);

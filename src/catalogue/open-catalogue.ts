@@ -165,6 +165,11 @@ function openConnection(connection: ConnectionConfig, options: OpenCatalogueOpti
   const named = `connection ${connection.id}`;
   const connector = options.connectors.find(({ name }) => name === connection.connector);
   if (!connector) throw new CatalogueError(`${named}: there is no connector "${connection.connector}"`);
+  const settings = substitute(connection.settings ?? {}, options.variables);
+  if (Object.values(settings).includes('$SANDBOX_URL')) {
+    const advice = 'set CATALOGUE_FILE to a catalogue of your own';
+    throw new CatalogueError(`${named}: is of the mounted sandbox, and SANDBOX is off; ${advice}`);
+  }
   const secrets: Record<string, Secret> = {};
   for (const [name, variable] of Object.entries(connection.secretsFromEnvironment)) {
     const value = options.environment(variable);
@@ -172,7 +177,6 @@ function openConnection(connection: ConnectionConfig, options: OpenCatalogueOpti
       throw new CatalogueError(`${named}: the environment variable ${variable} is not set`);
     secrets[name] = new Secret(value);
   }
-  const settings = substitute(connection.settings ?? {}, options.variables);
   try {
     const context = { providerId: connection.providerId, secrets };
     const opened = redactOutcomes(connector.connect(settings, context));

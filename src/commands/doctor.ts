@@ -125,7 +125,7 @@ function schemaFinding(schema: SchemaDifference | undefined): Finding {
   return warning(
     'schema',
     says,
-    'the next start of this release runs them, beside replicas of the release before',
+    'the next start of this release runs its migrations, beside replicas of the release before',
   );
 }
 
