@@ -7,7 +7,10 @@ import type { RecoveryObserver } from '#src/payments/recover-payments.ts';
 import type { Metrics } from './metrics.ts';
 import { observeAlarm } from './observe-alarm.ts';
 
-const MISMATCH = alarmingOutcome('what the provider signed is about another amount or currency');
+const ALARMS = {
+  mismatch: alarmingOutcome('what the provider signed is about another amount or currency'),
+  contradiction: alarmingOutcome('the provider tells the opposite of the final state in the record'),
+} as const;
 
 /** Counts and logs the results of recovery. */
 export function observeRecovery(metrics: Metrics, log: Logger): RecoveryObserver {
@@ -24,8 +27,8 @@ export function observeRecovery(metrics: Metrics, log: Logger): RecoveryObserver
     followedUp({ transactionId, connectionId }, result) {
       const isOutcome = typeof result === 'object';
       metrics.lookUps.inc({ connection: connectionId, result: isOutcome ? result.kind : result });
-      if (isOutcome) observeAlarm(metrics, log, connectionId, result, transactionId);
-      if (result === 'mismatch') observeAlarm(metrics, log, connectionId, MISMATCH, transactionId);
+      if (result === 'lapsed') return;
+      observeAlarm(metrics, log, connectionId, isOutcome ? result : ALARMS[result], transactionId);
     },
     failed(error) {
       log.error({ err: error }, 'recovery failed; it will retry');

@@ -33,10 +33,13 @@ export type FollowUpDeps = FinishDeps & {
 
 /** Observer of follow-ups, for metrics and logs. */
 export type FollowUpObserver = {
-  /** Called with a follow-up's result; 'mismatch': what the provider signed does not fit the record. */
+  /**
+   * Called with a follow-up's result. 'mismatch': what the provider signed does not fit the record; 'contradiction': what
+   * it tells is the opposite of the final state that the merchant was told.
+   */
   followedUp(
     followed: { readonly transactionId: string; readonly connectionId: string },
-    result: Outcome | 'lapsed' | 'mismatch',
+    result: Outcome | 'lapsed' | 'mismatch' | 'contradiction',
   ): void;
 };
 
@@ -77,8 +80,8 @@ export async function followUp(
 
   const isLast = expiryOf(found) + GRACE_MS <= nowMs;
   const query = { ...lookUpOf(deps, due, found, isLast), ...(hint && { hint }) };
-  const told = await (found.transaction.status === 'EXPIRED' ? ask : learn)(connection, query);
-  deps.recovery.followedUp(due, told);
+  const told = await (OPEN.has(found.transaction.status) ? learn : ask)(connection, query);
+  deps.recovery.followedUp(due, contradicts(told, found.transaction) ? 'contradiction' : told);
   const outcome = connection.lookUp || !isLast ? told : unreturned(told, found);
   // An operation has no response yet if its process died, or if its call is under way: with the fence taken here, that
   // may no longer write that nothing is known. So it gets its response here, PENDING for as long as nothing is.
@@ -130,6 +133,7 @@ export async function applySigned(
     deps.recovery.followedUp(due, 'mismatch');
     return 'unchanged';
   }
+  if (contradicts(signed.outcome, found.transaction)) deps.recovery.followedUp(due, 'contradiction');
   const followUpInS = lookUpPauseS(deps.schedule, due.fence);
   return (await writeOutcome(deps, { ...due, followUpInS }, signed.outcome, stop)) ? 'applied' : 'unchanged';
 }
@@ -149,6 +153,15 @@ async function finishSigned(
   }
   const finish = finishOf(deps, attempt, decodeRecord(attempt.record), signed.outcome);
   return (await writeFinish(deps, finish, stop)) ? 'applied' : 'unchanged';
+}
+
+/** States of transactions that are not over: their payer's money may still be taken. */
+const OPEN: ReadonlySet<string> = new Set(['CREATED', 'PENDING']);
+
+/** Returns true if money moved, or did not, other than a final state says. That state stays: a person has to look. */
+function contradicts({ kind }: Outcome, { status }: StoredTransaction): boolean {
+  if (status === 'SUCCEEDED') return kind === 'declined' || kind === 'expired';
+  return kind === 'approved' && (status === 'DECLINED' || status === 'ERROR');
 }
 
 function fits(signed: SignedOutcome, { minorUnits, currency }: Money): boolean {

@@ -18,6 +18,8 @@ import { type OperatedPayments, openOperatedPayments } from './operated-payments
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
 
+const NO_CODES = { authorizationCode: '', retrievalReferenceNumber: '' };
+
 let payments: OperatedPayments;
 
 beforeAll(async () => {
@@ -95,29 +97,6 @@ describe('a redirect', () => {
   });
 });
 
-describe('a payment that expired here', () => {
-  it.each(['look-up', 'none'])(
-    'is not completed by us when its payer agrees too late (%s)',
-    async (lookUp) => {
-      const payment = await payments.pay({ wallet: true });
-      await followUpAt(DAY_MS + 2 * MINUTE_MS);
-      const providerData = create(ProviderDataSchema);
-      let completed = 0;
-      const connection: ProviderConnection = {
-        ...payments.provider.connection,
-        lookUp: lookUp === 'look-up' ? async () => ({ kind: 'to_complete', providerData }) : undefined,
-        async complete() {
-          completed += 1;
-          return { kind: 'unknown', detail: 'silence', providerData: undefined };
-        },
-      };
-      const hint = { returnQuery: 'agreed=yes' };
-      await followUpNow(payments.deps, connection, payment.transactions?.id ?? '', { hint });
-      expect([completed, await stateOf(payment)]).toEqual([0, 'EXPIRED/EXPIRED']);
-    },
-  );
-});
-
 describe('a challenge of a card that is paid directly', () => {
   const comesBack = (payment: Payment) => {
     const pending = { kind: 'pending', providerData: create(ProviderDataSchema) } as const;
@@ -175,8 +154,6 @@ describe('a redirect at a provider without look-up', () => {
     expect(await stateOf(payment)).toBe('EXPIRED/EXPIRED');
   });
 });
-
-const NO_CODES = { authorizationCode: '', retrievalReferenceNumber: '' };
 
 describe('an authorization', () => {
   it('that is not captured within its term is EXPIRED, and cannot be captured any more', async () => {

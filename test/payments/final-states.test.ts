@@ -1,0 +1,86 @@
+import { create } from '@bufbuild/protobuf';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
+import type { Outcome, ProviderConnection } from '#src/connectors/connector.ts';
+import { applySigned, followUpNow } from '#src/payments/follow-up.ts';
+import { recoverDue } from '#src/payments/recover-payments.ts';
+import { type OperatedPayments, openOperatedPayments } from './operated-payments.ts';
+
+const DAY_MS = 86_400_000;
+
+let payments: OperatedPayments;
+
+beforeAll(async () => {
+  payments = await openOperatedPayments();
+});
+afterAll(() => payments?.close());
+beforeEach(() => payments.setAhead(0));
+
+const statusOf = async (id: string) =>
+  (await payments.tables.query('SELECT status FROM transaction WHERE id = $1', [id]))[0]?.status;
+
+const providerData = create(ProviderDataSchema);
+const DECLINED = { kind: 'declined', iso8583Code: '05', providerData } as const;
+const APPROVED = {
+  kind: 'approved',
+  providerData,
+  authorizationCode: '',
+  retrievalReferenceNumber: '',
+} as const;
+const ended = {
+  EXPIRED: async () => {
+    payments.setAhead(DAY_MS + 120_000);
+    await payments.makeDue();
+    await recoverDue(payments.deps);
+  },
+  DECLINED: (id: string) => followUpNow(payments.deps, telling(DECLINED), id),
+  SUCCEEDED: (id: string) => followUpNow(payments.deps, telling(APPROVED), id),
+};
+const telling = (outcome: Outcome): ProviderConnection => ({
+  ...payments.provider.connection,
+  lookUp: async () => outcome,
+});
+
+describe('a payment that is over here', () => {
+  it.each([
+    ['EXPIRED', 'look-up'],
+    ['EXPIRED', 'none'],
+    ['DECLINED', 'look-up'],
+    ['DECLINED', 'none'],
+  ] as const)('is not completed by us when its payer agrees too late (%s, %s)', async (end, lookUp) => {
+    const payment = await payments.pay({ wallet: true });
+    const id = payment.transactions?.id ?? '';
+    await ended[end](id);
+    expect(await statusOf(id)).toBe(end);
+    let completed = 0;
+    const connection: ProviderConnection = {
+      ...payments.provider.connection,
+      lookUp: lookUp === 'look-up' ? async () => ({ kind: 'to_complete', providerData }) : undefined,
+      async complete() {
+        completed += 1;
+        return { kind: 'unknown', detail: 'silence', providerData: undefined };
+      },
+    };
+    await followUpNow(payments.deps, connection, id, { hint: { returnQuery: 'agreed=yes' } });
+    expect([completed, await statusOf(id)]).toEqual([0, end]);
+  });
+
+  it.each([
+    ['DECLINED', APPROVED],
+    ['SUCCEEDED', DECLINED],
+  ] as const)('%s, stays so when its provider tells the opposite, which is an alarm', async (end, told) => {
+    const payment = await payments.pay({ wallet: true });
+    const id = payment.transactions?.id ?? '';
+    await ended[end](id);
+    expect(await statusOf(id)).toBe(end);
+    const results: unknown[] = [];
+    const deps = {
+      ...payments.deps,
+      recovery: { followedUp: (_followed: unknown, result: unknown) => results.push(result) },
+    };
+    expect(await followUpNow(deps, telling(told), id)).toBe('unchanged');
+    const signed = { outcome: told, minorUnits: 10_000n, currency: 'USD' };
+    expect(await applySigned(deps, payments.provider.connection, id, signed)).toBe('unchanged');
+    expect([results, await statusOf(id)]).toEqual([['contradiction', 'contradiction'], end]);
+  });
+});
