@@ -55,7 +55,10 @@ export function paymentRequest(
     enhancedSchemeData: airline && { airline },
     ...(method.kind === 'card'
       ? cardFields(method, browserInfoOf(payer))
-      : { paymentMethod: { type: settings.redirectMethods.get(method.type) }, channel: 'Web' }),
+      : {
+          ...{ paymentMethod: { type: settings.redirectMethods.get(method.type) }, channel: 'Web' },
+          ...captureFields(true),
+        }),
   });
 }
 
@@ -201,11 +204,13 @@ function cardOf(card: AttemptCard): object {
   };
 }
 
-/** Results of 3-D Secure performed elsewhere. An ECI of 06 or 01 means that authentication was only attempted. */
+/** The cardholder was authenticated, or that was attempted; any other ECI says neither, and shifts no liability. */
+const STATUS_BY_ECI: Readonly<Record<string, string>> = { '02': 'Y', '05': 'Y', '01': 'A', '06': 'A' };
+
+/** Results of 3-D Secure performed elsewhere. */
 function mpiDataOf(result: ThreeDSecure): object {
   const eci = result.electronicCommerceIndicator?.padStart(2, '0');
-  const byEci = eci === '06' || eci === '01' ? 'A' : 'Y';
-  const status = /^[YNUA]$/.test(result.paresStatus ?? '') ? result.paresStatus : byEci;
+  const status = /^[YNUA]$/.test(result.paresStatus ?? '') ? result.paresStatus : STATUS_BY_ECI[eci ?? ''];
   return {
     cavv: result.cryptogram || undefined,
     eci,
@@ -223,11 +228,15 @@ const PROCESSING_MODELS: Readonly<Record<string, string>> = {
 };
 
 function storedCredentialsOf(credentials: StoredCredentials | undefined): object {
-  const model = PROCESSING_MODELS[credentials?.reason ?? ''];
-  if (!model) return { shopperInteraction: 'Ecommerce' };
-  // A payer with a stored card is not asked for its code again: that, too, is a continued authorization.
-  const interaction = credentials?.usage === 'USED' ? 'ContAuth' : 'Ecommerce';
-  return { shopperInteraction: interaction, recurringProcessingModel: model };
+  const { reason, usage, networkTransactionId } = credentials ?? {};
+  // Only a card that was kept before has the scheme's id of its first payment.
+  const isUsed = usage === 'USED' || (!usage && networkTransactionId !== undefined);
+  const kept = reason ?? (usage || isUsed ? 'CARD_ON_FILE' : '');
+  return {
+    // A payer with a stored card is not asked for its code again: that, too, is a continued authorization.
+    shopperInteraction: isUsed ? 'ContAuth' : 'Ecommerce',
+    recurringProcessingModel: PROCESSING_MODELS[kept],
+  };
 }
 
 function payerOf(payer: CustomerPayer, country: string): object {

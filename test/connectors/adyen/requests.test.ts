@@ -134,22 +134,25 @@ const FLOWS: Record<string, (adyen: AdyenUnderTest) => Promise<unknown>> = {
         threeDSecure: create(ThreeDSecureSchema, { version: '2.1.0', electronicCommerceIndicator: '06' }),
       }),
     ),
-  'card-kept': ({ connection }) =>
-    connection.pay(
-      card({
-        storedCredentials: create(StoredCredentialsSchema, { reason: 'SUBSCRIPTION', usage: 'FIRST' }),
-      }),
-    ),
-  'kept-card-used': ({ connection }) =>
-    connection.pay(
-      card({
-        storedCredentials: create(StoredCredentialsSchema, {
-          reason: 'UNSCHEDULED_CARD_ON_FILE',
-          usage: 'USED',
-          networkTransactionId: 'MCC123456789012',
-        }),
-      }),
-    ),
+  'three-d-secure-not-authenticated': ({ connection }) => {
+    const told = { version: '2.2.0', electronicCommerceIndicator: '07' };
+    return connection.pay(card({ threeDSecure: create(ThreeDSecureSchema, told) }));
+  },
+  'card-kept': ({ connection }) => {
+    const told = { reason: 'SUBSCRIPTION', usage: 'FIRST' };
+    return connection.pay(card({ storedCredentials: create(StoredCredentialsSchema, told) }));
+  },
+  'kept-card-used': ({ connection }) => {
+    const [reason, networkTransactionId] = ['UNSCHEDULED_CARD_ON_FILE', 'MCC123456789012'];
+    const told = { reason, usage: 'USED', networkTransactionId };
+    return connection.pay(card({ storedCredentials: create(StoredCredentialsSchema, told) }));
+  },
+  'kept-card-used-for-no-reason': ({ connection }) =>
+    connection.pay(card({ storedCredentials: create(StoredCredentialsSchema, { usage: 'USED' }) })),
+  'scheme-transaction-of-a-kept-card': ({ connection }) => {
+    const told = { reason: 'SUBSCRIPTION', networkTransactionId: 'MCC123456789012' };
+    return connection.pay(card({ storedCredentials: create(StoredCredentialsSchema, told) }));
+  },
   redirect: ({ connection }) => connection.pay(redirectBy({ transactionId: ID })),
   challenge: async ({ connection }) => {
     const attempt = cardWith(
@@ -191,6 +194,39 @@ describe("the connector's requests", () => {
     expect(Object.keys(plain?.body ?? {}).sort()).toEqual([
       ...['amount', 'authenticationData', 'captureDelayHours', 'merchantAccount', 'paymentMethod'],
       ...['reference', 'returnUrl', 'shopperInteraction'],
+    ]);
+  });
+
+  const bodyOf = (name: string) => seen.get(name)?.[0]?.body ?? {};
+
+  it.each([
+    ['three-d-secure-made-elsewhere', 'Y'],
+    ['three-d-secure-only-attempted', 'A'],
+    // Nobody was authenticated, and no liability has shifted.
+    ['three-d-secure-not-authenticated', undefined],
+  ])('claim no more of 3-D Secure than its ECI says: %s', (name, status) => {
+    const { mpiData } = bodyOf(name);
+    expect(mpiData).toEqual({
+      ...Object(mpiData),
+      directoryResponse: status,
+      authenticationResponse: status,
+    });
+  });
+
+  it.each([
+    ['plain-purchase', 'Ecommerce', undefined],
+    ['card-kept', 'Ecommerce', 'Subscription'],
+    ['kept-card-used', 'ContAuth', 'UnscheduledCardOnFile'],
+    ['kept-card-used-for-no-reason', 'ContAuth', 'CardOnFile'],
+    ['scheme-transaction-of-a-kept-card', 'ContAuth', 'Subscription'],
+  ])('tell that a card is or was kept: %s', (name, interaction, model) => {
+    const { shopperInteraction, recurringProcessingModel } = bodyOf(name);
+    expect([shopperInteraction, recurringProcessingModel]).toEqual([interaction, model]);
+  });
+
+  it('take the money at once, by redirect too, whatever the delay of the account', () => {
+    expect([bodyOf('plain-purchase').captureDelayHours, bodyOf('redirect').captureDelayHours]).toEqual([
+      0, 0,
     ]);
   });
 
