@@ -66,8 +66,7 @@ async function lookUpPayer(
     const closed = await read(send, closePreference(preferenceId, nowMs));
     if ('fault' in closed) return unknownOutcome(`closing the preference: ${closed.fault}`);
   }
-  // The search may not yet list a payment that a notification has reported.
-  const payments = await readPayments(known.paymentId ?? query.hint?.reference, send, asked);
+  const payments = await readPayments(query.hint?.reference, known.paymentId, send, asked);
   if ('fault' in payments) return unknownOutcome(payments.fault);
   const decision = fromPayments(payments.found, preferenceId, asked);
   if (decision.kind !== 'open') return decision;
@@ -141,8 +140,16 @@ function neverSentAway(close: boolean, failed: JsonObject | undefined): Outcome 
 
 type Found = { readonly found: readonly JsonObject[] } | { readonly fault: string };
 
-/** Reads a transaction's payments, the newest first, including the one that is already known. */
-async function readPayments(paymentId: string | undefined, send: Send, asked: Asked): Promise<Found> {
+/**
+ * Reads a transaction's payments, the newest first. The search may not list the one that a notification has just
+ * reported, nor the one that is known already: these are read by their ids.
+ */
+async function readPayments(
+  reportedId: string | undefined,
+  knownId: string | undefined,
+  send: Send,
+  asked: Asked,
+): Promise<Found> {
   const search = await read(send, searchPayments(asked.transactionId));
   if ('fault' in search) return search;
   const { results, paging } = search.body;
@@ -150,9 +157,19 @@ async function readPayments(paymentId: string | undefined, send: Send, asked: As
   const total = isJsonObject(paging) ? paging.total : undefined;
   if (typeof total !== 'number' || total > results.length)
     return { fault: 'the answer is not the whole search' };
-  if (paymentId === undefined || results.some(({ id }) => idOf(id) === paymentId)) return { found: results };
-  const payment = await read(send, getPayment(paymentId));
-  return 'fault' in payment ? payment : { found: [...results, payment.body] };
+  const isListed = (paymentId: string) => results.some(({ id }) => idOf(id) === paymentId);
+  const found = [...results];
+  if (knownId !== undefined && !isListed(knownId)) {
+    const known = await read(send, getPayment(knownId));
+    if ('fault' in known) return known;
+    found.push(known.body);
+  }
+  if (reportedId !== undefined && reportedId !== knownId && !isListed(reportedId)) {
+    const reported = await read(send, getPayment(reportedId));
+    if ('fault' in reported) return reported;
+    found.unshift(reported.body);
+  }
+  return { found };
 }
 
 /** Reads a payment's refunds, which come as a bare list. */

@@ -90,6 +90,27 @@ describe('a payer who is sent to Mercado Pago', () => {
     });
   });
 
+  it('is found by a notification though another payment of theirs is known, and neither is listed', async () => {
+    const { attempt, reference } = await sentAway(under);
+    const ticket = under.fake.pay(under.fake.preference(), 'pending', 'pending_waiting_payment');
+    const byCard = under.fake.pay(under.fake.preference());
+    under.fake.lagSearch(true);
+    const told = { hint: { reference: String(byCard.id) } };
+    expect(await lookUp(under, attempt, `${reference}/${ticket.id}`, told)).toMatchObject({
+      kind: 'approved',
+      reference: `${reference}/${byCard.id}`,
+    });
+    // The ticket is paid, too, once the payment has succeeded.
+    ticket.status = 'approved';
+    const again = { hint: { reference: String(ticket.id) } };
+    expect(await lookUp(under, attempt, `${reference}/${byCard.id}`, again)).toMatchObject({
+      kind: 'approved',
+      alarm: true,
+      reference: `${reference}/${byCard.id}`,
+      providerData: { responseMessage: `alarm: paid more than once; refund ${ticket.id}` },
+    });
+  });
+
   it('is declined only once the preference expired and its search surely lists everything', async () => {
     const attempt = attemptInPesos();
     const { reference } = await sentAway(under, attempt);
