@@ -123,15 +123,15 @@ export function confirmFields(
   paymentMethodId: string,
   settings: Pick<StripeSettings, 'requestThreeDSecure'>,
 ): Fields {
-  const { threeDSecure, installments } = method;
-  const wantsThreeDSecure = method.threeDSecureSetupId !== undefined && threeDSecure === undefined;
+  const { threeDSecure, threeDSecureSetupId, installments } = method;
+  const wanted = threeDSecureSetupId === undefined ? settings.requestThreeDSecure : 'any';
   return {
     payment_method: paymentMethodId,
     return_url: attempt.returnUrl,
     shipping: shippingOf(attempt.customerPayer),
     payment_method_options: {
       card: {
-        request_three_d_secure: wantsThreeDSecure ? 'any' : settings.requestThreeDSecure,
+        request_three_d_secure: threeDSecure ? 'automatic' : wanted,
         ...(installments > 1 && {
           installments: {
             enabled: true,
@@ -152,7 +152,7 @@ function externalResultOf(result: ThreeDSecure): Fields {
       version: result.version,
       cryptogram: result.cryptogram,
       transaction_id: result.directoryServerTransactionId ?? result.transactionId,
-      electronic_commerce_indicator: result.electronicCommerceIndicator,
+      electronic_commerce_indicator: result.electronicCommerceIndicator?.padStart(2, '0'),
     },
   };
 }

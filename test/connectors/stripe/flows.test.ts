@@ -202,6 +202,16 @@ describe('3-D Secure', () => {
     });
   });
 
+  it('made elsewhere is not asked for again, and its ECI has two digits as Stripe has them', async () => {
+    const strict = await openStripe({ settings: { request_three_d_secure: 'any' } });
+    const threeDSecure = { version: '2.2.0', cryptogram: 'M6+990I6=', electronicCommerceIndicator: '5' };
+    await paid(strict, cardWith(approve, { threeDSecure }));
+    expect(strict.fake.requests.at(-1)?.fields.payment_method_options).toMatchObject({
+      card: { request_three_d_secure: 'automatic', three_d_secure: { electronic_commerce_indicator: '05' } },
+    });
+    await strict.close();
+  });
+
   it('is asked for where the merchant names a setup without results, or the connection says so', async () => {
     expect(await stripe.connection.pay(cardWith(approve, { threeDSecureSetupId: 'setup-1' }))).toMatchObject({
       kind: 'redirect',
