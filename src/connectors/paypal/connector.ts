@@ -29,7 +29,13 @@ import { captureOrder, createOrder, getOrder, refundCapture, type Send } from '.
 export const paypalConnector: Connector = { name: 'paypal', connect };
 
 /** A wallet payment is never only authorized: there is nothing to capture or to cancel. */
-const CAPABILITIES: Capabilities = { ...CARDS_ONLY, methods: ['wallet_redirect'], refunds: 'several' };
+const CAPABILITIES: Capabilities = {
+  ...CARDS_ONLY,
+  methods: ['wallet_redirect'],
+  refunds: 'several',
+  // PayPal forgets an order that nobody approved after three hours: the payment is closed before.
+  redirectValidMinutes: 170,
+};
 /** Id of an order that does not exist. */
 const NO_ORDER = '00000000000000000';
 

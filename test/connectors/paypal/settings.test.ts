@@ -22,6 +22,8 @@ describe("PayPal's settings", () => {
     expect(connection.identity).toBe('https://api-m.paypal.com ');
     expect(connection.accountNamedBy).toBe(SECRETS.client_id);
     expect(connection.readNotification).toBeUndefined();
+    // PayPal forgets an order after three hours.
+    expect(connection.capabilities.redirectValidMinutes).toBe(170);
     await connection.close();
   });
 
