@@ -69,6 +69,9 @@ async function lookUpPayment(query: LookUp, of: Card, send: Send, shownAs: Shown
     // The cancel needs no key: a second one changes nothing. Only the state read afterwards counts.
     await send(post(intentPath(intentId, '/cancel'), { cancellation_reason: 'abandoned' }, undefined));
     outcome = await read();
+    if (outcome !== 'open' && outcome.kind === 'redirect') {
+      outcome = unknownOutcome('it could not be closed, and its payer may yet pay');
+    }
   }
   if (outcome === 'open') return referringTo(intentId, unknownOutcome('it is not confirmed, and may yet be'));
   return referringTo(intentId, outcome);

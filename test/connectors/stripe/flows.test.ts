@@ -180,6 +180,15 @@ describe('3-D Secure', () => {
     expect(stripe.intent()).toMatchObject({ status: 'canceled', amount_received: 0 });
   });
 
+  it('that Stripe did not close is not known to be over: its payer may still pay', async () => {
+    const attempt = cardAttempt(challenge);
+    const outcome = await stripe.connection.pay(attempt);
+    stripe.fake.fail(/cancel$/, 'lost_before');
+    expect(await lookUp(stripe, attempt, outcome, { close: true })).toMatchObject({ kind: 'unknown' });
+    expect(stripe.intent()).toMatchObject({ status: 'requires_action' });
+    expect(await lookUp(stripe, attempt, outcome, { close: true })).toMatchObject({ kind: 'expired' });
+  });
+
   it('made elsewhere is passed on, and nobody is sent anywhere', async () => {
     const threeDSecure = {
       version: '2.2.0',
