@@ -42,6 +42,8 @@ import {
  */
 export const adyenConnector: Connector = { name: 'adyen', connect };
 
+/** All that one call of a connection needs. */
+type Call = { readonly send: Send; readonly settings: AdyenSettings; readonly shownAs: ShownAs };
 /** The fields of an operation that are sent to Adyen. */
 type SentOperation = Pick<Operation, 'transactionId' | 'money' | 'reason' | 'payment'>;
 
@@ -70,6 +72,7 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
   const { origin, basePath, merchantAccount, timeoutMs, redirectMethods, hmacKeys } = adyen;
   const { begin, close } = openProviderClient({ origin, timeoutMs }, (request: HttpRequest) => request);
   const shownAs = { providerId: context.providerId, merchantAccount };
+  const call = (): Call => ({ send: begin(), settings: adyen, shownAs });
   return {
     identity: [origin + basePath, merchantAccount].join(' '),
     capabilities: {
@@ -78,29 +81,24 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
       installments: adyen.installments,
     },
     deadlineMs: timeoutMs,
-    pay: (attempt) => pay(attempt, begin(), adyen, shownAs),
-    capture: (operation) => operate('capture', operation, begin(), adyen, shownAs),
-    cancel: (operation) => operate('cancel', operation, begin(), adyen, shownAs),
-    refund: (operation) => operate('refund', operation, begin(), adyen, shownAs),
-    complete: (query) => complete(query, begin(), adyen, shownAs),
+    pay: (attempt) => pay(attempt, call()),
+    capture: (operation) => operate('capture', operation, call()),
+    cancel: (operation) => operate('cancel', operation, call()),
+    refund: (operation) => operate('refund', operation, call()),
+    complete: (query) => complete(query, call()),
     lookUp: undefined,
     technicalCancel: {
       afterMs: adyen.technicalCancelAfterMs,
-      send: (query) => cancelTechnically(query, begin(), adyen, shownAs),
+      send: (query) => cancelTechnically(query, call()),
     },
-    repeatOperation: (query) => repeatOperation(query, begin(), adyen, shownAs),
+    repeatOperation: (query) => repeatOperation(query, call()),
     readNotification: async (notification) => readNotifications(notification, hmacKeys, shownAs),
-    probe: () => probe(begin(), adyen),
+    probe: () => probe(call()),
     close,
   };
 }
 
-async function pay(
-  attempt: PaymentAttempt,
-  send: Send,
-  settings: AdyenSettings,
-  shownAs: ShownAs,
-): Promise<Outcome> {
+async function pay(attempt: PaymentAttempt, { send, settings, shownAs }: Call): Promise<Outcome> {
   const { method } = attempt;
   const isTaken =
     method.kind === 'card' ||
@@ -115,13 +113,8 @@ async function pay(
   return fromPayment(await send(paymentRequest(attempt, amount, settings)), attempt, shownAs);
 }
 
-async function operate(
-  kind: OperationKind,
-  operation: SentOperation,
-  send: Send,
-  settings: AdyenSettings,
-  shownAs: ShownAs,
-): Promise<Outcome> {
+async function operate(kind: OperationKind, operation: SentOperation, call: Call): Promise<Outcome> {
+  const { send, settings, shownAs } = call;
   const { reference = '' } = operation.payment;
   const amount = toAdyenAmount(operation.money);
   if (!PSP_REFERENCE.test(reference)) return turnedAway("the payment's pspReference is not known yet");
@@ -131,43 +124,30 @@ async function operate(
 }
 
 /** Completes a payment with the data that the payer's browser brought back from Adyen's page. */
-async function complete(
-  query: LookUp,
-  send: Send,
-  settings: AdyenSettings,
-  shownAs: ShownAs,
-): Promise<Outcome> {
+async function complete(query: LookUp, { send, settings, shownAs }: Call): Promise<Outcome> {
   const redirectResult = new URLSearchParams(query.hint?.returnQuery).get('redirectResult');
   if (!redirectResult) return turnedAway('the payer brought no redirectResult back');
   const result = await send(detailsRequest(query.transactionId, redirectResult, settings));
   return fromDetails(result, query, shownAs);
 }
 
-async function cancelTechnically(
-  { transactionId }: LookUp,
-  send: Send,
-  settings: AdyenSettings,
-  shownAs: ShownAs,
-): Promise<boolean> {
+async function cancelTechnically({ transactionId }: LookUp, call: Call): Promise<boolean> {
+  const { send, settings, shownAs } = call;
   const result = await send(technicalCancelRequest(transactionId, settings));
   return isTechnicalCancelTaken(result, transactionId, shownAs);
 }
 
 /** Repeats an operation: under a known key Adyen repeats its first answer, under a new one it does the operation. */
-async function repeatOperation(
-  { of, transactionId, money, reference, sentAtMs }: LookUp,
-  send: Send,
-  settings: AdyenSettings,
-  shownAs: ShownAs,
-): Promise<Outcome> {
+async function repeatOperation(query: LookUp, call: Call): Promise<Outcome> {
+  const { of, transactionId, money, reference, sentAtMs } = query;
   if (of.kind !== 'capture' && of.kind !== 'cancel' && of.kind !== 'refund') return NOT_TOLD;
   // Once Adyen has the request, only a notification reports its outcome.
   if (reference !== undefined || Date.now() - sentAtMs > REPEATABLE_MS) return NOT_TOLD;
-  const outcome = await operate(of.kind, { ...of, transactionId, money }, send, settings, shownAs);
+  const outcome = await operate(of.kind, { ...of, transactionId, money }, call);
   // If a repeat is refused, or its answer lost, that says nothing about the first request.
   return outcome.kind === 'not_sent' ? NOT_TOLD : outcome;
 }
 
-async function probe(send: Send, settings: AdyenSettings): Promise<boolean> {
+async function probe({ send, settings }: Call): Promise<boolean> {
   return isPaymentMethods(await send(paymentMethodsRequest(settings)));
 }

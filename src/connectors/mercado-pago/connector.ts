@@ -13,20 +13,18 @@ import type {
 } from '#src/connectors/connector.ts';
 import { bodyOf, turnedAway } from '#src/connectors/provider-answer.ts';
 import { openProviderClient } from '#src/connectors/provider-client.ts';
-import type { Secret } from '#src/secret.ts';
-import { fromCreation, fromRefundResult, isErrorBody, type ShownAs } from './from-provider.ts';
-import { lookUp } from './look-up.ts';
+import { fromCreation, fromRefundResult, isErrorBody } from './from-provider.ts';
+import { type Call, lookUp } from './look-up.ts';
 import { verifyNotification } from './notifications.ts';
 import { fromNotifiedPayment } from './payments.ts';
 import { parseReference } from './reference.ts';
-import { type MercadoPagoSettings, readSettings } from './settings.ts';
+import { readSettings } from './settings.ts';
 import {
   amountIn,
   createPreference,
   createRefund,
   getPayment,
   httpRequest,
-  type Send,
   searchPayments,
   type Target,
 } from './to-provider.ts';
@@ -50,32 +48,28 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
     (target: Target) => httpRequest(target, mercadoPago),
   );
   const shownAs = { providerId: context.providerId, accountId };
+  const call = (): Call => ({ send: begin(), settings: mercadoPago, shownAs });
   return {
     identity: [origin, accountId ?? ''].join(' '),
     accountNamedBy: accountId === undefined ? accessToken : undefined,
     capabilities: CAPABILITIES,
     deadlineMs: timeoutMs,
-    pay: (attempt) => pay(attempt, begin(), mercadoPago, shownAs),
+    pay: (attempt) => pay(attempt, call()),
     capture: undefined,
     cancel: undefined,
-    refund: (operation) => refund(operation, begin(), mercadoPago, shownAs),
+    refund: (operation) => refund(operation, call()),
     complete: undefined,
-    lookUp: (query) => lookUp(query, begin(), shownAs, Date.now()),
+    lookUp: (query) => lookUp(query, call(), Date.now()),
     readNotification:
       webhookSecrets.length > 0
-        ? (notification, nowMs) => readNotification(notification, nowMs, begin(), webhookSecrets, shownAs)
+        ? (notification, nowMs) => readNotification(notification, nowMs, call())
         : undefined,
-    probe: () => probe(begin()),
+    probe: () => probe(call()),
     close,
   };
 }
 
-async function pay(
-  attempt: PaymentAttempt,
-  send: Send,
-  settings: MercadoPagoSettings,
-  shownAs: ShownAs,
-): Promise<Outcome> {
+async function pay(attempt: PaymentAttempt, { send, settings, shownAs }: Call): Promise<Outcome> {
   const { method, money, transactionId } = attempt;
   const amount = amountIn(money, settings);
   if (method.kind !== 'wallet_redirect') return turnedAway('it takes redirects only');
@@ -84,12 +78,8 @@ async function pay(
   return fromCreation(result, { transactionId, money, shownAs });
 }
 
-async function refund(
-  { transactionId, money, payment }: Operation,
-  send: Send,
-  settings: MercadoPagoSettings,
-  shownAs: ShownAs,
-): Promise<Outcome> {
+async function refund(operation: Operation, { send, settings, shownAs }: Call): Promise<Outcome> {
+  const { transactionId, money, payment } = operation;
   const { paymentId } = parseReference(payment.reference);
   const amount = amountIn(money, settings);
   if (paymentId === undefined || amount === undefined) {
@@ -103,11 +93,9 @@ async function refund(
 async function readNotification(
   notification: RawNotification,
   nowMs: number,
-  send: Send,
-  secrets: readonly Secret[],
-  shownAs: ShownAs,
+  { send, settings, shownAs }: Call,
 ): Promise<NotificationReading> {
-  const reading = verifyNotification(notification, secrets, nowMs);
+  const reading = verifyNotification(notification, settings.webhookSecrets, nowMs);
   if (reading.kind !== 'genuine') return reading;
   const result = await send(getPayment(reading.paymentId));
   const payment = bodyOf(result);
@@ -119,6 +107,6 @@ async function readNotification(
 }
 
 /** Searches for payments under a reference that was never used. */
-async function probe(send: Send): Promise<boolean> {
+async function probe({ send }: Call): Promise<boolean> {
   return Array.isArray(bodyOf(await send(searchPayments(randomUUID())))?.results);
 }

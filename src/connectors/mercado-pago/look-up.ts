@@ -19,6 +19,7 @@ import {
 import { toAmount } from './money.ts';
 import { fromFailed, fromPayments } from './payments.ts';
 import { parseReference } from './reference.ts';
+import type { MercadoPagoSettings } from './settings.ts';
 import {
   closePreference,
   createRefund,
@@ -35,8 +36,11 @@ const SEARCH_LAG_MS = 10 * 60_000;
 /** Time for which an idempotency key certainly lives: its lifetime is not documented. */
 const KEY_LIVES_MS = 10 * 60_000;
 
+/** All that one call of a connection needs. */
+export type Call = { readonly send: Send; readonly settings: MercadoPagoSettings; readonly shownAs: ShownAs };
+
 /** Learns the outcome of a transaction. */
-export async function lookUp(query: LookUp, send: Send, shownAs: ShownAs, nowMs: number): Promise<Outcome> {
+export async function lookUp(query: LookUp, { send, shownAs }: Call, nowMs: number): Promise<Outcome> {
   const { of, transactionId, money } = query;
   const asked: Asked = { transactionId, money, shownAs };
   switch (of.kind) {

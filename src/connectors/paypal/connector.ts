@@ -14,12 +14,11 @@ import type {
 import { bodyOf, turnedAway, unknownOutcome } from '#src/connectors/provider-answer.ts';
 import { forged } from '#src/connectors/provider-signature.ts';
 import { type Asked, fromAnswer, fromCreation, fromOrder, fromRefund, isErrorBody } from './from-provider.ts';
-import { captureIdOf, lookUp, referencesOf } from './look-up.ts';
+import { type Call, captureIdOf, lookUp, referencesOf } from './look-up.ts';
 import { toPayPalAmount } from './money.ts';
 import { readUnverified } from './notifications.ts';
 import { openPayPalClient } from './paypal-client.ts';
-import type { ShownAs } from './provider-data.ts';
-import { type PayPalSettings, readSettings } from './settings.ts';
+import { readSettings } from './settings.ts';
 import { captureOrder, createOrder, getOrder, refundCapture, type Send } from './to-provider.ts';
 
 /**
@@ -44,17 +43,18 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
   const { origin, accountId, clientId, timeoutMs, webhookIds } = paypal;
   const { begin, beginVerification, close } = openPayPalClient(paypal);
   const shownAs = { providerId: context.providerId, accountId };
+  const call = (): Call => ({ send: begin(), settings: paypal, shownAs });
   return {
     identity: [origin, accountId ?? ''].join(' '),
     accountNamedBy: accountId === undefined ? clientId : undefined,
     capabilities: CAPABILITIES,
     deadlineMs: timeoutMs,
-    pay: (attempt) => pay(attempt, begin(), paypal, shownAs),
+    pay: (attempt) => pay(attempt, call()),
     capture: undefined,
     cancel: undefined,
-    refund: (operation) => refund(operation, begin(), shownAs),
-    complete: (query) => complete(query, begin(), shownAs),
-    lookUp: (query) => lookUp(query, begin(), paypal, shownAs, Date.now()),
+    refund: (operation) => refund(operation, call()),
+    complete: (query) => complete(query, call()),
+    lookUp: (query) => lookUp(query, call(), Date.now()),
     readNotification:
       webhookIds.length > 0
         ? (notification, nowMs) => readNotification(notification, nowMs, beginVerification(), webhookIds)
@@ -64,12 +64,7 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
   };
 }
 
-async function pay(
-  attempt: PaymentAttempt,
-  send: Send,
-  settings: PayPalSettings,
-  shownAs: ShownAs,
-): Promise<Outcome> {
+async function pay(attempt: PaymentAttempt, { send, settings, shownAs }: Call): Promise<Outcome> {
   const { method, transactionId, money } = attempt;
   const amount = toPayPalAmount(money);
   if (method.kind !== 'wallet_redirect') return turnedAway('it takes payers by redirect only');
@@ -78,7 +73,7 @@ async function pay(
   return fromCreation(result, { transactionId, money, orderId: undefined, shownAs });
 }
 
-async function refund(operation: Operation, send: Send, shownAs: ShownAs): Promise<Outcome> {
+async function refund(operation: Operation, { send, shownAs }: Call): Promise<Outcome> {
   const { transactionId, money, target, payment } = operation;
   const amount = toPayPalAmount(money);
   const captureId = captureIdOf(target, payment);
@@ -87,7 +82,7 @@ async function refund(operation: Operation, send: Send, shownAs: ShownAs): Promi
   return fromAnswer(result, shownAs, (body) => fromRefund(body, { transactionId, money, shownAs }));
 }
 
-async function complete(query: LookUp, send: Send, shownAs: ShownAs): Promise<Outcome> {
+async function complete(query: LookUp, { send, shownAs }: Call): Promise<Outcome> {
   const { transactionId, money } = query;
   const orderId = referencesOf(query.reference)?.orderId;
   if (orderId === undefined) return turnedAway('it does not know this order');

@@ -26,6 +26,8 @@ import { errorDataOf, type ShownAs } from './provider-data.ts';
 import type { PayPalSettings } from './settings.ts';
 import { createOrder, getOrder, getRefund, refundCapture, type Send } from './to-provider.ts';
 
+/** All that one call of a connection needs. */
+export type Call = { readonly send: Send; readonly settings: PayPalSettings; readonly shownAs: ShownAs };
 type Refund = Extract<LookedUp, { kind: 'capture' | 'cancel' | 'refund' }>;
 
 /** The order of a payment, and its capture once there is one. */
@@ -54,19 +56,13 @@ export function referencesOf(reference: string | undefined): References | undefi
  * found in its payment's order by our id; if the order does not contain it, the refund is repeated under the same
  * request id, which returns the outcome of the first request, or carries it out.
  */
-export async function lookUp(
-  query: LookUp,
-  send: Send,
-  settings: PayPalSettings,
-  shownAs: ShownAs,
-  nowMs: number,
-): Promise<Outcome> {
+export async function lookUp(query: LookUp, call: Call, nowMs: number): Promise<Outcome> {
   const { of } = query;
   const outcome =
     of.kind === 'wallet_redirect'
-      ? await lookUpPayment(query, of.attempt, send, settings, shownAs, nowMs)
+      ? await lookUpPayment(query, of.attempt, call, nowMs)
       : of.kind === 'refund'
-        ? await lookUpRefund(query, of, send, shownAs, nowMs)
+        ? await lookUpRefund(query, of, call, nowMs)
         : unknownOutcome(`the connector sent no ${of.kind}`);
   // A failure to ask PayPal is not PayPal's word.
   return outcome.kind === 'not_sent' && outcome !== NEVER ? unknownOutcome(outcome.detail) : outcome;
@@ -77,12 +73,11 @@ const NEVER = neverHappens('the provider has not heard of it, and never will');
 async function lookUpPayment(
   query: LookUp,
   facts: AttemptFacts,
-  send: Send,
-  settings: PayPalSettings,
-  shownAs: ShownAs,
+  call: Call,
   nowMs: number,
 ): Promise<Outcome> {
   const { transactionId, money, close, sentAtMs } = query;
+  const { send, settings, shownAs } = call;
   const references = referencesOf(query.reference);
   const asked: Asked = { transactionId, money, orderId: references?.orderId, shownAs };
   const age = nowMs - sentAtMs;
@@ -110,13 +105,10 @@ async function lookUpPayment(
   return outcome;
 }
 
-async function lookUpRefund(
-  { transactionId, money, reference, close, sentAtMs }: LookUp,
-  { payment, target, description }: Refund,
-  send: Send,
-  shownAs: ShownAs,
-  nowMs: number,
-): Promise<Outcome> {
+async function lookUpRefund(query: LookUp, of: Refund, call: Call, nowMs: number): Promise<Outcome> {
+  const { transactionId, money, reference, close, sentAtMs } = query;
+  const { payment, target, description } = of;
+  const { send, shownAs } = call;
   const asked = { transactionId, money, shownAs };
   if (isTextLike(reference, PAYPAL_ID)) {
     const result = await send(getRefund(reference));

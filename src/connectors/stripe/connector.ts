@@ -39,6 +39,9 @@ import {
  */
 export const stripeConnector: Connector = { name: 'stripe', connect };
 
+/** All that one call of a connection needs. */
+type Call = { readonly send: Send; readonly settings: StripeSettings; readonly shownAs: ShownAs };
+
 const CAPABILITIES: Capabilities = {
   ...CARDS_ONLY,
   authorization: true,
@@ -58,15 +61,16 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
     httpRequest(target, apiKey),
   );
   const shownAs = { providerId: context.providerId, accountId };
+  const call = (): Call => ({ send: begin(), settings: stripe, shownAs });
   return {
     identity: [origin, isLive ? 'live' : 'test', accountId ?? ''].join(' '),
     accountNamedBy: accountId === undefined ? apiKey : undefined,
     capabilities: { ...CAPABILITIES, installments: stripe.installments },
     deadlineMs: timeoutMs,
-    pay: (attempt) => pay(attempt, begin(), stripe, shownAs),
-    capture: (operation) => operate('capture', operation, begin(), shownAs),
-    cancel: (operation) => operate('cancel', operation, begin(), shownAs),
-    refund: (operation) => refund(operation, begin(), shownAs),
+    pay: (attempt) => pay(attempt, call()),
+    capture: (operation) => operate('capture', operation, call()),
+    cancel: (operation) => operate('cancel', operation, call()),
+    refund: (operation) => refund(operation, call()),
     complete: undefined,
     lookUp: (query) => lookUp(query, begin(), shownAs),
     readNotification:
@@ -78,12 +82,7 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
   };
 }
 
-async function pay(
-  attempt: PaymentAttempt,
-  send: Send,
-  settings: StripeSettings,
-  shownAs: ShownAs,
-): Promise<Outcome> {
+async function pay(attempt: PaymentAttempt, { send, settings, shownAs }: Call): Promise<Outcome> {
   const { method, transactionId } = attempt;
   const money = toStripeMoney(attempt.money);
   if (method.kind !== 'card' || method.verify) return turnedAway('it takes purchases by card only');
@@ -117,12 +116,8 @@ async function pay(
   );
 }
 
-async function operate(
-  kind: 'capture' | 'cancel',
-  operation: Operation,
-  send: Send,
-  shownAs: ShownAs,
-): Promise<Outcome> {
+async function operate(kind: 'capture' | 'cancel', operation: Operation, call: Call): Promise<Outcome> {
+  const { send, shownAs } = call;
   const { transactionId, payment } = operation;
   const [paid, money] = [toStripeMoney(payment.money), toStripeMoney(operation.money)];
   const intentId = payment.reference;
@@ -139,7 +134,7 @@ async function operate(
   return fromAnswer(result, asked, (body) => fromIntent(body, asked));
 }
 
-async function refund(operation: Operation, send: Send, shownAs: ShownAs): Promise<Outcome> {
+async function refund(operation: Operation, { send, shownAs }: Call): Promise<Outcome> {
   const { transactionId, payment } = operation;
   const money = toStripeMoney(operation.money);
   const intentId = payment.reference;
