@@ -105,7 +105,7 @@ export async function claimOperationOn(
     if (standing) throw new StandingCancel(standing.id);
     const planned = asked.plan(stored, target);
     const row = claimOf(deps, asked, key, stored, { planned, target }, accountId);
-    if (await claimOnce(deps, row)) return { stored, planned, target, written: row };
+    if (row && (await claimOnce(deps, row))) return { stored, planned, target, written: row };
   }
   const message =
     'another operation on this payment is open; nothing was sent; decide anew once it has its outcome';
@@ -166,6 +166,7 @@ async function readOperated(
   };
 }
 
+/** @returns undefined if the payment was approved after its record was read, and before its transactions were. */
 function claimOf(
   deps: OperationDeps,
   asked: AskedOperation,
@@ -173,11 +174,11 @@ function claimOf(
   stored: StoredOperated,
   { planned, target }: Pick<ClaimedOperation, 'planned' | 'target'>,
   accountId: string,
-): OperationClaim {
+): OperationClaim | undefined {
   const transactionId = randomUUIDv7();
   const record = decodeRecord(stored.payment.record);
   const base = record.transactionsHistory.find(isBase);
-  if (!base) throw new Error(`record ${record.id} has no transaction that succeeded`);
+  if (!base) return undefined;
   const facts = {
     transactionId,
     parentId: target.id,

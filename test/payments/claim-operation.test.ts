@@ -7,6 +7,7 @@ import {
   type OperationDeps,
   StandingCancel,
 } from '#src/payments/claim-operation.ts';
+import { recoverDue } from '#src/payments/recover-payments.ts';
 import { decodeRecord } from '#src/payments/stored-record.ts';
 import type { Database } from '#src/store/database.ts';
 import { DatabaseUnavailableError } from '#src/store/database-error.ts';
@@ -106,6 +107,20 @@ describe('an operation that is claimed', () => {
       ...{ reason: 'OPERATION_IN_PROGRESS', retryAfterS: 1 },
     });
     expect([twice.claims.count, always.claims.count]).toEqual([3, 3]);
+  });
+
+  it('is planned again when the payment is approved while it is read', async () => {
+    payments.provider.next.push('does it, unheard');
+    const payment = await payments.pay();
+    const query: Database['query'] = async (statement, values) => {
+      if (statement.name === 'read_transactions') {
+        await payments.makeDue();
+        await recoverDue(payments.deps);
+      }
+      return payments.database.query(statement, values) as never;
+    };
+    const { written } = await claim(asked(payment), undefined, { database: { ...payments.database, query } });
+    expect(written).toMatchObject({ type: 'REFUND', paymentId: payment.id });
   });
 
   it('has the payment to itself: another is refused without a claim', async () => {
