@@ -90,7 +90,7 @@ async function show(
 export async function act(deps: PaymentPageDeps, visit: Visit, action: Action): Promise<Reply> {
   const { accountId, paymentId } = namesOf(visit);
   const key = visit.form('key');
-  const amount = visit.form('amount').replaceAll(',', '');
+  const amount = visit.form('amount');
   const currency = await currencyOf(deps, accountId, paymentId);
   const record = (detail: string) =>
     orUnavailable(
