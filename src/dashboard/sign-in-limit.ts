@@ -1,4 +1,4 @@
-import { isIPv6 } from 'node:net';
+import { addressGroup } from '#src/api/shares.ts';
 
 /** Limit on wrong keys. */
 export type SignInLimit = {
@@ -23,12 +23,12 @@ export function createSignInLimit(nowMs: () => number = () => performance.now())
   return {
     waitS(address) {
       const now = nowMs();
-      const fullAt = fullAtMs.get(networkOf(address)) ?? now;
+      const fullAt = fullAtMs.get(addressGroup(address)) ?? now;
       return Math.max(0, Math.ceil((fullAt - now - (TRIES - 1) * NEW_TRY_MS) / 1000));
     },
     failed(address) {
       const now = nowMs();
-      const network = networkOf(address);
+      const network = addressGroup(address);
       const fullAt = Math.max(fullAtMs.get(network) ?? now, now) + NEW_TRY_MS;
       fullAtMs.delete(network);
       if (fullAtMs.size >= MAX_ADDRESSES) {
@@ -39,9 +39,4 @@ export function createSignInLimit(nowMs: () => number = () => performance.now())
       fullAtMs.set(network, fullAt);
     },
   };
-}
-
-/** Reduces an IPv6 address to its network: one host has 2^64 addresses, which count as one. */
-function networkOf(address: string): string {
-  return isIPv6(address) ? address.split(':').slice(0, 4).join(':') : address;
 }

@@ -84,6 +84,8 @@ describe('wrong operator keys', () => {
     const limit = createSignInLimit(() => 0);
     for (let i = 0; i < 5; i++) limit.failed(`2001:db8:1:2:0:0:0:${i}`);
     expect([limit.waitS('2001:db8:1:2:a:b:c:d'), limit.waitS('2001:db8:1:3:0:0:0:1')]).toEqual([20, 0]);
+    for (let i = 0; i < 5; i++) limit.failed(`2001:db8::${i}:0:0:1`);
+    expect([limit.waitS('2001:db8::a:b:c:d'), limit.waitS('2001:db8:0:1::1')]).toEqual([20, 0]);
   });
 
   it('make an address wait even after a flood from many others', () => {
