@@ -92,6 +92,8 @@ async function writeOnce(
     wasFinal: !transaction.isScheduled,
     ...fateOfCard(transaction, transactionStatus, record),
     reopens: ofBase && reopenedSession(record),
+    // All that can still be learned of what has expired here is that it was paid.
+    retakes: (transaction.status === 'EXPIRED' && record.checkout?.session) || undefined,
   });
   if (finished.kind !== 'written') return finished.kind === 'outdated' ? 'outdated' : undefined;
   if (finished.event) deps.eventWritten?.();

@@ -2,7 +2,7 @@ import { isOfAccount } from './account-rows.ts';
 import type { Database } from './database.ts';
 import { insertEventCte } from './outbox.ts';
 import type { KeptMethod } from './payments.ts';
-import { reopenSessionCte } from './single-uses.ts';
+import { reopenSessionCte, retakeSessionCtes } from './single-uses.ts';
 import { keepMethodCtes } from './stored-methods.ts';
 
 /** The claim of an operation, written before it is sent. */
@@ -142,6 +142,8 @@ export type OperationFinish = {
   readonly kept?: KeptMethod | undefined;
   /** The checkout session that may be paid again, since this payment came to nothing. */
   readonly reopens?: string | undefined;
+  /** The checkout session that this payment uses again, since it was paid after it had come to nothing. */
+  readonly retakes?: string | undefined;
 };
 
 /** The result of storing a finish. */
@@ -197,6 +199,7 @@ const FINISH = {
       DELETE FROM vaulted_token v USING attempt
       WHERE v.account_id = $1 AND v.id = attempt.vaulted_token AND $17 = 'drop' AND NOT v.active AND v.status = 'ENROLLED'
     ), ${reopenSessionCte({ changed: 'finished', account: '$1', payment: '$2', session: '$18' })},
+    ${retakeSessionCtes({ changed: 'finished', account: '$1', payment: '$2', session: '$23' })},
     ${insertEventCte({ changed: 'finished', type: '$15::text', record: '$5' })}
     SELECT locked.version AS found, attempt.response, attempt.response_record,
       EXISTS (SELECT FROM event) AS event
@@ -233,6 +236,7 @@ export async function finishOperation(
     finish.kept?.record ?? null,
     finish.vaultedToken ?? null,
     finish.followUpInS ?? null,
+    finish.retakes ?? null,
   ]);
   const row = rows[0];
   if (row?.response && row.response_record) {

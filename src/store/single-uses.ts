@@ -56,6 +56,31 @@ export function reopenSessionCte(names: {
   )`;
 }
 
+/**
+ * Returns CTEs that use a checkout session again for a payment that came to nothing and was paid after all, unless
+ * another payment has used it meanwhile. A session without terms is never used.
+ *
+ * @param names as of {@link reopenSessionCte}.
+ */
+export function retakeSessionCtes(names: {
+  readonly changed: string;
+  readonly account: string;
+  readonly payment: string;
+  readonly session: string;
+}): string {
+  const { changed, account, payment, session } = names;
+  return `retaken AS (
+    INSERT INTO single_use (account_id, object_id, payment_id)
+    SELECT s.account_id, s.id, ${payment} FROM ${changed}, checkout_session s
+    WHERE s.account_id = ${account} AND s.id = ${session}::uuid AND s.expires_at IS NOT NULL
+    ON CONFLICT DO NOTHING
+    RETURNING object_id
+  ), retaken_session AS (
+    UPDATE checkout_session s SET payment_id = ${payment} FROM retaken
+    WHERE s.account_id = ${account} AND s.id = retaken.object_id
+  )`;
+}
+
 /** Awaits a claim that uses a session or a one-time token. @throws AlreadyUsedError. */
 export async function usingOnce<T>(claim: Promise<T>): Promise<T> {
   try {

@@ -121,6 +121,7 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
     finish.kept?.record ?? null,
     finish.vaultedToken ?? null,
     finish.followUpInS ?? null,
+    finish.retakes ?? null,
   ]);`,
     replacement: `    '',
     finish.wasFinal ?? false,
@@ -130,6 +131,7 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
     finish.kept?.record ?? null,
     finish.vaultedToken ?? null,
     finish.followUpInS ?? null,
+    finish.retakes ?? null,
   ]);
   const change = 'SELECT account_id, id, event_sequence FROM payment WHERE account_id = $1 AND id = $2';
   const event = insertEventCte({ changed: 'changed', type: '$3::text', record: '$4::bytea' });

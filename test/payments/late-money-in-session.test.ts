@@ -1,0 +1,85 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { Payment } from '#gen/payments/v1/payment_pb.js';
+import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.js';
+import { createPayment } from '#src/payments/create-payment.ts';
+import { followUpNow } from '#src/payments/follow-up.ts';
+import { recoverDue } from '#src/payments/recover-payments.ts';
+import { readSession } from '#src/store/checkout-sessions.ts';
+import { ACCOUNT_ONE } from '../support/payment-requests.ts';
+import { type OperatedPayments, openOperatedPayments } from './operated-payments.ts';
+
+let payments: OperatedPayments;
+let request: CreatePaymentRequest;
+
+beforeAll(async () => {
+  payments = await openOperatedPayments();
+  await payments.tables.query("INSERT INTO account (id, name) VALUES ($1, 'One')", [ACCOUNT_ONE]);
+  ({ request } = await payments.payAs(payments.caller(), { wallet: true }));
+});
+afterAll(() => payments?.close());
+
+/** Adds a checkout session. @returns its id. */
+async function openSession(expiresAt: string): Promise<string> {
+  const id = randomUUID();
+  await payments.tables.query(
+    `INSERT INTO checkout_session (account_id, id, merchant_order_id, country, currency, amount_minor_units, workflow, expires_at)
+     VALUES ($1, $2, 'o', $3, $4, 10000, 'REDIRECT', ${expiresAt})`,
+    [ACCOUNT_ONE, id, request.country, request.amount?.currency],
+  );
+  return id;
+}
+
+async function payIn(session: string, { paymentMethod, workflow } = request): Promise<Payment> {
+  const checkout = { $typeName: 'payments.v1.Checkout' as const, session, sdkActionRequired: false };
+  const paid = { ...request, paymentMethod, workflow, checkout };
+  return (await createPayment(payments.deps, paid, payments.caller())).record;
+}
+
+/** The payer follows the redirect only after the payment has expired here. */
+async function payLate(session: string, meanwhile: () => Promise<unknown> = async () => {}): Promise<Payment> {
+  const payment = await payIn(session);
+  payments.setAhead(2 * 86_400_000);
+  await payments.makeDue();
+  await recoverDue(payments.deps);
+  payments.setAhead(0);
+  expect((await readSession(payments.database, ACCOUNT_ONE, session))?.used).toBe(false);
+  await meanwhile();
+  const transactionId = payment.transactions?.id ?? '';
+  payments.provider.payerPays(transactionId);
+  expect(await followUpNow(payments.deps, payments.provider.connection, transactionId)).toBe('applied');
+  return payment;
+}
+
+const FIVE_HOURS = "now() + interval '5 hours'";
+
+it('a payment that is paid after it expired uses its session again, so that no other pays it twice', async () => {
+  const session = await openSession(FIVE_HOURS);
+  const card = await payments.payAs(payments.caller());
+  const declined = async () => {
+    payments.provider.next.push('declines it');
+    await payIn(session, card.request);
+  };
+  const payment = await payLate(session, declined);
+  expect(await readSession(payments.database, ACCOUNT_ONE, session)).toMatchObject({
+    ...{ used: true, paymentId: payment.id },
+  });
+  await expect(payIn(session)).rejects.toMatchObject({ reason: 'CHECKOUT_SESSION_NOT_FOUND' });
+});
+
+it('a session that another payment has used meanwhile stays that one’s', async () => {
+  const session = await openSession(FIVE_HOURS);
+  let other: Payment | undefined;
+  await payLate(session, async () => {
+    other = await payIn(session);
+  });
+  expect(await readSession(payments.database, ACCOUNT_ONE, session)).toMatchObject({
+    ...{ used: true, paymentId: other?.id },
+  });
+});
+
+it('a session without terms is never used', async () => {
+  const session = await openSession('NULL');
+  await payLate(session);
+  expect((await readSession(payments.database, ACCOUNT_ONE, session))?.used).toBe(false);
+});
