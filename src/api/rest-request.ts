@@ -1,5 +1,6 @@
-import { type DescField, type DescMessage, ScalarType } from '@bufbuild/protobuf';
+import { type DescField, type DescMessage, getOption, ScalarType } from '@bufbuild/protobuf';
 import type { FastifyRequest } from 'fastify';
+import { not_supported } from '#gen/payments/v1/json_options_pb.js';
 import { isJsonObject, RawNumber } from '#src/wire/parse-json.ts';
 import { type FieldPath, fieldPath, type HttpBinding } from './http-rule.ts';
 
@@ -29,10 +30,12 @@ export function requestJson(request: FastifyRequest, binding: HttpBinding, input
 function updateMask(json: JsonMembers, { variables }: HttpBinding, input: DescMessage): string | undefined {
   const mask = input.fields.find(({ name }) => name === 'update_mask');
   if (mask?.message?.typeName !== 'google.protobuf.FieldMask') return undefined;
-  // The path's variables identify the object; they change nothing of it.
+  // The path's variables identify the object, and what is not supported is refused or asks for nothing: they change
+  // nothing of it.
   const others = [mask, ...variables.map(([field]) => field)];
   return input.fields
-    .filter((field) => !others.includes(field) && Object.hasOwn(json, field.name))
+    .filter((field) => !others.includes(field) && !getOption(field, not_supported))
+    .filter(({ name }) => Object.hasOwn(json, name))
     .map(({ name }) => name)
     .join();
 }

@@ -118,9 +118,31 @@ describe('a field that is known and not supported', () => {
     });
   });
 
-  async function refused(url: string, body: object): Promise<unknown> {
+  it('is refused in a change of a checkout session too, where it asks for something', async () => {
+    const terms = { account_id: ACCOUNT_ONE, merchant_order_id: '1', country: 'US', amount: one };
+    const sessions = `${server.url}/v1/checkout/sessions`;
+    const opened = (await (await sent('POST', sessions, terms)).json()) as { checkout_session: string };
+    const id = opened.checkout_session;
+    const asked = { country: 'CO', split_marketplace: [{ recipient_id: 'a' }] };
+    expect(await refused(`${sessions}/${id}`, asked, 'PATCH')).toMatchObject({
+      code: 'NOT_SUPPORTED',
+      errors: [{ field: 'split_marketplace' }],
+    });
+    const changed = await sent('PATCH', `${sessions}/${id}`, {
+      country: 'MX',
+      split: null,
+      subscription: {},
+    });
+    expect(await changed.json()).toMatchObject({ country: 'MX' });
+  });
+
+  function sent(method: string, url: string, body: object): Promise<Response> {
     const headers = { 'content-type': 'application/json', ...headersOne() };
-    const response = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) });
+    return fetch(url, { method, headers, body: JSON.stringify(body) });
+  }
+
+  async function refused(url: string, body: object, method = 'POST'): Promise<unknown> {
+    const response = await sent(method, url, body);
     expect(response.status).toBe(400);
     return response.json();
   }

@@ -37,7 +37,10 @@ async function payIn(session: string, { paymentMethod, workflow } = request): Pr
 }
 
 /** The payer follows the redirect only after the payment has expired here. */
-async function payLate(session: string, meanwhile: () => Promise<unknown> = async () => {}): Promise<Payment> {
+async function payLate(
+  session: string,
+  meanwhile: () => Promise<unknown> = async () => {},
+): Promise<Payment> {
   const payment = await payIn(session);
   payments.setAhead(2 * 86_400_000);
   await payments.makeDue();

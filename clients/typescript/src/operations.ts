@@ -1330,7 +1330,11 @@ export type TransactionStatus = "CREATED" | "PENDING" | "SUCCEEDED" | "DECLINED"
  */
 export type TransactionType = "PURCHASE" | "AUTHORIZE" | "CAPTURE" | "CANCEL" | "REFUND" | "VERIFY" | "CHARGEBACK";
 
-/** The numbers of the fields are those of CheckoutSession. */
+/**
+ * The numbers of the fields are those of CheckoutSession.
+ *
+ * Refused with `NOT_SUPPORTED` when set: `split`, `split_marketplace`, `split_payment_methods`, `subscription`, `delayed_capture_settings`, `delayed_cancel_settings`, `currency_conversion`.
+ */
 export type UpdateCheckoutSessionRequest = {
   readonly merchant_order_id?: string | null;
   readonly payment_description?: string | null;

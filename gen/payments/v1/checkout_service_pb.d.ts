@@ -312,6 +312,41 @@ export declare type UpdateCheckoutSessionRequest = Message<"payments.v1.UpdateCh
    * @generated from field: google.protobuf.FieldMask update_mask = 16;
    */
   updateMask?: FieldMask | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value split = 30;
+   */
+  split?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value split_marketplace = 31;
+   */
+  splitMarketplace?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value split_payment_methods = 32;
+   */
+  splitPaymentMethods?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value subscription = 33;
+   */
+  subscription?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value delayed_capture_settings = 34;
+   */
+  delayedCaptureSettings?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value delayed_cancel_settings = 35;
+   */
+  delayedCancelSettings?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value currency_conversion = 36;
+   */
+  currencyConversion?: Value | undefined;
 };
 
 /**
