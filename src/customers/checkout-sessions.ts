@@ -16,7 +16,7 @@ import type { Caller } from '#src/payments/create-payment.ts';
 import { readMetadata, writeMetadata } from '#src/payments/metadata.ts';
 import { requireOwnAccount } from '#src/payments/own-account.ts';
 import { requestHasher } from '#src/payments/request-hash.ts';
-import { workflowOf } from '#src/payments/session-terms.ts';
+import { whyClosed, workflowOf } from '#src/payments/session-terms.ts';
 import { type FieldError, invalidParameters, ServiceError } from '#src/service-error.ts';
 import {
   insertSession,
@@ -112,9 +112,9 @@ const CHANGES = {
   required: ['merchant_order_id', 'country', 'amount'],
 };
 
-function requireOpen({ used, expired }: StoredSession): void {
-  if (used) throw sessionNotFound('has a payment already, which succeeded or whose outcome is open');
-  if (expired) throw sessionNotFound('has expired');
+function requireOpen(session: StoredSession): void {
+  const message = whyClosed(session);
+  if (message !== undefined) throw sessionNotFound(message);
 }
 
 function sessionNotFound(message: string): ServiceError {

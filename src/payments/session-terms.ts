@@ -3,6 +3,7 @@ import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.j
 import { parseMoney } from '#src/money.ts';
 import { type FieldError, invalidParameters } from '#src/service-error.ts';
 import type { StoredSession } from '#src/store/checkout-sessions.ts';
+import { MAX_SESSION_PAYMENTS } from '#src/store/single-uses.ts';
 import { readMetadata } from './metadata.ts';
 
 /**
@@ -62,6 +63,14 @@ function requireTerms(
 
 function isSameId(a: string, b: string | undefined): boolean {
   return a.toLowerCase() === b?.toLowerCase();
+}
+
+/** Returns why a session takes no payment; undefined if it takes one. */
+export function whyClosed({ used, payments, expired }: StoredSession): string | undefined {
+  if (used) return 'has a payment already, which succeeded or whose outcome is open';
+  if (payments >= MAX_SESSION_PAYMENTS)
+    return `has had ${MAX_SESSION_PAYMENTS} payments, the most that it may have`;
+  return expired ? 'has expired' : undefined;
 }
 
 /** Returns the session that may be paid again, since its payment came to nothing; undefined if there is none. */

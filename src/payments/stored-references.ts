@@ -6,6 +6,7 @@ import type { Database } from '#src/store/database.ts';
 import { findToken, type StoredToken } from '#src/store/one-time-tokens.ts';
 import { findStoredObjects, isUuid, type StoredObjects } from '#src/store/stored-objects.ts';
 import type { ChosenMethod } from './payment-method.ts';
+import { whyClosed } from './session-terms.ts';
 
 /** Stored objects that a request refers to. */
 export type References = StoredObjects & {
@@ -41,13 +42,12 @@ export async function findReferences(
 async function findSession(database: Database, accountId: string, id: string): Promise<StoredSession> {
   const session = isUuid(id) ? await readSession(database, accountId, id) : undefined;
   if (!session) throw unknownId('CHECKOUT_SESSION_NOT_FOUND', 'checkout.session');
-  if (!session.used && !session.expired) return session;
-  const message = session.used ? SESSION_USED : 'has expired';
+  const message = whyClosed(session);
+  if (message === undefined) return session;
   throw fieldRefusal('CHECKOUT_SESSION_NOT_FOUND', 'checkout.session', 'NOT_ALLOWED', message);
 }
 
 const CUSTOMER_GONE = 'is for a customer who was deleted';
-const SESSION_USED = 'has a payment already, which succeeded or whose outcome is open';
 
 async function findUsableToken(
   database: Database,

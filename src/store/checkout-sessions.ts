@@ -1,5 +1,6 @@
 import type { Database, Run } from './database.ts';
 import { onlyRow } from './only-row.ts';
+import { MAX_SESSION_PAYMENTS } from './single-uses.ts';
 
 /** Terms of a checkout session, which its payment must meet, or from which missing fields are filled in. */
 export type SessionTerms = {
@@ -25,7 +26,10 @@ export type StoredSession = SessionTerms & {
   readonly paymentId: string | undefined;
   /** true: the session has a payment that was not declined. */
   readonly used: boolean;
+  /** true: its time is over, or it has had all of its payments. */
   readonly expired: boolean;
+  /** Number of payments that it has had. */
+  readonly payments: number;
   /** undefined for a session without terms, to which any number of payments may refer. */
   readonly expiresAt: Date | undefined;
   readonly createdAt: Date;
@@ -49,6 +53,7 @@ export type SessionRow = {
   payment_id: string | null;
   used: boolean;
   expired: boolean;
+  payments: number;
   expires_at: Date | null;
   created_at: Date;
   updated_at: Date;
@@ -57,7 +62,8 @@ export type SessionRow = {
 const COLUMNS = `s.account_id, s.id, s.merchant_order_id, s.payment_description, s.country, s.currency,
   s.amount_minor_units, s.customer_id, s.callback_url, s.metadata, s.workflow, s.version, s.payment_id,
   EXISTS (SELECT FROM single_use u WHERE u.account_id = s.account_id AND u.object_id = s.id) AS used,
-  coalesce(s.expires_at <= now(), false) AS expired, s.expires_at, s.created_at, s.updated_at`;
+  coalesce(s.expires_at <= now() OR s.payments >= ${MAX_SESSION_PAYMENTS}, false) AS expired, s.payments,
+  s.expires_at, s.created_at, s.updated_at`;
 
 const INSERT = `
   INSERT INTO checkout_session AS s (account_id, id, merchant_order_id, payment_description, country, currency,
@@ -171,6 +177,7 @@ function toSession(row: SessionRow): StoredSession {
     paymentId: row.payment_id ?? undefined,
     used: row.used,
     expired: row.expired,
+    payments: row.payments,
     expiresAt: row.expires_at ?? undefined,
     createdAt: row.created_at,
     updatedAt: row.updated_at,

@@ -3,6 +3,9 @@ import { isKeyTaken, isNullRefused } from './database-error.ts';
 /** A checkout session in the version from which a payment was prepared. */
 export type SessionUse = { readonly id: string; readonly version: number };
 
+/** Greatest number of payments of a checkout session: those that come to nothing leave it open. */
+export const MAX_SESSION_PAYMENTS = 20;
+
 /** Error of a claim whose session or one-time token was used before, has changed or is gone; nothing was written. */
 export class AlreadyUsedError extends Error {
   override readonly name = 'AlreadyUsedError';
@@ -10,15 +13,16 @@ export class AlreadyUsedError extends Error {
 
 /**
  * Returns CTEs that use a checkout session for the payment that the CTE `claimed` inserts. If the session has changed,
- * it is not found, and its use lacks a key, which the table refuses; if it is used, its key exists already. Either
- * way, the whole statement is rolled back.
+ * has expired or has had all of its payments, it is not found, and its use lacks a key, which the table refuses; if it
+ * is used, its key exists already. Either way, the whole statement is rolled back.
  *
  * @param first number of the first of two parameters: the session's id and version. $2 is the account.
  */
 export function sessionUseCtes(first: number): string {
   return `, session AS (
-    UPDATE checkout_session s SET payment_id = claimed.id FROM claimed
+    UPDATE checkout_session s SET payment_id = claimed.id, payments = s.payments + 1 FROM claimed
     WHERE s.account_id = $2::uuid AND s.id = $${first}::uuid AND s.version = $${first + 1} AND s.expires_at > now()
+      AND s.payments < ${MAX_SESSION_PAYMENTS}
     RETURNING s.id
   ), session_use AS (
     INSERT INTO single_use (account_id, object_id, payment_id)

@@ -156,6 +156,21 @@ describe('paying a checkout session', () => {
     expect((await checkout.pay(session, sentCard())).json.status).toBe('SUCCEEDED');
   });
 
+  it('lets a payer try twenty cards in it, and no more, so that nobody tries out stolen ones.', async () => {
+    const session = await checkout.openSession();
+    const decline = () => checkout.pay(session, sentCard(DECLINED_CARD));
+    for (let tries = 1; tries <= 18; tries++) expect((await decline()).json.status).toBe('DECLINED');
+    await Promise.all(Array.from({ length: 6 }, decline));
+    while ((await decline()).status === 201);
+    const rows = await tables.query('SELECT payments FROM checkout_session WHERE id = $1', [session]);
+    expect(rows).toEqual([{ payments: 20 }]);
+    const refused = await checkout.pay(session, sentCard());
+    expect(refused.json).toMatchObject({
+      code: 'CHECKOUT_SESSION_NOT_FOUND',
+      detail: 'checkout.session: has had 20 payments, the most that it may have',
+    });
+  });
+
   it('keeps it while the outcome is open.', async () => {
     const session = await checkout.openSession();
     expect((await checkout.pay(session, sentCard(HANGING_CARD))).json.status).toBe('PENDING');
