@@ -13,6 +13,7 @@ import type {
 } from '#src/connectors/connector.ts';
 import { bodyOf, turnedAway, unknownOutcome } from '#src/connectors/provider-answer.ts';
 import { forged } from '#src/connectors/provider-signature.ts';
+import { withOurTransactions } from './disputes.ts';
 import { type Asked, fromAnswer, fromCreation, fromOrder, fromRefund, isErrorBody } from './from-provider.ts';
 import { type Call, captureIdOf, lookUp, referencesOf } from './look-up.ts';
 import { toPayPalAmount } from './money.ts';
@@ -94,7 +95,7 @@ async function complete(query: LookUp, { send, shownAs }: Call): Promise<Outcome
   });
 }
 
-/** Asks PayPal if it signed a notification, and did so for one of our webhooks. */
+/** Asks PayPal if it signed a notification, and did so for one of our webhooks; and whose the disputed captures are. */
 async function readNotification(
   notification: RawNotification,
   nowMs: number,
@@ -105,7 +106,7 @@ async function readNotification(
   if ('kind' in read) return read;
   for (const request of read.requests) {
     const answer = bodyOf(await send(request));
-    if (answer?.verification_status === 'SUCCESS') return read.reading;
+    if (answer?.verification_status === 'SUCCESS') return withOurTransactions(read.reading, send);
     if (answer?.verification_status !== 'FAILURE') {
       return { kind: 'send_again', detail: 'the provider could not be asked whether it signed it' };
     }

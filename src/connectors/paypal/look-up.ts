@@ -161,8 +161,8 @@ function tellsAll(payments: JsonObject, refunds: readonly JsonObject[]): boolean
     : refunds.length === 0;
 }
 
-/** Returns PayPal's error if its answer says that the order does not exist. */
-function notFoundOf(result: HttpResult): JsonObject | undefined {
+/** Returns PayPal's error if its answer says that what was asked for does not exist. */
+export function notFoundOf(result: HttpResult): JsonObject | undefined {
   const body = bodyOf(result, 404);
   return body && isErrorBody(body) ? body : undefined;
 }

@@ -9,6 +9,7 @@ import {
   textOf,
 } from '#src/connectors/provider-answer.ts';
 import { faultOfTime, forged } from '#src/connectors/provider-signature.ts';
+import { disputedSubjects } from './disputes.ts';
 import { PAYPAL_ID } from './from-provider.ts';
 import type { ApiRequest } from './to-provider.ts';
 
@@ -23,7 +24,8 @@ const SIGNATURE = /^[A-Za-z0-9+/]{16,496}={0,2}$/;
 const ALGORITHM = /^SHA(256|384|512)withRSA$/;
 const MAX_CERT_URL = 500;
 const EVENT_ID = /^WH-[A-Za-z0-9-]{1,200}$/;
-const EVENT_TYPE = /^(CHECKOUT\.(ORDER|PAYMENT-APPROVAL)|PAYMENT\.(CAPTURE|REFUND))\.[A-Z_-]{1,60}$/;
+const EVENT_TYPE =
+  /^(CHECKOUT\.(ORDER|PAYMENT-APPROVAL)|CUSTOMER\.DISPUTE|PAYMENT\.(CAPTURE|REFUND))\.[A-Z_-]{1,60}$/;
 
 /**
  * Reads a notification as far as possible without asking PayPal; pure. The certificate is not fetched: PayPal is asked
@@ -80,8 +82,14 @@ function isPayPalUrl(address: string): boolean {
 function read(event: JsonObject): NotificationReading {
   if (!isTextLike(event.id, EVENT_ID) || !isTextLike(event.event_type, EVENT_TYPE))
     return { kind: 'ignored' };
-  const subject = subjectOf(event.event_type, objectAt(event, 'resource'));
-  return subject ? { kind: 'about', deduplicationKey: event.id, subjects: [subject] } : { kind: 'ignored' };
+  const subjects = subjectsOf(event.event_type, objectAt(event, 'resource'));
+  return subjects.length > 0 ? { kind: 'about', deduplicationKey: event.id, subjects } : { kind: 'ignored' };
+}
+
+function subjectsOf(type: string, resource: JsonObject): readonly NotificationSubject[] {
+  if (type.startsWith('CUSTOMER.DISPUTE.')) return disputedSubjects(resource);
+  const subject = subjectOf(type, resource);
+  return subject ? [subject] : [];
 }
 
 /** Returns our transaction if its id is there; else the order. */

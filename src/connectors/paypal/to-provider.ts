@@ -95,6 +95,11 @@ export function captureKey(transactionId: string): string {
   return `${transactionId}:capture`;
 }
 
+/** Makes the request for a capture's current state. */
+export function getCapture(captureId: string): ApiRequest {
+  return { method: 'GET', path: `/v2/payments/captures/${captureId}` };
+}
+
 /** Makes the request that gives captured money back. */
 export function refundCapture(
   { transactionId, description }: Pick<Operation, 'transactionId' | 'description'>,

@@ -154,6 +154,11 @@ export function createFakeLedger(baseUrl: () => string) {
     );
   }
 
+  function getCapture(id: string): FakeAnswer {
+    const capture = [...orders.values()].flatMap(({ captures }) => captures).find((one) => one.id === id);
+    return capture ? { status: 200, body: { ...capture } } : notFound();
+  }
+
   function getRefund(id: string): FakeAnswer {
     const refund = [...orders.values()].flatMap(({ refunds }) => refunds).find((one) => one.id === id);
     return refund ? { status: 200, body: { ...refund } } : notFound();
@@ -176,7 +181,7 @@ export function createFakeLedger(baseUrl: () => string) {
     };
   }
 
-  return { orders, clock, fates, refundStatuses, find, create, get, capture, refund, getRefund };
+  return { orders, clock, fates, refundStatuses, find, create, get, capture, getCapture, refund, getRefund };
 }
 
 /** A refusal with an issue, as PayPal words it. */

@@ -59,6 +59,8 @@ export async function startFakePayPal() {
     if (call === 'POST /v2/checkout/orders') return ledger.create(body, id);
     if (order && request.method === 'GET' && !verb) return ledger.get(order);
     if (order && request.method === 'POST' && verb) return ledger.capture(order, id);
+    const takenId = /^\/v2\/payments\/captures\/([A-Z0-9]+)$/.exec(path)?.[1];
+    if (takenId && request.method === 'GET') return ledger.getCapture(takenId);
     const captureId = /^\/v2\/payments\/captures\/([A-Z0-9]+)\/refund$/.exec(path)?.[1];
     if (captureId && request.method === 'POST') return ledger.refund(captureId, body, id);
     const refundId = /^\/v2\/payments\/refunds\/([A-Z0-9]+)$/.exec(path)?.[1];

@@ -1,0 +1,107 @@
+import type { JsonObject } from '@bufbuild/protobuf';
+import type {
+  Dispute,
+  DisputeStage,
+  NotificationReading,
+  NotificationSubject,
+} from '#src/connectors/connector.ts';
+import {
+  bodyOf,
+  isTextLike,
+  isUuid,
+  objectAt,
+  objectsAt,
+  readMoney,
+  textOf,
+} from '#src/connectors/provider-answer.ts';
+import type { Money } from '#src/money.ts';
+import { PAYPAL_ID } from './from-provider.ts';
+import { notFoundOf } from './look-up.ts';
+import { getCapture, type Send } from './to-provider.ts';
+
+/** Ids of disputes; their hyphens tell them from the other references. */
+const DISPUTE_ID = /^PP-[A-Za-z0-9-]{1,250}$/;
+
+/** Ends of disputes, by PayPal's `outcome_code`. */
+const ENDS: ReadonlyMap<string, DisputeStage> = new Map([
+  ['RESOLVED_BUYER_FAVOUR', 'lost'],
+  ['RESOLVED_SELLER_FAVOUR', 'won'],
+  ['ACCEPTED', 'lost'],
+  ['DENIED', 'won'],
+  ['CANCELED_BY_BUYER', 'won'],
+  // PayPal pays, and the merchant keeps the money.
+  ['RESOLVED_WITH_PAYOUT', 'won'],
+  // Closed without a decision: another dispute of the same transaction goes on under its own id.
+  ['NONE', 'won'],
+]);
+
+/**
+ * Reads the disputed transactions off a dispute. What happened is in the dispute's state: an event's name may be older.
+ * A transaction without our id is told by its capture.
+ */
+export function disputedSubjects(resource: JsonObject): readonly NotificationSubject[] {
+  const transactions = objectsAt(resource, 'disputed_transactions');
+  const dispute = disputeOf(resource, transactions.length);
+  return transactions.flatMap(({ custom, invoice_number, seller_transaction_id: captureId }) => {
+    const transactionId = [custom, invoice_number].find((id) => isUuid(id));
+    if (transactionId !== undefined) return { transactionId: textOf(transactionId), dispute };
+    return isTextLike(captureId, PAYPAL_ID) ? { reference: captureId, dispute } : [];
+  });
+}
+
+/**
+ * Puts our transactions in place of the captures by which a dispute tells them: a capture has our id. One that PayPal
+ * does not find, or that has no id of ours, was not made here.
+ */
+export async function withOurTransactions(
+  reading: NotificationReading,
+  send: Send,
+): Promise<NotificationReading> {
+  if (reading.kind !== 'about') return reading;
+  const subjects: NotificationSubject[] = [];
+  for (const subject of reading.subjects) {
+    const { dispute, transactionId, reference } = subject;
+    if (!dispute || transactionId !== undefined || reference === undefined) {
+      subjects.push(subject);
+      continue;
+    }
+    const result = await send(getCapture(reference));
+    const capture = bodyOf(result);
+    if (!notFoundOf(result) && capture?.id !== reference) {
+      return { kind: 'send_again', detail: 'the provider could not be asked for a disputed capture' };
+    }
+    const ours = [capture?.custom_id, capture?.invoice_id].find((id) => isUuid(id));
+    if (ours !== undefined) subjects.push({ transactionId: textOf(ours), dispute });
+  }
+  return subjects.length > 0 ? { ...reading, subjects } : { kind: 'ignored' };
+}
+
+function disputeOf(resource: JsonObject, transactions: number): Dispute {
+  const stage = stageOf(resource);
+  return {
+    stage,
+    reference: isTextLike(resource.dispute_id, DISPUTE_ID) ? resource.dispute_id : undefined,
+    // An amount for several transactions is that of none.
+    money: transactions === 1 ? moneyOf(resource, stage) : undefined,
+  };
+}
+
+/** Returns the stage; a dispute whose end is not understood is open, which keeps refunds out. */
+function stageOf(resource: JsonObject): DisputeStage {
+  if (resource.status !== 'RESOLVED') return 'opened';
+  return ENDS.get(textOf(objectAt(resource, 'dispute_outcome').outcome_code)) ?? 'opened';
+}
+
+/** Returns the disputed money: of a dispute that is lost in part, the lost part. */
+function moneyOf(resource: JsonObject, stage: DisputeStage): Money | undefined {
+  const disputed = amountAt(resource, 'dispute_amount');
+  const refunded = amountAt(objectAt(resource, 'dispute_outcome'), 'amount_refunded');
+  if (stage !== 'lost' || !disputed || refunded?.currency !== disputed.currency) return disputed;
+  const isPart = refunded.minorUnits > 0n && refunded.minorUnits < disputed.minorUnits;
+  return isPart ? refunded : disputed;
+}
+
+function amountAt(object: JsonObject, field: string): Money | undefined {
+  const { value, currency_code: currency } = objectAt(object, field);
+  return readMoney(value, currency, 'decimal');
+}

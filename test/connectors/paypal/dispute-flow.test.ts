@@ -1,0 +1,207 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { EVENT_TYPES } from '#src/webhooks/events.ts';
+import { tell } from '../../support/fake-providers.ts';
+import { ACCOUNT_ONE, headersOne, walletPayment } from '../../support/payment-requests.ts';
+import { startTestServer, type TestServer } from '../../support/server.ts';
+import { openTables, type Tables } from '../../support/tables.ts';
+import { disputeEvent } from './fake-disputes.ts';
+import type { Json } from './fake-ledger.ts';
+import { FAKE_CLIENT_ID, FAKE_CLIENT_SECRET, FAKE_WEBHOOK_ID, startFakePayPal } from './fake-paypal.ts';
+
+/*
+ * Disputes through the whole service: PayPal's fake posts its notifications to the connection's address.
+ */
+
+let fake: Awaited<ReturnType<typeof startFakePayPal>>;
+let server: TestServer;
+let tables: Tables;
+
+beforeAll(async () => {
+  fake = await startFakePayPal();
+  const catalogue = `payment_method_types:
+  - { type: PAYPAL, category: WALLET, workflows: [REDIRECT] }
+connections:
+  - id: paypal
+    name: PayPal
+    provider_id: PAYPAL
+    connector: paypal
+    settings: { base_url: '${fake.url}', webhook_ids: [${FAKE_WEBHOOK_ID}] }
+    secrets_from_environment: { client_id: ID, client_secret: SECRET }
+routes:
+  - { id: 1, targets: [{ connection: paypal }] }
+`;
+  const environment = (name: string) => ({ ID: FAKE_CLIENT_ID, SECRET: FAKE_CLIENT_SECRET })[name];
+  server = await startTestServer({ catalogue, config: { environment } });
+  tables = await openTables(server.databaseUrl);
+  await tables.query(
+    `INSERT INTO webhook (account_id, id, url, description, events, secret) VALUES ($1, $2, '', '', $3, '')`,
+    [ACCOUNT_ONE, randomUUID(), EVENT_TYPES],
+  );
+});
+afterAll(async () => {
+  await tables?.close();
+  await server?.close();
+  await fake?.close();
+});
+
+// biome-ignore lint/suspicious/noExplicitAny: the record, as a merchant's code sees it.
+type Record = any;
+
+async function call(path: string, body?: object): Promise<Record> {
+  const response = await fetch(`${server.url}/v1/payments${path}`, {
+    headers: { ...headersOne(body && randomUUID()), 'content-type': 'application/json' },
+    ...(body && { method: 'POST', body: JSON.stringify(body) }),
+  });
+  return response.json();
+}
+
+async function stateOf(id: string): Promise<string> {
+  const { status, sub_status } = await call(`/${id}`);
+  return `${status}/${sub_status}`;
+}
+
+/** A payment of 30.00 USD that PayPal has captured. */
+async function pay(): Promise<{ id: string; captureId: string }> {
+  const request = { ...walletPayment(), amount: { currency: 'USD', value: 30 }, country: 'US' };
+  const { id } = await call('', { ...request, payment_method: { type: 'PAYPAL' } });
+  const order = [...fake.ledger.orders.values()].at(-1);
+  fake.approve(order?.id ?? '');
+  await fetch(`${server.url}/v1/payments/${id}/return`, { redirect: 'manual' });
+  expect(await stateOf(id)).toBe('SUCCEEDED/APPROVED');
+  return { id, captureId: order?.captures[0]?.id ?? '' };
+}
+
+/** Posts events of a dispute of a payment, each as its own, and waits until they are processed. */
+async function dispute({ captureId }: { captureId: string }, ...told: readonly Json[]): Promise<void> {
+  for (const over of told) {
+    const disputed_transactions = [{ seller_transaction_id: captureId }];
+    const type = `CUSTOMER.DISPUTE.${over.status ?? 'CREATED'}`;
+    await post(disputeEvent({ disputed_transactions, ...over }, type, `WH-${randomUUID()}`));
+  }
+}
+
+async function post(event: Json): Promise<void> {
+  expect(await tell(server.url, 'paypal', fake.notify(event))).toBe(200);
+  const waiting = 'SELECT 1 FROM notification WHERE process_at IS NOT NULL';
+  await expect.poll(() => tables.query(waiting)).toEqual([]);
+}
+
+const resolved = (outcome_code: string, over: Json = {}) => ({
+  status: 'RESOLVED',
+  dispute_outcome: { outcome_code, ...over },
+});
+const usd = (value: string) => ({ currency_code: 'USD', value });
+const refund = (id: string) =>
+  call(`/${id}/refund`, { merchant_reference: 'r', amount: { currency: 'USD', value: 5 } });
+/** Events of a payment until it is made: the payer was sent away, and the money taken. */
+const MADE = ['payment.purchase', 'payment.purchase'];
+const events = async (id: string) =>
+  (await tables.query('SELECT type FROM event WHERE payment_id = $1 ORDER BY sequence', [id])).map(
+    ({ type }) => type,
+  );
+const disputesOf = async (id: string) =>
+  (await call(`/${id}`)).transactions_history
+    .filter(({ type }: Record) => type === 'CHARGEBACK')
+    .map(({ amount, status }: Record) => [amount, status]);
+
+it('a payment is IN_DISPUTE, and CHARGEBACK once PayPal decides for the payer; the merchant is told of both', async () => {
+  const payment = await pay();
+  await dispute(payment, {});
+  expect(await stateOf(payment.id)).toBe('IN_DISPUTE/RECEIVED');
+  expect((await refund(payment.id)).code).toBe('INVALID_STATUS');
+  await dispute(payment, { status: 'UNDER_REVIEW', dispute_life_cycle_stage: 'CHARGEBACK' });
+  expect(await stateOf(payment.id)).toBe('IN_DISPUTE/RECEIVED');
+  await dispute(payment, resolved('RESOLVED_BUYER_FAVOUR', { amount_refunded: usd('30.00') }));
+  expect(await stateOf(payment.id)).toBe('CHARGEBACK/LOST');
+  expect((await refund(payment.id)).code).toBe('INVALID_STATUS');
+  expect([...fake.ledger.orders.values()].flatMap(({ refunds }) => refunds)).toEqual([]);
+  expect(await events(payment.id)).toEqual([...MADE, 'payment.chargeback', 'payment.chargeback']);
+  expect(await disputesOf(payment.id)).toEqual([[30, 'SUCCEEDED']]);
+});
+
+it.each(['RESOLVED_SELLER_FAVOUR', 'CANCELED_BY_BUYER', 'DENIED', 'RESOLVED_WITH_PAYOUT'])(
+  'a dispute that ends with %s restores what was, and lets refunds in again',
+  async (outcome) => {
+    const payment = await pay();
+    await refund(payment.id);
+    await dispute(payment, {}, resolved(outcome));
+    expect(await stateOf(payment.id)).toBe('SUCCEEDED/PARTIALLY_REFUNDED');
+    expect((await refund(payment.id)).transactions.status).toBe('SUCCEEDED');
+  },
+);
+
+it('a dispute of a part that is lost in part shows the part that was lost', async () => {
+  const payment = await pay();
+  await dispute(payment, { dispute_amount: usd('20.00') });
+  expect(await disputesOf(payment.id)).toEqual([[20, 'PENDING']]);
+  const partly = resolved('RESOLVED_BUYER_FAVOUR', { amount_refunded: usd('7.50') });
+  await dispute(payment, { ...partly, dispute_amount: usd('20.00') });
+  expect(await stateOf(payment.id)).toBe('CHARGEBACK/LOST');
+  expect(await disputesOf(payment.id)).toEqual([[7.5, 'SUCCEEDED']]);
+});
+
+it.each([
+  ['twice', [{}, {}, resolved('DENIED'), resolved('DENIED')], 'SUCCEEDED/APPROVED'],
+  ['the end first', [resolved('ACCEPTED'), { status: 'UNDER_REVIEW' }, {}], 'CHARGEBACK/LOST'],
+  ['an end before the beginning', [resolved('DENIED'), {}], 'SUCCEEDED/APPROVED'],
+  ['an appeal of the payer', [{}, resolved('DENIED'), resolved('RESOLVED_BUYER_FAVOUR')], 'CHARGEBACK/LOST'],
+  ['an end that nobody understands', [{}, resolved('A_NEW_ONE')], 'IN_DISPUTE/RECEIVED'],
+])('events that come late, twice and in disorder undo no later one: %s', async (_how, told, state) => {
+  const payment = await pay();
+  for (let i = 0; i < 2; i++) {
+    await dispute(payment, ...told);
+    expect(await stateOf(payment.id)).toBe(state);
+    await tables.query('DELETE FROM notification');
+  }
+  expect(await disputesOf(payment.id)).toHaveLength(1);
+});
+
+it('one event that PayPal delivers twice is processed once', async () => {
+  const payment = await pay();
+  const event = disputeEvent({ disputed_transactions: [{ seller_transaction_id: payment.captureId }] });
+  await post(event);
+  await post(event);
+  expect(
+    await tables.query("SELECT result FROM notification WHERE deduplication_key = 'WH-dispute-1'"),
+  ).toEqual([{ result: 'applied' }]);
+  expect(await events(payment.id)).toEqual([...MADE, 'payment.chargeback']);
+});
+
+it('a dispute that was closed for another leaves the payment to the other', async () => {
+  const payment = await pay();
+  await dispute(payment, {}, { dispute_id: 'PP-R-7' }, resolved('NONE'));
+  expect(await stateOf(payment.id)).toBe('IN_DISPUTE/RECEIVED');
+  await dispute(payment, { dispute_id: 'PP-R-7', ...resolved('RESOLVED_SELLER_FAVOUR') });
+  expect(await stateOf(payment.id)).toBe('SUCCEEDED/APPROVED');
+});
+
+it('a dispute of several payments is one of each, about its whole amount, and of no other', async () => {
+  const [one, two, other] = [await pay(), await pay(), await pay()];
+  const disputed_transactions = [one, two].map(({ captureId }) => ({ seller_transaction_id: captureId }));
+  disputed_transactions.push({ seller_transaction_id: '00D10444LD479031K' });
+  await dispute(one, { disputed_transactions, dispute_amount: usd('12.00') });
+  for (const { id } of [one, two]) {
+    expect(await stateOf(id)).toBe('IN_DISPUTE/RECEIVED');
+    expect(await disputesOf(id)).toEqual([[30, 'PENDING']]);
+  }
+  expect(await stateOf(other.id)).toBe('SUCCEEDED/APPROVED');
+});
+
+it('a capture that PayPal holds because of the dispute changes nothing by itself', async () => {
+  const payment = await pay();
+  const capture = [...fake.ledger.orders.values()].at(-1)?.captures[0];
+  if (!capture) throw new Error('there is no capture');
+  Object.assign(capture, { status: 'PENDING', status_details: { reason: 'BUYER_COMPLAINT' } });
+  const pending = () => ({
+    id: `WH-${randomUUID()}`,
+    event_type: 'PAYMENT.CAPTURE.PENDING',
+    resource: { ...capture },
+  });
+  await post(pending());
+  expect(await stateOf(payment.id)).toBe('SUCCEEDED/APPROVED');
+  await dispute(payment, {});
+  await post(pending());
+  expect(await stateOf(payment.id)).toBe('IN_DISPUTE/RECEIVED');
+  expect(await events(payment.id)).toEqual([...MADE, 'payment.chargeback']);
+});

@@ -1,0 +1,233 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { NotificationSubject } from '#src/connectors/connector.ts';
+import { DISPUTED_CAPTURE, disputeEvent } from './fake-disputes.ts';
+import { failure, type Json } from './fake-ledger.ts';
+import { openPayPal, type PayPalUnderTest, paid } from './paypal-under-test.ts';
+
+const TRANSACTION = '3f0e5a52-0f39-4a5b-9d7b-5f5d1c9c2a11';
+const OTHER = '00000000-0000-4000-8000-000000000000';
+const READ = /GET .*\/captures\//;
+const OURS = { seller_transaction_id: DISPUTED_CAPTURE, invoice_number: TRANSACTION };
+let paypal: PayPalUnderTest;
+
+beforeEach(async () => {
+  paypal = await openPayPal();
+});
+afterEach(() => paypal.close());
+
+function read(event: Json) {
+  return paypal.connection.readNotification?.(paypal.fake.notify(event), Date.now());
+}
+
+/** The one subject of a dispute of ours. */
+async function subjectOf(over: Json, type?: string): Promise<NotificationSubject | undefined> {
+  const reading = await read(disputeEvent({ disputed_transactions: [OURS], ...over }, type));
+  if (reading?.kind !== 'about') throw new Error(`not about anything but ${reading?.kind}`);
+  expect(reading.subjects).toHaveLength(1);
+  return reading.subjects[0];
+}
+
+const stageOf = async (over: Json, type?: string) => (await subjectOf(over, type))?.dispute?.stage;
+const resolved = (outcome_code: unknown, over: Json = {}) => ({
+  status: 'RESOLVED',
+  dispute_outcome: { outcome_code, ...over },
+});
+const usd = (value: unknown) => ({ currency_code: 'USD', value });
+
+describe('a dispute at PayPal', () => {
+  it("is told by our transaction's id, its own id and its amount, without asking for the capture", async () => {
+    expect(await subjectOf({})).toEqual({
+      transactionId: TRANSACTION,
+      dispute: {
+        stage: 'opened',
+        reference: 'PP-D-4012',
+        money: { minorUnits: 3_000n, currency: 'USD' },
+      },
+    });
+    expect(paypal.seen(READ)).toBe(0);
+  });
+
+  it.each([
+    'OPEN',
+    'WAITING_FOR_BUYER_RESPONSE',
+    'WAITING_FOR_SELLER_RESPONSE',
+    'UNDER_REVIEW',
+    'OTHER',
+    'A_STATUS_TO_COME',
+    undefined,
+    7,
+  ])('that has the status %s is open', async (status) => {
+    expect(await stageOf({ status })).toBe('opened');
+  });
+
+  it.each([
+    ['RESOLVED_BUYER_FAVOUR', 'lost'],
+    ['ACCEPTED', 'lost'],
+    ['RESOLVED_SELLER_FAVOUR', 'won'],
+    ['DENIED', 'won'],
+    ['CANCELED_BY_BUYER', 'won'],
+    ['RESOLVED_WITH_PAYOUT', 'won'],
+    ['NONE', 'won'],
+    // What is not understood keeps refunds out.
+    ['AN_OUTCOME_TO_COME', 'opened'],
+    ['constructor', 'opened'],
+    [undefined, 'opened'],
+    [{}, 'opened'],
+  ])('that is resolved with %j is %s', async (code, stage) => {
+    expect(await stageOf(resolved(code))).toBe(stage);
+  });
+
+  it('that is resolved without an outcome is open', async () => {
+    for (const dispute_outcome of [undefined, null, 'DENIED', []]) {
+      expect(await stageOf({ status: 'RESOLVED', dispute_outcome })).toBe('opened');
+    }
+  });
+
+  it("is told by its state, never by the event's name", async () => {
+    expect(await stageOf({ status: 'UNDER_REVIEW' }, 'CUSTOMER.DISPUTE.RESOLVED')).toBe('opened');
+    expect(await stageOf(resolved('DENIED'), 'CUSTOMER.DISPUTE.CREATED')).toBe('won');
+    expect(await stageOf(resolved('ACCEPTED'), 'CUSTOMER.DISPUTE.UPDATED')).toBe('lost');
+    // An appeal: the outcome of before is still there.
+    const appealed = { ...resolved('DENIED'), status: 'UNDER_REVIEW' };
+    expect(await stageOf(appealed, 'CUSTOMER.DISPUTE.UPDATED')).toBe('opened');
+  });
+
+  it.each([
+    ['a part of the payment', usd('12.50'), 1_250n],
+    ['no number', usd('much'), undefined],
+    ['less than nothing', usd('-1.00'), undefined],
+    ['more decimals than there are', usd('1.001'), undefined],
+    ['an object', usd({}), undefined],
+    ['no currency', { value: '12.50' }, undefined],
+    ['nothing', undefined, undefined],
+  ])('has the amount that it tells, if that is one: %s', async (_of, dispute_amount, minorUnits) => {
+    const money = minorUnits === undefined ? undefined : { minorUnits, currency: 'USD' };
+    expect((await subjectOf({ dispute_amount }))?.dispute?.money).toEqual(money);
+  });
+
+  it.each([
+    ['HUF', '2500', 250_000n],
+    ['JPY', '2500', 2_500n],
+  ])('has an amount in whole %s', async (currency, value, minorUnits) => {
+    const dispute_amount = { currency_code: currency, value };
+    expect((await subjectOf({ dispute_amount }))?.dispute?.money).toEqual({ minorUnits, currency });
+  });
+
+  it.each([
+    ['a part', usd('10.00'), 1_000n],
+    ['all', usd('30.00'), 3_000n],
+    ['more than was disputed', usd('40.00'), 3_000n],
+    ['nothing', usd('0.00'), 3_000n],
+    ['another currency', { currency_code: 'EUR', value: '10.00' }, 3_000n],
+    ['no amount', undefined, 3_000n],
+  ])('that is lost has the amount that the payer got back: %s', async (_of, amount_refunded, minorUnits) => {
+    const lost = await subjectOf(resolved('RESOLVED_BUYER_FAVOUR', { amount_refunded }));
+    expect(lost?.dispute).toMatchObject({ stage: 'lost', money: { minorUnits, currency: 'USD' } });
+  });
+
+  it('that PayPal paid for keeps the disputed amount', async () => {
+    const paidOut = await subjectOf(resolved('RESOLVED_WITH_PAYOUT', { amount_refunded: usd('10.00') }));
+    expect(paidOut?.dispute).toMatchObject({ stage: 'won', money: { minorUnits: 3_000n } });
+  });
+
+  it.each(['PP-R-GSS-10059837', 'PP-000-042-663-135'])('is told by its id: %s', async (dispute_id) => {
+    expect((await subjectOf({ dispute_id }))?.dispute?.reference).toBe(dispute_id);
+  });
+
+  it.each(['', '5O190127TN364715T', `PP-${'1'.repeat(300)}`, 'PP-D-1\n', 7, undefined])(
+    'is told without an id that is none: %j',
+    async (dispute_id) => {
+      expect((await subjectOf({ dispute_id }))?.dispute).toMatchObject({
+        stage: 'opened',
+        reference: undefined,
+      });
+    },
+  );
+});
+
+describe('the transactions of a dispute', () => {
+  it('may be told by custom alone', async () => {
+    const custom = { seller_transaction_id: DISPUTED_CAPTURE, custom: TRANSACTION };
+    expect(await subjectOf({ disputed_transactions: [custom] })).toMatchObject({
+      transactionId: TRANSACTION,
+    });
+  });
+
+  it('are found by their capture where PayPal tells no more, as in its own example', async () => {
+    const { attempt, reference } = await paid(paypal);
+    const [, seller_transaction_id] = reference.split('/');
+    const disputed_transactions = [{ seller_transaction_id }];
+    expect(await subjectOf({ disputed_transactions })).toMatchObject({
+      transactionId: attempt.transactionId,
+      dispute: { stage: 'opened', reference: 'PP-D-4012' },
+    });
+    expect(paypal.seen(READ)).toBe(1);
+  });
+
+  it('are a subject each, without an amount, which is for all of them', async () => {
+    const { attempt, reference } = await paid(paypal);
+    const disputed_transactions = [
+      OURS,
+      { seller_transaction_id: reference.split('/')[1] },
+      { custom: OTHER },
+    ];
+    const dispute = { stage: 'opened', reference: 'PP-D-4012', money: undefined };
+    expect(await read(disputeEvent({ disputed_transactions }))).toEqual({
+      kind: 'about',
+      deduplicationKey: 'WH-dispute-1',
+      subjects: [
+        { transactionId: TRANSACTION, dispute },
+        { transactionId: attempt.transactionId, dispute },
+        { transactionId: OTHER, dispute },
+      ],
+    });
+  });
+
+  it.each([
+    ['a capture that PayPal does not find', { seller_transaction_id: DISPUTED_CAPTURE }],
+    ['a capture that is none', { seller_transaction_id: '../../../v1/oauth2/token' }],
+    ['ids of its own', { custom: 'order 7', invoice_number: 'INV-7' }],
+    ['nothing', {}],
+  ])('that are not ours are ignored: %s', async (_what, transaction) => {
+    expect(await read(disputeEvent({ disputed_transactions: [transaction] }))).toEqual({ kind: 'ignored' });
+  });
+
+  it.each([[undefined], [null], [[]], ['all'], [{}], [['PP', 7, null]]])(
+    'that cannot be read are ignored: %j',
+    async (disputed_transactions) => {
+      expect(await read(disputeEvent({ disputed_transactions }))).toEqual({ kind: 'ignored' });
+    },
+  );
+
+  it("that another software's capture names are ignored", async () => {
+    const body = { id: DISPUTED_CAPTURE, custom_id: 'order 7', invoice_id: 'INV-7' };
+    paypal.fake.trouble(READ, { status: 200, body });
+    const event = disputeEvent({ disputed_transactions: [{ seller_transaction_id: DISPUTED_CAPTURE }] });
+    expect(await read(event)).toEqual({ kind: 'ignored' });
+  });
+
+  it.each([
+    'lost before',
+    'error before',
+    { status: 200, body: { id: '9XX00000X000000XX', custom_id: TRANSACTION } },
+    { status: 200, body: {} },
+    failure(403, 'NOT_AUTHORIZED', 'PERMISSION_DENIED'),
+    // No word of PayPal's own.
+    { status: 404, body: { gone: true } },
+  ] as const)('are told again while PayPal does not say whose their capture is: %j', async (trouble) => {
+    const { attempt, reference } = await paid(paypal);
+    const disputed_transactions = [{ seller_transaction_id: reference.split('/')[1] }];
+    paypal.fake.trouble(READ, trouble);
+    expect(await read(disputeEvent({ disputed_transactions }))).toMatchObject({ kind: 'send_again' });
+    expect(await read(disputeEvent({ disputed_transactions }))).toMatchObject({
+      subjects: [{ transactionId: attempt.transactionId }],
+    });
+  });
+
+  it('are not asked for before PayPal says that it signed the notification', async () => {
+    const event = disputeEvent({ disputed_transactions: [{ seller_transaction_id: DISPUTED_CAPTURE }] });
+    const forged = paypal.fake.notify(event, { webhookId: '9XX00000X000000XX' });
+    expect(await paypal.connection.readNotification?.(forged, Date.now())).toMatchObject({ kind: 'forged' });
+    expect(paypal.seen(READ)).toBe(0);
+  });
+});
