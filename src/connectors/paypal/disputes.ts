@@ -1,4 +1,4 @@
-import type { JsonObject } from '@bufbuild/protobuf';
+import type { JsonObject, JsonValue } from '@bufbuild/protobuf';
 import type {
   Dispute,
   DisputeStage,
@@ -21,6 +21,7 @@ import { getCapture, type Send } from './to-provider.ts';
 
 /** Ids of disputes; their hyphens tell them from the other references. */
 const DISPUTE_ID = /^PP-[A-Za-z0-9-]{1,250}$/;
+const CAPTURE_LINK = /\/captures\/([A-Z0-9]+)$/;
 
 /** Ends of disputes, by PayPal's `outcome_code`. */
 const ENDS: ReadonlyMap<string, DisputeStage> = new Map([
@@ -42,11 +43,34 @@ const ENDS: ReadonlyMap<string, DisputeStage> = new Map([
 export function disputedSubjects(resource: JsonObject): readonly NotificationSubject[] {
   const transactions = objectsAt(resource, 'disputed_transactions');
   const dispute = disputeOf(resource, transactions.length);
-  return transactions.flatMap(({ custom, invoice_number, seller_transaction_id: captureId }) => {
-    const transactionId = [custom, invoice_number].find((id) => isUuid(id));
-    if (transactionId !== undefined) return { transactionId: textOf(transactionId), dispute };
-    return isTextLike(captureId, PAYPAL_ID) ? { reference: captureId, dispute } : [];
+  return transactions.flatMap(({ custom, invoice_number, seller_transaction_id: captureId }) =>
+    subjectsOf([custom, invoice_number], captureId, dispute),
+  );
+}
+
+/**
+ * Reads a reversal: PayPal or a bank has taken a capture's money back. It is a dispute without an id, and so part of
+ * one that PayPal tells of; if PayPal tells of none, nothing ends it.
+ */
+export function reversedSubjects(resource: JsonObject): readonly NotificationSubject[] {
+  const { custom_id, invoice_id } = resource;
+  const capture = objectsAt(resource, 'links').find(({ rel }) => rel === 'up');
+  const captureId = CAPTURE_LINK.exec(textOf(capture?.href))?.[1];
+  return subjectsOf([custom_id, invoice_id], captureId, {
+    stage: 'opened',
+    money: amountAt(resource, 'amount'),
   });
+}
+
+/** Returns a transaction's subject by our id, or else by its capture. */
+function subjectsOf(
+  names: readonly (JsonValue | undefined)[],
+  captureId: JsonValue | undefined,
+  dispute: Dispute,
+): readonly NotificationSubject[] {
+  const transactionId = names.find((name) => isUuid(name));
+  if (transactionId !== undefined) return [{ transactionId: textOf(transactionId), dispute }];
+  return isTextLike(captureId, PAYPAL_ID) ? [{ reference: captureId, dispute }] : [];
 }
 
 /**

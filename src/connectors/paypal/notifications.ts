@@ -9,7 +9,7 @@ import {
   textOf,
 } from '#src/connectors/provider-answer.ts';
 import { faultOfTime, forged } from '#src/connectors/provider-signature.ts';
-import { disputedSubjects } from './disputes.ts';
+import { disputedSubjects, reversedSubjects } from './disputes.ts';
 import { PAYPAL_ID } from './from-provider.ts';
 import type { ApiRequest } from './to-provider.ts';
 
@@ -88,6 +88,7 @@ function read(event: JsonObject): NotificationReading {
 
 function subjectsOf(type: string, resource: JsonObject): readonly NotificationSubject[] {
   if (type.startsWith('CUSTOMER.DISPUTE.')) return disputedSubjects(resource);
+  if (type === 'PAYMENT.CAPTURE.REVERSED') return reversedSubjects(resource);
   const subject = subjectOf(type, resource);
   return subject ? [subject] : [];
 }

@@ -5,7 +5,7 @@ import { tell } from '../../support/fake-providers.ts';
 import { ACCOUNT_ONE, headersOne, walletPayment } from '../../support/payment-requests.ts';
 import { startTestServer, type TestServer } from '../../support/server.ts';
 import { openTables, type Tables } from '../../support/tables.ts';
-import { disputeEvent } from './fake-disputes.ts';
+import { disputeEvent, reversalEvent } from './fake-disputes.ts';
 import type { Json } from './fake-ledger.ts';
 import { FAKE_CLIENT_ID, FAKE_CLIENT_SECRET, FAKE_WEBHOOK_ID, startFakePayPal } from './fake-paypal.ts';
 
@@ -205,3 +205,28 @@ it('a capture that PayPal holds because of the dispute changes nothing by itself
   expect(await stateOf(payment.id)).toBe('IN_DISPUTE/RECEIVED');
   expect(await events(payment.id)).toEqual([...MADE, 'payment.chargeback']);
 });
+
+it('a reversal of which no dispute tells leaves the payment IN_DISPUTE, and refunds out', async () => {
+  const payment = await pay();
+  await post(reversalEvent(payment.captureId, {}, `WH-${randomUUID()}`));
+  expect(await stateOf(payment.id)).toBe('IN_DISPUTE/RECEIVED');
+  expect((await refund(payment.id)).code).toBe('INVALID_STATUS');
+  expect(await events(payment.id)).toEqual([...MADE, 'payment.chargeback']);
+});
+
+it.each([0, 1, 2])(
+  'a reversal is part of the dispute that it belongs to, whichever comes first (%i)',
+  async (at) => {
+    for (const [outcome, state] of [
+      ['DENIED', 'SUCCEEDED/APPROVED'],
+      ['RESOLVED_BUYER_FAVOUR', 'CHARGEBACK/LOST'],
+    ] as const) {
+      const payment = await pay();
+      const told = [() => dispute(payment, {}), () => dispute(payment, resolved(outcome))];
+      told.splice(at, 0, () => post(reversalEvent(payment.captureId, {}, `WH-${randomUUID()}`)));
+      for (const one of told) await one();
+      expect(await stateOf(payment.id)).toBe(state);
+      expect(await disputesOf(payment.id)).toHaveLength(1);
+    }
+  },
+);

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { NotificationSubject } from '#src/connectors/connector.ts';
-import { DISPUTED_CAPTURE, disputeEvent } from './fake-disputes.ts';
+import { DISPUTED_CAPTURE, disputeEvent, reversalEvent } from './fake-disputes.ts';
 import { failure, type Json } from './fake-ledger.ts';
 import { openPayPal, type PayPalUnderTest, paid } from './paypal-under-test.ts';
 
@@ -229,5 +229,37 @@ describe('the transactions of a dispute', () => {
     const forged = paypal.fake.notify(event, { webhookId: '9XX00000X000000XX' });
     expect(await paypal.connection.readNotification?.(forged, Date.now())).toMatchObject({ kind: 'forged' });
     expect(paypal.seen(READ)).toBe(0);
+  });
+});
+
+describe('a reversal of a capture', () => {
+  const REVERSED = { stage: 'opened', money: { minorUnits: 3_000n, currency: 'USD' } };
+
+  it.each([{ custom_id: TRANSACTION }, { invoice_id: TRANSACTION }])(
+    'is a dispute without an id of the transaction that it names: %j',
+    async (named) => {
+      expect(await read(reversalEvent(DISPUTED_CAPTURE, named))).toEqual({
+        kind: 'about',
+        deduplicationKey: 'WH-reversal-1',
+        subjects: [{ transactionId: TRANSACTION, dispute: REVERSED }],
+      });
+      expect(paypal.seen(READ)).toBe(0);
+    },
+  );
+
+  it('is one of the transaction whose capture it links to', async () => {
+    const { attempt, reference } = await paid(paypal);
+    expect(await read(reversalEvent(reference.split('/')[1] ?? ''))).toMatchObject({
+      subjects: [{ transactionId: attempt.transactionId, dispute: REVERSED }],
+    });
+  });
+
+  it.each([
+    ['a capture that PayPal does not find', {}],
+    ['no links', { links: undefined }],
+    ['a link to something else', { links: [{ rel: 'up', href: `https://x/v1/sales/${DISPUTED_CAPTURE}` }] }],
+    ['a link that is none', { links: [{ rel: 'up', href: { captures: 1 } }, 'up', null] }],
+  ])('is ignored with %s', async (_what, over) => {
+    expect(await read(reversalEvent(DISPUTED_CAPTURE, over))).toEqual({ kind: 'ignored' });
   });
 });

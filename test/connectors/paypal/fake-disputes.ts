@@ -26,3 +26,24 @@ export function disputeEvent(over: Json, type = 'CUSTOMER.DISPUTE.CREATED', id =
     },
   };
 }
+
+/** An event of a reversal: its resource is a refund that links to its capture. */
+export function reversalEvent(captureId: string, over: Json = {}, id = 'WH-reversal-1'): Json {
+  const href = `https://api.paypal.com/v2/payments/captures/${captureId}`;
+  return {
+    id,
+    resource_type: 'refund',
+    event_type: 'PAYMENT.CAPTURE.REVERSED',
+    summary: 'A $ 30.00 USD capture payment was reversed',
+    resource: {
+      id: '09E71677NS257044M',
+      status: 'COMPLETED',
+      amount: { currency_code: 'USD', value: '30.00' },
+      links: [
+        { href: 'https://api.paypal.com/v2/payments/refunds/09E71677NS257044M', rel: 'self' },
+        { href, rel: 'up' },
+      ],
+      ...over,
+    },
+  };
+}

@@ -6,6 +6,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
 import type { PaymentAttempt } from '#src/connectors/attempt.ts';
 import { additionalData, redirectAttempt } from '../attempts.ts';
+import { disputeEvent } from './fake-disputes.ts';
 import type { Seen } from './fake-paypal.ts';
 import {
   lookUp,
@@ -80,9 +81,7 @@ const FLOWS: Record<string, (paypal: PayPalUnderTest) => Promise<unknown>> = {
   },
   notification: (paypal) => {
     const { connection, fake } = paypal;
-    return Promise.resolve(
-      connection.readNotification?.(fake.notify({ id: 'WH-1', event_type: 'X' }), Date.now()),
-    );
+    return Promise.resolve(connection.readNotification?.(fake.notify(disputeEvent({})), Date.now()));
   },
 };
 
