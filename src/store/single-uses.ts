@@ -62,7 +62,8 @@ export function reopenSessionCte(names: {
 
 /**
  * Returns CTEs that use a checkout session again for a payment that came to nothing and was paid after all, unless
- * another payment has used it meanwhile. A session without terms is never used.
+ * another payment has used it meanwhile. A session without terms is never used. The session is locked before its use is
+ * inserted, as a claim does it: the other order would be a deadlock with a claim at the same moment.
  *
  * @param names as of {@link reopenSessionCte}.
  */
@@ -77,6 +78,7 @@ export function retakeSessionCtes(names: {
     INSERT INTO single_use (account_id, object_id, payment_id)
     SELECT s.account_id, s.id, ${payment} FROM ${changed}, checkout_session s
     WHERE s.account_id = ${account} AND s.id = ${session}::uuid AND s.expires_at IS NOT NULL
+    FOR NO KEY UPDATE OF s
     ON CONFLICT DO NOTHING
     RETURNING object_id
   ), retaken_session AS (

@@ -6,6 +6,7 @@ import { createPayment } from '#src/payments/create-payment.ts';
 import { followUpNow } from '#src/payments/follow-up.ts';
 import { recoverDue } from '#src/payments/recover-payments.ts';
 import { readSession } from '#src/store/checkout-sessions.ts';
+import { hasSqlState } from '#src/store/database-error.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 import { type OperatedPayments, openOperatedPayments } from './operated-payments.ts';
 
@@ -36,22 +37,32 @@ async function payIn(session: string, { paymentMethod, workflow } = request): Pr
   return (await createPayment(payments.deps, paid, payments.caller())).record;
 }
 
-/** The payer follows the redirect only after the payment has expired here. */
-async function payLate(
-  session: string,
-  meanwhile: () => Promise<unknown> = async () => {},
-): Promise<Payment> {
+/** Makes a payment by redirect, and lets it expire. */
+async function payExpired(session: string): Promise<Payment> {
   const payment = await payIn(session);
   payments.setAhead(2 * 86_400_000);
   await payments.makeDue();
   await recoverDue(payments.deps);
   payments.setAhead(0);
   expect((await readSession(payments.database, ACCOUNT_ONE, session))?.used).toBe(false);
-  await meanwhile();
-  const transactionId = payment.transactions?.id ?? '';
-  payments.provider.payerPays(transactionId);
-  expect(await followUpNow(payments.deps, payments.provider.connection, transactionId)).toBe('applied');
   return payment;
+}
+
+/** The payer follows the redirect only after the payment has expired here. */
+async function payLate(
+  session: string,
+  meanwhile: () => Promise<unknown> = async () => {},
+): Promise<Payment> {
+  const payment = await payExpired(session);
+  await meanwhile();
+  expect(await payerPays(payment)).toBe('applied');
+  return payment;
+}
+
+function payerPays({ transactions }: Payment, deps = payments.deps) {
+  const transactionId = transactions?.id ?? '';
+  payments.provider.payerPays(transactionId);
+  return followUpNow(deps, payments.provider.connection, transactionId);
 }
 
 const FIVE_HOURS = "now() + interval '5 hours'";
@@ -78,6 +89,30 @@ it('a session that another payment has used meanwhile stays that one’s', async
   });
   expect(await readSession(payments.database, ACCOUNT_ONE, session)).toMatchObject({
     ...{ used: true, paymentId: other?.id },
+  });
+});
+
+it('a payment that is claimed in the session at the same moment has no deadlock with it', async () => {
+  const session = await openSession(FIVE_HOURS);
+  const payment = await payExpired(session);
+  const other = randomUUID();
+  let deadlocks = 0;
+  const finishFailed = (_id: string, error: unknown) => {
+    if (hasSqlState(error, '40P01')) deadlocks += 1;
+  };
+  const deps = { ...payments.deps, observer: { ...payments.deps.observer, finishFailed } };
+  let late: ReturnType<typeof payerPays> | undefined;
+  await payments.database.transaction(async (run) => {
+    // In the order of the claim: first the session, then its use.
+    await run('UPDATE checkout_session SET payment_id = $2 WHERE id = $1', [session, other]);
+    late = payerPays(payment, deps);
+    const waiting = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
+    await expect.poll(() => payments.tables.query(waiting)).toHaveLength(1);
+    await run('INSERT INTO single_use VALUES ($1, $2, $3)', [ACCOUNT_ONE, session, other]);
+  });
+  expect([await late, deadlocks]).toEqual(['applied', 0]);
+  expect(await readSession(payments.database, ACCOUNT_ONE, session)).toMatchObject({
+    ...{ used: true, paymentId: other },
   });
 });
 
