@@ -61,9 +61,10 @@ export function reopenSessionCte(names: {
 }
 
 /**
- * Returns CTEs that use a checkout session again for a payment that came to nothing and was paid after all, unless
- * another payment has used it meanwhile. A session without terms is never used. The session is locked before its use is
- * inserted, as a claim does it: the other order would be a deadlock with a claim at the same moment.
+ * Returns CTEs that use a checkout session again for a payment that came to nothing and was paid after all. If another
+ * payment has used it meanwhile, the session goes on showing that one, which no longer reopens it. A session without
+ * terms is never used. The session is locked before its use is inserted, as a claim does it: the other order would be a
+ * deadlock with a claim at the same moment.
  *
  * @param names as of {@link reopenSessionCte}.
  */
@@ -79,11 +80,13 @@ export function retakeSessionCtes(names: {
     SELECT s.account_id, s.id, ${payment} FROM ${changed}, checkout_session s
     WHERE s.account_id = ${account} AND s.id = ${session}::uuid AND s.expires_at IS NOT NULL
     FOR NO KEY UPDATE OF s
-    ON CONFLICT DO NOTHING
+    ON CONFLICT (account_id, object_id) DO UPDATE SET payment_id = excluded.payment_id
     RETURNING object_id
   ), retaken_session AS (
     UPDATE checkout_session s SET payment_id = ${payment} FROM retaken
     WHERE s.account_id = ${account} AND s.id = retaken.object_id
+      -- As it was before this statement.
+      AND NOT EXISTS (SELECT FROM single_use u WHERE u.account_id = s.account_id AND u.object_id = s.id)
   )`;
 }
 

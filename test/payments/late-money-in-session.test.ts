@@ -40,12 +40,16 @@ async function payIn(session: string, { paymentMethod, workflow } = request): Pr
 /** Makes a payment by redirect, and lets it expire. */
 async function payExpired(session: string): Promise<Payment> {
   const payment = await payIn(session);
+  await expireAll();
+  expect((await readSession(payments.database, ACCOUNT_ONE, session))?.used).toBe(false);
+  return payment;
+}
+
+async function expireAll(): Promise<void> {
   payments.setAhead(2 * 86_400_000);
   await payments.makeDue();
   await recoverDue(payments.deps);
   payments.setAhead(0);
-  expect((await readSession(payments.database, ACCOUNT_ONE, session))?.used).toBe(false);
-  return payment;
 }
 
 /** The payer follows the redirect only after the payment has expired here. */
@@ -92,6 +96,14 @@ it('a session that another payment has used meanwhile stays that one’s', async
   });
 });
 
+it('a session that was paid late stays used when the payment that was made in it meanwhile comes to nothing', async () => {
+  const session = await openSession(FIVE_HOURS);
+  await payLate(session, () => payIn(session));
+  await expireAll();
+  expect((await readSession(payments.database, ACCOUNT_ONE, session))?.used).toBe(true);
+  await expect(payIn(session)).rejects.toMatchObject({ reason: 'CHECKOUT_SESSION_NOT_FOUND' });
+});
+
 it('a payment that is claimed in the session at the same moment has no deadlock with it', async () => {
   const session = await openSession(FIVE_HOURS);
   const payment = await payExpired(session);
@@ -101,19 +113,19 @@ it('a payment that is claimed in the session at the same moment has no deadlock 
     if (hasSqlState(error, '40P01')) deadlocks += 1;
   };
   const deps = { ...payments.deps, observer: { ...payments.deps.observer, finishFailed } };
-  let late: ReturnType<typeof payerPays> | undefined;
-  await payments.database.transaction(async (run) => {
-    // In the order of the claim: first the session, then its use.
-    await run('UPDATE checkout_session SET payment_id = $2 WHERE id = $1', [session, other]);
-    late = payerPays(payment, deps);
-    const waiting = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
-    await expect.poll(() => payments.tables.query(waiting)).toHaveLength(1);
-    await run('INSERT INTO single_use VALUES ($1, $2, $3)', [ACCOUNT_ONE, session, other]);
-  });
+  const { tables, database } = payments;
+  const [claim] = await tables.query('SELECT pg_backend_pid() AS pid');
+  const text = 'SELECT FROM pg_stat_activity WHERE $1::integer = ANY (pg_blocking_pids(pid))';
+  const waiting = async () => (await database.query({ name: 'waiting', text }, [claim?.pid])).rowCount;
+  // In the order of the claim: first the session, then its use.
+  await tables.query('BEGIN');
+  await tables.query('UPDATE checkout_session SET payment_id = $2 WHERE id = $1', [session, other]);
+  const late = payerPays(payment, deps);
+  await expect.poll(waiting).toBe(1);
+  await tables.query('INSERT INTO single_use VALUES ($1, $2, $3)', [ACCOUNT_ONE, session, other]);
+  await tables.query('COMMIT');
   expect([await late, deadlocks]).toEqual(['applied', 0]);
-  expect(await readSession(payments.database, ACCOUNT_ONE, session)).toMatchObject({
-    ...{ used: true, paymentId: other },
-  });
+  expect((await readSession(payments.database, ACCOUNT_ONE, session))?.used).toBe(true);
 });
 
 it('a session without terms is never used', async () => {
