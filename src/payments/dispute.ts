@@ -42,7 +42,7 @@ export async function applyDispute(
   if (!stored || !base) return 'waiting';
   if (stored.openOperation) return 'waiting';
   const before = disputeBefore(transactions, told);
-  if (before && !mayFollow(before.status, told.stage)) return 'unchanged';
+  if (before && !mayFollow(before, told)) return 'unchanged';
   const money = disputedOf(told, base) ?? before ?? base;
   const { record, dispute } = withDispute(
     decodeRecord(stored.record),
@@ -88,10 +88,13 @@ function disputeBefore(
 /**
  * Returns true if a stage changes a dispute that is recorded. A report may be late or told twice, and no provider signs
  * its place in their order, so a stage counts only after those that come before it: a dispute that is won may still be
- * lost, as when the issuer takes the money a second time; one that is lost stays lost.
+ * lost, as when the issuer takes the money a second time; one that is lost stays lost. A report also counts if it gives
+ * its id to a dispute that was recorded without, so that a report with another id opens another.
  */
-function mayFollow(status: string, stage: DisputeStage): boolean {
-  if (status === 'PENDING') return stage !== 'opened';
+function mayFollow({ status, reference }: StoredTransaction, told: Dispute): boolean {
+  const { stage } = told;
+  const givesId = reference === undefined && told.reference !== undefined;
+  if (status === 'PENDING') return stage !== 'opened' || givesId;
   return status === 'DECLINED' && stage === 'lost';
 }
 

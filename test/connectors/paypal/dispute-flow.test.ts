@@ -230,3 +230,13 @@ it.each([0, 1, 2])(
     }
   },
 );
+
+it('a reversal is part of one dispute only: another goes on when that one is closed', async () => {
+  const payment = await pay();
+  await post(reversalEvent(payment.captureId, {}, `WH-${randomUUID()}`));
+  await dispute(payment, {}, { dispute_id: 'PP-R-7' }, resolved('NONE'));
+  expect(await stateOf(payment.id)).toBe('IN_DISPUTE/RECEIVED');
+  expect((await refund(payment.id)).code).toBe('INVALID_STATUS');
+  await dispute(payment, { dispute_id: 'PP-R-7', ...resolved('RESOLVED_BUYER_FAVOUR') });
+  expect(await stateOf(payment.id)).toBe('CHARGEBACK/LOST');
+});
