@@ -7,7 +7,7 @@ import type { StoredStory } from '#src/store/payment-story.ts';
 import { type Html, html, NOTHING } from '#src/web/html.ts';
 import { DASHBOARD } from './frame.ts';
 import type { Session } from './session.ts';
-import { money, option } from './show.ts';
+import { option } from './show.ts';
 
 /** An action of an operator on a payment. */
 export type Action = 'capture' | 'cancel' | 'refund';
@@ -82,7 +82,7 @@ function form(
 ${
   most === undefined
     ? NOTHING
-    : html`<div><label for="${action}-amount">Amount in ${currency}, up to ${money(most, '').trim()}</label><input id="${action}-amount" name="amount" inputmode="decimal" autocomplete="off" required maxlength="20" value="${again?.amount ?? most}"></div>`
+    : html`<div><label for="${action}-amount">Amount in ${currency}, up to ${most}</label><input id="${action}-amount" name="amount" inputmode="decimal" autocomplete="off" required maxlength="20" value="${again?.amount ?? most}"></div>`
 }
 ${reasons}
 <button${action === 'cancel' || action === 'refund' ? html` class="danger"` : NOTHING}>${name}</button>

@@ -158,8 +158,13 @@ async function finishSigned(
 /** States of transactions that are not over: their payer's money may still be taken. */
 const OPEN: ReadonlySet<string> = new Set(['CREATED', 'PENDING']);
 
-/** Returns true if money moved, or did not, other than a final state says. That state stays: a person has to look. */
-function contradicts({ kind }: Outcome, { status }: StoredTransaction): boolean {
+/**
+ * Returns true if money moved, or did not, other than a final state says. That state stays: a person has to look. An
+ * outcome that is an alarm itself says more than that it contradicts.
+ */
+function contradicts(told: Outcome, { status }: StoredTransaction): boolean {
+  const { kind } = told;
+  if ('alarm' in told && told.alarm) return false;
   if (status === 'SUCCEEDED') return kind === 'declined' || kind === 'expired';
   return kind === 'approved' && (status === 'DECLINED' || status === 'ERROR');
 }

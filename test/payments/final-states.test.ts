@@ -83,4 +83,18 @@ describe('a payment that is over here', () => {
     expect(await applySigned(deps, payments.provider.connection, id, signed)).toBe('unchanged');
     expect([results, await statusOf(id)]).toEqual([['contradiction', 'contradiction'], end]);
   });
+
+  it('is told of in the words of an answer that is an alarm itself', async () => {
+    const payment = await payments.pay({ wallet: true });
+    const id = payment.transactions?.id ?? '';
+    await ended.DECLINED(id);
+    const results: unknown[] = [];
+    const deps = {
+      ...payments.deps,
+      recovery: { followedUp: (_followed: unknown, result: unknown) => results.push(result) },
+    };
+    const paidTwice = { ...APPROVED, alarm: true as const };
+    await followUpNow(deps, telling(paidTwice), id);
+    expect(results).toEqual([paidTwice]);
+  });
 });
