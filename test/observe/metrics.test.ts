@@ -58,12 +58,16 @@ it('times requests by route and status, with one name for every path that is not
 });
 
 it('has requests in flight while a provider is slow, and none when all is answered or the client is gone', async () => {
+  const paid = ['payments_total', { category: 'CARD', status: 'SUCCEEDED' }] as const;
+  const paidBefore = (await scrape())(...paid);
   const leaving = new AbortController();
   const slow = [pay('4000000000007007'), pay('4000000000007007', leaving.signal).catch(() => {})];
   await vi.waitFor(async () => expect(await inFlight()).toBe(2), 60_000);
   leaving.abort();
   await vi.waitFor(async () => expect(await inFlight()).toBe(1), 60_000);
   await Promise.all(slow);
+  // The payment whose caller left is made all the same, and counted in this test.
+  await vi.waitFor(async () => expect((await scrape())(...paid)).toBe(paidBefore + 2), 60_000);
   await settled();
 });
 
@@ -73,6 +77,9 @@ it('tells nothing of any request: labels are names of ours', async () => {
   expect(text).not.toMatch(/4012888888881881|11111111-1111|pk_sandbox|order-1|"737"/);
   expect(text).toContain('process_cpu_seconds_total');
 });
+
+// Without its notification, nothing learns the outcome before the look-up, seconds later.
+const UNKNOWN = { ...cardPayment(), description: 'sandbox:error_after,notify_never' };
 
 // The last: recovery ends the payment that it leaves open, which the tests above would count.
 it('counts payments by category and status, once each, and replays apart', async () => {
@@ -84,7 +91,7 @@ it('counts payments by category and status, once each, and replays apart', async
   await clients.create('grpc', cardPayment(), headersOne(key));
   await clients.create('grpc', cardPayment(), headersOne());
   await clients.create('rest', cardPayment('4000000000000002'), headersOne());
-  await clients.create('rest', cardPayment('4000000000003006'), headersOne());
+  await clients.create('rest', UNKNOWN, headersOne());
   await clients.create('connectJson', walletPayment(), headersOne());
   clients.close();
   const after = await scrape();
