@@ -56,7 +56,8 @@ export function paymentRequest(
     ...(method.kind === 'card'
       ? cardFields(method, browserInfoOf(payer))
       : {
-          ...{ paymentMethod: { type: settings.redirectMethods.get(method.type) }, channel: 'Web' },
+          paymentMethod: { type: settings.redirectMethods.get(method.type) },
+          channel: 'Web',
           ...captureFields(true),
         }),
   });
