@@ -35,7 +35,7 @@ export async function deleteCustomer(
   eventWritten?.();
 }
 
-/** Functions that make of a stored response the one that a repeat gets from then on, which tells nothing of the person. */
+/** By method: turns a stored response into the one that repeats get from then on, without the person. */
 const ERASERS: Readonly<Record<CustomerResponse['method'], (response: Uint8Array) => Uint8Array>> = {
   CreateCustomer(response) {
     const { id, accountId, createdAt, updatedAt } = fromBinary(CustomerSchema, response);

@@ -1,5 +1,6 @@
 import type { OfferedPaymentMethod } from '#gen/payments/v1/checkout_service_pb.js';
 import type { PaymentDeps } from '#src/payments/create-payment.ts';
+import { whyClosed } from '#src/payments/session-terms.ts';
 import { findSessionOwner, type SessionOwner, type StoredSession } from '#src/store/checkout-sessions.ts';
 import { isUuid } from '#src/store/stored-objects.ts';
 import { orUnavailable } from '#src/store/unavailable.ts';
@@ -29,7 +30,7 @@ export async function readHostedCheckout(
   if (!owner) return undefined;
   const session = await requireSession(deps.database, owner.accountId, sessionId);
   if (!session.expiresAt) return undefined;
-  const isOpen = !session.used && !session.expired;
+  const isOpen = whyClosed(session) === undefined;
   return {
     session,
     publicKey: owner.publicKey,

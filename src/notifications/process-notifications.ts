@@ -185,7 +185,7 @@ async function lookUp(
   const followed = await followUpNow(deps, connection, transactionId, options);
   const result =
     followed === 'waiting' ? await recoverNow(deps, connection, transactionId, options) : followed;
-  // Two that were not heard would each settle the other.
+  // Nothing was learned, so no other notification is served: two such look-ups at once would settle each other's.
   if (result === 'unheard') return { result };
   // A notification that has to wait stays in the queue, and so will be looked up after those that it serves.
   const served = await settleServed(deps.database, notification, { transactionId, begunAt });

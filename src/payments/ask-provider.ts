@@ -13,7 +13,7 @@ export type AskedAttempt = {
 
 const NO_LOOK_UP: Outcome = { kind: 'unknown', detail: 'there is no look-up', providerData: undefined };
 
-/** Asks the provider for an outcome, and takes no money: what is over here is not completed any more. */
+/** Asks the provider for an outcome, and completes nothing, as is right for a payment that is over here. */
 export async function ask({ lookUp }: ProviderConnection, query: LookUp): Promise<Outcome> {
   return lookUp ? lookUp(query) : NO_LOOK_UP;
 }

@@ -8,6 +8,7 @@ import { type HostedCheckout, readHostedCheckout } from '#src/customers/hosted-c
 import { currencyDigits, formatMoney } from '#src/money.ts';
 import type { PaymentDeps } from '#src/payments/create-payment.ts';
 import { merchantAddress } from '#src/payments/payer-return.ts';
+import { whyClosed } from '#src/payments/session-terms.ts';
 import { ServiceError } from '#src/service-error.ts';
 import {
   CHECKOUT_HEADERS,
@@ -64,7 +65,7 @@ async function pageOf(deps: PaymentDeps, sessionId: string, language: Language):
     const found = await readHostedCheckout(deps, sessionId);
     if (!found) return { status: 404, html: renderDeadEnd('unknown', language) };
     const { session } = found;
-    if (session.expired && !session.used) {
+    if (!session.used && whyClosed(session) !== undefined) {
       const backUrl = merchantAddress(session.callbackUrl)?.href;
       return { status: 410, html: renderDeadEnd('expired', language, backUrl) };
     }

@@ -1,6 +1,5 @@
 import type { Database, Run } from './database.ts';
 import { onlyRow } from './only-row.ts';
-import { MAX_SESSION_PAYMENTS } from './single-uses.ts';
 
 /** Terms of a checkout session, which its payment must meet, or from which missing fields are filled in. */
 export type SessionTerms = {
@@ -26,7 +25,6 @@ export type StoredSession = SessionTerms & {
   readonly paymentId: string | undefined;
   /** true: the session has a payment that was not declined. */
   readonly used: boolean;
-  /** true: its time is over, or it has had all of its payments. */
   readonly expired: boolean;
   /** Number of payments that it has had. */
   readonly payments: number;
@@ -62,8 +60,7 @@ export type SessionRow = {
 const COLUMNS = `s.account_id, s.id, s.merchant_order_id, s.payment_description, s.country, s.currency,
   s.amount_minor_units, s.customer_id, s.callback_url, s.metadata, s.workflow, s.version, s.payment_id,
   EXISTS (SELECT FROM single_use u WHERE u.account_id = s.account_id AND u.object_id = s.id) AS used,
-  coalesce(s.expires_at <= now() OR s.payments >= ${MAX_SESSION_PAYMENTS}, false) AS expired, s.payments,
-  s.expires_at, s.created_at, s.updated_at`;
+  coalesce(s.expires_at <= now(), false) AS expired, s.payments, s.expires_at, s.created_at, s.updated_at`;
 
 const INSERT = `
   INSERT INTO checkout_session AS s (account_id, id, merchant_order_id, payment_description, country, currency,

@@ -42,17 +42,16 @@ export function tokenUseCtes(number: number): string {
   )`;
 }
 
-/**
- * Returns a CTE that reopens a checkout session after its payment came to nothing.
- *
- * @param names the CTE that changed the payment, and the parameters of account, payment and session (null: none).
- */
-export function reopenSessionCte(names: {
+/** The CTE that changed a payment, and the parameters of the account, the payment and its session (null: none). */
+type ChangedPayment = {
   readonly changed: string;
   readonly account: string;
   readonly payment: string;
   readonly session: string;
-}): string {
+};
+
+/** Returns a CTE that reopens a checkout session after its payment came to nothing. */
+export function reopenSessionCte(names: ChangedPayment): string {
   const { changed, account, payment, session } = names;
   return `reopened AS (
     DELETE FROM single_use u USING ${changed}
@@ -65,15 +64,8 @@ export function reopenSessionCte(names: {
  * payment has used it meanwhile, the session goes on showing that one, which no longer reopens it. A session without
  * terms is never used. The session is locked before its use is inserted, as a claim does it: the other order would be a
  * deadlock with a claim at the same moment.
- *
- * @param names as of {@link reopenSessionCte}.
  */
-export function retakeSessionCtes(names: {
-  readonly changed: string;
-  readonly account: string;
-  readonly payment: string;
-  readonly session: string;
-}): string {
+export function retakeSessionCtes(names: ChangedPayment): string {
   const { changed, account, payment, session } = names;
   return `retaken AS (
     INSERT INTO single_use (account_id, object_id, payment_id)
@@ -85,7 +77,7 @@ export function retakeSessionCtes(names: {
   ), retaken_session AS (
     UPDATE checkout_session s SET payment_id = ${payment} FROM retaken
     WHERE s.account_id = ${account} AND s.id = retaken.object_id
-      -- As it was before this statement.
+      -- This does not see what the statement inserts: only whether another payment used the session before.
       AND NOT EXISTS (SELECT FROM single_use u WHERE u.account_id = s.account_id AND u.object_id = s.id)
   )`;
 }

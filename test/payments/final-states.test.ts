@@ -40,6 +40,12 @@ const telling = (outcome: Outcome): ProviderConnection => ({
   ...payments.provider.connection,
   lookUp: async () => outcome,
 });
+/** Dependencies that collect what operators are told. */
+function observed() {
+  const results: unknown[] = [];
+  const recovery = { followedUp: (_followed: unknown, result: unknown) => results.push(result) };
+  return { deps: { ...payments.deps, recovery }, results };
+}
 
 describe('a payment that is over here', () => {
   it.each([
@@ -73,11 +79,7 @@ describe('a payment that is over here', () => {
     const id = payment.transactions?.id ?? '';
     await ended[end](id);
     expect(await statusOf(id)).toBe(end);
-    const results: unknown[] = [];
-    const deps = {
-      ...payments.deps,
-      recovery: { followedUp: (_followed: unknown, result: unknown) => results.push(result) },
-    };
+    const { deps, results } = observed();
     expect(await followUpNow(deps, telling(told), id)).toBe('unchanged');
     const signed = { outcome: told, minorUnits: 10_000n, currency: 'USD' };
     expect(await applySigned(deps, payments.provider.connection, id, signed)).toBe('unchanged');
@@ -88,11 +90,7 @@ describe('a payment that is over here', () => {
     const payment = await payments.pay({ wallet: true });
     const id = payment.transactions?.id ?? '';
     await ended.DECLINED(id);
-    const results: unknown[] = [];
-    const deps = {
-      ...payments.deps,
-      recovery: { followedUp: (_followed: unknown, result: unknown) => results.push(result) },
-    };
+    const { deps, results } = observed();
     const paidTwice = { ...APPROVED, alarm: true as const };
     await followUpNow(deps, telling(paidTwice), id);
     expect(results).toEqual([paidTwice]);

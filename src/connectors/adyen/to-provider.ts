@@ -205,7 +205,7 @@ function cardOf(card: AttemptCard): object {
   };
 }
 
-/** The cardholder was authenticated, or that was attempted; any other ECI says neither, and shifts no liability. */
+/** By ECI: the cardholder was authenticated (Y), or that was attempted (A). Any other ECI says neither. */
 const STATUS_BY_ECI: Readonly<Record<string, string>> = { '02': 'Y', '05': 'Y', '01': 'A', '06': 'A' };
 
 /** Results of 3-D Secure performed elsewhere. */

@@ -161,19 +161,22 @@ async function readPayments(
   const total = isJsonObject(paging) ? paging.total : undefined;
   if (typeof total !== 'number' || total > results.length)
     return { fault: 'the answer is not the whole search' };
-  const isListed = (paymentId: string) => results.some(({ id }) => idOf(id) === paymentId);
-  const found = [...results];
-  if (knownId !== undefined && !isListed(knownId)) {
-    const known = await read(send, getPayment(knownId));
-    if ('fault' in known) return known;
-    found.push(known.body);
-  }
-  if (reportedId !== undefined && reportedId !== knownId && !isListed(reportedId)) {
-    const reported = await read(send, getPayment(reportedId));
-    if ('fault' in reported) return reported;
-    found.unshift(reported.body);
-  }
-  return { found };
+  const known = await readUnlisted(knownId, results, send);
+  if ('fault' in known) return known;
+  const reported = await readUnlisted(reportedId === knownId ? undefined : reportedId, results, send);
+  if ('fault' in reported) return reported;
+  return { found: [...reported.found, ...results, ...known.found] };
+}
+
+/** Reads a payment by its id, unless it is among those that are listed. */
+async function readUnlisted(
+  paymentId: string | undefined,
+  listed: readonly JsonObject[],
+  send: Send,
+): Promise<Found> {
+  if (paymentId === undefined || listed.some(({ id }) => idOf(id) === paymentId)) return { found: [] };
+  const payment = await read(send, getPayment(paymentId));
+  return 'fault' in payment ? payment : { found: [payment.body] };
 }
 
 /** Reads a payment's refunds, which come as a bare list. */

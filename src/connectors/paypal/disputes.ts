@@ -68,8 +68,8 @@ function subjectsOf(
   captureId: JsonValue | undefined,
   dispute: Dispute,
 ): readonly NotificationSubject[] {
-  const transactionId = names.find((name) => isUuid(name));
-  if (transactionId !== undefined) return [{ transactionId: textOf(transactionId), dispute }];
+  const transactionId = names.find(isUuid);
+  if (transactionId !== undefined) return [{ transactionId, dispute }];
   return isTextLike(captureId, PAYPAL_ID) ? [{ reference: captureId, dispute }] : [];
 }
 
@@ -94,8 +94,8 @@ export async function withOurTransactions(
     if (!notFoundOf(result) && capture?.id !== reference) {
       return { kind: 'send_again', detail: 'the provider could not be asked for a disputed capture' };
     }
-    const ours = [capture?.custom_id, capture?.invoice_id].find((id) => isUuid(id));
-    if (ours !== undefined) subjects.push({ transactionId: textOf(ours), dispute });
+    const ours = [capture?.custom_id, capture?.invoice_id].find(isUuid);
+    if (ours !== undefined) subjects.push({ transactionId: ours, dispute });
   }
   return subjects.length > 0 ? { ...reading, subjects } : { kind: 'ignored' };
 }

@@ -1,13 +1,6 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import type { NotificationReading, NotificationSubject, RawNotification } from '#src/connectors/connector.ts';
-import {
-  isTextLike,
-  isUuid,
-  objectAt,
-  objectsAt,
-  readJsonObject,
-  textOf,
-} from '#src/connectors/provider-answer.ts';
+import { isTextLike, isUuid, objectAt, objectsAt, readJsonObject } from '#src/connectors/provider-answer.ts';
 import { faultOfTime, forged } from '#src/connectors/provider-signature.ts';
 import { disputedSubjects, reversedSubjects } from './disputes.ts';
 import { PAYPAL_ID } from './from-provider.ts';
@@ -97,8 +90,8 @@ function subjectsOf(type: string, resource: JsonObject): readonly NotificationSu
 function subjectOf(type: string, resource: JsonObject): NotificationSubject | undefined {
   const isOrder = type.startsWith('CHECKOUT.ORDER.');
   const named = isOrder ? (objectsAt(resource, 'purchase_units')[0] ?? {}) : resource;
-  const transactionId = [named.custom_id, named.invoice_id].find((id) => isUuid(id));
-  if (transactionId !== undefined) return { transactionId: textOf(transactionId) };
+  const transactionId = [named.custom_id, named.invoice_id].find(isUuid);
+  if (transactionId !== undefined) return { transactionId };
   const related = objectAt(objectAt(resource, 'supplementary_data'), 'related_ids');
   const orderId = isOrder ? resource.id : (resource.order_id ?? related.order_id);
   return isTextLike(orderId, PAYPAL_ID) ? { reference: orderId } : undefined;

@@ -5,7 +5,7 @@ import { tell } from '../../support/fake-providers.ts';
 import { ACCOUNT_ONE, headersOne, walletPayment } from '../../support/payment-requests.ts';
 import { startTestServer, type TestServer } from '../../support/server.ts';
 import { openTables, type Tables } from '../../support/tables.ts';
-import { disputeEvent, reversalEvent } from './fake-disputes.ts';
+import { disputeEvent, resolved, reversalEvent, usd } from './fake-disputes.ts';
 import type { Json } from './fake-ledger.ts';
 import { FAKE_CLIENT_ID, FAKE_CLIENT_SECRET, FAKE_WEBHOOK_ID, startFakePayPal } from './fake-paypal.ts';
 
@@ -87,11 +87,6 @@ async function post(event: Json): Promise<void> {
   await expect.poll(() => tables.query(waiting)).toEqual([]);
 }
 
-const resolved = (outcome_code: string, over: Json = {}) => ({
-  status: 'RESOLVED',
-  dispute_outcome: { outcome_code, ...over },
-});
-const usd = (value: string) => ({ currency_code: 'USD', value });
 const refund = (id: string) =>
   call(`/${id}/refund`, { merchant_reference: 'r', amount: { currency: 'USD', value: 5 } });
 /** Events of a payment until it is made: the payer was sent away, and the money taken. */

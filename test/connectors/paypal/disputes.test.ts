@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { NotificationSubject } from '#src/connectors/connector.ts';
-import { DISPUTED_CAPTURE, disputeEvent, reversalEvent } from './fake-disputes.ts';
+import { DISPUTED_CAPTURE, disputeEvent, resolved, reversalEvent, usd } from './fake-disputes.ts';
 import { failure, type Json } from './fake-ledger.ts';
 import { openPayPal, type PayPalUnderTest, paid } from './paypal-under-test.ts';
 
@@ -28,11 +28,6 @@ async function subjectOf(over: Json, type?: string): Promise<NotificationSubject
 }
 
 const stageOf = async (over: Json, type?: string) => (await subjectOf(over, type))?.dispute?.stage;
-const resolved = (outcome_code: unknown, over: Json = {}) => ({
-  status: 'RESOLVED',
-  dispute_outcome: { outcome_code, ...over },
-});
-const usd = (value: unknown) => ({ currency_code: 'USD', value });
 
 describe('a dispute at PayPal', () => {
   it("is told by our transaction's id, its own id and its amount, without asking for the capture", async () => {

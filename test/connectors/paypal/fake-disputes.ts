@@ -47,3 +47,13 @@ export function reversalEvent(captureId: string, over: Json = {}, id = 'WH-rever
     },
   };
 }
+
+/** Fields of a dispute that is resolved. */
+export function resolved(outcome_code: unknown, over: Json = {}): Json {
+  return { status: 'RESOLVED', dispute_outcome: { outcome_code, ...over } };
+}
+
+/** An amount as PayPal writes it. */
+export function usd(value: unknown): Json {
+  return { currency_code: 'USD', value };
+}
