@@ -8,6 +8,7 @@ import {
 } from '@bufbuild/protobuf';
 import { FieldBehavior, field_behavior } from '#gen/google/api/field_behavior_pb.js';
 import {
+  done_anyway,
   fraction_of,
   not_supported,
   null_when_empty,
@@ -159,12 +160,19 @@ function notesOnRequest(desc: DescMessage, fields: readonly DescField[]): string
   const refused = fields.filter((field) => getOption(field, not_supported));
   return [
     ...oneofs.map((one) => `One of ${names(one.fields)}.`),
-    ...(refused.length > 0 ? [`Refused with \`NOT_SUPPORTED\` when set: ${names(refused)}.`] : []),
+    ...(refused.length > 0
+      ? [`Refused with \`NOT_SUPPORTED\` when set: ${refused.map(refusedName).join(', ')}.`]
+      : []),
   ];
 }
 
 function names(fields: readonly DescField[]): string {
   return fields.map(({ name }) => `\`${name}\``).join(', ');
+}
+
+function refusedName(field: DescField): string {
+  const doneAnyway = getOption(field, done_anyway);
+  return `\`${field.name}\`${doneAnyway && ` (but to \`${doneAnyway}\`)`}`;
 }
 
 function isShown(field: DescField, direction: Direction): boolean {

@@ -11,7 +11,12 @@ import type { Value } from '@bufbuild/protobuf/wkt';
 import { field as fieldRules } from '#gen/buf/validate/validate_pb.js';
 import { FieldBehavior, field_behavior } from '#gen/google/api/field_behavior_pb.js';
 import { DecimalSchema } from '#gen/google/type/decimal_pb.js';
-import { empty_is_absent, fraction_of, not_supported } from '#gen/payments/v1/json_options_pb.js';
+import {
+  done_anyway,
+  empty_is_absent,
+  fraction_of,
+  not_supported,
+} from '#gen/payments/v1/json_options_pb.js';
 import { canonicalDecimal } from './canonical-decimal.ts';
 
 /**
@@ -52,8 +57,10 @@ function fieldStep(field: DescField): Walk | undefined {
   const { localName, oneof } = field;
   if (isOutputOnly(field)) return (message) => clearField(message, field);
   if (getOption(field, not_supported)) {
+    const doneAnyway = getOption(field, done_anyway);
     return (message) => {
-      if (asksForNothing(message[localName] as Value | undefined)) clearField(message, field);
+      const value = message[localName] as Value | undefined;
+      if (asksForNothing(value) || textOf(value) === doneAnyway) clearField(message, field);
     };
   }
   const whole = field.parent.fields.find(({ name }) => name === getOption(field, fraction_of));
@@ -101,6 +108,12 @@ function asksForNothing(value: Value | undefined): boolean {
     default:
       return true;
   }
+}
+
+/** Returns a text or number of free JSON as text; undefined for anything else. */
+function textOf(value: Value | undefined): string | undefined {
+  const kind = value?.kind;
+  return kind?.case === 'numberValue' || kind?.case === 'stringValue' ? String(kind.value) : undefined;
 }
 
 /** Returns true for a text field whose .proto rule demands a form, which an empty text never has. */

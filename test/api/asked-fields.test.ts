@@ -52,6 +52,10 @@ describe('a field that is known and not supported', () => {
     [`${CARD}.external_providers_data`, ['a']],
     [`${CARD}.fraud_screening`, { stand_alone: true }],
     [`${CARD}.card_data.three_d_secure`, { cryptogram: 'AAAA' }],
+    [`${CARD}.installments_plan_id`, 'plan-1'],
+    [`${CARD}.installment_amount`, 25.5],
+    [`${CARD}.installments_type`, 'ISSUER'],
+    [`${CARD}.first_installment_deferral`, 2],
   ])('is refused by its name, %s, over every protocol', async (field, value) => {
     // The amount is at fault too: what is not supported is told first.
     const request = withField(withField(cardPayment(), 'amount.value', 0), field, value);
@@ -86,6 +90,16 @@ describe('a field that is known and not supported', () => {
     },
   );
 
+  it('asks for nothing where it says what is done anyway, as a record does, and makes no other request of it', async () => {
+    const headers = headersOne();
+    const { record } = await clients.create('rest', cardPayment(), headers);
+    let request = withField(cardPayment(), `${CARD}.installments_type`, 'MERCHANT');
+    request = withField(request, `${CARD}.first_installment_deferral`, 0);
+    for (const protocol of PROTOCOLS) {
+      expect((await clients.create(protocol, request, headers)).record, protocol).toBe(record);
+    }
+  });
+
   const one = { currency: 'USD', value: 1 };
   it.each([
     ['refund', 'amount.currency_conversion', { amount: { ...one, currency_conversion: { rate: 2 } } }],
@@ -109,12 +123,14 @@ describe('a field that is known and not supported', () => {
     });
   });
 
-  it('is refused in a checkout session too', async () => {
+  it.each([
+    ['subscription', { id: 'sub-1' }],
+    ['installments', { plan_id: 'plan-1' }],
+  ])('is refused in a checkout session too: %s', async (field, value) => {
     const terms = { account_id: ACCOUNT_ONE, merchant_order_id: '1', country: 'US', amount: one };
-    const body = { ...terms, subscription: { id: 'sub-1' } };
-    expect(await refused(`${server.url}/v1/checkout/sessions`, body)).toMatchObject({
+    expect(await refused(`${server.url}/v1/checkout/sessions`, { ...terms, [field]: value })).toMatchObject({
       code: 'NOT_SUPPORTED',
-      errors: [{ field: 'subscription' }],
+      errors: [{ field }],
     });
   });
 
@@ -123,10 +139,10 @@ describe('a field that is known and not supported', () => {
     const sessions = `${server.url}/v1/checkout/sessions`;
     const opened = (await (await sent('POST', sessions, terms)).json()) as { checkout_session: string };
     const id = opened.checkout_session;
-    const asked = { country: 'CO', split_marketplace: [{ recipient_id: 'a' }] };
+    const asked = { country: 'CO', split_marketplace: [{ recipient_id: 'a' }], installments: { plan: [3] } };
     expect(await refused(`${sessions}/${id}`, asked, 'PATCH')).toMatchObject({
       code: 'NOT_SUPPORTED',
-      errors: [{ field: 'split_marketplace' }],
+      errors: [{ field: 'split_marketplace' }, { field: 'installments' }],
     });
     const changed = await sent('PATCH', `${sessions}/${id}`, {
       country: 'MX',
@@ -215,6 +231,21 @@ describe('what a card payment asks for', () => {
     });
     expect(await clients.create('rest', request, headersOne())).toMatchObject({
       fields: [{ field: `${CARD}.three_d_secure.three_d_secure_setup_id`, code: 'NOT_ALLOWED' }],
+    });
+  });
+
+  it.each([
+    ['installments_plan_id', 'plan-1'],
+    ['installment_amount', 25.5],
+    ['installments_type', 'ISSUER'],
+    ['first_installment_deferral', 2],
+  ])('is refused of a wallet when it is %s, as of a card', async (option, value) => {
+    const path = `test/scenarios/01-wallet-redirect-checkout/request.json`;
+    const wallet = JSON.parse(readFileSync(join(import.meta.dirname, '../..', path), 'utf8'));
+    const field = `payment_method.detail.wallet.${option}`;
+    expect(await clients.create('rest', withField(wallet, field, value), headersOne())).toMatchObject({
+      reason: 'NOT_SUPPORTED',
+      fields: [{ field }],
     });
   });
 

@@ -66,15 +66,11 @@ describe('a checkout session', () => {
 
   it('is changed in what is sent while it is open; its payment is held against what it is now.', async () => {
     const session = await checkout.openSession();
-    const changed = await call('PATCH', path(session), {
-      amount: { currency: 'USD', value: 60 },
-      callback_url: null,
-    });
-    expect(changed.json).toMatchObject({
-      ...TERMS,
-      amount: { currency: 'USD', value: 60 },
-      callback_url: null,
-    });
+    const changes = { amount: { currency: 'USD', value: 60 }, callback_url: null, workflow: 'DIRECT' };
+    const changed = await call('PATCH', path(session), changes);
+    expect(changed.json).toMatchObject({ ...TERMS, ...changes });
+    const cleared = await call('PATCH', path(session), { workflow: null });
+    expect(cleared.json.workflow).toBe('SDK_CHECKOUT');
     expect((await call('PATCH', path(session), { country: null })).json.errors[0].field).toBe('country');
     const before = await checkout.pay(session, sentCard());
     expect([before.status, before.json.errors[0].field]).toEqual([400, 'amount.value']);

@@ -328,7 +328,7 @@ export type CardDataInput = {
   readonly holder_name?: string | null;
 };
 
-/** Refused with `NOT_SUPPORTED` when set: `delayed_capture_settings`, `delayed_cancel_settings`, `network_token`, `payment_token`, `external_providers_data`, `fraud_screening`. */
+/** Refused with `NOT_SUPPORTED` when set: `delayed_capture_settings`, `delayed_cancel_settings`, `network_token`, `payment_token`, `external_providers_data`, `fraud_screening`, `installments_plan_id`, `installment_amount`, `installments_type` (but to `MERCHANT`), `first_installment_deferral` (but to `0`). */
 export type CardInput = {
   /** Omitted with a token. With a vaulted_token it may hold a security_code alone. */
   readonly card_data?: CardDataInput | null;
@@ -455,7 +455,7 @@ export type CreateCheckoutPaymentRequest = {
 /**
  * The numbers of the fields are those of CheckoutSession.
  *
- * Refused with `NOT_SUPPORTED` when set: `split`, `split_marketplace`, `split_payment_methods`, `subscription`, `delayed_capture_settings`, `delayed_cancel_settings`, `currency_conversion`.
+ * Refused with `NOT_SUPPORTED` when set: `split`, `split_marketplace`, `split_payment_methods`, `subscription`, `delayed_capture_settings`, `delayed_cancel_settings`, `currency_conversion`, `installments`.
  */
 export type CreateCheckoutSessionRequest = {
   /** The merchant account; the one whose keys the call carries. */
@@ -1333,7 +1333,7 @@ export type TransactionType = "PURCHASE" | "AUTHORIZE" | "CAPTURE" | "CANCEL" | 
 /**
  * The numbers of the fields are those of CheckoutSession.
  *
- * Refused with `NOT_SUPPORTED` when set: `split`, `split_marketplace`, `split_payment_methods`, `subscription`, `delayed_capture_settings`, `delayed_cancel_settings`, `currency_conversion`.
+ * Refused with `NOT_SUPPORTED` when set: `split`, `split_marketplace`, `split_payment_methods`, `subscription`, `delayed_capture_settings`, `delayed_cancel_settings`, `currency_conversion`, `installments`.
  */
 export type UpdateCheckoutSessionRequest = {
   readonly merchant_order_id?: string | null;
@@ -1344,6 +1344,8 @@ export type UpdateCheckoutSessionRequest = {
   readonly callback_url?: string | null;
   /** Replaces the list. */
   readonly metadata?: readonly MetadataEntryInput[] | null;
+  /** SDK_CHECKOUT again where it is cleared. */
+  readonly workflow?: PaymentWorkflow | null;
 };
 
 /** The numbers of the fields are those of Customer. A document, a phone or an address is replaced whole. */
@@ -1406,7 +1408,11 @@ export type WalletCardDataInput = {
   readonly card_type?: string | null;
 };
 
-/** A wallet pays in full and at once: its flags may be sent, with the values that say so. */
+/**
+ * A wallet pays in full and at once: its flags may be sent, with the values that say so.
+ *
+ * Refused with `NOT_SUPPORTED` when set: `installments_plan_id`, `installment_amount`, `installments_type` (but to `MERCHANT`), `first_installment_deferral` (but to `0`).
+ */
 export type WalletInput = {
   readonly card_data?: WalletCardDataInput | null;
   /** false. */

@@ -232,6 +232,13 @@ export declare type CreateCheckoutSessionRequest = Message<"payments.v1.CreateCh
    * @generated from field: optional google.protobuf.Value currency_conversion = 36;
    */
   currencyConversion?: Value | undefined;
+
+  /**
+   * Which installments a payer may choose.
+   *
+   * @generated from field: optional google.protobuf.Value installments = 37;
+   */
+  installments?: Value | undefined;
 };
 
 /**
@@ -307,6 +314,13 @@ export declare type UpdateCheckoutSessionRequest = Message<"payments.v1.UpdateCh
   metadata: MetadataEntry[];
 
   /**
+   * SDK_CHECKOUT again where it is cleared.
+   *
+   * @generated from field: payments.v1.Payment.Workflow workflow = 10;
+   */
+  workflow: Payment_Workflow;
+
+  /**
    * The fields that are changed; when absent, those that are set. REST makes it of the members of the body.
    *
    * @generated from field: google.protobuf.FieldMask update_mask = 16;
@@ -347,6 +361,13 @@ export declare type UpdateCheckoutSessionRequest = Message<"payments.v1.UpdateCh
    * @generated from field: optional google.protobuf.Value currency_conversion = 36;
    */
   currencyConversion?: Value | undefined;
+
+  /**
+   * Which installments a payer may choose.
+   *
+   * @generated from field: optional google.protobuf.Value installments = 37;
+   */
+  installments?: Value | undefined;
 };
 
 /**

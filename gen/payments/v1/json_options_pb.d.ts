@@ -40,6 +40,13 @@ export declare const or_boolean: GenExtension<FieldOptions, boolean>;
 export declare const not_supported: GenExtension<FieldOptions, boolean>;
 
 /**
+ * The text or number that such a field may hold all the same: it says what is done without it, as a record does.
+ *
+ * @generated from extension: string done_anyway = 50008;
+ */
+export declare const done_anyway: GenExtension<FieldOptions, string>;
+
+/**
  * An empty text, or a message in which nothing is set, counts as absent, whatever the protocol, as null does. Where a
  * rule demands a form of a text, this needs no saying; free text is taken as sent.
  *

@@ -9,7 +9,7 @@ import { file_google_protobuf_descriptor } from "@bufbuild/protobuf/wkt";
  * Describes the file payments/v1/json_options.proto.
  */
 export const file_payments_v1_json_options = /*@__PURE__*/
-  fileDesc("Ch5wYXltZW50cy92MS9qc29uX29wdGlvbnMucHJvdG8SC3BheW1lbnRzLnYxOkcKD251bGxfd2hlbl9lbXB0eRIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY0YYDIAEoCFINbnVsbFdoZW5FbXB0eTpHCg9vbWl0X3doZW5fZW1wdHkSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGNKGAyABKAhSDW9taXRXaGVuRW1wdHk6PgoKb3JfYm9vbGVhbhIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY04YDIAEoCFIJb3JCb29sZWFuOkQKDW5vdF9zdXBwb3J0ZWQSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGNWGAyABKAhSDG5vdFN1cHBvcnRlZDpHCg9lbXB0eV9pc19hYnNlbnQSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGNaGAyABKAhSDWVtcHR5SXNBYnNlbnQ6SQoQZW1wdHlfaXNfcmVmdXNlZBIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY14YDIAEoCFIOZW1wdHlJc1JlZnVzZWQ6QAoLZnJhY3Rpb25fb2YSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGNSGAyABKAlSCmZyYWN0aW9uT2ZCTAoPY29tLnBheW1lbnRzLnYxUAFaN2V4YW1wbGUuY29tL3BheW1lbnRzLXNlcnZpY2UvZ2VuL3BheW1lbnRzL3YxO3BheW1lbnRzdjFiBnByb3RvMw", [file_google_protobuf_descriptor]);
+  fileDesc("Ch5wYXltZW50cy92MS9qc29uX29wdGlvbnMucHJvdG8SC3BheW1lbnRzLnYxOkcKD251bGxfd2hlbl9lbXB0eRIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY0YYDIAEoCFINbnVsbFdoZW5FbXB0eTpHCg9vbWl0X3doZW5fZW1wdHkSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGNKGAyABKAhSDW9taXRXaGVuRW1wdHk6PgoKb3JfYm9vbGVhbhIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY04YDIAEoCFIJb3JCb29sZWFuOkQKDW5vdF9zdXBwb3J0ZWQSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGNWGAyABKAhSDG5vdFN1cHBvcnRlZDpACgtkb25lX2FueXdheRIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY2IYDIAEoCVIKZG9uZUFueXdheTpHCg9lbXB0eV9pc19hYnNlbnQSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGNaGAyABKAhSDWVtcHR5SXNBYnNlbnQ6SQoQZW1wdHlfaXNfcmVmdXNlZBIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY14YDIAEoCFIOZW1wdHlJc1JlZnVzZWQ6QAoLZnJhY3Rpb25fb2YSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGNSGAyABKAlSCmZyYWN0aW9uT2ZCTAoPY29tLnBheW1lbnRzLnYxUAFaN2V4YW1wbGUuY29tL3BheW1lbnRzLXNlcnZpY2UvZ2VuL3BheW1lbnRzL3YxO3BheW1lbnRzdjFiBnByb3RvMw", [file_google_protobuf_descriptor]);
 
 /**
  * An empty list is written as null rather than as [].
@@ -45,13 +45,21 @@ export const not_supported = /*@__PURE__*/
   extDesc(file_payments_v1_json_options, 3);
 
 /**
+ * The text or number that such a field may hold all the same: it says what is done without it, as a record does.
+ *
+ * @generated from extension: string done_anyway = 50008;
+ */
+export const done_anyway = /*@__PURE__*/
+  extDesc(file_payments_v1_json_options, 4);
+
+/**
  * An empty text, or a message in which nothing is set, counts as absent, whatever the protocol, as null does. Where a
  * rule demands a form of a text, this needs no saying; free text is taken as sent.
  *
  * @generated from extension: bool empty_is_absent = 50006;
  */
 export const empty_is_absent = /*@__PURE__*/
-  extDesc(file_payments_v1_json_options, 4);
+  extDesc(file_payments_v1_json_options, 5);
 
 /**
  * An empty text is refused, though the field takes no text: what its absence means moves money.
@@ -59,7 +67,7 @@ export const empty_is_absent = /*@__PURE__*/
  * @generated from extension: bool empty_is_refused = 50007;
  */
 export const empty_is_refused = /*@__PURE__*/
-  extDesc(file_payments_v1_json_options, 5);
+  extDesc(file_payments_v1_json_options, 6);
 
 /**
  * A decimal without a member of its own: what is sent or told as the integer of this name, where it is not whole. A whole
@@ -68,5 +76,5 @@ export const empty_is_refused = /*@__PURE__*/
  * @generated from extension: string fraction_of = 50004;
  */
 export const fraction_of = /*@__PURE__*/
-  extDesc(file_payments_v1_json_options, 6);
+  extDesc(file_payments_v1_json_options, 7);
 

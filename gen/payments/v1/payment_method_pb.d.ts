@@ -196,6 +196,28 @@ export declare type CardInput = Message<"payments.v1.CardInput"> & {
    * @generated from field: optional google.protobuf.Value fraud_screening = 35;
    */
   fraudScreening?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value installments_plan_id = 36;
+   */
+  installmentsPlanId?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value installment_amount = 37;
+   */
+  installmentAmount?: Value | undefined;
+
+  /**
+   * Who pays for them.
+   *
+   * @generated from field: optional google.protobuf.Value installments_type = 38;
+   */
+  installmentsType?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value first_installment_deferral = 39;
+   */
+  firstInstallmentDeferral?: Value | undefined;
 };
 
 /**
@@ -381,6 +403,30 @@ export declare type WalletInput = Message<"payments.v1.WalletInput"> & {
    * @generated from field: optional int32 installments = 4;
    */
   installments?: number | undefined;
+
+  /**
+   * Known and not supported: refused when set.
+   *
+   * @generated from field: optional google.protobuf.Value installments_plan_id = 30;
+   */
+  installmentsPlanId?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value installment_amount = 31;
+   */
+  installmentAmount?: Value | undefined;
+
+  /**
+   * Who pays for them.
+   *
+   * @generated from field: optional google.protobuf.Value installments_type = 32;
+   */
+  installmentsType?: Value | undefined;
+
+  /**
+   * @generated from field: optional google.protobuf.Value first_installment_deferral = 33;
+   */
+  firstInstallmentDeferral?: Value | undefined;
 };
 
 /**
