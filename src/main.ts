@@ -88,7 +88,8 @@ async function serve(config: Config): Promise<void> {
   for (const warning of warnings) console.error(`Warning: ${warning}`);
   console.error(`Catalogue: ${config.catalogueFile}`);
   console.error(`Data: ${storage.dataDir ?? 'the database that DATABASE_URL names'}`);
-  if (config.sandbox) console.error(`Sandbox provider: ${address}/sandbox (no real money moves)`);
+  if (config.homePage) console.error(`Home page: ${address}/`);
+  if (config.sandbox) console.error('Sandbox provider: mounted (no real money moves)');
   if (withFixtures) console.error(`Sandbox account: ${SANDBOX_ACCOUNT.id}, keys ${SANDBOX_ACCOUNT.keys}`);
   if (config.dashboard) console.error(`Dashboard: ${address}/dashboard`);
   if (config.operatorKeys.includes(SANDBOX_OPERATOR_KEY)) {

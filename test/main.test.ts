@@ -21,13 +21,17 @@ it('starts with nothing but a directory, says what it serves and where the data 
   expect((await fetch(`${service.url}/readyz`)).status).toBe(200);
   const { status, payment } = await pay(service, randomUUID());
   expect([status, payment.status]).toEqual([201, 'SUCCEEDED']);
+  for (const [address] of service.printed.stderr.matchAll(/http:\S+/g)) {
+    expect([address, (await fetch(address)).status]).toEqual([address, 200]);
+  }
   expect(await stop(service)).toBe(0);
   expect(postgresPid(DATA_DIR)).toBeUndefined();
   expect(service.printed.stderr.split('\n')).toEqual([
     `Payments service: ${service.url} (REST at /v1/payments, Connect, gRPC, gRPC-Web)`,
     expect.stringMatching(/^Catalogue: .*\/config\/sandbox-catalogue\.yaml$/),
     `Data: ${DATA_DIR}`,
-    `Sandbox provider: ${service.url}/sandbox (no real money moves)`,
+    `Home page: ${service.url}/`,
+    'Sandbox provider: mounted (no real money moves)',
     expect.stringMatching(/^Sandbox account: 11111111-.*pk_sandbox_one and sk_sandbox_one$/),
     `Dashboard: ${service.url}/dashboard`,
     'Sandbox operator key: op_sandbox',
