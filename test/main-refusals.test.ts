@@ -39,6 +39,14 @@ it.each([
   expect(await refusal(environment)).toEqual(problem);
 });
 
+it('names a data directory that no one can create, and ends with 1', async () => {
+  const { code, stderr } = await runService({ DATA_DIR: '/proc/x' });
+  expect([code, stderr]).toEqual([
+    1,
+    expect.stringMatching(/^Cannot start: The data directory \/proc\/x cannot be used: .* Set DATA_DIR to /),
+  ]);
+});
+
 it('says that the database cannot be reached', async () => {
   const nobody = { ...onDatabase, DATABASE_URL: 'postgres://a:secret@127.0.0.1:1/b' };
   expect(await refusal(nobody)).toBe(

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { existsSync, realpathSync } from 'node:fs';
+import { existsSync, mkdirSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { EmbeddedPostgresError } from './embedded-postgres-error.ts';
 import { canReach, postgresUser } from './embedded-postgres-user.ts';
@@ -13,20 +13,48 @@ export const ROOT_HOME = '/var/lib/payments-service';
  * so that two clones never share it. Creates nothing.
  *
  * @returns an absolute path.
- * @throws EmbeddedPostgresError if PostgreSQL's user cannot reach `explicit`.
+ * @throws EmbeddedPostgresError if a file is in its place, or PostgreSQL's user cannot reach `explicit`.
  */
 export function resolveDataDir(options: { explicit: string | undefined; checkoutDir: string }): string {
   const wanted = options.explicit ? resolve(options.explicit) : join(resolve(options.checkoutDir), 'data');
+  const existing = existingPart(wanted);
+  if (!statSync(existing).isDirectory()) throw unusable(wanted, `${existing} is not a directory`);
   const user = postgresUser();
-  if (!user || canReach(user, existingPart(wanted))) return wanted;
+  if (!user || canReach(user, existing)) return wanted;
   if (options.explicit) {
     throw new EmbeddedPostgresError(
-      `The data directory ${wanted} cannot be used: PostgreSQL refuses to run as root, and the user "${user.name}", as whom it runs instead, cannot pass through to it. Choose one that every user can pass through, or start the service as an ordinary user.`,
+      `The data directory ${wanted} cannot be used: PostgreSQL refuses to run as root, and the user "${user.name}", as whom it runs instead, cannot pass through to it. Set DATA_DIR to one that every user can pass through, or start the service as an ordinary user.`,
     );
   }
   const checkout = realpathSync(options.checkoutDir);
   const digest = createHash('sha256').update(checkout).digest('hex').slice(0, 12);
   return join(ROOT_HOME, `${basename(checkout)}-${digest}`);
+}
+
+/** Makes the error for a data directory in which the service cannot keep its data. */
+export function unusable(dataDir: string, why: string, cause?: unknown): EmbeddedPostgresError {
+  return new EmbeddedPostgresError(
+    `The data directory ${dataDir} cannot be used: ${why}. Set DATA_DIR to a directory that can be written to.`,
+    { cause },
+  );
+}
+
+/**
+ * Creates a directory with those above it that are missing. Unlike that of `mkdirSync`, which never ends below /proc,
+ * the search for them goes only up.
+ *
+ * @returns the first that it created, or undefined.
+ */
+export function makeDirectories(directory: string, mode: number): string | undefined {
+  if (existsSync(directory)) return undefined;
+  const first = makeDirectories(dirname(directory), mode);
+  try {
+    mkdirSync(directory, { mode });
+  } catch (error) {
+    // Another start may have created it meanwhile.
+    if (!existsSync(directory)) throw error;
+  }
+  return first ?? directory;
 }
 
 function existingPart(path: string): string {

@@ -1,7 +1,7 @@
-import { chmodSync, cpSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { chmodSync, cpSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
-import { ROOT_HOME } from './data-dir.ts';
+import { makeDirectories, ROOT_HOME } from './data-dir.ts';
 import { EmbeddedPostgresError } from './embedded-postgres-error.ts';
 import { runAs, type SystemUser } from './embedded-postgres-user.ts';
 import { holdLock } from './process-lock.ts';
@@ -83,7 +83,7 @@ function copyWhole(native: string, copy: string): void {
 
 /** Makes a directory that every user can traverse, whatever the umask; an existing one keeps its mode. */
 export function makePassable(directory: string): void {
-  const firstMade = mkdirSync(directory, { recursive: true });
+  const firstMade = makeDirectories(directory, 0o755);
   if (firstMade === undefined) return;
   for (let made = directory; made.length >= firstMade.length; made = dirname(made)) chmodSync(made, 0o755);
 }

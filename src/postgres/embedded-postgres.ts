@@ -5,7 +5,6 @@ import {
   closeSync,
   existsSync,
   fsyncSync,
-  mkdirSync,
   mkdtempSync,
   openSync,
   readdirSync,
@@ -18,6 +17,7 @@ import {
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { Logger } from 'pino';
+import { makeDirectories, unusable } from './data-dir.ts';
 import { findBinaries, makePassable, type PostgresBinaries } from './embedded-postgres-binaries.ts';
 import { EmbeddedPostgresError } from './embedded-postgres-error.ts';
 import { endOrphan, runningPort, startServer } from './embedded-postgres-server.ts';
@@ -81,7 +81,8 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
     };
   } catch (error) {
     release();
-    throw error;
+    const { syscall, message } = error as NodeJS.ErrnoException;
+    throw syscall === undefined ? error : unusable(dataDir, message, error);
   }
 }
 
@@ -114,14 +115,11 @@ function takeDataDir(dataDir: string, user: SystemUser | undefined): () => void 
   let release: (() => void) | undefined;
   try {
     if (user) makePassable(dataDir);
-    else mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+    else makeDirectories(dataDir, 0o700);
     release = holdLock(join(dataDir, 'service.lock'));
   } catch (cause) {
     const who = user ? 'root' : `the user with uid ${process.geteuid?.()}`;
-    throw new EmbeddedPostgresError(
-      `The data directory ${dataDir} cannot be used: ${who} cannot write there (${(cause as Error).message}). Set DATA_DIR to a directory that can be written to.`,
-      { cause },
-    );
+    throw unusable(dataDir, `${who} cannot write there (${(cause as Error).message})`, cause);
   }
   if (release) return release;
   throw new EmbeddedPostgresError(
@@ -171,9 +169,10 @@ async function createCluster(options: {
     });
   } catch (cause) {
     const { stderr, message } = cause as Error & { stderr?: string };
-    throw new EmbeddedPostgresError(
-      `PostgreSQL could not set up its data in ${dataDir}: ${stderr || message}`,
-      { cause },
+    throw unusable(
+      dataDir,
+      `PostgreSQL could not set up its data there: ${(stderr || message).trim()}`,
+      cause,
     );
   }
   renameSync(unfinished, cluster);

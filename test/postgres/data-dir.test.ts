@@ -1,8 +1,10 @@
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ROOT_HOME, resolveDataDir } from '#src/postgres/data-dir.ts';
+import { startEmbeddedPostgres } from '#src/postgres/embedded-postgres.ts';
 
 const isRoot = process.geteuid?.() === 0;
 let home: string;
@@ -29,6 +31,22 @@ it('is data in the checkout, and is not created', () => {
 it('is what was asked for, made absolute', () => {
   expect(resolveDataDir({ explicit: join(open, 'x', '..', 'y'), checkoutDir: secluded })).toBe(
     join(open, 'y'),
+  );
+});
+
+it.each(['file', 'file/below'])('is refused where a file is in its place: %s', (name) => {
+  writeFileSync(join(open, 'file'), '');
+  expect(() => resolveDataDir({ explicit: join(open, name), checkoutDir: open })).toThrow(
+    `The data directory ${join(open, name)} cannot be used: ${join(open, 'file')} is not a directory. Set DATA_DIR`,
+  );
+});
+
+it('is refused by its name where PostgreSQL’s data cannot be put there', async () => {
+  const dataDir = join(open, 'mine');
+  mkdirSync(dataDir);
+  symlinkSync('nowhere', join(dataDir, 'postgres'));
+  await expect(startEmbeddedPostgres({ dataDir, log: pino({ level: 'silent' }) })).rejects.toThrow(
+    /^The data directory .*mine cannot be used: ENOTDIR: .* Set DATA_DIR to /,
   );
 });
 
