@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { expect, it } from 'vitest';
@@ -51,6 +52,21 @@ it('docs/errors.md lists every reason for a refusal, with its HTTP status and RP
     codeName(rpc),
   ]);
   expect(documented.sort()).toEqual(actual.sort());
+});
+
+it('docs/operating.md gives the least days of every rule of retention, as the command’s help does', () => {
+  const help = execFileSync(process.execPath, [join(ROOT, 'src/commands/retention.ts'), '--help'], {
+    encoding: 'utf8',
+  });
+  const fewest = [...help.matchAll(/^ {2}(--\w+) <days>.*\(from (\d+)/gm)].map(([, rule, days]) => [
+    rule,
+    days,
+  ]);
+  expect(fewest).toHaveLength(5);
+  const documented = rows('docs/operating.md');
+  for (const [rule = '', days] of fewest) {
+    expect([rule, documented.get(rule)?.[0]]).toEqual([rule, days === '1' ? '1 day' : `${days} days`]);
+  }
 });
 
 it('docs/sandbox.md lists every card number with a meaning', () => {
