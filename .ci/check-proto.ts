@@ -2,6 +2,11 @@ import { execFileSync } from 'node:child_process';
 import { globSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
+import { readArguments } from '#src/commands/command-line.ts';
+
+const USAGE = `Usage: npm run check:proto
+
+Checks the contract in proto/: its style, that gen/ is what it generates, the OpenAPI document, and that no client breaks.`;
 
 const ROOT = join(import.meta.dirname, '..');
 // buf looks for its plugin, protoc-gen-es, on the path; npm sets it so, and whoever calls this file need not.
@@ -10,8 +15,8 @@ const PATH = [join(ROOT, 'node_modules/.bin'), process.env.PATH].join(delimiter)
 /** The linter reports nothing to its makers, and does not ask for its latest version. */
 const QUIET = { REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' };
 
-/** Checks the contract in proto/: its style, that gen/ is what it generates, the OpenAPI document, and that no client breaks. */
 function main(): void {
+  readArguments(USAGE, {});
   const temporary = mkdtempSync(join(tmpdir(), 'check-proto-'));
   try {
     step('style', () => buf('lint', 'proto'));

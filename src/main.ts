@@ -3,6 +3,7 @@ import { describeError } from '#src/api/describe-error.ts';
 import { LOG_SERIALIZERS } from '#src/api/error-handler.ts';
 import { readCatalogue } from '#src/catalogue/read-catalogue.ts';
 import { fileStamp, startReloading } from '#src/catalogue/reload-catalogue.ts';
+import { readArguments } from '#src/commands/command-line.ts';
 import { explainFailure } from '#src/commands/explain-failure.ts';
 import { createLogWriter } from '#src/observe/log-writer.ts';
 import { createBinTable } from '#src/payments/bin-table.ts';
@@ -20,6 +21,10 @@ import { startWorkers, WorkerFailedError } from '#src/workers/start-workers.ts';
 import { connectionsOfWorker, type Storage } from '#src/workers/storage.ts';
 import { type Parent, parentOfWorker } from '#src/workers/worker.ts';
 import { CHECKOUT_DIR, type Config, readConfig, SANDBOX_OPERATOR_KEY } from './config.ts';
+
+const USAGE = `Usage: npm start
+
+Starts the service. It takes no options: its settings are environment variables, which docs/configuration.md lists.`;
 
 /** Time that everything else may take to end after the drain: a database may not respond, for example. */
 const END_MARGIN_MS = 15_000;
@@ -39,6 +44,7 @@ let ended: Promise<never> | undefined;
 const starting = start();
 
 async function start(): Promise<void> {
+  if (!parent) readArguments(USAGE, {});
   try {
     config = readConfig();
     await serve(config);

@@ -95,7 +95,7 @@ async function main(): Promise<void> {
 }
 
 function split(name: string, args: string[], known: readonly string[]): Arguments {
-  const { positionals, values } = readArguments({ args, allowPositionals: true, options: OPTIONS });
+  const { positionals, values } = readArguments(USAGE, { args, allowPositionals: true, options: OPTIONS });
   const option = Object.keys(values).find((one) => !known.includes(one));
   if (option) throw new UsageError(`"${name}" takes no --${option}.`);
   return { operands: positionals, options: values };

@@ -3,13 +3,25 @@ import { type ParseArgsConfig, parseArgs } from 'node:util';
 /** Error for a command line that does not match the usage. */
 export class UsageError extends Error {}
 
-/** Reads a command line. @throws UsageError. */
-export function readArguments<Config extends ParseArgsConfig>(config: Config) {
+/**
+ * Reads a command line. The process ends after `--help`, which prints the usage, and with exit code 2 and the usage after
+ * a wrong command line.
+ */
+export function readArguments<Config extends ParseArgsConfig>(usage: string, config: Config) {
   try {
-    return parseArgs(config);
+    const options = { ...config.options, help: { type: 'boolean', short: 'h' } };
+    const read = parseArgs({ ...config, options } as Config);
+    if (!('help' in read.values)) return read;
+    console.log(usage);
+    process.exit(0);
   } catch (error) {
-    throw new UsageError((error as Error).message);
+    endWithUsage((error as Error).message, usage);
   }
+}
+
+function endWithUsage(message: string, usage: string): never {
+  console.error(`${message}\n\n${usage}`);
+  process.exit(2);
 }
 
 /**
@@ -26,8 +38,8 @@ export async function runCommand(
   try {
     await main();
   } catch (error) {
-    const isUsage = error instanceof UsageError;
-    console.error(isUsage ? `${error.message}\n\n${usage}` : explain(error));
-    process.exit(isUsage ? 2 : 1);
+    if (error instanceof UsageError) endWithUsage(error.message, usage);
+    console.error(explain(error));
+    process.exit(1);
   }
 }

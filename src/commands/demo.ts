@@ -25,15 +25,10 @@ const OPTIONS = {
   account: { type: 'string', default: SANDBOX_ACCOUNT.id },
   'public-key': { type: 'string', default: 'pk_sandbox_one' },
   'secret-key': { type: 'string', default: 'sk_sandbox_one' },
-  help: { type: 'boolean', short: 'h', default: false },
 } as const;
 
 async function main(): Promise<void> {
-  const options = readArguments({ options: OPTIONS }).values;
-  if (options.help) {
-    console.log(USAGE);
-    return;
-  }
+  const options = readArguments(USAGE, { options: OPTIONS }).values;
   const service = new URL(options.service).origin;
   const started = (await isReady(service)) ? undefined : await startService(service);
   const shop = createDemoShop({

@@ -13,6 +13,7 @@ import { compareSchema, MIGRATIONS, type SchemaDifference } from '#src/store/mig
 import { assertDirect, assertPooler } from '#src/store/pooler.ts';
 import { hashKeys, type InstallationKeys, installationKeys } from '#src/vault/key-file.ts';
 import { findDatabase } from './command-database.ts';
+import { readArguments } from './command-line.ts';
 import {
   diagnoseClock,
   diagnoseConfig,
@@ -26,6 +27,11 @@ import {
 } from './diagnose.ts';
 import { explainFailure } from './explain-failure.ts';
 
+const USAGE = `Usage: npm run doctor
+
+Checks a deployment with the service's own environment, and says what to do. It writes nothing, starts nothing and takes
+no options.`;
+
 const MARKS = { ok: 'ok      ', warning: 'warning ', failed: 'FAILED  ' };
 
 /**
@@ -33,6 +39,7 @@ const MARKS = { ok: 'ok      ', warning: 'warning ', failed: 'FAILED  ' };
  * starts nothing, and calls providers only to ask if they are available. Exits with 1 if a check failed.
  */
 async function main(): Promise<void> {
+  readArguments(USAGE, {});
   const findings: Finding[] = [];
   const tell = (found: readonly Finding[]) => {
     for (const { state, check, says, advice } of found) {

@@ -44,17 +44,12 @@ class RouteError extends Error {}
 const OPTIONS = {
   key: { type: 'string' },
   catalogue: { type: 'string' },
-  help: { type: 'boolean', short: 'h' },
 } as const;
 
 const decode = jsonDecoder(CreatePaymentRequestSchema);
 
 function main(): void {
-  const { positionals, values } = readArguments({ allowPositionals: true, options: OPTIONS });
-  if (values.help) {
-    console.log(USAGE);
-    return;
-  }
+  const { positionals, values } = readArguments(USAGE, { allowPositionals: true, options: OPTIONS });
   const [file] = positionals;
   if (file === undefined || positionals.length > 1) throw new UsageError('One request is needed.');
   const catalogue = closedCatalogue(readCatalogue(values.catalogue ?? readCatalogueFile()));

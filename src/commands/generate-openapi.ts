@@ -6,14 +6,16 @@ import { readErrorAdvice } from '#src/openapi/error-responses.ts';
 import { readExamples } from '#src/openapi/examples.ts';
 import { openApiDocument } from '#src/openapi/openapi-document.ts';
 import { typescriptClient } from '#src/openapi/typescript-client.ts';
+import { readArguments } from './command-line.ts';
 
 const read = (path: string) => readFileSync(join(CHECKOUT_DIR, path), 'utf8');
 
-/**
- * Writes gen/openapi.json and the types of the TypeScript client: `node src/commands/generate-openapi.ts [directory]`,
- * by default in the checkout.
- */
-function main(directory = CHECKOUT_DIR): void {
+const USAGE = `Usage: node src/commands/generate-openapi.ts [directory]
+
+Writes gen/openapi.json and the types of the TypeScript client, by default in the checkout.`;
+
+function main(): void {
+  const [directory = CHECKOUT_DIR] = readArguments(USAGE, { allowPositionals: true }).positionals;
   const document = openApiDocument({
     version: JSON.parse(read('package.json')).version,
     services: readServices(CHECKOUT_DIR),
@@ -29,4 +31,4 @@ function write(path: string, text: string): void {
   writeFileSync(path, text);
 }
 
-main(process.argv[2]);
+main();

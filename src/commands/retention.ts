@@ -48,15 +48,10 @@ const OPTIONS = {
   calls: { type: 'string' },
   methods: { type: 'string' },
   'dry-run': { type: 'boolean', default: false },
-  help: { type: 'boolean', short: 'h', default: false },
 } as const;
 
 async function main(): Promise<void> {
-  const options = readArguments({ options: OPTIONS }).values;
-  if (options.help) {
-    console.log(USAGE);
-    return;
-  }
+  const options = readArguments(USAGE, { options: OPTIONS }).values;
   const rules = readRules(options);
   const dryRun = options['dry-run'];
   const config = readDataConfig();

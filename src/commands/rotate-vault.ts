@@ -24,10 +24,7 @@ environment and no options; docs: SECURITY.md, "Rotating the vault key".`;
  * VAULT_KEYS, and prints only counts. It does nothing if the service would not start with these keys.
  */
 async function main(): Promise<void> {
-  if (readArguments({ options: { help: { type: 'boolean', short: 'h' } } }).values.help) {
-    console.log(USAGE);
-    return;
-  }
+  readArguments(USAGE, {});
   const config = readConfig();
   const counts = await withDatabase(config, async ({ database, dataDir }) => {
     const keys = installationKeys(config, dataDir);

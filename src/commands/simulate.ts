@@ -35,15 +35,10 @@ const OPTIONS = {
   seed: { type: 'string' },
   payments: { type: 'string' },
   svg: { type: 'string' },
-  help: { type: 'boolean', short: 'h' },
 } as const;
 
 async function main(): Promise<void> {
-  const options = readArguments({ options: OPTIONS }).values;
-  if (options.help) {
-    console.log(USAGE);
-    return;
-  }
+  const options = readArguments(USAGE, { options: OPTIONS }).values;
   const file = options.scenario ?? relative(process.cwd(), DEFAULT_SCENARIO);
   const day = readDay(file);
   const seed = wholeNumber('seed', options.seed ?? '1', 0, Number.MAX_SAFE_INTEGER);

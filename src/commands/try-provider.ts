@@ -1,11 +1,11 @@
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
 import type { ConnectionConfig } from '#gen/payments/config/catalogue_pb.js';
 import { openCatalogue } from '#src/catalogue/open-catalogue.ts';
 import { readCatalogue } from '#src/catalogue/read-catalogue.ts';
 import { readConfig } from '#src/config.ts';
 import { CONNECTORS } from '#src/connectors/registry.ts';
 import { createApprovalRates } from '#src/routing/approval-rates.ts';
+import { readArguments } from './command-line.ts';
 import { explainFailure } from './explain-failure.ts';
 import { type Checked, checkProvider, type TestValues } from './provider-checks.ts';
 
@@ -125,17 +125,16 @@ function refuseLive(definition: ConnectionConfig, options: TryOptions): void {
 
 /** Runs the command. */
 async function main(): Promise<void> {
-  const { positionals, values } = parseArgs({
+  const { positionals, values } = readArguments(USAGE, {
     allowPositionals: true,
     options: {
       catalogue: { type: 'string' },
       connection: { type: 'string' },
       'test-account': { type: 'boolean', default: false },
-      help: { type: 'boolean', short: 'h', default: false },
     },
   });
   const [provider] = positionals;
-  if (values.help || provider === undefined) {
+  if (provider === undefined) {
     console.log(USAGE);
     return;
   }

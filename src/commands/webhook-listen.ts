@@ -20,7 +20,6 @@ const OPTIONS = {
   'public-key': { type: 'string', default: 'pk_sandbox_one' },
   'secret-key': { type: 'string', default: 'sk_sandbox_one' },
   secret: { type: 'string' },
-  help: { type: 'boolean', short: 'h', default: false },
 } as const;
 
 type Options = ReturnType<typeof readArguments<{ options: typeof OPTIONS }>>['values'];
@@ -29,11 +28,7 @@ type Options = ReturnType<typeof readArguments<{ options: typeof OPTIONS }>>['va
 type Registered = { readonly id: string; readonly secret: string };
 
 async function main(): Promise<void> {
-  const options = readArguments({ options: OPTIONS }).values;
-  if (options.help) {
-    console.log(USAGE);
-    return;
-  }
+  const options = readArguments(USAGE, { options: OPTIONS }).values;
   const port = Number(options.port);
   let webhook: Webhook | undefined;
   const app = Fastify({ bodyLimit: 4 * 1024 * 1024 });

@@ -2,7 +2,7 @@ import { parseArgs } from 'node:util';
 import Fastify from 'fastify';
 import { type LedgerLocation, sandboxProvider } from './sandbox-provider.ts';
 
-const USAGE = `usage: node src/sandbox/main.ts (--database-url postgres://… | --ledger-file path) [--port 8090]
+const USAGE = `Usage: node src/sandbox/main.ts (--database-url postgres://… | --ledger-file path) [--port 8090]
   [--host 127.0.0.1] [--public-url http://127.0.0.1:8090] [--api-key sandbox_api_key]…
   [--notification-url http://…] [--notification-secret …]…
 Port 0 takes any that is free.`;
@@ -11,6 +11,7 @@ Port 0 takes any that is free.`;
 async function main(): Promise<void> {
   const { values } = parseArgs({
     options: {
+      help: { type: 'boolean', short: 'h', default: false },
       'database-url': { type: 'string' },
       'ledger-file': { type: 'string' },
       host: { type: 'string', default: '127.0.0.1' },
@@ -21,6 +22,10 @@ async function main(): Promise<void> {
       'api-key': { type: 'string', multiple: true, default: ['sandbox_api_key'] },
     },
   });
+  if (values.help) {
+    console.log(USAGE);
+    return;
+  }
   const { host } = values;
   const port = Number(values.port);
   const location = readLocation(values['database-url'], values['ledger-file']);

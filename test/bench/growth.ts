@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
-import { parseArgs } from 'node:util';
 import pg from 'pg';
+import { readArguments } from '#src/commands/command-line.ts';
 import { createProgress } from '#src/commands/progress.ts';
 import { openBooks } from './books.ts';
 import type { LoopResult } from './closed-loop.ts';
@@ -13,13 +13,13 @@ import { addAccounts, storePayments } from './stored-payments.ts';
 import { cleanUpAfter, type Ending, startSurroundings } from './surroundings.ts';
 import { startWorker } from './worker.ts';
 
-// node test/bench/growth.ts [--stored 100000,1000000,10000000 --seconds 10 --concurrency 16 --svg growth.svg]
-//
-// Fills one database further and further, and measures at each size what a payment costs and what reads take: a payment,
-// pages of the list by each filter, the dashboard's searches, the start of the service, and the look for due work. Books and
-// ledger must agree after each run.
+const USAGE = `Usage: node test/bench/growth.ts [--stored 100000,1000000,10000000 --seconds 10 --concurrency 16 --svg growth.svg]
 
-const { values } = parseArgs({
+Fills one database further and further, and measures at each size what a payment costs and what reads take: a payment,
+pages of the list by each filter, the dashboard's searches, the start of the service, and the look for due work. Books and
+ledger must agree after each run.`;
+
+const { values } = readArguments(USAGE, {
   options: {
     stored: { type: 'string', default: '100000,1000000,10000000' },
     seconds: { type: 'string', default: '10' },

@@ -1,5 +1,5 @@
 import { writeFileSync } from 'node:fs';
-import { parseArgs } from 'node:util';
+import { readArguments } from '#src/commands/command-line.ts';
 import { createProgress, howFar } from '#src/commands/progress.ts';
 import type { Plan } from './closed-loop.ts';
 import { curveSvg } from './curve-svg.ts';
@@ -8,16 +8,16 @@ import { type Measure, medianAt, type Named, report } from './report.ts';
 import { startStage } from './stage.ts';
 import { cleanUpAfter, type Ending } from './surroundings.ts';
 
-// npm run bench [-- --seconds 4 --rounds 3 --concurrency 1,16,64 --against <ref> --webhook --stored N --workers N --svg FILE --node-options=…]
-//
-// Compares the service, by REST and by gRPC, with a bare Fastify server that does the same work of the disk and of the
-// network, and with the two commits alone. With --against, it compares the service with that of another commit instead, in
-// a database of its own; --webhook adds the service with a webhook for every payment, whose delivery is part of the cost;
-// --stored fills the databases first; --workers adds the service with that many processes; --svg draws rate and CPU over
-// how many payments are under way. Each has a process of its own; the runs take turns, so that what disturbs the machine
-// disturbs all alike; and after every run the provider's ledger and the database must agree.
+const USAGE = `Usage: npm run bench -- [--seconds 4 --rounds 3 --concurrency 1,16,64 --against <ref> --webhook --stored N --workers N --svg FILE --node-options=…]
 
-const { values } = parseArgs({
+Compares the service, by REST and by gRPC, with a bare Fastify server that does the same work of the disk and of the
+network, and with the two commits alone. With --against, it compares the service with that of another commit instead, in
+a database of its own; --webhook adds the service with a webhook for every payment, whose delivery is part of the cost;
+--stored fills the databases first; --workers adds the service with that many processes; --svg draws rate and CPU over
+how many payments are under way. Each has a process of its own; the runs take turns, so that what disturbs the machine
+disturbs all alike; and after every run the provider's ledger and the database must agree.`;
+
+const { values } = readArguments(USAGE, {
   options: {
     seconds: { type: 'string', default: '4' },
     rounds: { type: 'string', default: '3' },

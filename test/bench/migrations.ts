@@ -1,11 +1,11 @@
 import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
 import { create, toBinary } from '@bufbuild/protobuf';
 import pg from 'pg';
 import { pino } from 'pino';
 import { PaymentSchema } from '#gen/payments/v1/payment_pb.js';
+import { readArguments } from '#src/commands/command-line.ts';
 import { startBackfill } from '#src/payments/backfill-payments.ts';
 import { resolveDataDir } from '#src/postgres/data-dir.ts';
 import { startEmbeddedPostgres } from '#src/postgres/embedded-postgres.ts';
@@ -15,13 +15,13 @@ import { LAST_OF_FIRST_RELEASE, startFirstRelease } from './first-release.ts';
 import { storePayments } from './stored-payments.ts';
 import { cleanUpAfter, type Ending } from './surroundings.ts';
 
-// npm run bench:migrations [-- --payments 1000000 --replicas 4]
-//
-// Fills a database of the first release with payments, and migrates it to this release while replicas of the first one go
-// on making payments. Tells for how long each migration made a payment wait, and ends with 1 when one waited too long or
-// failed.
+const USAGE = `Usage: npm run bench:migrations -- [--payments 1000000 --replicas 4]
 
-const { values } = parseArgs({
+Fills a database of the first release with payments, and migrates it to this release while replicas of the first one go
+on making payments. Tells for how long each migration made a payment wait, and ends with 1 when one waited too long or
+failed.`;
+
+const { values } = readArguments(USAGE, {
   options: {
     payments: { type: 'string', default: '1000000' },
     replicas: { type: 'string', default: '4' },

@@ -1,5 +1,5 @@
-import { parseArgs } from 'node:util';
 import pg from 'pg';
+import { readArguments } from '#src/commands/command-line.ts';
 import { closedLoop } from './closed-loop.ts';
 import { openGrpcClient } from './grpc-client.ts';
 import { cpuMs, machineName } from './proc.ts';
@@ -8,14 +8,14 @@ import { type Client, openRestClient } from './rest-client.ts';
 import { startService } from './service.ts';
 import { startSurroundings } from './surroundings.ts';
 
-// node test/bench/overload.ts [--seconds 8 --rounds 3 --protocol rest]
-//
-// Finds how many payments a second the service carries, then offers as many, and twice as many, whether or not it
-// answers, in turns, so that what disturbs the machine disturbs both. Held: every call is answered by its deadline, and
-// what is in the database and in the provider's ledger is what was accepted. To be seen: what is accepted under twice the
-// load is no less. The limits are those of the environment: MAX_AT_WORK=64 node test/bench/overload.ts
+const USAGE = `Usage: node test/bench/overload.ts [--seconds 8 --rounds 3 --protocol rest]
 
-const { values } = parseArgs({
+Finds how many payments a second the service carries, then offers as many, and twice as many, whether or not it
+answers, in turns, so that what disturbs the machine disturbs both. Held: every call is answered by its deadline, and
+what is in the database and in the provider's ledger is what was accepted. To be seen: what is accepted under twice the
+load is no less. The limits are those of the environment: MAX_AT_WORK=64 node test/bench/overload.ts`;
+
+const { values } = readArguments(USAGE, {
   options: {
     seconds: { type: 'string', default: '8' },
     rounds: { type: 'string', default: '3' },

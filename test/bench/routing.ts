@@ -1,4 +1,4 @@
-import { parseArgs } from 'node:util';
+import { readArguments } from '#src/commands/command-line.ts';
 import { type Books, openBooks } from './books.ts';
 import type { LoopResult } from './closed-loop.ts';
 import type { LoadOrder } from './load.ts';
@@ -8,13 +8,13 @@ import { addAccount, type Service, startService } from './service.ts';
 import { createDatabase, startSurroundings } from './surroundings.ts';
 import { startWorker } from './worker.ts';
 
-// node test/bench/routing.ts [--seconds 3 --rounds 7 --routes 100 --against <checkout>]
-//
-// What routing costs: the service with one route beside the service with a hundred, in turns, one payment at a time. What
-// the hundred add is the difference in processor time per payment, and in median duration. `--against` adds the service
-// of another checkout with as many routes, such as that of the commit before a change.
+const USAGE = `Usage: node test/bench/routing.ts [--seconds 3 --rounds 7 --routes 100 --against <checkout>]
 
-const { values } = parseArgs({
+What routing costs: the service with one route beside the service with a hundred, in turns, one payment at a time. What
+the hundred add is the difference in processor time per payment, and in median duration. --against adds the service
+of another checkout with as many routes, such as that of the commit before a change.`;
+
+const { values } = readArguments(USAGE, {
   options: {
     seconds: { type: 'string', default: '3' },
     rounds: { type: 'string', default: '7' },

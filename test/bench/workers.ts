@@ -1,5 +1,5 @@
 import { writeFileSync } from 'node:fs';
-import { parseArgs } from 'node:util';
+import { readArguments } from '#src/commands/command-line.ts';
 import { createProgress } from '#src/commands/progress.ts';
 import type { Plan } from './closed-loop.ts';
 import { curveSvg } from './curve-svg.ts';
@@ -8,12 +8,12 @@ import { type Measure, medianOf } from './report.ts';
 import { startStage } from './stage.ts';
 import { cleanUpAfter, type Ending } from './surroundings.ts';
 
-// node test/bench/workers.ts [--workers 1,2,4 --seconds 4 --rounds 3 --concurrency 64 --svg workers.svg]
-//
-// Compares the service with so many processes on one port with the service as one process, by REST, for each number of
-// processes: the two take turns, and books and ledger must agree after each run.
+const USAGE = `Usage: node test/bench/workers.ts [--workers 1,2,4 --seconds 4 --rounds 3 --concurrency 64 --svg workers.svg]
 
-const { values } = parseArgs({
+Compares the service with so many processes on one port with the service as one process, by REST, for each number of
+processes: the two take turns, and books and ledger must agree after each run.`;
+
+const { values } = readArguments(USAGE, {
   options: {
     workers: { type: 'string', default: '1,2,4' },
     seconds: { type: 'string', default: '4' },

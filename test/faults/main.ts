@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
+import { readArguments } from '#src/commands/command-line.ts';
 import { createProgress, howFar } from '#src/commands/progress.ts';
 import { CASES } from './cases/all.ts';
 import type { Case } from './cases/case.ts';
@@ -11,7 +11,7 @@ import { PROVIDERS, providerNamed } from './providers/all.ts';
 import type { Provider } from './providers/provider.ts';
 import { findingsOf, runCase, type Try, table } from './run.ts';
 
-const USAGE = `usage: npm run faults -- [--seeds 3] [--seed n]… [--case 'part of a name']… [--at-once 6]
+const USAGE = `Usage: npm run faults -- [--seeds 3] [--seed n]… [--case 'part of a name']… [--at-once 6]
   [--provider ${PROVIDERS.map(({ name }) => name).join('|')}]   runs before the sandbox, or before a provider's fake in its place
   [--plant ${Object.keys(PLANTS).join('|')}]   runs with a fault of our own: it has to be found
   [--plants]   runs every plant's cases, and succeeds when each plant was found`;
@@ -20,7 +20,7 @@ const ROOT = join(import.meta.dirname, '../..');
 
 /** Runs the cases, prints what was found, and ends with 1 when that was anything. */
 async function main(): Promise<void> {
-  const { values } = parseArgs({
+  const { values } = readArguments(USAGE, {
     options: {
       seeds: { type: 'string', default: '3' },
       seed: { type: 'string', multiple: true },

@@ -1,6 +1,6 @@
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
+import { readArguments } from '#src/commands/command-line.ts';
 import { createRandom } from '../faults/random.ts';
 import { createJudge } from './judge.ts';
 import { readListed } from './listed.ts';
@@ -11,7 +11,7 @@ import { type Result, readResults } from './results.ts';
 import { createScratch, Stopped } from './scratch.ts';
 import { readTestsOf } from './tests-of.ts';
 
-const USAGE = `usage: npm run mutate -- [--file 'part of a path']… [--max n] [--seed n] [--only-survivors] [--tests 8] [--at-once 2]
+const USAGE = `Usage: npm run mutate -- [--file 'part of a path']… [--max n] [--seed n] [--only-survivors] [--tests 8] [--at-once 2]
   --max             runs so many mutants at most; run it again for the next ones
   --seed            takes them in an order drawn by this number, instead of that of the files
   --only-survivors  runs those again that survived before
@@ -90,7 +90,7 @@ async function main(): Promise<void> {
 }
 
 function readOptions(): Options {
-  const { values } = parseArgs({
+  const { values } = readArguments(USAGE, {
     options: {
       file: { type: 'string', multiple: true, default: [] },
       max: { type: 'string' },
