@@ -26,7 +26,7 @@ import type { DeliveryObserver } from '#src/webhooks/deliver.ts';
 import type { Metrics } from './metrics.ts';
 import { observeAlarm } from './observe-alarm.ts';
 import { type Limit, logRefusedCalls } from './refused-calls.ts';
-import type { Tracing } from './tracing.ts';
+import { sentStatus, type Tracing } from './tracing.ts';
 
 /** Counts and times payments, and logs events that an operator must know of. */
 export function observePayments(
@@ -252,9 +252,7 @@ export function observeRequests(app: FastifyInstance, metrics: Metrics, tracing:
     // On the raw response, which also closes if the client disconnects before the response, and for the rpc protocols.
     reply.raw.once('close', () => {
       const route = request.routeOptions.url ?? 'unknown';
-      // Over HTTP/2, a stream that the client resets counts as finished, even if nothing was written to it.
-      const isSent = reply.raw.headersSent && reply.raw.writableFinished;
-      const status = isSent ? reply.raw.statusCode : CLIENT_LEFT;
+      const status = sentStatus(reply.raw);
       const { fields, msg } = line.open ?? {};
       line.open = undefined;
       metrics.inFlight.dec();
@@ -286,9 +284,6 @@ function countRefusal(metrics: Metrics, line: RequestLine | undefined, limit: Li
   metrics.refusals.inc({ limit });
   if (line) line.refusedBy = limit;
 }
-
-/** Status, as proxies number it, of a call whose client disconnected before the response was sent. */
-const CLIENT_LEFT = 499;
 
 /** Paths that machines request every few seconds. */
 const QUIET_ROUTES: ReadonlySet<string> = new Set(['/healthz', '/readyz', '/metrics']);

@@ -4,7 +4,7 @@ import { W3CTraceContextPropagator } from '@opentelemetry/core';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import { BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
-import type { Tracing } from './tracing.ts';
+import { sentStatus, type Tracing } from './tracing.ts';
 
 /** Time limit for sending a batch, and so for how long an unreachable collector can delay the shutdown. */
 const EXPORT_TIMEOUT_MS = 3_000;
@@ -29,8 +29,9 @@ export function createTracing(otlpEndpoint: string): Tracing {
         const span = tracer.startSpan(`${request.method} ${route}`, { kind: SpanKind.SERVER }, caller);
         span.setAttributes({ 'http.request.method': request.method, 'http.route': route });
         reply.raw.once('close', () => {
-          span.setAttribute('http.response.status_code', reply.raw.statusCode);
-          if (reply.raw.statusCode >= 500) span.setStatus({ code: SpanStatusCode.ERROR });
+          const status = sentStatus(reply.raw);
+          span.setAttribute('http.response.status_code', status);
+          if (status >= 500) span.setStatus({ code: SpanStatusCode.ERROR });
           span.end();
         });
         current.run(trace.setSpan(caller, span), done);

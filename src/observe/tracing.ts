@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http';
 import type { Attributes } from '@opentelemetry/api';
 import type { FastifyInstance } from 'fastify';
 
@@ -17,3 +18,12 @@ export const NO_TRACING: Tracing = {
   span: (_name, _attributes, work) => work(),
   shutdown: async () => {},
 };
+
+/** Status, as proxies number it, of a call whose client disconnected before the response was sent. */
+const CLIENT_LEFT = 499;
+
+/** Returns the status with which a closed response was sent. */
+export function sentStatus(response: ServerResponse): number {
+  // Over HTTP/2, a stream that the client resets counts as finished, even if nothing was written to it.
+  return response.headersSent && response.writableFinished ? response.statusCode : CLIENT_LEFT;
+}

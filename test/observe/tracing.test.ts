@@ -1,6 +1,6 @@
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { apiClients } from '../support/api-clients.ts';
 import { cardPayment, headersOne } from '../support/payment-requests.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
@@ -13,10 +13,13 @@ type Span = {
   readonly parentSpanId?: string;
   /** Digits, of equal length. */
   readonly startTimeUnixNano: string;
+  readonly attributes: readonly { readonly key: string; readonly value: { readonly intValue?: number } }[];
 };
 
 const CALLER = { traceId: '0af7651916cd43dd8448eb211c80319c', spanId: 'b7ad6b7169203331' };
 const TRACEPARENT = `00-${CALLER.traceId}-${CALLER.spanId}-01`;
+const STATUS = 'http.response.status_code';
+const APPROVED_AFTER_DELAY = '4000000000007007';
 const ERROR_AFTER_CHARGE = '4000000000003006';
 
 /** Stands in for an OpenTelemetry collector. */
@@ -74,6 +77,23 @@ it('does the same for the rpc protocols', async () => {
     const names = spans.filter(({ parentSpanId }) => parentSpanId === spanId).map(({ name }) => name);
     expect(names).toEqual(expect.arrayContaining(['sql claim', 'provider call', 'sql finish']));
   }
+});
+
+it('tells the status of a response that was sent, and 499 of a caller who left before', async () => {
+  await start();
+  await pay({});
+  const leaving = new AbortController();
+  const left = pay({}, APPROVED_AFTER_DELAY, leaving.signal).catch(() => 'left');
+  await vi.waitFor(async () => expect(await inFlight()).toBe('2'), 60_000);
+  leaving.abort();
+  expect(await left).toBe('left');
+  await vi.waitFor(async () => expect(await inFlight()).toBe('1'), 60_000);
+  await stop();
+  const requests = spansReceived().filter(({ name }) => name === 'POST /v1/payments');
+  const statuses = requests.map(
+    ({ attributes }) => attributes.find(({ key }) => key === STATUS)?.value.intValue,
+  );
+  expect(statuses).toEqual([201, 499]);
 });
 
 it('begins a trace of its own for a caller without one, or with one that is malformed', async () => {
@@ -134,11 +154,18 @@ async function stop(): Promise<void> {
   await stopping?.close();
 }
 
-function pay(headers: Record<string, string>, card?: string): Promise<Response> {
+/** The requests under way, that for the number among them. */
+async function inFlight(): Promise<string | undefined> {
+  const metrics = await (await fetch(`${server?.url}/metrics`)).text();
+  return /^requests_in_flight (\d+)$/m.exec(metrics)?.[1];
+}
+
+function pay(headers: Record<string, string>, card?: string, signal?: AbortSignal): Promise<Response> {
   return fetch(`${server?.url}/v1/payments`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', connection: 'close', ...headersOne(), ...headers },
     body: JSON.stringify(cardPayment(card)),
+    ...(signal && { signal }),
   });
 }
 
