@@ -6,6 +6,7 @@ import { claimPayment } from '#src/store/claim-payment.ts';
 import { insertNewCustomer, lockCustomer } from '#src/store/customers.ts';
 import { type Database, queriesOf, type Run } from '#src/store/database.ts';
 import { type Claim, type Finish, finishPayment } from '#src/store/payments.ts';
+import { findStoredObjects } from '#src/store/stored-objects.ts';
 import { attemptToClaim } from '../support/open-attempts.ts';
 import { database, databaseUrl, onOwnDatabase, tables } from '../support/own-database.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
@@ -111,6 +112,29 @@ describe('a customer who is deleted while a payment that keeps its card is being
     await claimPayment(database, keepingClaim());
     await held.query('COMMIT');
     expect(await cards()).toEqual([{ status: 'ENROLLED', active: false, card_number: 'sealed' }]);
+  });
+});
+
+describe('a customer who is deleted while a payment by their stored card is being accepted', () => {
+  const method = randomUUID();
+  const found = () =>
+    findStoredObjects(database, ACCOUNT_ONE, { customerId: customer, vaultedToken: method });
+
+  it('leaves that payment be, which has read the card before, and the card stays deleted to every later one', async () => {
+    await tables.query(
+      `INSERT INTO vaulted_token (account_id, customer_id, id, type, card, card_number, active)
+       VALUES ($1, $2, $3, 'CARD', 'a card', 'sealed', true)`,
+      [ACCOUNT_ONE, customer, method],
+    );
+    expect((await found()).vaultedToken?.card?.number).toBe('sealed');
+    await remove(database);
+    const claim: Claim = { ...attemptToClaim().claim, storedMethod: method };
+    expect(await claimPayment(database, claim)).toBe(true);
+    const finish = keepingFinish(claim);
+    const vault = { token: method, fate: 'keep', at: '2026-01-31T09:08:07Z', record: undefined } as const;
+    expect(await finishPayment(database, { ...finish, vault })).toEqual({ earlier: undefined });
+    expect(await cards()).toEqual([{ status: 'UNENROLLED', active: false, card_number: null }]);
+    expect(await found()).toEqual({ customer: undefined, vaultedToken: undefined });
   });
 });
 
