@@ -169,10 +169,9 @@ async function createCluster(options: {
     });
   } catch (cause) {
     const { stderr, message } = cause as Error & { stderr?: string };
-    throw unusable(
-      dataDir,
-      `PostgreSQL could not set up its data there: ${(stderr || message).trim()}`,
-      cause,
+    throw new EmbeddedPostgresError(
+      `PostgreSQL could not set up its data in ${dataDir} (DATA_DIR): ${(stderr || message).trim()}`,
+      { cause },
     );
   }
   renameSync(unfinished, cluster);
