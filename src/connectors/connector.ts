@@ -4,6 +4,7 @@ import type { Money } from '#src/money.ts';
 import type { Secret } from '#src/secret.ts';
 import type { AttemptFacts, PaymentAttempt } from './attempt.ts';
 import type { Capabilities } from './capabilities.ts';
+import type { Dispute } from './dispute-report.ts';
 import type { WalletEnrollment } from './enrollment.ts';
 
 /** The implementation for one kind of provider. One folder under connectors/, one line in registry.ts. */
@@ -276,21 +277,20 @@ export type NotificationSubject = {
    * The outcome that the signature itself vouches for, with money in the provider's terms. It counts only if the
    * connection has no look-up, and only if it fits the record.
    */
-  readonly signed?: { readonly outcome: Outcome; readonly minorUnits: bigint; readonly currency: string };
+  readonly signed?: SignedOutcome;
   readonly dispute?: Dispute;
 };
 
-/** A provider's report on a dispute. */
-export type Dispute = {
-  readonly stage: DisputeStage;
-  /** The provider's id of the dispute, since a payment may be disputed again. undefined: the provider gives none. */
-  readonly reference?: string | undefined;
-  /** The disputed money, which may be a part of the payment's. undefined: the provider does not say. */
-  readonly money?: Money | undefined;
+/** An outcome that a notification's signature vouches for. */
+export type SignedOutcome = {
+  readonly outcome: Outcome;
+  readonly minorUnits: bigint;
+  readonly currency: string;
+  /** It is about the capture that a purchase includes: of an authorization it says nothing. */
+  readonly ofPurchase?: true;
+  /** Status, in the provider data of a transaction, of what undoes the outcome: after that, its report is old news. */
+  readonly undoneBy?: string;
 };
-
-/** Stage of a dispute; 'won' is not the last: the issuer may take the money again. */
-export type DisputeStage = 'opened' | 'lost' | 'won';
 
 /** Makes the compiler check that every outcome is handled. */
 export function assertNever(outcome: never): never {

@@ -1,7 +1,8 @@
 import { setTimeout } from 'node:timers/promises';
 import type { NotificationSubject, ProviderConnection } from '#src/connectors/connector.ts';
+import { applySigned } from '#src/payments/apply-signed.ts';
 import { applyDispute } from '#src/payments/dispute.ts';
-import { applySigned, type FollowedUpNow, followUpNow } from '#src/payments/follow-up.ts';
+import { type FollowedUpNow, followUpNow } from '#src/payments/follow-up.ts';
 import { leaseS } from '#src/payments/look-up-schedule.ts';
 import { type RecoverOneDeps, recoverNow } from '#src/payments/recover-payments.ts';
 import {

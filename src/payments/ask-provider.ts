@@ -11,7 +11,12 @@ export type AskedAttempt = {
   readonly isVerification: boolean;
 };
 
-const NO_LOOK_UP: Outcome = { kind: 'unknown', detail: 'there is no look-up', providerData: undefined };
+/** Nothing was asked that could have taken money. */
+export const NO_LOOK_UP: Outcome = {
+  kind: 'unknown',
+  detail: 'there is no look-up',
+  providerData: undefined,
+};
 
 /** Asks the provider for an outcome, and completes nothing, as is right for a payment that is over here. */
 export async function ask({ lookUp }: ProviderConnection, query: LookUp): Promise<Outcome> {

@@ -7,7 +7,7 @@ import {
   Transaction_Status,
   Transaction_Type,
 } from '#gen/payments/v1/payment_pb.js';
-import type { Dispute, DisputeStage } from '#src/connectors/connector.ts';
+import type { Dispute, DisputeStage } from '#src/connectors/dispute-report.ts';
 import { type Money, toDecimal } from '#src/money.ts';
 import { writeDispute } from '#src/store/disputes.ts';
 import { findPaymentOf } from '#src/store/follow-ups.ts';

@@ -1,26 +1,18 @@
 import { create } from '@bufbuild/protobuf';
 import { timestampDate } from '@bufbuild/protobuf/wkt';
-import { type Payment, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
+import { type Payment, type ProviderData, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import type { Capabilities } from '#src/connectors/capabilities.ts';
-import type {
-  Hint,
-  LookUp,
-  NotificationSubject,
-  Outcome,
-  ProviderConnection,
-} from '#src/connectors/connector.ts';
-import type { Money } from '#src/money.ts';
+import type { Hint, LookUp, Outcome, ProviderConnection } from '#src/connectors/connector.ts';
 import { type DueFollowUp, endFollowUp, postponeFollowUp, takeFollowUp } from '#src/store/follow-ups.ts';
-import { readOpenAttempt } from '#src/store/look-ups.ts';
 import {
   readPayment,
   readTransactions,
   type StoredPayment,
   type StoredTransaction,
 } from '#src/store/operated-payments.ts';
-import { ask, BASE_TYPES, learn, lookedUpTransaction, waitsForPayer } from './ask-provider.ts';
+import { ask, BASE_TYPES, learn, lookedUpTransaction, NO_LOOK_UP, waitsForPayer } from './ask-provider.ts';
 import { isOperation, type OperationResponse, writeOutcome } from './finish-operation.ts';
-import { type FinishDeps, finishOf, writeFinish } from './finish-payment.ts';
+import type { FinishDeps } from './finish-payment.ts';
 import { leaseS, lookUpPauseS } from './look-up-schedule.ts';
 import { attemptFacts } from './payment-attempt.ts';
 import { decodeRecord } from './stored-record.ts';
@@ -82,7 +74,7 @@ export async function followUp(
   const query = { ...lookUpOf(deps, due, found, isLast), ...(hint && { hint }) };
   const told = await (OPEN.has(found.transaction.status) ? learn : ask)(connection, query);
   deps.recovery.followedUp(due, contradicts(told, found.transaction) ? 'contradiction' : told);
-  const outcome = connection.lookUp || !isLast ? told : unreturned(told, found);
+  const outcome = connection.lookUp ? told : withoutLookUp(told, found, isLast);
   // An operation has no response yet if its process died, or if its call is under way: with the fence taken here, that
   // may no longer write that nothing is known. So it gets its response here, PENDING for as long as nothing is.
   const { isUnanswered } = found.transaction;
@@ -114,47 +106,6 @@ export async function followUpNow(
   return followed ? 'applied' : 'unchanged';
 }
 
-/**
- * Writes the outcome that a provider without look-up has signed, if its amount and currency are the transaction's own.
- * Otherwise nothing changes, and an alarm is raised.
- */
-export async function applySigned(
-  deps: FollowUpDeps,
-  connection: ProviderConnection,
-  transactionId: string,
-  signed: SignedOutcome,
-  stop?: AbortSignal,
-): Promise<FollowedUpNow> {
-  const due = await takeFollowUp(deps.database, transactionId, leaseS(connection, deps.schedule));
-  if (!due) return finishSigned(deps, transactionId, signed, stop);
-  const found = await readFollowedUp(deps, connection, due);
-  if (!found) return 'unmatched';
-  if (!fits(signed, found.transaction)) {
-    deps.recovery.followedUp(due, 'mismatch');
-    return 'unchanged';
-  }
-  if (contradicts(signed.outcome, found.transaction)) deps.recovery.followedUp(due, 'contradiction');
-  const followUpInS = lookUpPauseS(deps.schedule, due.fence);
-  return (await writeOutcome(deps, { ...due, followUpInS }, signed.outcome, stop)) ? 'applied' : 'unchanged';
-}
-
-/** Does the same for an attempt with an unknown outcome: without a look-up, nothing else will ever reveal it. */
-async function finishSigned(
-  deps: FollowUpDeps,
-  transactionId: string,
-  signed: SignedOutcome,
-  stop: AbortSignal | undefined,
-): Promise<FollowedUpNow> {
-  const attempt = await readOpenAttempt(deps.database, transactionId);
-  if (!attempt) return 'waiting';
-  if (!fits(signed, attempt)) {
-    deps.recovery.followedUp(attempt, 'mismatch');
-    return 'unchanged';
-  }
-  const finish = finishOf(deps, attempt, decodeRecord(attempt.record), signed.outcome);
-  return (await writeFinish(deps, finish, stop)) ? 'applied' : 'unchanged';
-}
-
 /** States of transactions that are not over: their payer's money may still be taken. */
 const OPEN: ReadonlySet<string> = new Set(['CREATED', 'PENDING']);
 
@@ -162,18 +113,12 @@ const OPEN: ReadonlySet<string> = new Set(['CREATED', 'PENDING']);
  * Returns true if money moved, or did not, other than a final state says. That state stays: a person has to look. An
  * outcome that is an alarm itself says more than that it contradicts.
  */
-function contradicts(told: Outcome, { status }: StoredTransaction): boolean {
+export function contradicts(told: Outcome, { status }: StoredTransaction): boolean {
   const { kind } = told;
-  if ('alarm' in told && told.alarm) return false;
+  if (isAlarm(told)) return false;
   if (status === 'SUCCEEDED') return kind === 'declined' || kind === 'expired';
   return kind === 'approved' && (status === 'DECLINED' || status === 'ERROR');
 }
-
-function fits(signed: SignedOutcome, { minorUnits, currency }: Money): boolean {
-  return signed.minorUnits === minorUnits && signed.currency === currency;
-}
-
-type SignedOutcome = NonNullable<NotificationSubject['signed']>;
 
 /**
  * Reads a transaction with its payment.
@@ -254,9 +199,14 @@ function expiryOf({ record, transaction, terms }: FollowedUp): number {
   return attemptFacts(record, '', terms).expiresAtMs;
 }
 
+/** Returns true if an operator has to look into an outcome. */
+export function isAlarm(told: Outcome): boolean {
+  return 'alarm' in told && told.alarm === true;
+}
+
 /** Returns true if the provider answered; an alarm is an answer, too. */
 function isHeard(told: Outcome): boolean {
-  return told.kind !== 'unknown' || told.alarm === true;
+  return told.kind !== 'unknown' || isAlarm(told);
 }
 
 /** Returns true if there is nothing to write: the outcome is not known yet, or the payer has yet to act. */
@@ -271,11 +221,20 @@ function isToldAlready(outcome: Outcome, { transaction, record }: FollowedUp): b
   return !waitsForPayer(record, transaction);
 }
 
-/** Ends the wait where there is no look-up: as far as is known, a payer who did not come back in time did not pay. */
-function unreturned(told: Outcome, { record, transaction }: FollowedUp): Outcome {
-  if (told.kind !== 'unknown' || !waitsForPayer(record, transaction)) return told;
-  const shown = record.transactionsHistory.find(({ id }) => id === transaction.id)?.providerData;
-  return { kind: 'expired', providerData: shown ?? create(ProviderDataSchema) };
+/**
+ * Returns the outcome where there is no look-up. A payer who did not come back in time did not pay, as far as is known.
+ * If one did come back, and the answer to what they brought says nothing, they may have: that never ends by itself.
+ */
+function withoutLookUp(told: Outcome, found: FollowedUp, isLast: boolean): Outcome {
+  if (told.kind !== 'unknown' || !waitsForPayer(found.record, found.transaction)) return told;
+  const providerData = told.providerData ?? shownOf(found) ?? create(ProviderDataSchema);
+  if (told !== NO_LOOK_UP) return { kind: 'pending', providerData };
+  return isLast ? { kind: 'expired', providerData } : told;
+}
+
+/** Returns what the record shows of the provider's last word on a transaction. */
+export function shownOf({ record, transaction }: FollowedUp): ProviderData | undefined {
+  return record.transactionsHistory.find(({ id }) => id === transaction.id)?.providerData;
 }
 
 /** Returns the outcome of a payment whose payer did not act in time; its provider has closed it, where possible. */

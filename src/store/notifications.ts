@@ -1,4 +1,4 @@
-import type { Dispute, DisputeStage } from '#src/connectors/connector.ts';
+import type { Dispute, DisputeStage } from '#src/connectors/dispute-report.ts';
 import { NIL_UUID } from './account-rows.ts';
 import type { Database } from './database.ts';
 

@@ -8,7 +8,7 @@ import {
   Transaction_Type,
 } from '#gen/payments/v1/payment_pb.js';
 import { RefundPaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
-import type { Dispute, DisputeStage } from '#src/connectors/connector.ts';
+import type { Dispute, DisputeStage } from '#src/connectors/dispute-report.ts';
 import { processDue } from '#src/notifications/process-notifications.ts';
 import { getPayment } from '#src/payments/get-payment.ts';
 import { refundPayment } from '#src/payments/payment-operations.ts';

@@ -2,7 +2,8 @@ import { create } from '@bufbuild/protobuf';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import type { Outcome, ProviderConnection } from '#src/connectors/connector.ts';
-import { applySigned, followUpNow } from '#src/payments/follow-up.ts';
+import { applySigned } from '#src/payments/apply-signed.ts';
+import { followUpNow } from '#src/payments/follow-up.ts';
 import { recoverDue } from '#src/payments/recover-payments.ts';
 import { type OperatedPayments, openOperatedPayments } from './operated-payments.ts';
 
@@ -84,6 +85,57 @@ describe('a payment that is over here', () => {
     const signed = { outcome: told, minorUnits: 10_000n, currency: 'USD' };
     expect(await applySigned(deps, payments.provider.connection, id, signed)).toBe('unchanged');
     expect([results, await statusOf(id)]).toEqual([['contradiction', 'contradiction'], end]);
+  });
+
+  it('raises no alarm when the report of what was undone comes after that of its undoing', async () => {
+    const outcomeOf = (told: Outcome, status: string, reference: string) => ({
+      outcome: { ...told, reference, providerData: create(ProviderDataSchema, { status }) } as Outcome,
+      ...{ minorUnits: 10_000n, currency: 'USD' },
+    });
+    const payment = await payments.pay({ wallet: true });
+    const id = payment.transactions?.id ?? '';
+    const { deps, results } = observed();
+    const apply = (told: Outcome, status: string, reference: string, undoneBy?: string) =>
+      applySigned(deps, payments.provider.connection, id, {
+        ...outcomeOf(told, status, reference),
+        ...(undoneBy !== undefined && { undoneBy }),
+      });
+    expect(await apply(DECLINED, 'UNDOING', 'psp-1')).toBe('applied');
+    expect(await apply(APPROVED, 'DOING', 'psp-1', 'UNDOING')).toBe('unchanged');
+    expect([results, await statusOf(id)]).toEqual([[], 'DECLINED']);
+    // Another charge of the payment, or one that nothing undid, is money that the record lacks.
+    await apply(APPROVED, 'DOING', 'psp-2', 'UNDOING');
+    await apply(APPROVED, 'DOING', 'psp-1', 'ANOTHER');
+    expect(results).toEqual(['contradiction', 'contradiction']);
+  });
+
+  it.each([
+    ['a purchase', true],
+    ['an authorization', false],
+  ])("that its own capture failed is an alarm in the provider's words for %s: %s", async (_of, capture) => {
+    const payment = await payments.pay({ capture });
+    const id = payment.transactions?.id ?? '';
+    const { deps, results } = observed();
+    const outcome = { ...DECLINED, alarm: true as const };
+    const signed = { outcome, minorUnits: 10_000n, currency: 'USD', ofPurchase: true as const };
+    expect(await applySigned(deps, payments.provider.connection, id, signed)).toBe('unchanged');
+    expect([results, await statusOf(id)]).toEqual([capture ? [outcome] : [], 'SUCCEEDED']);
+  });
+
+  it('decides an open purchase if its own capture failed, and leaves an open authorization open', async () => {
+    for (const [capture, result, status] of [
+      [true, 'applied', 'DECLINED'],
+      [false, 'unchanged', 'PENDING'],
+    ] as const) {
+      payments.provider.next.push('does it, unheard');
+      const payment = await payments.pay({ capture });
+      const id = payment.transactions?.id ?? '';
+      const { deps, results } = observed();
+      const outcome = { ...DECLINED, alarm: true as const };
+      const signed = { outcome, minorUnits: 10_000n, currency: 'USD', ofPurchase: true as const };
+      expect(await applySigned(deps, payments.provider.connection, id, signed)).toBe(result);
+      expect([results, await statusOf(id)]).toEqual([capture ? [outcome] : [], status]);
+    }
   });
 
   it('is told of in the words of an answer that is an alarm itself', async () => {

@@ -9,7 +9,8 @@ import {
 } from '#gen/payments/v1/payment_pb.js';
 import { CapturePaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
 import type { Outcome, ProviderConnection } from '#src/connectors/connector.ts';
-import { applySigned, followUpNow } from '#src/payments/follow-up.ts';
+import { applySigned } from '#src/payments/apply-signed.ts';
+import { followUpNow } from '#src/payments/follow-up.ts';
 import { getPayment } from '#src/payments/get-payment.ts';
 import { capturePayment } from '#src/payments/payment-operations.ts';
 import { recoverDue } from '#src/payments/recover-payments.ts';
@@ -143,6 +144,37 @@ describe('a redirect at a provider without look-up', () => {
     expect(brought).toEqual([{ returnQuery: 'r=1' }]);
     expect(await stateOf(payment)).toBe('SUCCEEDED/APPROVED');
   });
+
+  it.each([
+    ['a wallet', 'READY_TO_PAY/CREATED'],
+    ['a challenge', 'PENDING/WAITING_ADDITIONAL_STEP'],
+  ])(
+    'whose payer came back to a lost answer is not said to be EXPIRED: they may have paid (%s)',
+    async (method, before) => {
+      const wallet = method === 'a wallet';
+      if (!wallet) payments.provider.next.push('sends the payer away');
+      const payment = await payments.pay({ wallet });
+      const id = payment.transactions?.id ?? '';
+      const bringing = (outcome: Outcome) =>
+        followUpNow(payments.deps, mute({ complete: async () => outcome }), id, {
+          hint: { returnQuery: 'r=1' },
+        });
+      const refused = { kind: 'not_sent', because: 'turned_away', detail: 'forged' } as const;
+      expect([await bringing(refused), await stateOf(payment)]).toEqual(['unchanged', before]);
+      const lost = { kind: 'unknown', detail: 'reset', providerData: undefined } as const;
+      expect([await bringing(lost), await stateOf(payment)]).toEqual(['applied', 'PENDING/IN_PROCESS']);
+      expect(await bringing(lost)).toBe('unchanged');
+      payments.setAhead(DAY_MS + 2 * MINUTE_MS);
+      expect(await followUpNow(payments.deps, mute(), id)).toBe('unchanged');
+      expect(await bringing(lost)).toBe('unchanged');
+      expect(await stateOf(payment)).toBe('PENDING/IN_PROCESS');
+      const open = 'SELECT 1 FROM transaction WHERE follow_up_at IS NOT NULL';
+      expect(await payments.tables.query(open)).toHaveLength(1);
+      const told = { kind: 'approved', providerData: create(ProviderDataSchema), ...NO_CODES } as const;
+      expect(await bringing(told)).toBe('applied');
+      expect(await stateOf(payment)).toBe('SUCCEEDED/APPROVED');
+    },
+  );
 
   it('whose payer never came back is EXPIRED once its term is over', async () => {
     const payment = await payments.pay({ wallet: true });

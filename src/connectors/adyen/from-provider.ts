@@ -47,14 +47,17 @@ export function fromPayment(result: HttpResult, attempt: PaymentAttempt, shownAs
 
 /**
  * Reads the outcome of a payment from the HTTP result of its details. Anybody who can write the payer's return query
- * can insert another payment's: an answer that does not name our payment says nothing about it.
+ * can insert another payment's: an answer that names another says nothing about ours. One that names none may be ours.
  */
 export function fromDetails(result: HttpResult, query: LookUp, shownAs: ShownAs): Outcome {
-  return fromAnswer(result, shownAs, false, (body) =>
-    body.merchantReference === query.transactionId
-      ? readPayment(body, query, query.of.kind === 'card', shownAs)
-      : unknownOutcome("the details are not this payment's"),
-  );
+  return fromAnswer(result, shownAs, false, (body) => {
+    const { merchantReference } = body;
+    if (merchantReference === query.transactionId) {
+      return readPayment(body, query, query.of.kind === 'card', shownAs);
+    }
+    if (merchantReference === undefined) return unknownOutcome('the details do not say whose they are');
+    return { kind: 'not_sent', because: 'turned_away', detail: "the details are another payment's" };
+  });
 }
 
 function readPayment(

@@ -1,13 +1,12 @@
 import { createHash } from 'node:crypto';
 import type { JsonObject } from '@bufbuild/protobuf';
 import type {
-  Dispute,
-  DisputeStage,
   NotificationReading,
   NotificationSubject,
   Outcome,
   RawNotification,
 } from '#src/connectors/connector.ts';
+import type { Dispute, DisputeStage } from '#src/connectors/dispute-report.ts';
 import {
   approvedOutcome,
   isJsonObject,
@@ -35,6 +34,7 @@ const MAX_ITEMS = 100;
 const BASE64_SHA256 = /^[A-Za-z0-9+/]{43}=$/;
 const OPERATION_REFERENCE = /^(capture|cancel|refund)-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/;
 const DO_NOT_HONOR = '05';
+const NOT_TAKEN = 'alarm: the payment was approved, but its capture failed: the money was not taken.';
 
 type Ended = 'approved' | 'declined' | 'expired';
 /** Meaning of an event: its subject, and its outcome by whether the event succeeded. */
@@ -43,16 +43,20 @@ type Meaning = { readonly of: 'payment' | OperationKind; readonly success?: Ende
 const done = (of: Meaning['of']): Meaning => ({ of, success: 'approved', failure: 'declined' });
 const undone = (of: Meaning['of']): Meaning => ({ of, success: 'declined' });
 
+const AUTHORISATION = 'AUTHORISATION';
+const CAPTURE_FAILED = 'CAPTURE_FAILED';
+const TECHNICAL_CANCEL = 'TECHNICAL_CANCEL';
+
 const MEANINGS: Readonly<Record<string, Meaning>> = {
-  AUTHORISATION: done('payment'),
+  [AUTHORISATION]: done('payment'),
   CAPTURE: done('capture'),
   CANCELLATION: done('cancel'),
   REFUND: done('refund'),
-  CAPTURE_FAILED: undone('capture'),
+  [CAPTURE_FAILED]: undone('capture'),
   REFUND_FAILED: undone('refund'),
   REFUNDED_REVERSED: undone('refund'),
   // The payment was found by our reference, and canceled. A failure to find it proves nothing: it may still arrive.
-  TECHNICAL_CANCEL: undone('payment'),
+  [TECHNICAL_CANCEL]: undone('payment'),
   OFFER_CLOSED: { of: 'payment', success: 'expired' },
 };
 
@@ -85,7 +89,7 @@ export function readNotifications(
   if (items.length === 0 || items.length > MAX_ITEMS || !items.every((item) => isSigned(item, hmacKeys))) {
     return forged('the signature is missing or wrong');
   }
-  const subjects = items.flatMap((item) => subjectOf(item, shownAs) ?? []);
+  const subjects = items.flatMap((item) => subjectsOf(item, shownAs));
   if (subjects.length === 0) return { kind: 'ignored', acknowledgement: ACKNOWLEDGEMENT };
   const keys = items.map((item) => signedFields(item).join(':')).join('\n');
   const deduplicationKey = createHash('sha256').update(keys).digest('base64url');
@@ -113,11 +117,11 @@ function isSigned(item: JsonObject, hmacKeys: readonly Secret[]): boolean {
   return isSignedBy(hmacKeys, [signedFields(item).join(':')], [Buffer.from(given, 'base64')], 'hex');
 }
 
-/** Returns the subject of a genuine item; undefined if the item is about nothing of ours. */
-function subjectOf(item: JsonObject, shownAs: ShownAs): NotificationSubject | undefined {
+/** Returns the subjects of a genuine item; none if the item is about nothing of ours. */
+function subjectsOf(item: JsonObject, shownAs: ShownAs): readonly NotificationSubject[] {
   // A colon in a field would give one signature several readings; no field that we send contains one.
-  if (signedFields(item).some((field) => field.includes(':'))) return undefined;
-  if (item.merchantAccountCode !== shownAs.merchantAccount) return undefined;
+  if (signedFields(item).some((field) => field.includes(':'))) return [];
+  if (item.merchantAccountCode !== shownAs.merchantAccount) return [];
   const { pspReference, originalReference, merchantReference } = item;
   const eventCode = textOf(item.eventCode);
   const paymentReference = originalReference || pspReference;
@@ -128,24 +132,38 @@ function subjectOf(item: JsonObject, shownAs: ShownAs): NotificationSubject | un
   const stage = DISPUTES[eventCode];
   if (stage) {
     const isNamed = 'transactionId' in payment || 'reference' in payment;
-    return isNamed ? { ...payment, dispute: disputeOf(item, stage) } : undefined;
+    return isNamed ? [{ ...payment, dispute: disputeOf(item, stage) }] : [];
   }
 
   const meaning = MEANINGS[eventCode];
   const ended = item.success === 'true' ? meaning?.success : meaning?.failure;
   const isTold = item.success === 'true' || item.success === 'false';
-  if (!meaning || !ended || !isTold || !isTextLike(pspReference, PSP_REFERENCE)) return undefined;
+  if (!meaning || !ended || !isTold || !isTextLike(pspReference, PSP_REFERENCE)) return [];
   if (meaning.of === 'payment') {
     // Other software that uses the account has references of its own.
     const signedOutcome = signed(item, ended, payment.reference, shownAs);
-    return payment.transactionId === undefined ? undefined : { ...payment, ...signedOutcome };
+    return payment.transactionId === undefined ? [] : [{ ...payment, ...signedOutcome }];
   }
   const [, kind, transactionId] = OPERATION_REFERENCE.exec(textOf(merchantReference)) ?? [];
-  return {
+  const operation = {
     ...(kind === meaning.of && transactionId && { transactionId }),
     reference: pspReference,
     ...signed(item, ended, pspReference, shownAs),
   };
+  const purchase = eventCode === CAPTURE_FAILED && payment.transactionId && notTaken(item, payment, shownAs);
+  return purchase ? [operation, purchase] : [operation];
+}
+
+/**
+ * Makes the subject of a failed capture that has the payment's own reference: that of a purchase, which Adyen captures
+ * by itself. It may as well be a capture of ours, which is another subject: of an authorization it says nothing.
+ */
+function notTaken(item: JsonObject, payment: NotificationSubject, shownAs: ShownAs): NotificationSubject {
+  const { signed: told } = signed(item, 'declined', payment.reference, shownAs);
+  if (told?.outcome.kind !== 'declined') return payment;
+  const { providerData } = told.outcome;
+  providerData.responseMessage = `${NOT_TAKEN} ${providerData.responseMessage}`.trim();
+  return { ...payment, signed: { ...told, outcome: { ...told.outcome, alarm: true }, ofPurchase: true } };
 }
 
 /** Reads a dispute. Its own reference is there only beside the payment's; all its events have the same. */
@@ -161,7 +179,10 @@ function signed(
   shownAs: ShownAs,
 ): Pick<NotificationSubject, 'signed'> {
   const money = fromAdyenAmount(item.amount);
-  return money ? { signed: { outcome: outcomeOf(item, ended, reference, shownAs), ...money } } : {};
+  if (!money) return {};
+  const isUndoable = item.eventCode === AUTHORISATION && ended === 'approved';
+  const outcome = outcomeOf(item, ended, reference, shownAs);
+  return { signed: { outcome, ...money, ...(isUndoable && { undoneBy: TECHNICAL_CANCEL }) } };
 }
 
 /** Makes the outcome. A refusal's code is in a field that is not signed: the code is shown but decides nothing. */

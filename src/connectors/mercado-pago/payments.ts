@@ -1,5 +1,6 @@
 import type { JsonObject } from '@bufbuild/protobuf';
-import type { DisputeStage, NotificationReading, Outcome } from '#src/connectors/connector.ts';
+import type { NotificationReading, Outcome } from '#src/connectors/connector.ts';
+import type { DisputeStage } from '#src/connectors/dispute-report.ts';
 import {
   answeredAboutAnother,
   approvedOutcome,

@@ -1,10 +1,6 @@
 import type { JsonObject, JsonValue } from '@bufbuild/protobuf';
-import type {
-  Dispute,
-  DisputeStage,
-  NotificationReading,
-  NotificationSubject,
-} from '#src/connectors/connector.ts';
+import type { NotificationReading, NotificationSubject } from '#src/connectors/connector.ts';
+import type { Dispute, DisputeStage } from '#src/connectors/dispute-report.ts';
 import {
   bodyOf,
   isTextLike,

@@ -1,10 +1,6 @@
 import type { JsonValue } from '@bufbuild/protobuf';
-import type {
-  DisputeStage,
-  NotificationReading,
-  NotificationSubject,
-  RawNotification,
-} from '#src/connectors/connector.ts';
+import type { NotificationReading, NotificationSubject, RawNotification } from '#src/connectors/connector.ts';
+import type { DisputeStage } from '#src/connectors/dispute-report.ts';
 import {
   isJsonObject,
   isTextLike,

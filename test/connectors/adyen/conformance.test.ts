@@ -181,7 +181,7 @@ function completed(): ConformingCall {
     key: attempt.transactionId,
     approval: { status: 200, body },
     answers: [
-      other("another one's reference", { merchantReference: cardAttempt().transactionId }),
+      other("another one's reference", { merchantReference: cardAttempt().transactionId }, 'not_sent'),
       other('no reference', { merchantReference: undefined }),
       other('another amount', { amount: { currency: 'USD', value: 1 } }),
       other('a refusal of the bank', { resultCode: 'Refused', refusalReasonCode: '11' }, 'declined'),

@@ -1,0 +1,80 @@
+import type { ProviderConnection, SignedOutcome } from '#src/connectors/connector.ts';
+import type { Money } from '#src/money.ts';
+import { takeFollowUp } from '#src/store/follow-ups.ts';
+import { readOpenAttempt } from '#src/store/look-ups.ts';
+import { writeOutcome } from './finish-operation.ts';
+import { finishOf, writeFinish } from './finish-payment.ts';
+import {
+  contradicts,
+  type FollowedUp,
+  type FollowedUpNow,
+  type FollowUpDeps,
+  isAlarm,
+  readFollowedUp,
+  shownOf,
+} from './follow-up.ts';
+import { leaseS, lookUpPauseS } from './look-up-schedule.ts';
+import { decodeRecord } from './stored-record.ts';
+
+/**
+ * Writes the outcome that a provider without look-up has signed, if its amount and currency are the transaction's own.
+ * Otherwise nothing changes, and an alarm is raised.
+ */
+export async function applySigned(
+  deps: FollowUpDeps,
+  connection: ProviderConnection,
+  transactionId: string,
+  signed: SignedOutcome,
+  stop?: AbortSignal,
+): Promise<FollowedUpNow> {
+  const due = await takeFollowUp(deps.database, transactionId, leaseS(connection, deps.schedule));
+  if (!due) return finishSigned(deps, transactionId, signed, stop);
+  const found = await readFollowedUp(deps, connection, due);
+  if (!found) return 'unmatched';
+  if (!concerns(signed, found.transaction)) return 'unchanged';
+  if (!fits(signed, found.transaction)) {
+    deps.recovery.followedUp(due, 'mismatch');
+    return 'unchanged';
+  }
+  if (isAlarm(signed.outcome)) deps.recovery.followedUp(due, signed.outcome);
+  else if (contradicts(signed.outcome, found.transaction) && !isUndone(signed, found)) {
+    deps.recovery.followedUp(due, 'contradiction');
+  }
+  const followUpInS = lookUpPauseS(deps.schedule, due.fence);
+  return (await writeOutcome(deps, { ...due, followUpInS }, signed.outcome, stop)) ? 'applied' : 'unchanged';
+}
+
+/** Does the same for an attempt with an unknown outcome: without a look-up, nothing else will ever reveal it. */
+async function finishSigned(
+  deps: FollowUpDeps,
+  transactionId: string,
+  signed: SignedOutcome,
+  stop: AbortSignal | undefined,
+): Promise<FollowedUpNow> {
+  const attempt = await readOpenAttempt(deps.database, transactionId);
+  if (!attempt) return 'waiting';
+  if (!concerns(signed, attempt)) return 'unchanged';
+  if (!fits(signed, attempt)) {
+    deps.recovery.followedUp(attempt, 'mismatch');
+    return 'unchanged';
+  }
+  if (isAlarm(signed.outcome)) deps.recovery.followedUp(attempt, signed.outcome);
+  const finish = finishOf(deps, attempt, decodeRecord(attempt.record), signed.outcome);
+  return (await writeFinish(deps, finish, stop)) ? 'applied' : 'unchanged';
+}
+
+/** Returns false for news of the capture that a purchase includes if the transaction is no purchase. */
+function concerns({ ofPurchase }: SignedOutcome, { capture }: { readonly capture: boolean }): boolean {
+  return !ofPurchase || capture;
+}
+
+function fits(signed: SignedOutcome, { minorUnits, currency }: Money): boolean {
+  return signed.minorUnits === minorUnits && signed.currency === currency;
+}
+
+/** Returns true if what is told was undone since, and the record says so: the report of it came late. */
+function isUndone({ undoneBy, outcome }: SignedOutcome, found: FollowedUp): boolean {
+  const { reference } = found.transaction;
+  const isSame = reference !== undefined && 'reference' in outcome && outcome.reference === reference;
+  return isSame && undoneBy !== undefined && shownOf(found)?.status === undoneBy;
+}

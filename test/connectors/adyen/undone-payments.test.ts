@@ -1,0 +1,55 @@
+import { afterAll, describe, expect, it } from 'vitest';
+import { connectAdyen, read, subjectOf } from './adyen-under-test.ts';
+import { notificationOf } from './fake-notifications.ts';
+
+const ID = '3f0e5a52-0f39-4a5b-9d7b-5f5d1c9c2a11';
+const PAYMENT = 'NC6HT9CRT65ZGN82';
+const MODIFICATION = 'QFQTPCQ8HXSKGK82';
+const AMOUNT = { value: 1130, currency: 'EUR' };
+
+const connection = connectAdyen();
+afterAll(() => connection.close());
+
+const item = (eventCode: string, success: boolean) => ({ eventCode, success, psp: PAYMENT, reference: ID });
+const modified = (eventCode: string) => ({
+  ...{ eventCode, success: true, reference: ID },
+  ...{ psp: MODIFICATION, original: PAYMENT },
+});
+
+describe('a notification of Adyen about a payment that was undone', () => {
+  it("says by CAPTURE_FAILED with a purchase's own reference that its money was not taken, an alarm", async () => {
+    const body = notificationOf(modified('CAPTURE_FAILED'), AMOUNT, { reason: 'Capture Failed' });
+    const reading = await read(connection, body);
+    if (reading.kind !== 'about') throw new Error(reading.kind);
+    expect(reading.subjects).toMatchObject([
+      { reference: MODIFICATION, signed: { outcome: { kind: 'declined', reference: MODIFICATION } } },
+      {
+        transactionId: ID,
+        reference: PAYMENT,
+        signed: {
+          ...{ minorUnits: 1130n, currency: 'EUR', ofPurchase: true },
+          outcome: {
+            ...{ kind: 'declined', alarm: true, reference: PAYMENT },
+            providerData: { responseMessage: expect.stringMatching(/^alarm: .* Capture Failed$/) },
+          },
+        },
+      },
+    ]);
+    // It may be a capture of ours, too, which only the first of them tells of.
+    expect(reading.subjects[0]).not.toHaveProperty('transactionId');
+  });
+
+  it('names the technical cancel as what may have undone an authorization', async () => {
+    const told = async (about: Parameters<typeof notificationOf>[0]) =>
+      subjectOf(await read(connection, notificationOf(about, AMOUNT))).signed;
+    const approval = await told(item('AUTHORISATION', true));
+    const cancel = await told(modified('TECHNICAL_CANCEL'));
+    expect(approval?.undoneBy).toBe('TECHNICAL_CANCEL');
+    // Both have the reference of the one authorization.
+    expect([approval, cancel].map((one) => one?.outcome)).toMatchObject([
+      { kind: 'approved', reference: PAYMENT },
+      { kind: 'declined', reference: PAYMENT, providerData: { status: 'TECHNICAL_CANCEL' } },
+    ]);
+    expect((await told(item('AUTHORISATION', false)))?.undoneBy).toBeUndefined();
+  });
+});
