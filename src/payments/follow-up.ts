@@ -163,7 +163,10 @@ function isLapsing({ type, status, capture }: StoredTransaction): boolean {
   return BASE_TYPES.has(type) && status === 'SUCCEEDED' && !capture;
 }
 
-/** Ends an authorization that is over: by our term, or before that because its provider says so. */
+/**
+ * Ends an authorization that is over: by our term, or before that because its provider says so. One that its provider
+ * denies ever to have approved is over, too, since nothing is held; but it was approved, so a person has to look.
+ */
 async function lapse(
   deps: FollowUpDeps,
   { lookUp }: ProviderConnection,
@@ -184,8 +187,9 @@ async function lapse(
   }
   const query = { ...lookUpOf(deps, due, found, false), ...(hint && { hint }) };
   const told = nowMs < lapsesAtMs ? await lookUp?.(query) : 'lapsed';
-  if (told) deps.recovery.followedUp(due, told);
-  if (told !== 'lapsed' && told?.kind !== 'expired') {
+  const isDenied = told !== 'lapsed' && (told?.kind === 'declined' || told?.kind === 'not_sent');
+  if (told) deps.recovery.followedUp(due, isDenied ? 'contradiction' : told);
+  if (told !== 'lapsed' && told?.kind !== 'expired' && !isDenied) {
     const restS = Math.max((lapsesAtMs - nowMs) / 1000, 1);
     const inS = !told || isHeard(told) ? restS : Math.min(restS, LONGEST_PAUSE_S);
     await postponeFollowUp(deps.database, due, inS);

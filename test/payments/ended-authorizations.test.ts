@@ -80,6 +80,18 @@ describe('an authorization that its provider ended before our term', () => {
     expect(await state()).toBe('EXPIRED/EXPIRED');
   });
 
+  it.each<[string, Outcome]>([
+    ['declined', { kind: 'declined', iso8583Code: '05', providerData: create(ProviderDataSchema) }],
+    ['never made', { kind: 'not_sent', because: 'turned_away', detail: 'closed' }],
+  ])('is EXPIRED, and an alarm, if it is said to be %s: nothing is held any more', async (_what, told) => {
+    const results: unknown[] = [];
+    const recovery = { followedUp: (_followed: unknown, result: unknown) => results.push(result) };
+    const other: ProviderConnection = { ...ended, lookUp: async () => told };
+    expect(await followUpNow({ ...deps, recovery }, other, idOf(payment), { hint: {} })).toBe('applied');
+    expect([await state(), results]).toEqual(['EXPIRED/EXPIRED', ['contradiction']]);
+    await expect(capture()).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
+  });
+
   it('is asked about again within the hour if the provider did not answer', async () => {
     const silent: ProviderConnection = {
       ...ended,

@@ -129,13 +129,18 @@ function fromPayment(intent: JsonObject, capture: boolean, providerData: Provide
     case 'requires_confirmation':
       return failure ? declined(failure, intent, providerData) : 'open';
     case 'canceled':
-      if (failure) return declined(failure, intent, providerData);
+      // The error of an authorization that was approved is that of a failed capture.
+      if (failure && !isAuthorized(intent)) return declined(failure, intent, providerData);
       // Without a payment method it was never confirmed, and can no longer be.
       if (intent.payment_method || intent.latest_charge) return { kind: 'expired', providerData };
       return neverHappens('the provider closed it unconfirmed');
     default:
       return unknownOutcome('the payment has a status that is not known', providerData);
   }
+}
+
+function isAuthorized(intent: JsonObject): boolean {
+  return objectAt(intent, 'latest_charge').status === 'succeeded';
 }
 
 function fromNextAction(action: JsonValue | undefined, providerData: ProviderData): Outcome {

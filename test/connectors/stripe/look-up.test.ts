@@ -107,6 +107,22 @@ describe('a lost confirmation', () => {
   });
 });
 
+it.each([null, { type: 'card_error', code: 'charge_expired_for_capture', message: 'Too late.' }])(
+  'an authorization that Stripe canceled has expired, whatever its last error was: %j',
+  async (last_payment_error) => {
+    const attempt = cardWith(approve, AUTHORIZE);
+    const outcome = await stripe.connection.pay(attempt);
+    const [intent] = stripe.fake.ledger.intents.values();
+    Object.assign(intent ?? {}, { last_payment_error });
+    expect(await lookUp(stripe, attempt, outcome)).toMatchObject({ kind: 'approved' });
+    stripe.fake.advance(8 * DAY_MS);
+    expect(await lookUp(stripe, attempt, outcome)).toMatchObject({
+      kind: 'expired',
+      providerData: { status: 'canceled' },
+    });
+  },
+);
+
 describe('a payment whose process died', () => {
   it('before anything was sent is unknown, and closed for good', async () => {
     const attempt = cardAttempt(approve);
