@@ -1,4 +1,5 @@
 import type { BrowserInfo } from '#gen/payments/v1/customer_payer_pb.js';
+import type { ThreeDSecure } from '#gen/payments/v1/payment_method_pb.js';
 
 /** A kind of payment that a provider accepts. */
 export type MethodKind = 'card' | 'wallet_redirect' | 'wallet_enrollment';
@@ -28,6 +29,8 @@ export type Capabilities = {
   readonly missingForChallenge?: (browser: BrowserInfo | undefined) => readonly string[];
   /** Accepts results of 3-D Secure that was performed elsewhere. */
   readonly externalThreeDSecure: boolean;
+  /** Names the fields that such results need and lack. Absent: they need none. */
+  readonly missingForResults?: (results: ThreeDSecure) => readonly string[];
   /** Accepts the reason and usage of a stored credential, and the scheme's transaction id. */
   readonly storedCredentials: boolean;
   readonly softDescriptor: boolean;

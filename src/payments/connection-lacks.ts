@@ -15,6 +15,7 @@ export type Lack = {
 
 const CARD = 'payment_method.detail.card';
 const SETUPS = '3-D Secure setups';
+const RESULTS = 'results of 3-D Secure made elsewhere';
 
 const METHODS: Readonly<Record<MethodKind, string>> = {
   card: 'card payments',
@@ -45,12 +46,7 @@ function cardLacks(asked: CardOptions, can: Capabilities): Lack[] {
       'three_d_secure.three_d_secure_setup_id',
       SETUPS,
     ],
-    [
-      asked.threeDSecure !== undefined,
-      can.externalThreeDSecure,
-      'three_d_secure',
-      'results of 3-D Secure made elsewhere',
-    ],
+    [asked.threeDSecure !== undefined, can.externalThreeDSecure, 'three_d_secure', RESULTS],
     [
       asked.storedCredentials !== undefined,
       can.storedCredentials,
@@ -61,7 +57,7 @@ function cardLacks(asked: CardOptions, can: Capabilities): Lack[] {
   const lacks = asks
     .filter(([isAsked, isOffered]) => isAsked && !isOffered)
     .map(([, , field, what]) => ({ field: `${CARD}.${field}`, what }));
-  return [...lacks, ...browserLacks(asked, can)];
+  return [...lacks, ...browserLacks(asked, can), ...resultLacks(asked, can)];
 }
 
 function browserLacks({ threeDSecureSetupId, browser }: CardOptions, can: Capabilities): Lack[] {
@@ -69,6 +65,15 @@ function browserLacks({ threeDSecureSetupId, browser }: CardOptions, can: Capabi
   return (can.missingForChallenge?.(browser) ?? []).map((name) => ({
     field: `customer_payer.browser_info.${name}`,
     what: SETUPS,
+    isMissing: true,
+  }));
+}
+
+function resultLacks({ threeDSecure }: CardOptions, can: Capabilities): Lack[] {
+  if (!threeDSecure || !can.externalThreeDSecure) return [];
+  return (can.missingForResults?.(threeDSecure) ?? []).map((name) => ({
+    field: `${CARD}.three_d_secure.${name}`,
+    what: RESULTS,
     isMissing: true,
   }));
 }

@@ -76,6 +76,17 @@ describe('lacksOf', () => {
     expect(error.message).toMatch(/customer_payer\.browser_info\.user_agent.* is required/);
   });
 
+  it('names the fields that results of 3-D Secure need and lack', () => {
+    const needs: Capabilities = { ...ALL, missingForResults: ({ cryptogram }) => (cryptogram ? [] : ['c']) };
+    const threeDSecure = create(ThreeDSecureSchema, { version: '2.2.0' });
+    const field = `${CARD}.three_d_secure.c`;
+    expect(lacksOf(card({ threeDSecure }), needs)).toMatchObject([{ field, isMissing: true }]);
+    expect(lacksOf(card({ threeDSecure: { ...threeDSecure, cryptogram: 'M6+9' } }), needs)).toEqual([]);
+    expect(lacksOf(card({}), needs)).toEqual([]);
+    const cannot = { ...needs, externalThreeDSecure: false };
+    expect(lacksOf(card({ threeDSecure }), cannot)).toMatchObject([{ field: `${CARD}.three_d_secure` }]);
+  });
+
   it('finds that a plain purchase by card can be made everywhere, with a soft descriptor too', () => {
     expect(lacksOf(card({ softDescriptor: 'SHOP' }), CARDS_ONLY)).toEqual([]);
   });

@@ -216,6 +216,8 @@ function mpiDataOf(result: ThreeDSecure): object {
     cavv: result.cryptogram || undefined,
     eci,
     dsTransID: result.directoryServerTransactionId || undefined,
+    // Until version 2, issuers know an authentication by its XID.
+    xid: (result.version?.startsWith('1') && result.transactionId) || undefined,
     threeDSVersion: result.version || undefined,
     directoryResponse: status,
     authenticationResponse: status,

@@ -25,6 +25,7 @@ import {
   httpRequest,
   intentFields,
   intentPath,
+  missingForResults,
   paymentMethodFields,
   post,
   refundFields,
@@ -50,6 +51,7 @@ const CAPABILITIES: Capabilities = {
   cancel: true,
   challenge: true,
   externalThreeDSecure: true,
+  missingForResults,
   softDescriptor: true,
   authorizationValidDays: 7,
 };

@@ -1,6 +1,6 @@
 import type Stripe from 'stripe';
 import type { Address, CustomerPayer } from '#gen/payments/v1/customer_payer_pb.js';
-import type { ThreeDSecure } from '#gen/payments/v1/payment_method_pb.js';
+import { type ThreeDSecure, ThreeDSecureSchema } from '#gen/payments/v1/payment_method_pb.js';
 import type { AttemptFacts, AttemptMethod, PaymentAttempt } from '#src/connectors/attempt.ts';
 import type { Operation } from '#src/connectors/connector.ts';
 import { encodeForm, type FormValue } from '#src/connectors/form-body.ts';
@@ -145,13 +145,24 @@ export function confirmFields(
   } satisfies Wire<Stripe.PaymentIntentConfirmParams>;
 }
 
+/** Names the fields that Stripe requires of results of 3-D Secure, and that these lack. */
+export function missingForResults(result: ThreeDSecure): string[] {
+  const required = ['version', 'cryptogram', idOfResult(result)] as const;
+  return required.filter((name) => !result[name]).map((name) => ThreeDSecureSchema.field[name].name);
+}
+
+/** Returns the field with the id by which issuers know an authentication: until version 2 there is only the XID. */
+function idOfResult({ version }: ThreeDSecure): 'transactionId' | 'directoryServerTransactionId' {
+  return version?.startsWith('1') ? 'transactionId' : 'directoryServerTransactionId';
+}
+
 /** Results of 3-D Secure that was performed elsewhere. Newer than the API version above, whose types lack them. */
 function externalResultOf(result: ThreeDSecure): Fields {
   return {
     three_d_secure: {
       version: result.version,
       cryptogram: result.cryptogram,
-      transaction_id: result.directoryServerTransactionId ?? result.transactionId,
+      transaction_id: result[idOfResult(result)],
       electronic_commerce_indicator: result.electronicCommerceIndicator?.padStart(2, '0'),
     },
   };

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { BrowserInfoSchema, CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
+import { ThreeDSecureSchema } from '#gen/payments/v1/payment_method_pb.js';
 import type { PaymentAttempt } from '#src/connectors/attempt.ts';
 import { lookUpOf } from '../attempts.ts';
 import { type AdyenUnderTest, BROWSER, cardWith, openAdyen, subjectOf } from './adyen-under-test.ts';
@@ -85,6 +86,19 @@ describe('a 3-D Secure challenge at Adyen', () => {
     const browser = known && create(BrowserInfoSchema, known);
     const { missingForChallenge } = adyen.connection.capabilities;
     expect(missingForChallenge?.(browser).join(' ')).toBe(missing);
+  });
+});
+
+describe('results of 3-D Secure made elsewhere, at Adyen', () => {
+  it.each([
+    ['1.0.2', { xid: 'MDAwMQ==' }],
+    ['2.2.0', { dsTransID: 'c4e59ceb' }],
+  ])('of version %s have the id by which issuers know them: %j', async (version, id) => {
+    const ids = 'xid' in id ? { transactionId: id.xid } : { directoryServerTransactionId: id.dsTransID };
+    const both = { transactionId: 'server', ...ids };
+    await adyen.connection.pay(cardWith({ threeDSecure: create(ThreeDSecureSchema, { version, ...both }) }));
+    const { mpiData } = adyen.fake.requests[0]?.body ?? {};
+    expect(mpiData).toEqual({ threeDSVersion: version, ...id });
   });
 });
 

@@ -1,4 +1,6 @@
+import { create } from '@bufbuild/protobuf';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { ThreeDSecureSchema } from '#gen/payments/v1/payment_method_pb.js';
 import type { Outcome } from '#src/connectors/connector.ts';
 import { cardAttempt } from '../attempts.ts';
 import { TEST_CARDS } from './fake-wire.ts';
@@ -210,6 +212,29 @@ describe('3-D Secure', () => {
       },
     });
   });
+
+  it.each([
+    ['1.0.2', { transactionId: 'xid', directoryServerTransactionId: 'ds' }, 'xid', []],
+    ['2.2.0', { transactionId: 'server', directoryServerTransactionId: 'ds' }, 'ds', []],
+    ['2.1.0', { transactionId: 'server' }, undefined, ['directory_server_transaction_id']],
+    ['1.0.2', { directoryServerTransactionId: 'ds' }, undefined, ['transaction_id']],
+    [undefined, {}, undefined, ['version', 'cryptogram', 'directory_server_transaction_id']],
+  ] as const)(
+    'made elsewhere in version %s has the id that issuers know it by, and no other in its place: %j',
+    async (version, ids, transaction_id, missing) => {
+      const results = { ...(version && { version, cryptogram: 'M6+990I6=' }), ...ids };
+      const threeDSecure = create(ThreeDSecureSchema, results);
+      expect(stripe.connection.capabilities.missingForResults?.(threeDSecure)).toEqual(missing);
+      await paid(stripe, cardWith(approve, { threeDSecure }));
+      const options = stripe.fake.requests.at(-1)?.fields.payment_method_options;
+      expect(options).toHaveProperty('card');
+      const sent = (options as { card: { three_d_secure?: object } }).card.three_d_secure ?? {};
+      expect(sent).toEqual({
+        ...(version && { version, cryptogram: 'M6+990I6=' }),
+        ...(transaction_id && { transaction_id }),
+      });
+    },
+  );
 
   it('made elsewhere is not asked for again, and its ECI has two digits as Stripe has them', async () => {
     const strict = await openStripe({ settings: { request_three_d_secure: 'any' } });
