@@ -206,6 +206,8 @@ export type Outcome =
       readonly networkTransactionId?: string;
       /** The provider's token of an enrolled wallet, which later payments name. */
       readonly enrolledToken?: string;
+      /** The payment's disputes that are over, if there were any. Only a look-up reports this. */
+      readonly endedDisputes?: readonly Dispute[];
     })
   /** The payer must go to `redirectUrl`: a wallet's checkout, or a card's 3-D Secure challenge. */
   | (Told & { readonly kind: 'redirect'; readonly redirectUrl: string })

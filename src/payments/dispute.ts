@@ -19,18 +19,43 @@ import type { Books } from './payment-books.ts';
 import { eventOf } from './payment-event.ts';
 import { decodeRecord, encodeRecord } from './stored-record.ts';
 
+/** Returns true if a transaction is a dispute that has not ended. */
+export function isOpenDispute({ type, status }: StoredTransaction): boolean {
+  return type === 'CHARGEBACK' && status === 'PENDING';
+}
+
+type DisputeDeps = Pick<FinishDeps, 'database' | 'now' | 'observer' | 'eventWritten'>;
+
+/**
+ * Ends the disputes of a payment that its look-up tells to be over, of those that are recorded as open.
+ *
+ * @returns undefined if there was nothing to end; 'waiting' while the payment has an operation open.
+ */
+export async function endDisputes(
+  deps: DisputeDeps,
+  transactionId: string,
+  ended: readonly Dispute[],
+): Promise<'applied' | 'waiting' | undefined> {
+  const results: string[] = [];
+  for (const told of ended) results.push(await applyDispute(deps, transactionId, told, { onlyOpen: true }));
+  if (results.includes('waiting')) return 'waiting';
+  return results.includes('applied') ? 'applied' : undefined;
+}
+
 /**
  * Writes a provider's report on a dispute into its payment: IN_DISPUTE while one is open, CHARGEBACK once one is lost; a
  * dispute that is won restores the earlier state, until the money is taken again. Reports may come repeatedly and in any
  * order.
  *
  * @param transactionId the disputed purchase or authorization, or one of its captures.
+ * @param options.onlyOpen a report on a dispute that is not recorded as open changes nothing.
  * @returns 'waiting' while the payment has an operation open.
  */
 export async function applyDispute(
-  deps: Pick<FinishDeps, 'database' | 'now' | 'observer' | 'eventWritten'>,
+  deps: DisputeDeps,
   transactionId: string,
   told: Dispute,
+  options: { readonly onlyOpen?: boolean } = {},
 ): Promise<'applied' | 'unchanged' | 'waiting' | 'unmatched'> {
   const own = await findPaymentOf(deps.database, transactionId);
   if (!own) return 'unmatched';
@@ -39,9 +64,10 @@ export async function applyDispute(
   const base = transactions.find(
     ({ type, status }) => !isOperation(type) && type !== 'CHARGEBACK' && status === 'SUCCEEDED',
   );
+  const before = disputeBefore(transactions, told);
+  if (options.onlyOpen && !(before && isOpenDispute(before))) return 'unchanged';
   if (!stored || !base) return 'waiting';
   if (stored.openOperation) return 'waiting';
-  const before = disputeBefore(transactions, told);
   if (before && !mayFollow(before, told)) return 'unchanged';
   const money = disputedOf(told, base) ?? before ?? base;
   const { record, dispute } = withDispute(

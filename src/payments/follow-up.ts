@@ -11,6 +11,7 @@ import {
   type StoredTransaction,
 } from '#src/store/operated-payments.ts';
 import { ask, BASE_TYPES, learn, lookedUpTransaction, NO_LOOK_UP, waitsForPayer } from './ask-provider.ts';
+import { endDisputes, isOpenDispute } from './dispute.ts';
 import { isOperation, type OperationResponse, writeOutcome } from './finish-operation.ts';
 import type { FinishDeps } from './finish-payment.ts';
 import { leaseS, lookUpPauseS } from './look-up-schedule.ts';
@@ -52,19 +53,22 @@ const GRACE_MS = 30_000;
 /** Options of following up a transaction. */
 export type FollowUpOptions = { readonly hint?: Hint | undefined; readonly stop?: AbortSignal | undefined };
 
+/** The payment as written, or what else became of following up. */
+type Followed = OperationResponse | 'applied' | 'waiting' | 'unheard' | undefined;
+
 /**
  * Follows up a transaction after its call: learns the outcome of an open operation, of a payer's redirect or of a
  * challenge, and ends an authorization that lapsed. The provider's answer is written as any outcome is.
  *
  * @returns the payment as written; undefined if nothing changed; 'unheard' if the provider did not answer, and no
- *   schedule has it asked again.
+ *   schedule has it asked again; 'applied' if disputes were ended, 'waiting' if they cannot be yet.
  */
 export async function followUp(
   deps: FollowUpDeps,
   connection: ProviderConnection,
   due: DueFollowUp,
   { hint, stop }: FollowUpOptions = {},
-): Promise<OperationResponse | 'unheard' | undefined> {
+): Promise<Followed> {
   const found = await readFollowedUp(deps, connection, due);
   if (!found) return undefined;
   const nowMs = timestampDate(deps.now()).getTime();
@@ -74,6 +78,10 @@ export async function followUp(
   const query = { ...lookUpOf(deps, due, found, isLast), ...(hint && { hint }) };
   const told = await (OPEN.has(found.transaction.status) ? learn : ask)(connection, query);
   deps.recovery.followedUp(due, contradicts(told, found.transaction) ? 'contradiction' : told);
+  if (told.kind === 'approved' && found.transactions.some(isOpenDispute)) {
+    const ended = await endDisputes(deps, due.transactionId, told.endedDisputes ?? []);
+    if (ended) return ended;
+  }
   const outcome = connection.lookUp ? told : withoutLookUp(told, found, isLast);
   // An operation has no response yet if its process died, or if its call is under way: with the fence taken here, that
   // may no longer write that nothing is known. So it gets its response here, PENDING for as long as nothing is.
@@ -102,7 +110,7 @@ export async function followUpNow(
   const due = await takeFollowUp(deps.database, transactionId, leaseS(connection, deps.schedule));
   if (!due) return 'waiting';
   const followed = await followUp(deps, connection, due, options);
-  if (followed === 'unheard') return followed;
+  if (typeof followed === 'string') return followed;
   return followed ? 'applied' : 'unchanged';
 }
 

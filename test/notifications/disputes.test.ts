@@ -5,6 +5,7 @@ import {
   type Payment,
   Payment_Status,
   Payment_SubStatus_Value,
+  ProviderDataSchema,
   Transaction_Type,
 } from '#gen/payments/v1/payment_pb.js';
 import { RefundPaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
@@ -28,17 +29,23 @@ beforeEach(async () => {
   await payments.tables.query('TRUNCATE payment, transaction, notification, event');
 });
 
-/** Reports a dispute of a payment, as its provider does. */
-async function tell({ transactions }: Payment, dispute: Dispute): Promise<void> {
+/** Reports a dispute of a payment, as its provider does; or news of it, by which the provider is asked. */
+async function tell(
+  { transactions }: Payment,
+  dispute: Dispute | undefined,
+  connection = payments.provider.connection,
+): Promise<void> {
   await insertNotification(payments.database, {
     connectionId: 'ledger',
     deduplicationKey: randomUUID(),
     subjects: [{ transactionId: transactions?.id, reference: undefined, dispute }],
     ...{ body: Buffer.alloc(0), query: '', headers: '{}' },
   });
+  // Its look-ups are two seconds apart.
+  await payments.tables.query('UPDATE transaction SET notified_look_up_at = NULL');
   await processDue({
     ...payments.deps,
-    connections: () => new Map([['ledger', payments.provider.connection]]),
+    connections: () => new Map([['ledger', connection]]),
     processed: { settled: (_id, result) => results.push(result), failed: (error) => Promise.reject(error) },
   });
 }
@@ -169,6 +176,51 @@ it('a dispute with an id is not one that was recorded without, and won', async (
   const other = await payments.pay();
   await tellAll(other, ['opened', 'won', 'opened']);
   expect(await stateOf(other)).toBe('SUCCEEDED/APPROVED');
+});
+
+/** Has the provider asked, which tells that disputes are over. */
+function lookUp(payment: Payment, ...endedDisputes: Dispute[]): Promise<void> {
+  const { connection } = payments.provider;
+  const told = { providerData: create(ProviderDataSchema), authorizationCode: '' };
+  return tell(payment, undefined, {
+    ...connection,
+    lookUp: async () => ({ kind: 'approved', ...told, retrievalReferenceNumber: '', endedDisputes }),
+  });
+}
+
+it.each([
+  ['won', 'SUCCEEDED/APPROVED'],
+  ['lost', 'CHARGEBACK/LOST'],
+] as const)(
+  'a dispute whose end only a look-up tells is %s by it: %s; one that is not open is not',
+  async (stage, state) => {
+    const payment = await payments.pay();
+    await lookUp(payment, { stage, reference: 'm_1' }, { stage, reference: 'c_1' });
+    expect(await rows()).toEqual([]);
+    await tellAll(payment, ['opened'], 'm_1');
+    await lookUp(payment);
+    await lookUp(payment, { stage, reference: 'c_1' });
+    expect(await stateOf(payment)).toBe('IN_DISPUTE/RECEIVED');
+    await lookUp(payment, { stage, reference: 'c_1' }, { stage, reference: 'm_1' });
+    expect(await stateOf(payment)).toBe(state);
+    expect(await rows()).toMatchObject([{ reference: 'm_1' }]);
+    expect(results).toEqual(['unchanged', 'applied', 'unchanged', 'unchanged', 'applied']);
+    // What was decided is not decided anew.
+    for (const other of ['lost', 'won'] as const) await lookUp(payment, { stage: other, reference: 'm_1' });
+    expect(await stateOf(payment)).toBe(state);
+  },
+);
+
+it('a dispute whose end a look-up tells waits for the operation that is open', async () => {
+  const payment = await payments.pay();
+  await tellAll(payment, ['opened'], 'm_1');
+  await payments.tables.query('UPDATE payment SET open_operation = $1', [payment.transactions?.id]);
+  await lookUp(payment, { stage: 'won', reference: 'm_1' });
+  expect(results).toEqual(['applied', 'waiting']);
+  const [row] = await payments.tables.query('SELECT process_at FROM notification WHERE result = $1', [
+    'waiting',
+  ]);
+  expect(row?.process_at).toBeInstanceOf(Date);
 });
 
 it.each([

@@ -1,6 +1,6 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import type { NotificationReading, Outcome } from '#src/connectors/connector.ts';
-import type { DisputeStage } from '#src/connectors/dispute-report.ts';
+import type { Dispute } from '#src/connectors/dispute-report.ts';
 import {
   answeredAboutAnother,
   approvedOutcome,
@@ -49,12 +49,13 @@ export function fromPayments(
   const first = paid.at(-1);
   if (first) {
     const alarm = secondPaymentsAlarm(paid);
+    const endedDisputes = paid.flatMap(endedDisputesOf);
     const told = {
       providerData: providerDataOf(first, asked, alarm),
       reference: referenceTo(preferenceId, first),
       ...(alarm !== '' && { alarm: true as const }),
     };
-    return approvedOutcome(told, textOf(first.authorization_code));
+    return { ...approvedOutcome(told, textOf(first.authorization_code)), endedDisputes };
   }
   const [undecided] = inState(UNDECIDED);
   if (undecided) {
@@ -88,17 +89,41 @@ export function fromNotifiedPayment(
   if (!isUuid(transactionId) || isAnotherAccount(collector_id, { shownAs })) {
     return { kind: 'ignored' };
   }
-  const stage = disputeStageOf(payment);
   const reference = idOf(payment.id);
-  const subject = { transactionId, ...(reference && { reference }), ...(stage && { dispute: { stage } }) };
-  return { kind: 'about', deduplicationKey, subjects: [subject] };
+  const subject = { transactionId, ...(reference && { reference }) };
+  const dispute = disputeOf(payment);
+  if (!dispute) return { kind: 'about', deduplicationKey, subjects: [subject] };
+  const disputed = { ...subject, dispute };
+  // The end of a chargeback is that of a mediation, too, which the look-up tells.
+  const subjects = dispute.stage === 'won' ? [disputed, subject] : [disputed];
+  return { kind: 'about', deduplicationKey, subjects };
 }
 
-function disputeStageOf({ status, status_detail: detail }: JsonObject): DisputeStage | undefined {
-  if (status === 'in_mediation') return 'opened';
+function disputeOf(payment: JsonObject): Dispute | undefined {
+  const { status, status_detail: detail } = payment;
+  if (status === 'in_mediation') return { stage: 'opened', reference: disputeId('mediation', payment) };
   if (status !== 'charged_back') return undefined;
-  if (detail === 'in_process') return 'opened';
-  return detail === 'reimbursed' ? 'won' : 'lost';
+  const stage = detail === 'in_process' ? 'opened' : detail === 'reimbursed' ? 'won' : 'lost';
+  return { stage, reference: disputeId('chargeback', payment) };
+}
+
+/**
+ * Returns the disputes that are over by a payment's state, if there were any: its money is the merchant's again, or was
+ * given back to the payer.
+ */
+function endedDisputesOf(payment: JsonObject): readonly Dispute[] {
+  const isWon = payment.status === 'approved' || disputeOf(payment)?.stage === 'won';
+  if (!isWon && payment.status !== 'refunded') return [];
+  const stage = isWon ? 'won' : 'lost';
+  return DISPUTE_KINDS.map((kind) => ({ stage, reference: disputeId(kind, payment) }));
+}
+
+const DISPUTE_KINDS = ['mediation', 'chargeback'] as const;
+
+/** Returns an id of ours for a dispute, since a payment shows none: a payment may be disputed in either way. */
+function disputeId(kind: (typeof DISPUTE_KINDS)[number], { id }: JsonObject): string | undefined {
+  const paymentId = idOf(id);
+  return paymentId && `${kind}/${paymentId}`;
 }
 
 /** Returns the field that shows a payment not to be this transaction's. */

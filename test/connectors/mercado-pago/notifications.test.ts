@@ -3,7 +3,13 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { verifyNotification } from '#src/connectors/mercado-pago/notifications.ts';
 import { Secret } from '#src/secret.ts';
 import { FAKE_WEBHOOK_SECRET, webhookOf } from './fake-mercado-pago.ts';
-import { type MercadoPagoUnderTest, openMercadoPago, SECRETS, sentAway } from './mercado-pago-under-test.ts';
+import {
+  lookUp,
+  type MercadoPagoUnderTest,
+  openMercadoPago,
+  SECRETS,
+  sentAway,
+} from './mercado-pago-under-test.ts';
 
 const NEXT_SECRET = 'the-secret-signature-after-the-renewal';
 const secrets = [new Secret(FAKE_WEBHOOK_SECRET)];
@@ -35,14 +41,33 @@ describe('webhooks of Mercado Pago', () => {
   });
 
   it.each([
-    ['in_mediation', 'pending', 'opened'],
-    ['charged_back', 'in_process', 'opened'],
-    ['charged_back', 'settled', 'lost'],
-    ['charged_back', 'reimbursed', 'won'],
-  ])('tell of a dispute: %s, %s is %s', async (status, detail, stage) => {
-    await sentAway(under);
+    ['in_mediation', 'pending', 'opened', 'mediation'],
+    ['charged_back', 'in_process', 'opened', 'chargeback'],
+    ['charged_back', 'settled', 'lost', 'chargeback'],
+    ['charged_back', 'reimbursed', 'won', 'chargeback'],
+  ])('tell of a dispute: %s, %s is %s, of a %s', async (status, detail, stage, kind) => {
+    const { attempt } = await sentAway(under);
     const { id } = under.fake.pay(under.fake.preference(), status, detail);
-    expect(await read(webhookOf(String(id)))).toMatchObject({ subjects: [{ dispute: { stage } }] });
+    const named = { transactionId: attempt.transactionId, reference: String(id) };
+    const disputed = { ...named, dispute: { stage, reference: `${kind}/${id}` } };
+    const reading = await read(webhookOf(String(id)));
+    // One that is won may end a mediation, too, of which the look-up tells.
+    expect(reading).toMatchObject({ subjects: stage === 'won' ? [disputed, named] : [disputed] });
+  });
+
+  it.each([
+    ['approved', 'accredited', 'won'],
+    ['charged_back', 'reimbursed', 'won'],
+    ['refunded', 'by_admin', 'lost'],
+    ['in_mediation', 'pending', undefined],
+    ['charged_back', 'in_process', undefined],
+    ['charged_back', 'settled', undefined],
+  ])('have a payment looked up that tells which disputes are over: %s, %s', async (status, detail, stage) => {
+    const { attempt, reference } = await sentAway(under);
+    const { id } = under.fake.pay(under.fake.preference(), status, detail);
+    const ended = ['mediation', 'chargeback'].map((kind) => ({ stage, reference: `${kind}/${id}` }));
+    const outcome = await lookUp(under, attempt, reference);
+    expect(outcome).toMatchObject({ kind: 'approved', endedDisputes: stage ? ended : [] });
   });
 
   it('are ignored when they are about a payment of another account, or one that is not ours', async () => {
