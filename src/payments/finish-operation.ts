@@ -97,7 +97,7 @@ async function writeOnce(
   });
   if (finished.kind !== 'written') return finished.kind === 'outdated' ? 'outdated' : undefined;
   if (finished.event) deps.eventWritten?.();
-  if (outcome !== 'lapsed' && outcome.kind === 'declined' && NEEDS_AUTHORIZATION.has(transaction.type)) {
+  if (outcome !== 'lapsed' && isTurnedDown(outcome) && NEEDS_AUTHORIZATION.has(transaction.type)) {
     // The authorization may be over at its provider. If this fails, that is learned when our term ends.
     await hastenFollowUp(deps.database, accountId, transaction.parentId).catch(() => {});
   }
@@ -107,6 +107,11 @@ async function writeOnce(
 }
 
 const NEEDS_AUTHORIZATION: ReadonlySet<string> = new Set(['CAPTURE', 'CANCEL']);
+
+function isTurnedDown(outcome: Outcome): boolean {
+  return outcome.kind === 'declined' || (outcome.kind === 'not_sent' && outcome.because === 'turned_away');
+}
+
 const STAYS_OPEN = new Set<Outcome['kind']>(['unknown', 'pending', 'redirect', 'to_complete']);
 
 function apply(

@@ -70,10 +70,12 @@ describe('an authorization that its provider ended before our term', () => {
   });
 
   it.each([
-    ['capture', capture],
-    ['cancel', cancel],
-  ])('is EXPIRED soon after the provider declined a %s of it', async (_verb, operate) => {
-    payments.provider.next.push('declines it');
+    ['declined', 'capture', 'declines it', capture],
+    ['declined', 'cancel', 'declines it', cancel],
+    ['refused', 'capture', 'refuses it', capture],
+    ['refused', 'cancel', 'refuses it', cancel],
+  ] as const)('is EXPIRED soon after the provider %s a %s of it', async (_how, _verb, behaviour, operate) => {
+    payments.provider.next.push(behaviour);
     await operate();
     expect(await state()).toBe('SUCCEEDED/APPROVED');
     await recoverDue(deps);
