@@ -283,7 +283,7 @@ export type NotificationSubject = {
   readonly dispute?: Dispute;
 };
 
-/** An outcome that a notification's signature vouches for. */
+/** An outcome that a notification's signature vouches for; one that is `unknown` is only an alarm. */
 export type SignedOutcome = {
   readonly outcome: Outcome;
   readonly minorUnits: bigint;

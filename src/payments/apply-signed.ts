@@ -1,4 +1,4 @@
-import type { ProviderConnection, SignedOutcome } from '#src/connectors/connector.ts';
+import type { Outcome, ProviderConnection, SignedOutcome } from '#src/connectors/connector.ts';
 import type { Money } from '#src/money.ts';
 import { takeFollowUp } from '#src/store/follow-ups.ts';
 import { readOpenAttempt } from '#src/store/look-ups.ts';
@@ -9,7 +9,8 @@ import {
   type FollowedUp,
   type FollowedUpNow,
   type FollowUpDeps,
-  isAlarm,
+  isLapsing,
+  isOver,
   readFollowedUp,
   shownOf,
 } from './follow-up.ts';
@@ -36,12 +37,18 @@ export async function applySigned(
     deps.recovery.followedUp(due, 'mismatch');
     return 'unchanged';
   }
-  if (isAlarm(signed.outcome)) deps.recovery.followedUp(due, signed.outcome);
-  else if (contradicts(signed.outcome, found.transaction) && !isUndone(signed, found)) {
+  const { outcome } = signed;
+  if (outcome.kind === 'unknown') return alarm(deps, due, outcome);
+  if (outcome.kind === 'expired' && isLapsing(found.transaction)) {
+    if (isOver(found)) return 'unchanged';
+    const lapsed = await writeOutcome(deps, { ...due, followUpInS: undefined }, 'lapsed', stop);
+    return lapsed ? 'applied' : 'unchanged';
+  }
+  if (contradicts(outcome, found.transaction) && !isUndone(signed, found)) {
     deps.recovery.followedUp(due, 'contradiction');
   }
   const followUpInS = lookUpPauseS(deps.schedule, due.fence);
-  return (await writeOutcome(deps, { ...due, followUpInS }, signed.outcome, stop)) ? 'applied' : 'unchanged';
+  return (await writeOutcome(deps, { ...due, followUpInS }, outcome, stop)) ? 'applied' : 'unchanged';
 }
 
 /** Does the same for an attempt with an unknown outcome: without a look-up, nothing else will ever reveal it. */
@@ -58,9 +65,19 @@ async function finishSigned(
     deps.recovery.followedUp(attempt, 'mismatch');
     return 'unchanged';
   }
-  if (isAlarm(signed.outcome)) deps.recovery.followedUp(attempt, signed.outcome);
+  if (signed.outcome.kind === 'unknown') return alarm(deps, attempt, signed.outcome);
   const finish = finishOf(deps, attempt, decodeRecord(attempt.record), signed.outcome);
   return (await writeFinish(deps, finish, stop)) ? 'applied' : 'unchanged';
+}
+
+/** Raises what is signed as an alarm: it decides nothing. */
+function alarm(
+  { recovery }: FollowUpDeps,
+  about: { readonly transactionId: string; readonly connectionId: string },
+  outcome: Outcome,
+): 'unchanged' {
+  recovery.followedUp(about, outcome);
+  return 'unchanged';
 }
 
 /** Returns false for news of the capture that a purchase includes if the transaction is no purchase. */

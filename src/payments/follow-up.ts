@@ -167,8 +167,13 @@ export function lookUpOf(
 }
 
 /** Returns true for an authorization that waits to be captured. */
-function isLapsing({ type, status, capture }: StoredTransaction): boolean {
+export function isLapsing({ type, status, capture }: StoredTransaction): boolean {
   return BASE_TYPES.has(type) && status === 'SUCCEEDED' && !capture;
+}
+
+/** Returns true if nothing is left of an authorization to lapse. */
+export function isOver({ payment, transaction }: FollowedUp): boolean {
+  return payment.isReleased || payment.capturedMinorUnits >= transaction.minorUnits;
 }
 
 /**
@@ -185,7 +190,7 @@ async function lapse(
 ): Promise<OperationResponse | undefined> {
   const { payment, transaction, terms } = found;
   const lapsesAtMs = transaction.createdAt.getTime() + terms.authorizationValidDays * DAY_MS;
-  if (payment.isReleased || payment.capturedMinorUnits >= transaction.minorUnits) {
+  if (isOver(found)) {
     await endFollowUp(deps.database, due);
     return undefined;
   }
@@ -212,7 +217,7 @@ function expiryOf({ record, transaction, terms }: FollowedUp): number {
 }
 
 /** Returns true if an operator has to look into an outcome. */
-export function isAlarm(told: Outcome): boolean {
+function isAlarm(told: Outcome): boolean {
   return 'alarm' in told && told.alarm === true;
 }
 

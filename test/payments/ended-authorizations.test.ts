@@ -11,6 +11,7 @@ import {
   CapturePaymentRequestSchema,
 } from '#gen/payments/v1/payment_service_pb.js';
 import type { Outcome, ProviderConnection } from '#src/connectors/connector.ts';
+import { applySigned } from '#src/payments/apply-signed.ts';
 import { followUpNow } from '#src/payments/follow-up.ts';
 import { getPayment } from '#src/payments/get-payment.ts';
 import { cancelPayment, capturePayment } from '#src/payments/payment-operations.ts';
@@ -109,6 +110,24 @@ describe('an authorization that its provider ended before our term', () => {
     await followUpNow(deps, ended, idOf(payment), { hint: {} });
     expect(await state()).toBe('SUCCEEDED/PARTIALLY_CAPTURED');
     await expect(capture()).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
+  });
+
+  it('is EXPIRED, and no alarm, if its provider has signed that it has expired', async () => {
+    const results: unknown[] = [];
+    const recovery = { followedUp: (_followed: unknown, result: unknown) => results.push(result) };
+    const apply = () =>
+      applySigned({ ...deps, recovery }, { ...ended, lookUp: undefined }, idOf(payment), {
+        ...{ outcome: EXPIRED, minorUnits: 10_000n, currency: 'USD' },
+      });
+    expect([await apply(), await state()]).toEqual(['applied', 'EXPIRED/EXPIRED']);
+    expect([await apply(), results]).toEqual(['unchanged', []]);
+    payment = await payments.pay({ capture: false });
+    await capture('30');
+    expect([await apply(), await state()]).toEqual(['applied', 'SUCCEEDED/PARTIALLY_CAPTURED']);
+    await expect(capture()).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
+    payment = await payments.pay({ capture: false });
+    await capture();
+    expect([await apply(), await state(), results]).toEqual(['unchanged', 'SUCCEEDED/CAPTURED', []]);
   });
 
   it('is left to a cancel that has begun meanwhile, which may be what ended it', async () => {

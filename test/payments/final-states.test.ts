@@ -2,6 +2,7 @@ import { create } from '@bufbuild/protobuf';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import type { Outcome, ProviderConnection } from '#src/connectors/connector.ts';
+import { alarmingOutcome } from '#src/connectors/provider-answer.ts';
 import { applySigned } from '#src/payments/apply-signed.ts';
 import { followUpNow } from '#src/payments/follow-up.ts';
 import { recoverDue } from '#src/payments/recover-payments.ts';
@@ -110,33 +111,24 @@ describe('a payment that is over here', () => {
   });
 
   it.each([
-    ['a purchase', true],
-    ['an authorization', false],
-  ])("that its own capture failed is an alarm in the provider's words for %s: %s", async (_of, capture) => {
-    const payment = await payments.pay({ capture });
-    const id = payment.transactions?.id ?? '';
-    const { deps, results } = observed();
-    const outcome = { ...DECLINED, alarm: true as const };
-    const signed = { outcome, minorUnits: 10_000n, currency: 'USD', ofPurchase: true as const };
-    expect(await applySigned(deps, payments.provider.connection, id, signed)).toBe('unchanged');
-    expect([results, await statusOf(id)]).toEqual([capture ? [outcome] : [], 'SUCCEEDED']);
-  });
-
-  it('decides an open purchase if its own capture failed, and leaves an open authorization open', async () => {
-    for (const [capture, result, status] of [
-      [true, 'applied', 'DECLINED'],
-      [false, 'unchanged', 'PENDING'],
-    ] as const) {
-      payments.provider.next.push('does it, unheard');
+    ['a purchase', true, 'does it'],
+    ['an authorization', false, 'does it'],
+    ['an open purchase', true, 'does it, unheard'],
+    ['an open authorization', false, 'does it, unheard'],
+  ] as const)(
+    'is not decided by what its provider signed as an alarm, which of a purchase is one: %s',
+    async (_what, capture, behaviour) => {
+      payments.provider.next.push(behaviour);
       const payment = await payments.pay({ capture });
       const id = payment.transactions?.id ?? '';
+      const before = await statusOf(id);
       const { deps, results } = observed();
-      const outcome = { ...DECLINED, alarm: true as const };
+      const outcome = alarmingOutcome('its capture failed');
       const signed = { outcome, minorUnits: 10_000n, currency: 'USD', ofPurchase: true as const };
-      expect(await applySigned(deps, payments.provider.connection, id, signed)).toBe(result);
-      expect([results, await statusOf(id)]).toEqual([capture ? [outcome] : [], status]);
-    }
-  });
+      expect(await applySigned(deps, payments.provider.connection, id, signed)).toBe('unchanged');
+      expect([results, await statusOf(id)]).toEqual([capture ? [outcome] : [], before]);
+    },
+  );
 
   it('is told of in the words of an answer that is an alarm itself', async () => {
     const payment = await payments.pay({ wallet: true });

@@ -8,6 +8,7 @@ import type {
 } from '#src/connectors/connector.ts';
 import type { Dispute, DisputeStage } from '#src/connectors/dispute-report.ts';
 import {
+  alarmingOutcome,
   approvedOutcome,
   isJsonObject,
   isTextLike,
@@ -34,7 +35,7 @@ const MAX_ITEMS = 100;
 const BASE64_SHA256 = /^[A-Za-z0-9+/]{43}=$/;
 const OPERATION_REFERENCE = /^(capture|cancel|refund)-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/;
 const DO_NOT_HONOR = '05';
-const NOT_TAKEN = 'alarm: the payment was approved, but its capture failed: the money was not taken.';
+const NOT_TAKEN = 'the purchase was approved, but its capture failed: its money was not taken.';
 
 type Ended = 'approved' | 'declined' | 'expired';
 /** Meaning of an event: its subject, and its outcome by whether the event succeeded. */
@@ -58,6 +59,8 @@ const MEANINGS: Readonly<Record<string, Meaning>> = {
   // The payment was found by our reference, and canceled. A failure to find it proves nothing: it may still arrive.
   [TECHNICAL_CANCEL]: undone('payment'),
   OFFER_CLOSED: { of: 'payment', success: 'expired' },
+  // What was not captured of the authorization.
+  EXPIRE: { of: 'payment', success: 'expired' },
 };
 
 /** DISPUTE_DEFENSE_PERIOD_ENDED is not among them: it may end an inquiry, which has taken no money. */
@@ -150,20 +153,19 @@ function subjectsOf(item: JsonObject, shownAs: ShownAs): readonly NotificationSu
     reference: pspReference,
     ...signed(item, ended, pspReference, shownAs),
   };
-  const purchase = eventCode === CAPTURE_FAILED && payment.transactionId && notTaken(item, payment, shownAs);
+  const purchase = eventCode === CAPTURE_FAILED && payment.transactionId && notTaken(item, payment);
   return purchase ? [operation, purchase] : [operation];
 }
 
 /**
  * Makes the subject of a failed capture that has the payment's own reference: that of a purchase, which Adyen captures
- * by itself. It may as well be a capture of ours, which is another subject: of an authorization it says nothing.
+ * by itself. It decides nothing, since Adyen often captures again within days. It may as well be a capture of ours,
+ * which is another subject: of an authorization it says nothing.
  */
-function notTaken(item: JsonObject, payment: NotificationSubject, shownAs: ShownAs): NotificationSubject {
-  const { signed: told } = signed(item, 'declined', payment.reference, shownAs);
-  if (told?.outcome.kind !== 'declined') return payment;
-  const { providerData } = told.outcome;
-  providerData.responseMessage = `${NOT_TAKEN} ${providerData.responseMessage}`.trim();
-  return { ...payment, signed: { ...told, outcome: { ...told.outcome, alarm: true }, ofPurchase: true } };
+function notTaken(item: JsonObject, payment: NotificationSubject): NotificationSubject {
+  const money = fromAdyenAmount(item.amount);
+  const outcome = alarmingOutcome(`${NOT_TAKEN} ${textOf(item.reason)}`.trim());
+  return { ...payment, ...(money && { signed: { outcome, ...money, ofPurchase: true } }) };
 }
 
 /** Reads a dispute. Its own reference is there only beside the payment's; all its events have the same. */

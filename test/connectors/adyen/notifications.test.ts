@@ -162,7 +162,6 @@ describe('a notification of Adyen', () => {
 
   it.each([
     'REPORT_AVAILABLE',
-    'EXPIRE',
     'CANCEL_OR_REFUND',
     'AUTHORISATION_ADJUSTMENT',
     'DISPUTE_DEFENSE_PERIOD_ENDED',

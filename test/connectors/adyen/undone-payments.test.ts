@@ -28,15 +28,25 @@ describe('a notification of Adyen about a payment that was undone', () => {
         reference: PAYMENT,
         signed: {
           ...{ minorUnits: 1130n, currency: 'EUR', ofPurchase: true },
+          // It decides nothing: Adyen may capture again by itself.
           outcome: {
-            ...{ kind: 'declined', alarm: true, reference: PAYMENT },
-            providerData: { responseMessage: expect.stringMatching(/^alarm: .* Capture Failed$/) },
+            kind: 'unknown',
+            alarm: true,
+            detail: expect.stringMatching(/^alarm: .* Capture Failed$/),
           },
         },
       },
     ]);
     // It may be a capture of ours, too, which only the first of them tells of.
     expect(reading.subjects[0]).not.toHaveProperty('transactionId');
+  });
+
+  it('says by EXPIRE that what was not captured has lapsed', async () => {
+    const reading = await read(connection, notificationOf(modified('EXPIRE'), AMOUNT));
+    expect(subjectOf(reading)).toMatchObject({
+      ...{ transactionId: ID, reference: PAYMENT },
+      signed: { minorUnits: 1130n, currency: 'EUR', outcome: { kind: 'expired', reference: PAYMENT } },
+    });
   });
 
   it('names the technical cancel as what may have undone an authorization', async () => {
