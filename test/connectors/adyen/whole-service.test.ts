@@ -1,0 +1,125 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { tell } from '../../support/fake-providers.ts';
+import { cardPayment, headersOne, walletPayment, withField } from '../../support/payment-requests.ts';
+import { startTestServer, type TestServer } from '../../support/server.ts';
+import { openTables, type Tables } from '../../support/tables.ts';
+import { FAKE_API_KEY, type FakeAdyen, startFakeAdyen } from './fake-adyen.ts';
+import { FAKE_ACCOUNT, FAKE_HMAC_KEY, type Item, notificationOf } from './fake-notifications.ts';
+
+/*
+ * What no answer of Adyen's tells, through the whole service: its fake posts notifications to the connection's address.
+ */
+
+let fake: FakeAdyen;
+let server: TestServer;
+let tables: Tables;
+
+beforeAll(async () => {
+  fake = await startFakeAdyen();
+  const catalogue = `payment_method_types:
+  - { type: CARD, category: CARD, workflows: [DIRECT] }
+  - { type: IDEAL, category: WALLET, workflows: [REDIRECT] }
+connections:
+  - id: adyen
+    name: Adyen
+    provider_id: ADYEN
+    connector: adyen
+    settings: { base_url: '${fake.url}', merchant_account: ${FAKE_ACCOUNT}, redirect_methods: { IDEAL: ideal } }
+    secrets_from_environment: { api_key: KEY, hmac_key: HMAC }
+routes:
+  - { id: 1, targets: [{ connection: adyen }] }
+`;
+  const environment = (name: string) => ({ KEY: FAKE_API_KEY, HMAC: FAKE_HMAC_KEY })[name];
+  server = await startTestServer({ catalogue, config: { environment } });
+  tables = await openTables(server.databaseUrl);
+});
+afterAll(async () => {
+  await tables?.close();
+  await server?.close();
+  await fake?.close();
+});
+
+// biome-ignore lint/suspicious/noExplicitAny: the record, as a merchant's code sees it.
+type Record = any;
+
+async function call(path: string, body?: object): Promise<Record> {
+  const response = await fetch(`${server.url}/v1/payments${path}`, {
+    headers: { ...headersOne(body && randomUUID()), 'content-type': 'application/json' },
+    ...(body && { method: 'POST', body: JSON.stringify(body) }),
+  });
+  return response.json();
+}
+
+async function stateOf({ id }: Record): Promise<string> {
+  const { status, sub_status } = await call(`/${id}`);
+  return `${status}/${sub_status}`;
+}
+
+/** Delivers a notification, and waits until it is processed. */
+async function deliver(body: string): Promise<void> {
+  expect(
+    await tell(server.url, 'adyen', { header: () => undefined, query: '', body: Buffer.from(body) }),
+  ).toBe(200);
+  const waiting = 'SELECT 1 FROM notification WHERE result IS NULL';
+  await expect.poll(() => tables.query(waiting)).toEqual([]);
+}
+
+/** Counts the alarms so far. */
+async function alarms(): Promise<number> {
+  const metrics = await (await fetch(`${server.url}/metrics`)).text();
+  return Number(/^provider_alarms_total\{[^}]*\} (\d+)/m.exec(metrics)?.[1] ?? 0);
+}
+
+/** A card payment of 10.00 USD, and what a notification about it is about. */
+async function payByCard(): Promise<{ payment: Record; about: Item; told: (item: Partial<Item>) => string }> {
+  const payment = await call('', withField(cardPayment(), 'amount', { currency: 'USD', value: 10 }));
+  const reference = payment.transactions.id;
+  const paid = [...fake.payments.values()].find((one) => one.reference === reference);
+  const about = { eventCode: 'AUTHORISATION', success: true, psp: paid?.pspReference ?? '', reference };
+  const modification = { psp: 'QFQTPCQ8HXSKGK82', original: about.psp };
+  const told = (item: Partial<Item>) =>
+    notificationOf({ ...about, ...modification, ...item }, { value: 1_000, currency: 'USD' });
+  return { payment, about, told };
+}
+
+it('a payer who comes back to a lost answer leaves the payment IN_PROCESS, until Adyen tells that they paid', async () => {
+  const request = { ...walletPayment(), amount: { currency: 'EUR', value: 30 }, country: 'NL' };
+  const payment = await call('', { ...request, payment_method: { type: 'IDEAL' } });
+  expect(await stateOf(payment)).toBe('READY_TO_PAY/CREATED');
+  const { redirect_url: url } = payment.payment_method.payment_method_detail.wallet;
+  const query = fake.payAt(url, true);
+  const comesBack = (with_ = query) =>
+    fetch(`${server.url}/v1/payments/${payment.id}/return?${with_}`, { redirect: 'manual' });
+  await comesBack('redirectResult=forged');
+  expect(await stateOf(payment)).toBe('READY_TO_PAY/CREATED');
+  fake.next('lost_answer');
+  await comesBack();
+  expect(await stateOf(payment)).toBe('PENDING/IN_PROCESS');
+  for (const body of fake.notifications.splice(0)) await deliver(body);
+  expect(await stateOf(payment)).toBe('SUCCEEDED/APPROVED');
+});
+
+it('a purchase whose capture failed stays SUCCEEDED, and is an alarm', async () => {
+  const { payment, told } = await payByCard();
+  expect(await stateOf(payment)).toBe('SUCCEEDED/APPROVED');
+  const before = await alarms();
+  await deliver(told({ eventCode: 'CAPTURE_FAILED' }));
+  await expect.poll(alarms).toBe(before + 1);
+  expect(await stateOf(payment)).toBe('SUCCEEDED/APPROVED');
+});
+
+it('an authorization that was canceled by our reference stays DECLINED without alarm when it is told late', async () => {
+  fake.next('lost_answer');
+  const { payment, about, told } = await payByCard();
+  fake.notifications.length = 0;
+  expect(await stateOf(payment)).toBe('PENDING/PENDING_PROVIDER_CONFIRMATION');
+  const before = await alarms();
+  await deliver(told({ eventCode: 'TECHNICAL_CANCEL' }));
+  expect(await stateOf(payment)).toBe('DECLINED/DECLINED');
+  await deliver(notificationOf(about, { value: 1_000, currency: 'USD' }));
+  expect([await stateOf(payment), await alarms()]).toEqual(['DECLINED/DECLINED', before]);
+  // Another authorization under the same reference is money that nobody asked for.
+  await deliver(notificationOf({ ...about, psp: 'ANOTHER9CRT65ZGN' }, { value: 1_000, currency: 'USD' }));
+  await expect.poll(alarms).toBe(before + 1);
+});
