@@ -31,7 +31,11 @@ export async function learn(connection: ProviderConnection, query: LookUp): Prom
     // Without a look-up, only the payer's own return shows that they agreed.
     if (query.hint?.returnQuery === undefined || !complete) return NO_LOOK_UP;
     const completed = await complete(query);
-    return completed.kind === 'not_sent' ? NO_LOOK_UP : completed;
+    if (completed.kind === 'not_sent') return NO_LOOK_UP;
+    if (completed.kind !== 'unknown' || completed.alarm) return completed;
+    // Nobody may bring it again: a repeat under the same key tells the first answer. One that is refused tells nothing.
+    const again = await complete(query);
+    return again.kind === 'not_sent' ? completed : again;
   }
   const outcome = await lookUp(query);
   if (outcome.kind !== 'to_complete' || !complete) return outcome;

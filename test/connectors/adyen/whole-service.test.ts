@@ -94,6 +94,7 @@ it('a payer who comes back to a lost answer leaves the payment IN_PROCESS, until
   await comesBack('redirectResult=forged');
   expect(await stateOf(payment)).toBe('READY_TO_PAY/CREATED');
   fake.next('lost_answer');
+  fake.next('lost_answer');
   await comesBack();
   expect(await stateOf(payment)).toBe('PENDING/IN_PROCESS');
   for (const body of fake.notifications.splice(0)) await deliver(body);
