@@ -131,7 +131,7 @@ export function fromResult(result: HttpResult, read: (body: JsonObject, answer: 
 export function approvedOutcome(
   told: { readonly providerData: ProviderData; readonly reference?: string; readonly alarm?: true },
   authorizationCode = '',
-): Extract<Outcome, { kind: 'approved' }> {
+): Outcome {
   return { kind: 'approved', ...told, authorizationCode, retrievalReferenceNumber: '' };
 }
 

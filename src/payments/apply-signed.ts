@@ -41,6 +41,7 @@ export async function applySigned(
   if (outcome.kind === 'unknown') return alarm(deps, due, outcome);
   if (outcome.kind === 'expired' && isLapsing(found.transaction)) {
     if (isOver(found)) return 'unchanged';
+    if (found.payment.openOperation) return 'waiting';
     const lapsed = await writeOutcome(deps, { ...due, followUpInS: undefined }, 'lapsed', stop);
     return lapsed ? 'applied' : 'unchanged';
   }

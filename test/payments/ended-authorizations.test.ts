@@ -119,6 +119,10 @@ describe('an authorization that its provider ended before our term', () => {
       applySigned({ ...deps, recovery }, { ...ended, lookUp: undefined }, idOf(payment), {
         ...{ outcome: EXPIRED, minorUnits: 10_000n, currency: 'USD' },
       });
+    payments.provider.next.push('delays it');
+    await cancel();
+    expect(await apply()).toBe('waiting');
+    payment = await payments.pay({ capture: false });
     expect([await apply(), await state()]).toEqual(['applied', 'EXPIRED/EXPIRED']);
     expect([await apply(), results]).toEqual(['unchanged', []]);
     payment = await payments.pay({ capture: false });

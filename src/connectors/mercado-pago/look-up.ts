@@ -17,7 +17,7 @@ import {
   type ShownAs,
 } from './from-provider.ts';
 import { toAmount } from './money.ts';
-import { fromFailed, fromPayments } from './payments.ts';
+import { endedDisputesOf, fromFailed, fromPayments } from './payments.ts';
 import { parseReference } from './reference.ts';
 import type { MercadoPagoSettings } from './settings.ts';
 import {
@@ -73,6 +73,7 @@ async function lookUpPayer(
   const payments = await readPayments(query.hint?.reference, known.paymentId, send, asked);
   if ('fault' in payments) return unknownOutcome(payments.fault);
   const decision = fromPayments(payments.found, preferenceId, asked);
+  if (decision.kind === 'approved') return withEndedDisputes(decision, query.hint?.reference, send);
   if (decision.kind !== 'open') return decision;
 
   const { failed } = decision;
@@ -86,6 +87,21 @@ async function lookUpPayer(
   const preference = await read(send, getPreference(preferenceId));
   if ('fault' in preference) return unknownOutcome(preference.fault);
   return fromPreference(preference.body, asked) ?? unknownOutcome('the answer is not a preference');
+}
+
+/**
+ * Adds the disputes that are over by the state of the payment that a notification reported. It is read by its id, since
+ * a search may yet show it as it was before its dispute began.
+ */
+async function withEndedDisputes(
+  approved: Extract<Outcome, { kind: 'approved' }>,
+  reportedId: string | undefined,
+  send: Send,
+): Promise<Outcome> {
+  if (reportedId === undefined) return approved;
+  const payment = await read(send, getPayment(reportedId));
+  if ('fault' in payment) return unknownOutcome(payment.fault);
+  return { ...approved, endedDisputes: endedDisputesOf(payment.body) };
 }
 
 /**

@@ -49,13 +49,12 @@ export function fromPayments(
   const first = paid.at(-1);
   if (first) {
     const alarm = secondPaymentsAlarm(paid);
-    const endedDisputes = paid.flatMap(endedDisputesOf);
     const told = {
       providerData: providerDataOf(first, asked, alarm),
       reference: referenceTo(preferenceId, first),
       ...(alarm !== '' && { alarm: true as const }),
     };
-    return { ...approvedOutcome(told, textOf(first.authorization_code)), endedDisputes };
+    return approvedOutcome(told, textOf(first.authorization_code));
   }
   const [undecided] = inState(UNDECIDED);
   if (undecided) {
@@ -111,7 +110,7 @@ function disputeOf(payment: JsonObject): Dispute | undefined {
  * Returns the disputes that are over by a payment's state, if there were any: its money is the merchant's again, or was
  * given back to the payer.
  */
-function endedDisputesOf(payment: JsonObject): readonly Dispute[] {
+export function endedDisputesOf(payment: JsonObject): readonly Dispute[] {
   const isWon = payment.status === 'approved' || disputeOf(payment)?.stage === 'won';
   if (!isWon && payment.status !== 'refunded') return [];
   const stage = isWon ? 'won' : 'lost';

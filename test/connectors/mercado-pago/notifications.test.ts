@@ -66,8 +66,16 @@ describe('webhooks of Mercado Pago', () => {
     const { attempt, reference } = await sentAway(under);
     const { id } = under.fake.pay(under.fake.preference(), status, detail);
     const ended = ['mediation', 'chargeback'].map((kind) => ({ stage, reference: `${kind}/${id}` }));
-    const outcome = await lookUp(under, attempt, reference);
-    expect(outcome).toMatchObject({ kind: 'approved', endedDisputes: stage ? ended : [] });
+    const hint = { reference: String(id) };
+    const told = { kind: 'approved', endedDisputes: stage ? ended : [] };
+    expect(await lookUp(under, attempt, reference, { hint })).toMatchObject(told);
+    // A search may show it as it was before: only what its id tells counts.
+    const stale = { ...under.fake.payments.get(String(id)), status: 'approved', status_detail: 'accredited' };
+    under.fake.answerOnce(/search$/, 200, { paging: { total: 1, limit: 50, offset: 0 }, results: [stale] });
+    expect(await lookUp(under, attempt, reference, { hint })).toMatchObject(told);
+    expect(await lookUp(under, attempt, reference)).not.toHaveProperty('endedDisputes');
+    under.fake.lose(/^GET .v1.payments.\d+$/, 'before');
+    expect(await lookUp(under, attempt, reference, { hint })).toMatchObject({ kind: 'unknown' });
   });
 
   it('are ignored when they are about a payment of another account, or one that is not ours', async () => {
