@@ -45,13 +45,14 @@ const done = (of: Meaning['of']): Meaning => ({ of, success: 'approved', failure
 const undone = (of: Meaning['of']): Meaning => ({ of, success: 'declined' });
 
 const AUTHORISATION = 'AUTHORISATION';
+const CANCELLATION = 'CANCELLATION';
 const CAPTURE_FAILED = 'CAPTURE_FAILED';
 const TECHNICAL_CANCEL = 'TECHNICAL_CANCEL';
 
 const MEANINGS: Readonly<Record<string, Meaning>> = {
   [AUTHORISATION]: done('payment'),
   CAPTURE: done('capture'),
-  CANCELLATION: done('cancel'),
+  [CANCELLATION]: done('cancel'),
   REFUND: done('refund'),
   [CAPTURE_FAILED]: undone('capture'),
   REFUND_FAILED: undone('refund'),
@@ -153,14 +154,28 @@ function subjectsOf(item: JsonObject, shownAs: ShownAs): readonly NotificationSu
     reference: pspReference,
     ...signed(item, ended, pspReference, shownAs),
   };
-  const purchase = eventCode === CAPTURE_FAILED && payment.transactionId && notTaken(item, payment);
-  return purchase ? [operation, purchase] : [operation];
+  const ofPayment = payment.transactionId === undefined ? undefined : paymentAfter(item, payment, shownAs);
+  return ofPayment ? [operation, ofPayment] : [operation];
 }
 
 /**
- * Makes the subject of a failed capture that has the payment's own reference: that of a purchase, which Adyen captures
- * by itself. It decides nothing, since Adyen often captures again within days. It may as well be a capture of ours,
- * which is another subject: of an authorization it says nothing.
+ * Makes the subject of an operation that nobody asked for here, so that it has the payment's own reference: a capture by
+ * Adyen itself that failed, or a cancel in its Customer Area. As that may also be the reference of an operation of ours,
+ * the operation is another subject.
+ */
+function paymentAfter(
+  item: JsonObject,
+  payment: NotificationSubject,
+  shownAs: ShownAs,
+): NotificationSubject | undefined {
+  if (item.eventCode === CAPTURE_FAILED) return notTaken(item, payment);
+  const isCanceled = item.eventCode === CANCELLATION && item.success === 'true';
+  return isCanceled ? { ...payment, ...signed(item, 'expired', payment.reference, shownAs) } : undefined;
+}
+
+/**
+ * Tells of the capture of a purchase. It decides nothing, since Adyen often captures again within days; of an
+ * authorization it says nothing.
  */
 function notTaken(item: JsonObject, payment: NotificationSubject): NotificationSubject {
   const money = fromAdyenAmount(item.amount);

@@ -49,6 +49,17 @@ describe('a notification of Adyen about a payment that was undone', () => {
     });
   });
 
+  it("says by CANCELLATION with the payment's own reference that an authorization is gone, or a cancel of ours done", async () => {
+    const reading = await read(connection, notificationOf(modified('CANCELLATION'), AMOUNT));
+    if (reading.kind !== 'about') throw new Error(reading.kind);
+    const money = { minorUnits: 1130n, currency: 'EUR' };
+    expect(reading.subjects).toMatchObject([
+      { reference: MODIFICATION, signed: { ...money, outcome: { kind: 'approved' } } },
+      { transactionId: ID, reference: PAYMENT, signed: { ...money, outcome: { kind: 'expired' } } },
+    ]);
+    expect(reading.subjects[0]).not.toHaveProperty('transactionId');
+  });
+
   it('names the technical cancel as what may have undone an authorization', async () => {
     const told = async (about: Parameters<typeof notificationOf>[0]) =>
       subjectOf(await read(connection, notificationOf(about, AMOUNT))).signed;

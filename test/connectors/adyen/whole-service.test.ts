@@ -72,8 +72,11 @@ async function alarms(): Promise<number> {
 }
 
 /** A card payment of 10.00 USD, and what a notification about it is about. */
-async function payByCard(): Promise<{ payment: Record; about: Item; told: (item: Partial<Item>) => string }> {
-  const payment = await call('', withField(cardPayment(), 'amount', { currency: 'USD', value: 10 }));
+async function payByCard(
+  capture = true,
+): Promise<{ payment: Record; about: Item; told: (item: Partial<Item>) => string }> {
+  const request = withField(cardPayment(), 'amount', { currency: 'USD', value: 10 });
+  const payment = await call('', withField(request, 'payment_method.detail.card.capture', capture));
   const reference = payment.transactions.id;
   const paid = [...fake.payments.values()].find((one) => one.reference === reference);
   const about = { eventCode: 'AUTHORISATION', success: true, psp: paid?.pspReference ?? '', reference };
@@ -123,4 +126,30 @@ it('an authorization that was canceled by our reference stays DECLINED without a
   // Another authorization under the same reference is money that nobody asked for.
   await deliver(notificationOf({ ...about, psp: 'ANOTHER9CRT65ZGN' }, { value: 1_000, currency: 'USD' }));
   await expect.poll(alarms).toBe(before + 1);
+});
+
+it.each(['CANCELLATION', 'EXPIRE'])(
+  'an authorization that is gone by %s is EXPIRED, and a purchase stays SUCCEEDED, with an alarm',
+  async (eventCode) => {
+    const [authorized, purchased] = [await payByCard(false), await payByCard()];
+    const before = await alarms();
+    await deliver(authorized.told({ eventCode, psp: 'QFQTPCQ8HXSKGK8A' }));
+    expect([await stateOf(authorized.payment), await alarms()]).toEqual(['EXPIRED/EXPIRED', before]);
+    await deliver(purchased.told({ eventCode, psp: 'QFQTPCQ8HXSKGK8B' }));
+    await expect.poll(alarms).toBe(before + 1);
+    expect(await stateOf(purchased.payment)).toBe('SUCCEEDED/APPROVED');
+  },
+);
+
+it('a cancel of ours that is told under the reference of the payment is done, and no alarm', async () => {
+  const { payment, told } = await payByCard(false);
+  const before = await alarms();
+  const canceled = await call(`/${payment.id}/cancel`, { merchant_reference: 'c' });
+  fake.notifications.length = 0;
+  const psp = canceled.transactions.provider_data.transaction_id;
+  await deliver(told({ eventCode: 'CANCELLATION', psp }));
+  await expect.poll(() => stateOf(payment)).toBe('CANCELED/CANCELED');
+  const waiting = 'SELECT 1 FROM notification WHERE process_at IS NOT NULL';
+  await expect.poll(() => tables.query(`${waiting} AND result = 'waiting'`), { timeout: 10_000 }).toEqual([]);
+  expect([await stateOf(payment), await alarms()]).toEqual(['CANCELED/CANCELED', before]);
 });
