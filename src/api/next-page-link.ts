@@ -11,8 +11,8 @@ export function nextPageLink(desc: DescMessage, message: Message, url: string): 
   const field = desc.fields.find(({ name }) => name === 'next_page_token');
   const token = field && (message as Message & Record<string, unknown>)[field.localName];
   if (typeof token !== 'string' || token === '') return undefined;
-  const [path = '', query] = url.split('?', 2);
-  const parameters = new URLSearchParams(query);
+  const [path = '', ...query] = url.split('?');
+  const parameters = new URLSearchParams(query.join('?'));
   parameters.set('page_token', token);
   return `<${path}?${parameters}>; rel="next"`;
 }

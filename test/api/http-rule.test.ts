@@ -182,6 +182,11 @@ describe('restRoutes for other annotations', () => {
     expect(headers.link).toBe(
       '</v1/tags?tags=a%26b&id=%E2%82%AC%3E&next_page_token=n%3E%222&page_token=n%3E%222>; rel="next"',
     );
+    const marked = await call('GET', '/v1/tags?tags=a?b&next_page_token=n');
+    expect([marked.body, marked.headers.link]).toEqual([
+      ['a?b'],
+      '</v1/tags?tags=a%3Fb&next_page_token=n&page_token=n>; rel="next"',
+    ]);
     expect((await call('GET', '/v1/tags?tags=a')).headers.link).toBeUndefined();
     expect((await call('GET', '/v1/books/b?next_page_token=n')).headers.link).toBeUndefined();
   });
