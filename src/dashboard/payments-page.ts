@@ -1,4 +1,5 @@
 import { Payment_Status } from '#gen/payments/v1/payment_pb.js';
+import { firstTime, timeAfter } from '#src/payments/list-payments.ts';
 import { pageToken, readPageToken } from '#src/payments/page-token.ts';
 import { decodeRecord } from '#src/payments/stored-record.ts';
 import { ServiceError } from '#src/service-error.ts';
@@ -101,8 +102,8 @@ async function find(deps: SearchDeps, asked: Asked, accounts: Accounts, page: st
     merchantOrderId: by === 'order' && text !== '' ? text : undefined,
     cardLastFour: by === 'last_four' && text !== '' ? text : undefined,
     status: STATUSES.includes(status) ? status : undefined,
-    from: minute(asked.from, 0),
-    before: minute(asked.to, 1),
+    from: firstTime('from', minute(asked.from, ':00Z')),
+    before: timeAfter('to', minute(asked.to, ':59.999999Z')),
   };
   // Bound to the choice (all accounts or one), not to a list: the token stays valid when an account is added.
   const bound = { ...search, accountIds: account };
@@ -126,15 +127,9 @@ async function findOrRefuse(search: Promise<FoundPayment[]>): Promise<FoundPayme
   );
 }
 
-const MINUTE = /^\d{4}-\d\d-\d\d(T\d\d:\d\d)?$/;
-
-/** Time of a form's field, in UTC, plus so many minutes (days, for a date); undefined for an empty field. */
-function minute(text: string, later: number): string | undefined {
-  if (text === '') return undefined;
-  const date = MINUTE.test(text) ? new Date(`${text}${text.length === 10 ? 'T00:00' : ''}:00Z`) : undefined;
-  if (!date || Number.isNaN(date.getTime())) throw refuse('a time is written as 2026-01-31T09:08, in UTC');
-  const laterMs = later * (text.length === 10 ? 86_400_000 : 60_000);
-  return new Date(date.getTime() + laterMs).toISOString().replace('Z', '000Z');
+/** Completes a minute as forms send it, such as 2026-01-31T09:08, by its seconds; leaves any other text as it is. */
+function minute(text: string, seconds: string): string {
+  return /T\d\d:\d\d$/.test(text) ? text + seconds : text;
 }
 
 function refuse(message: string): ServiceError {

@@ -60,13 +60,17 @@ const DATE = /^\d{4}-\d\d-\d\d$/;
 const SECONDS_A_DAY = 86_400n;
 const LAST_SECOND = 253_402_300_799n;
 
-/** Returns the first moment of a date or time; undefined for "". */
-function firstTime(field: string, text: string): string | undefined {
+/** Returns the first moment of a date or time; undefined for "". @throws ServiceError INVALID_PARAMETERS. */
+export function firstTime(field: string, text: string): string | undefined {
   return text === '' ? undefined : timestampText(parseTime(field, text));
 }
 
-/** Returns the moment after a date or time: a day later, or a microsecond. undefined for "" and past the year 9999. */
-function timeAfter(field: string, text: string): string | undefined {
+/**
+ * Returns the moment after a date or time: a day later, or a microsecond. undefined for "" and past the year 9999.
+ *
+ * @throws ServiceError INVALID_PARAMETERS.
+ */
+export function timeAfter(field: string, text: string): string | undefined {
   if (text === '') return undefined;
   const time = parseTime(field, text);
   const micros = DATE.test(text) ? 0 : Math.trunc(time.nanos / 1000) + 1;

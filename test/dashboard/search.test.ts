@@ -94,6 +94,8 @@ describe('the search finds', () => {
     const tomorrow = new Date(Date.now() + 86_400_000).toISOString().slice(0, 16);
     expect(await found({ to: tomorrow, status: 'SUCCEEDED' })).toEqual([other.id, first.id]);
     expect(await found({ from: tomorrow })).toEqual([]);
+    expect(await found({ from: '0001-01-01', to: '9999-12-31', status: 'DECLINED' })).toEqual([declined.id]);
+    expect(await found({ to: '9999-12-31T23:59', status: 'DECLINED' })).toEqual([declined.id]);
   });
 });
 
@@ -101,6 +103,8 @@ it.each([
   ['text that is not an id', { text: 'abc', by: 'id' }],
   ['a card number of more than four digits', { text: '4012888888881881', by: 'last_four' }],
   ['an invalid time', { from: '2026-13-01T00:00' }],
+  ['a day that no month has', { from: '2026-02-30' }],
+  ['a year before the first', { from: '0000-01-01' }],
   ['an invalid account id', { account: "' OR true --" }],
   ['a forged page token', { page: 'AAAA' }],
 ])('the search refuses %s and says why', async (_what, query) => {
