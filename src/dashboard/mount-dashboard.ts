@@ -102,7 +102,7 @@ function mountSignIn(
       reply.header('retry-after', waitS);
       return refuse(429, `Too many wrong keys. Try again in ${waitS} seconds.`);
     }
-    const session = await orUnavailable(sessions.begin(form.get('key')?.trim() ?? '', cookie.read(request)));
+    const session = await sessions.begin(form.get('key')?.trim() ?? '', cookie.read(request));
     if (!session) {
       limit.failed(request.ip);
       request.log.warn({ remote_address: request.ip }, 'authentication failed');
@@ -121,9 +121,9 @@ function mountSignIn(
   // The cookie alone is enough to end its session; the same-origin check has shown that the form came from our own page.
   scope.post(`${DASHBOARD}/sign-out`, async (request, reply) => {
     const token = cookie.read(request);
-    const session = token === undefined ? undefined : await orUnavailable(sessions.find(token, false));
+    const session = token === undefined ? undefined : await sessions.find(token, false);
     if (token !== undefined && session) {
-      await orUnavailable(sessions.end(token));
+      await sessions.end(token);
       const actor = actorAt(session.actor, request);
       await orUnavailable(recordAction(database, { accountId: INSTALLATION, actor, action: 'sign-out' }));
     }

@@ -6,6 +6,7 @@ import {
   insertOperatorSession,
   type SessionTerms,
 } from '#src/store/operator-sessions.ts';
+import { orUnavailable } from '#src/store/unavailable.ts';
 
 /** Permission of an operator: to read, or to act as well. */
 export type Role = 'read' | 'operate';
@@ -22,7 +23,10 @@ export type Session = {
 /** Keys that open the dashboard, by role. */
 export type OperatorKeys = { readonly operate: readonly string[]; readonly read: readonly string[] };
 
-/** Sessions of the dashboard, kept in the database so that every replica knows them. */
+/**
+ * Sessions of the dashboard, kept in the database so that every replica knows them. Each function throws ServiceError
+ * SERVICE_UNAVAILABLE if the database is unavailable.
+ */
 export type Sessions = {
   /**
    * Signs an operator in.
@@ -60,17 +64,18 @@ export function createSessions(database: Database, keys: OperatorKeys): Sessions
       const token = randomBytes(TOKEN_BYTES).toString('base64url');
       const actor = actorOf(keyHash);
       const session = { tokenHash: sha256(token), actor, keyHash };
-      await insertOperatorSession(database, session, replaced ? sha256(replaced) : undefined, TERMS);
+      const replacedHash = replaced ? sha256(replaced) : undefined;
+      await orUnavailable(insertOperatorSession(database, session, replacedHash, TERMS));
       return { role, actor, formToken: formTokenOf(token), token };
     },
     async find(token, touch) {
       if (!TOKEN.test(token)) return undefined;
-      const stored = await findOperatorSession(database, sha256(token), TERMS, touch);
+      const stored = await orUnavailable(findOperatorSession(database, sha256(token), TERMS, touch));
       // The role comes from today's configuration: a key that was removed from it no longer opens anything.
       const role = stored && roleOf(stored.keyHash);
       return role && { role, actor: stored.actor, formToken: formTokenOf(token) };
     },
-    end: (token) => deleteOperatorSession(database, sha256(token)),
+    end: (token) => orUnavailable(deleteOperatorSession(database, sha256(token))),
   };
 }
 

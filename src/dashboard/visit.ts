@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { toServiceError } from '#src/api/errors.ts';
 import { limitAtOnce } from '#src/api/limit-at-once.ts';
-import { REASONS, ServiceError } from '#src/service-error.ts';
+import { ServiceError } from '#src/service-error.ts';
 import { type Html, html } from '#src/web/html.ts';
 import { DASHBOARD, FRAME_HEADERS, framed } from './frame.ts';
 import { isFormToken, type Session, type Sessions } from './session.ts';
@@ -67,8 +67,8 @@ export function preparePages(scope: FastifyInstance): void {
     if (known.reason === 'INTERNAL_ERROR') request.log.error({ err: error }, 'a page failed');
     const content = html`<h1>The request failed</h1><p>${known.message}</p>
 <p class="quiet">Request ${request.id}</p><p><a href="${DASHBOARD}">To the overview</a></p>`;
-    const { status } = REASONS[known.reason];
-    return sendPage(reply, { title: 'Error', content, status }, undefined);
+    if (known.retryAfterS !== undefined) reply.header('retry-after', known.retryAfterS);
+    return sendPage(reply, { title: 'Error', content, status: known.status }, undefined);
   });
 }
 

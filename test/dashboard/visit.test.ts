@@ -1,0 +1,25 @@
+import Fastify from 'fastify';
+import { expect, it } from 'vitest';
+import { createSessions } from '#src/dashboard/session.ts';
+import { preparePages, sessionCookie, visits } from '#src/dashboard/visit.ts';
+import type { Database } from '#src/store/database.ts';
+import { DatabaseUnavailableError } from '#src/store/database-error.ts';
+import { NOTHING } from '#src/web/html.ts';
+
+it('a page asks to come back later while the database is unavailable', async () => {
+  const query = () => Promise.reject(new DatabaseUnavailableError(new Error('connect ECONNREFUSED')));
+  const sessions = createSessions({ query } as unknown as Database, { operate: [], read: [] });
+  const app = Fastify();
+  app.register(async (scope) => {
+    preparePages(scope);
+    visits(scope, sessions, sessionCookie(false)).get('', async () => ({ title: '', content: NOTHING }));
+  });
+  const cookie = `operator=${'A'.repeat(43)}`;
+  const { statusCode, headers, body } = await app.inject({ url: '/dashboard', headers: { cookie } });
+  expect([statusCode, headers['retry-after'], headers['content-type']]).toEqual([
+    503,
+    '1',
+    'text/html; charset=utf-8',
+  ]);
+  expect(body).toContain('retry later');
+});
