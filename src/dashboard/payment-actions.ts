@@ -11,7 +11,7 @@ import type { OperationDeps } from '#src/payments/claim-operation.ts';
 import type { OperatedPaymentResponse } from '#src/payments/operate-payment.ts';
 import { cancelPayment, capturePayment, refundPayment } from '#src/payments/payment-operations.ts';
 import { decodeRecord } from '#src/payments/stored-record.ts';
-import { REASONS, ServiceError } from '#src/service-error.ts';
+import { ServiceError } from '#src/service-error.ts';
 import { findAccount } from '#src/store/accounts.ts';
 import { recordAction } from '#src/store/audit-log.ts';
 import { readPaymentStory } from '#src/store/payment-story.ts';
@@ -93,28 +93,29 @@ export async function act(deps: PaymentPageDeps, visit: Visit, action: Action): 
   const amount = visit.form('amount');
   const currency = await currencyOf(deps, accountId, paymentId);
   const record = (detail: string) =>
-    orUnavailable(
-      recordAction(deps.operations.database, {
-        accountId,
-        actor: visit.actor,
-        action,
-        subject: paymentId,
-        detail: `${detail}; key ${key}`.slice(0, 1_000),
-      }),
-    );
+    recordAction(deps.operations.database, {
+      accountId,
+      actor: visit.actor,
+      action,
+      subject: paymentId,
+      detail: `${detail}; key ${key}`.slice(0, 1_000),
+    });
   // Recorded before anything is sent: an action that cannot be audited does not happen.
-  await record(`asked for${action === 'cancel' ? '' : ` ${money(amount, currency)}`}`);
+  await orUnavailable(record(`asked for${action === 'cancel' ? '' : ` ${money(amount, currency)}`}`));
   const asked = { paymentId, reason: visit.form('reason') };
   const caller = { accountId, idempotencyKey: key, secretPresented: true };
+  let result: string;
   try {
     const work = operate(deps.operations, action, { ...asked, amount, currency }, caller);
-    await record(resultOf(await deps.track(work)));
+    result = resultOf(await deps.track(work));
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
     await record(`refused: ${error.reason}`);
-    const { status } = REASONS[error.reason];
-    return show(deps, visit, notice('refused', error.message), { status, refused: { action, key, amount } });
+    const options = { status: error.status, refused: { action, key, amount } };
+    return show(deps, visit, notice('refused', error.message), options);
   }
+  // Beyond the try: a result that cannot be recorded must not count as a refusal.
+  await record(result);
   return { goTo: `${DASHBOARD}/payments/${accountId}/${paymentId}?did=${action}` };
 }
 

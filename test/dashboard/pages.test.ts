@@ -159,6 +159,23 @@ describe('an operator', () => {
     expect(await merchant.refundsOf(paid)).toHaveLength(1);
   });
 
+  it('is never told that a refund was not sent, nor is that recorded, because its result cannot be recorded', async () => {
+    await tables.query(`
+      CREATE FUNCTION fail_on_results() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        IF NEW.detail LIKE 'SUCCEEDED,%' THEN RAISE EXCEPTION 'the disk is full' USING ERRCODE = '53100'; END IF;
+        RETURN NEW;
+      END $$`);
+    await tables.query(`CREATE TRIGGER fail_on_results BEFORE INSERT ON audit_log
+      FOR EACH ROW EXECUTE FUNCTION fail_on_results()`);
+    const paid = await merchant.pay();
+    const sent = await operator.post(`${pathOf(paid)}/refund`, { amount: '1.25', key: randomUUID() });
+    await tables.query('DROP TRIGGER fail_on_results ON audit_log');
+    expect(await merchant.refundsOf(paid)).toHaveLength(1);
+    expect([sent.status, await sent.text()]).toEqual([500, expect.not.stringContaining('nothing was sent')]);
+    const recorded = await tables.query('SELECT detail FROM audit_log WHERE subject = $1', [paid.id]);
+    expect(recorded).toEqual([{ detail: expect.stringContaining('asked for USD 1.25') }]);
+  });
+
   it('can have an event delivered again', async () => {
     const received: string[] = [];
     const hook = createServer((request, response) => {
