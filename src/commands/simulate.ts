@@ -63,7 +63,15 @@ async function main(): Promise<void> {
   }
   progress.end();
   console.log(`\n${comparisonTable(compared)}\n\n${hourPlot(day, compared)}`);
-  if (options.svg !== undefined) writeFileSync(options.svg, hourSvg(day, compared));
+  if (options.svg !== undefined) writePicture(options.svg, hourSvg(day, compared));
+}
+
+function writePicture(file: string, svg: string): void {
+  try {
+    writeFileSync(file, svg);
+  } catch (error) {
+    throw new SimulationError(`${file} cannot be written (${(error as NodeJS.ErrnoException).code})`);
+  }
 }
 
 function wholeNumber(name: string, text: string, from: number, to: number): number {

@@ -39,3 +39,10 @@ it('the command refuses an invalid scenario, seed or option', async () => {
   });
   expect(await run('--sead', '1')).toMatchObject({ code: 2, stderr: expect.stringContaining('Usage') });
 });
+
+it('the command says in a line that the picture cannot be written, after the results', async () => {
+  const svg = join(directory, 'no-such-directory', 'day.svg');
+  const { code, stdout, stderr } = await run('--payments', '1', '--svg', svg);
+  expect([code, stderr]).toEqual([1, `${svg} cannot be written (ENOENT)\n`]);
+  expect(stdout).toContain('priority, with failover');
+});
