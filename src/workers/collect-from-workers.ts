@@ -53,7 +53,8 @@ export function collectFromWorkers(workers: ReadonlySet<Worker>): Collection {
   return {
     heard(worker, message) {
       if (message.kind === 'collected') {
-        latest.set(worker, message.metrics);
+        // A worker's last message may arrive after its end, when its counts have been added to `gone`.
+        if (workers.has(worker)) latest.set(worker, message.metrics);
         arrived(worker, message.collection);
       } else if (message.kind === 'give metrics') {
         void text().then((metrics) => tell(worker, { kind: 'metrics', asked: message.asked, text: metrics }));
