@@ -29,10 +29,11 @@ type Rpc<Call> = Pick<RpcOptions<DescService, Call>, 'openCall' | 'onError'> & {
   readonly handle: Handle<Call>;
 };
 
-/** The response's message, framed. */
-type Framed = {
+/** A response. The body is its message, framed; a refusal has none. */
+type GrpcResponse = {
   readonly headers: Readonly<Record<string, string>>;
-  readonly body: Uint8Array;
+  readonly trailers: Readonly<Record<string, string>>;
+  readonly body?: Uint8Array;
 };
 
 const CONTENT_TYPE = 'application/grpc+proto';
@@ -68,18 +69,20 @@ export function serveGrpc<Call>(
 /** Serves one call, to its last trailer. Rejects only for a response that cannot be written. */
 async function serve<Call>(rpc: Rpc<Call>, request: FastifyRequest, reply: FastifyReply): Promise<void> {
   const timeout = parseTimeout(headerOf(request, 'grpc-timeout'), MAX_TIMEOUT_MS);
-  try {
-    const timeoutMs = timeout.error ? undefined : timeout.timeoutMs;
-    const { headers, body } = await withinTime(respond(rpc, request, timeout.error), timeoutMs);
-    send(reply, headers, SUCCESS, body);
-  } catch (error) {
-    send(reply, {}, overloadTrailers(error) ?? trailersOf(error, rpc.onError));
-  }
+  const failed = (error: unknown): GrpcResponse => ({
+    headers: {},
+    trailers: trailersOf(error, rpc.onError),
+  });
+  // Reports its error, even one that comes after the deadline.
+  const work = respond(rpc, request, timeout.error).catch(failed);
+  const timeoutMs = timeout.error ? undefined : timeout.timeoutMs;
+  send(reply, await withinTime(work, timeoutMs).catch(failed));
 }
 
 function trailersOf(error: unknown, onError: (error: unknown) => void): Readonly<Record<string, string>> {
   if (error instanceof ConnectError) rewriteConnectError(error);
-  return grpcTrailers(error instanceof ConnectError ? error : refusal(error, onError));
+  const known = overloadTrailers(error);
+  return known ?? grpcTrailers(error instanceof ConnectError ? error : refusal(error, onError));
 }
 
 const SUCCESS = { 'grpc-status': '0' };
@@ -89,7 +92,7 @@ async function respond<Call>(
   { method, handle, openCall }: Rpc<Call>,
   request: FastifyRequest,
   timeoutError: ConnectError | undefined,
-): Promise<Framed> {
+): Promise<GrpcResponse> {
   const call = await openCall(request);
   const compression = compressionNegotiate(
     RPC_COMPRESSIONS,
@@ -111,6 +114,7 @@ async function respond<Call>(
   const isCompressed = (sent.flags & compressedFlag) !== 0;
   return {
     headers: { ...headers, ...(isCompressed && { 'grpc-encoding': compression.response?.name ?? '' }) },
+    trailers: SUCCESS,
     body: encodeEnvelope(sent.flags, sent.data),
   };
 }
@@ -157,12 +161,7 @@ function readPrefixed(body: Buffer): { flags: number; data: Uint8Array } {
   return { flags: body.readUInt8(0), data: body.subarray(PREFIX_BYTES) };
 }
 
-function send(
-  reply: FastifyReply,
-  headers: Readonly<Record<string, string>>,
-  trailers: Readonly<Record<string, string>>,
-  body?: Uint8Array,
-): void {
+function send(reply: FastifyReply, { headers, trailers, body }: GrpcResponse): void {
   const { raw } = reply;
   // The caller has disconnected.
   if (raw.destroyed || raw.headersSent) return;

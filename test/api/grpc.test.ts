@@ -1,16 +1,17 @@
 import { once } from 'node:events';
 import http2 from 'node:http2';
 import { gunzipSync, gzipSync } from 'node:zlib';
-import { type DescMessage, fromBinary } from '@bufbuild/protobuf';
+import { create, type DescMessage, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { findTrailerError } from '@connectrpc/connect/protocol-grpc';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { GetCustomerRequestSchema } from '#gen/payments/v1/customer_service_pb.js';
 import { type Payment, PaymentSchema } from '#gen/payments/v1/payment_pb.js';
 import {
   type ListPaymentsResponse,
   ListPaymentsResponseSchema,
 } from '#gen/payments/v1/payment_service_pb.js';
 import { apiClients, requestBody } from '../support/api-clients.ts';
-import { cardPayment, headersOne, withField } from '../support/payment-requests.ts';
+import { CUSTOMER, cardPayment, headersOne, withField } from '../support/payment-requests.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
 import { openTables } from '../support/tables.ts';
 
@@ -196,6 +197,23 @@ it('a call whose caller left while its keys were looked up leaves nothing behind
   expect(timer).toBeDefined();
   await expect.poll(() => ended.mock.calls.some(([one]) => one === timer)).toBe(true);
   vi.restoreAllMocks();
+  await tables.close();
+});
+
+it('a call that fails after its deadline is logged all the same', async () => {
+  const tables = await openTables(server.databaseUrl);
+  const failures = () => server.logLines.filter((line) => line.includes('an rpc failed')).length;
+  const before = failures();
+  await tables.query('BEGIN');
+  await tables.query('LOCK TABLE customer IN ACCESS EXCLUSIVE MODE');
+  const customer = toBinary(GetCustomerRequestSchema, create(GetCustomerRequestSchema, { id: CUSTOMER }));
+  const reply = await call('/payments.v1.CustomerService/GetCustomer', framed(customer), {
+    'grpc-timeout': '500m',
+  });
+  expect(reply.status).toBe('4');
+  await tables.query('SELECT pg_terminate_backend(pid) FROM pg_locks WHERE NOT granted');
+  await expect.poll(failures).toBe(before + 1);
+  await tables.query('COMMIT');
   await tables.close();
 });
 
