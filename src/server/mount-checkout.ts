@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Payment } from '#gen/payments/v1/payment_pb.js';
+import { toServiceError } from '#src/api/errors.ts';
 import { limitAtOnce } from '#src/api/limit-at-once.ts';
 import { CHECKOUT_DIR } from '#src/config.ts';
 import { type HostedCheckout, readHostedCheckout } from '#src/customers/hosted-checkout.ts';
@@ -9,7 +10,6 @@ import { currencyDigits, formatMoney } from '#src/money.ts';
 import type { PaymentDeps } from '#src/payments/create-payment.ts';
 import { merchantAddress } from '#src/payments/payer-return.ts';
 import { whyClosed } from '#src/payments/session-terms.ts';
-import { ServiceError } from '#src/service-error.ts';
 import {
   CHECKOUT_HEADERS,
   type Checkout,
@@ -27,13 +27,16 @@ const MAX_AT_ONCE = 100;
 export function mountCheckout(app: FastifyInstance, deps: PaymentDeps): void {
   app.register(async (pages) => {
     limitAtOnce(pages, MAX_AT_ONCE);
+    pages.setErrorHandler((error, request, reply) => {
+      const { reason, status, retryAfterS } = toServiceError(error);
+      if (reason === 'INTERNAL_ERROR') request.log.error({ err: error }, 'a checkout page failed');
+      if (retryAfterS !== undefined) reply.header('retry-after', retryAfterS);
+      return sendPage(request, reply, { status, html: renderDeadEnd('busy', languageOf(request)) });
+    });
     mountAsset(pages, 'checkout.js', 'text/javascript; charset=utf-8');
     mountAsset(pages, 'checkout.css', 'text/css; charset=utf-8');
     pages.get<{ Params: { session: string } }>('/checkout/:session', async (request, reply) => {
-      const language = languageOf(request);
-      reply.headers({ ...CHECKOUT_HEADERS, 'content-language': language, vary: 'accept-language' });
-      const { status, html } = await pageOf(deps, request.params.session, language);
-      return reply.code(status).send(html);
+      return sendPage(request, reply, await pageOf(deps, request.params.session, languageOf(request)));
     });
   });
 }
@@ -61,19 +64,22 @@ function mountAsset(app: FastifyInstance, name: string, type: string): void {
 type Rendered = { readonly status: number; readonly html: string };
 
 async function pageOf(deps: PaymentDeps, sessionId: string, language: Language): Promise<Rendered> {
-  try {
-    const found = await readHostedCheckout(deps, sessionId);
-    if (!found) return { status: 404, html: renderDeadEnd('unknown', language) };
-    const { session } = found;
-    if (!session.used && whyClosed(session) !== undefined) {
-      const backUrl = merchantAddress(session.callbackUrl)?.href;
-      return { status: 410, html: renderDeadEnd('expired', language, backUrl) };
-    }
-    return { status: 200, html: renderCheckout(checkoutOf(found, language)) };
-  } catch (error) {
-    if (!(error instanceof ServiceError)) throw error;
-    return { status: 503, html: renderDeadEnd('busy', language) };
+  const found = await readHostedCheckout(deps, sessionId);
+  if (!found) return { status: 404, html: renderDeadEnd('unknown', language) };
+  const { session } = found;
+  if (!session.used && whyClosed(session) !== undefined) {
+    const backUrl = merchantAddress(session.callbackUrl)?.href;
+    return { status: 410, html: renderDeadEnd('expired', language, backUrl) };
   }
+  return { status: 200, html: renderCheckout(checkoutOf(found, language)) };
+}
+
+function sendPage(request: FastifyRequest, reply: FastifyReply, { status, html }: Rendered): FastifyReply {
+  const language = { 'content-language': languageOf(request), vary: 'accept-language' };
+  return reply
+    .code(status)
+    .headers({ ...CHECKOUT_HEADERS, ...language })
+    .send(html);
 }
 
 function checkoutOf({ session, publicKey, methods }: HostedCheckout, language: Language): Checkout {

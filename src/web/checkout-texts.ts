@@ -35,7 +35,7 @@ const ENGLISH = {
   expiredTitle: 'This payment page has expired',
   expiredText: 'Nothing was charged. Please go back to the shop and start the payment again.',
   busyTitle: 'Please try again in a moment',
-  busyText: 'The payment page cannot be shown at present. Nothing was charged.',
+  busyText: 'The payment page cannot be shown at present. If you have paid already, do not pay again.',
   script: {
     paying: 'Paying…',
     continueTo: 'Continue to {name}',
@@ -100,7 +100,7 @@ const SPANISH: CheckoutTexts = {
   expiredTitle: 'Esta página de pago ha vencido',
   expiredText: 'No se cobró nada. Vuelve a la tienda y comienza el pago de nuevo.',
   busyTitle: 'Inténtalo de nuevo en un momento',
-  busyText: 'La página de pago no se puede mostrar ahora. No se cobró nada.',
+  busyText: 'La página de pago no se puede mostrar ahora. Si ya pagaste, no pagues de nuevo.',
   script: {
     paying: 'Pagando…',
     continueTo: 'Continuar a {name}',
@@ -164,7 +164,7 @@ const PORTUGUESE: CheckoutTexts = {
   expiredTitle: 'Esta página de pagamento expirou',
   expiredText: 'Nada foi cobrado. Volte à loja e comece o pagamento de novo.',
   busyTitle: 'Tente de novo em instantes',
-  busyText: 'A página de pagamento não pode ser exibida agora. Nada foi cobrado.',
+  busyText: 'A página de pagamento não pode ser exibida agora. Se você já pagou, não pague de novo.',
   script: {
     paying: 'Pagando…',
     continueTo: 'Continuar para {name}',

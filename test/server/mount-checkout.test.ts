@@ -1,0 +1,35 @@
+import Fastify, { type FastifyInstance } from 'fastify';
+import { expect, it } from 'vitest';
+import type { PaymentDeps } from '#src/payments/create-payment.ts';
+import { mountCheckout } from '#src/server/mount-checkout.ts';
+
+const PAGE = '/checkout/5e550000-0000-4000-8000-000000000001?lang=es';
+
+function checkout(query: () => Promise<never>): FastifyInstance {
+  const app = Fastify();
+  mountCheckout(app, { database: { query } } as unknown as PaymentDeps);
+  return app;
+}
+
+it('a payer whom the checkout page has no room for is asked, by a page in their language, to come back', async () => {
+  const app = checkout(() => new Promise(() => {}));
+  for (let i = 0; i < 100; i++) app.inject(PAGE).catch(() => {});
+  const { statusCode, headers, body } = await app.inject(PAGE);
+  expect([statusCode, headers['retry-after'], headers['content-type']]).toEqual([
+    503,
+    '1',
+    'text/html; charset=utf-8',
+  ]);
+  expect(body).toContain('<h1 class="title">Inténtalo de nuevo en un momento</h1>');
+  // Who comes back from a provider may have paid.
+  expect(body).toContain('Si ya pagaste, no pagues de nuevo.');
+});
+
+it('a payer learns of a fault of ours by a page that quotes nothing of it', async () => {
+  const { statusCode, headers, body } = await checkout(() => Promise.reject(new Error('a detail'))).inject(
+    PAGE,
+  );
+  expect([statusCode, headers['content-language']]).toEqual([500, 'es']);
+  expect(body).toContain('<h1 class="title">Inténtalo de nuevo en un momento</h1>');
+  expect(body).not.toContain('a detail');
+});
