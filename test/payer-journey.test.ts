@@ -143,6 +143,20 @@ it('a payer without a callback_url to return to sees the outcome on a page of th
   expect(unknown.status).toBe(404);
 });
 
+it('a payer who opens the page of the outcome again after a refund is not told that the payment is being confirmed', async () => {
+  const record = await create({ callback_url: null, description: 'sandbox:done_after:300' });
+  await expect.poll(async () => stateOf(await get(record.id))).toBe('SUCCEEDED/APPROVED');
+  const page = async () => (await fetch(`${server.url}/v1/payments/${record.id}/return`)).text();
+  expect(await page()).toContain('Payment complete');
+  const refund = await fetch(`${server.url}/v1/payments/${record.id}/refund`, {
+    method: 'POST',
+    headers: { ...headersOne(), 'content-type': 'application/json' },
+    body: JSON.stringify({ merchant_reference: 'back' }),
+  });
+  expect([refund.status, stateOf(await refund.json())]).toEqual([200, 'REFUNDED/REFUNDED']);
+  expect(await page()).toContain('Payment closed');
+});
+
 describe('a notification of the provider', () => {
   it('makes a payment SUCCEEDED even if its payer never came back', async () => {
     const record = await create({ description: 'sandbox:done_after:300' });

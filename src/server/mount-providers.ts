@@ -1,4 +1,4 @@
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyReply } from 'fastify';
 import { type Payment, Payment_Status } from '#gen/payments/v1/payment_pb.js';
 import { limitAtOnce } from '#src/api/limit-at-once.ts';
 import type { RawNotification } from '#src/connectors/connector.ts';
@@ -59,24 +59,19 @@ export function mountProviders(app: FastifyInstance, routes: ProviderRoutes): vo
     raw.get<{ Params: { id: string } }>('/v1/payments/:id/return', async (request, reply) => {
       const payment = await returnPayer(payer, request.params.id, queryOf(request.url));
       const page = routes.checkoutPage ? checkoutPath(payment, request.headers.cookie) : undefined;
-      const address = page ?? callbackAddress(payment);
-      reply.headers({ 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' });
-      if (address !== undefined) return reply.code(303).header('location', address).send();
-      return reply
-        .code(200)
-        .headers(PAGE_HEADERS)
-        .send(renderPage(outcomePage(payment)));
+      return sendBack(reply, page ?? callbackAddress(payment), outcomePage(payment));
     });
     raw.get<{ Params: { id: string } }>('/v1/enrollments/:id/return', async (request, reply) => {
       const { status, address } = await returnFromEnrollment(payer, request.params.id, payer.turns);
-      reply.headers({ 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' });
-      if (address !== undefined) return reply.code(303).header('location', address).send();
-      return reply
-        .code(200)
-        .headers(PAGE_HEADERS)
-        .send(renderPage(enrollmentPage(status)));
+      return sendBack(reply, address, enrollmentPage(status));
     });
   });
+}
+
+/** Sends a payer to the address of their merchant or, without one, the page that tells the outcome. */
+function sendBack(reply: FastifyReply, address: string | undefined, page: Page): FastifyReply {
+  if (address === undefined) return reply.code(200).headers(PAGE_HEADERS).send(renderPage(page));
+  return reply.code(303).headers({ location: address, 'referrer-policy': 'no-referrer' }).send();
 }
 
 /** Returns the query string, without the question mark. */
@@ -106,7 +101,7 @@ function enrollmentPage(status: string): Page {
 function outcomePage(payment: Payment): Page {
   const { currency = '', value } = payment.amount ?? {};
   const shared = { amount: `${value?.value ?? ''} ${currency}`, small: `Payment ${payment.id}` };
-  const { SUCCEEDED, VERIFIED, DECLINED, EXPIRED, ERROR, CANCELED } = Payment_Status;
+  const { READY_TO_PAY, PENDING, SUCCEEDED, VERIFIED, DECLINED, EXPIRED, ERROR, CANCELED } = Payment_Status;
   switch (payment.status) {
     case SUCCEEDED:
     case VERIFIED:
@@ -121,11 +116,14 @@ function outcomePage(payment: Payment): Page {
     case CANCELED:
     case ERROR:
       return { ...shared, title: 'Payment not made', text: 'Nothing was charged. Start again in the shop.' };
-    default:
+    case READY_TO_PAY:
+    case PENDING:
       return {
         ...shared,
         title: 'Payment in progress',
         text: 'Your payment is being confirmed. The shop will tell you the outcome.',
       };
+    default:
+      return { ...shared, title: 'Payment closed', text: 'There is nothing left to pay here.' };
   }
 }
