@@ -1,4 +1,4 @@
-import { create, type DescMessage, type MessageShape } from '@bufbuild/protobuf';
+import { create } from '@bufbuild/protobuf';
 import { EmptySchema, type Timestamp, timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import {
   CreateWebhookRequestSchema,
@@ -21,7 +21,6 @@ import {
 import type { OnceCall, OnceResponse } from '#src/customers/call-once.ts';
 import type { Caller } from '#src/payments/create-payment.ts';
 import { requestHasher } from '#src/payments/request-hash.ts';
-import { invalidParameters } from '#src/service-error.ts';
 import type { StoredDelivery } from '#src/store/deliveries.ts';
 import type { StoredWebhook } from '#src/store/webhooks.ts';
 import {
@@ -41,11 +40,16 @@ import {
   rotateSecret,
   type WebhookWithSecret,
 } from '#src/webhooks/manage-webhooks.ts';
-import { type Validate, validate } from '#src/wire/validate.ts';
 import { createdAnswer, onceAnswer } from './customer-service.ts';
 import { manageOnce } from './manage-once.ts';
+import { requireValidOf } from './require-valid.ts';
 import type { ServiceHandlers } from './rest.ts';
 import { accountOf } from './secret-only.ts';
+
+const validCreate = requireValidOf(CreateWebhookRequestSchema);
+const validUpdate = requireValidOf(UpdateWebhookRequestSchema);
+const validList = requireValidOf(ListDeliveriesRequestSchema);
+const validRedeliver = requireValidOf(RedeliverFailedRequestSchema);
 
 /** Dependencies of the handlers. */
 export type WebhookServiceDeps = ManageDeps & { readonly requestHashKey: Uint8Array };
@@ -56,7 +60,7 @@ export function webhookService(deps: WebhookServiceDeps): ServiceHandlers<typeof
   return {
     async createWebhook(request, caller) {
       const account = accountOf(caller);
-      checkCreate(request);
+      validCreate(request);
       const requestHash = hashCreate(requestHashKey, request);
       const call = { method: 'CreateWebhook', caller, requestHash, response: WebhookSchema };
       const made = await withSecret(deps, call, (own) => addWebhook(own, account, request));
@@ -72,7 +76,7 @@ export function webhookService(deps: WebhookServiceDeps): ServiceHandlers<typeof
     },
     async updateWebhook(request, caller) {
       const account = accountOf(caller);
-      checkUpdate(request);
+      validUpdate(request);
       const { url, description, active } = request;
       const events = request.events.length > 0 ? request.events : undefined;
       const change = { url, description, active, events };
@@ -99,8 +103,7 @@ export function webhookService(deps: WebhookServiceDeps): ServiceHandlers<typeof
     },
     async listDeliveries(request, caller) {
       const account = accountOf(caller);
-      checkList(request);
-      const { deliveries, nextPageToken } = await deliveriesPage(database, account, request);
+      const { deliveries, nextPageToken } = await deliveriesPage(database, account, validList(request));
       const messages = deliveries.map(deliveryMessage);
       return { message: create(ListDeliveriesResponseSchema, { deliveries: messages, nextPageToken }) };
     },
@@ -115,7 +118,7 @@ export function webhookService(deps: WebhookServiceDeps): ServiceHandlers<typeof
     },
     async redeliverFailed(request, caller) {
       const account = accountOf(caller);
-      checkRedeliver(request);
+      validRedeliver(request);
       const since = timestampDate(request.since as Timestamp);
       const requestHash = hashRedeliverFailed(requestHashKey, request);
       const response = RedeliverFailedResponseSchema;
@@ -153,20 +156,6 @@ const hashRotate = requestHasher(RotateWebhookSecretRequestSchema);
 const hashTest = requestHasher(TestWebhookRequestSchema);
 const hashRedeliver = requestHasher(RedeliverDeliveryRequestSchema);
 const hashRedeliverFailed = requestHasher(RedeliverFailedRequestSchema);
-
-const checkCreate = checked(CreateWebhookRequestSchema);
-const checkUpdate = checked(UpdateWebhookRequestSchema);
-const checkList = checked(ListDeliveriesRequestSchema);
-const checkRedeliver = checked(RedeliverFailedRequestSchema);
-
-/** Makes a check of requests against the rules in their .proto. The check throws ServiceError INVALID_PARAMETERS. */
-function checked<Desc extends DescMessage>(schema: Desc): (request: MessageShape<Desc>) => void {
-  const rules: Validate<MessageShape<Desc>> = validate(schema);
-  return (request) => {
-    const faults = rules(request);
-    if (faults.length > 0) throw invalidParameters(faults);
-  };
-}
 
 function webhookMessage(webhook: StoredWebhook, secret = ''): Webhook {
   return create(WebhookSchema, {

@@ -149,9 +149,6 @@ function requireValidChange({ allowPrivate }: Pick<ManageDeps, 'allowPrivate'>, 
   const faults: FieldError[] = [];
   const urlFault = change.url === undefined ? undefined : faultOfUrl(change.url, allowPrivate);
   if (urlFault) faults.push({ field: 'url', ...urlFault });
-  if (change.description?.includes('\0')) {
-    faults.push({ field: 'description', code: 'INVALID_FORMAT', message: 'must not hold a NUL character' });
-  }
   const known: readonly string[] = EVENT_TYPES;
   for (const [i, event] of (change.events ?? []).entries()) {
     if (known.includes(event)) continue;

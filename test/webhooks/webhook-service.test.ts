@@ -194,6 +194,7 @@ describe('by REST', () => {
     [{ url: 'https://me:secret@shop.example/' }, 'url'],
     [{ url: `https://shop.example/${'x'.repeat(2048)}` }, 'url'],
     [{ url: undefined }, 'url'],
+    [{ url: 'https://shop.example/a\0b' }, 'url'],
     [{ events: [] }, 'events'],
     [{ events: ['payment.purchase', 'payment.unheard'] }, 'events[1]'],
     [{ description: 'x'.repeat(256) }, 'description'],
