@@ -28,11 +28,10 @@ const validCancel = requireValidOf(CancelPaymentRequestSchema);
 const validRefund = requireValidOf(RefundPaymentRequestSchema);
 const validCancelOrRefund = requireValidOf(CancelOrRefundPaymentRequestSchema);
 
-/** The handlers of the service's rpcs, by name. */
-export type PaymentHandlers = ServiceHandlers<typeof PaymentService, Caller>;
-
 /** The handlers of payments.v1.PaymentService, the same for every protocol. */
-export function paymentService(deps: PaymentDeps & OperationDeps & ListDeps): PaymentHandlers {
+export function paymentService(
+  deps: PaymentDeps & OperationDeps & ListDeps,
+): ServiceHandlers<typeof PaymentService, Caller> {
   return {
     async createPayment(request, caller) {
       requireValid(request);

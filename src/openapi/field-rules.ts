@@ -1,5 +1,6 @@
-import { type DescField, getOption, hasOption } from '@bufbuild/protobuf';
+import { type DescField, getOption, hasOption, ScalarType } from '@bufbuild/protobuf';
 import { reflect } from '@bufbuild/protobuf/reflect';
+import { FeatureSet_FieldPresence } from '@bufbuild/protobuf/wkt';
 import { type FieldRules, FieldRulesSchema, field as fieldRules } from '#gen/buf/validate/validate_pb.js';
 import { FieldBehavior, field_behavior } from '#gen/google/api/field_behavior_pb.js';
 
@@ -24,13 +25,9 @@ export function ruleKeywords(field: DescField): Json {
 
 function notEmpty(field: DescField): Json {
   if (field.fieldKind === 'list') return { minItems: 1 };
-  return field.presence === IMPLICIT && field.fieldKind === 'scalar' && field.scalar === STRING
-    ? { minLength: 1 }
-    : {};
+  const isText = field.fieldKind === 'scalar' && field.scalar === ScalarType.STRING;
+  return isText && field.presence === FeatureSet_FieldPresence.IMPLICIT ? { minLength: 1 } : {};
 }
-
-const IMPLICIT = 2;
-const STRING = 9;
 
 type Keyword = (value: unknown) => Json;
 

@@ -10,20 +10,7 @@ import type { ListDeps } from '#src/payments/list-payments.ts';
 export type ApiDeps = PaymentDeps & OperationDeps & ListDeps;
 
 /** Dependencies that the caller provides; the rest follows from the configuration. */
-type Given = Pick<
-  ApiDeps,
-  | 'database'
-  | 'responses'
-  | 'vault'
-  | 'requestHashKey'
-  | 'fingerprintKey'
-  | 'pageTokenKey'
-  | 'catalogue'
-  | 'connections'
-  | 'publicUrl'
-  | 'observer'
-  | 'eventWritten'
->;
+type Given = Omit<ApiDeps, 'now' | 'patience' | 'schedule'>;
 
 /** Completes the dependencies of payments: waiting for a provider or for another call does not count as work. */
 export function paymentDeps(config: Config, admission: Admission, given: Given): ApiDeps {

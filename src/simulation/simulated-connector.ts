@@ -83,7 +83,7 @@ export function outcomeOf(payment: SyntheticPayment, connectionId: string, rates
 }
 
 /** Returns the rates for a card: an incident's, else the card's, else the connection's. */
-export function ratesAt(
+function ratesAt(
   { rates, cards, incidents }: SimulatedConnection,
   atMs: number,
   card: { readonly cardBrand: string; readonly issuerCountry: string },
