@@ -6,13 +6,13 @@ import { orUnavailable } from '#src/store/unavailable.ts';
 import { type Html, html, NOTHING } from '#src/web/html.ts';
 import { DASHBOARD } from './frame.ts';
 import { option, shortened, time } from './show.ts';
-import type { Reply, Visit } from './visit.ts';
+import type { Page, Visit } from './visit.ts';
 
 const PAGE_SIZE = 50;
 const MAX_ACCOUNTS = 1_000;
 
 /** Audit log of the installation (sign-ins, for example) or of one account, as a page. */
-export async function auditPage(database: Database, visit: Visit): Promise<Reply> {
+export async function auditPage(database: Database, visit: Visit): Promise<Page> {
   const asked = visit.query('account');
   const accountId = isUuid(asked) ? asked : INSTALLATION;
   const before = visit.query('before');

@@ -3,13 +3,13 @@ import { Transaction_Category } from '#gen/payments/v1/payment_pb.js';
 import { type Html, html, NOTHING } from '#src/web/html.ts';
 import { routePicture, type ShownCatalogue } from './route-picture.ts';
 import { badge } from './show.ts';
-import type { Reply } from './visit.ts';
+import type { Page } from './visit.ts';
 
 /** Most routes, connections and types that the page shows; a catalogue may have a thousand of each. */
 const MAX_ROWS = 100;
 
 /** The page of the catalogue in force. */
-export function cataloguePage(shown: ShownCatalogue): Reply {
+export function cataloguePage(shown: ShownCatalogue): Page {
   const { catalogue } = shown;
   const content = html`<div class="heading"><h1>Catalogue</h1><p class="quiet">In force in this replica. The first route whose condition holds takes a payment.</p></div>
 <section class="card"><h2>Routes</h2>${routePicture(shown, MAX_ROWS)}${more(catalogue.routes.length)}</section>

@@ -21,7 +21,7 @@ import type { ShownCatalogue } from './route-picture.ts';
 import { createSessions, type OperatorKeys, type Sessions } from './session.ts';
 import { createSignInLimit } from './sign-in-limit.ts';
 import { nextOf, signInPage } from './sign-in-page.ts';
-import { type Cookie, preparePages, type Reply, sendPage, sessionCookie, visits } from './visit.ts';
+import { type Cookie, type Page, preparePages, sendPage, sessionCookie, visits } from './visit.ts';
 
 /** Dependencies of the dashboard. */
 export type DashboardDeps = PaymentPageDeps &
@@ -138,7 +138,7 @@ function mountSignIn(
 const MAX_OPEN_SHOWN = 10;
 const MAX_COUNTED = 10_000;
 
-async function overview({ database, figures, opened }: DashboardDeps): Promise<Reply> {
+async function overview({ database, figures, opened }: DashboardDeps): Promise<Page> {
   const [openAttempts, open, webhooks, pending] = await orUnavailable(
     Promise.all([
       listOldestOpenAttempts(database, MAX_OPEN_SHOWN),

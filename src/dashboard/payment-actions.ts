@@ -25,7 +25,7 @@ import { DASHBOARD, notice } from './frame.ts';
 import type { Action, Refused } from './payment-forms.ts';
 import { paymentContent } from './payment-page.ts';
 import { money, shortened } from './show.ts';
-import type { Reply, Visit } from './visit.ts';
+import type { Page, Reply, Visit } from './visit.ts';
 
 /** Dependencies of a payment's page and its actions. */
 export type PaymentPageDeps = {
@@ -48,7 +48,7 @@ const DONE: Readonly<Record<string, string>> = {
 };
 
 /** The page of one payment. */
-export function paymentPage(deps: PaymentPageDeps, visit: Visit): Promise<Reply> {
+export function paymentPage(deps: PaymentPageDeps, visit: Visit): Promise<Page> {
   // The address only chooses one of our own texts, so a link cannot put words on the page.
   const done = DONE[visit.query('did')];
   return show(deps, visit, done === undefined ? NOTHING : notice('done', done), { status: 200 });
@@ -59,7 +59,7 @@ async function show(
   visit: Visit,
   message: Html,
   options: { readonly status: number; readonly refused?: Refused },
-): Promise<Reply> {
+): Promise<Page> {
   const { accountId, paymentId } = namesOf(visit);
   const { database } = deps.operations;
   const story = await orUnavailable(readPaymentStory(database, accountId, paymentId));

@@ -19,7 +19,7 @@ import { orUnavailable } from '#src/store/unavailable.ts';
 import { type Html, html, NOTHING } from '#src/web/html.ts';
 import { DASHBOARD, notice } from './frame.ts';
 import { badge, money, option, shortened, time } from './show.ts';
-import type { Reply, Visit } from './visit.ts';
+import type { Page, Visit } from './visit.ts';
 
 /** Dependencies of the search. */
 export type SearchDeps = {
@@ -57,7 +57,7 @@ const PAGE_SIZE = MAX_FOUND - 1;
 const MAX_ACCOUNTS = 1_000;
 
 /** The page that finds payments. */
-export async function paymentsPage(deps: SearchDeps, visit: Visit): Promise<Reply> {
+export async function paymentsPage(deps: SearchDeps, visit: Visit): Promise<Page> {
   const accounts = await orUnavailable(listAccountNames(deps.database, MAX_ACCOUNTS + 1));
   const asked: Asked = {
     text: visit.query('text'),

@@ -13,7 +13,7 @@ import { explanation } from './explanation.ts';
 import { DASHBOARD, notice } from './frame.ts';
 import type { Session } from './session.ts';
 import { facts, option } from './show.ts';
-import type { Reply, Visit } from './visit.ts';
+import type { Page, Visit } from './visit.ts';
 
 /** Dependencies of the page that explains a route. */
 export type RoutePageDeps = { readonly explain: Explain; readonly catalogue: () => Catalogue };
@@ -48,7 +48,7 @@ const EXAMPLE: Asked = {
 };
 
 /** The form, filled in with an example and its explanation. */
-export async function routeForm({ explain, catalogue }: RoutePageDeps, visit: Visit): Promise<Reply> {
+export async function routeForm({ explain, catalogue }: RoutePageDeps, visit: Visit): Promise<Page> {
   const inForce = catalogue();
   const card = inForce.paymentMethodTypes.find(({ category }) => category === Transaction_Category.CARD);
   const asked = { ...EXAMPLE, type: card?.type ?? '' };
@@ -57,7 +57,7 @@ export async function routeForm({ explain, catalogue }: RoutePageDeps, visit: Vi
 }
 
 /** The form as it was sent, with its explanation. Nothing is sent to a provider, and nothing is written. */
-export async function explainedRoute({ explain, catalogue }: RoutePageDeps, visit: Visit): Promise<Reply> {
+export async function explainedRoute({ explain, catalogue }: RoutePageDeps, visit: Visit): Promise<Page> {
   const asked = Object.fromEntries(FIELDS.map((field) => [field, visit.form(field)])) as Asked;
   try {
     // Never a whole card number: routes look at the issuer's digits only.
@@ -122,12 +122,7 @@ function explained(way: ExplainRouteResponse): Html {
   ])}</section>`;
 }
 
-function page(
-  catalogue: Catalogue,
-  asked: Asked,
-  session: Session,
-  explanationShown: Html,
-): Exclude<Reply, { goTo: string }> {
+function page(catalogue: Catalogue, asked: Asked, session: Session, explanationShown: Html): Page {
   const field = (name: keyof Asked, label: string, hint = '') =>
     html`<div><label for="${name}">${label}</label><input id="${name}" name="${name}" value="${asked[name]}" maxlength="255" autocomplete="off"${hint === '' ? NOTHING : html` placeholder="${hint}"`}></div>`;
   const types = catalogue.paymentMethodTypes.map(({ type }) => option(type, type, asked.type));

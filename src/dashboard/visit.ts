@@ -4,7 +4,7 @@ import { limitAtOnce } from '#src/api/limit-at-once.ts';
 import { ServiceError } from '#src/service-error.ts';
 import { type Html, html } from '#src/web/html.ts';
 import { DASHBOARD, FRAME_HEADERS, framed } from './frame.ts';
-import { isFormToken, type Session, type Sessions } from './session.ts';
+import { isFormToken, type Role, type Session, type Sessions } from './session.ts';
 
 /** A request by an operator who is signed in. */
 export type Visit = {
@@ -17,10 +17,17 @@ export type Visit = {
   readonly form: (name: string) => string;
 };
 
+/** A page as its function makes it; `framed` puts the rest around it. */
+export type Page = {
+  readonly title: string;
+  readonly section?: string;
+  readonly content: Html;
+  /** HTTP status, 200 by default. */
+  readonly status?: number;
+};
+
 /** Response to a visit: a page, or the address of one. */
-export type Reply =
-  | { readonly title: string; readonly section?: string; readonly content: Html; readonly status?: number }
-  | { readonly goTo: string };
+export type Reply = Page | { readonly goTo: string };
 
 /** Characters of a query or form field that are read; the rest is ignored. */
 const MAX_VALUE_LENGTH = 2_000;
@@ -123,7 +130,7 @@ export function visits(scope: FastifyInstance, sessions: Sessions, cookie: Cooki
       scope.get(DASHBOARD + path, { onRequest: open }, respond(handle));
     },
     /** Mounts the target of a form. @param role the operator needs. */
-    post(path: string, role: Session['role'], handle: (visit: Visit) => Promise<Reply>): void {
+    post(path: string, role: Role, handle: (visit: Visit) => Promise<Reply>): void {
       const allowed = async (visit: Visit) => {
         if (!isFormToken(visit.session, visit.form('form_token'))) {
           throw new ServiceError(
@@ -142,11 +149,7 @@ export function visits(scope: FastifyInstance, sessions: Sessions, cookie: Cooki
 }
 
 /** Sends a page. */
-export function sendPage(
-  reply: FastifyReply,
-  page: Exclude<Reply, { goTo: string }>,
-  session: Session | undefined,
-): FastifyReply {
+export function sendPage(reply: FastifyReply, page: Page, session: Session | undefined): FastifyReply {
   return reply
     .code(page.status ?? 200)
     .headers(FRAME_HEADERS)

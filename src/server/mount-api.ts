@@ -14,7 +14,7 @@ import { TokenService } from '#gen/payments/v1/token_service_pb.js';
 import { WebhookService } from '#gen/payments/v1/webhook_service_pb.js';
 import type { Admission, Ticket } from '#src/api/admission.ts';
 import { admitCalls } from '#src/api/admit-calls.ts';
-import { createAuthenticate } from '#src/api/authenticate.ts';
+import { createAuthenticate, type ReadHeader } from '#src/api/authenticate.ts';
 import { admitBrowsers, type RequireAllowedOrigin } from '#src/api/browser-calls.ts';
 import { checkoutService } from '#src/api/checkout-service.ts';
 import { customerService } from '#src/api/customer-service.ts';
@@ -211,7 +211,8 @@ function mountMetrics(app: FastifyInstance, { admission, metrics, parent, live }
   });
 }
 
-function headerOf(request: FastifyRequest): (name: string) => string | undefined {
+/** Returns the reader of a request's headers, which joins several of one name by commas. */
+export function headerOf(request: FastifyRequest): ReadHeader {
   return (name) => {
     const value = request.headers[name];
     return Array.isArray(value) ? value.join(', ') : value;

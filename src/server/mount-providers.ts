@@ -7,6 +7,7 @@ import { type ReceiveDeps, receiveNotification } from '#src/notifications/receiv
 import { createLookUpTurns } from '#src/payments/look-up-turns.ts';
 import { callbackAddress, type ReturnDeps, returnPayer } from '#src/payments/payer-return.ts';
 import { PAGE_HEADERS, type Page, renderPage } from '#src/web/page.ts';
+import { headerOf } from './mount-api.ts';
 import { checkoutPath } from './mount-checkout.ts';
 
 /** Dependencies of the routes for providers' notifications and returning payers. */
@@ -39,10 +40,7 @@ export function mountProviders(app: FastifyInstance, routes: ProviderRoutes): vo
       '/v1/providers/:connection/notifications',
       async (request, reply) => {
         const notification: RawNotification = {
-          header: (name) => {
-            const value = request.headers[name];
-            return Array.isArray(value) ? value.join(', ') : value;
-          },
+          header: headerOf(request),
           query: queryOf(request.url),
           body: (request.body as Uint8Array | undefined) ?? new Uint8Array(),
         };

@@ -29,9 +29,10 @@ const DIALECTS: readonly Dialect[] = [false, true].flatMap((rejectUnknown) =>
 /**
  * Compiles the reader of a message from REST JSON, once for each message type.
  *
- * Names are those of the .proto file; `null` counts as absent, and so does an empty text in a field that takes no text, but for one whose absence moves money (`empty_is_refused`).
- * Enums are value names, except the name of zero, which means unspecified. google.type.Decimal is a number or a string
- * of digits, and becomes canonical (see `canonicalDecimal`), so that `10`, `"10"` and `10.00` are equal messages.
+ * Names are those of the .proto file; `null` counts as absent, and so does an empty text in a field that takes no text,
+ * unless its absence would move money (`empty_is_refused`). Enums are value names, except the name of zero, which means
+ * unspecified. google.type.Decimal is a number or a string of digits, and becomes canonical (see `canonicalDecimal`), so
+ * that `10`, `"10"` and `10.00` are equal messages.
  *
  * @param options.unknownFields 'ignore' (default), or 'reject' them as field errors that name them. JSON read with
  *   'reject' is the operator's own: its lists may be of any length.
