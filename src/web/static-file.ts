@@ -16,7 +16,8 @@ const compress = promisify(gzip);
 /** Prepares a file for `serveFile`. */
 export async function staticFile(type: string, content: Buffer | string): Promise<StaticFile> {
   const plain = Buffer.from(content);
-  const etag = `"${createHash('sha256').update(plain).digest('base64url').slice(0, 22)}"`;
+  // Weak, since the two encodings share it (RFC 9110, section 8.8.1).
+  const etag = `W/"${createHash('sha256').update(plain).digest('base64url').slice(0, 22)}"`;
   return { type, plain, gzipped: await compress(plain), etag };
 }
 
