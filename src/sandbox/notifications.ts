@@ -79,8 +79,8 @@ export function createNotifications(options: NotificationOptions, timers: Timers
   /** Sends once. @returns true if the receiver accepted it with a 2xx. */
   async function send({ url, body, isForged }: Notification): Promise<boolean> {
     const secrets = isForged ? [randomUUID()] : options.secrets;
-    const { origin, pathname, search } = new URL(url);
     try {
+      const { origin, pathname, search } = new URL(url);
       const response = await agent.request({
         method: 'POST',
         origin,

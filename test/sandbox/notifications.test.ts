@@ -104,6 +104,11 @@ it('a notification comes before the answer on request', async () => {
   expect(types()).toEqual(['charge.approved']);
 });
 
+it('a charge is answered even if its notification, which comes first, has no address to go to', async () => {
+  const answer = await charge('sandbox:notify_first', { notification_url: 'http://[' });
+  expect(answer).toMatchObject({ object: 'charge', status: 'approved' });
+});
+
 it('a notification comes late on request', async () => {
   const startedMs = performance.now();
   await charge('sandbox:notify_late:300');
