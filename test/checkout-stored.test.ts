@@ -178,3 +178,21 @@ it('the checkout page does not exist with CHECKOUT_PAGE=off, but the calls for b
   expect(back.headers.get('location')).toMatch(/^https:\/\/shop\.example\/back\?/);
   await off.close();
 });
+
+it('the button of the checkout page says that a payment is under way, whatever is chosen meanwhile, and afterwards what is chosen', async () => {
+  const button = () => payer.textOf('#pay [type=submit]');
+  await open();
+  await payer.fillCard('4000000000000002');
+  const meanwhile = await page.evaluate(() => {
+    const { document } = globalThis as InPage;
+    const pay = document.querySelector('#pay [type=submit]');
+    pay.click();
+    [...document.querySelectorAll('[name=method]')].at(-1).click();
+    return [pay.textContent, pay.getAttribute('aria-disabled')];
+  });
+  expect(meanwhile).toEqual(['Paying…', 'true']);
+  await payer.shown('#notice', /was declined/);
+  expect(await button()).toMatch(/^Continue to /);
+  await payer.choose('Card');
+  expect(await button()).toBe('Pay $55.75');
+});

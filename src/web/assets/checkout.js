@@ -117,11 +117,18 @@ const chosen = () => Number(form.elements.method.value || form.querySelector('[n
 function showChosen() {
   const i = chosen();
   for (const [j] of methods.entries()) field(`panel-${j}`).hidden = j !== i;
-  const button = form.querySelector('[type=submit]');
-  button.dataset.label ??= button.textContent;
-  const { isCard, vaultedToken, name } = methods[i];
-  button.textContent = isCard || vaultedToken ? button.dataset.label : fill(texts.continueTo, { name });
+  showButton();
   showNotice('');
+}
+
+/** Labels the button for a payment under way, else for the chosen method. */
+function showButton() {
+  const button = form.querySelector('[type=submit]');
+  button.dataset.pay ??= button.textContent;
+  const { isCard, vaultedToken, name } = methods[chosen()];
+  const label = isCard || vaultedToken ? button.dataset.pay : fill(texts.continueTo, { name });
+  button.textContent = busy ? texts.paying : label;
+  button.setAttribute('aria-disabled', String(busy));
 }
 
 // ---- The calls ----
@@ -185,12 +192,7 @@ let attempt;
 
 function setBusy(isBusy) {
   busy = isBusy;
-  const button = form.querySelector('[type=submit]');
-  button.setAttribute('aria-disabled', String(isBusy));
-  if (isBusy) {
-    button.dataset.before = button.textContent;
-    button.textContent = texts.paying;
-  } else if (button.dataset.before) button.textContent = button.dataset.before;
+  showButton();
 }
 
 async function pay() {
