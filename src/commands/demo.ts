@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { CHECKOUT_DIR } from '#src/config.ts';
+import { CHECKOUT_DIR, readConfig } from '#src/config.ts';
 import { SANDBOX_ACCOUNT } from '#src/server/sandbox-fixtures.ts';
 import { readArguments, runCommand } from './command-line.ts';
 import { createDemoShop } from './demo-shop.ts';
@@ -12,15 +12,14 @@ const USAGE = `Usage: npm run demo [-- options]
 A tiny shop whose carts are paid on the checkout page, in the sandbox. If no service answers, it starts one, and ends it
 again with itself (Ctrl-C).
 
-  --service <url>        the service (http://127.0.0.1:8080)
+  --service <url>        the service (http://127.0.0.1:8080, or the port that PORT names)
   --port <port>          where the shop listens on 127.0.0.1 (8081)
   --account <id>         the account and its keys (the sandbox's account one)
   --public-key <key>     (pk_sandbox_one)
   --secret-key <key>     (sk_sandbox_one)`;
 
-const SERVICE = 'http://127.0.0.1:8080';
 const OPTIONS = {
-  service: { type: 'string', default: SERVICE },
+  service: { type: 'string' },
   port: { type: 'string', default: '8081' },
   account: { type: 'string', default: SANDBOX_ACCOUNT.id },
   'public-key': { type: 'string', default: 'pk_sandbox_one' },
@@ -29,8 +28,9 @@ const OPTIONS = {
 
 async function main(): Promise<void> {
   const options = readArguments(USAGE, { options: OPTIONS }).values;
-  const service = new URL(options.service).origin;
-  const started = (await isReady(service)) ? undefined : await startService(service);
+  const own = `http://127.0.0.1:${readConfig().port}`;
+  const service = new URL(options.service ?? own).origin;
+  const started = (await isReady(service)) ? undefined : await startService(service, own);
   const shop = createDemoShop({
     service,
     accountId: options.account,
@@ -62,8 +62,8 @@ async function isReady(service: string): Promise<boolean> {
 }
 
 /** Starts the service with this process's settings, and waits until it accepts calls. Its log is not shown. */
-async function startService(service: string): Promise<ChildProcess> {
-  if (service !== SERVICE) throw new Error(`no service answers at ${service}`);
+async function startService(service: string, own: string): Promise<ChildProcess> {
+  if (service !== own) throw new Error(`no service answers at ${service}`);
   console.log('Starting the service…');
   const child = spawn(process.execPath, [join(CHECKOUT_DIR, 'src/main.ts')], {
     stdio: ['ignore', 'ignore', 'inherit'],

@@ -1,0 +1,33 @@
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { createServer } from 'node:net';
+import { expect, it, vi } from 'vitest';
+import { ownDataDir, startProgram } from '../support/service-process.ts';
+
+const DATA_DIR = ownDataDir();
+
+it('npm run demo starts the service on the PORT of its environment, opens a shop that leads to it, and ends both', async () => {
+  const port = await freePort();
+  const service = `http://127.0.0.1:${port}`;
+  const demo = startProgram('commands/demo.ts', { PORT: port, DATA_DIR }, ['--port', '0']);
+  try {
+    await vi.waitFor(() => expect(demo.printed.stdout).toContain('The shop is open: '), 60_000);
+    const [, shop = ''] = /The shop is open: (\S+)/.exec(demo.printed.stdout) ?? [];
+    const body = new URLSearchParams({ coffee: '1', country: 'US' });
+    const bought = await fetch(`${shop}buy`, { method: 'POST', body, redirect: 'manual' });
+    expect(bought.headers.get('location')).toMatch(new RegExp(`^${service}/checkout/[0-9a-f-]{36}$`));
+  } finally {
+    demo.child.kill('SIGTERM');
+  }
+  expect(await demo.ended).toMatchObject({ code: 0, signal: null });
+  await expect(fetch(service)).rejects.toThrow();
+}, 90_000);
+
+async function freePort(): Promise<string> {
+  const probe = createServer().listen(0, '127.0.0.1');
+  await once(probe, 'listening');
+  const { port } = probe.address() as AddressInfo;
+  probe.close();
+  await once(probe, 'close');
+  return String(port);
+}
