@@ -26,6 +26,8 @@ const OPTIONS = {
   'secret-key': { type: 'string', default: 'sk_sandbox_one' },
 } as const;
 
+const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
+
 async function main(): Promise<void> {
   const options = readArguments(USAGE, { options: OPTIONS }).values;
   const own = `http://127.0.0.1:${readConfig().port}`;
@@ -37,18 +39,13 @@ async function main(): Promise<void> {
     publicKey: options['public-key'],
     secretKey: options['secret-key'],
   });
-  const end = async () => {
-    await shop.close();
-    if (started?.exitCode !== null) return;
-    started.kill('SIGTERM');
-  };
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, end);
+  for (const signal of SIGNALS) process.once(signal, () => shop.close());
   started?.once('exit', () => shop.close());
   try {
     const address = await shop.listen({ host: '127.0.0.1', port: Number(options.port) });
     console.log(`The shop is open: ${address}/   (the service: ${service}; Ctrl-C ends it)`);
   } catch (error) {
-    await end();
+    started?.kill('SIGTERM');
     throw error;
   }
 }
@@ -64,10 +61,12 @@ async function isReady(service: string): Promise<boolean> {
 /** Starts the service with this process's settings, and waits until it accepts calls. Its log is not shown. */
 async function startService(service: string, own: string): Promise<ChildProcess> {
   if (service !== own) throw new Error(`no service answers at ${service}`);
-  console.log('Starting the service…');
   const child = spawn(process.execPath, [join(CHECKOUT_DIR, 'src/main.ts')], {
     stdio: ['ignore', 'ignore', 'inherit'],
   });
+  // From the first moment: otherwise a signal during the start would leave the service behind.
+  for (const signal of SIGNALS) process.once(signal, () => child.kill('SIGTERM'));
+  console.log('Starting the service…');
   const ended = once(child, 'exit').then(() => {
     throw new Error('the service did not start: npm start says why');
   });

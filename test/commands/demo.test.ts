@@ -23,6 +23,14 @@ it('npm run demo starts the service on the PORT of its environment, opens a shop
   await expect(fetch(service)).rejects.toThrow();
 }, 90_000);
 
+it('npm run demo leaves no service behind if it is told to end while the service starts', async () => {
+  const demo = startProgram('commands/demo.ts', { PORT: await freePort(), DATA_DIR }, ['--port', '0']);
+  await vi.waitFor(() => expect(demo.printed.stdout).toContain('Starting the service…'), 60_000);
+  demo.child.kill('SIGTERM');
+  // The service holds the demo's standard error, so this is the end of both.
+  expect(await demo.ended).toMatchObject({ code: 1, stderr: expect.stringContaining('did not start') });
+}, 30_000);
+
 async function freePort(): Promise<string> {
   const probe = createServer().listen(0, '127.0.0.1');
   await once(probe, 'listening');
