@@ -16,7 +16,8 @@ import { readBinary } from '#src/wire/read-binary.ts';
 import { grpcTrailers, rewriteConnectError } from './errors.ts';
 import { BODY_LIMIT_BYTES, RPC_COMPRESSIONS } from './expand.ts';
 import { overloadTrailers } from './overload-answers.ts';
-import { COMPRESSED_FROM_BYTES, type Handle, MAX_TIMEOUT_MS, type RpcOptions, refusal } from './rpc.ts';
+import type { Handle } from './rest.ts';
+import { COMPRESSED_FROM_BYTES, MAX_TIMEOUT_MS, type RpcOptions, refusal } from './rpc.ts';
 
 /*
  * Unary gRPC in binary over HTTP/2, which internal callers speak. It bypasses Connect, whose layers of streams took a

@@ -1,4 +1,4 @@
-import type { DescMessage, DescService, MessageShape } from '@bufbuild/protobuf';
+import type { DescMessage, DescService, Message, MessageShape } from '@bufbuild/protobuf';
 import { EmptySchema } from '@bufbuild/protobuf/wkt';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { ServiceError } from '#src/service-error.ts';
@@ -30,6 +30,9 @@ export type ServiceHandlers<Service extends DescService, Call> = {
   ) => Promise<Answer<MessageShape<Service['method'][Rpc]['output']>>>;
 };
 
+/** A handler of any rpc. */
+export type Handle<Call> = (message: Message, call: Call) => Promise<Answer<Message>>;
+
 /**
  * A Fastify plugin with a route for every rpc of a service that is annotated with google.api.http. The annotation alone
  * defines how HTTP becomes the request message; errors are thrown, as ServiceError or as Fastify makes them.
@@ -59,11 +62,6 @@ export function restRoutes<Service extends DescService, Call>(options: {
     }
   };
 }
-
-type Handle<Call> = (
-  message: MessageShape<DescMessage>,
-  call: Call,
-) => Promise<Answer<MessageShape<DescMessage>>>;
 
 function addRoute<Call>(
   app: FastifyInstance,

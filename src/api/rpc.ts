@@ -15,7 +15,7 @@ import { canonicalize } from '#src/wire/canonical-message.ts';
 import { NESTING_LIMIT } from '#src/wire/parse-json.ts';
 import { rewriteConnectError, toConnectError, toServiceError } from './errors.ts';
 import { BODY_LIMIT_BYTES, RPC_COMPRESSIONS } from './expand.ts';
-import type { Answer, ServiceHandlers } from './rest.ts';
+import type { Handle, ServiceHandlers } from './rest.ts';
 import { readUnread, UNREAD_BINARY, UnreadSchema, unreadJson } from './unread-message.ts';
 
 /** Size from which a response is compressed for a caller that accepts it: a list's size, not a record's. */
@@ -113,9 +113,6 @@ function rewriteErrors({ signal }: HandlerContext, codes?: readonly Code[]): voi
     if (reason instanceof ConnectError && (codes?.includes(reason.code) ?? true)) rewriteConnectError(reason);
   });
 }
-
-/** A handler of any rpc. */
-export type Handle<Call> = (message: Message, call: Call) => Promise<Answer<Message>>;
 
 async function answer<Call>(
   input: DescMessage,

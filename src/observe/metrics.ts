@@ -145,7 +145,7 @@ function neighbourMetrics(registers: Registry[]) {
     }),
     queries: new Histogram({
       name: 'database_query_seconds',
-      help: 'Database round trips, by statement, the wait for a connection included.',
+      help: 'Database round trips, by statement, the wait for a connection included. Statements within longer transactions are not counted.',
       labelNames: ['statement', 'result'] as const,
       buckets: SECONDS,
       registers,

@@ -43,19 +43,8 @@ function lookUp(): SystemUser | undefined {
 
 function create(): SystemUser {
   const group = runAs(undefined, 'groupadd', ['--system', '--force', NAME]);
-  const user = runAs(undefined, 'useradd', [
-    ...[
-      '--system',
-      '--gid',
-      NAME,
-      '--no-create-home',
-      '--home-dir',
-      '/',
-      '--shell',
-      '/usr/sbin/nologin',
-      NAME,
-    ],
-  ]);
+  const account = ['--no-create-home', '--home-dir', '/', '--shell', '/usr/sbin/nologin'];
+  const user = runAs(undefined, 'useradd', ['--system', '--gid', NAME, ...account, NAME]);
   // Another start may have created the user meanwhile, so only its presence counts.
   const created = lookUp();
   if (created) return created;
