@@ -82,8 +82,8 @@ async function serve<Call>(rpc: Rpc<Call>, request: FastifyRequest, reply: Fasti
 
 function trailersOf(error: unknown, onError: (error: unknown) => void): Readonly<Record<string, string>> {
   if (error instanceof ConnectError) rewriteConnectError(error);
-  const known = overloadTrailers(error);
-  return known ?? grpcTrailers(error instanceof ConnectError ? error : refusal(error, onError));
+  const beyondLimit = overloadTrailers(error);
+  return beyondLimit ?? grpcTrailers(error instanceof ConnectError ? error : refusal(error, onError));
 }
 
 const SUCCESS = { 'grpc-status': '0' };
