@@ -49,9 +49,9 @@ export async function enrollWallet(
   call: OnceCall<typeof StoredPaymentMethodSchema>,
 ): Promise<OnceResponse<typeof StoredPaymentMethodSchema>> {
   const catalogue = deps.catalogue();
-  requireWallet(catalogue.types.get(request.type), request);
   const replayed = await replayedCall(deps.database, call);
   if (replayed) return replayed;
+  requireWallet(catalogue.types.get(request.type), request);
   const customer = { accountId: caller.accountId, customerId: request.customerId.toLowerCase() };
   const customerPayer = await payerOf(deps, customer);
   const connectionId = chooseConnection(deps, catalogue, request, caller.accountId);

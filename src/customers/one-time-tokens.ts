@@ -14,12 +14,12 @@ import type { Caller } from '#src/payments/create-payment.ts';
 import type { LiveCatalogue } from '#src/payments/live-catalogue.ts';
 import type { CardDeps } from '#src/payments/payer-card.ts';
 import { ONE_TIME_TOKEN_TYPE } from '#src/payments/payment-method.ts';
-import { type RequestHash, requestHasher } from '#src/payments/request-hash.ts';
+import { requestHasher } from '#src/payments/request-hash.ts';
 import { Secret } from '#src/secret.ts';
 import { type FieldError, invalidParameters } from '#src/service-error.ts';
 import { insertToken } from '#src/store/one-time-tokens.ts';
 import { sealTokenCard } from '#src/vault/token-card.ts';
-import { callOnce, type OnceResponse } from './call-once.ts';
+import { callOnce, type OnceCall, type OnceResponse, replayedCall } from './call-once.ts';
 import { requireOpenSession } from './checkout-sessions.ts';
 import type { CustomerDeps } from './customers.ts';
 
@@ -46,7 +46,8 @@ export function createToken(
   caller: Caller,
 ): Promise<OnceResponse<typeof OneTimeTokenSchema>> {
   const requestHash = hashToken(deps.requestHashKey, request);
-  return makeToken(deps, requireCard(request.cardData), caller, { method: 'CreateToken', requestHash });
+  const call = { method: 'CreateToken', caller, requestHash, response: OneTimeTokenSchema };
+  return makeToken(deps, requireCard(request.cardData), call);
 }
 
 /** Makes a card token for a session's payment. @throws ServiceError CHECKOUT_SESSION_NOT_FOUND; and as createToken. */
@@ -56,25 +57,26 @@ export async function createCheckoutToken(
   caller: Caller,
 ): Promise<OnceResponse<typeof OneTimeTokenSchema>> {
   const card = requireCard(request.cardData);
-  const session = await requireOpenSession(deps.database, caller.accountId, request.checkoutSession);
   const requestHash = hashCheckoutToken(deps.requestHashKey, request);
-  return makeToken(deps, card, caller, { method: 'CreateCheckoutToken', requestHash, sessionId: session.id });
+  const call = { method: 'CreateCheckoutToken', caller, requestHash, response: OneTimeTokenSchema };
+  const replayed = await replayedCall(deps.database, call);
+  if (replayed) return replayed;
+  const session = await requireOpenSession(deps.database, caller.accountId, request.checkoutSession);
+  return makeToken(deps, card, { ...call, sessionId: session.id });
 }
 
 async function makeToken(
   deps: TokenDeps,
   card: CardDataInput,
-  caller: Caller,
-  call: { readonly method: string; readonly requestHash: RequestHash; readonly sessionId?: string },
+  { sessionId, ...call }: OnceCall<typeof OneTimeTokenSchema> & { readonly sessionId?: string },
 ): Promise<OnceResponse<typeof OneTimeTokenSchema>> {
-  const { accountId } = caller;
+  const { accountId } = call.caller;
   const id = deps.newId();
   const fingerprint = cardFingerprint(deps.fingerprintKey, accountId, card.number);
   const data = cardData(card, deps.catalogue().bins(card.number), fingerprint);
   const securityCode = card.securityCode ? new Secret(card.securityCode) : undefined;
   const sealed = await sealTokenCard(deps.vault, { number: new Secret(card.number), securityCode }, id);
-  return callOnce(deps.database, { ...call, caller, response: OneTimeTokenSchema }, async (run) => {
-    const { sessionId } = call;
+  return callOnce(deps.database, call, async (run) => {
     const token = { accountId, id, sessionId, card: toBinary(CardDataSchema, data), sealed };
     const { createdAt, expiresAt } = await insertToken(run, token, LIVES_S);
     return create(OneTimeTokenSchema, {

@@ -185,6 +185,23 @@ describe('a one-time token of a checkout session', () => {
     expect((await checkout.pay(one, { token })).status).toBe(201);
   });
 
+  it('is told again to a repeat of the call that made it, once its session is used; only there.', async () => {
+    const session = await checkout.openSession();
+    const path = `/v1/checkout/sessions/${session}/token`;
+    const headers = { ...PUBLIC_ONE, 'x-idempotency-key': randomUUID() };
+    const make = (change: object = {}) =>
+      call('POST', path, { card_data: { ...cardData(), ...change } }, headers);
+    const made = await make();
+    expect((await checkout.payAsBrowser(session, { token: made.json.token })).json.status).toBe('SUCCEEDED');
+    const again = await make();
+    expect([again.status, again.text, again.headers.get('idempotent-replayed')]).toEqual([
+      ...[201, made.text, 'true'],
+    ]);
+    expect((await make({ expiration_month: 1 })).json.code).toBe('IDEMPOTENCY_KEY_REUSED');
+    headers['x-idempotency-key'] = randomUUID();
+    expect((await make()).json.code).toBe('CHECKOUT_SESSION_NOT_FOUND');
+  });
+
   it('is not made for a session that is used, unknown or another account’s.', async () => {
     const session = await checkout.openSession();
     await checkout.pay(session, sentCard());

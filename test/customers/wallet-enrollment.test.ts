@@ -202,6 +202,19 @@ describe('a wallet that is enrolled', () => {
     expect((await enroll({ callback_url: null }, headers)).json.code).toBe('IDEMPOTENCY_KEY_REUSED');
   });
 
+  it('is told again to a repeat once its wallet has left the catalogue, where another enrollment is refused.', async () => {
+    const headers = { ...ONE, 'x-idempotency-key': randomUUID() };
+    const made = await enroll({}, headers);
+    server.replaceCatalogue(sandboxCatalogue(10_000).replaceAll(TYPE, 'ANOTHER_WALLET'));
+    try {
+      const again = await enroll({}, headers);
+      expect([again.json, again.headers.get('idempotent-replayed')]).toEqual([made.json, 'true']);
+      expect((await enroll()).json.code).toBe('PAYMENT_METHOD_NOT_AVAILABLE');
+    } finally {
+      server.replaceCatalogue(sandboxCatalogue(10_000));
+    }
+  });
+
   it.each([
     ['PAYMENT_METHOD_NOT_AVAILABLE', 'type', { type: 'WALLET_B' }],
     ['PAYMENT_METHOD_NOT_AVAILABLE', 'type', { type: 'NOTHING' }],
