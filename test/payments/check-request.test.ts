@@ -102,6 +102,9 @@ describe('checkRequest', () => {
     'com.example.shop:/paid?order=1',
     'SHOPAPP://paid',
     'xn--bcher-kva.example/a',
+    'bücher.example:8443/zurück',
+    'दुकान.भारत',
+    '[2001:db8::1]:8443/back',
   ])('takes the callback_url %s', (callbackUrl) => {
     expect(faults({ callbackUrl })).toEqual([]);
   });
@@ -128,6 +131,11 @@ describe('checkRequest', () => {
     'shop.example.com/a\nb',
     ' shop.example.com',
     'shop.example.com:port',
+    'bücher',
+    'bücher.example:port',
+    '[2001:db8::g]',
+    '[2001:db8::1',
+    '[]:80',
   ])('refuses the callback_url %j', (callbackUrl) => {
     expect(faults({ callbackUrl })).toEqual(['callback_url INVALID_FORMAT']);
   });
