@@ -9,17 +9,20 @@ import type { CardInput } from '#gen/payments/v1/payment_method_pb.js';
 import { type Payment, Payment_Status } from '#gen/payments/v1/payment_pb.js';
 import {
   type CreatePaymentRequest,
+  CreatePaymentRequest_AmountSchema,
   CreatePaymentRequestSchema,
 } from '#gen/payments/v1/payment_service_pb.js';
 import { toDecimal } from '#src/money.ts';
 import { cardName } from '#src/payments/card.ts';
 import { type Caller, createPayment, type PaymentDeps } from '#src/payments/create-payment.ts';
+import { storedIdempotencyKey } from '#src/payments/idempotency.ts';
 import { callbackAddress } from '#src/payments/payer-return.ts';
 import { hasThreeDSecureResults } from '#src/payments/payment-method.ts';
 import { decodeRecord } from '#src/payments/stored-record.ts';
 import { invalidParameters, ServiceError } from '#src/service-error.ts';
 import type { StoredSession } from '#src/store/checkout-sessions.ts';
 import { getPaymentRecord } from '#src/store/payment-record.ts';
+import { findByKey } from '#src/store/payments.ts';
 import { findStoredObjects } from '#src/store/stored-objects.ts';
 import { orUnavailable } from '#src/store/unavailable.ts';
 import { requireSession } from './checkout-sessions.ts';
@@ -44,8 +47,35 @@ export async function payCheckout(
   const payment = paymentRequest(request, session);
   valid(payment);
   await requireOwnMethod(deps, payment, session);
-  const created = await createPayment(deps, payment, { ...caller, withinSession: session.id });
+  const within = { ...caller, withinSession: session.id };
+  const created = await createPayment(deps, payment, within).catch(async (refusal) => {
+    const isReused = refusal instanceof ServiceError && refusal.reason === 'IDEMPOTENCY_KEY_REUSED';
+    const terms = isReused ? await firstTerms(deps, session, caller) : undefined;
+    if (!terms) throw refusal;
+    // A payment holds the key, so this one is only compared with it.
+    return createPayment(deps, { ...payment, ...terms }, within);
+  });
   return { message: checkoutPayment(created.record), replayed: created.replayed };
+}
+
+/**
+ * Returns the terms on which the session was first paid under the caller's key: the merchant may have changed them since,
+ * and a browser that repeats its call does not name them.
+ *
+ * @returns undefined if the payment that holds the key is not the session's.
+ */
+async function firstTerms(
+  { database }: PaymentDeps,
+  session: StoredSession,
+  caller: Caller,
+): Promise<Pick<CreatePaymentRequest, 'merchantOrderId' | 'country' | 'amount'> | undefined> {
+  const key = storedIdempotencyKey(caller);
+  const holder = await orUnavailable(findByKey(database, session.accountId, key));
+  const first = holder && decodeRecord(holder.record);
+  if (!first?.amount || first.checkout?.session !== session.id) return undefined;
+  const { merchantOrderId, country } = first;
+  const { currency, value } = first.amount;
+  return { merchantOrderId, country, amount: create(CreatePaymentRequest_AmountSchema, { currency, value }) };
 }
 
 /** Returns the last payment of a session. @throws ServiceError CHECKOUT_SESSION_NOT_FOUND, PAYMENT_NOT_FOUND. */

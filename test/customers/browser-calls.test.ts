@@ -128,6 +128,23 @@ describe('a page of another origin', () => {
 });
 
 describe('a page with the public key alone', () => {
+  it('gets its first response again although the session’s terms changed since; another request under the key is refused.', async () => {
+    const own = await checkout.openSession();
+    const token = await checkout.token(own, '4000000000009995');
+    const key = randomUUID();
+    const declined = await checkout.payAsBrowser(own, { token }, key);
+    expect(declined.json).toMatchObject({ status: 'DECLINED', amount: { currency: 'USD', value: 55.75 } });
+    const terms = { merchant_order_id: 'order-78', country: 'ES', amount: { currency: 'EUR', value: 60 } };
+    expect((await call('PATCH', `/v1/checkout/sessions/${own}`, terms)).status).toBe(200);
+    const again = await checkout.payAsBrowser(own, { token }, key);
+    expect([again.text, again.headers.get('idempotent-replayed')]).toEqual([declined.text, 'true']);
+    const other = await checkout.payAsBrowser(own, { token: await checkout.token(own) }, key);
+    expect([other.status, other.json.code]).toEqual([422, 'IDEMPOTENCY_KEY_REUSED']);
+    const elsewhere = await checkout.payAsBrowser(await checkout.openSession(), { token }, key);
+    expect([elsewhere.status, elsewhere.json.code]).toEqual([422, 'IDEMPOTENCY_KEY_REUSED']);
+    expect((await call('GET', `/v1/checkout/sessions/${own}`)).json.used).toBe(false);
+  });
+
   it('pays a session with a wallet, reads the payment, and is told nothing of provider, merchant or customer.', async () => {
     const terms = { country: 'CO', amount: { currency: 'COP', value: 9000 } };
     const own = await checkout.openSession({ ...terms, customer_id: await checkout.customer() });
