@@ -28,7 +28,7 @@ export function recordedAdditionalData(
 }
 
 function recordedOrder(sent: Order, currency: string): Order {
-  // Listed, not spread: the other fields of an order are output only, and are ignored when sent (AIP-203).
+  // Listed, not spread: the other fields of an order are output only, and are ignored when sent (AIP-203), or refused.
   return create(OrderSchema, {
     feeAmount: inDigitsOf(currency, sent.feeAmount),
     shippingAmount: inDigitsOf(currency, sent.shippingAmount),

@@ -2,12 +2,14 @@ import {
   clearField,
   type DescField,
   type DescMessage,
+  fromJson,
   getOption,
   hasOption,
   isFieldSet,
+  type JsonObject,
   type Message,
 } from '@bufbuild/protobuf';
-import type { Value } from '@bufbuild/protobuf/wkt';
+import { StructSchema, type Value, ValueSchema } from '@bufbuild/protobuf/wkt';
 import { field as fieldRules } from '#gen/buf/validate/validate_pb.js';
 import { FieldBehavior, field_behavior } from '#gen/google/api/field_behavior_pb.js';
 import { DecimalSchema } from '#gen/google/type/decimal_pb.js';
@@ -58,8 +60,11 @@ function fieldStep(field: DescField): Walk | undefined {
   if (isOutputOnly(field)) return (message) => clearField(message, field);
   if (getOption(field, not_supported)) {
     const doneAnyway = getOption(field, done_anyway);
+    const isObject = field.message?.typeName === StructSchema.typeName;
     return (message) => {
-      const value = message[localName] as Value | undefined;
+      const sent = message[localName] as Value | JsonObject | undefined;
+      const value =
+        isObject && sent ? fromJson(ValueSchema, sent as JsonObject) : (sent as Value | undefined);
       if (asksForNothing(value) || textOf(value) === doneAnyway) clearField(message, field);
     };
   }

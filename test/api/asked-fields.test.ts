@@ -56,6 +56,7 @@ describe('a field that is known and not supported', () => {
     [`${CARD}.installment_amount`, 25.5],
     [`${CARD}.installments_type`, 'ISSUER'],
     [`${CARD}.first_installment_deferral`, 2],
+    ['additional_data.order.account_funding', { beneficiary: { first_name: 'Ana' } }],
   ])('is refused by its name, %s, over every protocol', async (field, value) => {
     // The amount is at fault too: what is not supported is told first.
     const request = withField(withField(cardPayment(), 'amount.value', 0), field, value);
@@ -86,6 +87,20 @@ describe('a field that is known and not supported', () => {
           reason: undefined,
           record,
         });
+      }
+    },
+  );
+
+  it.each([null, {}, { beneficiary: null }])(
+    'asks for nothing as %j where it is an object',
+    async (nothing) => {
+      const headers = headersOne();
+      const order = (more: object) =>
+        withField(cardPayment(), 'additional_data', { order: { fee_amount: '1.00', ...more } });
+      const { record } = await clients.create('rest', order({}), headers);
+      for (const protocol of PROTOCOLS) {
+        const reply = await clients.create(protocol, order({ account_funding: nothing }), headers);
+        expect(reply.record, protocol).toBe(record);
       }
     },
   );

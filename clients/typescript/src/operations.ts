@@ -865,15 +865,20 @@ export type Order = {
   readonly items: readonly OrderItem[];
   /** Part of the payment's amount, as the fee and shipping are. */
   readonly tip_amount: number | null;
-  /** The rest of the order has no specified content yet; null. */
+  /** Whose account the money is for; null in the record. */
   readonly account_funding: { readonly [name: string]: unknown } | null;
+  /** The rest of the order has no specified content yet; null. */
   readonly tickets: readonly unknown[] | null;
   readonly fulfillment: { readonly [name: string]: unknown } | null;
   readonly discounts: readonly unknown[] | null;
   readonly sales_channel: string | null;
 };
 
-/** The order that is paid. Amounts are in the currency of the payment. */
+/**
+ * The order that is paid. Amounts are in the currency of the payment.
+ *
+ * Refused with `NOT_SUPPORTED` when set: `account_funding`.
+ */
 export type OrderInput = {
   readonly fee_amount?: number | string | null;
   readonly shipping_amount?: number | string | null;

@@ -72,13 +72,15 @@ export declare type Order = Message<"payments.v1.Order"> & {
   tipAmount?: Decimal | undefined;
 
   /**
-   * The rest of the order has no specified content yet; null.
+   * Whose account the money is for; null in the record.
    *
    * @generated from field: optional google.protobuf.Struct account_funding = 5;
    */
   accountFunding?: JsonObject | undefined;
 
   /**
+   * The rest of the order has no specified content yet; null.
+   *
    * @generated from field: optional google.protobuf.ListValue tickets = 6;
    */
   tickets?: ListValue | undefined;
