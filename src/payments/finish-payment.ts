@@ -78,8 +78,7 @@ export function finishOf(
     transactionStatus: Transaction_Status[states.transaction],
     fence: attempt.fence,
     reference: outcome.kind === 'not_sent' ? undefined : outcome.reference,
-    followUpInS: followUpInS(deps.schedule, attempt, outcome),
-    lookUpInS: isLookedUp(outcome, record) ? lookUpPauseS(deps.schedule, attempt.fence) : undefined,
+    ...nextAsked(deps.schedule, attempt, outcome, record),
     event: eventOf(record),
     vault: vaultedToken === undefined ? undefined : fateOf(record, vaultedToken, outcome, open),
     reopens: reopenedSession(record),
@@ -102,15 +101,31 @@ export function keptMethod(record: Payment, token: string): KeptMethod {
 const FIRST_FOLLOW_UP_S = 60;
 const DAY_S = 86_400;
 
-/** Returns the pause before a known transaction's first follow-up; follow-up.ts decides about the later ones. */
-function followUpInS(schedule: LookUpSchedule, attempt: LeasedAttempt, outcome: Outcome): number | undefined {
+/**
+ * Returns the pause until the transaction is next asked about. It has one schedule: it is looked up if its provider can
+ * tell more, or followed up if its payer has yet to act or its authorization may lapse; follow-up.ts decides about the
+ * later follow-ups.
+ */
+function nextAsked(
+  schedule: LookUpSchedule,
+  attempt: LeasedAttempt,
+  outcome: Outcome,
+  record: Payment,
+): Pick<Finish, 'lookUpInS' | 'followUpInS'> {
+  const pauseS = lookUpPauseS(schedule, attempt.fence);
   switch (outcome.kind) {
-    case 'redirect':
-      return FIRST_FOLLOW_UP_S;
+    case 'unknown':
+    case 'to_complete':
+      return { lookUpInS: pauseS };
     case 'pending':
-      return lookUpPauseS(schedule, attempt.fence);
+      // A pending wallet waits for its payer, whom no look-up can hurry.
+      return record.transactions?.category === Transaction_Category.CARD
+        ? { lookUpInS: pauseS }
+        : { lookUpInS: undefined, followUpInS: pauseS };
+    case 'redirect':
+      return { lookUpInS: undefined, followUpInS: FIRST_FOLLOW_UP_S };
     default:
-      return lapsePauseS(attempt, outcome);
+      return { lookUpInS: undefined, followUpInS: lapsePauseS(attempt, outcome) };
   }
 }
 
@@ -120,12 +135,6 @@ export function lapsePauseS(
   outcome: Outcome,
 ): number | undefined {
   return outcome.kind === 'approved' && !capture ? DAY_S : undefined;
-}
-
-/** Returns true if a look-up can learn more. A pending wallet waits for its payer, whom no look-up can hurry. */
-function isLookedUp(outcome: Outcome, record: Payment): boolean {
-  if (outcome.kind === 'pending') return record.transactions?.category === Transaction_Category.CARD;
-  return outcome.kind === 'unknown' || outcome.kind === 'to_complete';
 }
 
 const FIRST_PAUSE_MS = 20;

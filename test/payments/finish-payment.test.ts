@@ -72,7 +72,7 @@ describe('the finish of a payment', () => {
     ['declined', declined('51'), { capture: false }, ['DECLINED', 'DECLINED', NEVER, NEVER, 'drop']],
     ['not sent', NOT_SENT, {}, ['ERROR', 'ERROR', NEVER, NEVER, 'drop']],
     ['unknown', UNKNOWN, {}, ['PENDING', 'PENDING', PAUSE_S, NEVER, 'wait']],
-    ['pending', PENDING, {}, ['PENDING', 'PENDING', PAUSE_S, PAUSE_S, 'wait']],
+    ['pending', PENDING, {}, ['PENDING', 'PENDING', PAUSE_S, NEVER, 'wait']],
     ['pending at a wallet', PENDING, { wallet: true }, ['PENDING', 'PENDING', NEVER, PAUSE_S, 'wait']],
     ['to be completed', TO_COMPLETE, {}, ['PENDING', 'PENDING', PAUSE_S, NEVER, 'wait']],
     ['a challenge', REDIRECT, {}, ['PENDING', 'PENDING', NEVER, 60, 'wait']],

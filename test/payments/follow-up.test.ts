@@ -14,6 +14,7 @@ import { followUpNow } from '#src/payments/follow-up.ts';
 import { getPayment } from '#src/payments/get-payment.ts';
 import { capturePayment } from '#src/payments/payment-operations.ts';
 import { recoverDue } from '#src/payments/recover-payments.ts';
+import { countOpenFollowUps } from '#src/store/follow-ups.ts';
 import { type OperatedPayments, openOperatedPayments } from './operated-payments.ts';
 
 const MINUTE_MS = 60_000;
@@ -116,6 +117,20 @@ describe('a challenge of a card that is paid directly', () => {
     expect(await versionOf(payment)).toBe(version);
     payments.provider.payerPays(payment.transactions?.id ?? '');
     await followUpAt(2 * MINUTE_MS);
+    expect(await stateOf(payment)).toBe('SUCCEEDED/APPROVED');
+  });
+});
+
+describe('a card payment that its provider has yet to decide', () => {
+  it('is asked about by one look-up at a time, and does not count as waiting for its payer', async () => {
+    payments.provider.next.push('delays it');
+    const payment = await payments.pay();
+    await payments.makeDue();
+    expect(await recoverDue(payments.deps)).toBe(1);
+    expect(await countOpenFollowUps(payments.database, ['PURCHASE'], 10)).toEqual([]);
+    payments.provider.settleDelayed();
+    await payments.makeDue();
+    await recoverDue(payments.deps);
     expect(await stateOf(payment)).toBe('SUCCEEDED/APPROVED');
   });
 });
