@@ -88,7 +88,7 @@ async function writeOnce(
     capturedMinorUnits: books.captured,
     refundedMinorUnits: books.refunded,
     isReleased: books.isReleased,
-    event: eventOf(record),
+    event: applied.isUnchanged ? undefined : eventOf(record),
     wasFinal: !transaction.isScheduled,
     ...fateOfCard(transaction, transactionStatus, record),
     reopens: ofBase && reopenedSession(record),

@@ -123,6 +123,8 @@ export type Applied = {
   readonly record: Payment;
   readonly books: Books;
   readonly transactionStatus: Transaction_Status;
+  /** true: the record stays as it was, so webhooks are told nothing. */
+  readonly isUnchanged?: true;
 };
 
 /**
@@ -162,7 +164,7 @@ const SENT_AWAY = new Set([
 export function withLapse(record: Payment, transactionId: string, books: Books, at: Timestamp): Applied {
   const after = { ...books, isReleased: true };
   if (books.isReleased || books.captured > 0n) {
-    return { record, books: after, transactionStatus: Transaction_Status.SUCCEEDED };
+    return { record, books: after, transactionStatus: Transaction_Status.SUCCEEDED, isUnchanged: true };
   }
   const history = record.transactionsHistory.map((one) =>
     one.id === transactionId ? { ...one, status: Transaction_Status.EXPIRED, ...LAPSED, updatedAt: at } : one,

@@ -131,8 +131,8 @@ export type OperationFinish = {
   readonly capturedMinorUnits: bigint;
   readonly refundedMinorUnits: bigint;
   readonly isReleased: boolean;
-  /** Type of the event that reports this change to webhooks. */
-  readonly event: string;
+  /** Type of the event that reports this change to webhooks; undefined if the record stays as it was. */
+  readonly event: string | undefined;
   /** true: corrects a transaction that was final, as when money arrives after it expired. */
   readonly wasFinal?: boolean;
   /** Fate of the card that waits for the outcome. */
@@ -180,7 +180,7 @@ const FINISH = {
     ), finished AS (
       UPDATE payment p
       SET status = $11, record = $5, version = p.version + 1, updated_at = now(),
-        event_sequence = p.event_sequence + 1,
+        event_sequence = p.event_sequence + ($15::text IS NOT NULL)::integer,
         captured_minor_units = $12, refunded_minor_units = $13, released = $14,
         open_operation = CASE WHEN p.open_operation = $3::uuid AND $8::float8 IS NULL THEN NULL
           ELSE p.open_operation END,
@@ -228,7 +228,7 @@ export async function finishOperation(
     finish.capturedMinorUnits.toString(),
     finish.refundedMinorUnits.toString(),
     finish.isReleased,
-    finish.event,
+    finish.event ?? null,
     finish.wasFinal ?? false,
     finish.card ?? 'wait',
     finish.reopens ?? null,

@@ -113,7 +113,7 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
   },
   'event-after-commit': {
     file: 'src/store/operations.ts',
-    find: `    finish.event,
+    find: `    finish.event ?? null,
     finish.wasFinal ?? false,
     finish.card ?? 'wait',
     finish.reopens ?? null,

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import {
@@ -16,6 +17,8 @@ import { followUpNow } from '#src/payments/follow-up.ts';
 import { getPayment } from '#src/payments/get-payment.ts';
 import { cancelPayment, capturePayment } from '#src/payments/payment-operations.ts';
 import { recoverDue } from '#src/payments/recover-payments.ts';
+import { EVENT_TYPES } from '#src/webhooks/events.ts';
+import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 import { type OperatedPayments, openOperatedPayments } from './operated-payments.ts';
 
 let payments: OperatedPayments;
@@ -29,7 +32,7 @@ beforeAll(async () => {
 });
 afterAll(() => payments?.close());
 beforeEach(async () => {
-  await payments.tables.query('TRUNCATE payment, transaction');
+  await payments.tables.query('TRUNCATE payment, transaction, webhook, event');
   payment = await payments.pay({ capture: false });
   const { connection } = payments.provider;
   ended = {
@@ -132,6 +135,20 @@ describe('an authorization that its provider ended before our term', () => {
     payment = await payments.pay({ capture: false });
     await capture();
     expect([await apply(), await state(), results]).toEqual(['unchanged', 'SUCCEEDED/CAPTURED', []]);
+  });
+
+  it('tells nothing to webhooks if a part was captured, since the record stays as it was', async () => {
+    await payments.tables.query(
+      `INSERT INTO webhook (account_id, id, url, description, events, secret) VALUES ($1, $2, '', '', $3, '')`,
+      [ACCOUNT_ONE, randomUUID(), EVENT_TYPES],
+    );
+    await capture('30');
+    const changes = () =>
+      payments.tables.query('SELECT record, event_sequence, (SELECT count(*)::int FROM event) FROM payment');
+    const before = await changes();
+    expect(before).toMatchObject([{ event_sequence: 2, count: 1 }]);
+    expect(await followUpNow(deps, ended, idOf(payment), { hint: {} })).toBe('applied');
+    expect(await changes()).toEqual(before);
   });
 
   it('is left to a cancel that has begun meanwhile, which may be what ended it', async () => {
