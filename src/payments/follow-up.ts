@@ -67,12 +67,13 @@ export async function followUp(
   deps: FollowUpDeps,
   connection: ProviderConnection,
   due: DueFollowUp,
-  { hint, stop }: FollowUpOptions = {},
+  options: FollowUpOptions = {},
 ): Promise<Followed> {
+  const { hint, stop } = options;
   const found = await readFollowedUp(deps, connection, due);
   if (!found) return undefined;
   const nowMs = timestampDate(deps.now()).getTime();
-  if (isLapsing(found.transaction)) return lapse(deps, connection, due, found, nowMs, hint);
+  if (isLapsing(found.transaction)) return lapse(deps, connection, due, found, nowMs, options);
 
   const isLast = expiryOf(found) + GRACE_MS <= nowMs;
   const query = { ...lookUpOf(deps, due, found, isLast), ...(hint && { hint }) };
@@ -186,7 +187,7 @@ async function lapse(
   due: DueFollowUp,
   found: FollowedUp,
   nowMs: number,
-  hint: Hint | undefined,
+  { hint, stop }: FollowUpOptions,
 ): Promise<OperationResponse | undefined> {
   const { payment, transaction, terms } = found;
   const lapsesAtMs = transaction.createdAt.getTime() + terms.authorizationValidDays * DAY_MS;
@@ -208,7 +209,7 @@ async function lapse(
     await postponeFollowUp(deps.database, due, inS);
     return undefined;
   }
-  return writeOutcome(deps, { ...due, followUpInS: undefined }, 'lapsed');
+  return writeOutcome(deps, { ...due, followUpInS: undefined }, 'lapsed', stop);
 }
 
 function expiryOf({ record, transaction, terms }: FollowedUp): number {

@@ -17,6 +17,8 @@ import { followUpNow } from '#src/payments/follow-up.ts';
 import { getPayment } from '#src/payments/get-payment.ts';
 import { cancelPayment, capturePayment } from '#src/payments/payment-operations.ts';
 import { recoverDue } from '#src/payments/recover-payments.ts';
+import type { Database } from '#src/store/database.ts';
+import { DatabaseUnavailableError } from '#src/store/database-error.ts';
 import { EVENT_TYPES } from '#src/webhooks/events.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 import { type OperatedPayments, openOperatedPayments } from './operated-payments.ts';
@@ -62,6 +64,14 @@ const capture = (amount?: string) =>
     }),
     payments.caller(),
   );
+
+/** Runs statements, but for the one of this name: its database is down. */
+const refusing =
+  (name: string): Database['query'] =>
+  async (statement, values) => {
+    if (statement.name === name) throw new DatabaseUnavailableError(new Error('refused'));
+    return payments.database.query(statement, values);
+  };
 
 describe('an authorization that its provider ended before our term', () => {
   it('is EXPIRED once a notification has it looked up', async () => {
@@ -149,6 +159,22 @@ describe('an authorization that its provider ended before our term', () => {
     expect(before).toMatchObject([{ event_sequence: 2, count: 1 }]);
     expect(await followUpNow(deps, ended, idOf(payment), { hint: {} })).toBe('applied');
     expect(await changes()).toEqual(before);
+  });
+
+  it('does not hold up a stop: a database that is down is not asked to write it again', async () => {
+    const failures: unknown[] = [];
+    const finishFailed = (_id: string, error: unknown) => {
+      failures.push(error);
+      if (failures.length > 1) throw new Error('it was tried again');
+    };
+    const down = {
+      ...deps,
+      database: { ...payments.database, query: refusing('finish_operation') },
+      observer: { ...deps.observer, finishFailed },
+    };
+    const followed = followUpNow(down, ended, idOf(payment), { stop: AbortSignal.abort() });
+    await expect(followed).rejects.toBeInstanceOf(DatabaseUnavailableError);
+    expect(failures).toHaveLength(1);
   });
 
   it('is left to a cancel that has begun meanwhile, which may be what ended it', async () => {
