@@ -137,12 +137,12 @@ export async function insertTestDelivery(database: Database, webhook: WebhookNam
   return onlyRow(await database.query<{ id: string }>(TEST_EVENT, values)).id;
 }
 
-// Deliveries are deleted with their events, as both are equally old.
+// An event is kept a day longer than its deliveries, which are made when it is relayed, and cannot be sent without it.
 const DELETE_OLD = {
   name: 'delete_old_events',
   text: `
     WITH old AS (
-      SELECT account_id, id FROM event WHERE created_at < now() - make_interval(days => $1) LIMIT $2
+      SELECT account_id, id FROM event WHERE created_at < now() - make_interval(days => $1 + 1) LIMIT $2
     ), old_deliveries AS (
       SELECT account_id, id FROM delivery WHERE created_at < now() - make_interval(days => $1) LIMIT $2
     ), deliveries AS (
@@ -153,7 +153,7 @@ const DELETE_OLD = {
     SELECT ((SELECT count(*) FROM deliveries) + (SELECT count(*) FROM events))::integer AS deleted`,
 };
 
-/** Deletes up to `limit` events and `limit` deliveries older than `days`. @returns the number of rows deleted. */
+/** Deletes up to `limit` deliveries older than `days`, and `limit` events. @returns the number of rows deleted. */
 export async function deleteOldEvents(database: Database, days: number, limit: number): Promise<number> {
   const { rows } = await database.query<{ deleted: number }>(DELETE_OLD, [days, limit]);
   return rows[0]?.deleted ?? 0;

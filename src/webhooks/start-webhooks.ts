@@ -15,7 +15,7 @@ export type WebhookSettings = DeliverySettings & {
   readonly relayIntervalMs: number;
   /** Pause between two searches for overdue deliveries, and the delay from which a delivery counts as overdue. */
   readonly overdueIntervalMs: number;
-  /** Time for which events and deliveries are kept. */
+  /** Time for which deliveries are kept; events are kept a day longer. */
   readonly keepDays: number;
 };
 

@@ -144,3 +144,20 @@ it('ages out events and deliveries, and leaves the younger ones.', async () => {
   expect(await world.tables.query('SELECT relayed_at FROM event')).toEqual([{ relayed_at: null }]);
   expect(await count('true')).toBe(0);
 });
+
+it('ages out an event only after its deliveries, which cannot be sent without it.', async () => {
+  await world.change(account);
+  const worker = await world.start();
+  await delivered(1);
+  await worker.stop();
+  const age = async (eventAge: string, deliveryAge: string) => {
+    await world.tables.query(`UPDATE event SET created_at = now() - interval '${eventAge}'`);
+    await world.tables.query(`UPDATE delivery SET created_at = now() - interval '${deliveryAge}'`);
+  };
+  const database = openDatabase({ url: world.databaseUrl, maxConnections: 1, log: { warn: () => {} } });
+  await age('30 days 1 minute', '29 days 23 hours');
+  expect(await deleteOldEvents(database, 30, 100)).toBe(0);
+  await age('31 days 1 minute', '30 days 23 hours');
+  expect(await deleteOldEvents(database, 30, 100)).toBe(2);
+  await database.close();
+});
