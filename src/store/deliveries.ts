@@ -105,14 +105,17 @@ export async function finishDelivery(
   await database.query(FINISH, [accountId, id, attempts, responseStatus, error, retryInS]);
 }
 
+// The deliveries are locked before their webhook, as the end of an attempt locks them: the other order could deadlock.
 const TURN_OFF = {
   name: 'turn_off_webhook',
   text: `
     WITH closed AS (
       UPDATE delivery SET status = 'FAILED', due_at = NULL, error = 'WEBHOOK_OFF'
       WHERE account_id = $1 AND webhook_id = $2 AND due_at IS NOT NULL
+      RETURNING 1
     )
     UPDATE webhook SET active = false, disabled_reason = coalesce($3, disabled_reason), updated_at = now()
+    FROM (SELECT count(*) FROM closed) AS all_closed
     WHERE account_id = $1 AND id = $2 AND active`,
 };
 

@@ -96,17 +96,20 @@ export type WebhookChange = {
   readonly active?: boolean | undefined;
 };
 
-// A webhook that is turned off has no open delivery, so nothing old is sent by surprise when it is turned on again.
+// A webhook that is turned off has no open delivery, so nothing old is sent by surprise when it is turned on again. The
+// deliveries are closed first: see TURN_OFF.
 const UPDATE = {
   name: 'update_webhook',
   text: `
     WITH closed AS (
       UPDATE delivery SET status = 'FAILED', due_at = NULL, error = 'WEBHOOK_OFF'
       WHERE account_id = $1 AND webhook_id = $2 AND due_at IS NOT NULL AND $6 IS FALSE
+      RETURNING 1
     )
     UPDATE webhook SET url = coalesce($3, url), description = coalesce($4, description),
       events = coalesce($5::text[], events), active = coalesce($6::boolean, active), disabled_reason = CASE WHEN $6 IS NULL THEN disabled_reason END,
       failing_since = CASE WHEN $3::text IS NULL AND $6 IS NOT TRUE THEN failing_since END, updated_at = now()
+    FROM (SELECT count(*) FROM closed) AS all_closed
     WHERE account_id = $1 AND id = $2
     RETURNING ${COLUMNS}`,
 };
@@ -143,11 +146,13 @@ export async function rotateWebhookSecret(
   return rows[0] && toWebhook(rows[0]);
 }
 
+// In the order of TURN_OFF.
 const DELETE = {
   name: 'delete_webhook',
   text: `
-    WITH deliveries AS (DELETE FROM delivery WHERE account_id = $1 AND webhook_id = $2)
-    DELETE FROM webhook WHERE account_id = $1 AND id = $2 RETURNING id`,
+    WITH deleted AS (DELETE FROM delivery WHERE account_id = $1 AND webhook_id = $2 RETURNING 1)
+    DELETE FROM webhook USING (SELECT count(*) FROM deleted) AS all_deleted
+    WHERE account_id = $1 AND id = $2 RETURNING id`,
 };
 
 /** Removes a webhook with its deliveries. @returns false if there is none. */

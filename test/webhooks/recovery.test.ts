@@ -1,8 +1,10 @@
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { openDatabase } from '#src/store/database.ts';
-import { deleteOldEvents } from '#src/store/outbox.ts';
+import { type Database, openDatabase } from '#src/store/database.ts';
+import { finishDelivery, takeDueDeliveries, turnOffWebhook } from '#src/store/deliveries.ts';
+import { deleteOldEvents, relayEvents } from '#src/store/outbox.ts';
+import { deleteWebhook, updateWebhook } from '#src/store/webhooks.ts';
 import { redeliverAllFailed, redeliverOne } from '#src/webhooks/manage-deliveries.ts';
 import { NO_ANSWER, type Receiver, startReceiver, status } from './receiver.ts';
 import { openWebhookWorld, type WebhookWorld } from './webhook-world.ts';
@@ -126,6 +128,38 @@ it('sends nothing more to a webhook that was removed while its deliveries were o
   );
   expect(await count('due_at IS NOT NULL')).toBe(0);
   expect(shop.received).toHaveLength(1);
+});
+
+it.each<[string, (database: Database) => Promise<unknown>]>([
+  ['turned off by the service', (database) => turnOffWebhook(database, { accountId: account, webhookId })],
+  [
+    'turned off by its merchant',
+    (database) => updateWebhook(database, account, webhookId, { active: false }),
+  ],
+  ['deleted', (database) => deleteWebhook(database, account, webhookId)],
+])('ends an attempt at the moment at which its webhook is %s without a deadlock.', async (_what, end) => {
+  await world.change(account);
+  const database = openDatabase({ url: world.databaseUrl, maxConnections: 4, log: { warn: () => {} } });
+  await relayEvents(database, 1);
+  const [delivery] = await takeDueDeliveries(database, { accountId: account, webhookId }, 1, 30);
+  if (!delivery) throw new Error('nothing is due');
+  const waiting = (n: number) =>
+    vi.waitFor(async () => {
+      const sql = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
+      expect(await world.tables.query(sql)).toHaveLength(n);
+    });
+  const { ends } = await database.transaction(async (run) => {
+    await run('SELECT FROM delivery FOR UPDATE');
+    const result = { responseStatus: 500, error: 'HTTP_STATUS', retryInS: 60 };
+    const finished = finishDelivery(database, account, delivery, result);
+    await waiting(1);
+    const ended = end(database);
+    await waiting(2);
+    return { ends: Promise.allSettled([finished, ended]) };
+  });
+  expect((await ends).map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled']);
+  await database.close();
+  expect(await count('due_at IS NOT NULL')).toBe(0);
 });
 
 it('ages out events and deliveries, and leaves the younger ones.', async () => {
