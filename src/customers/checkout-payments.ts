@@ -19,7 +19,7 @@ import { storedIdempotencyKey } from '#src/payments/idempotency.ts';
 import { callbackAddress } from '#src/payments/payer-return.ts';
 import { hasThreeDSecureResults } from '#src/payments/payment-method.ts';
 import { decodeRecord } from '#src/payments/stored-record.ts';
-import { invalidParameters, ServiceError } from '#src/service-error.ts';
+import { fieldRefusal, invalidParameters, ServiceError } from '#src/service-error.ts';
 import type { StoredSession } from '#src/store/checkout-sessions.ts';
 import { getPaymentRecord } from '#src/store/payment-record.ts';
 import { findByKey } from '#src/store/payments.ts';
@@ -146,14 +146,11 @@ async function requireOwnMethod(
   const vaultedToken = paymentMethod?.vaultedToken;
   if (!vaultedToken) return;
   const names = { customerId: undefined, vaultedToken };
-  const found = await orUnavailable(findStoredObjects(database, session.accountId, names));
-  const { vaultedToken: stored } = found;
+  const { vaultedToken: stored } = await orUnavailable(findStoredObjects(database, session.accountId, names));
   // A token that does not exist is refused later, with its own reason.
   if (!stored || (session.customerId && stored.customerId === session.customerId)) return;
   const message = 'is not of the checkout session’s customer';
-  throw new ServiceError('INVALID_CUSTOMER_FOR_TOKEN', `payment_method.vaulted_token: ${message}`, {
-    fields: [{ field: 'payment_method.vaulted_token', code: 'NOT_ALLOWED', message }],
-  });
+  throw fieldRefusal('INVALID_CUSTOMER_FOR_TOKEN', 'payment_method.vaulted_token', 'NOT_ALLOWED', message);
 }
 
 /** Returns a payment as its payer may see it, without data of the provider, of the merchant or of stored objects. */

@@ -17,7 +17,7 @@ import { readMetadata, writeMetadata } from '#src/payments/metadata.ts';
 import { requireOwnAccount } from '#src/payments/own-account.ts';
 import { requestHasher } from '#src/payments/request-hash.ts';
 import { whyClosed, workflowOf } from '#src/payments/session-terms.ts';
-import { type FieldError, invalidParameters, ServiceError } from '#src/service-error.ts';
+import { type FieldError, invalidParameters, ServiceError, unknownId } from '#src/service-error.ts';
 import {
   insertSession,
   lockSession,
@@ -128,10 +128,7 @@ function sessionNotFound(message: string): ServiceError {
 async function requireCustomer(run: Run, accountId: string, customerId: string | undefined): Promise<void> {
   if (customerId === undefined) return;
   if (isUuid(customerId) && (await lockCustomer(run, accountId, customerId))) return;
-  const message = 'is not known in this account';
-  throw new ServiceError('CUSTOMER_NOT_FOUND', `customer_id: ${message}`, {
-    fields: [{ field: 'customer_id', code: 'NOT_ALLOWED', message }],
-  });
+  throw unknownId('CUSTOMER_NOT_FOUND', 'customer_id');
 }
 
 /** Checks what the rules in the .proto cannot express. @throws ServiceError INVALID_PARAMETERS. */

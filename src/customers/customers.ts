@@ -14,7 +14,7 @@ import type { Caller } from '#src/payments/create-payment.ts';
 import { readMetadata, writeMetadata } from '#src/payments/metadata.ts';
 import { requireOwnAccount } from '#src/payments/own-account.ts';
 import { requestHasher } from '#src/payments/request-hash.ts';
-import { type FieldError, invalidParameters, ServiceError } from '#src/service-error.ts';
+import { type FieldError, fieldRefusal, invalidParameters, ServiceError } from '#src/service-error.ts';
 import {
   type CustomerFields,
   findCustomer,
@@ -120,9 +120,7 @@ export function customerNotFound(field: string): ServiceError {
 
 function duplicated(): ServiceError {
   const message = 'another customer of this account has it';
-  return new ServiceError('CUSTOMER_ID_DUPLICATED', `merchant_customer_id: ${message}`, {
-    fields: [{ field: 'merchant_customer_id', code: 'NOT_ALLOWED', message }],
-  });
+  return fieldRefusal('CUSTOMER_ID_DUPLICATED', 'merchant_customer_id', 'NOT_ALLOWED', message);
 }
 
 /** Checks what the rules in the .proto cannot express. @throws ServiceError INVALID_PARAMETERS. */
