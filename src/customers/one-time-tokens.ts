@@ -29,15 +29,8 @@ export type TokenDeps = CustomerDeps & CardDeps & { readonly catalogue: () => Li
 /** Time for which a token can be used. */
 const LIVES_S = 30 * 60;
 
-// Hashed without the security code, which a repeat need not send again.
-const hashToken = requestHasher(CreateTokenRequestSchema, (request) => ({
-  ...request,
-  cardData: withoutCode(request.cardData),
-}));
-const hashCheckoutToken = requestHasher(CreateCheckoutTokenRequestSchema, (request) => ({
-  ...request,
-  cardData: withoutCode(request.cardData),
-}));
+const hashToken = requestHasher(CreateTokenRequestSchema, withoutCode);
+const hashCheckoutToken = requestHasher(CreateCheckoutTokenRequestSchema, withoutCode);
 
 /** Makes a card token for any payment of the account. @throws ServiceError INVALID_PARAMETERS; and as `callOnce`. */
 export function createToken(
@@ -99,7 +92,10 @@ export function requireCard(card: CardDataInput | undefined): CardDataInput {
   return card;
 }
 
-/** Returns card data without its security code. */
-export function withoutCode(card: CardDataInput | undefined): CardDataInput | undefined {
-  return card && { ...card, securityCode: '' };
+/** Returns a request as it is hashed: without the security code of its card, which a repeat need not send again. */
+export function withoutCode<Request extends { cardData?: CardDataInput | undefined }>(
+  request: Request,
+): Request {
+  const { cardData } = request;
+  return cardData ? { ...request, cardData: { ...cardData, securityCode: '' } } : request;
 }

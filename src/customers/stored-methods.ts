@@ -38,11 +38,7 @@ import { tellOfMethod } from './tell-of-method.ts';
 /** Dependencies of managing stored methods. */
 export type MethodDeps = TokenDeps & WalletDeps;
 
-// Hashed without the security code, which a repeat need not send again.
-const hashEnroll = requestHasher(EnrollPaymentMethodRequestSchema, (request) => ({
-  ...request,
-  cardData: withoutCode(request.cardData),
-}));
+const hashEnroll = requestHasher(EnrollPaymentMethodRequestSchema, withoutCode);
 
 /**
  * Stores a card for a customer, or asks a wallet's payer to agree. A card that the customer has already stays the same
@@ -114,14 +110,14 @@ export async function getStoredMethod(database: Database, path: MethodPath): Pro
 
 /** Ends a method; one that was ended before stays as it was. @throws ServiceError VAULTED_TOKEN_NOT_FOUND. */
 export async function unenrollMethod(deps: MethodDeps, path: MethodPath): Promise<StoredPaymentMethod> {
-  const before = await getStoredMethod(deps.database, path);
+  await getStoredMethod(deps.database, path);
   const work = deps.database.transaction(async (run) => {
     const ended = await endMethod(run, path);
     return ended && tellOfMethod(run, ended);
   });
   const ended = await orUnavailable(work);
   deps.eventWritten?.();
-  return ended ?? getStoredMethod(deps.database, { ...path, id: before.id });
+  return ended ?? getStoredMethod(deps.database, path);
 }
 
 function methodNotFound(): ServiceError {
