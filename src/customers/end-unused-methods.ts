@@ -26,12 +26,7 @@ export async function endUnused(database: Database, { days, dryRun, onStep }: En
   let due = 0;
   let next: Cursor | undefined;
   do {
-    const step = await endUnusedMethods(
-      database,
-      days,
-      dryRun ? undefined : async (run, method) => void (await tellOfMethod(run, method)),
-      next,
-    );
+    const step = await endUnusedMethods(database, days, dryRun ? undefined : tellOfMethod, next);
     due += step.due;
     onStep(step);
     if (!dryRun && step.due > 0) await sleep(PAUSE_MS);

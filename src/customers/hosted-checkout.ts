@@ -1,7 +1,7 @@
 import type { OfferedPaymentMethod } from '#gen/payments/v1/checkout_service_pb.js';
 import type { PaymentDeps } from '#src/payments/create-payment.ts';
 import { whyClosed } from '#src/payments/session-terms.ts';
-import { findSessionOwner, type SessionOwner, type StoredSession } from '#src/store/checkout-sessions.ts';
+import { findSessionOwner, type StoredSession } from '#src/store/checkout-sessions.ts';
 import { isUuid } from '#src/store/stored-objects.ts';
 import { orUnavailable } from '#src/store/unavailable.ts';
 import { requireSession } from './checkout-sessions.ts';
@@ -24,7 +24,7 @@ export async function readHostedCheckout(
   deps: PaymentDeps,
   sessionId: string,
 ): Promise<HostedCheckout | undefined> {
-  const owner: SessionOwner | undefined = isUuid(sessionId)
+  const owner = isUuid(sessionId)
     ? await orUnavailable(findSessionOwner(deps.database, sessionId))
     : undefined;
   if (!owner) return undefined;

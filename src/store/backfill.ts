@@ -1,5 +1,5 @@
 import { NIL_UUID } from './account-rows.ts';
-import type { Database, Run } from './database.ts';
+import type { Database } from './database.ts';
 
 /** Key of a payment; payments are visited in the order of their keys. */
 export type PaymentName = { readonly accountId: string; readonly id: string };
@@ -39,7 +39,7 @@ export function fillInPayments(
   after: PaymentName,
   limit: number,
 ): Promise<PaymentName | undefined> {
-  return database.transaction(async (run: Run) => {
+  return database.transaction(async (run) => {
     const { rows } = await run<Row>(FIND_UNFILLED, [after.accountId, after.id, limit]);
     const last = rows.at(-1);
     if (!last) return undefined;

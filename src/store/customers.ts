@@ -1,4 +1,5 @@
 import type { Database, Nullable, Run } from './database.ts';
+import { onlyRow } from './only-row.ts';
 
 /** A customer as it is stored. */
 export type StoredCustomer = {
@@ -103,9 +104,7 @@ export async function lockCustomer(
  * @throws Error that `isKeyTaken` recognizes, if the account has another customer with this `merchantCustomerId`.
  */
 export async function updateCustomer(run: Run, customer: CustomerFields): Promise<StoredCustomer> {
-  const { rows } = await run<Row>(UPDATE, valuesOf(customer));
-  if (!rows[0]) throw new Error(`customer ${customer.id} was not locked`);
-  return toCustomer(rows[0]);
+  return toCustomer(onlyRow(await run<Row>(UPDATE, valuesOf(customer))));
 }
 
 /**

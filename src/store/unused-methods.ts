@@ -40,7 +40,7 @@ const END = `
 export function endUnusedMethods(
   database: Database,
   days: number,
-  ended: ((run: Run, method: StoredMethod) => Promise<void>) | undefined,
+  ended: ((run: Run, method: StoredMethod) => Promise<unknown>) | undefined,
   after: Cursor = [NIL_UUID, NIL_UUID],
 ): Promise<Step> {
   return database.transaction(async (run) => {

@@ -1,4 +1,5 @@
 import type { Database, Run } from './database.ts';
+import { onlyRow } from './only-row.ts';
 import {
   METHOD_COLUMNS,
   type MethodName,
@@ -99,9 +100,7 @@ export async function insertEnrollment(run: Run, enrollment: NewEnrollment): Pro
   const { accountId, customerId, id, type, country, connectionId, connectionIdentity } = enrollment;
   const { redirectUrl, callbackUrl = null, expiresAt } = enrollment;
   const named = [accountId, customerId, id, type, country, connectionId, connectionIdentity];
-  const { rows } = await run<MethodRow>(INSERT, [...named, redirectUrl, callbackUrl, expiresAt]);
-  if (!rows[0]) throw new Error('the statement returned no row');
-  return toMethod(rows[0]);
+  return toMethod(onlyRow(await run<MethodRow>(INSERT, [...named, redirectUrl, callbackUrl, expiresAt])));
 }
 
 /** Leases up to `limit` enrollments about which to ask their providers, each until its next look-up. */
