@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Payment } from '#gen/payments/v1/payment_pb.js';
 import { formatMoney } from '#src/money.ts';
-import { isOperation } from '#src/payments/finish-operation.ts';
+import { booksOf, succeededBase } from '#src/payments/finish-operation.ts';
 import { type Books, leftToCapture, leftToRefund } from '#src/payments/payment-books.ts';
 import type { StoredStory } from '#src/store/payment-story.ts';
 import { type Html, html, NOTHING } from '#src/web/html.ts';
@@ -46,20 +46,8 @@ export function actionForms(view: {
 
 /** Books of a payment; undefined until something is approved. */
 function booksOfStory(story: StoredStory): Books | undefined {
-  const base = story.transactions.find(
-    ({ type, status }) =>
-      !isOperation(type) && type !== 'CHARGEBACK' && type !== 'VERIFY' && status === 'SUCCEEDED',
-  );
-  return (
-    base && {
-      currency: base.currency,
-      amount: base.minorUnits,
-      isAuthorization: !base.capture,
-      captured: story.capturedMinorUnits,
-      refunded: story.refundedMinorUnits,
-      isReleased: story.isReleased,
-    }
-  );
+  const base = succeededBase(story.transactions);
+  return base && base.type !== 'VERIFY' ? booksOf(story, base) : undefined;
 }
 
 type Shown = { readonly name: string; readonly amount: bigint | undefined; readonly currency: string };

@@ -2,7 +2,7 @@ import { type Payment, Payment_SubStatus_Value } from '#gen/payments/v1/payment_
 import type { Capabilities } from '#src/connectors/capabilities.ts';
 import type { LookedUp, LookUp, Outcome, ProviderConnection } from '#src/connectors/connector.ts';
 import type { StoredTransaction } from '#src/store/operated-payments.ts';
-import { isOperation, targetOf } from './finish-operation.ts';
+import { isOperation, succeededBase, targetOf } from './finish-operation.ts';
 import { attemptFacts, isWalletRedirect } from './payment-attempt.ts';
 
 /** Facts about an attempt that a look-up needs beside its record. */
@@ -71,8 +71,6 @@ export function lookedUpAttempt(
 
 const KINDS = { CAPTURE: 'capture', CANCEL: 'cancel', REFUND: 'refund' } as const;
 const OPERATIONS: ReadonlySet<string> = new Set(Object.values(KINDS));
-/** Types of the transactions that a payment begins with. */
-export const BASE_TYPES: ReadonlySet<string> = new Set(['PURCHASE', 'AUTHORIZE', 'VERIFY']);
 
 /** Describes a transaction for a look-up: an attempt, or an operation with the transactions that it acts on. */
 export function lookedUpTransaction(
@@ -87,7 +85,7 @@ export function lookedUpTransaction(
     const attempt = { capture: transaction.capture, isVerification: transaction.type === 'VERIFY' };
     return lookedUpAttempt({ ...record, ...(told && { transactions: told }) }, attempt, publicUrl, terms);
   }
-  const own = transactions.find((one) => BASE_TYPES.has(one.type) && one.status === 'SUCCEEDED');
+  const own = succeededBase(transactions);
   const acted = transactions.find(({ id }) => id === transaction.parentId);
   if (!own || !acted || !told) throw new Error(`payment ${record.id} lacks what ${transaction.id} acts on`);
   const { merchantReference, description, reason } = told;

@@ -12,7 +12,7 @@ import {
 import { claimOperation, type OperationClaim } from '#src/store/operations.ts';
 import { isUuid } from '#src/store/stored-objects.ts';
 import { orUnavailable } from '#src/store/unavailable.ts';
-import { booksOf, type OperationResponse } from './finish-operation.ts';
+import { booksOf, type OperationResponse, succeededBase } from './finish-operation.ts';
 import type { FinishDeps } from './finish-payment.ts';
 import type { Patience } from './idempotency.ts';
 import { leaseS } from './look-up-schedule.ts';
@@ -119,9 +119,6 @@ function standingCancel(transactions: readonly StoredTransaction[]): StoredTrans
   );
 }
 
-/** Transactions that take or hold money; a verification does neither. */
-const HOLDS_MONEY = new Set(['PURCHASE', 'AUTHORIZE']);
-
 /** A payment as read for an operation. */
 export type StoredOperated = OperatedPayment & {
   readonly payment: StoredPayment;
@@ -136,8 +133,8 @@ async function readOperated(
   const payment = isUuid(paymentId) ? await readPayment(deps.database, accountId, paymentId) : undefined;
   if (!payment) throw unknownId('PAYMENT_NOT_FOUND', 'payment_id');
   const transactions = await readTransactions(deps.database, accountId, paymentId);
-  const base = transactions.find(({ type, status }) => HOLDS_MONEY.has(type) && status === 'SUCCEEDED');
-  if (!base) {
+  const base = succeededBase(transactions);
+  if (!base || base.type === 'VERIFY') {
     throw new ServiceError(
       'INVALID_STATUS',
       'the payment neither took nor holds money, so there is nothing to act on; nothing was sent',

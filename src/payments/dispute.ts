@@ -12,7 +12,7 @@ import { type Money, toDecimal } from '#src/money.ts';
 import { writeDispute } from '#src/store/disputes.ts';
 import { findPaymentOf } from '#src/store/follow-ups.ts';
 import { readPayment, readTransactions, type StoredTransaction } from '#src/store/operated-payments.ts';
-import { booksOf, isOperation } from './finish-operation.ts';
+import { booksOf, succeededBase } from './finish-operation.ts';
 import type { FinishDeps } from './finish-payment.ts';
 import { withStanding } from './operation-record.ts';
 import type { Books } from './payment-books.ts';
@@ -61,13 +61,10 @@ export async function applyDispute(
   if (!own) return 'unmatched';
   const stored = await readPayment(deps.database, own.accountId, own.paymentId);
   const transactions = await readTransactions(deps.database, own.accountId, own.paymentId);
-  const base = transactions.find(
-    ({ type, status }) => !isOperation(type) && type !== 'CHARGEBACK' && status === 'SUCCEEDED',
-  );
+  const base = succeededBase(transactions);
   const before = disputeBefore(transactions, told);
   if (options.onlyOpen && !(before && isOpenDispute(before))) return 'unchanged';
-  if (!stored || !base) return 'waiting';
-  if (stored.openOperation) return 'waiting';
+  if (!stored || !base || stored.openOperation) return 'waiting';
   if (before && !mayFollow(before, told)) return 'unchanged';
   const money = disputedOf(told, base) ?? before ?? base;
   const { record, dispute } = withDispute(
@@ -80,10 +77,10 @@ export async function applyDispute(
     accountId: own.accountId,
     paymentId: own.paymentId,
     version: stored.version,
-    status: Payment_Status[record.status] ?? '',
+    status: Payment_Status[record.status],
     record: encodeRecord(record),
     transactionId: dispute.id,
-    transactionStatus: Transaction_Status[dispute.status] ?? '',
+    transactionStatus: Transaction_Status[dispute.status],
     reference: told.reference,
     minorUnits: money.minorUnits,
     baseId: base.id,

@@ -133,7 +133,7 @@ function apply(
       ? withBaseOutcome(record, transaction, books, outcome, at)
       : undefined;
   }
-  const base = transactions.find((one) => !isOperation(one.type) && one.status === 'SUCCEEDED');
+  const base = succeededBase(transactions);
   if (!base || outcome === 'lapsed') throw new Error(`transaction ${transaction.id} acts on nothing`);
   if (transaction.status !== 'PENDING') return undefined;
   const money = { minorUnits: transaction.minorUnits, currency: transaction.currency };
@@ -171,9 +171,19 @@ export function isOperation(type: string): type is OperationType {
   return type === 'CAPTURE' || type === 'CANCEL' || type === 'REFUND';
 }
 
+/** Types of the transactions that a payment begins with. */
+export const BASE_TYPES: ReadonlySet<string> = new Set(['PURCHASE', 'AUTHORIZE', 'VERIFY']);
+
+/** Finds the transaction that a payment began with, if it succeeded. */
+export function succeededBase<T extends Pick<StoredTransaction, 'type' | 'status'>>(
+  transactions: readonly T[],
+): T | undefined {
+  return transactions.find(({ type, status }) => BASE_TYPES.has(type) && status === 'SUCCEEDED');
+}
+
 /** Returns a payment's books, from the columns on which the bounds are enforced. */
 export function booksOf(
-  stored: StoredPayment,
+  stored: Pick<StoredPayment, 'capturedMinorUnits' | 'refundedMinorUnits' | 'isReleased'>,
   base: Pick<StoredTransaction, 'minorUnits' | 'currency' | 'capture'>,
 ): Books {
   return {

@@ -10,9 +10,9 @@ import {
   type StoredPayment,
   type StoredTransaction,
 } from '#src/store/operated-payments.ts';
-import { ask, BASE_TYPES, learn, lookedUpTransaction, NO_LOOK_UP, waitsForPayer } from './ask-provider.ts';
+import { ask, learn, lookedUpTransaction, NO_LOOK_UP, waitsForPayer } from './ask-provider.ts';
 import { endDisputes, isOpenDispute } from './dispute.ts';
-import { isOperation, type OperationResponse, writeOutcome } from './finish-operation.ts';
+import { BASE_TYPES, isOperation, type OperationResponse, writeOutcome } from './finish-operation.ts';
 import type { FinishDeps } from './finish-payment.ts';
 import { leaseS, lookUpPauseS } from './look-up-schedule.ts';
 import { attemptFacts } from './payment-attempt.ts';
