@@ -120,10 +120,7 @@ function standingCancel(transactions: readonly StoredTransaction[]): StoredTrans
 }
 
 /** A payment as read for an operation. */
-export type StoredOperated = OperatedPayment & {
-  readonly payment: StoredPayment;
-  readonly connectionId: string;
-};
+export type StoredOperated = OperatedPayment & { readonly payment: StoredPayment };
 
 async function readOperated(
   deps: OperationDeps,
@@ -153,14 +150,7 @@ async function readOperated(
       "the payment's connection is not in this replica's catalogue; nothing was sent; retry later";
     throw new ServiceError('SERVICE_UNAVAILABLE', message, { retryAfterS: deps.patience.retryAfterS });
   }
-  return {
-    payment,
-    transactions,
-    base,
-    books: booksOf(payment, base),
-    connection,
-    connectionId: base.connectionId,
-  };
+  return { payment, transactions, base, books: booksOf(payment, base), connection };
 }
 
 /** @returns undefined if the payment was approved after its record was read, and before its transactions were. */
@@ -184,7 +174,6 @@ function claimOf(
     reason: asked.reason || undefined,
   };
   const draft = withOperation(record, base, stored.books, planned, facts, deps.now());
-  const { connection, connectionId } = stored;
   return {
     accountId,
     paymentId: record.id,
@@ -195,12 +184,12 @@ function claimOf(
     type: planned.type,
     baseId: stored.base.id,
     parentId: target.id,
-    connectionId,
-    connectionIdentity: connection.identity,
+    connectionId: stored.base.connectionId,
+    connectionIdentity: stored.connection.identity,
     minorUnits: planned.money.minorUnits,
     currency: planned.money.currency,
     isFinal: planned.isFinal,
-    leaseS: leaseS(connection, deps.schedule),
+    leaseS: leaseS(stored.connection, deps.schedule),
     method: asked.method,
     idempotencyKey: key,
     requestHash: asked.hash.hash,
