@@ -24,8 +24,8 @@ export type ProcessDeps = RecoverOneDeps & {
   };
 };
 
-/** Result of processing a notification. */
-export type NotificationResult = FollowedUpNow;
+/** Result of processing a notification; 'unmatched': its transaction is not found. */
+export type NotificationResult = FollowedUpNow | 'unmatched';
 
 /** Limit on the notifications that are taken at once. */
 const BATCH = 10;
@@ -37,7 +37,7 @@ const PAUSE_GROWTH = 1.3;
 const LONGEST_PAUSE_S = 3_600;
 /** Pause between two look-ups of a transaction that notifications prompt. */
 const LOOK_UP_EVERY_S = 2;
-/** Tries, over two days, after which a notification is given up whose transaction, or whose provider, is not found. */
+/** Tries, over two days, after which a notification is given up: its transaction is not found, or no provider answers. */
 export const MAX_TRIES = 75;
 
 /**

@@ -31,7 +31,6 @@ export async function applySigned(
   const due = await takeFollowUp(deps.database, transactionId, leaseS(connection, deps.schedule));
   if (!due) return finishSigned(deps, transactionId, signed, stop);
   const found = await readFollowedUp(deps, connection, due);
-  if (!found) return 'unmatched';
   if (!concerns(signed, found.transaction)) return 'unchanged';
   if (!fits(signed, found.transaction)) {
     deps.recovery.followedUp(due, 'mismatch');

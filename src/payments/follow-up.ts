@@ -71,7 +71,6 @@ export async function followUp(
 ): Promise<Followed> {
   const { hint, stop } = options;
   const found = await readFollowedUp(deps, connection, due);
-  if (!found) return undefined;
   const nowMs = timestampDate(deps.now()).getTime();
   if (isLapsing(found.transaction)) return lapse(deps, connection, due, found, nowMs, options);
 
@@ -99,7 +98,7 @@ export async function followUp(
  * Result of following up a transaction ahead of schedule; 'waiting': its creation is under way; 'unheard': the provider
  * did not answer about a transaction that is final here, so only who asked can have it asked again.
  */
-export type FollowedUpNow = 'applied' | 'unchanged' | 'waiting' | 'unmatched' | 'unheard';
+export type FollowedUpNow = 'applied' | 'unchanged' | 'waiting' | 'unheard';
 
 /** Follows up a transaction ahead of schedule, since its payer came back or its provider sent a notification. */
 export async function followUpNow(
@@ -129,27 +128,21 @@ export function contradicts(told: Outcome, { status }: StoredTransaction): boole
   return kind === 'approved' && (status === 'DECLINED' || status === 'ERROR');
 }
 
-/**
- * Reads a transaction with its payment.
- *
- * @returns undefined if there is nothing to follow up, since its creation is under way.
- */
+/** Reads a leased transaction with its payment. */
 export async function readFollowedUp(
   { database }: Pick<FollowUpDeps, 'database'>,
   { capabilities: terms }: ProviderConnection,
   { accountId, paymentId, transactionId }: DueFollowUp,
-): Promise<FollowedUp | undefined> {
+): Promise<FollowedUp> {
   const payment = await readPayment(database, accountId, paymentId);
   const transactions = await readTransactions(database, accountId, paymentId);
   const transaction = transactions.find(({ id }) => id === transactionId);
-  return (
-    payment &&
-    transaction && { payment, record: decodeRecord(payment.record), transaction, transactions, terms }
-  );
+  if (!payment || !transaction) throw new Error(`payment ${paymentId} lacks transaction ${transactionId}`);
+  return { payment, record: decodeRecord(payment.record), transaction, transactions, terms };
 }
 
 /** Builds the look-up of a transaction from stored data alone. */
-export function lookUpOf(
+function lookUpOf(
   deps: Pick<FollowUpDeps, 'publicUrl' | 'schedule'>,
   due: Pick<DueFollowUp, 'fence'>,
   found: FollowedUp,

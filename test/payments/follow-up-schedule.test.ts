@@ -208,9 +208,10 @@ describe('an open operation', () => {
     expect([await statusOf(refund), scheduled]).toEqual(['SUCCEEDED', [['written', null]]]);
   });
 
-  it('that is not stored is not followed up', async () => {
+  it('that is not stored is a fault of ours, of which its provider is not asked', async () => {
     const refund = await openRefund();
-    expect(await follow({ ...refund, id: randomUUID() }, Date.now(), at(APPROVED))).toBeUndefined();
+    const followed = follow({ ...refund, id: randomUUID() }, Date.now(), at(APPROVED));
+    await expect(followed).rejects.toThrow('lacks transaction');
     expect([asked, told, scheduled]).toEqual([[], [], []]);
   });
 });
