@@ -12,7 +12,7 @@ import {
 import { claimOperation, type OperationClaim } from '#src/store/operations.ts';
 import { isUuid } from '#src/store/stored-objects.ts';
 import { orUnavailable } from '#src/store/unavailable.ts';
-import { booksOf, type OperationResponse, succeededBase } from './finish-operation.ts';
+import { booksOf, succeededBase } from './finish-operation.ts';
 import type { FinishDeps } from './finish-payment.ts';
 import type { Patience } from './idempotency.ts';
 import { leaseS } from './look-up-schedule.ts';
@@ -20,6 +20,7 @@ import { isBase, withOperation } from './operation-record.ts';
 import type { Books, PlannedOperation } from './payment-books.ts';
 import type { RequestHash } from './request-hash.ts';
 import { decodeRecord, encodeRecord } from './stored-record.ts';
+import type { PaymentResponse } from './stored-response.ts';
 
 /** Dependencies of an operation on a payment. */
 export type OperationDeps = Omit<FinishDeps, 'observer'> & {
@@ -31,7 +32,7 @@ export type OperationDeps = Omit<FinishDeps, 'observer'> & {
     /** Runs a provider call and observes its outcome. */
     providerCall(connectionId: string, call: () => Promise<Outcome>): Promise<Outcome>;
     replayed(): void;
-    operated(response: OperationResponse): void;
+    operated(response: PaymentResponse): void;
   };
 };
 

@@ -27,9 +27,6 @@ export type LeasedTransaction = {
   readonly followUpInS: number | undefined;
 };
 
-/** Response to the callers of an operation; for a purchase, the payment as it stands. */
-export type OperationResponse = PaymentResponse;
-
 /** Limit on tries that find the payment changed since it was read. */
 const MAX_OUTDATED = 60;
 
@@ -38,15 +35,15 @@ const MAX_OUTDATED = 60;
  *
  * @param outcome 'lapsed' ends an authorization that was not captured in time.
  * @param stop ends the tries; an outcome that was not written is learned again later.
- * @returns the stored response, which wins over the one made here; undefined if nothing was written: another worker
- *   finished or took the transaction, or its state is final.
+ * @returns the stored response, which wins over the one made here (of a purchase, the payment as it stands); undefined
+ *   if nothing was written: another worker finished or took the transaction, or its state is final.
  */
 export async function writeOutcome(
   deps: FinishDeps,
   leased: LeasedTransaction,
   outcome: Outcome | 'lapsed',
   stop?: AbortSignal,
-): Promise<OperationResponse | undefined> {
+): Promise<PaymentResponse | undefined> {
   const write = async () => {
     for (let outdated = 0; outdated < MAX_OUTDATED; outdated++) {
       const written = await writeOnce(deps, leased, outcome);
@@ -61,7 +58,7 @@ async function writeOnce(
   deps: FinishDeps,
   leased: LeasedTransaction,
   outcome: Outcome | 'lapsed',
-): Promise<OperationResponse | undefined | 'outdated'> {
+): Promise<PaymentResponse | undefined | 'outdated'> {
   const { accountId, paymentId, transactionId, fence } = leased;
   const stored = await readPayment(deps.database, accountId, paymentId);
   const transactions = await readTransactions(deps.database, accountId, paymentId);

@@ -12,11 +12,12 @@ import {
 } from '#src/store/operated-payments.ts';
 import { ask, learn, lookedUpTransaction, NO_LOOK_UP, waitsForPayer } from './ask-provider.ts';
 import { endDisputes, isOpenDispute } from './dispute.ts';
-import { BASE_TYPES, isOperation, type OperationResponse, writeOutcome } from './finish-operation.ts';
+import { BASE_TYPES, isOperation, writeOutcome } from './finish-operation.ts';
 import type { FinishDeps } from './finish-payment.ts';
 import { leaseS, lookUpPauseS } from './look-up-schedule.ts';
 import { attemptFacts } from './payment-attempt.ts';
 import { decodeRecord } from './stored-record.ts';
+import type { PaymentResponse } from './stored-response.ts';
 
 /** Dependencies of following up a transaction. */
 export type FollowUpDeps = FinishDeps & {
@@ -54,7 +55,7 @@ const GRACE_MS = 30_000;
 export type FollowUpOptions = { readonly hint?: Hint | undefined; readonly stop?: AbortSignal | undefined };
 
 /** The payment as written, or what else became of following up. */
-type Followed = OperationResponse | 'applied' | 'waiting' | 'unheard' | undefined;
+type Followed = PaymentResponse | 'applied' | 'waiting' | 'unheard' | undefined;
 
 /**
  * Follows up a transaction after its call: learns the outcome of an open operation, of a payer's redirect or of a
@@ -181,7 +182,7 @@ async function lapse(
   found: FollowedUp,
   nowMs: number,
   { hint, stop }: FollowUpOptions,
-): Promise<OperationResponse | undefined> {
+): Promise<PaymentResponse | undefined> {
   const { payment, transaction, terms } = found;
   const lapsesAtMs = transaction.createdAt.getTime() + terms.authorizationValidDays * DAY_MS;
   if (isOver(found)) {

@@ -19,13 +19,13 @@ import {
   type OperationDeps,
   StandingCancel,
 } from './claim-operation.ts';
-import { type OperationResponse, targetOf, writeOutcome } from './finish-operation.ts';
+import { targetOf, writeOutcome } from './finish-operation.ts';
 import { finishWaitMs, within } from './finish-payment.ts';
 import { awaitResponse, requireIdempotencyKey, requireSameRequest } from './idempotency.ts';
 import { lookUpPauseS } from './look-up-schedule.ts';
 import type { PlannedOperation } from './payment-books.ts';
 import type { RequestHash } from './request-hash.ts';
-import { readResponse } from './stored-response.ts';
+import { type PaymentResponse, readResponse } from './stored-response.ts';
 
 /** The caller of an operation. */
 export type OperationCaller = {
@@ -35,7 +35,7 @@ export type OperationCaller = {
 };
 
 /** The response to an operation, the same for every repeat of it. */
-export type OperatedPaymentResponse = OperationResponse & { readonly replayed: boolean };
+export type OperatedPaymentResponse = PaymentResponse & { readonly replayed: boolean };
 
 /**
  * Captures, cancels or refunds, or returns the stored response to an earlier call with the same key. The main path of
