@@ -126,9 +126,11 @@ function apply(
       // An operation that has begun meanwhile may be what ended it.
       return stored.openOperation ? undefined : withLapse(record, transaction.id, books, at);
     }
-    return mayBecome(transaction.status, outcome, books)
-      ? withBaseOutcome(record, transaction, books, outcome, at)
-      : undefined;
+    if (!mayBecome(transaction.status, outcome, books)) return undefined;
+    // The card that waited for the payment was dropped when it expired.
+    const isCardGone = transaction.status === 'EXPIRED' && record.paymentMethod?.vaultOnSuccess;
+    const told = isCardGone ? { ...transaction, vaultedToken: undefined } : transaction;
+    return withBaseOutcome(record, told, books, outcome, at);
   }
   const base = succeededBase(transactions);
   if (!base || outcome === 'lapsed') throw new Error(`transaction ${transaction.id} acts on nothing`);

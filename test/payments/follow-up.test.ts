@@ -14,7 +14,9 @@ import { followUpNow } from '#src/payments/follow-up.ts';
 import { getPayment } from '#src/payments/get-payment.ts';
 import { capturePayment } from '#src/payments/payment-operations.ts';
 import { recoverDue } from '#src/payments/recover-payments.ts';
+import { insertAccount } from '#src/store/accounts.ts';
 import { countOpenFollowUps } from '#src/store/follow-ups.ts';
+import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 import { type OperatedPayments, openOperatedPayments } from './operated-payments.ts';
 
 const MINUTE_MS = 60_000;
@@ -30,7 +32,7 @@ beforeAll(async () => {
 afterAll(() => payments?.close());
 beforeEach(async () => {
   payments.setAhead(0);
-  await payments.tables.query('TRUNCATE payment, transaction');
+  await payments.tables.query('TRUNCATE payment, transaction, vaulted_token');
 });
 
 async function followUpAt(aheadMs: number): Promise<void> {
@@ -118,6 +120,31 @@ describe('a challenge of a card that is paid directly', () => {
     payments.provider.payerPays(payment.transactions?.id ?? '');
     await followUpAt(2 * MINUTE_MS);
     expect(await stateOf(payment)).toBe('SUCCEEDED/APPROVED');
+  });
+});
+
+describe('a challenge whose card is to be kept', () => {
+  beforeAll(() => insertAccount(payments.database, { id: ACCOUNT_ONE, name: 'one', secretAlways: false }));
+
+  const tokens = () => payments.tables.query('SELECT id FROM vaulted_token');
+  async function paidAfter(aheadMs: number): Promise<Payment> {
+    payments.provider.next.push('sends the payer away');
+    const payment = await payments.pay({ keepsCard: true });
+    await followUpAt(aheadMs);
+    payments.provider.payerPays(payment.transactions?.id ?? '');
+    await followUpNow(payments.deps, payments.provider.connection, payment.transactions?.id ?? '');
+    return getPayment(payments.deps, payment.id, payments.caller());
+  }
+
+  it('names the card that is kept once its payer has passed it', async () => {
+    const { paymentMethod } = await paidAfter(2 * MINUTE_MS);
+    expect(await tokens()).toEqual([{ id: paymentMethod?.vaultedToken }]);
+  });
+
+  it('names no card if it is paid after it expired: the one that waited is gone', async () => {
+    const { status, paymentMethod, transactions } = await paidAfter(DAY_MS + 2 * MINUTE_MS);
+    expect([status, await tokens()]).toEqual([Payment_Status.SUCCEEDED, []]);
+    expect([paymentMethod?.vaultedToken, transactions?.paymentMethod?.vaultedToken]).toEqual(['', '']);
   });
 });
 

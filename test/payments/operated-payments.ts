@@ -48,7 +48,7 @@ export type OperatedPayments = {
   close(): Promise<void>;
 };
 
-type PayOptions = { readonly capture?: boolean; readonly wallet?: boolean };
+type PayOptions = { readonly capture?: boolean; readonly wallet?: boolean; readonly keepsCard?: boolean };
 
 type Caller = { accountId: string; idempotencyKey: string | undefined; secretPresented: true };
 
@@ -112,12 +112,16 @@ export async function openOperatedPayments(
     secretPresented: true,
   });
 
-  async function payAs(payer: Caller, { capture = true, wallet = false }: PayOptions = {}) {
+  async function payAs(
+    payer: Caller,
+    { capture = true, wallet = false, keepsCard = false }: PayOptions = {},
+  ) {
     const amount = { currency: 'USD', value: '100.00' };
     const json = wallet
       ? withField(withField(walletPayment(), 'amount', amount), 'payment_method.type', 'WALLET')
       : withField(withField(cardPayment(), 'amount', amount), 'payment_method.detail.card.capture', capture);
-    const request = decode(parseJson(Buffer.from(JSON.stringify(json))));
+    const asked = withField(json, 'payment_method.vault_on_success', keepsCard);
+    const request = decode(parseJson(Buffer.from(JSON.stringify(asked))));
     const made = await createPayment(deps, request, payer);
     return { request, payment: made.record, body: restBody(made) };
   }
