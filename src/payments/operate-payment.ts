@@ -64,7 +64,8 @@ export async function operatePayment(
   try {
     claimed = await claimOperationOn(deps, asked, accountId, key);
   } catch (refusal) {
-    if (refusal instanceof StandingCancel) return replayById(deps, accountId, refusal.transactionId);
+    if (refusal instanceof StandingCancel)
+      return replayed(deps, responseOf(deps, accountId, refusal.transactionId));
     // The claim may have been committed: a database that cannot be read now must not turn that into "not accepted".
     if (!(refusal instanceof ServiceError) || refusal.reason === 'REQUEST_IN_PROGRESS') throw refusal;
     // Another call with the same key may have claimed the operation meanwhile, and so have caused the refusal.
@@ -83,12 +84,10 @@ export async function operatePayment(
   // 5. Commit 2: the outcome, as far as it is known, and the response.
   const leased = { ...row, fence: 0, followUpInS: lookUpPauseS(deps.schedule, 0) };
   const written = await within(writeOutcome(deps, leased, outcome), finishWaitMs(deps.schedule));
-  if (written) {
-    deps.observer.operated(written);
-    return { ...written, replayed: false };
-  }
   // Recovery wrote first, or the database is unavailable: the stored response wins.
-  return { ...(await replayById(deps, accountId, row.transactionId)), replayed: false };
+  const response = written ?? (await responseOf(deps, accountId, row.transactionId));
+  deps.observer.operated(response);
+  return { ...response, replayed: false };
 }
 
 /** Returns the header's key; without one, the merchant's reference within the payment, in a key space of its own. */
@@ -150,26 +149,30 @@ async function replay(
   read: () => Promise<KeyHolder | undefined>,
 ): Promise<OperatedPaymentResponse> {
   requireSameRequest(holder, hash);
-  return awaited(deps, holder, read);
+  return replayed(deps, storedResponse(deps, holder, read));
 }
 
-function replayById(
+async function replayed(
   deps: OperationDeps,
-  accountId: string,
-  transactionId: string,
+  stored: Promise<PaymentResponse>,
 ): Promise<OperatedPaymentResponse> {
-  return awaited(deps, undefined, () => findOperation(deps.database, accountId, transactionId));
+  const response = await stored;
+  deps.observer.replayed();
+  return { ...response, replayed: true };
 }
 
-async function awaited(
+/** Awaits the stored response of an operation. */
+function responseOf(deps: OperationDeps, accountId: string, transactionId: string): Promise<PaymentResponse> {
+  return storedResponse(deps, undefined, () => findOperation(deps.database, accountId, transactionId));
+}
+
+async function storedResponse(
   deps: OperationDeps,
   first: KeyHolder | undefined,
   read: () => Promise<KeyHolder | undefined>,
-): Promise<OperatedPaymentResponse> {
+): Promise<PaymentResponse> {
   try {
-    const response = await readResponse(deps.responses, await awaitResponse(first, read, deps.patience));
-    deps.observer.replayed();
-    return { ...response, replayed: true };
+    return await readResponse(deps.responses, await awaitResponse(first, read, deps.patience));
   } catch (error) {
     throw isUnavailable(error) ? inProgress(deps.patience, error) : error;
   }

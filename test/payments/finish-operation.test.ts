@@ -1,11 +1,17 @@
 import { randomUUID } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { CheckoutSchema, type Payment, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
+import {
+  CheckoutSchema,
+  type Payment,
+  Payment_Status,
+  ProviderDataSchema,
+} from '#gen/payments/v1/payment_pb.js';
 import { RefundPaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
-import type { Outcome } from '#src/connectors/connector.ts';
+import type { Outcome, ProviderConnection } from '#src/connectors/connector.ts';
 import { booksOf, isOperation, targetOf, writeOutcome } from '#src/payments/finish-operation.ts';
 import type { FinishDeps } from '#src/payments/finish-payment.ts';
+import { followUpNow } from '#src/payments/follow-up.ts';
 import { refundPayment } from '#src/payments/payment-operations.ts';
 import { decodeRecord, encodeRecord } from '#src/payments/stored-record.ts';
 import type { Database } from '#src/store/database.ts';
@@ -245,4 +251,27 @@ it('books and targets are made of what is stored', () => {
   expect(targetOf(transaction)).toEqual({
     ...{ transactionId: 'ours', reference: 'theirs', money: { minorUnits: 100n, currency: 'USD' } },
   });
+});
+
+it('an operation whose outcome a notification taught first counts as made, and not as replayed', async () => {
+  const payment = await payments.pay();
+  const counted: (Payment_Status | string)[] = [];
+  const { connection } = payments.provider;
+  const notifying: ProviderConnection = {
+    ...connection,
+    async refund(operation) {
+      const outcome = (await connection.refund?.(operation)) ?? UNKNOWN;
+      await followUpNow(payments.deps, connection, operation.transactionId);
+      return outcome;
+    },
+  };
+  const observer = {
+    ...payments.deps.observer,
+    replayed: () => counted.push('replayed'),
+    operated: ({ record }: { record: Payment }) => counted.push(record.status),
+  };
+  const deps = { ...payments.deps, connections: () => new Map([['ledger', notifying]]), observer };
+  const request = create(RefundPaymentRequestSchema, { paymentId: payment.id });
+  const { replayed } = await refundPayment(deps, request, payments.caller());
+  expect([replayed, counted]).toEqual([false, [Payment_Status.REFUNDED]]);
 });
