@@ -51,6 +51,12 @@ const LONGEST_PAUSE_S = 3_600;
 /** Time from an expiry to the last look-up, so that a payment made at the last moment is not reported as expired. */
 const GRACE_MS = 30_000;
 
+/**
+ * Calls of `learn` for a payer who came back. No other worker may take the transaction between them: that they came back
+ * is known to this call alone until it is written.
+ */
+const MOST_CALLS = 2;
+
 /** Options of following up a transaction. */
 export type FollowUpOptions = { readonly hint?: Hint | undefined; readonly stop?: AbortSignal | undefined };
 
@@ -108,7 +114,8 @@ export async function followUpNow(
   transactionId: string,
   options: FollowUpOptions = {},
 ): Promise<FollowedUpNow> {
-  const due = await takeFollowUp(deps.database, transactionId, leaseS(connection, deps.schedule));
+  const lease = leaseS(connection, deps.schedule, MOST_CALLS);
+  const due = await takeFollowUp(deps.database, transactionId, lease);
   if (!due) return 'waiting';
   const followed = await followUp(deps, connection, due, options);
   if (typeof followed === 'string') return followed;

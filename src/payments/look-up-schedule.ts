@@ -10,12 +10,17 @@ export type LookUpSchedule = {
   readonly lookUpsBeforeClosing: number;
 };
 
-/** Returns the lease of a new attempt, in seconds: until it ends, no other worker looks the attempt up. */
+/**
+ * Returns the lease of a transaction, in seconds: until it ends, no other worker asks about the transaction.
+ *
+ * @param calls that are made one after the other, each with the connection's deadline.
+ */
 export function leaseS(
   connection: Pick<ProviderConnection, 'deadlineMs'>,
   schedule: Pick<LookUpSchedule, 'leaseMarginMs'>,
+  calls = 1,
 ): number {
-  return (connection.deadlineMs + schedule.leaseMarginMs) / 1000;
+  return (calls * connection.deadlineMs + schedule.leaseMarginMs) / 1000;
 }
 
 const LONGEST_LOOK_UP_S = 86_400;

@@ -9,6 +9,7 @@ import {
 import type { Outcome, ProviderConnection } from '#src/connectors/connector.ts';
 import { followUpNow } from '#src/payments/follow-up.ts';
 import { getPayment } from '#src/payments/get-payment.ts';
+import { recoverDue } from '#src/payments/recover-payments.ts';
 import { type OperatedPayments, openOperatedPayments } from './operated-payments.ts';
 
 const MINUTE_MS = 60_000;
@@ -109,6 +110,26 @@ describe('a redirect at a provider without look-up', () => {
       );
       expect([left, await stateOf(payment)]).toEqual([[], state]);
     }
+  });
+
+  it("is nobody else's to ask about while what its payer brought is sent for the second time", async () => {
+    const payment = await payments.pay({ wallet: true });
+    const lost = { kind: 'unknown', detail: 'timeout', providerData: undefined } as const;
+    const connection = mute({
+      complete: async () => {
+        // Every call may take as long as its deadline.
+        const passed = 'UPDATE transaction SET follow_up_at = follow_up_at - make_interval(secs => $1)';
+        await payments.tables.query(passed, [connection.deadlineMs / 1000]);
+        await recoverDue({ ...payments.deps, connections: () => new Map([['ledger', connection]]) });
+        return lost;
+      },
+      deadlineMs: 2 * payments.deps.schedule.leaseMarginMs,
+    });
+    const hint = { returnQuery: 'r=1' };
+    expect(await followUpNow(payments.deps, connection, payment.transactions?.id ?? '', { hint })).toBe(
+      'applied',
+    );
+    expect(await stateOf(payment)).toBe('PENDING/IN_PROCESS');
   });
 
   it('whose payer never came back is EXPIRED once its term is over', async () => {
