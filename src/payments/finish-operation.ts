@@ -8,6 +8,7 @@ import {
   type StoredTransaction,
 } from '#src/store/operated-payments.ts';
 import { finishOperation } from '#src/store/operations.ts';
+import { findStoredObjects } from '#src/store/stored-objects.ts';
 import { type FinishDeps, keptMethod, lapsePauseS, untilWritten } from './finish-payment.ts';
 import { withBaseOutcome, withLapse, withOperationOutcome } from './operation-record.ts';
 import type { Books, OperationType } from './payment-books.ts';
@@ -62,8 +63,9 @@ async function writeOnce(
   const { accountId, paymentId, transactionId, fence } = leased;
   const stored = await readPayment(deps.database, accountId, paymentId);
   const transactions = await readTransactions(deps.database, accountId, paymentId);
-  const transaction = transactions.find(({ id }) => id === transactionId);
-  if (!stored || !transaction) throw new Error(`payment ${paymentId} lacks transaction ${transactionId}`);
+  const own = transactions.find(({ id }) => id === transactionId);
+  if (!stored || !own) throw new Error(`payment ${paymentId} lacks transaction ${transactionId}`);
+  const transaction = { ...own, vaultedToken: await standingToken(deps, accountId, own) };
   const applied = apply(deps, stored, transaction, transactions, outcome);
   if (!applied) return undefined;
   const { record, books, transactionStatus } = applied;
@@ -126,11 +128,9 @@ function apply(
       // An operation that has begun meanwhile may be what ended it.
       return stored.openOperation ? undefined : withLapse(record, transaction.id, books, at);
     }
-    if (!mayBecome(transaction.status, outcome, books)) return undefined;
-    // The card that waited for the payment was dropped when it expired.
-    const isCardGone = transaction.status === 'EXPIRED' && record.paymentMethod?.vaultOnSuccess;
-    const told = isCardGone ? { ...transaction, vaultedToken: undefined } : transaction;
-    return withBaseOutcome(record, told, books, outcome, at);
+    return mayBecome(transaction.status, outcome, books)
+      ? withBaseOutcome(record, transaction, books, outcome, at)
+      : undefined;
   }
   const base = succeededBase(transactions);
   if (!base || outcome === 'lapsed') throw new Error(`transaction ${transaction.id} acts on nothing`);
@@ -147,6 +147,20 @@ function apply(
 function mayBecome(status: string, outcome: Outcome, { isReleased }: Books): boolean {
   if (status === 'CREATED' || status === 'PENDING') return true;
   return status === 'EXPIRED' && outcome.kind === 'approved' && !isReleased;
+}
+
+/**
+ * Returns the token of the card that a transaction's approval keeps or uses. A card that waited for a transaction was
+ * dropped when that expired; one that was stored before stands.
+ */
+async function standingToken(
+  { database }: FinishDeps,
+  accountId: string,
+  { status, vaultedToken }: StoredTransaction,
+): Promise<string | undefined> {
+  if (status !== 'EXPIRED' || vaultedToken === undefined) return vaultedToken;
+  const found = await findStoredObjects(database, accountId, { customerId: undefined, vaultedToken });
+  return found.vaultedToken?.id;
 }
 
 function fateOfCard(transaction: StoredTransaction, status: Transaction_Status, record: Payment) {

@@ -128,9 +128,9 @@ describe('an authorization that its provider ended before our term', () => {
   it('is EXPIRED, and no alarm, if its provider has signed that it has expired', async () => {
     const results: unknown[] = [];
     const recovery = { followedUp: (_followed: unknown, result: unknown) => results.push(result) };
-    const apply = () =>
+    const apply = (minorUnits = 10_000n) =>
       applySigned({ ...deps, recovery }, { ...ended, lookUp: undefined }, idOf(payment), {
-        ...{ outcome: EXPIRED, minorUnits: 10_000n, currency: 'USD' },
+        ...{ outcome: EXPIRED, minorUnits, currency: 'USD' },
       });
     payments.provider.next.push('delays it');
     await cancel();
@@ -142,6 +142,8 @@ describe('an authorization that its provider ended before our term', () => {
     await capture('30');
     expect([await apply(), await state()]).toEqual(['applied', 'SUCCEEDED/PARTIALLY_CAPTURED']);
     await expect(capture()).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
+    // Of one that is over here, an end says nothing, whatever amount it tells.
+    expect([await apply(7_000n), results]).toEqual(['unchanged', []]);
     payment = await payments.pay({ capture: false });
     await capture();
     expect([await apply(), await state(), results]).toEqual(['unchanged', 'SUCCEEDED/CAPTURED', []]);

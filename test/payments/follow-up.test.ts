@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import { create } from '@bufbuild/protobuf';
+import { create, toBinary } from '@bufbuild/protobuf';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
 import {
   type Payment,
   Payment_Status,
@@ -16,6 +17,7 @@ import { capturePayment } from '#src/payments/payment-operations.ts';
 import { recoverDue } from '#src/payments/recover-payments.ts';
 import { insertAccount } from '#src/store/accounts.ts';
 import { countOpenFollowUps } from '#src/store/follow-ups.ts';
+import { insertCustomer } from '#src/store/stored-objects.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 import { type OperatedPayments, openOperatedPayments } from './operated-payments.ts';
 
@@ -127,9 +129,9 @@ describe('a challenge whose card is to be kept', () => {
   beforeAll(() => insertAccount(payments.database, { id: ACCOUNT_ONE, name: 'one', secretAlways: false }));
 
   const tokens = () => payments.tables.query('SELECT id FROM vaulted_token');
-  async function paidAfter(aheadMs: number): Promise<Payment> {
+  async function paidAfter(aheadMs: number, customerId?: string): Promise<Payment> {
     payments.provider.next.push('sends the payer away');
-    const payment = await payments.pay({ keepsCard: true });
+    const payment = await payments.pay({ keepsCard: true, ...(customerId && { customerId }) });
     await followUpAt(aheadMs);
     payments.provider.payerPays(payment.transactions?.id ?? '');
     await followUpNow(payments.deps, payments.provider.connection, payment.transactions?.id ?? '');
@@ -145,6 +147,16 @@ describe('a challenge whose card is to be kept', () => {
     const { status, paymentMethod, transactions } = await paidAfter(DAY_MS + 2 * MINUTE_MS);
     expect([status, await tokens()]).toEqual([Payment_Status.SUCCEEDED, []]);
     expect([paymentMethod?.vaultedToken, transactions?.paymentMethod?.vaultedToken]).toEqual(['', '']);
+  });
+
+  it('names the card if it is paid after it expired, but the customer had stored the same card before', async () => {
+    const customerId = randomUUID();
+    const payer = toBinary(CustomerPayerSchema, create(CustomerPayerSchema, { id: customerId }));
+    await insertCustomer(payments.database, { id: customerId, accountId: ACCOUNT_ONE, payer });
+    const { paymentMethod: stored } = await payments.pay({ keepsCard: true, customerId });
+    const { status, paymentMethod } = await paidAfter(DAY_MS + 2 * MINUTE_MS, customerId);
+    expect(await tokens()).toEqual([{ id: stored?.vaultedToken }]);
+    expect([status, paymentMethod?.vaultedToken]).toEqual([Payment_Status.SUCCEEDED, stored?.vaultedToken]);
   });
 });
 

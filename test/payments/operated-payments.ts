@@ -48,7 +48,12 @@ export type OperatedPayments = {
   close(): Promise<void>;
 };
 
-type PayOptions = { readonly capture?: boolean; readonly wallet?: boolean; readonly keepsCard?: boolean };
+type PayOptions = {
+  readonly capture?: boolean;
+  readonly wallet?: boolean;
+  readonly keepsCard?: boolean;
+  readonly customerId?: string;
+};
 
 type Caller = { accountId: string; idempotencyKey: string | undefined; secretPresented: true };
 
@@ -114,13 +119,14 @@ export async function openOperatedPayments(
 
   async function payAs(
     payer: Caller,
-    { capture = true, wallet = false, keepsCard = false }: PayOptions = {},
+    { capture = true, wallet = false, keepsCard = false, customerId = '' }: PayOptions = {},
   ) {
     const amount = { currency: 'USD', value: '100.00' };
     const json = wallet
       ? withField(withField(walletPayment(), 'amount', amount), 'payment_method.type', 'WALLET')
       : withField(withField(cardPayment(), 'amount', amount), 'payment_method.detail.card.capture', capture);
-    const asked = withField(json, 'payment_method.vault_on_success', keepsCard);
+    const keeping = withField(json, 'payment_method.vault_on_success', keepsCard);
+    const asked = withField(keeping, 'customer_payer.id', customerId);
     const request = decode(parseJson(Buffer.from(JSON.stringify(asked))));
     const made = await createPayment(deps, request, payer);
     return { request, payment: made.record, body: restBody(made) };
