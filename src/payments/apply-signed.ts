@@ -31,15 +31,16 @@ export async function applySigned(
   const due = await takeFollowUp(deps.database, transactionId, leaseS(connection, deps.schedule));
   if (!due) return finishSigned(deps, transactionId, signed, stop);
   const found = await readFollowedUp(deps, connection, due);
-  if (!concerns(signed, found.transaction)) return 'unchanged';
+  const { outcome } = signed;
+  const isEnd = outcome.kind === 'expired' && isLapsing(found.transaction);
+  // The end of what is over says nothing, and the amount may be what a capture left.
+  if (!concerns(signed, found.transaction) || (isEnd && isOver(found))) return 'unchanged';
   if (!fits(signed, found.transaction)) {
     deps.recovery.followedUp(due, 'mismatch');
     return 'unchanged';
   }
-  const { outcome } = signed;
   if (outcome.kind === 'unknown') return alarm(deps, due, outcome);
-  if (outcome.kind === 'expired' && isLapsing(found.transaction)) {
-    if (isOver(found)) return 'unchanged';
+  if (isEnd) {
     if (found.payment.openOperation) return 'waiting';
     const lapsed = await writeOutcome(deps, { ...due, followUpInS: undefined }, 'lapsed', stop);
     return lapsed ? 'applied' : 'unchanged';
