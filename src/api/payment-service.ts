@@ -3,13 +3,19 @@ import {
   CancelOrRefundPaymentRequestSchema,
   CancelPaymentRequestSchema,
   CapturePaymentRequestSchema,
+  type CreatePaymentRequest,
   ListPaymentsRequestSchema,
   ListPaymentsResponseSchema,
   type PaymentService,
   RefundPaymentRequestSchema,
 } from '#gen/payments/v1/payment_service_pb.js';
 import type { OperationDeps } from '#src/payments/claim-operation.ts';
-import { type Caller, createPayment, type PaymentDeps } from '#src/payments/create-payment.ts';
+import {
+  type Caller,
+  createPayment,
+  type PaymentDeps,
+  replayOrRefuse,
+} from '#src/payments/create-payment.ts';
 import { getPayment } from '#src/payments/get-payment.ts';
 import { type ListDeps, listPayments } from '#src/payments/list-payments.ts';
 import type { OperatedPaymentResponse } from '#src/payments/operate-payment.ts';
@@ -19,6 +25,7 @@ import {
   capturePayment,
   refundPayment,
 } from '#src/payments/payment-operations.ts';
+import { ServiceError } from '#src/service-error.ts';
 import { requireValid, requireValidOf } from './require-valid.ts';
 import type { ServiceHandlers } from './rest.ts';
 
@@ -34,8 +41,7 @@ export function paymentService(
 ): ServiceHandlers<typeof PaymentService, Caller> {
   return {
     async createPayment(request, caller) {
-      requireValid(request);
-      const created = await createPayment(deps, request, caller);
+      const created = await createOrReplay(deps, request, caller);
       return { ...responseOf(created), created: `/v1/payments/${created.record.id}` };
     },
     async getPayment({ id }, caller) {
@@ -58,6 +64,17 @@ export function paymentService(
       return responseOf(await cancelOrRefundPayment(deps, validCancelOrRefund(request), caller));
     },
   };
+}
+
+/** Makes a payment, or returns the response to an earlier call, even one that only another release would accept. */
+async function createOrReplay(deps: PaymentDeps, request: CreatePaymentRequest, caller: Caller) {
+  try {
+    requireValid(request);
+  } catch (refusal) {
+    if (!(refusal instanceof ServiceError) || refusal.reason !== 'NOT_SUPPORTED') throw refusal;
+    return replayOrRefuse(deps, request, caller, refusal);
+  }
+  return createPayment(deps, request, caller);
 }
 
 function responseOf({ record, body, replayed }: OperatedPaymentResponse) {

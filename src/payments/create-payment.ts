@@ -106,6 +106,26 @@ export async function createPayment(
   return { record, body: await deps.responses.body(finish.answer, finish.record), replayed: false };
 }
 
+/**
+ * Returns the response that a key has already, for a request that is refused because of a field that is not supported: a
+ * release that does not know the field accepts the request without it, and may have made its payment.
+ *
+ * @throws ServiceError `refusal` if nothing holds the key; otherwise as `createPayment` does.
+ */
+export async function replayOrRefuse(
+  deps: PaymentDeps,
+  request: CreatePaymentRequest,
+  caller: Caller,
+  refusal: ServiceError,
+): Promise<CreatedPayment> {
+  const idempotencyKey = storedIdempotencyKey(caller);
+  requireOwnAccount(request.accountId, caller);
+  const read = () => findByKey(deps.database, caller.accountId, idempotencyKey);
+  const holder = await orUnavailable(read());
+  if (!holder) throw refusal;
+  return replay(deps, holder, hashPaymentRequest(deps.requestHashKey, request), read);
+}
+
 /** A claimed payment. */
 type Claimed = {
   readonly prepared: PreparedPayment;

@@ -134,7 +134,7 @@ describe('a repeat of the same request', () => {
     },
   );
 
-  it('is never refused to one whose key was claimed by a release that took such texts for values', async () => {
+  it('is never refused to one whose key was claimed by a release that reads such texts, or a field, otherwise', async () => {
     const headers = headersOne();
     const first = await clients.create('rest', cardPayment(), headers);
     await tables.query('UPDATE payment SET request_hash = $2, request_shape = $3 WHERE id = $1', [
@@ -142,7 +142,8 @@ describe('a repeat of the same request', () => {
       Buffer.alloc(32, 1),
       Buffer.from('1ad995866992fecec288f2630f875c94', 'hex'),
     ]);
-    const requests = [cardPayment(), { ...cardPayment(), ...EMPTY }];
+    const unsupported = withField(cardPayment(), 'payment_method.detail.card.installments_type', 'ISSUER');
+    const requests = [cardPayment(), { ...cardPayment(), ...EMPTY }, unsupported];
     for (const protocol of PROTOCOLS) {
       for (const request of requests) {
         expect((await clients.create(protocol, request, headers)).record).toBe(first.record);
