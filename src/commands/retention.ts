@@ -33,7 +33,7 @@ const USAGE = `Usage: npm run retention -- [--dry-run] <rules>
 
   --payments <days>        erases the payer's personal data from payments that nothing was written to for so long (from ${KINDS.payments})
   --notifications <days>   deletes providers' notifications as they came (from ${KINDS.notifications})
-  --deliveries <days>      deletes webhooks' events and deliveries (from ${KINDS.deliveries}; the service itself deletes them after 30)
+  --deliveries <days>      deletes webhooks' deliveries and, a day later, events (from ${KINDS.deliveries}; the service itself deletes them after 30)
   --calls <days>           deletes the responses kept for repeated calls that made customers and the like (from ${KINDS.calls})
   --methods <days>         ends stored methods that no payment has used for so long, and deletes what is left of those that were ended (from ${KINDS.methods})
   --dry-run                only counts what is due

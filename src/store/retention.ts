@@ -177,11 +177,11 @@ const AGED = {
     due: 'received_at < now() - make_interval(days => $1) AND process_at IS NULL',
   },
   deliveries: { table: 'delivery', ...BY_ID, due: `${OLD} AND due_at IS NULL` },
-  // Deliveries that are still open need their event.
+  // Deliveries that are still open, or are sent again by hand, need their event: it is kept a day longer, as in outbox.ts.
   events: {
     table: 'event',
     ...BY_ID,
-    due: `a.${OLD} AND relayed_at IS NOT NULL AND NOT EXISTS (
+    due: `a.created_at < now() - make_interval(days => $1 + 1) AND relayed_at IS NOT NULL AND NOT EXISTS (
       SELECT FROM delivery o WHERE o.account_id = a.account_id AND o.event_id = a.id AND o.due_at IS NOT NULL)`,
   },
   // The rest of a method that was ended: brand, last four digits, holder.
