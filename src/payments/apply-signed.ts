@@ -43,7 +43,8 @@ export async function applySigned(
   if (isEnd) {
     if (found.payment.openOperation) return 'waiting';
     const lapsed = await writeOutcome(deps, { ...due, followUpInS: undefined }, 'lapsed', stop);
-    return lapsed ? 'applied' : 'unchanged';
+    // What has begun meanwhile may be turned down, and nothing else will tell of the end again.
+    return lapsed ? 'applied' : 'waiting';
   }
   if (contradicts(outcome, found.transaction) && !isUndone(signed, found)) {
     deps.recovery.followedUp(due, 'contradiction');

@@ -149,6 +149,25 @@ describe('an authorization that its provider ended before our term', () => {
     expect([await apply(), await state(), results]).toEqual(['unchanged', 'SUCCEEDED/CAPTURED', []]);
   });
 
+  it('keeps its signed end waiting for a cancel that has begun when the end is to be written', async () => {
+    payments.provider.next.push('delays it');
+    let reads = 0;
+    const query: Database['query'] = async (statement, values) => {
+      // The second read is that of the write, which comes after the cancel has begun.
+      if (statement.name === 'read_payment_for_operation' && ++reads === 2) await cancel();
+      return payments.database.query(statement, values);
+    };
+    const racing = { ...deps, database: { ...payments.database, query } };
+    const signed = { outcome: EXPIRED, minorUnits: 10_000n, currency: 'USD' };
+    const connection = { ...ended, lookUp: undefined };
+    expect(await applySigned(racing, connection, idOf(payment), signed)).toBe('waiting');
+    payments.provider.settleDelayed();
+    await payments.makeDue();
+    await recoverDue(deps);
+    expect(await applySigned(deps, connection, idOf(payment), signed)).toBe('unchanged');
+    expect(await state()).toBe('CANCELED/CANCELED');
+  });
+
   it('tells nothing to webhooks if a part was captured, since the record stays as it was', async () => {
     await payments.tables.query(
       `INSERT INTO webhook (account_id, id, url, description, events, secret) VALUES ($1, $2, '', '', $3, '')`,
