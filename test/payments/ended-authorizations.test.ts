@@ -12,6 +12,7 @@ import {
   CapturePaymentRequestSchema,
 } from '#gen/payments/v1/payment_service_pb.js';
 import type { Outcome, ProviderConnection } from '#src/connectors/connector.ts';
+import { alarmingOutcome } from '#src/connectors/provider-answer.ts';
 import { applySigned } from '#src/payments/apply-signed.ts';
 import { followUpNow } from '#src/payments/follow-up.ts';
 import { getPayment } from '#src/payments/get-payment.ts';
@@ -46,6 +47,11 @@ beforeEach(async () => {
 });
 
 const EXPIRED: Outcome = { kind: 'expired', providerData: create(ProviderDataSchema) };
+const APPROVED: Outcome = {
+  kind: 'approved',
+  providerData: create(ProviderDataSchema),
+  ...{ authorizationCode: '', retrievalReferenceNumber: '' },
+};
 const idOf = ({ transactions }: Payment) => transactions?.id ?? '';
 
 async function state(): Promise<string> {
@@ -115,6 +121,16 @@ describe('an authorization that its provider ended before our term', () => {
     };
     expect(await followUpNow(deps, silent, idOf(payment), { hint: {} })).toBe('unchanged');
     const due = "SELECT 1 FROM transaction WHERE follow_up_at <= now() + interval '1 hour'";
+    expect(await payments.tables.query(due)).toHaveLength(1);
+  });
+
+  it.each<[string, Outcome]>([
+    ['an approval', APPROVED],
+    ['an alarm', alarmingOutcome('its capture failed')],
+  ])('is asked about again only when our term ends if the provider answered: %s', async (_what, told) => {
+    const answering: ProviderConnection = { ...ended, lookUp: async () => told };
+    expect(await followUpNow(deps, answering, idOf(payment), { hint: {} })).toBe('unchanged');
+    const due = "SELECT 1 FROM transaction WHERE follow_up_at > now() + interval '6 days 23 hours'";
     expect(await payments.tables.query(due)).toHaveLength(1);
   });
 
