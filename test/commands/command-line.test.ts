@@ -33,6 +33,11 @@ it.each(commands)(
   },
 );
 
+it.each(['src/commands/retention.ts', 'src/sandbox/main.ts'])('%s takes -h for --help', async (file) => {
+  const [short, long] = await Promise.all([run(file, '-h'), run(file, '--help')]);
+  expect(short).toEqual(long);
+});
+
 function run(file: string, option: string): Promise<{ failed: boolean; stdout: string; stderr: string }> {
   return new Promise((resolve) => {
     execFile(process.execPath, [join(ROOT, file), option], { timeout: 60_000 }, (error, stdout, stderr) =>
