@@ -102,6 +102,17 @@ describe('an authorization that its provider ended before our term', () => {
     expect(await state()).toBe('EXPIRED/EXPIRED');
   });
 
+  it.each(['does it', 'does it, unheard'] as const)(
+    'is looked up no sooner because of a capture of a part, where the provider %s',
+    async (behaviour) => {
+      payments.provider.next.push(behaviour);
+      await capture('30');
+      await recoverDue(deps);
+      const due = "SELECT 1 FROM transaction WHERE id = $1 AND follow_up_at > now() + interval '23 hours'";
+      expect(await payments.tables.query(due, [idOf(payment)])).toHaveLength(1);
+    },
+  );
+
   it.each<[string, Outcome]>([
     ['declined', { kind: 'declined', iso8583Code: '05', providerData: create(ProviderDataSchema) }],
     ['never made', { kind: 'not_sent', because: 'turned_away', detail: 'closed' }],
