@@ -6,7 +6,7 @@ export const FAKE_HMAC_KEY = '44782DEF547AAA06C910C43932B1EB0C71FC68D9D0C057550C
 /** An event as the fake tells of it. */
 export type Item = {
   eventCode: string;
-  success: boolean;
+  success: boolean | string;
   psp: string;
   original?: string;
   reference: string;

@@ -173,10 +173,23 @@ describe('a notification of Adyen', () => {
   });
 
   it.each([
-    ['another payment system', item('AUTHORISATION', true, 'order-1')],
-    ['a reference with a colon', item('AUTHORISATION', true, `a:${ID}`)],
-  ])('about a payment with a reference of %s is ignored', async (_of, about) => {
+    ['a payment of another payment system', item('AUTHORISATION', true, 'order-1')],
+    ['a payment whose reference has a colon', item('AUTHORISATION', true, `a:${ID}`)],
+    ['a dispute of another payment system', { ...item('CHARGEBACK', true, 'order-1'), psp: 'not one' }],
+    ['a payment that neither succeeded nor failed', { ...item('AUTHORISATION', true), success: 'perhaps' }],
+    ['a payment whose own reference is malformed', { ...item('AUTHORISATION', true), psp: 'not one' }],
+  ])('about %s is ignored', async (_what, about) => {
     expect(await read(connection, notificationOf(about, AMOUNT))).toMatchObject({ kind: 'ignored' });
+  });
+
+  it('is ignored when its signature is genuine for other fields, between which its colons stand elsewhere', async () => {
+    const genuine = item('AUTHORISATION', true, `${ID}:1130:EUR:CHARGEBACK`);
+    const moved = {
+      ...{ merchantReference: ID, amount: AMOUNT },
+      ...{ eventCode: 'CHARGEBACK', success: '1:EUR:AUTHORISATION:true' },
+    };
+    const body = notificationOf(genuine, { value: 1, currency: 'EUR' }, moved);
+    expect(await read(connection, body)).toMatchObject({ kind: 'ignored' });
   });
 
   it('of another merchant account is ignored', async () => {
