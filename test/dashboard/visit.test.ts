@@ -1,14 +1,28 @@
 import Fastify from 'fastify';
 import { expect, it } from 'vitest';
-import { createSessions } from '#src/dashboard/session.ts';
+import { createSessions, type Sessions } from '#src/dashboard/session.ts';
 import { preparePages, sessionCookie, visits } from '#src/dashboard/visit.ts';
 import type { Database } from '#src/store/database.ts';
 import { DatabaseUnavailableError } from '#src/store/database-error.ts';
 import { NOTHING } from '#src/web/html.ts';
 
+const query = () => Promise.reject(new DatabaseUnavailableError(new Error('connect ECONNREFUSED')));
+const database = { query } as unknown as Database;
+
+it.each<[string, (sessions: Sessions) => Promise<unknown>]>([
+  ['begin', (sessions) => sessions.begin('key', undefined)],
+  ['find', (sessions) => sessions.find('A'.repeat(43), true)],
+  ['end', (sessions) => sessions.end('A'.repeat(43))],
+])(
+  'sessions say that the service is unavailable while the database is, so that pages answer 503: %s',
+  async (_what, call) => {
+    const sessions = createSessions(database, { operate: ['key'], read: [] });
+    await expect(call(sessions)).rejects.toMatchObject({ reason: 'SERVICE_UNAVAILABLE' });
+  },
+);
+
 it('a page asks to come back later while the database is unavailable', async () => {
-  const query = () => Promise.reject(new DatabaseUnavailableError(new Error('connect ECONNREFUSED')));
-  const sessions = createSessions({ query } as unknown as Database, { operate: [], read: [] });
+  const sessions = createSessions(database, { operate: [], read: [] });
   const app = Fastify();
   app.register(async (scope) => {
     preparePages(scope);
