@@ -1,9 +1,18 @@
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ROOT_HOME, resolveDataDir } from '#src/postgres/data-dir.ts';
+import { makeDirectories, ROOT_HOME, resolveDataDir } from '#src/postgres/data-dir.ts';
 import { startEmbeddedPostgres } from '#src/postgres/embedded-postgres.ts';
 
 const isRoot = process.geteuid?.() === 0;
@@ -48,6 +57,18 @@ it('is refused by its name where PostgreSQL’s data cannot be put there', async
   await expect(startEmbeddedPostgres({ dataDir, log: pino({ level: 'silent' }) })).rejects.toThrow(
     /^The data directory .*mine cannot be used: ENOTDIR: .* Set DATA_DIR to /,
   );
+});
+
+it('is created with what is missing above it, which tells the first that was', () => {
+  const directory = join(open, 'made', 'of', 'three');
+  expect(makeDirectories(directory, 0o700)).toBe(join(open, 'made'));
+  const modes = ['made', 'made/of', 'made/of/three'].map((name) => statSync(join(open, name)).mode & 0o777);
+  expect(modes).toEqual([0o700, 0o700, 0o700]);
+  expect(makeDirectories(directory, 0o755)).toBeUndefined();
+});
+
+it.runIf(existsSync('/proc/self'))('is an error, and no endless search, where nothing can be created', () => {
+  expect(() => makeDirectories('/proc/none/below', 0o700)).toThrow(/^ENOENT: .* mkdir '\/proc\/none'$/);
 });
 
 it.skipIf(isRoot)('is data in a private checkout too, for the ordinary user whose it is', () => {
