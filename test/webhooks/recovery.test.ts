@@ -130,36 +130,65 @@ it('sends nothing more to a webhook that was removed while its deliveries were o
   expect(shop.received).toHaveLength(1);
 });
 
-it.each<[string, (database: Database) => Promise<unknown>]>([
+const ends: readonly (readonly [string, (database: Database) => Promise<unknown>])[] = [
   ['turned off by the service', (database) => turnOffWebhook(database, { accountId: account, webhookId })],
   [
     'turned off by its merchant',
     (database) => updateWebhook(database, account, webhookId, { active: false }),
   ],
   ['deleted', (database) => deleteWebhook(database, account, webhookId)],
-])('ends an attempt at the moment at which its webhook is %s without a deadlock.', async (_what, end) => {
-  await world.change(account);
-  const database = openDatabase({ url: world.databaseUrl, maxConnections: 4, log: { warn: () => {} } });
-  await relayEvents(database, 1);
-  const [delivery] = await takeDueDeliveries(database, { accountId: account, webhookId }, 1, 30);
-  if (!delivery) throw new Error('nothing is due');
-  const waiting = (n: number) =>
-    vi.waitFor(async () => {
-      const sql = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
-      expect(await world.tables.query(sql)).toHaveLength(n);
+];
+
+it.each(ends)(
+  'ends an attempt at the moment at which its webhook is %s without a deadlock.',
+  async (_what, end) => {
+    await world.change(account);
+    const database = openDatabase({ url: world.databaseUrl, maxConnections: 4, log: { warn: () => {} } });
+    await relayEvents(database, 1);
+    const [delivery] = await takeDueDeliveries(database, { accountId: account, webhookId }, 1, 30);
+    if (!delivery) throw new Error('nothing is due');
+    const waiting = (n: number) =>
+      vi.waitFor(async () => {
+        const sql = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
+        expect(await world.tables.query(sql)).toHaveLength(n);
+      });
+    const { results } = await database.transaction(async (run) => {
+      await run('SELECT FROM delivery FOR UPDATE');
+      const result = { responseStatus: 500, error: 'HTTP_STATUS', retryInS: 60 };
+      const finished = finishDelivery(database, account, delivery, result);
+      await waiting(1);
+      const ended = end(database);
+      await waiting(2);
+      return { results: Promise.allSettled([finished, ended]) };
     });
-  const { ends } = await database.transaction(async (run) => {
-    await run('SELECT FROM delivery FOR UPDATE');
-    const result = { responseStatus: 500, error: 'HTTP_STATUS', retryInS: 60 };
-    const finished = finishDelivery(database, account, delivery, result);
-    await waiting(1);
-    const ended = end(database);
-    await waiting(2);
-    return { ends: Promise.allSettled([finished, ended]) };
-  });
-  expect((await ends).map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled']);
+    expect((await results).map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled']);
+    await database.close();
+    expect(await count('due_at IS NOT NULL')).toBe(0);
+  },
+);
+
+it.each(ends)('ends the deliveries of one webhook alone when it is %s.', async (_what, end) => {
+  const other = await world.addAccount();
+  const second = (await world.addWebhook(account, shop.url)).webhook.id;
+  await world.tables.query(
+    `INSERT INTO webhook (account_id, id, url, description, events, secret)
+     SELECT $1, id, url, description, events, secret FROM webhook WHERE id = $2`,
+    [other, webhookId],
+  );
+  await world.change(account);
+  await world.change(other);
+  const database = openDatabase({ url: world.databaseUrl, maxConnections: 1, log: { warn: () => {} } });
+  await relayEvents(database, 2);
+  expect(await count('due_at IS NOT NULL')).toBe(3);
+  await end(database);
   await database.close();
-  expect(await count('due_at IS NOT NULL')).toBe(0);
+  const left = [[account, second].join(), [other, webhookId].join()].sort();
+  for (const open of [
+    "SELECT account_id || ',' || webhook_id AS name FROM delivery WHERE due_at IS NOT NULL",
+    "SELECT account_id || ',' || id AS name FROM webhook WHERE active",
+  ]) {
+    expect((await world.tables.query(open)).map(({ name }) => name).sort()).toEqual(left);
+  }
 });
 
 it('ages out events and deliveries, and leaves the younger ones.', async () => {
