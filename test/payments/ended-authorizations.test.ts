@@ -113,6 +113,19 @@ describe('an authorization that its provider ended before our term', () => {
     },
   );
 
+  it('is looked up no sooner because of a capture that did not reach the provider', async () => {
+    const { connection } = payments.provider;
+    const unreached = async (): Promise<Outcome> => ({
+      kind: 'not_sent',
+      because: 'unreachable',
+      detail: 'down',
+    });
+    deps = { ...deps, connections: () => new Map([['ledger', { ...connection, capture: unreached }]]) };
+    await capture('30');
+    const due = "SELECT 1 FROM transaction WHERE id = $1 AND follow_up_at > now() + interval '23 hours'";
+    expect(await payments.tables.query(due, [idOf(payment)])).toHaveLength(1);
+  });
+
   it.each<[string, Outcome]>([
     ['declined', { kind: 'declined', iso8583Code: '05', providerData: create(ProviderDataSchema) }],
     ['never made', { kind: 'not_sent', because: 'turned_away', detail: 'closed' }],

@@ -275,3 +275,18 @@ it('an operation whose outcome a notification taught first counts as made, and n
   const { replayed } = await refundPayment(deps, request, payments.caller());
   expect([replayed, counted]).toEqual([false, [Payment_Status.REFUNDED]]);
 });
+
+it('a repeat of an operation counts as replayed, and not as made', async () => {
+  const payment = await payments.pay();
+  const counted: string[] = [];
+  const observer = {
+    ...payments.deps.observer,
+    replayed: () => counted.push('replayed'),
+    operated: () => counted.push('made'),
+  };
+  const request = create(RefundPaymentRequestSchema, { paymentId: payment.id });
+  const caller = payments.caller();
+  const made = await refundPayment({ ...payments.deps, observer }, request, caller);
+  const again = await refundPayment({ ...payments.deps, observer }, request, caller);
+  expect([made.replayed, again.replayed, counted]).toEqual([false, true, ['made', 'replayed']]);
+});
