@@ -2,6 +2,7 @@ import Fastify from 'fastify';
 import { expect, it } from 'vitest';
 import { createSessions, type Sessions } from '#src/dashboard/session.ts';
 import { preparePages, sessionCookie, visits } from '#src/dashboard/visit.ts';
+import { ServiceError } from '#src/service-error.ts';
 import type { Database } from '#src/store/database.ts';
 import { DatabaseUnavailableError } from '#src/store/database-error.ts';
 import { NOTHING } from '#src/web/html.ts';
@@ -36,4 +37,14 @@ it('a page asks to come back later while the database is unavailable', async () 
     'text/html; charset=utf-8',
   ]);
   expect(body).toContain('retry later');
+});
+
+it('a page that fails for another reason does not ask to come back', async () => {
+  const app = Fastify();
+  app.register(async (scope) => {
+    preparePages(scope);
+    scope.get('/page', () => Promise.reject(new ServiceError('PAYMENT_NOT_FOUND', 'there is none')));
+  });
+  const { statusCode, headers } = await app.inject({ url: '/page' });
+  expect([statusCode, headers['retry-after']]).toEqual([404, undefined]);
 });
