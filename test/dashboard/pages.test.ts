@@ -159,6 +159,13 @@ describe('an operator', () => {
     expect(await merchant.refundsOf(paid)).toHaveLength(1);
   });
 
+  it('who cancels is recorded without an amount, as a cancel has none', async () => {
+    const [held, key] = [await merchant.authorize(), randomUUID()];
+    expect((await operator.post(`${pathOf(held)}/cancel`, { key })).status).toBe(303);
+    const recorded = await tables.query('SELECT detail FROM audit_log WHERE subject = $1', [held.id]);
+    expect(recorded).toContainEqual({ detail: `asked for; key ${key}` });
+  });
+
   it('is never told that a refund was not sent, nor is that recorded, because its result cannot be recorded', async () => {
     await tables.query(`
       CREATE FUNCTION fail_on_results() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
