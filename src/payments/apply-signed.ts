@@ -20,6 +20,8 @@ import { decodeRecord } from './stored-record.ts';
 /**
  * Writes the outcome that a provider without look-up has signed, if its amount and currency are the transaction's own.
  * Otherwise nothing changes, and an alarm is raised.
+ *
+ * @returns 'waiting' while the transaction's creation is under way, or an operation that may be what ended it.
  */
 export async function applySigned(
   deps: FollowUpDeps,

@@ -123,6 +123,19 @@ it.each([null, { type: 'card_error', code: 'charge_expired_for_capture', message
   },
 );
 
+it('a payment that was declined stays declined after Stripe canceled it', async () => {
+  const attempt = cardAttempt(approve);
+  const outcome = await stripe.connection.pay(attempt);
+  const [intent] = stripe.fake.ledger.intents.values();
+  const last_payment_error = { type: 'card_error', code: 'card_declined', decline_code: 'do_not_honor' };
+  Object.assign(intent ?? {}, {
+    status: 'canceled',
+    last_payment_error,
+    latest_charge: { status: 'failed' },
+  });
+  expect(await lookUp(stripe, attempt, outcome)).toMatchObject({ kind: 'declined' });
+});
+
 describe('a payment whose process died', () => {
   it('before anything was sent is unknown, and closed for good', async () => {
     const attempt = cardAttempt(approve);
