@@ -72,8 +72,10 @@ async function bench(ending: Ending): Promise<void> {
   const startedMs = performance.now();
   let done = 0;
   for (let round = 1; round <= rounds; round++) {
+    // Whoever comes first may have a harder time, so they take turns in that, too.
+    const inTurn = round % 2 === 1 ? subjects : subjects.toReversed();
     for (const [concurrency, measures] of byConcurrency) {
-      for (const { letter, label, measure } of subjects) {
+      for (const { letter, label, measure } of inTurn) {
         const far = howFar(done, runs, performance.now() - startedMs);
         progress.state(`round ${round}, ${concurrency} at a time, ${label}: ${far}`);
         measures.get(letter)?.push(await measure({ concurrency, leadInMs: LEAD_IN_MS, measuredMs }));
