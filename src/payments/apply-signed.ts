@@ -1,4 +1,4 @@
-import type { Outcome, ProviderConnection, SignedOutcome } from '#src/connectors/connector.ts';
+import type { ProviderConnection, SignedOutcome } from '#src/connectors/connector.ts';
 import type { Money } from '#src/money.ts';
 import { takeFollowUp } from '#src/store/follow-ups.ts';
 import { readOpenAttempt } from '#src/store/look-ups.ts';
@@ -36,12 +36,7 @@ export async function applySigned(
   const { outcome } = signed;
   const isEnd = outcome.kind === 'expired' && isLapsing(found.transaction);
   // The end of what is over says nothing, and the amount may be what a capture left.
-  if (!concerns(signed, found.transaction) || (isEnd && isOver(found))) return 'unchanged';
-  if (!fits(signed, found.transaction)) {
-    deps.recovery.followedUp(due, 'mismatch');
-    return 'unchanged';
-  }
-  if (outcome.kind === 'unknown') return alarm(deps, due, outcome);
+  if ((isEnd && isOver(found)) || !decides(deps, signed, due, found.transaction)) return 'unchanged';
   if (isEnd) {
     if (found.payment.openOperation) return 'waiting';
     const lapsed = await writeOutcome(deps, { ...due, followUpInS: undefined }, 'lapsed', stop);
@@ -64,33 +59,26 @@ async function finishSigned(
 ): Promise<FollowedUpNow> {
   const attempt = await readOpenAttempt(deps.database, transactionId);
   if (!attempt) return 'waiting';
-  if (!concerns(signed, attempt)) return 'unchanged';
-  if (!fits(signed, attempt)) {
-    deps.recovery.followedUp(attempt, 'mismatch');
-    return 'unchanged';
-  }
-  if (signed.outcome.kind === 'unknown') return alarm(deps, attempt, signed.outcome);
+  if (!decides(deps, signed, attempt, attempt)) return 'unchanged';
   const finish = finishOf(deps, attempt, decodeRecord(attempt.record), signed.outcome);
   return (await writeFinish(deps, finish, stop)) ? 'applied' : 'unchanged';
 }
 
-/** Raises what is signed as an alarm: it decides nothing. */
-function alarm(
+/**
+ * Returns true if what is signed decides the outcome of a transaction. Otherwise it says nothing about a transaction of
+ * this kind, or an alarm is raised: its money is not the transaction's, or it is nothing but an alarm.
+ */
+function decides(
   { recovery }: FollowUpDeps,
+  { outcome, minorUnits, currency, ofPurchase }: SignedOutcome,
   about: { readonly transactionId: string; readonly connectionId: string },
-  outcome: Outcome,
-): 'unchanged' {
-  recovery.followedUp(about, outcome);
-  return 'unchanged';
-}
-
-/** Returns false for news of the capture that a purchase includes if the transaction is no purchase. */
-function concerns({ ofPurchase }: SignedOutcome, { capture }: { readonly capture: boolean }): boolean {
-  return !ofPurchase || capture;
-}
-
-function fits(signed: SignedOutcome, { minorUnits, currency }: Money): boolean {
-  return signed.minorUnits === minorUnits && signed.currency === currency;
+  transaction: Money & { readonly capture: boolean },
+): boolean {
+  if (ofPurchase && !transaction.capture) return false;
+  const fits = minorUnits === transaction.minorUnits && currency === transaction.currency;
+  if (fits && outcome.kind !== 'unknown') return true;
+  recovery.followedUp(about, fits ? outcome : 'mismatch');
+  return false;
 }
 
 /** Returns true if what is told was undone since, and the record says so: the report of it came late. */

@@ -69,11 +69,7 @@ export async function createPayment(
   caller: Caller,
 ): Promise<CreatedPayment> {
   // 1. The key, its account, and the hash of its request.
-  const idempotencyKey = storedIdempotencyKey(caller);
-  requireOwnAccount(request.accountId, caller);
-  const { accountId } = caller;
-  const requestHash = hashPaymentRequest(deps.requestHashKey, request);
-  const read = () => findByKey(deps.database, accountId, idempotencyKey);
+  const { idempotencyKey, requestHash, read } = readKey(deps, request, caller);
 
   // 2. Stored objects, payment method and route; then commit 1, which claims the key and stores the payment before
   // anything is sent.
@@ -118,12 +114,19 @@ export async function replayOrRefuse(
   caller: Caller,
   refusal: ServiceError,
 ): Promise<CreatedPayment> {
-  const idempotencyKey = storedIdempotencyKey(caller);
-  requireOwnAccount(request.accountId, caller);
-  const read = () => findByKey(deps.database, caller.accountId, idempotencyKey);
+  const { requestHash, read } = readKey(deps, request, caller);
   const holder = await orUnavailable(read());
   if (!holder) throw refusal;
-  return replay(deps, holder, hashPaymentRequest(deps.requestHashKey, request), read);
+  return replay(deps, holder, requestHash, read);
+}
+
+/** Returns the key of a request, the request's hash, and a function that finds the payment which holds the key. */
+function readKey(deps: PaymentDeps, request: CreatePaymentRequest, caller: Caller) {
+  const idempotencyKey = storedIdempotencyKey(caller);
+  requireOwnAccount(request.accountId, caller);
+  const requestHash = hashPaymentRequest(deps.requestHashKey, request);
+  const read = () => findByKey(deps.database, caller.accountId, idempotencyKey);
+  return { idempotencyKey, requestHash, read };
 }
 
 /** A claimed payment. */
