@@ -1,13 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
-import {
-  type Payment,
-  Payment_Status,
-  Payment_SubStatus_Value,
-  ProviderDataSchema,
-  Transaction_Type,
-} from '#gen/payments/v1/payment_pb.js';
+import { type Payment, ProviderDataSchema, Transaction_Type } from '#gen/payments/v1/payment_pb.js';
 import { RefundPaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
 import type { Dispute, DisputeStage } from '#src/connectors/dispute-report.ts';
 import { processDue } from '#src/notifications/process-notifications.ts';
@@ -56,11 +50,6 @@ async function tellAll(payment: Payment, stages: readonly DisputeStage[], refere
 
 const recordOf = ({ id }: Payment) => getPayment(payments.deps, id, payments.caller());
 
-async function stateOf(payment: Payment): Promise<string> {
-  const { status, subStatus } = await recordOf(payment);
-  return `${Payment_Status[status]}/${Payment_SubStatus_Value[subStatus]}`;
-}
-
 const refund = ({ id }: Payment, value?: string) =>
   refundPayment(
     payments.deps,
@@ -79,12 +68,12 @@ const rows = () =>
 it('a dispute puts the payment IN_DISPUTE and, once lost, CHARGEBACK, and keeps refunds out', async () => {
   const payment = await payments.pay();
   await tellAll(payment, ['opened']);
-  expect(await stateOf(payment)).toBe('IN_DISPUTE/RECEIVED');
+  expect(await payments.stateOf(payment)).toBe('IN_DISPUTE/RECEIVED');
   await expect(refund(payment)).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
   await tellAll(payment, ['lost']);
-  expect(await stateOf(payment)).toBe('CHARGEBACK/LOST');
+  expect(await payments.stateOf(payment)).toBe('CHARGEBACK/LOST');
   await tellAll(payment, ['opened']);
-  expect(await stateOf(payment)).toBe('CHARGEBACK/LOST');
+  expect(await payments.stateOf(payment)).toBe('CHARGEBACK/LOST');
   expect(await rows()).toMatchObject([{ status: 'SUCCEEDED' }]);
   expect(results).toEqual(['applied', 'applied', 'unchanged']);
 });
@@ -93,9 +82,9 @@ it('a dispute that is won restores what was', async () => {
   const payment = await payments.pay();
   await refund(payment, '10');
   await tellAll(payment, ['opened']);
-  expect(await stateOf(payment)).toBe('IN_DISPUTE/RECEIVED');
+  expect(await payments.stateOf(payment)).toBe('IN_DISPUTE/RECEIVED');
   await tellAll(payment, ['won']);
-  expect(await stateOf(payment)).toBe('SUCCEEDED/PARTIALLY_REFUNDED');
+  expect(await payments.stateOf(payment)).toBe('SUCCEEDED/PARTIALLY_REFUNDED');
 });
 
 it.each([undefined, 'dp_1'])(
@@ -103,7 +92,7 @@ it.each([undefined, 'dp_1'])(
   async (reference) => {
     const payment = await payments.pay();
     await tellAll(payment, ['opened', 'won', 'lost'], reference);
-    expect(await stateOf(payment)).toBe('CHARGEBACK/LOST');
+    expect(await payments.stateOf(payment)).toBe('CHARGEBACK/LOST');
     await expect(refund(payment)).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
     expect(await rows()).toMatchObject([{ status: 'SUCCEEDED' }]);
     expect(results).toEqual(['applied', 'applied', 'applied']);
@@ -122,11 +111,11 @@ it.each<[DisputeStage[], string]>([
     for (const reference of [undefined, 'dp_1']) {
       const payment = await payments.pay();
       await tellAll(payment, stages, reference);
-      expect(await stateOf(payment)).toBe(state);
+      expect(await payments.stateOf(payment)).toBe(state);
       // Once processed, notifications are deleted; then each may come as if it were new.
       await payments.tables.query('DELETE FROM notification');
       await tellAll(payment, stages, reference);
-      expect(await stateOf(payment)).toBe(state);
+      expect(await payments.stateOf(payment)).toBe(state);
     }
     expect(await rows()).toHaveLength(2);
   },
@@ -136,12 +125,12 @@ it('a second dispute of a payment that was restored is one of its own, which onl
   const payment = await payments.pay();
   await tellAll(payment, ['opened', 'won'], 'dp_1');
   await tellAll(payment, ['opened'], 'dp_2');
-  expect(await stateOf(payment)).toBe('IN_DISPUTE/RECEIVED');
+  expect(await payments.stateOf(payment)).toBe('IN_DISPUTE/RECEIVED');
   await expect(refund(payment)).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
   await tellAll(payment, ['opened', 'won'], 'dp_1');
-  expect(await stateOf(payment)).toBe('IN_DISPUTE/RECEIVED');
+  expect(await payments.stateOf(payment)).toBe('IN_DISPUTE/RECEIVED');
   await tellAll(payment, ['won'], 'dp_2');
-  expect(await stateOf(payment)).toBe('SUCCEEDED/APPROVED');
+  expect(await payments.stateOf(payment)).toBe('SUCCEEDED/APPROVED');
   expect(await rows()).toMatchObject([
     { status: 'DECLINED', reference: 'dp_1' },
     { status: 'DECLINED', reference: 'dp_2' },
@@ -155,7 +144,7 @@ it('a payment that lost one dispute stays CHARGEBACK, whatever becomes of anothe
   await tellAll(payment, ['lost'], 'dp_1');
   for (const stage of ['opened', 'won'] as const) {
     await tell(payment, { stage, reference: 'dp_2' });
-    expect(await stateOf(payment)).toBe('CHARGEBACK/LOST');
+    expect(await payments.stateOf(payment)).toBe('CHARGEBACK/LOST');
   }
 });
 
@@ -163,7 +152,7 @@ it('a dispute that was recorded without its id is the one that the next report i
   const payment = await payments.pay();
   await tellAll(payment, ['opened']);
   await tellAll(payment, ['won'], 'dp_1');
-  expect(await stateOf(payment)).toBe('SUCCEEDED/APPROVED');
+  expect(await payments.stateOf(payment)).toBe('SUCCEEDED/APPROVED');
   expect(await rows()).toMatchObject([{ status: 'DECLINED', reference: 'dp_1' }]);
 });
 
@@ -171,11 +160,11 @@ it('a dispute with an id is not one that was recorded without, and won', async (
   const payment = await payments.pay();
   await tellAll(payment, ['opened', 'won']);
   await tellAll(payment, ['opened'], 'dp_2');
-  expect(await stateOf(payment)).toBe('IN_DISPUTE/RECEIVED');
+  expect(await payments.stateOf(payment)).toBe('IN_DISPUTE/RECEIVED');
   // Without ids, a late report cannot be told from a second dispute.
   const other = await payments.pay();
   await tellAll(other, ['opened', 'won', 'opened']);
-  expect(await stateOf(other)).toBe('SUCCEEDED/APPROVED');
+  expect(await payments.stateOf(other)).toBe('SUCCEEDED/APPROVED');
 });
 
 /** Has the provider asked, which tells that disputes are over. */
@@ -200,14 +189,14 @@ it.each([
     await tellAll(payment, ['opened'], 'm_1');
     await lookUp(payment);
     await lookUp(payment, { stage, reference: 'c_1' });
-    expect(await stateOf(payment)).toBe('IN_DISPUTE/RECEIVED');
+    expect(await payments.stateOf(payment)).toBe('IN_DISPUTE/RECEIVED');
     await lookUp(payment, { stage, reference: 'c_1' }, { stage, reference: 'm_1' });
-    expect(await stateOf(payment)).toBe(state);
+    expect(await payments.stateOf(payment)).toBe(state);
     expect(await rows()).toMatchObject([{ reference: 'm_1' }]);
     expect(results).toEqual(['unchanged', 'applied', 'unchanged', 'unchanged', 'applied']);
     // What was decided is not decided anew.
     for (const other of ['lost', 'won'] as const) await lookUp(payment, { stage: other, reference: 'm_1' });
-    expect(await stateOf(payment)).toBe(state);
+    expect(await payments.stateOf(payment)).toBe(state);
   },
 );
 

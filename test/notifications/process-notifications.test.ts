@@ -1,16 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import {
-  type Payment,
-  Payment_Status,
-  Payment_SubStatus_Value,
-  ProviderDataSchema,
-} from '#gen/payments/v1/payment_pb.js';
+import { type Payment, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import type { NotificationSubject, ProviderConnection } from '#src/connectors/connector.ts';
 import { MAX_TRIES, type ProcessDeps, pauseS, processDue } from '#src/notifications/process-notifications.ts';
 import { receiveNotification } from '#src/notifications/receive-notification.ts';
-import { getPayment } from '#src/payments/get-payment.ts';
 import { type OperatedPayments, openOperatedPayments } from '../payments/operated-payments.ts';
 
 let payments: OperatedPayments;
@@ -84,21 +78,16 @@ async function notify(
   return received;
 }
 
-async function stateOf({ id }: Payment): Promise<string> {
-  const { status, subStatus } = await getPayment(payments.deps, id, payments.caller());
-  return `${Payment_Status[status]}/${Payment_SubStatus_Value[subStatus]}`;
-}
-
 const transactionOf = ({ transactions }: Payment) => transactions?.id ?? '';
 
 describe('a notification', () => {
   it('is a hint: the provider is looked up, and only that decides', async () => {
     const payment = await payments.pay({ wallet: true });
     expect(await notify(connectionOf(), { transactionId: transactionOf(payment) })).toBe('[accepted]');
-    expect(await stateOf(payment)).toBe('READY_TO_PAY/CREATED');
+    expect(await payments.stateOf(payment)).toBe('READY_TO_PAY/CREATED');
     payments.provider.payerPays(transactionOf(payment));
     await notify(connectionOf(), { transactionId: transactionOf(payment) });
-    expect(await stateOf(payment)).toBe('SUCCEEDED/APPROVED');
+    expect(await payments.stateOf(payment)).toBe('SUCCEEDED/APPROVED');
     expect(results).toEqual(['unchanged', 'applied']);
   });
 
@@ -156,9 +145,9 @@ describe('a notification', () => {
     const payment = await payments.pay({ wallet: true });
     const mute = connectionOf({ lookUp: undefined });
     await notify(mute, { transactionId: transactionOf(payment), minorUnits: 9_999 });
-    expect(await stateOf(payment)).toBe('READY_TO_PAY/CREATED');
+    expect(await payments.stateOf(payment)).toBe('READY_TO_PAY/CREATED');
     await notify(mute, { transactionId: transactionOf(payment), minorUnits: 10_000 });
-    expect(await stateOf(payment)).toBe('SUCCEEDED/APPROVED');
+    expect(await payments.stateOf(payment)).toBe('SUCCEEDED/APPROVED');
     expect(results).toEqual(['unchanged', 'applied']);
   });
 
@@ -167,17 +156,17 @@ describe('a notification', () => {
     async (capture) => {
       payments.provider.next.push('does it, unheard');
       const payment = await payments.pay({ capture });
-      expect(await stateOf(payment)).toMatch(/^PENDING/);
+      expect(await payments.stateOf(payment)).toMatch(/^PENDING/);
       const mute = connectionOf({ lookUp: undefined });
       const about = { transactionId: transactionOf(payment) };
       await notify(mute, { ...about, minorUnits: 9_999 });
-      expect(await stateOf(payment)).toMatch(/^PENDING/);
+      expect(await payments.stateOf(payment)).toMatch(/^PENDING/);
       await notify(mute, { ...about, minorUnits: 10_000 });
       const known = await payments.pay({ capture });
-      expect(await stateOf(payment)).toBe(await stateOf(known));
+      expect(await payments.stateOf(payment)).toBe(await payments.stateOf(known));
       // It comes again, under another key: what is known stays.
       await notify(mute, { ...about, minorUnits: 10_000 });
-      expect(await stateOf(payment)).toBe(await stateOf(known));
+      expect(await payments.stateOf(payment)).toBe(await payments.stateOf(known));
       expect(results).toEqual(['unchanged', 'applied', 'unchanged']);
     },
   );
@@ -190,7 +179,7 @@ describe('a notification', () => {
     await notify(connectionOf({ lookUp: undefined }), { ...about, minorUnits: 10_000 });
     await notify(connectionOf(), about);
     await notify(connectionOf(), { ...about, dispute: { stage: 'lost' } });
-    expect(await stateOf(payment)).toMatch(/^PENDING/);
+    expect(await payments.stateOf(payment)).toMatch(/^PENDING/);
     expect(new Set(results)).toEqual(new Set(['unmatched']));
   });
 
@@ -223,7 +212,7 @@ describe('a notification that was processed may be deleted, since the payment ke
     payments.provider.payerPays(transactionOf(payment));
     const told = { key: 'paid', transactionId: transactionOf(payment) };
     await notify(connectionOf(), told);
-    expect(await stateOf(payment)).toBe('SUCCEEDED/APPROVED');
+    expect(await payments.stateOf(payment)).toBe('SUCCEEDED/APPROVED');
     const before = await versionOf(payment);
     await deleteProcessed();
     await notify(connectionOf(), told);
@@ -236,7 +225,7 @@ describe('a notification that was processed may be deleted, since the payment ke
     const silent = connectionOf({ lookUp: undefined });
     const told = { key: 'signed', transactionId: transactionOf(payment), minorUnits: 10_000 };
     await notify(silent, told);
-    expect(await stateOf(payment)).toBe('SUCCEEDED/APPROVED');
+    expect(await payments.stateOf(payment)).toBe('SUCCEEDED/APPROVED');
     const before = await versionOf(payment);
     await deleteProcessed();
     await notify(silent, told);

@@ -2,12 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { create, toBinary } from '@bufbuild/protobuf';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
-import {
-  type Payment,
-  Payment_Status,
-  Payment_SubStatus_Value,
-  ProviderDataSchema,
-} from '#gen/payments/v1/payment_pb.js';
+import { type Payment, Payment_Status, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import { CapturePaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
 import type { Outcome, ProviderConnection } from '#src/connectors/connector.ts';
 import { applySigned } from '#src/payments/apply-signed.ts';
@@ -43,11 +38,6 @@ async function followUpAt(aheadMs: number): Promise<void> {
   await recoverDue(payments.deps);
 }
 
-async function stateOf({ id }: Payment): Promise<string> {
-  const { status, subStatus } = await getPayment(payments.deps, id, payments.caller());
-  return `${Payment_Status[status]}/${Payment_SubStatus_Value[subStatus]}`;
-}
-
 const versionOf = async ({ id }: Payment) =>
   (await payments.tables.query('SELECT version FROM payment WHERE id = $1', [id]))[0]?.version;
 
@@ -56,10 +46,10 @@ describe('a redirect', () => {
     const payment = await payments.pay({ wallet: true });
     const before = await versionOf(payment);
     await followUpAt(10 * MINUTE_MS);
-    expect(await stateOf(payment)).toBe('READY_TO_PAY/CREATED');
+    expect(await payments.stateOf(payment)).toBe('READY_TO_PAY/CREATED');
     expect(await versionOf(payment)).toBe(before);
     await followUpAt(DAY_MS + 2 * MINUTE_MS);
-    expect(await stateOf(payment)).toBe('EXPIRED/EXPIRED');
+    expect(await payments.stateOf(payment)).toBe('EXPIRED/EXPIRED');
     const [row] = await payments.tables.query('SELECT status, follow_up_at FROM transaction');
     expect(row).toEqual({ status: 'EXPIRED', follow_up_at: null });
   });
@@ -68,7 +58,7 @@ describe('a redirect', () => {
     const payment = await payments.pay({ wallet: true });
     payments.provider.payerPays(payment.transactions?.id ?? '');
     await followUpAt(2 * MINUTE_MS);
-    expect(await stateOf(payment)).toBe('SUCCEEDED/APPROVED');
+    expect(await payments.stateOf(payment)).toBe('SUCCEEDED/APPROVED');
   });
 
   it('whose payer agreed is not ended by a completion that did not reach the provider', async () => {
@@ -80,7 +70,7 @@ describe('a redirect', () => {
       complete: async () => ({ kind: 'not_sent', because: 'unreachable', detail: 'refused' }),
     };
     expect(await followUpNow(payments.deps, connection, payment.transactions?.id ?? '')).toBe('unchanged');
-    expect(await stateOf(payment)).toBe('READY_TO_PAY/CREATED');
+    expect(await payments.stateOf(payment)).toBe('READY_TO_PAY/CREATED');
   });
 
   it('that is paid after it expired is not lost: it is SUCCEEDED once the provider tells', async () => {
@@ -93,7 +83,7 @@ describe('a redirect', () => {
       payment.transactions?.id ?? '',
     );
     expect(told).toBe('applied');
-    expect(await stateOf(payment)).toBe('SUCCEEDED/APPROVED');
+    expect(await payments.stateOf(payment)).toBe('SUCCEEDED/APPROVED');
     // Told twice, it changes nothing.
     const version = await versionOf(payment);
     expect(
@@ -113,15 +103,15 @@ describe('a challenge of a card that is paid directly', () => {
   it('is IN_PROCESS once the payer has come back and the provider has yet to confirm', async () => {
     payments.provider.next.push('sends the payer away');
     const payment = await payments.pay();
-    expect(await stateOf(payment)).toBe('PENDING/WAITING_ADDITIONAL_STEP');
+    expect(await payments.stateOf(payment)).toBe('PENDING/WAITING_ADDITIONAL_STEP');
     expect(await comesBack(payment)).toBe('applied');
-    expect(await stateOf(payment)).toBe('PENDING/IN_PROCESS');
+    expect(await payments.stateOf(payment)).toBe('PENDING/IN_PROCESS');
     const version = await versionOf(payment);
     expect(await comesBack(payment)).toBe('unchanged');
     expect(await versionOf(payment)).toBe(version);
     payments.provider.payerPays(payment.transactions?.id ?? '');
     await followUpAt(2 * MINUTE_MS);
-    expect(await stateOf(payment)).toBe('SUCCEEDED/APPROVED');
+    expect(await payments.stateOf(payment)).toBe('SUCCEEDED/APPROVED');
   });
 });
 
@@ -170,7 +160,7 @@ describe('a card payment that its provider has yet to decide', () => {
     payments.provider.settleDelayed();
     await payments.makeDue();
     await recoverDue(payments.deps);
-    expect(await stateOf(payment)).toBe('SUCCEEDED/APPROVED');
+    expect(await payments.stateOf(payment)).toBe('SUCCEEDED/APPROVED');
   });
 });
 
@@ -178,9 +168,9 @@ describe('an authorization', () => {
   it('that is not captured within its term is EXPIRED, and cannot be captured any more', async () => {
     const payment = await payments.pay({ capture: false });
     await followUpAt(6 * DAY_MS);
-    expect(await stateOf(payment)).toBe('SUCCEEDED/APPROVED');
+    expect(await payments.stateOf(payment)).toBe('SUCCEEDED/APPROVED');
     await followUpAt(7 * DAY_MS + MINUTE_MS);
-    expect(await stateOf(payment)).toBe('EXPIRED/EXPIRED');
+    expect(await payments.stateOf(payment)).toBe('EXPIRED/EXPIRED');
     const request = create(CapturePaymentRequestSchema, { paymentId: payment.id });
     await expect(capturePayment(payments.deps, request, payments.caller())).rejects.toMatchObject({
       reason: 'INVALID_STATUS',
@@ -192,7 +182,7 @@ describe('an authorization', () => {
     await followUpAt(7 * DAY_MS + MINUTE_MS);
     const { connection } = payments.provider;
     expect(await followUpNow(payments.deps, connection, payment.transactions?.id ?? '')).toBe('unchanged');
-    expect(await stateOf(payment)).toBe('EXPIRED/EXPIRED');
+    expect(await payments.stateOf(payment)).toBe('EXPIRED/EXPIRED');
   });
 
   it('that was approved after a challenge lapses like any other', async () => {
@@ -200,11 +190,11 @@ describe('an authorization', () => {
     const payment = await payments.pay({ capture: false });
     payments.provider.payerPays(payment.transactions?.id ?? '');
     await followUpAt(2 * MINUTE_MS);
-    expect(await stateOf(payment)).toBe('SUCCEEDED/APPROVED');
+    expect(await payments.stateOf(payment)).toBe('SUCCEEDED/APPROVED');
     await followUpAt(6 * DAY_MS);
-    expect(await stateOf(payment)).toBe('SUCCEEDED/APPROVED');
+    expect(await payments.stateOf(payment)).toBe('SUCCEEDED/APPROVED');
     await followUpAt(7 * DAY_MS + MINUTE_MS);
-    expect(await stateOf(payment)).toBe('EXPIRED/EXPIRED');
+    expect(await payments.stateOf(payment)).toBe('EXPIRED/EXPIRED');
   });
 
   it('that was captured is left alone when its term is over', async () => {
@@ -213,7 +203,7 @@ describe('an authorization', () => {
     await capturePayment(payments.deps, request, payments.caller());
     const version = await versionOf(payment);
     await followUpAt(8 * DAY_MS);
-    expect(await stateOf(payment)).toBe('SUCCEEDED/CAPTURED');
+    expect(await payments.stateOf(payment)).toBe('SUCCEEDED/CAPTURED');
     expect(await versionOf(payment)).toBe(version);
     expect(await payments.tables.query('SELECT 1 FROM transaction WHERE follow_up_at IS NOT NULL')).toEqual(
       [],
@@ -243,7 +233,7 @@ describe('what a provider without look-up has signed', () => {
   ])('is written for %s if its money is the same, and is an alarm otherwise', async (_what, wallet) => {
     if (!wallet) payments.provider.next.push('does it, unheard');
     const payment = await payments.pay({ wallet });
-    const before = await stateOf(payment);
+    const before = await payments.stateOf(payment);
     const id = payment.transactions?.id ?? '';
     expect(await apply(id, { minorUnits: 10_001n })).toBe('unchanged');
     expect(await apply(id, { currency: 'EUR' })).toBe('unchanged');
@@ -251,9 +241,9 @@ describe('what a provider without look-up has signed', () => {
       [id, 'mismatch'],
       [id, 'mismatch'],
     ]);
-    expect(await stateOf(payment)).toBe(before);
+    expect(await payments.stateOf(payment)).toBe(before);
     expect(await apply(id)).toBe('applied');
-    expect(await stateOf(payment)).toBe('SUCCEEDED/APPROVED');
+    expect(await payments.stateOf(payment)).toBe('SUCCEEDED/APPROVED');
     expect(await apply(id)).toBe('unchanged');
   });
 
@@ -261,9 +251,9 @@ describe('what a provider without look-up has signed', () => {
     const payment = await payments.pay({ wallet: true });
     const id = payment.transactions?.id ?? '';
     expect(await apply(id, { outcome: { kind: 'pending', providerData } })).toBe('applied');
-    expect(await stateOf(payment)).toBe('PENDING/IN_PROCESS');
+    expect(await payments.stateOf(payment)).toBe('PENDING/IN_PROCESS');
     expect(await apply(id)).toBe('applied');
-    expect(await stateOf(payment)).toBe('SUCCEEDED/APPROVED');
+    expect(await payments.stateOf(payment)).toBe('SUCCEEDED/APPROVED');
   });
 
   it('is kept for later when its transaction is not there yet', async () => {

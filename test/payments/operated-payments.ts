@@ -3,7 +3,13 @@ import { create } from '@bufbuild/protobuf';
 import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import { pino } from 'pino';
 import { CatalogueSchema } from '#gen/payments/config/catalogue_pb.js';
-import { type Payment, Payment_Workflow, Transaction_Category } from '#gen/payments/v1/payment_pb.js';
+import {
+  type Payment,
+  Payment_Status,
+  Payment_SubStatus_Value,
+  Payment_Workflow,
+  Transaction_Category,
+} from '#gen/payments/v1/payment_pb.js';
 import {
   type CreatePaymentRequest,
   CreatePaymentRequestSchema,
@@ -13,6 +19,7 @@ import type { Capabilities } from '#src/connectors/capabilities.ts';
 import { createBinTable } from '#src/payments/bin-table.ts';
 import type { OperationDeps } from '#src/payments/claim-operation.ts';
 import { createPayment, type PaymentDeps } from '#src/payments/create-payment.ts';
+import { getPayment } from '#src/payments/get-payment.ts';
 import type { RecoveryDeps } from '#src/payments/recover-payments.ts';
 import { openStoredResponses } from '#src/payments/stored-response.ts';
 import { createRouter } from '#src/routing/router.ts';
@@ -41,6 +48,8 @@ export type OperatedPayments = {
     payer: Caller,
     options?: PayOptions,
   ): Promise<{ request: CreatePaymentRequest; payment: Payment; body: Uint8Array }>;
+  /** Reads a payment's state, such as SUCCEEDED/APPROVED. */
+  stateOf(payment: Payment): Promise<string>;
   /** Puts the service's clock ahead. */
   setAhead(ms: number): void;
   /** Makes what is open due at once. */
@@ -140,6 +149,10 @@ export async function openOperatedPayments(
     caller,
     payAs,
     pay: async (options) => (await payAs(caller(), options)).payment,
+    async stateOf({ id }) {
+      const { status, subStatus } = await getPayment(deps, id, caller());
+      return `${Payment_Status[status]}/${Payment_SubStatus_Value[subStatus]}`;
+    },
     setAhead(ms) {
       aheadMs = ms;
     },

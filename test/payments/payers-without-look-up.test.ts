@@ -1,14 +1,8 @@
 import { create } from '@bufbuild/protobuf';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import {
-  type Payment,
-  Payment_Status,
-  Payment_SubStatus_Value,
-  ProviderDataSchema,
-} from '#gen/payments/v1/payment_pb.js';
+import { ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import type { Outcome, ProviderConnection } from '#src/connectors/connector.ts';
 import { followUpNow } from '#src/payments/follow-up.ts';
-import { getPayment } from '#src/payments/get-payment.ts';
 import { recoverDue } from '#src/payments/recover-payments.ts';
 import { type OperatedPayments, openOperatedPayments } from './operated-payments.ts';
 
@@ -30,11 +24,6 @@ beforeEach(async () => {
   payments.setAhead(0);
   await payments.tables.query('TRUNCATE payment, transaction');
 });
-
-async function stateOf({ id }: Payment): Promise<string> {
-  const { status, subStatus } = await getPayment(payments.deps, id, payments.caller());
-  return `${Payment_Status[status]}/${Payment_SubStatus_Value[subStatus]}`;
-}
 
 describe('a redirect at a provider without look-up', () => {
   const mute = (over: Partial<ProviderConnection> = {}): ProviderConnection => ({
@@ -58,7 +47,7 @@ describe('a redirect at a provider without look-up', () => {
       'applied',
     );
     expect(brought).toEqual([{ returnQuery: 'r=1' }]);
-    expect(await stateOf(payment)).toBe('SUCCEEDED/APPROVED');
+    expect(await payments.stateOf(payment)).toBe('SUCCEEDED/APPROVED');
   });
 
   it.each([
@@ -76,19 +65,22 @@ describe('a redirect at a provider without look-up', () => {
           hint: { returnQuery: 'r=1' },
         });
       const refused = { kind: 'not_sent', because: 'turned_away', detail: 'forged' } as const;
-      expect([await bringing(refused), await stateOf(payment)]).toEqual(['unchanged', before]);
+      expect([await bringing(refused), await payments.stateOf(payment)]).toEqual(['unchanged', before]);
       const lost = { kind: 'unknown', detail: 'reset', providerData: undefined } as const;
-      expect([await bringing(lost), await stateOf(payment)]).toEqual(['applied', 'PENDING/IN_PROCESS']);
+      expect([await bringing(lost), await payments.stateOf(payment)]).toEqual([
+        'applied',
+        'PENDING/IN_PROCESS',
+      ]);
       expect(await bringing(lost)).toBe('unchanged');
       payments.setAhead(DAY_MS + 2 * MINUTE_MS);
       expect(await followUpNow(payments.deps, mute(), id)).toBe('unchanged');
       expect(await bringing(lost)).toBe('unchanged');
-      expect(await stateOf(payment)).toBe('PENDING/IN_PROCESS');
+      expect(await payments.stateOf(payment)).toBe('PENDING/IN_PROCESS');
       const open = 'SELECT 1 FROM transaction WHERE follow_up_at IS NOT NULL';
       expect(await payments.tables.query(open)).toHaveLength(1);
       const told = { kind: 'approved', providerData: create(ProviderDataSchema), ...NO_CODES } as const;
       expect(await bringing(told)).toBe('applied');
-      expect(await stateOf(payment)).toBe('SUCCEEDED/APPROVED');
+      expect(await payments.stateOf(payment)).toBe('SUCCEEDED/APPROVED');
     },
   );
 
@@ -108,7 +100,7 @@ describe('a redirect at a provider without look-up', () => {
       expect(await followUpNow(payments.deps, connection, payment.transactions?.id ?? '', { hint })).toBe(
         'applied',
       );
-      expect([left, await stateOf(payment)]).toEqual([[], state]);
+      expect([left, await payments.stateOf(payment)]).toEqual([[], state]);
     }
   });
 
@@ -129,7 +121,7 @@ describe('a redirect at a provider without look-up', () => {
     expect(await followUpNow(payments.deps, connection, payment.transactions?.id ?? '', { hint })).toBe(
       'applied',
     );
-    expect(await stateOf(payment)).toBe('PENDING/IN_PROCESS');
+    expect(await payments.stateOf(payment)).toBe('PENDING/IN_PROCESS');
   });
 
   it('whose payer never came back is EXPIRED once its term is over', async () => {
@@ -139,6 +131,6 @@ describe('a redirect at a provider without look-up', () => {
     expect(await followUpNow(payments.deps, mute(), id)).toBe('unchanged');
     payments.setAhead(DAY_MS + 2 * MINUTE_MS);
     expect(await followUpNow(payments.deps, mute(), id)).toBe('applied');
-    expect(await stateOf(payment)).toBe('EXPIRED/EXPIRED');
+    expect(await payments.stateOf(payment)).toBe('EXPIRED/EXPIRED');
   });
 });

@@ -1,7 +1,7 @@
-import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { merchantOne } from '../../support/dashboard.ts';
 import { tell } from '../../support/fake-providers.ts';
-import { cardPayment, headersOne, walletPayment, withField } from '../../support/payment-requests.ts';
+import { cardPayment, walletPayment, withField } from '../../support/payment-requests.ts';
 import { startTestServer, type TestServer } from '../../support/server.ts';
 import { openTables, type Tables } from '../../support/tables.ts';
 import { FAKE_API_KEY, type FakeAdyen, startFakeAdyen } from './fake-adyen.ts';
@@ -43,13 +43,8 @@ afterAll(async () => {
 // biome-ignore lint/suspicious/noExplicitAny: the record, as a merchant's code sees it.
 type Record = any;
 
-async function call(path: string, body?: object): Promise<Record> {
-  const response = await fetch(`${server.url}/v1/payments${path}`, {
-    headers: { ...headersOne(body && randomUUID()), 'content-type': 'application/json' },
-    ...(body && { method: 'POST', body: JSON.stringify(body) }),
-  });
-  return response.json();
-}
+const call = (path: string, body?: object): Promise<Record> =>
+  merchantOne(server).call(`/v1/payments${path}`, body);
 
 async function stateOf({ id }: Record): Promise<string> {
   const { status, sub_status } = await call(`/${id}`);
