@@ -44,16 +44,21 @@ function showNumber() {
 function showExpiry(event) {
   const input = field('expiry');
   if (event.inputType?.startsWith('delete') || input.selectionStart !== input.value.length) return;
-  const parts = /^\s*(\d{1,2})\s*(\/)?\s*(\d*)\s*$/.exec(input.value);
+  const parts = /^\s*(\d{1,2})([\s/.-]*)(\d*)\s*$/.exec(input.value);
   if (!parts) return;
-  let [, month, slash, year] = parts;
-  if (month.length === 1 && (slash || month > '1')) month = `0${month}`;
+  let [, month, separator, year] = parts;
+  // "13" is January of a year that begins with 3.
+  if (month > 12) [month, year] = [month[0], month[1] + year];
+  if (month.length === 1 && (separator || year || month > 1)) month = `0${month}`;
   if (month.length === 2) input.value = `${month} / ${year}`;
 }
 
-/** Reads the month and the two-digit year; undefined if the field holds no date. */
+/** Reads the month and the two-digit year; undefined if the field holds no date. Some browsers fill in 2030-12. */
 function readExpiry() {
-  const [, month, year] = /^\s*(\d{1,2})\s*[/.\- ]?\s*(?:20)?(\d{2})\s*$/.exec(field('expiry').value) ?? [];
+  const text = field('expiry')
+    .value.trim()
+    .replace(/^(20\d\d)-(\d\d)$/, '$2/$1');
+  const [, month, year] = /^(\d{1,2})[\s/.-]*(?:20)?(\d{2})$/.exec(text) ?? [];
   return month >= 1 && month <= 12 ? { month: Number(month), year: Number(year) } : undefined;
 }
 

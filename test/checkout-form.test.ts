@@ -1,0 +1,88 @@
+import type { Browser, Page } from 'puppeteer-core';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { restCalls } from './customers/calls.ts';
+import { checkoutCalls } from './customers/checkout.ts';
+import { startBrowser } from './support/browser.ts';
+import { createPayer, type InPage, type Payer } from './support/payer.ts';
+import { startTestServer, type TestServer } from './support/server.ts';
+
+let server: TestServer;
+let browser: Browser;
+let calls: ReturnType<typeof checkoutCalls>;
+
+beforeAll(async () => {
+  server = await startTestServer();
+  browser = await startBrowser();
+  calls = checkoutCalls(restCalls(server.url));
+});
+afterAll(async () => {
+  await browser?.close();
+  await server?.close();
+});
+
+let payer: Payer;
+let page: Page;
+beforeEach(async () => {
+  payer = await createPayer(browser);
+  page = payer.page;
+});
+afterEach(() => payer.close());
+
+async function open(terms: object = {}): Promise<string> {
+  const session = await calls.openSession({ callback_url: null, ...terms });
+  await page.goto(`${server.url}/checkout/${session}`);
+  return session;
+}
+
+const setValue = (selector: string, value: string) =>
+  page.$eval(
+    selector,
+    (input: InPage, text) => {
+      input.value = text;
+      input.dispatchEvent(new Event('input', { bubbles: true }));
+    },
+    value,
+  );
+const textIn = (selector: string) => page.$eval(selector, (input: InPage) => input.value);
+
+describe('the expiry date', () => {
+  it('is accepted in every form in which payers type it', async () => {
+    await open();
+    const typed: Record<string, string> = {};
+    for (const text of ['12/30', '12 / 30', '12-30', '12.30', '1230', '12 30', '12/2030', '122030']) {
+      await setValue('#expiry', '');
+      await page.type('#expiry', text);
+      typed[text] = await textIn('#expiry');
+      await payer.press();
+      expect([text, await page.$eval('#expiry', (one: InPage) => one.ariaInvalid)]).toEqual([text, null]);
+    }
+    expect(new Set(Object.values(typed))).toEqual(new Set(['12 / 30', '12 / 2030']));
+  });
+
+  it('may name the month by one digit', async () => {
+    await open();
+    const expected = {
+      '3/30': '03 / 30',
+      '330': '03 / 30',
+      '1/30': '01 / 30',
+      '130': '01 / 30',
+      '01/30': '01 / 30',
+    };
+    const shown: Record<string, string> = {};
+    for (const text of Object.keys(expected)) {
+      await setValue('#expiry', '');
+      await page.type('#expiry', text);
+      shown[text] = await textIn('#expiry');
+    }
+    expect(shown).toEqual(expected);
+  });
+
+  it('is accepted as browsers fill it in', async () => {
+    await open();
+    for (const text of ['12/30', '12/2030', '1230', '2030-12']) {
+      await setValue('#expiry', text);
+      await payer.press();
+      expect([text, await page.$eval('#expiry', (one: InPage) => one.ariaInvalid)]).toEqual([text, null]);
+    }
+  });
+});
