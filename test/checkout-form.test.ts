@@ -86,3 +86,17 @@ describe('the expiry date', () => {
     }
   });
 });
+
+it('the checkout page is drawn whole by browsers that do not know light-dark(), such as those of iOS 16', async () => {
+  await page.setRequestInterception(true);
+  page.on('request', async (request) => {
+    if (!request.url().endsWith('.css')) return request.continue();
+    const css = await (await fetch(request.url())).text();
+    return request.respond({ contentType: 'text/css', body: css.replaceAll('light-dark(', 'not-known(') });
+  });
+  await open();
+  const drawn = (selector: string, property: string) =>
+    page.$eval(selector, (one: InPage, name) => (globalThis as InPage).getComputedStyle(one)[name], property);
+  expect(await drawn('#pay button', 'backgroundColor')).toBe('rgb(29, 79, 216)');
+  expect(await drawn('#number', 'borderTopWidth')).toBe('1px');
+});

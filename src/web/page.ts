@@ -3,11 +3,13 @@ import { escapeHtml } from './html.ts';
 
 const STYLE = `
   :root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif;
-    --text: light-dark(#1c1e24, #eceef2); --quiet: light-dark(#565b66, #a9afbb); --line: light-dark(#d9dce3, #3b404b); }
+    --text: #1c1e24; --quiet: #565b66; --line: #d9dce3; --card: #fff; --ground: #f3f4f7; }
+  @media (prefers-color-scheme: dark) { :root {
+    --text: #eceef2; --quiet: #a9afbb; --line: #3b404b; --card: #22252d; --ground: #15171c; } }
   body { margin: 0; min-height: 100svh; display: grid; place-items: center; padding: 1rem; box-sizing: border-box;
-    color: var(--text); background: light-dark(#f3f4f7, #15171c); }
+    color: var(--text); background: var(--ground); }
   main { width: 100%; max-width: 26rem; padding: 1.75rem; border-radius: 1rem; box-sizing: border-box;
-    overflow-wrap: anywhere; background: light-dark(#fff, #22252d); border: 1px solid var(--line); }
+    overflow-wrap: anywhere; background: var(--card); border: 1px solid var(--line); }
   h1 { margin: 0 0 .5rem; font-size: 1.3rem; }
   .amount { margin: 0 0 1rem; font-size: 1.8rem; font-weight: 700; font-variant-numeric: tabular-nums; }
   p { margin: 0 0 1rem; }
