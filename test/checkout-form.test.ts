@@ -44,6 +44,14 @@ const setValue = (selector: string, value: string) =>
     value,
   );
 const textIn = (selector: string) => page.$eval(selector, (input: InPage) => input.value);
+/** A property of an element as the browser draws it. */
+const drawn = (selector: string, property: string, part = '') =>
+  page.$eval(
+    selector,
+    (one: InPage, name, pseudo) => (globalThis as InPage).getComputedStyle(one, pseudo)[name],
+    property,
+    part,
+  );
 
 describe('the expiry date', () => {
   it('is accepted in every form in which payers type it', async () => {
@@ -95,8 +103,26 @@ it('the checkout page is drawn whole by browsers that do not know light-dark(), 
     return request.respond({ contentType: 'text/css', body: css.replaceAll('light-dark(', 'not-known(') });
   });
   await open();
-  const drawn = (selector: string, property: string) =>
-    page.$eval(selector, (one: InPage, name) => (globalThis as InPage).getComputedStyle(one)[name], property);
   expect(await drawn('#pay button', 'backgroundColor')).toBe('rgb(29, 79, 216)');
   expect(await drawn('#number', 'borderTopWidth')).toBe('1px');
+});
+
+it('the form of the expiry date is as legible as other text of the checkout page, in light and dark', async () => {
+  for (const value of ['light', 'dark']) {
+    await page.emulateMediaFeatures([{ name: 'prefers-color-scheme', value }]);
+    await open();
+    expect(await drawn('#expiry', 'color', '::placeholder')).toBe(await drawn('.safe', 'color'));
+  }
+});
+
+it('an amount of millions stays on one line of the smallest phone', async () => {
+  await page.setViewport({ width: 320, height: 700 });
+  await open({ country: 'CO', amount: { currency: 'COP', value: 12345678.5 } });
+  expect(await payer.textOf('.amount')).toMatch(/12,345,678\.50/);
+  const lines = await page.$eval('.amount', (one: InPage) => {
+    const range = one.ownerDocument.createRange();
+    range.selectNodeContents(one);
+    return range.getClientRects().length;
+  });
+  expect(lines).toBe(1);
 });
