@@ -6,7 +6,7 @@ import {
   type CreateCheckoutPaymentRequest,
 } from '#gen/payments/v1/checkout_service_pb.js';
 import type { CardInput } from '#gen/payments/v1/payment_method_pb.js';
-import { type Payment, Payment_Status } from '#gen/payments/v1/payment_pb.js';
+import { type Payment, Payment_Status, Payment_SubStatus_Value } from '#gen/payments/v1/payment_pb.js';
 import {
   type CreatePaymentRequest,
   CreatePaymentRequest_AmountSchema,
@@ -158,6 +158,8 @@ function checkoutPayment(record: Payment): CheckoutPayment {
   const { transactions: transaction, paymentMethod, amount } = record;
   const kind = paymentMethod?.paymentMethodDetail?.kind;
   const isOpen = record.status === Payment_Status.READY_TO_PAY || record.status === Payment_Status.PENDING;
+  // Once the payer has been there, only the provider has something left to do.
+  const mustGo = isOpen && record.subStatus !== Payment_SubStatus_Value.IN_PROCESS;
   const card = kind?.case === 'card' ? kind.value.cardData : undefined;
   return create(CheckoutPaymentSchema, {
     id: record.id,
@@ -167,7 +169,7 @@ function checkoutPayment(record: Payment): CheckoutPayment {
     amount: create(CheckoutAmountSchema, { currency: amount?.currency ?? '', value: amount?.value }),
     responseCode: transaction?.responseCode ?? '',
     responseMessage: transaction?.responseMessage ?? '',
-    redirectUrl: isOpen ? (kind?.value?.redirectUrl ?? '') : '',
+    redirectUrl: mustGo ? (kind?.value?.redirectUrl ?? '') : '',
     callbackUrl: callbackAddress(record) ?? '',
     type: paymentMethod?.type ?? '',
     name: card ? cardName(card) : '',

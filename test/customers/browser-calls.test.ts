@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { Payment_Status, Payment_SubStatus_Value } from '#gen/payments/v1/payment_pb.js';
+import { decodeRecord, encodeRecord } from '#src/payments/stored-record.ts';
 import { ONE, PUBLIC_ONE } from './calls.ts';
 import { cardData } from './checkout.ts';
 import { call, checkout, onOwnServer, server, tables } from './own-server.ts';
@@ -165,6 +167,19 @@ describe('a page with the public key alone', () => {
     expect([again.json, again.headers.get('idempotent-replayed')]).toEqual([paid.json, 'true']);
     expect((await call('GET', `${path}/payment`, undefined, PUBLIC_ONE)).json).toEqual(paid.json);
     expect((await call('GET', `/v1/payments/${paid.json.id}`, undefined, PUBLIC_ONE)).status).toBe(401);
+  });
+
+  it('is told to send the payer nowhere once they have come back and the provider has yet to confirm.', async () => {
+    const own = await checkout.openSession();
+    const { json } = await checkout.payAsBrowser(own, { type: 'WALLET_B' });
+    expect(json.redirect_url).not.toBe('');
+    const [row] = await tables.query('SELECT record FROM payment WHERE id = $1', [json.id]);
+    const record = decodeRecord(row?.record as Buffer);
+    record.status = Payment_Status.PENDING;
+    record.subStatus = Payment_SubStatus_Value.IN_PROCESS;
+    await tables.query('UPDATE payment SET record = $1 WHERE id = $2', [encodeRecord(record), json.id]);
+    const now = await call('GET', `/v1/checkout/sessions/${own}/payment`, undefined, PUBLIC_ONE);
+    expect([now.json.sub_status, now.json.redirect_url]).toEqual(['IN_PROCESS', '']);
   });
 
   it('needs an idempotency key to pay, in a space of its own.', async () => {

@@ -299,13 +299,16 @@ function refuse({ code, errors }) {
 // ---- The outcome ----
 
 const OPEN = ['READY_TO_PAY', 'PENDING'];
+const mustGo = ({ status, redirect_url: url }) => OPEN.includes(status) && Boolean(url);
+const mustWait = ({ status, sub_status: subStatus, redirect_url: url }) =>
+  OPEN.includes(status) && !url && subStatus !== 'AUTHORIZED';
+const waiting = { title: texts.waitingTitle, text: texts.waitingText, isWaiting: true };
 
 /** Shows the state of a payment. @param isNew true if it was made just now: a payer who has to go elsewhere goes at once. */
 function show(payment, isNew) {
-  const { status, sub_status: subStatus, redirect_url: redirectUrl } = payment;
+  const { status, sub_status: subStatus } = payment;
   if (['SUCCEEDED', 'VERIFIED'].includes(status) || subStatus === 'AUTHORIZED') return showPaid(payment);
-  if (OPEN.includes(status) && redirectUrl && isNew) return goTo(payment);
-  if (OPEN.includes(status) && redirectUrl) return showOpen(payment);
+  if (mustGo(payment)) return void showOpen(payment, isNew);
   if (OPEN.includes(status)) return void confirm();
   if (status === 'DECLINED') return tryAgain(texts[payment.response_code] ?? texts.declined);
   if (['ERROR', 'EXPIRED', 'CANCELED'].includes(status)) return tryAgain(texts.notMade);
@@ -341,9 +344,14 @@ function showPaid({ callback_url: backUrl }) {
   if (backUrl) setTimeout(() => location.assign(backUrl), 6000);
 }
 
-function showOpen(payment) {
+/** Shows that the payer has to approve the payment elsewhere, until they have: in another window, or in a wallet's app. */
+async function showOpen(payment, isNew) {
   const go = () => goTo(payment);
   showOutcome({ title: texts.openTitle, text: texts.openText, action: texts.openLink, act: go });
+  // The next page may take its time. Meanwhile there is nothing to pay twice here.
+  if (isNew) go();
+  const last = await watch(mustGo);
+  if (last && !mustGo(last)) show(last, false);
 }
 
 /** Says that the outcome is unknown. The page sends no new payment until it is known. */
@@ -353,27 +361,36 @@ function showUnknown() {
 }
 
 function retry() {
-  showOutcome({ title: texts.waitingTitle, text: texts.waitingText, isWaiting: true });
+  showOutcome(waiting);
   send();
 }
 
 const FIRST_POLLS_MS = [500, 500, 1000, 1000, 2000];
 const LAST_POLLS = 40;
 
-async function confirm() {
-  showOutcome({ title: texts.waitingTitle, text: texts.waitingText, isWaiting: true });
-  let last = {};
-  for (let i = 0; i < LAST_POLLS; i++) {
+/** Asks for the payment while it is as before, for some minutes. Returns what was told last, if anything. */
+async function watch(isAsBefore) {
+  let last;
+  for (let i = 0; i < LAST_POLLS && (!last || isAsBefore(last)); i++) {
     await pause(FIRST_POLLS_MS[i] ?? 3000);
-    try {
-      last = await call('/payment');
-    } catch {
-      continue;
-    }
-    if (!OPEN.includes(last.status) || last.redirect_url || last.sub_status === 'AUTHORIZED')
-      return show(last, true);
+    last = await call('/payment').catch(() => last);
   }
-  showOutcome({ title: texts.waitingTitle, text: texts.laterText, backUrl: last.callback_url });
+  return last;
+}
+
+async function confirm() {
+  showOutcome(waiting);
+  const last = await watch(mustWait);
+  if (last && !mustWait(last)) return show(last, true);
+  const { callback_url: backUrl } = last ?? {};
+  showOutcome({
+    ...waiting,
+    text: texts.laterText,
+    isWaiting: false,
+    backUrl,
+    action: texts.check,
+    act: confirm,
+  });
 }
 
 function showOutcome({ title, text, backUrl, action, act, isGood, isWaiting }) {

@@ -1,0 +1,63 @@
+import type { Browser, Page } from 'puppeteer-core';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
+import { restCalls } from './customers/calls.ts';
+import { checkoutCalls } from './customers/checkout.ts';
+import { startBrowser } from './support/browser.ts';
+import { createPayer, type InPage, type Payer } from './support/payer.ts';
+import { startTestServer, type TestServer } from './support/server.ts';
+
+let server: TestServer;
+let browser: Browser;
+let calls: ReturnType<typeof checkoutCalls>;
+
+beforeAll(async () => {
+  server = await startTestServer();
+  browser = await startBrowser();
+  calls = checkoutCalls(restCalls(server.url));
+});
+afterAll(async () => {
+  await browser?.close();
+  await server?.close();
+});
+
+let payer: Payer;
+let page: Page;
+beforeEach(async () => {
+  payer = await createPayer(browser);
+  page = payer.page;
+});
+afterEach(() => payer.close());
+
+async function open(terms: object = {}): Promise<string> {
+  const session = await calls.openSession({ callback_url: null, ...terms });
+  await page.goto(`${server.url}/checkout/${session}`);
+  return session;
+}
+
+it('a payer who is sent to a wallet but stays, as the next page does not come, has nothing to pay a second time', async () => {
+  await open();
+  await page.setRequestInterception(true);
+  page.on('request', (request) => {
+    // No content: the browser stays where it is.
+    if (request.isNavigationRequest()) void request.respond({ status: 204 });
+    else void request.continue();
+  });
+  await payer.choose('Wallet B');
+  await payer.press();
+  await payer.shown('#outcome h2', /not finished/);
+  expect(await page.$eval('#pay', (form: InPage) => form.hidden)).toBe(true);
+  expect(await payer.textOf('#outcome button')).toBe('Continue');
+});
+
+it('a payer who approves in another window is told so on the checkout page that they left open', async () => {
+  const session = await open();
+  await payer.choose('Wallet B');
+  await Promise.all([page.waitForNavigation(), payer.press()]);
+  const left = await page.browserContext().newPage();
+  await left.goto(`${server.url}/checkout/${session}`);
+  await page.bringToFront();
+  await payer.pressButton(/pay/i);
+  await payer.cameBack();
+  await payer.shown('#outcome h2', /Payment complete/);
+  await left.waitForFunction("document.querySelector('#outcome h2').textContent === 'Payment complete'");
+});
