@@ -126,3 +126,14 @@ it('an amount of millions stays on one line of the smallest phone', async () => 
   });
   expect(lines).toBe(1);
 });
+
+it('a field that was corrected is no longer described as wrong to a screen reader', async () => {
+  await open();
+  await payer.press();
+  const root = await page.$('#number');
+  if (!root) throw new Error('there is no field');
+  const described = async () => (await page.accessibility.snapshot({ root }))?.description;
+  expect(await described()).toBe('Check the card number.');
+  await page.type('#number', '4111111111111111');
+  expect(await described()).toBeUndefined();
+});

@@ -108,6 +108,8 @@ function showFaults(faults) {
 
 function clearFault(input) {
   input.removeAttribute('aria-invalid');
+  // Screen readers read a description that is hidden, too.
+  field(`${input.id}-error`).textContent = '';
   field(`${input.id}-error`).hidden = true;
 }
 
