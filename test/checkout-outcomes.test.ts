@@ -61,3 +61,56 @@ it('a payer who approves in another window is told so on the checkout page that 
   await payer.shown('#outcome h2', /Payment complete/);
   await left.waitForFunction("document.querySelector('#outcome h2').textContent === 'Payment complete'");
 });
+
+it('a payment that is declined while it is being confirmed leaves no title that says otherwise', async () => {
+  await open({ payment_description: 'sandbox:fail_after:1000' });
+  await payer.fillCard('4111111111111111');
+  await payer.press();
+  await payer.shown('#outcome h2', /being confirmed/);
+  expect(await page.title()).toBe('Your payment is being confirmed');
+  await payer.shown('#notice', /was declined/);
+  expect(await page.title()).toBe('Payment · $55.75');
+});
+
+it('a payment page that is opened again on a slow network shows that it is looking', async () => {
+  const session = await open();
+  await calls.payAsBrowser(session, { token: await calls.token(session) });
+  await page.setRequestInterception(true);
+  page.on('request', async (request) => {
+    if (!request.url().endsWith('/payment')) return request.continue();
+    await payer.shown('#outcome h2', /being confirmed/);
+    return request.continue();
+  });
+  await page.goto(`${server.url}/checkout/${session}`);
+  await payer.shown('#outcome h2', /Payment complete/);
+});
+
+it('a call whose response never comes is sent again under the same key', async () => {
+  await page.evaluateOnNewDocument(() => {
+    const timeout = AbortSignal.timeout.bind(AbortSignal);
+    AbortSignal.timeout = (ms) => timeout(ms / 100);
+  });
+  await open();
+  await payer.fillCard('4111111111111111');
+  const keys: unknown[] = [];
+  await page.setRequestInterception(true);
+  page.on('request', (request) => {
+    if (!request.url().endsWith('/payments')) return void request.continue();
+    keys.push(request.headers()['x-idempotency-key']);
+    if (keys.length > 1) void request.continue();
+  });
+  await payer.press();
+  await payer.shown('#outcome h2', /Payment complete/);
+  expect([keys.length, new Set(keys).size]).toEqual([2, 1]);
+});
+
+it('a payment page prints without buttons and links', async () => {
+  await open();
+  await page.emulateMediaType('print');
+  const isShown = (selector: string) => page.$eval(selector, (one: InPage) => one.checkVisibility());
+  expect([await isShown('nav'), await isShown('#pay button'), await isShown('.amount')]).toEqual([
+    false,
+    false,
+    true,
+  ]);
+});

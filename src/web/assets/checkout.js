@@ -6,6 +6,7 @@ const base = `/v1/checkout/sessions/${data.session}`;
 const form = document.getElementById('pay');
 const notice = document.getElementById('notice');
 const outcome = document.getElementById('outcome');
+const { title: formTitle } = document;
 const field = (id) => document.getElementById(id);
 const fill = (text, values) => text.replace(/\{(\w+)\}/g, (_, name) => values[name] ?? '');
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
@@ -162,6 +163,8 @@ async function call(path, body, key) {
       },
       ...(body && { body: JSON.stringify(body) }),
       credentials: 'omit',
+      // A phone that lost its network may not notice for minutes.
+      signal: AbortSignal.timeout?.(60_000),
       cache: 'no-store',
     });
     const json = await response.json();
@@ -322,6 +325,7 @@ function tryAgain(text) {
   if (!form) return location.reload();
   outcome.hidden = true;
   form.hidden = false;
+  document.title = formTitle;
   showNotice(text);
 }
 
@@ -419,6 +423,7 @@ function showOutcome({ title, text, backUrl, action, act, isGood, isWaiting }) {
 // ---- The start ----
 
 async function showLast() {
+  showOutcome(waiting);
   try {
     show(await callUntilClear('/payment'), false);
   } catch {
