@@ -1,6 +1,9 @@
 import { randomUUID } from 'node:crypto';
+import { create as message } from '@bufbuild/protobuf';
 import type { Browser } from 'puppeteer-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { AmountSchema } from '#gen/payments/v1/payment_pb.js';
+import { decodeRecord, encodeRecord } from '#src/payments/stored-record.ts';
 import { startBrowser } from './support/browser.ts';
 import { headersOne, type RequestJson, walletPayment, withField } from './support/payment-requests.ts';
 import { startTestServer, type TestServer } from './support/server.ts';
@@ -141,6 +144,35 @@ it('a payer without a callback_url to return to sees the outcome on a page of th
   expect(await response.text()).toContain('Payment in progress');
   const unknown = await fetch(`${server.url}/v1/payments/${randomUUID()}/return`);
   expect(unknown.status).toBe(404);
+});
+
+it('a payer without a callback_url is told the outcome in their language, and the amount as their currency writes it', async () => {
+  const record = await create({ callback_url: null });
+  const [row] = await tables.query('SELECT record FROM payment WHERE id = $1', [record.id]);
+  const yen = decodeRecord(row?.record as Buffer);
+  yen.country = 'JP';
+  yen.amount = message(AmountSchema, { currency: 'JPY', value: { value: '1200.0' } });
+  await tables.query('UPDATE payment SET record = $1 WHERE id = $2', [encodeRecord(yen), record.id]);
+  const seen = async (language: string) => {
+    const headers = { 'accept-language': language };
+    return (await fetch(`${server.url}/v1/payments/${record.id}/return`, { headers })).text();
+  };
+  expect(await seen('fr, en')).toMatch(/<html lang="en">.*Payment in progress.*¥1,200</s);
+  expect(await seen('es-MX')).toMatch(/<html lang="es">.*Pago en curso.*1200\sJPY</s);
+  expect(await seen('pt-BR')).toMatch(/<html lang="pt">.*Pagamento em andamento.*JP¥\s1\.200</s);
+});
+
+it('a payer whose return fails is told so by a page, not by JSON', async () => {
+  const headers = { accept: 'text/html,*/*;q=0.8', 'accept-language': 'pt' };
+  const unknown = await fetch(`${server.url}/v1/payments/${randomUUID()}/return`, { headers });
+  expect([unknown.status, unknown.headers.get('content-type')]).toEqual([404, 'text/html; charset=utf-8']);
+  expect(await unknown.text()).toContain('Este pagamento não existe');
+  const record = await create({ callback_url: null });
+  await tables.query('ALTER TABLE payment RENAME TO payment_gone');
+  const failed = await fetch(`${server.url}/v1/payments/${record.id}/return`, { headers });
+  await tables.query('ALTER TABLE payment_gone RENAME TO payment');
+  expect(failed.status).toBeGreaterThanOrEqual(500);
+  expect(await failed.text()).toContain('Se você já pagou, não pague de novo.');
 });
 
 it('a payer who opens the page of the outcome again after a refund is not told that the payment is being confirmed', async () => {

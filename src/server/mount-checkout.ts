@@ -6,7 +6,7 @@ import { toServiceError } from '#src/api/errors.ts';
 import { limitAtOnce } from '#src/api/limit-at-once.ts';
 import { CHECKOUT_DIR } from '#src/config.ts';
 import { type HostedCheckout, readHostedCheckout } from '#src/customers/hosted-checkout.ts';
-import { currencyDigits, formatMoney } from '#src/money.ts';
+import { currencyDigits, formatMoney, type Money } from '#src/money.ts';
 import type { PaymentDeps } from '#src/payments/create-payment.ts';
 import { merchantAddress } from '#src/payments/payer-return.ts';
 import { whyClosed } from '#src/payments/session-terms.ts';
@@ -105,12 +105,16 @@ function checkoutOf({ session, publicKey, methods }: HostedCheckout, language: L
   };
 }
 
-function languageOf({ query, headers }: FastifyRequest): Language {
+/** Returns the language in which a payer is spoken to. */
+export function languageOf({ query, headers }: FastifyRequest): Language {
   return chooseLanguage((query as { lang?: unknown }).lang, headers['accept-language']);
 }
 
 /** Formats the amount for a language and country, with the currency's decimals: "$55.75", "US$ 55,75", "JPY 1,200". */
-function amountOf({ country, currency, minorUnits }: HostedCheckout['session'], language: Language): string {
+export function amountOf(
+  { country, currency, minorUnits }: Money & { readonly country: string },
+  language: Language,
+): string {
   const digits = currencyDigits(currency) ?? 0;
   const format = new Intl.NumberFormat(`${language}-${country}`, {
     style: 'currency',

@@ -1,14 +1,18 @@
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { type Payment, Payment_Status } from '#gen/payments/v1/payment_pb.js';
+import { answerError } from '#src/api/error-handler.ts';
+import { toServiceError } from '#src/api/errors.ts';
 import { limitAtOnce } from '#src/api/limit-at-once.ts';
 import type { RawNotification } from '#src/connectors/connector.ts';
 import { type FollowDeps, returnFromEnrollment } from '#src/customers/follow-enrollments.ts';
+import { parseMoney } from '#src/money.ts';
 import { type ReceiveDeps, receiveNotification } from '#src/notifications/receive-notification.ts';
 import { createLookUpTurns } from '#src/payments/look-up-turns.ts';
 import { callbackAddress, type ReturnDeps, returnPayer } from '#src/payments/payer-return.ts';
+import { CHECKOUT_TEXTS, type Language } from '#src/web/checkout-texts.ts';
 import { PAGE_HEADERS, type Page, renderPage } from '#src/web/page.ts';
 import { headerOf } from './mount-api.ts';
-import { checkoutPath } from './mount-checkout.ts';
+import { amountOf, checkoutPath, languageOf } from './mount-checkout.ts';
 
 /** Dependencies of the routes for providers' notifications and returning payers. */
 export type ProviderRoutes = {
@@ -26,7 +30,6 @@ const MAX_AT_ONCE = 100;
 
 /** Mounts the routes to which providers send notifications and payers. Neither carries an account's keys. */
 export function mountProviders(app: FastifyInstance, routes: ProviderRoutes): void {
-  const payer = { ...routes.payer, turns: createLookUpTurns() };
   app.register(async (raw) => {
     limitAtOnce(raw, MAX_AT_ONCE);
     raw.removeAllContentTypeParsers();
@@ -54,22 +57,40 @@ export function mountProviders(app: FastifyInstance, routes: ProviderRoutes): vo
       },
     );
 
-    raw.get<{ Params: { id: string } }>('/v1/payments/:id/return', async (request, reply) => {
-      const payment = await returnPayer(payer, request.params.id, queryOf(request.url));
-      const page = routes.checkoutPage ? checkoutPath(payment, request.headers.cookie) : undefined;
-      return sendBack(reply, page ?? callbackAddress(payment), outcomePage(payment));
-    });
-    raw.get<{ Params: { id: string } }>('/v1/enrollments/:id/return', async (request, reply) => {
-      const { status, address } = await returnFromEnrollment(payer, request.params.id, payer.turns);
-      return sendBack(reply, address, enrollmentPage(status));
-    });
+    raw.register(async (returns) => mountReturns(returns, routes));
+  });
+}
+
+function mountReturns(app: FastifyInstance, routes: ProviderRoutes): void {
+  const payer = { ...routes.payer, turns: createLookUpTurns() };
+  app.setErrorHandler((error, request, reply) => {
+    if (!request.headers.accept?.includes('text/html')) return answerError(error, request, reply);
+    const { reason, status, retryAfterS } = toServiceError(error);
+    if (reason === 'INTERNAL_ERROR') request.log.error({ err: error }, "a payer's return failed");
+    if (retryAfterS !== undefined) reply.header('retry-after', retryAfterS);
+    return sendPage(reply.code(status), failurePage(status, languageOf(request)));
+  });
+  app.get<{ Params: { id: string } }>('/v1/payments/:id/return', async (request, reply) => {
+    const payment = await returnPayer(payer, request.params.id, queryOf(request.url));
+    const page = routes.checkoutPage ? checkoutPath(payment, request.headers.cookie) : undefined;
+    return sendBack(reply, page ?? callbackAddress(payment), outcomePage(payment, languageOf(request)));
+  });
+  app.get<{ Params: { id: string } }>('/v1/enrollments/:id/return', async (request, reply) => {
+    const { status, address } = await returnFromEnrollment(payer, request.params.id, payer.turns);
+    return sendBack(reply, address, enrollmentPage(status, languageOf(request)));
   });
 }
 
 /** Sends a payer to the address of their merchant or, without one, the page that tells the outcome. */
 function sendBack(reply: FastifyReply, address: string | undefined, page: Page): FastifyReply {
-  if (address === undefined) return reply.code(200).headers(PAGE_HEADERS).send(renderPage(page));
+  if (address === undefined) return sendPage(reply, page);
   return reply.code(303).headers({ location: address, 'referrer-policy': 'no-referrer' }).send();
+}
+
+function sendPage(reply: FastifyReply, page: Page): FastifyReply {
+  return reply
+    .headers({ ...PAGE_HEADERS, 'content-language': page.language, vary: 'accept-language' })
+    .send(renderPage(page));
 }
 
 /** Returns the query string, without the question mark. */
@@ -78,50 +99,51 @@ function queryOf(url: string): string {
   return start < 0 ? '' : url.slice(start + 1);
 }
 
+/** Makes the page for a payer whose payment cannot be shown. */
+function failurePage(status: number, language: Language): Page {
+  const texts = CHECKOUT_TEXTS[language];
+  const [title, text] =
+    status === 404 ? [texts.unknownTitle, texts.unknownText] : [texts.busyTitle, texts.busyText];
+  return { language, title, text, amount: '', small: '' };
+}
+
 /** Makes the page for a payer who enrolled a wallet and whose merchant has no page to return to. */
-function enrollmentPage(status: string): Page {
-  const shared = { amount: '', small: '' };
-  switch (status) {
-    case 'ENROLLED':
-      return { ...shared, title: 'Wallet added', text: 'You can close this page.' };
-    case 'READY_TO_ENROLL':
-      return {
-        ...shared,
-        title: 'Almost done',
-        text: 'Your wallet is being confirmed. The shop will tell you.',
-      };
-    default:
-      return { ...shared, title: 'Wallet not added', text: 'Nothing was charged. Start again in the shop.' };
-  }
+function enrollmentPage(status: string, language: Language): Page {
+  const texts = CHECKOUT_TEXTS[language].outcome;
+  const ends: Readonly<Record<string, readonly string[]>> = {
+    ENROLLED: texts.added,
+    READY_TO_ENROLL: texts.almostAdded,
+  };
+  const [title = '', text = ''] = ends[status] ?? texts.notAdded;
+  return { language, title, text, amount: '', small: '' };
 }
 
 /** Makes the page for a payer whose merchant has no page to return to. */
-function outcomePage(payment: Payment): Page {
+function outcomePage(payment: Payment, language: Language): Page {
+  const texts = CHECKOUT_TEXTS[language];
+  const [title = '', text = ''] = texts.outcome[outcomeOf(payment.status)];
   const { currency = '', value } = payment.amount ?? {};
-  const shared = { amount: `${value?.value ?? ''} ${currency}`, small: `Payment ${payment.id}` };
+  const money = parseMoney(value?.value ?? '', currency);
+  const amount = money ? amountOf({ ...money, country: payment.country }, language) : '';
+  return { language, title, text, amount, small: `${texts.title} ${payment.id}` };
+}
+
+function outcomeOf(status: Payment_Status): 'complete' | 'declined' | 'notMade' | 'inProgress' | 'closed' {
   const { READY_TO_PAY, PENDING, SUCCEEDED, VERIFIED, DECLINED, EXPIRED, ERROR, CANCELED } = Payment_Status;
-  switch (payment.status) {
+  switch (status) {
     case SUCCEEDED:
     case VERIFIED:
-      return { ...shared, title: 'Payment complete', text: 'You can close this page.' };
+      return 'complete';
     case DECLINED:
-      return {
-        ...shared,
-        title: 'Payment declined',
-        text: 'Nothing was charged. You can try again with another method.',
-      };
+      return 'declined';
     case EXPIRED:
     case CANCELED:
     case ERROR:
-      return { ...shared, title: 'Payment not made', text: 'Nothing was charged. Start again in the shop.' };
+      return 'notMade';
     case READY_TO_PAY:
     case PENDING:
-      return {
-        ...shared,
-        title: 'Payment in progress',
-        text: 'Your payment is being confirmed. The shop will tell you the outcome.',
-      };
+      return 'inProgress';
     default:
-      return { ...shared, title: 'Payment closed', text: 'There is nothing left to pay here.' };
+      return 'closed';
   }
 }

@@ -1,4 +1,7 @@
-/** Texts of the checkout page, with `{…}` to be filled in. Those in `script` are for the browser. */
+/**
+ * Texts of the payers' pages, with `{…}` to be filled in. Those in `script` are for the browser, those in `outcome` are titles
+ * and texts of the page after a provider's.
+ */
 export type CheckoutTexts = typeof ENGLISH;
 
 /** Languages of the checkout page, by their code and the name that their speakers give them. */
@@ -36,6 +39,19 @@ const ENGLISH = {
   expiredText: 'Nothing was charged. Please go back to the shop and start the payment again.',
   busyTitle: 'Please try again in a moment',
   busyText: 'The payment page cannot be shown at present. If you have paid already, do not pay again.',
+  outcome: {
+    complete: ['Payment complete', 'You can close this page.'],
+    declined: ['Payment declined', 'Nothing was charged. You can try again with another method.'],
+    notMade: ['Payment not made', 'Nothing was charged. Start again in the shop.'],
+    inProgress: [
+      'Payment in progress',
+      'Your payment is being confirmed. The shop will tell you the outcome.',
+    ],
+    closed: ['Payment closed', 'There is nothing left to pay here.'],
+    added: ['Wallet added', 'You can close this page.'],
+    almostAdded: ['Almost done', 'Your wallet is being confirmed. The shop will tell you.'],
+    notAdded: ['Wallet not added', 'Nothing was charged. Start again in the shop.'],
+  },
   script: {
     paying: 'Paying…',
     continueTo: 'Continue to {name}',
@@ -101,6 +117,16 @@ const SPANISH: CheckoutTexts = {
   expiredText: 'No se cobró nada. Vuelve a la tienda y comienza el pago de nuevo.',
   busyTitle: 'Inténtalo de nuevo en un momento',
   busyText: 'La página de pago no se puede mostrar ahora. Si ya pagaste, no pagues de nuevo.',
+  outcome: {
+    complete: ['Pago realizado', 'Puedes cerrar esta página.'],
+    declined: ['Pago rechazado', 'No se cobró nada. Puedes intentarlo de nuevo con otro medio de pago.'],
+    notMade: ['El pago no se realizó', 'No se cobró nada. Comienza de nuevo en la tienda.'],
+    inProgress: ['Pago en curso', 'Estamos confirmando tu pago. La tienda te dirá el resultado.'],
+    closed: ['Pago cerrado', 'Aquí no queda nada por pagar.'],
+    added: ['Billetera agregada', 'Puedes cerrar esta página.'],
+    almostAdded: ['Ya casi está', 'Estamos confirmando tu billetera. La tienda te avisará.'],
+    notAdded: ['Billetera no agregada', 'No se cobró nada. Comienza de nuevo en la tienda.'],
+  },
   script: {
     paying: 'Pagando…',
     continueTo: 'Continuar a {name}',
@@ -165,6 +191,22 @@ const PORTUGUESE: CheckoutTexts = {
   expiredText: 'Nada foi cobrado. Volte à loja e comece o pagamento de novo.',
   busyTitle: 'Tente de novo em instantes',
   busyText: 'A página de pagamento não pode ser exibida agora. Se você já pagou, não pague de novo.',
+  outcome: {
+    complete: ['Pagamento concluído', 'Você pode fechar esta página.'],
+    declined: [
+      'Pagamento recusado',
+      'Nada foi cobrado. Você pode tentar de novo com outro meio de pagamento.',
+    ],
+    notMade: ['Pagamento não realizado', 'Nada foi cobrado. Comece de novo na loja.'],
+    inProgress: [
+      'Pagamento em andamento',
+      'Seu pagamento está sendo confirmado. A loja informará o resultado.',
+    ],
+    closed: ['Pagamento encerrado', 'Não há mais nada a pagar aqui.'],
+    added: ['Carteira adicionada', 'Você pode fechar esta página.'],
+    almostAdded: ['Quase pronto', 'Sua carteira está sendo confirmada. A loja avisará você.'],
+    notAdded: ['Carteira não adicionada', 'Nada foi cobrado. Comece de novo na loja.'],
+  },
   script: {
     paying: 'Pagando…',
     continueTo: 'Continuar para {name}',

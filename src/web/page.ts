@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import type { Language } from './checkout-texts.ts';
 import { escapeHtml } from './html.ts';
 
 const STYLE = `
@@ -26,16 +27,17 @@ export const PAGE_HEADERS: Readonly<Record<string, string>> = {
 
 /** Content of a page. Texts are escaped. */
 export type Page = {
+  readonly language: Language;
   readonly title: string;
-  /** Amount, such as "100.00 USD"; '' for none. */
+  /** Amount as the payer reads it; '' for none. */
   readonly amount: string;
   readonly text: string;
   readonly small: string;
 };
 
 /** Renders a page for a payer. */
-export function renderPage({ title, amount, text, small }: Page): string {
+export function renderPage({ language, title, amount, text, small }: Page): string {
   const line = (tag: string, kind: string, content: string) =>
     content === '' ? '' : `<${tag}${kind && ` class="${kind}"`}>${escapeHtml(content)}</${tag}>`;
-  return `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>${escapeHtml(title)}</title><style>${STYLE}</style></head><body><main>${line('h1', '', title)}${line('p', 'amount', amount)}${line('p', '', text)}${line('p', 'quiet', small)}</main></body></html>`;
+  return `<!doctype html><html lang="${language}"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>${escapeHtml(title)}</title><style>${STYLE}</style></head><body><main>${line('h1', '', title)}${line('p', 'amount', amount)}${line('p', '', text)}${line('p', 'quiet', small)}</main></body></html>`;
 }
