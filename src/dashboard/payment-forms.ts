@@ -7,7 +7,7 @@ import type { StoredStory } from '#src/store/payment-story.ts';
 import { type Html, html, NOTHING } from '#src/web/html.ts';
 import { DASHBOARD } from './frame.ts';
 import type { Session } from './session.ts';
-import { option } from './show.ts';
+import { asWritten, option } from './show.ts';
 
 /** An action of an operator on a payment. */
 export type Action = 'capture' | 'cancel' | 'refund';
@@ -59,7 +59,8 @@ function form(
 ): Html {
   const { payment, session } = view;
   const again = view.refused?.action === action ? view.refused : undefined;
-  const most = amount === undefined ? undefined : formatMoney({ minorUnits: amount, currency });
+  const most =
+    amount === undefined ? undefined : asWritten(formatMoney({ minorUnits: amount, currency }), currency);
   const reasons =
     action === 'capture'
       ? NOTHING

@@ -1,4 +1,5 @@
 import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
+import { currencyDigits } from '#src/money.ts';
 import { type Html, type HtmlValue, html } from '#src/web/html.ts';
 
 /** Colour of a state: successful, failed, open, or refunded. */
@@ -31,11 +32,16 @@ export function badge(state: string): Html {
   return html`<span class="badge ${TONES[state] ?? 'plain'}">${state.replaceAll('_', ' ')}</span>`;
 }
 
-/** "USD 3,000.00": the code rather than a symbol, since many currencies share one. */
+/** "USD 3,000.00", "JPY 1,200": the code rather than a symbol, since many currencies share one. */
 export function money(decimal: string | undefined, currency: string): string {
-  const [whole = '', fraction] = (decimal ?? '').split('.');
+  const [whole = '', fraction] = asWritten(decimal ?? '', currency).split('.');
   const grouped = whole.replace(/\B(?=(\d{3})+$)/g, ',');
   return `${currency} ${grouped}${fraction === undefined ? '' : `.${fraction}`}`;
+}
+
+/** A decimal without the ".0" that a currency without minor units has on the wire. */
+export function asWritten(decimal: string, currency: string): string {
+  return currencyDigits(currency) === 0 ? decimal.replace(/\.0+$/, '') : decimal;
 }
 
 /** A time in UTC, to the second. */

@@ -69,10 +69,12 @@ async function fresh<T>(use: (page: Page) => Promise<T>): Promise<T> {
   }
 }
 
-/** Presses a form's button a number of times at once. */
+/** Opens what a button is in, and presses it a number of times at once. */
 async function press(page: Page, name: string, times = 1): Promise<void> {
   const [button] = await page.$$(`xpath/.//button[normalize-space()='${name}']`);
   if (!button) throw new Error(`no button reads ${name}`);
+  const closed = await button.$('xpath/./ancestor::details[not(@open)]/summary');
+  await closed?.click();
   await Promise.all([page.waitForNavigation(), button.click({ count: times })]);
 }
 

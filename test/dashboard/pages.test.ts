@@ -47,7 +47,10 @@ describe('a visitor who has not signed in', () => {
       headers: OWN_FORM,
       body: new URLSearchParams({ amount: '1', key: 'k' }),
     });
-    expect(sent.headers.get('location')).toBe('/dashboard/sign-in');
+    const signInAddress = sent.headers.get('location') ?? '';
+    expect(new URL(signInAddress, server.url).searchParams.get('next')).toBe(`/dashboard${pathOf(paid)}`);
+    const signInPage = await (await fetch(server.url + signInAddress)).text();
+    expect(signInPage).toContain('Your session has ended, and nothing was sent.');
     expect(await merchant.refundsOf(paid)).toEqual([]);
   });
 
