@@ -1,5 +1,11 @@
 import { create } from '@bufbuild/protobuf';
-import { Payment_Status, Payment_SubStatus_Value, Transaction_Status } from '#gen/payments/v1/payment_pb.js';
+import {
+  type Payment,
+  Payment_Status,
+  Payment_SubStatus_Value,
+  Transaction_Status,
+  Transaction_Type,
+} from '#gen/payments/v1/payment_pb.js';
 import {
   CancelPaymentRequestSchema,
   CapturePaymentRequestSchema,
@@ -40,24 +46,38 @@ const validCapture = requireValidOf(CapturePaymentRequestSchema);
 const validCancel = requireValidOf(CancelPaymentRequestSchema);
 const validRefund = requireValidOf(RefundPaymentRequestSchema);
 
-const DONE: Readonly<Record<string, string>> = {
-  capture: 'The capture was made. The timeline shows its outcome.',
-  cancel: 'The cancel was made. The timeline shows its outcome.',
-  refund: 'The refund was made. The timeline shows its outcome.',
-  redeliver: 'The event is being delivered again.',
+const TYPES: Readonly<Record<string, Transaction_Type>> = {
+  capture: Transaction_Type.CAPTURE,
+  cancel: Transaction_Type.CANCEL,
+  refund: Transaction_Type.REFUND,
 };
 
 /** The page of one payment. */
 export function paymentPage(deps: PaymentPageDeps, visit: Visit): Promise<Page> {
-  // The address only chooses one of our own texts, so a link cannot put words on the page.
-  const done = DONE[visit.query('did')];
-  return show(deps, visit, done === undefined ? NOTHING : notice('done', done), { status: 200 });
+  return show(deps, visit, (payment) => doneMessage(visit.query('did'), payment), { status: 200 });
+}
+
+/** Tells what became of an action. The address only chooses it, so a link cannot put words on the page. */
+function doneMessage(did: string, { transactionsHistory: history }: Payment): Html {
+  if (did === 'redeliver') return notice('done', 'The event is being delivered again.');
+  const last = history.findLast(({ type }) => type === TYPES[did]);
+  switch (last?.status) {
+    case undefined:
+      return NOTHING;
+    case Transaction_Status.SUCCEEDED:
+      return notice('done', `The ${did} was made.`);
+    case Transaction_Status.CREATED:
+    case Transaction_Status.PENDING:
+      return notice('done', `The ${did} was sent. The timeline shows its outcome once it is known.`);
+    default:
+      return notice('refused', `The ${did} was not made. The timeline shows the provider’s answer.`);
+  }
 }
 
 async function show(
   deps: PaymentPageDeps,
   visit: Visit,
-  message: Html,
+  message: (payment: Payment) => Html,
   options: { readonly status: number; readonly refused?: Refused },
 ): Promise<Page> {
   const { accountId, paymentId } = namesOf(visit);
@@ -76,7 +96,7 @@ async function show(
       session: visit.session,
       refused: options.refused,
     },
-    message,
+    message(payment),
   );
   return {
     title: shortened(payment.merchantOrderId || payment.id, 100),
@@ -112,7 +132,7 @@ export async function act(deps: PaymentPageDeps, visit: Visit, action: Action): 
     if (!(error instanceof ServiceError)) throw error;
     await record(`refused: ${error.reason}`);
     const options = { status: error.status, refused: { action, key, amount } };
-    return show(deps, visit, notice('refused', error.message), options);
+    return show(deps, visit, () => notice('refused', error.message), options);
   }
   // Beyond the try: a result that cannot be recorded must not count as a refusal.
   await record(result);

@@ -17,7 +17,7 @@ export type Refused = { readonly action: Action; readonly key: string; readonly 
 
 const REASONS = ['REQUESTED_BY_CUSTOMER', 'DUPLICATE', 'FRAUDULENT', 'REVERSE'];
 
-/** Renders the forms for what can still be done to a payment. */
+/** Renders the forms for what can still be done to a payment. Each has to be opened first: one click moves no money. */
 export function actionForms(view: {
   readonly payment: Payment;
   readonly story: StoredStory;
@@ -65,7 +65,7 @@ function form(
     action === 'capture'
       ? NOTHING
       : html`<div><label for="${action}-reason">Reason</label><select id="${action}-reason" name="reason">${option('', 'None', '')}${REASONS.map((reason) => option(reason, reason.replaceAll('_', ' ').toLowerCase(), ''))}</select></div>`;
-  return html`<form class="stack" method="post" action="${DASHBOARD}/payments/${payment.accountId}/${payment.id}/${action}">
+  return html`<details${again ? html` open` : NOTHING}><summary>${name}…</summary><form class="stack" method="post" action="${DASHBOARD}/payments/${payment.accountId}/${payment.id}/${action}">
 <input type="hidden" name="form_token" value="${session.formToken}">
 <input type="hidden" name="key" value="${again?.key ?? `dashboard-${randomUUID()}`}">
 ${
@@ -75,5 +75,5 @@ ${
 }
 ${reasons}
 <button${action === 'cancel' || action === 'refund' ? html` class="danger"` : NOTHING}>${name}</button>
-</form>`;
+</form></details>`;
 }

@@ -3,7 +3,8 @@ import type { Browser, Page } from 'puppeteer-core';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { SANDBOX_OPERATOR_KEY } from '#src/config.ts';
 import { startBrowser } from '../support/browser.ts';
-import { type Merchant, merchantOne, type Operator, pathOf, signIn } from '../support/dashboard.ts';
+import { enter, type Merchant, merchantOne, type Operator, pathOf, signIn } from '../support/dashboard.ts';
+import type { InPage } from '../support/payer.ts';
 import { cardPayment } from '../support/payment-requests.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
 import { openTables, type Tables } from '../support/tables.ts';
@@ -13,7 +14,7 @@ let tables: Tables;
 let browser: Browser;
 let operator: Operator;
 let merchant: Merchant;
-let _page: Page;
+let page: Page;
 
 beforeAll(async () => {
   server = await startTestServer();
@@ -29,8 +30,24 @@ afterAll(async () => {
 });
 beforeEach(async () => {
   const context = await browser.createBrowserContext();
-  _page = await context.newPage();
+  page = await context.newPage();
   return () => context.close();
+});
+
+it('no single press in the dashboard moves money: an action is opened first, with the keyboard alone if need be', async () => {
+  const held = await merchant.authorize();
+  await enter(page, server, SANDBOX_OPERATOR_KEY);
+  await page.goto(`${server.url}/dashboard${pathOf(held)}`);
+  const buttons = () =>
+    page.$$eval('.actions button', (all) =>
+      all.filter((one: InPage) => one.checkVisibility()).map((one: InPage) => one.textContent),
+    );
+  expect(await buttons()).toEqual([]);
+  await page.focus('.actions summary');
+  await page.keyboard.press('Enter');
+  expect(await buttons()).toEqual(['Capture']);
+  await page.keyboard.press('Tab');
+  expect(await page.evaluate('document.activeElement.id')).toBe('capture-amount');
 });
 
 it('the dashboard writes yen without decimals, also where an operator types them', async () => {
@@ -46,4 +63,23 @@ it('the dashboard writes yen without decimals, also where an operator types them
   expect((await operator.post(`${pathOf(paid)}/refund`, { amount: '200', key: randomUUID() })).status).toBe(
     303,
   );
+});
+
+it('an operator is told what became of an action: that it was made, that it is still open, or that it was not made', async () => {
+  const told: string[] = [];
+  for (const description of ['A book', 'sandbox:done_after:60000', 'sandbox:decline:05']) {
+    const paid = await merchant.pay();
+    const reference = randomUUID();
+    const asked = { merchant_reference: reference, amount: { currency: 'USD', value: 1.5 }, description };
+    await merchant.call(`/v1/payments/${paid.id}/refund`, asked);
+    const text = await (await operator.get(`${pathOf(paid)}?did=refund`)).text();
+    told.push(
+      /<p class="notice[^>]*role="(?:status|alert)">[^<]*/.exec(text)?.[0].replace(/^.*role=/, '') ?? '',
+    );
+  }
+  expect(told).toEqual([
+    '"status">The refund was made.',
+    '"status">The refund was sent. The timeline shows its outcome once it is known.',
+    '"alert">The refund was not made. The timeline shows the provider’s answer.',
+  ]);
 });
