@@ -38,7 +38,7 @@ ${tile('Unknown outcomes', count(open.count), open.count > 0 ? `oldest ${duratio
 ${tile('Circuits open', String(broken.length), `of ${circuits.length} guarded`, broken.length > 0 ? 'bad' : '')}
 ${tile('Webhooks to deliver', `${count(overview.pending.count)}${overview.pending.isMore ? '+' : ''}`, deliveredOf(figures))}
 </div>
-<section class="card"><h2>Outcomes by minute</h2>${minutesChart(figures.minutes)}</section>
+<section class="card"><h2>Outcomes by minute <span class="quiet">in UTC</span></h2>${minutesChart(figures.minutes)}</section>
 <div class="columns">
 ${rates('Approval by connection', 'Connection', figures.byConnection)}
 ${rates('Approval by brand', 'Brand or wallet', figures.byBrand)}
@@ -137,7 +137,7 @@ function openOutcomes(attempts: readonly OpenAttempt[]): Html {
 
 function webhookTable(webhooks: readonly TroubledWebhook[]): Html {
   if (webhooks.length === 0) return NOTHING;
-  return html`<section class="card"><h2>Webhooks in trouble</h2><table><thead><tr><th scope="col">Webhook</th><th scope="col">Since</th><th scope="col">State</th></tr></thead><tbody>${webhooks.map((one) => html`<tr><th scope="row" class="long">${shortened(one.url, 200)}<br><span class="quiet">${one.accountName}</span></th><td>${time(one.failingSince)}</td><td>${one.active ? badge('FAILED') : html`${badge('CANCELED')} ${one.disabledReason ?? ''}`}</td></tr>`)}</tbody></table></section>`;
+  return html`<section class="card"><h2>Webhooks in trouble</h2><table><thead><tr><th scope="col">Webhook</th><th scope="col">Since (UTC)</th><th scope="col">State</th></tr></thead><tbody>${webhooks.map((one) => html`<tr><th scope="row" class="long">${shortened(one.url, 200)}<br><span class="quiet">${one.accountName}</span></th><td>${time(one.failingSince)}</td><td>${one.active ? badge('FAILED') : html`${badge('CANCELED')} ${one.disabledReason ?? ''}`}</td></tr>`)}</tbody></table></section>`;
 }
 
 const EMPTY = html`<p class="quiet">Nothing in the last hour.</p>`;

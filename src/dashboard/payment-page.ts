@@ -55,7 +55,7 @@ ${facts([
   ['Updated (UTC)', time(payment.updatedAt)],
 ])}</div>
 <div class="split"><div>
-<section class="card"><h2>Timeline</h2>${timeline(view)}</section>
+<section class="card"><h2>Timeline <span class="quiet">in UTC</span></h2>${timeline(view)}</section>
 <section class="card"><h2>Why this way</h2>${why(view)}</section>
 </div><div>
 ${actionForms(view)}

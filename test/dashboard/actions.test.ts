@@ -50,21 +50,6 @@ it('no single press in the dashboard moves money: an action is opened first, wit
   expect(await page.evaluate('document.activeElement.id')).toBe('capture-amount');
 });
 
-it('the dashboard writes yen without decimals, also where an operator types them', async () => {
-  const paid = await merchant.pay({
-    ...cardPayment(),
-    country: 'JP',
-    amount: { currency: 'JPY', value: 1200 },
-  });
-  const text = await (await operator.get(pathOf(paid))).text();
-  expect(text).toContain('JPY 1,200<');
-  expect(text).toContain('Amount in JPY, up to 1200<');
-  expect(text).not.toMatch(/1,?200\.0/);
-  expect((await operator.post(`${pathOf(paid)}/refund`, { amount: '200', key: randomUUID() })).status).toBe(
-    303,
-  );
-});
-
 it('an operator is told what became of an action: that it was made, that it is still open, or that it was not made', async () => {
   const told: string[] = [];
   for (const description of ['A book', 'sandbox:done_after:60000', 'sandbox:decline:05']) {
@@ -82,4 +67,49 @@ it('an operator is told what became of an action: that it was made, that it is s
     '"status">The refund was sent. The timeline shows its outcome once it is known.',
     '"alert">The refund was not made. The timeline shows the provider’s answer.',
   ]);
+});
+
+it('the dashboard writes yen without decimals, also where an operator types them', async () => {
+  const paid = await merchant.pay({
+    ...cardPayment(),
+    country: 'JP',
+    amount: { currency: 'JPY', value: 1200 },
+  });
+  const text = await (await operator.get(pathOf(paid))).text();
+  expect(text).toContain('JPY 1,200<');
+  expect(text).toContain('Amount in JPY, up to 1200<');
+  expect(text).not.toMatch(/1,?200\.0/);
+  expect((await operator.post(`${pathOf(paid)}/refund`, { amount: '200', key: randomUUID() })).status).toBe(
+    303,
+  );
+});
+
+it('every time in the timeline of a payment is said to be in UTC', async () => {
+  const text = await (await operator.get(pathOf(await merchant.pay()))).text();
+  expect(text).toContain('<h2>Timeline <span class="quiet">in UTC</span></h2>');
+});
+
+it('the chart of the overview shows the newest minutes first on a phone', async () => {
+  await page.setViewport({ width: 390, height: 800 });
+  await enter(page, server, SANDBOX_OPERATOR_KEY);
+  const [chart, frame] = await page.$eval('.chart', (one: InPage) =>
+    [one, one.parentElement].map((each) => each.getBoundingClientRect().right),
+  );
+  expect(Math.abs(chart - frame)).toBeLessThan(2);
+});
+
+it('the overview does not stand still: it says that it could not be refreshed, and goes to the sign-in when the session has ended', async () => {
+  await page.evaluateOnNewDocument(() => {
+    const every = globalThis.setInterval;
+    globalThis.setInterval = ((act: () => void, ms: number) => every(act, ms / 50)) as typeof setInterval;
+  });
+  await enter(page, server, SANDBOX_OPERATOR_KEY);
+  await page.setOfflineMode(true);
+  await page.waitForSelector('.stale');
+  await page.setOfflineMode(false);
+  await page.waitForSelector('[data-live]:not(.stale)');
+  await tables.query("UPDATE operator_session SET created_at = now() - interval '13 hours'");
+  await page.waitForSelector('#key');
+  expect(new URL(page.url()).searchParams.get('next')).toBe('/dashboard');
+  operator = await signIn(server, SANDBOX_OPERATOR_KEY);
 });

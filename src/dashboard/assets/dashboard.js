@@ -7,14 +7,17 @@ async function refresh() {
   const before = document.querySelector('[data-live]');
   if (!before || document.hidden || before.contains(document.activeElement)) return;
   const response = await fetch(location.href, { headers: { 'x-refresh': '1' }, redirect: 'error' });
-  if (!response.ok) return;
+  // The session has ended: a page that stood still would look as if nothing happened.
+  if (response.status === 401) return location.reload();
+  if (!response.ok) throw new Error('not refreshed');
   const next = new DOMParser().parseFromString(await response.text(), 'text/html');
   const after = next.querySelector('[data-live]');
   if (after) before.replaceWith(document.adoptNode(after));
 }
 
 if (document.querySelector('[data-live]')) {
-  setInterval(() => refresh().catch(() => {}), REFRESH_MS);
+  const sayStale = () => document.querySelector('[data-live]').classList.add('stale');
+  setInterval(() => refresh().catch(sayStale), REFRESH_MS);
 }
 
 // A second click sends nothing. Without script it does, and the idempotency key makes it the same operation.
