@@ -83,14 +83,15 @@ function mountSignIn(
   const title = 'Sign in';
   const actorAt = (actor: string, request: FastifyRequest) => `${actor} from ${request.ip}`;
 
-  scope.get<{ Querystring: { next?: unknown } }>(`${DASHBOARD}/sign-in`, (request, reply) => {
-    const { next } = request.query;
-    return sendPage(
-      reply,
-      { title, content: signInPage(nextOf(typeof next === 'string' ? next : ''), undefined) },
-      undefined,
-    );
-  });
+  scope.get<{ Querystring: { next?: unknown; unsent?: unknown } }>(
+    `${DASHBOARD}/sign-in`,
+    (request, reply) => {
+      const { next, unsent } = request.query;
+      const why = unsent === undefined ? undefined : 'Your session has ended, and nothing was sent.';
+      const content = signInPage(nextOf(typeof next === 'string' ? next : ''), why);
+      return sendPage(reply, { title, content }, undefined);
+    },
+  );
 
   scope.post(`${DASHBOARD}/sign-in`, async (request, reply) => {
     const form = request.body instanceof URLSearchParams ? request.body : new URLSearchParams();

@@ -110,8 +110,10 @@ export function visits(scope: FastifyInstance, sessions: Sessions, cookie: Cooki
       return sendPage(reply, { title: 'Payments', content: comeIn(request.url) }, undefined);
     }
     if (isRefresh) return reply.code(401).headers(FRAME_HEADERS).send();
-    const next = request.method === 'GET' ? `?next=${encodeURIComponent(request.url)}` : '';
-    return reply.code(303).headers(FRAME_HEADERS).header('location', `${DASHBOARD}/sign-in${next}`).send();
+    const next = new URLSearchParams(
+      request.method === 'GET' ? { next: request.url } : { next: pageOfForm(request.url), unsent: '1' },
+    );
+    return reply.code(303).headers(FRAME_HEADERS).header('location', `${DASHBOARD}/sign-in?${next}`).send();
   };
 
   const respond =
@@ -155,6 +157,11 @@ export function sendPage(reply: FastifyReply, page: Page, session: Session | und
     .headers(FRAME_HEADERS)
     .type('text/html; charset=utf-8')
     .send(framed({ ...page, session }));
+}
+
+/** Returns the address of the page that has a form: a payment's, for what is done to it. */
+function pageOfForm(url: string): string {
+  return /^[^?]*\/payments\/[^/?]+\/[^/?]+/.exec(url)?.[0] ?? url;
 }
 
 function comeIn(url: string): Html {
