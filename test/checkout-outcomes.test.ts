@@ -1,6 +1,6 @@
 import type { Browser, Page } from 'puppeteer-core';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
-import { restCalls } from './customers/calls.ts';
+import { type Call, restCalls } from './customers/calls.ts';
 import { checkoutCalls } from './customers/checkout.ts';
 import { startBrowser } from './support/browser.ts';
 import { createPayer, type InPage, type Payer } from './support/payer.ts';
@@ -8,12 +8,14 @@ import { startTestServer, type TestServer } from './support/server.ts';
 
 let server: TestServer;
 let browser: Browser;
+let call: Call;
 let calls: ReturnType<typeof checkoutCalls>;
 
 beforeAll(async () => {
   server = await startTestServer();
   browser = await startBrowser();
-  calls = checkoutCalls(restCalls(server.url));
+  call = restCalls(server.url);
+  calls = checkoutCalls(call);
 });
 afterAll(async () => {
   await browser?.close();
@@ -87,21 +89,40 @@ it('a payment page that is opened again on a slow network shows that it is looki
 
 it('a call whose response never comes is sent again under the same key', async () => {
   await page.evaluateOnNewDocument(() => {
-    const timeout = AbortSignal.timeout.bind(AbortSignal);
-    AbortSignal.timeout = (ms) => timeout(ms / 100);
+    AbortSignal.timeout = () => {
+      const clock = new AbortController();
+      (globalThis as InPage).letTimePass = () => clock.abort();
+      return clock.signal;
+    };
   });
   await open();
   await payer.fillCard('4111111111111111');
   const keys: unknown[] = [];
   await page.setRequestInterception(true);
   page.on('request', (request) => {
-    if (!request.url().endsWith('/payments')) return void request.continue();
-    keys.push(request.headers()['x-idempotency-key']);
-    if (keys.length > 1) void request.continue();
+    const isPayment = request.url().endsWith('/payments');
+    if (isPayment) keys.push(request.headers()['x-idempotency-key']);
+    if (isPayment && keys.length === 1) void page.evaluate('letTimePass()');
+    else void request.continue();
   });
   await payer.press();
   await payer.shown('#outcome h2', /Payment complete/);
   expect([keys.length, new Set(keys).size]).toEqual([2, 1]);
+});
+
+it('a payer whose shop changes the amount while the page is open is not charged what they have not seen', async () => {
+  const session = await open({ merchant_order_id: 'changed-amount' });
+  const change = { amount: { currency: 'USD', value: 99 } };
+  expect((await call('PATCH', `/v1/checkout/sessions/${session}`, change)).status).toBe(200);
+  await payer.fillCard('4111111111111111');
+  await payer.press();
+  await payer.shown('#outcome h2', /amount has changed/);
+  expect((await call('GET', '/v1/payments?merchant_order_id=changed-amount')).json).toEqual([]);
+  await payer.follow('#outcome button');
+  expect(await payer.textOf('#pay button')).toBe('Pay $99.00');
+  await payer.fillCard('4111111111111111');
+  await payer.press();
+  await payer.shown('#outcome p', /Your payment of \$99\.00 is complete/);
 });
 
 it('a payment page prints without buttons and links', async () => {

@@ -92,7 +92,7 @@ export async function getCheckoutPayment(
 
 /** Makes the payment's request. @throws ServiceError INVALID_PARAMETERS for fields that a browser may not set. */
 function paymentRequest(
-  { paymentMethod, customerPayer }: CreateCheckoutPaymentRequest,
+  { paymentMethod, customerPayer, amount }: CreateCheckoutPaymentRequest,
   session: StoredSession,
 ): CreatePaymentRequest {
   if (!session.expiresAt) throw refused('checkout_session', 'has no terms to pay by: use CreatePayment');
@@ -109,6 +109,7 @@ function paymentRequest(
     throw refused('payment_method.vault_on_success', 'needs a checkout session with a customer');
   }
   const { currency, minorUnits } = session;
+  const { currency: shown, value } = amount ?? { currency, value: toDecimal({ currency, minorUnits }) };
   // Only the merchant may change a customer's stored data.
   const payer = session.customerId
     ? { browserInfo: customerPayer?.browserInfo, deviceFingerprints: customerPayer?.deviceFingerprints ?? [] }
@@ -117,7 +118,8 @@ function paymentRequest(
     accountId: session.accountId,
     merchantOrderId: session.merchantOrderId,
     country: session.country,
-    amount: { currency, value: toDecimal({ currency, minorUnits }) },
+    // One that differs from the session's is refused, as in any payment of a session.
+    amount: { currency: shown, value },
     checkout: { session: session.id },
     paymentMethod,
     ...(customerPayer && { customerPayer: payer }),

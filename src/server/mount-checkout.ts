@@ -90,6 +90,7 @@ function checkoutOf({ session, publicKey, methods }: HostedCheckout, language: L
     description: session.paymentDescription,
     order: session.merchantOrderId,
     amount: amountOf(session, language),
+    shown: { currency: session.currency, value: formatMoney(session) },
     methods: methods.map(
       ({ type, category, name, vaultedToken, installments }): CheckoutMethod => ({
         type,

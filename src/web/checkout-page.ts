@@ -32,6 +32,8 @@ export type Checkout = {
   readonly order: string;
   /** Amount as the payer reads it, such as "$55.75". */
   readonly amount: string;
+  /** The same amount as the call that pays names it. */
+  readonly shown: { readonly currency: string; readonly value: string };
   readonly methods: readonly CheckoutMethod[];
   /** true: the session has a customer, for whom a card may be saved. */
   readonly canSave: boolean;
@@ -43,9 +45,9 @@ export type Checkout = {
 
 /** Renders the page on which a payer pays a session. */
 export function renderCheckout(checkout: Checkout): string {
-  const { language, session, publicKey, amount, methods, isOpen, hasPayment } = checkout;
+  const { language, session, publicKey, amount, shown, methods, isOpen, hasPayment } = checkout;
   const texts = CHECKOUT_TEXTS[language];
-  const data = { session, publicKey, amount, methods, hasPayment, texts: texts.script };
+  const data = { session, publicKey, amount, shown, methods, hasPayment, texts: texts.script };
   const noMethod = isOpen ? `<p>${escapeHtml(texts.noMethod)}</p>` : '';
   const content = `${heading(checkout, texts)}
 <noscript><p>${escapeHtml(texts.noScript)}</p></noscript>

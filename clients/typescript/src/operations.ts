@@ -450,6 +450,8 @@ export type CreateCheckoutPaymentRequest = {
   readonly payment_method: PaymentMethodInput;
   /** What the page knows of the payer, without an `id`; where the session has a customer, `browser_info` and `device_fingerprints` only. */
   readonly customer_payer?: CustomerPayerInput | null;
+  /** What the payer was shown. Where the session's amount is another one by now, the payment is refused, and nothing is sent: a payer pays no amount that they have not seen. */
+  readonly amount?: CheckoutAmountInput | null;
 };
 
 /**

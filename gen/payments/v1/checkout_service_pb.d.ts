@@ -494,6 +494,14 @@ export declare type CreateCheckoutPaymentRequest = Message<"payments.v1.CreateCh
    * @generated from field: optional payments.v1.CustomerPayer customer_payer = 3;
    */
   customerPayer?: CustomerPayer | undefined;
+
+  /**
+   * What the payer was shown. Where the session's amount is another one by now, the payment is refused, and nothing is
+   * sent: a payer pays no amount that they have not seen.
+   *
+   * @generated from field: optional payments.v1.CheckoutAmount amount = 4;
+   */
+  amount?: CheckoutAmount | undefined;
 };
 
 /**

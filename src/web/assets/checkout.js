@@ -214,7 +214,7 @@ async function pay() {
   if (faults.length > 0) return;
   setBusy(true);
   try {
-    attempt = { key: randomKey(), body: await requestOf(i) };
+    attempt = { key: randomKey(), body: { ...(await requestOf(i)), amount: data.shown } };
   } catch (error) {
     setBusy(false);
     // Nothing was charged: only a token was requested.
@@ -291,6 +291,15 @@ function refuse({ code, errors }) {
     return path.endsWith('card_data.holder_name') ? [['holder', texts.badHolder]] : [];
   });
   if (faults.length > 0) return showFaults(faults);
+  if (errors.some(({ field: path }) => path.startsWith('amount'))) {
+    const act = () => location.reload();
+    return showOutcome({
+      title: texts.changedTitle,
+      text: texts.changedText,
+      action: texts.changedLink,
+      act,
+    });
+  }
   // The session was used in another window, or has expired; the reloaded page says which.
   if (code === 'CHECKOUT_SESSION_NOT_FOUND' || code === 'NOT_FOUND') return location.reload();
   if (code === 'STORED_METHOD_LIMIT_REACHED') {
