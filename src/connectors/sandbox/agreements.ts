@@ -1,7 +1,7 @@
 import type { Outcome } from '#src/connectors/connector.ts';
 import type { WalletEnrollment } from '#src/connectors/enrollment.ts';
 import type { HttpRequest, HttpResult } from '#src/connectors/http-client.ts';
-import { isHttpUrl, isTextLike } from '#src/connectors/provider-answer.ts';
+import { approvedOutcome, isHttpUrl, isTextLike } from '#src/connectors/provider-answer.ts';
 import { type Asked, type ReadOutcome, readLookUp, readRefusal, readResult } from './read-answer.ts';
 import type { SandboxSettings } from './settings.ts';
 import { payerOf, postRequest } from './to-provider.ts';
@@ -41,10 +41,7 @@ const readAgreement: ReadOutcome = ({ status, agreement_url, wallet_token }, tol
       return isHttpUrl(agreement_url) ? { kind: 'redirect', ...told, redirectUrl: agreement_url } : undefined;
     case 'agreed':
       if (!isTextLike(wallet_token, WALLET_TOKEN)) return undefined;
-      return {
-        ...{ kind: 'approved', ...told, authorizationCode: '', retrievalReferenceNumber: '' },
-        enrolledToken: wallet_token,
-      };
+      return { ...approvedOutcome(told), enrolledToken: wallet_token };
     default:
       return readRefusal(status, told);
   }

@@ -2,7 +2,13 @@ import type { JsonObject } from '@bufbuild/protobuf';
 import type { PaymentAttempt } from '#src/connectors/attempt.ts';
 import { assertNever, type LookUp, type Operation, type Outcome } from '#src/connectors/connector.ts';
 import type { HttpResult } from '#src/connectors/http-client.ts';
-import { isHttpUrl, isTextLike, textOf, unknownOutcome } from '#src/connectors/provider-answer.ts';
+import {
+  approvedOutcome,
+  isHttpUrl,
+  isTextLike,
+  textOf,
+  unknownOutcome,
+} from '#src/connectors/provider-answer.ts';
 import {
   type Asked,
   DECLINED,
@@ -161,7 +167,7 @@ function readWallet(answer: JsonObject, told: Told, httpStatus: number): Outcome
     case 'pending':
       return { kind: 'pending', ...told };
     case 'paid':
-      return { kind: 'approved', ...told, authorizationCode: '', retrievalReferenceNumber: '' };
+      return approvedOutcome(told);
     default:
       return readRefusal(status, told);
   }
@@ -173,6 +179,5 @@ const readOperation: ReadOutcome = (answer, told, httpStatus) => {
   if (status === 'failed' && code !== APPROVED) return { kind: 'declined', ...told, iso8583Code: code };
   if (httpStatus === DECLINED || code !== APPROVED) return undefined;
   if (status === 'pending') return { kind: 'pending', ...told };
-  if (status !== 'succeeded') return undefined;
-  return { kind: 'approved', ...told, authorizationCode: '', retrievalReferenceNumber: '' };
+  return status === 'succeeded' ? approvedOutcome(told) : undefined;
 };

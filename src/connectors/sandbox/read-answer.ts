@@ -4,11 +4,13 @@ import type { Outcome } from '#src/connectors/connector.ts';
 import type { HttpResult } from '#src/connectors/http-client.ts';
 import {
   answeredAboutAnother,
+  bodyOf,
   differingMoney,
-  isJsonObject,
+  fromResult,
   isTextLike,
+  neverHappens,
+  objectAt,
   outcomeOfStatus,
-  readJsonObject,
   readMoney,
   textOf,
   unknownOutcome,
@@ -67,28 +69,26 @@ export function readResult(
   providerId: string,
   readOutcome: ReadOutcome,
 ): Outcome {
-  if (result.kind === 'not_sent') return result;
-  if (result.kind === 'unknown') return unknownOutcome(result.detail);
-  const { status } = result;
-  const answer = readJsonObject(result.body);
-  if (!answer) return unknownOutcome(`the answer cannot be read: ${status}`);
-  const refusal = status === DECLINED ? undefined : outcomeOfStatus(status, isErrorBody(answer));
-  if (refusal) return refusal;
+  return fromResult(result, (answer, { status }) => {
+    const refusal = status === DECLINED ? undefined : outcomeOfStatus(status, isErrorBody(answer));
+    if (refusal) return refusal;
 
-  if (answer.object !== asked.object || !isTextLike(answer.id, ID)) {
-    return unknownOutcome('the answer is of another kind than was asked for');
-  }
-  if (answer.idempotency_key !== asked.idempotencyKey) return answeredAboutAnother('idempotency_key');
-  // A cancellation is of all that is left. One that failed because nothing is tells another amount than was asked for.
-  const isFailedCancel = answer.object === 'cancellation' && answer.status === 'failed';
-  const money = isFailedCancel ? undefined : asked.money;
-  const difference = money && differingMoney(readMoney(answer.amount, answer.currency, 'minor_units'), money);
-  if (difference !== undefined) return answeredAboutAnother(difference);
-  const providerData = providerDataOf(answer, providerId);
-  return (
-    readOutcome(answer, { providerData, reference: answer.id }, status) ??
-    unknownOutcome('the answer contradicts itself', providerData)
-  );
+    if (answer.object !== asked.object || !isTextLike(answer.id, ID)) {
+      return unknownOutcome('the answer is of another kind than was asked for');
+    }
+    if (answer.idempotency_key !== asked.idempotencyKey) return answeredAboutAnother('idempotency_key');
+    // A cancellation is of all that is left. One that failed because nothing is tells another amount than was asked for.
+    const isFailedCancel = answer.object === 'cancellation' && answer.status === 'failed';
+    const money = isFailedCancel ? undefined : asked.money;
+    const told = readMoney(answer.amount, answer.currency, 'minor_units');
+    const difference = money && differingMoney(told, money);
+    if (difference !== undefined) return answeredAboutAnother(difference);
+    const providerData = providerDataOf(answer, providerId);
+    return (
+      readOutcome(answer, { providerData, reference: answer.id }, status) ??
+      unknownOutcome('the answer contradicts itself', providerData)
+    );
+  });
 }
 
 /** Reads a look-up's HTTP result in the same way. Only an answer counts, since failing to ask says nothing. */
@@ -100,23 +100,20 @@ export function readLookUp(
 ): Outcome {
   if (result.kind !== 'answer') return unknownOutcome(result.detail);
   if (isUnheardOf(result)) return unknownOutcome('the provider has not heard of it');
-  if (isClosed(result, asked.idempotencyKey)) {
-    return { kind: 'not_sent', detail: 'the provider closed it unheard', because: 'turned_away' };
-  }
+  if (isClosed(result, asked.idempotencyKey)) return neverHappens('the provider closed it unheard');
   const outcome = readResult(result, asked, providerId, readOutcome);
   return outcome.kind === 'not_sent' ? unknownOutcome(outcome.detail) : outcome;
 }
 
 /** Returns true if the provider answered a look-up by saying that it knows nothing under that key. */
 export function isUnheardOf(result: HttpResult): boolean {
-  if (result.kind !== 'answer' || result.status !== 404) return false;
-  const answer = readJsonObject(result.body);
+  const answer = bodyOf(result, 404);
   return answer !== undefined && isErrorBody(answer);
 }
 
-function isClosed(result: Extract<HttpResult, { kind: 'answer' }>, idempotencyKey: string): boolean {
-  const answer = readJsonObject(result.body);
-  return result.status === 200 && answer?.object === 'closed' && answer.idempotency_key === idempotencyKey;
+function isClosed(result: HttpResult, idempotencyKey: string): boolean {
+  const answer = bodyOf(result);
+  return answer?.object === 'closed' && answer.idempotency_key === idempotencyKey;
 }
 
 function providerDataOf(answer: JsonObject, providerId: string): ProviderData {
@@ -150,11 +147,8 @@ function rawResponseOf(answer: JsonObject): JsonObject {
 }
 
 function isErrorBody(answer: JsonObject): boolean {
-  return (
-    isJsonObject(answer.error) &&
-    typeof answer.error.type === 'string' &&
-    typeof answer.error.message === 'string'
-  );
+  const { type, message } = objectAt(answer, 'error');
+  return typeof type === 'string' && typeof message === 'string';
 }
 
 /** Reads how a payer's page ended without consent; undefined if the status does not say so. */
