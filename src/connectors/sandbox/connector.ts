@@ -12,6 +12,7 @@ import type {
 } from '#src/connectors/connector.ts';
 import type { WalletEnrollment } from '#src/connectors/enrollment.ts';
 import type { HttpRequest } from '#src/connectors/http-client.ts';
+import { turnedAway } from '#src/connectors/provider-answer.ts';
 import { openProviderClient } from '#src/connectors/provider-client.ts';
 import { agreementRequest, fromAgreement, fromAgreementLookUp } from './agreements.ts';
 import { fromCompletion, fromLookUp, fromOperation, fromPayment } from './from-provider.ts';
@@ -30,6 +31,9 @@ import {
 
 /** Connector for the simulated provider, over HTTP. Settings: see settings.ts. */
 export const sandboxConnector: Connector = { name: 'sandbox', connect };
+
+/** All that one call of a connection needs. */
+type Call = { readonly send: Send; readonly settings: SandboxSettings; readonly providerId: string };
 
 /** Card number for which the connector tries to connect to an address where nothing listens. */
 export const CONNECTION_REFUSED_CARD = '4000000000005001';
@@ -50,12 +54,6 @@ const CAPABILITIES: Capabilities = {
   redirectValidMinutes: 1_440,
 };
 
-const TOO_LARGE: Outcome = {
-  kind: 'not_sent',
-  detail: 'the amount is above what the provider takes',
-  because: 'turned_away',
-};
-
 const REFUSING_ORIGIN = 'http://127.0.0.1:1';
 
 function connect(settings: JsonObject, context: ConnectContext): ProviderConnection {
@@ -64,92 +62,61 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
   const asIs = (request: HttpRequest) => request;
   const provider = openProviderClient({ origin, timeoutMs }, asIs);
   const refusing = openProviderClient({ origin: REFUSING_ORIGIN, timeoutMs }, asIs);
-  const { begin } = provider;
   const { providerId } = context;
+  const call = (client = provider): Call => ({ send: client.begin(), settings: sandbox, providerId });
   return {
     identity: [origin + basePath, acquirer, accountId ?? ''].join(' '),
     accountNamedBy: accountId === undefined ? apiKey : undefined,
     capabilities: CAPABILITIES,
     deadlineMs: timeoutMs,
-    pay: (attempt) => {
-      const client = isConnectionRefusedCard(attempt) ? refusing : provider;
-      return pay(attempt, client.begin(), sandbox, providerId);
-    },
-    capture: (operation) => operate('capture', operation, begin(), sandbox, providerId),
-    cancel: (operation) => operate('cancel', operation, begin(), sandbox, providerId),
-    refund: (operation) => operate('refund', operation, begin(), sandbox, providerId),
-    complete: (query) => complete(query, begin(), sandbox, providerId),
-    lookUp: (query) => lookUp(query, begin(), sandbox, providerId),
-    enrollWallet: (enrollment) => enrollWallet(enrollment, begin(), sandbox, providerId),
-    lookUpEnrollment: (enrollment) => lookUpEnrollment(enrollment, begin(), sandbox, providerId),
+    pay: (attempt) => pay(attempt, call(isConnectionRefusedCard(attempt) ? refusing : provider)),
+    capture: (operation) => operate('capture', operation, call()),
+    cancel: (operation) => operate('cancel', operation, call()),
+    refund: (operation) => operate('refund', operation, call()),
+    complete: (query) => complete(query, call()),
+    lookUp: (query) => lookUp(query, call()),
+    enrollWallet: (enrollment) => enrollWallet(enrollment, call()),
+    lookUpEnrollment: ({ enrollmentId }) => lookUpEnrollment(enrollmentId, call()),
     readNotification: notificationSecrets.length > 0 ? notificationReader(notificationSecrets) : undefined,
-    probe: () => probe(begin(), sandbox),
+    probe: () => probe(call()),
     close: async () => {
       await Promise.all([provider.close(), refusing.close()]);
     },
   };
 }
 
-async function pay(
-  attempt: PaymentAttempt,
-  send: Send,
-  settings: SandboxSettings,
-  providerId: string,
-): Promise<Outcome> {
-  if (attempt.money.minorUnits > MAX_MINOR_UNITS) return TOO_LARGE;
+async function pay(attempt: PaymentAttempt, { send, settings, providerId }: Call): Promise<Outcome> {
+  if (attempt.money.minorUnits > MAX_MINOR_UNITS) return turnedAway('the amount is above what it takes');
   return fromPayment(await send(paymentRequest(attempt, settings)), attempt, providerId);
 }
 
-async function operate(
-  kind: OperationKind,
-  operation: Operation,
-  send: Send,
-  settings: SandboxSettings,
-  providerId: string,
-): Promise<Outcome> {
+async function operate(kind: OperationKind, operation: Operation, call: Call): Promise<Outcome> {
+  const { send, settings, providerId } = call;
   return fromOperation(await send(operationRequest(kind, operation, settings)), kind, operation, providerId);
 }
 
-async function complete(
-  query: LookUp,
-  send: Send,
-  settings: SandboxSettings,
-  providerId: string,
-): Promise<Outcome> {
+async function complete(query: LookUp, { send, settings, providerId }: Call): Promise<Outcome> {
   return fromCompletion(await send(completionRequest(query, settings)), query, providerId);
 }
 
-async function lookUp(
-  query: LookUp,
-  send: Send,
-  settings: SandboxSettings,
-  providerId: string,
-): Promise<Outcome> {
+async function lookUp(query: LookUp, { send, settings, providerId }: Call): Promise<Outcome> {
   return fromLookUp(await send(lookUpRequest(query, settings)), query, providerId);
 }
 
-async function enrollWallet(
-  enrollment: WalletEnrollment,
-  send: Send,
-  settings: SandboxSettings,
-  providerId: string,
-): Promise<Outcome> {
+async function enrollWallet(enrollment: WalletEnrollment, call: Call): Promise<Outcome> {
+  const { send, settings, providerId } = call;
   const result = await send(agreementRequest(enrollment, settings));
   return fromAgreement(result, enrollment.enrollmentId, providerId);
 }
 
-async function lookUpEnrollment(
-  { enrollmentId }: Pick<WalletEnrollment, 'enrollmentId'>,
-  send: Send,
-  settings: SandboxSettings,
-  providerId: string,
-): Promise<Outcome> {
+async function lookUpEnrollment(enrollmentId: string, call: Call): Promise<Outcome> {
+  const { send, settings, providerId } = call;
   const query = { transactionId: enrollmentId, close: false };
   return fromAgreementLookUp(await send(lookUpRequest(query, settings)), enrollmentId, providerId);
 }
 
 /** Looks up a transaction that was never sent. */
-async function probe(send: Send, settings: SandboxSettings): Promise<boolean> {
+async function probe({ send, settings }: Call): Promise<boolean> {
   const query = { transactionId: randomUUID(), close: false };
   return isUnheardOf(await send(lookUpRequest(query, settings)));
 }
