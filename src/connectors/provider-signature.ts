@@ -28,6 +28,32 @@ export function isSignedBy(
   });
 }
 
+/** Greatest age of a signature that holds its time, and how far it may be ahead of our clock. */
+const TOLERANCE_MS = 300_000;
+const UNIX_SECONDS = /^\d{1,12}$/;
+const HEX_SHA256 = /^[0-9a-f]{64}$/;
+
+/**
+ * Describes the fault of a header of the form `t=<unix seconds>,v1=<hex>[,v1=<hex>]`: HMAC-SHA-256 of `<t>.<body>` under
+ * one of the secrets; undefined if there is no fault.
+ */
+export function faultOfTimedSignature(
+  header: string | undefined,
+  body: Uint8Array,
+  secrets: readonly Secret[],
+  nowMs: number,
+): string | undefined {
+  const elements = (header ?? '').split(',').map((element) => element.trim().split('=', 2));
+  const time = elements.find(([name]) => name === 't')?.[1] ?? '';
+  const signatures = elements.flatMap(([name, value]) =>
+    name === 'v1' && value !== undefined && HEX_SHA256.test(value) ? [Buffer.from(value, 'hex')] : [],
+  );
+  if (!UNIX_SECONDS.test(time) || signatures.length === 0) return 'the signature is missing or malformed';
+  if (!isSignedBy(secrets, [`${time}.`, body], signatures)) return 'the signature is wrong';
+  // Checked last: a sender without a secret must not learn the right time.
+  return faultOfTime(Number(time) * 1_000, nowMs, { maxAgeMs: TOLERANCE_MS, maxAheadMs: TOLERANCE_MS });
+}
+
 /** Describes why a signature's time is not acceptable; undefined if it is. */
 export function faultOfTime(
   signedAtMs: number,

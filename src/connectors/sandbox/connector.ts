@@ -17,7 +17,7 @@ import { openProviderClient } from '#src/connectors/provider-client.ts';
 import { agreementRequest, fromAgreement, fromAgreementLookUp } from './agreements.ts';
 import { fromCompletion, fromLookUp, fromOperation, fromPayment } from './from-provider.ts';
 import { isUnheardOf } from './read-answer.ts';
-import { notificationReader } from './read-notification.ts';
+import { readNotification } from './read-notification.ts';
 import { readSettings, type SandboxSettings } from './settings.ts';
 import {
   completionRequest,
@@ -77,7 +77,10 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
     lookUp: (query) => lookUp(query, call()),
     enrollWallet: (enrollment) => enrollWallet(enrollment, call()),
     lookUpEnrollment: ({ enrollmentId }) => lookUpEnrollment(enrollmentId, call()),
-    readNotification: notificationSecrets.length > 0 ? notificationReader(notificationSecrets) : undefined,
+    readNotification:
+      notificationSecrets.length > 0
+        ? async (notification, nowMs) => readNotification(notification, notificationSecrets, nowMs)
+        : undefined,
     probe: () => probe(call()),
     close: async () => {
       await Promise.all([provider.close(), refusing.close()]);
