@@ -1,6 +1,7 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import {
   readBaseUrl,
+  readExchangedSecrets,
   readOptionalText,
   readSecret,
   readTimeoutMs,
@@ -31,7 +32,7 @@ const KNOWN = {
 };
 const DEFAULT_TIMEOUT_MS = 10_000;
 const ACCOUNT_ID = /^[A-Za-z0-9_-]{1,64}$/;
-const MIN_SECRET_LENGTH = 16;
+const NOTIFICATION_SECRET = /^.{16,}$/s;
 /** Matches a valid header value. */
 const API_KEY = /^[\x21-\x7e]{1,255}$/;
 
@@ -46,18 +47,17 @@ export function readSettings(settings: JsonObject, secrets: Secrets): SandboxSet
   refuseOthers('sandbox', { settings, secrets }, KNOWN);
   const { acquirer = 'ONE' } = settings;
   if (acquirer !== 'ONE' && acquirer !== 'TWO') throw new Error('acquirer must be ONE or TWO');
-  const notificationSecrets = [secrets.notification_secret, secrets.previous_notification_secret].filter(
-    (secret) => secret !== undefined,
-  );
-  if (notificationSecrets.some((secret) => secret.reveal().length < MIN_SECRET_LENGTH)) {
-    throw new Error(`a notification secret must have ${MIN_SECRET_LENGTH} characters or more`);
-  }
   return {
     ...readBaseUrl(settings),
     timeoutMs: readTimeoutMs(settings, DEFAULT_TIMEOUT_MS),
     acquirer,
     accountId: readOptionalText(settings, 'account_id', ACCOUNT_ID, '1 to 64 letters, digits, - or _'),
     apiKey: readSecret(secrets, 'api_key', API_KEY, '1 to 255 printable ASCII characters'),
-    notificationSecrets,
+    notificationSecrets: readExchangedSecrets(
+      secrets,
+      ['notification_secret', 'previous_notification_secret'],
+      NOTIFICATION_SECRET,
+      '16 characters or more',
+    ),
   };
 }
