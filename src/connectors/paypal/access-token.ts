@@ -19,17 +19,16 @@ const TOKEN = /^[\x21-\x7e]{1,8192}$/;
 const RENEWED_AT = 0.9;
 const MAX_LIFE_S = 8 * 3_600;
 
-/** Keeps the connection's access token; `nowMs` is a clock that never goes back. */
+/** Keeps the connection's access token. */
 export function createAccessTokens(
   client: Pick<HttpClient, 'request'>,
   { clientId, clientSecret }: Pick<PayPalSettings, 'clientId' | 'clientSecret'>,
-  nowMs: () => number = () => performance.now(),
 ): AccessTokens {
   let cached: { readonly token: Secret; readonly untilMs: number } | undefined;
   let asking: Promise<Secret | NoToken> | undefined;
 
   async function ask(deadlineAtMs: number): Promise<Secret | NoToken> {
-    const askedAtMs = nowMs();
+    const askedAtMs = performance.now();
     const credentials = Buffer.from(`${clientId.reveal()}:${clientSecret.reveal()}`).toString('base64');
     const result = await client.request({
       method: 'POST',
@@ -53,7 +52,7 @@ export function createAccessTokens(
 
   return {
     async get(deadlineAtMs) {
-      if (cached && nowMs() < cached.untilMs) return cached.token;
+      if (cached && performance.now() < cached.untilMs) return cached.token;
       asking ??= ask(deadlineAtMs).finally(() => {
         asking = undefined;
       });
@@ -66,13 +65,11 @@ export function createAccessTokens(
 }
 
 function readToken(result: HttpResult): { readonly token: Secret; readonly lifeS: number } | NoToken {
-  if (result.kind === 'not_sent')
-    return { because: result.because, detail: `no access token: ${result.detail}` };
-  if (result.kind === 'unknown')
-    return { because: 'unreachable', detail: `no access token: ${result.detail}` };
   const { access_token: token, token_type: type, expires_in: lifeS } = bodyOf(result) ?? {};
   if (isTextLike(token, TOKEN) && isTextLike(type, /^bearer$/i) && typeof lifeS === 'number' && lifeS > 0) {
     return { token: new Secret(token), lifeS };
   }
-  return { because: 'unreachable', detail: `no access token: the provider answered ${result.status}` };
+  const fault = result.kind === 'answer' ? `the provider answered ${result.status}` : result.detail;
+  const because = result.kind === 'not_sent' ? result.because : 'unreachable';
+  return { because, detail: `no access token: ${fault}` };
 }

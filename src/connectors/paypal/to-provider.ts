@@ -87,12 +87,7 @@ export function getOrder(orderId: string): ApiRequest {
 
 /** Makes the request that takes the money of an approved order. */
 export function captureOrder(orderId: string, transactionId: string): ApiRequest {
-  return post(`/v2/checkout/orders/${orderId}/capture`, captureKey(transactionId), {});
-}
-
-/** Returns the `PayPal-Request-Id` for capturing a transaction's order. */
-export function captureKey(transactionId: string): string {
-  return `${transactionId}:capture`;
+  return post(`/v2/checkout/orders/${orderId}/capture`, `${transactionId}:capture`, {});
 }
 
 /** Makes the request for a capture's current state. */
