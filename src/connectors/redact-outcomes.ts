@@ -43,7 +43,7 @@ function redactReading(reading: NotificationReading): NotificationReading {
 const IDENTIFIERS: ReadonlySet<string> = new Set(['reference', 'networkTransactionId', 'enrolledToken']);
 
 /** Returns the outcome without card data; a redirect to an address with card data becomes `unknown`. */
-export function redactOutcome(outcome: Outcome, redactor: Redactor): Outcome {
+function redactOutcome(outcome: Outcome, redactor: Redactor): Outcome {
   const shown = Object.fromEntries(
     Object.entries(outcome).map(([name, value]) => {
       if (name === 'providerData')
