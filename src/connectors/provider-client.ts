@@ -16,6 +16,16 @@ export type ProviderClient<Target> = {
   close(): Promise<void>;
 };
 
+/** Names under which the record shows a connection's answers. */
+export type ShownAs = { readonly providerId: string; readonly accountId: string | undefined };
+
+/** All that one call of a connection needs. */
+export type ProviderCall<Target, Settings> = {
+  readonly send: SendTarget<Target>;
+  readonly settings: Settings;
+  readonly shownAs: ShownAs;
+};
+
 const MAX_RESPONSE_BYTES = 256 * 1024;
 const MAX_CONNECTIONS = 64;
 

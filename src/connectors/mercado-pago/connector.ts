@@ -59,7 +59,7 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
     cancel: undefined,
     refund: (operation) => refund(operation, call()),
     complete: undefined,
-    lookUp: (query) => lookUp(query, call(), Date.now()),
+    lookUp: (query) => lookUp(query, call()),
     readNotification:
       webhookSecrets.length > 0
         ? (notification, nowMs) => readNotification(notification, nowMs, call())

@@ -14,12 +14,10 @@ import {
   textOf,
   unknownOutcome,
 } from '#src/connectors/provider-answer.ts';
+import type { ShownAs } from '#src/connectors/provider-client.ts';
 import type { Money } from '#src/money.ts';
 import { differingAmount } from './money.ts';
 import { formatReference, PREFERENCE_ID } from './reference.ts';
-
-/** Names under which the record shows a connection's answers. */
-export type ShownAs = { readonly providerId: string; readonly accountId: string | undefined };
 
 /** Values that an answer must agree with. */
 export type Asked = {

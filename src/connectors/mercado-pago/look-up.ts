@@ -7,6 +7,7 @@ import {
   readJsonObject,
   unknownOutcome,
 } from '#src/connectors/provider-answer.ts';
+import type { ProviderCall } from '#src/connectors/provider-client.ts';
 import {
   type Asked,
   fromPreference,
@@ -14,7 +15,6 @@ import {
   fromRefundResult,
   idOf,
   providerDataOf,
-  type ShownAs,
 } from './from-provider.ts';
 import { toAmount } from './money.ts';
 import { endedDisputesOf, fromFailed, fromPayments } from './payments.ts';
@@ -37,17 +37,17 @@ const SEARCH_LAG_MS = 10 * 60_000;
 const KEY_LIVES_MS = 10 * 60_000;
 
 /** All that one call of a connection needs. */
-export type Call = { readonly send: Send; readonly settings: MercadoPagoSettings; readonly shownAs: ShownAs };
+export type Call = ProviderCall<Target, MercadoPagoSettings>;
 
 /** Learns the outcome of a transaction. */
-export async function lookUp(query: LookUp, { send, shownAs }: Call, nowMs: number): Promise<Outcome> {
+export async function lookUp(query: LookUp, { send, shownAs }: Call): Promise<Outcome> {
   const { of, transactionId, money } = query;
   const asked: Asked = { transactionId, money, shownAs };
   switch (of.kind) {
     case 'wallet_redirect':
-      return lookUpPayer(query, of.attempt.expiresAtMs, send, asked, nowMs);
+      return lookUpPayer(query, of.attempt.expiresAtMs, send, asked);
     case 'refund':
-      return lookUpRefund(query, of.payment.reference, send, asked, nowMs);
+      return lookUpRefund(query, of.payment.reference, send, asked);
     default:
       return unknownOutcome('the provider does nothing of this kind');
   }
@@ -57,13 +57,9 @@ export async function lookUp(query: LookUp, { send, shownAs }: Call, nowMs: numb
  * Learns the outcome for a payer who was sent to a preference. Payments are found by our reference: one that is found
  * is proof, but finding none is proof only long after the preference was closed.
  */
-async function lookUpPayer(
-  query: LookUp,
-  expiresAtMs: number,
-  send: Send,
-  asked: Asked,
-  nowMs: number,
-): Promise<Outcome> {
+async function lookUpPayer(query: LookUp, expiresAtMs: number, send: Send, asked: Asked): Promise<Outcome> {
+  // The time before the first request: finding nothing says nothing of what came later.
+  const nowMs = Date.now();
   const known = parseReference(query.reference);
   const { preferenceId } = known;
   if (query.close && preferenceId !== undefined) {
@@ -116,7 +112,6 @@ async function lookUpRefund(
   payment: string | undefined,
   send: Send,
   asked: Asked,
-  nowMs: number,
 ): Promise<Outcome> {
   const { paymentId } = parseReference(payment);
   const amount = toAmount(query.money);
@@ -127,7 +122,7 @@ async function lookUpRefund(
     // If a repeat is refused, that says nothing about the first.
     return outcome.kind === 'not_sent' ? unknownOutcome(outcome.detail) : outcome;
   };
-  if (query.reference === undefined && nowMs < query.sentAtMs + KEY_LIVES_MS) return repeat();
+  if (query.reference === undefined && Date.now() < query.sentAtMs + KEY_LIVES_MS) return repeat();
 
   const refunds = await readRefunds(paymentId, send);
   if ('fault' in refunds) return unknownOutcome(refunds.fault);

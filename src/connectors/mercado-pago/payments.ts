@@ -8,15 +8,9 @@ import {
   textOf,
   unknownOutcome,
 } from '#src/connectors/provider-answer.ts';
+import type { ShownAs } from '#src/connectors/provider-client.ts';
 import { meaningOf } from './decline-codes.ts';
-import {
-  type Asked,
-  idOf,
-  isAnotherAccount,
-  providerDataOf,
-  referenceTo,
-  type ShownAs,
-} from './from-provider.ts';
+import { type Asked, idOf, isAnotherAccount, providerDataOf, referenceTo } from './from-provider.ts';
 import { differingAmount } from './money.ts';
 
 /** Outcome of a preference's payments; `open` if they have none, and the payer may try again while the page is open. */

@@ -55,7 +55,7 @@ function connect(settings: JsonObject, context: ConnectContext): ProviderConnect
     cancel: undefined,
     refund: (operation) => refund(operation, call()),
     complete: (query) => complete(query, call()),
-    lookUp: (query) => lookUp(query, call(), Date.now()),
+    lookUp: (query) => lookUp(query, call()),
     readNotification:
       webhookIds.length > 0
         ? (notification, nowMs) => readNotification(notification, nowMs, beginVerification(), webhookIds)

@@ -17,9 +17,10 @@ import {
   textOf,
   unknownOutcome,
 } from '#src/connectors/provider-answer.ts';
+import type { ShownAs } from '#src/connectors/provider-client.ts';
 import type { Money } from '#src/money.ts';
 import { declineOfProcessorCode, factOfIssue } from './decline-codes.ts';
-import { errorDataOf, issueOf, providerDataOf, type ShownAs } from './provider-data.ts';
+import { errorDataOf, issueOf, providerDataOf } from './provider-data.ts';
 
 /** Values that an answer must agree with. */
 export type Asked = {

@@ -4,6 +4,7 @@ import type { LookedUp, LookUp, Outcome, Target } from '#src/connectors/connecto
 import type { HttpResult } from '#src/connectors/http-client.ts';
 import {
   alarmingOutcome,
+  answeredAboutAnother,
   bodyOf,
   isTextLike,
   neverHappens,
@@ -11,6 +12,7 @@ import {
   objectsAt,
   unknownOutcome,
 } from '#src/connectors/provider-answer.ts';
+import type { ProviderCall } from '#src/connectors/provider-client.ts';
 import {
   type Asked,
   fromAnswer,
@@ -22,12 +24,12 @@ import {
   unitOf,
 } from './from-provider.ts';
 import { toPayPalAmount } from './money.ts';
-import { errorDataOf, type ShownAs } from './provider-data.ts';
+import { errorDataOf } from './provider-data.ts';
 import type { PayPalSettings } from './settings.ts';
-import { createOrder, getOrder, getRefund, refundCapture, type Send } from './to-provider.ts';
+import { type ApiRequest, createOrder, getOrder, getRefund, refundCapture } from './to-provider.ts';
 
 /** All that one call of a connection needs. */
-export type Call = { readonly send: Send; readonly settings: PayPalSettings; readonly shownAs: ShownAs };
+export type Call = ProviderCall<ApiRequest, PayPalSettings>;
 type Refund = Extract<LookedUp, { kind: 'capture' | 'cancel' | 'refund' }>;
 
 /** The order of a payment, and its capture once there is one. */
@@ -56,13 +58,13 @@ export function referencesOf(reference: string | undefined): References | undefi
  * found in its payment's order by our id; if the order does not contain it, the refund is repeated under the same
  * request id, which returns the outcome of the first request, or carries it out.
  */
-export async function lookUp(query: LookUp, call: Call, nowMs: number): Promise<Outcome> {
+export async function lookUp(query: LookUp, call: Call): Promise<Outcome> {
   const { of } = query;
   const outcome =
     of.kind === 'wallet_redirect'
-      ? await lookUpPayment(query, of.attempt, call, nowMs)
+      ? await lookUpPayment(query, of.attempt, call)
       : of.kind === 'refund'
-        ? await lookUpRefund(query, of, call, nowMs)
+        ? await lookUpRefund(query, of, call)
         : unknownOutcome(`the connector sent no ${of.kind}`);
   // A failure to ask PayPal is not PayPal's word.
   return outcome.kind === 'not_sent' && outcome !== NEVER ? unknownOutcome(outcome.detail) : outcome;
@@ -70,17 +72,12 @@ export async function lookUp(query: LookUp, call: Call, nowMs: number): Promise<
 
 const NEVER = neverHappens('the provider has not heard of it, and never will');
 
-async function lookUpPayment(
-  query: LookUp,
-  facts: AttemptFacts,
-  call: Call,
-  nowMs: number,
-): Promise<Outcome> {
+async function lookUpPayment(query: LookUp, facts: AttemptFacts, call: Call): Promise<Outcome> {
   const { transactionId, money, close, sentAtMs } = query;
   const { send, settings, shownAs } = call;
   const references = referencesOf(query.reference);
   const asked: Asked = { transactionId, money, orderId: references?.orderId, shownAs };
-  const age = nowMs - sentAtMs;
+  const age = Date.now() - sentAtMs;
   if (!references) {
     // Nobody was sent to approve the order, and only our own capture could take its money.
     if (close || age > REPEATABLE_MS) return NEVER;
@@ -105,7 +102,7 @@ async function lookUpPayment(
   return outcome;
 }
 
-async function lookUpRefund(query: LookUp, of: Refund, call: Call, nowMs: number): Promise<Outcome> {
+async function lookUpRefund(query: LookUp, of: Refund, call: Call): Promise<Outcome> {
   const { transactionId, money, reference, close, sentAtMs } = query;
   const { payment, target, description } = of;
   const { send, shownAs } = call;
@@ -113,9 +110,7 @@ async function lookUpRefund(query: LookUp, of: Refund, call: Call, nowMs: number
   if (isTextLike(reference, PAYPAL_ID)) {
     const result = await send(getRefund(reference));
     return fromAnswer(result, shownAs, (body) =>
-      body.id === reference
-        ? fromRefund(body, asked)
-        : alarmingOutcome("the provider's answer is not about this attempt: its id differs"),
+      body.id === reference ? fromRefund(body, asked) : answeredAboutAnother('id'),
     );
   }
   const references = referencesOf(payment.reference);
@@ -125,7 +120,7 @@ async function lookUpRefund(query: LookUp, of: Refund, call: Call, nowMs: number
     return unknownOutcome("the payment's order is not known");
   }
   const { orderId } = references;
-  const age = nowMs - sentAtMs;
+  const age = Date.now() - sentAtMs;
   const result = await send(getOrder(orderId));
   const told = fromAnswer(result, shownAs, (order) => {
     const found = unitOf(order, { ...payment, orderId, shownAs });

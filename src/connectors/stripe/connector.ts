@@ -9,12 +9,11 @@ import type {
   ProviderConnection,
 } from '#src/connectors/connector.ts';
 import { alarmingOutcome, bodyOf, turnedAway } from '#src/connectors/provider-answer.ts';
-import { openProviderClient } from '#src/connectors/provider-client.ts';
+import { openProviderClient, type ProviderCall } from '#src/connectors/provider-client.ts';
 import { type AskedIntent, fromAnswer, fromIntent, fromRefund, referringTo } from './from-provider.ts';
 import { lookUp } from './look-up.ts';
 import { toStripeMoney } from './money.ts';
 import { readEvent } from './notifications.ts';
-import type { ShownAs } from './provider-data.ts';
 import { fromPreparation } from './refusals.ts';
 import { readSettings, type StripeSettings } from './settings.ts';
 import {
@@ -40,8 +39,7 @@ import {
  */
 export const stripeConnector: Connector = { name: 'stripe', connect };
 
-/** All that one call of a connection needs. */
-type Call = { readonly send: Send; readonly settings: StripeSettings; readonly shownAs: ShownAs };
+type Call = ProviderCall<StripeTarget, StripeSettings>;
 
 const CAPABILITIES: Capabilities = {
   ...CARDS_ONLY,

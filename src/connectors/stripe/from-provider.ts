@@ -16,9 +16,10 @@ import {
   textOf,
   unknownOutcome,
 } from '#src/connectors/provider-answer.ts';
+import type { ShownAs } from '#src/connectors/provider-client.ts';
 import type { Money } from '#src/money.ts';
 import { meaningOf } from './decline-codes.ts';
-import { providerDataOf, type ShownAs } from './provider-data.ts';
+import { providerDataOf } from './provider-data.ts';
 import { declined, errorOf, fromRefusal, isCardError } from './refusals.ts';
 
 /** Values that an answer about a PaymentIntent must agree with. All money is in Stripe's units. */

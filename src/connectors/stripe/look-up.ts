@@ -7,6 +7,7 @@ import {
   objectsAt,
   unknownOutcome,
 } from '#src/connectors/provider-answer.ts';
+import type { ShownAs } from '#src/connectors/provider-client.ts';
 import {
   type AskedIntent,
   fromIntent,
@@ -17,7 +18,6 @@ import {
   referringTo,
 } from './from-provider.ts';
 import { toStripeMoney } from './money.ts';
-import type { ShownAs } from './provider-data.ts';
 import { get, intentFields, intentPath, post, type Send } from './to-provider.ts';
 
 /**

@@ -1,9 +1,7 @@
 import { create, type JsonObject } from '@bufbuild/protobuf';
 import { type ProviderData, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import { objectAt, textOf, withoutFields } from '#src/connectors/provider-answer.ts';
-
-/** Names under which the record shows the connection's answers. */
-export type ShownAs = { readonly providerId: string; readonly accountId: string | undefined };
+import type { ShownAs } from '#src/connectors/provider-client.ts';
 
 /** Fields that the record does not show: those that let a browser act on the payment, and the payer's own data. */
 const NOT_SHOWN: ReadonlySet<string> = new Set([

@@ -10,8 +10,9 @@ import {
   textOf,
   unknownOutcome,
 } from '#src/connectors/provider-answer.ts';
+import type { ShownAs } from '#src/connectors/provider-client.ts';
 import { meaningOf } from './decline-codes.ts';
-import { providerDataOf, type ShownAs } from './provider-data.ts';
+import { providerDataOf } from './provider-data.ts';
 
 const DECLINED = 402;
 /** Errors of status 400, 409 or 429 that leave open whether an earlier or a concurrent request has done something. */
