@@ -22,6 +22,16 @@ const IDEMPOTENCY_KEY = /^[\x21-\x7e]{1,255}$/;
 const ACCOUNT = /^[A-Za-z0-9_-]{1,64}$/;
 const DEFAULT_ACCOUNT = 'acct_sandbox';
 
+type Decide = (body: JsonRecord, call: Call, publicUrl: string) => Decided;
+
+const CREATIONS: Readonly<Record<string, Decide>> = {
+  '/v1/charges': decideCharge,
+  '/v1/verifications': decideVerification,
+  '/v1/wallet-orders': decideWalletOrder,
+  '/v1/wallet-enrollments': decideWalletEnrollment,
+  '/v1/wallet-agreements': decideWalletAgreement,
+};
+
 const OPERATIONS: Readonly<Record<string, OperationKind>> = {
   '/v1/captures': 'capture',
   '/v1/cancellations': 'cancellation',
@@ -31,30 +41,20 @@ const OPERATIONS: Readonly<Record<string, OperationKind>> = {
 
 /** Registers the calls that merchants' systems make. */
 export function registerApi(api: FastifyInstance, deps: ApiDeps): void {
-  registerPayments(api, deps);
+  registerCreations(api, deps);
   registerOperations(api, deps);
   registerReading(api, deps);
 }
 
-function registerPayments(api: FastifyInstance, deps: ApiDeps): void {
-  const create = ({ entry, behaviour }: Decided, exchange: Exchange) =>
-    perform(deps, exchange, entry.idempotencyKey, behaviour, () => deps.books.record(entry));
-
-  api.post('/v1/charges', (request, reply) =>
-    create(decideCharge(readBody(request), readCall(request), deps.publicUrl()), { request, reply }),
-  );
-  api.post('/v1/verifications', (request, reply) =>
-    create(decideVerification(readBody(request), readCall(request)), { request, reply }),
-  );
-  api.post('/v1/wallet-orders', (request, reply) =>
-    create(decideWalletOrder(readBody(request), readCall(request), deps.publicUrl()), { request, reply }),
-  );
-  api.post('/v1/wallet-enrollments', (request, reply) =>
-    create(decideWalletEnrollment(readBody(request), readCall(request)), { request, reply }),
-  );
-  api.post('/v1/wallet-agreements', (request, reply) =>
-    create(decideWalletAgreement(readBody(request), readCall(request), deps.publicUrl()), { request, reply }),
-  );
+function registerCreations(api: FastifyInstance, deps: ApiDeps): void {
+  for (const [path, decide] of Object.entries(CREATIONS)) {
+    api.post(path, (request, reply) => {
+      const { entry, behaviour } = decide(readBody(request), readCall(request), deps.publicUrl());
+      return perform(deps, { request, reply }, entry.idempotencyKey, behaviour, () =>
+        deps.books.record(entry),
+      );
+    });
+  }
 }
 
 function registerOperations(api: FastifyInstance, deps: ApiDeps): void {

@@ -100,7 +100,7 @@ export function decideOperation(
     details: { ...inheritedDetails(payment), ...request.details, ...released(payment, request) },
   });
   if (failure) return [operation, payment];
-  const reserved = changedEntry(payment, { sums: sumsAfter(payment, operation) });
+  const reserved = changedEntry(payment, { sums: sumsWith(payment, operation, 1) });
   return [operation, due ? reserved : withOperationDone(reserved, operation)];
 }
 
@@ -117,7 +117,7 @@ export function settleOperation(
   }
   const fields = { response_code: '05', failure_code: 'declined' satisfies FailureCode };
   const failed = changedEntry(operation, { status: 'failed', responseCode: '05', due: null, fields });
-  return [failed, changedEntry(payment, { sums: sumsBefore(payment, operation) })];
+  return [failed, changedEntry(payment, { sums: sumsWith(payment, operation, -1) })];
 }
 
 /** Gives a payment's notification settings to its operations, unless they say otherwise. */
@@ -177,39 +177,23 @@ function released(payment: LedgerEntry, { kind, amount = 0, isFinal }: Operation
   return kind === 'capture' && isLast ? { released: leftOf(payment) - amount } : {};
 }
 
-/** Adds an operation, pending or done, to a payment's sums. */
-function sumsAfter({ sums }: LedgerEntry, { kind, amount, details }: LedgerEntry): Partial<Sums> {
+/** Adds an operation, pending or done, to a payment's sums, or takes a failed one out of them. */
+function sumsWith(
+  { sums }: LedgerEntry,
+  { kind, amount, details }: LedgerEntry,
+  sign: 1 | -1,
+): Partial<Sums> {
   switch (kind) {
-    case 'capture':
-      return {
-        captured: sums.captured + amount,
-        captures: sums.captures + 1,
-        canceled: sums.canceled + (details.released ?? 0),
-      };
     case 'cancellation':
-      return { canceled: sums.canceled + amount };
+      return { canceled: sums.canceled + sign * amount };
     case 'refund':
-      return { refunded: sums.refunded + amount };
+      return { refunded: sums.refunded + sign * amount };
     default:
-      return { captured: amount, captures: 1 };
-  }
-}
-
-/** Takes a failed operation out of a payment's sums. */
-function sumsBefore({ sums }: LedgerEntry, { kind, amount, details }: LedgerEntry): Partial<Sums> {
-  switch (kind) {
-    case 'capture':
       return {
-        captured: sums.captured - amount,
-        captures: sums.captures - 1,
-        canceled: sums.canceled - (details.released ?? 0),
+        captured: sums.captured + sign * amount,
+        captures: sums.captures + sign,
+        canceled: sums.canceled + sign * (details.released ?? 0),
       };
-    case 'cancellation':
-      return { canceled: sums.canceled - amount };
-    case 'refund':
-      return { refunded: sums.refunded - amount };
-    default:
-      return { captured: 0, captures: 0 };
   }
 }
 
