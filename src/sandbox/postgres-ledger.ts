@@ -47,21 +47,32 @@ const SCHEMA = `
     UPDATE sandbox.ledger SET details = NULL;
   END $$;`;
 
-const COLUMNS = [
-  ...[
-    'id',
-    'idempotency_key',
-    'kind',
-    'acquirer',
-    'status',
-    'response_code',
-    'amount',
-    'currency',
-    'card_iin',
-  ],
-  ...['card_last_four', 'answer_status', 'answer', 'details', 'parent_id', 'latest', 'captured', 'canceled'],
-  ...['refunded', 'captures', 'due_status', 'due_at'],
-] as const;
+/** An entry's value for every column. */
+const VALUES = {
+  id: ({ id }) => id,
+  idempotency_key: ({ idempotencyKey }) => idempotencyKey,
+  kind: ({ kind }) => kind,
+  acquirer: ({ acquirer }) => acquirer,
+  status: ({ status }) => status,
+  response_code: ({ responseCode }) => responseCode,
+  amount: ({ amount }) => amount,
+  currency: ({ currency }) => currency,
+  card_iin: ({ cardIin }) => cardIin,
+  card_last_four: ({ cardLastFour }) => cardLastFour,
+  answer_status: ({ answerStatus }) => answerStatus,
+  answer: ({ answer }) => answer,
+  details: ({ details }) => JSON.stringify(details),
+  parent_id: ({ parentId }) => parentId,
+  latest: ({ latest }) => latest,
+  captured: ({ sums }) => sums.captured,
+  canceled: ({ sums }) => sums.canceled,
+  refunded: ({ sums }) => sums.refunded,
+  captures: ({ sums }) => sums.captures,
+  due_status: ({ due }) => due?.status,
+  due_at: ({ due }) => due && new Date(due.atMs),
+} satisfies Record<keyof LedgerRow, (entry: LedgerEntry) => unknown>;
+
+const COLUMNS = Object.keys(VALUES);
 
 const INSERT = `INSERT INTO sandbox.ledger (${COLUMNS})
   VALUES (${COLUMNS.map((_, i) => `$${i + 1}`)})
@@ -191,31 +202,7 @@ type LedgerRow = {
 
 /** Returns an entry's values in the order of COLUMNS. */
 function toRow(entry: LedgerEntry): unknown[] {
-  const { sums, due } = entry;
-  const row: Record<(typeof COLUMNS)[number], unknown> = {
-    id: entry.id,
-    idempotency_key: entry.idempotencyKey,
-    kind: entry.kind,
-    acquirer: entry.acquirer,
-    status: entry.status,
-    response_code: entry.responseCode,
-    amount: entry.amount,
-    currency: entry.currency,
-    card_iin: entry.cardIin,
-    card_last_four: entry.cardLastFour,
-    answer_status: entry.answerStatus,
-    answer: entry.answer,
-    details: JSON.stringify(entry.details),
-    parent_id: entry.parentId,
-    latest: entry.latest,
-    captured: sums.captured,
-    canceled: sums.canceled,
-    refunded: sums.refunded,
-    captures: sums.captures,
-    due_status: due?.status,
-    due_at: due && new Date(due.atMs),
-  };
-  return COLUMNS.map((column) => row[column]);
+  return Object.values(VALUES).map((read) => read(entry));
 }
 
 function fromRow(row: LedgerRow): LedgerEntry {
