@@ -1,7 +1,15 @@
 import { randomInt, randomUUID } from 'node:crypto';
 import { type Behaviour, readOrder } from './behaviour.ts';
 import { type Call, newEntry, newId } from './entries.ts';
-import { readCommonDetails, readExpiry, readPage } from './entry-details.ts';
+import {
+  CURRENCY,
+  dueOf,
+  readCommonDetails,
+  readExpiry,
+  readMoney,
+  readPage,
+  readTexts,
+} from './entry-details.ts';
 import { type LedgerEntry, NO_SUMS } from './ledger.ts';
 import { behaviourOf } from './magic-cards.ts';
 import {
@@ -22,7 +30,6 @@ export const MAX_CAPTURES = 10;
 export const AUTHORIZATION_VALID_MS = 7 * 24 * 60 * 60_000;
 /** Time that a payer has for a challenge. */
 const CHALLENGE_VALID_MS = 15 * 60_000;
-const CURRENCY = /^[A-Z]{3}$/;
 const APPROVED = '00';
 const APPROVE: Behaviour = { kind: 'approve' };
 const MAX_INSTALLMENTS = 99;
@@ -52,7 +59,7 @@ export type Decided = { readonly entry: LedgerEntry; readonly behaviour: Behavio
  */
 export function decideCharge(body: JsonRecord, call: Call, publicUrl: string): Decided {
   const id = newId('charge');
-  const amount = integer(body, 'amount', { min: 1, max: Number.MAX_SAFE_INTEGER });
+  const { amount, currency } = readMoney(body);
   const capture = boolean(body, 'capture');
   const card = readCard(object(body, 'card'));
   const order = readOrder(optionalText(body, 'description'));
@@ -74,7 +81,7 @@ export function decideCharge(body: JsonRecord, call: Call, publicUrl: string): D
     ...state,
     ...digitsOf(card),
     amount,
-    currency: text(body, 'currency', CURRENCY),
+    currency,
     sums: state.status === 'approved' && capture ? { ...NO_SUMS, captured: amount, captures: 1 } : NO_SUMS,
     fields: {
       ...issuerFields(state),
@@ -82,8 +89,7 @@ export function decideCharge(body: JsonRecord, call: Call, publicUrl: string): D
       ...shownDigits(card),
       challenge_url: state.status === 'challenge_required' ? `${publicUrl}/challenge/${id}` : null,
       soft_descriptor: optionalText(body, 'soft_descriptor') ?? null,
-      reference: optionalText(body, 'reference') ?? null,
-      description: optionalText(body, 'description') ?? null,
+      ...readTexts(body),
       three_d_secure_setup_id: optionalText(body, 'three_d_secure_setup_id') ?? null,
       ...countSold(body),
     },
@@ -119,8 +125,7 @@ export function decideVerification(body: JsonRecord, call: Call): Decided {
     fields: {
       ...issuerFields(state),
       ...shownDigits(card),
-      reference: optionalText(body, 'reference') ?? null,
-      description: optionalText(body, 'description') ?? null,
+      ...readTexts(body),
     },
     details: readCommonDetails(body, order),
   });
@@ -155,10 +160,8 @@ function decideState(
   if (behaviour.kind === 'challenge') {
     return { status: 'challenge_required', due: expiry };
   }
-  if (behaviour.kind === 'done_after' || behaviour.kind === 'fail_after') {
-    const status = behaviour.kind === 'done_after' ? 'approved' : 'declined';
-    return { status: 'pending', due: { status, atMs: Date.now() + behaviour.delayMs } };
-  }
+  const due = dueOf(behaviour, 'approved', 'declined');
+  if (due) return { status: 'pending', due };
   const responseCode = responseCodeOf(behaviour, acquirer);
   if (responseCode !== APPROVED) return { status: 'declined', responseCode };
   return { status: 'approved', responseCode, ...(!capture && { due: expiry }) };

@@ -1,5 +1,5 @@
-import type { Order } from './behaviour.ts';
-import type { EntryDetails, OrderDetails } from './ledger.ts';
+import type { Behaviour, Order } from './behaviour.ts';
+import type { EntryDetails, LedgerEntry, OrderDetails } from './ledger.ts';
 import {
   integer,
   type JsonRecord,
@@ -10,6 +10,8 @@ import {
   text,
 } from './request-body.ts';
 
+/** ISO 4217. */
+export const CURRENCY = /^[A-Z]{3}$/;
 const WEB_ADDRESS = /^https?:\/\/[^\s]+$/;
 const ISO_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,3})?Z$/;
 const QUANTITY = { min: 0, max: Number.MAX_SAFE_INTEGER };
@@ -39,6 +41,29 @@ export function readExpiry(body: JsonRecord, order: Order, validMs: number): num
   return Math.min(now + validMs, Number.isNaN(asked) ? Number.POSITIVE_INFINITY : asked);
 }
 
+/** Returns the change that a behaviour orders for later; undefined if it orders none. */
+export function dueOf(behaviour: Behaviour, done: string, failed: string): LedgerEntry['due'] {
+  if (behaviour.kind !== 'done_after' && behaviour.kind !== 'fail_after') return undefined;
+  const status = behaviour.kind === 'done_after' ? done : failed;
+  return { status, atMs: Date.now() + behaviour.delayMs };
+}
+
+/** Reads the amount, in integer minor units, and its currency. */
+export function readMoney(body: JsonRecord): { amount: number; currency: string } {
+  return {
+    amount: integer(body, 'amount', { min: 1, max: Number.MAX_SAFE_INTEGER }),
+    currency: text(body, 'currency', CURRENCY),
+  };
+}
+
+/** Reads the texts by which merchant and payer know a payment, null for those that are absent. */
+export function readTexts(body: JsonRecord): { reference: string | null; description: string | null } {
+  return {
+    reference: optionalText(body, 'reference') ?? null,
+    description: optionalText(body, 'description') ?? null,
+  };
+}
+
 /** Reads what the payer's page shows. */
 export function readPage(body: JsonRecord): OrderDetails {
   const order = optionalObject(body, 'order');
@@ -46,8 +71,7 @@ export function readPage(body: JsonRecord): OrderDetails {
   return {
     reference: optionalText(body, 'reference') ?? '',
     description: optionalText(body, 'description') ?? '',
-    amount: integer(body, 'amount', { min: 1, max: Number.MAX_SAFE_INTEGER }),
-    currency: text(body, 'currency', /^[A-Z]{3}$/),
+    ...readMoney(body),
     items: items.map((item) => {
       const unitAmount = optionalInteger(item, 'order.items.unit_amount', UNIT_AMOUNT);
       return {

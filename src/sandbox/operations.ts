@@ -2,10 +2,10 @@ import { ApiError } from './api-error.ts';
 import { type Behaviour, readOrder } from './behaviour.ts';
 import { MAX_CAPTURES } from './charges.ts';
 import { type Call, changedEntry, newEntry } from './entries.ts';
-import { readCommonDetails } from './entry-details.ts';
+import { dueOf, readCommonDetails, readMoney } from './entry-details.ts';
 import type { EntryDetails, LedgerEntry, Sums } from './ledger.ts';
 import { movedTo } from './payment-states.ts';
-import { integer, type JsonRecord, optionalBoolean, optionalText, text } from './request-body.ts';
+import { type JsonRecord, optionalBoolean, optionalText, text } from './request-body.ts';
 
 /** Kinds of operations on a payment. */
 export type OperationKind = 'capture' | 'cancellation' | 'refund' | 'completion';
@@ -15,9 +15,9 @@ export type OperationRequest = {
   readonly kind: OperationKind;
   /** The payment, by the provider's identifier or its idempotency key. */
   readonly payment: string;
-  /** Integer minor units; undefined for a cancellation or completion. */
-  readonly amount: number | undefined;
-  readonly currency: string | undefined;
+  /** Integer minor units; absent for a cancellation or completion. */
+  readonly amount?: number;
+  readonly currency?: string;
   /** true: the capture releases the rest of the authorization. */
   readonly isFinal: boolean;
   readonly reference: string | undefined;
@@ -53,8 +53,7 @@ export function readOperation(kind: OperationKind, body: JsonRecord): OperationR
   return {
     kind,
     payment: text(body, 'payment', /^[\x21-\x7e]{1,255}$/),
-    amount: hasAmount ? integer(body, 'amount', { min: 1, max: Number.MAX_SAFE_INTEGER }) : undefined,
-    currency: hasAmount ? text(body, 'currency', /^[A-Z]{3}$/) : undefined,
+    ...(hasAmount && readMoney(body)),
     isFinal: kind === 'capture' && (optionalBoolean(body, 'final') ?? false),
     reference: optionalText(body, 'reference'),
     behaviour: order.behaviour ?? { kind: 'approve' },
@@ -79,7 +78,7 @@ export function decideOperation(
     throw new ApiError(422, 'payer_has_not_approved', 'the payer has not approved it yet', 'payment');
   }
   const failure = failureOf(payment, request);
-  const due = failure ? undefined : dueOf(request.behaviour);
+  const due = failure ? undefined : dueOf(request.behaviour, 'succeeded', 'failed');
   const status = failure ? 'failed' : due ? 'pending' : 'succeeded';
   const responseCode = failure?.responseCode ?? '00';
   const operation = newEntry({
@@ -123,12 +122,6 @@ export function settleOperation(
 /** Gives a payment's notification settings to its operations, unless they say otherwise. */
 function inheritedDetails({ details: { notificationUrl, notify } }: LedgerEntry): EntryDetails {
   return { ...(notificationUrl !== undefined && { notificationUrl }), ...(notify && { notify }) };
-}
-
-function dueOf(behaviour: Behaviour): LedgerEntry['due'] {
-  if (behaviour.kind !== 'done_after' && behaviour.kind !== 'fail_after') return undefined;
-  const status = behaviour.kind === 'done_after' ? 'succeeded' : 'failed';
-  return { status, atMs: Date.now() + behaviour.delayMs };
 }
 
 function failureOf(

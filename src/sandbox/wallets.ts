@@ -2,9 +2,8 @@ import { ApiError } from './api-error.ts';
 import { type Behaviour, type Order, readOrder } from './behaviour.ts';
 import type { Decided } from './charges.ts';
 import { type Call, newEntry, newId } from './entries.ts';
-import { readCommonDetails, readExpiry, readPage } from './entry-details.ts';
-import type { LedgerEntry } from './ledger.ts';
-import { integer, type JsonRecord, optionalText, text } from './request-body.ts';
+import { dueOf, readCommonDetails, readExpiry, readMoney, readPage, readTexts } from './entry-details.ts';
+import { type JsonRecord, optionalText, text } from './request-body.ts';
 
 /** Time that a payer has for a wallet order. */
 export const ORDER_VALID_MS = 3 * 60 * 60_000;
@@ -30,7 +29,7 @@ export function decideWalletOrder(body: JsonRecord, call: Call, publicUrl: strin
     ...readMoney(body),
     status: 'created',
     fields: { ...fields, needs_completion: needsCompletion, checkout_url: `${publicUrl}/checkout/${id}` },
-    due: dueOf(behaviour, needsCompletion ? 'payer_approved' : 'paid') ?? {
+    due: dueOf(behaviour, needsCompletion ? 'payer_approved' : 'paid', 'declined') ?? {
       status: 'expired',
       atMs: readExpiry(body, order, ORDER_VALID_MS),
     },
@@ -57,7 +56,7 @@ export function decideWalletEnrollment(body: JsonRecord, call: Call): Decided {
     ...readMoney(body),
     status: 'pending',
     fields: { ...readFields(body), card_type: optionalText(body, 'card_type') ?? null },
-    due: dueOf(behaviour, 'paid'),
+    due: dueOf(behaviour, 'paid', 'declined'),
     details: readCommonDetails(body, order),
   });
   return { entry, behaviour };
@@ -71,24 +70,18 @@ export function decideWalletEnrollment(body: JsonRecord, call: Call): Decided {
 export function decideWalletAgreement(body: JsonRecord, call: Call, publicUrl: string): Decided {
   const id = newId('wallet_agreement');
   const { order, behaviour } = readWalletOrder(body);
-  const { wallet, reference, description } = readFields(body);
+  const fields = readFields(body);
   const entry = newEntry({
     kind: 'wallet_agreement',
     id,
     call,
     ...NO_MONEY,
     status: 'created',
-    fields: {
-      wallet,
-      reference,
-      description,
-      agreement_url: `${publicUrl}/agreement/${id}`,
-      wallet_token: null,
-    },
+    fields: { ...fields, agreement_url: `${publicUrl}/agreement/${id}`, wallet_token: null },
     due: { status: 'expired', atMs: readExpiry(body, order, ORDER_VALID_MS) },
     details: {
       ...readCommonDetails(body, order),
-      page: { reference: wallet, description: description ?? '', ...NO_MONEY, items: [] },
+      page: { reference: fields.wallet, description: fields.description ?? '', ...NO_MONEY, items: [] },
     },
   });
   return { entry, behaviour };
@@ -104,23 +97,6 @@ function readWalletOrder(body: JsonRecord): { order: Order; behaviour: Behaviour
   throw new ApiError(400, 'invalid_request', 'a wallet cannot be declined at once', 'description');
 }
 
-function readMoney(body: JsonRecord): { amount: number; currency: string } {
-  return {
-    amount: integer(body, 'amount', { min: 1, max: Number.MAX_SAFE_INTEGER }),
-    currency: text(body, 'currency', /^[A-Z]{3}$/),
-  };
-}
-
 function readFields(body: JsonRecord) {
-  return {
-    wallet: text(body, 'wallet', WALLET),
-    reference: optionalText(body, 'reference') ?? null,
-    description: optionalText(body, 'description') ?? null,
-  };
-}
-
-function dueOf(behaviour: Behaviour, done: string): LedgerEntry['due'] {
-  if (behaviour.kind !== 'done_after' && behaviour.kind !== 'fail_after') return undefined;
-  const status = behaviour.kind === 'done_after' ? done : 'declined';
-  return { status, atMs: Date.now() + behaviour.delayMs };
+  return { wallet: text(body, 'wallet', WALLET), ...readTexts(body) };
 }
