@@ -1,16 +1,8 @@
-import { join } from 'node:path';
 import type { JsonObject } from '@bufbuild/protobuf';
 import { describe, expect, it } from 'vitest';
-import { openCatalogue } from '#src/catalogue/open-catalogue.ts';
-import { readCatalogue } from '#src/catalogue/read-catalogue.ts';
 import { paypalConnector } from '#src/connectors/paypal/connector.ts';
-import { CONNECTORS } from '#src/connectors/registry.ts';
-import { createApprovalRates } from '#src/routing/approval-rates.ts';
 import { Secret } from '#src/secret.ts';
 import { SECRETS } from './paypal-under-test.ts';
-
-const EXAMPLE = join(import.meta.dirname, '../../../config/examples/paypal.yaml');
-const ENVIRONMENT: Record<string, string> = { PAYPAL_CLIENT_ID: 'id', PAYPAL_CLIENT_SECRET: 'secret' };
 
 function connect(settings: JsonObject, secrets: Record<string, Secret> = SECRETS) {
   return paypalConnector.connect(settings, { providerId: 'PAYPAL', secrets });
@@ -57,20 +49,5 @@ describe("PayPal's settings", () => {
     expect(() => connect({}, wrong)).toThrow(name);
     expect(() => connect({}, wrong)).not.toThrow('with space');
     expect(() => connect({}, { ...SECRETS, other: new Secret('x') })).toThrow('other');
-  });
-
-  it('of the example catalogue open with secrets from the environment', async () => {
-    const catalogue = openCatalogue(readCatalogue(EXAMPLE), {
-      connectors: CONNECTORS,
-      environment: (name) => ENVIRONMENT[name],
-      variables: {},
-      identityKey: new Uint8Array(32),
-      rates: createApprovalRates(),
-      observer: { conditionFailed: () => {}, circuitChanged: () => {}, connectionRetired: () => {} },
-    });
-    const connection = catalogue.connections.get('paypal-main');
-    expect(connection?.capabilities).toMatchObject({ methods: ['wallet_redirect'], refunds: 'several' });
-    expect(connection?.readNotification).toBeDefined();
-    await catalogue.close();
   });
 });
