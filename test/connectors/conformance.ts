@@ -8,6 +8,7 @@ import { redactOutcomes } from '#src/connectors/redact-outcomes.ts';
 import type { Secret } from '#src/secret.ts';
 import { brokenAnswers, ENDLESS_ANSWERS } from './broken-answers.ts';
 import { type ConformingCall, describeCalls, untilAsked } from './conformance-calls.ts';
+import type { ConformingAnswer } from './conforming-answers.ts';
 import {
   closedPort,
   httpAnswer,
@@ -47,15 +48,6 @@ export type ConformingConnector = {
   readonly calls?: readonly ConformingCall[];
   /** Answers of the provider, and the kind of outcome that each must become. */
   readonly answers: readonly ConformingAnswer[];
-};
-
-export type ConformingAnswer = {
-  readonly name: string;
-  readonly outcome: Outcome['kind'];
-  /** By card when absent. */
-  attempt?(): PaymentAttempt;
-  /** The answer; by default the approval, changed. */
-  answer(attempt: PaymentAttempt, approval: JsonObject): { status: number; body: JsonObject };
 };
 
 /** Deadline of a call that is answered, or that breaks off, by itself: long enough for a busy machine. */
@@ -130,10 +122,10 @@ export function describeConformance(subject: ConformingConnector): void {
       for (const row of subject.answers) {
         it(`${row.outcome}: ${row.name}`, async () => {
           const attempt = row.attempt?.() ?? subject.attempt();
-          const { status, body } = row.answer(attempt, subject.approval(attempt).body);
-          const server = await suite.serve((socket) =>
-            socket.write(httpAnswer(status, JSON.stringify(body))),
-          );
+          const approval = subject.approval(attempt);
+          const body = JSON.stringify(row.body(attempt, approval.body));
+          const answer = httpAnswer(row.status ?? approval.status, body);
+          const server = await suite.serve((socket) => socket.write(answer));
           const connection = suite.connect(`http://127.0.0.1:${server.port}`);
           expect(await suite.pay(connection, attempt)).toMatchObject({ kind: row.outcome });
           expect(server.requests).toHaveLength(1);

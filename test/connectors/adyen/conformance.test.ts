@@ -3,8 +3,9 @@ import { adyenConnector } from '#src/connectors/adyen/connector.ts';
 import type { PaymentAttempt } from '#src/connectors/attempt.ts';
 import type { Outcome } from '#src/connectors/connector.ts';
 import { cardAttempt, lookUpOf, lookUpOfOperation, operationOn, redirectAttempt } from '../attempts.ts';
-import { type ConformingAnswer, describeConformance } from '../conformance.ts';
+import { describeConformance } from '../conformance.ts';
 import type { ConformingCall } from '../conformance-calls.ts';
+import { answer, type ConformingAnswer, changed, row } from '../conforming-answers.ts';
 import { SECRETS } from './adyen-under-test.ts';
 import { FAKE_ACCOUNT } from './fake-notifications.ts';
 
@@ -62,25 +63,16 @@ describeConformance({
     changed('unknown', 'another currency', { amount: { currency: 'EUR', value: 300_000 } }),
     changed('unknown', 'an amount that is none', { amount: '3000.00' }),
     ...[400, 401, 403, 422, 429].map((status) =>
-      row('not_sent', `a refusal with ${status}`, () => ({ status, body: error(status, '130') })),
+      row('not_sent', `a refusal with ${status}`, error(status, '130'), status),
     ),
-    row('not_sent', 'a refusal with 500 for the form of a field', () => ({
-      status: 500,
-      body: error(500, '702'),
-    })),
-    row('unknown', 'an internal error', () => ({
-      status: 500,
-      body: { ...error(500, '905'), errorType: 'internal' },
-    })),
-    row('unknown', "a refusal that is not in Adyen's form", () => ({
-      status: 403,
-      body: { message: 'proxy' },
-    })),
-    row('unknown', 'an approval with 422', (_, body) => ({ status: 422, body })),
-    row('unknown', 'a 422 that the first request counts', () => ({ status: 422, body: error(422, '0704') })),
-    row('unknown', 'a 409 that the first request counts', () => ({ status: 409, body: error(409, '704') })),
+    row('not_sent', 'a refusal with 500 for the form of a field', error(500, '702'), 500),
+    row('unknown', 'an internal error', { ...error(500, '905'), errorType: 'internal' }, 500),
+    row('unknown', "a refusal that is not in Adyen's form", { message: 'proxy' }, 403),
+    changed('unknown', 'an approval with 422', {}, 422),
+    row('unknown', 'a 422 that the first request counts', error(422, '0704'), 422),
+    row('unknown', 'a 409 that the first request counts', error(409, '704'), 409),
     ...['101', '0101', '102', '103', '129', '141', '153'].map((code) =>
-      row('declined', `the card error ${code}`, () => ({ status: 422, body: error(422, code) })),
+      row('declined', `the card error ${code}`, error(422, code), 422),
     ),
     redirected('redirect', 'a redirect', { url: 'https://bank.example/pay' }),
     redirected('unknown', 'a redirect by POST', { url: 'https://bank.example/pay', method: 'POST' }),
@@ -102,21 +94,13 @@ function error(status: number, errorCode: string): JsonObject {
   return { status, errorCode, message: 'no', errorType: 'validation' };
 }
 
-function row(outcome: Outcome['kind'], name: string, answer: ConformingAnswer['answer']): ConformingAnswer {
-  return { outcome, name, answer };
-}
-
-function changed(outcome: Outcome['kind'], name: string, change: Record<string, unknown>): ConformingAnswer {
-  return row(outcome, name, (_, body) => ({ status: 200, body: { ...body, ...change } as JsonObject }));
-}
-
 function refused(resultCode: string, refusalReasonCode: string): ConformingAnswer {
   return changed('declined', `${resultCode} for ${refusalReasonCode}`, { resultCode, refusalReasonCode });
 }
 
 function redirected(outcome: Outcome['kind'], name: string, action: JsonObject): ConformingAnswer {
   const body = { resultCode: 'RedirectShopper', action: { type: 'redirect', method: 'GET', ...action } };
-  return { ...row(outcome, name, () => ({ status: 200, body })), attempt: redirectAttempt };
+  return { ...row(outcome, name, body), attempt: redirectAttempt };
 }
 
 function made(name: 'capture' | 'cancel' | 'refund', more: JsonObject): ConformingCall {
@@ -128,11 +112,8 @@ function made(name: 'capture' | 'cancel' | 'refund', more: JsonObject): Conformi
     status: 'received',
     ...more,
   };
-  const other = (field: string, value: string) => ({
-    name: `another ${field}`,
-    outcome: 'unknown' as const,
-    answer: { status: 201, body: { ...body, [field]: value } },
-  });
+  const other = (field: string, value: string) =>
+    answer('unknown', `another ${field}`, { ...body, [field]: value }, 201);
   return {
     name,
     make: (connection) => connection[name]?.(operation),
@@ -146,9 +127,9 @@ function made(name: 'capture' | 'cancel' | 'refund', more: JsonObject): Conformi
       other('status', 'done'),
       other('pspReference', ''),
       ...(name === 'cancel' ? [] : [other('amount', 'none')]),
-      { name: 'a refusal', outcome: 'not_sent', answer: { status: 422, body: error(422, '167') } },
-      { name: "a card's error", outcome: 'not_sent', answer: { status: 422, body: error(422, '101') } },
-      { name: 'a repeat', outcome: 'unknown', answer: { status: 422, body: error(422, '704') } },
+      answer('not_sent', 'a refusal', error(422, '167'), 422),
+      answer('not_sent', "a card's error", error(422, '101'), 422),
+      answer('unknown', 'a repeat', error(422, '704'), 422),
     ],
   };
 }
@@ -161,7 +142,7 @@ function repeated(kind: 'capture' | 'cancel' | 'refund', more: JsonObject): Conf
     name: 'repeatOperation',
     of: kind,
     make: (connection) => connection.repeatOperation?.(lookUpOfOperation(kind, operation)),
-    answers: first.answers.map((answer) => ({ ...answer, outcome: 'unknown' })),
+    answers: first.answers.map((other) => ({ ...other, outcome: 'unknown' })),
   };
 }
 
@@ -170,23 +151,20 @@ function completed(): ConformingCall {
   const attempt = cardAttempt();
   const query = lookUpOf(attempt, { hint: { returnQuery: 'redirectResult=X6XtfGC3' } });
   const body = approval(attempt);
-  const other = (name: string, change: Record<string, unknown>, outcome: Outcome['kind'] = 'unknown') => ({
-    name,
-    outcome,
-    answer: { status: 200, body: { ...body, ...change } as JsonObject },
-  });
+  const other = (outcome: Outcome['kind'], name: string, change: object) =>
+    answer(outcome, name, { ...body, ...change });
   return {
     name: 'complete',
     make: (connection) => connection.complete?.(query),
     key: attempt.transactionId,
     approval: { status: 200, body },
     answers: [
-      other("another one's reference", { merchantReference: cardAttempt().transactionId }, 'not_sent'),
-      other('no reference', { merchantReference: undefined }),
-      other('another amount', { amount: { currency: 'USD', value: 1 } }),
-      other('a refusal of the bank', { resultCode: 'Refused', refusalReasonCode: '11' }, 'declined'),
-      other('a payment in process', { resultCode: 'Received' }, 'pending'),
-      { name: 'a refusal', outcome: 'not_sent', answer: { status: 422, body: error(422, '101') } },
+      other('not_sent', "another one's reference", { merchantReference: cardAttempt().transactionId }),
+      other('unknown', 'no reference', { merchantReference: undefined }),
+      other('unknown', 'another amount', { amount: { currency: 'USD', value: 1 } }),
+      other('declined', 'a refusal of the bank', { resultCode: 'Refused', refusalReasonCode: '11' }),
+      other('pending', 'a payment in process', { resultCode: 'Received' }),
+      answer('not_sent', 'a refusal', error(422, '101'), 422),
     ],
   };
 }

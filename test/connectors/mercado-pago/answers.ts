@@ -38,6 +38,6 @@ export function searchAnswer(...results: JsonObject[]): JsonObject {
 }
 
 /** A refusal in the provider's own form. */
-export function refusal(status: number) {
-  return { status, body: { message: 'no', error: 'bad_request', status, cause: [] } };
+export function refusal(status: number): JsonObject {
+  return { message: 'no', error: 'bad_request', status, cause: [] };
 }

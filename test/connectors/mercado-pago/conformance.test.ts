@@ -2,8 +2,9 @@ import type { JsonObject } from '@bufbuild/protobuf';
 import type { Outcome } from '#src/connectors/connector.ts';
 import { mercadoPagoConnector } from '#src/connectors/mercado-pago/connector.ts';
 import { lookUpOf, lookUpOfOperation } from '../attempts.ts';
-import { type ConformingAnswer, describeConformance } from '../conformance.ts';
+import { describeConformance } from '../conformance.ts';
 import type { ConformingCall } from '../conformance-calls.ts';
+import { answer, changed, row } from '../conforming-answers.ts';
 import {
   PAYMENT_ID,
   PREFERENCE_ID,
@@ -36,42 +37,33 @@ describeConformance({
   probeAnswer: { status: 200, body: searchAnswer() },
   calls: [
     refund('refund', (connection) => connection.refund?.(operation), [
-      ...[400, 401, 403, 404, 422].map((status) => ({
-        name: `a refusal with ${status}`,
-        outcome: 'not_sent' as const,
-        answer: refusal(status),
-      })),
+      ...[400, 401, 403, 404, 422].map((status) =>
+        answer('not_sent', `a refusal with ${status}`, refusal(status), status),
+      ),
     ]),
     refund('lookUp', (connection) => connection.lookUp?.(lookUpOfOperation('refund', operation)), [
-      { name: 'a refusal with 400', outcome: 'unknown', answer: refusal(400) },
+      answer('unknown', 'a refusal with 400', refusal(400), 400),
     ]),
     lookUp(),
   ],
   answers: [
-    row('redirect', 'a preference', (_, approval) => ({ status: 201, body: approval })),
+    changed('redirect', 'a preference', {}),
     ...[400, 401, 403, 404, 409, 422, 423, 424, 429, 500].map((status) =>
-      row('not_sent', `a refusal with ${status}`, () => refusal(status)),
+      row('not_sent', `a refusal with ${status}`, refusal(status), status),
     ),
-    row('not_sent', 'a refusal not in its own form', () => ({
-      status: 403,
-      body: { message: 'proxy says no' },
-    })),
-    row('not_sent', 'an address that is none', (_, approval) =>
-      changed(approval, { init_point: 'javascript:alert(1)' }),
-    ),
-    row('not_sent', 'an id that is none', (_, approval) => changed(approval, { id: '../payments' })),
+    row('not_sent', 'a refusal not in its own form', { message: 'proxy says no' }, 403),
+    changed('not_sent', 'an address that is none', { init_point: 'javascript:alert(1)' }),
+    changed('not_sent', 'an id that is none', { id: '../payments' }),
     ...Object.entries({
       external_reference: ANOTHER,
       collector_id: 987654321,
       items: [{ title: 'x', quantity: 2, unit_price: 3000.5, currency_id: 'ARS' }],
     }).map(([field, value]) =>
-      row('unknown', `a preference whose ${field} is another's`, (_, approval) =>
-        changed(approval, { [field]: value }),
-      ),
+      changed('unknown', `a preference whose ${field} is another's`, { [field]: value }),
     ),
-    row('unknown', 'a preference in another currency', (_, approval) =>
-      changed(approval, { items: [{ title: 'x', quantity: 1, unit_price: 3000.5, currency_id: 'USD' }] }),
-    ),
+    changed('unknown', 'a preference in another currency', {
+      items: [{ title: 'x', quantity: 1, unit_price: 3000.5, currency_id: 'USD' }],
+    }),
   ],
 });
 
@@ -80,11 +72,8 @@ function refund(
   make: ConformingCall['make'],
   refusals: ConformingCall['answers'],
 ): ConformingCall {
-  const answer = (outcome: Outcome['kind'], of: string, over: JsonObject) => ({
-    name: of,
-    outcome,
-    answer: { status: 201, body: { ...refunded, ...over } },
-  });
+  const refundWith = (outcome: Outcome['kind'], of: string, change: object) =>
+    answer(outcome, of, { ...refunded, ...change }, 201);
   return {
     name,
     of: 'a refund',
@@ -93,30 +82,25 @@ function refund(
     approval: { status: 201, body: refunded },
     answers: [
       ...refusals,
-      ...[409, 423, 424, 429].map((status) => ({
-        name: `a refusal with ${status}`,
-        outcome: 'unknown' as const,
-        answer: refusal(status),
-      })),
-      { name: "a proxy's 403", outcome: 'unknown', answer: { status: 403, body: { message: 'no' } } },
-      answer('pending', 'one in process', { status: 'in_process' }),
-      answer('declined', 'a rejection', { status: 'rejected' }),
-      answer('declined', 'a cancellation', { status: 'cancelled' }),
-      answer('unknown', 'a status that is not known', { status: 'received' }),
-      answer('unknown', 'another amount', { amount: 1000.01 }),
-      answer('unknown', 'an amount as a text with more digits', { amount: '1000.001' }),
-      answer('unknown', 'another payment', { payment_id: 1 }),
-      answer('unknown', 'no id', { id: null }),
+      ...[409, 423, 424, 429].map((status) =>
+        answer('unknown', `a refusal with ${status}`, refusal(status), status),
+      ),
+      answer('unknown', "a proxy's 403", { message: 'no' }, 403),
+      refundWith('pending', 'one in process', { status: 'in_process' }),
+      refundWith('declined', 'a rejection', { status: 'rejected' }),
+      refundWith('declined', 'a cancellation', { status: 'cancelled' }),
+      refundWith('unknown', 'a status that is not known', { status: 'received' }),
+      refundWith('unknown', 'another amount', { amount: 1000.01 }),
+      refundWith('unknown', 'an amount as a text with more digits', { amount: '1000.001' }),
+      refundWith('unknown', 'another payment', { payment_id: 1 }),
+      refundWith('unknown', 'no id', { id: null }),
     ],
   };
 }
 
 function lookUp(): ConformingCall {
-  const found = (outcome: Outcome['kind'], name: string, ...results: JsonObject[]) => ({
-    name,
-    outcome,
-    answer: { status: 200, body: searchAnswer(...results) },
-  });
+  const found = (outcome: Outcome['kind'], name: string, ...results: JsonObject[]) =>
+    answer(outcome, name, searchAnswer(...results));
   const payment = (over: JsonObject) => paymentAnswer(attempt, over);
   return {
     name: 'lookUp',
@@ -134,21 +118,9 @@ function lookUp(): ConformingCall {
       found('unknown', 'no id', payment({ id: null })),
       found('unknown', 'a status that is not known', payment({ status: 'accredited' })),
       found('unknown', "another's beside ours", payment({}), payment({ external_reference: ANOTHER })),
-      {
-        name: 'less than all',
-        outcome: 'unknown',
-        answer: { status: 200, body: { paging: { total: 60 }, results: [payment({})] } },
-      },
-      { name: 'a refusal', outcome: 'unknown', answer: refusal(401) },
-      { name: 'a 404', outcome: 'unknown', answer: refusal(404) },
+      answer('unknown', 'less than all', { paging: { total: 60 }, results: [payment({})] }),
+      answer('unknown', 'a refusal', refusal(401), 401),
+      answer('unknown', 'a 404', refusal(404), 404),
     ],
   };
-}
-
-function changed(approval: JsonObject, over: JsonObject) {
-  return { status: 201, body: { ...approval, ...over } };
-}
-
-function row(outcome: Outcome['kind'], name: string, answer: ConformingAnswer['answer']): ConformingAnswer {
-  return { outcome, name, answer };
 }

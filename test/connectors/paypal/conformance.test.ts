@@ -1,9 +1,9 @@
 import type { JsonObject } from '@bufbuild/protobuf';
-import type { Outcome } from '#src/connectors/connector.ts';
 import { paypalConnector } from '#src/connectors/paypal/connector.ts';
 import { lookUpOf, lookUpOfOperation, operationOn, redirectAttempt } from '../attempts.ts';
-import { type ConformingAnswer, describeConformance } from '../conformance.ts';
+import { describeConformance } from '../conformance.ts';
 import type { ConformingCall } from '../conformance-calls.ts';
+import { answer, changed, row } from '../conforming-answers.ts';
 import {
   CAPTURE_ID,
   CHECKOUT_URL,
@@ -17,42 +17,35 @@ import {
 } from './answers.ts';
 import { SECRETS } from './paypal-under-test.ts';
 
-type Kind = Outcome['kind'];
 const order = redirectAttempt();
 const operation = operationOn(order, `${ORDER_ID}/${CAPTURE_ID}`);
 const OTHER = '00000000-0000-4000-8000-000000000000';
 const TINY = { currency_code: 'USD', value: '0.01' };
 const EUROS = { currency_code: 'EUR', value: '3000.00' };
 
-const answer = (name: string, outcome: Kind, body: JsonObject, status = 201) => ({
-  name,
-  outcome,
-  answer: { status, body },
-});
-
 /** Expectation of an order that was captured, whether its capture or a look-up tells it. */
 const capturedAnswers = [
-  answer('a pending capture', 'pending', capturedAnswer(order, { status: 'PENDING' })),
-  answer('a declined capture', 'declined', capturedAnswer(order, { status: 'DECLINED' })),
-  answer('a capture given back since', 'approved', capturedAnswer(order, { status: 'REFUNDED' })),
-  answer('a capture in a state that there is not', 'unknown', capturedAnswer(order, { status: 'DONE' })),
-  answer('a capture of another amount', 'unknown', capturedAnswer(order, { amount: TINY })),
-  answer('a capture in another currency', 'unknown', capturedAnswer(order, { amount: EUROS })),
-  answer('a capture of no amount', 'unknown', capturedAnswer(order, { amount: null })),
-  answer("somebody else's capture", 'unknown', capturedAnswer(order, { custom_id: OTHER })),
-  answer('a capture without an id', 'unknown', capturedAnswer(order, { id: '' })),
-  answer("somebody else's order", 'unknown', { ...capturedAnswer(order), id: REFUND_ID }),
-  answer('an order to authorize', 'unknown', { ...capturedAnswer(order), intent: 'AUTHORIZE' }),
-  answer('two captures', 'unknown', {
+  answer('pending', 'a pending capture', capturedAnswer(order, { status: 'PENDING' })),
+  answer('declined', 'a declined capture', capturedAnswer(order, { status: 'DECLINED' })),
+  answer('approved', 'a capture given back since', capturedAnswer(order, { status: 'REFUNDED' })),
+  answer('unknown', 'a capture in a state that there is not', capturedAnswer(order, { status: 'DONE' })),
+  answer('unknown', 'a capture of another amount', capturedAnswer(order, { amount: TINY })),
+  answer('unknown', 'a capture in another currency', capturedAnswer(order, { amount: EUROS })),
+  answer('unknown', 'a capture of no amount', capturedAnswer(order, { amount: null })),
+  answer('unknown', "somebody else's capture", capturedAnswer(order, { custom_id: OTHER })),
+  answer('unknown', 'a capture without an id', capturedAnswer(order, { id: '' })),
+  answer('unknown', "somebody else's order", { ...capturedAnswer(order), id: REFUND_ID }),
+  answer('unknown', 'an order to authorize', { ...capturedAnswer(order), intent: 'AUTHORIZE' }),
+  answer('unknown', 'two captures', {
     ...capturedAnswer(order),
     purchase_units: ((unit) => [
       { ...unit, payments: { captures: [...unit.payments.captures, ...unit.payments.captures] } },
     ])((capturedAnswer(order).purchase_units as [{ payments: { captures: JsonObject[] } }])[0]),
   }),
-  answer('an order without a unit', 'unknown', { ...capturedAnswer(order), purchase_units: [] }),
+  answer('unknown', 'an order without a unit', { ...capturedAnswer(order), purchase_units: [] }),
   answer(
-    'an order that is complete without a capture',
     'unknown',
+    'an order that is complete without a capture',
     orderAnswer(order, { status: 'COMPLETED' }),
   ),
 ];
@@ -65,19 +58,19 @@ const CALLS: readonly ConformingCall[] = [
     approval: { status: 201, body: capturedAnswer(order) },
     answers: [
       ...capturedAnswers,
-      answer('the same capture again', 'approved', capturedAnswer(order), 200),
-      answer('no capture', 'unknown', orderAnswer(order, { status: 'APPROVED' })),
-      answer('a decline', 'declined', errorAnswer('INSTRUMENT_DECLINED'), 422),
-      answer('that it is captured already', 'unknown', errorAnswer('ORDER_ALREADY_CAPTURED'), 422),
-      answer('that the payer has yet to agree', 'pending', errorAnswer('ORDER_NOT_APPROVED'), 422),
-      answer('that its invoice is paid', 'unknown', errorAnswer('DUPLICATE_INVOICE_ID'), 422),
-      answer('a refusal that it has no name for', 'not_sent', errorAnswer('SOMETHING_NEW'), 422),
-      answer('a decline with 500', 'unknown', errorAnswer('INSTRUMENT_DECLINED'), 500),
-      answer('a conflict', 'unknown', errorAnswer('CONFLICT'), 409),
-      answer('too many requests', 'not_sent', errorAnswer('RATE_LIMIT_REACHED'), 429),
+      answer('approved', 'the same capture again', capturedAnswer(order), 200),
+      answer('unknown', 'no capture', orderAnswer(order, { status: 'APPROVED' })),
+      answer('declined', 'a decline', errorAnswer('INSTRUMENT_DECLINED'), 422),
+      answer('unknown', 'that it is captured already', errorAnswer('ORDER_ALREADY_CAPTURED'), 422),
+      answer('pending', 'that the payer has yet to agree', errorAnswer('ORDER_NOT_APPROVED'), 422),
+      answer('unknown', 'that its invoice is paid', errorAnswer('DUPLICATE_INVOICE_ID'), 422),
+      answer('not_sent', 'a refusal that it has no name for', errorAnswer('SOMETHING_NEW'), 422),
+      answer('unknown', 'a decline with 500', errorAnswer('INSTRUMENT_DECLINED'), 500),
+      answer('unknown', 'a conflict', errorAnswer('CONFLICT'), 409),
+      answer('not_sent', 'too many requests', errorAnswer('RATE_LIMIT_REACHED'), 429),
       answer(
-        'a word that the payer has to act',
         'redirect',
+        'a word that the payer has to act',
         {
           ...errorAnswer('PAYER_ACTION_REQUIRED'),
           links: [{ rel: 'payer-action', href: CHECKOUT_URL }],
@@ -85,8 +78,8 @@ const CALLS: readonly ConformingCall[] = [
         422,
       ),
       answer(
-        'a word that the payer has to act, not where',
         'unknown',
+        'a word that the payer has to act, not where',
         errorAnswer('PAYER_ACTION_REQUIRED'),
         422,
       ),
@@ -107,16 +100,16 @@ const CALLS: readonly ConformingCall[] = [
     approval: { status: 200, body: capturedAnswer(order) },
     answers: [
       ...capturedAnswers,
-      answer('an order that waits', 'redirect', orderAnswer(order)),
-      answer('an older kind of order that waits', 'redirect', {
+      answer('redirect', 'an order that waits', orderAnswer(order)),
+      answer('redirect', 'an older kind of order that waits', {
         ...orderAnswer(order, { status: 'CREATED' }),
         links: [{ rel: 'approve', href: CHECKOUT_URL }],
       }),
-      answer('an order that is approved', 'to_complete', orderAnswer(order, { status: 'APPROVED' })),
-      answer('an order that is void', 'expired', orderAnswer(order, { status: 'VOIDED' })),
-      answer('an order in a state that there is not', 'unknown', orderAnswer(order, { status: 'DONE' })),
-      answer('a 404 while the order may live', 'unknown', errorAnswer('INVALID_RESOURCE_ID'), 404),
-      answer('a refusal', 'unknown', errorAnswer('PERMISSION_DENIED'), 403),
+      answer('to_complete', 'an order that is approved', orderAnswer(order, { status: 'APPROVED' })),
+      answer('expired', 'an order that is void', orderAnswer(order, { status: 'VOIDED' })),
+      answer('unknown', 'an order in a state that there is not', orderAnswer(order, { status: 'DONE' })),
+      answer('unknown', 'a 404 while the order may live', errorAnswer('INVALID_RESOURCE_ID'), 404),
+      answer('unknown', 'a refusal', errorAnswer('PERMISSION_DENIED'), 403),
     ],
   },
   {
@@ -132,14 +125,14 @@ const CALLS: readonly ConformingCall[] = [
 
 function refundAnswers(): ConformingCall['answers'] {
   return [
-    answer('a pending refund', 'pending', refundAnswer(operation, { status: 'PENDING' })),
-    answer('a failed refund', 'declined', refundAnswer(operation, { status: 'FAILED' })),
-    answer('a refund in a state that there is not', 'unknown', refundAnswer(operation, { status: 'DONE' })),
-    answer('a refund of another amount', 'unknown', refundAnswer(operation, { amount: TINY })),
-    answer('a refund in another currency', 'unknown', refundAnswer(operation, { amount: EUROS })),
-    answer("somebody else's refund", 'unknown', refundAnswer(operation, { custom_id: OTHER })),
-    answer('a refund without an id', 'unknown', refundAnswer(operation, { id: null })),
-    answer('that it is more than was paid', 'not_sent', errorAnswer('REFUND_AMOUNT_EXCEEDED'), 422),
+    answer('pending', 'a pending refund', refundAnswer(operation, { status: 'PENDING' })),
+    answer('declined', 'a failed refund', refundAnswer(operation, { status: 'FAILED' })),
+    answer('unknown', 'a refund in a state that there is not', refundAnswer(operation, { status: 'DONE' })),
+    answer('unknown', 'a refund of another amount', refundAnswer(operation, { amount: TINY })),
+    answer('unknown', 'a refund in another currency', refundAnswer(operation, { amount: EUROS })),
+    answer('unknown', "somebody else's refund", refundAnswer(operation, { custom_id: OTHER })),
+    answer('unknown', 'a refund without an id', refundAnswer(operation, { id: null })),
+    answer('not_sent', 'that it is more than was paid', errorAnswer('REFUND_AMOUNT_EXCEEDED'), 422),
   ];
 }
 
@@ -155,43 +148,28 @@ describeConformance({
   probeAnswer: { status: 404, body: errorAnswer('INVALID_RESOURCE_ID') },
   calls: CALLS,
   answers: [
-    row('redirect', 'a new order', (_, approval) => ({ status: 201, body: approval })),
-    row('redirect', 'the same order again', (_, approval) => ({ status: 200, body: approval })),
+    changed('redirect', 'a new order', {}),
+    changed('redirect', 'the same order again', {}, 200),
     ...[400, 403, 404, 422, 429].map((status) =>
-      row('not_sent', `a refusal with ${status}`, () => ({ status, body: errorAnswer('NO') })),
+      row('not_sent', `a refusal with ${status}`, errorAnswer('NO'), status),
     ),
-    row('declined', 'a decline', () => ({ status: 422, body: errorAnswer('PAYER_CANNOT_PAY') })),
-    row('unknown', 'an order that is approved before anybody was sent there', (_, approval) => ({
-      status: 201,
-      body: { ...approval, status: 'APPROVED' },
-    })),
-    row('unknown', 'an order that is paid before anybody was sent there', (attempt) => ({
-      status: 201,
-      body: capturedAnswer(attempt),
-    })),
+    row('declined', 'a decline', errorAnswer('PAYER_CANNOT_PAY'), 422),
+    changed('unknown', 'an order that is approved before anybody was sent there', { status: 'APPROVED' }),
+    row('unknown', 'an order that is paid before anybody was sent there', (attempt) =>
+      capturedAnswer(attempt),
+    ),
     ...['javascript:alert(1)', ''].map((href) =>
-      row('unknown', `an order whose address is no web address: "${href}"`, (_, approval) => ({
-        status: 201,
-        body: { ...approval, links: [{ rel: 'payer-action', href }] },
-      })),
+      changed('unknown', `an order whose address is no web address: "${href}"`, {
+        links: [{ rel: 'payer-action', href }],
+      }),
     ),
     ...Object.entries({ amount: TINY, custom_id: OTHER, invoice_id: OTHER, reference_id: OTHER }).map(
       ([field, value]) =>
         row('unknown', `an order whose ${field} is another`, (_, approval) => ({
-          status: 201,
-          body: {
-            ...approval,
-            purchase_units: [{ ...(approval.purchase_units as [JsonObject])[0], [field]: value }],
-          },
+          ...approval,
+          purchase_units: [{ ...(approval.purchase_units as [JsonObject])[0], [field]: value }],
         })),
     ),
-    row('unknown', 'an order without an id', (_, approval) => ({
-      status: 201,
-      body: { ...approval, id: '' },
-    })),
+    changed('unknown', 'an order without an id', { id: '' }),
   ],
 });
-
-function row(outcome: Kind, name: string, made: ConformingAnswer['answer']): ConformingAnswer {
-  return { outcome, name, answer: made };
-}

@@ -67,6 +67,11 @@ export function enrollmentAnswer(attempt: PaymentAttempt): JsonObject {
   };
 }
 
+/** An error in the provider's own form. */
+export function refusal(type: string): JsonObject {
+  return { error: { type, message: 'no' } };
+}
+
 function answerTo(attempt: PaymentAttempt, object: string, id: string): JsonObject {
   return {
     object,

@@ -8,7 +8,8 @@ import {
   redirectAttempt,
 } from '../attempts.ts';
 import type { ConformingCall } from '../conformance-calls.ts';
-import { chargeAnswer, declinedAnswer, enrollmentAnswer, ID, orderAnswer } from './answers.ts';
+import { answer } from '../conforming-answers.ts';
+import { chargeAnswer, declinedAnswer, enrollmentAnswer, ID, orderAnswer, refusal } from './answers.ts';
 
 const charge = cardAttempt();
 const authorization = cardAttempt();
@@ -36,32 +37,19 @@ function answerTo(object: string, idempotencyKey: string): JsonObject {
 /** The provider's answers to an operation, but for the approval. */
 function operationAnswers(approval: JsonObject): ConformingCall['answers'] {
   const failed = { ...approval, status: 'failed', response_code: '05', failure_code: 'declined' };
-  const row = (name: string, outcome: ConformingCall['answers'][number]['outcome'], change: object) => ({
-    name,
-    outcome,
-    answer: { status: 201, body: { ...approval, ...change } },
-  });
   return [
-    { name: 'a failure', outcome: 'declined', answer: { status: 402, body: failed } },
-    row('a failure with 201', 'declined', failed),
-    row('a pending one', 'pending', { status: 'pending' }),
-    row('another amount', 'unknown', { amount: 1 }),
-    row('another currency', 'unknown', { currency: 'EUR' }),
-    row('another key', 'unknown', { idempotency_key: 'another' }),
-    row('another kind', 'unknown', { object: 'charge' }),
-    row('a status that there is not', 'unknown', { status: 'received' }),
-    row('a success that tells a failure', 'unknown', { response_code: '05' }),
-    { name: 'a success with 402', outcome: 'unknown', answer: { status: 402, body: approval } },
-    {
-      name: 'a refusal',
-      outcome: 'not_sent',
-      answer: { status: 404, body: { error: { type: 'not_found', message: 'no' } } },
-    },
-    {
-      name: 'a conflict',
-      outcome: 'unknown',
-      answer: { status: 409, body: { error: { type: 'idempotency_conflict', message: 'no' } } },
-    },
+    answer('declined', 'a failure', failed, 402),
+    answer('declined', 'a failure with 201', failed, 201),
+    answer('pending', 'a pending one', { ...approval, status: 'pending' }, 201),
+    answer('unknown', 'another amount', { ...approval, amount: 1 }, 201),
+    answer('unknown', 'another currency', { ...approval, currency: 'EUR' }, 201),
+    answer('unknown', 'another key', { ...approval, idempotency_key: 'another' }, 201),
+    answer('unknown', 'another kind', { ...approval, object: 'charge' }, 201),
+    answer('unknown', 'a status that there is not', { ...approval, status: 'received' }, 201),
+    answer('unknown', 'a success that tells a failure', { ...approval, response_code: '05' }, 201),
+    answer('unknown', 'a success with 402', approval, 402),
+    answer('not_sent', 'a refusal', refusal('not_found'), 404),
+    answer('unknown', 'a conflict', refusal('idempotency_conflict'), 409),
   ];
 }
 
@@ -76,11 +64,7 @@ const made = (['capture', 'cancel', 'refund'] as const).map((name): ConformingCa
     approval: { status: 201, body: approval },
     answers: [
       ...operationAnswers(approval),
-      {
-        name: 'a failure of another amount',
-        outcome: name === 'cancel' ? 'declined' : 'unknown',
-        answer: { status: 402, body: failedOnNothing },
-      },
+      answer(name === 'cancel' ? 'declined' : 'unknown', 'a failure of another amount', failedOnNothing, 402),
     ],
   };
 });
@@ -94,28 +78,20 @@ const completion: ConformingCall = {
   approval: { status: 201, body: completed },
   answers: [
     ...operationAnswers(completed),
-    {
-      name: 'the reason why it cannot be completed',
-      outcome: 'unknown',
-      answer: {
-        status: 402,
-        body: { ...completed, status: 'failed', response_code: '57', failure_code: 'not_completable' },
-      },
-    },
+    answer(
+      'unknown',
+      'the reason why it cannot be completed',
+      { ...completed, status: 'failed', response_code: '57', failure_code: 'not_completable' },
+      402,
+    ),
   ],
 };
-
-type LookUpAnswer = readonly [
-  name: string,
-  outcome: ConformingCall['answers'][number]['outcome'],
-  body: JsonObject,
-];
 
 function lookUp(
   of: string,
   query: ReturnType<typeof lookUpOf>,
   approval: JsonObject,
-  answers: readonly LookUpAnswer[],
+  answers: ConformingCall['answers'],
 ): ConformingCall {
   const key = query.transactionId;
   return {
@@ -125,22 +101,14 @@ function lookUp(
     key,
     approval: { status: 200, body: approval },
     answers: [
-      ...answers.map(([name, outcome, body]) => ({ name, outcome, answer: { status: 200, body } })),
-      {
-        name: 'a 404: it has not heard of it yet',
-        outcome: 'unknown',
-        answer: { status: 404, body: { error: { type: 'not_found', message: 'no' } } },
-      },
-      {
-        name: 'a refusal',
-        outcome: 'unknown',
-        answer: { status: 401, body: { error: { type: 'authentication', message: 'no' } } },
-      },
-      {
-        name: 'its word that it never happened and never will',
-        outcome: 'not_sent',
-        answer: { status: 200, body: { object: 'closed', id: `cl_${ID}`, idempotency_key: key } },
-      },
+      ...answers,
+      answer('unknown', 'a 404: it has not heard of it yet', refusal('not_found'), 404),
+      answer('unknown', 'a refusal', refusal('authentication'), 401),
+      answer('not_sent', 'its word that it never happened and never will', {
+        object: 'closed',
+        id: `cl_${ID}`,
+        idempotency_key: key,
+      }),
     ],
   };
 }
@@ -155,32 +123,32 @@ export const CALLS: readonly ConformingCall[] = [
   ...made,
   completion,
   lookUp('of a charge', lookUpOf(charge), approvedCharge, [
-    ['a decline', 'declined', declinedAnswer(charge, '51')],
-    ['an expired challenge', 'expired', { ...approvedCharge, status: 'expired', response_code: null }],
-    ['a pending charge', 'pending', { ...approvedCharge, status: 'pending' }],
-    ['a charge that was only authorized', 'unknown', { ...approvedCharge, captured: false }],
+    answer('declined', 'a decline', declinedAnswer(charge, '51')),
+    answer('expired', 'an expired challenge', { ...approvedCharge, status: 'expired', response_code: null }),
+    answer('pending', 'a pending charge', { ...approvedCharge, status: 'pending' }),
+    answer('unknown', 'a charge that was only authorized', { ...approvedCharge, captured: false }),
   ]),
   lookUp('of an authorization', lookUpOf(withoutCapture(authorization)), authorized, [
-    ['an authorization captured since', 'approved', { ...authorized, captured: true }],
-    ['an authorization canceled since', 'approved', { ...authorized, status: 'canceled' }],
-    ['an authorization that lapsed', 'expired', { ...authorized, status: 'expired' }],
+    answer('approved', 'an authorization captured since', { ...authorized, captured: true }),
+    answer('approved', 'an authorization canceled since', { ...authorized, status: 'canceled' }),
+    answer('expired', 'an authorization that lapsed', { ...authorized, status: 'expired' }),
   ]),
   lookUp('of a redirect', lookUpOf(order), paid, [
-    ['an order that nobody paid yet', 'redirect', orderAnswer(order)],
-    ['an order that is to be completed', 'to_complete', { ...paid, status: 'payer_approved' }],
-    ['an order that was declined', 'declined', { ...paid, status: 'declined' }],
-    ['an order that its payer canceled', 'declined', { ...paid, status: 'canceled' }],
-    ['an order that expired', 'expired', { ...paid, status: 'expired' }],
-    ['an order in a state that there is not', 'unknown', { ...paid, status: 'processing' }],
+    answer('redirect', 'an order that nobody paid yet', orderAnswer(order)),
+    answer('to_complete', 'an order that is to be completed', { ...paid, status: 'payer_approved' }),
+    answer('declined', 'an order that was declined', { ...paid, status: 'declined' }),
+    answer('declined', 'an order that its payer canceled', { ...paid, status: 'canceled' }),
+    answer('expired', 'an order that expired', { ...paid, status: 'expired' }),
+    answer('unknown', 'an order in a state that there is not', { ...paid, status: 'processing' }),
   ]),
   lookUp('of an enrollment', lookUpOf(enrollment), { ...enrollmentAnswer(enrollment), status: 'paid' }, [
-    ['a pending one', 'pending', enrollmentAnswer(enrollment)],
-    ['a decline', 'declined', { ...enrollmentAnswer(enrollment), status: 'declined' }],
+    answer('pending', 'a pending one', enrollmentAnswer(enrollment)),
+    answer('declined', 'a decline', { ...enrollmentAnswer(enrollment), status: 'declined' }),
   ]),
   lookUp('of a refund', lookUpOfOperation('refund', operation), refunded, [
-    ['a pending one', 'pending', { ...refunded, status: 'pending' }],
-    ['one that failed', 'declined', { ...refunded, status: 'failed', response_code: '05' }],
-    ['a capture', 'unknown', { ...refunded, object: 'capture' }],
+    answer('pending', 'a pending one', { ...refunded, status: 'pending' }),
+    answer('declined', 'one that failed', { ...refunded, status: 'failed', response_code: '05' }),
+    answer('unknown', 'a capture', { ...refunded, object: 'capture' }),
   ]),
 ];
 

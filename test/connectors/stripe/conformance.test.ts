@@ -1,10 +1,12 @@
 import type { JsonObject } from '@bufbuild/protobuf';
+import type { PaymentAttempt } from '#src/connectors/attempt.ts';
 import type { Outcome } from '#src/connectors/connector.ts';
 import { stripeConnector } from '#src/connectors/stripe/connector.ts';
 import { Secret } from '#src/secret.ts';
 import { cardAttempt, lookUpOf, lookUpOfOperation, operationOn } from '../attempts.ts';
-import { type ConformingAnswer, describeConformance } from '../conformance.ts';
+import { describeConformance } from '../conformance.ts';
 import type { ConformingCall } from '../conformance-calls.ts';
+import { answer, changed, row } from '../conforming-answers.ts';
 import { declineAnswer, INTENT_ID, intentAnswer, refundAnswer, refusal, unconfirmed } from './answers.ts';
 
 const secrets = { api_key: new Secret('sk_test_conformance') };
@@ -43,15 +45,9 @@ describeConformance({
     }),
   ],
   answers: [
-    row('approved', 'a charge', (_, approval) => ({ status: 200, body: approval })),
-    row('declined', 'a decline', (attempt) => ({
-      status: 402,
-      body: declineAnswer(attempt, { code: 'card_declined', decline_code: 'insufficient_funds' }),
-    })),
-    row('declined', 'a decline for a code that nobody knows', (attempt) => ({
-      status: 402,
-      body: declineAnswer(attempt, { code: 'card_declined', decline_code: 'succeeded' }),
-    })),
+    changed('approved', 'a charge', {}),
+    decline('declined', 'a decline', { decline_code: 'insufficient_funds' }),
+    decline('declined', 'a decline for a code that nobody knows', { decline_code: 'succeeded' }),
     changed('redirect', 'a challenge', {
       status: 'requires_action',
       amount_received: 0,
@@ -64,23 +60,20 @@ describeConformance({
       last_payment_error: { code: 'card_declined', decline_code: 'lost_card' },
     }),
     ...[400, 401, 403, 404, 429].map((status) =>
-      row('not_sent', `a refusal with ${status}`, () => ({ status, body: refusal() })),
+      row('not_sent', `a refusal with ${status}`, refusal(), status),
     ),
-    row('not_sent', 'a 402 that is no decline', () => ({ status: 402, body: refusal() })),
-    ...[409, 424].map((status) =>
-      row('unknown', `a refusal with ${status}`, () => ({ status, body: refusal() })),
+    row('not_sent', 'a 402 that is no decline', refusal(), 402),
+    ...[409, 424].map((status) => row('unknown', `a refusal with ${status}`, refusal(), status)),
+    row(
+      'unknown',
+      'a 400 for an unexpected state',
+      refusal({ code: 'payment_intent_unexpected_state' }),
+      400,
     ),
-    row('unknown', 'a 400 for an unexpected state', () => ({
-      status: 400,
-      body: refusal({ code: 'payment_intent_unexpected_state' }),
-    })),
-    row('unknown', 'a 400 for a key used otherwise', () => ({
-      status: 400,
-      body: refusal({ type: 'idempotency_error' }),
-    })),
-    row('unknown', 'a 429 for a lock', () => ({ status: 429, body: refusal({ code: 'lock_timeout' }) })),
-    row('unknown', 'a refusal not in its own form', () => ({ status: 403, body: { message: 'no' } })),
-    row('unknown', 'an approval with 402', (_, approval) => ({ status: 402, body: approval })),
+    row('unknown', 'a 400 for a key used otherwise', refusal({ type: 'idempotency_error' }), 400),
+    row('unknown', 'a 429 for a lock', refusal({ code: 'lock_timeout' }), 429),
+    row('unknown', 'a refusal not in its own form', { message: 'no' }, 403),
+    changed('unknown', 'an approval with 402', {}, 402),
     ...Object.entries({
       'another amount': { amount: 1 },
       'another currency': { currency: 'eur' },
@@ -90,10 +83,7 @@ describeConformance({
       'another object': { object: 'charge' },
     }).flatMap(([name, change]) => [
       changed('unknown', `an approval with ${name}`, change),
-      row('unknown', `a decline with ${name}`, (attempt) => ({
-        status: 402,
-        body: declineAnswer(attempt, { code: 'card_declined' }, change),
-      })),
+      decline('unknown', `a decline with ${name}`, {}, change),
     ]),
     changed('unknown', 'an approval that received less', { amount_received: 1 }),
     changed('unknown', 'an authorization instead of a charge', { capture_method: 'manual' }),
@@ -104,17 +94,23 @@ describeConformance({
       status: 'requires_action',
       next_action: { type: 'redirect_to_url', redirect_to_url: { url: 'javascript:alert(1)' } },
     }),
-    row('unknown', 'a payment that is still unconfirmed', (a) => ({ status: 200, body: unconfirmed(a) })),
-    row('unknown', 'a decline of a payment that succeeded', (attempt) => ({
-      status: 402,
-      body: declineAnswer(attempt, { code: 'card_declined' }, { status: 'succeeded' }),
-    })),
-    row('unknown', 'a decline that names no payment', () => ({
-      status: 402,
-      body: { error: { type: 'card_error', code: 'card_declined', message: 'no' } },
-    })),
+    row('unknown', 'a payment that is still unconfirmed', (attempt) => unconfirmed(attempt)),
+    decline('unknown', 'a decline of a payment that succeeded', {}, { status: 'succeeded' }),
+    row(
+      'unknown',
+      'a decline that names no payment',
+      refusal({ type: 'card_error', code: 'card_declined' }),
+      402,
+    ),
   ],
 });
+
+/** A card's decline of an attempt. */
+function decline(outcome: Outcome['kind'], name: string, error: JsonObject, intent: JsonObject = {}) {
+  const body = (attempt: PaymentAttempt) =>
+    declineAnswer(attempt, { code: 'card_declined', ...error }, intent);
+  return row(outcome, name, body, 402);
+}
 
 function captured(over: JsonObject = {}): JsonObject {
   const metadata = {
@@ -141,14 +137,12 @@ function capture(): ConformingCall {
       answer('unknown', 'another currency', captured({ currency: 'eur' })),
       answer('unknown', 'another payment', captured({ id: 'pi_another' })),
       answer('unknown', 'an authorization that is still open', captured({ status: 'requires_capture' })),
-      {
-        name: 'a decline',
-        outcome: 'declined',
-        answer: {
-          status: 402,
-          body: declineAnswer(paid, { code: 'card_declined' }, { status: 'requires_capture' }),
-        },
-      },
+      answer(
+        'declined',
+        'a decline',
+        declineAnswer(paid, { code: 'card_declined' }, { status: 'requires_capture' }),
+        402,
+      ),
     ],
   };
 }
@@ -193,13 +187,9 @@ function refund(): ConformingCall {
 
 function refusedAlike(): ConformingCall['answers'] {
   return [
-    { name: 'a refusal', outcome: 'not_sent', answer: { status: 404, body: refusal() } },
-    { name: 'a conflict', outcome: 'unknown', answer: { status: 409, body: refusal() } },
-    {
-      name: 'a key used otherwise',
-      outcome: 'unknown',
-      answer: { status: 400, body: refusal({ type: 'idempotency_error' }) },
-    },
+    answer('not_sent', 'a refusal', refusal(), 404),
+    answer('unknown', 'a conflict', refusal(), 409),
+    answer('unknown', 'a key used otherwise', refusal({ type: 'idempotency_error' }), 400),
   ];
 }
 
@@ -211,20 +201,8 @@ function lookUp(of: string, query: ReturnType<typeof lookUpOf>, body: JsonObject
     key: INTENT_ID,
     approval: { status: 200, body },
     answers: [
-      { name: 'a refusal', outcome: 'unknown', answer: { status: 401, body: refusal() } },
-      { name: 'no such object', outcome: 'unknown', answer: { status: 404, body: refusal() } },
+      answer('unknown', 'a refusal', refusal(), 401),
+      answer('unknown', 'no such object', refusal(), 404),
     ],
   };
-}
-
-function answer(outcome: Outcome['kind'], name: string, body: JsonObject): ConformingCall['answers'][number] {
-  return { name, outcome, answer: { status: 200, body } };
-}
-
-function changed(outcome: Outcome['kind'], name: string, change: JsonObject): ConformingAnswer {
-  return row(outcome, name, (_, approval) => ({ status: 200, body: { ...approval, ...change } }));
-}
-
-function row(outcome: Outcome['kind'], name: string, answer: ConformingAnswer['answer']): ConformingAnswer {
-  return { outcome, name, answer };
 }

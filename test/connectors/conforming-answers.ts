@@ -1,0 +1,40 @@
+import type { JsonObject } from '@bufbuild/protobuf';
+import type { PaymentAttempt } from '#src/connectors/attempt.ts';
+import type { Outcome } from '#src/connectors/connector.ts';
+import type { ConformingCall } from './conformance-calls.ts';
+
+/** An answer of the provider to an attempt, and the kind of outcome that it must become. */
+export type ConformingAnswer = {
+  readonly name: string;
+  readonly outcome: Outcome['kind'];
+  /** That of the approval when absent. */
+  readonly status: number | undefined;
+  /** By card when absent. */
+  attempt?(): PaymentAttempt;
+  body(attempt: PaymentAttempt, approval: JsonObject): JsonObject;
+};
+
+/** An answer to an attempt, made from the attempt or its approval if need be. */
+export function row(
+  outcome: Outcome['kind'],
+  name: string,
+  body: JsonObject | ConformingAnswer['body'],
+  status?: number,
+): ConformingAnswer {
+  return { outcome, name, status, body: typeof body === 'function' ? body : () => body };
+}
+
+/** The approval of an attempt, with a change. */
+export function changed(outcome: Outcome['kind'], name: string, change: object, status?: number) {
+  return row(outcome, name, (_attempt, approval) => ({ ...approval, ...change }), status);
+}
+
+/** An answer to another call. */
+export function answer(
+  outcome: Outcome['kind'],
+  name: string,
+  body: object,
+  status = 200,
+): ConformingCall['answers'][number] {
+  return { outcome, name, answer: { status, body: body as JsonObject } };
+}
