@@ -1,7 +1,8 @@
 import { createHmac } from 'node:crypto';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { type Site, startSite } from '../support/site.ts';
 import { ask, CHARGE, type ProviderUnderTest, startProvider } from './provider-under-test.ts';
 
 const SECRETS = ['first secret', 'second secret'];
@@ -15,34 +16,27 @@ type Event = {
 
 let received: Received[] = [];
 let statuses: number[] = [];
-let receiver: ReturnType<typeof createServer>;
+let receiver: Site;
 let provider: ProviderUnderTest;
 let notificationUrl: string;
 
 beforeEach(async () => {
   received = [];
   statuses = [];
-  receiver = createServer(receive).listen(0, '127.0.0.1');
-  await new Promise((resolve) => receiver.once('listening', resolve));
-  notificationUrl = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/notifications?of=sandbox`;
+  receiver = await startSite(receive);
+  notificationUrl = `${receiver.url}/notifications?of=sandbox`;
   provider = await startProvider({ notificationSecrets: SECRETS });
 });
 afterEach(async () => {
   await provider.close();
-  receiver.closeAllConnections();
   receiver.close();
 });
 
-function receive(request: IncomingMessage, response: ServerResponse): void {
-  let body = '';
-  request.on('data', (chunk) => {
-    body += chunk;
-  });
-  request.on('end', () => {
-    const signature = String(request.headers['sandbox-signature']);
-    received.push({ body, signature, event: JSON.parse(body) });
-    response.writeHead(statuses.shift() ?? 204).end();
-  });
+async function receive(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const body = await text(request);
+  const signature = String(request.headers['sandbox-signature']);
+  received.push({ body, signature, event: JSON.parse(body) });
+  response.writeHead(statuses.shift() ?? 204).end();
 }
 
 async function charge(description: string, over: object = {}): Promise<{ id: string }> {

@@ -1,6 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { text } from 'node:stream/consumers';
 import type { JsonObject } from '@bufbuild/protobuf';
+import { startSite } from '../../support/site.ts';
 import { FAKE_ACCOUNT, type Item, notificationOf } from './fake-notifications.ts';
 
 /** Adyen's Checkout API as its documentation describes it, as far as it is needed here: stateful, one merchant account. */
@@ -21,7 +23,7 @@ export type FakeAdyen = {
   payAt(redirectUrl: string, succeeds: boolean): string;
   /** Lets days pass: idempotency keys are forgotten after seven. */
   later(days: number): void;
-  close(): Promise<void>;
+  close(): void;
 };
 
 /** A payment in the fake's books. */
@@ -97,7 +99,7 @@ export async function startFakeAdyen(): Promise<FakeAdyen> {
       payment.state = isChallenged ? 'challenged' : 'redirected';
       payments.set(payment.pspReference, payment);
       const action = { type: 'redirect', method: 'GET', paymentMethodType: String(method.type) };
-      const url = `${addressOf()}/hpp/${payment.pspReference}`;
+      const url = `${site.url}/hpp/${payment.pspReference}`;
       return { status: 200, body: { resultCode: 'RedirectShopper', action: { ...action, url } } };
     }
     if (!/^\d{12,19}$/.test(method.number ?? '')) return refusal(422, '101', 'Invalid card number');
@@ -224,9 +226,7 @@ export async function startFakeAdyen(): Promise<FakeAdyen> {
   }
 
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const chunks: Buffer[] = [];
-    for await (const chunk of request) chunks.push(chunk as Buffer);
-    const body = JSON.parse(Buffer.concat(chunks).toString() || '{}') as JsonObject;
+    const body = JSON.parse((await text(request)) || '{}') as JsonObject;
     const path = request.url ?? '';
     const key = request.headers['idempotency-key'] as string | undefined;
     requests.push({ path, key, body });
@@ -240,12 +240,10 @@ export async function startFakeAdyen(): Promise<FakeAdyen> {
     response.end(JSON.stringify(made.body));
   }
 
-  const server = createServer((request, response) => void serve(request, response));
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const addressOf = () => `http://127.0.0.1:${(server.address() as { port: number }).port}`;
+  const site = await startSite((request, response) => void serve(request, response));
 
   return {
-    url: addressOf(),
+    url: site.url,
     payments,
     requests,
     notifications,
@@ -266,11 +264,7 @@ export async function startFakeAdyen(): Promise<FakeAdyen> {
     later: (days) => {
       today += days;
     },
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
+    close: site.close,
   };
 }
 

@@ -1,8 +1,8 @@
 import { createHmac, randomUUID } from 'node:crypto';
-import { once } from 'node:events';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { text as textOf } from 'node:stream/consumers';
 import type { JsonObject } from '@bufbuild/protobuf';
+import { startSite } from '../../support/site.ts';
 import { choose, pageOf } from './fake-page.ts';
 
 export const FAKE_ACCESS_TOKEN = 'APP_USR-fake-access-token';
@@ -35,7 +35,7 @@ export async function startFakeMercadoPago(currency = 'ARS') {
   let nextId = 1_000_000_001;
   let searchLags = false;
 
-  const server = createServer(async (request, response) => {
+  const { url, close } = await startSite(async (request, response) => {
     const read = await readRequest(request);
     requests.push(read);
     const line = `${read.method} ${read.path}`;
@@ -49,9 +49,6 @@ export async function startFakeMercadoPago(currency = 'ARS') {
     if (loss) return void request.socket.destroy();
     write(response, answer);
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 
   /** The page that a payer's browser gets. */
   function showPage({ path, query }: Request, response: ServerResponse): void {
@@ -210,11 +207,7 @@ export async function startFakeMercadoPago(currency = 'ARS') {
     lagSearch: (lags: boolean) => {
       searchLags = lags;
     },
-    async close() {
-      server.closeAllConnections();
-      server.close();
-      await once(server, 'close');
-    },
+    close,
   };
 }
 
@@ -260,9 +253,7 @@ function take<T>(list: T[], wanted: (one: T) => boolean): T | undefined {
 }
 
 async function readRequest(request: IncomingMessage): Promise<Request> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of request) chunks.push(chunk as Buffer);
-  const text = Buffer.concat(chunks).toString();
+  const text = await textOf(request);
   const { pathname, searchParams } = new URL(request.url ?? '/', 'http://fake');
   const key = request.headers['x-idempotency-key'];
   return {

@@ -1,7 +1,9 @@
 import { createSign, createVerify, generateKeyPairSync, randomBytes, randomUUID } from 'node:crypto';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { text as textOf } from 'node:stream/consumers';
 import { crc32 } from 'node:zlib';
 import type { RawNotification } from '#src/connectors/connector.ts';
+import { startSite } from '../../support/site.ts';
 import { createFakeLedger, type FakeAnswer, type Json } from './fake-ledger.ts';
 
 /** Trouble with the next request of a call, in place of being carried out and answered. */
@@ -120,9 +122,7 @@ export async function startFakePayPal() {
   }
 
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const chunks: Buffer[] = [];
-    for await (const chunk of request) chunks.push(chunk as Buffer);
-    const text = Buffer.concat(chunks).toString();
+    const text = await textOf(request);
     const { pathname, searchParams } = new URL(request.url ?? '/', url);
     if (pathname.startsWith('/checkoutnow')) return page(pathname, searchParams.get('token') ?? '', response);
     const call = `${request.method} ${pathname}`;
@@ -173,9 +173,8 @@ export async function startFakePayPal() {
     order.status = 'APPROVED';
   }
 
-  const server = createServer((request, response) => void serve(request, response));
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  url = `http://127.0.0.1:${(server.address() as { port: number }).port}`;
+  const site = await startSite((request, response) => void serve(request, response));
+  url = site.url;
 
   return {
     url,
@@ -187,11 +186,7 @@ export async function startFakePayPal() {
     trouble: (call: RegExp, trouble: Trouble) => void troubles.push({ call, trouble }),
     /** PayPal forgets every token that it gave out. */
     revokeTokens: () => tokens.clear(),
-    close: () =>
-      new Promise<void>((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
+    close: site.close,
   };
 }
 

@@ -1,12 +1,12 @@
-import { once } from 'node:events';
-import { createServer, type IncomingHttpHeaders } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingHttpHeaders } from 'node:http';
+import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ProviderConnection, RawNotification } from '#src/connectors/connector.ts';
 import { sandboxConnector } from '#src/connectors/sandbox/connector.ts';
 import { signatureOf } from '#src/sandbox/signature.ts';
 import { Secret } from '#src/secret.ts';
 import { API_KEY, type ProviderUnderTest, startProvider } from '../../sandbox/provider-under-test.ts';
+import { type Site, startSite } from '../../support/site.ts';
 import { cardAttempt, lookUpOf, redirectAttempt } from '../attempts.ts';
 
 const SECRET = 'a notification secret';
@@ -16,22 +16,15 @@ let provider: ProviderUnderTest;
 let connection: ProviderConnection;
 /** The notifications that the provider sent to our address. */
 const notified: { headers: IncomingHttpHeaders; body: string }[] = [];
-const ourselves = createServer((request, response) => {
-  let body = '';
-  request.on('data', (chunk) => {
-    body += chunk;
-  });
-  request.on('end', () => {
-    notified.push({ headers: request.headers, body });
-    response.end();
-  });
-});
+let ourselves: Site;
 let notificationUrl: string;
 
 beforeAll(async () => {
-  ourselves.listen(0, '127.0.0.1');
-  await once(ourselves, 'listening');
-  notificationUrl = `http://127.0.0.1:${(ourselves.address() as AddressInfo).port}/notifications`;
+  ourselves = await startSite(async (request, response) => {
+    notified.push({ headers: request.headers, body: await text(request) });
+    response.end();
+  });
+  notificationUrl = `${ourselves.url}/notifications`;
   provider = await startProvider({ publicUrl: (origin) => origin, notificationSecrets: [PREVIOUS] });
   connection = sandboxConnector.connect(
     { base_url: provider.origin, timeout_ms: 20_000 },
@@ -48,8 +41,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await connection?.close();
   await provider?.close();
-  ourselves.closeAllConnections();
-  ourselves.close();
+  ourselves?.close();
 });
 
 describe('notifications of the sandbox provider', () => {
