@@ -20,18 +20,23 @@ export const CARD_OPTIONS: CardOptions = {
 };
 
 /** An attempt by card, approved by default. */
-export function cardAttempt(number = '4111111111111111', over: Partial<PaymentAttempt> = {}): PaymentAttempt {
+export function cardAttempt(
+  number = '4111111111111111',
+  over: Partial<PaymentAttempt> = {},
+  { holderName = 'Ana Gómez', ...options }: Partial<CardOptions & { holderName: string }> = {},
+): PaymentAttempt {
   return attemptBy(
     {
       kind: 'card',
       card: {
         number: new Secret(number),
         securityCode: new Secret(SECURITY_CODE),
-        holderName: 'Ana Gómez',
+        holderName,
         expirationMonth: 12,
         expirationYear: 30,
       },
       ...CARD_OPTIONS,
+      ...options,
     },
     over,
   );
@@ -39,9 +44,8 @@ export function cardAttempt(number = '4111111111111111', over: Partial<PaymentAt
 
 /** An attempt that checks a card and charges nothing. */
 export function verificationAttempt(number?: string): PaymentAttempt {
-  const attempt = cardAttempt(number, { money: { minorUnits: 0n, currency: 'USD' } });
-  if (attempt.method.kind !== 'card') throw new Error('not a card');
-  return { ...attempt, method: { ...attempt.method, verify: true, capture: false } };
+  const money = { minorUnits: 0n, currency: 'USD' };
+  return cardAttempt(number, { money }, { verify: true, capture: false });
 }
 
 /** An attempt that the payer completes at the provider's page. */

@@ -2,48 +2,32 @@ import type { JsonObject } from '@bufbuild/protobuf';
 import { adyenConnector } from '#src/connectors/adyen/connector.ts';
 import type { CardOptions, PaymentAttempt } from '#src/connectors/attempt.ts';
 import type { NotificationReading, ProviderConnection, RawNotification } from '#src/connectors/connector.ts';
-import { redactOutcomes } from '#src/connectors/redact-outcomes.ts';
 import { Secret } from '#src/secret.ts';
-import { cardAttempt, redirectAttempt } from '../attempts.ts';
+import { cardAttempt } from '../attempts.ts';
+import { connect, type UnderTest, underTest } from '../under-test.ts';
 import { FAKE_API_KEY, type FakeAdyen, startFakeAdyen } from './fake-adyen.ts';
 import { FAKE_ACCOUNT, FAKE_HMAC_KEY } from './fake-notifications.ts';
 
-/** A connection to a fake of Adyen of its own. */
-export type AdyenUnderTest = {
-  readonly fake: FakeAdyen;
-  readonly connection: ProviderConnection;
+/** A fake of Adyen of its own, and connections to it. */
+export type AdyenUnderTest = UnderTest<FakeAdyen> & {
   /** Delivers the notifications that wait, in order. */
   delivered(): Promise<readonly NotificationReading[]>;
-  close(): Promise<void>;
 };
 
 /** The secrets of a connection to the fake. */
 export const SECRETS = { api_key: new Secret(FAKE_API_KEY), hmac_key: new Secret(FAKE_HMAC_KEY) };
 
 export async function openAdyen(settings: JsonObject = {}): Promise<AdyenUnderTest> {
-  const fake = await startFakeAdyen();
-  const connection = connectAdyen({ base_url: fake.url, ...settings });
-  return {
-    fake,
-    connection,
-    delivered: () => Promise.all(fake.notifications.splice(0).map((body) => read(connection, body))),
-    close: async () => {
-      await connection.close();
-      await fake.close();
-    },
-  };
+  const under = underTest(await startFakeAdyen(), (address) => connectAdyen({ ...address, ...settings }));
+  const { fake, connection } = under;
+  const delivered = () => Promise.all(fake.notifications.splice(0).map((body) => read(connection, body)));
+  return { ...under, delivered };
 }
 
 /** A connection as the service opens it. */
 export function connectAdyen(settings: JsonObject = {}, secrets: Record<string, Secret> = SECRETS) {
-  const all = {
-    base_url: 'http://127.0.0.1:1',
-    timeout_ms: 20_000,
-    merchant_account: FAKE_ACCOUNT,
-    redirect_methods: { WALLET_B: 'ideal' },
-    ...settings,
-  };
-  return redactOutcomes(adyenConnector.connect(all, { providerId: 'ADYEN', secrets }));
+  const own = { merchant_account: FAKE_ACCOUNT, redirect_methods: { WALLET_B: 'ideal' } };
+  return connect(adyenConnector, { base_url: 'http://127.0.0.1:1', ...own, ...settings }, secrets);
 }
 
 /** Reads a notification as a connection does. */
@@ -66,15 +50,10 @@ export function subjectOf(reading: NotificationReading | undefined) {
 
 /** An attempt by card with options of its own, for a card holder whose name tells the fake what to do. */
 export function cardWith(
-  options: Partial<CardOptions> & { holderName?: string } = {},
+  options: Partial<CardOptions & { holderName: string }> = {},
   over: Partial<PaymentAttempt> = {},
 ): PaymentAttempt {
-  const { holderName, ...rest } = options;
-  const attempt = cardAttempt(undefined, over);
-  if (attempt.method.kind !== 'card') throw new Error('not a card');
-  const { method } = attempt;
-  const card = holderName === undefined ? method.card : { ...method.card, holderName };
-  return { ...attempt, method: { ...method, ...rest, card } };
+  return cardAttempt(undefined, over, options);
 }
 
 /** All that Adyen wants to know of a browser before it sends its payer to a challenge. */
@@ -86,5 +65,3 @@ export const BROWSER = {
   screenWidth: '1440',
   language: 'es-CO',
 };
-
-export const redirectBy = redirectAttempt;

@@ -1,14 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Outcome } from '#src/connectors/connector.ts';
-import { lookUpOfOperation, operationOn } from '../attempts.ts';
-import {
-  type AdyenUnderTest,
-  cardWith,
-  connectAdyen,
-  openAdyen,
-  redirectBy,
-  subjectOf,
-} from './adyen-under-test.ts';
+import { lookUpOfOperation, operationOn, redirectAttempt } from '../attempts.ts';
+import { type AdyenUnderTest, cardWith, connectAdyen, openAdyen, subjectOf } from './adyen-under-test.ts';
 
 const DAY_MS = 86_400_000;
 
@@ -122,7 +115,7 @@ describe('the adyen connector at a fake of Adyen', () => {
   });
 
   it('sends a payer away, learns from the notification that they paid, and can refund it then', async () => {
-    const attempt = redirectBy();
+    const attempt = redirectAttempt();
     const sent = await adyen.connection.pay(attempt);
     if (sent.kind !== 'redirect') throw new Error(sent.kind);
     // Adyen tells no pspReference before the payer has acted.
@@ -138,7 +131,7 @@ describe('the adyen connector at a fake of Adyen', () => {
   });
 
   it('learns from the notification that a payer who was sent away did not pay', async () => {
-    const sent = await adyen.connection.pay(redirectBy());
+    const sent = await adyen.connection.pay(redirectAttempt());
     if (sent.kind !== 'redirect') throw new Error(sent.kind);
     adyen.fake.payAt(sent.redirectUrl, false);
     expect(await told()).toMatchObject({ signed: { outcome: { kind: 'declined', iso8583Code: '05' } } });
@@ -263,7 +256,7 @@ describe('the adyen connector at a fake of Adyen', () => {
   });
 
   it('sends nothing for a payment method that its settings do not name', async () => {
-    const attempt = redirectBy({ method: { kind: 'wallet_redirect', type: 'WALLET_D' } });
+    const attempt = redirectAttempt({ method: { kind: 'wallet_redirect', type: 'WALLET_D' } });
     expect(await adyen.connection.pay(attempt)).toMatchObject({ kind: 'not_sent', because: 'turned_away' });
     expect(adyen.fake.requests).toEqual([]);
   });

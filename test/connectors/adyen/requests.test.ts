@@ -6,8 +6,8 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
 import { StoredCredentialsSchema, ThreeDSecureSchema } from '#gen/payments/v1/payment_method_pb.js';
 import type { CardOptions, PaymentAttempt } from '#src/connectors/attempt.ts';
-import { additionalData, lookUpOf, operationOn } from '../attempts.ts';
-import { type AdyenUnderTest, BROWSER, cardWith, openAdyen, redirectBy } from './adyen-under-test.ts';
+import { additionalData, lookUpOf, operationOn, redirectAttempt } from '../attempts.ts';
+import { type AdyenUnderTest, BROWSER, cardWith, openAdyen } from './adyen-under-test.ts';
 import { notificationOf } from './fake-notifications.ts';
 
 const SPECS = join(import.meta.dirname, '../../../../shared/providers/specs');
@@ -153,7 +153,7 @@ const FLOWS: Record<string, (adyen: AdyenUnderTest) => Promise<unknown>> = {
     const told = { reason: 'SUBSCRIPTION', networkTransactionId: 'MCC123456789012' };
     return connection.pay(card({ storedCredentials: create(StoredCredentialsSchema, told) }));
   },
-  redirect: ({ connection }) => connection.pay(redirectBy({ transactionId: ID })),
+  redirect: ({ connection }) => connection.pay(redirectAttempt({ transactionId: ID })),
   challenge: async ({ connection }) => {
     const attempt = cardWith(
       { threeDSecureSetupId: ID },

@@ -1,9 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { cardAttempt } from '../attempts.ts';
+import { lookUp, lookUpOperation } from '../under-test.ts';
 import {
   attemptInPesos,
-  lookUp,
-  lookUpRefund,
   type MercadoPagoUnderTest,
   openMercadoPago,
   paid,
@@ -240,7 +239,7 @@ describe('refunds at Mercado Pago', () => {
       const refund = refundOf(attempt, reference, 100_000n);
       under.fake.lose(/refunds$/, when);
       expect(await under.connection.refund?.(refund)).toMatchObject({ kind: 'unknown' });
-      expect(await lookUpRefund(under, refund)).toMatchObject({ kind: 'approved' });
+      expect(await lookUpOperation(under, 'refund', refund)).toMatchObject({ kind: 'approved' });
       expect(under.fake.refunds.get(String(payment.id))).toHaveLength(1);
     },
   );
@@ -251,9 +250,9 @@ describe('refunds at Mercado Pago', () => {
     under.fake.lose(/refunds$/, 'after');
     await under.connection.refund?.(refund);
     const sentAtMs = Date.now() - HOUR_MS;
-    expect(await lookUpRefund(under, refund, { sentAtMs })).toMatchObject({ kind: 'unknown' });
+    expect(await lookUpOperation(under, 'refund', refund, { sentAtMs })).toMatchObject({ kind: 'unknown' });
     const other = refundOf(attempt, reference, 200_000n);
-    expect(await lookUpRefund(under, other, { sentAtMs })).toMatchObject({ kind: 'approved' });
+    expect(await lookUpOperation(under, 'refund', other, { sentAtMs })).toMatchObject({ kind: 'approved' });
     expect(under.fake.refunds.get(String(payment.id))).toHaveLength(2);
   });
 
@@ -271,9 +270,13 @@ describe('refunds at Mercado Pago', () => {
       received: 'unknown',
     })) {
       stored.status = status;
-      expect(await lookUpRefund(under, refund, { reference: made.reference })).toMatchObject({ kind });
+      expect(await lookUpOperation(under, 'refund', refund, { reference: made.reference })).toMatchObject({
+        kind,
+      });
     }
-    expect(await lookUpRefund(under, refund, { reference: '5' })).toMatchObject({ kind: 'unknown' });
+    expect(await lookUpOperation(under, 'refund', refund, { reference: '5' })).toMatchObject({
+      kind: 'unknown',
+    });
   });
 
   it('are turned away for a payment whose id was never learned', async () => {

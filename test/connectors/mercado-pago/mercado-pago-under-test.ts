@@ -1,10 +1,9 @@
-import type { JsonObject } from '@bufbuild/protobuf';
 import type { PaymentAttempt } from '#src/connectors/attempt.ts';
-import type { LookUp, Operation, Outcome, ProviderConnection } from '#src/connectors/connector.ts';
+import type { Operation } from '#src/connectors/connector.ts';
 import { mercadoPagoConnector } from '#src/connectors/mercado-pago/connector.ts';
-import { redactOutcomes } from '#src/connectors/redact-outcomes.ts';
 import { Secret } from '#src/secret.ts';
-import { lookUpOf, lookUpOfOperation, operationOn, redirectAttempt } from '../attempts.ts';
+import { operationOn, redirectAttempt } from '../attempts.ts';
+import { connect, lookUp, type UnderTest, underTest } from '../under-test.ts';
 import {
   FAKE_ACCESS_TOKEN,
   FAKE_ACCOUNT,
@@ -18,38 +17,14 @@ export const SECRETS = {
 };
 export const MONEY = { minorUnits: 300_050n, currency: 'ARS' };
 
-/** A connection to a fake of Mercado Pago of its own. */
-export type MercadoPagoUnderTest = {
-  readonly fake: Awaited<ReturnType<typeof startFakeMercadoPago>>;
-  readonly connection: ProviderConnection;
-  close(): Promise<void>;
-};
+/** A fake of Mercado Pago of its own, and connections to it. */
+export type MercadoPagoUnderTest = UnderTest<Awaited<ReturnType<typeof startFakeMercadoPago>>>;
 
-export async function openMercadoPago(
-  settings: JsonObject = {},
-  secrets = SECRETS,
-): Promise<MercadoPagoUnderTest> {
-  const fake = await startFakeMercadoPago();
-  const connection = redactOutcomes(
-    mercadoPagoConnector.connect(
-      {
-        base_url: fake.url,
-        country: 'AR',
-        account_id: String(FAKE_ACCOUNT),
-        timeout_ms: 20_000,
-        ...settings,
-      },
-      { providerId: 'MERCADO_PAGO', secrets },
-    ),
+export async function openMercadoPago(secrets = SECRETS): Promise<MercadoPagoUnderTest> {
+  const own = { country: 'AR', account_id: String(FAKE_ACCOUNT) };
+  return underTest(await startFakeMercadoPago(), (address) =>
+    connect(mercadoPagoConnector, { ...address, ...own }, secrets),
   );
-  return {
-    fake,
-    connection,
-    close: async () => {
-      await connection.close();
-      await fake.close();
-    },
-  };
 }
 
 export function attemptInPesos(over: Partial<PaymentAttempt> = {}): PaymentAttempt {
@@ -72,27 +47,10 @@ export async function paid(under: MercadoPagoUnderTest, attempt = attemptInPesos
   return { attempt, payment, outcome, reference: outcome.reference };
 }
 
-export function lookUp(
-  { connection }: MercadoPagoUnderTest,
-  attempt: PaymentAttempt,
-  reference: string | undefined,
-  over: Partial<LookUp> = {},
-): Promise<Outcome> | undefined {
-  return connection.lookUp?.(lookUpOf(attempt, { reference, ...over }));
-}
-
 export function refundOf(
   attempt: PaymentAttempt,
   reference: string | undefined,
   minorUnits: bigint,
 ): Operation {
   return operationOn(attempt, reference, { money: { minorUnits, currency: 'ARS' } });
-}
-
-export function lookUpRefund(
-  { connection }: MercadoPagoUnderTest,
-  operation: Operation,
-  over: Partial<LookUp> = {},
-): Promise<Outcome> | undefined {
-  return connection.lookUp?.(lookUpOfOperation('refund', operation, over));
 }

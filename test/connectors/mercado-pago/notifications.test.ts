@@ -2,14 +2,9 @@ import { WebhookSignatureValidator } from 'mercadopago';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { verifyNotification } from '#src/connectors/mercado-pago/notifications.ts';
 import { Secret } from '#src/secret.ts';
+import { lookUp } from '../under-test.ts';
 import { FAKE_WEBHOOK_SECRET, webhookOf } from './fake-mercado-pago.ts';
-import {
-  lookUp,
-  type MercadoPagoUnderTest,
-  openMercadoPago,
-  SECRETS,
-  sentAway,
-} from './mercado-pago-under-test.ts';
+import { type MercadoPagoUnderTest, openMercadoPago, SECRETS, sentAway } from './mercado-pago-under-test.ts';
 
 const NEXT_SECRET = 'the-secret-signature-after-the-renewal';
 const secrets = [new Secret(FAKE_WEBHOOK_SECRET)];
@@ -17,7 +12,7 @@ const DAY_MS = 86_400_000;
 
 let under: MercadoPagoUnderTest;
 beforeEach(async () => {
-  under = await openMercadoPago({}, {
+  under = await openMercadoPago({
     ...SECRETS,
     webhook_secret_next: new Secret(NEXT_SECRET),
   } as typeof SECRETS);

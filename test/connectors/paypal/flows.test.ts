@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { cardAttempt, lookUpOf, redirectAttempt } from '../attempts.ts';
+import { lookUp } from '../under-test.ts';
 import {
   approved,
   CAPTURE,
   CREATE,
   complete,
   connectionFor,
-  lookUp,
   openPayPal,
   type PayPalUnderTest,
   paid,

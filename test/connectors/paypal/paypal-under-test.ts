@@ -1,10 +1,10 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import type { PaymentAttempt } from '#src/connectors/attempt.ts';
-import type { LookUp, Operation, Outcome, ProviderConnection } from '#src/connectors/connector.ts';
+import type { Outcome, ProviderConnection } from '#src/connectors/connector.ts';
 import { paypalConnector } from '#src/connectors/paypal/connector.ts';
-import { redactOutcomes } from '#src/connectors/redact-outcomes.ts';
 import { Secret } from '#src/secret.ts';
-import { lookUpOf, lookUpOfOperation, operationOn, redirectAttempt } from '../attempts.ts';
+import { lookUpOf, redirectAttempt } from '../attempts.ts';
+import { connect, type UnderTest, underTest } from '../under-test.ts';
 import {
   FAKE_CLIENT_ID,
   FAKE_CLIENT_SECRET,
@@ -22,15 +22,10 @@ export const CREATE = /POST .*\/orders$/;
 export const REFUND = /POST .*\/refund$/;
 export const TOKEN = /POST .*\/token$/;
 
-/** A connection to a fake of PayPal of its own. */
-export type PayPalUnderTest = {
-  readonly fake: Awaited<ReturnType<typeof startFakePayPal>>;
-  readonly connection: ProviderConnection;
-  /** Another to the same fake, with a deadline that a test can wait for. */
-  readonly impatient: ProviderConnection;
+/** A fake of PayPal of its own, and connections to it. */
+export type PayPalUnderTest = UnderTest<Awaited<ReturnType<typeof startFakePayPal>>> & {
   /** Number of times that the fake saw a call. */
   seen(call: RegExp): number;
-  close(): Promise<void>;
 };
 
 export async function openPayPal(
@@ -38,26 +33,10 @@ export async function openPayPal(
 ): Promise<PayPalUnderTest> {
   const fake = await startFakePayPal();
   const secrets = { ...SECRETS, ...(over.secret && { client_secret: new Secret(over.secret) }) };
-  const settings = {
-    base_url: fake.url,
-    timeout_ms: 20_000,
-    webhook_ids: [FAKE_WEBHOOK_ID],
-    ...over.settings,
-  };
-  const connect = (settings: JsonObject) =>
-    redactOutcomes(paypalConnector.connect(settings, { providerId: 'PAYPAL', secrets }));
-  const connection = connect(settings);
-  const impatient = connect({ ...settings, timeout_ms: 2_000 });
+  const own = { webhook_ids: [FAKE_WEBHOOK_ID], ...over.settings };
   return {
-    fake,
-    connection,
-    impatient,
+    ...underTest(fake, (address) => connect(paypalConnector, { ...address, ...own }, secrets)),
     seen: (call) => fake.requests.filter((request) => call.test(request.call)).length,
-    close: async () => {
-      await connection.close();
-      await impatient.close();
-      await fake.close();
-    },
   };
 }
 
@@ -100,31 +79,4 @@ export function complete(
   reference: string,
 ) {
   return connection.complete?.(lookUpOf(attempt, { reference }));
-}
-
-export function lookUp(
-  { connection }: PayPalUnderTest,
-  attempt: PaymentAttempt,
-  reference: string | undefined,
-  over: Partial<LookUp> = {},
-) {
-  return connection.lookUp?.(lookUpOf(attempt, { reference, ...over }));
-}
-
-/** A refund of a payment, of all of it by default. */
-export function refundOf(
-  attempt: PaymentAttempt,
-  reference: string,
-  over: Partial<Operation> = {},
-): Operation {
-  return operationOn(attempt, reference, over);
-}
-
-export function lookUpRefund(
-  { connection }: PayPalUnderTest,
-  operation: Operation,
-  reference?: string,
-  over: Partial<LookUp> = {},
-) {
-  return connection.lookUp?.(lookUpOfOperation('refund', operation, { reference, ...over }));
 }

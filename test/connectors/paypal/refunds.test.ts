@@ -1,14 +1,13 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { operationOn } from '../attempts.ts';
+import { lookUp, lookUpOperation } from '../under-test.ts';
 import {
   connectionFor,
-  lookUp,
-  lookUpRefund,
   openPayPal,
   type PayPalUnderTest,
   paid,
   REFUND,
   referenceOf,
-  refundOf,
 } from './paypal-under-test.ts';
 
 const HOUR_MS = 3_600_000;
@@ -23,7 +22,7 @@ afterEach(() => paypal.close());
 describe('a refund by PayPal', () => {
   it('gives back the whole', async () => {
     const { attempt, reference } = await paid(paypal);
-    const outcome = await paypal.connection.refund?.(refundOf(attempt, reference));
+    const outcome = await paypal.connection.refund?.(operationOn(attempt, reference));
     expect(outcome).toMatchObject({ kind: 'approved' });
     expect(await lookUp(paypal, attempt, reference)).toMatchObject({ kind: 'approved' });
   });
@@ -31,7 +30,7 @@ describe('a refund by PayPal', () => {
   it('gives back several parts, and no more than was paid', async () => {
     const { attempt, reference } = await paid(paypal);
     for (const kind of ['approved', 'approved', 'approved', 'not_sent']) {
-      const outcome = await paypal.connection.refund?.(refundOf(attempt, reference, { money: PART }));
+      const outcome = await paypal.connection.refund?.(operationOn(attempt, reference, { money: PART }));
       expect(outcome).toMatchObject({ kind });
     }
   });
@@ -39,19 +38,21 @@ describe('a refund by PayPal', () => {
   it('is pending where PayPal says so, and found by its own id', async () => {
     const { attempt, reference } = await paid(paypal);
     paypal.fake.ledger.refundStatuses.push('PENDING');
-    const operation = refundOf(attempt, reference);
+    const operation = operationOn(attempt, reference);
     const outcome = await paypal.connection.refund?.(operation);
     expect(outcome).toMatchObject({ kind: 'pending' });
     const [refund] = [...paypal.fake.ledger.orders.values()].flatMap(({ refunds }) => refunds);
     if (!refund) throw new Error('there is no refund');
     refund.status = 'COMPLETED';
-    expect(await lookUpRefund(paypal, operation, referenceOf(outcome))).toMatchObject({ kind: 'approved' });
+    expect(
+      await lookUpOperation(paypal, 'refund', operation, { reference: referenceOf(outcome) }),
+    ).toMatchObject({ kind: 'approved' });
   });
 
   it.each(['FAILED', 'CANCELLED'])('is declined where PayPal says %s', async (status) => {
     const { attempt, reference } = await paid(paypal);
     paypal.fake.ledger.refundStatuses.push(status);
-    expect(await paypal.connection.refund?.(refundOf(attempt, reference))).toMatchObject({
+    expect(await paypal.connection.refund?.(operationOn(attempt, reference))).toMatchObject({
       kind: 'declined',
     });
   });
@@ -60,21 +61,23 @@ describe('a refund by PayPal', () => {
     'that was lost is unknown, and found with its order: %s',
     async (trouble) => {
       const { attempt, reference } = await paid(paypal);
-      const operation = refundOf(attempt, reference, { money: PART });
+      const operation = operationOn(attempt, reference, { money: PART });
       paypal.fake.trouble(REFUND, trouble);
       const connection = connectionFor(paypal, trouble);
       expect(await connection.refund?.(operation)).toMatchObject({ kind: 'unknown' });
-      expect(await lookUpRefund(paypal, operation)).toMatchObject({ kind: 'approved' });
+      expect(await lookUpOperation(paypal, 'refund', operation)).toMatchObject({ kind: 'approved' });
     },
   );
 
   it('that never came to PayPal is made by its look-up, once, as the same request under the same id', async () => {
     const { attempt, orderId, reference } = await paid(paypal);
-    const operation = refundOf(attempt, reference, { money: PART });
+    const operation = operationOn(attempt, reference, { money: PART });
     paypal.fake.trouble(REFUND, 'lost before');
     await paypal.connection.refund?.(operation);
     for (const close of [false, true]) {
-      expect(await lookUpRefund(paypal, operation, undefined, { close })).toMatchObject({ kind: 'approved' });
+      expect(await lookUpOperation(paypal, 'refund', operation, { close })).toMatchObject({
+        kind: 'approved',
+      });
     }
     const asked = paypal.fake.requests.filter(({ call }) => REFUND.test(call));
     expect(new Set(asked.map(({ requestId, body }) => `${requestId} ${body}`)).size).toBe(1);
@@ -83,38 +86,38 @@ describe('a refund by PayPal', () => {
 
   it('is found by its request id where PayPal tells of refunds without saying whose they are', async () => {
     const { attempt, orderId, reference } = await paid(paypal);
-    const [one, another] = [PART, PART].map((money) => refundOf(attempt, reference, { money }));
+    const [one, another] = [PART, PART].map((money) => operationOn(attempt, reference, { money }));
     if (!one || !another) throw new Error('there are two');
     await paypal.connection.refund?.(one);
     paypal.fake.trouble(REFUND, 'lost after');
     await paypal.connection.refund?.(another);
     const refunds = paypal.fake.ledger.orders.get(orderId)?.refunds ?? [];
     for (const refund of refunds) for (const name of ['custom_id', 'invoice_id']) delete refund[name];
-    const found = await lookUpRefund(paypal, another);
+    const found = await lookUpOperation(paypal, 'refund', another);
     expect(found).toMatchObject({ kind: 'approved', reference: refunds[1]?.id });
     expect(refunds).toHaveLength(2);
   });
 
   it('whose repeat is refused stays unknown, until it is to be closed and hours have passed', async () => {
     const { attempt, reference } = await paid(paypal);
-    const lost = refundOf(attempt, reference, { money: PART });
+    const lost = operationOn(attempt, reference, { money: PART });
     paypal.fake.trouble(REFUND, 'lost before');
     await paypal.connection.refund?.(lost);
-    await paypal.connection.refund?.(refundOf(attempt, reference));
+    await paypal.connection.refund?.(operationOn(attempt, reference));
     const old = { sentAtMs: Date.now() - 7 * HOUR_MS };
     for (const asked of [{}, { close: true }, old]) {
-      expect(await lookUpRefund(paypal, lost, undefined, asked)).toMatchObject({ kind: 'unknown' });
+      expect(await lookUpOperation(paypal, 'refund', lost, asked)).toMatchObject({ kind: 'unknown' });
     }
-    const closed = await lookUpRefund(paypal, lost, undefined, { ...old, close: true });
+    const closed = await lookUpOperation(paypal, 'refund', lost, { ...old, close: true });
     expect(closed).toMatchObject({ kind: 'not_sent' });
   });
 
   it('is not repeated once PayPal may have forgotten its request id', async () => {
     const { attempt, orderId, reference } = await paid(paypal);
-    const operation = refundOf(attempt, reference, { money: PART });
+    const operation = operationOn(attempt, reference, { money: PART });
     const old = { sentAtMs: Date.now() - 45 * 24 * HOUR_MS };
-    expect(await lookUpRefund(paypal, operation, undefined, old)).toMatchObject({ kind: 'unknown' });
-    const closed = await lookUpRefund(paypal, operation, undefined, { ...old, close: true });
+    expect(await lookUpOperation(paypal, 'refund', operation, old)).toMatchObject({ kind: 'unknown' });
+    const closed = await lookUpOperation(paypal, 'refund', operation, { ...old, close: true });
     expect(closed).toMatchObject({ kind: 'not_sent' });
     expect(paypal.fake.ledger.orders.get(orderId)?.refunds).toHaveLength(0);
   });
@@ -122,7 +125,7 @@ describe('a refund by PayPal', () => {
   it('of a payment whose capture is not known is turned away before anything is sent', async () => {
     const { attempt, orderId } = await paid(paypal);
     const before = paypal.fake.requests.length;
-    const outcome = await paypal.connection.refund?.(refundOf(attempt, orderId));
+    const outcome = await paypal.connection.refund?.(operationOn(attempt, orderId));
     expect(outcome).toMatchObject({ kind: 'not_sent', because: 'turned_away' });
     expect(paypal.fake.requests).toHaveLength(before);
   });

@@ -5,18 +5,11 @@ import { Ajv } from 'ajv';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
 import type { PaymentAttempt } from '#src/connectors/attempt.ts';
-import { additionalData, redirectAttempt } from '../attempts.ts';
+import { additionalData, operationOn, redirectAttempt } from '../attempts.ts';
+import { lookUp, lookUpOperation } from '../under-test.ts';
 import { disputeEvent } from './fake-disputes.ts';
 import type { Seen } from './fake-paypal.ts';
-import {
-  lookUp,
-  lookUpRefund,
-  openPayPal,
-  type PayPalUnderTest,
-  paid,
-  refundOf,
-  sent,
-} from './paypal-under-test.ts';
+import { openPayPal, type PayPalUnderTest, paid, sent } from './paypal-under-test.ts';
 
 const SPECS = join(import.meta.dirname, '../../../../shared/providers/specs');
 const TRANSACTION = '3f0e5a52-0f39-4a5b-9d7b-5f5d1c9c2a11';
@@ -71,9 +64,9 @@ const FLOWS: Record<string, (paypal: PayPalUnderTest) => Promise<unknown>> = {
     const { reference } = await paid(paypal, attempt());
     const money = { minorUnits: 100_000n, currency: 'USD' };
     const description = 'One night\nless';
-    const operation = refundOf(attempt(), reference, { transactionId: REFUND, money, description });
+    const operation = operationOn(attempt(), reference, { transactionId: REFUND, money, description });
     await paypal.connection.refund?.(operation);
-    await lookUpRefund(paypal, operation);
+    await lookUpOperation(paypal, 'refund', operation);
   },
   'look-up': async (paypal) => {
     await lookUp(paypal, attempt(), undefined);

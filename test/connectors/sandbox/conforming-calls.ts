@@ -12,7 +12,7 @@ import { answer } from '../conforming-answers.ts';
 import { chargeAnswer, declinedAnswer, enrollmentAnswer, ID, orderAnswer, refusal } from './answers.ts';
 
 const charge = cardAttempt();
-const authorization = cardAttempt();
+const authorization = cardAttempt(undefined, {}, { capture: false });
 const order = redirectAttempt();
 const enrollment = enrollmentAttempt();
 const operation = operationOn(charge, `ch_${ID}`);
@@ -128,7 +128,7 @@ export const CALLS: readonly ConformingCall[] = [
     answer('pending', 'a pending charge', { ...approvedCharge, status: 'pending' }),
     answer('unknown', 'a charge that was only authorized', { ...approvedCharge, captured: false }),
   ]),
-  lookUp('of an authorization', lookUpOf(withoutCapture(authorization)), authorized, [
+  lookUp('of an authorization', lookUpOf(authorization), authorized, [
     answer('approved', 'an authorization captured since', { ...authorized, captured: true }),
     answer('approved', 'an authorization canceled since', { ...authorized, status: 'canceled' }),
     answer('expired', 'an authorization that lapsed', { ...authorized, status: 'expired' }),
@@ -151,8 +151,3 @@ export const CALLS: readonly ConformingCall[] = [
     answer('unknown', 'a capture', { ...refunded, object: 'capture' }),
   ]),
 ];
-
-function withoutCapture(attempt: typeof charge): typeof charge {
-  if (attempt.method.kind !== 'card') throw new Error('not a card');
-  return { ...attempt, method: { ...attempt.method, capture: false } };
-}

@@ -36,9 +36,7 @@ afterAll(async () => {
 });
 
 function authorization(over: Partial<PaymentAttempt> = {}): PaymentAttempt {
-  const attempt = cardAttempt(undefined, over);
-  if (attempt.method.kind !== 'card') throw new Error('not a card');
-  return { ...attempt, method: { ...attempt.method, capture: false } };
+  return cardAttempt(undefined, over, { capture: false });
 }
 
 /** Pays, and gives what operations name the payment by. */

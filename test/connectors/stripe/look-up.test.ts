@@ -1,15 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { LookUp, Outcome } from '#src/connectors/connector.ts';
 import { cardAttempt, operationOn } from '../attempts.ts';
-import {
-  AUTHORIZE,
-  cardWith,
-  lookUp,
-  lookUpOperation,
-  openStripe,
-  paid,
-  type StripeUnderTest,
-} from './stripe-under-test.ts';
+import { lookUpOperation } from '../under-test.ts';
+import { AUTHORIZE, cardWith, lookUp, openStripe, paid, type StripeUnderTest } from './stripe-under-test.ts';
 
 let stripe: StripeUnderTest;
 beforeEach(async () => {

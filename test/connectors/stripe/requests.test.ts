@@ -6,8 +6,9 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
 import type { PaymentAttempt } from '#src/connectors/attempt.ts';
 import { additionalData, operationOn } from '../attempts.ts';
+import { lookUpOperation } from '../under-test.ts';
 import type { Seen } from './fake-stripe.ts';
-import { AUTHORIZE, cardWith, lookUp, lookUpOperation, openStripe, paid } from './stripe-under-test.ts';
+import { AUTHORIZE, cardWith, lookUp, openStripe, paid } from './stripe-under-test.ts';
 
 const SPEC = join(import.meta.dirname, '../../../../shared/providers/specs/stripe-2023-08-16.json');
 const FORM = 'application/x-www-form-urlencoded';
