@@ -1,6 +1,5 @@
 import type { Browser, Page } from 'puppeteer-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { MAGIC_CARDS } from '#src/sandbox/magic-cards.ts';
 import { startBrowser } from '../support/browser.ts';
 import { type Site, startSite } from '../support/site.ts';
 import {
@@ -8,6 +7,7 @@ import {
   ask,
   CARD,
   CHARGE,
+  magic,
   type ProviderUnderTest,
   read,
   startProvider,
@@ -47,8 +47,7 @@ async function order(over: object = {}): Promise<Answer> {
 }
 
 async function challenge(name: string, over: object = {}): Promise<Answer> {
-  const number = MAGIC_CARDS.find((card) => card.name === name)?.number;
-  const body = { ...CHARGE, card: { ...CARD, number }, return_url: returnUrl, ...over };
+  const body = { ...CHARGE, card: { ...CARD, number: magic(name) }, return_url: returnUrl, ...over };
   const { status, answer } = await ask(provider.origin, '/v1/charges', body);
   expect([status, answer]).toMatchObject([201, { status: 'challenge_required', response_code: null }]);
   return answer;

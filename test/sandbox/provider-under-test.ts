@@ -1,12 +1,21 @@
 import { randomUUID } from 'node:crypto';
 import Fastify, { type FastifyInstance } from 'fastify';
 import pg from 'pg';
+import { MAGIC_CARDS } from '#src/sandbox/magic-cards.ts';
 import { type LedgerLocation, sandboxProvider } from '#src/sandbox/sandbox-provider.ts';
 import { createTestDatabase } from '../support/database.ts';
 
 export const API_KEY = 'sandbox_test_key';
+const AUTHORIZATION = `Bearer ${API_KEY}`;
 export const CARD = { number: '4111111111111111', exp_month: 12, exp_year: 19, cvc: '987', holder: 'Ana' };
 export const CHARGE = { amount: 5575, currency: 'USD', capture: true, installments: 1, card: CARD };
+
+/** The number of a magic card. */
+export function magic(name: string): string {
+  const card = MAGIC_CARDS.find((one) => one.name === name);
+  if (!card) throw new Error(`no magic card ${name}`);
+  return card.number;
+}
 
 /** A sandbox provider on a port and a database of its own. */
 export type ProviderUnderTest = {
@@ -23,6 +32,8 @@ export type ProviderUnderTest = {
 
 /** Options of a provider under test, beside its database. */
 export type AppOptions = {
+  /** Under which it is registered; '' for none. */
+  readonly prefix?: string;
   readonly publicUrl?: (origin: string) => string;
   readonly notificationSecrets?: readonly string[];
   readonly notificationUrl?: string;
@@ -33,23 +44,12 @@ export async function startProvider(options: AppOptions = {}): Promise<ProviderU
   const { app, origin } = await startApp({ databaseUrl: database.url }, options);
   const client = new pg.Client(database.url);
   await client.connect();
-  const authorization = `Bearer ${API_KEY}`;
   return {
     app,
     origin,
     databaseUrl: database.url,
-    post: (path, body, headers = {}) =>
-      fetch(origin + path, {
-        method: 'POST',
-        headers: {
-          authorization,
-          'content-type': 'application/json',
-          'idempotency-key': randomUUID(),
-          ...headers,
-        },
-        body: typeof body === 'string' ? body : JSON.stringify(body),
-      }),
-    get: (path) => fetch(origin + path, { headers: { authorization } }),
+    post: (path, body, headers) => post(origin + path, body, headers),
+    get: (path) => fetch(origin + path, { headers: { authorization: AUTHORIZATION } }),
     query: async (sql) => (await client.query(sql)).rows,
     close: async () => {
       await app.close();
@@ -59,21 +59,35 @@ export async function startProvider(options: AppOptions = {}): Promise<ProviderU
   };
 }
 
+function post(url: string, body: unknown, headers: Record<string, string> = {}): Promise<Response> {
+  return fetch(url, {
+    method: 'POST',
+    headers: {
+      authorization: AUTHORIZATION,
+      'content-type': 'application/json',
+      'idempotency-key': randomUUID(),
+      ...headers,
+    },
+    body: typeof body === 'string' ? body : JSON.stringify(body),
+  });
+}
+
 /** Starts the application alone, on a ledger that may exist already. */
 export async function startApp(
   location: LedgerLocation,
   options: AppOptions = {},
 ): Promise<{ app: FastifyInstance; origin: string }> {
-  const { publicUrl = () => 'http://shop.example', ...others } = options;
+  const { publicUrl = () => 'http://shop.example', prefix = '', ...others } = options;
   const app = Fastify();
   let origin = '';
   await app.register(sandboxProvider, {
+    prefix,
     ...location,
     ...others,
     publicUrl: () => publicUrl(origin),
     apiKeys: [API_KEY],
   });
-  origin = await app.listen({ host: '127.0.0.1', port: 0 });
+  origin = (await app.listen({ host: '127.0.0.1', port: 0 })) + prefix;
   return { app, origin };
 }
 
@@ -94,20 +108,12 @@ export async function ask(
   body: object,
   idempotencyKey: string = randomUUID(),
 ): Promise<{ status: number; answer: Answer }> {
-  const response = await fetch(origin + path, {
-    method: 'POST',
-    headers: {
-      authorization: `Bearer ${API_KEY}`,
-      'content-type': 'application/json',
-      'idempotency-key': idempotencyKey,
-    },
-    body: JSON.stringify(body),
-  });
+  const response = await post(origin + path, body, { 'idempotency-key': idempotencyKey });
   return { status: response.status, answer: (await response.json()) as Answer };
 }
 
 /** GETs from a provider's API. */
 export async function read(origin: string, path: string): Promise<Answer> {
-  const response = await fetch(origin + path, { headers: { authorization: `Bearer ${API_KEY}` } });
+  const response = await fetch(origin + path, { headers: { authorization: AUTHORIZATION } });
   return (await response.json()) as Answer;
 }

@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { createConnection } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { MAGIC_CARDS } from '#src/sandbox/magic-cards.ts';
 import { createTestDatabase } from '../support/database.ts';
 import {
   API_KEY,
   CARD,
   CHARGE,
+  magic,
   type ProviderUnderTest,
   startApp,
   startProvider,
@@ -18,10 +18,7 @@ beforeAll(async () => {
 });
 afterAll(() => provider.close());
 
-function magic(name: string): typeof CARD {
-  const number = MAGIC_CARDS.find((card) => card.name === name)?.number ?? '';
-  return { ...CARD, number };
-}
+const magicCard = (name: string): typeof CARD => ({ ...CARD, number: magic(name) });
 
 describe('a charge', () => {
   it('is approved, and on disk before it is answered', async () => {
@@ -45,7 +42,7 @@ describe('a charge', () => {
   });
 
   it('that is declined is a 402 with the reason, and is not captured', async () => {
-    const response = await provider.post('/v1/charges', { ...CHARGE, card: magic('INSUFFICIENT_FUNDS') });
+    const response = await provider.post('/v1/charges', { ...CHARGE, card: magicCard('INSUFFICIENT_FUNDS') });
     expect(response.status).toBe(402);
     expect(await response.json()).toMatchObject({
       status: 'declined',
@@ -70,7 +67,7 @@ it('a verification moves no money', async () => {
   const good = await provider.post('/v1/verifications', verification);
   expect(good.status).toBe(201);
   expect(await good.json()).toMatchObject({ object: 'verification', status: 'approved', amount: 0 });
-  const card = magic('INSUFFICIENT_FUNDS');
+  const card = magicCard('INSUFFICIENT_FUNDS');
   const bad = await provider.post('/v1/verifications', { ...verification, card });
   expect(bad.status).toBe(402);
   expect(await bad.json()).toMatchObject({ status: 'declined', response_code: '51' });
@@ -89,7 +86,7 @@ describe('an idempotency key', () => {
 
   it('used again after a decline gives the decline again', async () => {
     const key = randomUUID();
-    const charge = { ...CHARGE, card: magic('DO_NOT_HONOR') };
+    const charge = { ...CHARGE, card: magicCard('DO_NOT_HONOR') };
     const first = await provider.post('/v1/charges', charge, { 'idempotency-key': key });
     const second = await provider.post('/v1/charges', charge, { 'idempotency-key': key });
     expect([first.status, second.status]).toEqual([402, 402]);
@@ -106,7 +103,7 @@ describe('an idempotency key', () => {
 
   it('finds its charge, even one that got no proper answer', async () => {
     const key = randomUUID();
-    const charge = { ...CHARGE, card: magic('ERROR_AFTER_CHARGE') };
+    const charge = { ...CHARGE, card: magicCard('ERROR_AFTER_CHARGE') };
     expect((await provider.post('/v1/charges', charge, { 'idempotency-key': key })).status).toBe(500);
     const found = await provider.get(`/v1/by-idempotency-key/${key}`);
     expect(found.status).toBe(200);
@@ -249,7 +246,7 @@ describe('a sandbox provider', () => {
 
   it('releases a call that it does not answer when the client leaves', async () => {
     const own = await startProvider();
-    const body = JSON.stringify({ ...CHARGE, card: magic('NO_ANSWER') });
+    const body = JSON.stringify({ ...CHARGE, card: magicCard('NO_ANSWER') });
     const socket = createConnection(Number(new URL(own.origin).port), '127.0.0.1');
     socket.write(
       `POST /v1/charges HTTP/1.1\r\nhost: provider\r\nauthorization: Bearer ${API_KEY}\r\nidempotency-key: leaves\r\n` +
@@ -266,8 +263,8 @@ describe('a sandbox provider', () => {
     const own = await startProvider();
     let received = 0;
     own.app.server.on('request', () => received++);
-    const hanging = own.post('/v1/charges', { ...CHARGE, card: magic('NO_ANSWER') });
-    const waiting = own.post('/v1/charges', { ...CHARGE, card: magic('APPROVED_AFTER_DELAY') });
+    const hanging = own.post('/v1/charges', { ...CHARGE, card: magicCard('NO_ANSWER') });
+    const waiting = own.post('/v1/charges', { ...CHARGE, card: magicCard('APPROVED_AFTER_DELAY') });
     const failed = expect(hanging).rejects.toThrow();
     await expect.poll(() => own.query('SELECT 1 FROM sandbox.ledger')).toHaveLength(1);
     // A connection without a request is cut when the provider closes.

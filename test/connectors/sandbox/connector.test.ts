@@ -1,12 +1,16 @@
-import Fastify, { type FastifyInstance } from 'fastify';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { PaymentAttempt } from '#src/connectors/attempt.ts';
 import type { Outcome, ProviderConnection } from '#src/connectors/connector.ts';
 import { CONNECTION_REFUSED_CARD, sandboxConnector } from '#src/connectors/sandbox/connector.ts';
 import { MAGIC_CARDS } from '#src/sandbox/magic-cards.ts';
-import { sandboxProvider } from '#src/sandbox/sandbox-provider.ts';
 import { Secret } from '#src/secret.ts';
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import {
+  API_KEY,
+  magic,
+  type ProviderUnderTest,
+  read,
+  startProvider,
+} from '../../sandbox/provider-under-test.ts';
 import {
   additionalData,
   cardAttempt,
@@ -15,39 +19,29 @@ import {
   SECURITY_CODE,
 } from '../attempts.ts';
 
-const API_KEY = 'sandbox_test_key';
-const secrets = { api_key: new Secret(API_KEY) };
-
 describe('the sandbox connector with the sandbox provider', () => {
-  let database: TestDatabase;
-  let app: FastifyInstance;
-  let baseUrl: string;
+  let provider: ProviderUnderTest;
   const connections: ProviderConnection[] = [];
 
   beforeAll(async () => {
-    database = await createTestDatabase({ empty: true });
-    app = Fastify();
-    const options = {
-      databaseUrl: database.url,
-      publicUrl: () => 'http://shop.example/sandbox',
-      apiKeys: [API_KEY],
-    };
-    await app.register(sandboxProvider, { prefix: '/sandbox', ...options });
-    baseUrl = `${await app.listen({ host: '127.0.0.1', port: 0 })}/sandbox`;
+    provider = await startProvider({ prefix: '/sandbox', publicUrl: () => 'http://shop.example/sandbox' });
   });
   afterAll(async () => {
     for (const connection of connections) await connection.close();
-    await app.close();
-    await database.drop();
+    await provider?.close();
   });
 
-  function pay(attempt: PaymentAttempt, settings: object = {}): Promise<Outcome> {
+  function connect(settings: object = {}, apiKey = API_KEY): ProviderConnection {
     const connection = sandboxConnector.connect(
-      { base_url: baseUrl, timeout_ms: 20_000, ...settings },
-      { providerId: 'SANDBOX_ONE', secrets },
+      { base_url: provider.origin, timeout_ms: 20_000, ...settings },
+      { providerId: 'SANDBOX_ONE', secrets: { api_key: new Secret(apiKey) } },
     );
     connections.push(connection);
-    return connection.pay(attempt);
+    return connection;
+  }
+
+  function pay(attempt: PaymentAttempt, settings: object = {}): Promise<Outcome> {
+    return connect(settings).pay(attempt);
   }
 
   it('approves any other card, and tells what provider_data needs without card number or security code', async () => {
@@ -83,9 +77,7 @@ describe('the sandbox connector with the sandbox provider', () => {
   });
 
   it('only authorizes when told so', async () => {
-    const attempt = cardAttempt();
-    if (attempt.method.kind !== 'card') throw new Error('not a card');
-    const outcome = await pay({ ...attempt, method: { ...attempt.method, capture: false } });
+    const outcome = await pay(cardAttempt(undefined, {}, { capture: false }));
     expect(outcome).toMatchObject({ kind: 'approved', providerData: { subStatus: 'authorized' } });
   });
 
@@ -121,12 +113,7 @@ describe('the sandbox connector with the sandbox provider', () => {
   });
 
   it('is not_sent with a wrong API key', async () => {
-    const connection = sandboxConnector.connect(
-      { base_url: baseUrl },
-      { providerId: 'SANDBOX_ONE', secrets: { api_key: new Secret('wrong') } },
-    );
-    connections.push(connection);
-    expect(await connection.pay(cardAttempt())).toEqual({
+    expect(await connect({}, 'wrong').pay(cardAttempt())).toEqual({
       kind: 'not_sent',
       detail: 'the provider refused the request: 401',
       because: 'unreachable',
@@ -143,18 +130,11 @@ describe('the sandbox connector with the sandbox provider', () => {
   });
 
   it('finds the provider by a probe, but not with a wrong API key, and moves no money', async () => {
-    const probe = (apiKey: string) => {
-      const connection = sandboxConnector.connect(
-        { base_url: baseUrl },
-        { providerId: 'SANDBOX_ONE', secrets: { api_key: new Secret(apiKey) } },
-      );
-      connections.push(connection);
-      return connection.probe?.();
-    };
-    const before = await ledger();
-    expect(await probe(API_KEY)).toBe(true);
-    expect(await probe('wrong')).toBe(false);
-    expect(await ledger()).toEqual(before);
+    const before = await read(provider.origin, '/v1/ledger');
+    expect(before).toMatchObject({ object: 'ledger' });
+    expect(await connect().probe?.()).toBe(true);
+    expect(await connect({}, 'wrong').probe?.()).toBe(false);
+    expect(await read(provider.origin, '/v1/ledger')).toEqual(before);
   });
 
   for (const card of MAGIC_CARDS.filter(({ behaviour }) => behaviour.kind === 'decline')) {
@@ -206,23 +186,9 @@ describe('the sandbox connector with the sandbox provider', () => {
     await expect.poll(() => recorded(impatient)).toMatchObject({ status: 'approved' });
   });
 
-  async function ledger(): Promise<unknown> {
-    const response = await fetch(`${baseUrl}/v1/ledger`, { headers: { authorization: `Bearer ${API_KEY}` } });
-    expect(response.status).toBe(200);
-    return response.json();
-  }
-
   async function recorded(attempt: PaymentAttempt): Promise<unknown> {
-    const response = await fetch(`${baseUrl}/v1/by-idempotency-key/${attempt.transactionId}`, {
-      headers: { authorization: `Bearer ${API_KEY}` },
-    });
+    const response = await provider.get(`/v1/by-idempotency-key/${attempt.transactionId}`);
     const body: unknown = await response.json();
     return response.status === 404 ? undefined : body;
   }
 });
-
-function magic(name: string): string {
-  const card = MAGIC_CARDS.find((it) => it.name === name);
-  if (!card) throw new Error(`no magic card ${name}`);
-  return card.number;
-}

@@ -2,9 +2,14 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { PaymentAttempt } from '#src/connectors/attempt.ts';
 import type { CaptureOperation, LookUp, Outcome, ProviderConnection } from '#src/connectors/connector.ts';
 import { sandboxConnector } from '#src/connectors/sandbox/connector.ts';
-import { MAGIC_CARDS } from '#src/sandbox/magic-cards.ts';
 import { Secret } from '#src/secret.ts';
-import { API_KEY, type ProviderUnderTest, read, startProvider } from '../../sandbox/provider-under-test.ts';
+import {
+  API_KEY,
+  magic,
+  type ProviderUnderTest,
+  read,
+  startProvider,
+} from '../../sandbox/provider-under-test.ts';
 import {
   cardAttempt,
   lookUpOf,
@@ -151,7 +156,7 @@ describe('operations at the sandbox provider', () => {
     const attempt = verificationAttempt();
     expect(await connection.pay(attempt)).toMatchObject({ kind: 'approved' });
     expect(await lookUp(lookUpOf(attempt))).toMatchObject({ kind: 'approved' });
-    const declined = MAGIC_CARDS.find(({ name }) => name === 'INSUFFICIENT_FUNDS')?.number;
+    const declined = magic('INSUFFICIENT_FUNDS');
     expect(await connection.pay(verificationAttempt(declined))).toMatchObject({
       kind: 'declined',
       iso8583Code: '51',
@@ -204,7 +209,7 @@ describe('payers at the sandbox provider', () => {
     ['CHALLENGE_FAILED', { kind: 'declined', iso8583Code: '05' }],
     ['CHALLENGE_ABANDONED', { kind: 'redirect' }],
   ])('a challenge: %s', async (name, outcome) => {
-    const attempt = cardAttempt(MAGIC_CARDS.find((card) => card.name === name)?.number);
+    const attempt = cardAttempt(magic(name));
     const sent = await connection.pay(attempt);
     const url = redirectOf(sent);
     expect(url).toMatch(/\/challenge\/ch_/);
