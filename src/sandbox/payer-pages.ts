@@ -17,18 +17,14 @@ const OUTCOMES: Readonly<Record<string, string>> = {
 export function checkoutPage(payment: LedgerEntry, order: OrderDetails): string {
   if (payment.status !== 'created') return outcomePage(payment);
   const money = formatForPayer(order.amount, order.currency);
-  const approves = payment.details.needsCompletion === true;
+  const label = `${payment.details.needsCompletion ? 'Approve' : 'Pay'} ${money}`;
   return page(
     'Sandbox checkout',
     html`<h1>To pay</h1>
     <p class="amount">${money}</p>
     ${facts({ Description: order.description, 'Merchant reference': order.reference })}
     ${itemTable(order)}
-    <form method="post">
-      ${button(payment, 'pay', approves ? `Approve ${money}` : `Pay ${money}`)}
-      ${button(payment, 'decline', 'Let the wallet decline')}
-      ${button(payment, 'leave', 'Cancel and go back')}
-    </form>
+    ${form(payment, label, 'Let the wallet decline', 'Cancel and go back')}
     ${NOTE}`,
   );
 }
@@ -45,11 +41,7 @@ export function challengePage(payment: LedgerEntry, order: OrderDetails): string
       Description: order.description,
       'Merchant reference': order.reference,
     })}
-    <form method="post">
-      ${button(payment, 'pay', 'Yes, it is me')}
-      ${button(payment, 'decline', 'No, it is not me')}
-      ${button(payment, 'leave', 'Leave without an answer')}
-    </form>
+    ${form(payment, 'Yes, it is me', 'No, it is not me', 'Leave without an answer')}
     ${NOTE}`,
   );
 }
@@ -61,11 +53,7 @@ export function agreementPage(agreement: LedgerEntry, order: OrderDetails): stri
     'Sandbox wallet',
     html`<h1>May the shop charge this wallet from now on?</h1>
     ${facts({ Wallet: order.reference, Description: order.description })}
-    <form method="post">
-      ${button(agreement, 'pay', 'Agree')}
-      ${button(agreement, 'decline', 'Let the wallet decline')}
-      ${button(agreement, 'leave', 'Cancel and go back')}
-    </form>
+    ${form(agreement, 'Agree', 'Let the wallet decline', 'Cancel and go back')}
     <p class="note">This is a sandbox: no money moves. Nothing is charged now.</p>`,
   );
 }
@@ -111,9 +99,13 @@ function backUrlOf({ id, status, details }: LedgerEntry): string | undefined {
   return url?.href;
 }
 
-function button({ id }: LedgerEntry, action: string, label: string): Html {
-  const look = action === 'pay' ? NOTHING : html` class="second"`;
-  return html`<button${look} formaction="${id}/${action}">${label}</button>`;
+/** The payer's actions, each as a button with a label. */
+function form({ id }: LedgerEntry, pay: string, decline: string, leave: string): Html {
+  return html`<form method="post">
+      <button formaction="${id}/pay">${pay}</button>
+      <button class="second" formaction="${id}/decline">${decline}</button>
+      <button class="second" formaction="${id}/leave">${leave}</button>
+    </form>`;
 }
 
 function itemTable({ items, currency }: OrderDetails): Html {
