@@ -57,25 +57,19 @@ function cardLacks(asked: CardOptions, can: Capabilities): Lack[] {
   const lacks = asks
     .filter(([isAsked, isOffered]) => isAsked && !isOffered)
     .map(([, , field, what]) => ({ field: `${CARD}.${field}`, what }));
-  return [...lacks, ...browserLacks(asked, can), ...resultLacks(asked, can)];
+  const { threeDSecureSetupId, threeDSecure, browser } = asked;
+  const browserFields =
+    threeDSecureSetupId !== undefined && can.challenge ? can.missingForChallenge?.(browser) : [];
+  const resultFields = threeDSecure && can.externalThreeDSecure ? can.missingForResults?.(threeDSecure) : [];
+  return [
+    ...lacks,
+    ...missing('customer_payer.browser_info', SETUPS, browserFields),
+    ...missing(`${CARD}.three_d_secure`, RESULTS, resultFields),
+  ];
 }
 
-function browserLacks({ threeDSecureSetupId, browser }: CardOptions, can: Capabilities): Lack[] {
-  if (threeDSecureSetupId === undefined || !can.challenge) return [];
-  return (can.missingForChallenge?.(browser) ?? []).map((name) => ({
-    field: `customer_payer.browser_info.${name}`,
-    what: SETUPS,
-    isMissing: true,
-  }));
-}
-
-function resultLacks({ threeDSecure }: CardOptions, can: Capabilities): Lack[] {
-  if (!threeDSecure || !can.externalThreeDSecure) return [];
-  return (can.missingForResults?.(threeDSecure) ?? []).map((name) => ({
-    field: `${CARD}.three_d_secure.${name}`,
-    what: RESULTS,
-    isMissing: true,
-  }));
+function missing(path: string, what: string, names: readonly string[] = []): Lack[] {
+  return names.map((name) => ({ field: `${path}.${name}`, what, isMissing: true }));
 }
 
 /** Describes what a connection lacks, in a few words. */
