@@ -13,28 +13,12 @@ export type AccountKeys = {
   readonly secretHashes: readonly Uint8Array[];
 };
 
-type KeysRow = {
-  account_id: string;
-  secret_always: boolean;
-  tells_authorized: boolean;
-  allowed_origins: string[];
-  secret_hashes: Buffer[];
-};
-type AccountRow = {
-  id: string;
-  name: string;
-  secret_always: boolean;
-  tells_authorized: boolean;
-  allowed_origins: string[];
-  created_at: Date;
-};
-type SecretRow = { id: string; created_at: Date; revoked_at: Date | null };
-
 const FIND_KEYS = {
   name: 'find_account_keys',
   text: `
-    SELECT a.id AS account_id, a.secret_always, a.tells_authorized, a.allowed_origins,
-      array(SELECT s.secret_hash FROM secret_key s WHERE s.account_id = a.id AND s.revoked_at IS NULL) AS secret_hashes
+    SELECT a.id AS "accountId", a.secret_always AS "secretAlways", a.tells_authorized AS "tellsAuthorized",
+      a.allowed_origins AS "allowedOrigins",
+      array(SELECT s.secret_hash FROM secret_key s WHERE s.account_id = a.id AND s.revoked_at IS NULL) AS "secretHashes"
     FROM public_key p JOIN account a ON a.id = p.account_id
     WHERE p.public_key = $1 AND p.revoked_at IS NULL`,
 };
@@ -44,17 +28,7 @@ export async function findAccountKeys(
   database: Database,
   publicKey: string,
 ): Promise<AccountKeys | undefined> {
-  const { rows } = await database.query<KeysRow>(FIND_KEYS, [publicKey]);
-  const row = rows[0];
-  return (
-    row && {
-      accountId: row.account_id,
-      secretAlways: row.secret_always,
-      tellsAuthorized: row.tells_authorized,
-      allowedOrigins: row.allowed_origins,
-      secretHashes: row.secret_hashes,
-    }
-  );
+  return (await database.query<AccountKeys>(FIND_KEYS, [publicKey])).rows[0];
 }
 
 const INSERT_ACCOUNT = {
@@ -117,13 +91,15 @@ export async function createAccount(
   ]);
 }
 
+const COLUMNS = `id, name, secret_always AS "secretAlways", tells_authorized AS "tellsAuthorized",
+  allowed_origins AS "allowedOrigins", created_at AS "createdAt"`;
 const LIST_ACCOUNTS = {
   name: 'list_accounts',
-  text: 'SELECT id, name, secret_always, tells_authorized, allowed_origins, created_at FROM account ORDER BY created_at, id',
+  text: `SELECT ${COLUMNS} FROM account ORDER BY created_at, id`,
 };
 const FIND_ACCOUNT = {
   name: 'find_account',
-  text: 'SELECT id, name, secret_always, tells_authorized, allowed_origins, created_at FROM account WHERE id = $1',
+  text: `SELECT ${COLUMNS} FROM account WHERE id = $1`,
 };
 const SET_SECRET_ALWAYS = {
   name: 'set_secret_always',
@@ -152,8 +128,7 @@ export type Account = {
 
 /** Lists every account, oldest first. */
 export async function listAccounts(queries: Queries): Promise<Account[]> {
-  const { rows } = await queries.query<AccountRow>(LIST_ACCOUNTS);
-  return rows.map(toAccount);
+  return (await queries.query<Account>(LIST_ACCOUNTS)).rows;
 }
 
 const LIST_NAMES = {
@@ -171,8 +146,7 @@ export async function listAccountNames(
 
 /** Finds an account. @param id a UUID. */
 export async function findAccount(queries: Queries, id: string): Promise<Account | undefined> {
-  const { rows } = await queries.query<AccountRow>(FIND_ACCOUNT, [id]);
-  return rows[0] && toAccount(rows[0]);
+  return (await queries.query<Account>(FIND_ACCOUNT, [id])).rows[0];
 }
 
 /** Sets whether every call must present the secret. */
@@ -198,24 +172,17 @@ export async function setAllowedOrigins(
   await queries.query(SET_ALLOWED_ORIGINS, [id, origins]);
 }
 
-function toAccount(row: AccountRow): Account {
-  return {
-    id: row.id,
-    name: row.name,
-    secretAlways: row.secret_always,
-    tellsAuthorized: row.tells_authorized,
-    allowedOrigins: row.allowed_origins,
-    createdAt: row.created_at,
-  };
-}
-
 const LIST_SECRETS = {
   name: 'list_secrets',
-  text: 'SELECT id, created_at, revoked_at FROM secret_key WHERE account_id = $1 ORDER BY created_at, id',
+  text: `
+    SELECT id, created_at AS "createdAt", revoked_at AS "revokedAt"
+    FROM secret_key WHERE account_id = $1 ORDER BY created_at, id`,
 };
 const LIST_PUBLIC_KEYS = {
   name: 'list_public_keys',
-  text: 'SELECT public_key AS id, created_at, revoked_at FROM public_key WHERE account_id = $1 ORDER BY created_at, public_key',
+  text: `
+    SELECT public_key AS id, created_at AS "createdAt", revoked_at AS "revokedAt"
+    FROM public_key WHERE account_id = $1 ORDER BY created_at, public_key`,
 };
 const REVOKE_SECRET = {
   name: 'revoke_secret',
@@ -234,10 +201,9 @@ export async function listKeys(
   queries: Queries,
   accountId: string,
 ): Promise<{ publicKeys: KeyListing[]; secrets: KeyListing[] }> {
-  const publicKeys = await queries.query<SecretRow>(LIST_PUBLIC_KEYS, [accountId]);
-  const secrets = await queries.query<SecretRow>(LIST_SECRETS, [accountId]);
-  const listing = (row: SecretRow) => ({ id: row.id, createdAt: row.created_at, revokedAt: row.revoked_at });
-  return { publicKeys: publicKeys.rows.map(listing), secrets: secrets.rows.map(listing) };
+  const publicKeys = await queries.query<KeyListing>(LIST_PUBLIC_KEYS, [accountId]);
+  const secrets = await queries.query<KeyListing>(LIST_SECRETS, [accountId]);
+  return { publicKeys: publicKeys.rows, secrets: secrets.rows };
 }
 
 /** Revokes a key. @returns its account; undefined if there is no such key, or it was revoked before. */

@@ -12,7 +12,7 @@ export const BEFORE_ALL_PAYMENTS: PaymentName = {
 
 // Rows that another replica or a payment in progress has locked are skipped: the next pass finds them.
 const FIND_UNFILLED = `
-  SELECT account_id, id, record FROM payment
+  SELECT account_id AS "accountId", id, record FROM payment
   WHERE card_last_four IS NULL AND (account_id, id) > ($1::uuid, $2::uuid)
   ORDER BY account_id, id LIMIT $3::integer FOR NO KEY UPDATE SKIP LOCKED`;
 const FILL_IN = `
@@ -20,8 +20,6 @@ const FILL_IN = `
   FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[])
     AS filled(account_id, id, merchant_order_id, card_last_four)
   WHERE p.account_id = filled.account_id AND p.id = filled.id`;
-
-type Row = { account_id: string; id: string; record: Buffer };
 
 /** Columns by which payments are found. */
 export type FoundBy = { readonly merchantOrderId: string; readonly cardLastFour: string };
@@ -40,17 +38,18 @@ export function fillInPayments(
   limit: number,
 ): Promise<PaymentName | undefined> {
   return database.transaction(async (run) => {
-    const { rows } = await run<Row>(FIND_UNFILLED, [after.accountId, after.id, limit]);
+    const values = [after.accountId, after.id, limit];
+    const { rows } = await run<PaymentName & { record: Buffer }>(FIND_UNFILLED, values);
     const last = rows.at(-1);
     if (!last) return undefined;
-    const filled = rows.map((row) => foundBy(row.record));
+    const filled = rows.map(({ record }) => foundBy(record));
     await run(FILL_IN, [
-      rows.map((row) => row.account_id),
-      rows.map((row) => row.id),
+      rows.map(({ accountId }) => accountId),
+      rows.map(({ id }) => id),
       filled.map(({ merchantOrderId }) => merchantOrderId),
       filled.map(({ cardLastFour }) => cardLastFour),
     ]);
-    return { accountId: last.account_id, id: last.id };
+    return last;
   });
 }
 

@@ -1,4 +1,4 @@
-import type { Database, Run } from './database.ts';
+import { type Database, type Nullable, type Run, withoutNulls } from './database.ts';
 import { onlyRow } from './only-row.ts';
 
 /** Terms of a checkout session, which its payment must meet, or from which missing fields are filled in. */
@@ -34,33 +34,15 @@ export type StoredSession = SessionTerms & {
   readonly updatedAt: Date;
 };
 
-/** A row, as `COLUMNS` reads it. */
-export type SessionRow = {
-  account_id: string;
-  id: string;
-  merchant_order_id: string;
-  payment_description: string;
-  country: string;
-  currency: string;
-  amount_minor_units: bigint;
-  customer_id: string | null;
-  callback_url: string | null;
-  metadata: string;
-  workflow: string;
-  version: number;
-  payment_id: string | null;
-  used: boolean;
-  expired: boolean;
-  payments: number;
-  expires_at: Date | null;
-  created_at: Date;
-  updated_at: Date;
-};
+type Row = Nullable<StoredSession>;
 
-const COLUMNS = `s.account_id, s.id, s.merchant_order_id, s.payment_description, s.country, s.currency,
-  s.amount_minor_units, s.customer_id, s.callback_url, s.metadata, s.workflow, s.version, s.payment_id,
+const COLUMNS = `s.account_id AS "accountId", s.id, s.merchant_order_id AS "merchantOrderId",
+  s.payment_description AS "paymentDescription", s.country, s.currency, s.amount_minor_units AS "minorUnits",
+  s.customer_id AS "customerId", s.callback_url AS "callbackUrl", s.metadata, s.workflow, s.version,
+  s.payment_id AS "paymentId",
   EXISTS (SELECT FROM single_use u WHERE u.account_id = s.account_id AND u.object_id = s.id) AS used,
-  coalesce(s.expires_at <= now(), false) AS expired, s.payments, s.expires_at, s.created_at, s.updated_at`;
+  coalesce(s.expires_at <= now(), false) AS expired, s.payments, s.expires_at AS "expiresAt",
+  s.created_at AS "createdAt", s.updated_at AS "updatedAt"`;
 
 const INSERT = `
   INSERT INTO checkout_session AS s (account_id, id, merchant_order_id, payment_description, country, currency,
@@ -75,7 +57,8 @@ const GET = {
 const FIND_OWNER = {
   name: 'find_checkout_session_owner',
   text: `
-    SELECT s.account_id, p.public_key FROM checkout_session s JOIN public_key p ON p.account_id = s.account_id
+    SELECT s.account_id AS "accountId", p.public_key AS "publicKey"
+    FROM checkout_session s JOIN public_key p ON p.account_id = s.account_id
     WHERE s.id = $1 AND p.revoked_at IS NULL ORDER BY p.created_at DESC, p.public_key LIMIT 1`,
 };
 // A claim writes this row as well. It comes either before the lock, and is seen, or after the change, and is refused.
@@ -94,7 +77,7 @@ export async function insertSession(
   terms: SessionTerms,
   livesS: number,
 ): Promise<StoredSession> {
-  return toSession(onlyRow(await run<SessionRow>(INSERT, [...valuesOf(name, terms), livesS])));
+  return withoutNulls(onlyRow(await run<Row>(INSERT, [...valuesOf(name, terms), livesS])));
 }
 
 /** Reads a checkout session. @param id a UUID. */
@@ -103,8 +86,8 @@ export async function readSession(
   accountId: string,
   id: string,
 ): Promise<StoredSession | undefined> {
-  const { rows } = await database.query<SessionRow>(GET, [accountId, id]);
-  return rows[0] && toSession(rows[0]);
+  const { rows } = await database.query<Row>(GET, [accountId, id]);
+  return rows[0] && withoutNulls(rows[0]);
 }
 
 /** The account of a checkout session. */
@@ -116,9 +99,7 @@ export type SessionOwner = {
 
 /** Finds the account of a checkout session, for a payer who knows only its id. @param id a UUID. */
 export async function findSessionOwner(database: Database, id: string): Promise<SessionOwner | undefined> {
-  type Row = { account_id: string; public_key: string };
-  const { rows } = await database.query<Row>(FIND_OWNER, [id]);
-  return rows[0] && { accountId: rows[0].account_id, publicKey: rows[0].public_key };
+  return (await database.query<SessionOwner>(FIND_OWNER, [id])).rows[0];
 }
 
 /** Reads a checkout session and locks it until the transaction ends. @param id a UUID. */
@@ -128,8 +109,8 @@ export async function lockSession(
   id: string,
 ): Promise<StoredSession | undefined> {
   await run(LOCK, [accountId, id]);
-  const { rows } = await run<SessionRow>(GET.text, [accountId, id]);
-  return rows[0] && toSession(rows[0]);
+  const { rows } = await run<Row>(GET.text, [accountId, id]);
+  return rows[0] && withoutNulls(rows[0]);
 }
 
 /** Changes the terms of a locked checkout session. */
@@ -138,7 +119,7 @@ export async function updateSession(
   name: { readonly accountId: string; readonly id: string },
   terms: SessionTerms,
 ): Promise<StoredSession> {
-  return toSession(onlyRow(await run<SessionRow>(UPDATE, valuesOf(name, terms))));
+  return withoutNulls(onlyRow(await run<Row>(UPDATE, valuesOf(name, terms))));
 }
 
 function valuesOf({ accountId, id }: { accountId: string; id: string }, terms: SessionTerms): unknown[] {
@@ -155,28 +136,4 @@ function valuesOf({ accountId, id }: { accountId: string; id: string }, terms: S
     terms.metadata,
     terms.workflow,
   ];
-}
-
-function toSession(row: SessionRow): StoredSession {
-  return {
-    accountId: row.account_id,
-    id: row.id,
-    merchantOrderId: row.merchant_order_id,
-    paymentDescription: row.payment_description,
-    country: row.country,
-    currency: row.currency,
-    minorUnits: row.amount_minor_units,
-    customerId: row.customer_id ?? undefined,
-    callbackUrl: row.callback_url ?? undefined,
-    metadata: row.metadata,
-    workflow: row.workflow,
-    version: row.version,
-    paymentId: row.payment_id ?? undefined,
-    used: row.used,
-    expired: row.expired,
-    payments: row.payments,
-    expiresAt: row.expires_at ?? undefined,
-    createdAt: row.created_at,
-    updatedAt: row.updated_at,
-  };
 }

@@ -1,4 +1,4 @@
-import type { Database, Nullable, Run } from './database.ts';
+import { type Database, type Nullable, type Run, withoutNulls } from './database.ts';
 import { onlyRow } from './only-row.ts';
 
 /** A customer as it is stored. */
@@ -20,17 +20,10 @@ export type CustomerFields = Pick<
   'accountId' | 'id' | 'merchantCustomerId' | 'payer' | 'metadata'
 >;
 
-type Row = {
-  account_id: string;
-  id: string;
-  merchant_customer_id: string | null;
-  payer: Buffer;
-  metadata: string;
-  created_at: Date;
-  updated_at: Date;
-};
+type Row = Nullable<StoredCustomer>;
 
-const COLUMNS = 'account_id, id, merchant_customer_id, payer, metadata, created_at, updated_at';
+const COLUMNS = `account_id AS "accountId", id, merchant_customer_id AS "merchantCustomerId", payer, metadata,
+  created_at AS "createdAt", updated_at AS "updatedAt"`;
 
 const INSERT = `
   INSERT INTO customer (account_id, id, merchant_customer_id, payer, metadata) VALUES ($1, $2, $3, $4, $5)
@@ -65,7 +58,7 @@ export async function insertNewCustomer(
   customer: CustomerFields,
 ): Promise<StoredCustomer | undefined> {
   const { rows } = await run<Row>(INSERT, valuesOf(customer));
-  return rows[0] && toCustomer(rows[0]);
+  return rows[0] && withoutNulls(rows[0]);
 }
 
 /** Reads a customer. @param id a UUID. */
@@ -75,7 +68,7 @@ export async function readCustomer(
   id: string,
 ): Promise<StoredCustomer | undefined> {
   const { rows } = await database.query<Row>(GET, [accountId, id]);
-  return rows[0] && toCustomer(rows[0]);
+  return rows[0] && withoutNulls(rows[0]);
 }
 
 /** Finds a customer by the merchant's own identifier. */
@@ -85,7 +78,7 @@ export async function findCustomer(
   merchantCustomerId: string,
 ): Promise<StoredCustomer | undefined> {
   const { rows } = await database.query<Row>(FIND, [accountId, merchantCustomerId]);
-  return rows[0] && toCustomer(rows[0]);
+  return rows[0] && withoutNulls(rows[0]);
 }
 
 /** Reads a customer and locks it until the transaction ends. @param id a UUID. */
@@ -95,7 +88,7 @@ export async function lockCustomer(
   id: string,
 ): Promise<StoredCustomer | undefined> {
   const { rows } = await run<Row>(LOCK, [accountId, id]);
-  return rows[0] && toCustomer(rows[0]);
+  return rows[0] && withoutNulls(rows[0]);
 }
 
 /**
@@ -104,7 +97,7 @@ export async function lockCustomer(
  * @throws Error that `isKeyTaken` recognizes, if the account has another customer with this `merchantCustomerId`.
  */
 export async function updateCustomer(run: Run, customer: CustomerFields): Promise<StoredCustomer> {
-  return toCustomer(onlyRow(await run<Row>(UPDATE, valuesOf(customer))));
+  return withoutNulls(onlyRow(await run<Row>(UPDATE, valuesOf(customer))));
 }
 
 /**
@@ -120,16 +113,4 @@ export async function eraseCustomer(run: Run, accountId: string, id: string): Pr
 
 function valuesOf({ accountId, id, merchantCustomerId = null, payer, metadata }: Nullable<CustomerFields>) {
   return [accountId, id, merchantCustomerId, payer, metadata];
-}
-
-function toCustomer(row: Row): StoredCustomer {
-  return {
-    accountId: row.account_id,
-    id: row.id,
-    merchantCustomerId: row.merchant_customer_id ?? undefined,
-    payer: row.payer,
-    metadata: row.metadata,
-    createdAt: row.created_at,
-    updatedAt: row.updated_at,
-  };
 }

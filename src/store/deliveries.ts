@@ -1,4 +1,4 @@
-import type { Database, Nullable } from './database.ts';
+import { type Database, type Nullable, withoutNulls } from './database.ts';
 import { isScheduled } from './lease-due.ts';
 import type { WebhookName } from './outbox.ts';
 
@@ -160,27 +160,16 @@ export type StoredDelivery = {
   readonly deliveredAt: Date | undefined;
 };
 
-type DeliveryRow = {
-  id: string;
-  webhook_id: string;
-  event_id: string;
-  type: string;
-  payment_id: string;
-  status: string;
-  attempts: number;
-  response_status: number | null;
-  error: string | null;
-  due_at: Date | null;
-  created_at: Date;
-  delivered_at: Date | null;
-};
+type DeliveryRow = Nullable<StoredDelivery>;
 
-const COLUMNS = `d.id, d.webhook_id, d.event_id, e.type, e.payment_id, d.status, d.attempts, d.response_status,
-  d.error, d.due_at, d.created_at, d.delivered_at`;
+const SELECT = `
+    SELECT d.id, d.webhook_id AS "webhookId", d.event_id AS "eventId", e.type, e.payment_id AS "paymentId", d.status,
+      d.attempts, d.response_status AS "responseStatus", d.error, d.due_at AS "dueAt", d.created_at AS "createdAt",
+      d.delivered_at AS "deliveredAt"
+    FROM delivery d JOIN event e ON e.account_id = d.account_id AND e.id = d.event_id`;
 const LIST = {
   name: 'list_deliveries',
-  text: `
-    SELECT ${COLUMNS} FROM delivery d JOIN event e ON e.account_id = d.account_id AND e.id = d.event_id
+  text: `${SELECT}
     WHERE d.account_id = $1 AND d.webhook_id = $2 AND ($3::uuid IS NULL OR d.id < $3)
     ORDER BY d.id DESC LIMIT $4`,
 };
@@ -193,13 +182,12 @@ export async function listDeliveries(
   limit: number,
 ): Promise<StoredDelivery[]> {
   const values = [accountId, webhookId, beforeId ?? null, limit];
-  return (await database.query<DeliveryRow>(LIST, values)).rows.map(toDelivery);
+  return (await database.query<DeliveryRow>(LIST, values)).rows.map(withoutNulls);
 }
 
 const GET = {
   name: 'get_delivery',
-  text: `
-    SELECT ${COLUMNS} FROM delivery d JOIN event e ON e.account_id = d.account_id AND e.id = d.event_id
+  text: `${SELECT}
     WHERE d.account_id = $1 AND d.id = $2`,
 };
 
@@ -210,7 +198,7 @@ export async function getDelivery(
   id: string,
 ): Promise<StoredDelivery | undefined> {
   const { rows } = await database.query<DeliveryRow>(GET, [accountId, id]);
-  return rows[0] && toDelivery(rows[0]);
+  return rows[0] && withoutNulls(rows[0]);
 }
 
 const REDELIVER = {
@@ -247,21 +235,4 @@ export async function redeliverFailed(
 ): Promise<number> {
   const result = await database.query(REDELIVER_FAILED, [accountId, webhookId, since, limit]);
   return result.rowCount ?? 0;
-}
-
-function toDelivery(row: DeliveryRow): StoredDelivery {
-  return {
-    id: row.id,
-    webhookId: row.webhook_id,
-    eventId: row.event_id,
-    type: row.type,
-    paymentId: row.payment_id,
-    status: row.status,
-    attempts: row.attempts,
-    responseStatus: row.response_status ?? undefined,
-    error: row.error ?? undefined,
-    dueAt: row.due_at ?? undefined,
-    createdAt: row.created_at,
-    deliveredAt: row.delivered_at ?? undefined,
-  };
 }

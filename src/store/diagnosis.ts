@@ -23,59 +23,30 @@ export type DatabaseFacts = {
   readonly hasSchema: boolean;
 };
 
-type Row = {
-  version_number: number;
-  version: string;
-  unsafe: string[];
-  read_only: boolean;
-  max_connections: number;
-  in_the_clear: boolean;
-  standbys: number;
-  synchronous: boolean;
-  invalid_indexes: string[];
-  oldest_transaction_s: number;
-  now_ms: number;
-  has_schema: boolean;
-};
-
 const FACTS = {
   name: 'database_facts',
   text: `
-    SELECT current_setting('server_version_num')::integer AS version_number, current_setting('server_version') AS version,
+    SELECT current_setting('server_version_num')::integer AS "versionNumber", current_setting('server_version') AS version,
       ARRAY(SELECT name FROM unnest(ARRAY['fsync', 'full_page_writes', 'synchronous_commit']) AS name
-        WHERE current_setting(name, true) = 'off') AS unsafe,
-      pg_is_in_recovery() OR current_setting('default_transaction_read_only') = 'on' AS read_only,
-      current_setting('max_connections')::integer AS max_connections,
+        WHERE current_setting(name, true) = 'off') AS "unsafeSettings",
+      pg_is_in_recovery() OR current_setting('default_transaction_read_only') = 'on' AS "isReadOnly",
+      current_setting('max_connections')::integer AS "maxConnections",
       inet_server_addr() IS NOT NULL AND NOT inet_server_addr() <<= '127.0.0.0/8' AND inet_server_addr() <> '::1'
-        AND NOT coalesce((SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()), false) AS in_the_clear,
+        AND NOT coalesce((SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()), false) AS "isInTheClear",
       (SELECT count(*) FROM pg_stat_replication)::integer AS standbys,
-      current_setting('synchronous_standby_names') <> '' AS synchronous,
+      current_setting('synchronous_standby_names') <> '' AS "isSynchronous",
       ARRAY(SELECT c.relname::text FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
         JOIN pg_namespace n ON n.oid = c.relnamespace
-        WHERE NOT i.indisvalid AND n.nspname = current_schema() ORDER BY c.relname) AS invalid_indexes,
+        WHERE NOT i.indisvalid AND n.nspname = current_schema() ORDER BY c.relname) AS "invalidIndexes",
       coalesce((SELECT extract(epoch FROM clock_timestamp() - min(xact_start)) FROM pg_stat_activity
-        WHERE datname = current_database() AND pid <> pg_backend_pid()), 0)::float8 AS oldest_transaction_s,
-      extract(epoch FROM clock_timestamp())::float8 * 1000 AS now_ms,
-      to_regclass('schema_migration') IS NOT NULL AS has_schema`,
+        WHERE datname = current_database() AND pid <> pg_backend_pid()), 0)::float8 AS "oldestTransactionS",
+      extract(epoch FROM clock_timestamp())::float8 * 1000 AS "nowMs",
+      to_regclass('schema_migration') IS NOT NULL AS "hasSchema"`,
 };
 
 /** Reads facts about the database. */
 export async function readDatabaseFacts(database: Database): Promise<DatabaseFacts> {
-  const row = onlyRow(await database.query<Row>(FACTS));
-  return {
-    versionNumber: row.version_number,
-    version: row.version,
-    unsafeSettings: row.unsafe,
-    isReadOnly: row.read_only,
-    maxConnections: row.max_connections,
-    isInTheClear: row.in_the_clear,
-    standbys: row.standbys,
-    isSynchronous: row.synchronous,
-    invalidIndexes: row.invalid_indexes,
-    oldestTransactionS: row.oldest_transaction_s,
-    nowMs: row.now_ms,
-    hasSchema: row.has_schema,
-  };
+  return onlyRow(await database.query<DatabaseFacts>(FACTS));
 }
 
 /** Facts about the service's accounts, webhooks and open work. */
@@ -92,41 +63,24 @@ export type ServiceFacts = {
   readonly oldestNotificationS: number;
 };
 
-type ServiceRow = {
-  accounts: number;
-  failing: number;
-  disabled: number;
-  overdue: number;
-  oldest_outcome_s: number;
-  oldest_notification_s: number;
-};
-
 const SERVICE_FACTS = {
   name: 'service_facts',
   text: `
     SELECT (SELECT count(*) FROM account)::integer AS accounts,
-      (SELECT count(*) FROM webhook WHERE active AND failing_since < now() - interval '1 hour')::integer AS failing,
-      (SELECT count(*) FROM webhook WHERE disabled_reason IS NOT NULL)::integer AS disabled,
+      (SELECT count(*) FROM webhook WHERE active AND failing_since < now() - interval '1 hour')::integer AS "failingWebhooks",
+      (SELECT count(*) FROM webhook WHERE disabled_reason IS NOT NULL)::integer AS "disabledWebhooks",
       (SELECT count(*) FROM webhook w WHERE w.active AND EXISTS (
         SELECT FROM delivery d WHERE d.account_id = w.account_id AND d.webhook_id = w.id
-          AND d.due_at < now() - interval '10 minutes'))::integer AS overdue,
+          AND d.due_at < now() - interval '10 minutes'))::integer AS "overdueWebhooks",
       coalesce((SELECT extract(epoch FROM now() - min(created_at))
         FROM (SELECT created_at FROM transaction WHERE look_up_at IS NOT NULL LIMIT 100000) open),
-        0)::float8 AS oldest_outcome_s,
+        0)::float8 AS "oldestOutcomeS",
       coalesce((SELECT extract(epoch FROM now() - min(received_at))
         FROM (SELECT received_at FROM notification WHERE process_at IS NOT NULL LIMIT 100000) open),
-        0)::float8 AS oldest_notification_s`,
+        0)::float8 AS "oldestNotificationS"`,
 };
 
 /** Reads facts about accounts, webhooks and open work, from a schema that is up to date. */
 export async function readServiceFacts(database: Database): Promise<ServiceFacts> {
-  const row = onlyRow(await database.query<ServiceRow>(SERVICE_FACTS));
-  return {
-    accounts: row.accounts,
-    failingWebhooks: row.failing,
-    disabledWebhooks: row.disabled,
-    overdueWebhooks: row.overdue,
-    oldestOutcomeS: row.oldest_outcome_s,
-    oldestNotificationS: row.oldest_notification_s,
-  };
+  return onlyRow(await database.query<ServiceFacts>(SERVICE_FACTS));
 }

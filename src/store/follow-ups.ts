@@ -12,15 +12,14 @@ export type DueFollowUp = {
   readonly fence: number;
 };
 
-type Row = { account_id: string; payment_id: string; id: string; connection_id: string; fence: number };
-
-const TAKEN = 'p.account_id, t.payment_id, t.id, t.connection_id, t.fence';
+const TAKEN = `p.account_id AS "accountId", t.payment_id AS "paymentId", t.id AS "transactionId",
+      t.connection_id AS "connectionId", t.fence`;
 
 const TAKE = { name: 'take_due_follow_ups', text: leaseDue('follow_up_at', TAKEN) };
 
 /** Leases transactions that are due to be followed up: from each connection, those due for longest. */
 export async function takeDueFollowUps(database: Database, takes: readonly Take[]): Promise<DueFollowUp[]> {
-  return (await database.query<Row>(TAKE, leaseParameters(takes))).rows.map(dueFollowUp);
+  return (await database.query<DueFollowUp>(TAKE, leaseParameters(takes))).rows;
 }
 
 const TAKE_ONE = {
@@ -46,8 +45,7 @@ export async function takeFollowUp(
   transactionId: string,
   leaseS: number,
 ): Promise<DueFollowUp | undefined> {
-  const { rows } = await database.query<Row>(TAKE_ONE, [transactionId, leaseS]);
-  return rows[0] && dueFollowUp(rows[0]);
+  return (await database.query<DueFollowUp>(TAKE_ONE, [transactionId, leaseS])).rows[0];
 }
 
 const POSTPONE = {
@@ -110,7 +108,7 @@ const COUNT_OPEN = {
   name: 'count_open_follow_ups',
   text: `
     SELECT types.type, count(open.created_at)::integer AS open,
-      extract(epoch FROM now() - min(open.created_at))::float8 AS oldest_s
+      extract(epoch FROM now() - min(open.created_at))::float8 AS "oldestS"
     FROM unnest($1::text[]) AS types(type), LATERAL (
       SELECT created_at FROM transaction t
       WHERE t.type = types.type AND t.follow_up_at IS NOT NULL AND t.status IN ('CREATED', 'PENDING') LIMIT $2
@@ -124,17 +122,15 @@ export async function countOpenFollowUps(
   types: readonly string[],
   limit: number,
 ): Promise<OpenFollowUps[]> {
-  const { rows } = await database.query<{ type: string; open: number; oldest_s: number }>(COUNT_OPEN, [
-    types,
-    limit,
-  ]);
-  return rows.map(({ type, open, oldest_s }) => ({ type, open, oldestS: oldest_s }));
+  return (await database.query<OpenFollowUps>(COUNT_OPEN, [types, limit])).rows;
 }
 
 const FIND_BY_PAYMENT = {
   name: 'find_own_transaction',
   text: `
-    SELECT t.id, t.connection_id, p.account_id, p.released FROM payment p JOIN transaction t ON t.payment_id = p.id
+    SELECT t.id AS "transactionId", p.account_id AS "accountId", t.connection_id AS "connectionId",
+      p.released AS "isReleased"
+    FROM payment p JOIN transaction t ON t.payment_id = p.id
     WHERE p.id = $1::uuid AND t.parent_id IS NULL ORDER BY t.created_at DESC, t.id DESC LIMIT 1`,
 };
 
@@ -152,39 +148,21 @@ export async function findOwnTransaction(
   database: Database,
   paymentId: string,
 ): Promise<OwnTransaction | undefined> {
-  const { rows } = await database.query<{
-    id: string;
-    account_id: string;
-    connection_id: string;
-    released: boolean;
-  }>(FIND_BY_PAYMENT, [paymentId]);
-  const row = rows[0];
-  if (!row) return undefined;
-  const { id: transactionId, account_id: accountId, connection_id: connectionId } = row;
-  return { transactionId, accountId, connectionId, isReleased: row.released };
+  return (await database.query<OwnTransaction>(FIND_BY_PAYMENT, [paymentId])).rows[0];
 }
 
 const FIND_PAYMENT = {
   name: 'find_payment_of_transaction',
   text: `
-    SELECT p.id, p.account_id FROM transaction t JOIN payment p ON p.id = t.payment_id WHERE t.id = $1::uuid`,
+    SELECT p.id AS "paymentId", p.account_id AS "accountId"
+    FROM transaction t JOIN payment p ON p.id = t.payment_id WHERE t.id = $1::uuid`,
 };
 
 /** Finds the payment of a transaction of any account. @param transactionId a UUID. */
 export async function findPaymentOf(
   database: Database,
   transactionId: string,
-): Promise<{ readonly paymentId: string; readonly accountId: string } | undefined> {
-  const { rows } = await database.query<{ id: string; account_id: string }>(FIND_PAYMENT, [transactionId]);
-  return rows[0] && { paymentId: rows[0].id, accountId: rows[0].account_id };
-}
-
-function dueFollowUp(row: Row): DueFollowUp {
-  return {
-    accountId: row.account_id,
-    paymentId: row.payment_id,
-    transactionId: row.id,
-    connectionId: row.connection_id,
-    fence: row.fence,
-  };
+): Promise<Pick<DueFollowUp, 'paymentId' | 'accountId'> | undefined> {
+  type Row = Pick<DueFollowUp, 'paymentId' | 'accountId'>;
+  return (await database.query<Row>(FIND_PAYMENT, [transactionId])).rows[0];
 }

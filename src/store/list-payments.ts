@@ -21,11 +21,6 @@ export type ListedPayment = PagePosition & {
   readonly record: Uint8Array;
 };
 
-type Row = { id: string; created_at: string; record: Buffer };
-
-const BY_ORDER = 'AND merchant_order_id = $6';
-const BY_STATUS = 'AND status = $7';
-
 /** Greatest number of payments on a page. */
 export const MAX_LISTED = 101;
 
@@ -35,19 +30,22 @@ export const MAX_LISTED = 101;
 function listStatement(name: string, filters: string) {
   const text = `
     SELECT * FROM (
-      SELECT id, to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS created_at, record
+      SELECT id, to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS "createdAt", record
       FROM payment
       WHERE account_id = $1 AND created_at >= $2::timestamptz
         AND (created_at, id) < ($3::timestamptz, $4::uuid) ${filters}
-      ORDER BY payment.created_at DESC, id DESC LIMIT ${MAX_LISTED}
+      ORDER BY created_at DESC, id DESC LIMIT ${MAX_LISTED}
     ) most LIMIT $5::integer`;
   return { name, text };
 }
 
 const LIST = listStatement('list_payments', '');
-const LIST_BY_ORDER = listStatement('list_payments_by_order', BY_ORDER);
-const LIST_BY_STATUS = listStatement('list_payments_by_status', BY_STATUS.replace('$7', '$6'));
-const LIST_BY_BOTH = listStatement('list_payments_by_order_and_status', `${BY_ORDER} ${BY_STATUS}`);
+const LIST_BY_ORDER = listStatement('list_payments_by_order', 'AND merchant_order_id = $6');
+const LIST_BY_STATUS = listStatement('list_payments_by_status', 'AND status = $6');
+const LIST_BY_BOTH = listStatement(
+  'list_payments_by_order_and_status',
+  'AND merchant_order_id = $6 AND status = $7',
+);
 
 /**
  * Lists payments, newest first.
@@ -65,6 +63,6 @@ export async function listPayments(
   const filters = [merchantOrderId, status].filter((value) => value !== undefined);
   const byOne = merchantOrderId === undefined ? LIST_BY_STATUS : LIST_BY_ORDER;
   const statement = filters.length === 0 ? LIST : filters.length === 1 ? byOne : LIST_BY_BOTH;
-  const { rows } = await database.query<Row>(statement, [accountId, from, createdAt, id, limit, ...filters]);
-  return rows.map((row) => ({ id: row.id, createdAt: row.created_at, record: row.record }));
+  const values = [accountId, from, createdAt, id, limit, ...filters];
+  return (await database.query<ListedPayment>(statement, values)).rows;
 }

@@ -1,4 +1,4 @@
-import type { Database } from './database.ts';
+import { type Database, type Nullable, withoutNulls } from './database.ts';
 import { type AskableConnection, isScheduled, leaseDue, leaseParameters, type Take } from './lease-due.ts';
 
 /** An attempt whose outcome is unknown and due to be looked up, leased to the caller. */
@@ -20,28 +20,17 @@ export type DueAttempt = {
   readonly answered: boolean;
 };
 
-type DueRow = {
-  id: string;
-  payment_id: string;
-  connection_id: string;
-  amount_minor_units: bigint;
-  currency: string;
-  capture: boolean;
-  reference: string | null;
-  vaulted_token: string | null;
-  fence: number;
-  record: Buffer;
-  answered: boolean;
-};
+type DueRow = Nullable<DueAttempt>;
 
-const DUE_ATTEMPT = `t.id, t.payment_id, t.connection_id, t.amount_minor_units, t.currency, t.capture,
-      t.reference, t.vaulted_token, t.fence, p.record, p.answer IS NOT NULL AS answered`;
+const DUE_ATTEMPT = `t.id AS "transactionId", t.payment_id AS "paymentId", t.connection_id AS "connectionId",
+      t.amount_minor_units AS "minorUnits", t.currency, t.capture, t.reference, t.vaulted_token AS "vaultedToken",
+      t.fence, p.record, p.answer IS NOT NULL AS answered`;
 
 const TAKE = { name: 'take_due_attempts', text: leaseDue('look_up_at', DUE_ATTEMPT) };
 
 /** Leases attempts that are due: from each connection, those due for longest. */
 export async function takeDueAttempts(database: Database, takes: readonly Take[]): Promise<DueAttempt[]> {
-  return (await database.query<DueRow>(TAKE, leaseParameters(takes))).rows.map(dueAttempt);
+  return (await database.query<DueRow>(TAKE, leaseParameters(takes))).rows.map(withoutNulls);
 }
 
 const MAX_UNANSWERED_TAKEN = 100;
@@ -82,7 +71,7 @@ export async function takeUnansweredAttempts(
     options.dueForS,
     options.leaseS,
   ]);
-  return rows.map(dueAttempt);
+  return rows.map(withoutNulls);
 }
 
 const TAKE_OPEN = {
@@ -107,7 +96,7 @@ export async function takeOpenAttempt(
   leaseS: number,
 ): Promise<DueAttempt | undefined> {
   const { rows } = await database.query<DueRow>(TAKE_OPEN, [transactionId, leaseS]);
-  return rows[0] && dueAttempt(rows[0]);
+  return rows[0] && withoutNulls(rows[0]);
 }
 
 const READ_OPEN = {
@@ -127,23 +116,7 @@ export async function readOpenAttempt(
   transactionId: string,
 ): Promise<DueAttempt | undefined> {
   const { rows } = await database.query<DueRow>(READ_OPEN, [transactionId]);
-  return rows[0] && dueAttempt(rows[0]);
-}
-
-function dueAttempt(row: DueRow): DueAttempt {
-  return {
-    transactionId: row.id,
-    paymentId: row.payment_id,
-    connectionId: row.connection_id,
-    minorUnits: row.amount_minor_units,
-    currency: row.currency,
-    capture: row.capture,
-    reference: row.reference ?? undefined,
-    vaultedToken: row.vaulted_token ?? undefined,
-    fence: row.fence,
-    record: row.record,
-    answered: row.answered,
-  };
+  return rows[0] && withoutNulls(rows[0]);
 }
 
 const POSTPONE = {
@@ -175,20 +148,12 @@ export type OpenAttempts = {
   readonly oldestS: number;
 };
 
-type OpenRow = {
-  connection_id: string;
-  connection_identity: string | null;
-  open: number;
-  due: number;
-  oldest_s: number;
-};
-
 const COUNT_OPEN = {
   name: 'count_open_attempts',
   text: `
-    SELECT connection_id, connection_identity, count(*)::integer AS open,
+    SELECT connection_id AS "connectionId", connection_identity AS identity, count(*)::integer AS open,
       (count(*) FILTER (WHERE look_up_at <= now() OR fence > 0))::integer AS due,
-      extract(epoch FROM now() - min(created_at))::float8 AS oldest_s
+      extract(epoch FROM now() - min(created_at))::float8 AS "oldestS"
     FROM (
       SELECT connection_id, connection_identity, look_up_at, fence, created_at
       FROM transaction WHERE look_up_at IS NOT NULL LIMIT $1
@@ -198,12 +163,5 @@ const COUNT_OPEN = {
 
 /** Counts the attempts whose outcome is open, up to `limit` of them, by connection and account. */
 export async function countOpenAttempts(database: Database, limit: number): Promise<OpenAttempts[]> {
-  const { rows } = await database.query<OpenRow>(COUNT_OPEN, [limit]);
-  return rows.map((row) => ({
-    connectionId: row.connection_id,
-    identity: row.connection_identity ?? undefined,
-    open: row.open,
-    due: row.due,
-    oldestS: row.oldest_s,
-  }));
+  return (await database.query<Nullable<OpenAttempts>>(COUNT_OPEN, [limit])).rows.map(withoutNulls);
 }

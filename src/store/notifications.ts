@@ -1,6 +1,6 @@
 import type { Dispute, DisputeStage } from '#src/connectors/dispute-report.ts';
 import { NIL_UUID } from './account-rows.ts';
-import type { Database } from './database.ts';
+import { type Database, type Nullable, withoutNulls } from './database.ts';
 
 /** One subject of a provider's notification, as it is stored before the notification is acknowledged. */
 export type StoredNotification = {
@@ -74,22 +74,11 @@ export async function insertNotification(
   ]);
 }
 
-type DueRow = {
-  account_id: string;
-  connection_id: string;
-  deduplication_key: string;
-  subject: number;
-  transaction_id: string | null;
-  reference: string | null;
-  dispute: DisputeStage | null;
-  dispute_reference: string | null;
-  disputed_minor_units: bigint | null;
-  disputed_currency: string | null;
-  body: Buffer;
-  query: string;
-  headers: string;
-  received_at: Date;
-  tries: number;
+type DueRow = Nullable<Omit<DueNotification, 'dispute'>> & {
+  readonly stage: DisputeStage | null;
+  readonly disputeReference: string | null;
+  readonly minorUnits: bigint | null;
+  readonly currency: string | null;
 };
 
 const TAKE = {
@@ -104,9 +93,10 @@ const TAKE = {
     FROM due
     WHERE n.account_id = due.account_id AND n.connection_id = due.connection_id
       AND n.deduplication_key = due.deduplication_key AND n.subject = due.subject
-    RETURNING n.account_id, n.connection_id, n.deduplication_key, n.subject, n.transaction_id, n.reference, n.dispute,
-      n.dispute_reference, n.disputed_minor_units, n.disputed_currency, n.body, n.query, n.headers, n.received_at,
-      n.tries`,
+    RETURNING n.account_id AS "accountId", n.connection_id AS "connectionId",
+      n.deduplication_key AS "deduplicationKey", n.subject, n.transaction_id AS "transactionId", n.reference,
+      n.dispute AS stage, n.dispute_reference AS "disputeReference", n.disputed_minor_units AS "minorUnits",
+      n.disputed_currency AS currency, n.body, n.query, n.headers, n.received_at AS "receivedAt", n.tries`,
 };
 
 /** Leases due notifications for `leaseS` seconds each, those of `except` connections left out. */
@@ -117,26 +107,11 @@ export async function takeDueNotifications(
   except: readonly string[],
 ): Promise<DueNotification[]> {
   const { rows } = await database.query<DueRow>(TAKE, [limit, leaseS, except]);
-  return rows.map((row) => ({
-    accountId: row.account_id,
-    connectionId: row.connection_id,
-    deduplicationKey: row.deduplication_key,
-    subject: row.subject,
-    transactionId: row.transaction_id ?? undefined,
-    reference: row.reference ?? undefined,
-    dispute: disputeOf(row),
-    body: row.body,
-    query: row.query,
-    headers: row.headers,
-    receivedAt: row.received_at,
-    tries: row.tries,
-  }));
-}
-
-function disputeOf(row: DueRow): Dispute | undefined {
-  const { dispute: stage, disputed_minor_units: minorUnits, disputed_currency: currency } = row;
-  const money = minorUnits !== null && currency !== null ? { minorUnits, currency } : undefined;
-  return stage ? { stage, reference: row.dispute_reference ?? undefined, money } : undefined;
+  return rows.map(({ stage, disputeReference, minorUnits, currency, ...row }) => {
+    const money = minorUnits !== null && currency !== null ? { minorUnits, currency } : undefined;
+    const dispute = stage ? { stage, reference: disputeReference ?? undefined, money } : undefined;
+    return { ...withoutNulls(row), dispute };
+  });
 }
 
 const SETTLE = {
@@ -220,8 +195,8 @@ const BEGUN = `begun AS (
       AND (t.notified_look_up_at IS NULL OR t.notified_look_up_at <= now() - make_interval(secs => $3::float8))
     RETURNING t.notified_look_up_at::text AS begun_at
   )
-  SELECT found.id, begun.begun_at,
-    greatest(0, extract(epoch FROM found.notified_look_up_at - now())::float8 + $3::float8) AS wait_s
+  SELECT found.id AS "transactionId", begun.begun_at AS "begunAt",
+    greatest(0, extract(epoch FROM found.notified_look_up_at - now())::float8 + $3::float8) AS "waitS"
   FROM found LEFT JOIN begun ON true`;
 const BEGIN = {
   id: { name: 'begin_notified_look_up', text: `WITH ${foundBy(NOTIFIED_BY.id)}, ${BEGUN}` },
@@ -238,12 +213,8 @@ export async function beginNotifiedLookUp(
   apartS: number,
 ): Promise<NotifiedLookUp | undefined> {
   const { by, values } = notifiedBy(notification);
-  const { rows } = await database.query<{ id: string; begun_at: string | null; wait_s: number }>(BEGIN[by], [
-    ...values,
-    apartS,
-  ]);
-  const row = rows[0];
-  return row && { transactionId: row.id, begunAt: row.begun_at ?? undefined, waitS: row.wait_s };
+  const { rows } = await database.query<Nullable<NotifiedLookUp>>(BEGIN[by], [...values, apartS]);
+  return rows[0] && withoutNulls(rows[0]);
 }
 
 // Waits for rows that another process has locked, which may be about to postpone them. Locked in one order, so that two

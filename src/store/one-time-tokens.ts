@@ -1,4 +1,4 @@
-import type { Database, Nullable, Run } from './database.ts';
+import { type Database, type Nullable, type Run, withoutNulls } from './database.ts';
 import { onlyRow } from './only-row.ts';
 
 /** A one-time token that a payment may use. */
@@ -15,16 +15,14 @@ export type StoredToken = {
 /** Times at which a token was made and at which it expires. */
 export type TokenTimes = { readonly createdAt: Date; readonly expiresAt: Date };
 
-type Row = { id: string; session_id: string | null; card: Buffer; sealed: string };
-
 const INSERT = `
   INSERT INTO one_time_token (account_id, id, session_id, card, sealed, expires_at)
   VALUES ($1, $2, $3, $4, $5, now() + make_interval(secs => $6))
-  RETURNING created_at, expires_at`;
+  RETURNING created_at AS "createdAt", expires_at AS "expiresAt"`;
 const GET = {
   name: 'get_one_time_token',
   text: `
-    SELECT id, session_id, card, sealed FROM one_time_token
+    SELECT id, session_id AS "sessionId", card, sealed FROM one_time_token
     WHERE account_id = $1 AND id = $2 AND sealed IS NOT NULL AND expires_at > now()`,
 };
 // A token that a payment is just using is skipped: its claim deletes the ciphertext, or leaves it to the next sweep.
@@ -47,8 +45,7 @@ export async function insertToken(
 ): Promise<TokenTimes> {
   const { accountId, id, sessionId = null, card, sealed } = token as Nullable<typeof token>;
   const values = [accountId, id, sessionId, card, sealed, livesS];
-  const row = onlyRow(await run<{ created_at: Date; expires_at: Date }>(INSERT, values));
-  return { createdAt: row.created_at, expiresAt: row.expires_at };
+  return onlyRow(await run<TokenTimes>(INSERT, values));
 }
 
 /** Finds a token that is neither used nor expired. @param id a UUID. */
@@ -57,9 +54,8 @@ export async function findToken(
   accountId: string,
   id: string,
 ): Promise<StoredToken | undefined> {
-  const { rows } = await database.query<Row>(GET, [accountId, id]);
-  const row = rows[0];
-  return row && { id: row.id, sessionId: row.session_id ?? undefined, card: row.card, sealed: row.sealed };
+  const { rows } = await database.query<Nullable<StoredToken>>(GET, [accountId, id]);
+  return rows[0] && withoutNulls(rows[0]);
 }
 
 /** Deletes up to `limit` expired tokens. @returns the number deleted. */

@@ -1,4 +1,4 @@
-import type { Database } from './database.ts';
+import { type Database, type Nullable, withoutNulls } from './database.ts';
 
 /** An attempt whose outcome is not known. */
 export type OpenAttempt = {
@@ -44,7 +44,8 @@ export async function listOldestOpenAttempts(database: Database, limit: number):
 const TROUBLED = {
   name: 'list_troubled_webhooks',
   text: `
-    SELECT a.name, w.url, w.active, w.disabled_reason, w.failing_since
+    SELECT a.name AS "accountName", w.url, w.active, w.disabled_reason AS "disabledReason",
+      w.failing_since AS "failingSince"
     FROM webhook w JOIN account a ON a.id = w.account_id
     WHERE w.failing_since IS NOT NULL AND w.active OR w.disabled_reason IS NOT NULL AND NOT w.active
     ORDER BY w.failing_since LIMIT $1`,
@@ -52,21 +53,8 @@ const TROUBLED = {
 
 /** Lists the webhooks that have been failing, longest first, and those that were turned off for failing. */
 export async function listTroubledWebhooks(database: Database, limit: number): Promise<TroubledWebhook[]> {
-  type Row = {
-    name: string;
-    url: string;
-    active: boolean;
-    disabled_reason: string | null;
-    failing_since: Date | null;
-  };
-  const { rows } = await database.query<Row>(TROUBLED, [limit]);
-  return rows.map((row) => ({
-    accountName: row.name,
-    url: row.url,
-    active: row.active,
-    disabledReason: row.disabled_reason ?? undefined,
-    failingSince: row.failing_since ?? undefined,
-  }));
+  const { rows } = await database.query<Nullable<TroubledWebhook>>(TROUBLED, [limit]);
+  return rows.map(withoutNulls);
 }
 
 const COUNT_PENDING = {

@@ -1,5 +1,5 @@
 import { isOfAccount } from './account-rows.ts';
-import type { Database } from './database.ts';
+import { type Database, type Nullable, withoutNulls } from './database.ts';
 
 /** A payment as an operation finds it. */
 export type StoredPayment = {
@@ -37,44 +37,20 @@ export type StoredTransaction = {
   readonly createdAt: Date;
 };
 
-type PaymentRow = {
-  record: Buffer;
-  version: number;
-  captured_minor_units: bigint;
-  refunded_minor_units: bigint;
-  released: boolean;
-  open_operation: string | null;
-};
-type TransactionRow = {
-  id: string;
-  type: string;
-  status: string;
-  parent_id: string | null;
-  connection_id: string;
-  connection_identity: string | null;
-  amount_minor_units: bigint;
-  currency: string;
-  capture: boolean;
-  reference: string | null;
-  final: boolean;
-  vaulted_token: string | null;
-  scheduled: boolean;
-  unanswered: boolean;
-  created_at: Date;
-};
-
 const READ_PAYMENT = {
   name: 'read_payment_for_operation',
   text: `
-    SELECT record, version, captured_minor_units, refunded_minor_units, released, open_operation
+    SELECT record, version, captured_minor_units AS "capturedMinorUnits",
+      refunded_minor_units AS "refundedMinorUnits", released AS "isReleased", open_operation AS "openOperation"
     FROM payment WHERE account_id = $1 AND id = $2`,
 };
 const READ_TRANSACTIONS = {
   name: 'read_transactions',
   text: `
-    SELECT id, type, status, parent_id, connection_id, connection_identity, amount_minor_units, currency, capture,
-      reference, final, vaulted_token, follow_up_at IS NOT NULL AS scheduled,
-      method IS NOT NULL AND response IS NULL AS unanswered, created_at
+    SELECT id, type, status, parent_id AS "parentId", connection_id AS "connectionId",
+      connection_identity AS "connectionIdentity", amount_minor_units AS "minorUnits", currency, capture, reference,
+      final AS "isFinal", vaulted_token AS "vaultedToken", follow_up_at IS NOT NULL AS "isScheduled",
+      method IS NOT NULL AND response IS NULL AS "isUnanswered", created_at AS "createdAt"
     FROM transaction WHERE ${isOfAccount('account_id', '$1')} AND payment_id = $2 ORDER BY created_at, id`,
 };
 
@@ -84,18 +60,8 @@ export async function readPayment(
   accountId: string,
   paymentId: string,
 ): Promise<StoredPayment | undefined> {
-  const { rows } = await database.query<PaymentRow>(READ_PAYMENT, [accountId, paymentId]);
-  const row = rows[0];
-  return (
-    row && {
-      record: row.record,
-      version: row.version,
-      capturedMinorUnits: row.captured_minor_units,
-      refundedMinorUnits: row.refunded_minor_units,
-      isReleased: row.released,
-      openOperation: row.open_operation ?? undefined,
-    }
-  );
+  const { rows } = await database.query<Nullable<StoredPayment>>(READ_PAYMENT, [accountId, paymentId]);
+  return rows[0] && withoutNulls(rows[0]);
 }
 
 /** Reads a payment's transactions in the order in which they began. */
@@ -104,22 +70,7 @@ export async function readTransactions(
   accountId: string,
   paymentId: string,
 ): Promise<StoredTransaction[]> {
-  const { rows } = await database.query<TransactionRow>(READ_TRANSACTIONS, [accountId, paymentId]);
-  return rows.map((row) => ({
-    id: row.id,
-    type: row.type,
-    status: row.status,
-    parentId: row.parent_id ?? undefined,
-    connectionId: row.connection_id,
-    connectionIdentity: row.connection_identity ?? undefined,
-    minorUnits: row.amount_minor_units,
-    currency: row.currency,
-    capture: row.capture,
-    reference: row.reference ?? undefined,
-    isFinal: row.final,
-    vaultedToken: row.vaulted_token ?? undefined,
-    isScheduled: row.scheduled,
-    isUnanswered: row.unanswered,
-    createdAt: row.created_at,
-  }));
+  const values = [accountId, paymentId];
+  const { rows } = await database.query<Nullable<StoredTransaction>>(READ_TRANSACTIONS, values);
+  return rows.map(withoutNulls);
 }

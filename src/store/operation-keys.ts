@@ -1,28 +1,19 @@
-import type { Database } from './database.ts';
+import { type Database, type Nullable, withoutNulls } from './database.ts';
 import type { KeyHolder } from './payments.ts';
 
-type Row = {
-  id: string;
-  payment_id: string;
-  request_hash: Buffer;
-  request_shape: Buffer;
-  response: Buffer | null;
-  record: Buffer | null;
-};
-
-const COLUMNS = `
-  t.id, t.payment_id, t.request_hash, t.request_shape, t.response, coalesce(t.response_record, p.record) AS record`;
+const SELECT = `
+    SELECT t.payment_id AS "paymentId", t.request_hash AS "requestHash", t.request_shape AS "requestShape",
+      coalesce(t.response_record, p.record) AS record, t.response AS answer
+    FROM transaction t JOIN payment p ON p.account_id = t.account_id AND p.id = t.payment_id`;
 
 const FIND_BY_KEY = {
   name: 'find_operation_by_key',
-  text: `
-    SELECT ${COLUMNS} FROM transaction t JOIN payment p ON p.account_id = t.account_id AND p.id = t.payment_id
+  text: `${SELECT}
     WHERE t.account_id = $1 AND t.method = $2 AND t.idempotency_key = $3`,
 };
 const FIND_BY_ID = {
   name: 'find_operation_by_id',
-  text: `
-    SELECT ${COLUMNS} FROM transaction t JOIN payment p ON p.account_id = t.account_id AND p.id = t.payment_id
+  text: `${SELECT}
     WHERE t.account_id = $1 AND t.id = $2::uuid`,
 };
 
@@ -33,7 +24,9 @@ export async function findOperationByKey(
   method: string,
   idempotencyKey: string,
 ): Promise<KeyHolder | undefined> {
-  return holder((await database.query<Row>(FIND_BY_KEY, [accountId, method, idempotencyKey])).rows[0]);
+  const values = [accountId, method, idempotencyKey];
+  const { rows } = await database.query<Nullable<KeyHolder>>(FIND_BY_KEY, values);
+  return rows[0] && withoutNulls(rows[0]);
 }
 
 /** Finds an operation by its transaction's id, as the holder of a key. */
@@ -42,16 +35,6 @@ export async function findOperation(
   accountId: string,
   transactionId: string,
 ): Promise<KeyHolder | undefined> {
-  return holder((await database.query<Row>(FIND_BY_ID, [accountId, transactionId])).rows[0]);
-}
-
-function holder(row: Row | undefined): KeyHolder | undefined {
-  if (!row?.record) return undefined;
-  return {
-    paymentId: row.payment_id,
-    requestHash: row.request_hash,
-    requestShape: row.request_shape,
-    record: row.record,
-    answer: row.response ?? undefined,
-  };
+  const { rows } = await database.query<Nullable<KeyHolder>>(FIND_BY_ID, [accountId, transactionId]);
+  return rows[0] && withoutNulls(rows[0]);
 }

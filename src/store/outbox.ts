@@ -1,5 +1,5 @@
 import { NIL_UUID } from './account-rows.ts';
-import type { Database, Run } from './database.ts';
+import type { Database, Nullable, Run } from './database.ts';
 import { onlyRow } from './only-row.ts';
 
 /**
@@ -61,8 +61,6 @@ export async function insertMethodEvent(
 /** Identifies a webhook. */
 export type WebhookName = { readonly accountId: string; readonly webhookId: string };
 
-type NameRow = { account_id: string; webhook_id: string };
-
 // A locked event belongs to another replica, and is skipped.
 const RELAY = {
   name: 'relay_events',
@@ -80,7 +78,8 @@ const RELAY = {
       FROM relayed r JOIN webhook w ON w.account_id = r.account_id AND w.active AND r.type = ANY (w.events)
       RETURNING account_id, webhook_id
     )
-    SELECT (SELECT count(*) FROM relayed)::integer AS relayed, made.account_id, made.webhook_id
+    SELECT (SELECT count(*) FROM relayed)::integer AS relayed,
+      made.account_id AS "accountId", made.webhook_id AS "webhookId"
     FROM (VALUES (1)) AS always (n) LEFT JOIN (SELECT DISTINCT account_id, webhook_id FROM made) made ON true`,
 };
 
@@ -89,12 +88,11 @@ export async function relayEvents(
   database: Database,
   limit: number,
 ): Promise<{ relayed: number; webhooks: WebhookName[] }> {
-  const { rows } = await database.query<{ relayed: number; account_id: string | null; webhook_id: string }>(
-    RELAY,
-    [limit],
+  const { rows } = await database.query<{ relayed: number } & Nullable<WebhookName>>(RELAY, [limit]);
+  const webhooks = rows.flatMap(({ accountId, webhookId }) =>
+    accountId !== null && webhookId !== null ? [{ accountId, webhookId }] : [],
   );
-  const named = rows.filter((row): row is NameRow & { relayed: number } => row.account_id !== null);
-  return { relayed: rows[0]?.relayed ?? 0, webhooks: named.map(toName) };
+  return { relayed: rows[0]?.relayed ?? 0, webhooks };
 }
 
 // Hops from webhook to webhook in the index of open deliveries, so that one with a million of them costs one step.
@@ -111,12 +109,13 @@ const OVERDUE = {
         ORDER BY account_id, webhook_id, due_at LIMIT 1
       ) next
     )
-    SELECT account_id, webhook_id FROM first_due WHERE due_at < now() - make_interval(secs => $1)`,
+    SELECT account_id AS "accountId", webhook_id AS "webhookId" FROM first_due
+    WHERE due_at < now() - make_interval(secs => $1)`,
 };
 
 /** Lists webhooks with a delivery over `lateS` seconds late: no replica was woken, or the one that was has died. */
 export async function listOverdueWebhooks(database: Database, lateS: number): Promise<WebhookName[]> {
-  return (await database.query<NameRow>(OVERDUE, [lateS])).rows.map(toName);
+  return (await database.query<WebhookName>(OVERDUE, [lateS])).rows;
 }
 
 const TEST_EVENT = {
@@ -157,8 +156,4 @@ const DELETE_OLD = {
 export async function deleteOldEvents(database: Database, days: number, limit: number): Promise<number> {
   const { rows } = await database.query<{ deleted: number }>(DELETE_OLD, [days, limit]);
   return rows[0]?.deleted ?? 0;
-}
-
-function toName(row: NameRow): WebhookName {
-  return { accountId: row.account_id, webhookId: row.webhook_id };
 }

@@ -1,5 +1,5 @@
 import { isOfAccount } from './account-rows.ts';
-import type { Database } from './database.ts';
+import { type Database, type Nullable, withoutNulls } from './database.ts';
 
 /** A payment's record, with everything that other tables hold about it. */
 export type StoredStory = {
@@ -74,80 +74,44 @@ const MAX_ROWS_SHOWN = 200;
 const PAYMENT = {
   name: 'read_payment_story',
   text: `
-    SELECT record, idempotency_key, open_operation, captured_minor_units, refunded_minor_units, released,
-      personal_data_erased_at
+    SELECT record, idempotency_key AS "idempotencyKey", open_operation AS "openOperation",
+      captured_minor_units AS "capturedMinorUnits", refunded_minor_units AS "refundedMinorUnits",
+      released AS "isReleased", personal_data_erased_at AS "personalDataErasedAt"
     FROM payment WHERE account_id = $1 AND id = $2`,
 };
 const TRANSACTIONS = {
   name: 'read_story_transactions',
   text: `
-    SELECT t.id, t.type, t.status, t.connection_id, t.reference, t.amount_minor_units, t.currency, t.capture,
-      t.look_up_at, t.follow_up_at, t.fence
+    SELECT t.id, t.type, t.status, t.connection_id AS "connectionId", t.reference,
+      t.amount_minor_units AS "minorUnits", t.currency, t.capture, t.look_up_at AS "lookUpAt",
+      t.follow_up_at AS "followUpAt", t.fence AS "lookUps"
     FROM transaction t
     WHERE ${isOfAccount('t.account_id', '$1::uuid')} AND t.payment_id = $2 ORDER BY t.created_at, t.id LIMIT ${MAX_ROWS_SHOWN}`,
 };
 const NOTIFICATIONS = {
   name: 'read_story_notifications',
   text: `
-    SELECT transaction_id, connection_id, dispute, received_at, tries, result FROM notification
+    SELECT transaction_id AS "transactionId", connection_id AS "connectionId", dispute,
+      received_at AS "receivedAt", tries, result
+    FROM notification
     WHERE account_id = $1 AND transaction_id = ANY ($2::uuid[]) AND transaction_id IS NOT NULL
     ORDER BY received_at LIMIT ${MAX_ROWS_SHOWN}`,
 };
 const EVENTS = {
   name: 'read_story_events',
   text: `
-    SELECT e.id AS event_id, e.type, e.sequence, e.created_at, d.id, w.url, d.status, d.attempts, d.response_status,
-      d.error, d.due_at, d.delivered_at
+    SELECT e.id AS "eventId", e.type, e.sequence, e.created_at AS "createdAt", d.id, w.url, d.status, d.attempts,
+      d.response_status AS "responseStatus", d.error, d.due_at AS "dueAt", d.delivered_at AS "deliveredAt"
     FROM event e
     LEFT JOIN delivery d ON d.account_id = $1 AND d.event_id = e.id
     LEFT JOIN webhook w ON w.account_id = $1 AND w.id = d.webhook_id
     WHERE e.account_id = $1 AND e.payment_id = $2 ORDER BY e.sequence, d.id LIMIT ${MAX_ROWS_SHOWN}`,
 };
 
-type PaymentRow = {
-  record: Buffer;
-  idempotency_key: string;
-  open_operation: string | null;
-  captured_minor_units: bigint;
-  refunded_minor_units: bigint;
-  released: boolean;
-  personal_data_erased_at: Date | null;
-};
-type TransactionRow = {
-  id: string;
-  type: string;
-  status: string;
-  connection_id: string;
-  reference: string | null;
-  amount_minor_units: bigint;
-  currency: string;
-  capture: boolean;
-  look_up_at: Date | null;
-  follow_up_at: Date | null;
-  fence: number;
-};
-type NotificationRow = {
-  transaction_id: string;
-  connection_id: string;
-  dispute: string | null;
-  received_at: Date;
-  tries: number;
-  result: string | null;
-};
-type EventRow = {
-  event_id: string;
-  type: string;
-  sequence: number;
-  created_at: Date;
-  id: string | null;
-  url: string | null;
-  status: string;
-  attempts: number;
-  response_status: number | null;
-  error: string | null;
-  due_at: Date | null;
-  delivered_at: Date | null;
-};
+type PaymentRow = Nullable<Omit<StoredStory, 'transactions' | 'notifications' | 'events'>>;
+type TransactionRow = Nullable<TransactionState>;
+type NotificationRow = Nullable<ToldNotification>;
+type EventRow = Omit<ToldEvent, 'delivery'> & Nullable<NonNullable<ToldEvent['delivery']>>;
 
 /** Reads everything that is stored about a payment's course. @param paymentId a UUID, as is `accountId`. */
 export async function readPaymentStory(
@@ -162,56 +126,14 @@ export async function readPaymentStory(
   const notifications = (await database.query<NotificationRow>(NOTIFICATIONS, [accountId, ids])).rows;
   const events = (await database.query<EventRow>(EVENTS, [accountId, paymentId])).rows;
   return {
-    record: payment.record,
-    idempotencyKey: payment.idempotency_key,
-    openOperation: payment.open_operation ?? undefined,
-    capturedMinorUnits: payment.captured_minor_units,
-    refundedMinorUnits: payment.refunded_minor_units,
-    isReleased: payment.released,
-    personalDataErasedAt: payment.personal_data_erased_at ?? undefined,
-    transactions: transactions.map((row) => ({
-      id: row.id,
-      type: row.type,
-      status: row.status,
-      connectionId: row.connection_id,
-      reference: row.reference ?? undefined,
-      minorUnits: row.amount_minor_units,
-      currency: row.currency,
-      capture: row.capture,
-      lookUpAt: row.look_up_at ?? undefined,
-      followUpAt: row.follow_up_at ?? undefined,
-      lookUps: row.fence,
-    })),
-    notifications: notifications.map((row) => ({
-      transactionId: row.transaction_id,
-      connectionId: row.connection_id,
-      dispute: row.dispute ?? undefined,
-      receivedAt: row.received_at,
-      tries: row.tries,
-      result: row.result ?? undefined,
-    })),
+    ...withoutNulls(payment),
+    transactions: transactions.map(withoutNulls),
+    notifications: notifications.map(withoutNulls),
     events: events.map(toEvent),
   };
 }
 
-function toEvent(row: EventRow): ToldEvent {
-  return {
-    eventId: row.event_id,
-    type: row.type,
-    sequence: row.sequence,
-    createdAt: row.created_at,
-    delivery:
-      row.id === null
-        ? undefined
-        : {
-            id: row.id,
-            url: row.url ?? undefined,
-            status: row.status,
-            attempts: row.attempts,
-            responseStatus: row.response_status ?? undefined,
-            error: row.error ?? undefined,
-            dueAt: row.due_at ?? undefined,
-            deliveredAt: row.delivered_at ?? undefined,
-          },
-  };
+function toEvent({ eventId, type, sequence, createdAt, ...delivery }: EventRow): ToldEvent {
+  const told = delivery.id === null ? undefined : withoutNulls(delivery);
+  return { eventId, type, sequence, createdAt, delivery: told };
 }

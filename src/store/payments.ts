@@ -1,5 +1,5 @@
 import { isOfAccount } from './account-rows.ts';
-import type { Database } from './database.ts';
+import { type Database, type Nullable, withoutNulls } from './database.ts';
 import { isScheduled } from './lease-due.ts';
 import { insertEventCte } from './outbox.ts';
 import { reopenSessionCte, type SessionUse } from './single-uses.ts';
@@ -108,18 +108,11 @@ export type KeyHolder = {
   readonly answer: Uint8Array | undefined;
 };
 
-type KeyHolderRow = {
-  id: string;
-  request_hash: Buffer;
-  request_shape: Buffer | null;
-  record: Buffer;
-  answer: Buffer | null;
-};
-
 const FIND_BY_KEY = {
   name: 'find_by_key',
   text: `
-    SELECT id, request_hash, request_shape, coalesce(answered_record, record) AS record, answer
+    SELECT id AS "paymentId", request_hash AS "requestHash", request_shape AS "requestShape",
+      coalesce(answered_record, record) AS record, answer
     FROM payment WHERE account_id = $1 AND idempotency_key = $2`,
 };
 
@@ -189,16 +182,8 @@ export async function findByKey(
   accountId: string,
   idempotencyKey: string,
 ): Promise<KeyHolder | undefined> {
-  const { rows } = await database.query<KeyHolderRow>(FIND_BY_KEY, [accountId, idempotencyKey]);
-  const row = rows[0];
-  if (!row) return undefined;
-  return {
-    paymentId: row.id,
-    requestHash: row.request_hash,
-    requestShape: row.request_shape ?? undefined,
-    record: row.record,
-    answer: row.answer ?? undefined,
-  };
+  const { rows } = await database.query<Nullable<KeyHolder>>(FIND_BY_KEY, [accountId, idempotencyKey]);
+  return rows[0] && withoutNulls(rows[0]);
 }
 
 /**

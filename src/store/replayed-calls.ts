@@ -29,23 +29,20 @@ const CLAIM = `
 const READ = {
   name: 'read_replayed_call',
   text: `
-    SELECT request_hash, request_shape, response FROM replayed_call
+    SELECT request_hash AS "requestHash", request_shape AS "requestShape", response FROM replayed_call
     WHERE account_id = $1 AND method = $2 AND idempotency_key = $3`,
 };
 const KEEP = `
   UPDATE replayed_call SET response = $4 WHERE account_id = $1 AND method = $2 AND idempotency_key = $3`;
-
-type Row = { request_hash: Buffer; request_shape: Buffer; response: Buffer };
 
 /** Claims a key within the transaction that makes the object. @returns the call that holds it, if one does. */
 export async function claimCall(run: Run, call: KeyedCall): Promise<CallHolder | undefined> {
   const { accountId, method, idempotencyKey, requestHash, requestShape } = call;
   const values = [accountId, method, idempotencyKey, requestHash, requestShape];
   if ((await run(CLAIM, values)).rows.length === 1) return undefined;
-  const { rows } = await run<Row>(READ.text, values.slice(0, 3));
-  const row = rows[0];
-  if (!row) throw new Error('the key is taken, but nothing holds it');
-  return toHolder(row);
+  const [holder] = (await run<CallHolder>(READ.text, values.slice(0, 3))).rows;
+  if (!holder) throw new Error('the key is taken, but nothing holds it');
+  return holder;
 }
 
 /** Reads the call that holds a key, if one does. */
@@ -53,12 +50,7 @@ export async function findCall(
   database: Database,
   { accountId, method, idempotencyKey }: CallName,
 ): Promise<CallHolder | undefined> {
-  const { rows } = await database.query<Row>(READ, [accountId, method, idempotencyKey]);
-  return rows[0] && toHolder(rows[0]);
-}
-
-function toHolder(row: Row): CallHolder {
-  return { requestHash: row.request_hash, requestShape: row.request_shape, response: row.response };
+  return (await database.query<CallHolder>(READ, [accountId, method, idempotencyKey])).rows[0];
 }
 
 /** Keeps the response to a call whose key was claimed in the same transaction, or which is locked. */
@@ -68,7 +60,7 @@ export async function keepResponse(run: Run, call: CallName, response: Uint8Arra
 
 // The expression and the condition are those of an index.
 const LOCK_OF_CUSTOMER = `
-  SELECT method, idempotency_key, response FROM replayed_call
+  SELECT account_id AS "accountId", method, idempotency_key AS "idempotencyKey", response FROM replayed_call
   WHERE account_id = $1
     AND substring(response FROM CASE method WHEN 'CreateCustomer' THEN 3 ELSE 117 END FOR 36) = $2::bytea
     AND method IN ('CreateCustomer', 'EnrollPaymentMethod')
@@ -86,11 +78,7 @@ export async function lockResponsesOf(
   accountId: string,
   customerId: string,
 ): Promise<CustomerResponse[]> {
-  type Row = { method: CustomerResponse['method']; idempotency_key: string; response: Buffer };
-  const { rows } = await run<Row>(LOCK_OF_CUSTOMER, [accountId, Buffer.from(customerId)]);
-  return rows.map(({ method, idempotency_key: idempotencyKey, response }) => {
-    return { accountId, method, idempotencyKey, response };
-  });
+  return (await run<CustomerResponse>(LOCK_OF_CUSTOMER, [accountId, Buffer.from(customerId)])).rows;
 }
 
 const DELETE_OLD = {

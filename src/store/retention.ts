@@ -39,7 +39,7 @@ const STEP_TIMEOUT_MS = 30_000;
 // A payment is due if nothing is open: no state that may still change by itself, no operation, no look-up to come. It
 // is due again once an operation has written to it.
 const SCAN_PAYMENTS = `
-  SELECT p.id, p.created_at::text AS created_at,
+  SELECT p.id, p.created_at::text AS "createdAt",
     (p.personal_data_erased_at IS NULL OR p.personal_data_erased_at < p.updated_at)
       AND p.updated_at < now() - make_interval(days => $2) AND p.answer IS NOT NULL AND p.open_operation IS NULL
       AND p.status NOT IN ('READY_TO_PAY', 'PENDING', 'IN_DISPUTE')
@@ -54,13 +54,13 @@ const SCAN_PAYMENTS = `
 
 // The scan took no locks: an operation begun since has written to the payment's row, which no longer matches.
 const LOCK_PAYMENTS = `
-  SELECT p.id, p.record, p.answer, p.answered_record
+  SELECT p.id, p.record, p.answer, p.answered_record AS "answeredRecord"
   FROM payment p
   WHERE p.account_id = $1 AND p.id = ANY ($2::uuid[]) AND p.updated_at < now() - make_interval(days => $3)
     AND p.open_operation IS NULL AND p.answer IS NOT NULL
   ORDER BY p.id FOR UPDATE SKIP LOCKED`;
 const READ_RESPONSES = `
-  SELECT id, response, response_record FROM transaction
+  SELECT id, response, response_record AS "responseRecord" FROM transaction
   WHERE ${isOfAccount('account_id', '$1')} AND payment_id = ANY ($2::uuid[]) AND response IS NOT NULL AND response_record IS NOT NULL`;
 
 // The version moves on, so that an operation planned on the record with the personal data is planned anew.
@@ -75,8 +75,7 @@ const WRITE_RESPONSES = `
   FROM unnest($2::uuid[], $3::bytea[], $4::bytea[]) AS erased(id, response, response_record)
   WHERE ${isOfAccount('t.account_id', '$1')} AND t.id = erased.id`;
 
-type PaymentRow = { id: string; record: Buffer; answer: Buffer; answered_record: Buffer | null };
-type ResponseRow = { id: string; response: Buffer; response_record: Buffer };
+type Row<Stored> = Stored & { readonly id: string };
 
 /**
  * Erases the personal data of an account's next payments to which nothing was written for `days` and of which nothing
@@ -92,13 +91,12 @@ export async function erasePayments(
   after: Cursor = ['-infinity', NIL_UUID],
 ): Promise<Step> {
   const { rows } = await database.transaction(
-    (run) =>
-      run<{ id: string; created_at: string; due: boolean }>(SCAN_PAYMENTS, [accountId, days, ...after]),
+    (run) => run<{ id: string; createdAt: string; due: boolean }>(SCAN_PAYMENTS, [accountId, days, ...after]),
     STEP_TIMEOUT_MS,
   );
   const ids = rows.filter(({ due }) => due).map(({ id }) => id);
   const last = rows.length === LOOKED_AT ? rows.at(-1) : undefined;
-  const next = last && [last.created_at, last.id];
+  const next = last && [last.createdAt, last.id];
   const lookedAt = rows.length;
   if (!erase) return { lookedAt, due: ids.length, next };
   let due = 0;
@@ -116,12 +114,10 @@ function rewrite(
   erase: Erase,
 ): Promise<number> {
   return database.transaction(async (run) => {
-    const { rows } = await run<PaymentRow>(LOCK_PAYMENTS, [accountId, ids, days]);
+    const { rows } = await run<Row<StoredRecords>>(LOCK_PAYMENTS, [accountId, ids, days]);
     const locked = rows.map(({ id }) => id);
-    const responses = (await run<ResponseRow>(READ_RESPONSES, [accountId, locked])).rows;
-    const payments = rows.map(({ record, answer, answered_record }) =>
-      erase.payment({ record, answer, answeredRecord: answered_record }),
-    );
+    const responses = (await run<Row<StoredResponse>>(READ_RESPONSES, [accountId, locked])).rows;
+    const payments = rows.map((row) => erase.payment(row));
     await run(WRITE_PAYMENTS, [
       accountId,
       locked,
@@ -129,9 +125,7 @@ function rewrite(
       payments.map(({ answer }) => answer),
       payments.map(({ answeredRecord }) => answeredRecord),
     ]);
-    const operations = responses.map(({ response, response_record }) =>
-      erase.operation({ response, responseRecord: response_record }),
-    );
+    const operations = responses.map((row) => erase.operation(row));
     await run(WRITE_RESPONSES, [
       accountId,
       responses.map(({ id }) => id),

@@ -21,13 +21,11 @@ export type FoundPayment = PagePosition & {
   readonly record: Uint8Array;
 };
 
-type Row = { id: string; account_id: string; created_at: string; record: Buffer };
-
 /** Greatest number of payments found at once. */
 export const MAX_FOUND = 51;
 
-const TOLD = `p.id, p.account_id, to_char(p.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS created_at,
-      p.record`;
+const TOLD = `p.id, p.account_id AS "accountId",
+      to_char(p.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS "createdAt", p.record`;
 
 // Each account's newest payments come from an index that the account leads, and only the records of the page are read.
 function searchStatement(name: string, filters: string) {
@@ -87,8 +85,8 @@ export async function searchPayments(
   const isByText = merchantOrderId !== undefined || cardLastFour !== undefined;
   const plain = status === undefined ? SEARCH.all : SEARCH.byStatus;
   const statement = isByText ? (status === undefined ? SEARCH[by] : SEARCH_AND_STATUS[by]) : plain;
-  const { rows } = await database.query<Row>(statement, [accountIds, from, createdAt, id, ...values]);
-  return rows.map(toFound);
+  const parameters = [accountIds, from, createdAt, id, ...values];
+  return (await database.query<FoundPayment>(statement, parameters)).rows;
 }
 
 // The id may be a payment's or a transaction's. It names no account, so all accounts are searched.
@@ -102,7 +100,7 @@ const BY_ID = {
 
 /** Finds the payment with an id, or of the transaction with that id. @param id a UUID. */
 export async function findPaymentsById(database: Database, id: string): Promise<FoundPayment[]> {
-  return (await database.query<Row>(BY_ID, [id])).rows.map(toFound);
+  return (await database.query<FoundPayment>(BY_ID, [id])).rows;
 }
 
 // A provider's reference is searched for together with its connection, which leads the index.
@@ -129,9 +127,6 @@ export async function findPaymentsByReference(
   connectionIds: readonly string[],
   reference: string,
 ): Promise<FoundPayment[]> {
-  return (await database.query<Row>(BY_REFERENCE, [accountIds, connectionIds, reference])).rows.map(toFound);
-}
-
-function toFound(row: Row): FoundPayment {
-  return { id: row.id, accountId: row.account_id, createdAt: row.created_at, record: row.record };
+  const { rows } = await database.query<FoundPayment>(BY_REFERENCE, [accountIds, connectionIds, reference]);
+  return rows;
 }

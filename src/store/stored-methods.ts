@@ -1,4 +1,4 @@
-import type { Database, Run } from './database.ts';
+import { type Nullable, type Queries, type Run, withoutNulls } from './database.ts';
 import { onlyRow } from './only-row.ts';
 import { insertMethodEventText } from './outbox.ts';
 
@@ -25,23 +25,12 @@ export type StoredMethod = {
 export const MAX_METHODS = 100;
 
 /** A row of METHOD_COLUMNS. */
-export type MethodRow = {
-  account_id: string;
-  /** null if it belongs to no customer. */
-  customer_id: string | null;
-  id: string;
-  type: string;
-  status: StoredMethod['status'];
-  country: string;
-  card: Buffer | null;
-  redirect_url: string | null;
-  created_at: Date;
-  updated_at: Date;
-  last_used_at: Date | null;
-};
+export type MethodRow = Nullable<StoredMethod>;
 
-/** Columns of a stored method. */
-export const METHOD_COLUMNS = `account_id, customer_id, id, type, status, country, card, redirect_url, created_at, updated_at, last_used_at`;
+/** Columns of a stored method, the row `v` of its table. */
+export const METHOD_COLUMNS = `v.account_id AS "accountId", coalesce(v.customer_id::text, '') AS "customerId", v.id,
+    v.type, v.status, v.country, v.card, v.redirect_url AS "redirectUrl", v.created_at AS "createdAt",
+    v.updated_at AS "updatedAt", v.last_used_at AS "lastUsedAt"`;
 
 /** Identifies a customer. */
 export type CustomerName = { readonly accountId: string; readonly customerId: string };
@@ -51,21 +40,21 @@ export type MethodName = CustomerName & { readonly id: string };
 const LIST = {
   name: 'list_stored_methods',
   text: `
-    SELECT ${METHOD_COLUMNS} FROM vaulted_token
+    SELECT ${METHOD_COLUMNS} FROM vaulted_token v
     WHERE account_id = $1 AND customer_id = $2 AND active AND status = 'ENROLLED' ORDER BY id DESC LIMIT $3`,
 };
 // A card that waits for its payment cannot be read yet, nor can what is left of a deleted customer's methods.
 const GET = {
   name: 'get_stored_method',
   text: `
-    SELECT ${METHOD_COLUMNS} FROM vaulted_token
+    SELECT ${METHOD_COLUMNS} FROM vaulted_token v
     WHERE account_id = $1 AND customer_id = $2 AND id = $3 AND (active OR status <> 'ENROLLED')
       AND EXISTS (SELECT FROM customer c WHERE c.account_id = $1 AND c.id = $2 AND c.deleted_at IS NULL)`,
 };
 const FIND_CARD = {
   name: 'find_card_of_customer',
   text: `
-    SELECT ${METHOD_COLUMNS} FROM vaulted_token
+    SELECT ${METHOD_COLUMNS} FROM vaulted_token v
     WHERE account_id = $1 AND customer_id = $2 AND fingerprint = $3 AND active AND status = 'ENROLLED'
     ORDER BY id LIMIT 1`,
 };
@@ -78,15 +67,15 @@ const COUNT = {
     ) usable`,
 };
 const INSERT_CARD = `
-  INSERT INTO vaulted_token (account_id, customer_id, id, type, country, card, card_number, fingerprint, active)
+  INSERT INTO vaulted_token AS v (account_id, customer_id, id, type, country, card, card_number, fingerprint, active)
   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, true)
   RETURNING ${METHOD_COLUMNS}`;
 const UPDATE_CARD = `
-  UPDATE vaulted_token SET card = $4, country = CASE WHEN $5 = '' THEN country ELSE $5 END, updated_at = now()
+  UPDATE vaulted_token v SET card = $4, country = CASE WHEN $5 = '' THEN country ELSE $5 END, updated_at = now()
   WHERE account_id = $1 AND customer_id = $2 AND id = $3
   RETURNING ${METHOD_COLUMNS}`;
 const END = `
-  UPDATE vaulted_token SET status = 'UNENROLLED', active = false, card_number = NULL, provider_token = NULL, redirect_url = NULL,
+  UPDATE vaulted_token v SET status = 'UNENROLLED', active = false, card_number = NULL, provider_token = NULL, redirect_url = NULL,
     follow_up_at = NULL, updated_at = now()
   WHERE account_id = $1 AND customer_id = $2 AND id = $3
     AND (active AND status = 'ENROLLED' OR status = 'READY_TO_ENROLL')
@@ -104,45 +93,45 @@ const ERASE = `
     FROM found WHERE v.account_id = found.account_id AND v.id = found.id
     RETURNING v.*, is_ended
   )
-  SELECT ${METHOD_COLUMNS} FROM erased WHERE is_ended ORDER BY id`;
+  SELECT ${METHOD_COLUMNS} FROM erased v WHERE is_ended ORDER BY v.id`;
 
 /** Lists up to `limit` methods of a customer that can be used, newest first. */
 export async function listMethods(
-  database: Pick<Database, 'query'>,
+  queries: Queries,
   { accountId, customerId }: CustomerName,
   limit: number,
 ): Promise<StoredMethod[]> {
-  const { rows } = await database.query<MethodRow>(LIST, [accountId, customerId, limit]);
-  return rows.map(toMethod);
+  const { rows } = await queries.query<MethodRow>(LIST, [accountId, customerId, limit]);
+  return rows.map(withoutNulls);
 }
 
 /** Reads a method of a customer, ended or not. @param name of UUIDs. */
 export async function readMethod(
-  database: Pick<Database, 'query'>,
+  queries: Queries,
   { accountId, customerId, id }: MethodName,
 ): Promise<StoredMethod | undefined> {
-  const { rows } = await database.query<MethodRow>(GET, [accountId, customerId, id]);
-  return rows[0] && toMethod(rows[0]);
+  const { rows } = await queries.query<MethodRow>(GET, [accountId, customerId, id]);
+  return rows[0] && withoutNulls(rows[0]);
 }
 
 /** Finds a customer's method by the fingerprint of its card. */
 export async function findCardOfCustomer(
-  database: Pick<Database, 'query'>,
+  queries: Queries,
   { accountId, customerId }: CustomerName,
   fingerprint: string,
 ): Promise<StoredMethod | undefined> {
-  const { rows } = await database.query<MethodRow>(FIND_CARD, [accountId, customerId, fingerprint]);
-  return rows[0] && toMethod(rows[0]);
+  const { rows } = await queries.query<MethodRow>(FIND_CARD, [accountId, customerId, fingerprint]);
+  return rows[0] && withoutNulls(rows[0]);
 }
 
 /** Counts a customer's methods that can be used, up to `limit`. */
 export async function countMethods(
-  database: Pick<Database, 'query'>,
+  queries: Queries,
   { accountId, customerId }: CustomerName,
   limit: number,
 ): Promise<number> {
   const values = [accountId, customerId, limit];
-  return (await database.query<{ methods: number }>(COUNT, values)).rows[0]?.methods ?? 0;
+  return (await queries.query<{ methods: number }>(COUNT, values)).rows[0]?.methods ?? 0;
 }
 
 /** A card to store for a customer. */
@@ -159,7 +148,7 @@ export type MethodCard = MethodName & {
 export async function insertMethodCard(run: Run, method: MethodCard): Promise<StoredMethod> {
   const { accountId, customerId, id, type, country, card, cardNumber, fingerprint } = method;
   const values = [accountId, customerId, id, type, country, card, cardNumber, fingerprint];
-  return toMethod(onlyRow(await run<MethodRow>(INSERT_CARD, values)));
+  return withoutNulls(onlyRow(await run<MethodRow>(INSERT_CARD, values)));
 }
 
 /** Replaces the displayable data of a stored card, such as its expiry. */
@@ -169,7 +158,7 @@ export async function updateMethodCard(
   card: Uint8Array,
   country: string,
 ): Promise<StoredMethod> {
-  return toMethod(onlyRow(await run<MethodRow>(UPDATE_CARD, [accountId, customerId, id, card, country])));
+  return withoutNulls(onlyRow(await run<MethodRow>(UPDATE_CARD, [accountId, customerId, id, card, country])));
 }
 
 /** Ends a method and deletes its ciphertext. @returns undefined if there was none to end. */
@@ -178,7 +167,7 @@ export async function endMethod(
   { accountId, customerId, id }: MethodName,
 ): Promise<StoredMethod | undefined> {
   const { rows } = await run<MethodRow>(END, [accountId, customerId, id]);
-  return rows[0] && toMethod(rows[0]);
+  return rows[0] && withoutNulls(rows[0]);
 }
 
 /** Erases every method of a customer. @returns those that were not ended before, without their data. */
@@ -186,7 +175,7 @@ export async function eraseMethods(
   run: Run,
   { accountId, customerId }: CustomerName,
 ): Promise<StoredMethod[]> {
-  return (await run<MethodRow>(ERASE, [accountId, customerId])).rows.map(toMethod);
+  return (await run<MethodRow>(ERASE, [accountId, customerId])).rows.map(withoutNulls);
 }
 
 /**
@@ -213,21 +202,4 @@ export function keepMethodCtes(names: {
       AND ${record}::bytea IS NOT NULL
       AND EXISTS (SELECT FROM ${changed}, vaulted_token v WHERE ${found} AND NOT v.active)
   )`;
-}
-
-/** Returns the method that a row holds. */
-export function toMethod(row: MethodRow): StoredMethod {
-  return {
-    accountId: row.account_id,
-    customerId: row.customer_id ?? '',
-    id: row.id,
-    type: row.type,
-    status: row.status,
-    country: row.country,
-    card: row.card ?? undefined,
-    redirectUrl: row.redirect_url ?? undefined,
-    createdAt: row.created_at,
-    updatedAt: row.updated_at,
-    lastUsedAt: row.last_used_at ?? undefined,
-  };
 }

@@ -1,7 +1,7 @@
 import { NIL_UUID } from './account-rows.ts';
-import type { Database, Run } from './database.ts';
+import { type Database, type Run, withoutNulls } from './database.ts';
 import type { Cursor, Step } from './retention.ts';
-import { METHOD_COLUMNS, type MethodRow, type StoredMethod, toMethod } from './stored-methods.ts';
+import { METHOD_COLUMNS, type MethodRow, type StoredMethod } from './stored-methods.ts';
 
 /** Rows that a step looks at. */
 const LOOKED_AT = 500;
@@ -24,12 +24,10 @@ const DUE = `
 const COUNT = `SELECT count(*)::integer AS due FROM (${DUE}) due`;
 const END = `
   WITH due AS MATERIALIZED (${DUE} FOR UPDATE SKIP LOCKED)
-  UPDATE vaulted_token
+  UPDATE vaulted_token v
   SET status = 'UNENROLLED', active = false, card_number = NULL, provider_token = NULL, updated_at = now()
-  FROM due WHERE vaulted_token.account_id = due.account_id AND vaulted_token.id = due.id
-  RETURNING ${METHOD_COLUMNS.split(', ')
-    .map((column) => `vaulted_token.${column}`)
-    .join(', ')}`;
+  FROM due WHERE v.account_id = due.account_id AND v.id = due.id
+  RETURNING ${METHOD_COLUMNS}`;
 
 /**
  * Ends the next stored methods that no payment has used for `days`, and deletes their ciphertext. A step is one
@@ -51,7 +49,7 @@ export function endUnusedMethods(
     const range = [...after, ...last, days];
     if (!ended) return { lookedAt, due: (await run<{ due: number }>(COUNT, range)).rows[0]?.due ?? 0, next };
     const { rows } = await run<MethodRow>(END, range);
-    for (const row of rows) await ended(run, toMethod(row));
+    for (const row of rows) await ended(run, withoutNulls(row));
     return { lookedAt, due: rows.length, next };
   }, STEP_TIMEOUT_MS);
 }

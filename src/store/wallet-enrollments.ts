@@ -1,12 +1,6 @@
-import type { Database, Run } from './database.ts';
+import { type Database, type Nullable, type Run, withoutNulls } from './database.ts';
 import { onlyRow } from './only-row.ts';
-import {
-  METHOD_COLUMNS,
-  type MethodName,
-  type MethodRow,
-  type StoredMethod,
-  toMethod,
-} from './stored-methods.ts';
+import { METHOD_COLUMNS, type MethodName, type MethodRow, type StoredMethod } from './stored-methods.ts';
 
 /** A wallet whose payer has yet to agree. */
 export type NewEnrollment = MethodName & {
@@ -40,14 +34,15 @@ export type EnrollmentEnd = {
 };
 
 const INSERT = `
-  INSERT INTO vaulted_token (account_id, customer_id, id, type, country, status, active, connection_id,
+  INSERT INTO vaulted_token AS v (account_id, customer_id, id, type, country, status, active, connection_id,
     connection_identity, redirect_url, callback_url, expires_at, follow_up_at)
   VALUES ($1, $2, $3, $4, $5, 'READY_TO_ENROLL', false, $6, $7, $8, $9, $10, now() + interval '5 seconds')
   RETURNING ${METHOD_COLUMNS}`;
 
 const OPEN_COLUMNS = `
-  v.account_id, v.id, v.status, v.connection_id, v.connection_identity, v.callback_url,
-  v.expires_at < now() - interval '1 hour' AS is_long_over`;
+  v.account_id AS "accountId", v.id, v.status, v.connection_id AS "connectionId",
+  v.connection_identity AS "connectionIdentity", v.callback_url AS "callbackUrl",
+  v.expires_at < now() - interval '1 hour' AS "isLongOver"`;
 
 // The pause until the next look-up is this one's lease: a quarter of the enrollment's age, 5 seconds to 10 minutes.
 const TAKE = {
@@ -67,7 +62,7 @@ const FIND = {
   text: `SELECT ${OPEN_COLUMNS} FROM vaulted_token v WHERE v.id = $1 AND v.connection_id IS NOT NULL`,
 };
 const END = `
-  UPDATE vaulted_token
+  UPDATE vaulted_token v
   SET status = $3, active = $3 = 'ENROLLED', provider_token = $4, redirect_url = NULL, follow_up_at = NULL,
     updated_at = now()
   WHERE account_id = $1 AND id = $2 AND status = 'READY_TO_ENROLL'
@@ -85,33 +80,25 @@ const HASTEN = {
     SELECT FROM found`,
 };
 
-type OpenRow = {
-  account_id: string;
-  id: string;
-  status: string;
-  connection_id: string;
-  connection_identity: string;
-  callback_url: string | null;
-  is_long_over: boolean;
-};
+type OpenRow = Nullable<OpenEnrollment>;
 
 /** Adds a wallet whose payer has yet to agree. */
 export async function insertEnrollment(run: Run, enrollment: NewEnrollment): Promise<StoredMethod> {
   const { accountId, customerId, id, type, country, connectionId, connectionIdentity } = enrollment;
   const { redirectUrl, callbackUrl = null, expiresAt } = enrollment;
   const named = [accountId, customerId, id, type, country, connectionId, connectionIdentity];
-  return toMethod(onlyRow(await run<MethodRow>(INSERT, [...named, redirectUrl, callbackUrl, expiresAt])));
+  return withoutNulls(onlyRow(await run<MethodRow>(INSERT, [...named, redirectUrl, callbackUrl, expiresAt])));
 }
 
 /** Leases up to `limit` enrollments about which to ask their providers, each until its next look-up. */
 export async function takeDueEnrollments(database: Database, limit: number): Promise<OpenEnrollment[]> {
-  return (await database.query<OpenRow>(TAKE, [limit])).rows.map(toOpen);
+  return (await database.query<OpenRow>(TAKE, [limit])).rows.map(withoutNulls);
 }
 
 /** Finds an enrollment, over or not. @param id a UUID. */
 export async function findEnrollment(database: Database, id: string): Promise<OpenEnrollment | undefined> {
   const { rows } = await database.query<OpenRow>(FIND, [id]);
-  return rows[0] && toOpen(rows[0]);
+  return rows[0] && withoutNulls(rows[0]);
 }
 
 /** Ends an open enrollment. @returns undefined if it was over before. */
@@ -121,7 +108,7 @@ export async function endEnrollment(
   { status, providerToken = undefined }: EnrollmentEnd,
 ): Promise<StoredMethod | undefined> {
   const { rows } = await run<MethodRow>(END, [accountId, id, status, providerToken ?? null]);
-  return rows[0] && toMethod(rows[0]);
+  return rows[0] && withoutNulls(rows[0]);
 }
 
 /**
@@ -135,16 +122,4 @@ export async function hastenEnrollment(
   connectionId: string,
 ): Promise<boolean> {
   return (await database.query(HASTEN, [id, connectionId])).rows.length === 1;
-}
-
-function toOpen(row: OpenRow): OpenEnrollment {
-  return {
-    accountId: row.account_id,
-    id: row.id,
-    status: row.status,
-    connectionId: row.connection_id,
-    connectionIdentity: row.connection_identity,
-    callbackUrl: row.callback_url ?? undefined,
-    isLongOver: row.is_long_over,
-  };
 }

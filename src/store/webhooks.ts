@@ -1,4 +1,4 @@
-import type { Database } from './database.ts';
+import { type Database, type Nullable, withoutNulls } from './database.ts';
 
 /** A webhook as it is stored. */
 export type StoredWebhook = {
@@ -19,26 +19,13 @@ export type StoredWebhook = {
   readonly updatedAt: Date;
 };
 
-type Row = {
-  account_id: string;
-  id: string;
-  url: string;
-  description: string;
-  events: string[];
-  active: boolean;
-  disabled_reason: string | null;
-  secret: string;
-  previous_secret: string | null;
-  previous_secret_until: Date | null;
-  failing_since: Date | null;
-  created_at: Date;
-  updated_at: Date;
-};
+type Row = Nullable<StoredWebhook>;
 
-const COLUMNS = `account_id, id, url, description, events, active, disabled_reason, secret,
-  CASE WHEN previous_secret_until > now() THEN previous_secret END AS previous_secret,
-  CASE WHEN previous_secret_until > now() THEN previous_secret_until END AS previous_secret_until,
-  failing_since, created_at, updated_at`;
+const COLUMNS = `account_id AS "accountId", id, url, description, events, active,
+  disabled_reason AS "disabledReason", secret,
+  CASE WHEN previous_secret_until > now() THEN previous_secret END AS "previousSecret",
+  CASE WHEN previous_secret_until > now() THEN previous_secret_until END AS "previousSecretUntil",
+  failing_since AS "failingSince", created_at AS "createdAt", updated_at AS "updatedAt"`;
 
 /**
  * Adds a webhook, unless its account has `limit` of them.
@@ -60,7 +47,7 @@ export function insertWebhook(
        RETURNING ${COLUMNS}`,
       [accountId, id, url, description, events, secret, limit],
     );
-    return rows[0] && toWebhook(rows[0]);
+    return rows[0] && withoutNulls(rows[0]);
   });
 }
 
@@ -75,7 +62,7 @@ const GET = {
 
 /** Lists an account's webhooks, oldest first. */
 export async function listWebhooks(database: Database, accountId: string): Promise<StoredWebhook[]> {
-  return (await database.query<Row>(LIST, [accountId])).rows.map(toWebhook);
+  return (await database.query<Row>(LIST, [accountId])).rows.map(withoutNulls);
 }
 
 /** Returns a webhook of an account. @param id a UUID. */
@@ -85,7 +72,7 @@ export async function getWebhook(
   id: string,
 ): Promise<StoredWebhook | undefined> {
   const { rows } = await database.query<Row>(GET, [accountId, id]);
-  return rows[0] && toWebhook(rows[0]);
+  return rows[0] && withoutNulls(rows[0]);
 }
 
 /** Fields that a change of a webhook sets; those that are undefined stay. */
@@ -123,7 +110,7 @@ export async function updateWebhook(
 ): Promise<StoredWebhook | undefined> {
   const { url = null, description = null, events = null, active = null } = change;
   const { rows } = await database.query<Row>(UPDATE, [accountId, id, url, description, events, active]);
-  return rows[0] && toWebhook(rows[0]);
+  return rows[0] && withoutNulls(rows[0]);
 }
 
 const ROTATE = {
@@ -143,7 +130,7 @@ export async function rotateWebhookSecret(
 ): Promise<StoredWebhook | undefined> {
   const { accountId, id, secret } = webhook;
   const { rows } = await database.query<Row>(ROTATE, [accountId, id, secret, bothForS]);
-  return rows[0] && toWebhook(rows[0]);
+  return rows[0] && withoutNulls(rows[0]);
 }
 
 // In the order of TURN_OFF.
@@ -163,7 +150,7 @@ export async function deleteWebhook(database: Database, accountId: string, id: s
 const LIST_SEALED = {
   name: 'list_sealed_webhook_secrets',
   text: `
-    SELECT account_id, id, secret, previous_secret FROM webhook
+    SELECT account_id AS "accountId", id, array_remove(ARRAY[secret, previous_secret], NULL) AS secrets FROM webhook
     WHERE id > $1::uuid ORDER BY id LIMIT $2`,
 };
 const REPLACE_SEALED = {
@@ -188,12 +175,7 @@ export async function listSealedSecrets(
   afterId: string,
   limit: number,
 ): Promise<SealedSecrets[]> {
-  const { rows } = await database.query<Row>(LIST_SEALED, [afterId, limit]);
-  return rows.map((row) => ({
-    accountId: row.account_id,
-    id: row.id,
-    secrets: [row.secret, row.previous_secret].filter((secret) => secret !== null),
-  }));
+  return (await database.query<SealedSecrets>(LIST_SEALED, [afterId, limit])).rows;
 }
 
 /** Replaces a ciphertext. @returns false if it is no longer there. */
@@ -204,22 +186,4 @@ export async function replaceSealedSecret(
   resealed: string,
 ): Promise<boolean> {
   return (await database.query(REPLACE_SEALED, [accountId, id, sealed, resealed])).rows.length === 1;
-}
-
-function toWebhook(row: Row): StoredWebhook {
-  return {
-    accountId: row.account_id,
-    id: row.id,
-    url: row.url,
-    description: row.description,
-    events: row.events,
-    active: row.active,
-    disabledReason: row.disabled_reason ?? undefined,
-    secret: row.secret,
-    previousSecret: row.previous_secret ?? undefined,
-    previousSecretUntil: row.previous_secret_until ?? undefined,
-    failingSince: row.failing_since ?? undefined,
-    createdAt: row.created_at,
-    updatedAt: row.updated_at,
-  };
 }
