@@ -16,11 +16,11 @@ import {
 } from '#src/customers/checkout-sessions.ts';
 import type { CustomerDeps } from '#src/customers/customers.ts';
 import { listSessionMethods } from '#src/customers/session-methods.ts';
-import type { Caller, PaymentDeps } from '#src/payments/create-payment.ts';
+import { accountOf, type Caller } from '#src/payments/caller.ts';
+import type { PaymentDeps } from '#src/payments/create-payment.ts';
 import { createdAnswer } from './customer-service.ts';
 import { requireValid, requireValidOf } from './require-valid.ts';
 import type { ServiceHandlers } from './rest.ts';
-import { accountOf } from './secret-only.ts';
 
 const validCreate = requireValidOf(CreateCheckoutSessionRequestSchema);
 const validUpdate = requireValidOf(UpdateCheckoutSessionRequestSchema);

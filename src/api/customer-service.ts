@@ -15,10 +15,9 @@ import {
 } from '#src/customers/customers.ts';
 import { deleteCustomer } from '#src/customers/delete-customer.ts';
 import type { MethodDeps } from '#src/customers/stored-methods.ts';
-import type { Caller } from '#src/payments/create-payment.ts';
+import { accountOf, type Caller } from '#src/payments/caller.ts';
 import { requireValidOf } from './require-valid.ts';
 import type { Answer, ServiceHandlers } from './rest.ts';
-import { accountOf } from './secret-only.ts';
 
 const validCreate = requireValidOf(CreateCustomerRequestSchema);
 const validFind = requireValidOf(FindCustomerRequestSchema);

@@ -11,11 +11,10 @@ import {
   type MethodDeps,
   unenrollMethod,
 } from '#src/customers/stored-methods.ts';
-import type { Caller } from '#src/payments/create-payment.ts';
+import { accountOf, type Caller } from '#src/payments/caller.ts';
 import { createdAnswer } from './customer-service.ts';
 import { requireValidOf } from './require-valid.ts';
 import type { ServiceHandlers } from './rest.ts';
-import { accountOf } from './secret-only.ts';
 
 const validEnroll = requireValidOf(EnrollPaymentMethodRequestSchema);
 

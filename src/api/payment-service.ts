@@ -9,22 +9,18 @@ import {
   type PaymentService,
   RefundPaymentRequestSchema,
 } from '#gen/payments/v1/payment_service_pb.js';
+import type { Caller } from '#src/payments/caller.ts';
 import type { OperationDeps } from '#src/payments/claim-operation.ts';
-import {
-  type Caller,
-  createPayment,
-  type PaymentDeps,
-  replayOrRefuse,
-} from '#src/payments/create-payment.ts';
+import { createPayment, type PaymentDeps, replayOrRefuse } from '#src/payments/create-payment.ts';
 import { getPayment } from '#src/payments/get-payment.ts';
 import { type ListDeps, listPayments } from '#src/payments/list-payments.ts';
-import type { OperatedPaymentResponse } from '#src/payments/operate-payment.ts';
 import {
   cancelOrRefundPayment,
   cancelPayment,
   capturePayment,
   refundPayment,
 } from '#src/payments/payment-operations.ts';
+import type { KeyedResponse } from '#src/payments/stored-response.ts';
 import { ServiceError } from '#src/service-error.ts';
 import { requireValid, requireValidOf } from './require-valid.ts';
 import type { ServiceHandlers } from './rest.ts';
@@ -77,6 +73,6 @@ async function createOrReplay(deps: PaymentDeps, request: CreatePaymentRequest, 
   return createPayment(deps, request, caller);
 }
 
-function responseOf({ record, body, replayed }: OperatedPaymentResponse) {
+function responseOf({ record, body, replayed }: KeyedResponse) {
   return { message: record, json: body, ...(replayed && { headers: { 'idempotent-replayed': 'true' } }) };
 }

@@ -4,11 +4,10 @@ import {
   type TokenService,
 } from '#gen/payments/v1/token_service_pb.js';
 import { createCheckoutToken, createToken, type TokenDeps } from '#src/customers/one-time-tokens.ts';
-import type { Caller } from '#src/payments/create-payment.ts';
+import { accountOf, type Caller } from '#src/payments/caller.ts';
 import { createdAnswer } from './customer-service.ts';
 import { requireValidOf } from './require-valid.ts';
 import type { ServiceHandlers } from './rest.ts';
-import { accountOf } from './secret-only.ts';
 
 const validCreate = requireValidOf(CreateTokenRequestSchema);
 const validCheckout = requireValidOf(CreateCheckoutTokenRequestSchema);

@@ -19,7 +19,7 @@ import {
   type WebhookService,
 } from '#gen/payments/v1/webhook_service_pb.js';
 import type { OnceCall, OnceResponse } from '#src/customers/call-once.ts';
-import type { Caller } from '#src/payments/create-payment.ts';
+import { accountOf, type Caller } from '#src/payments/caller.ts';
 import { requestHasher } from '#src/payments/request-hash.ts';
 import type { StoredDelivery } from '#src/store/deliveries.ts';
 import type { StoredWebhook } from '#src/store/webhooks.ts';
@@ -44,7 +44,6 @@ import { createdAnswer, onceAnswer } from './customer-service.ts';
 import { manageOnce } from './manage-once.ts';
 import { requireValidOf } from './require-valid.ts';
 import type { ServiceHandlers } from './rest.ts';
-import { accountOf } from './secret-only.ts';
 
 const validCreate = requireValidOf(CreateWebhookRequestSchema);
 const validUpdate = requireValidOf(UpdateWebhookRequestSchema);

@@ -1,5 +1,5 @@
 import { type DescMessage, fromBinary, type MessageShape, toBinary } from '@bufbuild/protobuf';
-import type { Caller } from '#src/payments/create-payment.ts';
+import type { Caller } from '#src/payments/caller.ts';
 import { requireSameRequest, storedIdempotencyKey } from '#src/payments/idempotency.ts';
 import type { RequestHash } from '#src/payments/request-hash.ts';
 import { ServiceError } from '#src/service-error.ts';

@@ -13,8 +13,9 @@ import {
   CreatePaymentRequestSchema,
 } from '#gen/payments/v1/payment_service_pb.js';
 import { toDecimal } from '#src/money.ts';
+import type { Caller } from '#src/payments/caller.ts';
 import { cardName } from '#src/payments/card.ts';
-import { type Caller, createPayment, type PaymentDeps } from '#src/payments/create-payment.ts';
+import { createPayment, type PaymentDeps } from '#src/payments/create-payment.ts';
 import { storedIdempotencyKey } from '#src/payments/idempotency.ts';
 import { callbackAddress } from '#src/payments/payer-return.ts';
 import { hasThreeDSecureResults } from '#src/payments/payment-method.ts';

@@ -11,10 +11,9 @@ import {
 } from '#gen/payments/v1/checkout_service_pb.js';
 import { Payment_Workflow } from '#gen/payments/v1/payment_pb.js';
 import { parseMoney, toDecimal } from '#src/money.ts';
+import { type Caller, requireOwnAccount } from '#src/payments/caller.ts';
 import { checkAmount, checkCallbackUrl, checkCountry } from '#src/payments/check-request.ts';
-import type { Caller } from '#src/payments/create-payment.ts';
 import { readMetadata, writeMetadata } from '#src/payments/metadata.ts';
-import { requireOwnAccount } from '#src/payments/own-account.ts';
 import { requestHasher } from '#src/payments/request-hash.ts';
 import { whyClosed, workflowOf } from '#src/payments/session-terms.ts';
 import { type FieldError, invalidParameters, ServiceError, unknownId } from '#src/service-error.ts';

@@ -9,10 +9,9 @@ import {
   type UpdateCustomerRequest,
   UpdateCustomerRequestSchema,
 } from '#gen/payments/v1/customer_service_pb.js';
+import { type Caller, requireOwnAccount } from '#src/payments/caller.ts';
 import { checkPerson, type Person } from '#src/payments/check-request.ts';
-import type { Caller } from '#src/payments/create-payment.ts';
 import { readMetadata, writeMetadata } from '#src/payments/metadata.ts';
-import { requireOwnAccount } from '#src/payments/own-account.ts';
 import { requestHasher } from '#src/payments/request-hash.ts';
 import { type FieldError, fieldRefusal, invalidParameters, ServiceError } from '#src/service-error.ts';
 import {

@@ -9,8 +9,9 @@ import type {
 import { Payment_Workflow, Transaction_Category } from '#gen/payments/v1/payment_pb.js';
 import { RoutingFactsSchema } from '#gen/payments/v1/routing_facts_pb.js';
 import type { Outcome, ProviderConnection } from '#src/connectors/connector.ts';
+import type { Caller } from '#src/payments/caller.ts';
 import { checkCallbackUrl } from '#src/payments/check-request.ts';
-import type { Caller, PaymentDeps } from '#src/payments/create-payment.ts';
+import type { PaymentDeps } from '#src/payments/create-payment.ts';
 import { methodLimitReached } from '#src/payments/keep-method.ts';
 import { type LiveCatalogue, openConnection } from '#src/payments/live-catalogue.ts';
 import { drawSeed } from '#src/routing/order-targets.ts';

@@ -8,9 +8,9 @@ import {
   CreateTokenRequestSchema,
   OneTimeTokenSchema,
 } from '#gen/payments/v1/token_service_pb.js';
+import type { Caller } from '#src/payments/caller.ts';
 import { cardData, cardFingerprint } from '#src/payments/card.ts';
 import { checkCard } from '#src/payments/check-request.ts';
-import type { Caller } from '#src/payments/create-payment.ts';
 import type { LiveCatalogue } from '#src/payments/live-catalogue.ts';
 import type { CardDeps } from '#src/payments/payer-card.ts';
 import { ONE_TIME_TOKEN_TYPE } from '#src/payments/payment-method.ts';

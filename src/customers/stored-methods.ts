@@ -6,9 +6,9 @@ import {
   type StoredPaymentMethod,
   StoredPaymentMethodSchema,
 } from '#gen/payments/v1/payment_method_service_pb.js';
+import type { Caller } from '#src/payments/caller.ts';
 import { cardData, cardFingerprint } from '#src/payments/card.ts';
 import { checkCountry } from '#src/payments/check-request.ts';
-import type { Caller } from '#src/payments/create-payment.ts';
 import { methodLimitReached } from '#src/payments/keep-method.ts';
 import { ONE_TIME_TOKEN_TYPE as CARD_TYPE } from '#src/payments/payment-method.ts';
 import { requestHasher } from '#src/payments/request-hash.ts';

@@ -13,10 +13,11 @@ import {
   RefundPaymentRequestSchema,
 } from '#gen/payments/v1/payment_service_pb.js';
 import { requireValidOf } from '#src/api/require-valid.ts';
+import type { Caller } from '#src/payments/caller.ts';
 import type { OperationDeps } from '#src/payments/claim-operation.ts';
-import type { OperatedPaymentResponse } from '#src/payments/operate-payment.ts';
 import { cancelPayment, capturePayment, refundPayment } from '#src/payments/payment-operations.ts';
 import { decodeRecord } from '#src/payments/stored-record.ts';
+import type { KeyedResponse } from '#src/payments/stored-response.ts';
 import { ServiceError } from '#src/service-error.ts';
 import { findAccount } from '#src/store/accounts.ts';
 import { recordAction } from '#src/store/audit-log.ts';
@@ -145,14 +146,13 @@ type Asked = {
   readonly amount: string;
   readonly currency: string;
 };
-type Caller = Parameters<typeof capturePayment>[2];
 
 async function operate(
   deps: OperationDeps,
   action: Action,
   { paymentId, reason, amount, currency }: Asked,
   caller: Caller,
-): Promise<OperatedPaymentResponse> {
+): Promise<KeyedResponse> {
   const asked = { paymentId, reason };
   if (action === 'cancel')
     return cancelPayment(deps, validCancel(create(CancelPaymentRequestSchema, asked)), caller);
@@ -165,7 +165,7 @@ async function operate(
     : refundPayment(deps, validRefund(create(RefundPaymentRequestSchema, withAmount)), caller);
 }
 
-function resultOf({ record, replayed }: OperatedPaymentResponse): string {
+function resultOf({ record, replayed }: KeyedResponse): string {
   const transaction = Transaction_Status[record.transactions?.status ?? 0] ?? '';
   const payment = `${Payment_Status[record.status]}/${Payment_SubStatus_Value[record.subStatus]}`;
   return `${replayed ? 'was made already: ' : ''}${transaction}, payment ${payment}`;

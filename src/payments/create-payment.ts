@@ -5,6 +5,7 @@ import { claimGrouped } from '#src/store/grouped-payments.ts';
 import { type Claim, findByKey, type KeyHolder } from '#src/store/payments.ts';
 import { AlreadyUsedError } from '#src/store/single-uses.ts';
 import { orUnavailable } from '#src/store/unavailable.ts';
+import { type Caller, requireOwnAccount } from './caller.ts';
 import {
   type FinishDeps,
   type FinishObserver,
@@ -16,10 +17,14 @@ import {
 import { awaitResponse, type Patience, requireSameRequest, storedIdempotencyKey } from './idempotency.ts';
 import { type AttemptDeps, makeAttempts } from './make-attempts.ts';
 import { setOut } from './on-their-way.ts';
-import { requireOwnAccount } from './own-account.ts';
-import { type PrepareDeps, type PreparedPayment, preparePayment } from './prepare-payment.ts';
+import {
+  type KeyedCaller,
+  type PrepareDeps,
+  type PreparedPayment,
+  preparePayment,
+} from './prepare-payment.ts';
 import { hashPaymentRequest, type RequestHash } from './request-hash.ts';
-import { type PaymentResponse, readResponse } from './stored-response.ts';
+import { type KeyedResponse, readResponse } from './stored-response.ts';
 
 /** Dependencies of creating a payment. */
 export type PaymentDeps = PrepareDeps &
@@ -38,21 +43,6 @@ export type PaymentObserver = FinishObserver &
     refused(): void;
   };
 
-/** The caller, and the key of the call. */
-export type Caller = {
-  readonly accountId: string;
-  readonly idempotencyKey: string | undefined;
-  /** false when only the public key was sent. */
-  readonly secretPresented: boolean;
-  /** Setting of the account: authorizations are reported as such; by default, as the interface reports them. */
-  readonly tellsAuthorized?: boolean;
-  /** Checkout session that the public key alone may pay, since the request was made from its terms. */
-  readonly withinSession?: string;
-};
-
-/** The response to a call. A key always gets the same one. */
-export type CreatedPayment = PaymentResponse & { readonly replayed: boolean };
-
 /**
  * Makes a payment, or returns the response that is stored under the same key. THE main path: two commits (and one for
  * each further attempt), and no database transaction is open while a provider is called.
@@ -67,7 +57,7 @@ export async function createPayment(
   deps: PaymentDeps,
   request: CreatePaymentRequest,
   caller: Caller,
-): Promise<CreatedPayment> {
+): Promise<KeyedResponse> {
   // 1. The key, its account, and the hash of its request.
   const { idempotencyKey, requestHash, read } = readKey(deps, request, caller);
 
@@ -113,7 +103,7 @@ export async function replayOrRefuse(
   request: CreatePaymentRequest,
   caller: Caller,
   refusal: ServiceError,
-): Promise<CreatedPayment> {
+): Promise<KeyedResponse> {
   const { requestHash, read } = readKey(deps, request, caller);
   const holder = await orUnavailable(read());
   if (!holder) throw refusal;
@@ -146,7 +136,7 @@ async function prepareAndClaim(
   deps: PaymentDeps,
   request: CreatePaymentRequest,
   { hash: requestHash, shape: requestShape }: RequestHash,
-  caller: Caller & { readonly idempotencyKey: string },
+  caller: KeyedCaller,
   read: () => Promise<KeyHolder | undefined>,
 ): Promise<Claimed | { readonly holder: KeyHolder }> {
   const { accountId, idempotencyKey } = caller;
@@ -215,7 +205,7 @@ async function replay(
   holder: KeyHolder,
   requestHash: RequestHash,
   read: () => Promise<KeyHolder | undefined>,
-): Promise<CreatedPayment> {
+): Promise<KeyedResponse> {
   requireSameRequest(holder, requestHash);
   const waited = awaitResponse(holder, read, deps.patience);
   const response = await orInProgress(

@@ -1,9 +1,10 @@
 import type { Payment } from '#gen/payments/v1/payment_pb.js';
-import { INVALID_CREDENTIALS_MESSAGE, ServiceError, unknownId } from '#src/service-error.ts';
+import { unknownId } from '#src/service-error.ts';
 import type { Database } from '#src/store/database.ts';
 import { getPaymentRecord } from '#src/store/payment-record.ts';
 import { isUuid } from '#src/store/stored-objects.ts';
 import { orUnavailable } from '#src/store/unavailable.ts';
+import { accountOf, type Caller } from './caller.ts';
 import { decodeRecord } from './stored-record.ts';
 
 /**
@@ -14,11 +15,11 @@ import { decodeRecord } from './stored-record.ts';
 export async function getPayment(
   deps: { readonly database: Database },
   paymentId: string,
-  caller: { readonly accountId: string; readonly secretPresented: boolean },
+  caller: Pick<Caller, 'accountId' | 'secretPresented'>,
 ): Promise<Payment> {
-  if (!caller.secretPresented) throw new ServiceError('INVALID_CREDENTIALS', INVALID_CREDENTIALS_MESSAGE);
+  const accountId = accountOf(caller);
   const record = isUuid(paymentId)
-    ? await orUnavailable(getPaymentRecord(deps.database, paymentId, caller.accountId))
+    ? await orUnavailable(getPaymentRecord(deps.database, paymentId, accountId))
     : undefined;
   if (record) return decodeRecord(record);
   throw unknownId('PAYMENT_NOT_FOUND', 'id');

@@ -2,12 +2,13 @@ import { create } from '@bufbuild/protobuf';
 import { type Timestamp, TimestampSchema } from '@bufbuild/protobuf/wkt';
 import { type Payment, Payment_Status } from '#gen/payments/v1/payment_pb.js';
 import type { ListPaymentsRequest } from '#gen/payments/v1/payment_service_pb.js';
-import { INVALID_CREDENTIALS_MESSAGE, invalidParameters, ServiceError } from '#src/service-error.ts';
+import { invalidParameters } from '#src/service-error.ts';
 import type { Database } from '#src/store/database.ts';
 import { listPayments as listStored, MAX_LISTED, type PaymentFilter } from '#src/store/list-payments.ts';
 import { orUnavailable } from '#src/store/unavailable.ts';
 import { timestampText } from '#src/wire/wire-json-encode.ts';
 import { parseTimestamp } from '#src/wire/wire-json-well-known.ts';
+import { accountOf, type Caller } from './caller.ts';
 import { pageToken, readPageToken } from './page-token.ts';
 import { decodeRecord } from './stored-record.ts';
 
@@ -33,11 +34,10 @@ const MAX_PAGE_SIZE = MAX_LISTED - 1;
 export async function listPayments(
   deps: ListDeps,
   request: ListPaymentsRequest,
-  caller: { readonly accountId: string; readonly secretPresented: boolean },
+  caller: Pick<Caller, 'accountId' | 'secretPresented'>,
 ): Promise<{ readonly payments: Payment[]; readonly nextPageToken: string }> {
-  if (!caller.secretPresented) throw new ServiceError('INVALID_CREDENTIALS', INVALID_CREDENTIALS_MESSAGE);
   const filter: PaymentFilter = {
-    accountId: caller.accountId,
+    accountId: accountOf(caller),
     merchantOrderId: request.merchantOrderId || undefined,
     status: request.status ? Payment_Status[request.status] : undefined,
     from: firstTime('created_from', request.createdFrom),

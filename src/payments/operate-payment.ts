@@ -4,13 +4,14 @@ import {
   type Outcome,
   type ProviderConnection,
 } from '#src/connectors/connector.ts';
-import { fieldRefusal, INVALID_CREDENTIALS_MESSAGE, ServiceError } from '#src/service-error.ts';
+import { fieldRefusal, ServiceError } from '#src/service-error.ts';
 import { isUnavailable } from '#src/store/database-error.ts';
 import type { StoredTransaction } from '#src/store/operated-payments.ts';
 import { findOperation, findOperationByKey } from '#src/store/operation-keys.ts';
 import type { OperationClaim } from '#src/store/operations.ts';
 import type { KeyHolder } from '#src/store/payments.ts';
 import { orUnavailable } from '#src/store/unavailable.ts';
+import { accountOf, type Caller } from './caller.ts';
 import {
   type AskedOperation,
   type ClaimedOperation,
@@ -25,17 +26,7 @@ import { awaitResponse, requireIdempotencyKey, requireSameRequest } from './idem
 import { lookUpPauseS } from './look-up-schedule.ts';
 import type { PlannedOperation } from './payment-books.ts';
 import type { RequestHash } from './request-hash.ts';
-import { type PaymentResponse, readResponse } from './stored-response.ts';
-
-/** The caller of an operation. */
-export type OperationCaller = {
-  readonly accountId: string;
-  readonly idempotencyKey: string | undefined;
-  readonly secretPresented: boolean;
-};
-
-/** The response to an operation, the same for every repeat of it. */
-export type OperatedPaymentResponse = PaymentResponse & { readonly replayed: boolean };
+import { type KeyedResponse, type PaymentResponse, readResponse } from './stored-response.ts';
 
 /**
  * Captures, cancels or refunds, or returns the stored response to an earlier call with the same key. The main path of
@@ -48,12 +39,11 @@ export type OperatedPaymentResponse = PaymentResponse & { readonly replayed: boo
 export async function operatePayment(
   deps: OperationDeps,
   asked: AskedOperation,
-  caller: OperationCaller,
-): Promise<OperatedPaymentResponse> {
+  caller: Caller,
+): Promise<KeyedResponse> {
   // 1. The key, and its response if it was used before.
-  if (!caller.secretPresented) throw new ServiceError('INVALID_CREDENTIALS', INVALID_CREDENTIALS_MESSAGE);
+  const accountId = accountOf(caller);
   const key = operationKey(asked, caller.idempotencyKey);
-  const { accountId } = caller;
   const read = async () =>
     key === undefined ? undefined : findOperationByKey(deps.database, accountId, asked.method, key);
   const holder = await orUnavailable(read());
@@ -147,15 +137,12 @@ async function replay(
   holder: KeyHolder,
   hash: RequestHash,
   read: () => Promise<KeyHolder | undefined>,
-): Promise<OperatedPaymentResponse> {
+): Promise<KeyedResponse> {
   requireSameRequest(holder, hash);
   return replayed(deps, storedResponse(deps, holder, read));
 }
 
-async function replayed(
-  deps: OperationDeps,
-  stored: Promise<PaymentResponse>,
-): Promise<OperatedPaymentResponse> {
+async function replayed(deps: OperationDeps, stored: Promise<PaymentResponse>): Promise<KeyedResponse> {
   const response = await stored;
   deps.observer.replayed();
   return { ...response, replayed: true };

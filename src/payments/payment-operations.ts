@@ -1,23 +1,23 @@
-import type {
-  CancelOrRefundPaymentRequest,
-  CancelPaymentRequest,
-  CapturePaymentRequest,
-  RefundPaymentRequest,
-} from '#gen/payments/v1/payment_service_pb.js';
 import {
+  type CancelOrRefundPaymentRequest,
   CancelOrRefundPaymentRequestSchema,
+  type CancelPaymentRequest,
   CancelPaymentRequestSchema,
+  type CapturePaymentRequest,
   CapturePaymentRequestSchema,
+  type RefundPaymentRequest,
   RefundPaymentRequestSchema,
 } from '#gen/payments/v1/payment_service_pb.js';
 import type { Money } from '#src/money.ts';
 import { fieldRefusal, type ServiceError } from '#src/service-error.ts';
 import type { StoredTransaction } from '#src/store/operated-payments.ts';
+import type { Caller } from './caller.ts';
 import { requireAmount } from './check-request.ts';
 import type { OperatedPayment, OperationDeps } from './claim-operation.ts';
-import { type OperatedPaymentResponse, type OperationCaller, operatePayment } from './operate-payment.ts';
+import { operatePayment } from './operate-payment.ts';
 import { planCancel, planCapture, planRefund, type Refundable, undoingType } from './payment-books.ts';
 import { requestHasher } from './request-hash.ts';
+import type { KeyedResponse } from './stored-response.ts';
 
 const hashCapture = requestHasher(CapturePaymentRequestSchema);
 const hashCancel = requestHasher(CancelPaymentRequestSchema);
@@ -28,8 +28,8 @@ const hashCancelOrRefund = requestHasher(CancelOrRefundPaymentRequestSchema);
 export function capturePayment(
   deps: OperationDeps,
   request: CapturePaymentRequest,
-  caller: OperationCaller,
-): Promise<OperatedPaymentResponse> {
+  caller: Caller,
+): Promise<KeyedResponse> {
   const amount = request.amount && requireAmount(request.amount);
   return operatePayment(
     deps,
@@ -50,8 +50,8 @@ export function capturePayment(
 export function cancelPayment(
   deps: OperationDeps,
   request: CancelPaymentRequest,
-  caller: OperationCaller,
-): Promise<OperatedPaymentResponse> {
+  caller: Caller,
+): Promise<KeyedResponse> {
   return operatePayment(
     deps,
     {
@@ -70,8 +70,8 @@ export function cancelPayment(
 export function refundPayment(
   deps: OperationDeps,
   request: RefundPaymentRequest,
-  caller: OperationCaller,
-): Promise<OperatedPaymentResponse> {
+  caller: Caller,
+): Promise<KeyedResponse> {
   const amount = request.amount && requireAmount(request.amount);
   return operatePayment(
     deps,
@@ -91,8 +91,8 @@ export function refundPayment(
 export function cancelOrRefundPayment(
   deps: OperationDeps,
   request: CancelOrRefundPaymentRequest,
-  caller: OperationCaller,
-): Promise<OperatedPaymentResponse> {
+  caller: Caller,
+): Promise<KeyedResponse> {
   return operatePayment(
     deps,
     {

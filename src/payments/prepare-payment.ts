@@ -17,6 +17,7 @@ import type { ChosenRoute } from '#src/routing/router.ts';
 import type { Database } from '#src/store/database.ts';
 import type { Claim } from '#src/store/payments.ts';
 import { timestampText } from '#src/wire/wire-json-encode.ts';
+import type { Caller } from './caller.ts';
 import { chooseRoute } from './choose-route.ts';
 import { methodToKeep } from './keep-method.ts';
 import { type LiveCatalogue, openConnection } from './live-catalogue.ts';
@@ -60,15 +61,8 @@ export type PreparedPayment = {
   readonly catalogue: LiveCatalogue;
 };
 
-/** Facts about the caller that preparing a payment depends on. */
-type PreparedFor = {
-  readonly accountId: string;
-  readonly idempotencyKey: string;
-  readonly secretPresented: boolean;
-  readonly tellsAuthorized?: boolean;
-  /** Checkout session that the public key alone may pay, once the request was checked against it. */
-  readonly withinSession?: string;
-};
+/** A caller with the key under which the payment is stored. */
+export type KeyedCaller = Caller & { readonly idempotencyKey: string };
 
 /**
  * Finds the stored objects that the request refers to, chooses the route and its first connection, and builds the
@@ -79,7 +73,7 @@ type PreparedFor = {
 export async function preparePayment(
   deps: PrepareDeps,
   sent: CreatePaymentRequest,
-  { accountId, idempotencyKey, secretPresented, tellsAuthorized = false, withinSession }: PreparedFor,
+  { accountId, idempotencyKey, secretPresented, tellsAuthorized = false, withinSession }: KeyedCaller,
 ): Promise<PreparedPayment> {
   const catalogue = deps.catalogue();
   const isOpenToAll = !secretPresented && withinSession === undefined;

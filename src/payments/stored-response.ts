@@ -36,6 +36,9 @@ export type PaymentResponse = {
   readonly body: Uint8Array | undefined;
 };
 
+/** The response to a call under a key, which always gets the same one. */
+export type KeyedResponse = PaymentResponse & { readonly replayed: boolean };
+
 /** Reads a stored response, with the record that it shows. */
 export async function readResponse(
   responses: StoredResponses,

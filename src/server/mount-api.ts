@@ -40,7 +40,7 @@ import {
   observeRefusals,
   showHealth,
 } from '#src/observe/observe.ts';
-import type { Caller } from '#src/payments/create-payment.ts';
+import type { Caller } from '#src/payments/caller.ts';
 import { findAccountKeys } from '#src/store/accounts.ts';
 import { checkWritable, orUnavailable } from '#src/store/unavailable.ts';
 import type { ManageDeps } from '#src/webhooks/manage-webhooks.ts';

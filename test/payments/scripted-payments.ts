@@ -16,11 +16,11 @@ import type { PaymentAttempt } from '#src/connectors/attempt.ts';
 import { CARDS_ONLY, type Capabilities } from '#src/connectors/capabilities.ts';
 import type { LookUp, Outcome, ProviderConnection } from '#src/connectors/connector.ts';
 import { createBinTable } from '#src/payments/bin-table.ts';
-import { type CreatedPayment, createPayment, type PaymentDeps } from '#src/payments/create-payment.ts';
+import { createPayment, type PaymentDeps } from '#src/payments/create-payment.ts';
 import type { FinishDeps } from '#src/payments/finish-payment.ts';
 import { getPayment } from '#src/payments/get-payment.ts';
 import { recoverDue } from '#src/payments/recover-payments.ts';
-import { openStoredResponses } from '#src/payments/stored-response.ts';
+import { type KeyedResponse, openStoredResponses } from '#src/payments/stored-response.ts';
 import type { Signals } from '#src/routing/order-targets.ts';
 import { createRouter } from '#src/routing/router.ts';
 import { addSandboxFixtures } from '#src/server/sandbox-fixtures.ts';
@@ -69,7 +69,7 @@ export type Call = {
 export type ScriptedPayment = {
   readonly calls: readonly Call[];
   /** Makes it, or asks for its answer again: always the same request under the same key. */
-  send(): Promise<CreatedPayment & { readonly body: Buffer }>;
+  send(): Promise<KeyedResponse & { readonly body: Buffer }>;
   /** Looks up all that is open, until nothing is. */
   recover(): Promise<void>;
   /**

@@ -1,0 +1,35 @@
+import { fieldRefusal, INVALID_CREDENTIALS_MESSAGE, ServiceError } from '#src/service-error.ts';
+
+/** The caller, and the key of the call. */
+export type Caller = {
+  readonly accountId: string;
+  readonly idempotencyKey: string | undefined;
+  /** false when only the public key was sent. */
+  readonly secretPresented: boolean;
+  /** Setting of the account: authorizations are reported as such; by default, as the interface reports them. */
+  readonly tellsAuthorized?: boolean;
+  /** Checkout session that the public key alone may pay, since the request was made from its terms. */
+  readonly withinSession?: string;
+};
+
+/** Returns the account of a caller with the secret key. @throws ServiceError INVALID_CREDENTIALS without it. */
+export function accountOf(caller: Pick<Caller, 'accountId' | 'secretPresented'>): string {
+  if (caller.secretPresented) return caller.accountId;
+  throw new ServiceError('INVALID_CREDENTIALS', INVALID_CREDENTIALS_MESSAGE);
+}
+
+/**
+ * Refuses another account: objects and payments belong to accounts, and a key is valid only for its own.
+ *
+ * @param accountId the request's `account_id`.
+ * @throws ServiceError AUTHORIZATION_REQUIRED.
+ */
+export function requireOwnAccount(accountId: string, caller: Pick<Caller, 'accountId'>): void {
+  if (accountId === caller.accountId) return;
+  throw fieldRefusal(
+    'AUTHORIZATION_REQUIRED',
+    'account_id',
+    'NOT_ALLOWED',
+    'is not the account of these keys',
+  );
+}
