@@ -3,7 +3,7 @@ import type { RoutingFacts } from '#gen/payments/v1/routing_facts_pb.js';
 import type { ProviderConnection } from '#src/connectors/connector.ts';
 import type { ChosenRoute, Router } from '#src/routing/router.ts';
 import { fieldRefusal } from '#src/service-error.ts';
-import { lacksOf, notOffered } from './connection-lacks.ts';
+import { lacksAt, notOffered } from './connection-lacks.ts';
 import { usesProviderToken } from './payment-attempt.ts';
 import type { ChosenMethod } from './payment-method.ts';
 
@@ -22,10 +22,7 @@ export function chooseRoute(
   seed: string,
   enrolledAt?: string,
 ): RouteWithTargets {
-  const lacks = ({ id }: ConnectionConfig) => {
-    const connection = connections.get(id);
-    return connection ? lacksOf(method, connection.capabilities) : [];
-  };
+  const lacks = lacksAt(connections, method);
   const chosen = router.choose(facts, seed, {
     isPinned: usesProviderToken(method) && enrolledAt === undefined,
     canTake: (connection) =>

@@ -1,5 +1,7 @@
+import type { ConnectionConfig } from '#gen/payments/config/catalogue_pb.js';
 import { Payment_Workflow } from '#gen/payments/v1/payment_pb.js';
 import type { Capabilities, MethodKind } from '#src/connectors/capabilities.ts';
+import type { ProviderConnection } from '#src/connectors/connector.ts';
 import { describeFields, ServiceError } from '#src/service-error.ts';
 import type { CardOptions, ChosenMethod } from './payment-method.ts';
 
@@ -28,6 +30,17 @@ export function lacksOf(method: ChosenMethod, can: Capabilities): Lack[] {
   const kind = methodKind(method);
   const lacks = can.methods.includes(kind) ? [] : [{ field: 'payment_method.type', what: METHODS[kind] }];
   return method.kind === 'wallet' ? lacks : [...lacks, ...cardLacks(method.options, can)];
+}
+
+/** Returns a function that lists what a connection of the catalogue lacks; nothing where it is not open. */
+export function lacksAt(
+  connections: ReadonlyMap<string, Pick<ProviderConnection, 'capabilities'>>,
+  method: ChosenMethod,
+): (connection: ConnectionConfig) => Lack[] {
+  return ({ id }) => {
+    const connection = connections.get(id);
+    return connection ? lacksOf(method, connection.capabilities) : [];
+  };
 }
 
 function methodKind({ kind, workflow }: ChosenMethod): MethodKind {

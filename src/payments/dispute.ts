@@ -14,7 +14,7 @@ import { findPaymentOf } from '#src/store/follow-ups.ts';
 import { readPayment, readTransactions, type StoredTransaction } from '#src/store/operated-payments.ts';
 import { booksOf, succeededBase } from './finish-operation.ts';
 import type { FinishDeps } from './finish-payment.ts';
-import { withStanding } from './operation-record.ts';
+import { transactionOf, withStanding } from './operation-record.ts';
 import type { Books } from './payment-books.ts';
 import { eventOf } from './payment-event.ts';
 import { decodeRecord, encodeRecord } from './stored-record.ts';
@@ -147,8 +147,7 @@ function withDispute(
 ): { readonly record: Payment; readonly dispute: Transaction } {
   const { transactionsHistory } = record;
   const before = transactionsHistory.find(({ id }) => id === told.id);
-  const base = transactionsHistory.find(({ id }) => id === told.baseId);
-  if (!base) throw new Error(`record ${record.id} has no transaction ${told.baseId}`);
+  const base = transactionOf(record, told.baseId);
   const [responseCode, responseMessage] = TEXTS[told.stage];
   const dispute: Transaction = {
     ...(before ?? {

@@ -16,7 +16,7 @@ import type { ProviderConnection } from '#src/connectors/connector.ts';
 import { drawSeed, type Signals } from '#src/routing/order-targets.ts';
 import { chooseTargets, type ReadyRoute } from '#src/routing/router.ts';
 import { cardData } from './card.ts';
-import { describeLack, lacksOf } from './connection-lacks.ts';
+import { describeLack, lacksAt } from './connection-lacks.ts';
 import type { LiveCatalogue } from './live-catalogue.ts';
 import { usesProviderToken } from './payment-attempt.ts';
 import { type ChosenMethod, chooseMethod } from './payment-method.ts';
@@ -83,10 +83,7 @@ function explainWay(
   method: ChosenMethod,
 ) {
   const isPinned = usesProviderToken(method);
-  const lacks = ({ id }: ConnectionConfig) => {
-    const connection = connections.get(id);
-    return connection ? lacksOf(method, connection.capabilities) : [];
-  };
+  const lacks = lacksAt(connections, method);
   const canTake = (connection: ConnectionConfig) => lacks(connection).length === 0;
   const chosen = chooseTargets(ready, facts, seed, signals, { isPinned, canTake });
   const { route, targets, smart, passedOver } = chosen;

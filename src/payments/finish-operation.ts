@@ -1,6 +1,7 @@
 import { type Payment, Payment_Status, Transaction_Status } from '#gen/payments/v1/payment_pb.js';
 import type { Outcome, Target } from '#src/connectors/connector.ts';
-import { hastenFollowUp } from '#src/store/follow-ups.ts';
+import type { Database } from '#src/store/database.ts';
+import { type DueFollowUp, hastenFollowUp } from '#src/store/follow-ups.ts';
 import {
   readPayment,
   readTransactions,
@@ -17,11 +18,10 @@ import { reopenedSession } from './session-terms.ts';
 import { decodeRecord, encodeRecord } from './stored-record.ts';
 import type { PaymentResponse } from './stored-response.ts';
 
+type TransactionName = Pick<DueFollowUp, 'accountId' | 'paymentId' | 'transactionId'>;
+
 /** A leased transaction: the right to write its outcome. */
-export type LeasedTransaction = {
-  readonly accountId: string;
-  readonly paymentId: string;
-  readonly transactionId: string;
+export type LeasedTransaction = TransactionName & {
   /** Fencing token that the write must present. */
   readonly fence: number;
   /** Seconds until it is followed up, if it stays open. */
@@ -61,12 +61,10 @@ async function writeOnce(
   outcome: Outcome | 'lapsed',
 ): Promise<PaymentResponse | undefined | 'outdated'> {
   const { accountId, paymentId, transactionId, fence } = leased;
-  const stored = await readPayment(deps.database, accountId, paymentId);
-  const transactions = await readTransactions(deps.database, accountId, paymentId);
-  const own = transactions.find(({ id }) => id === transactionId);
-  if (!stored || !own) throw new Error(`payment ${paymentId} lacks transaction ${transactionId}`);
-  const transaction = { ...own, vaultedToken: await standingToken(deps, accountId, own) };
-  const applied = apply(deps, stored, transaction, transactions, outcome);
+  const { payment, transactions, ...found } = await readLeased(deps.database, leased);
+  const vaultedToken = await standingToken(deps, accountId, found.transaction);
+  const transaction = { ...found.transaction, vaultedToken };
+  const applied = apply(deps, payment, transaction, transactions, outcome);
   if (!applied) return undefined;
   const { record, books, transactionStatus } = applied;
   const isOpen = outcome !== 'lapsed' && STAYS_OPEN.has(outcome.kind);
@@ -76,7 +74,7 @@ async function writeOnce(
     paymentId,
     transactionId,
     fence,
-    version: stored.version,
+    version: payment.version,
     status: Payment_Status[record.status],
     record: encodeRecord(record),
     transactionStatus: Transaction_Status[transactionStatus],
@@ -103,6 +101,16 @@ async function writeOnce(
   const written = decodeRecord(finished.record);
   deps.observer.finished(written, true);
   return { record: written, body: await deps.responses.body(finished.response, finished.record) };
+}
+
+/** Reads a leased transaction with its payment and the payment's other transactions. */
+export async function readLeased(database: Database, leased: TransactionName) {
+  const { accountId, paymentId, transactionId } = leased;
+  const payment = await readPayment(database, accountId, paymentId);
+  const transactions = await readTransactions(database, accountId, paymentId);
+  const transaction = transactions.find(({ id }) => id === transactionId);
+  if (!payment || !transaction) throw new Error(`payment ${paymentId} lacks transaction ${transactionId}`);
+  return { payment, transaction, transactions };
 }
 
 const NEEDS_AUTHORIZATION: ReadonlySet<string> = new Set(['CAPTURE', 'CANCEL']);
@@ -163,20 +171,11 @@ async function standingToken(
   return found.vaultedToken?.id;
 }
 
-function fateOfCard(transaction: StoredTransaction, status: Transaction_Status, record: Payment) {
-  const { vaultedToken } = transaction;
-  const card = cardFate(transaction, status);
-  return {
-    card,
-    vaultedToken,
-    kept: card === 'keep' && vaultedToken ? keptMethod(record, vaultedToken) : undefined,
-  };
-}
-
-function cardFate({ vaultedToken }: StoredTransaction, status: Transaction_Status): 'keep' | 'drop' | 'wait' {
-  if (!vaultedToken || status === Transaction_Status.PENDING || status === Transaction_Status.CREATED)
-    return 'wait';
-  return status === Transaction_Status.SUCCEEDED ? 'keep' : 'drop';
+function fateOfCard({ vaultedToken }: StoredTransaction, status: Transaction_Status, record: Payment) {
+  const isOpen = status === Transaction_Status.PENDING || status === Transaction_Status.CREATED;
+  if (!vaultedToken || isOpen) return { card: 'wait' as const, vaultedToken };
+  if (status !== Transaction_Status.SUCCEEDED) return { card: 'drop' as const, vaultedToken };
+  return { card: 'keep' as const, vaultedToken, kept: keptMethod(record, vaultedToken) };
 }
 
 /** Returns true if a transaction acts on another one: a capture, a cancel or a refund. */

@@ -4,15 +4,10 @@ import { type Payment, type ProviderData, ProviderDataSchema } from '#gen/paymen
 import type { Capabilities } from '#src/connectors/capabilities.ts';
 import type { Hint, LookUp, Outcome, ProviderConnection } from '#src/connectors/connector.ts';
 import { type DueFollowUp, endFollowUp, postponeFollowUp, takeFollowUp } from '#src/store/follow-ups.ts';
-import {
-  readPayment,
-  readTransactions,
-  type StoredPayment,
-  type StoredTransaction,
-} from '#src/store/operated-payments.ts';
+import type { StoredPayment, StoredTransaction } from '#src/store/operated-payments.ts';
 import { ask, learn, lookedUpTransaction, NO_LOOK_UP, waitsForPayer } from './ask-provider.ts';
 import { endDisputes, isOpenDispute } from './dispute.ts';
-import { BASE_TYPES, isOperation, writeOutcome } from './finish-operation.ts';
+import { BASE_TYPES, isOperation, readLeased, writeOutcome } from './finish-operation.ts';
 import type { FinishDeps } from './finish-payment.ts';
 import { leaseS, lookUpPauseS } from './look-up-schedule.ts';
 import { attemptFacts } from './payment-attempt.ts';
@@ -140,22 +135,14 @@ export function contradicts(told: Outcome, { status }: StoredTransaction): boole
 export async function readFollowedUp(
   { database }: Pick<FollowUpDeps, 'database'>,
   { capabilities: terms }: ProviderConnection,
-  { accountId, paymentId, transactionId }: DueFollowUp,
+  due: DueFollowUp,
 ): Promise<FollowedUp> {
-  const payment = await readPayment(database, accountId, paymentId);
-  const transactions = await readTransactions(database, accountId, paymentId);
-  const transaction = transactions.find(({ id }) => id === transactionId);
-  if (!payment || !transaction) throw new Error(`payment ${paymentId} lacks transaction ${transactionId}`);
-  return { payment, record: decodeRecord(payment.record), transaction, transactions, terms };
+  const found = await readLeased(database, due);
+  return { ...found, record: decodeRecord(found.payment.record), terms };
 }
 
 /** Builds the look-up of a transaction from stored data alone. */
-function lookUpOf(
-  deps: Pick<FollowUpDeps, 'publicUrl' | 'schedule'>,
-  due: Pick<DueFollowUp, 'fence'>,
-  found: FollowedUp,
-  isLast: boolean,
-): LookUp {
+function lookUpOf(deps: FollowUpDeps, due: DueFollowUp, found: FollowedUp, isLast: boolean): LookUp {
   const { transaction } = found;
   const closesUnheard = isOperation(transaction.type) && due.fence > deps.schedule.lookUpsBeforeClosing;
   return {

@@ -128,10 +128,13 @@ function openOutcomesOf(
     // An attempt that is not due yet, and was never leased for a look-up, belongs to a request under way.
     return connection.lookUp || due === 0 ? [] : [{ ...told, reason: 'no_look_up', open: due }];
   });
+  return { ...totalOf(attempts), unaskable };
+}
+
+function totalOf(counts: readonly { readonly open: number; readonly oldestS: number }[]) {
   return {
-    open: attempts.reduce((sum, { open }) => sum + open, 0),
-    oldestS: Math.max(0, ...attempts.map(({ oldestS }) => oldestS)),
-    unaskable,
+    open: counts.reduce((sum, { open }) => sum + open, 0),
+    oldestS: Math.max(0, ...counts.map(({ oldestS }) => oldestS)),
   };
 }
 
@@ -146,14 +149,10 @@ const KINDS: Readonly<Record<string, OpenFollowUpKind['kind']>> = {
 
 /** Returns every kind, even if none of it is open: a gauge that is not set keeps its last value. */
 function followUpKinds(found: readonly OpenFollowUps[]): OpenFollowUpKind[] {
-  return [...new Set(Object.values(KINDS))].map((kind) => {
-    const own = found.filter(({ type }) => KINDS[type] === kind);
-    return {
-      kind,
-      open: own.reduce((sum, { open }) => sum + open, 0),
-      oldestS: Math.max(0, ...own.map(({ oldestS }) => oldestS)),
-    };
-  });
+  return [...new Set(Object.values(KINDS))].map((kind) => ({
+    kind,
+    ...totalOf(found.filter(({ type }) => KINDS[type] === kind)),
+  }));
 }
 
 /** Explains in a sentence why outcomes are not looked up, and what to do. */

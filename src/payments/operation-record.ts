@@ -64,15 +64,12 @@ export function withOperation(
     createdAt: at,
     updatedAt: at,
   };
-  return standing(
-    {
-      ...record,
-      transactions: transaction,
-      transactionsHistory: [...record.transactionsHistory, transaction],
-    },
+  const history = [...record.transactionsHistory, transaction];
+  return withStanding(
+    { ...record, transactions: transaction, transactionsHistory: history },
     books,
-    planned,
     at,
+    planned,
   );
 }
 
@@ -90,8 +87,7 @@ export function withOperationOutcome(
   outcome: Outcome,
   at: Timestamp,
 ): Applied {
-  const before = record.transactionsHistory.find(({ id }) => id === transactionId);
-  if (!before) throw new Error(`record ${record.id} has no transaction ${transactionId}`);
+  const before = transactionOf(record, transactionId);
   const states = transactionStates(outcome);
   const told = outcome.kind === 'not_sent' ? undefined : outcome.providerData;
   const transaction: Transaction = {
@@ -102,16 +98,15 @@ export function withOperationOutcome(
     ...(told && { providerData: told }),
     updatedAt: at,
   };
-  const isDone = outcome.kind === 'approved';
   const isOpen = states.transaction === Transaction_Status.PENDING;
-  const after = isDone ? booksAfter(books, operation) : books;
+  const after = outcome.kind === 'approved' ? booksAfter(books, operation) : books;
   const history = record.transactionsHistory.map((one) => (one.id === transactionId ? transaction : one));
   return {
-    record: standing(
+    record: withStanding(
       { ...record, transactions: transaction, transactionsHistory: history },
       after,
-      isOpen ? operation : undefined,
       at,
+      isOpen ? operation : undefined,
     ),
     books: after,
     transactionStatus: states.transaction,
@@ -140,9 +135,7 @@ export function withBaseOutcome(
   outcome: Outcome,
   at: Timestamp,
 ): Applied {
-  const transaction = record.transactionsHistory.find((one) => one.id === id);
-  if (!transaction) throw new Error(`record ${record.id} has no transaction ${id}`);
-  record.transactions = transaction;
+  record.transactions = transactionOf(record, id);
   const wasSentAway = SENT_AWAY.has(record.subStatus);
   const states = recordOutcome(record, outcome, vaultedToken, at);
   // The payer has come back or has acted: it is the provider's turn.
@@ -194,13 +187,15 @@ function disputeStatus({ transactionsHistory }: Payment): Transaction_Status | u
   );
 }
 
-/** Sets the payment's own states and amounts, with no operation open. */
-export function withStanding(record: Payment, books: Books, at: Timestamp): Payment {
-  return standing(record, books, undefined, at);
+/** Returns a transaction of a record. @throws Error if it has none with this id. */
+export function transactionOf({ id: recordId, transactionsHistory }: Payment, id: string): Transaction {
+  const transaction = transactionsHistory.find((one) => one.id === id);
+  if (!transaction) throw new Error(`record ${recordId} has no transaction ${id}`);
+  return transaction;
 }
 
-/** Sets the payment's own states and amounts: by its books, and by the operation that is open. */
-function standing(record: Payment, books: Books, open: OpenOperation | undefined, at: Timestamp): Payment {
+/** Sets the payment's own states and amounts: by its books, and by the operation that is open, if any. */
+export function withStanding(record: Payment, books: Books, at: Timestamp, open?: OpenOperation): Payment {
   const base = record.transactionsHistory.find(isBase);
   const states = standingStates(books, {
     isToldAsAuthorized: base?.type === Transaction_Type.AUTHORIZE,

@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto';
 import { type Payment, Payment_Status } from '#gen/payments/v1/payment_pb.js';
 import type { Hint, ProviderConnection } from '#src/connectors/connector.ts';
 import { ServiceError } from '#src/service-error.ts';
-import type { Database } from '#src/store/database.ts';
 import { findOwnTransaction, type OwnTransaction } from '#src/store/follow-ups.ts';
 import { getPaymentRecord } from '#src/store/payment-record.ts';
 import { isUuid } from '#src/store/stored-objects.ts';
@@ -13,7 +12,6 @@ import { decodeRecord } from './stored-record.ts';
 
 /** Dependencies of a payer's return. */
 export type ReturnDeps = FollowUpDeps & {
-  readonly database: Database;
   readonly connections: () => ReadonlyMap<string, ProviderConnection>;
   /** Reloading the page must not call the provider again and again. */
   readonly turns: LookUpTurns;

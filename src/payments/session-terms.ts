@@ -49,15 +49,10 @@ function requireTerms(
     ['amount.value', money?.minorUnits === session.minorUnits],
     ['customer_payer.id', !customerPayer?.id || isSameId(customerPayer.id, session.customerId)],
   ];
+  const message = 'differs from the checkout session’s';
   const faults = terms
     .filter(([, agrees]) => !agrees)
-    .map(
-      ([field]): FieldError => ({
-        field,
-        code: 'NOT_ALLOWED',
-        message: 'differs from the checkout session’s',
-      }),
-    );
+    .map(([field]): FieldError => ({ field, code: 'NOT_ALLOWED', message }));
   if (faults.length > 0) throw invalidParameters(faults);
 }
 
