@@ -26,10 +26,8 @@ import { getPaymentRecord } from '#src/store/payment-record.ts';
 import { findByKey } from '#src/store/payments.ts';
 import { findStoredObjects } from '#src/store/stored-objects.ts';
 import { orUnavailable } from '#src/store/unavailable.ts';
+import type { OnceResponse } from './call-once.ts';
 import { requireSession } from './checkout-sessions.ts';
-
-/** Response to the payment of a session. */
-export type CheckoutPaid = { readonly message: CheckoutPayment; readonly replayed: boolean };
 
 /**
  * Pays a session on its terms. Anyone who knows the session's id may call this, so stored methods must belong to its
@@ -43,7 +41,7 @@ export async function payCheckout(
   request: CreateCheckoutPaymentRequest,
   caller: Caller,
   valid: (request: CreatePaymentRequest) => void,
-): Promise<CheckoutPaid> {
+): Promise<OnceResponse<typeof CheckoutPaymentSchema>> {
   const session = await requireSession(deps.database, caller.accountId, request.checkoutSession);
   const payment = paymentRequest(request, session);
   valid(payment);

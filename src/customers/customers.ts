@@ -62,9 +62,19 @@ export function createCustomer(
 
 /** Returns a customer. @throws ServiceError CUSTOMER_NOT_FOUND, also for another account's. */
 export async function getCustomer(database: Database, accountId: string, id: string): Promise<Customer> {
+  return toMessage(await customerOf(database, accountId, id, 'id'));
+}
+
+/** Reads a customer that a field of a request names. @throws ServiceError CUSTOMER_NOT_FOUND. */
+export async function customerOf(
+  database: Database,
+  accountId: string,
+  id: string,
+  field: string,
+): Promise<StoredCustomer> {
   const stored = isUuid(id) ? await orUnavailable(readCustomer(database, accountId, id)) : undefined;
-  if (!stored) throw customerNotFound('id');
-  return toMessage(stored);
+  if (!stored) throw customerNotFound(field);
+  return stored;
 }
 
 /** Returns a customer by the merchant's own identifier. @throws ServiceError CUSTOMER_NOT_FOUND. */

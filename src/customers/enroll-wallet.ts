@@ -12,18 +12,16 @@ import type { Outcome, ProviderConnection } from '#src/connectors/connector.ts';
 import type { Caller } from '#src/payments/caller.ts';
 import { checkCallbackUrl } from '#src/payments/check-request.ts';
 import type { PaymentDeps } from '#src/payments/create-payment.ts';
-import { methodLimitReached } from '#src/payments/keep-method.ts';
+import { requireRoom } from '#src/payments/keep-method.ts';
 import { type LiveCatalogue, openConnection } from '#src/payments/live-catalogue.ts';
+import { notAvailable } from '#src/payments/payment-method.ts';
 import { drawSeed } from '#src/routing/order-targets.ts';
 import { type FieldError, fieldRefusal, invalidParameters, ServiceError } from '#src/service-error.ts';
-import { lockCustomer, readCustomer } from '#src/store/customers.ts';
+import { lockCustomer } from '#src/store/customers.ts';
 import { queriesOf } from '#src/store/database.ts';
-import { countMethods, MAX_METHODS } from '#src/store/stored-methods.ts';
-import { isUuid } from '#src/store/stored-objects.ts';
-import { orUnavailable } from '#src/store/unavailable.ts';
 import { insertEnrollment } from '#src/store/wallet-enrollments.ts';
 import { callOnce, type OnceCall, type OnceResponse, replayedCall } from './call-once.ts';
-import { type CustomerDeps, customerNotFound } from './customers.ts';
+import { type CustomerDeps, customerNotFound, customerOf } from './customers.ts';
 import { tellOfMethod } from './tell-of-method.ts';
 
 /** Dependencies of enrolling wallets. */
@@ -54,7 +52,8 @@ export async function enrollWallet(
   if (replayed) return replayed;
   requireWallet(catalogue.types.get(request.type), request);
   const customer = { accountId: caller.accountId, customerId: request.customerId.toLowerCase() };
-  const customerPayer = await payerOf(deps, customer);
+  const { payer } = await customerOf(deps.database, caller.accountId, customer.customerId, 'customer_id');
+  const customerPayer = fromBinary(CustomerPayerSchema, payer);
   const connectionId = chooseConnection(deps, catalogue, request, caller.accountId);
   const connection = openConnection(catalogue, connectionId);
   const id = deps.newId();
@@ -71,8 +70,7 @@ export async function enrollWallet(
   const response = await callOnce(deps.database, call, async (run) => {
     if (!(await lockCustomer(run, customer.accountId, customer.customerId)))
       throw customerNotFound('customer_id');
-    const count = await countMethods(queriesOf(run), customer, MAX_METHODS);
-    if (count >= MAX_METHODS) throw methodLimitReached('customer_id');
+    await requireRoom(queriesOf(run), customer, 'customer_id');
     const enrollment = { ...customer, id, type, country, connectionId, redirectUrl, callbackUrl, expiresAt };
     return tellOfMethod(
       run,
@@ -97,13 +95,6 @@ function requireWallet(offered: PaymentMethodType | undefined, request: EnrollPa
   }
   checkCallbackUrl((field, code, message) => faults.push({ field, code, message }), callbackUrl);
   if (faults.length > 0) throw invalidParameters(faults);
-}
-
-async function payerOf({ database }: WalletDeps, customer: { accountId: string; customerId: string }) {
-  const { accountId, customerId } = customer;
-  const found = isUuid(customerId) && (await orUnavailable(readCustomer(database, accountId, customerId)));
-  if (!found) throw customerNotFound('customer_id');
-  return fromBinary(CustomerPayerSchema, found.payer);
 }
 
 /** Chooses the first connection that enrolls wallets on the route of a payment by the wallet, as far as known. */
@@ -138,8 +129,4 @@ function requireRedirect(outcome: Outcome): string {
   if (outcome.kind === 'declined') throw notAvailable('type', 'was refused by the wallet’s provider');
   const message = 'the wallet’s provider gave no usable answer; nothing was stored; repeat the call later';
   throw new ServiceError('SERVICE_UNAVAILABLE', message, { retryAfterS: 5 });
-}
-
-function notAvailable(field: string, message: string): ServiceError {
-  return fieldRefusal('PAYMENT_METHOD_NOT_AVAILABLE', field, 'NOT_ALLOWED', message);
 }

@@ -53,7 +53,7 @@ export function startEnrollments(
 }
 
 /** Asks about due enrollments. @returns the number of enrollments asked about. */
-export async function followDue(deps: FollowDeps): Promise<number> {
+async function followDue(deps: FollowDeps): Promise<number> {
   const due = await takeDueEnrollments(deps.database, BATCH);
   await Promise.all(due.map((one) => followEnrollment(deps, one).catch(deps.onFollowError)));
   return due.length;

@@ -10,7 +10,7 @@ import { cardName } from '#src/payments/card.ts';
 import type { PaymentDeps } from '#src/payments/create-payment.ts';
 import type { LiveCatalogue } from '#src/payments/live-catalogue.ts';
 import type { StoredSession } from '#src/store/checkout-sessions.ts';
-import { listMethods, MAX_METHODS, type StoredMethod } from '#src/store/stored-methods.ts';
+import { listMethods, type StoredMethod } from '#src/store/stored-methods.ts';
 import { orUnavailable } from '#src/store/unavailable.ts';
 import { isOfTerms, nameOf, offeredMethods, takesInstallments } from './offered-methods.ts';
 
@@ -21,9 +21,7 @@ export async function listSessionMethods(
 ): Promise<OfferedPaymentMethod[]> {
   const catalogue = deps.catalogue();
   const { accountId, customerId } = session;
-  const stored = customerId
-    ? await orUnavailable(listMethods(deps.database, { accountId, customerId }, MAX_METHODS))
-    : [];
+  const stored = customerId ? await orUnavailable(listMethods(deps.database, { accountId, customerId })) : [];
   const offered = stored.flatMap((method) => storedOffer(catalogue, method, session) ?? []);
   return [...offered, ...offeredMethods(catalogue, session, deps.now())];
 }

@@ -9,28 +9,27 @@ import {
 import type { Caller } from '#src/payments/caller.ts';
 import { cardData, cardFingerprint } from '#src/payments/card.ts';
 import { checkCountry } from '#src/payments/check-request.ts';
-import { methodLimitReached } from '#src/payments/keep-method.ts';
+import { requireRoom } from '#src/payments/keep-method.ts';
 import { ONE_TIME_TOKEN_TYPE as CARD_TYPE } from '#src/payments/payment-method.ts';
 import { requestHasher } from '#src/payments/request-hash.ts';
 import { storedMethodMessage } from '#src/payments/stored-method.ts';
 import { Secret } from '#src/secret.ts';
 import { type FieldCode, fieldRefusal, ServiceError } from '#src/service-error.ts';
-import { lockCustomer, readCustomer } from '#src/store/customers.ts';
+import { lockCustomer } from '#src/store/customers.ts';
 import { type Database, queriesOf } from '#src/store/database.ts';
 import {
-  countMethods,
   endMethod,
   findCardOfCustomer,
   insertMethodCard,
   listMethods,
-  MAX_METHODS,
+  type MethodName,
   readMethod,
   updateMethodCard,
 } from '#src/store/stored-methods.ts';
 import { isUuid } from '#src/store/stored-objects.ts';
 import { orUnavailable } from '#src/store/unavailable.ts';
 import { callOnce, type OnceResponse } from './call-once.ts';
-import { customerNotFound } from './customers.ts';
+import { customerNotFound, customerOf } from './customers.ts';
 import { enrollWallet, type WalletDeps } from './enroll-wallet.ts';
 import { requireCard, type TokenDeps, withoutCode } from './one-time-tokens.ts';
 import { tellOfMethod } from './tell-of-method.ts';
@@ -77,8 +76,7 @@ export async function enrollMethod(
       return storedMethodMessage(
         await updateMethodCard(run, { ...method, id: found.id }, method.card, country),
       );
-    const count = await countMethods(queriesOf(run), customer, MAX_METHODS);
-    if (count >= MAX_METHODS) throw methodLimitReached('customer_id');
+    await requireRoom(queriesOf(run), customer, 'customer_id');
     return tellOfMethod(run, await insertMethodCard(run, method));
   });
   deps.eventWritten?.();
@@ -91,33 +89,29 @@ export async function listStoredMethods(
   accountId: string,
   customerId: string,
 ): Promise<StoredPaymentMethod[]> {
-  const known = isUuid(customerId) && (await orUnavailable(readCustomer(database, accountId, customerId)));
-  if (!known) throw customerNotFound('customer_id');
-  const methods = await orUnavailable(listMethods(database, { accountId, customerId }, MAX_METHODS));
+  await customerOf(database, accountId, customerId, 'customer_id');
+  const methods = await orUnavailable(listMethods(database, { accountId, customerId }));
   return methods.map(storedMethodMessage);
 }
 
-/** Identifies a method, as a path does. */
-type MethodPath = { readonly accountId: string; readonly customerId: string; readonly id: string };
-
 /** Returns a method of a customer. @throws ServiceError VAULTED_TOKEN_NOT_FOUND. */
-export async function getStoredMethod(database: Database, path: MethodPath): Promise<StoredPaymentMethod> {
-  const isName = isUuid(path.customerId) && isUuid(path.id);
-  const method = isName ? await orUnavailable(readMethod(database, path)) : undefined;
+export async function getStoredMethod(database: Database, name: MethodName): Promise<StoredPaymentMethod> {
+  const isName = isUuid(name.customerId) && isUuid(name.id);
+  const method = isName ? await orUnavailable(readMethod(database, name)) : undefined;
   if (!method) throw methodNotFound();
   return storedMethodMessage(method);
 }
 
 /** Ends a method; one that was ended before stays as it was. @throws ServiceError VAULTED_TOKEN_NOT_FOUND. */
-export async function unenrollMethod(deps: MethodDeps, path: MethodPath): Promise<StoredPaymentMethod> {
-  await getStoredMethod(deps.database, path);
+export async function unenrollMethod(deps: MethodDeps, name: MethodName): Promise<StoredPaymentMethod> {
+  await getStoredMethod(deps.database, name);
   const work = deps.database.transaction(async (run) => {
-    const ended = await endMethod(run, path);
+    const ended = await endMethod(run, name);
     return ended && tellOfMethod(run, ended);
   });
   const ended = await orUnavailable(work);
   deps.eventWritten?.();
-  return ended ?? getStoredMethod(deps.database, path);
+  return ended ?? getStoredMethod(deps.database, name);
 }
 
 function methodNotFound(): ServiceError {

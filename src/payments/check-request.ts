@@ -7,7 +7,7 @@ import {
   type Order,
   type OrderItem,
 } from '#gen/payments/v1/additional_data_pb.js';
-import type { Address, CustomerPayer } from '#gen/payments/v1/customer_payer_pb.js';
+import type { CustomerPayer } from '#gen/payments/v1/customer_payer_pb.js';
 import type {
   CardDataInput,
   PaymentMethodInput,
@@ -83,13 +83,7 @@ export function checkAmount(
   isVerification = false,
 ): void {
   if (!amount) return;
-  if (amount.currency && currencyDigits(amount.currency) === undefined) {
-    report(
-      'amount.currency',
-      'INVALID_FORMAT',
-      'must be the ISO 4217 code of a currency that can be paid in',
-    );
-  }
+  if (amount.currency) checkCurrency(report, 'amount.currency', amount.currency);
   checkMoney(report, 'amount.value', amount.value, amount.currency);
   const money = parseMoney(amount.value?.value ?? '', amount.currency);
   if (!money) return;
@@ -99,6 +93,11 @@ export function checkAmount(
   } else if (money.minorUnits <= 0n) {
     report('amount.value', 'OUT_OF_RANGE', 'must be above zero');
   }
+}
+
+function checkCurrency(report: Report, field: string, currency: string | undefined): void {
+  if (currency === undefined || currencyDigits(currency) !== undefined) return;
+  report(field, 'INVALID_FORMAT', 'must be the ISO 4217 code of a currency that can be paid in');
 }
 
 /** Checks any amount: a decimal that its currency can hold, at most the largest amount, positive or negative. */
@@ -186,12 +185,8 @@ export function checkPerson(report: Report, at: string, person: Person): void {
   checkDate(report, `${at}date_of_birth`, person.dateOfBirth);
   checkCountry(report, `${at}nationality`, person.nationality);
   checkCountry(report, `${at}country`, person.country);
-  checkAddress(report, `${at}billing_address`, person.billingAddress);
-  checkAddress(report, `${at}shipping_address`, person.shippingAddress);
-}
-
-function checkAddress(report: Report, field: string, address: Address | undefined): void {
-  checkCountry(report, `${field}.country`, address?.country);
+  checkCountry(report, `${at}billing_address.country`, person.billingAddress?.country);
+  checkCountry(report, `${at}shipping_address.country`, person.shippingAddress?.country);
 }
 
 function checkMethod(report: Report, method: PaymentMethodInput): void {
@@ -251,15 +246,8 @@ function checkAirline(report: Report, airline: Airline, currency: string): void 
   const field = 'additional_data.airline';
   for (const [i, leg] of airline.legs.entries()) {
     const at = `${field}.legs[${i}]`;
-    const fareCurrency = leg.baseFareCurrency ?? currency;
-    if (leg.baseFareCurrency !== undefined && currencyDigits(leg.baseFareCurrency) === undefined) {
-      report(
-        `${at}.base_fare_currency`,
-        'INVALID_FORMAT',
-        'must be the ISO 4217 code of a currency that can be paid in',
-      );
-    }
-    checkMoney(report, `${at}.base_fare`, leg.baseFare, fareCurrency);
+    checkCurrency(report, `${at}.base_fare_currency`, leg.baseFareCurrency);
+    checkMoney(report, `${at}.base_fare`, leg.baseFare, leg.baseFareCurrency ?? currency);
     checkCountry(report, `${at}.departure_airport_country`, leg.departureAirportCountry);
     checkCountry(report, `${at}.arrival_airport_country`, leg.arrivalAirportCountry);
   }

@@ -132,12 +132,7 @@ function jsonFault(json: JsonValue): string | undefined {
   if (typeof json === 'number' && !Number.isFinite(json)) return 'must not hold NaN or an infinite number';
   if (typeof json !== 'object' || json === null) return undefined;
   const names = Array.isArray(json) ? undefined : textFault(Object.keys(json).join());
-  return (
-    names ??
-    Object.values(json)
-      .map(jsonFault)
-      .find((fault) => fault !== undefined)
-  );
+  return names ?? firstFault(Object.values(json), jsonFault);
 }
 
 /** Describes what keeps a value from being JSON. Reported at the whole value: names within it are the sender's own. */
@@ -150,20 +145,19 @@ function valueFault({ kind }: Value): string | undefined {
     case 'stringValue':
       return textFault(kind.value);
     case 'listValue':
-      return firstFault(kind.value.values);
+      return firstFault(kind.value.values, valueFault);
     case 'structValue':
-      return firstFault(Object.values(kind.value.fields)) ?? textFault(Object.keys(kind.value.fields).join());
+      return (
+        firstFault(Object.values(kind.value.fields), valueFault) ??
+        textFault(Object.keys(kind.value.fields).join())
+      );
     default:
       return undefined;
   }
 }
 
-function firstFault(values: readonly Value[]): string | undefined {
-  for (const value of values) {
-    const fault = valueFault(value);
-    if (fault) return fault;
-  }
-  return undefined;
+function firstFault<T>(values: readonly T[], faultOf: (value: T) => string | undefined): string | undefined {
+  return values.map(faultOf).find((fault) => fault !== undefined);
 }
 
 function textFault(text: string): string | undefined {

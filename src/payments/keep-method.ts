@@ -1,10 +1,15 @@
 import { randomUUIDv7 } from 'node:crypto';
 import { toBinary } from '@bufbuild/protobuf';
 import { CardDataSchema } from '#gen/payments/v1/payment_method_pb.js';
-import { fieldRefusal, type ServiceError } from '#src/service-error.ts';
-import type { Database } from '#src/store/database.ts';
+import { fieldRefusal } from '#src/service-error.ts';
+import type { Database, Queries } from '#src/store/database.ts';
 import type { Claim } from '#src/store/payments.ts';
-import { countMethods, findCardOfCustomer, MAX_METHODS } from '#src/store/stored-methods.ts';
+import {
+  type CustomerName,
+  countMethods,
+  findCardOfCustomer,
+  MAX_METHODS,
+} from '#src/store/stored-methods.ts';
 import type { CardDeps, PayerCard } from './payer-card.ts';
 import type { ChosenMethod } from './payment-method.ts';
 import type { References } from './stored-references.ts';
@@ -37,9 +42,7 @@ export async function methodToKeep(
     const customer = { accountId, customerId };
     const found = await findCardOfCustomer(database, customer, fingerprint);
     if (found) return { vault: undefined, storedMethod: found.id };
-    if ((await countMethods(database, customer, MAX_METHODS)) >= MAX_METHODS) {
-      throw methodLimitReached('payment_method.vault_on_success');
-    }
+    await requireRoom(database, customer, 'payment_method.vault_on_success');
   }
   const token = randomUUIDv7();
   const kept = {
@@ -50,8 +53,9 @@ export async function methodToKeep(
   return { vault: kept };
 }
 
-/** Makes the refusal to keep one more method for a customer. */
-export function methodLimitReached(field: string): ServiceError {
+/** Requires room for one more method of a customer. @throws ServiceError STORED_METHOD_LIMIT_REACHED. */
+export async function requireRoom(queries: Queries, customer: CustomerName, field: string): Promise<void> {
+  if ((await countMethods(queries, customer)) < MAX_METHODS) return;
   const message = `must not be sent for a customer with ${MAX_METHODS} stored methods: unenroll one first`;
-  return fieldRefusal('STORED_METHOD_LIMIT_REACHED', field, 'NOT_ALLOWED', message);
+  throw fieldRefusal('STORED_METHOD_LIMIT_REACHED', field, 'NOT_ALLOWED', message);
 }

@@ -122,7 +122,7 @@ const HELD_UP: Outcome = { kind: 'not_sent', detail: 'held up before sending', b
  * Returns true if a payment may fail over after an outcome: only when it is known that no money moves. Never after a
  * hard decline, which any provider would repeat; NEVER while the outcome is unknown.
  */
-export function mayGoOn(outcome: Outcome, softDeclines: boolean): boolean {
+function mayGoOn(outcome: Outcome, softDeclines: boolean): boolean {
   switch (outcome.kind) {
     case 'not_sent':
       return true;

@@ -213,6 +213,7 @@ function refuse(field: string, code: FieldError['code'], message: string): Servi
   return invalidParameters([{ field, code, message }]);
 }
 
-function notAvailable(field: string, message: string): ServiceError {
+/** Makes the refusal of a payment method that the catalogue does not offer. */
+export function notAvailable(field: string, message: string): ServiceError {
   return fieldRefusal('PAYMENT_METHOD_NOT_AVAILABLE', field, 'NOT_ALLOWED', message);
 }

@@ -24,7 +24,7 @@ export type OrderedTargets = {
 };
 
 /** Share of payments that SUCCESS_RATE sends at random, so that a target's recovery is noticed. */
-export const EXPLORED_SHARE = 0.05;
+const EXPLORED_SHARE = 0.05;
 
 /** Returns the seed of a payment's draws: the same for every attempt under its key. */
 export function drawSeed(accountId: string, idempotencyKey: string): string {
@@ -44,14 +44,9 @@ export function orderTargets(
 ): OrderedTargets {
   const chosen = byChoice(plan, facts, seed, signals).map(({ connection }) => connection);
   const isUp = chosen.map(({ id }) => signals.isAvailable(id));
-  const isAsChosen = isUp.every((up, i) => up || !isUp.includes(true, i));
+  const targets = [...chosen.filter((_, i) => isUp[i]), ...chosen.filter((_, i) => !isUp[i])];
   const isPriority = plan.choice === Choice.PRIORITY || plan.choice === Choice.CHOICE_UNSPECIFIED;
-  return {
-    targets: isAsChosen
-      ? chosen
-      : [...chosen.filter((_, i) => isUp[i]), ...chosen.filter((_, i) => !isUp[i])],
-    smart: !isPriority || !isAsChosen,
-  };
+  return { targets, smart: !isPriority || targets.some((target, i) => target !== chosen[i]) };
 }
 
 function byChoice(

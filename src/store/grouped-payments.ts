@@ -5,7 +5,14 @@ import type { Database } from './database.ts';
 import { groupCommits } from './group-commit.ts';
 import { isScheduled } from './lease-due.ts';
 import { insertEventCte } from './outbox.ts';
-import { type Claim, type Finish, type Finished, finishPayment } from './payments.ts';
+import {
+  type Claim,
+  type Finish,
+  type Finished,
+  type FinishedRow,
+  finishPayment,
+  toFinished,
+} from './payments.ts';
 
 /** `claimPayment`, in one commit with the claims that come meanwhile. */
 export const claimGrouped = groupCommits<Claim, boolean>({ one: claimPayment, many: claimMany });
@@ -128,8 +135,6 @@ const PREPARED_FROM = 5_000;
 /** Number of payments that were finished in groups so far. */
 const finishedIn = new WeakMap<Database, number>();
 
-type FinishedRow = { n: number; earlier: Buffer | null; told: Buffer | null; event: boolean };
-
 /**
  * Writes plain finishes. One that decides about a waiting card or a checkout session is left to `finishPayment`, and
  * so is one that changed nothing, which `finishPayment` explains.
@@ -145,7 +150,7 @@ async function finishMany(
   const column = <T>(of: (finish: Finish) => T) => plain.map(of);
   const before = finishedIn.get(database) ?? 0;
   const statement = { ...FINISHES, isPrepared: before >= PREPARED_FROM };
-  const { rows } = await database.query<FinishedRow>(statement, [
+  const { rows } = await database.query<FinishedRow & { n: number }>(statement, [
     column((finish) => finish.paymentId),
     column((finish) => finish.accountId),
     column((finish) => finish.status),
@@ -163,10 +168,6 @@ async function finishMany(
   const written = new Map(rows.map((row) => [plain[row.n - 1], row]));
   return finishes.map((finish) => {
     const row = written.get(finish);
-    if (!row) return undefined;
-    return {
-      ...(row.event && { event: true as const }),
-      earlier: row.earlier && row.told ? { answer: row.earlier, record: row.told } : undefined,
-    };
+    return row && toFinished(row);
   });
 }

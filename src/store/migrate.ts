@@ -10,7 +10,7 @@ type Migration = {
   readonly text: string;
   readonly sha256: string;
 };
-type AppliedRow = { version: number; name: string; sha256: string };
+type AppliedRow = Omit<Migration, 'text'>;
 
 /** Error of migrations: they do not match the database, their directory is malformed, or one failed. */
 export class MigrationError extends Error {
@@ -165,10 +165,7 @@ async function applyOnce(
 ): Promise<boolean> {
   const applied = await readApplied(run);
   // Another replica, perhaps of another release, may have run it since we looked.
-  refuseMismatch(
-    [migration],
-    applied.filter((row) => row.version === migration.version),
-  );
+  refuseMismatch([migration], applied);
   if (applied.some((row) => row.version === migration.version)) return false;
   try {
     await apply(run, migration);

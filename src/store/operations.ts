@@ -188,13 +188,11 @@ const FINISH = {
       FROM attempt WHERE p.account_id = $1 AND p.id = $2
       RETURNING p.id, p.account_id, p.event_sequence
     ), ${keepMethodCtes({
-      ...{
-        changed: `(SELECT FROM attempt WHERE $17 = 'keep') approved`,
-        account: '$1',
-        method: '$21::uuid',
-        at: '$19',
-        record: '$20',
-      },
+      changed: `(SELECT FROM attempt WHERE $17 = 'keep') approved`,
+      account: '$1',
+      method: '$21::uuid',
+      at: '$19',
+      record: '$20',
     })}, dropped_card AS (
       DELETE FROM vaulted_token v USING attempt
       WHERE v.account_id = $1 AND v.id = attempt.vaulted_token AND $17 = 'drop' AND NOT v.active AND v.status = 'ENROLLED'

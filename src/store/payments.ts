@@ -174,7 +174,8 @@ const FINISH_DROPPING_CARD = {
   ) ${FINISHED}`,
 };
 
-type FinishedRow = { earlier: Buffer | null; told: Buffer | null; event: boolean };
+/** A row of a finish that was written. */
+export type FinishedRow = { earlier: Buffer | null; told: Buffer | null; event: boolean };
 
 /** Finds the payment that holds a key of an account. */
 export async function findByKey(
@@ -219,10 +220,13 @@ export async function finishPayment(database: Database, finish: Finish): Promise
     if (vault.fate === 'keep') values.push(vault.at, vault.record ?? null);
   }
   const { rows } = await database.query<FinishedRow>(statement, values);
-  const row = rows[0];
-  if (!row) return false;
+  return rows[0] ? toFinished(rows[0]) : false;
+}
+
+/** Returns the result that a row holds. */
+export function toFinished({ earlier, told, event }: FinishedRow): Finished {
   return {
-    ...(row.event && { event: true as const }),
-    earlier: row.earlier && row.told ? { answer: row.earlier, record: row.told } : undefined,
+    ...(event && { event }),
+    earlier: earlier && told ? { answer: earlier, record: told } : undefined,
   };
 }

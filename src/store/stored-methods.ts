@@ -95,13 +95,12 @@ const ERASE = `
   )
   SELECT ${METHOD_COLUMNS} FROM erased v WHERE is_ended ORDER BY v.id`;
 
-/** Lists up to `limit` methods of a customer that can be used, newest first. */
+/** Lists the methods of a customer that can be used, newest first. */
 export async function listMethods(
   queries: Queries,
   { accountId, customerId }: CustomerName,
-  limit: number,
 ): Promise<StoredMethod[]> {
-  const { rows } = await queries.query<MethodRow>(LIST, [accountId, customerId, limit]);
+  const { rows } = await queries.query<MethodRow>(LIST, [accountId, customerId, MAX_METHODS]);
   return rows.map(withoutNulls);
 }
 
@@ -124,13 +123,12 @@ export async function findCardOfCustomer(
   return rows[0] && withoutNulls(rows[0]);
 }
 
-/** Counts a customer's methods that can be used, up to `limit`. */
+/** Counts a customer's methods that can be used. */
 export async function countMethods(
   queries: Queries,
   { accountId, customerId }: CustomerName,
-  limit: number,
 ): Promise<number> {
-  const values = [accountId, customerId, limit];
+  const values = [accountId, customerId, MAX_METHODS];
   return (await queries.query<{ methods: number }>(COUNT, values)).rows[0]?.methods ?? 0;
 }
 

@@ -14,7 +14,7 @@ const KEY_BYTES = 32;
  * Returns the keys of an embedded database from the `keys.json` beside it (mode 0600), which its first start creates.
  * An operator with a database of their own configures keys instead.
  */
-export function embeddedKeys(dataDir: string): InstallationKeys {
+function embeddedKeys(dataDir: string): InstallationKeys {
   const file = join(dataDir, 'keys.json');
   const stored = readStored(file) ?? createStored(file);
   return {

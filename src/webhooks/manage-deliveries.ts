@@ -1,4 +1,4 @@
-import { invalidParameters, type ServiceError, unknownId } from '#src/service-error.ts';
+import { fieldRefusal, type ServiceError, unknownId } from '#src/service-error.ts';
 import type { Database } from '#src/store/database.ts';
 import {
   getDelivery,
@@ -31,9 +31,7 @@ export async function deliveriesPage(
 ): Promise<DeliveriesPage> {
   const { webhookId, pageToken } = page;
   if (pageToken !== '' && !isUuid(pageToken)) {
-    throw invalidParameters([
-      { field: 'page_token', code: 'INVALID_FORMAT', message: 'must be a next_page_token' },
-    ]);
+    throw fieldRefusal('INVALID_PARAMETERS', 'page_token', 'INVALID_FORMAT', 'must be a next_page_token');
   }
   await requireWebhook(database, accountId, webhookId);
   const size = page.pageSize || PAGE_SIZE;

@@ -60,13 +60,13 @@ export async function startWebhooks(deps: WebhookDeps): Promise<Webhooks> {
   const { database, settings, observer } = deps;
   const stop = new AbortController();
   const { signal } = stop;
-  const drains = createDrains(deps, signal);
+  const drain = createDrain(deps, signal);
   const wakeUps = await startWakeUps({
     database,
     concurrency: settings.concurrency,
     intervalMs: settings.relayIntervalMs,
     drain: async (webhook) => {
-      const inS = await drains.drain(webhook);
+      const inS = await drain(webhook);
       if (inS !== undefined) await wakeUps.wake([webhook], inS).catch(observer.failed);
     },
     onError: observer.failed,
@@ -108,13 +108,16 @@ export async function startWebhooks(deps: WebhookDeps): Promise<Webhooks> {
   };
 }
 
-/** Drains webhooks: each by one drain at a time in this replica, and failing ones in only a share of the slots. */
-function createDrains(deps: WebhookDeps, stop: AbortSignal) {
+/**
+ * Returns a function that drains a webhook: each by one drain at a time in this replica, and failing ones in only a
+ * share of the slots. It returns the seconds until the webhook is to be drained again; undefined if another drain takes
+ * care of it.
+ */
+function createDrain(deps: WebhookDeps, stop: AbortSignal) {
   const running = new Map<string, { again: boolean }>();
   let failing = 0;
 
-  /** @returns the seconds until the webhook is to be drained again; undefined if another drain takes care of it. */
-  async function drain(name: WebhookName): Promise<number | undefined> {
+  return async (name: WebhookName): Promise<number | undefined> => {
     const { accountId, webhookId } = name;
     const before = running.get(webhookId);
     if (before) {
@@ -143,6 +146,5 @@ function createDrains(deps: WebhookDeps, stop: AbortSignal) {
     } finally {
       running.delete(webhookId);
     }
-  }
-  return { drain };
+  };
 }
