@@ -1,11 +1,10 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { readDataConfig } from '#src/config.ts';
 import { endUnused } from '#src/customers/end-unused-methods.ts';
 import { eraseOldPayments } from '#src/payments/erase-payments.ts';
 import { openStoredResponses } from '#src/payments/stored-response.ts';
 import { INSTALLATION, recordAction } from '#src/store/audit-log.ts';
 import type { Database } from '#src/store/database.ts';
-import { type AgedRows, type Cursor, deleteAged, estimateRows, type Step } from '#src/store/retention.ts';
+import { type AgedRows, deleteAged, estimateRows, type Step, sweep } from '#src/store/retention.ts';
 import { actorOf } from './actor.ts';
 import { withDatabase } from './command-database.ts';
 import { readArguments, runCommand, UsageError } from './command-line.ts';
@@ -111,9 +110,6 @@ async function erase(database: Database, days: number, dryRun: boolean, progress
   });
 }
 
-/** Pause after a commit: payments take precedence. */
-const PAUSE_MS = 20;
-
 async function deleteOld(
   database: Database,
   what: AgedRows,
@@ -122,18 +118,13 @@ async function deleteOld(
 ): Promise<number> {
   const estimate = await estimateRows(database, what);
   const startedMs = performance.now();
-  let [lookedAt, due] = [0, 0];
-  let after: Cursor | undefined;
-  do {
-    const step = await deleteAged(database, what, days, { dryRun, after });
+  let lookedAt = 0;
+  const onStep = (step: Step) => {
     lookedAt += step.lookedAt;
-    due += step.due;
     const total = Math.max(estimate, lookedAt);
     progress.state(`${what}: ${howFar(lookedAt, total, performance.now() - startedMs)}`);
-    if (!dryRun && step.due > 0) await sleep(PAUSE_MS);
-    after = step.next;
-  } while (after);
-  return due;
+  };
+  return sweep((after) => deleteAged(database, what, days, { dryRun, after }), { dryRun, onStep });
 }
 
 const MAX_DAYS = 36_500;

@@ -1,6 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database } from '#src/store/database.ts';
-import type { Cursor, Step } from '#src/store/retention.ts';
+import { type Step, sweep } from '#src/store/retention.ts';
 import { endUnusedMethods } from '#src/store/unused-methods.ts';
 import { tellOfMethod } from './tell-of-method.ts';
 
@@ -13,24 +12,13 @@ export type EndOptions = {
   readonly onStep: (step: Step) => void;
 };
 
-/** Pause after a step that wrote: payments come first. */
-const PAUSE_MS = 20;
-
 /**
  * Ends stored methods that no payment has used for long, as if they were unenrolled: webhooks get the event. It is
  * safe to run beside a running service or another such run, and the next run completes one that was cut short.
  *
  * @returns the number of methods that were due.
  */
-export async function endUnused(database: Database, { days, dryRun, onStep }: EndOptions): Promise<number> {
-  let due = 0;
-  let next: Cursor | undefined;
-  do {
-    const step = await endUnusedMethods(database, days, dryRun ? undefined : tellOfMethod, next);
-    due += step.due;
-    onStep(step);
-    if (!dryRun && step.due > 0) await sleep(PAUSE_MS);
-    next = step.next;
-  } while (next);
-  return due;
+export function endUnused(database: Database, { days, dryRun, onStep }: EndOptions): Promise<number> {
+  const ended = dryRun ? undefined : tellOfMethod;
+  return sweep((after) => endUnusedMethods(database, days, ended, after), { dryRun, onStep });
 }

@@ -1,7 +1,6 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { listAccounts } from '#src/store/accounts.ts';
 import type { Database } from '#src/store/database.ts';
-import { type Cursor, type Erase, erasePayments, type Step } from '#src/store/retention.ts';
+import { type Erase, erasePayments, type Step, sweep } from '#src/store/retention.ts';
 import { withoutPersonalData } from './personal-data.ts';
 import { decodeRecord, encodeRecord } from './stored-record.ts';
 import type { StoredResponses } from './stored-response.ts';
@@ -15,9 +14,6 @@ export type EraseOptions = {
   /** Called after each step, with the account's position and the number of accounts. */
   readonly onStep: (step: Step, account: number, accounts: number) => void;
 };
-
-/** Pause after a step that wrote: payments come first. */
-const PAUSE_MS = 20;
 
 /**
  * Erases the payer's personal data from old payments: from the record, and from the responses to repeated calls. The
@@ -33,14 +29,10 @@ export async function eraseOldPayments(database: Database, options: EraseOptions
   const accounts = await listAccounts(database);
   let due = 0;
   for (const [i, { id }] of accounts.entries()) {
-    let next: Cursor | undefined;
-    do {
-      const step = await erasePayments(database, id, days, erase, next);
-      due += step.due;
-      onStep(step, i + 1, accounts.length);
-      if (erase && step.due > 0) await sleep(PAUSE_MS);
-      next = step.next;
-    } while (next);
+    due += await sweep((after) => erasePayments(database, id, days, erase, after), {
+      dryRun: !erase,
+      onStep: (step) => onStep(step, i + 1, accounts.length),
+    });
   }
   return due;
 }

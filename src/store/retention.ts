@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { isOfAccount, NIL_UUID } from './account-rows.ts';
 import type { Database } from './database.ts';
 
@@ -12,6 +13,32 @@ export type Step = {
   /** Position after which the next step begins; undefined if there are no more rows. */
   readonly next: Cursor | undefined;
 };
+
+/** Pause after a step that wrote: payments come first. */
+const PAUSE_MS = 20;
+
+/**
+ * Takes the steps of a sweep, one after the other, until there are no more rows.
+ *
+ * @param step takes the step after a position; undefined for the first.
+ * @param options.onStep called after each step.
+ * @returns the number of rows that were due.
+ */
+export async function sweep(
+  step: (after: Cursor | undefined) => Promise<Step>,
+  options: { readonly dryRun: boolean; readonly onStep: (step: Step) => void },
+): Promise<number> {
+  let due = 0;
+  let next: Cursor | undefined;
+  do {
+    const last = await step(next);
+    due += last.due;
+    options.onStep(last);
+    if (!options.dryRun && last.due > 0) await sleep(PAUSE_MS);
+    next = last.next;
+  } while (next);
+  return due;
+}
 
 /** The bytes of a payment that hold personal data. */
 export type StoredRecords = {
