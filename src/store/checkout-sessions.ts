@@ -1,5 +1,5 @@
-import { type Database, type Nullable, type Run, withoutNulls } from './database.ts';
-import { onlyRow } from './only-row.ts';
+import type { Database, Nullable, Run } from './database.ts';
+import { firstRow, onlyRow, withoutNulls } from './rows.ts';
 
 /** Terms of a checkout session, which its payment must meet, or from which missing fields are filled in. */
 export type SessionTerms = {
@@ -86,8 +86,7 @@ export async function readSession(
   accountId: string,
   id: string,
 ): Promise<StoredSession | undefined> {
-  const { rows } = await database.query<Row>(GET, [accountId, id]);
-  return rows[0] && withoutNulls(rows[0]);
+  return firstRow(await database.query<Row>(GET, [accountId, id]));
 }
 
 /** The account of a checkout session. */
@@ -109,8 +108,7 @@ export async function lockSession(
   id: string,
 ): Promise<StoredSession | undefined> {
   await run(LOCK, [accountId, id]);
-  const { rows } = await run<Row>(GET.text, [accountId, id]);
-  return rows[0] && withoutNulls(rows[0]);
+  return firstRow(await run<Row>(GET.text, [accountId, id]));
 }
 
 /** Changes the terms of a locked checkout session. */

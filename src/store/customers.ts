@@ -1,5 +1,5 @@
-import { type Database, type Nullable, type Run, withoutNulls } from './database.ts';
-import { onlyRow } from './only-row.ts';
+import type { Database, Nullable, Run } from './database.ts';
+import { firstRow, onlyRow, withoutNulls } from './rows.ts';
 
 /** A customer as it is stored. */
 export type StoredCustomer = {
@@ -57,8 +57,7 @@ export async function insertNewCustomer(
   run: Run,
   customer: CustomerFields,
 ): Promise<StoredCustomer | undefined> {
-  const { rows } = await run<Row>(INSERT, valuesOf(customer));
-  return rows[0] && withoutNulls(rows[0]);
+  return firstRow(await run<Row>(INSERT, valuesOf(customer)));
 }
 
 /** Reads a customer. @param id a UUID. */
@@ -67,8 +66,7 @@ export async function readCustomer(
   accountId: string,
   id: string,
 ): Promise<StoredCustomer | undefined> {
-  const { rows } = await database.query<Row>(GET, [accountId, id]);
-  return rows[0] && withoutNulls(rows[0]);
+  return firstRow(await database.query<Row>(GET, [accountId, id]));
 }
 
 /** Finds a customer by the merchant's own identifier. */
@@ -77,8 +75,7 @@ export async function findCustomer(
   accountId: string,
   merchantCustomerId: string,
 ): Promise<StoredCustomer | undefined> {
-  const { rows } = await database.query<Row>(FIND, [accountId, merchantCustomerId]);
-  return rows[0] && withoutNulls(rows[0]);
+  return firstRow(await database.query<Row>(FIND, [accountId, merchantCustomerId]));
 }
 
 /** Reads a customer and locks it until the transaction ends. @param id a UUID. */
@@ -87,8 +84,7 @@ export async function lockCustomer(
   accountId: string,
   id: string,
 ): Promise<StoredCustomer | undefined> {
-  const { rows } = await run<Row>(LOCK, [accountId, id]);
-  return rows[0] && withoutNulls(rows[0]);
+  return firstRow(await run<Row>(LOCK, [accountId, id]));
 }
 
 /**

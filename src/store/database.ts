@@ -18,12 +18,6 @@ export type Statement = { readonly name: string; readonly text: string; readonly
 /** A row's values as PostgreSQL takes them: null for what is not there. */
 export type Nullable<T> = { readonly [K in keyof T]: T[K] | null };
 
-/** Returns a row as the service knows it: undefined for what is not there. */
-export function withoutNulls<T extends object>(row: Nullable<T>): T {
-  const members = Object.entries(row).map(([name, value]) => [name, value ?? undefined]);
-  return Object.fromEntries(members) as T;
-}
-
 /** Runs SQL in an open transaction; without values it may be several statements. */
 export type Run = <Row extends pg.QueryResultRow>(
   text: string,

@@ -1,6 +1,7 @@
-import { type Database, type Nullable, withoutNulls } from './database.ts';
+import type { Database, Nullable } from './database.ts';
 import { isScheduled } from './lease-due.ts';
 import type { WebhookName } from './outbox.ts';
+import { firstRow, withoutNulls } from './rows.ts';
 
 /** A due delivery, leased to the caller. */
 export type LeasedDelivery = {
@@ -197,8 +198,7 @@ export async function getDelivery(
   accountId: string,
   id: string,
 ): Promise<StoredDelivery | undefined> {
-  const { rows } = await database.query<DeliveryRow>(GET, [accountId, id]);
-  return rows[0] && withoutNulls(rows[0]);
+  return firstRow(await database.query<DeliveryRow>(GET, [accountId, id]));
 }
 
 const REDELIVER = {

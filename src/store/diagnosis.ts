@@ -1,5 +1,5 @@
 import type { Database } from './database.ts';
-import { onlyRow } from './only-row.ts';
+import { onlyRow } from './rows.ts';
 
 /** Facts about a database and its server. */
 export type DatabaseFacts = {

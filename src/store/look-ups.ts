@@ -1,5 +1,6 @@
-import { type Database, type Nullable, withoutNulls } from './database.ts';
+import type { Database, Nullable } from './database.ts';
 import { type AskableConnection, isScheduled, leaseDue, leaseParameters, type Take } from './lease-due.ts';
+import { firstRow, withoutNulls } from './rows.ts';
 
 /** An attempt whose outcome is unknown and due to be looked up, leased to the caller. */
 export type DueAttempt = {
@@ -95,8 +96,7 @@ export async function takeOpenAttempt(
   transactionId: string,
   leaseS: number,
 ): Promise<DueAttempt | undefined> {
-  const { rows } = await database.query<DueRow>(TAKE_OPEN, [transactionId, leaseS]);
-  return rows[0] && withoutNulls(rows[0]);
+  return firstRow(await database.query<DueRow>(TAKE_OPEN, [transactionId, leaseS]));
 }
 
 const READ_OPEN = {
@@ -115,8 +115,7 @@ export async function readOpenAttempt(
   database: Database,
   transactionId: string,
 ): Promise<DueAttempt | undefined> {
-  const { rows } = await database.query<DueRow>(READ_OPEN, [transactionId]);
-  return rows[0] && withoutNulls(rows[0]);
+  return firstRow(await database.query<DueRow>(READ_OPEN, [transactionId]));
 }
 
 const POSTPONE = {

@@ -1,6 +1,7 @@
 import type { Dispute, DisputeStage } from '#src/connectors/dispute-report.ts';
 import { NIL_UUID } from './account-rows.ts';
-import { type Database, type Nullable, withoutNulls } from './database.ts';
+import type { Database, Nullable } from './database.ts';
+import { firstRow, withoutNulls } from './rows.ts';
 
 /** One subject of a provider's notification, as it is stored before the notification is acknowledged. */
 export type StoredNotification = {
@@ -213,8 +214,7 @@ export async function beginNotifiedLookUp(
   apartS: number,
 ): Promise<NotifiedLookUp | undefined> {
   const { by, values } = notifiedBy(notification);
-  const { rows } = await database.query<Nullable<NotifiedLookUp>>(BEGIN[by], [...values, apartS]);
-  return rows[0] && withoutNulls(rows[0]);
+  return firstRow(await database.query<Nullable<NotifiedLookUp>>(BEGIN[by], [...values, apartS]));
 }
 
 // Waits for rows that another process has locked, which may be about to postpone them. Locked in one order, so that two

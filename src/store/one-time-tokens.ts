@@ -1,5 +1,5 @@
-import { type Database, type Nullable, type Run, withoutNulls } from './database.ts';
-import { onlyRow } from './only-row.ts';
+import type { Database, Nullable, Run } from './database.ts';
+import { firstRow, onlyRow } from './rows.ts';
 
 /** A one-time token that a payment may use. */
 export type StoredToken = {
@@ -54,8 +54,7 @@ export async function findToken(
   accountId: string,
   id: string,
 ): Promise<StoredToken | undefined> {
-  const { rows } = await database.query<Nullable<StoredToken>>(GET, [accountId, id]);
-  return rows[0] && withoutNulls(rows[0]);
+  return firstRow(await database.query<Nullable<StoredToken>>(GET, [accountId, id]));
 }
 
 /** Deletes up to `limit` expired tokens. @returns the number deleted. */

@@ -1,4 +1,5 @@
-import { type Database, type Nullable, withoutNulls } from './database.ts';
+import type { Database, Nullable } from './database.ts';
+import { withoutNulls } from './rows.ts';
 
 /** An attempt whose outcome is not known. */
 export type OpenAttempt = {

@@ -1,5 +1,6 @@
 import { isOfAccount } from './account-rows.ts';
-import { type Database, type Nullable, withoutNulls } from './database.ts';
+import type { Database, Nullable } from './database.ts';
+import { firstRow, withoutNulls } from './rows.ts';
 
 /** A payment as an operation finds it. */
 export type StoredPayment = {
@@ -60,8 +61,7 @@ export async function readPayment(
   accountId: string,
   paymentId: string,
 ): Promise<StoredPayment | undefined> {
-  const { rows } = await database.query<Nullable<StoredPayment>>(READ_PAYMENT, [accountId, paymentId]);
-  return rows[0] && withoutNulls(rows[0]);
+  return firstRow(await database.query<Nullable<StoredPayment>>(READ_PAYMENT, [accountId, paymentId]));
 }
 
 /** Reads a payment's transactions in the order in which they began. */

@@ -1,5 +1,6 @@
-import { type Database, type Nullable, withoutNulls } from './database.ts';
+import type { Database, Nullable } from './database.ts';
 import type { KeyHolder } from './payments.ts';
+import { firstRow } from './rows.ts';
 
 const SELECT = `
     SELECT t.payment_id AS "paymentId", t.request_hash AS "requestHash", t.request_shape AS "requestShape",
@@ -25,8 +26,7 @@ export async function findOperationByKey(
   idempotencyKey: string,
 ): Promise<KeyHolder | undefined> {
   const values = [accountId, method, idempotencyKey];
-  const { rows } = await database.query<Nullable<KeyHolder>>(FIND_BY_KEY, values);
-  return rows[0] && withoutNulls(rows[0]);
+  return firstRow(await database.query<Nullable<KeyHolder>>(FIND_BY_KEY, values));
 }
 
 /** Finds an operation by its transaction's id, as the holder of a key. */
@@ -35,6 +35,5 @@ export async function findOperation(
   accountId: string,
   transactionId: string,
 ): Promise<KeyHolder | undefined> {
-  const { rows } = await database.query<Nullable<KeyHolder>>(FIND_BY_ID, [accountId, transactionId]);
-  return rows[0] && withoutNulls(rows[0]);
+  return firstRow(await database.query<Nullable<KeyHolder>>(FIND_BY_ID, [accountId, transactionId]));
 }

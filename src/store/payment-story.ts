@@ -1,5 +1,6 @@
 import { isOfAccount } from './account-rows.ts';
-import { type Database, type Nullable, withoutNulls } from './database.ts';
+import type { Database, Nullable } from './database.ts';
+import { withoutNulls } from './rows.ts';
 
 /** A payment's record, with everything that other tables hold about it. */
 export type StoredStory = {

@@ -1,7 +1,8 @@
 import { isOfAccount } from './account-rows.ts';
-import { type Database, type Nullable, withoutNulls } from './database.ts';
+import type { Database, Nullable } from './database.ts';
 import { isScheduled } from './lease-due.ts';
 import { insertEventCte } from './outbox.ts';
+import { firstRow } from './rows.ts';
 import { reopenSessionCte, type SessionUse } from './single-uses.ts';
 import { keepMethodCtes } from './stored-methods.ts';
 
@@ -183,8 +184,7 @@ export async function findByKey(
   accountId: string,
   idempotencyKey: string,
 ): Promise<KeyHolder | undefined> {
-  const { rows } = await database.query<Nullable<KeyHolder>>(FIND_BY_KEY, [accountId, idempotencyKey]);
-  return rows[0] && withoutNulls(rows[0]);
+  return firstRow(await database.query<Nullable<KeyHolder>>(FIND_BY_KEY, [accountId, idempotencyKey]));
 }
 
 /**

@@ -7,7 +7,7 @@ import {
   TIME_LIMITS_MS,
 } from './database.ts';
 import { DatabaseUnavailableError, hasSqlState } from './database-error.ts';
-import { onlyRow } from './only-row.ts';
+import { onlyRow } from './rows.ts';
 
 /** A connection pooler in front of the database does not do what the service rests on; says what to set. */
 export class PoolerError extends Error {

@@ -1,6 +1,6 @@
-import { type Nullable, type Queries, type Run, withoutNulls } from './database.ts';
-import { onlyRow } from './only-row.ts';
+import type { Nullable, Queries, Run } from './database.ts';
 import { insertMethodEventText } from './outbox.ts';
+import { firstRow, onlyRow, withoutNulls } from './rows.ts';
 
 /** A customer's payment method, as it is stored. */
 export type StoredMethod = {
@@ -109,8 +109,7 @@ export async function readMethod(
   queries: Queries,
   { accountId, customerId, id }: MethodName,
 ): Promise<StoredMethod | undefined> {
-  const { rows } = await queries.query<MethodRow>(GET, [accountId, customerId, id]);
-  return rows[0] && withoutNulls(rows[0]);
+  return firstRow(await queries.query<MethodRow>(GET, [accountId, customerId, id]));
 }
 
 /** Finds a customer's method by the fingerprint of its card. */
@@ -119,8 +118,7 @@ export async function findCardOfCustomer(
   { accountId, customerId }: CustomerName,
   fingerprint: string,
 ): Promise<StoredMethod | undefined> {
-  const { rows } = await queries.query<MethodRow>(FIND_CARD, [accountId, customerId, fingerprint]);
-  return rows[0] && withoutNulls(rows[0]);
+  return firstRow(await queries.query<MethodRow>(FIND_CARD, [accountId, customerId, fingerprint]));
 }
 
 /** Counts a customer's methods that can be used. */
@@ -164,8 +162,7 @@ export async function endMethod(
   run: Run,
   { accountId, customerId, id }: MethodName,
 ): Promise<StoredMethod | undefined> {
-  const { rows } = await run<MethodRow>(END, [accountId, customerId, id]);
-  return rows[0] && withoutNulls(rows[0]);
+  return firstRow(await run<MethodRow>(END, [accountId, customerId, id]));
 }
 
 /** Erases every method of a customer. @returns those that were not ended before, without their data. */

@@ -1,6 +1,6 @@
 import { NIL_UUID } from './account-rows.ts';
 import type { Database } from './database.ts';
-import { onlyRow } from './only-row.ts';
+import { onlyRow } from './rows.ts';
 
 /** Stored objects that a request refers to by identifier. */
 export type References = {

@@ -1,5 +1,5 @@
-import { type Database, type Nullable, type Run, withoutNulls } from './database.ts';
-import { onlyRow } from './only-row.ts';
+import type { Database, Nullable, Run } from './database.ts';
+import { firstRow, onlyRow, withoutNulls } from './rows.ts';
 import { METHOD_COLUMNS, type MethodName, type MethodRow, type StoredMethod } from './stored-methods.ts';
 
 /** A wallet whose payer has yet to agree. */
@@ -97,8 +97,7 @@ export async function takeDueEnrollments(database: Database, limit: number): Pro
 
 /** Finds an enrollment, over or not. @param id a UUID. */
 export async function findEnrollment(database: Database, id: string): Promise<OpenEnrollment | undefined> {
-  const { rows } = await database.query<OpenRow>(FIND, [id]);
-  return rows[0] && withoutNulls(rows[0]);
+  return firstRow(await database.query<OpenRow>(FIND, [id]));
 }
 
 /** Ends an open enrollment. @returns undefined if it was over before. */
@@ -107,8 +106,7 @@ export async function endEnrollment(
   { accountId, id }: Pick<OpenEnrollment, 'accountId' | 'id'>,
   { status, providerToken = undefined }: EnrollmentEnd,
 ): Promise<StoredMethod | undefined> {
-  const { rows } = await run<MethodRow>(END, [accountId, id, status, providerToken ?? null]);
-  return rows[0] && withoutNulls(rows[0]);
+  return firstRow(await run<MethodRow>(END, [accountId, id, status, providerToken ?? null]));
 }
 
 /**

@@ -1,4 +1,5 @@
-import { type Database, type Nullable, withoutNulls } from './database.ts';
+import type { Database, Nullable } from './database.ts';
+import { firstRow, withoutNulls } from './rows.ts';
 
 /** A webhook as it is stored. */
 export type StoredWebhook = {
@@ -27,6 +28,11 @@ const COLUMNS = `account_id AS "accountId", id, url, description, events, active
   CASE WHEN previous_secret_until > now() THEN previous_secret_until END AS "previousSecretUntil",
   failing_since AS "failingSince", created_at AS "createdAt", updated_at AS "updatedAt"`;
 
+const INSERT = `
+  INSERT INTO webhook (account_id, id, url, description, events, secret)
+  SELECT $1, $2, $3, $4, $5, $6 WHERE (SELECT count(*) FROM webhook WHERE account_id = $1) < $7
+  RETURNING ${COLUMNS}`;
+
 /**
  * Adds a webhook, unless its account has `limit` of them.
  *
@@ -41,13 +47,7 @@ export function insertWebhook(
   return database.transaction(async (run) => {
     // Locks the account's row, so that nobody else counts at the same time.
     await run('SELECT id FROM account WHERE id = $1 FOR NO KEY UPDATE', [accountId]);
-    const { rows } = await run<Row>(
-      `INSERT INTO webhook (account_id, id, url, description, events, secret)
-       SELECT $1, $2, $3, $4, $5, $6 WHERE (SELECT count(*) FROM webhook WHERE account_id = $1) < $7
-       RETURNING ${COLUMNS}`,
-      [accountId, id, url, description, events, secret, limit],
-    );
-    return rows[0] && withoutNulls(rows[0]);
+    return firstRow(await run<Row>(INSERT, [accountId, id, url, description, events, secret, limit]));
   });
 }
 
@@ -71,8 +71,7 @@ export async function getWebhook(
   accountId: string,
   id: string,
 ): Promise<StoredWebhook | undefined> {
-  const { rows } = await database.query<Row>(GET, [accountId, id]);
-  return rows[0] && withoutNulls(rows[0]);
+  return firstRow(await database.query<Row>(GET, [accountId, id]));
 }
 
 /** Fields that a change of a webhook sets; those that are undefined stay. */
@@ -109,8 +108,7 @@ export async function updateWebhook(
   change: WebhookChange,
 ): Promise<StoredWebhook | undefined> {
   const { url = null, description = null, events = null, active = null } = change;
-  const { rows } = await database.query<Row>(UPDATE, [accountId, id, url, description, events, active]);
-  return rows[0] && withoutNulls(rows[0]);
+  return firstRow(await database.query<Row>(UPDATE, [accountId, id, url, description, events, active]));
 }
 
 const ROTATE = {
@@ -129,8 +127,7 @@ export async function rotateWebhookSecret(
   bothForS: number,
 ): Promise<StoredWebhook | undefined> {
   const { accountId, id, secret } = webhook;
-  const { rows } = await database.query<Row>(ROTATE, [accountId, id, secret, bothForS]);
-  return rows[0] && withoutNulls(rows[0]);
+  return firstRow(await database.query<Row>(ROTATE, [accountId, id, secret, bothForS]));
 }
 
 // In the order of TURN_OFF.

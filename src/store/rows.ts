@@ -1,0 +1,23 @@
+import type { Nullable } from './database.ts';
+
+/** Returns the row of a statement that always returns one. @throws Error if there is none: the statement is wrong. */
+export function onlyRow<Row>({ rows }: { readonly rows: readonly Row[] }): Row {
+  const [row] = rows;
+  if (!row) throw new Error('a statement that always returns a row returned none');
+  return row;
+}
+
+/** Returns the first row of a result as the service knows it; undefined if there is none. */
+export function firstRow<T extends object>({
+  rows,
+}: {
+  readonly rows: readonly Nullable<T>[];
+}): T | undefined {
+  return rows[0] && withoutNulls(rows[0]);
+}
+
+/** Returns a row as the service knows it: undefined for what is not there. */
+export function withoutNulls<T extends object>(row: Nullable<T>): T {
+  const members = Object.entries(row).map(([name, value]) => [name, value ?? undefined]);
+  return Object.fromEntries(members) as T;
+}
