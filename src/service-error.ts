@@ -180,6 +180,12 @@ export function unknownId(reason: Reason, field: string): ServiceError {
   return fieldRefusal(reason, field, 'NOT_ALLOWED', 'is not known in this account');
 }
 
+/** Makes the refusal of an object that the call's path names and that is not there. */
+export function missingResource(reason: Reason, field: string, message: string): ServiceError {
+  const fields = [{ field, code: 'NOT_ALLOWED', message }] as const;
+  return new ServiceError(reason, `${field}: ${message}`, { fields, isResource: true });
+}
+
 /**
  * Makes the refusal of one or more fields. Fields that are not supported are reported alone: nothing is gained by
  * correcting the others first.

@@ -16,7 +16,13 @@ import { checkAmount, checkCallbackUrl, checkCountry } from '#src/payments/check
 import { readMetadata, writeMetadata } from '#src/payments/metadata.ts';
 import { requestHasher } from '#src/payments/request-hash.ts';
 import { whyClosed, workflowOf } from '#src/payments/session-terms.ts';
-import { type FieldError, invalidParameters, ServiceError, unknownId } from '#src/service-error.ts';
+import {
+  type FieldError,
+  invalidParameters,
+  missingResource,
+  type ServiceError,
+  unknownId,
+} from '#src/service-error.ts';
 import {
   insertSession,
   lockSession,
@@ -117,10 +123,7 @@ function requireOpen(session: StoredSession): void {
 }
 
 function sessionNotFound(message: string): ServiceError {
-  return new ServiceError('CHECKOUT_SESSION_NOT_FOUND', `checkout_session: ${message}`, {
-    fields: [{ field: 'checkout_session', code: 'NOT_ALLOWED', message }],
-    isResource: true,
-  });
+  return missingResource('CHECKOUT_SESSION_NOT_FOUND', 'checkout_session', message);
 }
 
 /** Requires a customer to exist, and keeps it from being deleted until the session is stored. */

@@ -13,7 +13,13 @@ import { type Caller, requireOwnAccount } from '#src/payments/caller.ts';
 import { checkPerson, type Person } from '#src/payments/check-request.ts';
 import { readMetadata, writeMetadata } from '#src/payments/metadata.ts';
 import { requestHasher } from '#src/payments/request-hash.ts';
-import { type FieldError, fieldRefusal, invalidParameters, ServiceError } from '#src/service-error.ts';
+import {
+  type FieldError,
+  fieldRefusal,
+  invalidParameters,
+  missingResource,
+  type ServiceError,
+} from '#src/service-error.ts';
 import {
   type CustomerFields,
   findCustomer,
@@ -120,11 +126,7 @@ const CHANGES = {
 
 /** Makes the refusal of a customer that the path or the query names and the account does not have. */
 export function customerNotFound(field: string): ServiceError {
-  const message = 'is not known in this account';
-  return new ServiceError('CUSTOMER_NOT_FOUND', `${field}: ${message}`, {
-    fields: [{ field, code: 'NOT_ALLOWED', message }],
-    isResource: true,
-  });
+  return missingResource('CUSTOMER_NOT_FOUND', field, 'is not known in this account');
 }
 
 function duplicated(): ServiceError {

@@ -14,7 +14,7 @@ import { ONE_TIME_TOKEN_TYPE as CARD_TYPE } from '#src/payments/payment-method.t
 import { requestHasher } from '#src/payments/request-hash.ts';
 import { storedMethodMessage } from '#src/payments/stored-method.ts';
 import { Secret } from '#src/secret.ts';
-import { type FieldCode, fieldRefusal, ServiceError } from '#src/service-error.ts';
+import { type FieldCode, fieldRefusal, missingResource } from '#src/service-error.ts';
 import { lockCustomer } from '#src/store/customers.ts';
 import { type Database, queriesOf } from '#src/store/database.ts';
 import {
@@ -98,7 +98,7 @@ export async function listStoredMethods(
 export async function getStoredMethod(database: Database, name: MethodName): Promise<StoredPaymentMethod> {
   const isName = isUuid(name.customerId) && isUuid(name.id);
   const method = isName ? await orUnavailable(readMethod(database, name)) : undefined;
-  if (!method) throw methodNotFound();
+  if (!method) throw missingResource('VAULTED_TOKEN_NOT_FOUND', 'id', 'is not known for this customer');
   return storedMethodMessage(method);
 }
 
@@ -112,14 +112,6 @@ export async function unenrollMethod(deps: MethodDeps, name: MethodName): Promis
   const ended = await orUnavailable(work);
   deps.eventWritten?.();
   return ended ?? getStoredMethod(deps.database, name);
-}
-
-function methodNotFound(): ServiceError {
-  const message = 'is not known for this customer';
-  return new ServiceError('VAULTED_TOKEN_NOT_FOUND', `id: ${message}`, {
-    fields: [{ field: 'id', code: 'NOT_ALLOWED', message }],
-    isResource: true,
-  });
 }
 
 function refuse(field: string, code: FieldCode, message: string): never {

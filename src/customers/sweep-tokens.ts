@@ -15,7 +15,7 @@ const KEYS_LIVE_DAYS = 30;
  */
 export function startTokenSweep(
   database: Database,
-  { onError, intervalMs = INTERVAL_MS }: { onError: (error: unknown) => void; intervalMs?: number },
+  { onError }: { onError: (error: unknown) => void },
 ): () => Promise<void> {
   const stop = new AbortController();
   const { signal } = stop;
@@ -27,7 +27,7 @@ export function startTokenSweep(
   async function run(): Promise<void> {
     while (!signal.aborted) {
       await sweep().catch(onError);
-      await sleep(intervalMs, undefined, { signal }).catch(() => {});
+      await sleep(INTERVAL_MS, undefined, { signal }).catch(() => {});
     }
   }
   const running = run();

@@ -26,10 +26,6 @@ export function accountOf(caller: Pick<Caller, 'accountId' | 'secretPresented'>)
  */
 export function requireOwnAccount(accountId: string, caller: Pick<Caller, 'accountId'>): void {
   if (accountId === caller.accountId) return;
-  throw fieldRefusal(
-    'AUTHORIZATION_REQUIRED',
-    'account_id',
-    'NOT_ALLOWED',
-    'is not the account of these keys',
-  );
+  const message = 'is not the account of these keys';
+  throw fieldRefusal('AUTHORIZATION_REQUIRED', 'account_id', 'NOT_ALLOWED', message);
 }

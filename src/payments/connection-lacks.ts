@@ -49,28 +49,18 @@ function methodKind({ kind, workflow }: ChosenMethod): MethodKind {
 }
 
 function cardLacks(asked: CardOptions, can: Capabilities): Lack[] {
+  const { threeDSecureSetupId, threeDSecure, storedCredentials, browser } = asked;
   const asks: readonly [isAsked: boolean, isOffered: boolean, field: string, what: string][] = [
     [asked.verify, can.verify, 'verify', 'verifications'],
     [!asked.capture, can.authorization, 'capture', 'authorizations without capture'],
     [asked.installments > 1, can.installments, 'installments', 'installments'],
-    [
-      asked.threeDSecureSetupId !== undefined,
-      can.challenge,
-      'three_d_secure.three_d_secure_setup_id',
-      SETUPS,
-    ],
-    [asked.threeDSecure !== undefined, can.externalThreeDSecure, 'three_d_secure', RESULTS],
-    [
-      asked.storedCredentials !== undefined,
-      can.storedCredentials,
-      'stored_credentials',
-      'stored credentials',
-    ],
+    [threeDSecureSetupId !== undefined, can.challenge, 'three_d_secure.three_d_secure_setup_id', SETUPS],
+    [threeDSecure !== undefined, can.externalThreeDSecure, 'three_d_secure', RESULTS],
+    [storedCredentials !== undefined, can.storedCredentials, 'stored_credentials', 'stored credentials'],
   ];
   const lacks = asks
     .filter(([isAsked, isOffered]) => isAsked && !isOffered)
     .map(([, , field, what]) => ({ field: `${CARD}.${field}`, what }));
-  const { threeDSecureSetupId, threeDSecure, browser } = asked;
   const browserFields =
     threeDSecureSetupId !== undefined && can.challenge ? can.missingForChallenge?.(browser) : [];
   const resultFields = threeDSecure && can.externalThreeDSecure ? can.missingForResults?.(threeDSecure) : [];

@@ -90,13 +90,8 @@ export async function awaitResponse(
     const answer = holder?.answer;
     if (holder && answer) return { ...holder, answer };
     if (performance.now() + pauseMs > deadline) {
-      throw new ServiceError(
-        'REQUEST_IN_PROGRESS',
-        'the first call with this key has no response yet; repeat it with the same key',
-        {
-          retryAfterS: patience.retryAfterS,
-        },
-      );
+      const message = 'the first call with this key has no response yet; repeat it with the same key';
+      throw new ServiceError('REQUEST_IN_PROGRESS', message, { retryAfterS: patience.retryAfterS });
     }
     await patience.pause(pauseMs);
     holder = await read();

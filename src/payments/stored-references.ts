@@ -34,7 +34,8 @@ export async function findReferences(
   const found = await findStoredObjects(database, accountId, { customerId, vaultedToken });
   if (customerId && !found.customer) {
     if (sent) throw unknownId('CUSTOMER_NOT_FOUND', 'customer_payer.id');
-    throw fieldRefusal('CUSTOMER_NOT_FOUND', 'checkout.session', 'NOT_ALLOWED', CUSTOMER_GONE);
+    const message = 'is for a customer who was deleted';
+    throw fieldRefusal('CUSTOMER_NOT_FOUND', 'checkout.session', 'NOT_ALLOWED', message);
   }
   return { ...found, session, oneTimeToken };
 }
@@ -46,8 +47,6 @@ async function findSession(database: Database, accountId: string, id: string): P
   if (message === undefined) return session;
   throw fieldRefusal('CHECKOUT_SESSION_NOT_FOUND', 'checkout.session', 'NOT_ALLOWED', message);
 }
-
-const CUSTOMER_GONE = 'is for a customer who was deleted';
 
 async function findUsableToken(
   database: Database,
@@ -76,12 +75,8 @@ export function requireVaultedToken(method: ChosenMethod, found: References | un
   const { vaultedToken, customer } = found ?? {};
   if (!vaultedToken) throw unknownId('VAULTED_TOKEN_NOT_FOUND', field);
   if (vaultedToken.type !== method.type) {
-    throw fieldRefusal(
-      'INCORRECT_PAYMENT_METHOD_TYPE',
-      'payment_method.type',
-      'NOT_ALLOWED',
-      'is not that of vaulted_token',
-    );
+    const message = 'is not that of vaulted_token';
+    throw fieldRefusal('INCORRECT_PAYMENT_METHOD_TYPE', 'payment_method.type', 'NOT_ALLOWED', message);
   }
   if (vaultedToken.customerId && customer && vaultedToken.customerId !== customer.id) {
     throw fieldRefusal('INVALID_CUSTOMER_FOR_TOKEN', field, 'NOT_ALLOWED', 'belongs to another customer');
