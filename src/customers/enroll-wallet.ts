@@ -8,7 +8,7 @@ import type {
 } from '#gen/payments/v1/payment_method_service_pb.js';
 import { Payment_Workflow, Transaction_Category } from '#gen/payments/v1/payment_pb.js';
 import { RoutingFactsSchema } from '#gen/payments/v1/routing_facts_pb.js';
-import type { Outcome, ProviderConnection } from '#src/connectors/connector.ts';
+import type { Outcome } from '#src/connectors/connector.ts';
 import type { Caller } from '#src/payments/caller.ts';
 import { checkCallbackUrl } from '#src/payments/check-request.ts';
 import type { PaymentDeps } from '#src/payments/create-payment.ts';
@@ -55,12 +55,13 @@ export async function enrollWallet(
   const { payer } = await customerOf(deps.database, caller.accountId, customer.customerId, 'customer_id');
   const customerPayer = fromBinary(CustomerPayerSchema, payer);
   const connectionId = chooseConnection(deps, catalogue, request, caller.accountId);
-  const connection = openConnection(catalogue, connectionId);
+  const { identity, enrollWallet: ask } = openConnection(catalogue, connectionId);
+  if (!ask) throw new Error('the connection does not enroll wallets');
   const id = deps.newId();
   const expiresAt = new Date(timestampMs(deps.now()) + VALID_MS);
   const { type, country, callbackUrl } = request;
   const outcome = await deps.observer.providerCall(connectionId, () =>
-    enroll(connection, {
+    ask({
       ...{ enrollmentId: id, type, country, customerPayer, expiresAtMs: expiresAt.getTime() },
       returnUrl: `${deps.publicUrl()}/v1/enrollments/${id}/return`,
       notificationUrl: `${deps.publicUrl()}/v1/providers/${encodeURIComponent(connectionId)}/notifications`,
@@ -72,10 +73,7 @@ export async function enrollWallet(
       throw customerNotFound('customer_id');
     await requireRoom(queriesOf(run), customer, 'customer_id');
     const enrollment = { ...customer, id, type, country, connectionId, redirectUrl, callbackUrl, expiresAt };
-    return tellOfMethod(
-      run,
-      await insertEnrollment(run, { ...enrollment, connectionIdentity: connection.identity }),
-    );
+    return tellOfMethod(run, await insertEnrollment(run, { ...enrollment, connectionIdentity: identity }));
   });
   deps.eventWritten?.();
   return response;
@@ -115,13 +113,6 @@ function chooseConnection(
   if (first) return first.id;
   const message = 'is of a wallet that no connection of its route enrolls; nothing was sent';
   throw fieldRefusal('OPERATION_NOT_SUPPORTED', 'type', 'NOT_SUPPORTED', message);
-}
-
-type Enrollment = Parameters<NonNullable<ProviderConnection['enrollWallet']>>[0];
-
-function enroll({ enrollWallet: ask }: ProviderConnection, enrollment: Enrollment): Promise<Outcome> {
-  if (!ask) throw new Error('the connection does not enroll wallets');
-  return ask(enrollment);
 }
 
 function requireRedirect(outcome: Outcome): string {

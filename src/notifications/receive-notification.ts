@@ -49,14 +49,11 @@ export async function receiveNotification(
     throw new ServiceError('SERVICE_UNAVAILABLE', message, { retryAfterS: SEND_AGAIN_AFTER_S });
   }
   if (reading.kind === 'about') {
-    const subjects = reading.subjects
-      .slice(0, MAX_SUBJECTS)
-      .map(({ transactionId, reference, dispute }) => ({ transactionId, reference, dispute }));
     await orUnavailable(
       insertNotification(deps.database, {
         connectionId,
         deduplicationKey: reading.deduplicationKey,
-        subjects,
+        subjects: reading.subjects.slice(0, MAX_SUBJECTS),
         body: raw.body,
         query: raw.query,
         headers: JSON.stringify(headers),

@@ -51,7 +51,9 @@ export async function insertNotification(
   notification: {
     readonly connectionId: string;
     readonly deduplicationKey: string;
-    readonly subjects: readonly Pick<StoredNotification, 'transactionId' | 'reference' | 'dispute'>[];
+    readonly subjects: readonly Partial<
+      Pick<StoredNotification, 'transactionId' | 'reference' | 'dispute'>
+    >[];
     readonly body: Uint8Array;
     readonly query: string;
     /** The headers that its signature covers, as JSON. */

@@ -64,7 +64,7 @@ export async function drainWebhook(
   const first = await take(settings.perWebhook);
   if (first.length > 0) {
     const client = createWebhookClient(webhook.url, { ...settings, maxConnections: settings.perWebhook });
-    const receiver = { webhook, client, sign: await openSignerOf(deps, webhook) };
+    const receiver = { name, client, sign: await openSignerOf(deps, webhook) };
     const endMs = performance.now() + settings.sliceMs;
     const lanes = first.map(async (delivery) => {
       for (let next: LeasedDelivery | undefined = delivery; next; ) {
@@ -94,7 +94,7 @@ function sealedSecrets({ secret, previousSecret }: StoredWebhook): string[] {
 }
 
 type Receiver = {
-  readonly webhook: StoredWebhook;
+  readonly name: WebhookName;
   readonly client: WebhookClient;
   /** undefined when its secret cannot be opened: nothing is sent unsigned. */
   readonly sign: Sign | undefined;
@@ -102,18 +102,17 @@ type Receiver = {
 
 async function deliver(
   deps: DeliverDeps,
-  { webhook, client, sign }: Receiver,
+  { name, client, sign }: Receiver,
   delivery: LeasedDelivery,
 ): Promise<'done' | 'turned_off'> {
   const { database, observer, settings } = deps;
-  const name = { accountId: webhook.accountId, webhookId: webhook.id };
   const startedMs = performance.now();
-  const result = sign ? await post(client, sign, webhook.accountId, delivery) : NO_SECRET;
+  const result = sign ? await post(client, sign, name.accountId, delivery) : NO_SECRET;
   const error = errorOf(result);
   const seconds = (performance.now() - startedMs) / 1000;
   observer.delivered(name, { result: error ?? 'DELIVERED', seconds });
   const gone = result.status === GONE;
-  await finishDelivery(database, webhook.accountId, delivery, {
+  await finishDelivery(database, name.accountId, delivery, {
     responseStatus: result.status,
     error,
     retryInS: error === undefined || gone ? undefined : retryPauseS(delivery.retry, settings.retryScheduleS),

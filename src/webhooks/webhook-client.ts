@@ -53,7 +53,8 @@ export function createWebhookClient(url: string, options: WebhookClientOptions):
     bodyTimeout: 0,
   });
   return {
-    post: (headers, body) => post(pool, { path: pathname + search, headers, body }, options.timeoutMs),
+    post: (headers, body) =>
+      post(pool, { method: 'POST', path: pathname + search, headers, body }, options.timeoutMs),
     close: () => pool.destroy(),
   };
 }
@@ -108,15 +109,7 @@ function publicLookup(lookup: LookupFunction): LookupFunction {
 /** Aborts a request whose result is settled already; nobody sees it. */
 const ABANDONED = new Error('abandoned');
 
-function post(
-  pool: Pool,
-  request: {
-    readonly path: string;
-    readonly headers: Readonly<Record<string, string>>;
-    readonly body: string;
-  },
-  timeoutMs: number,
-): Promise<PostResult> {
+function post(pool: Pool, request: Dispatcher.DispatchOptions, timeoutMs: number): Promise<PostResult> {
   return new Promise((resolve) => {
     let controller: Dispatcher.DispatchController | undefined;
     let status: number | undefined;
@@ -134,34 +127,31 @@ function post(
     }
     let deadline = setTimeout(abandon, timeoutMs);
 
-    pool.dispatch(
-      { method: 'POST', path: request.path, headers: request.headers, body: request.body },
-      {
-        onRequestStart(started) {
-          // Given up while waiting for a connection: it must no longer be sent.
-          if (settled) throw ABANDONED;
-          controller = started;
-        },
-        onResponseStart(_controller, statusCode) {
-          if (statusCode < 200) return;
-          status = statusCode;
-          clearTimeout(deadline);
-          deadline = setTimeout(abandon, BODY_TIMEOUT_MS);
-        },
-        onResponseData(current, chunk) {
-          read += chunk.length;
-          if (read <= MAX_RESPONSE_BYTES) return;
-          settle('CONNECTION_FAILED');
-          current.abort(ABANDONED);
-        },
-        onResponseEnd() {
-          settle('CONNECTION_FAILED');
-        },
-        onResponseError(_controller, error) {
-          settle(errorOf(error));
-        },
+    pool.dispatch(request, {
+      onRequestStart(started) {
+        // Given up while waiting for a connection: it must no longer be sent.
+        if (settled) throw ABANDONED;
+        controller = started;
       },
-    );
+      onResponseStart(_controller, statusCode) {
+        if (statusCode < 200) return;
+        status = statusCode;
+        clearTimeout(deadline);
+        deadline = setTimeout(abandon, BODY_TIMEOUT_MS);
+      },
+      onResponseData(current, chunk) {
+        read += chunk.length;
+        if (read <= MAX_RESPONSE_BYTES) return;
+        settle('CONNECTION_FAILED');
+        current.abort(ABANDONED);
+      },
+      onResponseEnd() {
+        settle('CONNECTION_FAILED');
+      },
+      onResponseError(_controller, error) {
+        settle(errorOf(error));
+      },
+    });
   });
 }
 
