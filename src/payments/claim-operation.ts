@@ -23,12 +23,12 @@ import { decodeRecord, encodeRecord } from './stored-record.ts';
 import type { PaymentResponse } from './stored-response.ts';
 
 /** Dependencies of an operation on a payment. */
-export type OperationDeps = Omit<FinishDeps, 'observer'> & {
+export type OperationDeps = FinishDeps & {
   readonly patience: Patience;
   readonly requestHashKey: Uint8Array;
   /** Connections through which a payment's provider can be reached, including those that have left the catalogue. */
   readonly connections: () => ReadonlyMap<string, ProviderConnection>;
-  readonly observer: FinishDeps['observer'] & {
+  readonly observer: {
     /** Runs a provider call and observes its outcome. */
     providerCall(connectionId: string, call: () => Promise<Outcome>): Promise<Outcome>;
     replayed(): void;

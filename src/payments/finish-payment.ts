@@ -10,6 +10,7 @@ import type { Outcome } from '#src/connectors/connector.ts';
 import type { Database } from '#src/store/database.ts';
 import { isUnavailable } from '#src/store/database-error.ts';
 import { finishGrouped } from '#src/store/grouped-payments.ts';
+import type { DueAttempt } from '#src/store/look-ups.ts';
 import type { Finish, Finished, KeptMethod } from '#src/store/payments.ts';
 import { type LookUpSchedule, lookUpPauseS } from './look-up-schedule.ts';
 import { eventOf } from './payment-event.ts';
@@ -45,16 +46,11 @@ export type FinishObserver = {
 /** A finish, and the record that it writes. */
 export type PaymentFinish = Finish & { readonly payment: Payment };
 
-/** The attempt to finish, with its fencing token. */
-export type LeasedAttempt = {
-  readonly paymentId: string;
-  readonly transactionId: string;
-  /** Fencing token: number of times that recovery has leased the attempt for a look-up. */
-  readonly fence: number;
-  readonly vaultedToken: string | undefined;
-  /** false: only an authorization was asked for. */
-  readonly capture: boolean;
-};
+/** The attempt to finish, with its fencing token: 0 for the worker that claimed it. */
+export type LeasedAttempt = Pick<
+  DueAttempt,
+  'paymentId' | 'transactionId' | 'fence' | 'vaultedToken' | 'capture'
+>;
 
 /** Writes an outcome into a record and returns the finish to store, with a look-up if the outcome is open. */
 export function finishOf(

@@ -15,13 +15,15 @@ import { leaseS, lookUpPauseS } from './look-up-schedule.ts';
 import { askableConnections } from './open-outcomes.ts';
 import { decodeRecord } from './stored-record.ts';
 
+/** Dependencies of looking up one attempt. */
+export type RecoverOneDeps = FollowUpDeps & { readonly recovery: RecoveryObserver };
+
 /** Dependencies of recovery. */
-export type RecoveryDeps = FollowUpDeps & {
+export type RecoveryDeps = RecoverOneDeps & {
   /** Connections through which an outcome can be learned, by id. */
   readonly connections: () => ReadonlyMap<string, ProviderConnection>;
   /** Returns true while a connection's provider is left alone, since its circuit is open. */
   readonly isLeftAlone: (connectionId: string) => boolean;
-  readonly recovery: RecoveryObserver;
 };
 
 /** Observer of recovery, for metrics and logs. */
@@ -145,9 +147,6 @@ function takesOf(deps: RecoveryDeps, askable: readonly AskableConnection[], unde
     return [{ ...one, limit, leaseS: leaseS(connection, deps.schedule) }];
   });
 }
-
-/** Dependencies of looking up one attempt. */
-export type RecoverOneDeps = FollowUpDeps & { readonly recovery: RecoveryObserver };
 
 /** Looks up an open attempt ahead of schedule, since its provider sent a notification about it. */
 export async function recoverNow(
