@@ -69,8 +69,9 @@ export function lookedUpAttempt(
   return { kind: isWalletRedirect(record) ? 'wallet_redirect' : 'wallet_enrollment', attempt: facts };
 }
 
-const KINDS = { CAPTURE: 'capture', CANCEL: 'cancel', REFUND: 'refund' } as const;
-const OPERATIONS: ReadonlySet<string> = new Set(Object.values(KINDS));
+/** The operations by the names that connectors have for them. */
+export const OPERATION_KINDS = { CAPTURE: 'capture', CANCEL: 'cancel', REFUND: 'refund' } as const;
+const OPERATIONS: ReadonlySet<string> = new Set(Object.values(OPERATION_KINDS));
 
 /** Describes a transaction for a look-up: an attempt, or an operation with the transactions that it acts on. */
 export function lookedUpTransaction(
@@ -90,7 +91,7 @@ export function lookedUpTransaction(
   if (!own || !acted || !told) throw new Error(`payment ${record.id} lacks what ${transaction.id} acts on`);
   const { merchantReference, description, reason } = told;
   return {
-    kind: KINDS[transaction.type],
+    kind: OPERATION_KINDS[transaction.type],
     merchantReference,
     description,
     reason,

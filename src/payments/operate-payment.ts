@@ -1,9 +1,4 @@
-import {
-  assertNever,
-  type Operation,
-  type Outcome,
-  type ProviderConnection,
-} from '#src/connectors/connector.ts';
+import type { Operation, Outcome, ProviderConnection } from '#src/connectors/connector.ts';
 import { fieldRefusal, ServiceError } from '#src/service-error.ts';
 import { isUnavailable } from '#src/store/database-error.ts';
 import type { StoredTransaction } from '#src/store/operated-payments.ts';
@@ -11,6 +6,7 @@ import { findOperation, findOperationByKey } from '#src/store/operation-keys.ts'
 import type { OperationClaim } from '#src/store/operations.ts';
 import type { KeyHolder } from '#src/store/payments.ts';
 import { orUnavailable } from '#src/store/unavailable.ts';
+import { OPERATION_KINDS } from './ask-provider.ts';
 import { accountOf, type Caller } from './caller.ts';
 import {
   type AskedOperation,
@@ -120,16 +116,7 @@ function send(
     because: 'turned_away',
     detail: `the connector has no ${type}`,
   };
-  switch (type) {
-    case 'CAPTURE':
-      return connection.capture?.(operation) ?? Promise.resolve(unsupported);
-    case 'CANCEL':
-      return connection.cancel?.(operation) ?? Promise.resolve(unsupported);
-    case 'REFUND':
-      return connection.refund?.(operation) ?? Promise.resolve(unsupported);
-    default:
-      return assertNever(type);
-  }
+  return connection[OPERATION_KINDS[type]]?.(operation) ?? Promise.resolve(unsupported);
 }
 
 async function replay(
