@@ -47,17 +47,13 @@ function requireTerms(
     ['country', country === session.country],
     ['amount.currency', amount?.currency === session.currency],
     ['amount.value', money?.minorUnits === session.minorUnits],
-    ['customer_payer.id', !customerPayer?.id || isSameId(customerPayer.id, session.customerId)],
+    ['customer_payer.id', !customerPayer?.id || customerPayer.id.toLowerCase() === session.customerId],
   ];
   const message = 'differs from the checkout session’s';
   const faults = terms
     .filter(([, agrees]) => !agrees)
     .map(([field]): FieldError => ({ field, code: 'NOT_ALLOWED', message }));
   if (faults.length > 0) throw invalidParameters(faults);
-}
-
-function isSameId(a: string, b: string | undefined): boolean {
-  return a.toLowerCase() === b?.toLowerCase();
 }
 
 /** Returns why a session takes no payment; undefined if it takes one. */

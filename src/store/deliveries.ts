@@ -20,16 +20,7 @@ export type LeasedDelivery = {
   };
 };
 
-type LeasedRow = {
-  id: string;
-  attempts: number;
-  retry: number;
-  event_id: string;
-  type: string;
-  sequence: number;
-  record: Buffer;
-  created_at: Date;
-};
+type LeasedRow = Omit<LeasedDelivery, 'event'> & Omit<LeasedDelivery['event'], 'id'> & { eventId: string };
 
 // The lease goes by the database's clock; while it holds, the delivery is not due.
 const TAKE = {
@@ -43,7 +34,8 @@ const TAKE = {
     UPDATE delivery d SET attempts = d.attempts + 1, due_at = now() + make_interval(secs => $4)
     FROM due, event e
     WHERE d.account_id = $1 AND d.id = due.id AND e.account_id = $1 AND e.id = d.event_id
-    RETURNING d.id, d.attempts, d.retry, e.id AS event_id, e.type, e.sequence, e.record, e.created_at`,
+    RETURNING d.id, d.attempts, d.retry, e.id AS "eventId", e.type, e.sequence, e.record,
+      e.created_at AS "createdAt"`,
 };
 
 /** Leases up to `limit` due deliveries of a webhook for `leaseS` seconds each, those due for longest first. */
@@ -54,17 +46,9 @@ export async function takeDueDeliveries(
   leaseS: number,
 ): Promise<LeasedDelivery[]> {
   const { rows } = await database.query<LeasedRow>(TAKE, [accountId, webhookId, limit, leaseS]);
-  const leased = rows.map((row) => ({
-    id: row.id,
-    attempts: row.attempts,
-    retry: row.retry,
-    event: {
-      id: row.event_id,
-      type: row.type,
-      sequence: row.sequence,
-      record: row.record,
-      createdAt: row.created_at,
-    },
+  const leased = rows.map(({ id, attempts, retry, eventId, ...event }) => ({
+    ...{ id, attempts, retry },
+    event: { ...event, id: eventId },
   }));
   // An UPDATE returns rows in no order; ids follow the time.
   return leased.sort((a, b) => (a.id < b.id ? -1 : 1));

@@ -2,12 +2,6 @@ import { NIL_UUID } from './account-rows.ts';
 import type { Database } from './database.ts';
 import { onlyRow } from './rows.ts';
 
-/** Stored objects that a request refers to by identifier. */
-export type References = {
-  readonly customerId: string | undefined;
-  readonly vaultedToken: string | undefined;
-};
-
 /** The referenced objects that the account has. Messages come encoded. */
 export type StoredObjects = {
   /** An encoded CustomerPayer. */
@@ -64,9 +58,9 @@ const FIND = {
 export async function findStoredObjects(
   database: Database,
   accountId: string,
-  references: References,
+  ids: { readonly customerId: string | undefined; readonly vaultedToken: string | undefined },
 ): Promise<StoredObjects> {
-  const { customerId, vaultedToken } = references;
+  const { customerId, vaultedToken } = ids;
   const values = [
     accountId,
     customerId === undefined ? null : uuidOrNil(customerId),
