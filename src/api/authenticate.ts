@@ -1,5 +1,6 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import { INVALID_CREDENTIALS_MESSAGE, ServiceError } from '#src/service-error.ts';
+import type { AccountKeys } from '#src/store/accounts.ts';
 
 /** Reads a header (gRPC: metadata) of the call by its lower-case name. */
 export type ReadHeader = (name: string) => string | undefined;
@@ -12,15 +13,6 @@ export type Credentials = {
   readonly tellsAuthorized?: boolean;
   /** The account's setting: origins whose pages may call with the public key alone. */
   readonly allowedOrigins?: readonly string[];
-};
-
-/** Stored facts about a public key. */
-export type KnownKeys = {
-  readonly accountId: string;
-  readonly secretAlways: boolean;
-  readonly tellsAuthorized?: boolean;
-  readonly allowedOrigins?: readonly string[];
-  readonly secretHashes: readonly Uint8Array[];
 };
 
 /** Refusal of wrong credentials. The caller sees the same whatever was wrong; the log gets the account, if known. */
@@ -59,9 +51,9 @@ const NO_HASH = Buffer.alloc(32);
  * @param find looks up a public key in the database.
  */
 export function createAuthenticate(
-  find: (publicKey: string) => Promise<KnownKeys | undefined>,
+  find: (publicKey: string) => Promise<AccountKeys | undefined>,
 ): Authenticate {
-  const cache = new Map<string, { keys: KnownKeys; until: number }>();
+  const cache = new Map<string, { keys: AccountKeys; until: number }>();
 
   return async function authenticate(header, limitLookUp = (_recalled, run) => run()) {
     const publicKey = header('public-api-key') ?? '';
@@ -87,14 +79,14 @@ export function createAuthenticate(
 }
 
 /** Always compares, and in constant time: an unknown key has a single hash, which no secret has. */
-function check(keys: KnownKeys | undefined, secret: string | undefined): Credentials | undefined {
+function check(keys: AccountKeys | undefined, secret: string | undefined): Credentials | undefined {
   const presented = hash('sha256', secret ?? '', 'buffer');
   let matches = false;
   for (const known of keys?.secretHashes ?? [NO_HASH]) {
     if (timingSafeEqual(presented, known)) matches = true;
   }
   if (!keys) return undefined;
-  const { accountId, secretAlways, tellsAuthorized = false, allowedOrigins = [] } = keys;
+  const { accountId, secretAlways, tellsAuthorized, allowedOrigins } = keys;
   const isRight = secret === undefined ? !secretAlways : matches;
   if (!isRight) return undefined;
   return { accountId, secretPresented: secret !== undefined, tellsAuthorized, allowedOrigins };

@@ -1,6 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createAuthenticate, type KnownKeys } from '#src/api/authenticate.ts';
+import { createAuthenticate } from '#src/api/authenticate.ts';
+import type { AccountKeys } from '#src/store/accounts.ts';
 import { type ApiClients, apiClients, PROTOCOLS, type Reply } from '../support/api-clients.ts';
 import {
   ACCOUNT_ONE,
@@ -195,9 +196,11 @@ describe('keys', () => {
 });
 
 describe('createAuthenticate', () => {
-  const known: KnownKeys = {
+  const known: AccountKeys = {
     accountId: 'a',
     secretAlways: false,
+    tellsAuthorized: false,
+    allowedOrigins: [],
     secretHashes: [createHash('sha256').update('secret').digest()],
   };
   const headers = (publicKey?: string, secret?: string) => (name: string) =>
@@ -230,7 +233,7 @@ describe('createAuthenticate', () => {
     }
   });
 
-  it('tells how the account has authorizations told, as shown where nothing is said', async () => {
+  it('tells how the account has authorizations told', async () => {
     const { authenticate } = counted();
     expect(await authenticate(headers('public', 'secret'))).toMatchObject({ tellsAuthorized: false });
     const told = createAuthenticate(async () => ({ ...known, tellsAuthorized: true }));
