@@ -1,6 +1,6 @@
 import { errorToJsonBytes } from '@connectrpc/connect/protocol-connect';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { OverloadError, type Reason, ServiceError } from '#src/service-error.ts';
+import { OverloadError, ServiceError } from '#src/service-error.ts';
 import { describeError } from './describe-error.ts';
 import { grpcTrailers, toConnectError, toProblem, toServiceError } from './errors.ts';
 import { refuseRest } from './overload-answers.ts';
@@ -37,14 +37,17 @@ export function answerError(error: unknown, request: FastifyRequest, reply: Fast
   }
   // A body that breaks off is the sender's doing, and nobody is left to read the response.
   const brokeOff = request.raw.errored !== null && request.raw.errored === error;
-  if (OURS.has(known.reason) && !brokeOff) request.log.error({ err: error }, 'a request failed');
+  if (isOurFault(known) && !brokeOff) request.log.error({ err: error }, 'a request failed');
   // Hooks do not run for a request that cannot be routed.
   reply.header('x-request-id', request.id);
   return answerProblem(known, request, reply);
 }
 
-/** Logs errors that are not the caller's fault. */
-const OURS: ReadonlySet<Reason> = new Set(['INTERNAL_ERROR', 'SERVICE_UNAVAILABLE']);
+/** Returns true for an error to be logged: the caller is not at fault, and no limit refused the call. */
+export function isOurFault(error: ServiceError): boolean {
+  const isOurs = error.reason === 'INTERNAL_ERROR' || error.reason === 'SERVICE_UNAVAILABLE';
+  return isOurs && !(error instanceof OverloadError);
+}
 
 /** Answers an error as application/problem+json. */
 export function answerProblem(

@@ -10,9 +10,9 @@ import {
   type HandlerContext,
 } from '@connectrpc/connect';
 import type { FastifyRequest } from 'fastify';
-import { OverloadError } from '#src/service-error.ts';
 import { canonicalize } from '#src/wire/canonical-message.ts';
 import { NESTING_LIMIT } from '#src/wire/parse-json.ts';
+import { isOurFault } from './error-handler.ts';
 import { rewriteConnectError, toConnectError, toServiceError } from './errors.ts';
 import { BODY_LIMIT_BYTES, RPC_COMPRESSIONS } from './expand.ts';
 import type { Handle, ServiceHandlers } from './rest.ts';
@@ -143,7 +143,6 @@ function ended(signal: AbortSignal): Promise<never> {
 /** Renders the error that a handler threw, and reports it if the fault is ours. */
 export function refusal(error: unknown, onError: (error: unknown) => void): ConnectError {
   const known = toServiceError(error);
-  const isOurs = known.reason === 'INTERNAL_ERROR' || known.reason === 'SERVICE_UNAVAILABLE';
-  if (isOurs && !(known instanceof OverloadError)) onError(error);
+  if (isOurFault(known)) onError(error);
   return toConnectError(known);
 }
