@@ -11,11 +11,9 @@ export type RequireAllowedOrigin = (request: FastifyRequest, credentials: Creden
 
 /** Time for which a browser may cache the response to a preflight: the longest that any browser allows. */
 const PREFLIGHT_MAX_AGE_S = 7_200;
-const ALLOWED_HEADERS = [
-  ...[...cors.allowedHeaders, 'public-api-key', 'x-idempotency-key', 'accept'].map((name) =>
-    name.toLowerCase(),
-  ),
-].join(', ');
+const ALLOWED_HEADERS = [...cors.allowedHeaders, 'public-api-key', 'x-idempotency-key', 'accept']
+  .join(', ')
+  .toLowerCase();
 const EXPOSED_HEADERS = [...cors.exposedHeaders, 'idempotent-replayed', 'location', 'retry-after'].join(', ');
 
 /**

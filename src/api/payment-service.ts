@@ -22,6 +22,7 @@ import {
 } from '#src/payments/payment-operations.ts';
 import type { KeyedResponse } from '#src/payments/stored-response.ts';
 import { ServiceError } from '#src/service-error.ts';
+import { onceAnswer } from './customer-service.ts';
 import { requireValid, requireValidOf } from './require-valid.ts';
 import type { ServiceHandlers } from './rest.ts';
 
@@ -74,5 +75,5 @@ async function createOrReplay(deps: PaymentDeps, request: CreatePaymentRequest, 
 }
 
 function responseOf({ record, body, replayed }: KeyedResponse) {
-  return { message: record, json: body, ...(replayed && { headers: { 'idempotent-replayed': 'true' } }) };
+  return { ...onceAnswer({ message: record, replayed }), json: body };
 }

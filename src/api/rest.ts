@@ -1,4 +1,4 @@
-import type { DescMessage, DescService, Message, MessageShape } from '@bufbuild/protobuf';
+import type { DescMethod, DescService, Message, MessageShape } from '@bufbuild/protobuf';
 import { EmptySchema } from '@bufbuild/protobuf/wkt';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { ServiceError } from '#src/service-error.ts';
@@ -50,14 +50,7 @@ export function restRoutes<Service extends DescService, Call>(options: {
     for (const method of options.service.methods) {
       const handle = options.handlers[method.localName] as unknown as Handle<Call>;
       for (const binding of httpBindings(method)) {
-        const route = {
-          binding,
-          input: method.input,
-          output: method.output,
-          handle,
-          openCall: options.openCall,
-        };
-        addRoute(app, route);
+        addRoute(app, { binding, method, handle, openCall: options.openCall });
       }
     }
   };
@@ -67,16 +60,16 @@ function addRoute<Call>(
   app: FastifyInstance,
   route: {
     readonly binding: HttpBinding;
-    readonly input: DescMessage;
-    readonly output: DescMessage;
+    readonly method: DescMethod;
     readonly handle: Handle<Call>;
     readonly openCall: (request: FastifyRequest) => Promise<Call>;
   },
 ): void {
-  const { binding, input, handle, openCall } = route;
+  const { binding, handle, openCall } = route;
+  const { input, output } = route.method;
   const decode = jsonDecoder(input);
   const { responseBody } = binding;
-  const encode = responseBody ? jsonFieldEncoder(responseBody) : jsonEncoder(route.output);
+  const encode = responseBody ? jsonFieldEncoder(responseBody) : jsonEncoder(output);
   const calls = new WeakMap<FastifyRequest, Call>();
   app.route({
     method: binding.verb,
@@ -89,8 +82,8 @@ function addRoute<Call>(
       canonicalize(input, message);
       const answer = await handle(message, calls.get(request) as Call);
       reply.headers({ ...answer.headers, 'content-type': 'application/json' });
-      if (route.output.typeName === EmptySchema.typeName) return reply.code(204).send();
-      const link = responseBody && nextPageLink(route.output, answer.message, request.url);
+      if (output.typeName === EmptySchema.typeName) return reply.code(204).send();
+      const link = responseBody && nextPageLink(output, answer.message, request.url);
       if (link !== undefined) reply.header('link', link);
       if (answer.created !== undefined) reply.code(201);
       if (answer.created) reply.header('location', answer.created);

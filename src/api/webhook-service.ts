@@ -166,12 +166,10 @@ function webhookMessage(webhook: StoredWebhook, secret = ''): Webhook {
     active: webhook.active,
     disabledReason: webhook.disabledReason ?? '',
     secret,
-    ...timestamps({
-      previousSecretUntil: webhook.previousSecretUntil,
-      failingSince: webhook.failingSince,
-      createdAt: webhook.createdAt,
-      updatedAt: webhook.updatedAt,
-    }),
+    previousSecretUntil: timestampOf(webhook.previousSecretUntil),
+    failingSince: timestampOf(webhook.failingSince),
+    createdAt: timestampOf(webhook.createdAt),
+    updatedAt: timestampOf(webhook.updatedAt),
   });
 }
 
@@ -186,22 +184,14 @@ function deliveryMessage(delivery: StoredDelivery): Delivery {
     paymentId: delivery.paymentId === NO_PAYMENT ? '' : delivery.paymentId,
     status: Delivery_Status[delivery.status as keyof typeof Delivery_Status],
     attempts: delivery.attempts,
-    ...(delivery.responseStatus !== undefined && { responseStatus: delivery.responseStatus }),
+    responseStatus: delivery.responseStatus,
     error: delivery.error ?? '',
-    ...timestamps({
-      nextAttemptAt: delivery.dueAt,
-      createdAt: delivery.createdAt,
-      deliveredAt: delivery.deliveredAt,
-    }),
+    nextAttemptAt: timestampOf(delivery.dueAt),
+    createdAt: timestampOf(delivery.createdAt),
+    deliveredAt: timestampOf(delivery.deliveredAt),
   });
 }
 
-/** Converts the times that are set. */
-function timestamps<Name extends string>(
-  times: Readonly<Record<Name, Date | undefined>>,
-): Partial<Record<Name, Timestamp>> {
-  const present = Object.entries<Date | undefined>(times).flatMap(([name, time]) =>
-    time ? [[name, timestampFromDate(time)]] : [],
-  );
-  return Object.fromEntries(present);
+function timestampOf(time: Date | undefined): Timestamp | undefined {
+  return time && timestampFromDate(time);
 }
