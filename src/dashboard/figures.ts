@@ -148,6 +148,14 @@ function brandOf({ paymentMethod }: Payment): string {
   return brand || (paymentMethod?.type ?? '');
 }
 
+/** Adds up tallies. */
+export function sumOf(tallies: readonly Tally[]): Tally {
+  const sum = noTally();
+  for (const one of tallies)
+    for (const result of ['approved', 'declined', 'failed', 'waiting'] as const) sum[result] += one[result];
+  return sum;
+}
+
 function noTally(): Tally {
   return { approved: 0, declined: 0, failed: 0, waiting: 0 };
 }
@@ -170,9 +178,7 @@ function increase(to: Map<string, number>, name: string): void {
 function tallies(all: readonly ReadonlyMap<string, Tally>[]): Map<string, Tally> {
   const total = new Map<string, Tally>();
   for (const [name, one] of all.flatMap((map) => [...map])) {
-    const sum = total.get(name) ?? noTally();
-    for (const result of ['approved', 'declined', 'failed', 'waiting'] as const) sum[result] += one[result];
-    total.set(name, sum);
+    total.set(name, sumOf([total.get(name) ?? noTally(), one]));
   }
   return total;
 }

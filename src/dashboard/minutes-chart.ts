@@ -1,5 +1,5 @@
 import { type Html, html } from '#src/web/html.ts';
-import type { Minute } from './figures.ts';
+import { type Minute, sumOf } from './figures.ts';
 import { count } from './show.ts';
 
 const WIDTH = 1080;
@@ -8,7 +8,8 @@ const LEFT = 44;
 const BOTTOM = 22;
 const TOP = 8;
 
-const SERIES = [
+/** Results in the order in which they are drawn: the key of their count, their colour, and their name. */
+export const SERIES = [
   ['approved', 'good', 'Approved'],
   ['declined', 'bad', 'Declined'],
   ['failed', 'fail', 'Not sent or expired'],
@@ -41,9 +42,8 @@ export function minutesChart(minutes: readonly Minute[]): Html {
       ({ minute, x }) =>
         html`<text x="${x.toFixed(1)}" y="${HEIGHT - 6}">${new Date(minute.startMs).toISOString().slice(11, 16)}</text>`,
     );
-  const totals = SERIES.map(
-    ([key, , name]) => `${name.toLowerCase()} ${minutes.reduce((sum, minute) => sum + minute[key], 0)}`,
-  );
+  const hour = sumOf(minutes);
+  const totals = SERIES.map(([key, , name]) => `${name.toLowerCase()} ${hour[key]}`);
   return html`<div class="scroll newest" tabindex="0" role="group" aria-label="Outcomes by minute"><svg class="chart" viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" aria-label="Outcomes of the last hour: ${totals.join(', ')}">${lines}${bars}${times}</svg></div>
 <ul class="legend">${SERIES.map(([, tone, name]) => html`<li><svg viewBox="0 0 10 10" aria-hidden="true"><rect class="fill-${tone}" width="10" height="10" rx="2"></rect></svg>${name}</li>`)}</ul>`;
 }

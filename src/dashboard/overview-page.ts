@@ -1,8 +1,8 @@
 import type { OpenAttempt, TroubledWebhook } from '#src/store/open-work.ts';
 import { type Html, html, NOTHING } from '#src/web/html.ts';
-import type { FiguresReading, Tally } from './figures.ts';
+import { type FiguresReading, sumOf, type Tally } from './figures.ts';
 import { DASHBOARD } from './frame.ts';
-import { minutesChart } from './minutes-chart.ts';
+import { minutesChart, SERIES } from './minutes-chart.ts';
 import { badge, count, duration, percent, shortened, time } from './show.ts';
 
 /** Everything that the overview shows. */
@@ -92,16 +92,11 @@ function rateRow(key: string, tally: Tally): Html {
 const BAR = 120;
 
 /** A bar of shares, hidden from screen readers: the numbers beside it say the same. */
-function bar({ approved, declined, failed, waiting }: Tally): Html {
-  const all = Math.max(1, approved + declined + failed + waiting);
+function bar(tally: Tally): Html {
+  const all = Math.max(1, total(tally));
   let x = 0;
-  const pieces = [
-    ['good', approved] as const,
-    ['bad', declined] as const,
-    ['fail', failed] as const,
-    ['open', waiting] as const,
-  ].map(([tone, part]) => {
-    const width = (BAR * part) / all;
+  const pieces = SERIES.map(([key, tone]) => {
+    const width = (BAR * tally[key]) / all;
     const piece = html`<rect class="fill-${tone}" x="${x.toFixed(1)}" y="0" width="${width.toFixed(1)}" height="8"></rect>`;
     x += width;
     return piece;
@@ -148,11 +143,4 @@ function total(tally: Tally): number {
 
 function decided({ approved, declined, failed }: Tally): number {
   return approved + declined + failed;
-}
-
-function sumOf(minutes: readonly Tally[]): Tally {
-  const sum = { approved: 0, declined: 0, failed: 0, waiting: 0 };
-  for (const one of minutes)
-    for (const key of ['approved', 'declined', 'failed', 'waiting'] as const) sum[key] += one[key];
-  return sum;
 }
