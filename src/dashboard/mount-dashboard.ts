@@ -113,10 +113,7 @@ function mountSignIn(
     await orUnavailable(
       recordAction(database, { accountId: INSTALLATION, actor, action: 'sign-in', detail: session.role }),
     );
-    return reply
-      .code(303)
-      .headers({ ...FRAME_HEADERS, 'set-cookie': cookie.set(session.token), location: next })
-      .send();
+    return reply.headers({ ...FRAME_HEADERS, 'set-cookie': cookie.set(session.token) }).redirect(next, 303);
   });
 
   // The cookie alone is enough to end its session; the same-origin check has shown that the form came from our own page.
@@ -128,11 +125,8 @@ function mountSignIn(
       const actor = actorAt(session.actor, request);
       await orUnavailable(recordAction(database, { accountId: INSTALLATION, actor, action: 'sign-out' }));
     }
-    const headers = { 'set-cookie': cookie.set(undefined), location: `${DASHBOARD}/sign-in` };
-    return reply
-      .code(303)
-      .headers({ ...FRAME_HEADERS, ...headers, 'clear-site-data': '"cache"' })
-      .send();
+    const headers = { 'set-cookie': cookie.set(undefined), 'clear-site-data': '"cache"' };
+    return reply.headers({ ...FRAME_HEADERS, ...headers }).redirect(`${DASHBOARD}/sign-in`, 303);
   });
 }
 

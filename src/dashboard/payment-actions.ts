@@ -9,7 +9,6 @@ import {
 import {
   CancelPaymentRequestSchema,
   CapturePaymentRequestSchema,
-  CreatePaymentRequest_AmountSchema,
   RefundPaymentRequestSchema,
 } from '#gen/payments/v1/payment_service_pb.js';
 import { requireValidOf } from '#src/api/require-valid.ts';
@@ -123,12 +122,11 @@ export async function act(deps: PaymentPageDeps, visit: Visit, action: Action): 
     });
   // Recorded before anything is sent: an action that cannot be audited does not happen.
   await orUnavailable(record(`asked for${action === 'cancel' ? '' : ` ${money(amount, currency)}`}`));
-  const asked = { paymentId, reason: visit.form('reason') };
+  const asked: Asked = { paymentId, reason: visit.form('reason'), amount, currency };
   const caller = { accountId, idempotencyKey: key, secretPresented: true };
   let result: string;
   try {
-    const work = operate(deps.operations, action, { ...asked, amount, currency }, caller);
-    result = resultOf(await deps.track(work));
+    result = resultOf(await deps.track(operate(deps.operations, action, asked, caller)));
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
     await record(`refused: ${error.reason}`);
@@ -153,16 +151,16 @@ async function operate(
   { paymentId, reason, amount, currency }: Asked,
   caller: Caller,
 ): Promise<KeyedResponse> {
-  const asked = { paymentId, reason };
-  if (action === 'cancel')
-    return cancelPayment(deps, validCancel(create(CancelPaymentRequestSchema, asked)), caller);
-  const withAmount = {
-    ...asked,
-    amount: create(CreatePaymentRequest_AmountSchema, { currency, value: { value: amount } }),
-  };
-  return action === 'capture'
-    ? capturePayment(deps, validCapture(create(CapturePaymentRequestSchema, withAmount)), caller)
-    : refundPayment(deps, validRefund(create(RefundPaymentRequestSchema, withAmount)), caller);
+  const whole = { paymentId, reason };
+  const part = { ...whole, amount: { currency, value: { value: amount } } };
+  switch (action) {
+    case 'capture':
+      return capturePayment(deps, validCapture(create(CapturePaymentRequestSchema, part)), caller);
+    case 'cancel':
+      return cancelPayment(deps, validCancel(create(CancelPaymentRequestSchema, whole)), caller);
+    case 'refund':
+      return refundPayment(deps, validRefund(create(RefundPaymentRequestSchema, part)), caller);
+  }
 }
 
 function resultOf({ record, replayed }: KeyedResponse): string {

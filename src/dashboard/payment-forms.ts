@@ -36,12 +36,11 @@ export function actionForms(view: {
   if (story.openOperation) {
     return html`<section class="card"><h2>Actions</h2><p>An operation is still open. Wait for its outcome.</p></section>`;
   }
-  const forms = [
-    toCapture > 0n && form(view, 'capture', { name: 'Capture', amount: toCapture, currency: books.currency }),
-    toCapture > 0n && form(view, 'cancel', { name: 'Cancel', amount: undefined, currency: books.currency }),
-    toRefund > 0n && form(view, 'refund', { name: 'Refund', amount: toRefund, currency: books.currency }),
-  ].filter((one): one is Html => one !== false);
-  return html`<section class="card"><h2>Actions</h2><div class="actions">${forms}</div></section>`;
+  const { currency } = books;
+  const capture = toCapture > 0n && form(view, 'capture', { name: 'Capture', amount: toCapture, currency });
+  const cancel = toCapture > 0n && form(view, 'cancel', { name: 'Cancel', amount: undefined, currency });
+  const refund = toRefund > 0n && form(view, 'refund', { name: 'Refund', amount: toRefund, currency });
+  return html`<section class="card"><h2>Actions</h2><div class="actions">${capture}${cancel}${refund}</div></section>`;
 }
 
 /** Books of a payment; undefined until something is approved. */

@@ -75,7 +75,7 @@ function routeBox({ id, name, condition, choice, failover, accounts }: Route, y:
     CHOICES[choice],
     failover?.softDeclines && 'soft declines fail over',
     accounts.length > 0 && 'some accounts have targets of their own',
-  ].filter((mark): mark is string => typeof mark === 'string');
+  ].filter(Boolean);
   return html`<rect class="box" x="1" y="${y}" width="${ROUTE_WIDTH}" height="${ROUTE_HEIGHT}" rx="9"></rect>
 <text class="title" x="${PAD}" y="${y + 21}">${i + 1}. ${shortened(name || `Route ${id}`, 48)}</text>
 <text x="${ROUTE_WIDTH - PAD}" y="${y + 21}" text-anchor="end">${marks.join(' · ')}</text>

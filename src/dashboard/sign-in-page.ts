@@ -15,9 +15,8 @@ ${refusal === undefined ? NOTHING : notice('refused', refusal)}
 }
 
 /** Reads which page follows the sign-in. It is always one of ours, never an address that somebody put into a link. */
-export function nextOf(text: string | undefined): string {
-  const isOurs = text !== undefined && text.length <= 1_000 && NEXT.test(text);
-  return isOurs ? text : DASHBOARD;
+export function nextOf(text: string): string {
+  return text.length <= 1_000 && NEXT.test(text) ? text : DASHBOARD;
 }
 
 const NEXT = new RegExp(`^${DASHBOARD}(/[A-Za-z0-9/_-]*)?(\\?[A-Za-z0-9=&%._:+*~-]*)?$`);

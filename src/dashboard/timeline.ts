@@ -54,7 +54,7 @@ function transactionEntry(one: Transaction, payment: Payment, state: Transaction
       one.merchantReference &&
       `reference ${one.merchantReference}`,
     one.reason && `reason ${one.reason}`,
-  ].filter((text): text is string => typeof text === 'string' && text !== '');
+  ].filter((text): text is string => Boolean(text));
   return {
     at: one.createdAt && timestampDate(one.createdAt),
     tone: TONES[one.status] ?? 'plain',
@@ -119,7 +119,7 @@ function deliveryLine({ delivery }: ToldEvent, payment: Payment, session: Sessio
     `${attempts} ${attempts === 1 ? 'attempt' : 'attempts'}`,
     responseStatus !== undefined && `answered ${responseStatus}`,
     error && shortened(error, 200),
-  ].filter((text): text is string => typeof text === 'string' && text !== '');
+  ].filter(Boolean);
   const address = `${DASHBOARD}/payments/${payment.accountId}/${payment.id}/deliveries/${delivery.id}`;
   const again =
     session.role === 'operate' &&

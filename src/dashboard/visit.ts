@@ -85,8 +85,8 @@ export function preparePages(scope: FastifyInstance): void {
  * @throws ServiceError AUTHORIZATION_REQUIRED.
  */
 function requireSameOrigin(request: FastifyRequest): void {
-  const { 'sec-fetch-site': site, origin } = request.headers;
-  const host = URL.canParse(String(origin)) ? new URL(String(origin)).host : undefined;
+  const { 'sec-fetch-site': site, origin = '' } = request.headers;
+  const host = URL.parse(origin)?.host;
   const isOurs = site === undefined ? host === request.host : site === 'same-origin';
   if (!isOurs)
     throw new ServiceError('AUTHORIZATION_REQUIRED', 'the form was sent by another site; nothing was done');
@@ -113,7 +113,7 @@ export function visits(scope: FastifyInstance, sessions: Sessions, cookie: Cooki
     const next = new URLSearchParams(
       request.method === 'GET' ? { next: request.url } : { next: pageOfForm(request.url), unsent: '1' },
     );
-    return reply.code(303).headers(FRAME_HEADERS).header('location', `${DASHBOARD}/sign-in?${next}`).send();
+    return reply.headers(FRAME_HEADERS).redirect(`${DASHBOARD}/sign-in?${next}`, 303);
   };
 
   const respond =
@@ -121,8 +121,7 @@ export function visits(scope: FastifyInstance, sessions: Sessions, cookie: Cooki
       const session = opened.get(request);
       if (!session) throw new Error('the page was opened without a session');
       const result = await handle(visitOf(request, session));
-      if ('goTo' in result)
-        return reply.code(303).headers(FRAME_HEADERS).header('location', result.goTo).send();
+      if ('goTo' in result) return reply.headers(FRAME_HEADERS).redirect(result.goTo, 303);
       return sendPage(reply, result, session);
     };
 
