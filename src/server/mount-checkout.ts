@@ -18,7 +18,7 @@ import {
   renderDeadEnd,
 } from '#src/web/checkout-page.ts';
 import { chooseLanguage, isLanguage, type Language } from '#src/web/checkout-texts.ts';
-import { type StaticFile, serveFile, staticFile } from '#src/web/static-file.ts';
+import { mountFile, staticFile } from '#src/web/static-file.ts';
 
 /** Maximum number of pages rendered at once. */
 const MAX_AT_ONCE = 100;
@@ -54,11 +54,8 @@ export function checkoutPath({ checkout }: Payment, cookies: string | undefined)
 }
 
 function mountAsset(app: FastifyInstance, name: string, type: string): void {
-  let file: Promise<StaticFile> | undefined;
-  app.get(`/checkout/assets/${name}`, async (request, reply) => {
-    file ??= staticFile(type, readFileSync(join(CHECKOUT_DIR, 'src/web/assets', name)));
-    return serveFile(request, reply.header('x-content-type-options', 'nosniff'), await file);
-  });
+  const file = join(CHECKOUT_DIR, 'src/web/assets', name);
+  mountFile(app, `/checkout/assets/${name}`, () => staticFile(type, readFileSync(file)));
 }
 
 type Rendered = { readonly status: number; readonly html: string };

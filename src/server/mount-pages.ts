@@ -11,7 +11,7 @@ import {
   REFERENCE_PAGE,
   startScript,
 } from '#src/web/reference-page.ts';
-import { type StaticFile, serveFile, staticFile } from '#src/web/static-file.ts';
+import { mountFile, staticFile } from '#src/web/static-file.ts';
 import { SANDBOX_FIXTURES } from './sandbox-fixtures.ts';
 
 /** Mounts the pages for people who try the service: the API reference with its OpenAPI document, and the home page. */
@@ -33,20 +33,10 @@ function sandboxFixtures({ operatorKeys }: Config): typeof SANDBOX_FIXTURES {
 }
 
 function mountReference(app: FastifyInstance, keys: FilledInKeys): void {
-  const files: Readonly<Record<string, () => Promise<StaticFile>>> = {
-    '/openapi.json': () =>
-      staticFile('application/json', readFileSync(join(CHECKOUT_DIR, 'gen/openapi.json'))),
-    '/docs/viewer.js': loadViewer,
-    '/docs/start.js': () => staticFile('text/javascript; charset=utf-8', startScript(keys)),
-  };
-  for (const [path, load] of Object.entries(files)) {
-    // Loaded at the first request: most processes never need it.
-    let file: Promise<StaticFile> | undefined;
-    app.get(path, async (request, reply) => {
-      file ??= load();
-      return serveFile(request, reply, await file);
-    });
-  }
+  const document = join(CHECKOUT_DIR, 'gen/openapi.json');
+  mountFile(app, '/openapi.json', () => staticFile('application/json', readFileSync(document)));
+  mountFile(app, '/docs/viewer.js', loadViewer);
+  mountFile(app, '/docs/start.js', () => staticFile('text/javascript; charset=utf-8', startScript(keys)));
   app.get('/docs', (_request, reply) => reply.headers(REFERENCE_HEADERS).send(REFERENCE_PAGE));
 }
 

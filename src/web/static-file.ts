@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
-import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 
 /** A file in memory, ready to be served. */
 export type StaticFile = {
@@ -13,7 +13,7 @@ export type StaticFile = {
 
 const compress = promisify(gzip);
 
-/** Prepares a file for `serveFile`. */
+/** Prepares a file for `mountFile`. */
 export async function staticFile(type: string, content: Buffer | string): Promise<StaticFile> {
   const plain = Buffer.from(content);
   // Weak, since the two encodings share it (RFC 9110, section 8.8.1).
@@ -21,8 +21,17 @@ export async function staticFile(type: string, content: Buffer | string): Promis
   return { type, plain, gzipped: await compress(plain), etag };
 }
 
+/** Mounts a file, which is loaded at the first request: most processes never need it. */
+export function mountFile(app: FastifyInstance, path: string, load: () => Promise<StaticFile>): void {
+  let file: Promise<StaticFile> | undefined;
+  app.get(path, async (request, reply) => {
+    file ??= load();
+    return serveFile(request, reply, await file);
+  });
+}
+
 /** Serves a file: compressed if the client accepts that, and as 304 if the client has it already. */
-export function serveFile(request: FastifyRequest, reply: FastifyReply, file: StaticFile): FastifyReply {
+function serveFile(request: FastifyRequest, reply: FastifyReply, file: StaticFile): FastifyReply {
   reply.headers({ 'cache-control': 'no-cache', etag: file.etag, vary: 'accept-encoding' });
   if (request.headers['if-none-match']?.includes(file.etag)) return reply.code(304).send();
   reply.type(file.type);
