@@ -99,6 +99,7 @@ function createOwnMetrics(workers: ReadonlySet<Worker>) {
   return { ends, inJson: () => inJson(registry) };
 }
 
-function tell(worker: Worker, message: FromParent): void {
+/** Sends a message, unless the worker is ending. */
+export function tell(worker: Worker, message: FromParent): void {
   if (worker.isConnected()) worker.send(message, () => {});
 }

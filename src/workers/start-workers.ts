@@ -2,8 +2,8 @@ import cluster, { type Worker } from 'node:cluster';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import { collectFromWorkers } from './collect-from-workers.ts';
-import type { FromParent, FromWorker } from './messages.ts';
+import { collectFromWorkers, tell } from './collect-from-workers.ts';
+import type { FromWorker } from './messages.ts';
 import type { Storage } from './storage.ts';
 
 /** Options of the workers. */
@@ -65,7 +65,7 @@ export async function startWorkers({ count, storage, log }: WorkersOptions): Pro
     return new Promise((resolve, reject) => {
       worker.once('exit', () => reject(new WorkerFailedError('a worker ended before it served')));
       worker.on('message', (message: FromWorker) => {
-        if (message.kind === 'give storage') send(worker, { kind: 'storage', storage });
+        if (message.kind === 'give storage') tell(worker, { kind: 'storage', storage });
         else if (message.kind === 'serving') resolve(message);
         else collection.heard(worker, message);
       });
@@ -107,9 +107,4 @@ export async function startWorkers({ count, storage, log }: WorkersOptions): Pro
     await stop();
     throw error;
   }
-}
-
-/** Sends a message, unless the worker is ending. */
-function send(worker: Worker, message: FromParent): void {
-  if (worker.isConnected()) worker.send(message, () => {});
 }
