@@ -6,17 +6,17 @@ import { fileStamp, startReloading } from '#src/catalogue/reload-catalogue.ts';
 import { readArguments } from '#src/commands/command-line.ts';
 import { explainFailure } from '#src/commands/explain-failure.ts';
 import { createLogWriter } from '#src/observe/log-writer.ts';
-import { createBinTable } from '#src/payments/bin-table.ts';
+import { type BinTable, createBinTable } from '#src/payments/bin-table.ts';
 import { describeUnaskable } from '#src/payments/open-outcomes.ts';
 import { resolveDataDir } from '#src/postgres/data-dir.ts';
 import { startEmbeddedPostgres } from '#src/postgres/embedded-postgres.ts';
 import { checkKeys } from '#src/server/check-keys.ts';
 import { addSandboxFixtures, SANDBOX_ACCOUNT } from '#src/server/sandbox-fixtures.ts';
-import { type Database, openDatabase, PATIENT_CONNECT_MS } from '#src/store/database.ts';
+import { openDatabase, PATIENT_CONNECT_MS } from '#src/store/database.ts';
 import { compareSchema, MIGRATIONS, migrate } from '#src/store/migrate.ts';
 import { assertDirect, assertPooler } from '#src/store/pooler.ts';
 import { cardVault } from '#src/vault/card-vault.ts';
-import { hashKeys, type InstallationKeys, installationKeys } from '#src/vault/key-file.ts';
+import { hashKeys, installationKeys } from '#src/vault/key-file.ts';
 import { startWorkers, WorkerFailedError } from '#src/workers/start-workers.ts';
 import { connectionsOfWorker, type Storage } from '#src/workers/storage.ts';
 import { type Parent, parentOfWorker } from '#src/workers/worker.ts';
@@ -69,24 +69,7 @@ async function serve(config: Config): Promise<void> {
   const { bins } = readCatalogue(config.catalogueFile);
   const storage = await openStorage(config, log);
   const withFixtures = config.sandbox && storage.dataDir !== undefined;
-  const forStart = { maxConnections: 1, connectTimeoutMs: PATIENT_CONNECT_MS, log };
-  const directUrl = config.databaseDirectUrl;
-  const database = openDatabase({ ...forStart, url: storage.databaseUrl, isPooled: directUrl !== undefined });
-  const direct = directUrl ? openDatabase({ ...forStart, url: directUrl }) : database;
-  try {
-    await assertDirect(direct);
-    if (directUrl) await assertPooler({ url: storage.databaseUrl, log });
-    await database.assertDurable(config.allowUnsafeDatabase);
-    await migrate(direct, MIGRATIONS);
-    const { later } = await compareSchema(direct, MIGRATIONS);
-    if (later.length > 0)
-      log.warn({ migrations: later }, 'a later release has migrated the database; this one goes on');
-    await checkKeys(database, storage.keys);
-    if (withFixtures) await addFixtures(database, storage.keys, createBinTable(bins));
-  } finally {
-    await database.close();
-    if (direct !== database) await direct.close();
-  }
+  await prepareDatabase(config, storage, log, withFixtures ? createBinTable(bins) : undefined);
   const { address, warnings } =
     config.workers > 1 ? await serveByWorkers(config, storage, log) : await serveHere(config, storage, log);
   console.error(`Payments service: ${address} (REST at /v1/payments, Connect, gRPC, gRPC-Web)`);
@@ -103,6 +86,39 @@ async function serve(config: Config): Promise<void> {
   }
 }
 
+/** Checks and migrates the database. @param fixtureBins the issuers of the sandbox's fixtures; undefined adds none. */
+async function prepareDatabase(
+  config: Config,
+  { databaseUrl, keys }: Storage,
+  log: pino.Logger,
+  fixtureBins: BinTable | undefined,
+): Promise<void> {
+  const forStart = { maxConnections: 1, connectTimeoutMs: PATIENT_CONNECT_MS, log };
+  const directUrl = config.databaseDirectUrl;
+  const database = openDatabase({ ...forStart, url: databaseUrl, isPooled: directUrl !== undefined });
+  const direct = directUrl ? openDatabase({ ...forStart, url: directUrl }) : database;
+  try {
+    await assertDirect(direct);
+    if (directUrl) await assertPooler({ url: databaseUrl, log });
+    await database.assertDurable(config.allowUnsafeDatabase);
+    await migrate(direct, MIGRATIONS);
+    const { later } = await compareSchema(direct, MIGRATIONS);
+    if (later.length > 0)
+      log.warn({ migrations: later }, 'a later release has migrated the database; this one goes on');
+    await checkKeys(database, keys);
+    if (!fixtureBins) return;
+    const { fingerprintKey } = hashKeys(keys.hashKey);
+    await addSandboxFixtures(database, {
+      vault: cardVault(keys.vaultKeys),
+      fingerprintKey,
+      bins: fixtureBins,
+    });
+  } finally {
+    await database.close();
+    if (direct !== database) await direct.close();
+  }
+}
+
 type Serving = { readonly address: string; readonly warnings: readonly string[] };
 
 /** Serves in this process. */
@@ -110,7 +126,12 @@ async function serveHere(config: Config, storage: Storage, log: pino.Logger): Pr
   const readAt = fileStamp(config.catalogueFile);
   const catalogue = readCatalogue(config.catalogueFile);
   const { keys, databaseUrl } = storage;
-  const database = open(config, storage, log);
+  const database = openDatabase({
+    url: databaseUrl,
+    maxConnections: connectionsOfWorker(config.databaseMaxConnections, config.workers),
+    isPooled: config.databaseDirectUrl !== undefined,
+    log,
+  });
   ending.push(() => database.close());
   // Loaded only here, since the parent of workers needs none of it.
   const { createServer } = await import('#src/server/server.ts');
@@ -141,12 +162,6 @@ async function serveByWorkers(config: Config, storage: Storage, log: pino.Logger
   return workers;
 }
 
-function open(config: Config, { databaseUrl }: Storage, log: pino.Logger): Database {
-  const maxConnections = connectionsOfWorker(config.databaseMaxConnections, config.workers);
-  const isPooled = config.databaseDirectUrl !== undefined;
-  return openDatabase({ url: databaseUrl, maxConnections, isPooled, log });
-}
-
 /** Returns the configured database with its keys, or starts an embedded one. */
 async function openStorage(config: Config, log: pino.Logger): Promise<Storage> {
   const { databaseUrl, vaultKeys, hashKey } = config;
@@ -159,15 +174,6 @@ async function openStorage(config: Config, log: pino.Logger): Promise<Storage> {
     dataDir: postgres.dataDir,
     keys: installationKeys(config, postgres.dataDir),
   };
-}
-
-async function addFixtures(
-  database: Database,
-  keys: InstallationKeys,
-  bins: ReturnType<typeof createBinTable>,
-): Promise<void> {
-  const { fingerprintKey } = hashKeys(keys.hashKey);
-  await addSandboxFixtures(database, { vault: cardVault(keys.vaultKeys), fingerprintKey, bins });
 }
 
 function onSignals(log: pino.Logger): void {
