@@ -46,21 +46,20 @@ export type BackgroundDeps = RecoveryDeps &
  */
 export function createBackground(deps: BackgroundDeps): Background {
   const { intervalMs } = deps;
-  let stopRecovery: (() => Promise<void>) | undefined;
-  let stopBackfill: (() => Promise<void>) | undefined;
-  let stopEnrollments: (() => Promise<void>) | undefined;
-  let stopSweep: (() => Promise<void>) | undefined;
+  let stops: readonly (() => Promise<void>)[] = [];
   let notifications: ReturnType<typeof startNotifications> | undefined;
   let openOutcomes: OpenOutcomesWatch | undefined;
   let webhooks: Webhooks | undefined;
 
   return {
     async start() {
-      stopRecovery = startRecovery(deps, { intervalMs });
+      stops = [
+        startRecovery(deps, { intervalMs }),
+        startBackfill(deps.database, { onError: deps.onBackfillError }),
+        startTokenSweep(deps.database, { onError: deps.onSweepError }),
+        startEnrollments(deps, { intervalMs }),
+      ];
       notifications = startNotifications(deps, { intervalMs });
-      stopBackfill = startBackfill(deps.database, { onError: deps.onBackfillError });
-      stopSweep = startTokenSweep(deps.database, { onError: deps.onSweepError });
-      stopEnrollments = startEnrollments(deps, { intervalMs });
       openOutcomes = watchOpenOutcomes(deps);
       const unaskable = await openOutcomes.look();
       webhooks = await startWebhooks(deps.webhooks);
@@ -71,7 +70,7 @@ export function createBackground(deps: BackgroundDeps): Background {
     wakeNotifications: () => notifications?.wake(),
     lookAtOpenOutcomes: () => void openOutcomes?.look(),
     async stop() {
-      await Promise.all([stopRecovery?.(), stopBackfill?.(), stopSweep?.(), stopEnrollments?.()]);
+      await Promise.all(stops.map((stop) => stop()));
       await Promise.all([notifications?.stop(), openOutcomes?.stop(), webhooks?.stop()]);
     },
   };
