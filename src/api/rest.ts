@@ -30,6 +30,14 @@ export type ServiceHandlers<Service extends DescService, Call> = {
   ) => Promise<Answer<MessageShape<Service['method'][Rpc]['output']>>>;
 };
 
+/** A service with its handlers. */
+export type ServedService<Service extends DescService, Call> = {
+  readonly service: Service;
+  readonly handlers: ServiceHandlers<Service, Call>;
+  /** Opens a call before its body is read, so that a caller without permission is refused first. */
+  readonly openCall: (request: FastifyRequest) => Promise<Call>;
+};
+
 /** A handler of any rpc. */
 export type Handle<Call> = (message: Message, call: Call) => Promise<Answer<Message>>;
 
@@ -37,14 +45,11 @@ export type Handle<Call> = (message: Message, call: Call) => Promise<Answer<Mess
  * A Fastify plugin with a route for every rpc of a service that is annotated with google.api.http. The annotation alone
  * defines how HTTP becomes the request message; errors are thrown, as ServiceError or as Fastify makes them.
  *
- * @param options.openCall runs before the body is read, so that a caller without permission is refused first.
  * @throws Error at registration, for an annotation that is not supported.
  */
-export function restRoutes<Service extends DescService, Call>(options: {
-  readonly service: Service;
-  readonly handlers: ServiceHandlers<Service, Call>;
-  readonly openCall: (request: FastifyRequest) => Promise<Call>;
-}): (app: FastifyInstance) => Promise<void> {
+export function restRoutes<Service extends DescService, Call>(
+  options: ServedService<Service, Call>,
+): (app: FastifyInstance) => Promise<void> {
   return async (app) => {
     acceptJsonOnly(app);
     for (const method of options.service.methods) {
@@ -58,11 +63,10 @@ export function restRoutes<Service extends DescService, Call>(options: {
 
 function addRoute<Call>(
   app: FastifyInstance,
-  route: {
+  route: Pick<ServedService<DescService, Call>, 'openCall'> & {
     readonly binding: HttpBinding;
     readonly method: DescMethod;
     readonly handle: Handle<Call>;
-    readonly openCall: (request: FastifyRequest) => Promise<Call>;
   },
 ): void {
   const { binding, handle, openCall } = route;

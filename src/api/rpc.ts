@@ -15,7 +15,7 @@ import { NESTING_LIMIT } from '#src/wire/parse-json.ts';
 import { isOurFault } from './error-handler.ts';
 import { rewriteConnectError, toConnectError, toServiceError } from './errors.ts';
 import { BODY_LIMIT_BYTES, RPC_COMPRESSIONS } from './expand.ts';
-import type { Handle, ServiceHandlers } from './rest.ts';
+import type { Handle, ServedService } from './rest.ts';
 import { readUnread, UNREAD_BINARY, UnreadSchema, unreadJson } from './unread-message.ts';
 
 /** Size from which a response is compressed for a caller that accepts it: a list's size, not a record's. */
@@ -50,11 +50,7 @@ export function connectionOf(context: HandlerContext): object {
 }
 
 /** Options of the rpc protocols. */
-export type RpcOptions<Service extends DescService, Call> = {
-  readonly service: Service;
-  readonly handlers: ServiceHandlers<Service, Call>;
-  /** Opens a call before its body is read, so that a caller without permission is refused first. */
-  readonly openCall: (request: FastifyRequest) => Promise<Call>;
+export type RpcOptions<Service extends DescService, Call> = ServedService<Service, Call> & {
   /** Receives every error that is not the caller's fault. */
   readonly onError: (error: unknown) => void;
 };
