@@ -44,9 +44,7 @@ const REQUEST_ID = '{request id}';
 const rendered = new WeakMap<OverloadError, ReturnType<typeof render>>();
 
 function answersOf(error: OverloadError) {
-  const answers = rendered.get(error) ?? render(error);
-  rendered.set(error, answers);
-  return answers;
+  return rendered.getOrInsertComputed(error, render);
 }
 
 function render(error: OverloadError) {

@@ -113,9 +113,7 @@ const encodedFiles = new WeakMap<DescFile, Uint8Array<ArrayBuffer>>();
 
 /** Encodes a file once, since it never changes: encoding is most of a response's cost. */
 function encoded(file: DescFile): Uint8Array<ArrayBuffer> {
-  const bytes = encodedFiles.get(file) ?? toBinary(FileDescriptorProtoSchema, file.proto);
-  encodedFiles.set(file, bytes);
-  return bytes;
+  return encodedFiles.getOrInsertComputed(file, ({ proto }) => toBinary(FileDescriptorProtoSchema, proto));
 }
 
 function notFound() {
@@ -141,7 +139,7 @@ function indexFiles(roots: readonly DescFile[]) {
       bySymbol.set(type.typeName, file);
       switch (type.kind) {
         case 'message':
-          if (!extensions.has(type.typeName)) extensions.set(type.typeName, new Map());
+          extensions.getOrInsert(type.typeName, new Map());
           for (const name of memberNames(type)) bySymbol.set(`${type.typeName}.${name}`, file);
           break;
         case 'enum': {
@@ -153,11 +151,9 @@ function indexFiles(roots: readonly DescFile[]) {
         case 'service':
           for (const method of type.methods) bySymbol.set(`${type.typeName}.${method.name}`, file);
           break;
-        case 'extension': {
-          const ofType = extensions.get(type.extendee.typeName) ?? new Map<number, DescExtension>();
-          extensions.set(type.extendee.typeName, ofType.set(type.number, type));
+        case 'extension':
+          extensions.getOrInsert(type.extendee.typeName, new Map()).set(type.number, type);
           break;
-        }
       }
     }
   }

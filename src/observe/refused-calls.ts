@@ -26,10 +26,7 @@ export function logRefusedCalls(app: FastifyInstance): (limit: Limit, route: str
 
   app.addHook('onClose', async () => write());
   return (limit, route) => {
-    const key = `${limit} ${route}`;
-    const sum = sums.get(key) ?? { limit, route, calls: 0 };
-    sum.calls += 1;
-    sums.set(key, sum);
+    sums.getOrInsert(`${limit} ${route}`, { limit, route, calls: 0 }).calls += 1;
     timer ??= setTimeout(write, SUM_MS);
   };
 }

@@ -102,12 +102,10 @@ function countEntry(
 const numbered = new WeakMap<DescMessage, ReadonlyMap<number, DescField>>();
 
 function fieldsOf(desc: DescMessage): ReadonlyMap<number, DescField> {
-  let fields = numbered.get(desc);
-  if (!fields) {
-    fields = new Map(desc.fields.map((field) => [field.number, field]));
-    numbered.set(desc, fields);
-  }
-  return fields;
+  return numbered.getOrInsertComputed(
+    desc,
+    ({ fields }) => new Map(fields.map((field) => [field.number, field])),
+  );
 }
 
 function isPacked(field: DescField & { fieldKind: 'list' }, wireType: WireType): boolean {
