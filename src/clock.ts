@@ -1,14 +1,14 @@
 import { create } from '@bufbuild/protobuf';
 import { type Timestamp, TimestampSchema } from '@bufbuild/protobuf/wkt';
 
-/** Returns the time for records, in microseconds, as a Timestamp. */
-export type Clock = () => Timestamp;
-
 /** Distance between the steady clock and the wall clock at which the steady one is set again. */
 const MAX_DRIFT_MS = 20;
 
-/** The wall clock with the steady clock's microseconds: later reads are later, unless the wall clock is set back. */
-export function systemClock(): Clock {
+/**
+ * Makes the clock for records: the wall clock with the steady clock's microseconds. Later reads are later, unless the
+ * wall clock is set back.
+ */
+export function systemClock(): () => Timestamp {
   let originMs = Date.now() - performance.now();
   return () => {
     const wallMs = Date.now();

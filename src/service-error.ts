@@ -97,16 +97,23 @@ export const REASONS = {
 /** Reason for refusing a call: a name of the table. */
 export type Reason = keyof typeof REASONS;
 
+/** Reasons for refusing a field. */
+export const FIELD_CODES = [
+  'REQUIRED',
+  'INVALID_TYPE',
+  'INVALID_FORMAT',
+  'OUT_OF_RANGE',
+  'TOO_LONG',
+  'TOO_MANY',
+  'NOT_ALLOWED',
+  'NOT_SUPPORTED',
+] as const;
+
 /** Reason for refusing a field. */
-export type FieldCode =
-  | 'REQUIRED'
-  | 'INVALID_TYPE'
-  | 'INVALID_FORMAT'
-  | 'OUT_OF_RANGE'
-  | 'TOO_LONG'
-  | 'TOO_MANY'
-  | 'NOT_ALLOWED'
-  | 'NOT_SUPPORTED';
+export type FieldCode = (typeof FIELD_CODES)[number];
+
+/** Greatest number of fields at fault that a refusal names. */
+export const MAX_FIELD_ERRORS = 20;
 
 /** A field at fault. `field` is its path (`additional_data.order.items[0].quantity`); `message` never has its value. */
 export type FieldError = { readonly field: string; readonly code: FieldCode; readonly message: string };

@@ -6,8 +6,8 @@ import {
 } from '#gen/payments/v1/payment_service_pb.js';
 import { checkRequest } from '#src/payments/check-request.ts';
 import { checkValues, type Report } from '#src/payments/check-values.ts';
-import { type FieldError, invalidParameters } from '#src/service-error.ts';
-import { MAX_FIELD_ERRORS, validate } from '#src/wire/validate.ts';
+import { type FieldError, invalidParameters, MAX_FIELD_ERRORS } from '#src/service-error.ts';
+import { validate } from '#src/wire/validate.ts';
 
 const checkRules = validate(CreatePaymentRequestSchema);
 

@@ -1,5 +1,5 @@
 import { ERROR_DOMAIN } from '#src/api/errors.ts';
-import { REASONS, type Reason } from '#src/service-error.ts';
+import { FIELD_CODES, REASONS, type Reason } from '#src/service-error.ts';
 import type { Json } from './field-rules.ts';
 
 /** Advice on a reason for a refusal, in the words of docs/errors.md. */
@@ -138,19 +138,7 @@ export const PROBLEM_SCHEMAS: Record<string, Json> = {
     description: 'A field at fault.',
     properties: {
       field: { type: 'string', description: 'Its path, such as `additional_data.order.items[0].quantity`.' },
-      code: {
-        type: 'string',
-        enum: [
-          'REQUIRED',
-          'INVALID_TYPE',
-          'INVALID_FORMAT',
-          'OUT_OF_RANGE',
-          'TOO_LONG',
-          'TOO_MANY',
-          'NOT_ALLOWED',
-          'NOT_SUPPORTED',
-        ],
-      },
+      code: { type: 'string', enum: FIELD_CODES },
       message: { type: 'string', description: 'The rule that the field breaks.' },
     },
     required: ['field', 'code', 'message'],

@@ -1,20 +1,19 @@
 import type { DescMessage, MessageShape } from '@bufbuild/protobuf';
 import { createValidator, type Violation } from '@bufbuild/protovalidate';
-import type { FieldCode, FieldError } from '#src/service-error.ts';
-
-/** Checks a message against the rules in its .proto (buf.validate); knows no payment. */
-export type Validate<M> = (message: M) => FieldError[];
-
-/** Greatest number of faults reported. */
-export const MAX_FIELD_ERRORS = 20;
+import { type FieldCode, type FieldError, MAX_FIELD_ERRORS } from '#src/service-error.ts';
 
 const validator = createValidator({
   // The patterns are our own and linear, so the platform's engine is safe, and it is faster than RE2 in JavaScript.
   regexMatch: (pattern, against) => compiled(pattern).test(against),
 });
 
-/** Makes the check of a message type. Its errors name fields and rules, never values. */
-export function validate<Desc extends DescMessage>(schema: Desc): Validate<MessageShape<Desc>> {
+/**
+ * Makes the check of a message type against the rules in its .proto (buf.validate); knows no payment. Its errors name
+ * fields and rules, never values.
+ */
+export function validate<Desc extends DescMessage>(
+  schema: Desc,
+): (message: MessageShape<Desc>) => FieldError[] {
   return (message) => {
     const result = validator.validate(schema, message);
     if (result.kind === 'error') throw result.error;
@@ -72,10 +71,5 @@ function fieldPath(violation: Violation): string {
 const patterns = new Map<string, RegExp>();
 
 function compiled(pattern: string): RegExp {
-  let regExp = patterns.get(pattern);
-  if (!regExp) {
-    regExp = new RegExp(pattern, 'u');
-    patterns.set(pattern, regExp);
-  }
-  return regExp;
+  return patterns.getOrInsertComputed(pattern, () => new RegExp(pattern, 'u'));
 }

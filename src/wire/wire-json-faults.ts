@@ -1,7 +1,4 @@
-import type { FieldCode } from '#src/service-error.ts';
-
-/** Number of faults at which reading stops. */
-const MAX_FAULTS = 20;
+import { type FieldCode, MAX_FIELD_ERRORS } from '#src/service-error.ts';
 
 /**
  * Faults found in a body so far. A fault is noted where it is found, without a path, and each level on the way out puts
@@ -34,5 +31,5 @@ export function locateFaults(faults: Faults, count: number, segment: string): vo
 
 /** Returns true once there are so many faults that reading stops. */
 export function isFull(faults: Faults): boolean {
-  return faults.length >= MAX_FAULTS;
+  return faults.length >= MAX_FIELD_ERRORS;
 }
