@@ -10,7 +10,6 @@ import type {
   ProviderConnection,
   Target,
 } from '#src/connectors/connector.ts';
-import type { Money } from '#src/money.ts';
 import { Secret } from '#src/secret.ts';
 
 /** A provider's test values: cards and currencies, with the outcomes that its documentation promises. */
@@ -41,134 +40,89 @@ export type Checked = {
   readonly isAsBelieved: boolean;
 };
 
-type Check = (told: (checked: Checked) => void) => Promise<void>;
+type Checks = AsyncGenerator<Checked, void>;
+type Approved = Extract<Outcome, { kind: 'approved' }>;
 
 /** Amount of each payment, in the currency's minor unit. */
 const AMOUNT = 1_000n;
 const REDIRECT_TERM_MS = 30 * 60_000;
 
 /**
- * Calls a provider's test environment through its connection, a dozen times at most, and reports for each call the
+ * Calls a provider's test environment through its connection, a dozen times at most, and yields for each call the
  * expected and the actual outcome. For an action that the provider only completes later (a capture that it has
  * received), `pending` is expected.
  */
-export async function checkProvider(
-  connection: ProviderConnection,
-  values: TestValues,
-  told: (checked: Checked) => void,
-): Promise<void> {
-  const checks: Check[] = [(tell) => checkProbe(connection, tell)];
-  const { approved, declined } = values;
-  if (approved) {
-    checks.push((tell) => checkPurchase(connection, values, approved, tell));
-    checks.push((tell) => checkAuthorization(connection, values, approved, tell));
-    checks.push((tell) => checkUnheard(connection, values, tell));
-  }
-  if (declined) checks.push((tell) => checkDecline(connection, values, declined, tell));
-  if (values.walletType !== undefined) checks.push((tell) => checkRedirect(connection, values, tell));
-  for (const check of checks) await check(told);
-}
-
-async function checkProbe(connection: ProviderConnection, tell: (checked: Checked) => void): Promise<void> {
+export async function* checkProvider(connection: ProviderConnection, values: TestValues): Checks {
   const isThere = (await connection.probe?.()) ?? false;
-  tell(compare('probe', ['answered'], isThere ? 'answered' : 'not answered: key, account or address'));
+  yield compare('probe', ['answered'], isThere ? 'answered' : 'not answered: key, account or address');
+  const { approved, declined, walletType } = values;
+  if (approved) {
+    yield* checkPurchase(connection, cardAttempt(values, approved, true));
+    yield* checkAuthorization(connection, () => cardAttempt(values, approved, false));
+    yield* checkUnheard(connection, cardAttempt(values, approved, true));
+  }
+  if (declined) {
+    const outcome = await connection.pay(cardAttempt(values, declined, true));
+    yield compare('declined card', [`declined ${declined.iso8583Code}`], describeOutcome(outcome));
+  }
+  if (walletType !== undefined) {
+    const method = { kind: 'wallet_redirect', type: walletType } as const;
+    yield* checkRedirect(connection, { ...factsOf(values), method });
+  }
 }
 
-async function checkPurchase(
-  connection: ProviderConnection,
-  values: TestValues,
-  card: TestCard,
-  tell: (checked: Checked) => void,
-): Promise<void> {
-  const attempt = cardAttempt(values, card, true);
+async function* checkPurchase(connection: ProviderConnection, attempt: PaymentAttempt): Checks {
   const paid = await connection.pay(attempt);
-  tell(compare('purchase', ['approved'], describeOutcome(paid)));
+  yield compare('purchase', ['approved'], describeOutcome(paid));
   if (paid.kind !== 'approved') return;
   const again = await connection.pay(attempt);
   const isSame = again.kind === 'approved' && again.reference === paid.reference;
   const repeat = isSame ? 'the first payment' : `${describeOutcome(again)}, another payment`;
-  tell(compare('the same purchase under the same key', ['the first payment', 'unknown'], repeat));
-  await checkLookUp(connection, attempt, paid, tell);
+  yield compare('the same purchase under the same key', ['the first payment', 'unknown'], repeat);
+  if (connection.lookUp) {
+    const known = await connection.lookUp(lookUpOf(attempt, paid.reference));
+    yield compare('look-up by its reference', [paid.kind], describeOutcome(known));
+    const forgotten = await connection.lookUp(lookUpOf(attempt, undefined));
+    yield compare('look-up by our id alone', [paid.kind], describeOutcome(forgotten));
+  }
   for (const part of ['a first part', 'a second part']) {
     const refund = operationOn(attempt, paid, AMOUNT / 4n);
     const outcome = (await connection.refund?.(refund)) ?? NONE;
-    tell(compare(`refund of ${part}`, ['approved', 'pending'], describeOutcome(outcome)));
+    yield compare(`refund of ${part}`, ['approved', 'pending'], describeOutcome(outcome));
   }
 }
 
-async function checkLookUp(
-  connection: ProviderConnection,
-  attempt: PaymentAttempt,
-  paid: Outcome,
-  tell: (checked: Checked) => void,
-): Promise<void> {
-  if (!connection.lookUp) return;
-  const known = await connection.lookUp(lookUpOf(attempt, referenceOf(paid)));
-  tell(compare('look-up by its reference', [paid.kind], describeOutcome(known)));
-  const forgotten = await connection.lookUp(lookUpOf(attempt, undefined));
-  tell(compare('look-up by our id alone', [paid.kind], describeOutcome(forgotten)));
-}
-
-async function checkAuthorization(
-  connection: ProviderConnection,
-  values: TestValues,
-  card: TestCard,
-  tell: (checked: Checked) => void,
-): Promise<void> {
+async function* checkAuthorization(connection: ProviderConnection, newAttempt: () => PaymentAttempt): Checks {
   if (!connection.capabilities.authorization) return;
   for (const verb of ['capture', 'cancel'] as const) {
-    const attempt = cardAttempt(values, card, false);
+    const attempt = newAttempt();
     const authorized = await connection.pay(attempt);
-    tell(compare(`authorization, to ${verb}`, ['approved'], describeOutcome(authorized)));
+    yield compare(`authorization, to ${verb}`, ['approved'], describeOutcome(authorized));
     if (authorized.kind !== 'approved') continue;
     const operation = operationOn(attempt, authorized, verb === 'capture' ? AMOUNT / 2n : AMOUNT);
     const outcome = (await connection[verb]?.(operation)) ?? NONE;
     const name = verb === 'capture' ? 'capture of a half' : 'cancel';
-    tell(compare(name, ['approved', 'pending'], describeOutcome(outcome)));
+    yield compare(name, ['approved', 'pending'], describeOutcome(outcome));
   }
 }
 
-/** Checks a payment that was never sent: after closing it, it must count as never made. */
-async function checkUnheard(
-  connection: ProviderConnection,
-  values: TestValues,
-  tell: (checked: Checked) => void,
-): Promise<void> {
-  if (!connection.lookUp || !values.approved) return;
-  const attempt = cardAttempt(values, values.approved, true);
+/** Checks a payment that is never sent: after closing it, it must count as never made. */
+async function* checkUnheard(connection: ProviderConnection, attempt: PaymentAttempt): Checks {
+  if (!connection.lookUp) return;
   const outcome = await connection.lookUp({ ...lookUpOf(attempt, undefined), close: true });
-  tell(compare('close of a purchase that was never sent', ['not_sent'], describeOutcome(outcome)));
+  yield compare('close of a purchase that was never sent', ['not_sent'], describeOutcome(outcome));
 }
 
-async function checkDecline(
-  connection: ProviderConnection,
-  values: TestValues,
-  card: NonNullable<TestValues['declined']>,
-  tell: (checked: Checked) => void,
-): Promise<void> {
-  const outcome = await connection.pay(cardAttempt(values, card, true));
-  tell(compare('declined card', [`declined ${card.iso8583Code}`], describeOutcome(outcome)));
-}
-
-async function checkRedirect(
-  connection: ProviderConnection,
-  values: TestValues,
-  tell: (checked: Checked) => void,
-): Promise<void> {
-  const attempt: PaymentAttempt = {
-    ...factsOf(values),
-    method: { kind: 'wallet_redirect', type: values.walletType ?? '' },
-  };
+async function* checkRedirect(connection: ProviderConnection, attempt: PaymentAttempt): Checks {
   const sent = await connection.pay(attempt);
-  tell(compare('payer sent away', ['redirect'], describeOutcome(sent)));
+  yield compare('payer sent away', ['redirect'], describeOutcome(sent));
   if (sent.kind !== 'redirect' || !connection.lookUp) return;
   const query = lookUpOf(attempt, sent.reference);
-  tell(
-    compare('look-up while nobody has paid', ['redirect'], describeOutcome(await connection.lookUp(query))),
-  );
+  const open = await connection.lookUp(query);
+  yield compare('look-up while nobody has paid', ['redirect'], describeOutcome(open));
   const closed = await connection.lookUp({ ...query, close: true });
   // A provider that lists payments late cannot say at once that there is none.
-  tell(compare('close of the redirect', ['expired', 'unknown'], describeOutcome(closed)));
+  yield compare('close of the redirect', ['expired', 'unknown'], describeOutcome(closed));
 }
 
 const NONE: Outcome = { kind: 'not_sent', detail: 'the connector has no such call', because: 'turned_away' };
@@ -187,10 +141,6 @@ function describeOutcome(outcome: Outcome): string {
   const said = [transactionId, status, responseCode, responseMessage].filter((text) => text !== '');
   const url = outcome.kind === 'redirect' ? ` ${outcome.redirectUrl}` : '';
   return `${outcome.kind}${code}: ${said.join(' ')}${url}`;
-}
-
-function referenceOf(outcome: Outcome): string | undefined {
-  return outcome.kind === 'not_sent' ? undefined : outcome.reference;
 }
 
 function cardAttempt(values: TestValues, card: TestCard, capture: boolean): PaymentAttempt {
@@ -244,13 +194,12 @@ function lookUpOf({ method, ...attempt }: PaymentAttempt, reference: string | un
   return { transactionId, money, reference, sentAtMs: Date.now(), close: false, of };
 }
 
-function operationOn(attempt: PaymentAttempt, paid: Outcome, minorUnits: bigint): CaptureOperation {
+function operationOn(attempt: PaymentAttempt, paid: Approved, minorUnits: bigint): CaptureOperation {
   const { transactionId, money } = attempt;
-  const part: Money = { minorUnits, currency: money.currency };
-  const payment: Target = { transactionId, reference: referenceOf(paid), money };
+  const payment: Target = { transactionId, reference: paid.reference, money };
   return {
     transactionId: randomUUID(),
-    money: part,
+    money: { minorUnits, currency: money.currency },
     isWhole: minorUnits === money.minorUnits,
     isFinal: true,
     merchantReference: attempt.merchantReference,

@@ -85,10 +85,10 @@ export async function tryProvider(options: TryOptions, print: (line: string) => 
     if (!connection) throw new Error(`connection ${definition.id} was not opened`);
     print(`${definition.name} (${provider}), connection ${definition.id}: ${connection.identity}`);
     let differing = 0;
-    await checkProvider(connection, values, (checked) => {
-      differing += checked.isAsBelieved ? 0 : 1;
+    for await (const checked of checkProvider(connection, values)) {
+      if (!checked.isAsBelieved) differing += 1;
       print(lineOf(checked));
-    });
+    }
     print(differing === 0 ? 'Everything is as believed.' : `${differing} differ from what is believed.`);
     return differing;
   } finally {
@@ -123,7 +123,6 @@ function refuseLive(definition: ConnectionConfig, options: TryOptions): void {
   );
 }
 
-/** Runs the command. */
 async function main(): Promise<void> {
   const { positionals, values } = readArguments(USAGE, {
     allowPositionals: true,
