@@ -21,7 +21,7 @@ export type Locate = (route: number, line: number, column: number) => string;
 export function checkCatalogue(catalogue: Catalogue, locate: Locate): FieldError[] {
   const { paymentMethodTypes, connections, routes, bins } = catalogue;
   const connectionIds = new Set(connections.map(({ id }) => id));
-  const faults = [
+  return [
     ...repeated(paymentMethodTypes.map(({ type }) => type)).map((i) =>
       twice(`payment_method_types[${i}].type`),
     ),
@@ -37,14 +37,11 @@ export function checkCatalogue(catalogue: Catalogue, locate: Locate): FieldError
     ...repeated(routes.map(({ id }) => id)).map((i) => twice(`routes[${i}].id`)),
     ...repeated(bins.map(({ prefix }) => prefix)).map((i) => twice(`bins[${i}].prefix`)),
     ...checkConditions(routes, conditionDomains(paymentMethodTypes), locate),
-  ];
-  for (const [i, route] of routes.entries()) {
-    faults.push(
+    ...routes.flatMap((route, i) => [
       ...checkTargets(`routes[${i}]`, route, connectionIds),
       ...checkAccounts(i, route, connectionIds),
-    );
-  }
-  return faults;
+    ]),
+  ];
 }
 
 function fault(field: string, message: string): FieldError {

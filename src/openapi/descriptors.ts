@@ -38,13 +38,8 @@ type Described = DescService | DescMethod | DescMessage | DescField | DescEnum |
 
 /** Returns the comment before a descriptor in its .proto as Markdown, with lines joined to paragraphs. */
 export function commentOf(desc: Described): string {
-  const lines = (getComments(desc).leading ?? '').split('\n').map((line) => line.trim());
-  return lines
-    .join('\n')
-    .trim()
-    .split(/\n{2,}/)
-    .map((paragraph) => paragraph.replaceAll('\n', ' '))
-    .join('\n\n');
+  const paragraphs = (getComments(desc).leading ?? '').trim().split(/\s*\n\s*\n\s*/);
+  return paragraphs.map((paragraph) => paragraph.replaceAll(/\s*\n\s*/g, ' ')).join('\n\n');
 }
 
 /** Splits a name in camel case into words: "RotateWebhookSecret" is "Rotate webhook secret". */

@@ -115,14 +115,8 @@ function keyParameters(method: DescMethod): readonly Json[] {
 
 function pathParameters({ binding, schemas }: Operation): readonly Json[] {
   return binding.variables.map((path) => {
-    const { description, ...schema } = schemas.parameter(path.at(-1) as DescField);
-    return {
-      name: pathName(path),
-      in: 'path',
-      required: true,
-      ...(description !== undefined && { description }),
-      schema,
-    };
+    const schema = schemas.parameter(path.at(-1) as DescField);
+    return parameter({ name: pathName(path), in: 'path', required: true }, schema);
   });
 }
 
@@ -132,10 +126,12 @@ function queryParameters({ method, binding, schemas }: Operation): readonly Json
   const elsewhere = new Set([...binding.variables.map((path) => path[0]?.name), binding.body]);
   return method.input.fields
     .filter((field) => !elsewhere.has(field.name) && !getOption(field, not_supported))
-    .map((field) => {
-      const { description, ...schema } = schemas.parameter(field);
-      return { name: field.name, in: 'query', ...(description !== undefined && { description }), schema };
-    });
+    .map((field) => parameter({ name: field.name, in: 'query' }, schemas.parameter(field)));
+}
+
+/** Completes a parameter by its schema, whose description becomes the parameter's own. */
+function parameter(named: Json, { description, ...schema }: Json): Json {
+  return { ...named, ...(description !== undefined && { description }), schema };
 }
 
 function body({ method, binding, bindings, schemas, examples }: Operation): Json | undefined {
