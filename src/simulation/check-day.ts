@@ -26,11 +26,7 @@ export function checkDay(day: SimulatedDay): DayFault[] {
     ...percent('alike_percent', day.alikePercent),
     ...day.cards.flatMap((cards, i) => [
       ...checkSegment(`cards[${i}]`, cards),
-      ...fault(
-        cards.country !== '' && !COUNTRIES.has(cards.country),
-        `cards[${i}].country`,
-        'is not a country of ISO 3166-1',
-      ),
+      ...checkCountry(`cards[${i}].country`, cards.country),
       ...fault(
         !(cards.share > 0 && cards.share <= MAX_SHARE),
         `cards[${i}].share`,
@@ -88,12 +84,12 @@ function checkSegment(
       `${path}.brand`,
       `is none of ${CARD_BRANDS.join(', ')}`,
     ),
-    ...fault(
-      issuerCountry !== '' && !COUNTRIES.has(issuerCountry),
-      `${path}.issuer_country`,
-      'is not a country of ISO 3166-1',
-    ),
+    ...checkCountry(`${path}.issuer_country`, issuerCountry),
   ];
+}
+
+function checkCountry(field: string, country: string): DayFault[] {
+  return fault(country !== '' && !COUNTRIES.has(country), field, 'is not a country of ISO 3166-1');
 }
 
 function percent(field: string, value: number | undefined): DayFault[] {

@@ -9,10 +9,9 @@ export function nameOf({ choice, failover }: Strategy): string {
   return failover ? `${choice}, with failover` : choice;
 }
 
-const COLUMNS: readonly {
-  readonly head: readonly [string, string];
-  readonly cell: (summary: Summary) => string;
-}[] = [
+type Column = { readonly head: readonly [string, string]; readonly cell: (summary: Summary) => string };
+
+const COLUMNS: readonly Column[] = [
   { head: ['approved', '%'], cell: ({ approvedPercent }) => approvedPercent.toFixed(2) },
   { head: ['pending', '%'], cell: ({ pendingPercent }) => pendingPercent.toFixed(2) },
   { head: ['errors', '%'], cell: ({ errorPercent }) => errorPercent.toFixed(2) },
@@ -33,22 +32,13 @@ const WIDTHS = COLUMNS.map(
 
 /** Formats the strategies as a table, one line each, in at most 100 columns. */
 export function comparisonTable(compared: readonly Compared[]): string {
-  const row = (name: string, cells: readonly string[]) =>
-    (name.padEnd(NAME_WIDTH) + cells.map((cell, i) => cell.padStart(WIDTHS[i] ?? 0)).join('')).trimEnd();
+  const row = (name: string, textOf: (column: Column) => string) => {
+    const cells = COLUMNS.map((column, i) => textOf(column).padStart(WIDTHS[i] ?? 0));
+    return (name.padEnd(NAME_WIDTH) + cells.join('')).trimEnd();
+  };
   return [
-    row(
-      '',
-      COLUMNS.map(({ head }) => head[0]),
-    ),
-    row(
-      '',
-      COLUMNS.map(({ head }) => head[1]),
-    ),
-    ...compared.map(({ strategy, summary }) =>
-      row(
-        nameOf(strategy),
-        COLUMNS.map(({ cell }) => cell(summary)),
-      ),
-    ),
+    row('', ({ head }) => head[0]),
+    row('', ({ head }) => head[1]),
+    ...compared.map(({ strategy, summary }) => row(nameOf(strategy), ({ cell }) => cell(summary))),
   ].join('\n');
 }
