@@ -34,13 +34,7 @@ import { table } from './table.ts';
 /** Error for an object that the command line names but that does not exist. */
 class NotFoundError extends Error {}
 
-/** A command line, split into operands and options. */
-type Arguments = { readonly operands: readonly string[]; readonly options: Options };
-type Options = {
-  readonly name?: string | undefined;
-  readonly 'secret-always'?: boolean | undefined;
-  readonly environment?: string | undefined;
-};
+type Options = ReturnType<typeof split>['options'];
 
 /** Checks its part of the command line, then runs the command. @returns the text to print. */
 type Command = (operands: readonly string[], options: Options) => Work;
@@ -94,7 +88,8 @@ async function main(): Promise<void> {
   console.log(printed);
 }
 
-function split(name: string, args: string[], known: readonly string[]): Arguments {
+/** Splits a command line into operands and options. */
+function split(name: string, args: string[], known: readonly string[]) {
   const { positionals, values } = readArguments(USAGE, { args, allowPositionals: true, options: OPTIONS });
   const option = Object.keys(values).find((one) => !known.includes(one));
   if (option) throw new UsageError(`"${name}" takes no --${option}.`);
@@ -190,21 +185,17 @@ function revoke(kind: 'public' | 'secret', id: string): Work {
 
 function demandSecret([id, value = '']: readonly string[]): Work {
   if (value !== 'on' && value !== 'off') throw new UsageError('"secret-always" is on or off.');
-  return withAccount(id, async ({ queries, audit }, account) => {
-    await setSecretAlways(queries, account.id, value === 'on');
-    await audit({ accountId: account.id, detail: value });
-    return `secret-always ${value}`;
-  });
+  return change(id, 'secret-always', value, (queries, account) =>
+    setSecretAlways(queries, account, value === 'on'),
+  );
 }
 
 function tellAuthorizations([id, value]: readonly string[]): Work {
   if (value !== 'shown' && value !== 'authorized')
     throw new UsageError('"authorizations" is shown or authorized.');
-  return withAccount(id, async ({ queries, audit }, account) => {
-    await setTellsAuthorized(queries, account.id, value === 'authorized');
-    await audit({ accountId: account.id, detail: value });
-    return `authorizations ${value}`;
-  });
+  return change(id, 'authorizations', value, (queries, account) =>
+    setTellsAuthorized(queries, account, value === 'authorized'),
+  );
 }
 
 /**
@@ -219,14 +210,24 @@ function allowOrigins([id, list = '']: readonly string[]): Work {
       `"origins" takes up to ${MAX_ORIGINS} origins such as https://shop.example, separated by commas, or none.`,
     );
   }
-  return withAccount(id, async ({ queries, audit }, account) => {
-    await setAllowedOrigins(queries, account.id, origins);
-    await audit({ accountId: account.id, detail: list });
-    return `origins ${list}`;
-  });
+  return change(id, 'origins', list, (queries, account) => setAllowedOrigins(queries, account, origins));
 }
 
 const MAX_ORIGINS = 100;
+
+/** Changes a setting of an account. @param value the new one, as the command line has it. */
+function change(
+  id: string | undefined,
+  setting: string,
+  value: string,
+  write: (queries: Queries, accountId: string) => Promise<unknown>,
+): Work {
+  return withAccount(id, async ({ queries, audit }, account) => {
+    await write(queries, account.id);
+    await audit({ accountId: account.id, detail: value });
+    return `${setting} ${value}`;
+  });
+}
 
 function withAccount(
   text: string | undefined,

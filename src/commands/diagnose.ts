@@ -12,20 +12,13 @@ export type Finding = {
 
 /** Makes a finding that all is well. */
 export const ok = (check: string, says: string): Finding => ({ state: 'ok', check, says });
+const finding = (state: Finding['state']) => (check: string, says: string, advice: string) => {
+  return { state, check, says, advice };
+};
 /** Makes a finding that deserves a look. */
-export const warning = (check: string, says: string, advice: string): Finding => ({
-  state: 'warning',
-  check,
-  says,
-  advice,
-});
+export const warning = finding('warning');
 /** Makes a finding that keeps the service from working as it should. */
-export const failed = (check: string, says: string, advice: string): Finding => ({
-  state: 'failed',
-  check,
-  says,
-  advice,
-});
+export const failed = finding('failed');
 
 /** Checks the version of Node. @param pinned the version that package.json names. */
 export function diagnoseNode(version: string, pinned: string): Finding {

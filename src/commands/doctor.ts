@@ -34,14 +34,10 @@ no options.`;
 
 const MARKS = { ok: 'ok      ', warning: 'warning ', failed: 'FAILED  ' };
 
-/**
- * `npm run doctor`: checks a deployment with the service's own environment, and says what to do. It writes nothing and
- * starts nothing, and calls providers only to ask if they are available. Exits with 1 if a check failed.
- */
 async function main(): Promise<void> {
   readArguments(USAGE, {});
   const findings: Finding[] = [];
-  const tell = (found: readonly Finding[]) => {
+  const tell: Tell = (found) => {
     for (const { state, check, says, advice } of found) {
       console.log(`${MARKS[state]} ${check}: ${says}${advice ? `\n         ${advice}` : ''}`);
     }

@@ -19,15 +19,12 @@ const USAGE = `Usage: npm run vault:rotate
 Seals every stored card number, one-time token and webhook secret under the first of VAULT_KEYS. It takes the service's
 environment and no options; docs: SECURITY.md, "Rotating the vault key".`;
 
-/**
- * `npm run vault:rotate`: seals every stored card number, one-time token and webhook secret under the first of
- * VAULT_KEYS, and prints only counts. It does nothing if the service would not start with these keys.
- */
 async function main(): Promise<void> {
   readArguments(USAGE, {});
   const config = readConfig();
   const counts = await withDatabase(config, async ({ database, dataDir }) => {
     const keys = installationKeys(config, dataDir);
+    // Nothing is sealed if the service would not start with these keys.
     await checkKeys(database, keys);
     const [current = ''] = keys.vaultKeys.keys();
     const action = {
