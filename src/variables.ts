@@ -1,39 +1,34 @@
 /** Environment variables by name. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Typed reading of environment variables. A wrong one adds to the problems, and some value of its type is returned. */
-export type Variables = {
+/**
+ * Makes the typed readers of an environment's variables. For a wrong one, they return some value of its type.
+ *
+ * @param problems gets a sentence for each wrong one: its name, never its value.
+ */
+export function variablesOf(environment: Environment, problems: string[]) {
   /** An empty variable counts as absent. */
-  text(name: string): string | undefined;
-  integer(name: string, fallback: number, min: number, max: number): number;
-  flag(name: string, fallback: boolean): boolean;
-  oneOf(name: string, values: readonly string[], fallback: string): string;
-  httpUrl(name: string): string | undefined;
-};
-
-/** Reads variables of an environment. @param problems gets a sentence for each wrong one: its name, never its value. */
-export function variablesOf(environment: Environment, problems: string[]): Variables {
   const text = (name: string) => environment[name] || undefined;
   return {
     text,
-    integer(name, fallback, min, max) {
+    integer(name: string, fallback: number, min: number, max: number): number {
       const value = text(name);
       const number = value === undefined ? fallback : Number(value);
       if (Number.isInteger(number) && number >= min && number <= max) return number;
       problems.push(`${name} must be an integer from ${min} to ${max}`);
       return fallback;
     },
-    flag(name, fallback) {
+    flag(name: string, fallback: boolean): boolean {
       const value = text(name) ?? (fallback ? 'on' : 'off');
       if (value !== 'on' && value !== 'off') problems.push(`${name} must be on or off`);
       return value === 'on';
     },
-    oneOf(name, values, fallback) {
+    oneOf(name: string, values: readonly string[], fallback: string): string {
       const value = text(name) ?? fallback;
       if (!values.includes(value)) problems.push(`${name} must be one of ${values.join(', ')}`);
       return value;
     },
-    httpUrl(name) {
+    httpUrl(name: string): string | undefined {
       const value = text(name);
       if (value !== undefined && !isUrlOf(value, ['http:', 'https:'])) {
         problems.push(`${name} must be an http or https URL`);
