@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import type { DescMethod } from '@bufbuild/protobuf';
+import { wordsOf } from './descriptors.ts';
 import type { Json } from './field-rules.ts';
 
 /** Examples of calls: the requests that the tests send, and the responses that they expect. */
@@ -49,19 +50,15 @@ function readScenarios(directory: string): Record<string, Exchange> {
   const scenarios = readdirSync(directory).sort();
   return Object.fromEntries(
     scenarios.map((name) => {
-      const words = name.replace(/^\d+-/, '').replaceAll('-', ' ');
+      const title = name.replace(/^\d+-/, '');
       const read = (file: string) => JSON.parse(readFileSync(join(directory, name, file), 'utf8'));
-      const summary = words.charAt(0).toUpperCase() + words.slice(1);
-      return [
-        name.replace(/^\d+-/, ''),
-        { summary, body: read('request.json'), response: read('response.json') },
-      ];
+      const summary = wordsOf(title.replaceAll('-', ' '));
+      return [title, { summary, body: read('request.json'), response: read('response.json') }];
     }),
   );
 }
 
 function readExchanges(directory: string): [string, Record<string, Exchange>][] {
-  if (!existsSync(directory)) return [];
   return readdirSync(directory)
     .filter((file) => file.endsWith('.json'))
     .map((file) => [

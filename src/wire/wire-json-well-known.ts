@@ -57,8 +57,7 @@ function readDecimal(json: unknown, faults: Faults): unknown {
 
 function readDecimalObject(json: unknown, faults: Faults): unknown {
   if (!isJsonObject(json)) return readDecimal(json, faults);
-  const value = Object.hasOwn(json, 'value') ? json.value : undefined;
-  return typeof value === 'string' ? readDecimal(value, faults) : readDecimal(undefined, faults);
+  return readDecimal(typeof json.value === 'string' ? json.value : undefined, faults);
 }
 
 const RFC_3339 = /^(\d{4}-\d\d-(\d\d)T\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(?:Z|([+-])([01]\d|2[0-3]):([0-5]\d))$/;
@@ -116,12 +115,11 @@ function plainJson(json: unknown, faults: Faults, depth = 0): JsonValue | undefi
   if (depth > NESTING_LIMIT) return noteFault(faults, 'INVALID_FORMAT', 'is nested too deeply');
   faults.freeValues = (faults.freeValues ?? 0) + 1;
   if (faults.freeValues > MAX_FREE_VALUES) return noteFault(faults, 'TOO_MANY', TOO_MANY_FREE_VALUES);
-  if (json === null || typeof json === 'boolean') return json;
+  if (json === null || typeof json === 'boolean' || typeof json === 'number') return json;
   if (typeof json === 'string') {
     return json.isWellFormed() ? json : noteFault(faults, 'INVALID_FORMAT', 'must be well-formed Unicode');
   }
-  if (typeof json === 'number' || json instanceof RawNumber) {
-    if (typeof json === 'number') return json;
+  if (json instanceof RawNumber) {
     const number = Number(json.source);
     if (!Number.isFinite(number)) return noteFault(faults, 'OUT_OF_RANGE', 'is too large');
     return isKeptBy(number, json.source) ? number : noteFault(faults, 'OUT_OF_RANGE', INEXACT);
