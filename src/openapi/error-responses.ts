@@ -3,15 +3,15 @@ import { FIELD_CODES, REASONS, type Reason } from '#src/service-error.ts';
 import type { Json } from './field-rules.ts';
 
 /** Advice on a reason for a refusal, in the words of docs/errors.md. */
-export type ErrorAdvice = { readonly when: string; readonly sent: string; readonly whatToDo: string };
+export type ErrorAdvice = { readonly when: string; readonly whatToDo: string };
 
 /** Reads the table of docs/errors.md: every reason for which a call can be refused. */
 export function readErrorAdvice(markdown: string): ReadonlyMap<string, ErrorAdvice> {
   const rows = markdown.matchAll(/^\| `([A-Z_]+)` \|(.*)\|$/gm);
   return new Map(
     [...rows].map(([, reason = '', cells = '']) => {
-      const [, , when = '', sent = '', whatToDo = ''] = cells.split('|').map((cell) => cell.trim());
-      return [reason, { when, sent, whatToDo: withoutLinks(whatToDo) }];
+      const [, , when = '', , whatToDo = ''] = cells.split('|').map((cell) => withoutLinks(cell.trim()));
+      return [reason, { when, whatToDo }];
     }),
   );
 }
@@ -58,7 +58,7 @@ export function errorResponses(advice: ReadonlyMap<string, ErrorAdvice>): Record
   const entries = [...byStatus].map(([status, reasons]) => {
     const lines = reasons.map((reason) => {
       const { when = '', whatToDo = '' } = advice.get(reason) ?? {};
-      return `- \`${reason}\`: ${withoutLinks(when)} ${whatToDo}`;
+      return `- \`${reason}\`: ${when} ${whatToDo}`;
     });
     const response = {
       description: `${wordsOf(status)}. The codes with this status, of all calls:\n\n${lines.join('\n')}`,
@@ -86,9 +86,7 @@ export function errorResponses(advice: ReadonlyMap<string, ErrorAdvice>): Record
 function example(reason: Reason, advice: ReadonlyMap<string, ErrorAdvice>): Json {
   const { status, title } = REASONS[reason];
   const isOfFields = reason === 'INVALID_PARAMETERS';
-  const detail = isOfFields
-    ? 'amount.value: must be above zero'
-    : withoutLinks(advice.get(reason)?.when ?? title);
+  const detail = isOfFields ? 'amount.value: must be above zero' : (advice.get(reason)?.when ?? title);
   return {
     type: 'about:blank',
     title,

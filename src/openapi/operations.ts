@@ -28,7 +28,8 @@ export function pathsOf(
         (one, other) => one.variables.length - other.variables.length,
       );
       for (const binding of bindings) {
-        const path = binding.url.replaceAll(/:p(\d+)/g, (_, i) => `{${nameOf(binding, Number(i))}}`);
+        const names = binding.variables.map((path) => `{${pathName(path)}}`);
+        const path = binding.url.replaceAll(/:p(\d+)/g, (_, i) => names[Number(i)] ?? '');
         const operation = writeOperation({ method, binding, bindings, schemas, examples });
         paths[path] = { ...paths[path], [binding.verb.toLowerCase()]: operation };
       }
@@ -90,10 +91,6 @@ function pascalCase(name: string): string {
 
 function pathName(path: readonly DescField[]): string {
   return path.map((field) => field.name).join('.');
-}
-
-function nameOf(binding: HttpBinding, i: number): string {
-  return pathName(binding.variables[i] ?? []);
 }
 
 function securityOf(method: DescMethod): readonly Json[] {
