@@ -25,12 +25,10 @@ export function summaryOf({ ends, openings }: DayResult): Summary {
   const waits = ends.map(({ waitedMs }) => waitedMs).sort((a, b) => a - b);
   const approved = ends.filter((end) => outcomeOf(end) === 'approved');
   const volume = sum(approved.map(({ payment }) => Number(formatMoney(payment.money))));
-  const percentOf = (outcomes: readonly unknown[]) =>
-    (100 * ends.filter((end) => outcomes.includes(outcomeOf(end))).length) / ends.length;
   return {
-    approvedPercent: percentOf(['approved']),
-    pendingPercent: percentOf(['unknown']),
-    errorPercent: percentOf(['not_sent', undefined]),
+    approvedPercent: percentOf(ends, ['approved']),
+    pendingPercent: percentOf(ends, ['unknown']),
+    errorPercent: percentOf(ends, ['not_sent', undefined]),
     attemptsPerPayment: sum(ends.map(({ attempts }) => attempts.length)) / ends.length,
     meanWaitS: sum(waits) / ends.length / 1000,
     p99WaitS: (waits[Math.ceil(waits.length * 0.99) - 1] ?? 0) / 1000,
@@ -51,14 +49,15 @@ export function outcomeOf({ attempts }: PaymentEnd): Outcome['kind'] | undefined
 }
 
 function byHour(ends: DayResult['ends']): (number | undefined)[] {
-  const all = Array<number>(24).fill(0);
-  const approved = Array<number>(24).fill(0);
-  for (const end of ends) {
-    const { hour } = end;
-    all[hour] = (all[hour] ?? 0) + 1;
-    if (outcomeOf(end) === 'approved') approved[hour] = (approved[hour] ?? 0) + 1;
-  }
-  return all.map((count, hour) => (count > 0 ? (100 * (approved[hour] ?? 0)) / count : undefined));
+  const hours = Map.groupBy(ends, ({ hour }) => hour);
+  return Array.from({ length: 24 }, (_, hour) => {
+    const inHour = hours.get(hour);
+    return inHour && percentOf(inHour, ['approved']);
+  });
+}
+
+function percentOf(ends: DayResult['ends'], outcomes: readonly unknown[]): number {
+  return (100 * ends.filter((end) => outcomes.includes(outcomeOf(end))).length) / ends.length;
 }
 
 function sum(numbers: readonly number[]): number {
