@@ -23,6 +23,7 @@ import {
   recordAction,
 } from '#src/store/audit-log.ts';
 import { type Queries, queriesOf } from '#src/store/database.ts';
+import { isUuid } from '#src/store/stored-objects.ts';
 import { USAGE } from './account-usage.ts';
 import { actorOf } from './actor.ts';
 import { withDatabase } from './command-database.ts';
@@ -241,10 +242,8 @@ function withAccount(
   };
 }
 
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
-
 function asId(text = ''): string {
-  if (!UUID.test(text)) throw new UsageError(`"${text}" is not an id; ids are UUIDs.`);
+  if (!isUuid(text)) throw new UsageError(`"${text}" is not an id; ids are UUIDs.`);
   return text;
 }
 

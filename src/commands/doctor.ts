@@ -37,16 +37,16 @@ const MARKS = { ok: 'ok      ', warning: 'warning ', failed: 'FAILED  ' };
 async function main(): Promise<void> {
   readArguments(USAGE, {});
   const findings: Finding[] = [];
-  const tell: Tell = (found) => {
+  const tell: Tell = (...found) => {
     for (const { state, check, says, advice } of found) {
       console.log(`${MARKS[state]} ${check}: ${says}${advice ? `\n         ${advice}` : ''}`);
     }
     findings.push(...found);
   };
-  tell([diagnoseNode(process.version, pinnedNode())]);
+  tell(diagnoseNode(process.version, pinnedNode()));
   const config = await told(tell, 'configuration', 'set what it names', async () => readConfig());
   if (config) {
-    tell(diagnoseConfig(config));
+    tell(...diagnoseConfig(config));
     await told(tell, 'database', 'see DATABASE_URL and the database itself', () =>
       checkDatabase(config, tell),
     );
@@ -57,7 +57,7 @@ async function main(): Promise<void> {
   process.exitCode = count('failed') > 0 ? 1 : 0;
 }
 
-type Tell = (found: readonly Finding[]) => void;
+type Tell = (...found: readonly Finding[]) => void;
 
 /** Runs a check; an error that it throws becomes its finding. */
 async function told<T>(
@@ -69,7 +69,7 @@ async function told<T>(
   try {
     return await work();
   } catch (error) {
-    tell([failed(check, explainFailure(error), advice)]);
+    tell(failed(check, explainFailure(error), advice));
     return undefined;
   }
 }
@@ -82,14 +82,8 @@ async function checkDatabase(config: Config, tell: Tell): Promise<void> {
   const { databaseUrl, databaseDirectUrl } = config;
   const { url, dataDir } = findDatabase(config);
   if (!url) {
-    tell([
-      warning(
-        'database',
-        "the service's own does not run",
-        'start the service (npm start), and run this again',
-      ),
-    ]);
-    return;
+    const advice = 'start the service (npm start), and run this again';
+    return tell(warning('database', "the service's own does not run", advice));
   }
   const log = pino({ level: 'silent' });
   const database = openDatabase({ url, maxConnections: 1, connectTimeoutMs: PATIENT_CONNECT_MS, log });
@@ -98,18 +92,18 @@ async function checkDatabase(config: Config, tell: Tell): Promise<void> {
     if (databaseUrl && databaseDirectUrl) {
       await told(tell, 'pooler', 'a replica does not start through it', async () => {
         await assertPooler({ url: databaseUrl, log });
-        tell([ok('pooler', 'keeps prepared statements and time limits')]);
+        tell(ok('pooler', 'keeps prepared statements and time limits'));
       });
     }
     const startedMs = Date.now();
     const facts = await readDatabaseFacts(database);
     const uncertainMs = (Date.now() - startedMs) / 2;
-    tell(diagnoseDatabase(facts, config));
-    tell([diagnoseClock(startedMs + uncertainMs - facts.nowMs, uncertainMs)]);
+    tell(...diagnoseDatabase(facts, config));
+    tell(diagnoseClock(startedMs + uncertainMs - facts.nowMs, uncertainMs));
     const schema = facts.hasSchema ? await compareSchema(database, MIGRATIONS) : undefined;
-    tell([schemaFinding(schema)]);
-    if (facts.hasSchema) tell([await keysFinding(database, installationKeys(config, dataDir))]);
-    if (schema?.pending.length === 0) tell(diagnoseService(await readServiceFacts(database)));
+    tell(schemaFinding(schema));
+    if (facts.hasSchema) tell(await keysFinding(database, installationKeys(config, dataDir)));
+    if (schema?.pending.length === 0) tell(...diagnoseService(await readServiceFacts(database)));
   } finally {
     await database.close();
   }
@@ -117,19 +111,13 @@ async function checkDatabase(config: Config, tell: Tell): Promise<void> {
 
 function schemaFinding(schema: SchemaDifference | undefined): Finding {
   if (schema && schema.later.length > 0) {
-    return warning(
-      'schema',
-      `a later release has migrated it (${schema.later.join(', ')})`,
-      'this release goes on beside the one after it; leave out no release on the way back',
-    );
+    const advice = 'this release goes on beside the one after it; leave out no release on the way back';
+    return warning('schema', `a later release has migrated it (${schema.later.join(', ')})`, advice);
   }
   if (schema?.pending.length === 0) return ok('schema', 'up to date');
   const says = schema ? `${schema.pending.length} migrations are still to be run` : 'not made yet';
-  return warning(
-    'schema',
-    says,
-    'the next start of this release runs its migrations, beside replicas of the release before',
-  );
+  const advice = 'the next start of this release runs its migrations, beside replicas of the release before';
+  return warning('schema', says, advice);
 }
 
 async function keysFinding(database: Database, keys: InstallationKeys): Promise<Finding> {
@@ -140,7 +128,7 @@ async function keysFinding(database: Database, keys: InstallationKeys): Promise<
 
 async function checkCatalogue(config: Config, tell: Tell): Promise<void> {
   const catalogue = readCatalogue(config.catalogueFile);
-  tell([ok('catalogue', `${config.catalogueFile}: ${catalogue.routes.length} routes`)]);
+  tell(ok('catalogue', `${config.catalogueFile}: ${catalogue.routes.length} routes`));
   // The service itself gives the mounted sandbox its address and keys; neither is needed here.
   const opened = openCatalogue(catalogue, {
     connectors: CONNECTORS,
@@ -161,7 +149,7 @@ async function checkCatalogue(config: Config, tell: Tell): Promise<void> {
       const advice = `check its settings and credentials, and that this machine reaches the provider`;
       return failed(check, 'its provider does not answer, or does not take the credentials', advice);
     });
-    tell(await Promise.all(checks));
+    tell(...(await Promise.all(checks)));
   } finally {
     await opened.close();
   }
