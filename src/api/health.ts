@@ -11,17 +11,15 @@ import { connectionOf } from './rpc.ts';
 
 /** Dependencies of health. */
 export type HealthOptions = {
-  readonly readiness: {
-    /** Resolves to true if a payment could be written now. A rejection means no. */
-    check(): Promise<boolean>;
-  };
+  /** Resolves to true if a payment could be written now. A rejection means no. */
+  readonly canWrite: () => Promise<boolean>;
   /** The services that gRPC clients may ask about by name. */
   readonly services: readonly DescService[];
   /** Aborted when the process begins to drain: from then on nothing is ready, and every Watch ends. */
   readonly draining: AbortSignal;
 };
 
-/** Time for which a result of `check` is reused, so that a flood of probes does not become a flood of queries. */
+/** Time for which a result of `canWrite` is reused, so that a flood of probes does not become a flood of queries. */
 const FRESH_MS = 500;
 /** Time limit of a check. A slower one means no: a payment would have to wait for the same database. */
 const CHECK_TIMEOUT_MS = 2_000;
@@ -35,7 +33,7 @@ const MAX_WATCHES = 1_024;
 /** Health for load balancers and orchestrators: `httpRoutes` is a Fastify plugin, `rpcRoutes` for a ConnectRouter. */
 export function createHealth(options: HealthOptions) {
   const { draining } = options;
-  const isCheckedReady = remember(() => inTime(() => options.readiness.check()));
+  const isCheckedReady = remember(() => inTime(options.canWrite));
   const isReady = async () => !draining.aborted && (await isCheckedReady()) && !draining.aborted;
   const servingStatus = async () => ((await isReady()) ? Status.SERVING : Status.NOT_SERVING);
   const names = new Set(['', ...options.services.map((service) => service.typeName)]);

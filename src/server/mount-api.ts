@@ -65,18 +65,17 @@ export type Api = {
 /** Mounts every route of the service on an application: REST, the rpc protocols, health, reflection and metrics. */
 export function mountApi(app: FastifyInstance, api: Api): void {
   const services = mountedServices(api);
+  const described = services.map(({ service }) => service);
   const ownOrigin = () => URL.parse(api.deps.publicUrl())?.origin;
-  const requireAllowedOrigin = admitBrowsers(
-    app,
-    services.map(({ service }) => service),
-    (origin, request) => origin === ownOrigin() || URL.parse(origin)?.host === request.host,
-  );
+  const isOwnOrigin = (origin: string, request: FastifyRequest) =>
+    origin === ownOrigin() || URL.parse(origin)?.host === request.host;
+  const requireAllowedOrigin = admitBrowsers(app, described, isOwnOrigin);
   const admit = (calls: FastifyInstance, refuse: RefuseCall) =>
     admitCalls(calls, api.admission, refuse, observeRefusals(api.metrics));
-  const calls = { services, openers: createOpeners(api, requireAllowedOrigin), admit };
+  const calls = { services, described, openers: createOpeners(api, requireAllowedOrigin), admit };
   mountRest(app, calls);
   mountRpc(app, calls);
-  mountHealth(app, api, calls.services);
+  mountHealth(app, api, described);
   mountMetrics(app, api);
 }
 
@@ -90,6 +89,7 @@ type MountedService = {
 /** The services, with the functions that admit and open a call to them. */
 type Calls = {
   readonly services: readonly MountedService[];
+  readonly described: readonly DescService[];
   readonly openers: ReturnType<typeof createOpeners>;
   readonly admit: (app: FastifyInstance, refuse: RefuseCall) => (request: FastifyRequest) => Ticket;
 };
@@ -143,14 +143,11 @@ function mountRest(app: FastifyInstance, { services, openers, admit }: Calls): v
   });
 }
 
-function mountRpc(app: FastifyInstance, { services, openers, admit }: Calls): void {
+function mountRpc(app: FastifyInstance, { services, described, openers, admit }: Calls): void {
   const onError = (err: unknown) => app.log.error({ err }, 'an rpc failed');
   app.register(async (rpc) => {
     const open = openers(admit(rpc, refuseRpc));
-    refuseWrongForms(
-      rpc,
-      services.map(({ service }) => service),
-    );
+    refuseWrongForms(rpc, described);
     const rpcs = services.map(({ service, handlers, callers }) => {
       return { service, handlers, openCall: open[callers], onError };
     });
@@ -168,15 +165,15 @@ function mountRpc(app: FastifyInstance, { services, openers, admit }: Calls): vo
 function mountHealth(
   app: FastifyInstance,
   { config, deps, live }: Api,
-  mounted: readonly MountedService[],
+  described: readonly DescService[],
 ): void {
   const draining = new AbortController();
   app.addHook('preClose', async () => draining.abort());
-  const services = [...mounted.map(({ service }) => service), Health];
+  const services = [...described, Health];
   const health = createHealth({
     services,
     draining: draining.signal,
-    readiness: { check: async () => live.isOpen() && (await checkWritable(deps.database).then(() => true)) },
+    canWrite: async () => live.isOpen() && (await checkWritable(deps.database).then(() => true)),
   });
   app.register(async (rpc) => {
     const reflection = config.reflection ? [ServerReflection, ServerReflectionV1Alpha] : [];

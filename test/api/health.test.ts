@@ -30,7 +30,7 @@ async function start(): Promise<void> {
   check = vi.fn(async () => true);
   draining = new AbortController();
   const health = createHealth({
-    readiness: { check: () => check() },
+    canWrite: () => check(),
     services: [Health],
     draining: draining.signal,
   });

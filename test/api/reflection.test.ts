@@ -38,7 +38,7 @@ let baseUrl: string;
 
 beforeAll(async () => {
   const health = createHealth({
-    readiness: { check: async () => true },
+    canWrite: async () => true,
     services: SERVICES,
     draining: new AbortController().signal,
   });
