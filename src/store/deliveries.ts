@@ -147,10 +147,11 @@ export type StoredDelivery = {
 
 type DeliveryRow = Nullable<StoredDelivery>;
 
+const COLUMNS = `d.id, d.webhook_id AS "webhookId", d.event_id AS "eventId", e.type, e.payment_id AS "paymentId",
+      d.status, d.attempts, d.response_status AS "responseStatus", d.error, d.due_at AS "dueAt",
+      d.created_at AS "createdAt", d.delivered_at AS "deliveredAt"`;
 const SELECT = `
-    SELECT d.id, d.webhook_id AS "webhookId", d.event_id AS "eventId", e.type, e.payment_id AS "paymentId", d.status,
-      d.attempts, d.response_status AS "responseStatus", d.error, d.due_at AS "dueAt", d.created_at AS "createdAt",
-      d.delivered_at AS "deliveredAt"
+    SELECT ${COLUMNS}
     FROM delivery d JOIN event e ON e.account_id = d.account_id AND e.id = d.event_id`;
 const LIST = {
   name: 'list_deliveries',
@@ -188,8 +189,9 @@ export async function getDelivery(
 const REDELIVER = {
   name: 'redeliver',
   text: `
-    UPDATE delivery SET status = 'PENDING', due_at = now(), retry = 0, delivered_at = NULL
-    WHERE account_id = $1 AND id = $2`,
+    UPDATE delivery d SET status = 'PENDING', due_at = now(), retry = 0, delivered_at = NULL FROM event e
+    WHERE d.account_id = $1 AND d.id = $2 AND e.account_id = d.account_id AND e.id = d.event_id
+    RETURNING ${COLUMNS}`,
 };
 // Ids follow the time, so the index of the webhook's deliveries finds those since a time.
 const REDELIVER_FAILED = {
@@ -205,9 +207,13 @@ const REDELIVER_FAILED = {
     )`,
 };
 
-/** Makes a delivery due now, with the whole schedule ahead of it. */
-export async function redeliver(database: Database, accountId: string, id: string): Promise<void> {
-  await database.query(REDELIVER, [accountId, id]);
+/** Makes a delivery due now, with the whole schedule ahead of it. @returns it as it is then, before it is sent. */
+export async function redeliver(
+  database: Database,
+  accountId: string,
+  id: string,
+): Promise<StoredDelivery | undefined> {
+  return firstRow(await database.query<DeliveryRow>(REDELIVER, [accountId, id]));
 }
 
 /** Makes up to `limit` FAILED deliveries of a webhook since a time due now, oldest first. @returns their number. */

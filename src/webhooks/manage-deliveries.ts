@@ -69,9 +69,10 @@ export async function redeliverOne(
   const delivery = await requireDelivery(deps.database, accountId, id);
   if (webhookId !== '' && webhookId.toLowerCase() !== delivery.webhookId) throw deliveryNotFound();
   requireActive(await requireWebhook(deps.database, accountId, delivery.webhookId));
-  await orUnavailable(redeliver(deps.database, accountId, id));
-  deps.wake({ accountId, webhookId: delivery.webhookId });
-  return requireDelivery(deps.database, accountId, id);
+  const due = await orUnavailable(redeliver(deps.database, accountId, id));
+  if (!due) throw deliveryNotFound();
+  deps.wake({ accountId, webhookId: due.webhookId });
+  return due;
 }
 
 /** Sends failed deliveries again. @returns their number. @throws ServiceError WEBHOOK_NOT_FOUND, WEBHOOK_OFF. */

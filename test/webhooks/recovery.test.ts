@@ -114,6 +114,23 @@ it('sends again by hand one delivery, or all that failed since a time.', async (
   });
 });
 
+it('answers a redelivery with the delivery as it became due, however fast another replica delivers it.', async () => {
+  await world.change(account);
+  await world.start();
+  await delivered(1);
+  const [{ id } = { id: '' }] = await world.tables.query('SELECT id FROM delivery');
+  const { database } = world.deps;
+  const query: Database['query'] = async (statement, values) => {
+    const result = await database.query(statement, values);
+    if (statement.name === 'redeliver') {
+      await world.tables.query("UPDATE delivery SET status = 'DELIVERED', due_at = NULL");
+    }
+    return result as never;
+  };
+  const deps = { ...world.deps, database: { ...database, query } };
+  expect(await redeliverOne(deps, account, String(id), '')).toMatchObject({ status: 'PENDING' });
+});
+
 it('sends nothing more to a webhook that was removed while its deliveries were open.', async () => {
   await world.change(account);
   const worker = await world.start();
