@@ -84,7 +84,11 @@ ${pages(asked, found, visit.query('page') !== '')}`;
 
 async function find(deps: SearchDeps, asked: Asked, accounts: Accounts, page: string): Promise<Found> {
   const { text, by, status, account } = asked;
-  if (isUuid(text)) return oneOf(await findOrRefuse(findPaymentsById(deps.database, text)));
+  if (isUuid(text)) {
+    const named = oneOf(await findOrRefuse(findPaymentsById(deps.database, text)));
+    // Merchants' orders and references may be UUIDs as well.
+    if (by === 'id' || named.payments.length > 0) return named;
+  }
   if (by === 'id' && text !== '') throw refuse('a payment or transaction id is a UUID');
   if (account !== '' && !isUuid(account)) throw refuse('an account’s id is a UUID');
   if (account === '' && accounts.length > MAX_ACCOUNTS) {

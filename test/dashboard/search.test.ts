@@ -181,3 +181,11 @@ it('a payment of the previous release is found by its card once the backfill has
   await stop();
   await database.close();
 });
+
+it('finds a payment by an order or reference that looks like an id', async () => {
+  const [order, reference] = [randomUUID(), randomUUID()];
+  const paid = await merchant.pay({ merchant_order_id: order, merchant_reference: reference });
+  expect(await found({ text: order, by: 'order' })).toEqual([paid.id]);
+  expect(await found({ text: reference, by: 'reference' })).toEqual([paid.id]);
+  expect(await found({ text: order, by: 'id' })).toEqual([]);
+});
