@@ -6,6 +6,7 @@ import type { AttemptFacts, PaymentAttempt } from './attempt.ts';
 import type { Capabilities } from './capabilities.ts';
 import type { Dispute } from './dispute-report.ts';
 import type { WalletEnrollment } from './enrollment.ts';
+import type { NotSentReason, Totals } from './outcome-parts.ts';
 
 /** The implementation for one kind of provider. One folder under connectors/, one line in registry.ts. */
 export type Connector = {
@@ -185,15 +186,6 @@ type Told = {
   readonly alarm?: true;
 };
 
-/**
- * Reason why an attempt was not sent.
- * - `unreachable`: the connection accepts no payments now. The provider could not be reached, or refuses all of this
- *   connection's calls (for its key, its rate): it counts against the provider's health.
- * - `turned_away`: this one attempt was refused, by the provider's answer or by a limit of ours.
- * - `circuit_open`: the connection's circuit is open; nothing was tried.
- */
-export type NotSentReason = 'unreachable' | 'turned_away' | 'circuit_open';
-
 /** The KNOWN state of a transaction after a call. A `switch` over it ends in `assertNever`. */
 export type Outcome =
   /** Done: charged, authorized, verified, captured, canceled or refunded. */
@@ -208,6 +200,8 @@ export type Outcome =
       readonly enrolledToken?: string;
       /** The payment's disputes that are over, if there were any. Only a look-up reports this. */
       readonly endedDisputes?: readonly Dispute[];
+      /** All that was captured and refunded of the payment, whoever asked for it. Only its look-up reports this. */
+      readonly totals?: Totals;
     })
   /** The payer must go to `redirectUrl`: a wallet's checkout, or a card's 3-D Secure challenge. */
   | (Told & { readonly kind: 'redirect'; readonly redirectUrl: string })
@@ -292,6 +286,11 @@ export type SignedOutcome = {
   readonly ofPurchase?: true;
   /** Status, in the provider data of a transaction, of what undoes the outcome: after that, its report is old news. */
   readonly undoneBy?: string;
+  /**
+   * It is no outcome of the transaction but a capture or a refund of it, with a `reference` of its own, that was made at
+   * the provider itself or whose own transaction the notification does not name.
+   */
+  readonly operation?: 'CAPTURE' | 'REFUND';
 };
 
 /** Makes the compiler check that every outcome is handled. */

@@ -8,7 +8,9 @@ import type { Metrics } from './metrics.ts';
 import { observeAlarm } from './observe-alarm.ts';
 
 const ALARMS = {
-  mismatch: alarmingOutcome('what the provider signed is about another amount or currency'),
+  mismatch: alarmingOutcome(
+    'the provider tells of another amount or currency, or of what the payment does not allow',
+  ),
   contradiction: alarmingOutcome('the provider tells the opposite of the final state in the record'),
 } as const;
 

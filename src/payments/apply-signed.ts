@@ -1,6 +1,6 @@
 import type { ProviderConnection, SignedOutcome } from '#src/connectors/connector.ts';
 import type { Money } from '#src/money.ts';
-import { takeFollowUp } from '#src/store/follow-ups.ts';
+import { findPaymentOf, takeFollowUp } from '#src/store/follow-ups.ts';
 import { readOpenAttempt } from '#src/store/look-ups.ts';
 import { writeOutcome } from './finish-operation.ts';
 import { finishOf, writeFinish } from './finish-payment.ts';
@@ -15,6 +15,7 @@ import {
   shownOf,
 } from './follow-up.ts';
 import { leaseS, lookUpPauseS } from './look-up-schedule.ts';
+import { recordElsewhere } from './made-elsewhere.ts';
 import { decodeRecord } from './stored-record.ts';
 
 /**
@@ -30,6 +31,7 @@ export async function applySigned(
   signed: SignedOutcome,
   stop?: AbortSignal,
 ): Promise<FollowedUpNow> {
+  if (signed.operation) return applyOperation(deps, connection, transactionId, signed, signed.operation);
   const due = await takeFollowUp(deps.database, transactionId, leaseS(connection, deps.schedule));
   if (!due) return finishSigned(deps, transactionId, signed, stop);
   const found = await readFollowedUp(deps, connection, due);
@@ -48,6 +50,21 @@ export async function applySigned(
   }
   const followUpInS = lookUpPauseS(deps.schedule, due.fence);
   return (await writeOutcome(deps, { ...due, followUpInS }, outcome, stop)) ? 'applied' : 'unchanged';
+}
+
+/** Records a capture or a refund that was made at the provider itself, unless it is one of ours. */
+async function applyOperation(
+  deps: FollowUpDeps,
+  connection: ProviderConnection,
+  transactionId: string,
+  { outcome: told, minorUnits, currency }: SignedOutcome,
+  type: 'CAPTURE' | 'REFUND',
+): Promise<FollowedUpNow> {
+  const own = await findPaymentOf(deps.database, transactionId);
+  if (!own || told.kind !== 'approved') return 'unchanged';
+  const found = await readFollowedUp(deps, connection, { ...own, transactionId });
+  const made = { type, money: { minorUnits, currency }, told, reference: told.reference };
+  return recordElsewhere(deps, connection, own, found, made);
 }
 
 /** Does the same for an attempt with an unknown outcome: without a look-up, nothing else will ever reveal it. */

@@ -9,9 +9,9 @@ import {
 } from '#gen/payments/v1/payment_pb.js';
 import type { Dispute, DisputeStage } from '#src/connectors/dispute-report.ts';
 import { type Money, toDecimal } from '#src/money.ts';
-import { writeDispute } from '#src/store/disputes.ts';
 import { findPaymentOf } from '#src/store/follow-ups.ts';
 import { readPayment, readTransactions, type StoredTransaction } from '#src/store/operated-payments.ts';
+import { writeToldTransaction } from '#src/store/told-transactions.ts';
 import { booksOf, succeededBase } from './finish-operation.ts';
 import type { FinishDeps } from './finish-payment.ts';
 import { transactionOf, withStanding } from './operation-record.ts';
@@ -73,17 +73,19 @@ export async function applyDispute(
     { id: before?.id ?? randomUUIDv7(), baseId: base.id, stage: told.stage, money },
     deps.now(),
   );
-  const written = await writeDispute(deps.database, {
-    accountId: own.accountId,
-    paymentId: own.paymentId,
-    version: stored.version,
+  const written = await writeToldTransaction(deps.database, {
+    ...own,
+    ...stored,
     status: Payment_Status[record.status],
     record: encodeRecord(record),
     transactionId: dispute.id,
+    type: 'CHARGEBACK',
     transactionStatus: Transaction_Status[dispute.status],
     reference: told.reference,
     minorUnits: money.minorUnits,
     baseId: base.id,
+    parentId: base.id,
+    isFinal: false,
     event: eventOf(record),
   });
   if (!written) return 'waiting';

@@ -10,6 +10,7 @@ import { endDisputes, isOpenDispute } from './dispute.ts';
 import { BASE_TYPES, isOperation, readLeased, writeOutcome } from './finish-operation.ts';
 import type { FinishDeps } from './finish-payment.ts';
 import { leaseS, lookUpPauseS } from './look-up-schedule.ts';
+import { beyondBooks, recordElsewhere, tellsMore } from './made-elsewhere.ts';
 import { attemptFacts } from './payment-attempt.ts';
 import { decodeRecord } from './stored-record.ts';
 import type { PaymentResponse } from './stored-response.ts';
@@ -56,14 +57,15 @@ const MOST_CALLS = 2;
 export type FollowUpOptions = { readonly hint?: Hint | undefined; readonly stop?: AbortSignal | undefined };
 
 /** The payment as written, or what else became of following up. */
-type Followed = PaymentResponse | 'applied' | 'waiting' | 'unheard' | undefined;
+type Followed = PaymentResponse | FollowedUpNow | undefined;
 
 /**
  * Follows up a transaction after its call: learns the outcome of an open operation, of a payer's redirect or of a
  * challenge, and ends an authorization that lapsed. The provider's answer is written as any outcome is.
  *
  * @returns the payment as written; undefined if nothing changed; 'unheard' if the provider did not answer, and no
- *   schedule has it asked again; 'applied' if disputes were ended, 'waiting' if they cannot be yet.
+ *   schedule has it asked again; 'applied' if disputes were ended, or captures or refunds made at the provider itself
+ *   recorded, 'waiting' if they cannot be yet.
  */
 export async function followUp(
   deps: FollowUpDeps,
@@ -80,9 +82,14 @@ export async function followUp(
   const query = { ...lookUpOf(deps, due, found, isLast), ...(hint && { hint }) };
   const told = await (OPEN.has(found.transaction.status) ? learn : ask)(connection, query);
   deps.recovery.followedUp(due, contradicts(told, found.transaction) ? 'contradiction' : told);
+  const made = beyondBooks(found, told);
   if (told.kind === 'approved' && found.transactions.some(isOpenDispute)) {
     const ended = await endDisputes(deps, due.transactionId, told.endedDisputes ?? []);
-    if (ended) return ended;
+    if (ended) return made ? askAgain(deps, connection, due, options, ended) : ended;
+  }
+  if (made) {
+    const recorded = await recordElsewhere(deps, connection, due, found, made);
+    return askAgain(deps, connection, due, options, recorded);
   }
   const outcome = connection.lookUp ? told : withoutLookUp(told, found, isLast);
   // An operation has no response yet if its process died, or if its call is under way: with the fence taken here, that
@@ -93,7 +100,22 @@ export async function followUp(
     return isHeard(told) || found.transaction.isScheduled ? undefined : 'unheard';
   }
   const ended = isLast ? endOf(outcome) : outcome;
-  return writeOutcome(deps, { ...due, followUpInS: pauseS(deps, due, found, nowMs) }, ended, stop);
+  const leased = { ...due, followUpInS: pauseS(deps, due, found, nowMs) };
+  const written = await writeOutcome(deps, leased, ended, stop);
+  return written && tellsMore(told, found.transaction) ? askAgain(deps, connection, due, options) : written;
+}
+
+/** Asks once more after a write: what the provider tells beyond that is compared with what stands now. */
+async function askAgain(
+  deps: FollowUpDeps,
+  connection: ProviderConnection,
+  { transactionId }: DueFollowUp,
+  { hint = {}, stop }: FollowUpOptions,
+  result: FollowedUpNow = 'applied',
+): Promise<FollowedUpNow> {
+  if (result !== 'applied') return result;
+  const again = await followUpNow(deps, connection, transactionId, { hint, stop });
+  return again === 'unchanged' ? 'applied' : again;
 }
 
 /**
@@ -135,7 +157,7 @@ export function contradicts(told: Outcome, { status }: StoredTransaction): boole
 export async function readFollowedUp(
   { database }: Pick<FollowUpDeps, 'database'>,
   { capabilities: terms }: ProviderConnection,
-  due: DueFollowUp,
+  due: Omit<DueFollowUp, 'connectionId' | 'fence'>,
 ): Promise<FollowedUp> {
   const found = await readLeased(database, due);
   return { ...found, record: decodeRecord(found.payment.record), terms };
@@ -166,38 +188,46 @@ export function isOver({ payment, transaction }: FollowedUp): boolean {
 }
 
 /**
- * Ends an authorization that is over: by our term, or before that because its provider says so. One that its provider
- * denies ever to have approved is over, too, since nothing is held; but it was approved, so a person has to look.
+ * Ends an authorization that is over: by our term, once its provider has answered, as it may have been captured there;
+ * or before that because its provider says so. One that its provider denies ever to have approved is over, too, since
+ * nothing is held; but it was approved, so a person has to look. If it is over here, only news has the provider asked.
  */
 async function lapse(
   deps: FollowUpDeps,
-  { lookUp }: ProviderConnection,
+  connection: ProviderConnection,
   due: DueFollowUp,
   found: FollowedUp,
   nowMs: number,
   { hint, stop }: FollowUpOptions,
-): Promise<PaymentResponse | undefined> {
+): Promise<Followed> {
   const { payment, transaction, terms } = found;
-  const lapsesAtMs = transaction.createdAt.getTime() + terms.authorizationValidDays * DAY_MS;
-  if (isOver(found)) {
+  const restS = (transaction.createdAt.getTime() + terms.authorizationValidDays * DAY_MS - nowMs) / 1000;
+  const isTerm = restS <= 0;
+  const isOverAlready = isOver(found);
+  if (isOverAlready && !hint) {
     await endFollowUp(deps.database, due);
     return undefined;
   }
   if (payment.openOperation) {
     await postponeFollowUp(deps.database, due, LONGEST_PAUSE_S);
-    return undefined;
+    return hint && 'waiting';
   }
   const query = { ...lookUpOf(deps, due, found, false), ...(hint && { hint }) };
-  const told = nowMs < lapsesAtMs ? await lookUp?.(query) : 'lapsed';
-  const isDenied = told !== 'lapsed' && (told?.kind === 'declined' || told?.kind === 'not_sent');
-  if (told) deps.recovery.followedUp(due, isDenied ? 'contradiction' : told);
-  if (told !== 'lapsed' && told?.kind !== 'expired' && !isDenied) {
-    const restS = Math.max((lapsesAtMs - nowMs) / 1000, 1);
-    const inS = !told || isHeard(told) ? restS : Math.min(restS, LONGEST_PAUSE_S);
-    await postponeFollowUp(deps.database, due, inS);
-    return undefined;
+  const told = await connection.lookUp?.(query);
+  const made = beyondBooks(found, told);
+  const isDenied = !isOverAlready && (told?.kind === 'declined' || told?.kind === 'not_sent');
+  const isGone = told?.kind === 'expired' || isDenied;
+  const lapses = isTerm && !isGone && !isOverAlready && !made && told?.kind !== 'unknown';
+  const result = isDenied ? 'contradiction' : lapses ? 'lapsed' : told;
+  if (result) deps.recovery.followedUp(due, result);
+  if (lapses || (isGone && !isOverAlready)) {
+    return writeOutcome(deps, { ...due, followUpInS: undefined }, 'lapsed', stop);
   }
-  return writeOutcome(deps, { ...due, followUpInS: undefined }, 'lapsed', stop);
+  const longestS = !isTerm && (!told || isHeard(told)) ? restS : LONGEST_PAUSE_S;
+  await postponeFollowUp(deps.database, due, isTerm ? longestS : Math.max(1, Math.min(restS, longestS)));
+  if (!made) return isOverAlready && told && !isHeard(told) ? 'unheard' : undefined;
+  const recorded = await recordElsewhere(deps, connection, due, found, made);
+  return askAgain(deps, connection, due, { hint, stop }, recorded);
 }
 
 function expiryOf({ record, transaction, terms }: FollowedUp): number {

@@ -15,7 +15,14 @@ import type { Caller } from './caller.ts';
 import { requireAmount } from './check-request.ts';
 import type { OperatedPayment, OperationDeps } from './claim-operation.ts';
 import { operatePayment } from './operate-payment.ts';
-import { planCancel, planCapture, planRefund, type Refundable, undoingType } from './payment-books.ts';
+import {
+  type PlannedOperation,
+  planCancel,
+  planCapture,
+  planRefund,
+  type Refundable,
+  undoingType,
+} from './payment-books.ts';
 import { requestHasher } from './request-hash.ts';
 import type { KeyedResponse } from './stored-response.ts';
 
@@ -109,6 +116,25 @@ export function cancelOrRefundPayment(
     },
     caller,
   );
+}
+
+/**
+ * Plans a capture or a refund that was made at the provider itself, as if it were asked for here.
+ *
+ * @throws ServiceError if the payment does not allow it.
+ */
+export function planMade(
+  payment: OperatedPayment,
+  type: 'CAPTURE' | 'REFUND',
+  money: Money,
+): { readonly target: StoredTransaction; readonly planned: PlannedOperation } {
+  const { base, books, transactions, connection } = payment;
+  if (type === 'CAPTURE') {
+    const made = capturesOf(transactions).length;
+    return { target: base, planned: planCapture(books, money, made, connection.capabilities) };
+  }
+  const target = refundTarget(payment, '', money);
+  return { target, planned: planRefundOf(payment, target, money) };
 }
 
 /** Returns the payment's own transaction. A path may name it, but no other. */

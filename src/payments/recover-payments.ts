@@ -10,8 +10,9 @@ import { type AskableConnection, MAX_TAKEN, type Take } from '#src/store/lease-d
 import { type DueAttempt, postponeLookUp, takeDueAttempts, takeOpenAttempt } from '#src/store/look-ups.ts';
 import { lookedUpAttempt } from './ask-provider.ts';
 import { finishOf, writeFinish } from './finish-payment.ts';
-import { type FollowedUpNow, type FollowUpDeps, followUp } from './follow-up.ts';
+import { type FollowedUpNow, type FollowUpDeps, followUp, followUpNow } from './follow-up.ts';
 import { leaseS, lookUpPauseS } from './look-up-schedule.ts';
+import { tellsMore } from './made-elsewhere.ts';
 import { askableConnections } from './open-outcomes.ts';
 import { decodeRecord } from './stored-record.ts';
 
@@ -156,17 +157,16 @@ export async function recoverNow(
   options: { readonly hint: Hint; readonly stop: AbortSignal | undefined },
 ): Promise<FollowedUpNow> {
   const attempt = await takeOpenAttempt(deps.database, transactionId, leaseS(connection, deps.schedule));
-  if (!attempt) return 'waiting';
-  return (await recoverOne(deps, connection, attempt, options)) ? 'applied' : 'waiting';
+  return attempt ? recoverOne(deps, connection, attempt, options) : 'waiting';
 }
 
-/** @returns false if nothing is known yet. */
+/** @returns 'waiting' if nothing is known yet. */
 async function recoverOne(
   deps: RecoverOneDeps,
   connection: ProviderConnection,
   attempt: DueAttempt,
   { hint, stop }: { readonly hint?: Hint; readonly stop: AbortSignal | undefined },
-): Promise<boolean> {
+): Promise<FollowedUpNow> {
   const record = decodeRecord(attempt.record);
   const query = { ...lookUpOf(deps, attempt, record, connection.capabilities), ...(hint && { hint }) };
   const outcome = connection.lookUp
@@ -182,7 +182,10 @@ async function recoverOne(
   } else {
     await postponeLookUp(deps.database, attempt, lookUpPauseS(deps.schedule, attempt.fence));
   }
-  return isKnown;
+  if (!isKnown) return 'waiting';
+  if (!tellsMore(outcome, attempt)) return 'applied';
+  const again = await followUpNow(deps, connection, attempt.transactionId, { hint: hint ?? {}, stop });
+  return again === 'unchanged' ? 'applied' : again;
 }
 
 /** Asks a provider without look-up to undo an attempt that no notification has reported for too long. */

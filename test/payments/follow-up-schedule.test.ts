@@ -225,6 +225,18 @@ describe('an authorization', () => {
     return { payment, lapsesMs: Date.UTC(2026, 0, 8) };
   }
 
+  it('is asked about at its term, and waited for if the provider does not answer: it may be captured there', async () => {
+    const { payment, lapsesMs } = await authorized();
+    expect(await follow(payment, lapsesMs, at(UNKNOWN))).toBeUndefined();
+    expect([asked.length, scheduled, await statusOf(payment)]).toEqual([1, [3_600], 'SUCCEEDED']);
+  });
+
+  it('lapses at its term unasked where there is no look-up', async () => {
+    const { payment, lapsesMs } = await authorized();
+    expect(await follow(payment, lapsesMs, mute())).toBeDefined();
+    expect([scheduled, told]).toEqual([[['written', null]], [[transactionOf(payment).id, 'lapsed']]]);
+  });
+
   it.each([
     ['is waited for until then', '', -5_000, [5]],
     ['is waited for, a second at least', '', -1, [1]],
@@ -241,11 +253,12 @@ describe('an authorization', () => {
     ['is left to its open operation', `open_operation = '${randomUUID()}'`, -5_000, [3_600]],
   ])('%s: %s, %i ms after its term', async (_what, set, fromLapseMs, expected) => {
     const { payment, lapsesMs } = await authorized(set || undefined);
-    const written = await follow(payment, lapsesMs + fromLapseMs);
+    const says = fromLapseMs < 0 ? UNKNOWN : APPROVED;
+    const written = await follow(payment, lapsesMs + fromLapseMs, at(says));
     expect(scheduled).toEqual(expected);
     expect(written !== undefined).toBe(Array.isArray(expected[0]));
-    // The provider knows nothing of our terms, but may have ended it before.
-    const isAsked = expected[0] === 5 || expected[0] === 1;
+    // The provider knows nothing of our terms, but may have ended it before, or captured it.
+    const isAsked = written !== undefined || expected[0] === 5 || expected[0] === 1;
     const result = written ? 'lapsed' : UNKNOWN;
     expect(told).toEqual(written || isAsked ? [[transactionOf(payment).id, result]] : []);
     expect(asked.map(({ close }) => close)).toEqual(isAsked ? [false] : []);

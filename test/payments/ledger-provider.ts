@@ -30,6 +30,8 @@ export type LedgerProvider = {
   readonly moved: string[];
   /** The payer of a redirect acts: pays, also after it was closed. */
   payerPays(transactionId: string): void;
+  /** The merchant captures or refunds at the provider itself. */
+  elsewhere(transactionId: string, made: { readonly captured?: bigint; readonly refunded?: bigint }): void;
   /** Does what was delayed. */
   settleDelayed(): void;
 };
@@ -96,9 +98,15 @@ export function ledgerProvider(capabilities: Partial<Capabilities> = {}): Ledger
   async function lookUp({ transactionId, close }: LookUp): Promise<Outcome> {
     const known = results.get(transactionId);
     if (known?.kind === 'redirect' && close) results.set(transactionId, { kind: 'expired', ...told });
-    if (known) return results.get(transactionId) ?? known;
+    if (known) return withTotals(transactionId, results.get(transactionId) ?? known);
     if (!close) return { kind: 'unknown', detail: 'not heard of', providerData: undefined };
     return { kind: 'not_sent', because: 'turned_away', detail: 'closed' };
+  }
+
+  function withTotals(transactionId: string, outcome: Outcome): Outcome {
+    const charge = charges.get(transactionId);
+    if (outcome.kind !== 'approved' || !charge) return outcome;
+    return { ...outcome, totals: { captured: charge.captured, refunded: charge.refunded } };
   }
 
   const connection: ProviderConnection = {
@@ -151,6 +159,11 @@ export function ledgerProvider(capabilities: Partial<Capabilities> = {}): Ledger
     bookOf: chargeOf,
     payerPays(transactionId) {
       results.set(transactionId, DONE);
+    },
+    elsewhere(transactionId, { captured = 0n, refunded = 0n }) {
+      const charge = chargeOf(transactionId);
+      charge.captured += captured;
+      charge.refunded += refunded;
     },
     settleDelayed() {
       for (const settle of delayed.splice(0)) settle();

@@ -1,0 +1,164 @@
+import { randomUUIDv7 } from 'node:crypto';
+import { type Payment, Payment_Status } from '#gen/payments/v1/payment_pb.js';
+import type { Outcome, ProviderConnection } from '#src/connectors/connector.ts';
+import type { Money } from '#src/money.ts';
+import { ServiceError } from '#src/service-error.ts';
+import type { DueFollowUp } from '#src/store/follow-ups.ts';
+import type { StoredPayment, StoredTransaction } from '#src/store/operated-payments.ts';
+import { writeToldTransaction } from '#src/store/told-transactions.ts';
+import { booksOf } from './finish-operation.ts';
+import type { FinishDeps } from './finish-payment.ts';
+import { isBase, withOperation, withOperationOutcome } from './operation-record.ts';
+import { eventOf } from './payment-event.ts';
+import { planMade } from './payment-operations.ts';
+import { decodeRecord, encodeRecord } from './stored-record.ts';
+
+type Approved = Extract<Outcome, { kind: 'approved' }>;
+
+/** A capture or a refund that was made at the provider itself: nobody asked for it here. */
+export type MadeElsewhere = {
+  readonly type: 'CAPTURE' | 'REFUND';
+  readonly money: Money;
+  readonly told: Approved;
+  /** The provider's id of it, if it is known: then nothing else tells a repeat of the report. */
+  readonly reference?: string | undefined;
+};
+
+/** A payment as it was before its provider was asked, so that no operation of ours is taken for one made there. */
+type BeforeAsked = {
+  readonly payment: StoredPayment;
+  readonly transaction: StoredTransaction;
+  readonly transactions: readonly StoredTransaction[];
+};
+
+type RecordDeps = Pick<FinishDeps, 'database' | 'now' | 'observer' | 'eventWritten'> & {
+  readonly recovery: {
+    followedUp(about: Pick<DueFollowUp, 'transactionId' | 'connectionId'>, result: 'mismatch'): void;
+  };
+};
+type Own = Pick<DueFollowUp, 'accountId' | 'paymentId'>;
+
+/** Returns true if a provider tells of captures or refunds along with an approval that is news itself. */
+export function tellsMore(told: Outcome, { capture }: { readonly capture: boolean }): boolean {
+  if (told.kind !== 'approved' || !told.totals) return false;
+  return told.totals.refunded > 0n || (!capture && told.totals.captured > 0n);
+}
+
+/**
+ * Returns what a provider's totals have beyond the books of a payment that was approved: first a capture, since it comes
+ * before a refund of it. Totals below the books say nothing, since a provider may be late.
+ */
+export function beyondBooks(
+  { payment, transaction }: BeforeAsked,
+  told: Outcome | undefined,
+): MadeElsewhere | undefined {
+  if (told?.kind !== 'approved' || !told.totals) return undefined;
+  if (transaction.status !== 'SUCCEEDED' && !payment.isReleased) return undefined;
+  const books = booksOf(payment, transaction);
+  const captured = books.isAuthorization ? told.totals.captured - books.captured : 0n;
+  const refunded = told.totals.refunded - books.refunded;
+  const { currency } = books;
+  if (captured > 0n) return { type: 'CAPTURE', money: { minorUnits: captured, currency }, told };
+  return refunded > 0n ? { type: 'REFUND', money: { minorUnits: refunded, currency }, told } : undefined;
+}
+
+/**
+ * Records a capture or a refund that was made at the provider itself, as one of ours that succeeded. What the payment
+ * does not allow changes nothing, and is an alarm: a person has to look.
+ *
+ * @returns 'waiting' while the payment has an operation open, which may be the very same, or if it has changed since it
+ *   was read: the provider has to be asked again.
+ */
+export async function recordElsewhere(
+  deps: RecordDeps,
+  connection: ProviderConnection,
+  own: Own,
+  before: BeforeAsked,
+  made: MadeElsewhere,
+): Promise<'applied' | 'waiting' | 'unchanged'> {
+  const { payment, transaction, transactions } = before;
+  const isKnown = transactions.some(
+    ({ reference }) => reference !== undefined && reference === made.reference,
+  );
+  if (isKnown || (made.type === 'CAPTURE' && transaction.capture)) return 'unchanged';
+  if (payment.openOperation || WAITS.has(transaction.status)) return 'waiting';
+  const lost = transactions.filter(({ type, status }) => type === 'CHARGEBACK' && status === 'SUCCEEDED');
+  // The money that a lost dispute took is no refund, whatever the provider calls it.
+  if (lost.some(({ minorUnits }) => minorUnits >= transaction.minorUnits)) return 'unchanged';
+  const plan = planOf(connection, before, made);
+  if (!plan) {
+    const { id: transactionId, connectionId } = transaction;
+    deps.recovery.followedUp({ transactionId, connectionId }, 'mismatch');
+    return 'unchanged';
+  }
+  return (await write(deps, own, before, made, plan)) ? 'applied' : 'waiting';
+}
+
+const WAITS: ReadonlySet<string> = new Set(['CREATED', 'PENDING']);
+
+type Plan = ReturnType<typeof planMade>;
+
+/** Plans it as if it were asked for here. @returns undefined if the payment does not allow it. */
+function planOf(
+  connection: ProviderConnection,
+  { payment, transaction, transactions }: BeforeAsked,
+  { type, money }: MadeElsewhere,
+): Plan | undefined {
+  const isDisputed = transactions.some(({ type, status }) => type === 'CHARGEBACK' && status !== 'DECLINED');
+  if (transaction.status !== 'SUCCEEDED' || isDisputed || money.minorUnits <= 0n) return undefined;
+  const books = booksOf(payment, transaction);
+  try {
+    return planMade({ books, base: transaction, transactions, connection }, type, money);
+  } catch (error) {
+    if (error instanceof ServiceError) return undefined;
+    throw error;
+  }
+}
+
+/** @returns false if the payment has changed since it was read. */
+async function write(
+  deps: RecordDeps,
+  { accountId, paymentId }: Own,
+  { payment, transaction }: BeforeAsked,
+  { type, told, reference }: MadeElsewhere,
+  { planned, target }: Plan,
+): Promise<boolean> {
+  const transactionId = randomUUIDv7();
+  const at = deps.now();
+  const books = booksOf(payment, transaction);
+  const facts = {
+    transactionId,
+    parentId: target.id,
+    merchantReference: `reference-${transactionId}`,
+    description: 'Made at the provider itself',
+    reason: undefined,
+  };
+  const begun = withOperation(...baseOf(payment), books, planned, facts, at);
+  const { record, books: after } = withOperationOutcome(begun, transactionId, books, planned, told, at);
+  const written = await writeToldTransaction(deps.database, {
+    ...{ accountId, paymentId, transactionId, type, reference },
+    version: payment.version,
+    status: Payment_Status[record.status],
+    record: encodeRecord(record),
+    transactionStatus: 'SUCCEEDED',
+    minorUnits: planned.money.minorUnits,
+    baseId: transaction.id,
+    parentId: target.id,
+    isFinal: planned.isFinal,
+    capturedMinorUnits: after.captured,
+    refundedMinorUnits: after.refunded,
+    isReleased: after.isReleased,
+    event: eventOf(record),
+  });
+  if (!written) return false;
+  deps.observer.finished(record, true);
+  if (written.event) deps.eventWritten?.();
+  return true;
+}
+
+function baseOf(payment: StoredPayment): [Payment, NonNullable<Payment['transactions']>] {
+  const record = decodeRecord(payment.record);
+  const base = record.transactionsHistory.find(isBase);
+  if (!base) throw new Error(`record ${record.id} has no transaction that succeeded`);
+  return [record, base];
+}

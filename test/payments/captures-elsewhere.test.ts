@@ -1,0 +1,114 @@
+import { create } from '@bufbuild/protobuf';
+import { describe, expect, it } from 'vitest';
+import { CancelPaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
+import type { Outcome } from '#src/connectors/connector.ts';
+import { getPayment } from '#src/payments/get-payment.ts';
+import { cancelPayment } from '#src/payments/payment-operations.ts';
+import { recoverDue } from '#src/payments/recover-payments.ts';
+import {
+  alarms,
+  capture,
+  deps,
+  idOf,
+  news,
+  onOperatedPayments,
+  others,
+  payments,
+  state,
+} from './elsewhere-under-test.ts';
+
+onOperatedPayments();
+
+describe('a capture made at the provider itself', () => {
+  it.each([
+    [10_000n, 'SUCCEEDED/CAPTURED'],
+    [4_000n, 'SUCCEEDED/PARTIALLY_CAPTURED'],
+  ])('is a CAPTURE of the authorization: %s', async (captured, after) => {
+    const payment = await payments.pay({ capture: false });
+    payments.provider.elsewhere(idOf(payment), { captured });
+    expect([await news(payment), await state(payment)]).toEqual(['applied', after]);
+    expect(await others(payment)).toEqual([`CAPTURE SUCCEEDED ${captured}`]);
+    expect([await news(payment), alarms]).toEqual(['unchanged', []]);
+  });
+
+  it('is found before the authorization would lapse, and so it does not', async () => {
+    const payment = await payments.pay({ capture: false });
+    payments.provider.elsewhere(idOf(payment), { captured: 10_000n });
+    payments.setAhead(8 * 86_400_000);
+    await payments.makeDue();
+    await recoverDue(deps);
+    expect(await state(payment)).toBe('SUCCEEDED/CAPTURED');
+    await payments.makeDue();
+    await recoverDue(deps);
+    expect([await state(payment), await others(payment)]).toEqual([
+      'SUCCEEDED/CAPTURED',
+      ['CAPTURE SUCCEEDED 10000'],
+    ]);
+  });
+
+  it('that was refunded there, too, comes with its REFUND, of the capture', async () => {
+    const payment = await payments.pay({ capture: false });
+    payments.provider.elsewhere(idOf(payment), { captured: 4_000n, refunded: 1_000n });
+    expect([await news(payment), await state(payment)]).toEqual(['applied', 'SUCCEEDED/PARTIALLY_REFUNDED']);
+    const { transactionsHistory } = await getPayment(deps, payment.id, payments.caller());
+    expect(transactionsHistory[2]?.parentTransactionId).toBe(transactionsHistory[1]?.id);
+  });
+
+  it('leaves what was captured here to be refunded there', async () => {
+    const payment = await payments.pay({ capture: false });
+    await capture(payment);
+    payments.provider.elsewhere(idOf(payment), { refunded: 10_000n });
+    expect([await news(payment), await state(payment)]).toEqual(['applied', 'REFUNDED/REFUNDED']);
+  });
+
+  it('is asked about again if the provider does not answer news of an authorization that is over', async () => {
+    const payment = await payments.pay({ capture: false });
+    await capture(payment);
+    const lookUp = async (): Promise<Outcome> => ({
+      kind: 'unknown',
+      detail: 'silence',
+      providerData: undefined,
+    });
+    expect(await news(payment, { ...payments.provider.connection, lookUp })).toBe('unheard');
+  });
+
+  it('releases the rest where its provider takes one capture only', async () => {
+    const payment = await payments.pay({ capture: false });
+    payments.provider.elsewhere(idOf(payment), { captured: 4_000n });
+    const { connection } = payments.provider;
+    const capabilities = { ...connection.capabilities, captures: 1 };
+    expect(await news(payment, { ...connection, capabilities })).toBe('applied');
+    await expect(capture(payment)).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
+  });
+
+  it('waits for a cancel of ours that is open, and is an alarm if the authorization is over', async () => {
+    const payment = await payments.pay({ capture: false });
+    payments.provider.next.push('delays it');
+    const { id: paymentId } = payment;
+    await cancelPayment(deps, create(CancelPaymentRequestSchema, { paymentId }), payments.caller());
+    payments.provider.elsewhere(idOf(payment), { captured: 10_000n });
+    expect(await news(payment)).toBe('waiting');
+    payments.provider.settleDelayed();
+    await payments.makeDue();
+    await recoverDue(deps);
+    expect([await news(payment), await state(payment), alarms]).toEqual([
+      'unchanged',
+      'CANCELED/CANCELED',
+      ['mismatch'],
+    ]);
+  });
+
+  it('of an authorization that lapsed here is an alarm', async () => {
+    const payment = await payments.pay({ capture: false });
+    payments.setAhead(8 * 86_400_000);
+    await payments.makeDue();
+    await recoverDue(deps);
+    expect(await state(payment)).toBe('EXPIRED/EXPIRED');
+    payments.provider.elsewhere(idOf(payment), { captured: 10_000n });
+    expect([await news(payment), await state(payment), alarms]).toEqual([
+      'unchanged',
+      'EXPIRED/EXPIRED',
+      ['mismatch'],
+    ]);
+  });
+});

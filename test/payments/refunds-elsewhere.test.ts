@@ -1,0 +1,187 @@
+import { randomUUID } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import { Transaction_Type } from '#gen/payments/v1/payment_pb.js';
+import type { Outcome, ProviderConnection } from '#src/connectors/connector.ts';
+import { applyDispute } from '#src/payments/dispute.ts';
+import { getPayment } from '#src/payments/get-payment.ts';
+import { recoverDue, recoverNow } from '#src/payments/recover-payments.ts';
+import { EVENT_TYPES } from '#src/webhooks/events.ts';
+import { ACCOUNT_ONE } from '../support/payment-requests.ts';
+import {
+  alarms,
+  deps,
+  idOf,
+  news,
+  onOperatedPayments,
+  others,
+  payments,
+  refund,
+  state,
+} from './elsewhere-under-test.ts';
+
+onOperatedPayments();
+
+/** A connection that does something of its own while it is asked, after it knows what to tell. */
+const meanwhile = (act: () => Promise<unknown>): ProviderConnection => {
+  const { connection } = payments.provider;
+  let isFirst = true;
+  return {
+    ...connection,
+    async lookUp(query) {
+      const told = (await connection.lookUp?.(query)) as Outcome;
+      if (isFirst) await act();
+      isFirst = false;
+      return told;
+    },
+  };
+};
+
+describe('a refund made at the provider itself', () => {
+  it('is a REFUND of the payment, told as one of ours, and bounds those that follow', async () => {
+    await payments.tables.query(
+      `INSERT INTO webhook (account_id, id, url, description, events, secret) VALUES ($1, $2, '', '', $3, '')`,
+      [ACCOUNT_ONE, randomUUID(), EVENT_TYPES],
+    );
+    const payment = await payments.pay();
+    payments.provider.elsewhere(idOf(payment), { refunded: 2_500n });
+    expect(await news(payment)).toBe('applied');
+    expect(await state(payment)).toBe('SUCCEEDED/PARTIALLY_REFUNDED');
+    const record = await getPayment(deps, payment.id, payments.caller());
+    expect(record.amount?.refunded).toMatchObject({ value: '25.00' });
+    expect(record.transactions).toMatchObject({
+      ...{ type: Transaction_Type.REFUND, parentTransactionId: idOf(payment), amount: { value: '25.00' } },
+      description: 'Made at the provider itself',
+      merchantReference: `reference-${record.transactions?.id}`,
+    });
+    expect(record.transactionsHistory).toHaveLength(2);
+    const events = () => payments.tables.query('SELECT type FROM event ORDER BY sequence');
+    expect((await events()).at(-1)).toEqual({ type: 'payment.refund' });
+    const told = (await events()).length;
+    // Told again, it is known.
+    expect([await news(payment), (await events()).length]).toEqual(['unchanged', told]);
+    await expect(refund(payment, '80')).rejects.toMatchObject({ reason: 'INVALID_AMOUNT' });
+    await refund(payment);
+    expect([await state(payment), await news(payment)]).toEqual(['REFUNDED/REFUNDED', 'unchanged']);
+    expect(await others(payment)).toEqual(['REFUND SUCCEEDED 2500', 'REFUND SUCCEEDED 7500']);
+    expect(alarms).toEqual([]);
+  });
+
+  it('waits for a refund of ours whose outcome is unknown, and counts beside it', async () => {
+    const payment = await payments.pay();
+    payments.provider.next.push('does it, unheard');
+    await refund(payment, '30');
+    expect(await news(payment)).toBe('waiting');
+    payments.provider.elsewhere(idOf(payment), { refunded: 2_000n });
+    expect(await news(payment)).toBe('waiting');
+    await payments.makeDue();
+    await recoverDue(deps);
+    expect(await others(payment)).toEqual(['REFUND SUCCEEDED 3000']);
+    expect([await news(payment), await news(payment)]).toEqual(['applied', 'unchanged']);
+    expect(await others(payment)).toEqual(['REFUND SUCCEEDED 3000', 'REFUND SUCCEEDED 2000']);
+  });
+
+  it.each(['does it', 'does it, unheard'] as const)(
+    'is not what a refund of ours did that began while the provider was asked (%s)',
+    async (behaviour) => {
+      const payment = await payments.pay();
+      payments.provider.elsewhere(idOf(payment), { refunded: 2_000n });
+      payments.provider.next.push(behaviour);
+      expect(
+        await news(
+          payment,
+          meanwhile(() => refund(payment, '30')),
+        ),
+      ).toBe('waiting');
+      await payments.makeDue();
+      await recoverDue(deps);
+      expect([await news(payment), await news(payment)]).toEqual(['applied', 'unchanged']);
+      expect(await others(payment)).toEqual(['REFUND SUCCEEDED 3000', 'REFUND SUCCEEDED 2000']);
+    },
+  );
+
+  it('is booked once by any number of replicas, while refunds of ours begin and end', async () => {
+    const payment = await payments.pay();
+    payments.provider.elsewhere(idOf(payment), { refunded: 1_000n });
+    const calls = [1, 2, 3, 4].flatMap(() => [news(payment), refund(payment, '10').catch(() => undefined)]);
+    await Promise.all(calls);
+    while ((await news(payment)) !== 'unchanged');
+    const { refunded, captured } = payments.provider.bookOf(idOf(payment));
+    const [books] = await payments.tables.query(
+      'SELECT refunded_minor_units::integer AS refunded FROM payment',
+    );
+    expect(books).toEqual({ refunded: Number(refunded) });
+    const made = (await others(payment)).filter((one) => one === 'REFUND SUCCEEDED 1000');
+    expect(BigInt(made.length)).toBe(refunded / 1_000n);
+    expect(refunded <= captured).toBe(true);
+  });
+
+  it('of a payment that was only learned of afterwards is recorded with it', async () => {
+    payments.provider.next.push('does it, unheard');
+    const payment = await payments.pay();
+    payments.provider.elsewhere(idOf(payment), { refunded: 10_000n });
+    const options = { hint: {}, stop: undefined };
+    expect(await recoverNow(deps, payments.provider.connection, idOf(payment), options)).toBe('applied');
+    expect(await state(payment)).toBe('REFUNDED/REFUNDED');
+  });
+
+  it('is an alarm while the payment is disputed, and recorded once that is won', async () => {
+    const payment = await payments.pay();
+    await applyDispute(deps, idOf(payment), { stage: 'opened', reference: 'd', money: undefined });
+    payments.provider.elsewhere(idOf(payment), { refunded: 1_000n });
+    expect([await news(payment), alarms]).toEqual(['unchanged', ['mismatch']]);
+    expect(await state(payment)).toBe('IN_DISPUTE/RECEIVED');
+    await applyDispute(deps, idOf(payment), { stage: 'won', reference: 'd', money: undefined });
+    expect([await news(payment), await state(payment)]).toEqual(['applied', 'SUCCEEDED/PARTIALLY_REFUNDED']);
+  });
+
+  it('is none if a lost dispute took the money', async () => {
+    const payment = await payments.pay();
+    await applyDispute(deps, idOf(payment), { stage: 'lost', reference: 'd', money: undefined });
+    payments.provider.elsewhere(idOf(payment), { refunded: 10_000n });
+    expect([await news(payment), await state(payment), alarms]).toEqual(['unchanged', 'CHARGEBACK/LOST', []]);
+  });
+
+  it('is told once a dispute is over that is ended by the same look-up', async () => {
+    const payment = await payments.pay();
+    const dispute = { reference: 'm', money: undefined };
+    await applyDispute(deps, idOf(payment), { stage: 'opened', ...dispute });
+    payments.provider.elsewhere(idOf(payment), { refunded: 1_000n });
+    const { connection } = payments.provider;
+    const ending: ProviderConnection = {
+      ...connection,
+      lookUp: async (query) => ({
+        ...((await connection.lookUp?.(query)) as Outcome & { kind: 'approved' }),
+        endedDisputes: [{ stage: 'won', ...dispute }],
+      }),
+    };
+    expect([await news(payment, ending), await state(payment), alarms]).toEqual([
+      'applied',
+      'SUCCEEDED/PARTIALLY_REFUNDED',
+      [],
+    ]);
+  });
+
+  it.each([
+    ['more than was paid', { refunded: 10_001n }],
+    ['more than is left', { refunded: 9_001n }],
+  ])('is an alarm and changes nothing if it is %s', async (_what, made) => {
+    const payment = await payments.pay();
+    if (made.refunded < 10_000n) {
+      await refund(payment, '10');
+    }
+    payments.provider.elsewhere(idOf(payment), made);
+    const before = await state(payment);
+    expect([await news(payment), await state(payment), alarms]).toEqual(['unchanged', before, ['mismatch']]);
+  });
+
+  it('is nothing if the provider tells less than the books have: it may be late', async () => {
+    const payment = await payments.pay();
+    await refund(payment, '30');
+    payments.provider.elsewhere(idOf(payment), { refunded: -3_000n });
+    expect([await news(payment), await others(payment), alarms]).toEqual([
+      'unchanged',
+      ['REFUND SUCCEEDED 3000'],
+      [],
+    ]);
+  });
+});

@@ -1,0 +1,91 @@
+import { create } from '@bufbuild/protobuf';
+import { expect, it } from 'vitest';
+import { type Payment, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
+import type { Outcome } from '#src/connectors/connector.ts';
+import { applySigned } from '#src/payments/apply-signed.ts';
+import {
+  alarms,
+  deps,
+  idOf,
+  onOperatedPayments,
+  others,
+  payments,
+  refund,
+  state,
+} from './elsewhere-under-test.ts';
+
+/*
+ * A capture or a refund made at a provider without look-up, as its notification signs it.
+ */
+
+onOperatedPayments();
+
+const sign = (
+  payment: Payment,
+  operation: 'CAPTURE' | 'REFUND',
+  { minorUnits = 2_500n, reference = 'psp-1', currency = 'USD' } = {},
+) => {
+  const outcome: Outcome = {
+    ...{ kind: 'approved', providerData: create(ProviderDataSchema), reference },
+    ...{ authorizationCode: '', retrievalReferenceNumber: '' },
+  };
+  const connection = { ...payments.provider.connection, lookUp: undefined };
+  return applySigned(deps, connection, idOf(payment), { outcome, minorUnits, currency, operation });
+};
+
+it('a capture or a refund that a provider without look-up has signed is recorded once for each of its references', async () => {
+  const payment = await payments.pay();
+  const told = [await sign(payment, 'REFUND'), await sign(payment, 'REFUND')];
+  expect([...told, await sign(payment, 'REFUND', { reference: 'psp-2' })]).toEqual([
+    'applied',
+    'unchanged',
+    'applied',
+  ]);
+  expect(await others(payment)).toEqual(['REFUND SUCCEEDED 2500', 'REFUND SUCCEEDED 2500']);
+  expect([await state(payment), alarms]).toEqual(['SUCCEEDED/PARTIALLY_REFUNDED', []]);
+});
+
+it('is one of ours if it has the reference of that, which may yet be on its way', async () => {
+  const payment = await payments.pay();
+  payments.provider.next.push('delays it');
+  await refund(payment, '25');
+  expect(await sign(payment, 'REFUND')).toBe('waiting');
+  await payments.tables.query("UPDATE transaction SET reference = 'psp-1' WHERE type = 'REFUND'");
+  expect(await sign(payment, 'REFUND')).toBe('unchanged');
+  expect(await others(payment)).toEqual(['REFUND PENDING 2500']);
+});
+
+it('captures an authorization, and is no news of a purchase', async () => {
+  const [authorized, purchased] = [await payments.pay({ capture: false }), await payments.pay()];
+  expect(await sign(authorized, 'CAPTURE', { minorUnits: 10_000n })).toBe('applied');
+  expect(await sign(purchased, 'CAPTURE', { minorUnits: 10_000n })).toBe('unchanged');
+  expect([await state(authorized), await state(purchased), alarms]).toEqual([
+    'SUCCEEDED/CAPTURED',
+    'SUCCEEDED/APPROVED',
+    [],
+  ]);
+});
+
+it.each([
+  ['more than was paid', true, 'REFUND', { minorUnits: 10_001n }],
+  ['in another currency', true, 'REFUND', { currency: 'EUR' }],
+  ['of what was not captured', false, 'REFUND', {}],
+  ['more than was authorized', false, 'CAPTURE', { minorUnits: 10_001n }],
+  ['of nothing', true, 'REFUND', { minorUnits: 0n }],
+] as const)('is an alarm and changes nothing if it is %s', async (_what, isPurchase, operation, over) => {
+  const payment = await payments.pay({ capture: isPurchase });
+  expect(await sign(payment, operation, over)).toBe('unchanged');
+  expect([await state(payment), await others(payment), alarms]).toEqual([
+    'SUCCEEDED/APPROVED',
+    [],
+    ['mismatch'],
+  ]);
+});
+
+it('is an alarm if the payment was declined, and waits for one whose outcome is open', async () => {
+  payments.provider.next.push('declines it');
+  const declined = await payments.pay();
+  expect([await sign(declined, 'REFUND'), alarms]).toEqual(['unchanged', ['mismatch']]);
+  payments.provider.next.push('never hears of it');
+  expect(await sign(await payments.pay(), 'REFUND')).toBe('waiting');
+});
