@@ -15,4 +15,6 @@ export type Totals = {
   /** 0 while it is only authorized; a purchase is captured. */
   readonly captured: bigint;
   readonly refunded: bigint;
+  /** Money that a dispute took may be among what was refunded, even if it was won since: nobody knows for sure. */
+  readonly mayCountDisputes?: true;
 };

@@ -102,9 +102,11 @@ type Plan = ReturnType<typeof planMade>;
 function planOf(
   connection: ProviderConnection,
   { payment, transaction, transactions }: BeforeAsked,
-  { type, money }: MadeElsewhere,
+  { type, money, told }: MadeElsewhere,
 ): Plan | undefined {
-  const isDisputed = transactions.some(({ type, status }) => type === 'CHARGEBACK' && status !== 'DECLINED');
+  const isDisputed = transactions.some(
+    (one) => one.type === 'CHARGEBACK' && (one.status !== 'DECLINED' || told.totals?.mayCountDisputes),
+  );
   if (transaction.status !== 'SUCCEEDED' || isDisputed || money.minorUnits <= 0n) return undefined;
   const books = booksOf(payment, transaction);
   try {

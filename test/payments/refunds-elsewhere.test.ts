@@ -18,6 +18,7 @@ import {
   refund,
   state,
 } from './elsewhere-under-test.ts';
+import { APPROVED } from './recovery-under-test.ts';
 
 onOperatedPayments();
 
@@ -132,6 +133,16 @@ describe('a refund made at the provider itself', () => {
     expect(await state(payment)).toBe('IN_DISPUTE/RECEIVED');
     await applyDispute(deps, idOf(payment), { stage: 'won', reference: 'd', money: undefined });
     expect([await news(payment), await state(payment)]).toEqual(['applied', 'SUCCEEDED/PARTIALLY_REFUNDED']);
+  });
+
+  it('is an alarm after a dispute that was won, too, where the provider may count that as a refund', async () => {
+    const payment = await payments.pay();
+    await applyDispute(deps, idOf(payment), { stage: 'won', reference: 'd', money: undefined });
+    const totals = { captured: 10_000n, refunded: 1_000n, mayCountDisputes: true } as const;
+    const lookUp = async () => ({ ...APPROVED, totals });
+    const connection: ProviderConnection = { ...payments.provider.connection, lookUp };
+    expect([await news(payment, connection), alarms]).toEqual(['unchanged', ['mismatch']]);
+    expect(await news(await payments.pay(), connection)).toBe('applied');
   });
 
   it('is none if a lost dispute took the money', async () => {

@@ -5,6 +5,7 @@ import type {
   NotificationSubject,
   Outcome,
   RawNotification,
+  SignedOutcome,
 } from '#src/connectors/connector.ts';
 import type { Dispute, DisputeStage } from '#src/connectors/dispute-report.ts';
 import {
@@ -35,6 +36,8 @@ const MAX_ITEMS = 100;
 const BASE64_SHA256 = /^[A-Za-z0-9+/]{43}=$/;
 const OPERATION_REFERENCE = /^(capture|cancel|refund)-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/;
 const DO_NOT_HONOR = '05';
+const CANCELED_OR_REFUNDED =
+  'the payment was canceled or refunded at Adyen, which does not sign which of the two.';
 const NOT_TAKEN = 'the purchase was approved, but its capture failed: its money was not taken.';
 
 type Ended = 'approved' | 'declined' | 'expired';
@@ -46,14 +49,17 @@ const undone = (of: Meaning['of']): Meaning => ({ of, success: 'declined' });
 
 const AUTHORISATION = 'AUTHORISATION';
 const CANCELLATION = 'CANCELLATION';
+const CAPTURE = 'CAPTURE';
 const CAPTURE_FAILED = 'CAPTURE_FAILED';
+const CANCEL_OR_REFUND = 'CANCEL_OR_REFUND';
+const REFUND = 'REFUND';
 const TECHNICAL_CANCEL = 'TECHNICAL_CANCEL';
 
 const MEANINGS: Readonly<Record<string, Meaning>> = {
   [AUTHORISATION]: done('payment'),
-  CAPTURE: done('capture'),
+  [CAPTURE]: done('capture'),
   [CANCELLATION]: done('cancel'),
-  REFUND: done('refund'),
+  [REFUND]: done('refund'),
   [CAPTURE_FAILED]: undone('capture'),
   REFUND_FAILED: undone('refund'),
   REFUNDED_REVERSED: undone('refund'),
@@ -139,6 +145,11 @@ function subjectsOf(item: JsonObject, shownAs: ShownAs): readonly NotificationSu
     return isNamed ? [{ ...payment, dispute: disputeOf(item, stage) }] : [];
   }
 
+  if (eventCode === CANCEL_OR_REFUND) {
+    const isDone = item.success === 'true' && 'reference' in payment;
+    return isDone ? [{ ...payment, ...alarm(item, CANCELED_OR_REFUNDED) }] : [];
+  }
+
   const meaning = MEANINGS[eventCode];
   const ended = item.success === 'true' ? meaning?.success : meaning?.failure;
   const isTold = item.success === 'true' || item.success === 'false';
@@ -154,33 +165,46 @@ function subjectsOf(item: JsonObject, shownAs: ShownAs): readonly NotificationSu
     reference: pspReference,
     ...signed(item, ended, pspReference, shownAs),
   };
-  const ofPayment = payment.transactionId === undefined ? undefined : paymentAfter(item, payment, shownAs);
+  const ofPayment = kind === undefined ? paymentAfter(item, payment, operation, shownAs) : undefined;
   return ofPayment ? [operation, ofPayment] : [operation];
 }
 
 /**
  * Makes the subject of an operation that nobody asked for here, so that it has the payment's own reference: a capture by
- * Adyen itself that failed, or a cancel in its Customer Area. As that may also be the reference of an operation of ours,
- * the operation is another subject.
+ * Adyen itself that failed, or what was done in its Customer Area, where it may also get a reference of its own. As all
+ * that may also be the reference of an operation of ours, the operation is another subject.
  */
 function paymentAfter(
   item: JsonObject,
   payment: NotificationSubject,
+  { signed: told }: NotificationSubject,
   shownAs: ShownAs,
 ): NotificationSubject | undefined {
-  if (item.eventCode === CAPTURE_FAILED) return notTaken(item, payment);
-  const isCanceled = item.eventCode === CANCELLATION && item.success === 'true';
-  return isCanceled ? { ...payment, ...signed(item, 'expired', payment.reference, shownAs) } : undefined;
+  const { eventCode, originalReference } = item;
+  const isOwn = payment.transactionId !== undefined;
+  if (eventCode === CAPTURE_FAILED && isOwn)
+    return { ...payment, ...alarm(item, NOT_TAKEN, { ofPurchase: true }) };
+  if (item.success !== 'true') return undefined;
+  if (eventCode === CANCELLATION && isOwn) {
+    return { ...payment, ...signed(item, 'expired', payment.reference, shownAs) };
+  }
+  const isMade = eventCode === CAPTURE || eventCode === REFUND;
+  if (!isMade || !told || !(isOwn || originalReference)) return undefined;
+  return { ...payment, signed: { ...told, operation: eventCode } };
 }
 
 /**
- * Tells of the capture of a purchase. It decides nothing, since Adyen often captures again within days; of an
- * authorization it says nothing.
+ * Tells of what decides nothing: of the capture of a purchase, since Adyen often captures again within days (of an
+ * authorization it says nothing); of an operation of which it is not signed what it was.
  */
-function notTaken(item: JsonObject, payment: NotificationSubject): NotificationSubject {
+function alarm(
+  item: JsonObject,
+  detail: string,
+  about: Pick<SignedOutcome, 'ofPurchase'> = {},
+): Pick<NotificationSubject, 'signed'> {
   const money = fromAdyenAmount(item.amount);
-  const outcome = alarmingOutcome(`${NOT_TAKEN} ${textOf(item.reason)}`.trim());
-  return { ...payment, ...(money && { signed: { outcome, ...money, ofPurchase: true } }) };
+  const outcome = alarmingOutcome(`${detail} ${textOf(item.reason)}`.trim());
+  return money ? { signed: { outcome, ...money, ...about } } : {};
 }
 
 /** Reads a dispute. Its own reference is there only beside the payment's; all its events have the same. */

@@ -2,6 +2,7 @@ import { create, type JsonObject, type JsonValue } from '@bufbuild/protobuf';
 import { type ProviderData, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import type { Outcome } from '#src/connectors/connector.ts';
 import type { HttpResult } from '#src/connectors/http-client.ts';
+import type { Totals } from '#src/connectors/outcome-parts.ts';
 import {
   answeredAboutAnother,
   approvedOutcome,
@@ -11,6 +12,7 @@ import {
   isTextLike,
   outcomeOfStatus,
   readJsonObject,
+  readMoney,
   textOf,
   unknownOutcome,
 } from '#src/connectors/provider-answer.ts';
@@ -96,6 +98,21 @@ export function fromRefund(refund: JsonObject, paymentId: string, asked: Asked):
     default:
       return unknownOutcome('the refund has a status that is not known', providerData);
   }
+}
+
+/** Sums up the refunds of a payment; undefined if one cannot be read. */
+export function totalsOf(
+  refunds: readonly JsonObject[],
+  paymentId: string,
+  { money: { minorUnits: captured, currency } }: Asked,
+): Totals | undefined {
+  const made = refunds.filter(({ status }) => status === 'approved');
+  // A refund contains no currency: it is its payment's.
+  const sums = made.map(({ amount, payment_id: id }) =>
+    idOf(id) === paymentId ? readMoney(amount, currency, 'decimal')?.minorUnits : undefined,
+  );
+  if (!sums.every((sum) => sum !== undefined)) return undefined;
+  return { captured, refunded: sums.reduce((all, sum) => all + sum, 0n) };
 }
 
 /** Makes the record's provider data from a payment, a preference or a refund. */

@@ -15,6 +15,7 @@ import {
   fromRefundResult,
   idOf,
   providerDataOf,
+  totalsOf,
 } from './from-provider.ts';
 import { toAmount } from './money.ts';
 import { endedDisputesOf, fromFailed, fromPayments } from './payments.ts';
@@ -69,7 +70,7 @@ async function lookUpPayer(query: LookUp, expiresAtMs: number, send: Send, asked
   const payments = await readPayments(query.hint?.reference, known.paymentId, send, asked);
   if ('fault' in payments) return unknownOutcome(payments.fault);
   const decision = fromPayments(payments.found, preferenceId, asked);
-  if (decision.kind === 'approved') return withEndedDisputes(decision, query.hint?.reference, send);
+  if (decision.kind === 'approved') return withLaterNews(decision, query.hint?.reference, send, asked);
   if (decision.kind !== 'open') return decision;
 
   const { failed } = decision;
@@ -86,18 +87,27 @@ async function lookUpPayer(query: LookUp, expiresAtMs: number, send: Send, asked
 }
 
 /**
- * Adds the disputes that are over by the state of the payment that a notification reported. It is read by its id, since
- * a search may yet show it as it was before its dispute began.
+ * Adds what the payment that a notification reported tells since it was paid: disputes that are over, and refunds. It is
+ * read by its id, since a search may yet show it as it was before.
  */
-async function withEndedDisputes(
+async function withLaterNews(
   approved: Extract<Outcome, { kind: 'approved' }>,
   reportedId: string | undefined,
   send: Send,
+  asked: Asked,
 ): Promise<Outcome> {
   if (reportedId === undefined) return approved;
   const payment = await read(send, getPayment(reportedId));
   if ('fault' in payment) return unknownOutcome(payment.fault);
-  return { ...approved, endedDisputes: endedDisputesOf(payment.body) };
+  const { status, transaction_amount_refunded: isRefunded } = payment.body;
+  const told = { ...approved, endedDisputes: endedDisputesOf(payment.body) };
+  // While it is disputed, who has the money is not decided; a second payment is not this transaction's.
+  const isOwn = parseReference(approved.reference).paymentId === reportedId;
+  if (!isOwn || (status !== 'approved' && status !== 'refunded')) return told;
+  const refunds = isRefunded || status === 'refunded' ? await readRefunds(reportedId, send) : { found: [] };
+  if ('fault' in refunds) return unknownOutcome(refunds.fault);
+  const totals = totalsOf(refunds.found, reportedId, asked);
+  return totals ? { ...told, totals } : alarmingOutcome('the refunds of the payment cannot be read');
 }
 
 /**

@@ -95,7 +95,7 @@ async function complete(query: LookUp, { send, shownAs }: Call): Promise<Outcome
   });
 }
 
-/** Asks PayPal if it signed a notification, and did so for one of our webhooks; and whose the disputed captures are. */
+/** Asks PayPal if it signed a notification, and did so for one of our webhooks; and whose the captures are. */
 async function readNotification(
   notification: RawNotification,
   nowMs: number,
@@ -106,7 +106,9 @@ async function readNotification(
   if ('kind' in read) return read;
   for (const request of read.requests) {
     const answer = bodyOf(await send(request));
-    if (answer?.verification_status === 'SUCCESS') return withOurTransactions(read.reading, send);
+    if (answer?.verification_status === 'SUCCESS') {
+      return read.refersToCaptures ? withOurTransactions(read.reading, send) : read.reading;
+    }
     if (answer?.verification_status !== 'FAILURE') {
       return { kind: 'send_again', detail: 'the provider could not be asked whether it signed it' };
     }

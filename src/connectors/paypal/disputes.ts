@@ -49,29 +49,32 @@ export function disputedSubjects(resource: JsonObject): readonly NotificationSub
  * one that PayPal tells of; if PayPal tells of none, nothing ends it.
  */
 export function reversedSubjects(resource: JsonObject): readonly NotificationSubject[] {
+  const dispute: Dispute = { stage: 'opened', money: amountAt(resource, 'amount') };
+  return refundedSubjects(resource).map((subject) => ({ ...subject, dispute }));
+}
+
+/** Reads whose a refund is, which is linked to its capture: one that was made at PayPal itself may have no id of ours. */
+export function refundedSubjects(resource: JsonObject): readonly NotificationSubject[] {
   const { custom_id, invoice_id } = resource;
   const capture = objectsAt(resource, 'links').find(({ rel }) => rel === 'up');
-  const captureId = CAPTURE_LINK.exec(textOf(capture?.href))?.[1];
-  return subjectsOf([custom_id, invoice_id], captureId, {
-    stage: 'opened',
-    money: amountAt(resource, 'amount'),
-  });
+  return subjectsOf([custom_id, invoice_id], CAPTURE_LINK.exec(textOf(capture?.href))?.[1]);
 }
 
 /** Returns a transaction's subject by our id, or else by its capture. */
 function subjectsOf(
   names: readonly (JsonValue | undefined)[],
   captureId: JsonValue | undefined,
-  dispute: Dispute,
+  dispute?: Dispute,
 ): readonly NotificationSubject[] {
+  const told = dispute && { dispute };
   const transactionId = names.find(isUuid);
-  if (transactionId !== undefined) return [{ transactionId, dispute }];
-  return isTextLike(captureId, PAYPAL_ID) ? [{ reference: captureId, dispute }] : [];
+  if (transactionId !== undefined) return [{ transactionId, ...told }];
+  return isTextLike(captureId, PAYPAL_ID) ? [{ reference: captureId, ...told }] : [];
 }
 
 /**
- * Puts our transactions in place of the captures by which a dispute tells them: a capture has our id. One that PayPal
- * does not find, or that has no id of ours, was not made here.
+ * Puts our transactions in place of the captures by which a dispute or a refund tells them: a capture has our id. One
+ * that PayPal does not find, or that has no id of ours, was not made here.
  */
 export async function withOurTransactions(
   reading: NotificationReading,
@@ -80,18 +83,18 @@ export async function withOurTransactions(
   if (reading.kind !== 'about') return reading;
   const subjects: NotificationSubject[] = [];
   for (const subject of reading.subjects) {
-    const { dispute, transactionId, reference } = subject;
-    if (!dispute || transactionId !== undefined || reference === undefined) {
+    const { transactionId, reference, ...told } = subject;
+    if (transactionId !== undefined || reference === undefined) {
       subjects.push(subject);
       continue;
     }
     const result = await send(getCapture(reference));
     const capture = bodyOf(result);
     if (!notFoundOf(result) && capture?.id !== reference) {
-      return { kind: 'send_again', detail: 'the provider could not be asked for a disputed capture' };
+      return { kind: 'send_again', detail: 'the provider could not be asked for a capture' };
     }
     const ours = [capture?.custom_id, capture?.invoice_id].find(isUuid);
-    if (ours !== undefined) subjects.push({ transactionId: ours, dispute });
+    if (ours !== undefined) subjects.push({ transactionId: ours, ...told });
   }
   return subjects.length > 0 ? { ...reading, subjects } : { kind: 'ignored' };
 }

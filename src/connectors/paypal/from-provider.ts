@@ -114,6 +114,27 @@ export function fromOrder(order: JsonObject, asked: Asked): Outcome {
   return contradiction(told);
 }
 
+/**
+ * Adds what was captured and refunded of a payment, by the refunds that its order lists: perhaps a reversal, too, which
+ * PayPal tells of as a refund. That a capture was refunded without any being listed is an alarm.
+ */
+export function withTotals(outcome: Outcome, order: JsonObject, { money }: Asked): Outcome {
+  if (outcome.kind !== 'approved') return outcome;
+  const payments = objectAt(objectsAt(order, 'purchase_units')[0], 'payments');
+  const refunds = objectsAt(payments, 'refunds');
+  const isRefunded = objectsAt(payments, 'captures').some(({ status }) => REFUNDED.has(textOf(status)));
+  const made = refunds.filter(({ status }) => status === 'COMPLETED').map(amountOf);
+  const isTold = made.every((one) => one?.currency === money.currency) && (refunds.length > 0 || !isRefunded);
+  if (!isTold) {
+    const alarm = 'alarm: the payment was refunded, and its order does not tell how much';
+    return { ...outcome, providerData: { ...outcome.providerData, responseMessage: alarm }, alarm: true };
+  }
+  const refunded = made.reduce((sum, one) => sum + (one?.minorUnits ?? 0n), 0n);
+  return { ...outcome, totals: { captured: money.minorUnits, refunded, mayCountDisputes: true } };
+}
+
+const REFUNDED: ReadonlySet<string> = new Set(['REFUNDED', 'PARTIALLY_REFUNDED']);
+
 /** Returns an order's single purchase unit if it is the one asked about; else the outcome. */
 export function unitOf(order: JsonObject, asked: Asked): { readonly unit: JsonObject } | Outcome {
   const { id, intent } = order;
@@ -208,8 +229,12 @@ function payerLinkOf(body: JsonObject): string | undefined {
 }
 
 function differenceOf(object: JsonObject, money: Money): string | undefined {
+  return differingMoney(amountOf(object), money);
+}
+
+function amountOf(object: JsonObject): Money | undefined {
   const { value, currency_code: currency } = objectAt(object, 'amount');
-  return differingMoney(readMoney(value, currency, 'decimal'), money);
+  return readMoney(value, currency, 'decimal');
 }
 
 /** Returns true if the captures are about our transaction: an answer to a capture may contain our ids only there. */

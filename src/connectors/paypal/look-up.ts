@@ -22,6 +22,7 @@ import {
   isErrorBody,
   PAYPAL_ID,
   unitOf,
+  withTotals,
 } from './from-provider.ts';
 import { toPayPalAmount } from './money.ts';
 import { errorDataOf } from './provider-data.ts';
@@ -93,7 +94,7 @@ async function lookUpPayment(query: LookUp, facts: AttemptFacts, call: Call): Pr
       ? { kind: 'expired', providerData: errorDataOf(notFound, shownAs) }
       : unknownOutcome('the provider does not find the order');
   }
-  const outcome = fromAnswer(result, shownAs, (body) => fromOrder(body, asked));
+  const outcome = fromAnswer(result, shownAs, (body) => withTotals(fromOrder(body, asked), body, asked));
   // Only our own capture takes the money, and there will be none.
   if (close && outcome.kind === 'redirect') {
     const { redirectUrl: _, ...told } = outcome;

@@ -2,12 +2,17 @@ import type { JsonObject } from '@bufbuild/protobuf';
 import type { NotificationReading, NotificationSubject, RawNotification } from '#src/connectors/connector.ts';
 import { isTextLike, isUuid, objectAt, objectsAt, readJsonObject } from '#src/connectors/provider-answer.ts';
 import { faultOfTime, forged } from '#src/connectors/provider-signature.ts';
-import { disputedSubjects, reversedSubjects } from './disputes.ts';
+import { disputedSubjects, refundedSubjects, reversedSubjects } from './disputes.ts';
 import { PAYPAL_ID } from './from-provider.ts';
 import type { ApiRequest } from './to-provider.ts';
 
 /** A notification with an unverified signature: one verifying request for each possible webhook, and the reading. */
-export type Unverified = { readonly requests: readonly ApiRequest[]; readonly reading: NotificationReading };
+export type Unverified = {
+  readonly requests: readonly ApiRequest[];
+  readonly reading: NotificationReading;
+  /** Subjects without an id of ours are referred to by their captures, not by their orders. */
+  readonly refersToCaptures: boolean;
+};
 
 /** PayPal repeats a notification for 3 days, and it is not known if each delivery has a new date. */
 const LIMITS = { maxAgeMs: 4 * 86_400_000, maxAheadMs: 5 * 60_000 };
@@ -61,8 +66,12 @@ export function readUnverified(
       body: `${rest},"webhook_event":${text}}`,
     };
   });
-  return { requests, reading: read(event) };
+  const refersToCaptures = isTextLike(event.event_type, OF_CAPTURES);
+  return { requests, reading: read(event), refersToCaptures };
 }
+
+const REFUND = /^PAYMENT\.(CAPTURE\.REFUNDED$|REFUND\.)/;
+const OF_CAPTURES = /^(CUSTOMER\.DISPUTE\.|PAYMENT\.(CAPTURE\.(REFUNDED|REVERSED)$|REFUND\.))/;
 
 /** Returns true if an address is https at one of PayPal's hosts, without user and port. */
 function isPayPalUrl(address: string): boolean {
@@ -82,6 +91,7 @@ function read(event: JsonObject): NotificationReading {
 function subjectsOf(type: string, resource: JsonObject): readonly NotificationSubject[] {
   if (type.startsWith('CUSTOMER.DISPUTE.')) return disputedSubjects(resource);
   if (type === 'PAYMENT.CAPTURE.REVERSED') return reversedSubjects(resource);
+  if (REFUND.test(type)) return refundedSubjects(resource);
   const subject = subjectOf(type, resource);
   return subject ? [subject] : [];
 }

@@ -2,6 +2,7 @@ import type { JsonObject, JsonValue } from '@bufbuild/protobuf';
 import type { ProviderData } from '#gen/payments/v1/payment_pb.js';
 import { assertNever, type Outcome } from '#src/connectors/connector.ts';
 import type { HttpResult } from '#src/connectors/http-client.ts';
+import type { Totals } from '#src/connectors/outcome-parts.ts';
 import {
   answeredAboutAnother,
   approvedOutcome,
@@ -19,6 +20,7 @@ import {
 import type { ShownAs } from '#src/connectors/provider-client.ts';
 import type { Money } from '#src/money.ts';
 import { meaningOf } from './decline-codes.ts';
+import { fromStripeMoney } from './money.ts';
 import { providerDataOf } from './provider-data.ts';
 import { declined, errorOf, fromRefusal, isCardError } from './refusals.ts';
 
@@ -81,6 +83,27 @@ export function fromIntent(intent: JsonObject, asked: AskedIntent): Outcome | Op
     default:
       return assertNever(asked.of);
   }
+}
+
+/**
+ * Sums up what was captured of an intent, and refunded: of a capture in part, Stripe lists the release of the rest as a
+ * refund, too, which gives nothing back. A refund that is pending may yet fail, and then Stripe lists it so.
+ *
+ * @returns undefined if not all of it can be read.
+ */
+export function totalsOf(intent: JsonObject, refunds: readonly JsonObject[]): Totals | undefined {
+  const { status, amount, amount_received: received, currency } = intent;
+  const isCaptured = status === 'succeeded';
+  const rest = isCaptured ? Number(amount) - Number(received) : 0;
+  const release = refunds.findLast((one) => one.amount === rest && !metadataOf(one).transaction_id);
+  const made = refunds.filter((one) => one.status === 'succeeded' && one !== release);
+  const sums = [isCaptured ? received : 0, ...made.map((one) => one.currency === currency && one.amount)];
+  const [captured, ...parts] = sums.map((value) => {
+    const money = readMoney(value, currency, 'minor_units');
+    return money && fromStripeMoney(money)?.minorUnits;
+  });
+  if (captured === undefined || !parts.every((part) => part !== undefined)) return undefined;
+  return { captured, refunded: parts.reduce((sum, part) => sum + part, 0n) };
 }
 
 /** Reads the outcome of a refund from Stripe's Refund object. */

@@ -1,9 +1,11 @@
+import type { JsonObject } from '@bufbuild/protobuf';
 import type { LookedUp, LookUp, Outcome } from '#src/connectors/connector.ts';
 import {
   alarmingOutcome,
   bodyOf,
   isTextLike,
   neverHappens,
+  objectAt,
   objectsAt,
   unknownOutcome,
 } from '#src/connectors/provider-answer.ts';
@@ -16,6 +18,7 @@ import {
   metadataOf,
   type Open,
   referringTo,
+  totalsOf,
 } from './from-provider.ts';
 import { toStripeMoney } from './money.ts';
 import { get, intentFields, intentPath, post, type Send } from './to-provider.ts';
@@ -26,8 +29,12 @@ import { get, intentFields, intentPath, post, type Send } from './to-provider.ts
  */
 const REPEATABLE_MS = 23 * 3_600_000;
 const MAX_REFUNDS = 100;
+const NO_REFUNDS = { refunds: [], isWhole: true };
+const CANNOT_BE_ASKED = unknownOutcome('the provider cannot be asked');
+const TOO_MANY = unknownOutcome('the payment has more refunds than are listed at once');
 
 type Card = Extract<LookedUp, { kind: 'card' }>;
+type Approved = Extract<Outcome, { kind: 'approved' }>;
 type Operated = Extract<LookedUp, { kind: 'capture' | 'cancel' | 'refund' }>;
 /** Reads the current state at Stripe. */
 type Read = () => Promise<Outcome | Open>;
@@ -63,7 +70,7 @@ async function lookUpPayment(query: LookUp, of: Card, send: Send, shownAs: Shown
   const told = query.reference ?? query.hint?.reference;
   const intentId = isTextLike(told, INTENT_ID) ? told : await findIntent(query, of, send);
   if (typeof intentId !== 'string') return intentId;
-  const read = () => readIntent({ ...asked, intentId }, send);
+  const read = () => readIntent({ ...asked, intentId }, send, withTotals);
   let outcome = await read();
   if (query.close && (outcome === 'open' || outcome.kind === 'redirect')) {
     // The cancel needs no key: a second one changes nothing. Only the state read afterwards counts.
@@ -142,9 +149,22 @@ async function closeOperation(
 async function readIntent(
   asked: AskedIntent & { readonly intentId: string },
   send: Send,
+  complete = async (approved: Approved, _intent: JsonObject, _send: Send): Promise<Outcome> => approved,
 ): Promise<Outcome | Open> {
   const intent = bodyOf(await send(get(intentPath(asked.intentId), { expand: ['latest_charge'] })));
-  return intent ? fromIntent(intent, asked) : unknownOutcome('the provider cannot be asked');
+  if (!intent) return CANNOT_BE_ASKED;
+  const outcome = fromIntent(intent, asked);
+  return outcome !== 'open' && outcome.kind === 'approved' ? complete(outcome, intent, send) : outcome;
+}
+
+/** Adds what was captured and refunded of a payment; a charge of which something was refunded has its refunds listed. */
+async function withTotals(approved: Approved, intent: JsonObject, send: Send): Promise<Outcome> {
+  const { amount_refunded: isRefunded } = objectAt(intent, 'latest_charge');
+  const list = isRefunded ? await listRefunds(String(intent.id), send) : NO_REFUNDS;
+  if (!list) return CANNOT_BE_ASKED;
+  if (!list.isWhole) return TOO_MANY;
+  const totals = totalsOf(intent, list.refunds);
+  return totals ? { ...approved, totals } : alarmingOutcome('the refunds of the payment cannot be read');
 }
 
 async function readRefund(
@@ -153,11 +173,18 @@ async function readRefund(
   send: Send,
   shownAs: ShownAs,
 ): Promise<Outcome | Open> {
-  const list = bodyOf(await send(get('/v1/refunds', { payment_intent: intentId, limit: MAX_REFUNDS })));
-  if (!list || !Array.isArray(list.data)) return unknownOutcome('the provider cannot be asked');
-  const found = objectsAt(list, 'data').find((it) => metadataOf(it).transaction_id === refund.transactionId);
+  const list = await listRefunds(intentId, send);
+  if (!list) return CANNOT_BE_ASKED;
+  const found = list.refunds.find((it) => metadataOf(it).transaction_id === refund.transactionId);
   if (found) return fromRefund(found, { intentId, refund, shownAs });
-  return list.has_more === false
-    ? 'open'
-    : unknownOutcome('the payment has more refunds than are listed at once');
+  return list.isWhole ? 'open' : TOO_MANY;
+}
+
+async function listRefunds(
+  intentId: string,
+  send: Send,
+): Promise<{ readonly refunds: readonly JsonObject[]; readonly isWhole: boolean } | undefined> {
+  const list = bodyOf(await send(get('/v1/refunds', { payment_intent: intentId, limit: MAX_REFUNDS })));
+  if (!list || !Array.isArray(list.data)) return undefined;
+  return { refunds: objectsAt(list, 'data'), isWhole: list.has_more === false };
 }

@@ -59,7 +59,12 @@ function subjectOf(type: string, object: JsonValue | undefined): NotificationSub
   const { transaction_id: transactionId } = objectAt(object, 'metadata');
   const isPayment = type.startsWith('payment_intent.') && object.object === 'payment_intent';
   const isRefund = /^(charge\.)?refund\./.test(type) && object.object === 'refund';
-  // Other software that uses the account creates payments without an id of ours.
-  if (!(isPayment || isRefund) || !isUuid(transactionId)) return undefined;
-  return { transactionId, ...(typeof object.id === 'string' && { reference: object.id }) };
+  const isCharge = /^charge\.(captured|refunded)$/.test(type) && object.object === 'charge';
+  if (isUuid(transactionId) && (isPayment || isRefund)) {
+    return { transactionId, ...(typeof object.id === 'string' && { reference: object.id }) };
+  }
+  // What is done at Stripe itself has no id of ours: its payment is looked up. Other software that uses the account
+  // creates payments without one, too, and they are not found.
+  const { payment_intent: reference } = object;
+  return (isRefund || isCharge) && isTextLike(reference, INTENT_ID) ? { reference } : undefined;
 }

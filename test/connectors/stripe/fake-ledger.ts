@@ -128,6 +128,7 @@ export function createLedger(nowMs: () => number, pageUrl: (intentId: string) =>
       captured: !failed && !manual,
       currency: intent.currency,
       payment_intent: intent.id,
+      metadata: { ...intent.metadata },
       status: failed ? 'failed' : 'succeeded',
       outcome: {
         type: failed ? (behaviour.blocked ? 'blocked' : 'issuer_declined') : 'authorized',
@@ -196,10 +197,11 @@ export function createLedger(nowMs: () => number, pageUrl: (intentId: string) =>
       throw invalid('too much', { code: 'amount_too_large' });
     Object.assign(intent, { status: 'succeeded', amount_received: amount, amount_capturable: 0 });
     Object.assign(intent.metadata, fields.metadata);
-    Object.assign(charges.get(intent.latest_charge as string) ?? {}, {
-      captured: true,
-      amount_captured: amount,
-    });
+    const rest = intent.amount - amount;
+    const taken = charges.get(intent.latest_charge as string) as JsonObject;
+    Object.assign(taken, { captured: true, amount_captured: amount, amount_refunded: rest });
+    // What is released is listed as a refund.
+    if (rest > 0) keepRefund(intent, taken, rest, 'succeeded', {});
     return ok(told(intent, fields));
   }
 
@@ -218,27 +220,25 @@ export function createLedger(nowMs: () => number, pageUrl: (intentId: string) =>
     const intent = locked(String(fields.payment_intent));
     const paid = charges.get(intent.latest_charge as string);
     if (intent.status !== 'succeeded' || !paid) throw invalid('nothing to refund');
-    const left = (paid.amount_captured as number) - (paid.amount_refunded as number);
+    const left = (paid.amount as number) - (paid.amount_refunded as number);
     if (left === 0) throw invalid('refunded', { code: 'charge_already_refunded' });
     const amount = Number(fields.amount ?? left);
     if (amount > left) throw invalid('more than is left');
     const failed = mode.refundStatus === 'failed';
     if (!failed) paid.amount_refunded = (paid.amount_refunded as number) + amount;
+    return ok(keepRefund(intent, paid, amount, mode.refundStatus, fields));
+  }
+
+  function keepRefund(intent: Intent, paid: JsonObject, amount: number, status: string, fields: JsonObject) {
     const made: JsonObject = {
-      id: newId('re'),
-      object: 'refund',
-      amount,
-      currency: intent.currency as string,
-      charge: paid.id as string,
-      payment_intent: intent.id,
-      reason: fields.reason ?? null,
-      metadata: fields.metadata ?? {},
-      status: mode.refundStatus,
+      ...{ id: newId('re'), object: 'refund', amount, currency: intent.currency, status },
+      ...{ charge: paid.id as string, payment_intent: intent.id },
+      ...{ reason: fields.reason ?? null, metadata: fields.metadata ?? {} },
       created: Math.floor(nowMs() / 1000),
-      ...(failed && { failure_reason: 'expired_or_canceled_card' }),
+      ...(status === 'failed' && { failure_reason: 'expired_or_canceled_card' }),
     };
     refunds.set(made.id as string, made);
-    return ok(made);
+    return made;
   }
 
   function found(id: string): Intent {
@@ -278,6 +278,7 @@ export function createLedger(nowMs: () => number, pageUrl: (intentId: string) =>
   return {
     cards,
     intents,
+    charges,
     refunds,
     mode,
     createMethod,

@@ -161,6 +161,20 @@ describe('a notification', () => {
   );
 
   it.each([
+    ['refund.created', { ...refundAnswer('', 100), metadata: {} }],
+    ['refund.updated', { ...refundAnswer('', 100), metadata: { transaction_id: 'theirs' } }],
+    ['charge.refunded', { object: 'charge', payment_intent: INTENT_ID, metadata: {} }],
+    ['charge.captured', { object: 'charge', payment_intent: INTENT_ID }],
+  ])('%s of what was made at Stripe itself is about the payment', (type, object) => {
+    expect(readSigned(event(type, object))).toMatchObject({ subjects: [{ reference: INTENT_ID }] });
+  });
+
+  it('of a refund or a charge of no payment is ignored', () => {
+    const body = event('charge.refunded', { object: 'charge', payment_intent: null });
+    expect(readSigned(body)).toEqual({ kind: 'ignored' });
+  });
+
+  it.each([
     ['charge.dispute.created', 'needs_response', 'opened'],
     ['charge.dispute.updated', 'under_review', 'opened'],
     ['charge.dispute.closed', 'lost', 'lost'],

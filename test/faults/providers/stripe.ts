@@ -123,6 +123,8 @@ type Intent = ReturnType<Fake['ledger']['intents']['get']> & {};
 function lineOf({ ledger }: Fake, intent: Intent, acquirers: ReadonlyMap<string, Acquirer>): LedgerLine {
   const refunds = [...ledger.refunds.values()].filter((it) => it.payment_intent === intent.id);
   const isAuthorized = intent.authorized_at !== undefined;
+  // What a capture in part released is listed as a refund.
+  const released = intent.status === 'succeeded' ? intent.amount - Number(intent.amount_received) : 0;
   return {
     id: intent.id,
     idempotency_key: String(intent.metadata.transaction_id),
@@ -132,7 +134,7 @@ function lineOf({ ledger }: Fake, intent: Intent, acquirers: ReadonlyMap<string,
     amount: intent.amount,
     currency: intent.currency.toUpperCase(),
     amount_captured: Number(intent.amount_received),
-    amount_refunded: refunds.reduce((sum, { amount }) => sum + Number(amount), 0),
+    amount_refunded: refunds.reduce((sum, { amount }) => sum + Number(amount), -released),
     response_code: isAuthorized ? '00' : null,
     reference: null,
   };

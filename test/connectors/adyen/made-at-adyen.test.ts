@@ -1,0 +1,59 @@
+import { afterAll, describe, expect, it } from 'vitest';
+import type { NotificationSubject } from '#src/connectors/connector.ts';
+import { connectAdyen, read } from './adyen-under-test.ts';
+import { notificationOf } from './fake-notifications.ts';
+
+const ID = '3f0e5a52-0f39-4a5b-9d7b-5f5d1c9c2a11';
+const PAYMENT = 'NC6HT9CRT65ZGN82';
+const OPERATION = 'QFQTPCQ8HXSKGK82';
+const money = { minorUnits: 1130n, currency: 'EUR' };
+
+const connection = connectAdyen();
+afterAll(() => connection.close());
+
+async function subjectsOf(
+  eventCode: string,
+  reference = ID,
+  over: { success?: boolean; original?: string } = { original: PAYMENT },
+): Promise<readonly NotificationSubject[]> {
+  const item = { eventCode, success: true, psp: OPERATION, reference, ...over };
+  const reading = await read(connection, notificationOf(item, { value: 1130, currency: 'EUR' }));
+  return reading.kind === 'about' ? reading.subjects : [];
+}
+
+describe.each(['CAPTURE', 'REFUND'])('a %s made at Adyen itself', (eventCode) => {
+  const made = {
+    reference: PAYMENT,
+    signed: { ...money, operation: eventCode, outcome: { kind: 'approved', reference: OPERATION } },
+  };
+
+  it("is signed with the payment's own reference, and may be one of ours", async () => {
+    const [ours, made_, ...others] = await subjectsOf(eventCode);
+    expect(ours).toMatchObject({ reference: OPERATION, signed: { outcome: { kind: 'approved' } } });
+    expect(ours?.signed).not.toHaveProperty('operation');
+    expect([made_, others]).toMatchObject([{ ...made, transactionId: ID }, []]);
+  });
+
+  it('is found by the payment that it is signed to be of if it has a reference of its own', async () => {
+    const subjects = await subjectsOf(eventCode, 'return-17');
+    expect(subjects).toMatchObject([{ reference: OPERATION }, made]);
+    expect(subjects[1]).not.toHaveProperty('transactionId');
+    expect(await subjectsOf(eventCode, 'return-17', {})).toHaveLength(1);
+  });
+
+  it('is none if it failed, or has the reference of an operation of ours', async () => {
+    expect(await subjectsOf(eventCode, ID, { original: PAYMENT, success: false })).toHaveLength(1);
+    for (const kind of ['capture', 'cancel', 'refund']) {
+      expect(await subjectsOf(eventCode, `${kind}-${ID}`)).toHaveLength(1);
+    }
+  });
+});
+
+it('that a payment was canceled or refunded, without a word which, is an alarm, and its failure is none', async () => {
+  const [subject, ...others] = await subjectsOf('CANCEL_OR_REFUND');
+  expect([subject, others]).toMatchObject([
+    { transactionId: ID, signed: { ...money, outcome: { kind: 'unknown', alarm: true } } },
+    [],
+  ]);
+  expect(await subjectsOf('CANCEL_OR_REFUND', ID, { original: PAYMENT, success: false })).toEqual([]);
+});

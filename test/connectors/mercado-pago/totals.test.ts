@@ -1,0 +1,78 @@
+import { randomUUID } from 'node:crypto';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { lookUp } from '../under-test.ts';
+import { FAKE_ACCESS_TOKEN } from './fake-mercado-pago.ts';
+import {
+  attemptInPesos,
+  type MercadoPagoUnderTest,
+  openMercadoPago,
+  paid,
+  refundOf,
+} from './mercado-pago-under-test.ts';
+
+let under: MercadoPagoUnderTest;
+beforeEach(async () => {
+  under = await openMercadoPago();
+});
+afterEach(() => under.close());
+
+/** A payment of 3000.50 ARS, and the look-up that a notification of it prompts. */
+async function payment() {
+  const { attempt, payment, reference } = await paid(under);
+  const id = String(payment.id);
+  const refundThere = (amount: number, paymentId = id) =>
+    fetch(`${under.fake.url}/v1/payments/${paymentId}/refunds`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${FAKE_ACCESS_TOKEN}`, 'x-idempotency-key': randomUUID() },
+      body: JSON.stringify({ amount }),
+    });
+  const told = (hint = id) => lookUp(under, attempt, reference, { hint: { reference: hint } });
+  return { attempt, payment, id, reference, refundThere, told };
+}
+
+describe('the look-up of a payment that a notification reported tells', () => {
+  it('what was refunded of it, by whomever, and that nothing was', async () => {
+    const { attempt, reference, refundThere, told } = await payment();
+    expect(await told()).toMatchObject({ totals: { captured: 300_050n, refunded: 0n } });
+    expect(under.fake.requests.some(({ path }) => path.endsWith('/refunds'))).toBe(false);
+    await under.connection.refund?.(refundOf(attempt, reference, 100_000n));
+    await refundThere(10.5);
+    expect(await told()).toMatchObject({ kind: 'approved', totals: { refunded: 101_050n } });
+    await refundThere(1_990);
+    expect(await told()).toMatchObject({ kind: 'approved', totals: { refunded: 300_050n } });
+  });
+
+  it.each(['in_process', 'rejected', 'cancelled'])('no refund that is %s', async (status) => {
+    const { id, refundThere, told } = await payment();
+    await refundThere(10);
+    await refundThere(20);
+    Object.assign(under.fake.refunds.get(id)?.[1] ?? {}, { status });
+    expect(await told()).toMatchObject({ totals: { refunded: 1_000n } });
+  });
+
+  it('nothing of a payment that is disputed, or of a second one of the same preference', async () => {
+    const { payment: first, told, refundThere } = await payment();
+    const second = under.fake.pay(under.fake.preference());
+    await refundThere(3_000.5, String(second.id));
+    expect(await told(String(second.id))).not.toHaveProperty('totals');
+    first.status = 'in_mediation';
+    expect(await told()).not.toHaveProperty('totals');
+  });
+
+  it('nothing if its refunds cannot be read: that is unknown, or an alarm', async () => {
+    const { id, refundThere, told } = await payment();
+    await refundThere(10);
+    under.fake.lose(/refunds$/, 'before');
+    expect(await told()).toMatchObject({ kind: 'unknown' });
+    for (const fault of [{ amount: 'ten' }, { amount: 10, payment_id: 1 }]) {
+      Object.assign(under.fake.refunds.get(id)?.[0] ?? {}, fault);
+      expect(await told()).toMatchObject({ kind: 'unknown', alarm: true });
+    }
+  });
+});
+
+it('a look-up that no notification prompts tells no totals, since what it reads may be old', async () => {
+  const attempt = attemptInPesos();
+  const { reference } = await paid(under, attempt);
+  expect(await lookUp(under, attempt, reference)).not.toHaveProperty('totals');
+});

@@ -1,0 +1,97 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { operationOn } from '../attempts.ts';
+import { lookUp } from '../under-test.ts';
+import type { Json } from './fake-ledger.ts';
+import { openPayPal, type PayPalUnderTest, paid } from './paypal-under-test.ts';
+
+let paypal: PayPalUnderTest;
+beforeEach(async () => {
+  paypal = await openPayPal();
+});
+afterEach(() => paypal.close());
+
+/** A payment of 3000.00 USD, and its only order. */
+async function payment() {
+  const { attempt, reference } = await paid(paypal);
+  const [order] = paypal.fake.ledger.orders.values();
+  if (!order?.captures[0]) throw new Error('there is no capture');
+  const { id, custom_id } = order.captures[0];
+  const refundThere = (value: string) =>
+    paypal.fake.ledger.refund(id, { amount: { currency_code: 'USD', value }, custom_id }, undefined);
+  return { attempt, reference, order, refundThere, told: () => lookUp(paypal, attempt, reference) };
+}
+
+describe('the look-up of a payment tells', () => {
+  it('what was refunded of it, by whomever, and that nothing was', async () => {
+    const { attempt, reference, refundThere, told } = await payment();
+    expect(await told()).toMatchObject({ totals: { captured: 300_000n, refunded: 0n } });
+    const money = { minorUnits: 100_000n, currency: 'USD' };
+    await paypal.connection.refund?.(operationOn(attempt, reference, { money }));
+    refundThere('12.34');
+    expect(await told()).toMatchObject({ kind: 'approved', totals: { refunded: 101_234n } });
+  });
+
+  it.each(['PENDING', 'FAILED', 'CANCELLED'])('no refund that is %s', async (status) => {
+    const { refundThere, told } = await payment();
+    refundThere('10');
+    paypal.fake.ledger.refundStatuses.push(status);
+    refundThere('20');
+    expect(await told()).toMatchObject({ totals: { refunded: 1_000n } });
+  });
+
+  it.each<[string, Json[]]>([
+    ['lists none', []],
+    [
+      'has one in another currency',
+      [{ status: 'COMPLETED', amount: { currency_code: 'EUR', value: '1.00' } }],
+    ],
+    ['has one without an amount', [{ status: 'COMPLETED' }]],
+  ])('nothing, with an alarm, of refunds whose order %s', async (_how, refunds) => {
+    const { order, refundThere, told } = await payment();
+    refundThere('10');
+    order.refunds.splice(0, 1, ...(refunds as typeof order.refunds));
+    const outcome = await told();
+    expect(outcome).toMatchObject({ kind: 'approved', alarm: true });
+    expect(outcome).not.toHaveProperty('totals');
+    expect(outcome).toMatchObject({ providerData: { responseMessage: expect.stringMatching(/^alarm: /) } });
+  });
+});
+
+describe('a notification of a refund', () => {
+  const read = (resource: Json, type = 'PAYMENT.CAPTURE.REFUNDED') => {
+    const event = { id: 'WH-refund-1', event_type: type, resource };
+    return paypal.connection.readNotification?.(paypal.fake.notify(event), Date.now());
+  };
+  const linked = (captureId: string) => ({
+    id: '09E71677NS257044M',
+    links: [{ rel: 'up', href: `https://api.paypal.com/v2/payments/captures/${captureId}` }],
+  });
+
+  it.each(['PAYMENT.CAPTURE.REFUNDED', 'PAYMENT.REFUND.COMPLETED'])(
+    'that has no id of ours is about the payment of its capture: %s',
+    async (type) => {
+      const { attempt, order } = await payment();
+      expect(await read(linked(order.captures[0]?.id ?? ''), type)).toMatchObject({
+        subjects: [{ transactionId: attempt.transactionId }],
+      });
+    },
+  );
+
+  it('that has the id of its capture is about the payment, and one with that of ours about the refund', async () => {
+    const transactionId = '3f0e5a52-0f39-4a5b-9d7b-5f5d1c9c2a11';
+    expect(await read({ ...linked('X'), custom_id: transactionId })).toMatchObject({
+      subjects: [{ transactionId }],
+    });
+  });
+
+  it("of other software's capture is ignored", async () => {
+    expect(await read(linked('00D10444LD479031K'))).toEqual({ kind: 'ignored' });
+    expect(await read({ id: '09E71677NS257044M' })).toEqual({ kind: 'ignored' });
+  });
+
+  it('is to be sent again while PayPal does not answer whose it is', async () => {
+    const { order } = await payment();
+    paypal.fake.trouble(/captures/, 'error before');
+    expect(await read(linked(order.captures[0]?.id ?? ''))).toMatchObject({ kind: 'send_again' });
+  });
+});

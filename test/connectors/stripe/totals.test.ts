@@ -1,0 +1,74 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { CardOptions } from '#src/connectors/attempt.ts';
+import { cardAttempt, operationOn } from '../attempts.ts';
+import { AUTHORIZE, cardWith, lookUp, openStripe, paid, type StripeUnderTest } from './stripe-under-test.ts';
+
+let stripe: StripeUnderTest;
+beforeEach(async () => {
+  stripe = await openStripe();
+});
+afterEach(() => stripe.close());
+
+const dashboard = () => stripe.fake.ledger;
+const refundThere = (amount: number) =>
+  dashboard().refund({ payment_intent: String(stripe.intent().id), amount });
+
+async function payment(options: Partial<CardOptions> | object = {}) {
+  const made = await paid(stripe, cardWith('4242424242424242', options));
+  return { ...made, told: () => lookUp(stripe, made.attempt, made.outcome) };
+}
+
+describe('the look-up of a payment tells', () => {
+  it('that a purchase is captured, and what was refunded of it, by whomever', async () => {
+    const { attempt, reference, told } = await payment();
+    expect(await told()).toMatchObject({ totals: { captured: 300_000n, refunded: 0n } });
+    expect(stripe.fake.calls()).not.toContain('GET /v1/refunds');
+    const money = { minorUnits: 1_000n, currency: 'USD' };
+    await stripe.connection.refund?.(operationOn(attempt, reference, { money }));
+    refundThere(2_500);
+    expect(await told()).toMatchObject({ totals: { captured: 300_000n, refunded: 3_500n } });
+  });
+
+  it.each(['pending', 'failed', 'canceled', 'requires_action'])('no refund that is %s', async (status) => {
+    const { told } = await payment();
+    refundThere(1_000);
+    dashboard().mode.refundStatus = status;
+    refundThere(2_500);
+    expect(await told()).toMatchObject({ totals: { refunded: 1_000n } });
+  });
+
+  it('what was captured of an authorization, and no refund in the release of the rest', async () => {
+    const { told } = await payment(AUTHORIZE);
+    expect(await told()).toMatchObject({ totals: { captured: 0n, refunded: 0n } });
+    dashboard().capture(String(stripe.intent().id), { amount_to_capture: 200_000 });
+    expect([...dashboard().refunds.values()]).toMatchObject([{ amount: 100_000 }]);
+    expect(await told()).toMatchObject({ totals: { captured: 200_000n, refunded: 0n } });
+    refundThere(4_000);
+    expect(await told()).toMatchObject({ totals: { captured: 200_000n, refunded: 4_000n } });
+    // One of the very amount that was released is a refund all the same.
+    refundThere(100_000);
+    expect(await told()).toMatchObject({ totals: { captured: 200_000n, refunded: 104_000n } });
+  });
+
+  it("ISO 4217's units", async () => {
+    const attempt = cardAttempt('4242424242424242', { money: { minorUnits: 5_000n, currency: 'ISK' } });
+    const { outcome } = await paid(stripe, attempt);
+    refundThere(2_500);
+    expect(await lookUp(stripe, attempt, outcome)).toMatchObject({
+      totals: { captured: 5_000n, refunded: 25n },
+    });
+  });
+
+  it('nothing if its refunds cannot be read, as there is no saying what is missing', async () => {
+    const { told } = await payment();
+    refundThere(1_000);
+    stripe.fake.fail(/^GET .*refunds$/, 'lost_after');
+    expect(await told()).toMatchObject({ kind: 'unknown' });
+    const list = { object: 'list', data: [], has_more: true };
+    stripe.fake.fail(/^GET .*refunds$/, { answer: { status: 200, body: list } });
+    expect(await told()).toMatchObject({ kind: 'unknown' });
+    const [refund] = dashboard().refunds.values();
+    Object.assign(refund ?? {}, { currency: 'eur' });
+    expect(await told()).toMatchObject({ kind: 'unknown', alarm: true });
+  });
+});

@@ -1,0 +1,225 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { RawNotification } from '#src/connectors/connector.ts';
+import { EVENT_TYPES } from '#src/webhooks/events.ts';
+import { notificationOf } from './connectors/adyen/fake-notifications.ts';
+import { FAKE_ACCESS_TOKEN, webhookOf } from './connectors/mercado-pago/fake-mercado-pago.ts';
+import { merchantOne } from './support/dashboard.ts';
+import { FAKE_SECRETS, startFakeProviders, tell } from './support/fake-providers.ts';
+import { ACCOUNT_ONE, cardPayment, walletPayment, withField } from './support/payment-requests.ts';
+import { startTestServer, type TestServer } from './support/server.ts';
+import { openTables, type Tables } from './support/tables.ts';
+
+/*
+ * What a merchant does in a provider's own dashboard, through the whole service before the fakes of all four providers.
+ */
+
+let fakes: Awaited<ReturnType<typeof startFakeProviders>>;
+let server: TestServer;
+let tables: Tables;
+
+beforeAll(async () => {
+  fakes = await startFakeProviders();
+  const environment = (name: string) => FAKE_SECRETS[name as keyof typeof FAKE_SECRETS];
+  server = await startTestServer({ catalogue: fakes.catalogue(), config: { environment } });
+  tables = await openTables(server.databaseUrl);
+  await tables.query(
+    `INSERT INTO webhook (account_id, id, url, description, events, secret) VALUES ($1, $2, '', '', $3, '')`,
+    [ACCOUNT_ONE, randomUUID(), EVENT_TYPES],
+  );
+});
+afterAll(async () => {
+  await tables?.close();
+  await server?.close();
+  await fakes?.close();
+});
+
+// biome-ignore lint/suspicious/noExplicitAny: the record, as a merchant's code sees it.
+type Record = any;
+
+const call = (path: string, body?: object): Promise<Record> =>
+  merchantOne(server).call(`/v1/payments${path}`, body);
+const stateOf = async ({ id }: Record) => {
+  const { status, sub_status } = await call(`/${id}`);
+  return `${status}/${sub_status}`;
+};
+
+/** Delivers a notification, and waits until it is processed. */
+async function deliver(connection: string, notification: RawNotification): Promise<void> {
+  expect(await tell(server.url, connection, notification)).toBe(200);
+  const open =
+    "SELECT 1 FROM notification WHERE result IS NULL OR (result = 'waiting' AND process_at IS NOT NULL)";
+  await expect.poll(() => tables.query(open), { timeout: 20_000 }).toEqual([]);
+}
+
+/** The operations of a payment: type, status and amount. */
+const operationsOf = async ({ id }: Record) => {
+  const { transactions_history: history } = await call(`/${id}`);
+  return history
+    .filter(({ parent_transaction_id: parent }: Record) => parent)
+    .map(({ type, status, amount }: Record) => `${type} ${status} ${amount}`);
+};
+
+async function eventsOf({ id }: Record): Promise<unknown[]> {
+  const rows = await tables.query('SELECT type FROM event WHERE payment_id = $1 ORDER BY sequence', [id]);
+  return rows.map(({ type }) => type);
+}
+
+const alarms = async () => {
+  const metrics = await (await fetch(`${server.url}/metrics`)).text();
+  return [...metrics.matchAll(/^provider_alarms_total\{[^}]*\} (\d+)/gm)].reduce(
+    (sum, [, n]) => sum + Number(n),
+    0,
+  );
+};
+
+describe('at Stripe', () => {
+  const chargeOf = ({ latest_charge: id }: Record) => fakes.stripe.ledger.charges.get(id) ?? {};
+
+  /** A payment of 100.00 USD that Adyen softly declines, so that Stripe gets it. */
+  async function pay(capture = true) {
+    const amount = { currency: 'USD', value: 100 };
+    const card = withField(cardPayment('4242424242424242'), 'amount', amount);
+    const named = withField(card, 'payment_method.detail.card.card_data.holder_name', 'NOT_ENOUGH_BALANCE');
+    const payment = await call('', withField(named, 'payment_method.detail.card.capture', capture));
+    const intent = [...fakes.stripe.ledger.intents.values()].at(-1);
+    if (!intent) throw new Error('there is no intent');
+    return { payment, intent };
+  }
+
+  const event = (type: string, object: object): RawNotification => {
+    const { body, signature } = fakes.stripe.notification(type, object as never);
+    return {
+      header: (name) => (name === 'stripe-signature' ? signature : undefined),
+      query: '',
+      body: Buffer.from(body),
+    };
+  };
+
+  const refundThere = (intent: { id: string }, amount: number) => {
+    const { body } = fakes.stripe.ledger.refund({ payment_intent: intent.id, amount });
+    return event('refund.created', body);
+  };
+
+  it('a refund is told, whole or in part, and leaves only the rest to be refunded', async () => {
+    const { payment, intent } = await pay();
+    await deliver('stripe-main', refundThere(intent, 4_000));
+    expect(await stateOf(payment)).toBe('SUCCEEDED/PARTIALLY_REFUNDED');
+    const refund = await call(`/${payment.id}/refund`, { merchant_reference: 'rest' });
+    expect(refund.transactions.amount).toBe(60);
+    expect(await stateOf(payment)).toBe('REFUNDED/REFUNDED');
+    await deliver('stripe-main', event('charge.refunded', chargeOf(intent)));
+    expect(await operationsOf(payment)).toEqual(['REFUND SUCCEEDED 40', 'REFUND SUCCEEDED 60']);
+    expect((await eventsOf(payment)).slice(-2)).toEqual(['payment.refund', 'payment.refund']);
+  });
+
+  it('a capture is told, and then a refund of it', async () => {
+    const { payment, intent } = await pay(false);
+    fakes.stripe.ledger.capture(intent.id, { amount_to_capture: 7_000 });
+    await deliver('stripe-main', event('charge.captured', chargeOf(intent)));
+    expect(await stateOf(payment)).toBe('SUCCEEDED/PARTIALLY_CAPTURED');
+    await deliver('stripe-main', refundThere(intent, 7_000));
+    expect(await stateOf(payment)).toBe('REFUNDED/REFUNDED');
+    expect(await operationsOf(payment)).toEqual(['CAPTURE SUCCEEDED 70', 'REFUND SUCCEEDED 70']);
+  });
+
+  it('a refund is booked once, and so is each of ours that comes at the same time', async () => {
+    const { payment, intent } = await pay();
+    const before = await alarms();
+    fakes.stripe.fail(/^POST .*refunds$/, 'lost_after');
+    const refund = (reference: string) =>
+      call(`/${payment.id}/refund`, {
+        merchant_reference: reference,
+        amount: { currency: 'USD', value: 10 },
+      });
+    const told = refundThere(intent, 2_000);
+    await Promise.all([
+      refund('lost').catch(() => {}),
+      deliver('stripe-main', told),
+      deliver(
+        'stripe-main',
+        event('refund.updated', JSON.parse(Buffer.from(told.body).toString()).data.object),
+      ),
+    ]);
+    const refunds = async () => (await operationsOf(payment)).sort();
+    await expect.poll(refunds, { timeout: 20_000 }).toEqual(['REFUND SUCCEEDED 10', 'REFUND SUCCEEDED 20']);
+    expect((await call(`/${payment.id}`)).amount.refunded).toBe(30);
+    expect(await alarms()).toBe(before);
+  });
+});
+
+it('a refund at PayPal is told, with and without an id in its notification', async () => {
+  const wallet = withField(walletPayment(), 'payment_method.type', 'PAYPAL');
+  const payment = await call('', { ...wallet, amount: { currency: 'USD', value: 30 }, country: 'US' });
+  const order = [...fakes.paypal.ledger.orders.values()].at(-1);
+  fakes.paypal.approve(order?.id ?? '');
+  await fetch(`${server.url}/v1/payments/${payment.id}/return`, { redirect: 'manual' });
+  expect(await stateOf(payment)).toBe('SUCCEEDED/APPROVED');
+  const [capture] = order?.captures ?? [];
+  const captureId = capture?.id ?? '';
+  const refundThere = (value: string, names: object) => {
+    const amount = { currency_code: 'USD', value };
+    const { body } = fakes.paypal.ledger.refund(captureId, { amount, ...names }, undefined);
+    const links = [{ rel: 'up', href: `https://api.paypal.com/v2/payments/captures/${captureId}` }];
+    const resource = { ...body, links };
+    return fakes.paypal.notify({
+      id: `WH-${randomUUID()}`,
+      event_type: 'PAYMENT.CAPTURE.REFUNDED',
+      resource,
+    });
+  };
+  await deliver('paypal-main', refundThere('10.00', { custom_id: capture?.custom_id }));
+  expect(await stateOf(payment)).toBe('SUCCEEDED/PARTIALLY_REFUNDED');
+  await deliver('paypal-main', refundThere('20.00', {}));
+  expect(await stateOf(payment)).toBe('REFUNDED/REFUNDED');
+  expect(await operationsOf(payment)).toEqual(['REFUND SUCCEEDED 10', 'REFUND SUCCEEDED 20']);
+});
+
+it('a refund at Mercado Pago is told', async () => {
+  const wallet = withField(walletPayment(), 'payment_method.type', 'MERCADO_PAGO_CHECKOUT_PRO');
+  const payment = await call('', { ...wallet, country: 'AR', amount: { currency: 'ARS', value: 4500.5 } });
+  const { id } = fakes.mercadoPago.pay(fakes.mercadoPago.preference());
+  await deliver('mercado-pago-ar', webhookOf(String(id)));
+  expect(await stateOf(payment)).toBe('SUCCEEDED/APPROVED');
+  await fetch(`${fakes.mercadoPago.url}/v1/payments/${id}/refunds`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${FAKE_ACCESS_TOKEN}`, 'x-idempotency-key': randomUUID() },
+    body: JSON.stringify({ amount: 1000.5 }),
+  });
+  await deliver('mercado-pago-ar', webhookOf(String(id)));
+  expect(await stateOf(payment)).toBe('SUCCEEDED/PARTIALLY_REFUNDED');
+  expect(await operationsOf(payment)).toEqual(['REFUND SUCCEEDED 1000.5']);
+});
+
+it('a capture and refunds at Adyen are told, each once, and not the capture of a purchase', async () => {
+  const request = withField(cardPayment(), 'amount', { currency: 'USD', value: 10 });
+  const purchase = await call('', request);
+  const payment = await call('', withField(request, 'payment_method.detail.card.capture', false));
+  fakes.adyen.notifications.length = 0;
+  const told = async (about: Record, eventCode: string, value: number, psp: string) => {
+    const reference = about.transactions.id;
+    const paid = [...fakes.adyen.payments.values()].find((one) => one.reference === reference);
+    const item = { eventCode, success: true, psp, reference, original: paid?.pspReference ?? '' };
+    const body = Buffer.from(notificationOf(item, { value, currency: 'USD' }));
+    expect(await tell(server.url, 'adyen-main', { header: () => undefined, query: '', body })).toBe(200);
+  };
+  await told(payment, 'CAPTURE', 1_000, 'QFQTPCQ8HXSKGK81');
+  await expect.poll(() => stateOf(payment)).toBe('SUCCEEDED/CAPTURED');
+  await told(purchase, 'CAPTURE', 1_000, 'QFQTPCQ8HXSKGK82');
+  await told(payment, 'REFUND', 400, 'QFQTPCQ8HXSKGK83');
+  await expect.poll(() => stateOf(payment)).toBe('SUCCEEDED/PARTIALLY_REFUNDED');
+  await told(payment, 'REFUND', 600, 'QFQTPCQ8HXSKGK84');
+  await expect.poll(() => stateOf(payment)).toBe('REFUNDED/REFUNDED');
+  expect(await operationsOf(payment)).toEqual([
+    'CAPTURE SUCCEEDED 10',
+    'REFUND SUCCEEDED 4',
+    'REFUND SUCCEEDED 6',
+  ]);
+  expect(await operationsOf(purchase)).toEqual([]);
+  // A refund of ours goes on beside them, by its own reference.
+  const refund = await call(`/${purchase.id}/refund`, { merchant_reference: 'ours' });
+  expect(refund.transactions.status).toBe('PENDING');
+  await fakes.tellAdyens(server.url);
+  await expect.poll(() => stateOf(purchase)).toBe('REFUNDED/REFUNDED');
+  expect(await operationsOf(purchase)).toEqual(['REFUND SUCCEEDED 10']);
+});
