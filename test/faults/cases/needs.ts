@@ -22,6 +22,7 @@ export const NEEDS: readonly (readonly [begins: string, needs: readonly Ability[
   ['operations: killed in recovery', ['look_ups']],
   ['operations: a capture against a cancel', ['authorizations']],
   ['operations: partial captures', ['authorizations']],
+  ['operations: refunds made at the provider', ['dashboard']],
   ['operations: ', []],
   ['payers: completion killed', ['redirects', 'completions']],
   ['payers: killed while one is sent away', ['redirects', 'look_ups']],

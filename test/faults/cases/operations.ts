@@ -1,4 +1,5 @@
 import { inParallel } from '../in-parallel.ts';
+import { deliver } from '../notify.ts';
 import { type Asked, insistOn, operate, pay, verbsOf } from '../operate.ts';
 import type { World } from '../world.ts';
 import type { Case } from './case.ts';
@@ -86,6 +87,42 @@ export const OPERATIONS: readonly Case[] = [
         const answer = await insistOn(world, asked);
         world.expect(first.status !== 200 || first.body === answer.body, 'a repeat was answered otherwise');
       }
+    },
+  },
+  {
+    name: 'operations: refunds made at the provider itself, and the replica killed while it records them',
+    async run(world) {
+      let replica = await world.startReplica();
+      const payment = await pay(world, replica.url, { capture: true });
+      const [base] = await world.query(
+        "SELECT id FROM transaction WHERE payment_id = $1 AND parent_id IS NULL AND status = 'SUCCEEDED'",
+        [payment.id],
+      );
+      const lineOf = async () => {
+        const found = (await world.judge.ledger()).find((line) => line.idempotency_key === base?.id);
+        if (!found) throw new Error('the provider has no such charge');
+        return found;
+      };
+      for (const side of ['request', 'response']) {
+        const stop = world.gate.hold(`write_told_transaction:${side}`);
+        const line = await lineOf();
+        const told = world.judge.refundThere?.(line, 10);
+        if (told) await deliver(replica.url, line.acquirer === 'ONE' ? 'judge' : 'judge-two', told);
+        await stop.reached;
+        await replica.kill();
+        world.random.pick([stop.cut, stop.release])();
+        replica = await world.startReplica();
+      }
+      // One of ours comes between, and is counted beside them.
+      await insistOn(world, { verb: 'refund', payment, key: `ours ${payment.id}`, percent: 30 });
+      await world.until('all that was refunded to be in the books', async () => {
+        const [row] = await world.query(
+          'SELECT refunded_minor_units AS refunded FROM payment WHERE id = $1',
+          [payment.id],
+        );
+        const { amount_refunded: refunded } = await lineOf();
+        return refunded > 20 && Number(row?.refunded) === refunded;
+      });
     },
   },
 ];

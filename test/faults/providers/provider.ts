@@ -16,6 +16,7 @@ export const ABILITIES = {
   groups: 'groups of claims and ends are the database alone, and are tried before the sandbox',
   enrollments: 'it enrolls no wallets',
   late_payers: 'it lets nobody pay at a page that was closed',
+  dashboard: 'it has no dashboard here, in which a merchant refunds',
 } as const;
 
 /** Something that some providers can do, and others cannot. */
@@ -67,6 +68,8 @@ export type Judge = {
   agree(line: LedgerLine): Promise<string>;
   /** A notification about an entry, which may tell what is not so. */
   notification(line: LedgerLine, options: { readonly isForged: boolean }): RawNotification;
+  /** The merchant refunds a part of a charge in its dashboard. @returns the notification of it. */
+  refundThere?(line: LedgerLine, amount: number): RawNotification;
   /** Has the operations on a payment, which it knows by `id`, meet trouble: `sandbox:reset_after`. */
   trouble(id: string, word: string): void;
   /** Returns false for a transaction of which nothing reached it, and of which it therefore never tells. */

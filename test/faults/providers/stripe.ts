@@ -1,3 +1,4 @@
+import type { RawNotification } from '#src/connectors/connector.ts';
 import { FAKE_API_KEY, FAKE_WEBHOOK_SECRET, startFakeStripe } from '../../connectors/stripe/fake-stripe.ts';
 import { DECLINED_AT_ACQUIRER_ONE } from '../orders.ts';
 import { type Dialect, startFront } from './front.ts';
@@ -30,6 +31,7 @@ export const stripe: Provider = {
     'refund_reads',
     'closings',
     'unsigned_notifications',
+    'dashboard',
   ]),
   connector: 'stripe',
   timeoutMs: 2_500,
@@ -78,9 +80,11 @@ export const stripe: Provider = {
       notification({ id }, { isForged }) {
         const intent = fake.ledger.intents.get(id) ?? {};
         const secrets = isForged ? ['whsec_forged'] : [FAKE_WEBHOOK_SECRET];
-        const { body, signature } = fake.notification('payment_intent.succeeded', intent, {}, secrets);
-        const header = (name: string) => (name === 'stripe-signature' ? signature : undefined);
-        return { header, query: '', body: Buffer.from(body) };
+        return posted(fake.notification('payment_intent.succeeded', intent, {}, secrets));
+      },
+      refundThere({ id }, amount) {
+        const { body } = fake.ledger.refund({ payment_intent: id, amount });
+        return posted(fake.notification('refund.created', body));
       },
       trouble: front.trouble,
       hasHeardOf: () => true,
@@ -91,6 +95,11 @@ export const stripe: Provider = {
     };
   },
 };
+
+function posted({ body, signature }: { body: string; signature: string }): RawNotification {
+  const header = (name: string) => (name === 'stripe-signature' ? signature : undefined);
+  return { header, query: '', body: Buffer.from(body) };
+}
 
 const DIALECT: Dialect = {
   callOf: stripe.callOf,
