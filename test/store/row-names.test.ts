@@ -1,0 +1,141 @@
+import { globSync, readFileSync } from 'node:fs';
+import { createRequire, isBuiltin, stripTypeScriptTypes } from 'node:module';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import pg from 'pg';
+import {
+  type CallExpression,
+  isCallExpression,
+  isIdentifier,
+  isPropertyAccessExpression,
+  type Node,
+} from 'typescript/unstable/ast';
+import { API, type Checker } from 'typescript/unstable/sync';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { databaseUrl, onOwnDatabase } from '../support/own-database.ts';
+
+// The compiler believes what a call says of its rows, as in `query<Account>(LIST_ACCOUNTS)`: a name that the statement
+// gives otherwise would read as undefined.
+
+const ROOT = join(import.meta.dirname, '../..');
+/** Files with a statement that no constant holds: one call in each. */
+const NOT_HELD = ['src/store/migrate.ts', 'src/store/retention.ts'];
+
+onOwnDatabase({ empties: 'payment' });
+
+let client: pg.Client;
+beforeAll(async () => {
+  client = new pg.Client(databaseUrl());
+  await client.connect();
+});
+afterAll(() => client?.end());
+
+it('returns from every statement the names that its rows are declared with', async () => {
+  const api = new API({ cwd: ROOT });
+  const faults: string[] = [];
+  const notHeld: string[] = [];
+  try {
+    const project = api.updateSnapshot({ openProjects: ['tsconfig.json'] }).getProjects()[0];
+    for (const file of globSync('src/store/*.ts', { cwd: ROOT }).sort()) {
+      const source = project?.program.getSourceFile(join(ROOT, file));
+      if (!project || !source) throw new Error(`${file} is not in the project`);
+      const calls = source.statements.flatMap((part) => typedCalls(part, project.checker));
+      const texts = await textsOf(file, calls);
+      for (const [i, { statement, declared }] of calls.entries()) {
+        const call = `${file}: ${statement}`;
+        if (texts[i]?.length === 0) notHeld.push(file);
+        for (const text of texts[i] ?? []) {
+          const returned = (await namesOf(text)).sort().join();
+          if (returned !== declared) faults.push(`${call} returns ${returned}, not ${declared}`);
+        }
+      }
+    }
+  } finally {
+    api.close();
+  }
+  expect(faults).toEqual([]);
+  expect(notHeld).toEqual(NOT_HELD);
+});
+
+type TypedCall = {
+  /** The expression of the call's statement. */
+  readonly statement: string;
+  /** The sorted names of the row's type. */
+  readonly declared: string;
+  /** The top-level part of the file that makes the call. */
+  readonly part: string;
+};
+
+/** Returns the calls of `query<Row>` and `run<Row>` in a part of a file. */
+function typedCalls(part: Node, checker: Checker): TypedCall[] {
+  const found: TypedCall[] = [];
+  const visit = (node: Node): void => {
+    if (isCallExpression(node)) found.push(...typedCall(node, part, checker));
+    node.forEachChild(visit);
+  };
+  visit(part);
+  return found;
+}
+
+function typedCall(
+  { expression, typeArguments, arguments: values }: CallExpression,
+  part: Node,
+  checker: Checker,
+) {
+  const name = isPropertyAccessExpression(expression) ? expression.name : expression;
+  const [row, statement] = [typeArguments?.[0], values[0]];
+  if (!isIdentifier(name) || !['query', 'run'].includes(name.text) || !row || !statement) return [];
+  const type = checker.getTypeFromTypeNode(row);
+  const names = type ? checker.getPropertiesOfType(type).map((property) => property.name) : [];
+  return [{ statement: statement.getText(), declared: names.sort().join(), part: part.getText() }];
+}
+
+/**
+ * Returns the SQL of each call's statement: its expression's value; where that depends on the function, the value of
+ * every constant that the function names. A copy of the module is asked, which exports them.
+ */
+async function textsOf(file: string, calls: readonly TypedCall[]): Promise<string[][]> {
+  const source = readFileSync(join(ROOT, file), 'utf8');
+  const constants = [...source.matchAll(/^(?:export )?const ([A-Z][A-Z0-9_]*)\b/gm)].map(
+    ([, name]) => name ?? '',
+  );
+  const values = calls.map(({ statement, part }) => {
+    const named = constants.filter((name) => new RegExp(`\\b${name}\\b`).test(part));
+    return `orElse(() => (${statement}), () => [${named}])`;
+  });
+  const copy = `${source.replaceAll('import.meta.dirname', "''")}
+    const orElse = (first, second) => { try { return first(); } catch { return second(); } };
+    export const valuesOfCalls = [${values}];`;
+  const { resolve } = createRequire(join(ROOT, file));
+  const code = stripTypeScriptTypes(copy).replaceAll(/(?<= from )'([^']+)'/g, (_, name: string) =>
+    JSON.stringify(isBuiltin(name) ? name : pathToFileURL(resolve(name)).href),
+  );
+  const module = await import(`data:text/javascript,${encodeURIComponent(code)}`);
+  return module.valuesOfCalls.map(sqlIn);
+}
+
+/** Returns the SQL in a value: a text, a statement, or several of them. */
+function sqlIn(value: unknown): string[] {
+  if (typeof value === 'string') return /^\s*(SELECT|WITH|INSERT|UPDATE|DELETE)\b/.test(value) ? [value] : [];
+  if (typeof value !== 'object' || value === null) return [];
+  return 'text' in value ? sqlIn(value.text) : Object.values(value).flatMap(sqlIn);
+}
+
+/** Asks PostgreSQL, without running a statement, for the names that it returns, or for its fault. */
+function namesOf(text: string): Promise<string[]> {
+  return new Promise((resolve) => {
+    let names: string[] = [];
+    client.query({
+      submit(connection: pg.Connection) {
+        connection.parse({ name: '', text, types: [] }, true);
+        connection.describe({ type: 'S', name: '' }, true);
+        connection.sync();
+      },
+      handleRowDescription({ fields }: { fields: readonly pg.FieldDef[] }) {
+        names = fields.map(({ name }) => name);
+      },
+      handleReadyForQuery: () => resolve(names),
+      handleError: ({ message }: Error) => resolve([message]),
+    });
+  });
+}
