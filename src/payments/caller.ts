@@ -12,6 +12,9 @@ export type Caller = {
   readonly withinSession?: string;
 };
 
+/** A caller with the key under which the payment is stored. */
+export type KeyedCaller = Caller & { readonly idempotencyKey: string };
+
 /** Returns the account of a caller with the secret key. @throws ServiceError INVALID_CREDENTIALS without it. */
 export function accountOf(caller: Pick<Caller, 'accountId' | 'secretPresented'>): string {
   if (caller.secretPresented) return caller.accountId;

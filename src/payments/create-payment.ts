@@ -5,7 +5,7 @@ import { claimGrouped } from '#src/store/grouped-payments.ts';
 import { type Claim, findByKey, type KeyHolder } from '#src/store/payments.ts';
 import { AlreadyUsedError } from '#src/store/single-uses.ts';
 import { orUnavailable } from '#src/store/unavailable.ts';
-import { type Caller, requireOwnAccount } from './caller.ts';
+import { type Caller, type KeyedCaller, requireOwnAccount } from './caller.ts';
 import {
   type FinishDeps,
   type FinishObserver,
@@ -17,12 +17,7 @@ import {
 import { awaitResponse, type Patience, requireSameRequest, storedIdempotencyKey } from './idempotency.ts';
 import { type AttemptDeps, makeAttempts } from './make-attempts.ts';
 import { setOut } from './on-their-way.ts';
-import {
-  type KeyedCaller,
-  type PrepareDeps,
-  type PreparedPayment,
-  preparePayment,
-} from './prepare-payment.ts';
+import { type PrepareDeps, type PreparedPayment, preparePayment } from './prepare-payment.ts';
 import { hashPaymentRequest, type RequestHash } from './request-hash.ts';
 import { type KeyedResponse, readResponse } from './stored-response.ts';
 

@@ -61,9 +61,8 @@ async function writeOnce(
   outcome: Outcome | 'lapsed',
 ): Promise<PaymentResponse | undefined | 'outdated'> {
   const { accountId, paymentId, transactionId, fence } = leased;
-  const { payment, transactions, ...found } = await readLeased(deps.database, leased);
-  const vaultedToken = await standingToken(deps, accountId, found.transaction);
-  const transaction = { ...found.transaction, vaultedToken };
+  const { payment, transaction: own, transactions } = await readLeased(deps.database, leased);
+  const transaction = { ...own, vaultedToken: await standingToken(deps, accountId, own) };
   const applied = apply(deps, payment, transaction, transactions, outcome);
   if (!applied) return undefined;
   const { record, books, transactionStatus } = applied;

@@ -17,7 +17,7 @@ import type { ChosenRoute } from '#src/routing/router.ts';
 import type { Database } from '#src/store/database.ts';
 import type { Claim } from '#src/store/payments.ts';
 import { timestampText } from '#src/wire/wire-json-encode.ts';
-import type { Caller } from './caller.ts';
+import type { KeyedCaller } from './caller.ts';
 import { chooseRoute } from './choose-route.ts';
 import { methodToKeep } from './keep-method.ts';
 import { type LiveCatalogue, openConnection } from './live-catalogue.ts';
@@ -60,9 +60,6 @@ export type PreparedPayment = {
   /** The catalogue that the payment started with. */
   readonly catalogue: LiveCatalogue;
 };
-
-/** A caller with the key under which the payment is stored. */
-export type KeyedCaller = Caller & { readonly idempotencyKey: string };
 
 /**
  * Finds the stored objects that the request refers to, chooses the route and its first connection, and builds the
