@@ -64,7 +64,10 @@ describe('a case that a provider cannot do', () => {
     const [first] = CASES;
     if (!first) throw new Error('there are cases');
     expect(notFor(providerNamed('paypal'), first)).toBe('not for this provider: paypal: it takes no cards');
-    expect(CASES.filter((one) => notFor(sandbox, one) !== undefined)).toEqual([]);
+    // The sandbox does all but refund by itself: it has no page for merchants.
+    expect(CASES.filter((one) => notFor(sandbox, one) !== undefined).map(({ name }) => name)).toEqual([
+      'operations: refunds made at the provider itself, and the replica killed while it records them',
+    ]);
   });
 
   it.each(NEEDS.map(([begins]) => begins))('has a name that is known: %s', (begins) => {

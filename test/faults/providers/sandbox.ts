@@ -12,7 +12,8 @@ const ANNOUNCES = /sandbox provider: http:\/\/127\.0\.0\.1:(\d+)/;
 /** The simulated provider as a process of its own, which writes each charge to disk before it answers. */
 export const sandbox: Provider = {
   name: 'sandbox',
-  abilities: new Set(Object.keys(ABILITIES) as Ability[]),
+  // It can do whatever a case needs, but has no page for merchants.
+  abilities: new Set((Object.keys(ABILITIES) as Ability[]).filter((ability) => ability !== 'dashboard')),
   connector: 'sandbox',
   timeoutMs: 1_000,
   settings: (acquirer) => `acquirer: ${acquirer}`,
