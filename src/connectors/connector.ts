@@ -291,6 +291,8 @@ export type SignedOutcome = {
    * the provider itself or whose own transaction the notification does not name.
    */
   readonly operation?: 'CAPTURE' | 'REFUND';
+  /** The provider's reference of the payment that was acted on: another charge may have our reference. */
+  readonly paidReference?: string;
 };
 
 /** Makes the compiler check that every outcome is handled. */

@@ -36,6 +36,7 @@ export async function applySigned(
   if (!due) return finishSigned(deps, transactionId, signed, stop);
   const found = await readFollowedUp(deps, connection, due);
   const { outcome } = signed;
+  if (!isOfPaid(deps, signed, due, found)) return 'unchanged';
   const isEnd = outcome.kind === 'expired' && isLapsing(found.transaction);
   // The end of what is over says nothing, and the amount may be what a capture left.
   if ((isEnd && isOver(found)) || !decides(deps, signed, due, found.transaction)) return 'unchanged';
@@ -57,12 +58,14 @@ async function applyOperation(
   deps: FollowUpDeps,
   connection: ProviderConnection,
   transactionId: string,
-  { outcome: told, minorUnits, currency }: SignedOutcome,
+  signed: SignedOutcome,
   type: 'CAPTURE' | 'REFUND',
 ): Promise<FollowedUpNow> {
+  const { outcome: told, minorUnits, currency } = signed;
   const own = await findPaymentOf(deps.database, transactionId);
   if (!own || told.kind !== 'approved') return 'unchanged';
   const found = await readFollowedUp(deps, connection, { ...own, transactionId });
+  if (!isOfPaid(deps, signed, { ...found.transaction, transactionId }, found)) return 'unchanged';
   const made = { type, money: { minorUnits, currency }, told, reference: told.reference };
   return recordElsewhere(deps, connection, own, found, made);
 }
@@ -95,6 +98,18 @@ function decides(
   const fits = minorUnits === transaction.minorUnits && currency === transaction.currency;
   if (fits && outcome.kind !== 'unknown') return true;
   recovery.followedUp(about, fits ? outcome : 'mismatch');
+  return false;
+}
+
+/** Returns true unless what is signed is of another charge than ours, under our reference: that is an alarm. */
+function isOfPaid(
+  { recovery }: FollowUpDeps,
+  { paidReference }: SignedOutcome,
+  { transactionId, connectionId }: { readonly transactionId: string; readonly connectionId: string },
+  { transaction: { reference } }: FollowedUp,
+): boolean {
+  if (!paidReference || !reference || paidReference === reference) return true;
+  recovery.followedUp({ transactionId, connectionId }, 'mismatch');
   return false;
 }
 

@@ -9,6 +9,7 @@ import { writeToldTransaction } from '#src/store/told-transactions.ts';
 import { booksOf } from './finish-operation.ts';
 import type { FinishDeps } from './finish-payment.ts';
 import { isBase, withOperation, withOperationOutcome } from './operation-record.ts';
+import { leftToCapture, leftToRefund } from './payment-books.ts';
 import { eventOf } from './payment-event.ts';
 import { planMade } from './payment-operations.ts';
 import { decodeRecord, encodeRecord } from './stored-record.ts';
@@ -82,6 +83,11 @@ export async function recordElsewhere(
   );
   if (isKnown || (made.type === 'CAPTURE' && transaction.capture)) return 'unchanged';
   if (payment.openOperation || WAITS.has(transaction.status)) return 'waiting';
+  const books = booksOf(payment, transaction);
+  // Notifications come in any order, and totals tell both at once.
+  const mayBeCaptured = made.reference !== undefined && leftToCapture(books) > 0n;
+  const isAhead = made.type === 'REFUND' && made.money.minorUnits > leftToRefund(books);
+  if (transaction.status === 'SUCCEEDED' && mayBeCaptured && isAhead) return 'waiting';
   const lost = transactions.filter(({ type, status }) => type === 'CHARGEBACK' && status === 'SUCCEEDED');
   // The money that a lost dispute took is no refund, whatever the provider calls it.
   if (lost.some(({ minorUnits }) => minorUnits >= transaction.minorUnits)) return 'unchanged';

@@ -46,6 +46,12 @@ describe('a capture made at the provider itself', () => {
     ]);
   });
 
+  it('that cannot be, since more was refunded than captured, does not wait for what nobody tells', async () => {
+    const payment = await payments.pay({ capture: false });
+    payments.provider.elsewhere(idOf(payment), { refunded: 1_000n });
+    expect([await news(payment), alarms]).toEqual(['unchanged', ['mismatch']]);
+  });
+
   it('that was refunded there, too, comes with its REFUND, of the capture', async () => {
     const payment = await payments.pay({ capture: false });
     payments.provider.elsewhere(idOf(payment), { captured: 4_000n, refunded: 1_000n });

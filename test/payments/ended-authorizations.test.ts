@@ -189,6 +189,22 @@ describe('an authorization that its provider ended before our term', () => {
     expect([await apply(), await state(), results]).toEqual(['unchanged', 'SUCCEEDED/CAPTURED', []]);
   });
 
+  it('does not end by the signed end of another charge under our reference: that is an alarm', async () => {
+    const results: unknown[] = [];
+    const recovery = { followedUp: (_followed: unknown, result: unknown) => results.push(result) };
+    await payments.tables.query("UPDATE transaction SET reference = 'ours'");
+    const apply = (paidReference: string) =>
+      applySigned({ ...deps, recovery }, { ...ended, lookUp: undefined }, idOf(payment), {
+        ...{ outcome: EXPIRED, minorUnits: 10_000n, currency: 'USD', paidReference },
+      });
+    expect([await apply('theirs'), await state(), results]).toEqual([
+      'unchanged',
+      'SUCCEEDED/APPROVED',
+      ['mismatch'],
+    ]);
+    expect([await apply('ours'), await state()]).toEqual(['applied', 'EXPIRED/EXPIRED']);
+  });
+
   it('keeps its signed end waiting for a cancel that has begun when the end is to be written', async () => {
     payments.provider.next.push('delays it');
     let reads = 0;

@@ -23,14 +23,16 @@ onOperatedPayments();
 const sign = (
   payment: Payment,
   operation: 'CAPTURE' | 'REFUND',
-  { minorUnits = 2_500n, reference = 'psp-1', currency = 'USD' } = {},
+  { minorUnits = 2_500n, reference = 'psp-1', currency = 'USD', paid = 'paid-1' } = {},
 ) => {
   const outcome: Outcome = {
     ...{ kind: 'approved', providerData: create(ProviderDataSchema), reference },
     ...{ authorizationCode: '', retrievalReferenceNumber: '' },
   };
   const connection = { ...payments.provider.connection, lookUp: undefined };
-  return applySigned(deps, connection, idOf(payment), { outcome, minorUnits, currency, operation });
+  return applySigned(deps, connection, idOf(payment), {
+    ...{ outcome, minorUnits, currency, operation, paidReference: paid },
+  });
 };
 
 it('a capture or a refund that a provider without look-up has signed is recorded once for each of its references', async () => {
@@ -69,7 +71,6 @@ it('captures an authorization, and is no news of a purchase', async () => {
 it.each([
   ['more than was paid', true, 'REFUND', { minorUnits: 10_001n }],
   ['in another currency', true, 'REFUND', { currency: 'EUR' }],
-  ['of what was not captured', false, 'REFUND', {}],
   ['more than was authorized', false, 'CAPTURE', { minorUnits: 10_001n }],
   ['of nothing', true, 'REFUND', { minorUnits: 0n }],
 ] as const)('is an alarm and changes nothing if it is %s', async (_what, isPurchase, operation, over) => {
@@ -80,6 +81,34 @@ it.each([
     [],
     ['mismatch'],
   ]);
+});
+
+it('is an alarm and changes nothing if it is of another charge under our reference', async () => {
+  const payment = await payments.pay();
+  const authorized = await payments.pay({ capture: false });
+  await payments.tables.query("UPDATE transaction SET reference = 'paid-1'");
+  expect(await sign(payment, 'REFUND', { paid: 'paid-2' })).toBe('unchanged');
+  expect(await sign(authorized, 'CAPTURE', { paid: 'paid-2' })).toBe('unchanged');
+  expect([await others(payment), await others(authorized), alarms]).toEqual([
+    [],
+    [],
+    ['mismatch', 'mismatch'],
+  ]);
+  expect(await sign(payment, 'REFUND')).toBe('applied');
+});
+
+it('waits for the capture that it refunds, whose notification may come later', async () => {
+  const payment = await payments.pay({ capture: false });
+  expect([await sign(payment, 'REFUND'), alarms]).toEqual(['waiting', []]);
+  expect(await sign(payment, 'CAPTURE', { minorUnits: 4_000n, reference: 'psp-2' })).toBe('applied');
+  expect(await sign(payment, 'REFUND')).toBe('applied');
+  expect(await others(payment)).toEqual(['CAPTURE SUCCEEDED 4000', 'REFUND SUCCEEDED 2500']);
+});
+
+it('is an alarm if nothing can be captured any more of what it refunds', async () => {
+  const payment = await payments.pay({ capture: false });
+  await payments.tables.query('UPDATE payment SET released = true');
+  expect([await sign(payment, 'REFUND'), alarms]).toEqual(['unchanged', ['mismatch']]);
 });
 
 it('is an alarm if the payment was declined, and waits for one whose outcome is open', async () => {

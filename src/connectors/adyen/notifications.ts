@@ -185,12 +185,14 @@ function paymentAfter(
   if (eventCode === CAPTURE_FAILED && isOwn)
     return { ...payment, ...alarm(item, NOT_TAKEN, { ofPurchase: true }) };
   if (item.success !== 'true') return undefined;
+  const paid = isTextLike(originalReference, PSP_REFERENCE) && { paidReference: originalReference };
   if (eventCode === CANCELLATION && isOwn) {
-    return { ...payment, ...signed(item, 'expired', payment.reference, shownAs) };
+    const { signed: end } = signed(item, 'expired', payment.reference, shownAs);
+    return { ...payment, ...(end && { signed: { ...end, ...paid } }) };
   }
   const isMade = eventCode === CAPTURE || eventCode === REFUND;
   if (!isMade || !told || !(isOwn || originalReference)) return undefined;
-  return { ...payment, signed: { ...told, operation: eventCode } };
+  return { ...payment, signed: { ...told, ...paid, operation: eventCode } };
 }
 
 /**

@@ -24,7 +24,10 @@ async function subjectsOf(
 describe.each(['CAPTURE', 'REFUND'])('a %s made at Adyen itself', (eventCode) => {
   const made = {
     reference: PAYMENT,
-    signed: { ...money, operation: eventCode, outcome: { kind: 'approved', reference: OPERATION } },
+    signed: {
+      ...{ ...money, operation: eventCode, paidReference: PAYMENT },
+      outcome: { kind: 'approved', reference: OPERATION },
+    },
   };
 
   it("is signed with the payment's own reference, and may be one of ours", async () => {
@@ -41,12 +44,23 @@ describe.each(['CAPTURE', 'REFUND'])('a %s made at Adyen itself', (eventCode) =>
     expect(await subjectsOf(eventCode, 'return-17', {})).toHaveLength(1);
   });
 
+  it('of a payment that only our reference names is signed to be of no certain charge', async () => {
+    const [, told] = await subjectsOf(eventCode, ID, {});
+    expect(told).toMatchObject({ transactionId: ID, signed: { operation: eventCode } });
+    expect(told?.signed).not.toHaveProperty('paidReference');
+  });
+
   it('is none if it failed, or has the reference of an operation of ours', async () => {
     expect(await subjectsOf(eventCode, ID, { original: PAYMENT, success: false })).toHaveLength(1);
     for (const kind of ['capture', 'cancel', 'refund']) {
       expect(await subjectsOf(eventCode, `${kind}-${ID}`)).toHaveLength(1);
     }
   });
+});
+
+it('a cancel made at Adyen itself is signed to be of the charge that it names', async () => {
+  const [, told] = await subjectsOf('CANCELLATION');
+  expect(told?.signed).toMatchObject({ outcome: { kind: 'expired' }, paidReference: PAYMENT });
 });
 
 it('that a payment was canceled or refunded, without a word which, is an alarm, and its failure is none', async () => {
