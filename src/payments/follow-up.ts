@@ -10,7 +10,7 @@ import { endDisputes, isOpenDispute } from './dispute.ts';
 import { BASE_TYPES, isOperation, readLeased, writeOutcome } from './finish-operation.ts';
 import type { FinishDeps } from './finish-payment.ts';
 import { leaseS, lookUpPauseS } from './look-up-schedule.ts';
-import { beyondBooks, recordElsewhere, tellsMore } from './made-elsewhere.ts';
+import { beyondBooks, isRefundUndone, recordElsewhere, tellsMore } from './made-elsewhere.ts';
 import { attemptFacts } from './payment-attempt.ts';
 import { decodeRecord } from './stored-record.ts';
 import type { PaymentResponse } from './stored-response.ts';
@@ -81,7 +81,8 @@ export async function followUp(
   const isLast = expiryOf(found) + GRACE_MS <= nowMs;
   const query = { ...lookUpOf(deps, due, found, isLast), ...(hint && { hint }) };
   const told = await (OPEN.has(found.transaction.status) ? learn : ask)(connection, query);
-  deps.recovery.followedUp(due, contradicts(told, found.transaction) ? 'contradiction' : told);
+  const isContradiction = contradicts(told, found.transaction) || isRefundUndone(found, told, nowMs);
+  deps.recovery.followedUp(due, isContradiction ? 'contradiction' : told);
   const made = beyondBooks(found, told);
   if (told.kind === 'approved' && found.transactions.some(isOpenDispute)) {
     const ended = await endDisputes(deps, due.transactionId, told.endedDisputes ?? []);
@@ -218,15 +219,19 @@ async function lapse(
   const isDenied = !isOverAlready && (told?.kind === 'declined' || told?.kind === 'not_sent');
   const isGone = told?.kind === 'expired' || isDenied;
   const lapses = isTerm && !isGone && !isOverAlready && !made && told?.kind !== 'unknown';
-  const result = isDenied ? 'contradiction' : lapses ? 'lapsed' : told;
+  const isContradiction = isDenied || isRefundUndone(found, told, nowMs);
+  const result = isContradiction ? 'contradiction' : lapses ? 'lapsed' : told;
   if (result) deps.recovery.followedUp(due, result);
   if (lapses || (isGone && !isOverAlready)) {
     return writeOutcome(deps, { ...due, followUpInS: undefined }, 'lapsed', stop);
   }
-  const longestS = !isTerm && (!told || isHeard(told)) ? restS : LONGEST_PAUSE_S;
-  await postponeFollowUp(deps.database, due, isTerm ? longestS : Math.max(1, Math.min(restS, longestS)));
-  if (!made) return isOverAlready && told && !isHeard(told) ? 'unheard' : undefined;
-  const recorded = await recordElsewhere(deps, connection, due, found, made);
+  const recorded = made && (await recordElsewhere(deps, connection, due, found, made));
+  // What a person has to settle is told once a day.
+  const isSettledByHand = recorded ? recorded === 'unchanged' : told && isAlarm(told);
+  const unheardS = told && !isHeard(told) ? LONGEST_PAUSE_S : restS;
+  const pastTermS = isSettledByHand ? DAY_MS / 1000 : LONGEST_PAUSE_S;
+  await postponeFollowUp(deps.database, due, isTerm ? pastTermS : Math.max(1, Math.min(restS, unheardS)));
+  if (!recorded) return isOverAlready && told && !isHeard(told) ? 'unheard' : undefined;
   return askAgain(deps, connection, due, { hint, stop }, recorded);
 }
 

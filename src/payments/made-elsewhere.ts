@@ -45,9 +45,25 @@ export function tellsMore(told: Outcome, { capture }: { readonly capture: boolea
   return told.totals.refunded > 0n || (!capture && told.totals.captured > 0n);
 }
 
+/** Time within which a provider's totals may be behind what it has told otherwise. */
+const LATE_MS = 3_600_000;
+
+/** Returns true if a refund that is in the books was undone at the provider: its totals lack it, and not for being late. */
+export function isRefundUndone(
+  { payment, transactions }: BeforeAsked,
+  told: Outcome | undefined,
+  nowMs: number,
+): boolean {
+  if (told?.kind !== 'approved' || !told.totals) return false;
+  const isLate = transactions.some(
+    ({ type, createdAt }) => type === 'REFUND' && createdAt.getTime() > nowMs - LATE_MS,
+  );
+  return told.totals.refunded < payment.refundedMinorUnits && !isLate;
+}
+
 /**
  * Returns what a provider's totals have beyond the books of a payment that was approved: first a capture, since it comes
- * before a refund of it. Totals below the books say nothing, since a provider may be late.
+ * before a refund of it.
  */
 export function beyondBooks(
   { payment, transaction }: BeforeAsked,
@@ -67,8 +83,8 @@ export function beyondBooks(
  * Records a capture or a refund that was made at the provider itself, as one of ours that succeeded. What the payment
  * does not allow changes nothing, and is an alarm: a person has to look.
  *
- * @returns 'waiting' while the payment has an operation open, which may be the very same, or if it has changed since it
- *   was read: the provider has to be asked again.
+ * @returns 'waiting' while the payment has an operation open, which may be the very same, or has yet to be told of the
+ *   capture that is refunded, or if it has changed since it was read: the provider has to be asked again.
  */
 export async function recordElsewhere(
   deps: RecordDeps,

@@ -231,6 +231,18 @@ describe('an authorization', () => {
     expect([asked.length, scheduled, await statusOf(payment)]).toEqual([1, [3_600], 'SUCCEEDED']);
   });
 
+  it.each([
+    ['tells what an operator has to look into', { ...UNKNOWN, alarm: true } as const],
+    [
+      'has captured more than was authorized',
+      { ...APPROVED, totals: { captured: 10_001n, refunded: 0n } } as const,
+    ],
+  ])('is asked about once a day after its term if its provider %s', async (_what, says) => {
+    const { payment, lapsesMs } = await authorized();
+    await follow(payment, lapsesMs, at(says));
+    expect([asked.length, scheduled, await statusOf(payment)]).toEqual([1, [86_400], 'SUCCEEDED']);
+  });
+
   it('lapses at its term unasked where there is no look-up', async () => {
     const { payment, lapsesMs } = await authorized();
     expect(await follow(payment, lapsesMs, mute())).toBeDefined();

@@ -185,6 +185,18 @@ describe('a refund made at the provider itself', () => {
     expect([await news(payment), await state(payment), alarms]).toEqual(['unchanged', before, ['mismatch']]);
   });
 
+  it.each([true, false])('that is undone there later is an alarm, of a purchase: %j', async (isPurchase) => {
+    const payment = await payments.pay({ capture: isPurchase });
+    payments.provider.elsewhere(idOf(payment), { captured: isPurchase ? 0n : 10_000n, refunded: 2_000n });
+    await news(payment);
+    payments.provider.elsewhere(idOf(payment), { refunded: -2_000n });
+    payments.setAhead(3_500_000);
+    expect([await news(payment), alarms]).toEqual(['unchanged', []]);
+    payments.setAhead(3_700_000);
+    expect([await news(payment), alarms]).toEqual(['unchanged', ['contradiction']]);
+    expect(await state(payment)).toBe('SUCCEEDED/PARTIALLY_REFUNDED');
+  });
+
   it('is nothing if the provider tells less than the books have: it may be late', async () => {
     const payment = await payments.pay();
     await refund(payment, '30');
