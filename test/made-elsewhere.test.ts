@@ -223,3 +223,32 @@ it('a capture and refunds at Adyen are told, each once, and not the capture of a
   await expect.poll(() => stateOf(purchase)).toBe('REFUNDED/REFUNDED');
   expect(await operationsOf(purchase)).toEqual(['REFUND SUCCEEDED 10']);
 });
+
+it('a refund of ours at Adyen whose answer was lost is none made there, though it is told as one', async () => {
+  const purchase = await call('', withField(cardPayment(), 'amount', { currency: 'USD', value: 10 }));
+  const paid = [...fakes.adyen.payments.values()].find(
+    ({ reference }) => reference === purchase.transactions.id,
+  );
+  fakes.adyen.notifications.length = 0;
+  fakes.adyen.next('lost_answer');
+  const amount = { currency: 'USD', value: 4 };
+  await call(`/${purchase.id}/refund`, { merchant_reference: 'lost', amount });
+  const [told = ''] = fakes.adyen.notifications.splice(0);
+  const { pspReference: psp } = JSON.parse(told).notificationItems[0].NotificationRequestItem;
+  const tellRefund = async () => {
+    const item = { eventCode: 'REFUND', success: true, psp, reference: purchase.transactions.id };
+    const body = notificationOf(
+      { ...item, original: paid?.pspReference ?? '' },
+      { value: 400, currency: 'USD' },
+    );
+    const notification = { header: () => undefined, query: '', body: Buffer.from(body) };
+    expect(await tell(server.url, 'adyen-main', notification)).toBe(200);
+  };
+  await tellRefund();
+  expect(await operationsOf(purchase)).toEqual(['REFUND PENDING 4']);
+  // The repeat under its key brings its reference, by which the notification is known to be about it.
+  await expect.poll(() => operationsOf(purchase), { timeout: 30_000 }).toEqual(['REFUND SUCCEEDED 4']);
+  const open = "SELECT 1 FROM notification WHERE process_at IS NOT NULL AND result = 'waiting'";
+  await expect.poll(() => tables.query(open), { timeout: 20_000 }).toEqual([]);
+  expect((await call(`/${purchase.id}`)).amount.refunded).toBe(4);
+});

@@ -256,9 +256,10 @@ function changesNothing(outcome: Outcome, isLast: boolean): boolean {
   return !isLast && outcome.kind === 'redirect';
 }
 
-/** Returns true if the provider has yet to decide and the record already says so. */
+/** Returns true if the provider has yet to decide, and the record already says so and has the provider's reference. */
 function isToldAlready(outcome: Outcome, { transaction, record }: FollowedUp): boolean {
   if (outcome.kind !== 'pending' || transaction.status !== 'PENDING') return false;
+  if (outcome.reference !== undefined && transaction.reference === undefined) return false;
   return !waitsForPayer(record, transaction);
 }
 
