@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { SANDBOX_OPERATOR_KEY } from '#src/config.ts';
 import type { RawNotification } from '#src/connectors/connector.ts';
 import { EVENT_TYPES } from '#src/webhooks/events.ts';
 import { notificationOf } from './connectors/adyen/fake-notifications.ts';
 import { FAKE_ACCESS_TOKEN, webhookOf } from './connectors/mercado-pago/fake-mercado-pago.ts';
-import { merchantOne } from './support/dashboard.ts';
+import { merchantOne, pathOf, signIn } from './support/dashboard.ts';
 import { FAKE_SECRETS, startFakeProviders, tell } from './support/fake-providers.ts';
 import { ACCOUNT_ONE, cardPayment, walletPayment, withField } from './support/payment-requests.ts';
 import { startTestServer, type TestServer } from './support/server.ts';
@@ -111,6 +112,9 @@ describe('at Stripe', () => {
     await deliver('stripe-main', event('charge.refunded', chargeOf(intent)));
     expect(await operationsOf(payment)).toEqual(['REFUND SUCCEEDED 40', 'REFUND SUCCEEDED 60']);
     expect((await eventsOf(payment)).slice(-2)).toEqual(['payment.refund', 'payment.refund']);
+    const operator = await signIn(server, SANDBOX_OPERATOR_KEY);
+    const page = await (await operator.get(pathOf(payment))).text();
+    expect(page.match(/Made at the provider itself/g)).toHaveLength(1);
   });
 
   it('a capture is told, and then a refund of it', async () => {

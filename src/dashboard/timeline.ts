@@ -6,6 +6,7 @@ import {
   Transaction_Status,
   Transaction_Type,
 } from '#gen/payments/v1/payment_pb.js';
+import { MADE_ELSEWHERE } from '#src/payments/made-elsewhere.ts';
 import type { StoredStory, ToldEvent, ToldNotification, TransactionState } from '#src/store/payment-story.ts';
 import { type Html, html, NOTHING } from '#src/web/html.ts';
 import { DASHBOARD } from './frame.ts';
@@ -54,6 +55,7 @@ function transactionEntry(one: Transaction, payment: Payment, state: Transaction
       one.merchantReference &&
       `reference ${one.merchantReference}`,
     one.reason && `reason ${one.reason}`,
+    one.description === MADE_ELSEWHERE && MADE_ELSEWHERE,
   ].filter((text): text is string => Boolean(text));
   return {
     at: one.createdAt && timestampDate(one.createdAt),

@@ -25,6 +25,9 @@ export type MadeElsewhere = {
   readonly reference?: string | undefined;
 };
 
+/** The description of such a transaction. */
+export const MADE_ELSEWHERE = 'Made at the provider itself';
+
 /** A payment as it was before its provider was asked, so that no operation of ours is taken for one made there. */
 type BeforeAsked = {
   readonly payment: StoredPayment;
@@ -154,7 +157,7 @@ async function write(
     transactionId,
     parentId: target.id,
     merchantReference: `reference-${transactionId}`,
-    description: 'Made at the provider itself',
+    description: MADE_ELSEWHERE,
     reason: undefined,
   };
   const begun = withOperation(...baseOf(payment), books, planned, facts, at);
