@@ -4,7 +4,7 @@ import { CancelPaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.
 import type { Outcome } from '#src/connectors/connector.ts';
 import { getPayment } from '#src/payments/get-payment.ts';
 import { cancelPayment } from '#src/payments/payment-operations.ts';
-import { recoverDue } from '#src/payments/recover-payments.ts';
+import { recoverDue, recoverNow } from '#src/payments/recover-payments.ts';
 import {
   alarms,
   capture,
@@ -29,6 +29,15 @@ describe('a capture made at the provider itself', () => {
     expect([await news(payment), await state(payment)]).toEqual(['applied', after]);
     expect(await others(payment)).toEqual([`CAPTURE SUCCEEDED ${captured}`]);
     expect([await news(payment), alarms]).toEqual(['unchanged', []]);
+  });
+
+  it('of an authorization that was only learned of afterwards is recorded with it', async () => {
+    payments.provider.next.push('does it, unheard');
+    const payment = await payments.pay({ capture: false });
+    payments.provider.elsewhere(idOf(payment), { captured: 10_000n });
+    const options = { hint: {}, stop: undefined };
+    expect(await recoverNow(deps, payments.provider.connection, idOf(payment), options)).toBe('applied');
+    expect(await state(payment)).toBe('SUCCEEDED/CAPTURED');
   });
 
   it('is found before the authorization would lapse, and so it does not', async () => {
@@ -57,7 +66,10 @@ describe('a capture made at the provider itself', () => {
     payments.provider.elsewhere(idOf(payment), { captured: 4_000n, refunded: 1_000n });
     expect([await news(payment), await state(payment)]).toEqual(['applied', 'SUCCEEDED/PARTIALLY_REFUNDED']);
     const { transactionsHistory } = await getPayment(deps, payment.id, payments.caller());
-    expect(transactionsHistory[2]?.parentTransactionId).toBe(transactionsHistory[1]?.id);
+    const parents = await payments.tables.query('SELECT parent_id FROM transaction ORDER BY created_at, id');
+    const [, captured] = transactionsHistory;
+    expect(transactionsHistory[2]?.parentTransactionId).toBe(captured?.id);
+    expect(parents.map((row) => row.parent_id)).toEqual([null, idOf(payment), captured?.id]);
   });
 
   it('leaves what was captured here to be refunded there', async () => {

@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { Transaction_Type } from '#gen/payments/v1/payment_pb.js';
 import type { Outcome, ProviderConnection } from '#src/connectors/connector.ts';
 import { applyDispute } from '#src/payments/dispute.ts';
+import { followUpNow } from '#src/payments/follow-up.ts';
 import { getPayment } from '#src/payments/get-payment.ts';
 import { recoverDue, recoverNow } from '#src/payments/recover-payments.ts';
 import { EVENT_TYPES } from '#src/webhooks/events.ts';
@@ -45,7 +46,11 @@ describe('a refund made at the provider itself', () => {
     );
     const payment = await payments.pay();
     payments.provider.elsewhere(idOf(payment), { refunded: 2_500n });
-    expect(await news(payment)).toBe('applied');
+    const [finished, eventWritten] = [vi.fn(), vi.fn()];
+    const observed = { ...deps, observer: { ...deps.observer, finished }, eventWritten };
+    const options = { hint: {} };
+    expect(await followUpNow(observed, payments.provider.connection, idOf(payment), options)).toBe('applied');
+    expect([finished.mock.calls.length, eventWritten.mock.calls.length]).toEqual([1, 1]);
     expect(await state(payment)).toBe('SUCCEEDED/PARTIALLY_REFUNDED');
     const record = await getPayment(deps, payment.id, payments.caller());
     expect(record.amount?.refunded).toMatchObject({ value: '25.00' });
@@ -74,6 +79,10 @@ describe('a refund made at the provider itself', () => {
     expect(await news(payment)).toBe('waiting');
     payments.provider.elsewhere(idOf(payment), { refunded: 2_000n });
     expect(await news(payment)).toBe('waiting');
+    // Nor is more than was paid an alarm yet: some of it may be ours.
+    payments.provider.elsewhere(idOf(payment), { refunded: 6_000n });
+    expect([await news(payment), alarms]).toEqual(['waiting', []]);
+    payments.provider.elsewhere(idOf(payment), { refunded: -6_000n });
     await payments.makeDue();
     await recoverDue(deps);
     expect(await others(payment)).toEqual(['REFUND SUCCEEDED 3000']);
@@ -125,6 +134,32 @@ describe('a refund made at the provider itself', () => {
     expect(await state(payment)).toBe('REFUNDED/REFUNDED');
   });
 
+  it('of a payment that was open is recorded after its approval, and a purchase without any is asked about once', async () => {
+    let asked = 0;
+    const telling = (refunded: bigint): ProviderConnection => ({
+      ...payments.provider.connection,
+      async lookUp() {
+        asked++;
+        return { ...APPROVED, reference: 'theirs', totals: { captured: 10_000n, refunded } };
+      },
+    });
+    const [refunded, kept] = [await payments.pay({ wallet: true }), await payments.pay({ wallet: true })];
+    expect([await news(refunded, telling(1_000n)), await state(refunded), alarms]).toEqual([
+      'applied',
+      'SUCCEEDED/PARTIALLY_REFUNDED',
+      [],
+    ]);
+    // The payment's reference goes on naming the payment alone.
+    const referring = "SELECT type FROM transaction WHERE reference = 'theirs'";
+    expect(await payments.tables.query(referring)).toEqual([{ type: 'PURCHASE' }]);
+    asked = 0;
+    expect([await news(kept, telling(0n)), asked]).toEqual(['applied', 1]);
+    const options = { hint: {}, stop: undefined };
+    payments.provider.next.push('does it, unheard');
+    expect(await recoverNow(deps, telling(0n), idOf(await payments.pay()), options)).toBe('applied');
+    expect(asked).toBe(2);
+  });
+
   it('is an alarm while the payment is disputed, and recorded once that is won', async () => {
     const payment = await payments.pay();
     await applyDispute(deps, idOf(payment), { stage: 'opened', reference: 'd', money: undefined });
@@ -150,6 +185,17 @@ describe('a refund made at the provider itself', () => {
     await applyDispute(deps, idOf(payment), { stage: 'lost', reference: 'd', money: undefined });
     payments.provider.elsewhere(idOf(payment), { refunded: 10_000n });
     expect([await news(payment), await state(payment), alarms]).toEqual(['unchanged', 'CHARGEBACK/LOST', []]);
+  });
+
+  it('is an alarm if a lost dispute took a part of the money: it may be that', async () => {
+    const payment = await payments.pay();
+    const money = { minorUnits: 3_000n, currency: 'USD' };
+    await applyDispute(deps, idOf(payment), { stage: 'lost', reference: 'd', money });
+    payments.provider.elsewhere(idOf(payment), { refunded: 3_000n });
+    expect([await news(payment), await state(payment), alarms]).toEqual([
+      ...['unchanged', 'CHARGEBACK/LOST'],
+      ['mismatch'],
+    ]);
   });
 
   it('is told once a dispute is over that is ended by the same look-up', async () => {

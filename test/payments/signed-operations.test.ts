@@ -117,4 +117,6 @@ it('is an alarm if the payment was declined, and waits for one whose outcome is 
   expect([await sign(declined, 'REFUND'), alarms]).toEqual(['unchanged', ['mismatch']]);
   payments.provider.next.push('never hears of it');
   expect(await sign(await payments.pay(), 'REFUND')).toBe('waiting');
+  alarms.length = 0;
+  expect([await sign(await payments.pay({ wallet: true }), 'REFUND'), alarms]).toEqual(['waiting', []]);
 });
