@@ -1,5 +1,6 @@
 import { create } from '@bufbuild/protobuf';
 import { describe, expect, it } from 'vitest';
+import { ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import { CancelPaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
 import type { Outcome } from '#src/connectors/connector.ts';
 import { getPayment } from '#src/payments/get-payment.ts';
@@ -19,6 +20,13 @@ import {
 
 onOperatedPayments();
 
+/** A provider that does not answer. */
+const lookUp = async (): Promise<Outcome> => ({
+  kind: 'unknown',
+  detail: 'silence',
+  providerData: undefined,
+});
+
 describe('a capture made at the provider itself', () => {
   it.each([
     [10_000n, 'SUCCEEDED/CAPTURED'],
@@ -36,6 +44,8 @@ describe('a capture made at the provider itself', () => {
     const payment = await payments.pay({ capture: false });
     payments.provider.elsewhere(idOf(payment), { captured: 10_000n });
     const options = { hint: {}, stop: undefined };
+    const { connection } = payments.provider;
+    expect(await recoverNow(deps, { ...connection, lookUp }, idOf(payment), options)).toBe('waiting');
     expect(await recoverNow(deps, payments.provider.connection, idOf(payment), options)).toBe('applied');
     expect(await state(payment)).toBe('SUCCEEDED/CAPTURED');
   });
@@ -77,18 +87,29 @@ describe('a capture made at the provider itself', () => {
     await capture(payment);
     payments.provider.elsewhere(idOf(payment), { refunded: 10_000n });
     expect([await news(payment), await state(payment)]).toEqual(['applied', 'REFUNDED/REFUNDED']);
+    payments.setAhead(8 * 86_400_000);
+    expect(await news(payment)).toBe('unchanged');
   });
 
   it('is asked about again if the provider does not answer news of an authorization that is over', async () => {
     const payment = await payments.pay({ capture: false });
     await capture(payment);
-    const lookUp = async (): Promise<Outcome> => ({
-      kind: 'unknown',
-      detail: 'silence',
-      providerData: undefined,
-    });
     expect(await news(payment, { ...payments.provider.connection, lookUp })).toBe('unheard');
   });
+
+  it.each(['declined', 'expired'] as const)(
+    'is none of an authorization that was canceled here and is %s there, which is no alarm',
+    async (kind) => {
+      const payment = await payments.pay({ capture: false });
+      const { id: paymentId } = payment;
+      await cancelPayment(deps, create(CancelPaymentRequestSchema, { paymentId }), payments.caller());
+      const providerData = create(ProviderDataSchema);
+      const told = async (): Promise<Outcome> => ({ kind, providerData, iso8583Code: '05' });
+      const { connection } = payments.provider;
+      expect(await news(payment, { ...connection, lookUp: told })).toBe('unchanged');
+      expect([await state(payment), alarms]).toEqual(['CANCELED/CANCELED', []]);
+    },
+  );
 
   it('releases the rest where its provider takes one capture only', async () => {
     const payment = await payments.pay({ capture: false });
