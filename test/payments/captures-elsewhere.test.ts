@@ -27,6 +27,9 @@ const lookUp = async (): Promise<Outcome> => ({
   providerData: undefined,
 });
 
+const operatedBooks = async () =>
+  (await payments.tables.query('SELECT released FROM payment'))[0] as { released: boolean };
+
 describe('a capture made at the provider itself', () => {
   it.each([
     [10_000n, 'SUCCEEDED/CAPTURED'],
@@ -111,12 +114,16 @@ describe('a capture made at the provider itself', () => {
     },
   );
 
-  it('releases the rest where its provider takes one capture only', async () => {
+  it.each([1, 2])('releases the rest where its provider takes %i captures only', async (captures) => {
     const payment = await payments.pay({ capture: false });
-    payments.provider.elsewhere(idOf(payment), { captured: 4_000n });
     const { connection } = payments.provider;
-    const capabilities = { ...connection.capabilities, captures: 1 };
-    expect(await news(payment, { ...connection, capabilities })).toBe('applied');
+    const capabilities = { ...connection.capabilities, captures };
+    for (let made = 1; made <= captures; made++) {
+      expect((await operatedBooks()).released).toBe(false);
+      payments.provider.elsewhere(idOf(payment), { captured: 3_000n });
+      expect(await news(payment, { ...connection, capabilities })).toBe('applied');
+    }
+    expect((await operatedBooks()).released).toBe(true);
     await expect(capture(payment)).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
   });
 

@@ -50,6 +50,22 @@ describe('the look-up of a payment tells', () => {
     expect(await told()).toMatchObject({ totals: { captured: 200_000n, refunded: 104_000n } });
   });
 
+  it('no release as a refund, whatever else has its amount: one that failed, or one of ours', async () => {
+    const { attempt, reference, told } = await payment(AUTHORIZE);
+    dashboard().capture(String(stripe.intent().id), { amount_to_capture: 200_000 });
+    dashboard().mode.refundStatus = 'failed';
+    refundThere(100_000);
+    expect(await told()).toMatchObject({ totals: { refunded: 0n } });
+    dashboard().mode.refundStatus = 'succeeded';
+    const money = { minorUnits: 100_000n, currency: 'USD' };
+    await stripe.connection.refund?.(operationOn(attempt, reference, { money }));
+    expect(await told()).toMatchObject({ totals: { refunded: 100_000n } });
+    // Should the release not be listed after all, ours counts still.
+    const [release = ''] = dashboard().refunds.keys();
+    dashboard().refunds.delete(release);
+    expect(await told()).toMatchObject({ totals: { refunded: 100_000n } });
+  });
+
   it("ISO 4217's units", async () => {
     const attempt = cardAttempt('4242424242424242', { money: { minorUnits: 5_000n, currency: 'ISK' } });
     const { outcome } = await paid(stripe, attempt);
