@@ -32,13 +32,15 @@ async function payment() {
 
 describe('the look-up of a payment that a notification reported tells', () => {
   it('what was refunded of it, by whomever, and that nothing was', async () => {
-    const { attempt, reference, refundThere, told } = await payment();
+    const { attempt, payment: paidThere, reference, refundThere, told } = await payment();
     expect(await told()).toMatchObject({ totals: { captured: 300_050n, refunded: 0n } });
     expect(under.fake.requests.some(({ path }) => path.endsWith('/refunds'))).toBe(false);
     await under.connection.refund?.(refundOf(attempt, reference, 100_000n));
     await refundThere(10.5);
     expect(await told()).toMatchObject({ kind: 'approved', totals: { refunded: 101_050n } });
     await refundThere(1_990);
+    // Its state says it, too.
+    Object.assign(paidThere, { transaction_amount_refunded: undefined });
     expect(await told()).toMatchObject({ kind: 'approved', totals: { refunded: 300_050n } });
   });
 

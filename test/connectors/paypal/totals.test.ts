@@ -24,7 +24,8 @@ async function payment() {
 describe('the look-up of a payment tells', () => {
   it('what was refunded of it, by whomever, and that nothing was', async () => {
     const { attempt, reference, refundThere, told } = await payment();
-    expect(await told()).toMatchObject({ totals: { captured: 300_000n, refunded: 0n } });
+    const totals = { captured: 300_000n, refunded: 0n, mayCountDisputes: true };
+    expect(await told()).toMatchObject({ totals });
     const money = { minorUnits: 100_000n, currency: 'USD' };
     await paypal.connection.refund?.(operationOn(attempt, reference, { money }));
     refundThere('12.34');

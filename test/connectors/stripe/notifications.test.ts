@@ -174,6 +174,17 @@ describe('a notification', () => {
     expect(readSigned(body)).toEqual({ kind: 'ignored' });
   });
 
+  it('of anything else that names a payment is ignored', () => {
+    for (const [type, object] of [
+      ['charge.succeeded', 'charge'],
+      ['invoice.paid', 'invoice'],
+      ['charge.refunded', 'refund'],
+    ] as const) {
+      const body = event(type, { object, payment_intent: INTENT_ID });
+      expect(readSigned(body)).toEqual({ kind: 'ignored' });
+    }
+  });
+
   it.each([
     ['charge.dispute.created', 'needs_response', 'opened'],
     ['charge.dispute.updated', 'under_review', 'opened'],
