@@ -115,6 +115,8 @@ it('is an alarm if the payment was declined, and waits for one whose outcome is 
   payments.provider.next.push('declines it');
   const declined = await payments.pay();
   expect([await sign(declined, 'REFUND'), alarms]).toEqual(['unchanged', ['mismatch']]);
+  payments.provider.next.push('declines it');
+  expect(await sign(await payments.pay({ capture: false }), 'REFUND')).toBe('unchanged');
   payments.provider.next.push('never hears of it');
   expect(await sign(await payments.pay(), 'REFUND')).toBe('waiting');
   alarms.length = 0;

@@ -61,8 +61,7 @@ describe('the look-up of a payment tells', () => {
     await stripe.connection.refund?.(operationOn(attempt, reference, { money }));
     expect(await told()).toMatchObject({ totals: { refunded: 100_000n } });
     // Should the release not be listed after all, ours counts still.
-    const [release = ''] = dashboard().refunds.keys();
-    dashboard().refunds.delete(release);
+    for (const id of [...dashboard().refunds.keys()].slice(0, 2)) dashboard().refunds.delete(id);
     expect(await told()).toMatchObject({ totals: { refunded: 100_000n } });
   });
 
