@@ -1,6 +1,6 @@
 import type { Browser, Page } from 'puppeteer-core';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
-import { type Call, restCalls } from './customers/calls.ts';
+import { type Call, PUBLIC_ONE, restCalls } from './customers/calls.ts';
 import { checkoutCalls } from './customers/checkout.ts';
 import { startBrowser } from './support/browser.ts';
 import { createPayer, type InPage, type Payer } from './support/payer.ts';
@@ -36,19 +36,41 @@ async function open(terms: object = {}): Promise<string> {
   return session;
 }
 
-it('a payer who is sent to a wallet but stays, as the next page does not come, has nothing to pay a second time', async () => {
-  await open();
+/** Keeps the payer on the page, as a wallet's app does that opens over it. */
+async function stayHere(): Promise<void> {
   await page.setRequestInterception(true);
   page.on('request', (request) => {
     // No content: the browser stays where it is.
     if (request.isNavigationRequest()) void request.respond({ status: 204 });
     else void request.continue();
   });
+}
+
+it('a payer who is sent to a wallet but stays, as the next page does not come, has nothing to pay a second time', async () => {
+  await open();
+  await stayHere();
   await payer.choose('Wallet B');
   await payer.press();
   await payer.shown('#outcome h2', /not finished/);
   expect(await page.$eval('#pay', (form: InPage) => form.hidden)).toBe(true);
   expect(await payer.textOf('#outcome button')).toBe('Continue');
+});
+
+it('a payer who declines in the wallet’s app is shown the form with what is chosen in it', async () => {
+  const session = await open();
+  await stayHere();
+  await payer.choose('Wallet B');
+  await payer.press();
+  await payer.shown('#outcome h2', /not finished/);
+  const { json } = await call('GET', `/v1/checkout/sessions/${session}/payment`, undefined, PUBLIC_ONE);
+  const app = await page.browserContext().newPage();
+  await app.goto(json.redirect_url);
+  await app.$$eval('button', (all) => all.find((one: InPage) => /decline/i.test(one.textContent))?.click());
+  await page.bringToFront();
+  await payer.shown('#notice', /declined/);
+  const chosen = await page.$$eval('[name=method]', (all) => all.map((one: InPage) => one.checked));
+  expect(await page.$$eval('.panel', (all) => all.map((one: InPage) => !one.hidden))).toEqual(chosen);
+  expect(await payer.textOf('#pay button')).toBe('Pay $55.75');
 });
 
 it('a payer who approves in another window is told so on the checkout page that they left open', async () => {

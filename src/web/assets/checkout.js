@@ -335,6 +335,8 @@ function tryAgain(text) {
   outcome.hidden = true;
   form.hidden = false;
   document.title = formTitle;
+  // Sending the payer elsewhere has emptied the form, and what is chosen may be another method by that.
+  showChosen();
   showNotice(text);
 }
 
