@@ -1,5 +1,6 @@
 import { create } from '@bufbuild/protobuf';
 import {
+  type CheckoutAmount,
   CheckoutAmountSchema,
   type CheckoutPayment,
   CheckoutPaymentSchema,
@@ -12,7 +13,7 @@ import {
   CreatePaymentRequest_AmountSchema,
   CreatePaymentRequestSchema,
 } from '#gen/payments/v1/payment_service_pb.js';
-import { toDecimal } from '#src/money.ts';
+import { type Money, parseMoney, toDecimal } from '#src/money.ts';
 import type { Caller } from '#src/payments/caller.ts';
 import { cardName } from '#src/payments/card.ts';
 import { createPayment, type PaymentDeps } from '#src/payments/create-payment.ts';
@@ -49,7 +50,7 @@ export async function payCheckout(
   const within = { ...caller, withinSession: session.id };
   const created = await createPayment(deps, payment, within).catch(async (refusal) => {
     const isReused = refusal instanceof ServiceError && refusal.reason === 'IDEMPOTENCY_KEY_REUSED';
-    const terms = isReused ? await firstTerms(deps, session, caller) : undefined;
+    const terms = isReused ? await firstTerms(deps, session, caller, request.amount) : undefined;
     if (!terms) throw refusal;
     // A payment holds the key, so this one is only compared with it.
     return createPayment(deps, { ...payment, ...terms }, within);
@@ -59,14 +60,15 @@ export async function payCheckout(
 
 /**
  * Returns the terms on which the session was first paid under the caller's key: the merchant may have changed them since,
- * and a browser that repeats its call does not name them.
+ * and a browser that repeats its call names at most the amount, as the payer was shown it.
  *
- * @returns undefined if the payment that holds the key is not the session's.
+ * @returns undefined if the payment that holds the key is not the session's, or of another amount.
  */
 async function firstTerms(
   { database }: PaymentDeps,
   session: StoredSession,
   caller: Caller,
+  shown: CheckoutAmount | undefined,
 ): Promise<Pick<CreatePaymentRequest, 'merchantOrderId' | 'country' | 'amount'> | undefined> {
   const key = storedIdempotencyKey(caller);
   const holder = await orUnavailable(findByKey(database, session.accountId, key));
@@ -74,6 +76,7 @@ async function firstTerms(
   if (!first?.amount || first.checkout?.session !== session.id) return undefined;
   const { merchantOrderId, country } = first;
   const { currency, value } = first.amount;
+  if (shown && !isSameMoney(shown, parseMoney(value?.value ?? '', currency))) return undefined;
   return { merchantOrderId, country, amount: create(CreatePaymentRequest_AmountSchema, { currency, value }) };
 }
 
@@ -108,7 +111,8 @@ function paymentRequest(
     throw refused('payment_method.vault_on_success', 'needs a checkout session with a customer');
   }
   const { currency, minorUnits } = session;
-  const { currency: shown, value } = amount ?? { currency, value: toDecimal({ currency, minorUnits }) };
+  // In the session's own form, so that a call is the same whether it names the amount or not.
+  const own = { currency, value: toDecimal({ currency, minorUnits }) };
   // Only the merchant may change a customer's stored data.
   const payer = session.customerId
     ? { browserInfo: customerPayer?.browserInfo, deviceFingerprints: customerPayer?.deviceFingerprints ?? [] }
@@ -118,11 +122,17 @@ function paymentRequest(
     merchantOrderId: session.merchantOrderId,
     country: session.country,
     // One that differs from the session's is refused, as in any payment of a session.
-    amount: { currency: shown, value },
+    amount:
+      amount && !isSameMoney(amount, session) ? { currency: amount.currency, value: amount.value } : own,
     checkout: { session: session.id },
     paymentMethod,
     ...(customerPayer && { customerPayer: payer }),
   });
+}
+
+function isSameMoney({ currency, value }: CheckoutAmount, money: Money | undefined): boolean {
+  const shown = parseMoney(value?.value ?? '', currency);
+  return currency === money?.currency && shown?.minorUnits === money.minorUnits;
 }
 
 /** Names an option of a card that decides when money comes or on whose liability, so that no payer may set it. */

@@ -147,6 +147,40 @@ describe('a page with the public key alone', () => {
     expect((await call('GET', `/v1/checkout/sessions/${own}`)).json.used).toBe(false);
   });
 
+  it.each([
+    ['USD', 'US', 55.75, '55.750', 60],
+    ['JPY', 'JP', 1200, '1200.0', 1300],
+    ['KWD', 'KW', 1.5, '1.500', 1.501],
+  ])(
+    'may say what the payer was shown, in %s, and gets its first response again only for the same',
+    async (currency, country, value, written, later) => {
+      const own = await checkout.openSession({ country, amount: { currency, value } });
+      const token = await checkout.token(own, '4000000000009995');
+      const key = randomUUID();
+      const pay = (amount?: object) => checkout.payAsBrowser(own, { token }, key, amount && { amount });
+      for (const amount of [
+        { currency, value: later },
+        { currency: 'EUR', value },
+      ]) {
+        const refused = await pay(amount);
+        expect([refused.status, refused.json.errors[0].field]).toEqual([
+          400,
+          expect.stringMatching(/^amount/),
+        ]);
+      }
+      const declined = await pay({ currency, value: written });
+      expect(declined.json).toMatchObject({ status: 'DECLINED', amount: { currency, value } });
+      const change = { amount: { currency, value: later } };
+      expect((await call('PATCH', `/v1/checkout/sessions/${own}`, change)).status).toBe(200);
+      for (const repeat of [undefined, { currency, value }, { currency, value: written }]) {
+        const again = await pay(repeat);
+        expect([again.text, again.headers.get('idempotent-replayed')]).toEqual([declined.text, 'true']);
+      }
+      const other = await pay({ currency, value: later });
+      expect([other.status, other.json.code]).toEqual([422, 'IDEMPOTENCY_KEY_REUSED']);
+    },
+  );
+
   it('pays a session with a wallet, reads the payment, and is told nothing of provider, merchant or customer.', async () => {
     const terms = { country: 'CO', amount: { currency: 'COP', value: 9000 } };
     const own = await checkout.openSession({ ...terms, customer_id: await checkout.customer() });

@@ -39,10 +39,15 @@ export function checkoutCalls(call: Call) {
       return made.json.token;
     },
     /** As a page does, with the public key alone. */
-    payAsBrowser(session: string, method: object, key: string = randomUUID()): Promise<Response> {
+    payAsBrowser(
+      session: string,
+      method: object,
+      key: string = randomUUID(),
+      change: object = {},
+    ): Promise<Response> {
       const path = `/v1/checkout/sessions/${session}/payments`;
       const headers = { ...PUBLIC_ONE, 'x-idempotency-key': key };
-      return call('POST', path, { payment_method: method }, headers);
+      return call('POST', path, { payment_method: method, ...change }, headers);
     },
     /** As a merchant's server does. */
     pay(session: string, method: object, change: object = {}, key: string = randomUUID()): Promise<Response> {
