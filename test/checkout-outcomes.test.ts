@@ -46,6 +46,20 @@ async function stayHere(): Promise<void> {
   });
 }
 
+/** Declines the wallet's payment of a session, changes its amount, and pays that, all in another window. */
+async function payAnother(session: string): Promise<void> {
+  const { json } = await call('GET', `/v1/checkout/sessions/${session}/payment`, undefined, PUBLIC_ONE);
+  const app = await page.browserContext().newPage();
+  await app.goto(json.redirect_url);
+  await app.$$eval('button', (all) => all.find((one: InPage) => /decline/i.test(one.textContent))?.click());
+  await app.waitForFunction("location.pathname.startsWith('/checkout/')");
+  await app.close();
+  const change = { amount: { currency: 'USD', value: 99 } };
+  expect((await call('PATCH', `/v1/checkout/sessions/${session}`, change)).status).toBe(200);
+  const paid = await calls.payAsBrowser(session, { token: await calls.token(session) });
+  expect(paid.json.status).toBe('SUCCEEDED');
+}
+
 it('a payer who is sent to a wallet but stays, as the next page does not come, has nothing to pay a second time', async () => {
   await open();
   await stayHere();
@@ -143,6 +157,49 @@ it('a payer whose shop changes the amount while the page is open is not charged 
   await payer.follow('#outcome button');
   expect(await payer.textOf('#pay button')).toBe('Pay $99.00');
   await payer.fillCard('4111111111111111');
+  await payer.press();
+  await payer.shown('#outcome p', /Your payment of \$99\.00 is complete/);
+});
+
+it.each([
+  ['responds', false],
+  ['does not', true],
+])(
+  'a payer who was charged what they have not seen, by a replica of the earlier release, is told how much: it %s',
+  async (_does, isLost) => {
+    const session = await open();
+    const change = { amount: { currency: 'USD', value: 99 } };
+    expect((await call('PATCH', `/v1/checkout/sessions/${session}`, change)).status).toBe(200);
+    await page.setRequestInterception(true);
+    page.on('request', async (request) => {
+      if (!request.url().endsWith('/payments')) return request.continue();
+      const { amount, ...body } = JSON.parse(request.postData() ?? '');
+      expect(amount).toEqual({ currency: 'USD', value: '55.75' });
+      if (!isLost) return request.continue({ postData: JSON.stringify(body) });
+      const { 'x-idempotency-key': key = '' } = request.headers();
+      await calls.payAsBrowser(session, body.payment_method, key, body);
+      return request.continue();
+    });
+    await payer.fillCard('4111111111111111');
+    await payer.press();
+    await payer.shown('#outcome p', /Your payment of \$99\.00 is complete/);
+  },
+);
+
+it('a payer is not thanked for the amount on a page that they left open when they have paid another one since', async () => {
+  const session = await open();
+  let others: Promise<void> | undefined;
+  await page.setRequestInterception(true);
+  page.on('request', async (request) => {
+    const isAway = request.isNavigationRequest() && !request.url().includes(session);
+    if (isAway) return request.respond({ status: 204 });
+    if (request.url().endsWith('/payment')) {
+      others ??= payAnother(session);
+      await others;
+    }
+    return request.continue();
+  });
+  await payer.choose('Wallet B');
   await payer.press();
   await payer.shown('#outcome p', /Your payment of \$99\.00 is complete/);
 });

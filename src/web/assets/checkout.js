@@ -228,6 +228,8 @@ async function send() {
   try {
     const payment = await callUntilClear('/payments', attempt.body, attempt.key);
     attempt = undefined;
+    // A replica of an earlier release does not compare the two.
+    if (!isAsShown(payment)) return location.reload();
     setBusy(false);
     show(payment, true);
   } catch (error) {
@@ -236,6 +238,10 @@ async function send() {
     attempt = undefined;
     refuse(error);
   }
+}
+
+function isAsShown({ amount: { currency, value } }) {
+  return currency === data.shown.currency && Number(value) === Number(data.shown.value);
 }
 
 async function requestOf(i) {
@@ -300,8 +306,9 @@ function refuse({ code, errors }) {
       act,
     });
   }
-  // The session was used in another window, or has expired; the reloaded page says which.
-  if (code === 'CHECKOUT_SESSION_NOT_FOUND' || code === 'NOT_FOUND') return location.reload();
+  // The session was used in another window or by this very call, or has expired; the reloaded page says which.
+  if (['CHECKOUT_SESSION_NOT_FOUND', 'NOT_FOUND', 'IDEMPOTENCY_KEY_REUSED'].includes(code))
+    return location.reload();
   if (code === 'STORED_METHOD_LIMIT_REACHED') {
     field('save').checked = false;
     return showNotice(texts.cannotSave);
@@ -316,10 +323,13 @@ const OPEN = ['READY_TO_PAY', 'PENDING'];
 const mustGo = ({ status, redirect_url: url }) => OPEN.includes(status) && Boolean(url);
 const mustWait = ({ status, sub_status: subStatus, redirect_url: url }) =>
   OPEN.includes(status) && !url && subStatus !== 'AUTHORIZED';
+/** Id of the payment that the page tells of. */
+let told;
 const waiting = { title: texts.waitingTitle, text: texts.waitingText, isWaiting: true };
 
 /** Shows the state of a payment. @param isNew true if it was made just now: a payer who has to go elsewhere goes at once. */
 function show(payment, isNew) {
+  told = payment.id;
   const { status, sub_status: subStatus } = payment;
   if (['SUCCEEDED', 'VERIFIED'].includes(status) || subStatus === 'AUTHORIZED') return showPaid(payment);
   if (mustGo(payment)) return void showOpen(payment, isNew);
@@ -391,6 +401,8 @@ async function watch(isAsBefore) {
   for (let i = 0; i < LAST_POLLS && (!last || isAsBefore(last)); i++) {
     await pause(FIRST_POLLS_MS[i] ?? 3000);
     last = await call('/payment').catch(() => last);
+    // Another window has made another payment, maybe of another amount.
+    if (last && last.id !== told) return location.reload();
   }
   return last;
 }
