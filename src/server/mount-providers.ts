@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { type Payment, Payment_Status } from '#gen/payments/v1/payment_pb.js';
-import { answerError } from '#src/api/error-handler.ts';
+import { answerError, isOurFault } from '#src/api/error-handler.ts';
 import { toServiceError } from '#src/api/errors.ts';
 import { limitAtOnce } from '#src/api/limit-at-once.ts';
 import type { RawNotification } from '#src/connectors/connector.ts';
@@ -65,8 +65,9 @@ function mountReturns(app: FastifyInstance, routes: ProviderRoutes): void {
   const payer = { ...routes.payer, turns: createLookUpTurns() };
   app.setErrorHandler((error, request, reply) => {
     if (!request.headers.accept?.includes('text/html')) return answerError(error, request, reply);
-    const { reason, status, retryAfterS } = toServiceError(error);
-    if (reason === 'INTERNAL_ERROR') request.log.error({ err: error }, "a payer's return failed");
+    const known = toServiceError(error);
+    const { status, retryAfterS } = known;
+    if (isOurFault(known)) request.log.error({ err: error }, "a payer's return failed");
     if (retryAfterS !== undefined) reply.header('retry-after', retryAfterS);
     return sendPage(reply.code(status), failurePage(status, languageOf(request)));
   });

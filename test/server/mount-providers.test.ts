@@ -1,0 +1,59 @@
+import { Writable } from 'node:stream';
+import Fastify from 'fastify';
+import { expect, it } from 'vitest';
+import { mountProviders, type ProviderRoutes } from '#src/server/mount-providers.ts';
+import { DatabaseUnavailableError } from '#src/store/database-error.ts';
+
+const BACK = '/v1/payments/5e550000-0000-4000-8000-000000000001/return';
+const BROWSER = 'text/html,application/xhtml+xml,*/*;q=0.8';
+
+function returns(query: () => Promise<never>) {
+  const logged: string[] = [];
+  const stream = new Writable({
+    write(line, _encoding, done) {
+      logged.push(JSON.parse(String(line)).msg);
+      done();
+    },
+  });
+  const app = Fastify({ logger: { level: 'error', stream } });
+  const payer = { database: { query }, connections: () => new Map() };
+  mountProviders(app, { payer, checkoutPage: true } as unknown as ProviderRoutes);
+  return { app, logged };
+}
+
+it.each([BROWSER, '*/*'])(
+  'a return that fails while the database is unavailable is logged, and asks to come back: %s',
+  async (accept) => {
+    const { app, logged } = returns(() => Promise.reject(new DatabaseUnavailableError(new Error('gone'))));
+    const { statusCode, headers } = await app.inject({ url: BACK, headers: { accept } });
+    expect([statusCode, headers['retry-after']]).toEqual([503, '1']);
+    expect(logged.length).toBe(1);
+  },
+);
+
+it('a payer whom there is no room for is asked by a page in their language to come back', async () => {
+  const { app } = returns(() => new Promise(() => {}));
+  for (let i = 0; i < 100; i++) app.inject(BACK).catch(() => {});
+  const { statusCode, headers, body } = await app.inject({
+    url: `${BACK}?lang=es`,
+    headers: { accept: BROWSER },
+  });
+  expect([statusCode, headers['retry-after'], headers['content-language'], headers.vary]).toEqual([
+    503,
+    '1',
+    'es',
+    'accept-language',
+  ]);
+  expect(body).toContain('Si ya pagaste, no pagues de nuevo.');
+});
+
+it.each([undefined, '*/*', 'application/json'])(
+  'what is no browser is told of a return by JSON: %s',
+  async (accept) => {
+    const { app } = returns(() => Promise.reject(new Error('a detail')));
+    const { statusCode, headers, body } = await app.inject({ url: BACK, headers: accept ? { accept } : {} });
+    expect([statusCode, headers['content-type']]).toEqual([500, 'application/problem+json']);
+    expect(JSON.parse(body).code).toBe('INTERNAL_ERROR');
+    expect(body).not.toContain('a detail');
+  },
+);
