@@ -98,6 +98,19 @@ it('the chart of the overview shows the newest minutes first on a phone', async 
   expect(Math.abs(chart - frame)).toBeLessThan(2);
 });
 
+it('the overview says that its figures are old while a refresh gets no response', async () => {
+  await page.evaluateOnNewDocument(() => {
+    const every = globalThis.setInterval;
+    globalThis.setInterval = ((act: () => void, ms: number) => every(act, ms / 50)) as typeof setInterval;
+    const limit = AbortSignal.timeout.bind(AbortSignal);
+    AbortSignal.timeout = (ms) => limit(ms / 50);
+  });
+  await enter(page, server, SANDBOX_OPERATOR_KEY);
+  // Nobody lets the requests through.
+  await page.setRequestInterception(true);
+  await page.waitForSelector('.stale');
+});
+
 it('the overview does not stand still: it says that it could not be refreshed, and goes to the sign-in when the session has ended', async () => {
   await page.evaluateOnNewDocument(() => {
     const every = globalThis.setInterval;
