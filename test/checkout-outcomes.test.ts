@@ -100,6 +100,36 @@ it('a payer who approves in another window is told so on the checkout page that 
   await left.waitForFunction("document.querySelector('#outcome h2').textContent === 'Payment complete'");
 });
 
+it('a payer who takes their time in the wallet’s app is told that they have paid when they look at the checkout page again', async () => {
+  await page.evaluateOnNewDocument(() => {
+    const wait = globalThis.setTimeout;
+    globalThis.setTimeout = ((act: () => void, ms: number) => wait(act, ms / 1000)) as typeof setTimeout;
+  });
+  const session = await open();
+  await stayHere();
+  let polls = 0;
+  let polled = (): void => {};
+  const gaveUp = new Promise<void>((resolve) => {
+    polled = resolve;
+  });
+  page.on('response', (response) => {
+    if (response.url().endsWith('/payment')) polls += 1;
+    if (polls === 40) polled();
+  });
+  await payer.choose('Wallet B');
+  await payer.press();
+  await gaveUp;
+  const { json } = await call('GET', `/v1/checkout/sessions/${session}/payment`, undefined, PUBLIC_ONE);
+  const app = await page.browserContext().newPage();
+  await app.goto(json.redirect_url);
+  await app.$$eval('button', (all) => all.find((one: InPage) => /pay/i.test(one.textContent))?.click());
+  await app.waitForFunction("location.pathname.startsWith('/checkout/')");
+  await app.close();
+  await page.bringToFront();
+  await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))");
+  await payer.shown('#outcome h2', /Payment complete/);
+});
+
 it('a payment that is declined while it is being confirmed leaves no title that says otherwise', async () => {
   await open({ payment_description: 'sandbox:fail_after:1000' });
   await payer.fillCard('4111111111111111');

@@ -377,8 +377,18 @@ async function showOpen(payment, isNew) {
   showOutcome({ title: texts.openTitle, text: texts.openText, action: texts.openLink, act: go });
   // The next page may take its time. Meanwhile there is nothing to pay twice here.
   if (isNew) go();
-  const last = await watch(mustGo);
-  if (last && !mustGo(last)) show(last, false);
+  let last = await watch(mustGo);
+  while (!last || mustGo(last)) {
+    await seenAgain();
+    last = await watch(mustGo);
+  }
+  show(last, false);
+}
+
+/** Waits until the payer comes back to the page, as from a wallet's app. */
+async function seenAgain() {
+  do await new Promise((resolve) => document.addEventListener('visibilitychange', resolve, { once: true }));
+  while (document.hidden);
 }
 
 /** Says that the outcome is unknown. The page sends no new payment until it is known. */
