@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { create as message } from '@bufbuild/protobuf';
 import type { Browser } from 'puppeteer-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { AmountSchema } from '#gen/payments/v1/payment_pb.js';
+import { AmountSchema, Payment_Status } from '#gen/payments/v1/payment_pb.js';
 import { decodeRecord, encodeRecord } from '#src/payments/stored-record.ts';
 import { startBrowser } from './support/browser.ts';
 import { headersOne, type RequestJson, walletPayment, withField } from './support/payment-requests.ts';
@@ -161,6 +161,23 @@ it('a payer without a callback_url is told the outcome in their language, and th
   expect(await seen('es-MX')).toMatch(/<html lang="es">.*Pago en curso.*1200\sJPY</s);
   expect(await seen('pt-BR')).toMatch(/<html lang="pt">.*Pagamento em andamento.*JP¥\s1\.200</s);
 });
+
+it.each([
+  [Payment_Status.VERIFIED, 'Payment complete'],
+  [Payment_Status.CANCELED, 'Payment not made'],
+  [Payment_Status.ERROR, 'Payment not made'],
+  [Payment_Status.IN_DISPUTE, 'Payment closed'],
+])(
+  'a payer without a callback_url is told what became of a payment of status %i: %s',
+  async (status, told) => {
+    const record = await create({ callback_url: null });
+    const [row] = await tables.query('SELECT record FROM payment WHERE id = $1', [record.id]);
+    const ended = decodeRecord(row?.record as Buffer);
+    ended.status = status;
+    await tables.query('UPDATE payment SET record = $1 WHERE id = $2', [encodeRecord(ended), record.id]);
+    expect(await (await fetch(`${server.url}/v1/payments/${record.id}/return`)).text()).toContain(told);
+  },
+);
 
 it('a payer whose return fails is told so by a page, not by JSON', async () => {
   const headers = { accept: 'text/html,*/*;q=0.8', 'accept-language': 'pt' };

@@ -214,6 +214,11 @@ describe('a page with the public key alone', () => {
     await tables.query('UPDATE payment SET record = $1 WHERE id = $2', [encodeRecord(record), json.id]);
     const now = await call('GET', `/v1/checkout/sessions/${own}/payment`, undefined, PUBLIC_ONE);
     expect([now.json.sub_status, now.json.redirect_url]).toEqual(['IN_PROCESS', '']);
+    record.status = Payment_Status.SUCCEEDED;
+    record.subStatus = Payment_SubStatus_Value.APPROVED;
+    await tables.query('UPDATE payment SET record = $1 WHERE id = $2', [encodeRecord(record), json.id]);
+    const later = await call('GET', `/v1/checkout/sessions/${own}/payment`, undefined, PUBLIC_ONE);
+    expect([later.json.status, later.json.redirect_url]).toEqual(['SUCCEEDED', '']);
   });
 
   it('needs an idempotency key to pay, in a space of its own.', async () => {

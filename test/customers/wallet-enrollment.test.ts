@@ -60,6 +60,11 @@ const pay = (token: string) =>
     { ...ONE, 'x-idempotency-key': randomUUID() },
   );
 
+it('a payer who comes back without a page of the shop, before the wallet has confirmed, is told so.', async () => {
+  const made = await enroll({ callback_url: null });
+  expect(await (await comeBack(made.json.id)).text()).toContain('Almost done');
+});
+
 describe('a wallet that is enrolled', () => {
   it('waits for its payer, is ENROLLED once the payer has agreed and come back, and pays.', async () => {
     const made = await enroll();

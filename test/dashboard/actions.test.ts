@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { Browser, Page } from 'puppeteer-core';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { Transaction_Status } from '#gen/payments/v1/payment_pb.js';
 import { SANDBOX_OPERATOR_KEY } from '#src/config.ts';
+import { decodeRecord, encodeRecord } from '#src/payments/stored-record.ts';
 import { startBrowser } from '../support/browser.ts';
 import { enter, type Merchant, merchantOne, type Operator, pathOf, signIn } from '../support/dashboard.ts';
 import type { InPage } from '../support/payer.ts';
@@ -67,6 +69,48 @@ it('an operator is told what became of an action: that it was made, that it is s
     '"status">The refund was sent. The timeline shows its outcome once it is known.',
     '"alert">The refund was not made. The timeline shows the provider’s answer.',
   ]);
+});
+
+it('an operator is told of the last of several refunds, of a capture, a cancel and a redelivery as of a refund, and of nothing else', async () => {
+  const told = async (payment: { id: string }, did: string) => {
+    const text = await (await operator.get(`${pathOf(payment)}?did=${did}`)).text();
+    return /<p class="notice[^>]*>([^<]*)/.exec(text)?.[1];
+  };
+  const paid = await merchant.pay();
+  for (const description of ['A book', 'sandbox:decline:05']) {
+    const asked = { merchant_reference: randomUUID(), amount: { currency: 'USD', value: 1.5 }, description };
+    await merchant.call(`/v1/payments/${paid.id}/refund`, asked);
+  }
+  expect(await told(paid, 'refund')).toContain('The refund was not made.');
+  expect([await told(paid, 'capture'), await told(paid, 'constructor')]).toEqual([undefined, undefined]);
+  expect(await told(paid, 'redeliver')).toBe('The event is being delivered again.');
+  for (const action of ['capture', 'cancel']) {
+    const held = await merchant.authorize();
+    const form = await operator.post(`${pathOf(held)}/${action}`, {
+      ...{ key: randomUUID(), reason: action === 'cancel' ? 'DUPLICATE' : '' },
+      amount: held.amount.value,
+    });
+    expect(form.status).toBe(303);
+    expect(await told(held, action)).toBe(`The ${action} was made.`);
+  }
+});
+
+it('an operator is not told that an action failed while it is still to be sent', async () => {
+  const paid = await merchant.pay();
+  await merchant.call(`/v1/payments/${paid.id}/refund`, { merchant_reference: randomUUID() });
+  const [row] = await tables.query('SELECT record FROM payment WHERE id = $1', [paid.id]);
+  const record = decodeRecord(row?.record as Buffer);
+  const last = record.transactionsHistory.at(-1);
+  if (last) last.status = Transaction_Status.CREATED;
+  await tables.query('UPDATE payment SET record = $1 WHERE id = $2', [encodeRecord(record), paid.id]);
+  expect(await (await operator.get(`${pathOf(paid)}?did=refund`)).text()).toContain('The refund was sent.');
+});
+
+it('the reason that an operator chooses for a refund is stored with it', async () => {
+  const paid = await merchant.pay();
+  const form = { amount: '1.5', key: randomUUID(), reason: 'DUPLICATE' };
+  expect((await operator.post(`${pathOf(paid)}/refund`, form)).status).toBe(303);
+  expect(await (await operator.get(pathOf(paid))).text()).toContain('reason DUPLICATE');
 });
 
 it('the dashboard writes yen without decimals, also where an operator types them', async () => {

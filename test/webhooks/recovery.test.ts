@@ -127,8 +127,29 @@ it('answers a redelivery with the delivery as it became due, however fast anothe
     }
     return result as never;
   };
-  const deps = { ...world.deps, database: { ...database, query } };
+  const woken: unknown[] = [];
+  const wake = (name: unknown) => woken.push(name);
+  const deps = { ...world.deps, wake, database: { ...database, query } };
   expect(await redeliverOne(deps, account, String(id), '')).toMatchObject({ status: 'PENDING' });
+  expect(woken).toEqual([{ accountId: account, webhookId }]);
+});
+
+it('sends nothing again that is deleted at that moment, nor to a webhook that is off.', async () => {
+  await world.change(account);
+  await world.start();
+  await delivered(1);
+  const [{ id } = { id: '' }] = await world.tables.query('SELECT id FROM delivery');
+  await world.tables.query('UPDATE webhook SET active = false');
+  const again = (deps = world.deps) => redeliverOne(deps, account, String(id), '');
+  await expect(again()).rejects.toMatchObject({ reason: 'WEBHOOK_OFF' });
+  await world.tables.query('UPDATE webhook SET active = true');
+  const { database } = world.deps;
+  const query: Database['query'] = async (statement, values) => {
+    if (statement.name === 'redeliver') await world.tables.query('DELETE FROM delivery');
+    return database.query(statement, values);
+  };
+  const refused = again({ ...world.deps, database: { ...database, query } });
+  await expect(refused).rejects.toMatchObject({ reason: 'DELIVERY_NOT_FOUND' });
 });
 
 it('sends nothing more to a webhook that was removed while its deliveries were open.', async () => {
