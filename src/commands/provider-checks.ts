@@ -6,10 +6,10 @@ import type {
   CaptureOperation,
   LookedUp,
   LookUp,
-  Outcome,
   ProviderConnection,
   Target,
 } from '#src/connectors/connector.ts';
+import type { Outcome } from '#src/connectors/outcome.ts';
 import { Secret } from '#src/secret.ts';
 
 /** A provider's test values: cards and currencies, with the outcomes that its documentation promises. */

@@ -1,5 +1,6 @@
 import { type BreakerSettings, type CircuitState, createCircuit } from './circuit.ts';
-import { assertNever, type Outcome, type ProviderConnection } from './connector.ts';
+import type { ProviderConnection } from './connector.ts';
+import { assertNever, type Outcome } from './outcome.ts';
 import { aroundCalls, type CallName } from './provider-calls.ts';
 
 /** A connection's health, judged by the outcomes of its calls. */

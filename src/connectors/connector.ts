@@ -1,12 +1,11 @@
 import type { JsonObject } from '@bufbuild/protobuf';
-import type { ProviderData } from '#gen/payments/v1/payment_pb.js';
 import type { Money } from '#src/money.ts';
 import type { Secret } from '#src/secret.ts';
 import type { AttemptFacts, PaymentAttempt } from './attempt.ts';
 import type { Capabilities } from './capabilities.ts';
 import type { Dispute } from './dispute-report.ts';
 import type { WalletEnrollment } from './enrollment.ts';
-import type { NotSentReason, Totals } from './outcome-parts.ts';
+import type { Outcome } from './outcome.ts';
 
 /** The implementation for one kind of provider. One folder under connectors/, one line in registry.ts. */
 export type Connector = {
@@ -174,66 +173,6 @@ export type LookedUp =
       'merchantReference' | 'description' | 'reason' | 'payment' | 'target'
     >);
 
-/** Fields common to every outcome that a provider reports. */
-type Told = {
-  readonly providerData: ProviderData;
-  /**
-   * Reference by which the connector acts on the transaction later: the provider's own id, or several encoded ones.
-   * Opaque to the core, at most 512 characters, stored with the transaction. Absent: an earlier reference stays.
-   */
-  readonly reference?: string;
-  /** An operator has to investigate: money that nobody asked for may have moved. The response message says why. */
-  readonly alarm?: true;
-};
-
-/** The KNOWN state of a transaction after a call. A `switch` over it ends in `assertNever`. */
-export type Outcome =
-  /** Done: charged, authorized, verified, captured, canceled or refunded. */
-  | (Told & {
-      readonly kind: 'approved';
-      /** '' if the provider reports none. */
-      readonly authorizationCode: string;
-      readonly retrievalReferenceNumber: string;
-      /** The scheme's id of the transaction, needed for later charges of a stored credential. */
-      readonly networkTransactionId?: string;
-      /** The provider's token of an enrolled wallet, which later payments name. */
-      readonly enrolledToken?: string;
-      /** The payment's disputes that are over, if there were any. Only a look-up reports this. */
-      readonly endedDisputes?: readonly Dispute[];
-      /** All that was captured and refunded of the payment, whoever asked for it. Only its look-up reports this. */
-      readonly totals?: Totals;
-    })
-  /** The payer must go to `redirectUrl`: a wallet's checkout, or a card's 3-D Secure challenge. */
-  | (Told & { readonly kind: 'redirect'; readonly redirectUrl: string })
-  /** The payer agreed; `complete` has to take the money. Only a look-up reports this. */
-  | (Told & { readonly kind: 'to_complete' })
-  /** The provider has the transaction and will decide later. */
-  | (Told & { readonly kind: 'pending' })
-  | (Told & {
-      readonly kind: 'declined';
-      /** ISO 8583 response code (field 39) that the provider's own code is equivalent to. */
-      readonly iso8583Code: string;
-      /** Another provider might charge a second time (ISO 94, duplicate): no failover of this attempt. */
-      readonly nowhereElse?: true;
-    })
-  /** The payer did not act in time, or the authorization lapsed: nothing was charged, and nothing will be. */
-  | (Told & { readonly kind: 'expired' })
-  /** Certainly nothing happened at the provider: the attempt may be made elsewhere. */
-  | {
-      readonly kind: 'not_sent';
-      readonly because: NotSentReason;
-      readonly detail: string;
-    }
-  /** It may have happened (timeout, reset, 5xx, unreadable answer): never resent or sent elsewhere, never "failed". */
-  | {
-      readonly kind: 'unknown';
-      readonly detail: string;
-      readonly providerData: ProviderData | undefined;
-      readonly reference?: string;
-      /** An operator has to investigate: money that nobody asked for may have moved. `detail` says why. */
-      readonly alarm?: true;
-    };
-
 /** A notification as received over HTTP. */
 export type RawNotification = {
   /** Returns a header by its lower-case name. */
@@ -294,8 +233,3 @@ export type SignedOutcome = {
   /** The provider's reference of the payment that was acted on: another charge may have our reference. */
   readonly paidReference?: string;
 };
-
-/** Makes the compiler check that every outcome is handled. */
-export function assertNever(outcome: never): never {
-  throw new Error(`unhandled: ${(outcome as { kind?: string }).kind}`);
-}

@@ -1,8 +1,8 @@
 import type { JsonObject, JsonValue } from '@bufbuild/protobuf';
 import type { ProviderData } from '#gen/payments/v1/payment_pb.js';
 import { type Money, parseMoney } from '#src/money.ts';
-import type { Outcome } from './connector.ts';
 import type { HttpResult } from './http-client.ts';
+import type { Outcome } from './outcome.ts';
 
 /** Greatest depth of nesting in an answer; the providers' own reach eight. */
 const MAX_DEPTH = 64;

@@ -1,4 +1,5 @@
-import type { Outcome, ProviderConnection } from './connector.ts';
+import type { ProviderConnection } from './connector.ts';
+import type { Outcome } from './outcome.ts';
 
 /** The methods of a connection that call the provider and return an outcome. */
 export type CallName = {

@@ -1,7 +1,8 @@
 import { create } from '@bufbuild/protobuf';
 import { type ProviderData, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import type { AttemptCard } from './attempt.ts';
-import type { NotificationReading, Outcome, ProviderConnection } from './connector.ts';
+import type { NotificationReading, ProviderConnection } from './connector.ts';
+import type { Outcome } from './outcome.ts';
 import { alarmingOutcome } from './provider-answer.ts';
 import { aroundCalls, type CallArgument } from './provider-calls.ts';
 import { createRedactor, type Redactor } from './redact-card-data.ts';

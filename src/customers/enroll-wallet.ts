@@ -8,7 +8,7 @@ import type {
 } from '#gen/payments/v1/payment_method_service_pb.js';
 import { Payment_Workflow, Transaction_Category } from '#gen/payments/v1/payment_pb.js';
 import { RoutingFactsSchema } from '#gen/payments/v1/routing_facts_pb.js';
-import type { Outcome } from '#src/connectors/connector.ts';
+import type { Outcome } from '#src/connectors/outcome.ts';
 import type { Caller } from '#src/payments/caller.ts';
 import { checkCallbackUrl } from '#src/payments/check-request.ts';
 import type { PaymentDeps } from '#src/payments/create-payment.ts';

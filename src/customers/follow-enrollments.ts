@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Outcome, ProviderConnection } from '#src/connectors/connector.ts';
+import type { ProviderConnection } from '#src/connectors/connector.ts';
+import type { Outcome } from '#src/connectors/outcome.ts';
 import type { LookUpTurns } from '#src/payments/look-up-turns.ts';
 import { merchantAddress } from '#src/payments/payer-return.ts';
 import { ServiceError } from '#src/service-error.ts';

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import type { Outcome } from '#src/connectors/connector.ts';
+import type { Outcome } from '#src/connectors/outcome.ts';
 import type { Metrics } from './metrics.ts';
 
 /**

@@ -1,6 +1,7 @@
 import { type Payment, Payment_SubStatus_Value } from '#gen/payments/v1/payment_pb.js';
 import type { Capabilities } from '#src/connectors/capabilities.ts';
-import type { LookedUp, LookUp, Outcome, ProviderConnection } from '#src/connectors/connector.ts';
+import type { LookedUp, LookUp, ProviderConnection } from '#src/connectors/connector.ts';
+import type { Outcome } from '#src/connectors/outcome.ts';
 import type { StoredTransaction } from '#src/store/operated-payments.ts';
 import { isOperation, succeededBase, targetOf } from './finish-operation.ts';
 import { attemptFacts, isWalletRedirect } from './payment-attempt.ts';

@@ -1,6 +1,7 @@
 import { randomUUIDv7 } from 'node:crypto';
 import { Payment_Status } from '#gen/payments/v1/payment_pb.js';
-import type { Outcome, ProviderConnection } from '#src/connectors/connector.ts';
+import type { ProviderConnection } from '#src/connectors/connector.ts';
+import type { Outcome } from '#src/connectors/outcome.ts';
 import { ServiceError, unknownId } from '#src/service-error.ts';
 import { isKeyTaken, isSurelyNotCommitted, isUnavailable } from '#src/store/database-error.ts';
 import {

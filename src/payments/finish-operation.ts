@@ -1,5 +1,6 @@
 import { type Payment, Payment_Status, Transaction_Status } from '#gen/payments/v1/payment_pb.js';
-import type { Outcome, Target } from '#src/connectors/connector.ts';
+import type { Target } from '#src/connectors/connector.ts';
+import type { Outcome } from '#src/connectors/outcome.ts';
 import type { Database } from '#src/store/database.ts';
 import { type DueFollowUp, hastenFollowUp } from '#src/store/follow-ups.ts';
 import {

@@ -6,7 +6,7 @@ import {
   Transaction_Category,
   Transaction_Status,
 } from '#gen/payments/v1/payment_pb.js';
-import type { Outcome } from '#src/connectors/connector.ts';
+import type { Outcome } from '#src/connectors/outcome.ts';
 import type { Database } from '#src/store/database.ts';
 import { isUnavailable } from '#src/store/database-error.ts';
 import { finishGrouped } from '#src/store/grouped-payments.ts';

@@ -2,7 +2,8 @@ import { create } from '@bufbuild/protobuf';
 import { timestampDate } from '@bufbuild/protobuf/wkt';
 import { type Payment, type ProviderData, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import type { Capabilities } from '#src/connectors/capabilities.ts';
-import type { Hint, LookUp, Outcome, ProviderConnection } from '#src/connectors/connector.ts';
+import type { Hint, LookUp, ProviderConnection } from '#src/connectors/connector.ts';
+import type { Outcome } from '#src/connectors/outcome.ts';
 import { type DueFollowUp, endFollowUp, postponeFollowUp, takeFollowUp } from '#src/store/follow-ups.ts';
 import type { StoredPayment, StoredTransaction } from '#src/store/operated-payments.ts';
 import { ask, learn, lookedUpTransaction, NO_LOOK_UP, waitsForPayer } from './ask-provider.ts';
@@ -203,9 +204,8 @@ async function lapse(
 ): Promise<Followed> {
   const { payment, transaction, terms } = found;
   const restS = (transaction.createdAt.getTime() + terms.authorizationValidDays * DAY_MS - nowMs) / 1000;
-  const isTerm = restS <= 0;
-  const isOverAlready = isOver(found);
-  if (isOverAlready && !hint) {
+  const isHeld = !isOver(found);
+  if (!isHeld && !hint) {
     await endFollowUp(deps.database, due);
     return undefined;
   }
@@ -216,23 +216,28 @@ async function lapse(
   const query = { ...lookUpOf(deps, due, found, false), ...(hint && { hint }) };
   const told = await connection.lookUp?.(query);
   const made = beyondBooks(found, told);
-  const isDenied = !isOverAlready && (told?.kind === 'declined' || told?.kind === 'not_sent');
-  const isGone = told?.kind === 'expired' || isDenied;
-  const lapses = isTerm && !isGone && !isOverAlready && !made && told?.kind !== 'unknown';
+  const isDenied = isHeld && (told?.kind === 'declined' || told?.kind === 'not_sent');
+  const isGone = isHeld && (told?.kind === 'expired' || isDenied);
+  const lapses = isHeld && restS <= 0 && !isGone && !made && told?.kind !== 'unknown';
   const isContradiction = isDenied || isRefundUndone(found, told, nowMs);
   const result = isContradiction ? 'contradiction' : lapses ? 'lapsed' : told;
   if (result) deps.recovery.followedUp(due, result);
-  if (lapses || (isGone && !isOverAlready)) {
+  if (lapses || isGone) {
     return writeOutcome(deps, { ...due, followUpInS: undefined }, 'lapsed', stop);
   }
   const recorded = made && (await recordElsewhere(deps, connection, due, found, made));
-  // What a person has to settle is told once a day.
-  const isSettledByHand = recorded ? recorded === 'unchanged' : told && isAlarm(told);
-  const unheardS = told && !isHeard(told) ? LONGEST_PAUSE_S : restS;
-  const pastTermS = isSettledByHand ? DAY_MS / 1000 : LONGEST_PAUSE_S;
-  await postponeFollowUp(deps.database, due, isTerm ? pastTermS : Math.max(1, Math.min(restS, unheardS)));
-  if (!recorded) return isOverAlready && told && !isHeard(told) ? 'unheard' : undefined;
-  return askAgain(deps, connection, due, { hint, stop }, recorded);
+  const isSettledByHand = recorded ? recorded === 'unchanged' : told !== undefined && isAlarm(told);
+  await postponeFollowUp(deps.database, due, heldPauseS(restS, told, isSettledByHand));
+  if (recorded) return askAgain(deps, connection, due, { hint, stop }, recorded);
+  return !isHeld && told && !isHeard(told) ? 'unheard' : undefined;
+}
+
+/** Returns the pause of an authorization that stands, with so much of its term left. */
+function heldPauseS(restS: number, told: Outcome | undefined, isSettledByHand: boolean): number {
+  // Past its term, what a person has to settle is told once a day.
+  if (restS <= 0) return isSettledByHand ? DAY_MS / 1000 : LONGEST_PAUSE_S;
+  const isUnheard = told !== undefined && !isHeard(told);
+  return Math.max(1, Math.min(restS, isUnheard ? LONGEST_PAUSE_S : restS));
 }
 
 function expiryOf({ record, transaction, terms }: FollowedUp): number {

@@ -1,5 +1,6 @@
 import type { RoutingFacts } from '#gen/payments/v1/routing_facts_pb.js';
-import type { Outcome, ProviderConnection } from '#src/connectors/connector.ts';
+import type { ProviderConnection } from '#src/connectors/connector.ts';
+import type { Outcome } from '#src/connectors/outcome.ts';
 import type { Signals } from '#src/routing/order-targets.ts';
 import type { Router } from '#src/routing/router.ts';
 import type { BinTable } from './bin-table.ts';

@@ -1,5 +1,6 @@
 import { setTimeout } from 'node:timers/promises';
-import type { Outcome, ProviderConnection } from '#src/connectors/connector.ts';
+import type { ProviderConnection } from '#src/connectors/connector.ts';
+import type { Outcome } from '#src/connectors/outcome.ts';
 import { countOpenFollowUps, type OpenFollowUps } from '#src/store/follow-ups.ts';
 import type { AskableConnection } from '#src/store/lease-due.ts';
 import {

@@ -1,4 +1,5 @@
-import type { Operation, Outcome, ProviderConnection } from '#src/connectors/connector.ts';
+import type { Operation, ProviderConnection } from '#src/connectors/connector.ts';
+import type { Outcome } from '#src/connectors/outcome.ts';
 import { fieldRefusal, ServiceError } from '#src/service-error.ts';
 import { isUnavailable } from '#src/store/database-error.ts';
 import type { StoredTransaction } from '#src/store/operated-payments.ts';

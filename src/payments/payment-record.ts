@@ -37,7 +37,7 @@ import {
 } from '#gen/payments/v1/payment_pb.js';
 import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.js';
 
-import type { Outcome } from '#src/connectors/connector.ts';
+import type { Outcome } from '#src/connectors/outcome.ts';
 import { type Money, toDecimal } from '#src/money.ts';
 import type { ChosenRoute } from '#src/routing/router.ts';
 import { recordedAdditionalData } from './additional-data.ts';

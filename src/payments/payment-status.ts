@@ -7,8 +7,8 @@ import {
   Transaction_Status,
   Transaction_Type,
 } from '#gen/payments/v1/payment_pb.js';
-import { assertNever, type Outcome } from '#src/connectors/connector.ts';
 import { declineOf } from '#src/connectors/decline.ts';
+import { assertNever, type Outcome } from '#src/connectors/outcome.ts';
 import { type Books, leftToRefund } from './payment-books.ts';
 
 /** The states that an outcome puts a payment and its transaction in. */

@@ -1,5 +1,5 @@
-import { assertNever, type Outcome } from '#src/connectors/connector.ts';
 import { declineOf } from '#src/connectors/decline.ts';
+import { assertNever, type Outcome } from '#src/connectors/outcome.ts';
 
 /** Group of cards with an approval rate of its own. An unknown field is "". */
 export type Segment = {

@@ -4,7 +4,7 @@ import type { SimulatedConnection, SimulatedDay } from '#gen/payments/config/sim
 import { CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
 import { type OpenedCatalogue, openCatalogue } from '#src/catalogue/open-catalogue.ts';
 import type { PaymentAttempt } from '#src/connectors/attempt.ts';
-import type { Outcome } from '#src/connectors/connector.ts';
+import type { Outcome } from '#src/connectors/outcome.ts';
 import { formatMoney } from '#src/money.ts';
 import { openConnection } from '#src/payments/live-catalogue.ts';
 import { targetsInTurn } from '#src/payments/make-attempts.ts';

@@ -7,7 +7,8 @@ import {
 } from '#gen/payments/config/simulation_pb.js';
 import { ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import { CARDS_ONLY } from '#src/connectors/capabilities.ts';
-import type { Connector, Outcome, ProviderConnection } from '#src/connectors/connector.ts';
+import type { Connector, ProviderConnection } from '#src/connectors/connector.ts';
+import type { Outcome } from '#src/connectors/outcome.ts';
 import { drawNumbers } from './draws.ts';
 import { DAY_STARTS_MS, HOUR_MS, type SyntheticPayment } from './synthetic-payments.ts';
 import type { VirtualTime } from './virtual-time.ts';

@@ -1,4 +1,4 @@
-import type { Outcome } from '#src/connectors/connector.ts';
+import type { Outcome } from '#src/connectors/outcome.ts';
 import { formatMoney } from '#src/money.ts';
 import type { DayResult, PaymentEnd } from './run-day.ts';
 

@@ -1,7 +1,8 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import { describe, expect, it } from 'vitest';
 import type { Capabilities } from '#src/connectors/capabilities.ts';
-import type { Outcome, ProviderConnection } from '#src/connectors/connector.ts';
+import type { ProviderConnection } from '#src/connectors/connector.ts';
+import type { Outcome } from '#src/connectors/outcome.ts';
 import { brokenAnswers, ENDLESS_ANSWERS } from './broken-answers.ts';
 import { closedPort, httpAnswer, type Script, type ScriptedServer } from './scripted-server.ts';
 

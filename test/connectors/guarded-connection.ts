@@ -4,7 +4,8 @@ import { ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import { CARDS_ONLY } from '#src/connectors/capabilities.ts';
 import type { BreakerSettings, CircuitState } from '#src/connectors/circuit.ts';
 import { guardConnection } from '#src/connectors/circuit-breaker.ts';
-import type { Outcome, ProviderConnection } from '#src/connectors/connector.ts';
+import type { ProviderConnection } from '#src/connectors/connector.ts';
+import type { Outcome } from '#src/connectors/outcome.ts';
 import { cardAttempt } from './attempts.ts';
 
 const providerData = create(ProviderDataSchema);

@@ -2,7 +2,8 @@ import { create, type JsonObject } from '@bufbuild/protobuf';
 import { describe, expect, it } from 'vitest';
 import { ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import { CARDS_ONLY } from '#src/connectors/capabilities.ts';
-import type { LookUp, Outcome, ProviderConnection } from '#src/connectors/connector.ts';
+import type { LookUp, ProviderConnection } from '#src/connectors/connector.ts';
+import type { Outcome } from '#src/connectors/outcome.ts';
 import { redactOutcomes } from '#src/connectors/redact-outcomes.ts';
 import { cardAttempt, redirectAttempt } from './attempts.ts';
 

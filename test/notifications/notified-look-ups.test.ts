@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { type Payment, Payment_Status } from '#gen/payments/v1/payment_pb.js';
-import type { LookUp, Outcome, ProviderConnection } from '#src/connectors/connector.ts';
+import type { LookUp, ProviderConnection } from '#src/connectors/connector.ts';
 import type { Dispute } from '#src/connectors/dispute-report.ts';
+import type { Outcome } from '#src/connectors/outcome.ts';
 import { type ProcessDeps, processDue } from '#src/notifications/process-notifications.ts';
 import { getPayment } from '#src/payments/get-payment.ts';
 import { insertNotification } from '#src/store/notifications.ts';

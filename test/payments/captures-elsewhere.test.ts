@@ -2,7 +2,7 @@ import { create } from '@bufbuild/protobuf';
 import { describe, expect, it } from 'vitest';
 import { ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import { CancelPaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
-import type { Outcome } from '#src/connectors/connector.ts';
+import type { Outcome } from '#src/connectors/outcome.ts';
 import { getPayment } from '#src/payments/get-payment.ts';
 import { cancelPayment } from '#src/payments/payment-operations.ts';
 import { recoverDue, recoverNow } from '#src/payments/recover-payments.ts';

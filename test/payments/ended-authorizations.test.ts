@@ -11,7 +11,8 @@ import {
   CancelPaymentRequestSchema,
   CapturePaymentRequestSchema,
 } from '#gen/payments/v1/payment_service_pb.js';
-import type { Outcome, ProviderConnection } from '#src/connectors/connector.ts';
+import type { ProviderConnection } from '#src/connectors/connector.ts';
+import type { Outcome } from '#src/connectors/outcome.ts';
 import { alarmingOutcome } from '#src/connectors/provider-answer.ts';
 import { applySigned } from '#src/payments/apply-signed.ts';
 import { followUpNow } from '#src/payments/follow-up.ts';

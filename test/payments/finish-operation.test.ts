@@ -8,7 +8,8 @@ import {
   ProviderDataSchema,
 } from '#gen/payments/v1/payment_pb.js';
 import { RefundPaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
-import type { Outcome, ProviderConnection } from '#src/connectors/connector.ts';
+import type { ProviderConnection } from '#src/connectors/connector.ts';
+import type { Outcome } from '#src/connectors/outcome.ts';
 import { booksOf, isOperation, targetOf, writeOutcome } from '#src/payments/finish-operation.ts';
 import type { FinishDeps } from '#src/payments/finish-payment.ts';
 import { followUpNow } from '#src/payments/follow-up.ts';

@@ -2,7 +2,8 @@ import { create } from '@bufbuild/protobuf';
 import { ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import type { Capabilities } from '#src/connectors/capabilities.ts';
 import { CARDS_ONLY } from '#src/connectors/capabilities.ts';
-import type { LookUp, Operation, Outcome, ProviderConnection } from '#src/connectors/connector.ts';
+import type { LookUp, Operation, ProviderConnection } from '#src/connectors/connector.ts';
+import type { Outcome } from '#src/connectors/outcome.ts';
 
 /** A provider's behaviour in a call: whether it does it, and what it answers. */
 export type Behaviour =

@@ -1,7 +1,8 @@
 import { create } from '@bufbuild/protobuf';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
-import type { Outcome, ProviderConnection } from '#src/connectors/connector.ts';
+import type { ProviderConnection } from '#src/connectors/connector.ts';
+import type { Outcome } from '#src/connectors/outcome.ts';
 import { followUpNow } from '#src/payments/follow-up.ts';
 import { recoverDue } from '#src/payments/recover-payments.ts';
 import { type OperatedPayments, openOperatedPayments } from './operated-payments.ts';

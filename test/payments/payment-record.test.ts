@@ -8,7 +8,7 @@ import {
   Transaction_Category,
   Transaction_Type,
 } from '#gen/payments/v1/payment_pb.js';
-import type { Outcome } from '#src/connectors/connector.ts';
+import type { Outcome } from '#src/connectors/outcome.ts';
 import { recordOutcome } from '#src/payments/payment-record.ts';
 import { APPROVED, declined } from './attempt-outcomes.ts';
 

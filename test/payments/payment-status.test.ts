@@ -9,8 +9,8 @@ import {
   Transaction_Status,
   Transaction_Type,
 } from '#gen/payments/v1/payment_pb.js';
-import type { Outcome } from '#src/connectors/connector.ts';
 import { declineOf } from '#src/connectors/decline.ts';
+import type { Outcome } from '#src/connectors/outcome.ts';
 import type { Books } from '#src/payments/payment-books.ts';
 import { standingStates, statesOf, toldTransaction } from '#src/payments/payment-status.ts';
 import { TOLD } from './attempt-outcomes.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Outcome } from '#src/connectors/connector.ts';
+import type { Outcome } from '#src/connectors/outcome.ts';
 import { finishOf, writeFinish } from '#src/payments/finish-payment.ts';
 import { recoverDue, startRecovery } from '#src/payments/recover-payments.ts';
 import { claimAttempt } from '../support/open-attempts.ts';

@@ -8,7 +8,8 @@ import {
 } from '#gen/payments/v1/payment_pb.js';
 import { systemClock } from '#src/clock.ts';
 import { CARDS_ONLY } from '#src/connectors/capabilities.ts';
-import type { LookUp, Outcome, ProviderConnection } from '#src/connectors/connector.ts';
+import type { LookUp, ProviderConnection } from '#src/connectors/connector.ts';
+import type { Outcome } from '#src/connectors/outcome.ts';
 import type { LeasedAttempt } from '#src/payments/finish-payment.ts';
 import type { RecoveryDeps } from '#src/payments/recover-payments.ts';
 import { decodeRecord } from '#src/payments/stored-record.ts';

@@ -14,7 +14,8 @@ import { CreatePaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.
 import { systemClock } from '#src/clock.ts';
 import type { PaymentAttempt } from '#src/connectors/attempt.ts';
 import { CARDS_ONLY, type Capabilities } from '#src/connectors/capabilities.ts';
-import type { LookUp, Outcome, ProviderConnection } from '#src/connectors/connector.ts';
+import type { LookUp, ProviderConnection } from '#src/connectors/connector.ts';
+import type { Outcome } from '#src/connectors/outcome.ts';
 import { createBinTable } from '#src/payments/bin-table.ts';
 import { createPayment, type PaymentDeps } from '#src/payments/create-payment.ts';
 import type { FinishDeps } from '#src/payments/finish-payment.ts';

@@ -12,7 +12,8 @@ import {
   CapturePaymentRequestSchema,
   RefundPaymentRequestSchema,
 } from '#gen/payments/v1/payment_service_pb.js';
-import type { LookUp, Outcome, ProviderConnection } from '#src/connectors/connector.ts';
+import type { LookUp, ProviderConnection } from '#src/connectors/connector.ts';
+import type { Outcome } from '#src/connectors/outcome.ts';
 import { createPayment } from '#src/payments/create-payment.ts';
 import { followUpNow } from '#src/payments/follow-up.ts';
 import { getPayment } from '#src/payments/get-payment.ts';

@@ -32,12 +32,8 @@ const LAYERS: readonly (readonly string[])[] = [
   ['gen', 'src/variables'],
   ['src/money', 'src/luhn', 'src/secret', 'src/clock', 'src/service-error', 'src/config'],
   ['src/connectors/capabilities', 'src/connectors/decline'],
-  [
-    'src/connectors/attempt',
-    'src/connectors/dispute-report',
-    'src/connectors/enrollment',
-    'src/connectors/outcome-parts',
-  ],
+  ['src/connectors/attempt', 'src/connectors/dispute-report', 'src/connectors/enrollment'],
+  ['src/connectors/outcome'],
   ['src/connectors/connector'],
   [
     'src/connectors',

@@ -6,10 +6,10 @@ import type {
   Connector,
   LookUp,
   Operation,
-  Outcome,
   ProviderConnection,
 } from '#src/connectors/connector.ts';
 import type { HttpRequest } from '#src/connectors/http-client.ts';
+import type { Outcome } from '#src/connectors/outcome.ts';
 import { turnedAway, unknownOutcome } from '#src/connectors/provider-answer.ts';
 import { openProviderClient } from '#src/connectors/provider-client.ts';
 import {

@@ -1,9 +1,10 @@
 import { create, type JsonObject } from '@bufbuild/protobuf';
 import { type ProviderData, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import type { PaymentAttempt } from '#src/connectors/attempt.ts';
-import type { LookUp, Operation, Outcome } from '#src/connectors/connector.ts';
+import type { LookUp, Operation } from '#src/connectors/connector.ts';
 import type { DeclineMeaning } from '#src/connectors/decline.ts';
 import type { HttpResult } from '#src/connectors/http-client.ts';
+import type { Outcome } from '#src/connectors/outcome.ts';
 import {
   alarmingOutcome,
   answeredAboutAnother,

@@ -3,11 +3,11 @@ import type { JsonObject } from '@bufbuild/protobuf';
 import type {
   NotificationReading,
   NotificationSubject,
-  Outcome,
   RawNotification,
   SignedOutcome,
 } from '#src/connectors/connector.ts';
 import type { Dispute, DisputeStage } from '#src/connectors/dispute-report.ts';
+import type { Outcome } from '#src/connectors/outcome.ts';
 import {
   alarmingOutcome,
   approvedOutcome,

@@ -7,10 +7,10 @@ import type {
   Connector,
   NotificationReading,
   Operation,
-  Outcome,
   ProviderConnection,
   RawNotification,
 } from '#src/connectors/connector.ts';
+import type { Outcome } from '#src/connectors/outcome.ts';
 import { bodyOf, turnedAway } from '#src/connectors/provider-answer.ts';
 import { openProviderClient } from '#src/connectors/provider-client.ts';
 import { fromCreation, fromRefundResult, isErrorBody } from './from-provider.ts';

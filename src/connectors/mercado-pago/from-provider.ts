@@ -1,8 +1,7 @@
 import { create, type JsonObject, type JsonValue } from '@bufbuild/protobuf';
 import { type ProviderData, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
-import type { Outcome } from '#src/connectors/connector.ts';
 import type { HttpResult } from '#src/connectors/http-client.ts';
-import type { Totals } from '#src/connectors/outcome-parts.ts';
+import type { Outcome, Totals } from '#src/connectors/outcome.ts';
 import {
   answeredAboutAnother,
   approvedOutcome,

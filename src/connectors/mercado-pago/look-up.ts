@@ -1,5 +1,6 @@
 import type { JsonObject } from '@bufbuild/protobuf';
-import type { LookUp, Outcome } from '#src/connectors/connector.ts';
+import type { LookUp } from '#src/connectors/connector.ts';
+import type { Outcome } from '#src/connectors/outcome.ts';
 import {
   alarmingOutcome,
   isJsonObject,

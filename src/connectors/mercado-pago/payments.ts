@@ -1,6 +1,7 @@
 import type { JsonObject } from '@bufbuild/protobuf';
-import type { NotificationReading, Outcome } from '#src/connectors/connector.ts';
+import type { NotificationReading } from '#src/connectors/connector.ts';
 import type { Dispute } from '#src/connectors/dispute-report.ts';
+import type { Outcome } from '#src/connectors/outcome.ts';
 import {
   answeredAboutAnother,
   approvedOutcome,

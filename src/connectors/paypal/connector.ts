@@ -7,10 +7,10 @@ import type {
   LookUp,
   NotificationReading,
   Operation,
-  Outcome,
   ProviderConnection,
   RawNotification,
 } from '#src/connectors/connector.ts';
+import type { Outcome } from '#src/connectors/outcome.ts';
 import { bodyOf, turnedAway, unknownOutcome } from '#src/connectors/provider-answer.ts';
 import { forged } from '#src/connectors/provider-signature.ts';
 import { withOurTransactions } from './disputes.ts';

@@ -1,7 +1,8 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import type { AttemptFacts } from '#src/connectors/attempt.ts';
-import type { LookedUp, LookUp, Outcome, Target } from '#src/connectors/connector.ts';
+import type { LookedUp, LookUp, Target } from '#src/connectors/connector.ts';
 import type { HttpResult } from '#src/connectors/http-client.ts';
+import type { Outcome } from '#src/connectors/outcome.ts';
 import {
   alarmingOutcome,
   answeredAboutAnother,

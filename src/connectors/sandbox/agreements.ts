@@ -1,6 +1,6 @@
-import type { Outcome } from '#src/connectors/connector.ts';
 import type { WalletEnrollment } from '#src/connectors/enrollment.ts';
 import type { HttpRequest, HttpResult } from '#src/connectors/http-client.ts';
+import type { Outcome } from '#src/connectors/outcome.ts';
 import { approvedOutcome, isHttpUrl, isTextLike } from '#src/connectors/provider-answer.ts';
 import { type Asked, type ReadOutcome, readLookUp, readRefusal, readResult } from './read-answer.ts';
 import type { SandboxSettings } from './settings.ts';

@@ -1,7 +1,8 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import type { PaymentAttempt } from '#src/connectors/attempt.ts';
-import { assertNever, type LookUp, type Operation, type Outcome } from '#src/connectors/connector.ts';
+import type { LookUp, Operation } from '#src/connectors/connector.ts';
 import type { HttpResult } from '#src/connectors/http-client.ts';
+import { assertNever, type Outcome } from '#src/connectors/outcome.ts';
 import {
   approvedOutcome,
   isHttpUrl,

@@ -1,13 +1,8 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import type { PaymentAttempt } from '#src/connectors/attempt.ts';
 import { CARDS_ONLY, type Capabilities } from '#src/connectors/capabilities.ts';
-import type {
-  ConnectContext,
-  Connector,
-  Operation,
-  Outcome,
-  ProviderConnection,
-} from '#src/connectors/connector.ts';
+import type { ConnectContext, Connector, Operation, ProviderConnection } from '#src/connectors/connector.ts';
+import type { Outcome } from '#src/connectors/outcome.ts';
 import { alarmingOutcome, bodyOf, turnedAway } from '#src/connectors/provider-answer.ts';
 import { openProviderClient, type ProviderCall } from '#src/connectors/provider-client.ts';
 import { type AskedIntent, fromAnswer, fromIntent, fromRefund, referringTo } from './from-provider.ts';

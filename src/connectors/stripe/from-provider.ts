@@ -1,8 +1,8 @@
 import type { JsonObject, JsonValue } from '@bufbuild/protobuf';
 import type { ProviderData } from '#gen/payments/v1/payment_pb.js';
-import { assertNever, type Outcome } from '#src/connectors/connector.ts';
 import type { HttpResult } from '#src/connectors/http-client.ts';
-import type { Totals } from '#src/connectors/outcome-parts.ts';
+import type { Totals } from '#src/connectors/outcome.ts';
+import { assertNever, type Outcome } from '#src/connectors/outcome.ts';
 import {
   answeredAboutAnother,
   approvedOutcome,

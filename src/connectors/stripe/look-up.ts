@@ -1,5 +1,6 @@
 import type { JsonObject } from '@bufbuild/protobuf';
-import type { LookedUp, LookUp, Outcome } from '#src/connectors/connector.ts';
+import type { LookedUp, LookUp } from '#src/connectors/connector.ts';
+import type { Outcome } from '#src/connectors/outcome.ts';
 import {
   alarmingOutcome,
   bodyOf,

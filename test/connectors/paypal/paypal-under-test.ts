@@ -1,6 +1,7 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import type { PaymentAttempt } from '#src/connectors/attempt.ts';
-import type { Outcome, ProviderConnection } from '#src/connectors/connector.ts';
+import type { ProviderConnection } from '#src/connectors/connector.ts';
+import type { Outcome } from '#src/connectors/outcome.ts';
 import { paypalConnector } from '#src/connectors/paypal/connector.ts';
 import { Secret } from '#src/secret.ts';
 import { lookUpOf, redirectAttempt } from '../attempts.ts';

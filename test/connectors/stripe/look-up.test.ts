@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { LookUp, Outcome } from '#src/connectors/connector.ts';
+import type { LookUp } from '#src/connectors/connector.ts';
+import type { Outcome } from '#src/connectors/outcome.ts';
 import { cardAttempt, operationOn } from '../attempts.ts';
 import { lookUpOperation } from '../under-test.ts';
 import { AUTHORIZE, cardWith, lookUp, openStripe, paid, type StripeUnderTest } from './stripe-under-test.ts';
