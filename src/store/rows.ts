@@ -18,6 +18,7 @@ export function firstRow<T extends object>({
 
 /** Returns a row as the service knows it: undefined for what is not there. */
 export function withoutNulls<T extends object>(row: Nullable<T>): T {
-  const members = Object.entries(row).map(([name, value]) => [name, value ?? undefined]);
-  return Object.fromEntries(members) as T;
+  const known: Record<string, unknown> = { ...row };
+  for (const name of Object.keys(known)) known[name] ??= undefined;
+  return known as T;
 }
