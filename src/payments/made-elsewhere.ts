@@ -7,6 +7,7 @@ import { ServiceError } from '#src/service-error.ts';
 import type { DueFollowUp } from '#src/store/follow-ups.ts';
 import type { StoredPayment, StoredTransaction } from '#src/store/operated-payments.ts';
 import { writeToldTransaction } from '#src/store/told-transactions.ts';
+import type { OperatedPayment, StoredOperated } from './claim-operation.ts';
 import { booksOf } from './finish-operation.ts';
 import type { FinishDeps } from './finish-payment.ts';
 import { isBase, withOperation, withOperationOutcome } from './operation-record.ts';
@@ -22,7 +23,7 @@ export type MadeElsewhere = {
   readonly type: 'CAPTURE' | 'REFUND';
   readonly money: Money;
   readonly told: Approved;
-  /** The provider's id of it, if it is known: then nothing else tells a repeat of the report. */
+  /** The provider's own id of it, if it is told: a repeat of the report is recognized by it. */
   readonly reference?: string | undefined;
 };
 
@@ -43,7 +44,7 @@ type RecordDeps = Pick<FinishDeps, 'database' | 'now' | 'observer' | 'eventWritt
 };
 type Own = Pick<DueFollowUp, 'accountId' | 'paymentId'>;
 
-/** Returns true if a provider tells of captures or refunds along with an approval that is news itself. */
+/** Returns true if a provider tells of captures or refunds too, which writing the approval does not record. */
 export function tellsMore(told: Outcome, { capture }: { readonly capture: boolean }): boolean {
   if (told.kind !== 'approved' || !told.totals) return false;
   return told.totals.refunded > 0n || (!capture && told.totals.captured > 0n);
@@ -52,7 +53,7 @@ export function tellsMore(told: Outcome, { capture }: { readonly capture: boolea
 /** Time within which a provider's totals may be behind what it has told otherwise. */
 const LATE_MS = 3_600_000;
 
-/** Returns true if a refund that is in the books was undone at the provider: its totals lack it, and not for being late. */
+/** Returns true if the provider has undone a refund that is in the books: its totals lack it, and are not just late. */
 export function isRefundUndone(
   { payment, transactions }: BeforeAsked,
   told: Outcome | undefined,
@@ -111,13 +112,14 @@ export async function recordElsewhere(
   const lost = transactions.filter(({ type, status }) => type === 'CHARGEBACK' && status === 'SUCCEEDED');
   // The money that a lost dispute took is no refund, whatever the provider calls it.
   if (lost.some(({ minorUnits }) => minorUnits >= transaction.minorUnits)) return 'unchanged';
-  const plan = planOf(connection, before, made);
+  const operated = { books, base: transaction, transactions, connection };
+  const plan = planOf(operated, made);
   if (!plan) {
     const { id: transactionId, connectionId } = transaction;
     deps.recovery.followedUp({ transactionId, connectionId }, 'mismatch');
     return 'unchanged';
   }
-  return (await write(deps, own, before, made, plan)) ? 'applied' : 'waiting';
+  return (await write(deps, { ...own, ...operated, payment }, made, plan)) ? 'applied' : 'waiting';
 }
 
 const WAITS: ReadonlySet<string> = new Set(['CREATED', 'PENDING']);
@@ -125,18 +127,13 @@ const WAITS: ReadonlySet<string> = new Set(['CREATED', 'PENDING']);
 type Plan = ReturnType<typeof planMade>;
 
 /** Plans it as if it were asked for here. @returns undefined if the payment does not allow it. */
-function planOf(
-  connection: ProviderConnection,
-  { payment, transaction, transactions }: BeforeAsked,
-  { type, money, told }: MadeElsewhere,
-): Plan | undefined {
-  const isDisputed = transactions.some(
+function planOf(operated: OperatedPayment, { type, money, told }: MadeElsewhere): Plan | undefined {
+  const isDisputed = operated.transactions.some(
     (one) => one.type === 'CHARGEBACK' && (one.status !== 'DECLINED' || told.totals?.mayCountDisputes),
   );
-  if (transaction.status !== 'SUCCEEDED' || isDisputed || money.minorUnits <= 0n) return undefined;
-  const books = booksOf(payment, transaction);
+  if (operated.base.status !== 'SUCCEEDED' || isDisputed || money.minorUnits <= 0n) return undefined;
   try {
-    return planMade({ books, base: transaction, transactions, connection }, type, money);
+    return planMade(operated, type, money);
   } catch (error) {
     if (error instanceof ServiceError) return undefined;
     throw error;
@@ -146,14 +143,12 @@ function planOf(
 /** @returns false if the payment has changed since it was read. */
 async function write(
   deps: RecordDeps,
-  { accountId, paymentId }: Own,
-  { payment, transaction }: BeforeAsked,
+  { accountId, paymentId, payment, base, books }: Own & StoredOperated,
   { type, told, reference }: MadeElsewhere,
   { planned, target }: Plan,
 ): Promise<boolean> {
   const transactionId = randomUUIDv7();
   const at = deps.now();
-  const books = booksOf(payment, transaction);
   const facts = {
     transactionId,
     parentId: target.id,
@@ -170,7 +165,7 @@ async function write(
     record: encodeRecord(record),
     transactionStatus: 'SUCCEEDED',
     minorUnits: planned.money.minorUnits,
-    baseId: transaction.id,
+    baseId: base.id,
     parentId: target.id,
     isFinal: planned.isFinal,
     capturedMinorUnits: after.captured,

@@ -46,8 +46,7 @@ export function capturePayment(
       needsKey: true,
       hash: hashCapture(deps.requestHashKey, request),
       target: (payment) => requireBase(payment, request.transactionId),
-      plan: ({ books, transactions, connection }) =>
-        planCapture(books, amount, capturesOf(transactions).length, connection.capabilities),
+      plan: (payment) => planCaptureOf(payment, amount),
     },
     caller,
   );
@@ -128,11 +127,7 @@ export function planMade(
   type: 'CAPTURE' | 'REFUND',
   money: Money,
 ): { readonly target: StoredTransaction; readonly planned: PlannedOperation } {
-  const { base, books, transactions, connection } = payment;
-  if (type === 'CAPTURE') {
-    const made = capturesOf(transactions).length;
-    return { target: base, planned: planCapture(books, money, made, connection.capabilities) };
-  }
+  if (type === 'CAPTURE') return { target: payment.base, planned: planCaptureOf(payment, money) };
   const target = refundTarget(payment, '', money);
   return { target, planned: planRefundOf(payment, target, money) };
 }
@@ -141,6 +136,10 @@ export function planMade(
 function requireBase({ base }: OperatedPayment, transactionId: string): StoredTransaction {
   if (transactionId === '' || transactionId.toLowerCase() === base.id) return base;
   throw transactionNotFound();
+}
+
+function planCaptureOf({ books, transactions, connection }: OperatedPayment, asked: Money | undefined) {
+  return planCapture(books, asked, capturesOf(transactions).length, connection.capabilities);
 }
 
 function planRefundOf(payment: OperatedPayment, target: StoredTransaction, asked: Money | undefined) {
