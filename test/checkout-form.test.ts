@@ -1,38 +1,8 @@
-import type { Browser, Page } from 'puppeteer-core';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { restCalls } from './customers/calls.ts';
-import { checkoutCalls } from './customers/checkout.ts';
-import { startBrowser } from './support/browser.ts';
-import { createPayer, type InPage, type Payer } from './support/payer.ts';
-import { startTestServer, type TestServer } from './support/server.ts';
+import { describe, expect, it } from 'vitest';
+import { onCheckoutPages, openCheckout, page, payer } from './support/checkout-pages.ts';
+import type { InPage } from './support/payer.ts';
 
-let server: TestServer;
-let browser: Browser;
-let calls: ReturnType<typeof checkoutCalls>;
-
-beforeAll(async () => {
-  server = await startTestServer();
-  browser = await startBrowser();
-  calls = checkoutCalls(restCalls(server.url));
-});
-afterAll(async () => {
-  await browser?.close();
-  await server?.close();
-});
-
-let payer: Payer;
-let page: Page;
-beforeEach(async () => {
-  payer = await createPayer(browser);
-  page = payer.page;
-});
-afterEach(() => payer.close());
-
-async function open(terms: object = {}): Promise<string> {
-  const session = await calls.openSession({ callback_url: null, ...terms });
-  await page.goto(`${server.url}/checkout/${session}`);
-  return session;
-}
+onCheckoutPages();
 
 const setValue = (selector: string, value: string) =>
   page.$eval(
@@ -55,7 +25,7 @@ const drawn = (selector: string, property: string, part = '') =>
 
 describe('the expiry date', () => {
   it('is accepted in every form in which payers type it', async () => {
-    await open();
+    await openCheckout();
     const typed: Record<string, string> = {};
     for (const text of ['12/30', '12 / 30', '12-30', '12.30', '1230', '12 30', '12/2030', '122030']) {
       await setValue('#expiry', '');
@@ -68,7 +38,7 @@ describe('the expiry date', () => {
   });
 
   it('may name the month by one digit', async () => {
-    await open();
+    await openCheckout();
     const expected = {
       '3/30': '03 / 30',
       '330': '03 / 30',
@@ -86,7 +56,7 @@ describe('the expiry date', () => {
   });
 
   it('is accepted as browsers fill it in', async () => {
-    await open();
+    await openCheckout();
     for (const text of ['12/30', '12/2030', '1230', '2030-12']) {
       await setValue('#expiry', text);
       await payer.press();
@@ -102,7 +72,7 @@ it('the checkout page is drawn whole by browsers that do not know light-dark(), 
     const css = await (await fetch(request.url())).text();
     return request.respond({ contentType: 'text/css', body: css.replaceAll('light-dark(', 'not-known(') });
   });
-  await open();
+  await openCheckout();
   expect(await drawn('#pay button', 'backgroundColor')).toBe('rgb(29, 79, 216)');
   expect(await drawn('#number', 'borderTopWidth')).toBe('1px');
 });
@@ -110,14 +80,14 @@ it('the checkout page is drawn whole by browsers that do not know light-dark(), 
 it('the form of the expiry date is as legible as other text of the checkout page, in light and dark', async () => {
   for (const value of ['light', 'dark']) {
     await page.emulateMediaFeatures([{ name: 'prefers-color-scheme', value }]);
-    await open();
+    await openCheckout();
     expect(await drawn('#expiry', 'color', '::placeholder')).toBe(await drawn('.safe', 'color'));
   }
 });
 
 it('an amount of millions stays on one line of the smallest phone', async () => {
   await page.setViewport({ width: 320, height: 700 });
-  await open({ country: 'CO', amount: { currency: 'COP', value: 12345678.5 } });
+  await openCheckout({ country: 'CO', amount: { currency: 'COP', value: 12345678.5 } });
   expect(await payer.textOf('.amount')).toMatch(/12,345,678\.50/);
   const lines = await page.$eval('.amount', (one: InPage) => {
     const range = one.ownerDocument.createRange();
@@ -128,7 +98,7 @@ it('an amount of millions stays on one line of the smallest phone', async () => 
 });
 
 it('a field that was corrected is no longer described as wrong to a screen reader', async () => {
-  await open();
+  await openCheckout();
   await payer.press();
   const root = await page.$('#number');
   if (!root) throw new Error('there is no field');

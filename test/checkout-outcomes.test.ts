@@ -1,40 +1,9 @@
-import type { Browser, Page } from 'puppeteer-core';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
-import { type Call, PUBLIC_ONE, restCalls } from './customers/calls.ts';
-import { checkoutCalls } from './customers/checkout.ts';
-import { startBrowser } from './support/browser.ts';
-import { createPayer, type InPage, type Payer } from './support/payer.ts';
-import { startTestServer, type TestServer } from './support/server.ts';
+import { expect, it } from 'vitest';
+import { PUBLIC_ONE } from './customers/calls.ts';
+import { call, calls, onCheckoutPages, openCheckout, page, payer, server } from './support/checkout-pages.ts';
+import type { InPage } from './support/payer.ts';
 
-let server: TestServer;
-let browser: Browser;
-let call: Call;
-let calls: ReturnType<typeof checkoutCalls>;
-
-beforeAll(async () => {
-  server = await startTestServer();
-  browser = await startBrowser();
-  call = restCalls(server.url);
-  calls = checkoutCalls(call);
-});
-afterAll(async () => {
-  await browser?.close();
-  await server?.close();
-});
-
-let payer: Payer;
-let page: Page;
-beforeEach(async () => {
-  payer = await createPayer(browser);
-  page = payer.page;
-});
-afterEach(() => payer.close());
-
-async function open(terms: object = {}): Promise<string> {
-  const session = await calls.openSession({ callback_url: null, ...terms });
-  await page.goto(`${server.url}/checkout/${session}`);
-  return session;
-}
+onCheckoutPages();
 
 /** Keeps the payer on the page, as a wallet's app does that opens over it. */
 async function stayHere(): Promise<void> {
@@ -69,7 +38,7 @@ async function payAnother(session: string): Promise<void> {
 }
 
 it('a payer who is sent to a wallet but stays, as the next page does not come, has nothing to pay a second time', async () => {
-  await open();
+  await openCheckout();
   await stayHere();
   await payer.choose('Wallet B');
   await payer.press();
@@ -79,7 +48,7 @@ it('a payer who is sent to a wallet but stays, as the next page does not come, h
 });
 
 it('a payer who declines in the wallet’s app is shown the form with what is chosen in it', async () => {
-  const session = await open();
+  const session = await openCheckout();
   await stayHere();
   await payer.choose('Wallet B');
   await payer.press();
@@ -96,7 +65,7 @@ it('a payer who declines in the wallet’s app is shown the form with what is ch
 });
 
 it('a payer who approves in another window is told so on the checkout page that they left open', async () => {
-  const session = await open();
+  const session = await openCheckout();
   await payer.choose('Wallet B');
   await Promise.all([page.waitForNavigation(), payer.press()]);
   const left = await page.browserContext().newPage();
@@ -110,7 +79,7 @@ it('a payer who approves in another window is told so on the checkout page that 
 
 it('a payer who takes their time in the wallet’s app is told that they have paid when they look at the checkout page again', async () => {
   await waitBriefly();
-  const session = await open();
+  const session = await openCheckout();
   await stayHere();
   let polls = 0;
   let polled = (): void => {};
@@ -136,7 +105,7 @@ it('a payer who takes their time in the wallet’s app is told that they have pa
 });
 
 it('a payment that is declined while it is being confirmed leaves no title that says otherwise', async () => {
-  await open({ payment_description: 'sandbox:fail_after:1000' });
+  await openCheckout({ payment_description: 'sandbox:fail_after:1000' });
   await payer.fillCard('4111111111111111');
   await payer.press();
   await payer.shown('#outcome h2', /being confirmed/);
@@ -147,7 +116,7 @@ it('a payment that is declined while it is being confirmed leaves no title that 
 
 it('a page whose payment stays open asks forty times, and then again only at the payer’s wish', async () => {
   await waitBriefly();
-  await open({ payment_description: 'sandbox:fail_after:60000' });
+  await openCheckout({ payment_description: 'sandbox:fail_after:60000' });
   const polls = () => payer.requests.filter(({ url }) => url.endsWith('/payment')).length;
   await payer.fillCard('4111111111111111');
   await payer.press();
@@ -159,7 +128,7 @@ it('a page whose payment stays open asks forty times, and then again only at the
 });
 
 it('a payment page that is opened again on a slow network shows that it is looking', async () => {
-  const session = await open();
+  const session = await openCheckout();
   await calls.payAsBrowser(session, { token: await calls.token(session) });
   await page.setRequestInterception(true);
   page.on('request', async (request) => {
@@ -179,7 +148,7 @@ it('a call whose response never comes is sent again under the same key', async (
       return clock.signal;
     };
   });
-  await open();
+  await openCheckout();
   await payer.fillCard('4111111111111111');
   const keys: unknown[] = [];
   await page.setRequestInterception(true);
@@ -195,7 +164,7 @@ it('a call whose response never comes is sent again under the same key', async (
 });
 
 it('a payer whose shop changes the amount while the page is open is not charged what they have not seen', async () => {
-  const session = await open({ merchant_order_id: 'changed-amount' });
+  const session = await openCheckout({ merchant_order_id: 'changed-amount' });
   const change = { amount: { currency: 'USD', value: 99 } };
   expect((await call('PATCH', `/v1/checkout/sessions/${session}`, change)).status).toBe(200);
   await payer.fillCard('4111111111111111');
@@ -216,7 +185,7 @@ it.each([
 ])(
   'a payer who was charged what they have not seen, %j, by a replica of the earlier release, is told of %s: it %s',
   async (changed, told, _does, isLost) => {
-    const session = await open();
+    const session = await openCheckout();
     const change = { amount: changed };
     expect((await call('PATCH', `/v1/checkout/sessions/${session}`, change)).status).toBe(200);
     await page.setRequestInterception(true);
@@ -237,7 +206,7 @@ it.each([
 );
 
 it('a payer is not thanked for the amount on a page that they left open when they have paid another one since', async () => {
-  const session = await open();
+  const session = await openCheckout();
   let others: Promise<void> | undefined;
   await page.setRequestInterception(true);
   page.on('request', async (request) => {
@@ -255,7 +224,7 @@ it('a payer is not thanked for the amount on a page that they left open when the
 });
 
 it('a payment page prints without buttons and links', async () => {
-  await open();
+  await openCheckout();
   await page.emulateMediaType('print');
   const isShown = (selector: string) => page.$eval(selector, (one: InPage) => one.checkVisibility());
   expect([await isShown('nav'), await isShown('#pay button'), await isShown('.amount')]).toEqual([

@@ -1,55 +1,34 @@
-import type { Browser, Page } from 'puppeteer-core';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createDemoShop } from '#src/commands/demo-shop.ts';
-import { type Call, restCalls, UNKNOWN } from './customers/calls.ts';
-import { checkoutCalls } from './customers/checkout.ts';
-import { startBrowser } from './support/browser.ts';
-import { createPayer, type InPage, type Payer } from './support/payer.ts';
+import { UNKNOWN } from './customers/calls.ts';
+import {
+  call,
+  calls,
+  onCheckoutPages,
+  openCheckout,
+  page,
+  payer,
+  server,
+  tables,
+} from './support/checkout-pages.ts';
+import type { InPage } from './support/payer.ts';
 import { ACCOUNT_ONE } from './support/payment-requests.ts';
-import { startTestServer, type TestServer } from './support/server.ts';
 import { type Site, startSite } from './support/site.ts';
-import { openTables, type Tables } from './support/tables.ts';
 
 const APPROVED = '4111111111111111';
 
-let server: TestServer;
-let tables: Tables;
-let browser: Browser;
-let call: Call;
-let calls: ReturnType<typeof checkoutCalls>;
 /** The merchant's shop, to which payers come back. */
 let shop: Site;
 
+onCheckoutPages();
 beforeAll(async () => {
   shop = await startSite();
-  server = await startTestServer();
-  tables = await openTables(server.databaseUrl);
-  browser = await startBrowser();
-  call = restCalls(server.url);
-  calls = checkoutCalls(call);
 });
-afterAll(async () => {
-  await browser?.close();
-  await tables?.close();
-  await server?.close();
-  shop?.close();
-});
-
-let payer: Payer;
-let page: Page;
-beforeEach(async () => {
-  payer = await createPayer(browser);
-  page = payer.page;
-});
-afterEach(() => payer.close());
+afterAll(() => shop?.close());
 
 const addressOf = (session: string, query = '') => `${server.url}/checkout/${session}${query}`;
 
-async function open(terms: object = {}): Promise<string> {
-  const session = await calls.openSession({ callback_url: `${shop.url}/done?order=7`, ...terms });
-  await page.goto(addressOf(session));
-  return session;
-}
+const open = (terms: object = {}) => openCheckout({ callback_url: `${shop.url}/done?order=7`, ...terms });
 
 /** The payments of an order, as its merchant lists them. */
 async function paymentsOf(order: string): Promise<{ readonly status: string }[]> {

@@ -1,43 +1,28 @@
-import type { Browser, Page } from 'puppeteer-core';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { type Call, restCalls } from './customers/calls.ts';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { restCalls } from './customers/calls.ts';
 import { checkoutCalls } from './customers/checkout.ts';
-import { startBrowser } from './support/browser.ts';
-import { createPayer, type InPage, type Payer } from './support/payer.ts';
-import { startTestServer, type TestServer } from './support/server.ts';
-import { openTables, type Tables } from './support/tables.ts';
+import {
+  call,
+  calls,
+  onCheckoutPages,
+  openCheckout,
+  page,
+  payer,
+  server,
+  tables,
+} from './support/checkout-pages.ts';
+import type { InPage } from './support/payer.ts';
+import { startTestServer } from './support/server.ts';
 
 const CARD = '4539578763621486';
 const OTHER = '5555555555554444';
 
-let server: TestServer;
-let tables: Tables;
-let browser: Browser;
-let call: Call;
-let calls: ReturnType<typeof checkoutCalls>;
+onCheckoutPages();
 
-beforeAll(async () => {
-  server = await startTestServer();
-  tables = await openTables(server.databaseUrl);
-  browser = await startBrowser();
-  call = restCalls(server.url);
-  calls = checkoutCalls(call);
-});
-afterAll(async () => {
-  await browser?.close();
-  await tables?.close();
-  await server?.close();
-});
-
-let payer: Payer;
-let page: Page;
 let customer: string;
 beforeEach(async () => {
-  payer = await createPayer(browser);
-  page = payer.page;
   customer = await calls.customer();
 });
-afterEach(() => payer.close());
 
 const methods = async () =>
   (await call('GET', `/v1/customers/${customer}/payment-methods`)).json.payment_methods;
@@ -46,11 +31,7 @@ const enroll = async (number: string): Promise<string> => {
   return (await call('POST', `/v1/customers/${customer}/payment-methods`, { card_data })).json.id;
 };
 
-async function open(terms: object = {}): Promise<string> {
-  const session = await calls.openSession({ customer_id: customer, callback_url: null, ...terms });
-  await page.goto(`${server.url}/checkout/${session}`);
-  return session;
-}
+const open = (terms: object = {}) => openCheckout({ customer_id: customer, ...terms });
 
 const choices = () => page.$$eval('.choice', (all: InPage) => all.map((one: InPage) => one.textContent));
 

@@ -2,14 +2,13 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { SANDBOX_OPERATOR_KEY } from '#src/config.ts';
 import type { RawNotification } from '#src/connectors/connector.ts';
-import { EVENT_TYPES } from '#src/webhooks/events.ts';
 import { notificationOf } from './connectors/adyen/fake-notifications.ts';
 import { FAKE_ACCESS_TOKEN, webhookOf } from './connectors/mercado-pago/fake-mercado-pago.ts';
 import { merchantOne, pathOf, signIn } from './support/dashboard.ts';
 import { FAKE_SECRETS, startFakeProviders, tell } from './support/fake-providers.ts';
-import { ACCOUNT_ONE, cardPayment, walletPayment, withField } from './support/payment-requests.ts';
+import { cardPayment, walletPayment, withField } from './support/payment-requests.ts';
 import { startTestServer, type TestServer } from './support/server.ts';
-import { openTables, type Tables } from './support/tables.ts';
+import { openTables, type Tables, wantEveryEvent } from './support/tables.ts';
 
 /*
  * What a merchant does in a provider's own dashboard, through the whole service before the fakes of all four providers.
@@ -24,10 +23,7 @@ beforeAll(async () => {
   const environment = (name: string) => FAKE_SECRETS[name as keyof typeof FAKE_SECRETS];
   server = await startTestServer({ catalogue: fakes.catalogue(), config: { environment } });
   tables = await openTables(server.databaseUrl);
-  await tables.query(
-    `INSERT INTO webhook (account_id, id, url, description, events, secret) VALUES ($1, $2, '', '', $3, '')`,
-    [ACCOUNT_ONE, randomUUID(), EVENT_TYPES],
-  );
+  await wantEveryEvent(tables);
 });
 afterAll(async () => {
   await tables?.close();

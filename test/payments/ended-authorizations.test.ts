@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import {
@@ -21,8 +20,7 @@ import { cancelPayment, capturePayment } from '#src/payments/payment-operations.
 import { recoverDue } from '#src/payments/recover-payments.ts';
 import type { Database } from '#src/store/database.ts';
 import { DatabaseUnavailableError } from '#src/store/database-error.ts';
-import { EVENT_TYPES } from '#src/webhooks/events.ts';
-import { ACCOUNT_ONE } from '../support/payment-requests.ts';
+import { wantEveryEvent } from '../support/tables.ts';
 import { type OperatedPayments, openOperatedPayments } from './operated-payments.ts';
 
 let payments: OperatedPayments;
@@ -226,10 +224,7 @@ describe('an authorization that its provider ended before our term', () => {
   });
 
   it('tells nothing to webhooks if a part was captured, since the record stays as it was', async () => {
-    await payments.tables.query(
-      `INSERT INTO webhook (account_id, id, url, description, events, secret) VALUES ($1, $2, '', '', $3, '')`,
-      [ACCOUNT_ONE, randomUUID(), EVENT_TYPES],
-    );
+    await wantEveryEvent(payments.tables);
     await capture('30');
     const changes = () =>
       payments.tables.query('SELECT record, event_sequence, (SELECT count(*)::int FROM event) FROM payment');

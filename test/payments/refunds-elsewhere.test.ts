@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { describe, expect, it, vi } from 'vitest';
 import { Transaction_Type } from '#gen/payments/v1/payment_pb.js';
 import type { ProviderConnection } from '#src/connectors/connector.ts';
@@ -7,8 +6,7 @@ import { applyDispute } from '#src/payments/dispute.ts';
 import { followUpNow } from '#src/payments/follow-up.ts';
 import { getPayment } from '#src/payments/get-payment.ts';
 import { recoverDue, recoverNow } from '#src/payments/recover-payments.ts';
-import { EVENT_TYPES } from '#src/webhooks/events.ts';
-import { ACCOUNT_ONE } from '../support/payment-requests.ts';
+import { wantEveryEvent } from '../support/tables.ts';
 import {
   alarms,
   deps,
@@ -41,10 +39,7 @@ const meanwhile = (act: () => Promise<unknown>): ProviderConnection => {
 
 describe('a refund made at the provider itself', () => {
   it('is a REFUND of the payment, told as one of ours, and bounds those that follow', async () => {
-    await payments.tables.query(
-      `INSERT INTO webhook (account_id, id, url, description, events, secret) VALUES ($1, $2, '', '', $3, '')`,
-      [ACCOUNT_ONE, randomUUID(), EVENT_TYPES],
-    );
+    await wantEveryEvent(payments.tables);
     const payment = await payments.pay();
     payments.provider.elsewhere(idOf(payment), { refunded: 2_500n });
     const [finished, eventWritten] = [vi.fn(), vi.fn()];

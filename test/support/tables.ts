@@ -1,4 +1,7 @@
+import { randomUUID } from 'node:crypto';
 import pg from 'pg';
+import { EVENT_TYPES } from '#src/webhooks/events.ts';
+import { ACCOUNT_ONE } from './payment-requests.ts';
 
 /** A look into a database behind the service's back. */
 export type Tables = {
@@ -34,4 +37,12 @@ export async function openTables(databaseUrl: string): Promise<Tables> {
     },
     close: () => client.end(),
   };
+}
+
+/** Adds a webhook of account one that wants every event, so that each is stored; nothing can be sent to it. */
+export async function wantEveryEvent({ query }: Pick<Tables, 'query'>): Promise<void> {
+  await query(
+    `INSERT INTO webhook (account_id, id, url, description, events, secret) VALUES ($1, $2, '', '', $3, '')`,
+    [ACCOUNT_ONE, randomUUID(), EVENT_TYPES],
+  );
 }

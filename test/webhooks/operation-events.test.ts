@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { Payment_Status } from '#gen/payments/v1/payment_pb.js';
@@ -8,9 +7,8 @@ import {
 } from '#gen/payments/v1/payment_service_pb.js';
 import { capturePayment, refundPayment } from '#src/payments/payment-operations.ts';
 import { decodeRecord } from '#src/payments/stored-record.ts';
-import { EVENT_TYPES } from '#src/webhooks/events.ts';
 import { type OperatedPayments, openOperatedPayments } from '../payments/operated-payments.ts';
-import { ACCOUNT_ONE } from '../support/payment-requests.ts';
+import { wantEveryEvent } from '../support/tables.ts';
 
 let payments: OperatedPayments;
 beforeAll(async () => {
@@ -19,10 +17,7 @@ beforeAll(async () => {
 afterAll(() => payments?.close());
 
 it('writes one event for each change of a payment in the order of its sequence, with the record after it.', async () => {
-  await payments.tables.query(
-    `INSERT INTO webhook (account_id, id, url, description, events, secret) VALUES ($1, $2, '', '', $3, '')`,
-    [ACCOUNT_ONE, randomUUID(), EVENT_TYPES],
-  );
+  await wantEveryEvent(payments.tables);
   let written = 0;
   const deps = { ...payments.deps, eventWritten: () => void written++ };
   const payment = await payments.pay({ capture: false });

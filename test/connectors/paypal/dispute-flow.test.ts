@@ -1,10 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { EVENT_TYPES } from '#src/webhooks/events.ts';
 import { tell } from '../../support/fake-providers.ts';
-import { ACCOUNT_ONE, headersOne, walletPayment } from '../../support/payment-requests.ts';
+import { headersOne, walletPayment } from '../../support/payment-requests.ts';
 import { startTestServer, type TestServer } from '../../support/server.ts';
-import { openTables, type Tables } from '../../support/tables.ts';
+import { openTables, type Tables, wantEveryEvent } from '../../support/tables.ts';
 import { disputeEvent, resolved, reversalEvent, usd } from './fake-disputes.ts';
 import type { Json } from './fake-ledger.ts';
 import { FAKE_CLIENT_ID, FAKE_CLIENT_SECRET, FAKE_WEBHOOK_ID, startFakePayPal } from './fake-paypal.ts';
@@ -34,10 +33,7 @@ routes:
   const environment = (name: string) => ({ ID: FAKE_CLIENT_ID, SECRET: FAKE_CLIENT_SECRET })[name];
   server = await startTestServer({ catalogue, config: { environment } });
   tables = await openTables(server.databaseUrl);
-  await tables.query(
-    `INSERT INTO webhook (account_id, id, url, description, events, secret) VALUES ($1, $2, '', '', $3, '')`,
-    [ACCOUNT_ONE, randomUUID(), EVENT_TYPES],
-  );
+  await wantEveryEvent(tables);
 });
 afterAll(async () => {
   await tables?.close();

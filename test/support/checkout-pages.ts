@@ -1,0 +1,46 @@
+import type { Browser, Page } from 'puppeteer-core';
+import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest';
+import { type Call, restCalls } from '../customers/calls.ts';
+import { checkoutCalls } from '../customers/checkout.ts';
+import { startBrowser } from './browser.ts';
+import { createPayer, type Payer } from './payer.ts';
+import { startTestServer, type TestServer } from './server.ts';
+import { openTables, type Tables } from './tables.ts';
+
+export let server: TestServer;
+export let tables: Tables;
+export let call: Call;
+export let calls: ReturnType<typeof checkoutCalls>;
+/** Of each test its own. */
+export let payer: Payer;
+/** The payer's page. */
+export let page: Page;
+let browser: Browser;
+
+/** Starts the service and a browser for a file's tests, with a payer for each. */
+export function onCheckoutPages(): void {
+  beforeAll(async () => {
+    server = await startTestServer();
+    tables = await openTables(server.databaseUrl);
+    browser = await startBrowser();
+    call = restCalls(server.url);
+    calls = checkoutCalls(call);
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await tables?.close();
+    await server?.close();
+  });
+  beforeEach(async () => {
+    payer = await createPayer(browser);
+    page = payer.page;
+  });
+  afterEach(() => payer.close());
+}
+
+/** Opens a session, by default without a callback_url, on its page. @returns the session. */
+export async function openCheckout(terms: object = {}): Promise<string> {
+  const session = await calls.openSession({ callback_url: null, ...terms });
+  await page.goto(`${server.url}/checkout/${session}`);
+  return session;
+}
