@@ -92,25 +92,47 @@ export async function finishDelivery(
 
 // The deliveries are locked before their webhook, as the end of an attempt locks them: the other order could deadlock.
 const TURN_OFF = {
-  name: 'turn_off_webhook',
+  name: 'turn_off_gone_webhook',
   text: `
     WITH closed AS (
       UPDATE delivery SET status = 'FAILED', due_at = NULL, error = 'WEBHOOK_OFF'
       WHERE account_id = $1 AND webhook_id = $2 AND due_at IS NOT NULL
+        AND EXISTS (SELECT FROM webhook WHERE account_id = $1 AND id = $2 AND url = $3)
       RETURNING 1
     )
-    UPDATE webhook SET active = false, disabled_reason = coalesce($3, disabled_reason), updated_at = now()
+    UPDATE webhook SET active = false, disabled_reason = 'GONE', updated_at = now()
     FROM (SELECT count(*) FROM closed) AS all_closed
-    WHERE account_id = $1 AND id = $2 AND active`,
+    WHERE account_id = $1 AND id = $2 AND url = $3 AND active`,
 };
 
-/** Turns a webhook off and ends its open deliveries as FAILED, even if the webhook is already off or deleted. */
-export async function turnOffWebhook(
+/**
+ * Turns off a webhook whose receiver is gone, and ends its open deliveries as FAILED.
+ *
+ * @param url the URL that is gone; the webhook stays on if it has been given another.
+ * @returns false if it stays on, or was off before.
+ */
+export async function turnOffGoneWebhook(
   database: Database,
   { accountId, webhookId }: WebhookName,
-  reason?: string,
+  url: string,
+): Promise<boolean> {
+  return (await database.query(TURN_OFF, [accountId, webhookId, url])).rowCount === 1;
+}
+
+const CLOSE = {
+  name: 'close_deliveries_of_no_webhook',
+  text: `
+    UPDATE delivery SET status = 'FAILED', due_at = NULL, error = 'WEBHOOK_OFF'
+    WHERE account_id = $1 AND webhook_id = $2 AND due_at IS NOT NULL
+      AND NOT EXISTS (SELECT FROM webhook WHERE account_id = $1 AND id = $2 AND active)`,
+};
+
+/** Ends the open deliveries of a webhook as FAILED if it is off or deleted. */
+export async function closeDeliveries(
+  database: Database,
+  { accountId, webhookId }: WebhookName,
 ): Promise<void> {
-  await database.query(TURN_OFF, [accountId, webhookId, reason ?? null]);
+  await database.query(CLOSE, [accountId, webhookId]);
 }
 
 const NEXT_DUE = {

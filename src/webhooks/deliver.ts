@@ -5,7 +5,7 @@ import {
   type LeasedDelivery,
   nextDueInS,
   takeDueDeliveries,
-  turnOffWebhook,
+  turnOffGoneWebhook,
 } from '#src/store/deliveries.ts';
 import type { WebhookName } from '#src/store/outbox.ts';
 import type { StoredWebhook } from '#src/store/webhooks.ts';
@@ -64,7 +64,7 @@ export async function drainWebhook(
   const first = await take(settings.perWebhook);
   if (first.length > 0) {
     const client = createWebhookClient(webhook.url, { ...settings, maxConnections: settings.perWebhook });
-    const receiver = { name, client, sign: await openSignerOf(deps, webhook) };
+    const receiver = { name, url: webhook.url, client, sign: await openSignerOf(deps, webhook) };
     const endMs = performance.now() + settings.sliceMs;
     const lanes = first.map(async (delivery) => {
       for (let next: LeasedDelivery | undefined = delivery; next; ) {
@@ -95,6 +95,7 @@ function sealedSecrets({ secret, previousSecret }: StoredWebhook): string[] {
 
 type Receiver = {
   readonly name: WebhookName;
+  readonly url: string;
   readonly client: WebhookClient;
   /** undefined when its secret cannot be opened: nothing is sent unsigned. */
   readonly sign: Sign | undefined;
@@ -102,7 +103,7 @@ type Receiver = {
 
 async function deliver(
   deps: DeliverDeps,
-  { name, client, sign }: Receiver,
+  { name, url, client, sign }: Receiver,
   delivery: LeasedDelivery,
 ): Promise<'done' | 'turned_off'> {
   const { database, observer, settings } = deps;
@@ -118,8 +119,7 @@ async function deliver(
     retryInS: error === undefined || gone ? undefined : retryPauseS(delivery.retry, settings.retryScheduleS),
   });
   if (!gone) return 'done';
-  await turnOffWebhook(database, name, 'GONE');
-  observer.turnedOff(name);
+  if (await turnOffGoneWebhook(database, name, url)) observer.turnedOff(name);
   return 'turned_off';
 }
 

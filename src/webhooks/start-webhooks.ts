@@ -1,4 +1,4 @@
-import { turnOffWebhook } from '#src/store/deliveries.ts';
+import { closeDeliveries } from '#src/store/deliveries.ts';
 import { deleteOldEvents, listOverdueWebhooks, relayEvents, type WebhookName } from '#src/store/outbox.ts';
 import { getWebhook } from '#src/store/webhooks.ts';
 import { type DeliverDeps, type DeliverySettings, drainWebhook } from './deliver.ts';
@@ -129,7 +129,7 @@ function createDrain(deps: WebhookDeps, stop: AbortSignal) {
     try {
       const webhook = await getWebhook(deps.database, accountId, webhookId);
       if (!webhook?.active) {
-        await turnOffWebhook(deps.database, name);
+        await closeDeliveries(deps.database, name);
         return undefined;
       }
       const fails = webhook.failingSince !== undefined;

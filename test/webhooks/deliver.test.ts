@@ -166,7 +166,7 @@ it('signs with secrets that were sealed anew under another key of the vault.', a
   const next = cardVault(new Map([...[['test-2', randomBytes(32)] as const], ['test-1', world.vaultKey]]));
   expect(await resealAll(world.deps.database, next)).toMatchObject({ resealed: 2, unreadable: 0 });
   expect(await resealAll(world.deps.database, next)).toMatchObject({ resealed: 0, current: 2 });
-  await world.start({}, next);
+  await world.start({}, { vault: next });
   await world.change(account);
   const [message] = await shop.has(1);
   if (!message) throw new Error('nothing was received');
@@ -178,7 +178,7 @@ it('sends nothing unsigned when the vault cannot open the secret, and says so.',
   const shop = await receiver();
   const account = await world.addAccount();
   await world.addWebhook(account, shop.url);
-  await world.start({ retryScheduleS: [] }, cardVault(new Map([['other', randomBytes(32)]])));
+  await world.start({ retryScheduleS: [] }, { vault: cardVault(new Map([['other', randomBytes(32)]])) });
   await world.change(account);
   expect(await settled()).toMatchObject([{ status: 'FAILED', error: 'SECRET_UNREADABLE' }]);
   expect(shop.received).toEqual([]);

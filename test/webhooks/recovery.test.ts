@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { type Database, openDatabase } from '#src/store/database.ts';
-import { finishDelivery, takeDueDeliveries, turnOffWebhook } from '#src/store/deliveries.ts';
+import { finishDelivery, takeDueDeliveries, turnOffGoneWebhook } from '#src/store/deliveries.ts';
 import { deleteOldEvents, relayEvents } from '#src/store/outbox.ts';
 import { deleteWebhook, updateWebhook } from '#src/store/webhooks.ts';
 import { redeliverAllFailed, redeliverOne } from '#src/webhooks/manage-deliveries.ts';
@@ -74,10 +74,7 @@ it('delivers what was written while no worker ran, and what the job queue has lo
   await delivered(1);
   await first.stop();
   await world.change(account);
-  const { rowCount } = {
-    rowCount: (await world.tables.query('SELECT id FROM event WHERE relayed_at IS NULL')).length,
-  };
-  expect(rowCount).toBe(1);
+  expect(await world.tables.query('SELECT id FROM event WHERE relayed_at IS NULL')).toHaveLength(1);
   // As a replica leaves it that dies between the relay and its wake-up.
   await world.tables.query(`
     WITH e AS (UPDATE event SET relayed_at = now() WHERE relayed_at IS NULL RETURNING account_id, id)
@@ -134,6 +131,41 @@ it('answers a redelivery with the delivery as it became due, however fast anothe
   expect(woken).toEqual([{ accountId: account, webhookId }]);
 });
 
+it('leaves a webhook on that is switched on at the moment at which a worker finds it off.', async () => {
+  await world.tables.query('UPDATE webhook SET active = false');
+  const { database } = world.deps;
+  const wasOff = Promise.withResolvers<void>();
+  let isFound = false;
+  const query: Database['query'] = async (statement, values) => {
+    const result = await database.query(statement, values);
+    if (isFound && values?.[1] === webhookId) wasOff.resolve();
+    if (statement.name === 'get_webhook') {
+      isFound = true;
+      await updateWebhook(database, account, webhookId, { active: true });
+    }
+    return result as never;
+  };
+  const worker = await world.start({}, { database: { ...database, query } });
+  worker.wake({ accountId: account, webhookId });
+  await wasOff.promise;
+  await worker.stop();
+  expect(await world.tables.query('SELECT active FROM webhook')).toEqual([{ active: true }]);
+});
+
+it('leaves a webhook on that is given another URL while its old one answers 410.', async () => {
+  const moved = await startReceiver();
+  shop.answer(async (response) => {
+    await updateWebhook(world.deps.database, account, webhookId, { url: moved.url });
+    response.writeHead(410).end();
+  });
+  await world.start();
+  await world.change(account);
+  await vi.waitFor(async () => expect(await count("status = 'FAILED'")).toBe(1), 60_000);
+  await world.change(account);
+  await moved.has(1);
+  await moved.close();
+});
+
 it('sends nothing again that is deleted at that moment, nor to a webhook that is off.', async () => {
   await world.change(account);
   await world.start();
@@ -169,7 +201,10 @@ it('sends nothing more to a webhook that was removed while its deliveries were o
 });
 
 const ends: readonly (readonly [string, (database: Database) => Promise<unknown>])[] = [
-  ['turned off by the service', (database) => turnOffWebhook(database, { accountId: account, webhookId })],
+  [
+    'turned off by the service',
+    (database) => turnOffGoneWebhook(database, { accountId: account, webhookId }, shop.url),
+  ],
   [
     'turned off by its merchant',
     (database) => updateWebhook(database, account, webhookId, { active: false }),

@@ -4,7 +4,7 @@ import { pino } from 'pino';
 import { PaymentSchema } from '#gen/payments/v1/payment_pb.js';
 import { encodeRecord } from '#src/payments/stored-record.ts';
 import { insertAccount } from '#src/store/accounts.ts';
-import { openDatabase } from '#src/store/database.ts';
+import { type Database, openDatabase } from '#src/store/database.ts';
 import { insertEventCte } from '#src/store/outbox.ts';
 import { cardVault } from '#src/vault/card-vault.ts';
 import { addWebhook, type ManageDeps, type WebhookWithSecret } from '#src/webhooks/manage-webhooks.ts';
@@ -30,7 +30,10 @@ export type WebhookWorld = {
   addAccount(): Promise<string>;
   addWebhook(accountId: string, url: string, events?: readonly string[]): Promise<WebhookWithSecret>;
   /** Starts a replica's worker. */
-  start(settings?: Partial<WebhookSettings>, vault?: SecretVault): Promise<Webhooks>;
+  start(
+    settings?: Partial<WebhookSettings>,
+    other?: { readonly database?: Database; readonly vault?: SecretVault },
+  ): Promise<Webhooks>;
   /** Changes a payment, in one statement with its event. @returns the payment's id. */
   change(accountId: string, type?: string, paymentId?: string): Promise<string>;
   close(): Promise<void>;
@@ -86,10 +89,11 @@ export async function openWebhookWorld(): Promise<WebhookWorld> {
     },
     addWebhook: (accountId, url, events = ['payment.purchase']) =>
       addWebhook(deps, accountId, { url, events, description: '' }),
-    async start(settings = {}, opened = vault) {
+    async start(settings = {}, other = {}) {
       const worker = await startWebhooks({
         database,
-        vault: opened,
+        vault,
+        ...other,
         observer: {
           delivered: (_webhook, { result }) => results.push(result),
           turnedOff: () => {},
