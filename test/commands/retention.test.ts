@@ -216,17 +216,16 @@ it('a retention run that is killed leaves each payment either whole or erased, a
       (await tables.query('SELECT count(*) AS n FROM payment WHERE personal_data_erased_at IS NOT NULL'))[0]
         ?.n,
     );
-  const underWay = () =>
-    tables.query(
-      `SELECT state, query FROM pg_stat_activity WHERE datname = current_database() AND state <> 'idle' AND pid <> pg_backend_pid()`,
-    );
-  const environment = { DATABASE_URL: server.databaseUrl };
-  const run = startProgram('commands/retention.ts', environment, ['--payments', '30']);
+  const url = new URL(server.databaseUrl);
+  url.searchParams.set('application_name', 'killed');
+  const connected = () => tables.query("SELECT FROM pg_stat_activity WHERE application_name = 'killed'");
+  const run = startProgram('commands/retention.ts', { DATABASE_URL: url.href }, ['--payments', '30']);
   await vi.waitFor(async () => expect(await erased()).toBeGreaterThan(0), { interval: 5 });
+  expect(await connected()).toHaveLength(1);
   run.child.kill('SIGKILL');
   await run.ended;
-  // PostgreSQL finishes the statement of a client that has gone.
-  await vi.waitFor(async () => expect(await underWay()).toEqual([]), { interval: 5 });
+  // PostgreSQL finishes the statements that a client has sent, even if it has gone.
+  await vi.waitFor(async () => expect(await connected()).toEqual([]), { interval: 5 });
   const left = 1501 - (await erased());
   for (const { record, answer, done } of await tables.query(
     'SELECT record, answer, personal_data_erased_at IS NOT NULL AS done FROM payment',
