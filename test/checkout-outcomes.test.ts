@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import { PUBLIC_ONE } from './customers/calls.ts';
-import { call, calls, onCheckoutPages, openCheckout, page, payer, server } from './support/checkout-pages.ts';
+import { call, calls, onCheckoutPages, openCheckout, page, payer } from './support/checkout-pages.ts';
+import { server } from './support/on-service.ts';
 import type { InPage } from './support/payer.ts';
 
 onCheckoutPages();

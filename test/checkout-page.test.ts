@@ -1,16 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createDemoShop } from '#src/commands/demo-shop.ts';
 import { UNKNOWN } from './customers/calls.ts';
-import {
-  call,
-  calls,
-  onCheckoutPages,
-  openCheckout,
-  page,
-  payer,
-  server,
-  tables,
-} from './support/checkout-pages.ts';
+import { call, calls, onCheckoutPages, openCheckout, page, payer } from './support/checkout-pages.ts';
+import { server, tables } from './support/on-service.ts';
 import type { InPage } from './support/payer.ts';
 import { ACCOUNT_ONE } from './support/payment-requests.ts';
 import { type Site, startSite } from './support/site.ts';

@@ -1,16 +1,8 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { restCalls } from './customers/calls.ts';
 import { checkoutCalls } from './customers/checkout.ts';
-import {
-  call,
-  calls,
-  onCheckoutPages,
-  openCheckout,
-  page,
-  payer,
-  server,
-  tables,
-} from './support/checkout-pages.ts';
+import { call, calls, onCheckoutPages, openCheckout, page, payer } from './support/checkout-pages.ts';
+import { server, tables } from './support/on-service.ts';
 import type { InPage } from './support/payer.ts';
 import { startTestServer } from './support/server.ts';
 

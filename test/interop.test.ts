@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import * as grpc from '@grpc/grpc-js';
 import { loadSync } from '@grpc/proto-loader';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { onService, server } from './support/on-service.ts';
 import { cardPayment, headersOne } from './support/payment-requests.ts';
-import { startTestServer, type TestServer } from './support/server.ts';
 
 /*
  * A merchant's own gRPC stack: grpc-js, with messages read from the .proto files by protobufjs. Nothing of ours but the
@@ -23,18 +23,14 @@ const loaded = loadSync(
 type Untyped = any;
 const root = grpc.loadPackageDefinition(loaded) as Untyped;
 
-let server: TestServer;
 let client: Untyped;
 
+onService({ config: { inProgressWaitMs: 300 } });
 beforeAll(async () => {
-  server = await startTestServer({ config: { inProgressWaitMs: 300 } });
   client = new root.payments.v1.PaymentService(new URL(server.url).host, grpc.credentials.createInsecure());
 });
 
-afterAll(async () => {
-  client?.close();
-  await server?.close();
-});
+afterAll(() => client?.close());
 
 type Answer = { error?: grpc.ServiceError; payment?: Untyped; headers?: grpc.Metadata };
 

@@ -6,30 +6,25 @@ import { notificationOf } from './connectors/adyen/fake-notifications.ts';
 import { FAKE_ACCESS_TOKEN, webhookOf } from './connectors/mercado-pago/fake-mercado-pago.ts';
 import { merchantOne, pathOf, signIn } from './support/dashboard.ts';
 import { FAKE_SECRETS, startFakeProviders, tell } from './support/fake-providers.ts';
+import { onService, server, tables } from './support/on-service.ts';
 import { cardPayment, walletPayment, withField } from './support/payment-requests.ts';
-import { startTestServer, type TestServer } from './support/server.ts';
-import { openTables, type Tables, wantEveryEvent } from './support/tables.ts';
+import { wantEveryEvent } from './support/tables.ts';
 
 /*
  * What a merchant does in a provider's own dashboard, through the whole service before the fakes of all four providers.
  */
 
 let fakes: Awaited<ReturnType<typeof startFakeProviders>>;
-let server: TestServer;
-let tables: Tables;
 
 beforeAll(async () => {
   fakes = await startFakeProviders();
-  const environment = (name: string) => FAKE_SECRETS[name as keyof typeof FAKE_SECRETS];
-  server = await startTestServer({ catalogue: fakes.catalogue(), config: { environment } });
-  tables = await openTables(server.databaseUrl);
-  await wantEveryEvent(tables);
 });
-afterAll(async () => {
-  await tables?.close();
-  await server?.close();
-  await fakes?.close();
-});
+onService(() => ({
+  catalogue: fakes.catalogue(),
+  config: { environment: (name) => FAKE_SECRETS[name as keyof typeof FAKE_SECRETS] },
+}));
+beforeAll(() => wantEveryEvent(tables));
+afterAll(() => fakes?.close());
 
 // biome-ignore lint/suspicious/noExplicitAny: the record, as a merchant's code sees it.
 type Record = any;

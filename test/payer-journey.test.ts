@@ -5,27 +5,21 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { AmountSchema, Payment_Status } from '#gen/payments/v1/payment_pb.js';
 import { decodeRecord, encodeRecord } from '#src/payments/stored-record.ts';
 import { startBrowser } from './support/browser.ts';
+import { onService, server, tables } from './support/on-service.ts';
 import { headersOne, type RequestJson, walletPayment, withField } from './support/payment-requests.ts';
-import { startTestServer, type TestServer } from './support/server.ts';
 import { type Site, startSite } from './support/site.ts';
-import { openTables, type Tables } from './support/tables.ts';
 
-let server: TestServer;
-let tables: Tables;
 let browser: Browser;
 /** The merchant's shop, to which payers come back. */
 let shop: Site;
 
+onService();
 beforeAll(async () => {
   shop = await startSite();
-  server = await startTestServer();
-  tables = await openTables(server.databaseUrl);
   browser = await startBrowser();
 });
 afterAll(async () => {
   await browser?.close();
-  await tables?.close();
-  await server?.close();
   shop?.close();
 });
 

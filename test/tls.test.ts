@@ -4,22 +4,17 @@ import https from 'node:https';
 import { join } from 'node:path';
 import { createClient } from '@connectrpc/connect';
 import { createGrpcTransport } from '@connectrpc/connect-node';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { Payment_Status } from '#gen/payments/v1/payment_pb.js';
 import { PaymentService } from '#gen/payments/v1/payment_service_pb.js';
 import { createTestDatabase } from './support/database.ts';
 import { tls } from './support/listening-app.ts';
+import { onService, server } from './support/on-service.ts';
 import { cardPayment, headersOne, walletPayment } from './support/payment-requests.ts';
 import { loadScenarios, requestMessage } from './support/scenario.ts';
-import { startTestServer, type TestServer } from './support/server.ts';
 import { endAfterEach, startService } from './support/service-process.ts';
 
-let server: TestServer;
-
-beforeAll(async () => {
-  server = await startTestServer({ config: { tls } });
-});
-afterAll(() => server?.close());
+onService({ config: { tls } });
 endAfterEach();
 
 it('takes a payment over HTTP/1.1', async () => {

@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type ApiClients, apiClients, PROTOCOLS } from '../support/api-clients.ts';
+import { describe, expect, it } from 'vitest';
+import { PROTOCOLS } from '../support/api-clients.ts';
+import { clients, onService, server } from '../support/on-service.ts';
 import {
   ACCOUNT_ONE,
   cardPayment,
@@ -9,20 +10,8 @@ import {
   type RequestJson,
   withField,
 } from '../support/payment-requests.ts';
-import { startTestServer, type TestServer } from '../support/server.ts';
 
-let server: TestServer;
-let clients: ApiClients;
-
-beforeAll(async () => {
-  server = await startTestServer();
-  clients = apiClients(server.url);
-});
-
-afterAll(async () => {
-  clients?.close();
-  await server?.close();
-});
+onService();
 
 const CARD = 'payment_method.detail.card';
 

@@ -1,8 +1,9 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { createAuthenticate } from '#src/api/authenticate.ts';
 import type { AccountKeys } from '#src/store/accounts.ts';
-import { type ApiClients, apiClients, PROTOCOLS, type Reply } from '../support/api-clients.ts';
+import { PROTOCOLS, type Reply } from '../support/api-clients.ts';
+import { clients, onService, tables } from '../support/on-service.ts';
 import {
   ACCOUNT_ONE,
   ACCOUNT_TWO,
@@ -16,24 +17,8 @@ import {
   walletPayment,
   withField,
 } from '../support/payment-requests.ts';
-import { startTestServer, type TestServer } from '../support/server.ts';
-import { openTables, type Tables } from '../support/tables.ts';
 
-let server: TestServer;
-let clients: ApiClients;
-let tables: Tables;
-
-beforeAll(async () => {
-  server = await startTestServer();
-  clients = apiClients(server.url);
-  tables = await openTables(server.databaseUrl);
-});
-
-afterAll(async () => {
-  clients?.close();
-  await tables?.close();
-  await server?.close();
-});
+onService();
 
 type Keys = Record<string, string>;
 const keys = (headers: Keys): Keys => ({ 'x-idempotency-key': randomUUID(), ...headers });

@@ -1,7 +1,7 @@
 import http from 'node:http';
 import { text as textOf } from 'node:stream/consumers';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type ApiClients, apiClients, PROTOCOLS, type Protocol, type Reply } from '../support/api-clients.ts';
+import { describe, expect, it } from 'vitest';
+import { PROTOCOLS, type Protocol, type Reply } from '../support/api-clients.ts';
 import {
   AIRLINE,
   BAD_FIELDS,
@@ -12,6 +12,7 @@ import {
   PAYER,
   text,
 } from '../support/bad-fields.ts';
+import { clients, onService, server, tables } from '../support/on-service.ts';
 import {
   CARD_DATA,
   cardPayment,
@@ -19,24 +20,8 @@ import {
   type RequestJson,
   withField,
 } from '../support/payment-requests.ts';
-import { startTestServer, type TestServer } from '../support/server.ts';
-import { openTables, type Tables } from '../support/tables.ts';
 
-let server: TestServer;
-let clients: ApiClients;
-let tables: Tables;
-
-beforeAll(async () => {
-  server = await startTestServer();
-  clients = apiClients(server.url);
-  tables = await openTables(server.databaseUrl);
-});
-
-afterAll(async () => {
-  clients?.close();
-  await tables?.close();
-  await server?.close();
-});
+onService();
 
 const named = (cases: readonly BadField[]) =>
   cases.map((badField) => ({

@@ -2,7 +2,7 @@ import type { JsonValue } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
 import { errorFromJson } from '@connectrpc/connect/protocol-connect';
 import { findTrailerError } from '@connectrpc/connect/protocol-grpc';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from '#gen/google/rpc/error_details_pb.js';
 import { describeError } from '#src/api/describe-error.ts';
 import {
@@ -13,16 +13,9 @@ import {
   toServiceError,
 } from '#src/api/errors.ts';
 import { REASONS, type Reason, ServiceError } from '#src/service-error.ts';
-import {
-  type ApiClients,
-  apiClients,
-  PROTOCOLS,
-  RPC_PROTOCOLS,
-  requestBody,
-} from '../support/api-clients.ts';
+import { PROTOCOLS, RPC_PROTOCOLS, requestBody } from '../support/api-clients.ts';
+import { clients, onService, server, tables } from '../support/on-service.ts';
 import { cardPayment, headersOne, withField } from '../support/payment-requests.ts';
-import { startTestServer, type TestServer } from '../support/server.ts';
-import { openTables } from '../support/tables.ts';
 
 const CARD = '4012888888881881';
 const fields = [{ field: 'amount.value', code: 'OUT_OF_RANGE', message: 'must be above zero' }] as const;
@@ -142,17 +135,7 @@ describe('errors that are not ours', () => {
 });
 
 describe('over the wire', () => {
-  let server: TestServer;
-  let clients: ApiClients;
-
-  beforeAll(async () => {
-    server = await startTestServer();
-    clients = apiClients(server.url);
-  });
-  afterAll(async () => {
-    clients?.close();
-    await server?.close();
-  });
+  onService();
 
   async function problemOf(path: string, init: RequestInit = {}) {
     const response = await fetch(server.url + path, init);
@@ -277,7 +260,6 @@ describe('over the wire', () => {
   });
 
   it('a failure of our own is a 500 that says nothing, over every protocol, and a log line that says where', async () => {
-    const tables = await openTables(server.databaseUrl);
     await tables.query('ALTER TABLE payment RENAME COLUMN record TO renamed');
     try {
       for (const protocol of PROTOCOLS) {
@@ -290,7 +272,6 @@ describe('over the wire', () => {
       expect(server.logLines.join('')).not.toContain('does not exist');
     } finally {
       await tables.query('ALTER TABLE payment RENAME COLUMN renamed TO record');
-      await tables.close();
     }
     expect((await clients.create('rest', cardPayment(), headersOne())).status).toBe(201);
   });

@@ -11,8 +11,8 @@ import {
   ListPaymentsResponseSchema,
 } from '#gen/payments/v1/payment_service_pb.js';
 import { apiClients, requestBody } from '../support/api-clients.ts';
+import { onService, server } from '../support/on-service.ts';
 import { CUSTOMER, cardPayment, headersOne, withField } from '../support/payment-requests.ts';
-import { startTestServer, type TestServer } from '../support/server.ts';
 import { openTables } from '../support/tables.ts';
 
 /* What gRPC says of one message there and one back, by bare HTTP/2: our own code reads and writes it. */
@@ -30,17 +30,13 @@ type Reply = {
   readonly message: Buffer;
 };
 
-let server: TestServer;
 let session: http2.ClientHttp2Session;
 
+onService({ config: { inProgressWaitMs: 300 } });
 beforeAll(async () => {
-  server = await startTestServer({ config: { inProgressWaitMs: 300 } });
   session = http2.connect(server.url);
 });
-afterAll(async () => {
-  session?.destroy();
-  await server?.close();
-});
+afterAll(() => session?.destroy());
 
 async function call(path: string, body: Uint8Array, headers: Record<string, string> = {}): Promise<Reply> {
   const all = { 'content-type': 'application/grpc', te: 'trailers', ...headersOne(), ...headers };

@@ -1,19 +1,11 @@
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { CreatePaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
-import {
-  type ApiClients,
-  apiClients,
-  PROTOCOLS,
-  type Protocol,
-  type Reply,
-  RPC_PROTOCOLS,
-  requestBody,
-} from '../support/api-clients.ts';
+import { PROTOCOLS, type Protocol, type Reply, RPC_PROTOCOLS, requestBody } from '../support/api-clients.ts';
+import { clients, onService, server, tables } from '../support/on-service.ts';
 import { cardPayment, headersOne, withField } from '../support/payment-requests.ts';
-import { startTestServer, type TestServer } from '../support/server.ts';
-import { type Counts, openTables, type Tables } from '../support/tables.ts';
+import type { Counts } from '../support/tables.ts';
 
 const LIMIT = 256 * 1024;
 const MEBIBYTE = 1024 * 1024;
@@ -21,22 +13,9 @@ const JSON_PROTOCOLS = ['rest', 'connectJson'] as const;
 const BINARY_PROTOCOLS = ['connectProto', 'grpc', 'grpcWeb'] as const;
 const FINGERPRINTS = 'customer_payer.device_fingerprints';
 
-let server: TestServer;
-let clients: ApiClients;
-let tables: Tables;
 let before: Counts;
 
-beforeAll(async () => {
-  server = await startTestServer();
-  clients = apiClients(server.url);
-  tables = await openTables(server.databaseUrl);
-});
-
-afterAll(async () => {
-  clients?.close();
-  await tables?.close();
-  await server?.close();
-});
+onService();
 
 beforeEach(async () => {
   before = await tables.counts();

@@ -1,7 +1,8 @@
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type ApiClients, apiClients, PROTOCOLS } from '../support/api-clients.ts';
+import { expect, it } from 'vitest';
+import { PROTOCOLS } from '../support/api-clients.ts';
+import { clients, onService } from '../support/on-service.ts';
 import {
   CARD_DATA,
   cardPayment,
@@ -10,22 +11,10 @@ import {
   walletPayment,
   withField,
 } from '../support/payment-requests.ts';
-import { startTestServer, type TestServer } from '../support/server.ts';
 
 const PAYER = 'customer_payer';
 
-let server: TestServer;
-let clients: ApiClients;
-
-beforeAll(async () => {
-  server = await startTestServer();
-  clients = apiClients(server.url);
-});
-
-afterAll(async () => {
-  clients?.close();
-  await server?.close();
-});
+onService();
 
 const JSON_PROTOCOLS = ['rest', 'connectJson'] as const;
 

@@ -8,25 +8,21 @@ import {
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Payment_Status } from '#gen/payments/v1/payment_pb.js';
 import { PaymentService } from '#gen/payments/v1/payment_service_pb.js';
+import { onService, server, tables } from '../support/on-service.ts';
 import { ACCOUNT_TWO, cardPayment, headersOne, headersTwo } from '../support/payment-requests.ts';
-import { startTestServer, type TestServer } from '../support/server.ts';
-import { openTables, type Tables } from '../support/tables.ts';
 
 const DECLINED_CARD = '4000000000000002';
 
 // biome-ignore lint/suspicious/noExplicitAny: whatever was answered, to be held against what is expected.
 type Json = any;
 
-let server: TestServer;
-let tables: Tables;
 /** The records of account one, newest first, as GetPayment tells them. */
 const made: Json[] = [];
 let sessionManager: Http2SessionManager;
 let transports: Record<string, Transport>;
 
+onService();
 beforeAll(async () => {
-  server = await startTestServer();
-  tables = await openTables(server.databaseUrl);
   for (let i = 0; i < 25; i++) {
     const order = i < 3 ? 'an order & more' : `order-${i}`;
     made.unshift(
@@ -45,11 +41,7 @@ beforeAll(async () => {
     grpcWeb: createGrpcWebTransport(http),
   };
 });
-afterAll(async () => {
-  sessionManager?.abort();
-  await tables?.close();
-  await server?.close();
-});
+afterAll(() => sessionManager?.abort());
 
 async function pay(request: object, headers = headersOne()): Promise<Json> {
   const response = await fetch(`${server.url}/v1/payments`, {

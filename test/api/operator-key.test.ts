@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { Code, ConnectError } from '@connectrpc/connect';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { ErrorInfoSchema } from '#gen/google/rpc/error_details_pb.js';
+import { onService, server } from '../support/on-service.ts';
 import {
   type KeyHeaders,
   OPERATOR,
@@ -11,20 +12,16 @@ import {
   requestMessage,
 } from '../support/operator-calls.ts';
 import { cardPayment, headersOne } from '../support/payment-requests.ts';
-import { startTestServer, type TestServer } from '../support/server.ts';
+import { startTestServer } from '../support/server.ts';
 
-let server: TestServer;
 let calls: OperatorCalls;
 
+onService();
 beforeAll(async () => {
-  server = await startTestServer();
   calls = operatorCalls(server.url);
 });
 
-afterAll(async () => {
-  calls?.close();
-  await server?.close();
-});
+afterAll(() => calls?.close());
 
 const { 'x-idempotency-key': _key, ...account } = headersOne();
 const wrong: [string, KeyHeaders][] = [

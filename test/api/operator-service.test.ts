@@ -7,6 +7,7 @@ import {
   ListConnectionsResponseSchema,
 } from '#gen/payments/v1/operator_service_pb.js';
 import { jsonEncoder } from '#src/wire/wire-json-encode.ts';
+import { onService, server, tables } from '../support/on-service.ts';
 import {
   OPERATOR,
   type OperatorCalls,
@@ -15,29 +16,21 @@ import {
   requestMessage,
 } from '../support/operator-calls.ts';
 import { CARD_DATA, cardPayment, headersOne, withField } from '../support/payment-requests.ts';
-import { startTestServer, type TestServer } from '../support/server.ts';
-import { openTables, type Tables } from '../support/tables.ts';
+import { startTestServer } from '../support/server.ts';
 
 const CARD = '4012888888881881';
 const CODE = '9041';
 /** The code on its own, and not as a part of a number, a UUID or a time. */
 const CODE_ALONE = new RegExp(`(?<![\\w.-])${CODE}(?![\\w.-])`);
 
-let server: TestServer;
-let tables: Tables;
 let calls: OperatorCalls;
 
+onService();
 beforeAll(async () => {
-  server = await startTestServer();
-  tables = await openTables(server.databaseUrl);
   calls = operatorCalls(server.url);
 });
 
-afterAll(async () => {
-  calls?.close();
-  await tables?.close();
-  await server?.close();
-});
+afterAll(() => calls?.close());
 
 const splitPayment = (reference: string, number = CARD) => ({
   ...cardPayment(number),

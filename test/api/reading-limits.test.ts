@@ -1,35 +1,18 @@
 import { brotliCompressSync, gzipSync } from 'node:zlib';
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { OrderSchema } from '#gen/payments/v1/additional_data_pb.js';
 import { CreatePaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
-import {
-  type ApiClients,
-  apiClients,
-  PROTOCOLS,
-  type Protocol,
-  requestBody,
-} from '../support/api-clients.ts';
+import { PROTOCOLS, type Protocol, requestBody } from '../support/api-clients.ts';
+import { clients, onService } from '../support/on-service.ts';
 import { cardPayment, headersOne, withField } from '../support/payment-requests.ts';
-import { startTestServer, type TestServer } from '../support/server.ts';
 
 const ITEMS = 'additional_data.order.items';
 const BINARY_PROTOCOLS: readonly Protocol[] = ['connectProto', 'grpc', 'grpcWeb'];
 /** Many items in a row, as a message holds them: each is a tag, and the length 0. */
 const EMPTY_ITEMS = Buffer.alloc(2_000, Buffer.from([(OrderSchema.field.items.number << 3) | 2, 0]));
 
-let server: TestServer;
-let clients: ApiClients;
-
-beforeAll(async () => {
-  server = await startTestServer();
-  clients = apiClients(server.url);
-});
-
-afterAll(async () => {
-  clients?.close();
-  await server?.close();
-});
+onService();
 
 const encodingHeader = (protocol: Protocol) =>
   protocol === 'grpc' || protocol === 'grpcWeb' ? 'grpc-encoding' : 'content-encoding';

@@ -1,15 +1,11 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
+import { onService, server } from '../support/on-service.ts';
 import { cardPayment, headersOne } from '../support/payment-requests.ts';
-import { startTestServer, type TestServer } from '../support/server.ts';
 
 const CREATE = '/payments.v1.PaymentService/CreatePayment';
 const GET = '/payments.v1.PaymentService/GetPayment';
 
-let server: TestServer;
-beforeAll(async () => {
-  server = await startTestServer();
-});
-afterAll(() => server?.close());
+onService();
 
 const call = (path: string, init: RequestInit) => fetch(server.url + path, init);
 

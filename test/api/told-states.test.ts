@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { type ApiClients, apiClients } from '../support/api-clients.ts';
+import { describe, expect, it, vi } from 'vitest';
+import { clients, onService, server, tables } from '../support/on-service.ts';
 import {
   ACCOUNT_TWO,
   cardPayment,
@@ -8,26 +8,10 @@ import {
   type RequestJson,
   withField,
 } from '../support/payment-requests.ts';
-import { startTestServer, type TestServer } from '../support/server.ts';
-import { openTables, type Tables } from '../support/tables.ts';
 
 const CARD = 'payment_method.detail.card';
 
-let server: TestServer;
-let clients: ApiClients;
-let tables: Tables;
-
-beforeAll(async () => {
-  server = await startTestServer({ config: { recoveryIntervalMs: 50 } });
-  clients = apiClients(server.url);
-  tables = await openTables(server.databaseUrl);
-});
-
-afterAll(async () => {
-  clients?.close();
-  await tables?.close();
-  await server?.close();
-});
+onService({ config: { recoveryIntervalMs: 50 } });
 
 type Headers = ReturnType<typeof headersOne>;
 

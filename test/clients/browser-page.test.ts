@@ -6,9 +6,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Call, restCalls } from '../customers/calls.ts';
 import { cardData, checkoutCalls } from '../customers/checkout.ts';
 import { startBrowser } from '../support/browser.ts';
-import { startTestServer, type TestServer } from '../support/server.ts';
+import { onService, server, tables } from '../support/on-service.ts';
 import { type Site, startSite } from '../support/site.ts';
-import { openTables, type Tables } from '../support/tables.ts';
 
 /*
  * A shop's page on an origin of its own, in a real browser, which enforces the service's CORS headers. It loads Connect's
@@ -61,15 +60,13 @@ const showPage: RequestListener = (request, response) => {
     .pipe(response);
 };
 let shop: Site;
-let server: TestServer;
-let tables: Tables;
 let browser: Browser;
 let call: Call;
 
+onService();
 beforeAll(async () => {
   shop = await startSite(showPage);
-  [server, browser] = await Promise.all([startTestServer(), startBrowser()]);
-  tables = await openTables(server.databaseUrl);
+  browser = await startBrowser();
   await tables.query(
     `UPDATE account SET allowed_origins = '{${shop.url}}' WHERE id = '11111111-1111-4111-8111-111111111111'`,
   );
@@ -77,8 +74,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await browser?.close();
-  await tables?.close();
-  await server?.close();
   shop?.close();
 });
 

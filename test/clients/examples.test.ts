@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { startTestServer, type TestServer } from '../support/server.ts';
+import { onService, server } from '../support/on-service.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const PATH = [join(ROOT, 'node_modules/.bin'), process.env.PATH].join(delimiter);
@@ -13,17 +13,13 @@ const run = promisify(execFile);
 /** Go's packages as Debian installs them: no module proxy is needed. */
 const GO_PACKAGES = '/usr/share/gocode';
 
-let server: TestServer;
 let directory: string;
 
+onService();
 beforeAll(async () => {
-  server = await startTestServer();
   directory = mkdtempSync(join(tmpdir(), 'payments-examples-'));
 });
-afterAll(async () => {
-  await server?.close();
-  rmSync(directory, { recursive: true, force: true });
-});
+afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
 const works = (command: string, ...args: string[]) =>
   spawnSync(command, args, { stdio: 'ignore' }).status === 0;

@@ -14,28 +14,21 @@ import { paymentsErrorOf, paymentsInterceptor } from '../../clients/typescript/s
 import { PaymentsError } from '../../clients/typescript/src/errors.ts';
 import type { CreatePaymentRequest } from '../../clients/typescript/src/operations.ts';
 import { verifyWebhook, WebhookError } from '../../clients/typescript/src/webhooks.ts';
+import { onService, server, tables } from '../support/on-service.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
-import { startTestServer, type TestServer } from '../support/server.ts';
-import { openTables, type Tables } from '../support/tables.ts';
 import { type Receiver, startReceiver } from '../webhooks/receiver.ts';
 
 const run = promisify(execFile);
 const KEYS = { publicApiKey: 'pk_sandbox_one', privateSecretKey: 'sk_sandbox_one' };
-let server: TestServer;
-let tables: Tables;
 let receiver: Receiver;
 let client: PaymentsClient;
 
+onService();
 beforeAll(async () => {
-  [server, receiver] = await Promise.all([startTestServer(), startReceiver()]);
-  tables = await openTables(server.databaseUrl);
+  receiver = await startReceiver();
   client = createPaymentsClient({ baseUrl: server.url, ...KEYS });
 });
-afterAll(async () => {
-  await tables?.close();
-  await server?.close();
-  await receiver?.close();
-});
+afterAll(() => receiver?.close());
 
 function card(over: Partial<CreatePaymentRequest> = {}, number = '4111111111111111'): CreatePaymentRequest {
   return {

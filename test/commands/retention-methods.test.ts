@@ -2,10 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { type Call, ONE, restCalls } from '../customers/calls.ts';
 import { cardData, checkoutCalls, sentCard } from '../customers/checkout.ts';
+import { onService, server, tables } from '../support/on-service.ts';
 import { cardPayment } from '../support/payment-requests.ts';
-import { startTestServer, type TestServer } from '../support/server.ts';
 import { outputOf, runCommand } from '../support/service-process.ts';
-import { openTables, type Tables } from '../support/tables.ts';
 import { type Receiver, startReceiver } from '../webhooks/receiver.ts';
 
 const CARD = '4539578763621486';
@@ -13,24 +12,17 @@ const OTHER = '5555555555554444';
 /** Approved by a look-up, a while after the call. */
 const PENDING_CARD = '4000000000002008';
 
-let server: TestServer;
-let tables: Tables;
 let shop: Receiver;
 let call: Call;
 let customer: string;
 
+onService();
 beforeAll(async () => {
-  server = await startTestServer();
-  tables = await openTables(server.databaseUrl);
   shop = await startReceiver();
   call = restCalls(server.url);
   await call('POST', '/v1/webhooks', { url: shop.url, events: ['enrollment.unenroll'] });
 });
-afterAll(async () => {
-  await shop?.close();
-  await tables?.close();
-  await server?.close();
-});
+afterAll(() => shop?.close());
 beforeEach(async () => {
   await tables.query('DELETE FROM vaulted_token');
   customer = await checkoutCalls(call).customer();

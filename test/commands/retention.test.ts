@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, beforeEach, expect, it, vi } from 'vitest';
+import { beforeEach, expect, it, vi } from 'vitest';
+import { onService, server, tables } from '../support/on-service.ts';
 import {
   cardPayment,
   headersOne,
@@ -6,25 +7,13 @@ import {
   walletPayment,
   withField,
 } from '../support/payment-requests.ts';
-import { startTestServer, type TestServer } from '../support/server.ts';
 import { outputOf, runCommand, startProgram } from '../support/service-process.ts';
-import { openTables, type Tables } from '../support/tables.ts';
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 });
 
-let server: TestServer;
-let tables: Tables;
-
-beforeAll(async () => {
-  server = await startTestServer();
-  tables = await openTables(server.databaseUrl);
-});
+onService();
 beforeEach(async () => {
   await tables.query('TRUNCATE payment, transaction, notification, event, delivery, webhook');
-});
-afterAll(async () => {
-  await tables?.close();
-  await server?.close();
 });
 
 /** Runs the command beside the service. */

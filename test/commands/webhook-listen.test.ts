@@ -1,18 +1,13 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it, vi } from 'vitest';
-import { startTestServer, type TestServer } from '../support/server.ts';
-import { openTables } from '../support/tables.ts';
+import { expect, it, vi } from 'vitest';
+import { onService, server, tables } from '../support/on-service.ts';
 
 const COMMAND = join(import.meta.dirname, '../../src/commands/webhook-listen.ts');
 const KEYS = { 'public-api-key': 'pk_sandbox_one', 'private-secret-key': 'sk_sandbox_one' };
 
-let server: TestServer;
-beforeAll(async () => {
-  server = await startTestServer();
-});
-afterAll(() => server?.close());
+onService();
 
 function listen(...args: string[]) {
   const child = spawn(process.execPath, [COMMAND, '--port', '0', ...args]);
@@ -43,9 +38,7 @@ it('webhook-listen registers itself, prints verified events, refuses forged ones
   expect(forged.status).toBe(401);
   child.kill('SIGINT');
   expect(await ended).toEqual([0, null]);
-  const tables = await openTables(server.databaseUrl);
   expect(await tables.query('SELECT id FROM webhook')).toEqual([]);
-  await tables.close();
 });
 
 it('webhook-listen says what to do if no service answers', async () => {

@@ -1,25 +1,17 @@
 import { randomUUID } from 'node:crypto';
 import { ConnectError } from '@connectrpc/connect';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { ErrorInfoSchema } from '#gen/google/rpc/error_details_pb.js';
 import { CustomerService } from '#gen/payments/v1/customer_service_pb.js';
+import { onService, server, tables } from '../support/on-service.ts';
 import { cardPayment, headersOne } from '../support/payment-requests.ts';
-import { startTestServer, type TestServer } from '../support/server.ts';
-import { openTables, type Tables } from '../support/tables.ts';
 import { type Call, ONE, PUBLIC_ONE, restCalls, rpcClients, TWO, UNKNOWN } from './calls.ts';
 
-let server: TestServer;
-let tables: Tables;
 let call: Call;
 
+onService();
 beforeAll(async () => {
-  server = await startTestServer();
-  tables = await openTables(server.databaseUrl);
   call = restCalls(server.url);
-});
-afterAll(async () => {
-  await tables?.close();
-  await server?.close();
 });
 
 const PERSON = {

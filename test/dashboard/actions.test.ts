@@ -6,30 +6,22 @@ import { SANDBOX_OPERATOR_KEY } from '#src/config.ts';
 import { decodeRecord, encodeRecord } from '#src/payments/stored-record.ts';
 import { startBrowser } from '../support/browser.ts';
 import { enter, type Merchant, merchantOne, type Operator, pathOf, signIn } from '../support/dashboard.ts';
+import { onService, server, tables } from '../support/on-service.ts';
 import type { InPage } from '../support/payer.ts';
 import { cardPayment } from '../support/payment-requests.ts';
-import { startTestServer, type TestServer } from '../support/server.ts';
-import { openTables, type Tables } from '../support/tables.ts';
 
-let server: TestServer;
-let tables: Tables;
 let browser: Browser;
 let operator: Operator;
 let merchant: Merchant;
 let page: Page;
 
+onService();
 beforeAll(async () => {
-  server = await startTestServer();
-  tables = await openTables(server.databaseUrl);
   browser = await startBrowser();
   operator = await signIn(server, SANDBOX_OPERATOR_KEY);
   merchant = merchantOne(server);
 });
-afterAll(async () => {
-  await browser?.close();
-  await tables?.close();
-  await server?.close();
-});
+afterAll(() => browser?.close());
 beforeEach(async () => {
   const context = await browser.createBrowserContext();
   page = await context.newPage();

@@ -18,13 +18,10 @@ import {
   pathOf,
   signIn,
 } from '../support/dashboard.ts';
+import { onService, server, tables } from '../support/on-service.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
-import { startTestServer, type TestServer } from '../support/server.ts';
 import { type Site, startSite } from '../support/site.ts';
-import { openTables, type Tables } from '../support/tables.ts';
 
-let server: TestServer;
-let tables: Tables;
 let browser: Browser;
 let operator: Operator;
 let merchant: Merchant;
@@ -39,20 +36,17 @@ const showForm: RequestListener = (request, response) => {
 let elsewhere: Site;
 let elsewhereUrl: string;
 
+onService();
 beforeAll(async () => {
   elsewhere = await startSite(showForm);
   // Under another host name, so that the browser sees another site.
   elsewhereUrl = elsewhere.url.replace('127.0.0.1', 'localhost');
-  server = await startTestServer();
-  tables = await openTables(server.databaseUrl);
   browser = await startBrowser();
   operator = await signIn(server, SANDBOX_OPERATOR_KEY);
   merchant = merchantOne(server);
 });
 afterAll(async () => {
   await browser?.close();
-  await tables?.close();
-  await server?.close();
   elsewhere?.close();
 });
 

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { SANDBOX_OPERATOR_KEY, SANDBOX_OPERATOR_READ_KEY } from '#src/config.ts';
 import {
   type Merchant,
@@ -13,24 +13,17 @@ import {
   pathOf,
   signIn,
 } from '../support/dashboard.ts';
+import { onService, server, tables } from '../support/on-service.ts';
 import { cardPayment, headersOne } from '../support/payment-requests.ts';
-import { startTestServer, type TestServer } from '../support/server.ts';
-import { openTables, type Tables } from '../support/tables.ts';
+import { startTestServer } from '../support/server.ts';
 
-let server: TestServer;
-let tables: Tables;
 let operator: Operator;
 let merchant: Merchant;
 
+onService();
 beforeAll(async () => {
-  server = await startTestServer();
-  tables = await openTables(server.databaseUrl);
   operator = await signIn(server, SANDBOX_OPERATOR_KEY);
   merchant = merchantOne(server);
-});
-afterAll(async () => {
-  await tables?.close();
-  await server?.close();
 });
 
 describe('a visitor who has not signed in', () => {

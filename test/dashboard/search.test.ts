@@ -1,22 +1,18 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { SANDBOX_OPERATOR_KEY } from '#src/config.ts';
 import { type Merchant, merchantOne, type Operator, signIn } from '../support/dashboard.ts';
+import { onService, server, tables } from '../support/on-service.ts';
 import { ACCOUNT_ONE, ACCOUNT_TWO, cardPayment, headersTwo } from '../support/payment-requests.ts';
-import { startTestServer, type TestServer } from '../support/server.ts';
-import { openTables, type Tables } from '../support/tables.ts';
 
-let server: TestServer;
-let tables: Tables;
 let operator: Operator;
 let merchant: Merchant;
 let first: { id: string; transactions: { id: string; provider_data: { transaction_id: string } } };
 let declined: { id: string };
 let other: { id: string };
 
+onService();
 beforeAll(async () => {
-  server = await startTestServer();
-  tables = await openTables(server.databaseUrl);
   operator = await signIn(server, SANDBOX_OPERATOR_KEY);
   merchant = merchantOne(server);
   first = await merchant.pay({ merchant_order_id: '1001', merchant_reference: 'booking-7' });
@@ -34,10 +30,6 @@ beforeAll(async () => {
     merchant_reference: 'sorry-7',
     amount: { currency: 'USD', value: 1 },
   });
-});
-afterAll(async () => {
-  await tables?.close();
-  await server?.close();
 });
 
 const LINK = /href="\/dashboard\/payments\/[0-9a-f-]{36}\/([0-9a-f-]{36})"/g;

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
-import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { beforeEach, expect, it } from 'vitest';
 import { type Payment, ProviderDataSchema, Transaction_Type } from '#gen/payments/v1/payment_pb.js';
 import { RefundPaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
 import type { Dispute, DisputeStage } from '#src/connectors/dispute-report.ts';
@@ -8,19 +8,14 @@ import { processDue } from '#src/notifications/process-notifications.ts';
 import { getPayment } from '#src/payments/get-payment.ts';
 import { refundPayment } from '#src/payments/payment-operations.ts';
 import { insertNotification } from '#src/store/notifications.ts';
-import { type OperatedPayments, openOperatedPayments } from '../payments/operated-payments.ts';
+import { onOperatedPayments, payments } from '../payments/operated-payments.ts';
 
-let payments: OperatedPayments;
 /** The result of each report, in order. */
 let results: string[];
 
-beforeAll(async () => {
-  payments = await openOperatedPayments();
-});
-afterAll(() => payments?.close());
-beforeEach(async () => {
+onOperatedPayments({ empties: 'payment, transaction, notification, event' });
+beforeEach(() => {
   results = [];
-  await payments.tables.query('TRUNCATE payment, transaction, notification, event');
 });
 
 /** Reports a dispute of a payment, as its provider does; or news of it, by which the provider is asked. */

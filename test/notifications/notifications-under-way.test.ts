@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { beforeEach, expect, it } from 'vitest';
 import { type Payment, Payment_Status } from '#gen/payments/v1/payment_pb.js';
 import type { ProviderConnection } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
@@ -10,18 +10,14 @@ import {
 } from '#src/notifications/process-notifications.ts';
 import { getPayment } from '#src/payments/get-payment.ts';
 import { insertNotification } from '#src/store/notifications.ts';
-import { type OperatedPayments, openOperatedPayments } from '../payments/operated-payments.ts';
+import { onOperatedPayments, payments } from '../payments/operated-payments.ts';
 
 const UNKNOWN: Outcome = { kind: 'unknown', detail: 'silence', providerData: undefined };
 
-let payments: OperatedPayments;
 /** The result of each notification, in the order in which they were processed. */
 let results: string[];
 
-beforeAll(async () => {
-  payments = await openOperatedPayments();
-});
-afterAll(() => payments?.close());
+onOperatedPayments();
 beforeEach(() => {
   results = [];
 });

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { beforeEach, expect, it } from 'vitest';
 import { type Payment, Payment_Status } from '#gen/payments/v1/payment_pb.js';
 import type { LookUp, ProviderConnection } from '#src/connectors/connector.ts';
 import type { Dispute } from '#src/connectors/dispute-report.ts';
@@ -7,24 +7,19 @@ import type { Outcome } from '#src/connectors/outcome.ts';
 import { type ProcessDeps, processDue } from '#src/notifications/process-notifications.ts';
 import { getPayment } from '#src/payments/get-payment.ts';
 import { insertNotification } from '#src/store/notifications.ts';
-import { type OperatedPayments, openOperatedPayments } from '../payments/operated-payments.ts';
+import { onOperatedPayments, payments } from '../payments/operated-payments.ts';
 
 const UNKNOWN: Outcome = { kind: 'unknown', detail: 'silence', providerData: undefined };
 
-let payments: OperatedPayments;
 /** Every look-up, in order. */
 let asked: LookUp[];
 /** The result of each notification that was settled, in order. */
 let results: string[];
 let failures: unknown[];
 
-beforeAll(async () => {
-  payments = await openOperatedPayments();
-});
-afterAll(() => payments?.close());
-beforeEach(async () => {
+onOperatedPayments({ empties: 'payment, transaction, notification' });
+beforeEach(() => {
   [asked, results, failures] = [[], [], []];
-  await payments.tables.query('TRUNCATE payment, transaction, notification');
 });
 
 type Says = (query: LookUp) => Promise<Outcome>;

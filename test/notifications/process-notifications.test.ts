@@ -1,23 +1,18 @@
 import { randomUUID } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { type Payment, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import type { NotificationSubject, ProviderConnection } from '#src/connectors/connector.ts';
 import { MAX_TRIES, type ProcessDeps, pauseS, processDue } from '#src/notifications/process-notifications.ts';
 import { receiveNotification } from '#src/notifications/receive-notification.ts';
-import { type OperatedPayments, openOperatedPayments } from '../payments/operated-payments.ts';
+import { onOperatedPayments, payments } from '../payments/operated-payments.ts';
 
-let payments: OperatedPayments;
 /** The result of each notification, in the order in which they were processed. */
 let results: string[];
 
-beforeAll(async () => {
-  payments = await openOperatedPayments();
-});
-afterAll(() => payments?.close());
-beforeEach(async () => {
+onOperatedPayments({ empties: 'payment, transaction, notification' });
+beforeEach(() => {
   results = [];
-  await payments.tables.query('TRUNCATE payment, transaction, notification');
 });
 
 /** The provider's connection, whose notifications are JSON: the subject itself, signed with the word "genuine". */

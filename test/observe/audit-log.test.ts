@@ -1,5 +1,6 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type ApiClients, apiClients, PROTOCOLS } from '../support/api-clients.ts';
+import { describe, expect, it } from 'vitest';
+import { PROTOCOLS } from '../support/api-clients.ts';
+import { clients, onService, server } from '../support/on-service.ts';
 import {
   ACCOUNT_ONE,
   cardPayment,
@@ -7,20 +8,8 @@ import {
   VAULTED_CARD,
   withField,
 } from '../support/payment-requests.ts';
-import { startTestServer, type TestServer } from '../support/server.ts';
 
-let server: TestServer;
-let clients: ApiClients;
-
-beforeAll(async () => {
-  server = await startTestServer();
-  clients = apiClients(server.url);
-});
-
-afterAll(async () => {
-  clients?.close();
-  await server?.close();
-});
+onService();
 
 const logged = (msg: string) =>
   server.logLines.map((line) => JSON.parse(line)).filter((line) => line.msg === msg);

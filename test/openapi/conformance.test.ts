@@ -1,21 +1,15 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { BAD_FIELDS, BAD_JSON_FIELDS, type BadField } from '../support/bad-fields.ts';
+import { onService, server } from '../support/on-service.ts';
 import { type Contract, type Operation, readContract, type Seen } from '../support/openapi-contract.ts';
 import { ACCOUNT_TWO, cardPayment, headersOne, withField } from '../support/payment-requests.ts';
 import { loadScenarios } from '../support/scenario.ts';
-import { startTestServer, type TestServer } from '../support/server.ts';
 
 const contract: Contract = readContract();
 const create = contract.find('POST', '/v1/payments');
-let server: TestServer;
 
-beforeAll(async () => {
-  server = await startTestServer();
-});
-afterAll(async () => {
-  await server?.close();
-});
+onService();
 
 async function call(
   verb: string,

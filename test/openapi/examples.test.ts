@@ -2,24 +2,20 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, expect, it, vi } from 'vitest';
 import { type Example, loadExamples, record } from '../support/examples.ts';
 import { differences } from '../support/match-record.ts';
+import { onService, server } from '../support/on-service.ts';
 import { type Operation, readContract } from '../support/openapi-contract.ts';
 import { cardPayment, headersOne, withField } from '../support/payment-requests.ts';
-import { startTestServer, type TestServer } from '../support/server.ts';
 import { type Receiver, startReceiver } from '../webhooks/receiver.ts';
 
 const contract = readContract();
 const examples = loadExamples();
-let server: TestServer;
 let receiver: Receiver;
 
+onService();
 beforeAll(async () => {
-  server = await startTestServer();
   receiver = await startReceiver();
 });
-afterAll(async () => {
-  await server?.close();
-  await receiver?.close();
-});
+afterAll(() => receiver?.close());
 afterEach(async () => {
   const { webhooks } = await send('GET', '/v1/webhooks');
   for (const { id } of webhooks) await send('DELETE', `/v1/webhooks/${id}`);

@@ -12,13 +12,13 @@ import {
   deps,
   idOf,
   news,
-  onOperatedPayments,
+  onPaymentsElsewhere,
   others,
-  payments,
   state,
 } from './elsewhere-under-test.ts';
+import { payments } from './operated-payments.ts';
 
-onOperatedPayments();
+onPaymentsElsewhere();
 
 /** A provider that does not answer. */
 const lookUp = async (): Promise<Outcome> => ({

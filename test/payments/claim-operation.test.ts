@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { type Payment, Payment_Status, Transaction_Type } from '#gen/payments/v1/payment_pb.js';
 import {
   type AskedOperation,
@@ -12,15 +12,9 @@ import { decodeRecord } from '#src/payments/stored-record.ts';
 import type { Database } from '#src/store/database.ts';
 import { DatabaseUnavailableError } from '#src/store/database-error.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
-import { type OperatedPayments, openOperatedPayments } from './operated-payments.ts';
+import { onOperatedPayments, payments } from './operated-payments.ts';
 
-let payments: OperatedPayments;
-
-beforeAll(async () => {
-  payments = await openOperatedPayments();
-});
-afterAll(() => payments?.close());
-beforeEach(() => payments.tables.query('TRUNCATE payment, transaction'));
+onOperatedPayments({ empties: 'payment, transaction' });
 
 const REFUND = { type: 'REFUND', money: { minorUnits: 100n, currency: 'USD' } } as const;
 const CANCEL = { type: 'CANCEL', money: { minorUnits: 10_000n, currency: 'USD' } } as const;

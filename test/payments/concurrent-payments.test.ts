@@ -1,41 +1,31 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type ApiClients, apiClients, PROTOCOLS, type Protocol, type Reply } from '../support/api-clients.ts';
+import { apiClients, PROTOCOLS, type Protocol, type Reply } from '../support/api-clients.ts';
 import { sandboxCatalogue } from '../support/catalogues.ts';
+import { clients, onService, server, tables } from '../support/on-service.ts';
 import { cardPayment, headersOne, type RequestJson, withField } from '../support/payment-requests.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
-import { openTables, type Tables } from '../support/tables.ts';
 
 const NO_ANSWER = '4000000000001000';
 const PROVIDER_TIMEOUT_MS = 1_500;
 const WAIT_MS = 300;
 
-let server: TestServer;
 let patient: TestServer;
-let clients: ApiClients;
-let tables: Tables;
 
+onService({
+  config: { inProgressWaitMs: WAIT_MS },
+  catalogue: sandboxCatalogue(PROVIDER_TIMEOUT_MS),
+});
 beforeAll(async () => {
-  server = await startTestServer({
-    config: { inProgressWaitMs: WAIT_MS },
-    catalogue: sandboxCatalogue(PROVIDER_TIMEOUT_MS),
-  });
   // Another replica, on the same database with the same keys, that waits longer for the first request.
   patient = await startTestServer({
     config: { inProgressWaitMs: 10_000 },
     databaseUrl: server.databaseUrl,
     keys: server.keys,
   });
-  clients = apiClients(server.url);
-  tables = await openTables(server.databaseUrl);
 });
 
-afterAll(async () => {
-  clients?.close();
-  await tables?.close();
-  await patient?.close();
-  await server?.close();
-});
+afterAll(() => patient?.close());
 
 /** The payments under a key, with the charges that the provider made for them. */
 async function made(idempotencyKey: string): Promise<{ payments: number; charges: number }> {

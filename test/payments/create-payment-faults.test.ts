@@ -1,31 +1,15 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { Payment_Status } from '#gen/payments/v1/payment_pb.js';
 import { finishOf } from '#src/payments/finish-payment.ts';
 import { decodeRecord } from '#src/payments/stored-record.ts';
 import { finishPayment } from '#src/store/payments.ts';
 import { cardPayment } from '../support/payment-requests.ts';
 import { APPROVED, UNKNOWN } from './attempt-outcomes.ts';
-import { LEASE_MARGIN_MS, openScriptedPayments, type ScriptedPayments } from './scripted-payments.ts';
+import { clock, LEASE_MARGIN_MS, onScriptedPayments, payments } from './scripted-payments.ts';
 
 const CARD = cardPayment();
 
-let payments: ScriptedPayments;
-/** Milliseconds by which the process's clock is ahead of the real one. */
-let aheadMs = 0;
-
-beforeAll(async () => {
-  payments = await openScriptedPayments();
-});
-afterAll(() => payments?.close());
-beforeEach(() => {
-  aheadMs = 0;
-  const now = performance.now.bind(performance);
-  vi.spyOn(performance, 'now').mockImplementation(() => now() + aheadMs);
-});
-afterEach(async () => {
-  vi.restoreAllMocks();
-  await payments.tables.query('TRUNCATE payment, transaction');
-});
+onScriptedPayments();
 
 const lost = () => new Error('Connection terminated unexpectedly');
 
@@ -117,7 +101,7 @@ describe('a claim', () => {
       around: async (statement, run) => {
         if (statement !== 'claim') return run();
         tries += 1;
-        aheadMs += LEASE_MARGIN_MS / 4;
+        clock.aheadMs += LEASE_MARGIN_MS / 4;
         throw lost();
       },
     });
@@ -131,7 +115,7 @@ describe('a claim', () => {
       outcomes: [APPROVED],
       around: async (statement, run) => {
         const result = await run();
-        if (statement === 'claim') aheadMs += LEASE_MARGIN_MS * 0.6;
+        if (statement === 'claim') clock.aheadMs += LEASE_MARGIN_MS * 0.6;
         return result;
       },
     });

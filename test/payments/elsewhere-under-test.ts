@@ -1,5 +1,5 @@
 import { create } from '@bufbuild/protobuf';
-import { afterAll, beforeAll, beforeEach } from 'vitest';
+import { beforeEach } from 'vitest';
 import type { Payment } from '#gen/payments/v1/payment_pb.js';
 import {
   CapturePaymentRequestSchema,
@@ -8,25 +8,20 @@ import {
 import type { ProviderConnection } from '#src/connectors/connector.ts';
 import { followUpNow } from '#src/payments/follow-up.ts';
 import { capturePayment, refundPayment } from '#src/payments/payment-operations.ts';
-import { type OperatedPayments, openOperatedPayments } from './operated-payments.ts';
+import { type OperatedPayments, onOperatedPayments, payments } from './operated-payments.ts';
 
 /*
  * Payments on which something is done at their provider itself.
  */
 
-export let payments: OperatedPayments;
 /** The alarms so far, in order. */
 export let alarms: unknown[];
 export let deps: OperatedPayments['deps'];
 
 /** Opens them for a file's tests: there are none before each. */
-export function onOperatedPayments(): void {
-  beforeAll(async () => {
-    payments = await openOperatedPayments();
-  });
-  afterAll(() => payments?.close());
-  beforeEach(async () => {
-    await payments.tables.query('TRUNCATE payment, transaction, webhook, event');
+export function onPaymentsElsewhere(): void {
+  onOperatedPayments({ empties: 'payment, transaction, webhook, event' });
+  beforeEach(() => {
     payments.setAhead(0);
     alarms = [];
     const followedUp = (_about: unknown, result: unknown) => {

@@ -1,5 +1,5 @@
 import { create } from '@bufbuild/protobuf';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import {
   type Payment,
   Payment_Status,
@@ -21,20 +21,15 @@ import { recoverDue } from '#src/payments/recover-payments.ts';
 import type { Database } from '#src/store/database.ts';
 import { DatabaseUnavailableError } from '#src/store/database-error.ts';
 import { wantEveryEvent } from '../support/tables.ts';
-import { type OperatedPayments, openOperatedPayments } from './operated-payments.ts';
+import { type OperatedPayments, onOperatedPayments, payments } from './operated-payments.ts';
 
-let payments: OperatedPayments;
 let payment: Payment;
 let deps: OperatedPayments['deps'];
 /** The payment's connection, once the provider has ended the authorization. */
 let ended: ProviderConnection;
 
-beforeAll(async () => {
-  payments = await openOperatedPayments();
-});
-afterAll(() => payments?.close());
+onOperatedPayments({ empties: 'payment, transaction, webhook, event' });
 beforeEach(async () => {
-  await payments.tables.query('TRUNCATE payment, transaction, webhook, event');
   payment = await payments.pay({ capture: false });
   const { connection } = payments.provider;
   ended = {

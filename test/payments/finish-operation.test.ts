@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import {
   CheckoutSchema,
   type Payment,
@@ -18,17 +18,11 @@ import { decodeRecord, encodeRecord } from '#src/payments/stored-record.ts';
 import type { Database } from '#src/store/database.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 import { restBody } from '../support/stored-responses.ts';
-import { type OperatedPayments, openOperatedPayments } from './operated-payments.ts';
+import { onOperatedPayments, payments } from './operated-payments.ts';
 
-let payments: OperatedPayments;
-
-beforeAll(async () => {
-  payments = await openOperatedPayments();
-});
-afterAll(() => payments?.close());
-beforeEach(async () => {
+onOperatedPayments({ empties: 'payment, transaction, vaulted_token, single_use, webhook, event' });
+beforeEach(() => {
   payments.provider.next.length = 0;
-  await payments.tables.query('TRUNCATE payment, transaction, vaulted_token, single_use, webhook, event');
 });
 
 const providerData = create(ProviderDataSchema);

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type Payment, ProviderDataSchema, type Transaction } from '#gen/payments/v1/payment_pb.js';
 import { RefundPaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
 import type { LookUp, ProviderConnection } from '#src/connectors/connector.ts';
@@ -11,26 +11,21 @@ import { refundPayment } from '#src/payments/payment-operations.ts';
 import { encodeRecord } from '#src/payments/stored-record.ts';
 import type { Database } from '#src/store/database.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
-import { type OperatedPayments, openOperatedPayments } from './operated-payments.ts';
+import { onOperatedPayments, payments } from './operated-payments.ts';
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
 
-let payments: OperatedPayments;
 /** Look-ups that the provider was asked for, results that the observer was told, and schedules that were written. */
 let asked: LookUp[];
 let told: unknown[];
 let scheduled: unknown[];
 
-beforeAll(async () => {
-  payments = await openOperatedPayments();
-});
-afterAll(() => payments?.close());
-beforeEach(async () => {
+onOperatedPayments({ empties: 'payment, transaction' });
+beforeEach(() => {
   [asked, told, scheduled] = [[], [], []];
   payments.provider.next.length = 0;
   vi.spyOn(Math, 'random').mockReturnValue(0.5);
-  await payments.tables.query('TRUNCATE payment, transaction');
 });
 afterEach(() => {
   vi.restoreAllMocks();

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { create, toBinary } from '@bufbuild/protobuf';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
 import { type Payment, Payment_Status, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import { CapturePaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
@@ -15,23 +15,15 @@ import { insertAccount } from '#src/store/accounts.ts';
 import { countOpenFollowUps } from '#src/store/follow-ups.ts';
 import { insertCustomer } from '#src/store/stored-objects.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
-import { type OperatedPayments, openOperatedPayments } from './operated-payments.ts';
+import { onOperatedPayments, payments } from './operated-payments.ts';
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
 
 const NO_CODES = { authorizationCode: '', retrievalReferenceNumber: '' };
 
-let payments: OperatedPayments;
-
-beforeAll(async () => {
-  payments = await openOperatedPayments();
-});
-afterAll(() => payments?.close());
-beforeEach(async () => {
-  payments.setAhead(0);
-  await payments.tables.query('TRUNCATE payment, transaction, vaulted_token');
-});
+onOperatedPayments({ empties: 'payment, transaction, vaulted_token' });
+beforeEach(() => payments.setAhead(0));
 
 async function followUpAt(aheadMs: number): Promise<void> {
   payments.setAhead(aheadMs);

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type ApiClients, apiClients, PROTOCOLS, type Reply } from '../support/api-clients.ts';
+import { describe, expect, it } from 'vitest';
+import { PROTOCOLS, type Reply } from '../support/api-clients.ts';
 import { sandboxCatalogue } from '../support/catalogues.ts';
+import { clients, onService, tables } from '../support/on-service.ts';
 import {
   ACCOUNT_TWO,
   CARD_DATA,
@@ -13,25 +14,9 @@ import {
   walletPayment,
   withField,
 } from '../support/payment-requests.ts';
-import { startTestServer, type TestServer } from '../support/server.ts';
-import { openTables, type Tables } from '../support/tables.ts';
 
-let server: TestServer;
-let clients: ApiClients;
-let tables: Tables;
-
-beforeAll(async () => {
-  // The provider is waited for 1.5 s, and the first request by its repeats 0.3 s.
-  server = await startTestServer({ config: { inProgressWaitMs: 300 }, catalogue: sandboxCatalogue(1_500) });
-  clients = apiClients(server.url);
-  tables = await openTables(server.databaseUrl);
-});
-
-afterAll(async () => {
-  clients?.close();
-  await tables?.close();
-  await server?.close();
-});
+// The provider is waited for 1.5 s, and the first request by its repeats 0.3 s.
+onService({ config: { inProgressWaitMs: 300 }, catalogue: sandboxCatalogue(1_500) });
 
 const idOf = (reply: Reply) => JSON.parse(reply.record).id as string;
 const replayed = (reply: Reply) => reply.headers.get('idempotent-replayed');

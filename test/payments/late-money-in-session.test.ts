@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
 import type { Payment } from '#gen/payments/v1/payment_pb.js';
 import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.js';
 import { createPayment } from '#src/payments/create-payment.ts';
@@ -8,17 +8,15 @@ import { recoverDue } from '#src/payments/recover-payments.ts';
 import { readSession } from '#src/store/checkout-sessions.ts';
 import { hasSqlState } from '#src/store/database-error.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
-import { type OperatedPayments, openOperatedPayments } from './operated-payments.ts';
+import { onOperatedPayments, payments } from './operated-payments.ts';
 
-let payments: OperatedPayments;
 let request: CreatePaymentRequest;
 
+onOperatedPayments();
 beforeAll(async () => {
-  payments = await openOperatedPayments();
   await payments.tables.query("INSERT INTO account (id, name) VALUES ($1, 'One')", [ACCOUNT_ONE]);
   ({ request } = await payments.payAs(payments.caller(), { wallet: true }));
 });
-afterAll(() => payments?.close());
 
 /** Adds a checkout session. @returns its id. */
 async function openSession(expiresAt: string): Promise<string> {

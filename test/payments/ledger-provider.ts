@@ -51,7 +51,7 @@ const DONE: Outcome = { kind: 'approved', ...told, authorizationCode: '', retrie
 const REDIRECT: Outcome = { kind: 'redirect', ...told, redirectUrl: 'https://wallet.example/pay' };
 
 /** Opens such a provider. It never takes more than it should: what breaks its books throws, and fails the test. */
-export function ledgerProvider(capabilities: Partial<Capabilities> = {}): LedgerProvider {
+export function ledgerProvider(): LedgerProvider {
   type Charge = { authorized: bigint; captured: bigint; refunded: bigint; released: boolean };
   const charges = new Map<string, Charge>();
   const results = new Map<string, Outcome>();
@@ -112,7 +112,7 @@ export function ledgerProvider(capabilities: Partial<Capabilities> = {}): Ledger
 
   const connection: ProviderConnection = {
     identity: 'ledger',
-    capabilities: { ...ALL, ...capabilities },
+    capabilities: ALL,
     deadlineMs: 1_000,
     async pay({ transactionId, money, method }) {
       if (method.kind === 'wallet_redirect') {

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { Payment_Status } from '#gen/payments/v1/payment_pb.js';
 import { DatabaseUnavailableError } from '#src/store/database-error.ts';
 import { cardPayment } from '../support/payment-requests.ts';
@@ -15,33 +15,18 @@ import {
   toldOf,
 } from './attempt-outcomes.ts';
 import {
+  clock,
   isOpen,
   LEASE_MARGIN_MS,
-  openScriptedPayments,
+  onScriptedPayments,
+  payments,
   type Script,
   type ScriptedPayment,
-  type ScriptedPayments,
 } from './scripted-payments.ts';
 
 const CARD = cardPayment();
 
-let payments: ScriptedPayments;
-/** Milliseconds by which the process's clock is ahead of the real one. */
-let aheadMs = 0;
-
-beforeAll(async () => {
-  payments = await openScriptedPayments();
-});
-afterAll(() => payments?.close());
-beforeEach(() => {
-  aheadMs = 0;
-  const now = performance.now.bind(performance);
-  vi.spyOn(performance, 'now').mockImplementation(() => now() + aheadMs);
-});
-afterEach(async () => {
-  vi.restoreAllMocks();
-  await payments.tables.query('TRUNCATE payment, transaction');
-});
+onScriptedPayments();
 
 const lost = () => new Error('Connection terminated unexpectedly');
 const away = () => new DatabaseUnavailableError(new Error('refused'));
@@ -70,21 +55,21 @@ const FAULTS: Readonly<Record<string, Fault>> = {
     return run();
   },
   'the database is away until it is too late': async () => {
-    aheadMs += LEASE_MARGIN_MS;
+    clock.aheadMs += LEASE_MARGIN_MS;
     throw away();
   },
   'every acknowledgement is lost until it is too late': async (_payment, run) => {
     await run();
-    aheadMs += LEASE_MARGIN_MS;
+    clock.aheadMs += LEASE_MARGIN_MS;
     throw lost();
   },
   'the process is held up before': (_payment, run) => {
-    aheadMs += LEASE_MARGIN_MS;
+    clock.aheadMs += LEASE_MARGIN_MS;
     return run();
   },
   'the process is held up after': async (_payment, run) => {
     const result = await run();
-    aheadMs += LEASE_MARGIN_MS;
+    clock.aheadMs += LEASE_MARGIN_MS;
     return result;
   },
   'recovery takes the last attempt': async (_payment, run) => {
@@ -127,7 +112,7 @@ describe('no fault between two attempts', () => {
     await fc.assert(
       fc.asyncProperty(arbScript, arbFaults, async (script, faults) => {
         await payments.tables.query('TRUNCATE payment, transaction');
-        aheadMs = 0;
+        clock.aheadMs = 0;
         const payment = faultyPayment(script, faults);
         const answered = await payment.send().then(
           ({ body }) => body,
@@ -172,7 +157,7 @@ describe('no fault between two attempts', () => {
         if (statement !== 'begin_next_attempt') return run();
         tries += 1;
         // A database that is silent: each try takes long.
-        aheadMs += LEASE_MARGIN_MS / 4;
+        clock.aheadMs += LEASE_MARGIN_MS / 4;
         return Promise.reject(away());
       },
     });
@@ -190,7 +175,7 @@ describe('no fault between two attempts', () => {
       around: (statement, run) => {
         if (statement === 'begin_next_attempt') {
           isAway = true;
-          aheadMs += LEASE_MARGIN_MS;
+          clock.aheadMs += LEASE_MARGIN_MS;
         }
         return isAway ? Promise.reject(away()) : run();
       },

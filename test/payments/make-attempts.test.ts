@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { Payment_Status, Payment_SubStatus_Value, Transaction_Status } from '#gen/payments/v1/payment_pb.js';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { getPayment } from '#src/payments/get-payment.ts';
@@ -18,27 +18,11 @@ import {
   TOLD,
   toldOf,
 } from './attempt-outcomes.ts';
-import { isOpen, openScriptedPayments, type ScriptedPayments } from './scripted-payments.ts';
+import { clock, isOpen, onScriptedPayments, payments } from './scripted-payments.ts';
 
 const CARD = cardPayment();
 
-let payments: ScriptedPayments;
-/** Milliseconds by which the process's clock is ahead of the real one. */
-let aheadMs = 0;
-
-beforeAll(async () => {
-  payments = await openScriptedPayments();
-});
-afterAll(() => payments?.close());
-beforeEach(() => {
-  aheadMs = 0;
-  const now = performance.now.bind(performance);
-  vi.spyOn(performance, 'now').mockImplementation(() => now() + aheadMs);
-});
-afterEach(async () => {
-  vi.restoreAllMocks();
-  await payments.tables.query('TRUNCATE payment, transaction');
-});
+onScriptedPayments();
 
 describe('no sequence of outcomes', () => {
   it('risks a second charge; each attempt is committed before it is sent, and all are told', async () => {
@@ -173,7 +157,7 @@ describe('a second attempt', () => {
     const payment = payments.payment(CARD, {
       outcomes: [NOT_SENT, APPROVED],
       aroundCall: (_connectionId, call) => {
-        aheadMs += 15_000;
+        clock.aheadMs += 15_000;
         return call();
       },
     });

@@ -1,16 +1,11 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { Payment_Status } from '#gen/payments/v1/payment_pb.js';
 import { createPayment, type PaymentDeps } from '#src/payments/create-payment.ts';
 import { MAX_ON_THEIR_WAY, setOut } from '#src/payments/on-their-way.ts';
 import type { PreparedPayment } from '#src/payments/prepare-payment.ts';
-import { type OperatedPayments, openOperatedPayments } from './operated-payments.ts';
+import { onOperatedPayments, payments } from './operated-payments.ts';
 
-let payments: OperatedPayments;
-
-beforeAll(async () => {
-  payments = await openOperatedPayments();
-});
-afterAll(() => payments?.close());
+onOperatedPayments();
 
 it('a payment too many for a provider that hangs is refused before its key is used, and made once there is room', async () => {
   const { request } = await payments.payAs(payments.caller());

@@ -1,5 +1,5 @@
 import { create } from '@bufbuild/protobuf';
-import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import {
   CapturePaymentRequestSchema,
   RefundPaymentRequestSchema,
@@ -7,15 +7,9 @@ import {
 import { type OpenOutcomes, watchOpenOutcomes } from '#src/payments/open-outcomes.ts';
 import { capturePayment, refundPayment } from '#src/payments/payment-operations.ts';
 import { recoverDue } from '#src/payments/recover-payments.ts';
-import { type OperatedPayments, openOperatedPayments } from './operated-payments.ts';
+import { onOperatedPayments, payments } from './operated-payments.ts';
 
-let payments: OperatedPayments;
-
-beforeAll(async () => {
-  payments = await openOperatedPayments();
-});
-afterAll(() => payments?.close());
-beforeEach(() => payments.tables.query('TRUNCATE payment, transaction'));
+onOperatedPayments({ empties: 'payment, transaction' });
 
 async function followUps(): Promise<OpenOutcomes['followUps']> {
   const counted: OpenOutcomes[] = [];

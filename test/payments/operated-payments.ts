@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
-import { pino } from 'pino';
+import { beforeAll } from 'vitest';
 import { CatalogueSchema } from '#gen/payments/config/catalogue_pb.js';
 import {
   type Payment,
@@ -15,7 +15,6 @@ import {
   CreatePaymentRequestSchema,
 } from '#gen/payments/v1/payment_service_pb.js';
 import { systemClock } from '#src/clock.ts';
-import type { Capabilities } from '#src/connectors/capabilities.ts';
 import { createBinTable } from '#src/payments/bin-table.ts';
 import type { OperationDeps } from '#src/payments/claim-operation.ts';
 import { createPayment, type PaymentDeps } from '#src/payments/create-payment.ts';
@@ -23,14 +22,14 @@ import { getPayment } from '#src/payments/get-payment.ts';
 import type { RecoveryDeps } from '#src/payments/recover-payments.ts';
 import { openStoredResponses } from '#src/payments/stored-response.ts';
 import { createRouter } from '#src/routing/router.ts';
-import { type Database, openDatabase } from '#src/store/database.ts';
+import type { Database } from '#src/store/database.ts';
 import { cardVault } from '#src/vault/card-vault.ts';
 import { parseJson } from '#src/wire/parse-json.ts';
 import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
-import { createTestDatabase } from '../support/database.ts';
+import { database, onOwnDatabase, tables } from '../support/own-database.ts';
 import { ACCOUNT_ONE, cardPayment, walletPayment, withField } from '../support/payment-requests.ts';
 import { restBody } from '../support/stored-responses.ts';
-import { openTables, type Tables } from '../support/tables.ts';
+import type { Tables } from '../support/tables.ts';
 import { type LedgerProvider, ledgerProvider } from './ledger-provider.ts';
 
 /** Payments on a real database, at a provider that keeps books. */
@@ -54,7 +53,6 @@ export type OperatedPayments = {
   setAhead(ms: number): void;
   /** Makes what is open due at once. */
   makeDue(): Promise<unknown>;
-  close(): Promise<void>;
 };
 
 type PayOptions = {
@@ -70,14 +68,22 @@ const KEY = randomBytes(32);
 const clock = systemClock();
 const decode = jsonDecoder(CreatePaymentRequestSchema);
 
-/** Opens them. */
-export async function openOperatedPayments(
-  capabilities: Partial<Capabilities> = {},
-): Promise<OperatedPayments> {
-  const test = await createTestDatabase();
-  const database = openDatabase({ url: test.url, maxConnections: 8, log: pino({ level: 'silent' }) });
-  const tables = await openTables(test.url);
-  const provider = ledgerProvider(capabilities);
+export let payments: OperatedPayments;
+
+/**
+ * Opens them for a file's tests.
+ *
+ * @param options.empties tables, with commas between them, that are empty before each test.
+ */
+export function onOperatedPayments({ empties }: { empties?: string } = {}): void {
+  onOwnDatabase({ empties, account: false, maxConnections: 8 });
+  beforeAll(async () => {
+    payments = await openOperatedPayments();
+  });
+}
+
+async function openOperatedPayments(): Promise<OperatedPayments> {
+  const provider = ledgerProvider();
   let aheadMs = 0;
   const connections = new Map([['ledger', provider.connection]]);
   const signals = { isAvailable: () => true, approvalRate: () => 0 };
@@ -161,10 +167,5 @@ export async function openOperatedPayments(
         `UPDATE transaction SET look_up_at = CASE WHEN look_up_at IS NOT NULL THEN now() END,
           follow_up_at = CASE WHEN follow_up_at IS NOT NULL THEN now() END`,
       ),
-    async close() {
-      await tables.close();
-      await database.close();
-      await test.drop();
-    },
   };
 }

@@ -1,5 +1,5 @@
 import { create } from '@bufbuild/protobuf';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import {
   type Payment,
   Payment_Status,
@@ -20,15 +20,9 @@ import {
   refundPayment,
 } from '#src/payments/payment-operations.ts';
 import { restBody } from '../support/stored-responses.ts';
-import { type OperatedPayments, openOperatedPayments } from './operated-payments.ts';
+import { onOperatedPayments, payments } from './operated-payments.ts';
 
-let payments: OperatedPayments;
-
-beforeAll(async () => {
-  payments = await openOperatedPayments();
-});
-afterAll(() => payments?.close());
-beforeEach(() => payments.tables.query('TRUNCATE payment, transaction'));
+onOperatedPayments({ empties: 'payment, transaction' });
 
 type Asked = {
   amount?: string;

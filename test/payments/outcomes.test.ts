@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { MAGIC_CARDS } from '#src/sandbox/magic-cards.ts';
-import { type ApiClients, apiClients, PROTOCOLS } from '../support/api-clients.ts';
+import { PROTOCOLS } from '../support/api-clients.ts';
 import { sandboxCatalogue } from '../support/catalogues.ts';
+import { clients, onService, server, tables } from '../support/on-service.ts';
 import {
   cardPayment,
   headersOne,
@@ -10,31 +11,17 @@ import {
   walletPayment,
   withField,
 } from '../support/payment-requests.ts';
-import { startTestServer, type TestServer } from '../support/server.ts';
-import { openTables, type Tables } from '../support/tables.ts';
 
 const TIMEOUT_MS = 500;
 
-let server: TestServer;
-let clients: ApiClients;
-let tables: Tables;
-
-beforeAll(async () => {
-  // Outcomes that are not learned at once stay so for these tests: they are looked up after a minute only.
-  const defaults = { leaseMarginMs: 10_000, firstLookUpMs: 60_000, lookUpsBeforeClosing: 3 };
-  server = await startTestServer({
+onService({
+  config: {
+    // Outcomes that are not learned at once stay so for these tests: they are looked up after a minute only.
+    lookUpSchedule: { leaseMarginMs: 10_000, firstLookUpMs: 60_000, lookUpsBeforeClosing: 3 },
     // And the provider's notifications, each of which would have one looked up, go nowhere.
-    config: { lookUpSchedule: defaults, publicUrl: 'http://127.0.0.1:1' },
-    catalogue: sandboxCatalogue(TIMEOUT_MS),
-  });
-  clients = apiClients(server.url);
-  tables = await openTables(server.databaseUrl);
-});
-
-afterAll(async () => {
-  clients?.close();
-  await tables?.close();
-  await server?.close();
+    publicUrl: 'http://127.0.0.1:1',
+  },
+  catalogue: sandboxCatalogue(TIMEOUT_MS),
 });
 
 // biome-ignore lint/suspicious/noExplicitAny: a record is looked into at will.

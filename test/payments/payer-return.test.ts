@@ -1,32 +1,29 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { beforeAll, beforeEach, expect, it } from 'vitest';
 import { type Payment, Payment_Status } from '#gen/payments/v1/payment_pb.js';
 import type { LookUp, ProviderConnection } from '#src/connectors/connector.ts';
 import { createLookUpTurns } from '#src/payments/look-up-turns.ts';
 import { returnPayer } from '#src/payments/payer-return.ts';
 import { recoverDue } from '#src/payments/recover-payments.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
-import { type OperatedPayments, openOperatedPayments } from './operated-payments.ts';
+import { onOperatedPayments, payments } from './operated-payments.ts';
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 1_440 * MINUTE_MS;
 
-let payments: OperatedPayments;
 /** Every look-up that a return prompted, in order. */
 let asked: LookUp[];
 
+onOperatedPayments({ empties: 'payment, transaction, event' });
 beforeAll(async () => {
-  payments = await openOperatedPayments();
   await payments.tables.query(
     `INSERT INTO webhook (account_id, id, url, description, events, secret) VALUES ($1, $2, '', '', $3, '')`,
     [ACCOUNT_ONE, randomUUID(), ['payment.expired', 'payment.purchase']],
   );
 });
-afterAll(() => payments?.close());
-beforeEach(async () => {
+beforeEach(() => {
   asked = [];
   payments.setAhead(0);
-  await payments.tables.query('TRUNCATE payment, transaction, event');
 });
 
 /** Brings the payer of a payment back. @returns the status that they are told. */

@@ -1,11 +1,11 @@
 import { create } from '@bufbuild/protobuf';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import type { ProviderConnection } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { followUpNow } from '#src/payments/follow-up.ts';
 import { recoverDue } from '#src/payments/recover-payments.ts';
-import { type OperatedPayments, openOperatedPayments } from './operated-payments.ts';
+import { onOperatedPayments, payments } from './operated-payments.ts';
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
@@ -15,16 +15,8 @@ const fail = () => {
   throw new Error('nothing more was expected');
 };
 
-let payments: OperatedPayments;
-
-beforeAll(async () => {
-  payments = await openOperatedPayments();
-});
-afterAll(() => payments?.close());
-beforeEach(async () => {
-  payments.setAhead(0);
-  await payments.tables.query('TRUNCATE payment, transaction');
-});
+onOperatedPayments({ empties: 'payment, transaction' });
+beforeEach(() => payments.setAhead(0));
 
 describe('a redirect at a provider without look-up', () => {
   const mute = (over: Partial<ProviderConnection> = {}): ProviderConnection => ({

@@ -12,15 +12,15 @@ import {
   deps,
   idOf,
   news,
-  onOperatedPayments,
+  onPaymentsElsewhere,
   others,
-  payments,
   refund,
   state,
 } from './elsewhere-under-test.ts';
+import { payments } from './operated-payments.ts';
 import { APPROVED } from './recovery-under-test.ts';
 
-onOperatedPayments();
+onPaymentsElsewhere();
 
 /** A connection that does something of its own while it is asked, after it knows what to tell. */
 const meanwhile = (act: () => Promise<unknown>): ProviderConnection => {

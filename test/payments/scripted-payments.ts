@@ -1,7 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
-import { pino } from 'pino';
-import { expect } from 'vitest';
+import { afterEach, beforeAll, beforeEach, expect, vi } from 'vitest';
 import { CatalogueSchema } from '#gen/payments/config/catalogue_pb.js';
 import {
   type Payment,
@@ -25,15 +24,15 @@ import { type KeyedResponse, openStoredResponses } from '#src/payments/stored-re
 import type { Signals } from '#src/routing/order-targets.ts';
 import { createRouter } from '#src/routing/router.ts';
 import { addSandboxFixtures } from '#src/server/sandbox-fixtures.ts';
-import { type Database, openDatabase } from '#src/store/database.ts';
+import type { Database } from '#src/store/database.ts';
 import { cardVault } from '#src/vault/card-vault.ts';
 import { parseJson } from '#src/wire/parse-json.ts';
 import { jsonDecoder } from '#src/wire/wire-json-decode.ts';
 import { jsonEncoder } from '#src/wire/wire-json-encode.ts';
-import { createTestDatabase } from '../support/database.ts';
+import { database, onOwnDatabase, tables } from '../support/own-database.ts';
 import { ACCOUNT_ONE, type RequestJson } from '../support/payment-requests.ts';
 import { restBody } from '../support/stored-responses.ts';
-import { openTables, type Tables } from '../support/tables.ts';
+import type { Tables } from '../support/tables.ts';
 
 /** A script: what providers do, and what goes wrong meanwhile. */
 export type Script = {
@@ -91,7 +90,6 @@ export type ScriptedPayments = {
   payment(request: RequestJson, script: Script): ScriptedPayment;
   /** The attempts that stand in the database, the first one first. */
   rows(): Promise<Record<string, unknown>[]>;
-  close(): Promise<void>;
 };
 
 const KEY = randomBytes(32);
@@ -108,11 +106,27 @@ const decode = jsonDecoder(CreatePaymentRequestSchema);
 const encodeJson = jsonEncoder(PaymentSchema);
 const encode = (record: Payment) => Buffer.from(encodeJson(record));
 
-/** Opens them, with the sandbox's fixtures. */
-export async function openScriptedPayments(): Promise<ScriptedPayments> {
-  const test = await createTestDatabase();
-  const database = openDatabase({ url: test.url, maxConnections: 4, log: pino({ level: 'silent' }) });
-  const tables = await openTables(test.url);
+export let payments: ScriptedPayments;
+/** Milliseconds by which the process's clock is ahead of the real one. */
+export const clock = { aheadMs: 0 };
+
+/** Opens them for a file's tests, with the sandbox's fixtures. There are none before each. */
+export function onScriptedPayments(): void {
+  onOwnDatabase({ empties: 'payment, transaction', account: false });
+  beforeAll(async () => {
+    payments = await openScriptedPayments();
+  });
+  beforeEach(() => {
+    clock.aheadMs = 0;
+    const now = performance.now.bind(performance);
+    vi.spyOn(performance, 'now').mockImplementation(() => now() + clock.aheadMs);
+  });
+  afterEach(() => {
+    vi.restoreAllMocks();
+  });
+}
+
+async function openScriptedPayments(): Promise<ScriptedPayments> {
   const vault = cardVault(new Map([['test-1', KEY]]));
   const responses = await openStoredResponses(database);
   await addSandboxFixtures(database, { vault, fingerprintKey: KEY, bins: createBinTable([]) });
@@ -127,11 +141,6 @@ export async function openScriptedPayments(): Promise<ScriptedPayments> {
     },
     payment: (request, script) => scriptedPayment({ database, tables, vault, responses }, request, script),
     rows: () => tables.query(ROWS),
-    async close() {
-      await tables.close();
-      await database.close();
-      await test.drop();
-    },
   };
 }
 

@@ -3,22 +3,14 @@ import { expect, it } from 'vitest';
 import { type Payment, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { applySigned } from '#src/payments/apply-signed.ts';
-import {
-  alarms,
-  deps,
-  idOf,
-  onOperatedPayments,
-  others,
-  payments,
-  refund,
-  state,
-} from './elsewhere-under-test.ts';
+import { alarms, deps, idOf, onPaymentsElsewhere, others, refund, state } from './elsewhere-under-test.ts';
+import { payments } from './operated-payments.ts';
 
 /*
  * A capture or a refund made at a provider without look-up, as its notification signs it.
  */
 
-onOperatedPayments();
+onPaymentsElsewhere();
 
 const sign = (
   payment: Payment,

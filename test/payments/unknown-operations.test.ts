@@ -1,6 +1,6 @@
 import { create } from '@bufbuild/protobuf';
 import fc from 'fast-check';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import {
   type Payment,
   Payment_Status,
@@ -23,15 +23,9 @@ import type { Database } from '#src/store/database.ts';
 import { DatabaseUnavailableError } from '#src/store/database-error.ts';
 import { restBody } from '../support/stored-responses.ts';
 import type { Behaviour } from './ledger-provider.ts';
-import { type OperatedPayments, openOperatedPayments } from './operated-payments.ts';
+import { onOperatedPayments, payments } from './operated-payments.ts';
 
-let payments: OperatedPayments;
-
-beforeAll(async () => {
-  payments = await openOperatedPayments();
-});
-afterAll(() => payments?.close());
-beforeEach(() => payments.tables.query('TRUNCATE payment, transaction'));
+onOperatedPayments({ empties: 'payment, transaction' });
 afterEach(() => {
   payments.provider.next.length = 0;
 });

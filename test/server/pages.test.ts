@@ -2,18 +2,16 @@ import { readFileSync } from 'node:fs';
 import type { Browser, Page } from 'puppeteer-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { startBrowser } from '../support/browser.ts';
-import { startTestServer, type TestServer } from '../support/server.ts';
+import { onService, server } from '../support/on-service.ts';
+import { startTestServer } from '../support/server.ts';
 
-let server: TestServer;
 let browser: Browser;
 
+onService();
 beforeAll(async () => {
-  [server, browser] = await Promise.all([startTestServer(), startBrowser()]);
+  browser = await startBrowser();
 });
-afterAll(async () => {
-  await browser?.close();
-  await server?.close();
-});
+afterAll(() => browser?.close());
 
 /** Opens a page, and notes every complaint of the browser and every host that is asked. */
 async function open(path: string): Promise<{ page: Page; complaints: string[]; hosts: Set<string> }> {

@@ -3,12 +3,9 @@ import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest';
 import { type Call, restCalls } from '../customers/calls.ts';
 import { checkoutCalls } from '../customers/checkout.ts';
 import { startBrowser } from './browser.ts';
+import { onService, server } from './on-service.ts';
 import { createPayer, type Payer } from './payer.ts';
-import { startTestServer, type TestServer } from './server.ts';
-import { openTables, type Tables } from './tables.ts';
 
-export let server: TestServer;
-export let tables: Tables;
 export let call: Call;
 export let calls: ReturnType<typeof checkoutCalls>;
 /** Of each test its own. */
@@ -19,18 +16,13 @@ let browser: Browser;
 
 /** Starts the service and a browser for a file's tests, with a payer for each. */
 export function onCheckoutPages(): void {
+  onService();
   beforeAll(async () => {
-    server = await startTestServer();
-    tables = await openTables(server.databaseUrl);
     browser = await startBrowser();
     call = restCalls(server.url);
     calls = checkoutCalls(call);
   });
-  afterAll(async () => {
-    await browser?.close();
-    await tables?.close();
-    await server?.close();
-  });
+  afterAll(() => browser?.close());
   beforeEach(async () => {
     payer = await createPayer(browser);
     page = payer.page;

@@ -16,11 +16,11 @@ export let tables: Tables;
 /**
  * Gives a file's tests a database of their own.
  *
- * @param options.empties names the tables that are emptied before each test.
+ * @param options.empties names the tables that are emptied before each test; by default none.
  * @param options.account false where not even account one is to be there.
  */
 export function onOwnDatabase(options: {
-  readonly empties: string;
+  readonly empties?: string | undefined;
   readonly account?: boolean;
   readonly maxConnections?: number;
 }): void {
@@ -31,7 +31,7 @@ export function onOwnDatabase(options: {
     tables = await openTables(test.url);
     if (account) await tables.query("INSERT INTO account (id, name) VALUES ($1, 'Test')", [ACCOUNT_ONE]);
   });
-  beforeEach(() => tables.query(`TRUNCATE ${empties}`));
+  if (empties) beforeEach(() => tables.query(`TRUNCATE ${empties}`));
   afterAll(async () => {
     await tables?.close();
     await database?.close();

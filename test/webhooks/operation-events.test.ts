@@ -1,5 +1,5 @@
 import { create } from '@bufbuild/protobuf';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { Payment_Status } from '#gen/payments/v1/payment_pb.js';
 import {
   CapturePaymentRequestSchema,
@@ -7,14 +7,10 @@ import {
 } from '#gen/payments/v1/payment_service_pb.js';
 import { capturePayment, refundPayment } from '#src/payments/payment-operations.ts';
 import { decodeRecord } from '#src/payments/stored-record.ts';
-import { type OperatedPayments, openOperatedPayments } from '../payments/operated-payments.ts';
+import { onOperatedPayments, payments } from '../payments/operated-payments.ts';
 import { wantEveryEvent } from '../support/tables.ts';
 
-let payments: OperatedPayments;
-beforeAll(async () => {
-  payments = await openOperatedPayments();
-});
-afterAll(() => payments?.close());
+onOperatedPayments();
 
 it('writes one event for each change of a payment in the order of its sequence, with the record after it.', async () => {
   await wantEveryEvent(payments.tables);

@@ -1,25 +1,17 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { onService, server, tables } from '../support/on-service.ts';
 import { readContract } from '../support/openapi-contract.ts';
 import { headersOne } from '../support/payment-requests.ts';
-import { startTestServer, type TestServer } from '../support/server.ts';
-import { openTables, type Tables } from '../support/tables.ts';
 import { type Receiver, startReceiver } from './receiver.ts';
 
-let server: TestServer;
-let tables: Tables;
 let shop: Receiver;
 
+onService();
 beforeAll(async () => {
-  server = await startTestServer();
-  tables = await openTables(server.databaseUrl);
   shop = await startReceiver();
 });
-afterAll(async () => {
-  await shop?.close();
-  await tables?.close();
-  await server?.close();
-});
+afterAll(() => shop?.close());
 beforeEach(() => tables.query('TRUNCATE webhook, event, delivery, replayed_call'));
 
 async function post(path: string, body: object | undefined, key: string | undefined) {

@@ -1,29 +1,20 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { createClient } from '@connectrpc/connect';
 import { createGrpcTransport, Http2SessionManager } from '@connectrpc/connect-node';
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { WebhookService } from '#gen/payments/v1/webhook_service_pb.js';
-import { startTestServer, type TestServer } from '../support/server.ts';
-import { openTables, type Tables } from '../support/tables.ts';
+import { onService, server, tables } from '../support/on-service.ts';
+import { startTestServer } from '../support/server.ts';
 import { type Receiver, startReceiver, status, verify } from './receiver.ts';
 
 const ONE = { 'public-api-key': 'pk_sandbox_one', 'private-secret-key': 'sk_sandbox_one' };
 const TWO = { 'public-api-key': 'pk_sandbox_two', 'private-secret-key': 'sk_sandbox_two' };
 const UNKNOWN = '00000000-0000-4000-8000-000000000000';
 
-let server: TestServer;
-let tables: Tables;
 let shop: Receiver;
 
-beforeAll(async () => {
-  server = await startTestServer();
-  tables = await openTables(server.databaseUrl);
-});
-afterAll(async () => {
-  await shop?.close();
-  await tables?.close();
-  await server?.close();
-});
+onService();
+afterAll(() => shop?.close());
 beforeEach(async () => {
   await shop?.close();
   shop = await startReceiver();

@@ -1,9 +1,8 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { merchantOne } from '../../support/dashboard.ts';
 import { tell } from '../../support/fake-providers.ts';
+import { onService, server, tables } from '../../support/on-service.ts';
 import { cardPayment, walletPayment, withField } from '../../support/payment-requests.ts';
-import { startTestServer, type TestServer } from '../../support/server.ts';
-import { openTables, type Tables } from '../../support/tables.ts';
 import { FAKE_API_KEY, type FakeAdyen, startFakeAdyen } from './fake-adyen.ts';
 import { FAKE_ACCOUNT, FAKE_HMAC_KEY, type Item, notificationOf } from './fake-notifications.ts';
 
@@ -12,12 +11,12 @@ import { FAKE_ACCOUNT, FAKE_HMAC_KEY, type Item, notificationOf } from './fake-n
  */
 
 let fake: FakeAdyen;
-let server: TestServer;
-let tables: Tables;
 
 beforeAll(async () => {
   fake = await startFakeAdyen();
-  const catalogue = `payment_method_types:
+});
+onService(() => ({
+  catalogue: `payment_method_types:
   - { type: CARD, category: CARD, workflows: [DIRECT] }
   - { type: IDEAL, category: WALLET, workflows: [REDIRECT] }
 connections:
@@ -29,16 +28,10 @@ connections:
     secrets_from_environment: { api_key: KEY, hmac_key: HMAC }
 routes:
   - { id: 1, targets: [{ connection: adyen }] }
-`;
-  const environment = (name: string) => ({ KEY: FAKE_API_KEY, HMAC: FAKE_HMAC_KEY })[name];
-  server = await startTestServer({ catalogue, config: { environment } });
-  tables = await openTables(server.databaseUrl);
-});
-afterAll(async () => {
-  await tables?.close();
-  await server?.close();
-  await fake?.close();
-});
+`,
+  config: { environment: (name: string) => ({ KEY: FAKE_API_KEY, HMAC: FAKE_HMAC_KEY })[name] },
+}));
+afterAll(() => fake?.close());
 
 // biome-ignore lint/suspicious/noExplicitAny: the record, as a merchant's code sees it.
 type Record = any;

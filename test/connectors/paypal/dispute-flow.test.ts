@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { tell } from '../../support/fake-providers.ts';
+import { onService, server, tables } from '../../support/on-service.ts';
 import { headersOne, walletPayment } from '../../support/payment-requests.ts';
-import { startTestServer, type TestServer } from '../../support/server.ts';
-import { openTables, type Tables, wantEveryEvent } from '../../support/tables.ts';
+import { wantEveryEvent } from '../../support/tables.ts';
 import { disputeEvent, resolved, reversalEvent, usd } from './fake-disputes.ts';
 import type { Json } from './fake-ledger.ts';
 import { FAKE_CLIENT_ID, FAKE_CLIENT_SECRET, FAKE_WEBHOOK_ID, startFakePayPal } from './fake-paypal.ts';
@@ -13,12 +13,12 @@ import { FAKE_CLIENT_ID, FAKE_CLIENT_SECRET, FAKE_WEBHOOK_ID, startFakePayPal } 
  */
 
 let fake: Awaited<ReturnType<typeof startFakePayPal>>;
-let server: TestServer;
-let tables: Tables;
 
 beforeAll(async () => {
   fake = await startFakePayPal();
-  const catalogue = `payment_method_types:
+});
+onService(() => ({
+  catalogue: `payment_method_types:
   - { type: PAYPAL, category: WALLET, workflows: [REDIRECT] }
 connections:
   - id: paypal
@@ -29,17 +29,11 @@ connections:
     secrets_from_environment: { client_id: ID, client_secret: SECRET }
 routes:
   - { id: 1, targets: [{ connection: paypal }] }
-`;
-  const environment = (name: string) => ({ ID: FAKE_CLIENT_ID, SECRET: FAKE_CLIENT_SECRET })[name];
-  server = await startTestServer({ catalogue, config: { environment } });
-  tables = await openTables(server.databaseUrl);
-  await wantEveryEvent(tables);
-});
-afterAll(async () => {
-  await tables?.close();
-  await server?.close();
-  await fake?.close();
-});
+`,
+  config: { environment: (name: string) => ({ ID: FAKE_CLIENT_ID, SECRET: FAKE_CLIENT_SECRET })[name] },
+}));
+beforeAll(() => wantEveryEvent(tables));
+afterAll(() => fake?.close());
 
 // biome-ignore lint/suspicious/noExplicitAny: the record, as a merchant's code sees it.
 type Record = any;
