@@ -102,7 +102,7 @@ async function erase(database: Database, days: number, dryRun: boolean, progress
   let lookedAt = 0;
   return eraseOldPayments(database, {
     days,
-    responses: dryRun ? undefined : await openStoredResponses(database),
+    response: dryRun ? undefined : (await openStoredResponses(database)).own,
     onStep: (step, account, accounts) => {
       lookedAt += step.lookedAt;
       progress.state(`payments: looked at ${lookedAt}, account ${account} of ${accounts}`);

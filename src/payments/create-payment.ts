@@ -84,7 +84,7 @@ export async function createPayment(
     const earlier = await orInProgress(deps.patience, readResponse(deps.responses, stored));
     return { ...earlier, replayed: false };
   }
-  return { record, body: await deps.responses.body(finish.answer, finish.record), replayed: false };
+  return { record, body: undefined, replayed: false };
 }
 
 /**

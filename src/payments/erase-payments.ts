@@ -9,8 +9,8 @@ import type { StoredResponses } from './stored-response.ts';
 export type EraseOptions = {
   /** A payment is due once nothing has been written to it for this many days. */
   readonly days: number;
-  /** Encodes the responses that repeated requests get from then on; undefined for a dry run. */
-  readonly responses: Pick<StoredResponses, 'encode'> | undefined;
+  /** The stored form of the responses that repeated requests get from then on; undefined for a dry run. */
+  readonly response: StoredResponses['own'] | undefined;
   /** Called after each step, with the account's position and the number of accounts. */
   readonly onStep: (step: Step, account: number, accounts: number) => void;
 };
@@ -24,8 +24,8 @@ export type EraseOptions = {
  * @returns the number of payments that were due.
  */
 export async function eraseOldPayments(database: Database, options: EraseOptions): Promise<number> {
-  const { days, responses, onStep } = options;
-  const erase = responses && eraseBy(responses);
+  const { days, response, onStep } = options;
+  const erase = response && eraseBy(response);
   const accounts = await listAccounts(database);
   let due = 0;
   for (const [i, { id }] of accounts.entries()) {
@@ -37,20 +37,14 @@ export async function eraseOldPayments(database: Database, options: EraseOptions
   return due;
 }
 
-function eraseBy(responses: Pick<StoredResponses, 'encode'>): Erase {
+function eraseBy(response: StoredResponses['own']): Erase {
+  const erased = (record: Uint8Array) => encodeRecord(withoutPersonalData(decodeRecord(record)));
   return {
-    payment({ record, answeredRecord }) {
-      const erased = withoutPersonalData(decodeRecord(record));
-      const answered = answeredRecord ? withoutPersonalData(decodeRecord(answeredRecord)) : undefined;
-      return {
-        record: encodeRecord(erased),
-        answer: responses.encode(answered ?? erased),
-        answeredRecord: answered ? encodeRecord(answered) : null,
-      };
-    },
-    operation({ responseRecord }) {
-      const erased = withoutPersonalData(decodeRecord(responseRecord));
-      return { response: responses.encode(erased), responseRecord: encodeRecord(erased) };
-    },
+    payment: ({ record, answeredRecord }) => ({
+      record: erased(record),
+      answer: response,
+      answeredRecord: answeredRecord && erased(answeredRecord),
+    }),
+    operation: ({ responseRecord }) => ({ response, responseRecord: erased(responseRecord) }),
   };
 }

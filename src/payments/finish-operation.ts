@@ -79,7 +79,7 @@ async function writeOnce(
     record: encodeRecord(record),
     transactionStatus: Transaction_Status[transactionStatus],
     reference: outcome === 'lapsed' || outcome.kind === 'not_sent' ? undefined : outcome.reference,
-    response: deps.responses.encode(record),
+    response: deps.responses.own,
     lookUpInS: isOpen ? leased.followUpInS : undefined,
     followUpInS: ofBase && lapsePauseS(transaction, ofBase),
     capturedMinorUnits: books.captured,

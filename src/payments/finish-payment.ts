@@ -69,7 +69,7 @@ export function finishOf(
     paymentId: attempt.paymentId,
     status: Payment_Status[states.payment],
     record: encodeRecord(record),
-    answer: deps.responses.encode(record),
+    answer: deps.responses.own,
     transactionId: attempt.transactionId,
     transactionStatus: Transaction_Status[states.transaction],
     fence: attempt.fence,

@@ -16,11 +16,11 @@ import { decodeRecord } from './stored-record.ts';
 /**
  * Responses as they are stored for replay. A response is its record in REST JSON, so what is stored beside the record
  * is only the schema by which it was rendered: NUL and the schema's digest. A release with another schema renders it by
- * the stored one, and so byte for byte as it was. Releases before this one stored the whole body, which begins with `{`.
+ * the stored one, and so byte for byte as it was. Earlier releases stored the whole body, which begins with `{`.
  */
 export type StoredResponses = {
-  /** Encodes the response that shows a record as it is now. */
-  encode(record: Payment): Uint8Array;
+  /** The stored form of every response of this release: it shows its record as it is now. */
+  readonly own: Uint8Array;
   /**
    * Returns the REST body of a stored response; undefined if that is what this release makes of the record.
    *
@@ -64,8 +64,7 @@ export async function openStoredResponses(
   schema: DescMessage = PaymentSchema,
 ): Promise<StoredResponses> {
   const digest = await storeResponseSchema(database, descriptorsOf(schema));
-  const own = digest && Buffer.concat([Buffer.of(BY_SCHEMA), digest]);
-  const encodeJson = jsonEncoder(schema);
+  const own = Buffer.concat([Buffer.of(BY_SCHEMA), digest]);
   const renders = new Map<string, Render>();
   const renderOf = async (asked: Buffer): Promise<Render> => {
     const name = asked.toString('hex');
@@ -78,9 +77,9 @@ export async function openStoredResponses(
     return render;
   };
   return {
-    encode: (record) => own ?? Buffer.from(encodeJson(record)),
+    own,
     async body(stored, record) {
-      if (own?.equals(stored)) return undefined;
+      if (own.equals(stored)) return undefined;
       if (stored[0] !== BY_SCHEMA) return stored;
       const render = await renderOf(Buffer.from(stored.subarray(1)));
       return render(record);

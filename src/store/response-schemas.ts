@@ -4,10 +4,6 @@ import type { Database } from './database.ts';
 /** Bytes of a digest: few schemas are ever stored, so that is enough to keep them apart. */
 const DIGEST_BYTES = 8;
 
-const FIND = {
-  name: 'find_response_schema',
-  text: `SELECT digest FROM response_schema WHERE digest IN ($1, '')`,
-};
 const ADD = {
   name: 'add_response_schema',
   text: 'INSERT INTO response_schema (digest, descriptors) VALUES ($1, $2) ON CONFLICT (digest) DO NOTHING',
@@ -21,16 +17,11 @@ const READ = {
  * Stores the schema by which responses are rendered, unless it is stored already.
  *
  * @param descriptors an encoded google.protobuf.FileDescriptorSet.
- * @returns its digest; undefined if replicas of the release before may be there, which do not know it.
+ * @returns its digest.
  */
-export async function storeResponseSchema(
-  database: Database,
-  descriptors: Uint8Array,
-): Promise<Uint8Array | undefined> {
+export async function storeResponseSchema(database: Database, descriptors: Uint8Array): Promise<Uint8Array> {
   const digest = createHash('sha256').update(descriptors).digest().subarray(0, DIGEST_BYTES);
-  const { rows } = await database.query<{ digest: Buffer }>(FIND, [digest]);
-  if (rows.some((row) => row.digest.length === 0)) return undefined;
-  if (rows.length === 0) await database.query(ADD, [digest, descriptors]);
+  await database.query(ADD, [digest, descriptors]);
   return digest;
 }
 

@@ -2,7 +2,7 @@ import { syncBuiltinESMExports } from 'node:module';
 import timers from 'node:timers/promises';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { Payment_Status, Transaction_Category } from '#gen/payments/v1/payment_pb.js';
+import { Transaction_Category } from '#gen/payments/v1/payment_pb.js';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import {
   type FinishDeps,
@@ -15,7 +15,7 @@ import {
 import type { Database } from '#src/store/database.ts';
 import { DatabaseUnavailableError } from '#src/store/database-error.ts';
 import { attemptToClaim } from '../support/open-attempts.ts';
-import { wholeResponses } from '../support/stored-responses.ts';
+import { RESPONSES } from '../support/stored-responses.ts';
 import { APPROVED, declined, NOT_SENT, PENDING, UNKNOWN } from './attempt-outcomes.ts';
 
 const AT = new Date('2026-01-31T09:08:07.000Z');
@@ -36,7 +36,7 @@ function depsOf(rows: readonly unknown[] = []): FinishDeps {
   return {
     database: { query: async () => ({ rows }) } as unknown as Database,
     now: () => timestampFromDate(AT),
-    responses: wholeResponses(({ status }) => Payment_Status[status]),
+    responses: RESPONSES,
     observer: {
       finished: ({ id }, isLearnedLater) => told.push([id, isLearnedLater]),
       finishFailed: (paymentId, error) => told.push([paymentId, error]),
@@ -94,7 +94,7 @@ describe('the finish of a payment', () => {
     expect(finish).toMatchObject({
       ...{ payment: attempt.record, accountId: attempt.record.accountId, paymentId: attempt.paymentId },
       ...{ transactionId: attempt.transactionId, fence: 2, reference: 'theirs', event: 'payment.purchase' },
-      ...{ answer: Buffer.from('SUCCEEDED'), reopens: undefined },
+      ...{ answer: RESPONSES.own, reopens: undefined },
       vault: { token: attempt.vaultedToken, fate: 'keep', at: AT.toISOString() },
     });
     expect(finished(NOT_SENT).finish).toMatchObject({ reference: undefined });

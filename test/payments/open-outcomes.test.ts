@@ -1,6 +1,5 @@
 import { pino } from 'pino';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { Payment_Status } from '#gen/payments/v1/payment_pb.js';
 import { systemClock } from '#src/clock.ts';
 import { CARDS_ONLY } from '#src/connectors/capabilities.ts';
 import type { ProviderConnection } from '#src/connectors/connector.ts';
@@ -19,7 +18,7 @@ import { findByKey } from '#src/store/payments.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { claimAttempt, type OpenAttempt } from '../support/open-attempts.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
-import { wholeResponses } from '../support/stored-responses.ts';
+import { RESPONSES, shownUnder } from '../support/stored-responses.ts';
 import { openTables, type Tables } from '../support/tables.ts';
 
 let test: TestDatabase;
@@ -65,7 +64,7 @@ const connectionOf = (identity: string, lookUp?: ProviderConnection['lookUp']): 
 const deps = (): OpenOutcomesDeps => ({
   database,
   now: systemClock(),
-  responses: wholeResponses(({ id, status }) => `${id} ${Payment_Status[status]}`),
+  responses: RESPONSES,
   observer: { finished: () => {}, finishFailed: () => {} },
   schedule: { leaseMarginMs: 1_000, firstLookUpMs: 5_000, lookUpsBeforeClosing: 3 },
   connections: () =>
@@ -100,8 +99,7 @@ const passTime = (seconds: number) =>
   tables.query('UPDATE transaction SET look_up_at = look_up_at - make_interval(secs => $1)', [seconds]);
 
 async function answerOf({ idempotencyKey }: OpenAttempt): Promise<string | undefined> {
-  const holder = await findByKey(database, ACCOUNT_ONE, idempotencyKey);
-  return holder?.answer && Buffer.from(holder.answer).toString();
+  return shownUnder(await findByKey(database, ACCOUNT_ONE, idempotencyKey));
 }
 
 describe('the watch over open outcomes', () => {

@@ -1,11 +1,6 @@
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { beforeEach } from 'vitest';
-import {
-  type Payment,
-  Payment_Status,
-  PaymentSchema,
-  ProviderDataSchema,
-} from '#gen/payments/v1/payment_pb.js';
+import { type Payment, PaymentSchema, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import { systemClock } from '#src/clock.ts';
 import { CARDS_ONLY } from '#src/connectors/capabilities.ts';
 import type { LookUp, ProviderConnection } from '#src/connectors/connector.ts';
@@ -18,7 +13,7 @@ import { findByKey } from '#src/store/payments.ts';
 import type { OpenAttempt } from '../support/open-attempts.ts';
 import { database, onOwnDatabase as openOwnDatabase, tables } from '../support/own-database.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
-import { wholeResponses } from '../support/stored-responses.ts';
+import { RESPONSES, shownUnder } from '../support/stored-responses.ts';
 
 export const providerData = create(ProviderDataSchema, { id: 'SCRIPTED', transactionId: 'ch_1' });
 export const APPROVED: Outcome = {
@@ -80,7 +75,7 @@ export function depsWith(connections: Readonly<Record<string, ProviderConnection
     database,
     now: systemClock(),
     publicUrl: () => 'https://payments.example',
-    responses: wholeResponses(({ id, status }) => `${id} ${Payment_Status[status]}`),
+    responses: RESPONSES,
     observer: { finished: () => {}, finishFailed: () => {} },
     schedule: { leaseMarginMs: 1_000, firstLookUpMs: 5_000, lookUpsBeforeClosing: 3 },
     connections: () => new Map(Object.entries(connections)),
@@ -99,8 +94,7 @@ export async function standing(attempt: OpenAttempt): Promise<Payment> {
 }
 
 export async function answerOf(attempt: OpenAttempt): Promise<string | undefined> {
-  const held = await findByKey(database, ACCOUNT_ONE, attempt.idempotencyKey);
-  return held?.answer && Buffer.from(held.answer).toString();
+  return shownUnder(await findByKey(database, ACCOUNT_ONE, attempt.idempotencyKey));
 }
 
 export async function rowOf(attempt: OpenAttempt): Promise<Record<string, unknown>> {

@@ -1,5 +1,7 @@
-import { type Payment, PaymentSchema } from '#gen/payments/v1/payment_pb.js';
+import { Payment_Status, PaymentSchema } from '#gen/payments/v1/payment_pb.js';
+import { decodeRecord } from '#src/payments/stored-record.ts';
 import type { PaymentResponse, StoredResponses } from '#src/payments/stored-response.ts';
+import type { KeyHolder } from '#src/store/payments.ts';
 import { jsonEncoder } from '#src/wire/wire-json-encode.ts';
 
 const encodeJson = jsonEncoder(PaymentSchema);
@@ -9,7 +11,12 @@ export function restBody({ record, body }: PaymentResponse): Buffer {
   return Buffer.from(body ?? encodeJson(record));
 }
 
-/** Responses that are stored whole, as a text of the record. */
-export function wholeResponses(textOf: (record: Payment) => string): StoredResponses {
-  return { encode: (record) => Buffer.from(textOf(record)), body: async (stored) => stored };
+/** Responses of one release only, which needs no schema. */
+export const RESPONSES: StoredResponses = { own: Buffer.from('own'), body: async () => undefined };
+
+/** Id and status in the response that a key has; undefined while it has none. */
+export function shownUnder(holder: KeyHolder | undefined): string | undefined {
+  if (!holder?.answer) return undefined;
+  const { id, status } = decodeRecord(holder.record);
+  return `${id} ${Payment_Status[status]}`;
 }

@@ -1,0 +1,52 @@
+import { cpSync, globSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+import { pino } from 'pino';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { openStoredResponses } from '#src/payments/stored-response.ts';
+import { type Database, openDatabase } from '#src/store/database.ts';
+import { MIGRATIONS, migrate } from '#src/store/migrate.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { ACCOUNT_ONE } from '../support/payment-requests.ts';
+
+let test: TestDatabase;
+let database: Database;
+let directory: string;
+
+beforeEach(async () => {
+  test = await createTestDatabase({ empty: true });
+  database = openDatabase({ url: test.url, maxConnections: 2, log: pino({ level: 'silent' }) });
+  directory = mkdtempSync(join(tmpdir(), 'migrations-'));
+});
+afterEach(async () => {
+  await database.close();
+  await test.drop();
+  rmSync(directory, { recursive: true });
+});
+
+/** Runs the migrations up to a number. */
+async function migrateTo(last: string): Promise<void> {
+  for (const file of globSync(`${MIGRATIONS}/*.sql`)) {
+    if (basename(file).slice(0, last.length) <= last) cpSync(file, join(directory, basename(file)));
+  }
+  await migrate(database, directory);
+}
+
+const query = async (text: string, values: readonly unknown[] = []) =>
+  (await database.query({ name: text.slice(0, 60), text }, values)).rows;
+
+const addAccount = () => query("INSERT INTO account (id, name) VALUES ($1, 'Used')", [ACCOUNT_ONE]);
+
+it('responses of a database that stored them whole are stored by their schema, and those that are whole stay readable', async () => {
+  await migrateTo('0028');
+  await addAccount();
+  await migrateTo('0033');
+  expect(await query('SELECT digest FROM response_schema')).toEqual([{ digest: Buffer.of() }]);
+  await migrate(database, MIGRATIONS);
+  expect(await query('SELECT digest FROM response_schema')).toEqual([]);
+  const responses = await openStoredResponses(database);
+  expect(responses.own).toHaveLength(9);
+  // Also what a replica of the release before, which began before the migration, still stores.
+  const whole = Buffer.from('{"id":"as it was"}');
+  expect(await responses.body(whole, Buffer.of())).toBe(whole);
+});
