@@ -1,6 +1,6 @@
-import { NIL_UUID } from './account-rows.ts';
 import type { Queries } from './database.ts';
 import { UUID_V7 } from './outbox.ts';
+import { NIL_UUID } from './rows.ts';
 
 /** Stands for the account if an action concerns the whole installation. */
 export const INSTALLATION = NIL_UUID;

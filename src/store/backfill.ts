@@ -1,5 +1,5 @@
-import { NIL_UUID } from './account-rows.ts';
 import type { Database } from './database.ts';
+import { NIL_UUID } from './rows.ts';
 
 /** Key of a payment; payments are visited in the order of their keys. */
 export type PaymentName = { readonly accountId: string; readonly id: string };
@@ -51,33 +51,4 @@ export function fillInPayments(
     ]);
     return last;
   });
-}
-
-const ADOPT = {
-  name: 'adopt_transactions',
-  text: `
-    WITH found AS (
-      SELECT id, payment_id FROM transaction
-      WHERE account_id = '${NIL_UUID}' AND id > $1::uuid ORDER BY id LIMIT $2::integer FOR UPDATE SKIP LOCKED
-    ), adopted AS (
-      UPDATE transaction t SET account_id = p.account_id
-      FROM found JOIN payment p ON p.id = found.payment_id
-      WHERE t.account_id = '${NIL_UUID}' AND t.id = found.id
-      RETURNING t.id
-    )
-    SELECT id FROM found ORDER BY id DESC LIMIT 1`,
-};
-
-/**
- * Gives transactions that an earlier release inserted without an account the account of their payment.
- *
- * @param after the transaction after which to begin.
- * @returns the last transaction looked at; undefined if there was none.
- */
-export async function adoptTransactions(
-  database: Database,
-  after: string,
-  limit: number,
-): Promise<string | undefined> {
-  return (await database.query<{ id: string }>(ADOPT, [after, limit])).rows[0]?.id;
 }

@@ -1,4 +1,3 @@
-import { isOfAccount } from './account-rows.ts';
 import type { Database } from './database.ts';
 import { isScheduled, leaseDue, leaseParameters, type Take } from './lease-due.ts';
 
@@ -68,7 +67,7 @@ const HASTEN = {
   name: 'hasten_follow_up',
   text: `
     UPDATE transaction SET follow_up_at = now()
-    WHERE ${isOfAccount('account_id', '$1')} AND id = $2 AND ${isScheduled('follow_up_at')}`,
+    WHERE account_id = $1 AND id = $2 AND ${isScheduled('follow_up_at')}`,
 };
 
 /** Makes a transaction due now, if it is to be followed up. */

@@ -1,4 +1,3 @@
-import { isOfAccount } from './account-rows.ts';
 import { byteaArray } from './bytea-array.ts';
 import { ATTEMPT_COLUMNS, claimPayment, PAYMENT_COLUMNS } from './claim-payment.ts';
 import type { Database } from './database.ts';
@@ -109,7 +108,7 @@ const FINISHES = {
         updated_at = now(), reference = coalesce(i.reference, t.reference),
         follow_up_at = now() + make_interval(secs => i.follow_up_in_s)
       FROM input i
-      WHERE ${isOfAccount('t.account_id', 'i.account_id')} AND t.id = i.transaction_id AND t.payment_id = i.id
+      WHERE t.account_id = i.account_id AND t.id = i.transaction_id AND t.payment_id = i.id
         AND ${isScheduled('t.look_up_at')} AND (t.fence = i.fence OR i.look_up_in_s IS NULL)
       RETURNING i.n
     ), finished AS (

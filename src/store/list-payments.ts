@@ -1,5 +1,5 @@
-import { NIL_UUID } from './account-rows.ts';
 import type { Database } from './database.ts';
+import { NIL_UUID } from './rows.ts';
 
 /** Filter of an account's payments. Times are texts such as 2026-01-31T09:08:07.000001Z. */
 export type PaymentFilter = {

@@ -1,4 +1,3 @@
-import { isOfAccount } from './account-rows.ts';
 import type { Database } from './database.ts';
 import { isScheduled } from './lease-due.ts';
 import type { Claim } from './payments.ts';
@@ -24,7 +23,7 @@ const BEGIN_NEXT = {
   text: `
     WITH last AS (
       UPDATE transaction SET status = $3, look_up_at = NULL, updated_at = now()
-      WHERE ${isOfAccount('account_id', '$10::uuid')} AND id = $2 AND ${isScheduled('look_up_at')} AND fence = 0
+      WHERE account_id = $10::uuid AND id = $2 AND ${isScheduled('look_up_at')} AND fence = 0
       RETURNING payment_id, amount_minor_units, currency, capture, vaulted_token, type
     ), next AS (
       INSERT INTO transaction
@@ -41,7 +40,7 @@ const BEGIN_NEXT = {
     SELECT id FROM next
     UNION ALL
     SELECT id FROM transaction
-    WHERE ${isOfAccount('account_id', '$10::uuid')} AND id = $4 AND ${isScheduled('look_up_at')} AND fence = 0`,
+    WHERE account_id = $10::uuid AND id = $4 AND ${isScheduled('look_up_at')} AND fence = 0`,
 };
 
 /**

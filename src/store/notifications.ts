@@ -1,7 +1,6 @@
 import type { Dispute, DisputeStage } from '#src/connectors/dispute-report.ts';
-import { NIL_UUID } from './account-rows.ts';
 import type { Database, Nullable } from './database.ts';
-import { firstRow, withoutNulls } from './rows.ts';
+import { firstRow, NIL_UUID, withoutNulls } from './rows.ts';
 
 /** One subject of a provider's notification, as it is stored before the notification is acknowledged. */
 export type StoredNotification = {

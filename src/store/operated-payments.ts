@@ -1,4 +1,3 @@
-import { isOfAccount } from './account-rows.ts';
 import type { Database, Nullable } from './database.ts';
 import { firstRow, withoutNulls } from './rows.ts';
 
@@ -52,7 +51,7 @@ const READ_TRANSACTIONS = {
       connection_identity AS "connectionIdentity", amount_minor_units AS "minorUnits", currency, capture, reference,
       final AS "isFinal", vaulted_token AS "vaultedToken", follow_up_at IS NOT NULL AS "isScheduled",
       method IS NOT NULL AND response IS NULL AS "isUnanswered", created_at AS "createdAt"
-    FROM transaction WHERE ${isOfAccount('account_id', '$1')} AND payment_id = $2 ORDER BY created_at, id`,
+    FROM transaction WHERE account_id = $1 AND payment_id = $2 ORDER BY created_at, id`,
 };
 
 /** Reads a payment of an account. @param paymentId a UUID. */

@@ -1,4 +1,3 @@
-import { isOfAccount } from './account-rows.ts';
 import type { Database } from './database.ts';
 import { insertEventCte } from './outbox.ts';
 import type { KeptMethod } from './payments.ts';
@@ -48,7 +47,7 @@ const CLAIM = {
         answered_record = CASE WHEN p.answer IS NOT NULL THEN coalesce(p.answered_record, p.record) END
       FROM transaction base
       WHERE p.account_id = $1 AND p.id = $2 AND p.version = $3 AND p.open_operation IS NULL
-        AND ${isOfAccount('base.account_id', '$1')} AND base.id = $7::uuid AND base.payment_id = p.id AND base.status = 'SUCCEEDED'
+        AND base.account_id = $1 AND base.id = $7::uuid AND base.payment_id = p.id AND base.status = 'SUCCEEDED'
         AND CASE $8::text
           WHEN 'CAPTURE' THEN
             NOT base.capture AND NOT p.released AND p.captured_minor_units + $9::bigint <= base.amount_minor_units
@@ -59,11 +58,11 @@ const CLAIM = {
               <= CASE WHEN base.capture THEN base.amount_minor_units ELSE p.captured_minor_units END
             AND $9::bigint + (
               SELECT coalesce(sum(r.amount_minor_units), 0) FROM transaction r
-              WHERE ${isOfAccount('r.account_id', '$1')} AND r.payment_id = p.id AND r.type = 'REFUND' AND r.parent_id = $10::uuid
+              WHERE r.account_id = $1 AND r.payment_id = p.id AND r.type = 'REFUND' AND r.parent_id = $10::uuid
                 AND r.status IN ('SUCCEEDED', 'PENDING')
             ) <= (
               SELECT t.amount_minor_units FROM transaction t
-              WHERE ${isOfAccount('t.account_id', '$1')} AND t.id = $10::uuid AND t.payment_id = p.id
+              WHERE t.account_id = $1 AND t.id = $10::uuid AND t.payment_id = p.id
             )
           ELSE false
         END
@@ -172,7 +171,7 @@ const FINISH = {
         response = CASE WHEN t.method IS NOT NULL THEN coalesce(t.response, $9) END,
         response_record = CASE WHEN t.method IS NOT NULL THEN coalesce(t.response_record, $5) END
       FROM locked
-      WHERE ${isOfAccount('t.account_id', '$1')} AND t.id = $3::uuid AND t.payment_id = locked.id AND locked.version = $4 AND t.look_up_at IS NULL
+      WHERE t.account_id = $1 AND t.id = $3::uuid AND t.payment_id = locked.id AND locked.version = $4 AND t.look_up_at IS NULL
         AND CASE WHEN $16::boolean THEN t.follow_up_at IS NULL
           ELSE t.follow_up_at IS NOT NULL AND (t.fence = $10 OR $8::float8 IS NULL) END
       RETURNING coalesce(t.response, $9) AS response, coalesce(t.response_record, $5) AS response_record,

@@ -1,6 +1,5 @@
-import { NIL_UUID } from './account-rows.ts';
 import type { Database, Nullable, Run } from './database.ts';
-import { onlyRow } from './rows.ts';
+import { NIL_UUID, onlyRow } from './rows.ts';
 
 /**
  * SQL for a UUIDv7 by the database's clock; uuidv7() itself exists only from PostgreSQL 18 on. It is made of the

@@ -1,4 +1,3 @@
-import { isOfAccount } from './account-rows.ts';
 import type { Database, Nullable } from './database.ts';
 import { withoutNulls } from './rows.ts';
 
@@ -87,7 +86,7 @@ const TRANSACTIONS = {
       t.amount_minor_units AS "minorUnits", t.currency, t.capture, t.look_up_at AS "lookUpAt",
       t.follow_up_at AS "followUpAt", t.fence AS "lookUps"
     FROM transaction t
-    WHERE ${isOfAccount('t.account_id', '$1::uuid')} AND t.payment_id = $2 ORDER BY t.created_at, t.id LIMIT ${MAX_ROWS_SHOWN}`,
+    WHERE t.account_id = $1::uuid AND t.payment_id = $2 ORDER BY t.created_at, t.id LIMIT ${MAX_ROWS_SHOWN}`,
 };
 const NOTIFICATIONS = {
   name: 'read_story_notifications',

@@ -1,4 +1,3 @@
-import { isOfAccount } from './account-rows.ts';
 import type { Database, Nullable } from './database.ts';
 import { isScheduled } from './lease-due.ts';
 import { insertEventCte } from './outbox.ts';
@@ -129,7 +128,7 @@ const FINISH_PAYMENT = `
     UPDATE transaction
     SET status = $6, look_up_at = now() + make_interval(secs => $8::float8), updated_at = now(),
       reference = coalesce($10, reference), follow_up_at = now() + make_interval(secs => $11::float8)
-    WHERE ${isOfAccount('account_id', '$12::uuid')} AND payment_id = $1
+    WHERE account_id = $12::uuid AND payment_id = $1
       AND id = $5 AND ${isScheduled('look_up_at')} AND (fence = $7 OR $8::float8 IS NULL)
     RETURNING payment_id
   ), finished AS (

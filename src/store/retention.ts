@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isOfAccount, NIL_UUID } from './account-rows.ts';
 import type { Database } from './database.ts';
+import { NIL_UUID } from './rows.ts';
 
 /** Position of the last row that a sweep looked at, in the sweep's own form. */
 export type Cursor = readonly string[];
@@ -72,7 +72,7 @@ const SCAN_PAYMENTS = `
       AND p.status NOT IN ('READY_TO_PAY', 'PENDING', 'IN_DISPUTE')
       AND NOT EXISTS (
         SELECT FROM transaction t
-        WHERE ${isOfAccount('t.account_id', '$1')} AND t.payment_id = p.id AND (t.look_up_at IS NOT NULL OR t.follow_up_at IS NOT NULL)
+        WHERE t.account_id = $1 AND t.payment_id = p.id AND (t.look_up_at IS NOT NULL OR t.follow_up_at IS NOT NULL)
       ) AS due
   FROM payment p
   WHERE p.account_id = $1 AND p.created_at < now() - make_interval(days => $2)
@@ -88,7 +88,7 @@ const LOCK_PAYMENTS = `
   ORDER BY p.id FOR UPDATE SKIP LOCKED`;
 const READ_RESPONSES = `
   SELECT id, response, response_record AS "responseRecord" FROM transaction
-  WHERE ${isOfAccount('account_id', '$1')} AND payment_id = ANY ($2::uuid[]) AND response IS NOT NULL AND response_record IS NOT NULL`;
+  WHERE account_id = $1 AND payment_id = ANY ($2::uuid[]) AND response IS NOT NULL AND response_record IS NOT NULL`;
 
 // The version moves on, so that an operation planned on the record with the personal data is planned anew.
 const WRITE_PAYMENTS = `
@@ -100,7 +100,7 @@ const WRITE_PAYMENTS = `
 const WRITE_RESPONSES = `
   UPDATE transaction t SET response = erased.response, response_record = erased.response_record
   FROM unnest($2::uuid[], $3::bytea[], $4::bytea[]) AS erased(id, response, response_record)
-  WHERE ${isOfAccount('t.account_id', '$1')} AND t.id = erased.id`;
+  WHERE t.account_id = $1 AND t.id = erased.id`;
 
 type Row<Stored> = Stored & { readonly id: string };
 

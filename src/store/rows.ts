@@ -1,5 +1,8 @@
 import type { Nullable } from './database.ts';
 
+/** Id that no object has. It stands for an account that is not known yet, and for a text that is not a UUID. */
+export const NIL_UUID = '00000000-0000-0000-0000-000000000000';
+
 /** Returns the row of a statement that always returns one. @throws Error if there is none: the statement is wrong. */
 export function onlyRow<Row>({ rows }: { readonly rows: readonly Row[] }): Row {
   const [row] = rows;

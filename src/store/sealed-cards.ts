@@ -1,5 +1,5 @@
-import { NIL_UUID } from './account-rows.ts';
 import type { Database } from './database.ts';
+import { NIL_UUID } from './rows.ts';
 
 /** A stored, sealed card number, with the token to which it is bound. */
 export type SealedCard = { readonly token: string; readonly sealed: string };

@@ -1,6 +1,6 @@
-import { NIL_UUID } from './account-rows.ts';
 import type { Database } from './database.ts';
 import type { PagePosition } from './list-payments.ts';
+import { NIL_UUID } from './rows.ts';
 
 /** A search for payments. Times are texts such as 2026-01-31T09:08:07.000001Z. */
 export type PaymentSearch = {

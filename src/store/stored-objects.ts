@@ -1,6 +1,5 @@
-import { NIL_UUID } from './account-rows.ts';
 import type { Database } from './database.ts';
-import { onlyRow } from './rows.ts';
+import { NIL_UUID, onlyRow } from './rows.ts';
 
 /** The referenced objects that the account has. Messages come encoded. */
 export type StoredObjects = {

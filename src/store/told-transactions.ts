@@ -1,4 +1,3 @@
-import { isOfAccount } from './account-rows.ts';
 import type { Database } from './database.ts';
 import { insertEventCte } from './outbox.ts';
 
@@ -47,7 +46,7 @@ const WRITE = {
       UPDATE transaction t
       SET status = $7, reference = coalesce(t.reference, $10), amount_minor_units = $11, updated_at = now()
       FROM changed
-      WHERE ${isOfAccount('t.account_id', '$1')} AND t.id = $6::uuid AND t.payment_id = changed.id
+      WHERE t.account_id = $1 AND t.id = $6::uuid AND t.payment_id = changed.id
       RETURNING t.id
     ), told AS (
       INSERT INTO transaction (id, account_id, payment_id, type, parent_id, connection_id, connection_identity, status,
@@ -55,7 +54,7 @@ const WRITE = {
       SELECT $6::uuid, $1, changed.id, $12, $13::uuid, base.connection_id, base.connection_identity, $7,
         $11, base.currency, false, $17, $10
       FROM changed, transaction base
-      WHERE ${isOfAccount('base.account_id', '$1')} AND base.id = $8::uuid AND base.payment_id = changed.id
+      WHERE base.account_id = $1 AND base.id = $8::uuid AND base.payment_id = changed.id
         AND NOT EXISTS (SELECT FROM known)
     ), ${insertEventCte({ changed: 'changed', type: '$9::text', record: '$5' })}
     SELECT EXISTS (SELECT FROM event) AS event FROM changed`,

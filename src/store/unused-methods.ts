@@ -1,7 +1,6 @@
-import { NIL_UUID } from './account-rows.ts';
 import type { Database, Run } from './database.ts';
 import type { Cursor, Step } from './retention.ts';
-import { withoutNulls } from './rows.ts';
+import { NIL_UUID, withoutNulls } from './rows.ts';
 import { METHOD_COLUMNS, type MethodRow, type StoredMethod } from './stored-methods.ts';
 
 /** Rows that a step looks at. */

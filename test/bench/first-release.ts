@@ -5,14 +5,14 @@ import type { StoredBytes } from './stored-payments.ts';
 
 /*
  * The statements of the first release (migrations 0001 to 0003), as its replicas go on sending them while a newer one
- * migrates the database.
+ * migrates the database; at last with the account of a transaction, as every release does that is still in use.
  */
 
 /** The last migration of the first release. */
 export const LAST_OF_FIRST_RELEASE = 3;
 
-const CLAIM = {
-  name: 'claim',
+const claim = (account: '' | ', account_id') => ({
+  name: `claim${account}`,
   text: `
     WITH claimed AS (
       INSERT INTO payment (id, account_id, idempotency_key, request_hash, status, record, request_shape)
@@ -22,11 +22,13 @@ const CLAIM = {
     ), attempt AS (
       INSERT INTO transaction
         (id, payment_id, connection_id, status, amount_minor_units, currency, capture, look_up_at, vaulted_token,
-          connection_identity)
-      SELECT $6, id, 'bench', 'CREATED', 1000, 'USD', true, now() + make_interval(secs => 30), NULL, 'bench' FROM claimed
+          connection_identity${account})
+      SELECT $6, id, 'bench', 'CREATED', 1000, 'USD', true, now() + make_interval(secs => 30), NULL, 'bench'
+        ${account && ', $2'}
+      FROM claimed
     )
     SELECT id FROM claimed`,
-};
+});
 const FINISH = {
   name: 'finish',
   text: `
@@ -67,6 +69,8 @@ export type FirstRelease = {
   takeLongest(): { readonly ms: number; readonly payments: number };
   /** Statements that failed, as messages. */
   readonly failures: readonly string[];
+  /** From now on, transactions are inserted with their account. */
+  nameAccounts(): void;
   stop(): Promise<void>;
 };
 
@@ -78,6 +82,7 @@ export function startFirstRelease(databaseUrl: string, replicas: number, bytes: 
   const pool = new pg.Pool({ connectionString: databaseUrl, max: replicas + 1 });
   const failures: string[] = [];
   const underWay = new Set<number>();
+  let statement = claim('');
   let stopped = false;
   let longestMs = 0;
   let payments = 0;
@@ -99,7 +104,7 @@ export function startFirstRelease(databaseUrl: string, replicas: number, bytes: 
     while (!stopped) {
       const [payment, transaction] = [randomUUID(), randomUUID()];
       const hash = Buffer.alloc(32);
-      await timed(CLAIM, [payment, ACCOUNT_ID, `during-${payment}`, hash, bytes.record, transaction]);
+      await timed(statement, [payment, ACCOUNT_ID, `during-${payment}`, hash, bytes.record, transaction]);
       const finished = await timed(FINISH, [payment, bytes.record, bytes.answer, transaction, null]);
       if (finished === 1) payments += 1;
       else failures.push(`payment ${payment} was not finished`);
@@ -114,6 +119,9 @@ export function startFirstRelease(databaseUrl: string, replicas: number, bytes: 
   const running = Promise.all([...Array.from({ length: replicas }, pay), recover()]);
   return {
     failures,
+    nameAccounts: () => {
+      statement = claim(', account_id');
+    },
     takeLongest() {
       const ms = Math.max(longestMs, ...[...underWay].map((startedMs) => performance.now() - startedMs));
       const taken = { ms, payments };

@@ -159,7 +159,7 @@ describe('a card that is enrolled', () => {
     const wallet = { ...body, payment_method: { type: 'WALLET_B', vaulted_token: id } };
     const refused = await call('POST', '/v1/payments', wallet, headers);
     expect([refused.status, refused.json.code]).toEqual([400, 'INCORRECT_PAYMENT_METHOD_TYPE']);
-    // One that belongs to nobody, as those of the release before, pays for anybody.
+    // One that belongs to nobody, as a payment without a customer stores it, pays for anybody.
     expect((await pay({ vaulted_token: VAULTED_CARD }, customer)).json.status).toBe('SUCCEEDED');
   });
 

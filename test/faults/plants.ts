@@ -103,10 +103,10 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
   'bounds-before-claim': {
     file: 'src/store/operations.ts',
     find: `AND p.version = $3 AND p.open_operation IS NULL
-        AND \${isOfAccount('base.account_id', '$1')} AND base.id = $7::uuid AND base.payment_id = p.id AND base.status = 'SUCCEEDED'
+        AND base.account_id = $1 AND base.id = $7::uuid AND base.payment_id = p.id AND base.status = 'SUCCEEDED'
         AND CASE $8::text`,
     replacement: `AND $3::integer IS NOT NULL
-        AND \${isOfAccount('base.account_id', '$1')} AND base.id = $7::uuid AND base.payment_id = p.id AND base.status = 'SUCCEEDED'
+        AND base.account_id = $1 AND base.id = $7::uuid AND base.payment_id = p.id AND base.status = 'SUCCEEDED'
         OR false AND CASE $8::text`,
     cases: ['operations: partial refunds that race to more than the whole, at two replicas'],
     violates: ['I9'],

@@ -54,7 +54,6 @@ const NOT_MAIN_PATH: Readonly<Record<string, string>> = {
   postpone_look_up: TAKEN,
   postpone_follow_up: TAKEN,
   end_follow_up: TAKEN,
-  adopt_transactions: OPERATOR,
   add_response_schema: OPERATOR,
   read_response_schema: 'of the release that stored a response, for a release with another schema',
   insert_operator_session: OPERATOR,

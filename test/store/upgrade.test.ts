@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { cpSync, globSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
@@ -7,7 +8,7 @@ import { openStoredResponses } from '#src/payments/stored-response.ts';
 import { type Database, openDatabase } from '#src/store/database.ts';
 import { MIGRATIONS, migrate } from '#src/store/migrate.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
-import { ACCOUNT_ONE } from '../support/payment-requests.ts';
+import { ACCOUNT_ONE, ACCOUNT_TWO } from '../support/payment-requests.ts';
 
 let test: TestDatabase;
 let database: Database;
@@ -33,7 +34,7 @@ async function migrateTo(last: string): Promise<void> {
 }
 
 const query = async (text: string, values: readonly unknown[] = []) =>
-  (await database.query({ name: text.slice(0, 60), text }, values)).rows;
+  (await database.query<Record<string, unknown>>({ name: 'test', isPrepared: false, text }, values)).rows;
 
 const addAccount = () => query("INSERT INTO account (id, name) VALUES ($1, 'Used')", [ACCOUNT_ONE]);
 
@@ -49,4 +50,20 @@ it('responses of a database that stored them whole are stored by their schema, a
   // Also what a replica of the release before, which began before the migration, still stores.
   const whole = Buffer.from('{"id":"as it was"}');
   expect(await responses.body(whole, Buffer.of())).toBe(whole);
+});
+
+it('a transaction that the first releases inserted without its account gets that of its payment', async () => {
+  await migrateTo('0014');
+  const payments = Array.from({ length: 20 }, (_, i) => [randomUUID(), i % 2 ? ACCOUNT_ONE : ACCOUNT_TWO]);
+  const insert = `INSERT INTO transaction (id, payment_id, connection_id, status, amount_minor_units, currency, capture)
+    VALUES ($1, $1, 'scripted', 'SUCCEEDED', 100, 'USD', true)`;
+  for (const [id, account] of payments) {
+    const text = `INSERT INTO payment (id, account_id, idempotency_key, request_hash, status, record)
+      VALUES ($1::uuid, $2, $1::text, '', 'SUCCEEDED', '')`;
+    await query(text, [id, account]);
+    await query(insert, [id]);
+  }
+  await migrate(database, MIGRATIONS);
+  const rows = await query('SELECT payment_id, account_id FROM transaction');
+  expect(rows.map(({ payment_id, account_id }) => [payment_id, account_id]).sort()).toEqual(payments.sort());
 });
