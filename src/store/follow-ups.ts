@@ -11,7 +11,7 @@ export type DueFollowUp = {
   readonly fence: number;
 };
 
-const TAKEN = `p.account_id AS "accountId", t.payment_id AS "paymentId", t.id AS "transactionId",
+const TAKEN = `t.account_id AS "accountId", t.payment_id AS "paymentId", t.id AS "transactionId",
       t.connection_id AS "connectionId", t.fence`;
 
 const TAKE = { name: 'take_due_follow_ups', text: leaseDue('follow_up_at', TAKEN) };
@@ -27,8 +27,7 @@ const TAKE_ONE = {
     UPDATE transaction t
     SET fence = t.fence + 1, follow_up_at = CASE WHEN t.follow_up_at IS NULL THEN NULL
       ELSE now() + make_interval(secs => $2) END
-    FROM payment p
-    WHERE t.id = $1::uuid AND p.id = t.payment_id AND t.look_up_at IS NULL
+    WHERE t.id = $1::uuid AND t.look_up_at IS NULL
     RETURNING ${TAKEN}`,
 };
 
@@ -129,8 +128,8 @@ const FIND_BY_PAYMENT = {
   text: `
     SELECT t.id AS "transactionId", p.account_id AS "accountId", t.connection_id AS "connectionId",
       p.released AS "isReleased"
-    FROM payment p JOIN transaction t ON t.payment_id = p.id
-    WHERE p.id = $1::uuid AND t.parent_id IS NULL ORDER BY t.created_at DESC, t.id DESC LIMIT 1`,
+    FROM payment p JOIN transaction t ON p.account_id = t.account_id AND p.id = t.payment_id
+    WHERE t.payment_id = $1::uuid AND t.parent_id IS NULL ORDER BY t.created_at DESC, t.id DESC LIMIT 1`,
 };
 
 /** A payment's own transaction, in any account. */
@@ -152,9 +151,7 @@ export async function findOwnTransaction(
 
 const FIND_PAYMENT = {
   name: 'find_payment_of_transaction',
-  text: `
-    SELECT p.id AS "paymentId", p.account_id AS "accountId"
-    FROM transaction t JOIN payment p ON p.id = t.payment_id WHERE t.id = $1::uuid`,
+  text: 'SELECT payment_id AS "paymentId", account_id AS "accountId" FROM transaction WHERE id = $1::uuid',
 };
 
 /** Finds the payment of a transaction of any account. @param transactionId a UUID. */

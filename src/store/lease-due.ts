@@ -33,7 +33,7 @@ export function leaseDue(dueAt: 'look_up_at' | 'follow_up_at', columns: string):
     )
     UPDATE transaction t SET fence = t.fence + 1, ${dueAt} = now() + make_interval(secs => due.lease_s)
     FROM due, payment p
-    WHERE t.id = due.id AND p.id = t.payment_id
+    WHERE t.id = due.id AND p.account_id = t.account_id AND p.id = t.payment_id
     RETURNING ${columns}`;
 }
 

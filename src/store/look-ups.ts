@@ -40,7 +40,7 @@ const TAKE_UNANSWERED = {
   name: 'take_unanswered_attempts',
   text: `
     WITH due AS (
-      SELECT t.id FROM transaction t JOIN payment p ON p.id = t.payment_id
+      SELECT t.id FROM transaction t JOIN payment p ON p.account_id = t.account_id AND p.id = t.payment_id
       WHERE t.look_up_at <= now() - make_interval(secs => $3) AND p.answer IS NULL
         AND NOT EXISTS (
           SELECT FROM unnest($1::text[], $2::text[]) AS askable(connection_id, identity)
@@ -51,7 +51,7 @@ const TAKE_UNANSWERED = {
     )
     UPDATE transaction t SET fence = t.fence + 1, look_up_at = now() + make_interval(secs => $4)
     FROM due, payment p
-    WHERE t.id = due.id AND p.id = t.payment_id
+    WHERE t.id = due.id AND p.account_id = t.account_id AND p.id = t.payment_id
     RETURNING ${DUE_ATTEMPT}`,
 };
 
@@ -81,7 +81,7 @@ const TAKE_OPEN = {
     UPDATE transaction t
     SET fence = t.fence + 1, look_up_at = greatest(t.look_up_at, now() + make_interval(secs => $2))
     FROM payment p
-    WHERE t.id = $1 AND ${isScheduled('t.look_up_at')} AND p.id = t.payment_id
+    WHERE t.id = $1 AND ${isScheduled('t.look_up_at')} AND p.account_id = t.account_id AND p.id = t.payment_id
       AND (p.answer IS NOT NULL OR t.look_up_at <= now())
     RETURNING ${DUE_ATTEMPT}`,
 };
@@ -102,7 +102,7 @@ export async function takeOpenAttempt(
 const READ_OPEN = {
   name: 'read_open_attempt',
   text: `
-    SELECT ${DUE_ATTEMPT} FROM transaction t JOIN payment p ON p.id = t.payment_id
+    SELECT ${DUE_ATTEMPT} FROM transaction t JOIN payment p ON p.account_id = t.account_id AND p.id = t.payment_id
     WHERE t.id = $1 AND ${isScheduled('t.look_up_at')} AND (p.answer IS NOT NULL OR t.look_up_at <= now())`,
 };
 

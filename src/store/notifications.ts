@@ -31,16 +31,15 @@ const INSERT = {
     INSERT INTO notification
       (account_id, connection_id, deduplication_key, subject, transaction_id, reference, body, query, headers,
         dispute, dispute_reference, disputed_minor_units, disputed_currency)
-    SELECT coalesce(p.account_id, '${NIL_UUID}'), $1, $2, s.number,
+    SELECT coalesce(t.account_id, '${NIL_UUID}'), $1, $2, s.number,
       coalesce(s.transaction_id, t.id), s.reference, $6, $7, $8,
       s.dispute, s.dispute_reference, s.disputed_minor_units, s.disputed_currency
     FROM unnest($3::integer[], $4::uuid[], $5::text[], $9::text[], $10::text[], $11::bigint[], $12::text[])
       AS s(number, transaction_id, reference, dispute, dispute_reference, disputed_minor_units, disputed_currency)
     LEFT JOIN LATERAL (
-      SELECT id, payment_id FROM transaction
+      SELECT id, account_id FROM transaction
       WHERE connection_id = $1 AND (id = s.transaction_id OR reference = s.reference) LIMIT 1
     ) t ON true
-    LEFT JOIN payment p ON p.id = t.payment_id
     ON CONFLICT DO NOTHING`,
 };
 

@@ -25,16 +25,12 @@ const MAX_SEARCHED_ATTEMPTS = 5_000;
 const OLDEST_OPEN = {
   name: 'list_oldest_open_attempts',
   text: `
-    SELECT p.account_id AS "accountId", open.payment_id AS "paymentId", open.connection_id AS "connectionId",
-      extract(epoch FROM now() - open.created_at)::float8 AS "openS", open.fence AS "lookUps"
+    SELECT account_id AS "accountId", payment_id AS "paymentId", connection_id AS "connectionId",
+      extract(epoch FROM now() - created_at)::float8 AS "openS", fence AS "lookUps"
     FROM (
-      SELECT payment_id, connection_id, created_at, fence FROM (
-        SELECT payment_id, connection_id, created_at, fence FROM transaction
-        WHERE look_up_at IS NOT NULL LIMIT ${MAX_SEARCHED_ATTEMPTS}
-      ) looked_through ORDER BY created_at LIMIT $1::integer
-    ) open
-    JOIN payment p ON p.id = open.payment_id
-    ORDER BY open.created_at`,
+      SELECT account_id, payment_id, connection_id, created_at, fence FROM transaction
+      WHERE look_up_at IS NOT NULL LIMIT ${MAX_SEARCHED_ATTEMPTS}
+    ) looked_through ORDER BY created_at LIMIT $1::integer`,
 };
 
 /** Lists the attempts whose outcome has been open for longest, including those of requests under way. */

@@ -94,7 +94,7 @@ const BY_ID = {
   name: 'find_payments_by_id',
   text: `
     SELECT ${TOLD} FROM payment p
-    WHERE p.id IN (SELECT $1::uuid UNION SELECT payment_id FROM transaction WHERE id = $1)
+    WHERE (p.account_id, p.id) IN (SELECT account_id, payment_id FROM transaction WHERE id = $1 OR payment_id = $1)
     ORDER BY p.created_at DESC, p.id DESC LIMIT ${MAX_FOUND}`,
 };
 
@@ -109,13 +109,13 @@ const BY_REFERENCE = {
   text: `
     SELECT ${TOLD} FROM payment p
     JOIN (
-      SELECT payment_id FROM transaction
+      SELECT account_id, payment_id FROM transaction
       WHERE account_id = ANY ($1::uuid[]) AND merchant_reference = $3 AND merchant_reference IS NOT NULL
       UNION
-      SELECT payment_id FROM transaction
+      SELECT account_id, payment_id FROM transaction
       WHERE connection_id = ANY ($2::text[]) AND reference = $3 AND reference IS NOT NULL
       LIMIT 1000
-    ) found ON found.payment_id = p.id
+    ) found ON p.account_id = found.account_id AND p.id = found.payment_id
     WHERE p.account_id = ANY ($1::uuid[])
     ORDER BY p.created_at DESC, p.id DESC LIMIT ${MAX_FOUND}`,
 };
