@@ -50,8 +50,8 @@ const CREATE_TABLE = `
  * Brings the schema up to date: runs the `NNNN_name.sql` files of a directory that have not been run yet, in order,
  * each in a transaction with its row in schema_migration. A file whose first line is `-- migrate: concurrently` builds
  * and drops indexes only, one by one and outside a transaction, while the table is read and written; if it breaks off,
- * the next run repeats it. Replicas may migrate at the same time. Migrations of a later release are left alone:
- * migrations only add, so that the previous release can keep running, and can be rolled back to.
+ * the next run repeats it. Replicas may migrate at the same time. Migrations of a later release are left alone: they
+ * take away nothing that the previous release uses, so that it can keep running, and can be rolled back to.
  *
  * @returns the names of the files that were run.
  * @throws MigrationError if a file has changed since it was run, a number is missing, or a file fails.

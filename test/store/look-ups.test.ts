@@ -131,10 +131,10 @@ describe('taking what is due', () => {
     await tables.query(
       `WITH other AS (
          INSERT INTO transaction
-           (id, payment_id, connection_id, status, amount_minor_units, currency, capture, look_up_at)
-         SELECT gen_random_uuid(), gen_random_uuid(), 'hanging', 'PENDING', 1, 'USD', true,
+           (id, payment_id, account_id, connection_id, status, amount_minor_units, currency, capture, look_up_at)
+         SELECT gen_random_uuid(), other.id, other.id, 'hanging', 'PENDING', 1, 'USD', true,
            CASE WHEN i % 2 = 0 THEN now() - interval '1 hour' END
-         FROM generate_series(1, 50000) i
+         FROM (SELECT gen_random_uuid() AS id, i FROM generate_series(1, 50000) i) other
          RETURNING payment_id
        )
        INSERT INTO payment (id, account_id, idempotency_key, request_hash, status, record)

@@ -84,7 +84,6 @@ describe('beginning the next attempt', () => {
       capture: false,
       vaulted_token: attempt.vaultedToken,
       fence: 0,
-      look_ups: 0,
     };
     expect(await attempts()).toMatchObject([
       {

@@ -66,4 +66,6 @@ it('a transaction that the first releases inserted without its account gets that
   await migrate(database, MIGRATIONS);
   const rows = await query('SELECT payment_id, account_id FROM transaction');
   expect(rows.map(({ payment_id, account_id }) => [payment_id, account_id]).sort()).toEqual(payments.sort());
+  // None is inserted without one any more: nothing would find it.
+  await expect(query(insert, [randomUUID()])).rejects.toThrow('"account_id"');
 });
