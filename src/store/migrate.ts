@@ -28,9 +28,8 @@ const LOCK_WAIT_MS = 600_000;
 const LOCK_POLL_MS = 100;
 /** Longest wait of a migration for a table: meanwhile, everyone else who wants the table waits behind it. */
 const TABLE_WAIT_MS = 5_000;
-const STATEMENT_TIMEOUT_MS = 600_000;
-/** Time limit for building one index, while payments go on. */
-const CONCURRENT_TIMEOUT_MS = 6 * 3_600_000;
+/** Time limit of a statement: one may build an index on a large table, or change many of its rows, while payments go on. */
+const STATEMENT_TIMEOUT_MS = 6 * 3_600_000;
 
 /** The first line of a file whose statements run one by one, each outside a transaction. */
 const CONCURRENTLY = '-- migrate: concurrently';
@@ -110,7 +109,7 @@ function lockedSession<T>(database: Database, work: (run: Run) => Promise<T>): P
   return database.session(async (run) => {
     await awaitLock(run, 'pg_try_advisory_lock');
     return work(run);
-  }, CONCURRENT_TIMEOUT_MS);
+  }, STATEMENT_TIMEOUT_MS);
 }
 
 // Polled: a statement that waited would hold a snapshot, for which a concurrent index build would wait in turn.
