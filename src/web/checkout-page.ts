@@ -49,8 +49,9 @@ export function renderCheckout(checkout: Checkout): string {
   const texts = CHECKOUT_TEXTS[language];
   const data = { session, publicKey, amount, shown, methods, hasPayment, texts: texts.script };
   const noMethod = isOpen ? `<p>${escapeHtml(texts.noMethod)}</p>` : '';
+  const needsScript = methods.length > 0 || hasPayment;
   const content = `${heading(checkout, texts)}
-<noscript><p>${escapeHtml(texts.noScript)}</p></noscript>
+${needsScript ? `<p id="no-script">${escapeHtml(texts.noScript)}</p>` : ''}
 <p id="notice" role="alert" tabindex="-1" hidden></p>
 ${methods.length > 0 ? form(checkout, texts) : noMethod}
 <section id="outcome" hidden aria-live="polite"><div class="spinner" hidden></div><h2 tabindex="-1"></h2><p></p><a class="button" hidden></a><button type="button" hidden></button></section>`;
@@ -92,6 +93,7 @@ function heading({ description, order, amount }: Checkout, texts: CheckoutTexts)
   return `<header><h1>${escapeHtml(lines[0] ?? '')}</h1><p class="amount">${escapeHtml(amount)}</p>${small}</header>`;
 }
 
+/** Renders the form. The script enables the button, which does nothing without it; browsers must not keep it enabled. */
 function form(checkout: Checkout, texts: CheckoutTexts): string {
   const { methods, amount, hasPayment } = checkout;
   const choices = methods.map((method, i) => {
@@ -100,7 +102,7 @@ function form(checkout: Checkout, texts: CheckoutTexts): string {
   });
   return `<form id="pay" novalidate autocomplete="on"${hasPayment ? ' hidden' : ''}>
 <fieldset><legend>${escapeHtml(texts.payWith)}</legend><div class="methods">${choices.join('\n')}</div></fieldset>
-<button type="submit">${escapeHtml(fill(texts.pay, { amount }))}</button>
+<button type="submit" disabled autocomplete="off">${escapeHtml(fill(texts.pay, { amount }))}</button>
 <p class="quiet safe">${escapeHtml(texts.safe)}</p></form>`;
 }
 

@@ -30,7 +30,7 @@ const ENGLISH = {
   safe: 'Your card number goes to the payment service only. The shop never sees it.',
   noMethod: 'There is no way to pay this order at present. Please go back to the shop.',
   noScript:
-    'This page needs JavaScript to protect your card number. Please turn it on, and load the page again.',
+    'This page needs its script (JavaScript) to protect your card number, and the script does not run. Please load the page again with JavaScript on, or open it in another browser.',
   languages: 'Language',
   back: 'Back to the shop',
   unknownTitle: 'There is no such payment',
@@ -110,7 +110,7 @@ const SPANISH: CheckoutTexts = {
   safe: 'Tu número de tarjeta llega solo al servicio de pagos. La tienda nunca lo ve.',
   noMethod: 'Por ahora no hay forma de pagar este pedido. Vuelve a la tienda, por favor.',
   noScript:
-    'Esta página necesita JavaScript para proteger tu número de tarjeta. Actívalo y vuelve a cargar la página.',
+    'Esta página necesita su script (JavaScript) para proteger tu número de tarjeta, y no está funcionando. Vuelve a cargar la página con JavaScript activado o ábrela en otro navegador.',
   languages: 'Idioma',
   back: 'Volver a la tienda',
   unknownTitle: 'Este pago no existe',
@@ -188,7 +188,7 @@ const PORTUGUESE: CheckoutTexts = {
   safe: 'O número do seu cartão vai apenas para o serviço de pagamentos. A loja nunca o vê.',
   noMethod: 'No momento não há como pagar este pedido. Volte à loja, por favor.',
   noScript:
-    'Esta página precisa de JavaScript para proteger o número do seu cartão. Ative-o e recarregue a página.',
+    'Esta página precisa do seu script (JavaScript) para proteger o número do seu cartão, e ele não está funcionando. Recarregue a página com o JavaScript ativado ou abra-a em outro navegador.',
   languages: 'Idioma',
   back: 'Voltar à loja',
   unknownTitle: 'Este pagamento não existe',

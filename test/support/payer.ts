@@ -84,7 +84,9 @@ function waysOf(page: Page) {
     async shown(selector: string, text: RegExp): Promise<void> {
       const isShown = (at: string, pattern: string) => {
         const found = (globalThis as InPage).document.querySelector(at);
-        return found?.checkVisibility() && new RegExp(pattern).test(found.textContent);
+        return (
+          found?.checkVisibility({ visibilityProperty: true }) && new RegExp(pattern).test(found.textContent)
+        );
       };
       await page.waitForFunction(isShown, { timeout: 60_000 }, selector, text.source);
     },

@@ -482,3 +482,7 @@ if (form) {
   if (field('number')?.value) showNumber();
 }
 if (data.hasPayment) showLast();
+// Last, so that a script that fails before leaves the page as it is without it.
+if (form) form.querySelector('[type=submit]').disabled = false;
+const noScript = document.getElementById('no-script');
+if (noScript) noScript.hidden = true;
