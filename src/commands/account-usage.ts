@@ -15,6 +15,7 @@ export const USAGE = `Usage: npm run account -- <command>
                                             such (PENDING / AUTHORIZED, AUTHORIZE)
   origins <account id> <origin>,…|none      allows pages of these origins, and no others, to call from a browser with the
                                             public key alone (https://shop.example, http://localhost:3000)
+  display-name <account id> <name>|none     shows payers this name on the checkout page, as the one whom they pay
 
 create, add-public-key and add-secret take --environment <word>: the keys then begin with it (sandbox_…, prod_…), for
 clients that derive the service's host from their key.

@@ -11,6 +11,7 @@ import {
   listKeys,
   revokeKey,
   setAllowedOrigins,
+  setDisplayName,
   setSecretAlways,
   setTellsAuthorized,
 } from '#src/store/accounts.ts';
@@ -62,6 +63,7 @@ const COMMANDS: Readonly<
   'secret-always': { operands: ['<account id>', 'on|off'], run: demandSecret },
   authorizations: { operands: ['<account id>', 'shown|authorized'], run: tellAuthorizations },
   origins: { operands: ['<account id>', '<origin>,…|none'], run: allowOrigins },
+  'display-name': { operands: ['<account id>', '<name>|none'], run: nameForPayers },
 };
 
 async function main(): Promise<void> {
@@ -216,6 +218,18 @@ function allowOrigins([id, list = '']: readonly string[]): Work {
 
 const MAX_ORIGINS = 100;
 
+function nameForPayers([id, name = '']: readonly string[]): Work {
+  if (!DISPLAY_NAME.test(name)) {
+    throw new UsageError('"display-name" is 1 to 100 characters that can be seen, or none.');
+  }
+  return change(id, 'display-name', name, (queries, account) =>
+    setDisplayName(queries, account, name === 'none' ? '' : name),
+  );
+}
+
+// Characters that turn the direction of text round could have the page say something else.
+const DISPLAY_NAME = /^(?=.*\S)[^\p{Cc}\p{Bidi_C}]{1,100}$/u;
+
 /** Changes a setting of an account. @param value the new one, as the command line has it. */
 function change(
   id: string | undefined,
@@ -264,6 +278,7 @@ function accountRow(account: Account): string[] {
   if (account.secretAlways) settings.push('secret always');
   if (account.tellsAuthorized) settings.push('authorizations authorized');
   if (account.allowedOrigins.length > 0) settings.push(`origins ${account.allowedOrigins.join(' ')}`);
+  if (account.displayName) settings.push(`display name ${account.displayName}`);
   return [account.id, settings.join(', '), account.createdAt.toISOString(), account.name];
 }
 

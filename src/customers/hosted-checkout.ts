@@ -12,6 +12,8 @@ export type HostedCheckout = {
   readonly session: StoredSession;
   /** Public key of the account, with which the page makes its calls. */
   readonly publicKey: string;
+  /** Name under which payers know the merchant; '' for none. */
+  readonly displayName: string;
   readonly methods: readonly OfferedPaymentMethod[];
 };
 
@@ -34,6 +36,7 @@ export async function readHostedCheckout(
   return {
     session,
     publicKey: owner.publicKey,
+    displayName: owner.displayName,
     methods: isOpen ? await listSessionMethods(deps, session) : [],
   };
 }

@@ -79,11 +79,13 @@ function sendPage(request: FastifyRequest, reply: FastifyReply, { status, html }
     .send(html);
 }
 
-function checkoutOf({ session, publicKey, methods }: HostedCheckout, language: Language): Checkout {
+function checkoutOf(hosted: HostedCheckout, language: Language): Checkout {
+  const { session, publicKey, displayName, methods } = hosted;
   return {
     language,
     session: session.id,
     publicKey,
+    payee: displayName,
     description: session.paymentDescription,
     order: session.merchantOrderId,
     amount: amountOf(session, language),

@@ -92,7 +92,7 @@ export async function createAccount(
 }
 
 const COLUMNS = `id, name, secret_always AS "secretAlways", tells_authorized AS "tellsAuthorized",
-  allowed_origins AS "allowedOrigins", created_at AS "createdAt"`;
+  allowed_origins AS "allowedOrigins", display_name AS "displayName", created_at AS "createdAt"`;
 const LIST_ACCOUNTS = {
   name: 'list_accounts',
   text: `SELECT ${COLUMNS} FROM account ORDER BY created_at, id`,
@@ -115,6 +115,10 @@ const SET_ALLOWED_ORIGINS = {
   name: 'set_allowed_origins',
   text: 'UPDATE account SET allowed_origins = $2 WHERE id = $1',
 };
+const SET_DISPLAY_NAME = {
+  name: 'set_display_name',
+  text: 'UPDATE account SET display_name = $2 WHERE id = $1',
+};
 
 /** An account as the operator sees it. */
 export type Account = {
@@ -123,6 +127,8 @@ export type Account = {
   readonly secretAlways: boolean;
   readonly tellsAuthorized: boolean;
   readonly allowedOrigins: readonly string[];
+  /** Name under which payers know the merchant; '' for none. */
+  readonly displayName: string;
   readonly createdAt: Date;
 };
 
@@ -170,6 +176,11 @@ export async function setAllowedOrigins(
   origins: readonly string[],
 ): Promise<void> {
   await queries.query(SET_ALLOWED_ORIGINS, [id, origins]);
+}
+
+/** Sets the name under which payers know the merchant. @param name '' for none. */
+export async function setDisplayName(queries: Queries, id: string, name: string): Promise<void> {
+  await queries.query(SET_DISPLAY_NAME, [id, name]);
 }
 
 const LIST_SECRETS = {

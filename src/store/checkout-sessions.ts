@@ -57,8 +57,8 @@ const GET = {
 const FIND_OWNER = {
   name: 'find_checkout_session_owner',
   text: `
-    SELECT s.account_id AS "accountId", p.public_key AS "publicKey"
-    FROM checkout_session s JOIN public_key p ON p.account_id = s.account_id
+    SELECT s.account_id AS "accountId", p.public_key AS "publicKey", a.display_name AS "displayName"
+    FROM checkout_session s JOIN public_key p ON p.account_id = s.account_id JOIN account a ON a.id = s.account_id
     WHERE s.id = $1 AND p.revoked_at IS NULL ORDER BY p.created_at DESC, p.public_key LIMIT 1`,
 };
 // A claim writes this row as well. It comes either before the lock, and is seen, or after the change, and is refused.
@@ -94,6 +94,8 @@ export type SessionOwner = {
   readonly accountId: string;
   /** The newest public key that is not revoked. */
   readonly publicKey: string;
+  /** Name under which payers know the merchant; '' for none. */
+  readonly displayName: string;
 };
 
 /** Finds the account of a checkout session, for a payer who knows only its id. @param id a UUID. */

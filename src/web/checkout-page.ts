@@ -28,6 +28,8 @@ export type Checkout = {
   readonly language: Language;
   readonly session: string;
   readonly publicKey: string;
+  /** Merchant's name for payers; '' for none. */
+  readonly payee: string;
   readonly description: string;
   readonly order: string;
   /** Amount as the payer reads it, such as "$55.75". */
@@ -45,7 +47,7 @@ export type Checkout = {
 
 /** Renders the page on which a payer pays a session. */
 export function renderCheckout(checkout: Checkout): string {
-  const { language, session, publicKey, amount, shown, methods, isOpen, hasPayment } = checkout;
+  const { language, session, publicKey, payee, amount, shown, methods, isOpen, hasPayment } = checkout;
   const texts = CHECKOUT_TEXTS[language];
   const data = { session, publicKey, amount, shown, methods, hasPayment, texts: texts.script };
   const noMethod = isOpen ? `<p>${escapeHtml(texts.noMethod)}</p>` : '';
@@ -55,7 +57,7 @@ ${needsScript ? `<p id="no-script">${escapeHtml(texts.noScript)}</p>` : ''}
 <p id="notice" role="alert" tabindex="-1" hidden></p>
 ${methods.length > 0 ? form(checkout, texts) : noMethod}
 <section id="outcome" hidden aria-live="polite"><div class="spinner" hidden></div><h2 tabindex="-1"></h2><p></p><a class="button" hidden></a><button type="button" hidden></button></section>`;
-  const title = `${texts.title} · ${amount}`;
+  const title = `${payee ? fill(texts.titleTo, { payee }) : texts.title} · ${amount}`;
   return page(language, title, content, languageLinks(language, texts), [
     `<script type="application/json" id="checkout">${JSON.stringify(data).replaceAll('<', '\\u003c')}</script>`,
     '<script src="/checkout/assets/checkout.js" defer></script>',
@@ -86,11 +88,12 @@ function page(
 <body><main>${content}</main>${foot}</body></html>`;
 }
 
-function heading({ description, order, amount }: Checkout, texts: CheckoutTexts): string {
+function heading({ payee, description, order, amount }: Checkout, texts: CheckoutTexts): string {
   const orderLine = fill(texts.order, { order });
   const lines = description ? [description, orderLine] : [orderLine];
   const small = lines[1] === undefined ? '' : `<p class="quiet">${escapeHtml(lines[1])}</p>`;
-  return `<header><h1>${escapeHtml(lines[0] ?? '')}</h1><p class="amount">${escapeHtml(amount)}</p>${small}</header>`;
+  const to = payee && `<p class="payee">${escapeHtml(fill(texts.titleTo, { payee }))}</p>`;
+  return `<header>${to}<h1>${escapeHtml(lines[0] ?? '')}</h1><p class="amount">${escapeHtml(amount)}</p>${small}</header>`;
 }
 
 /** Renders the form. The script enables the button, which does nothing without it; browsers must not keep it enabled. */

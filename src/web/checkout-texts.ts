@@ -12,6 +12,7 @@ export type Language = keyof typeof LANGUAGES;
 
 const ENGLISH = {
   title: 'Payment',
+  titleTo: 'Payment to {payee}',
   order: 'Order {order}',
   payWith: 'Pay with',
   card: 'Card',
@@ -92,6 +93,7 @@ const ENGLISH = {
 
 const SPANISH: CheckoutTexts = {
   title: 'Pago',
+  titleTo: 'Pago a {payee}',
   order: 'Pedido {order}',
   payWith: 'Pagar con',
   card: 'Tarjeta',
@@ -170,6 +172,7 @@ const SPANISH: CheckoutTexts = {
 
 const PORTUGUESE: CheckoutTexts = {
   title: 'Pagamento',
+  titleTo: 'Pagamento a {payee}',
   order: 'Pedido {order}',
   payWith: 'Pagar com',
   card: 'Cartão',

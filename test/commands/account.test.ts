@@ -76,6 +76,9 @@ it('the account command creates the schema in the database of DATABASE_URL and s
     / secret always, origins https:\/\/shop.example http:\/\/localhost:3000 /m,
   );
   expect(await run('origins', id, 'none')).toBe('origins none\n');
+  expect(await run('display-name', id, 'Läden')).toBe('display-name Läden\n');
+  expect(await run('list')).toMatch(/ secret always, display name Läden .* Läden & Söhne$/m);
+  expect(await run('display-name', id, 'none')).toBe('display-name none\n');
   expect((await run('list')).trim()).toBe(line);
   expect(secret).toMatch(/^sk_[0-9a-f]{64}$/);
   expect(shown(created, 'public key')).toMatch(/^pk_[0-9a-f]{32}$/);
@@ -120,6 +123,7 @@ it('every account command is in the audit log with its actor and its change, but
     ['revoke-secret', secretId],
     ['secret-always', id, 'on'],
     ['authorizations', id, 'authorized'],
+    ['display-name', id, 'Our shop'],
     ['keys', id],
     ['list'],
     ['audit', id],
@@ -141,6 +145,7 @@ it('every account command is in the audit log with its actor and its change, but
     [who, 'revoke-secret', secretId],
     [who, 'secret-always', 'on'],
     [who, 'authorizations', 'authorized'],
+    [who, 'display-name', 'Our shop'],
     [who, 'keys'],
     [who, 'audit'],
   ]);
@@ -192,6 +197,22 @@ it.each([
     'a host in place of an origin',
     ['origins', UNKNOWN, 'https://a.example,b.example'],
     '"origins" takes up to 100',
+  ],
+  [
+    'a display name with a line break',
+    ['display-name', UNKNOWN, 'a\nb'],
+    '"display-name" is 1 to 100 characters',
+  ],
+  [
+    'a display name that turns text round',
+    ['display-name', UNKNOWN, 'a\u202eb'],
+    '"display-name" is 1 to 100 characters',
+  ],
+  ['a display name of spaces', ['display-name', UNKNOWN, '  '], '"display-name" is 1 to 100 characters'],
+  [
+    'a display name that is too long',
+    ['display-name', UNKNOWN, 'a'.repeat(101)],
+    '"display-name" is 1 to 100 characters',
   ],
   ['a wildcard in place of an origin', ['origins', UNKNOWN, '*'], '"origins" takes up to 100 origins'],
   [

@@ -78,6 +78,7 @@ const NOT_MAIN_PATH: Readonly<Record<string, string>> = {
   set_secret_always: OPERATOR,
   set_tells_authorized: OPERATOR,
   set_allowed_origins: OPERATOR,
+  set_display_name: OPERATOR,
   insert_public_key: OPERATOR,
   revoke_public_key: OPERATOR,
   revoke_secret: OPERATOR,
