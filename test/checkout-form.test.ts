@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { onCheckoutPages, openCheckout, page, payer } from './support/checkout-pages.ts';
+import { call, calls, onCheckoutPages, openCheckout, page, payer } from './support/checkout-pages.ts';
+import { server } from './support/on-service.ts';
 import type { InPage } from './support/payer.ts';
 
 onCheckoutPages();
@@ -106,4 +107,61 @@ it('a field that was corrected is no longer described as wrong to a screen reade
   expect(await described()).toBe('Check the card number.');
   await page.type('#number', '4111111111111111');
   expect(await described()).toBeUndefined();
+});
+
+describe('the security code', () => {
+  const faultOf = async (number: string, code: string) => {
+    await payer.fillCard(number);
+    await setValue('#code-0', code);
+    // Without it, the page sends nothing.
+    await setValue('#holder', '');
+    await payer.press();
+    return payer.textOf('#code-0-error');
+  };
+
+  it('has four digits on an American Express card, and three on those of other known brands', async () => {
+    await openCheckout();
+    const three = 'Enter the 3 digits of the security code.';
+    expect(await faultOf('378282246310005', '123')).toBe('Enter the 4 digits of the security code.');
+    expect(await faultOf('378282246310005', '1234')).toBe('');
+    for (const number of ['4111111111111111', '5555555555554444', '30569309025904', '3530111333300000']) {
+      expect([number, await faultOf(number, '1234')]).toEqual([number, three]);
+      expect([number, await faultOf(number, '123')]).toEqual([number, '']);
+    }
+  });
+
+  it('may have three digits or four on a card of another brand', async () => {
+    await openCheckout();
+    for (const number of ['9999999999999995', '6759649826438453', '6200000000000005']) {
+      expect([number, await faultOf(number, '123'), await faultOf(number, '1234')]).toEqual([number, '', '']);
+      expect(await faultOf(number, '12')).toBe('Enter the 3 or 4 digits of the security code.');
+    }
+  });
+});
+
+it('the security code of a stored card has as many digits as its brand has, in the payer’s language', async () => {
+  const customer_id = await calls.customer();
+  const card_data = {
+    number: '378282246310005',
+    expiration_month: 12,
+    expiration_year: 30,
+    holder_name: 'ANA',
+  };
+  expect((await call('POST', `/v1/customers/${customer_id}/payment-methods`, { card_data })).status).toBe(
+    201,
+  );
+  const session = await openCheckout({ customer_id });
+  for (const [language, text] of [
+    ['en', 'Enter the 4 digits of the security code.'],
+    ['es', 'Escribe los 4 dígitos del código de seguridad.'],
+    ['pt', 'Informe os 4 dígitos do código de segurança.'],
+  ]) {
+    await page.goto(`${server.url}/checkout/${session}?lang=${language}`);
+    await page.type('#code-0', '123');
+    await payer.press();
+    expect(await payer.textOf('#code-0-error')).toBe(text);
+  }
+  await page.type('#code-0', '4');
+  await payer.press();
+  await payer.shown('#outcome h2', /Pagamento concluído/);
 });

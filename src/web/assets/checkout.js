@@ -28,6 +28,17 @@ const BRANDS = [
   ['Discover', /^(6011|64[4-9]|65)/],
   ['Maestro', /^(50|5[6-9]|6)/],
 ];
+/** Digits of the security code by brand. Maestro's range holds cards of other brands, too. */
+const CODE_DIGITS = {
+  'American Express': 4,
+  'Diners Club': 3,
+  Discover: 3,
+  Elo: 3,
+  Hipercard: 3,
+  JCB: 3,
+  Mastercard: 3,
+  Visa: 3,
+};
 const brandOf = (digits) => BRANDS.find(([, range]) => range.test(digits));
 const digitsOf = (id) => field(id).value.replace(/\D/g, '');
 
@@ -78,10 +89,25 @@ function isNumber(digits) {
   return sum % 10 === 0;
 }
 
+/** Returns the text for a security code that a method's card cannot have; undefined if it can. */
+function codeFault(i) {
+  const { vaultedToken, name } = methods[i];
+  // A stored card's name begins with its brand, such as AMERICAN_EXPRESS.
+  const isStoredBrand = (brand) => name.startsWith(`${brand.toUpperCase().replace(' ', '_')} `);
+  const brand = vaultedToken
+    ? Object.keys(CODE_DIGITS).find(isStoredBrand)
+    : brandOf(digitsOf('number'))?.[0];
+  const n = CODE_DIGITS[brand];
+  const code = field(`code-${i}`).value.trim();
+  if (/^\d{3,4}$/.test(code) && code.length === (n ?? code.length)) return undefined;
+  return n ? fill(texts.badCodeLength, { n }) : texts.badCode;
+}
+
 /** Returns the faults in the fields of a method, as pairs of a field's id and a text. */
 function faultsOf(i) {
   const { isCard, vaultedToken } = methods[i];
-  const code = [!/^\d{3,4}$/.test(field(`code-${i}`)?.value.trim() ?? ''), `code-${i}`, texts.badCode];
+  const badCode = isCard ? codeFault(i) : undefined;
+  const code = [badCode, `code-${i}`, badCode];
   const expiry = vaultedToken || !isCard ? undefined : readExpiry();
   const checks = !isCard
     ? []
