@@ -77,7 +77,7 @@ export async function paymentsPage(deps: SearchDeps, visit: Visit): Promise<Page
   }
   const content = html`<div class="heading"><h1>Payments</h1></div>
 ${searchForm(asked, accounts)}
-${refusal === undefined ? table(found, accounts) : notice('refused', refusal)}
+${refusal === undefined ? table(asked, found, accounts) : notice('refused', refusal)}
 ${pages(asked, found, visit.query('page') !== '')}`;
   return { title: 'Payments', section: '/payments', content, status: refusal === undefined ? 200 : 400 };
 }
@@ -99,7 +99,7 @@ async function find(deps: SearchDeps, asked: Asked, accounts: Accounts, page: st
     const search = findPaymentsByReference(deps.database, accountIds, deps.connectionIds(), text);
     return oneOf(await findOrRefuse(search));
   }
-  if (by === 'last_four' && text !== '' && !/^\d{4}$/.test(text))
+  if (by === 'last_four' && text !== '' && !isLastFour(text))
     throw refuse('the last four of a card are four digits');
   const search: PaymentSearch = {
     accountIds,
@@ -146,8 +146,8 @@ function searchForm(asked: Asked, accounts: Accounts): Html {
 <div><label for="by">In</label><select id="by" name="by">${BY.map(([value, name]) => option(value, name, asked.by))}</select></div>
 <div><label for="status">Status</label><select id="status" name="status">${option('', 'Any', asked.status)}${STATUSES.map((name) => option(name, name.replaceAll('_', ' '), asked.status))}</select></div>
 <div><label for="account">Account</label>${accountField(asked.account, accounts)}</div>
-<div><label for="from">From (UTC)</label><input id="from" name="from" type="datetime-local" value="${asked.from}"></div>
-<div><label for="to">To (UTC)</label><input id="to" name="to" type="datetime-local" value="${asked.to}"></div>
+<div class="moment"><label for="from">From (UTC)</label><input id="from" name="from" type="datetime-local" value="${asked.from}"></div>
+<div class="moment"><label for="to">To (UTC)</label><input id="to" name="to" type="datetime-local" value="${asked.to}"></div>
 <div><button>Search</button></div>
 </form>`;
 }
@@ -160,11 +160,29 @@ function accountField(chosen: string, accounts: Accounts): Html {
   return html`<select id="account" name="account">${option('', 'All', chosen)}${options}</select>`;
 }
 
-function table({ payments }: Found, accounts: Accounts): Html {
-  if (payments.length === 0) return html`<p class="card">No payment was found.</p>`;
+function table(asked: Asked, { payments }: Found, accounts: Accounts): Html {
+  if (payments.length === 0) return html`<p class="card">No payment was found.${elsewhere(asked)}</p>`;
   const names = new Map(accounts.map(({ id, name }) => [id, name]));
   return html`<div class="card scroll"><table class="stacked"><thead><tr><th scope="col">Payment</th><th scope="col" class="number">Amount</th><th scope="col">Status</th><th scope="col">Method</th><th scope="col">Connection</th><th scope="col">Account</th><th scope="col">Created (UTC)</th></tr></thead>
 <tbody>${payments.map((found) => row(found, names.get(found.accountId) ?? found.accountId))}</tbody></table></div>`;
+}
+
+/** Offers to look for a text that was not found elsewhere: support callers do not say which number they read out. */
+function elsewhere(asked: Asked): Html {
+  const canBe = (by: string) =>
+    by !== asked.by && by !== 'id' && (by !== 'last_four' || isLastFour(asked.text));
+  const links = BY.filter(([by]) => asked.text !== '' && canBe(by)).map(
+    ([by, name], i) => html`${i > 0 && ', '}<a href="${addressOf({ ...asked, by })}">${name}</a>`,
+  );
+  return links.length > 0 ? html` Look for it in: ${links}.` : NOTHING;
+}
+
+const isLastFour = (text: string) => /^\d{4}$/.test(text);
+
+/** Returns the address of a search. @param page token of the page; none for the first. */
+function addressOf(asked: Asked, page = ''): string {
+  const query = new URLSearchParams(Object.entries({ ...asked, page }).filter(([, value]) => value !== ''));
+  return `${DASHBOARD}/payments?${query}`;
 }
 
 function row({ id, accountId, record }: FoundPayment, account: string): Html {
@@ -188,10 +206,6 @@ export function methodOf({ paymentMethod }: ReturnType<typeof decodeRecord>): st
 }
 
 function pages(asked: Asked, { next }: Found, isLater: boolean): Html {
-  const address = (page: string) => {
-    const query = new URLSearchParams(Object.entries({ ...asked, page }).filter(([, value]) => value !== ''));
-    return `${DASHBOARD}/payments?${query}`;
-  };
   if (next === '' && !isLater) return NOTHING;
-  return html`<nav class="pages" aria-label="Pages">${isLater ? html`<a class="button quiet" href="${address('')}">Newest</a>` : NOTHING}${next === '' ? NOTHING : html`<a class="button quiet" href="${address(next)}">Older</a>`}</nav>`;
+  return html`<nav class="pages" aria-label="Pages">${isLater ? html`<a class="button quiet" href="${addressOf(asked)}">Newest</a>` : NOTHING}${next === '' ? NOTHING : html`<a class="button quiet" href="${addressOf(asked, next)}">Older</a>`}</nav>`;
 }

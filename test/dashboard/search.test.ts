@@ -91,6 +91,20 @@ describe('the search finds', () => {
   });
 });
 
+it('a search that finds nothing offers to look for the same text elsewhere, with the other choices as they are', async () => {
+  const { text, ids } = await search({ text: '1881', by: 'order', account: ACCOUNT_ONE });
+  expect([ids, text]).toEqual([[], expect.stringContaining('No payment was found.')]);
+  const offered = [...text.matchAll(/href="\/dashboard\/payments\?([^"]+)">([^<]+)</g)];
+  expect(offered.map(([, , name]) => name)).toEqual([
+    'Reference, ours or the provider’s',
+    'Card’s last four',
+  ]);
+  const query = new URLSearchParams(offered[1]?.[1]?.replaceAll('&#38;', '&'));
+  expect(await found(Object.fromEntries(query))).toEqual([first.id]);
+  expect((await search({ text: 'not-there', by: 'reference' })).text).toContain('by=order');
+  expect((await search({ status: 'CHARGEBACK' })).text).not.toContain('by=');
+});
+
 it.each([
   ['text that is not an id', { text: 'abc', by: 'id' }],
   ['a card number of more than four digits', { text: '4012888888881881', by: 'last_four' }],
