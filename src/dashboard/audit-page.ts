@@ -33,7 +33,7 @@ ${last ? html`<nav class="pages" aria-label="Pages"><a class="button quiet" href
 
 function table(entries: readonly AuditEntry[]): Html {
   if (entries.length === 0) return html`<p class="card">Nothing has been done yet.</p>`;
-  return html`<div class="card scroll" tabindex="0"><table><thead><tr><th scope="col">Time (UTC)</th><th scope="col">Who</th><th scope="col">What</th><th scope="col">To</th><th scope="col">How</th></tr></thead><tbody>${entries.map((one) => html`<tr><td class="nowrap">${time(one.at)}</td><td>${one.actor}</td><th scope="row">${one.action}</th><td>${subject(one)}</td><td>${one.detail}</td></tr>`)}</tbody></table></div>`;
+  return html`<div class="card scroll" tabindex="0"><table class="lines"><thead><tr><th scope="col">Time (UTC)</th><th scope="col">Who</th><th scope="col">What</th><th scope="col">To</th><th scope="col">How</th></tr></thead><tbody>${entries.map((one) => html`<tr><td class="nowrap">${time(one.at)}</td><td>${one.actor}</td><th scope="row">${one.action}</th><td>${subject(one)}</td><td>${one.detail}</td></tr>`)}</tbody></table></div>`;
 }
 
 const OF_PAYMENTS = new Set(['capture', 'cancel', 'refund']);

@@ -38,7 +38,7 @@ function connections({ catalogue, connections: opened, health }: ShownCatalogue)
     ];
     return html`<tr><th scope="row">${id}<br><span class="quiet">${name}</span></th><td>${providerId}<br><span class="quiet">${connector}</span></td><td>${badge(health.get(id)?.state() ?? 'UNGUARDED')}</td><td>${offers ? offers.filter(Boolean).join(', ') : ''}</td></tr>`;
   });
-  return html`<table><thead><tr><th scope="col">Connection</th><th scope="col">Provider</th><th scope="col">Circuit</th><th scope="col">Offers</th></tr></thead><tbody>${rows}</tbody></table>`;
+  return html`<table class="lines"><thead><tr><th scope="col">Connection</th><th scope="col">Provider</th><th scope="col">Circuit</th><th scope="col">Offers</th></tr></thead><tbody>${rows}</tbody></table>`;
 }
 
 function types(all: readonly PaymentMethodType[]): Html {
@@ -46,7 +46,7 @@ function types(all: readonly PaymentMethodType[]): Html {
     .slice(0, MAX_ROWS)
     .map(
       ({ type, category, countries, currencies }) =>
-        html`<tr><th scope="row">${type}</th><td>${Transaction_Category[category] ?? ''}</td><td>${countries.join(' ') || 'everywhere'}</td><td>${currencies.join(' ') || 'all'}</td></tr>`,
+        html`<tr><th scope="row">${type}</th><td>${Transaction_Category[category] ?? ''}</td><td>${countries.join(' ') || 'everywhere'}</td><td>${currencies.join(' ') || 'all currencies'}</td></tr>`,
     );
-  return html`<table><thead><tr><th scope="col">Type</th><th scope="col">Category</th><th scope="col">Countries</th><th scope="col">Currencies</th></tr></thead><tbody>${rows}</tbody></table>`;
+  return html`<table class="lines"><thead><tr><th scope="col">Type</th><th scope="col">Category</th><th scope="col">Countries</th><th scope="col">Currencies</th></tr></thead><tbody>${rows}</tbody></table>`;
 }

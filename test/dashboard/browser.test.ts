@@ -19,6 +19,7 @@ import {
   signIn,
 } from '../support/dashboard.ts';
 import { onService, server, tables } from '../support/on-service.ts';
+import type { InPage } from '../support/payer.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 import { type Site, startSite } from '../support/site.ts';
 
@@ -237,6 +238,34 @@ it('axe finds nothing on any page, in light and dark, on a desk and on a phone',
           true,
         ]);
       }
+    }
+  });
+});
+
+it('on a phone of 360 px nothing but pictures scrolls sideways, and no field cuts off what it holds', async () => {
+  const held = await merchant.authorize();
+  await operator.post(`${pathOf(held)}/capture`, { amount: '6.00', key: 'of-a-phone' });
+  await fresh(async (page) => {
+    await page.setViewport({ width: 360, height: 700 });
+    await enter(page, server, SANDBOX_OPERATOR_KEY);
+    for (const path of [...PAGES, pathOf(held), `/audit?account=${ACCOUNT_ONE}`]) {
+      await page.goto(`${server.url}/dashboard${path}`);
+      const cut = await page.$$eval('body *', (all) =>
+        all
+          .filter((one: InPage) => {
+            if (one.matches('select, svg, svg *, .skip') || one.querySelector('svg:not(.legend svg)'))
+              return false;
+            if (one.type !== 'datetime-local')
+              return one.clientWidth > 0 && one.scrollWidth > one.clientWidth + 1;
+            const { offsetWidth: drawn, style } = one;
+            style.width = 'max-content';
+            const needed = one.offsetWidth;
+            style.width = '';
+            return needed > drawn;
+          })
+          .map((one: InPage) => one.outerHTML.slice(0, 100)),
+      );
+      expect([path, cut]).toEqual([path, []]);
     }
   });
 });
