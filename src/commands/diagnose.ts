@@ -110,6 +110,11 @@ export function diagnoseService(facts: ServiceFacts): Finding[] {
     const says = `a payment's outcome has been unknown for ${Math.round(facts.oldestOutcomeS / 60)} minutes`;
     findings.push(warning('outcomes', says, 'see docs/alerts.md#outcomesopen'));
   }
+  if (facts.lateAuthorizations > 0) {
+    const days = Math.round(facts.oldestAuthorizationS / 86_400);
+    const says = `${facts.lateAuthorizations} have waited for their provider's word for a day; the oldest was made ${days} days ago`;
+    findings.push(warning('authorizations', says, 'see docs/operating.md#authorizations-that-do-not-end'));
+  }
   if (facts.oldestNotificationS > LATE_S) {
     const says = `a provider's notification has waited for ${Math.round(facts.oldestNotificationS / 60)} minutes`;
     findings.push(warning('notifications', says, 'see that a replica runs, and what its log says'));

@@ -61,8 +61,13 @@ export type ServiceFacts = {
   readonly oldestOutcomeS: number;
   /** Age of the oldest unprocessed notification; 0 when there is none. */
   readonly oldestNotificationS: number;
+  /** Authorizations about which a provider was asked for a day without an answer, or nobody asked; and the oldest's age. */
+  readonly lateAuthorizations: number;
+  readonly oldestAuthorizationS: number;
 };
 
+// An authorization that its provider is silent about is asked about every hour: one that has been asked about this often,
+// and is again within the hour, has been for a day. No other authorization is due within the hour that often.
 const SERVICE_FACTS = {
   name: 'service_facts',
   text: `
@@ -77,7 +82,12 @@ const SERVICE_FACTS = {
         0)::float8 AS "oldestOutcomeS",
       coalesce((SELECT extract(epoch FROM now() - min(received_at))
         FROM (SELECT received_at FROM notification WHERE process_at IS NOT NULL LIMIT 100000) open),
-        0)::float8 AS "oldestNotificationS"`,
+        0)::float8 AS "oldestNotificationS",
+      late.n AS "lateAuthorizations", late."ageS" AS "oldestAuthorizationS"
+    FROM (SELECT count(*)::integer AS n, coalesce(extract(epoch FROM now() - min(created_at)), 0)::float8 AS "ageS"
+      FROM (SELECT created_at FROM transaction
+        WHERE follow_up_at <= now() + interval '1 hour' AND type IN ('PURCHASE', 'AUTHORIZE') AND status = 'SUCCEEDED'
+          AND NOT capture AND (fence >= 24 OR follow_up_at < now() - interval '1 day') LIMIT 100000) open) late`,
 };
 
 /** Reads facts about accounts, webhooks and open work, from a schema that is up to date. */

@@ -157,7 +157,21 @@ it('the doctor reports overdue work, from the tables of the service', async () =
     `INSERT INTO notification (connection_id, deduplication_key, subject, body, query, received_at)
      VALUES ('one', 'k', 0, '', '', now() - interval '1 hour')`,
   );
+  // Asked hourly for a day; due for days, without a connection that asks; at its term just now; and no authorization.
+  for (const [fence, type, followUp, age] of [
+    [30, 'PURCHASE', '30 minutes', '9 days'],
+    [2, 'AUTHORIZE', '-2 days', '8 days'],
+    [2, 'AUTHORIZE', '10 minutes', '7 days'],
+    [30, 'REFUND', '30 minutes', '20 days'],
+  ]) {
+    await tables.query(
+      `INSERT INTO transaction (account_id, id, payment_id, type, connection_id, status, amount_minor_units, currency, capture, fence, follow_up_at, created_at)
+       VALUES ($1, gen_random_uuid(), $1, $2, 'one', 'SUCCEEDED', 1, 'USD', false, $3, now() + $4::interval, now() - $5::interval)`,
+      [account?.id, type, fence, followUp, age],
+    );
+  }
   const { stdout } = await doctor({});
+  expect(stdout).toMatch(/^warning {2}authorizations: 2 have waited .*; the oldest was made 9 days ago/m);
   expect(stdout).toMatch(/^warning {2}outcomes: a payment's outcome has been unknown for 60 minutes/m);
   expect(stdout).toMatch(/^warning {2}notifications: a provider's notification has waited for 60 minutes/m);
   expect(stdout).toMatch(/^warning {2}webhooks: 1 have deliveries that are 10 minutes late/m);
@@ -237,6 +251,8 @@ it('an installation without accounts gets a warning, and one without overdue wor
     overdueWebhooks: 0,
     oldestOutcomeS: 0,
     oldestNotificationS: 0,
+    lateAuthorizations: 0,
+    oldestAuthorizationS: 0,
   };
   expect(said(diagnoseService(none))).toEqual(['ok work']);
   expect(said(diagnoseService({ ...none, accounts: 0 }))).toEqual(['warning accounts']);
