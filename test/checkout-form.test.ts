@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { call, calls, onCheckoutPages, openCheckout, page, payer } from './support/checkout-pages.ts';
-import { server } from './support/on-service.ts';
+import { server, tables } from './support/on-service.ts';
 import type { InPage } from './support/payer.ts';
+import { ACCOUNT_ONE } from './support/payment-requests.ts';
 
 onCheckoutPages();
 
@@ -164,4 +165,33 @@ it('the security code of a stored card has as many digits as its brand has, in t
   await page.type('#code-0', '4');
   await payer.press();
   await payer.shown('#outcome h2', /Pagamento concluído/);
+});
+
+it('the checkout page says who is paid, in the payer’s language, where the merchant has a name for payers', async () => {
+  const name = 'Café & Söhne </title><b>';
+  const setName = 'UPDATE account SET display_name = $1 WHERE id = $2';
+  await tables.query(setName, [name, ACCOUNT_ONE]);
+  const session = await openCheckout();
+  expect([await page.title(), await payer.textOf('.payee')]).toEqual([
+    `Payment to ${name} · $55.75`,
+    `Payment to ${name}`,
+  ]);
+  expect(await payer.textOf('h1')).toBe('Two tickets');
+  await payer.expectAccessible();
+  await payer.picture('0-payee');
+  for (const [language, text] of [
+    ['es', `Pago a ${name}`],
+    ['pt', `Pagamento a ${name}`],
+  ]) {
+    await page.goto(`${server.url}/checkout/${session}?lang=${language}`);
+    expect(await payer.textOf('.payee')).toBe(text);
+  }
+  await tables.query(setName, ['x'.repeat(100), ACCOUNT_ONE]);
+  await page.setViewport({ width: 320, height: 700 });
+  await page.goto(`${server.url}/checkout/${session}`);
+  expect(await page.$eval('html', (html: InPage) => html.scrollWidth)).toBe(320);
+  await payer.picture('0-payee-long');
+  await tables.query(setName, ['', ACCOUNT_ONE]);
+  await page.goto(`${server.url}/checkout/${session}`);
+  expect([await page.title(), await page.$('.payee')]).toEqual(['Payment · $55.75', null]);
 });

@@ -238,35 +238,6 @@ describe('the checkout page', () => {
     expect(await page.title()).toBe('Payment · $55.75');
   });
 
-  it('says who is paid, in the payer’s language, where the merchant has a name for payers', async () => {
-    const name = 'Café & Söhne </title><b>';
-    const setName = 'UPDATE account SET display_name = $1 WHERE id = $2';
-    await tables.query(setName, [name, ACCOUNT_ONE]);
-    const session = await open();
-    expect([await page.title(), await payer.textOf('.payee')]).toEqual([
-      `Payment to ${name} · $55.75`,
-      `Payment to ${name}`,
-    ]);
-    expect(await payer.textOf('h1')).toBe('Two tickets');
-    await payer.expectAccessible();
-    await payer.picture('0-payee');
-    for (const [language, text] of [
-      ['es', `Pago a ${name}`],
-      ['pt', `Pagamento a ${name}`],
-    ]) {
-      await page.goto(addressOf(session, `?lang=${language}`));
-      expect(await payer.textOf('.payee')).toBe(text);
-    }
-    await tables.query(setName, ['x'.repeat(100), ACCOUNT_ONE]);
-    await page.setViewport({ width: 320, height: 700 });
-    await page.goto(addressOf(session));
-    expect(await page.$eval('html', (html: InPage) => html.scrollWidth)).toBe(320);
-    await payer.picture('0-payee-long');
-    await tables.query(setName, ['', ACCOUNT_ONE]);
-    await page.goto(addressOf(session));
-    expect([await page.title(), await page.$('.payee')]).toEqual(['Payment · $55.75', null]);
-  });
-
   it('may run and load only what this service serves, and may not be framed', async () => {
     const { headers } = await fetch(addressOf(await calls.openSession()));
     const policy = headers.get('content-security-policy');

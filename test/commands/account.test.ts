@@ -16,6 +16,7 @@ import {
 vi.setConfig({ testTimeout: 120_000 });
 
 const DATA_DIR = ownDataDir();
+const NOT_A_DISPLAY_NAME = '"display-name" is 1 to 100 characters';
 const UNKNOWN = '00000000-0000-4000-8000-000000000000';
 /** Time for which the service may still accept a revoked key from its cache, with a margin. */
 const FORGETTING = { timeout: 15_000, interval: 250 };
@@ -198,22 +199,10 @@ it.each([
     ['origins', UNKNOWN, 'https://a.example,b.example'],
     '"origins" takes up to 100',
   ],
-  [
-    'a display name with a line break',
-    ['display-name', UNKNOWN, 'a\nb'],
-    '"display-name" is 1 to 100 characters',
-  ],
-  [
-    'a display name that turns text round',
-    ['display-name', UNKNOWN, 'a\u202eb'],
-    '"display-name" is 1 to 100 characters',
-  ],
-  ['a display name of spaces', ['display-name', UNKNOWN, '  '], '"display-name" is 1 to 100 characters'],
-  [
-    'a display name that is too long',
-    ['display-name', UNKNOWN, 'a'.repeat(101)],
-    '"display-name" is 1 to 100 characters',
-  ],
+  ['a display name with a line break', ['display-name', UNKNOWN, 'a\nb'], NOT_A_DISPLAY_NAME],
+  ['a display name that turns text round', ['display-name', UNKNOWN, 'a\u202eb'], NOT_A_DISPLAY_NAME],
+  ['a display name of spaces', ['display-name', UNKNOWN, '  '], NOT_A_DISPLAY_NAME],
+  ['a display name that is too long', ['display-name', UNKNOWN, 'a'.repeat(101)], NOT_A_DISPLAY_NAME],
   ['a wildcard in place of an origin', ['origins', UNKNOWN, '*'], '"origins" takes up to 100 origins'],
   [
     'an unknown way to show authorizations',

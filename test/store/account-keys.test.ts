@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { ACCOUNT_TWO, cardPayment, headersOne, headersTwo } from '../support/payment-requests.ts';
+import { ACCOUNT_TWO, cardPayment, headersOne, headersTwo, withField } from '../support/payment-requests.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
 import { openTables, type Tables } from '../support/tables.ts';
 
@@ -290,10 +290,4 @@ async function call(method: string, path: string, body?: object, headers = heade
 const pay = (request: object, headers: Record<string, string>) =>
   call('POST', '/v1/payments', request, headers);
 
-function authorization(): object {
-  const request = structuredClone(cardPayment()) as unknown as {
-    payment_method: { detail: { card: Record<string, unknown> } };
-  };
-  request.payment_method.detail.card.capture = false;
-  return request;
-}
+const authorization = () => withField(cardPayment(), 'payment_method.detail.card.capture', false);
