@@ -81,17 +81,17 @@ function rates(title: string, name: string, by: ReadonlyMap<string, Tally>): Htm
   return html`<section class="card"><h2>${title}</h2>${
     rows.length === 0
       ? EMPTY
-      : html`<table><thead><tr><th scope="col">${name}</th><th scope="col" class="number">Outcomes</th><th scope="col" class="number">Approved</th><th scope="col" class="wide">Shares</th></tr></thead><tbody>${rows.map(([key, tally]) => rateRow(key, tally))}</tbody></table>`
+      : html`<table><thead><tr><th scope="col">${name}</th><th scope="col" class="number">Outcomes</th><th scope="col" class="number">Approved</th><th scope="col" class="number">Not sent<br>or expired</th><th scope="col" class="wide">Shares</th></tr></thead><tbody>${rows.map(([key, tally]) => rateRow(key, tally))}</tbody></table>`
   }</section>`;
 }
 
 function rateRow(key: string, tally: Tally): Html {
-  return html`<tr><th scope="row">${key || 'unknown'}</th><td class="number">${count(total(tally))}</td><td class="number">${percent(tally.approved, decided(tally))}</td><td class="wide">${bar(tally)}</td></tr>`;
+  return html`<tr><th scope="row">${key || 'unknown'}</th><td class="number">${count(total(tally))}</td><td class="number">${percent(tally.approved, decided(tally))}</td><td class="number">${count(tally.failed)}</td><td class="wide">${bar(tally)}</td></tr>`;
 }
 
 const BAR = 120;
 
-/** A bar of shares, hidden from screen readers: the numbers beside it say the same. */
+/** A bar of shares, hidden from screen readers: the numbers beside it say what matters. */
 function bar(tally: Tally): Html {
   const all = Math.max(1, total(tally));
   let x = 0;

@@ -4,11 +4,12 @@ import { describe, expect, it } from 'vitest';
 import { PaymentSchema, Transaction_Status } from '#gen/payments/v1/payment_pb.js';
 import { createFigures } from '#src/dashboard/figures.ts';
 import { minutesChart } from '#src/dashboard/minutes-chart.ts';
+import { overviewPage } from '#src/dashboard/overview-page.ts';
 import { createSignInLimit } from '#src/dashboard/sign-in-limit.ts';
 import { sessionCookie } from '#src/dashboard/visit.ts';
 import { htmlText } from '#src/web/html.ts';
 
-const { SUCCEEDED, DECLINED, PENDING, EXPIRED } = Transaction_Status;
+const { SUCCEEDED, DECLINED, PENDING, EXPIRED, ERROR } = Transaction_Status;
 
 /** A payment with one transaction for each attempt: its connection, its status, its parent. */
 function payment(...attempts: [connection: string, status: Transaction_Status, parent?: string][]) {
@@ -65,6 +66,29 @@ describe('the figures of the last hour', () => {
     nowMs = 60 * 60_000;
     expect(figures.read().byConnection.size).toBe(0);
   });
+});
+
+it('the overview tells a connection that cannot be reached from one that declines, in numbers', () => {
+  const figures = createFigures(() => 0);
+  figures.paid(payment(['away', ERROR], ['strict', DECLINED]), false);
+  const overview = overviewPage({
+    figures: figures.read(),
+    circuits: [],
+    open: { count: 0, oldestS: 0 },
+    openAttempts: [],
+    webhooks: [],
+    pending: { count: 0, isMore: false },
+    now: new Date(0),
+    replica: 'one',
+  });
+  const [, rows = ''] = /Approval by connection.*?<tbody>(.*?)<\/tbody>/s.exec(htmlText(overview)) ?? [];
+  const cells = [...rows.matchAll(/<tr>.*?<\/tr>/gs)].map(([row]) =>
+    [...row.matchAll(/<t[hd][^>]*>([^<]*)</g)].map(([, text]) => text).slice(0, 4),
+  );
+  expect(cells).toEqual([
+    ['away', '1', '0.0 %', '1'],
+    ['strict', '1', '0.0 %', '0'],
+  ]);
 });
 
 describe('wrong operator keys', () => {
