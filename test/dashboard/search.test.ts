@@ -75,6 +75,16 @@ describe('the search finds', () => {
     expect(await found({ text: 'booking-7', by: 'reference', account: ACCOUNT_TWO })).toEqual([]);
   });
 
+  it('payments by a reference only with the status and in the time that are chosen', async () => {
+    const reference = { text: 'booking-7', by: 'reference' };
+    expect(await found({ ...reference, status: 'SUCCEEDED' })).toEqual([first.id]);
+    expect(await found({ ...reference, status: 'DECLINED' })).toEqual([]);
+    const tomorrow = new Date(Date.now() + 86_400_000).toISOString().slice(0, 16);
+    expect(await found({ ...reference, from: '2020-01-01T00:00', to: tomorrow })).toEqual([first.id]);
+    expect(await found({ ...reference, from: tomorrow })).toEqual([]);
+    expect(await found({ ...reference, to: '2020-01-01' })).toEqual([]);
+  });
+
   it('payments by the last four digits of the card, alone and together with the status', async () => {
     expect(await found({ text: '1881', by: 'last_four' })).toEqual([other.id, first.id]);
     expect(await found({ text: '0002', by: 'last_four', status: 'DECLINED' })).toEqual([declined.id]);
