@@ -152,6 +152,7 @@ it('the security code of a stored card has as many digits as its brand has, in t
     201,
   );
   const session = await openCheckout({ customer_id });
+  expect(await payer.textOf('.choice')).toBe('AMERICAN EXPRESS ****0005');
   for (const [language, text] of [
     ['en', 'Enter the 4 digits of the security code.'],
     ['es', 'Escribe los 4 dígitos del código de seguridad.'],

@@ -94,7 +94,8 @@ function checkoutOf(hosted: HostedCheckout, language: Language): Checkout {
       ({ type, category, name, vaultedToken, installments }): CheckoutMethod => ({
         type,
         isCard: category === 'CARD',
-        name,
+        // A stored card's name begins with its brand as the API spells it.
+        name: vaultedToken ? name.replaceAll('_', ' ') : name,
         vaultedToken,
         installments,
       }),

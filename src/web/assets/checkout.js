@@ -92,8 +92,8 @@ function isNumber(digits) {
 /** Returns the text for a security code that a method's card cannot have; undefined if it can. */
 function codeFault(i) {
   const { vaultedToken, name } = methods[i];
-  // A stored card's name begins with its brand, such as AMERICAN_EXPRESS.
-  const isStoredBrand = (brand) => name.startsWith(`${brand.toUpperCase().replace(' ', '_')} `);
+  // A stored card's name begins with its brand, in capitals.
+  const isStoredBrand = (brand) => name.startsWith(`${brand.toUpperCase()} `);
   const brand = vaultedToken
     ? Object.keys(CODE_DIGITS).find(isStoredBrand)
     : brandOf(digitsOf('number'))?.[0];
