@@ -84,10 +84,12 @@ const SERVICE_FACTS = {
         FROM (SELECT received_at FROM notification WHERE process_at IS NOT NULL LIMIT 100000) open),
         0)::float8 AS "oldestNotificationS",
       late.n AS "lateAuthorizations", late."ageS" AS "oldestAuthorizationS"
-    FROM (SELECT count(*)::integer AS n, coalesce(extract(epoch FROM now() - min(created_at)), 0)::float8 AS "ageS"
-      FROM (SELECT created_at FROM transaction
+    FROM (SELECT count(*)::integer AS n, coalesce(extract(epoch FROM now() - min(open.created_at)), 0)::float8 AS "ageS"
+      FROM (SELECT account_id, payment_id, amount_minor_units, created_at FROM transaction
         WHERE follow_up_at <= now() + interval '1 hour' AND type IN ('PURCHASE', 'AUTHORIZE') AND status = 'SUCCEEDED'
-          AND NOT capture AND (fence >= 24 OR follow_up_at < now() - interval '1 day') LIMIT 100000) open) late`,
+          AND NOT capture AND (fence >= 24 OR follow_up_at < now() - interval '1 day') LIMIT 100000) open
+      JOIN payment p ON p.account_id = open.account_id AND p.id = open.payment_id
+      WHERE NOT p.released AND p.captured_minor_units < open.amount_minor_units) late`,
 };
 
 /** Reads facts about accounts, webhooks and open work, from a schema that is up to date. */
