@@ -1,13 +1,15 @@
 import type { Database, Nullable } from './database.ts';
-import { isScheduled } from './lease-due.ts';
 import type { WebhookName } from './outbox.ts';
 import { firstRow, withoutNulls } from './rows.ts';
+import type { StoredWebhook } from './webhooks.ts';
 
 /** A due delivery, leased to the caller. */
 export type LeasedDelivery = {
   readonly id: string;
   /** Fencing token that a write about the attempt must present. */
   readonly attempts: number;
+  /** End of the lease, to the microsecond; a redelivery or a webhook that is turned off sets another time, or none. */
+  readonly leasedUntil: string;
   /** Number of the schedule's attempts before this one. */
   readonly retry: number;
   readonly event: {
@@ -22,32 +24,42 @@ export type LeasedDelivery = {
 
 type LeasedRow = Omit<LeasedDelivery, 'event'> & Omit<LeasedDelivery['event'], 'id'> & { eventId: string };
 
-// The lease goes by the database's clock; while it holds, the delivery is not due.
+/** A webhook as its worker has read it. */
+export type ReadWebhook = Pick<StoredWebhook, 'accountId' | 'id' | 'url' | 'secret'>;
+
+// The lease goes by the database's clock; while it holds, the delivery is not due. A webhook that was changed since it
+// was read has to be read again: its old URL gets nothing more, and nothing more is signed with its old secret alone.
 const TAKE = {
   name: 'take_due_deliveries',
   text: `
     WITH due AS (
       SELECT account_id, id FROM delivery
-      WHERE account_id = $1 AND webhook_id = $2 AND due_at <= now()
+      WHERE account_id = $1 AND webhook_id = $2 AND due_at <= now() AND EXISTS (
+        SELECT FROM webhook WHERE account_id = $1 AND id = $2 AND active AND url = $5 AND secret = $6
+      )
       ORDER BY due_at LIMIT $3 FOR UPDATE SKIP LOCKED
     )
     UPDATE delivery d SET attempts = d.attempts + 1, due_at = now() + make_interval(secs => $4)
     FROM due, event e
     WHERE d.account_id = $1 AND d.id = due.id AND e.account_id = $1 AND e.id = d.event_id
-    RETURNING d.id, d.attempts, d.retry, e.id AS "eventId", e.type, e.sequence, e.record,
+    RETURNING d.id, d.attempts, d.due_at::text AS "leasedUntil", d.retry, e.id AS "eventId", e.type, e.sequence, e.record,
       e.created_at AS "createdAt"`,
 };
 
-/** Leases up to `limit` due deliveries of a webhook for `leaseS` seconds each, those due for longest first. */
+/**
+ * Leases up to `limit` due deliveries of a webhook for `leaseS` seconds each, those due for longest first; none if the
+ * webhook is off, or has another URL or secret.
+ */
 export async function takeDueDeliveries(
   database: Database,
-  { accountId, webhookId }: WebhookName,
+  { accountId, id: webhookId, url, secret }: ReadWebhook,
   limit: number,
   leaseS: number,
 ): Promise<LeasedDelivery[]> {
-  const { rows } = await database.query<LeasedRow>(TAKE, [accountId, webhookId, limit, leaseS]);
-  const leased = rows.map(({ id, attempts, retry, eventId, ...event }) => ({
-    ...{ id, attempts, retry },
+  const values = [accountId, webhookId, limit, leaseS, url, secret];
+  const { rows } = await database.query<LeasedRow>(TAKE, values);
+  const leased = rows.map(({ id: deliveryId, attempts, leasedUntil, retry, eventId, ...event }) => ({
+    ...{ id: deliveryId, attempts, leasedUntil, retry },
     event: { ...event, id: eventId },
   }));
   // An UPDATE returns rows in no order; ids follow the time.
@@ -63,6 +75,8 @@ export type AttemptResult = {
   readonly retryInS: number | undefined;
 };
 
+// A delivery that was made due again while it was under way stays due. No plain equality, for which PostgreSQL would
+// search all that are due. A result at an earlier URL says nothing about the one that the webhook has now.
 const FINISH = {
   name: 'finish_delivery',
   text: `
@@ -71,38 +85,47 @@ const FINISH = {
         status = CASE WHEN $5::text IS NULL THEN 'DELIVERED' WHEN $6::float8 IS NULL THEN 'FAILED' ELSE 'PENDING' END,
         due_at = now() + make_interval(secs => $6), response_status = $4, error = $5, retry = retry + 1,
         delivered_at = CASE WHEN $5 IS NULL THEN now() END
-      WHERE account_id = $1 AND id = $2 AND attempts = $3 AND ${isScheduled('due_at')}
+      WHERE account_id = $1 AND id = $2 AND attempts = $3 AND due_at IS NOT DISTINCT FROM $7::timestamptz
       RETURNING webhook_id
     )
     UPDATE webhook w SET failing_since = CASE WHEN $5 IS NOT NULL THEN now() END
     FROM finished
-    WHERE w.account_id = $1 AND w.id = finished.webhook_id AND (w.failing_since IS NULL) = ($5 IS NOT NULL)`,
+    WHERE w.account_id = $1 AND w.id = finished.webhook_id AND w.url = $8
+      AND (w.failing_since IS NULL) = ($5 IS NOT NULL)`,
 };
 
-/** Writes the result of an attempt, unless another worker has leased the delivery since. */
+/**
+ * Writes the result of an attempt, unless another worker has leased the delivery since, or it was redelivered or ended.
+ *
+ * @param webhook as it was when the delivery was leased.
+ */
 export async function finishDelivery(
   database: Database,
-  accountId: string,
-  delivery: Pick<LeasedDelivery, 'id' | 'attempts'>,
+  { accountId, url }: Pick<ReadWebhook, 'accountId' | 'url'>,
+  { id, attempts, leasedUntil }: Pick<LeasedDelivery, 'id' | 'attempts' | 'leasedUntil'>,
   { responseStatus = null, error = null, retryInS = null }: Nullable<AttemptResult>,
 ): Promise<void> {
-  const { id, attempts } = delivery;
-  await database.query(FINISH, [accountId, id, attempts, responseStatus, error, retryInS]);
+  const values = [accountId, id, attempts, responseStatus, error, retryInS, leasedUntil, url];
+  await database.query(FINISH, values);
 }
 
 // The deliveries are locked before their webhook, as the end of an attempt locks them: the other order could deadlock.
+// They end only if the webhook is turned off: it may be given another URL while its lock is waited for.
 const TURN_OFF = {
   name: 'turn_off_gone_webhook',
   text: `
-    WITH closed AS (
-      UPDATE delivery SET status = 'FAILED', due_at = NULL, error = 'WEBHOOK_OFF'
-      WHERE account_id = $1 AND webhook_id = $2 AND due_at IS NOT NULL
-        AND EXISTS (SELECT FROM webhook WHERE account_id = $1 AND id = $2 AND url = $3)
+    WITH open AS (
+      SELECT id FROM delivery WHERE account_id = $1 AND webhook_id = $2 AND due_at IS NOT NULL FOR NO KEY UPDATE
+    ), turned_off AS (
+      UPDATE webhook SET active = false, disabled_reason = 'GONE', updated_at = now()
+      FROM (SELECT count(*) FROM open) AS all_locked
+      WHERE account_id = $1 AND id = $2 AND url = $3 AND active
       RETURNING 1
+    ), closed AS (
+      UPDATE delivery d SET status = 'FAILED', due_at = NULL, error = 'WEBHOOK_OFF' FROM open, turned_off
+      WHERE d.account_id = $1 AND d.id = open.id
     )
-    UPDATE webhook SET active = false, disabled_reason = 'GONE', updated_at = now()
-    FROM (SELECT count(*) FROM closed) AS all_closed
-    WHERE account_id = $1 AND id = $2 AND url = $3 AND active`,
+    SELECT FROM turned_off`,
 };
 
 /**
@@ -220,7 +243,7 @@ const REDELIVER_FAILED = {
   name: 'redeliver_failed',
   text: `
     UPDATE delivery SET status = 'PENDING', due_at = now(), retry = 0
-    WHERE account_id = $1 AND id IN (
+    WHERE account_id = $1 AND status = 'FAILED' AND id IN (
       SELECT id FROM delivery
       WHERE account_id = $1 AND webhook_id = $2 AND status = 'FAILED' AND created_at >= $3
         AND id >= (lpad(to_hex(greatest(0, (extract(epoch FROM $3::timestamptz) * 1000)::bigint)), 12, '0')

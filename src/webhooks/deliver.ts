@@ -60,7 +60,7 @@ export async function drainWebhook(
 ): Promise<number | undefined> {
   const { database, settings } = deps;
   const name = { accountId: webhook.accountId, webhookId: webhook.id };
-  const take = (limit: number) => takeDueDeliveries(database, name, limit, settings.leaseS);
+  const take = (limit: number) => takeDueDeliveries(database, webhook, limit, settings.leaseS);
   const first = await take(settings.perWebhook);
   if (first.length > 0) {
     const client = createWebhookClient(webhook.url, { ...settings, maxConnections: settings.perWebhook });
@@ -113,7 +113,7 @@ async function deliver(
   const seconds = (performance.now() - startedMs) / 1000;
   observer.delivered(name, { result: error ?? 'DELIVERED', seconds });
   const gone = result.status === GONE;
-  await finishDelivery(database, name.accountId, delivery, {
+  await finishDelivery(database, { accountId: name.accountId, url }, delivery, {
     responseStatus: result.status,
     error,
     retryInS: error === undefined || gone ? undefined : retryPauseS(delivery.retry, settings.retryScheduleS),

@@ -130,7 +130,7 @@ function createDrain(deps: WebhookDeps, stop: AbortSignal) {
       const webhook = await getWebhook(deps.database, accountId, webhookId);
       if (!webhook?.active) {
         await closeDeliveries(deps.database, name);
-        return undefined;
+        return turn.again ? 0 : undefined;
       }
       const fails = webhook.failingSince !== undefined;
       if (fails && failing >= deps.settings.failingConcurrency) return FAILING_PAUSE_S;

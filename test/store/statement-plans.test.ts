@@ -81,7 +81,8 @@ beforeAll(async () => {
   await findPaymentsById(collector, claim.paymentId);
   await findPaymentsByReference(collector, [ACCOUNT_ONE], ['scripted'], 'one');
   const result = { responseStatus: 200, error: undefined, retryInS: undefined };
-  await finishDelivery(collector, ACCOUNT_ONE, { id: claim.paymentId, attempts: 1 }, result);
+  const delivery = { id: claim.paymentId, attempts: 1, leasedUntil: '2026-01-31T09:08:07.000001Z' };
+  await finishDelivery(collector, { accountId: ACCOUNT_ONE, url: '' }, delivery, result);
 });
 
 const planOf = async (name: string) => {

@@ -1,0 +1,184 @@
+import pg from 'pg';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import type { Database } from '#src/store/database.ts';
+import { turnOffGoneWebhook } from '#src/store/deliveries.ts';
+import { relayEvents } from '#src/store/outbox.ts';
+import { updateWebhook } from '#src/store/webhooks.ts';
+import { redeliverAllFailed, redeliverOne } from '#src/webhooks/manage-deliveries.ts';
+import { rotateSecret } from '#src/webhooks/manage-webhooks.ts';
+import { type Receiver, startReceiver, status } from './receiver.ts';
+import { openWebhookWorld, type WebhookWorld } from './webhook-world.ts';
+
+// What a worker has read of a webhook or a delivery, its merchant may change before the worker writes.
+let world: WebhookWorld;
+let shop: Receiver;
+let moved: Receiver;
+let account: string;
+let webhookId: string;
+let database: Database;
+
+beforeEach(async () => {
+  world = await openWebhookWorld();
+  shop = await startReceiver();
+  moved = await startReceiver();
+  account = await world.addAccount();
+  webhookId = (await world.addWebhook(account, shop.url)).webhook.id;
+  ({ database } = world.deps);
+});
+afterEach(async () => {
+  await shop.close();
+  await moved.close();
+  await world.close();
+});
+
+const deliveries = () =>
+  world.tables.query('SELECT status, error, attempts, due_at IS NOT NULL AS open FROM delivery ORDER BY id');
+const idOfDelivery = async () => String((await world.tables.query('SELECT id FROM delivery'))[0]?.id);
+const move = () => updateWebhook(database, account, webhookId, { url: moved.url });
+const waiting = (n: number) =>
+  vi.waitFor(async () => {
+    const sql = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
+    expect(await world.tables.query(sql)).toHaveLength(n);
+  });
+
+it('leaves a webhook on that is switched on at the moment at which a worker finds it off.', async () => {
+  await world.tables.query('UPDATE webhook SET active = false');
+  const wasOff = Promise.withResolvers<void>();
+  let isFound = false;
+  const query: Database['query'] = async (statement, values) => {
+    const result = await database.query(statement, values);
+    if (isFound && values?.[1] === webhookId) wasOff.resolve();
+    if (statement.name === 'get_webhook') {
+      isFound = true;
+      await updateWebhook(database, account, webhookId, { active: true });
+    }
+    return result as never;
+  };
+  const worker = await world.start({}, { database: { ...database, query } });
+  worker.wake({ accountId: account, webhookId });
+  await wasOff.promise;
+  await worker.stop();
+  expect(await world.tables.query('SELECT active FROM webhook')).toEqual([{ active: true }]);
+});
+
+it('leaves a webhook on that is given another URL while its old one answers 410.', async () => {
+  shop.answer(async (response) => {
+    await move();
+    response.writeHead(410).end();
+  });
+  await world.start();
+  await world.change(account);
+  await vi.waitFor(async () => expect(await deliveries()).toMatchObject([{ status: 'FAILED' }]), 60_000);
+  await world.change(account);
+  await moved.has(1);
+});
+
+it('sends what is due to the new URL from the moment at which a webhook is given one.', async () => {
+  shop.answer(async (response) => {
+    await move();
+    response.writeHead(204).end();
+  });
+  for (let i = 0; i < 3; i++) await world.change(account);
+  await world.start({ perWebhook: 1, timeoutMs: 10_000, leaseS: 30 });
+  const all = [1, 2, 3].map(() => ({ status: 'DELIVERED' }));
+  await vi.waitFor(async () => expect(await deliveries()).toMatchObject(all), 60_000);
+  expect([shop.received.length, moved.received.length]).toEqual([1, 2]);
+  expect(world.errors).toEqual([]);
+});
+
+it('signs what is due with the new secret too, from the moment at which a webhook is given one.', async () => {
+  shop.answer(async (response) => {
+    if (shop.received.length === 1) await rotateSecret(world.deps, account, webhookId);
+    response.writeHead(204).end();
+  });
+  for (let i = 0; i < 2; i++) await world.change(account);
+  await world.start({ perWebhook: 1, timeoutMs: 10_000, leaseS: 30 });
+  await shop.has(2);
+  const signatures = shop.received.map(({ headers }) => headers['webhook-signature']?.split(' ').length);
+  expect(signatures).toEqual([1, 2]);
+});
+
+it('does not take a failure of the old URL for one of the new.', async () => {
+  shop.answer(async (response) => {
+    await move();
+    response.writeHead(500).end();
+  });
+  await world.change(account);
+  await world.start({ retryScheduleS: [] });
+  await vi.waitFor(async () => expect(await deliveries()).toMatchObject([{ status: 'FAILED' }]), 60_000);
+  expect(await world.tables.query('SELECT failing_since FROM webhook')).toEqual([{ failing_since: null }]);
+});
+
+it.each([[204], [500]])(
+  'sends a delivery again that is redelivered while it is under way and ends with %i.',
+  async (code) => {
+    shop.answer(async (response, _received, nth) => {
+      if (nth > 1) return void response.writeHead(204).end();
+      const again = await redeliverOne({ ...world.deps, wake: () => {} }, account, await idOfDelivery(), '');
+      expect(again.status).toBe('PENDING');
+      response.writeHead(code).end();
+    });
+    await world.change(account);
+    await world.start({ retryScheduleS: [], perWebhook: 1, timeoutMs: 10_000, leaseS: 30 });
+    await shop.has(2);
+    await vi.waitFor(
+      async () => expect(await deliveries()).toMatchObject([{ status: 'DELIVERED', attempts: 2 }]),
+      60_000,
+    );
+  },
+);
+
+it('redelivers no delivery as failed that has been redelivered at that moment.', async () => {
+  shop.answer(status(500));
+  await world.change(account);
+  const worker = await world.start({ retryScheduleS: [] });
+  await vi.waitFor(async () => expect(await deliveries()).toMatchObject([{ status: 'FAILED' }]), 60_000);
+  await worker.stop();
+  const deps = { ...world.deps, wake: () => {} };
+  const again = await database.transaction(async (run) => {
+    await run("UPDATE delivery SET status = 'DELIVERED', due_at = NULL");
+    const all = redeliverAllFailed(deps, account, webhookId, new Date(0));
+    await waiting(1);
+    return { all };
+  });
+  expect(await again.all).toBe(0);
+  expect(await deliveries()).toMatchObject([{ status: 'DELIVERED', open: false }]);
+});
+
+it('leaves the deliveries of a webhook open that is given another URL just as its old one turns it off.', async () => {
+  await world.change(account);
+  await relayEvents(database, 1);
+  const held = new pg.Client(world.databaseUrl);
+  await held.connect();
+  await held.query('BEGIN');
+  await held.query('UPDATE webhook SET url = $1', [moved.url]);
+  const turned = turnOffGoneWebhook(database, { accountId: account, webhookId }, shop.url);
+  await waiting(1);
+  await held.query('COMMIT');
+  expect(await turned).toBe(false);
+  await held.end();
+  expect(await deliveries()).toMatchObject([{ status: 'PENDING', open: true }]);
+});
+
+it('drains a webhook that is switched on and woken while a worker finds it off.', async () => {
+  await world.change(account);
+  await relayEvents(database, 1);
+  await world.tables.query('UPDATE webhook SET active = false');
+  const isTaken = Promise.withResolvers<void>();
+  let isFound = false;
+  const query: Database['query'] = async (statement, values) => {
+    const result = await database.query(statement, values);
+    if (/DELETE FROM job_queue.job/.test(statement.text)) isTaken.resolve();
+    if (statement.name === 'close_deliveries_of_no_webhook' && !isFound) {
+      isFound = true;
+      await updateWebhook(database, account, webhookId, { active: true });
+      await redeliverOne(world.deps, account, await idOfDelivery(), '');
+      await isTaken.promise;
+    }
+    return result as never;
+  };
+  const settings = { overdueIntervalMs: 3_600_000 };
+  const worker = await world.start(settings, { database: { ...database, query } });
+  worker.wake({ accountId: account, webhookId });
+  await shop.has(1);
+});
