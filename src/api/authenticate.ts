@@ -67,10 +67,12 @@ export function createAuthenticate(
     // A refusal reads the database once, for an unknown key as for a wrong secret, so that its timing does not reveal
     // which it was; this also lets a secret work as soon as it is issued. Only keys that are too long are refused
     // without a read.
+    // From before the look-up, which may see the keys as they were before a revocation, and come back late.
+    const until = performance.now() + CACHE_MS;
     const keys = await limitLookUp(recalled, () => find(publicKey));
-    if (keys) {
+    if (keys && until >= (cache.get(publicKey)?.until ?? 0)) {
       if (cache.size >= MAX_CACHED) cache.clear();
-      cache.set(publicKey, { keys, until: performance.now() + CACHE_MS });
+      cache.set(publicKey, { keys, until });
     }
     const credentials = check(keys, secret);
     if (!credentials) throw new InvalidCredentialsError(keys?.accountId);

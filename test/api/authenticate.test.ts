@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { createAuthenticate } from '#src/api/authenticate.ts';
 import type { AccountKeys } from '#src/store/accounts.ts';
 import { PROTOCOLS, type Reply } from '../support/api-clients.ts';
@@ -216,6 +216,41 @@ describe('createAuthenticate', () => {
       });
       expect(reads() - before).toBe(1);
     }
+  });
+
+  it('remembers keys for five seconds from the beginning of their look-up, however long that took', async () => {
+    let nowMs = 0;
+    vi.spyOn(performance, 'now').mockImplementation(() => nowMs);
+    let reads = 0;
+    const authenticate = createAuthenticate(async () => {
+      reads++;
+      nowMs += 4_000;
+      return known;
+    });
+    await authenticate(headers('public', 'secret'));
+    nowMs += 900;
+    await authenticate(headers('public', 'secret'));
+    expect(reads).toBe(1);
+    nowMs += 200;
+    await authenticate(headers('public', 'secret'));
+    expect(reads).toBe(2);
+    vi.restoreAllMocks();
+  });
+
+  it('does not replace what a later look-up has found by what a slow one finds', async () => {
+    const { promise: slow, resolve } = Promise.withResolvers<AccountKeys>();
+    const revoked: AccountKeys = { ...known, secretHashes: [] };
+    const found = [slow, Promise.resolve(revoked)];
+    const authenticate = createAuthenticate(async () => found.shift() ?? revoked);
+    const before = authenticate(headers('public', 'secret'));
+    await expect(authenticate(headers('public', 'secret'))).rejects.toMatchObject({
+      reason: 'INVALID_CREDENTIALS',
+    });
+    resolve(known);
+    await before;
+    await expect(authenticate(headers('public', 'secret'))).rejects.toMatchObject({
+      reason: 'INVALID_CREDENTIALS',
+    });
   });
 
   it('tells how the account has authorizations told', async () => {
