@@ -14,7 +14,7 @@ import { readPayment, readTransactions, type StoredTransaction } from '#src/stor
 import { writeToldTransaction } from '#src/store/told-transactions.ts';
 import { booksOf, succeededBase } from './finish-operation.ts';
 import type { FinishDeps } from './finish-payment.ts';
-import { transactionOf, withStanding } from './operation-record.ts';
+import { isBase, transactionOf, withStanding } from './operation-record.ts';
 import type { Books } from './payment-books.ts';
 import { eventOf } from './payment-event.ts';
 import { decodeRecord, encodeRecord } from './stored-record.ts';
@@ -49,7 +49,7 @@ export async function endDisputes(
  *
  * @param transactionId the disputed purchase or authorization, or one of its captures.
  * @param options.onlyOpen a report on a dispute that is not recorded as open changes nothing.
- * @returns 'waiting' while the payment has an operation open.
+ * @returns 'waiting' while the payment has an operation open, or if it has changed since it was read.
  */
 export async function applyDispute(
   deps: DisputeDeps,
@@ -66,9 +66,12 @@ export async function applyDispute(
   if (options.onlyOpen && !(before && isOpenDispute(before))) return 'unchanged';
   if (!stored || !base || stored.openOperation) return 'waiting';
   if (before && !mayFollow(before, told)) return 'unchanged';
+  const standing = decodeRecord(stored.record);
+  // Approved after the record was read, and before its transactions were, which does not change the version.
+  if (!standing.transactionsHistory.some(isBase)) return 'waiting';
   const money = disputedOf(told, base) ?? before ?? base;
   const { record, dispute } = withDispute(
-    decodeRecord(stored.record),
+    standing,
     booksOf(stored, base),
     { id: before?.id ?? randomUUIDv7(), baseId: base.id, stage: told.stage, money },
     deps.now(),

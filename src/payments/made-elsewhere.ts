@@ -1,5 +1,5 @@
 import { randomUUIDv7 } from 'node:crypto';
-import { type Payment, Payment_Status } from '#gen/payments/v1/payment_pb.js';
+import { Payment_Status } from '#gen/payments/v1/payment_pb.js';
 import type { ProviderConnection } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import type { Money } from '#src/money.ts';
@@ -140,13 +140,16 @@ function planOf(operated: OperatedPayment, { type, money, told }: MadeElsewhere)
   }
 }
 
-/** @returns false if the payment has changed since it was read. */
+/** @returns false if the payment has changed since it was read, or was approved after its record was. */
 async function write(
   deps: RecordDeps,
   { accountId, paymentId, payment, base, books }: Own & StoredOperated,
   { type, told, reference }: MadeElsewhere,
   { planned, target }: Plan,
 ): Promise<boolean> {
+  const record = decodeRecord(payment.record);
+  const ownTransaction = record.transactionsHistory.find(isBase);
+  if (!ownTransaction) return false;
   const transactionId = randomUUIDv7();
   const at = deps.now();
   const facts = {
@@ -156,13 +159,13 @@ async function write(
     description: MADE_ELSEWHERE,
     reason: undefined,
   };
-  const begun = withOperation(...baseOf(payment), books, planned, facts, at);
-  const { record, books: after } = withOperationOutcome(begun, transactionId, books, planned, told, at);
+  const begun = withOperation(record, ownTransaction, books, planned, facts, at);
+  const { record: made, books: after } = withOperationOutcome(begun, transactionId, books, planned, told, at);
   const written = await writeToldTransaction(deps.database, {
     ...{ accountId, paymentId, transactionId, type, reference },
     version: payment.version,
-    status: Payment_Status[record.status],
-    record: encodeRecord(record),
+    status: Payment_Status[made.status],
+    record: encodeRecord(made),
     transactionStatus: 'SUCCEEDED',
     minorUnits: planned.money.minorUnits,
     baseId: base.id,
@@ -171,17 +174,10 @@ async function write(
     capturedMinorUnits: after.captured,
     refundedMinorUnits: after.refunded,
     isReleased: after.isReleased,
-    event: eventOf(record),
+    event: eventOf(made),
   });
   if (!written) return false;
-  deps.observer.finished(record, true);
+  deps.observer.finished(made, true);
   if (written.event) deps.eventWritten?.();
   return true;
-}
-
-function baseOf(payment: StoredPayment): [Payment, NonNullable<Payment['transactions']>] {
-  const record = decodeRecord(payment.record);
-  const base = record.transactionsHistory.find(isBase);
-  if (!base) throw new Error(`record ${record.id} has no transaction that succeeded`);
-  return [record, base];
 }

@@ -1,12 +1,20 @@
 import { randomUUID } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
 import { beforeEach, expect, it } from 'vitest';
-import { type Payment, ProviderDataSchema, Transaction_Type } from '#gen/payments/v1/payment_pb.js';
+import {
+  type Payment,
+  ProviderDataSchema,
+  Transaction_Status,
+  Transaction_Type,
+} from '#gen/payments/v1/payment_pb.js';
 import { RefundPaymentRequestSchema } from '#gen/payments/v1/payment_service_pb.js';
 import type { Dispute, DisputeStage } from '#src/connectors/dispute-report.ts';
 import { processDue } from '#src/notifications/process-notifications.ts';
+import { applyDispute } from '#src/payments/dispute.ts';
 import { getPayment } from '#src/payments/get-payment.ts';
 import { refundPayment } from '#src/payments/payment-operations.ts';
+import { recoverNow } from '#src/payments/recover-payments.ts';
+import type { Database } from '#src/store/database.ts';
 import { insertNotification } from '#src/store/notifications.ts';
 import { onOperatedPayments, payments } from '../payments/operated-payments.ts';
 
@@ -71,6 +79,34 @@ it('a dispute puts the payment IN_DISPUTE and, once lost, CHARGEBACK, and keeps 
   expect(await payments.stateOf(payment)).toBe('CHARGEBACK/LOST');
   expect(await rows()).toMatchObject([{ status: 'SUCCEEDED' }]);
   expect(results).toEqual(['applied', 'applied', 'unchanged']);
+});
+
+it('a dispute that is reported at the moment at which its payment is approved leaves the approval as it is', async () => {
+  payments.provider.next.push('does it, unheard');
+  const payment = await payments.pay();
+  const { deps, provider, database } = payments;
+  const transactionId = payment.transactions?.id ?? '';
+  let isApproved = false;
+  const query: Database['query'] = async (statement, values) => {
+    const result = await database.query(statement, values);
+    if (statement.name === 'read_payment_for_operation' && !isApproved) {
+      isApproved = true;
+      const options = { hint: {}, stop: undefined };
+      expect(await recoverNow(deps, provider.connection, transactionId, options)).toBe('applied');
+    }
+    return result as never;
+  };
+  const report: Dispute = { stage: 'opened', reference: 'dp_1' };
+  const racing = { ...deps, database: { ...database, query } };
+  expect(await applyDispute(racing, transactionId, report)).toBe('waiting');
+  expect(await payments.stateOf(payment)).toBe('SUCCEEDED/APPROVED');
+  expect(await applyDispute(deps, transactionId, report)).toBe('applied');
+  expect(await payments.stateOf(payment)).toBe('IN_DISPUTE/RECEIVED');
+  const { transactionsHistory } = await recordOf(payment);
+  expect(transactionsHistory.map(({ status }) => Transaction_Status[status])).toEqual([
+    'SUCCEEDED',
+    'PENDING',
+  ]);
 });
 
 it('a dispute that is won restores what was', async () => {

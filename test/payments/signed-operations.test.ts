@@ -3,6 +3,8 @@ import { expect, it } from 'vitest';
 import { type Payment, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { applySigned } from '#src/payments/apply-signed.ts';
+import { recoverNow } from '#src/payments/recover-payments.ts';
+import type { Database } from '#src/store/database.ts';
 import { alarms, deps, idOf, onPaymentsElsewhere, others, refund, state } from './elsewhere-under-test.ts';
 import { payments } from './operated-payments.ts';
 
@@ -16,13 +18,14 @@ const sign = (
   payment: Payment,
   operation: 'CAPTURE' | 'REFUND',
   { minorUnits = 2_500n, reference = 'psp-1', currency = 'USD', paid = 'paid-1' } = {},
+  on = deps,
 ) => {
   const outcome: Outcome = {
     ...{ kind: 'approved', providerData: create(ProviderDataSchema), reference },
     ...{ authorizationCode: '', retrievalReferenceNumber: '' },
   };
   const connection = { ...payments.provider.connection, lookUp: undefined };
-  return applySigned(deps, connection, idOf(payment), {
+  return applySigned(on, connection, idOf(payment), {
     ...{ outcome, minorUnits, currency, operation, paidReference: paid },
   });
 };
@@ -47,6 +50,26 @@ it('is one of ours if it has the reference of that, which may yet be on its way'
   await payments.tables.query("UPDATE transaction SET reference = 'psp-1' WHERE type = 'REFUND'");
   expect(await sign(payment, 'REFUND')).toBe('unchanged');
   expect(await others(payment)).toEqual(['REFUND PENDING 2500']);
+});
+
+it('waits if its payment is approved between the reading of its record and of its transactions', async () => {
+  payments.provider.next.push('does it, unheard');
+  const payment = await payments.pay();
+  const { database, provider } = payments;
+  let isApproved = false;
+  const query: Database['query'] = async (statement, values) => {
+    const result = await database.query(statement, values);
+    if (statement.name === 'read_payment_for_operation' && !isApproved) {
+      isApproved = true;
+      const options = { hint: {}, stop: undefined };
+      expect(await recoverNow(deps, provider.connection, idOf(payment), options)).toBe('applied');
+    }
+    return result as never;
+  };
+  const racing = { ...deps, database: { ...database, query } };
+  expect(await sign(payment, 'REFUND', { paid: '' }, racing)).toBe('waiting');
+  expect(await sign(payment, 'REFUND', { paid: '' })).toBe('applied');
+  expect([await state(payment), alarms]).toEqual(['SUCCEEDED/PARTIALLY_REFUNDED', []]);
 });
 
 it('captures an authorization, and is no news of a purchase', async () => {
