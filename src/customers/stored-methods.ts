@@ -72,10 +72,9 @@ export async function enrollMethod(
     if (!(await lockCustomer(run, customer.accountId, customer.customerId)))
       throw customerNotFound('customer_id');
     const found = await findCardOfCustomer(queriesOf(run), customer, fingerprint);
-    if (found)
-      return storedMethodMessage(
-        await updateMethodCard(run, { ...method, id: found.id }, method.card, country),
-      );
+    // It may be ended meanwhile, by a call or for not being used.
+    const updated = found && (await updateMethodCard(run, { ...method, id: found.id }, method.card, country));
+    if (updated) return storedMethodMessage(updated);
     await requireRoom(queriesOf(run), customer, 'customer_id');
     return tellOfMethod(run, await insertMethodCard(run, method));
   });

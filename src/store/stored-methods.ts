@@ -72,7 +72,7 @@ const INSERT_CARD = `
   RETURNING ${METHOD_COLUMNS}`;
 const UPDATE_CARD = `
   UPDATE vaulted_token v SET card = $4, country = CASE WHEN $5 = '' THEN country ELSE $5 END, updated_at = now()
-  WHERE account_id = $1 AND customer_id = $2 AND id = $3
+  WHERE account_id = $1 AND customer_id = $2 AND id = $3 AND active AND status = 'ENROLLED'
   RETURNING ${METHOD_COLUMNS}`;
 const END = `
   UPDATE vaulted_token v SET status = 'UNENROLLED', active = false, card_number = NULL, provider_token = NULL, redirect_url = NULL,
@@ -147,14 +147,14 @@ export async function insertMethodCard(run: Run, method: MethodCard): Promise<St
   return withoutNulls(onlyRow(await run<MethodRow>(INSERT_CARD, values)));
 }
 
-/** Replaces the displayable data of a stored card, such as its expiry. */
+/** Replaces the displayable data of a stored card, such as its expiry. @returns undefined if it was ended. */
 export async function updateMethodCard(
   run: Run,
   { accountId, customerId, id }: MethodName,
   card: Uint8Array,
   country: string,
-): Promise<StoredMethod> {
-  return withoutNulls(onlyRow(await run<MethodRow>(UPDATE_CARD, [accountId, customerId, id, card, country])));
+): Promise<StoredMethod | undefined> {
+  return firstRow(await run<MethodRow>(UPDATE_CARD, [accountId, customerId, id, card, country]));
 }
 
 /** Ends a method and deletes its ciphertext. @returns undefined if there was none to end. */
@@ -188,13 +188,15 @@ export function keepMethodCtes(names: {
   readonly record: string;
 }): string {
   const { changed, account, method, at, record } = names;
-  const found = `v.account_id = ${account} AND v.id = ${method} AND v.status = 'ENROLLED'`;
-  return `kept AS (
+  // Locked first: a deletion of the customer may just be erasing it, and then there is nothing to tell of either.
+  return `approved_method AS (
+    SELECT v.account_id, v.id, v.active FROM ${changed}, vaulted_token v
+    WHERE v.account_id = ${account} AND v.id = ${method} AND v.status = 'ENROLLED' FOR NO KEY UPDATE OF v
+  ), kept AS (
     UPDATE vaulted_token v SET active = true, last_used_at = ${at}::timestamptz, updated_at = ${at}::timestamptz
-    FROM ${changed} WHERE ${found}
+    FROM approved_method m WHERE v.account_id = m.account_id AND v.id = m.id
   ), enrolled AS (
     ${insertMethodEventText({ type: `'enrollment.enroll'`, account, record: `${record}::bytea` })}
-      AND ${record}::bytea IS NOT NULL
-      AND EXISTS (SELECT FROM ${changed}, vaulted_token v WHERE ${found} AND NOT v.active)
+      AND ${record}::bytea IS NOT NULL AND EXISTS (SELECT FROM approved_method WHERE NOT active)
   )`;
 }

@@ -107,6 +107,23 @@ describe('a customer who is deleted while a payment that keeps its card is being
     expect(events.map(({ type }) => type)).toEqual(['enrollment.enroll', 'enrollment.unenroll']);
   });
 
+  it('is deleted before the payment keeps the card, which waits for that: nothing is told of the card', async () => {
+    await tables.query(
+      `INSERT INTO webhook (account_id, id, url, description, events, secret)
+       VALUES ($1, $2, 'http://127.0.0.1:1', '', '{enrollment.enroll,enrollment.unenroll}', '')`,
+      [ACCOUNT_ONE, randomUUID()],
+    );
+    const claim = keepingClaim();
+    await claimPayment(database, claim);
+    await remove(within);
+    const finished = finishPayment(database, keepingFinish(claim));
+    await oneWaits();
+    await held.query('COMMIT');
+    expect(await finished).toEqual({ earlier: undefined });
+    expect(await cards()).toEqual([{ status: 'UNENROLLED', active: false, card_number: null }]);
+    expect(await tables.query('SELECT type FROM event')).toEqual([]);
+  });
+
   it('does not hold up the payment when it is only changed', async () => {
     await held.query('SELECT FROM customer WHERE id = $1 FOR NO KEY UPDATE', [customer]);
     await claimPayment(database, keepingClaim());
