@@ -11,6 +11,7 @@ import { createLookUpTurns } from '#src/payments/look-up-turns.ts';
 import { callbackAddress, type ReturnDeps, returnPayer } from '#src/payments/payer-return.ts';
 import { CHECKOUT_TEXTS, type Language } from '#src/web/checkout-texts.ts';
 import { PAGE_HEADERS, type Page, renderPage } from '#src/web/page.ts';
+import type { InFlight } from './in-flight.ts';
 import { headerOf } from './mount-api.ts';
 import { amountOf, checkoutPath, languageOf } from './mount-checkout.ts';
 
@@ -18,6 +19,8 @@ import { amountOf, checkoutPath, languageOf } from './mount-checkout.ts';
 export type ProviderRoutes = {
   readonly receive: ReceiveDeps;
   readonly payer: Omit<ReturnDeps, 'turns'> & FollowDeps;
+  /** A return may be the only word that a payer agreed: no connection is closed under it, even if the payer has left. */
+  readonly track: InFlight['track'];
   /** true: payers who paid on the checkout page return to it. */
   readonly checkoutPage: boolean;
   /** Processes stored notifications at once. */
@@ -72,12 +75,13 @@ function mountReturns(app: FastifyInstance, routes: ProviderRoutes): void {
     return sendPage(reply.code(status), failurePage(status, languageOf(request)));
   });
   app.get<{ Params: { id: string } }>('/v1/payments/:id/return', async (request, reply) => {
-    const payment = await returnPayer(payer, request.params.id, queryOf(request.url));
+    const payment = await routes.track(returnPayer(payer, request.params.id, queryOf(request.url)));
     const page = routes.checkoutPage ? checkoutPath(payment, request.headers.cookie) : undefined;
     return sendBack(reply, page ?? callbackAddress(payment), outcomePage(payment, languageOf(request)));
   });
   app.get<{ Params: { id: string } }>('/v1/enrollments/:id/return', async (request, reply) => {
-    const { status, address } = await returnFromEnrollment(payer, request.params.id, payer.turns);
+    const returned = returnFromEnrollment(payer, request.params.id, payer.turns);
+    const { status, address } = await routes.track(returned);
     return sendBack(reply, address, enrollmentPage(status, languageOf(request)));
   });
 }

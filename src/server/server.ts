@@ -167,6 +167,7 @@ function mountRoutes(app: FastifyInstance, routed: Routed): void {
       recovery: observers.recovery,
       onFollowError: observers.onFollowError,
     },
+    track: routed.inFlight.track,
     checkoutPage: config.checkoutPage,
     wake: background.wakeNotifications,
   });

@@ -1,13 +1,14 @@
 import { Writable } from 'node:stream';
 import Fastify from 'fastify';
 import { expect, it } from 'vitest';
+import { createInFlight } from '#src/server/in-flight.ts';
 import { mountProviders, type ProviderRoutes } from '#src/server/mount-providers.ts';
 import { DatabaseUnavailableError } from '#src/store/database-error.ts';
 
 const BACK = '/v1/payments/5e550000-0000-4000-8000-000000000001/return';
 const BROWSER = 'text/html,application/xhtml+xml,*/*;q=0.8';
 
-function returns(query: () => Promise<never>) {
+function returns(query: () => Promise<never>, { track } = createInFlight()) {
   const logged: string[] = [];
   const stream = new Writable({
     write(line, _encoding, done) {
@@ -17,7 +18,7 @@ function returns(query: () => Promise<never>) {
   });
   const app = Fastify({ logger: { level: 'error', stream } });
   const payer = { database: { query }, connections: () => new Map() };
-  mountProviders(app, { payer, checkoutPage: true } as unknown as ProviderRoutes);
+  mountProviders(app, { payer, track, checkoutPage: true } as unknown as ProviderRoutes);
   return { app, logged };
 }
 
@@ -28,6 +29,29 @@ it.each([BROWSER, '*/*'])(
     const { statusCode, headers } = await app.inject({ url: BACK, headers: { accept } });
     expect([statusCode, headers['retry-after']]).toEqual([503, '1']);
     expect(logged.length).toBe(1);
+  },
+);
+
+it.each([BACK, '/v1/enrollments/5e550000-0000-4000-8000-000000000001/return'])(
+  'a return is in flight until it has ended, so that no connection is closed under it: %s',
+  async (address) => {
+    const inFlight = createInFlight();
+    const [begun, ended] = [Promise.withResolvers<void>(), Promise.withResolvers<never>()];
+    const { app } = returns(() => {
+      begun.resolve();
+      return ended.promise;
+    }, inFlight);
+    const answered = app.inject(address);
+    await begun.promise;
+    let isSettled = false;
+    const settled = inFlight.settled().then(() => {
+      isSettled = true;
+    });
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(isSettled).toBe(false);
+    ended.reject(new DatabaseUnavailableError(new Error('gone')));
+    await settled;
+    expect((await answered).statusCode).toBe(503);
   },
 );
 
