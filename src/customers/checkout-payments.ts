@@ -25,13 +25,17 @@ import { fieldRefusal, invalidParameters, ServiceError } from '#src/service-erro
 import type { StoredSession } from '#src/store/checkout-sessions.ts';
 import { getPaymentRecord } from '#src/store/payment-record.ts';
 import { findByKey } from '#src/store/payments.ts';
+import { AlreadyUsedError } from '#src/store/single-uses.ts';
 import { findStoredObjects } from '#src/store/stored-objects.ts';
 import { orUnavailable } from '#src/store/unavailable.ts';
 import type { OnceResponse } from './call-once.ts';
 import { requireSession } from './checkout-sessions.ts';
 
+/** Tries to pay: a session may change after its terms were read, but not this often by accident. */
+const TRIES = 5;
+
 /**
- * Pays a session on its terms. Anyone who knows the session's id may call this, so stored methods must belong to its
+ * Pays a session on its terms; if they change meanwhile, on the new ones. Anyone who knows the session's id may call this, so stored methods must belong to its
  * customer.
  *
  * @param valid checks the resulting request against the rules of CreatePayment.
@@ -43,11 +47,26 @@ export async function payCheckout(
   caller: Caller,
   valid: (request: CreatePaymentRequest) => void,
 ): Promise<OnceResponse<typeof CheckoutPaymentSchema>> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await payOnTerms(deps, request, caller, valid);
+    } catch (error) {
+      if (!(error instanceof AlreadyUsedError) || tries === TRIES) throw error;
+    }
+  }
+}
+
+async function payOnTerms(
+  deps: PaymentDeps,
+  request: CreateCheckoutPaymentRequest,
+  caller: Caller,
+  valid: (request: CreatePaymentRequest) => void,
+): Promise<OnceResponse<typeof CheckoutPaymentSchema>> {
   const session = await requireSession(deps.database, caller.accountId, request.checkoutSession);
   const payment = paymentRequest(request, session);
   valid(payment);
   await requireOwnMethod(deps, payment, session);
-  const within = { ...caller, withinSession: session.id };
+  const within = { ...caller, withinSession: { id: session.id, version: session.version } };
   const created = await createPayment(deps, payment, within).catch(async (refusal) => {
     const isReused = refusal instanceof ServiceError && refusal.reason === 'IDEMPOTENCY_KEY_REUSED';
     const terms = isReused ? await firstTerms(deps, session, caller, request.amount) : undefined;

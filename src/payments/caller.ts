@@ -1,4 +1,5 @@
 import { fieldRefusal, INVALID_CREDENTIALS_MESSAGE, ServiceError } from '#src/service-error.ts';
+import type { SessionUse } from '#src/store/single-uses.ts';
 
 /** The caller, and the key of the call. */
 export type Caller = {
@@ -8,8 +9,8 @@ export type Caller = {
   readonly secretPresented: boolean;
   /** Setting of the account: authorizations are reported as such; by default, as the interface reports them. */
   readonly tellsAuthorized?: boolean;
-  /** Checkout session that the public key alone may pay, since the request was made from its terms. */
-  readonly withinSession?: string;
+  /** Checkout session that the public key alone may pay, since the request was made from its terms in this version. */
+  readonly withinSession?: SessionUse;
 };
 
 /** A caller with the key under which the payment is stored. */

@@ -16,6 +16,7 @@ import { drawSeed } from '#src/routing/order-targets.ts';
 import type { ChosenRoute } from '#src/routing/router.ts';
 import type { Database } from '#src/store/database.ts';
 import type { Claim } from '#src/store/payments.ts';
+import { AlreadyUsedError } from '#src/store/single-uses.ts';
 import { timestampText } from '#src/wire/wire-json-encode.ts';
 import type { KeyedCaller } from './caller.ts';
 import { chooseRoute } from './choose-route.ts';
@@ -66,6 +67,7 @@ export type PreparedPayment = {
  * record and the attempt. Writes nothing and sends nothing.
  *
  * @throws ServiceError if the request cannot be met.
+ * @throws AlreadyUsedError if the session from whose terms the request was made has changed.
  */
 export async function preparePayment(
   deps: PrepareDeps,
@@ -76,6 +78,9 @@ export async function preparePayment(
   const isOpenToAll = !secretPresented && withinSession === undefined;
   if (isOpenToAll) requireNothingStored(sent);
   const stored = await findReferences(deps.database, sent, accountId);
+  if (withinSession && stored?.session?.version !== withinSession.version) {
+    throw new AlreadyUsedError('the session was changed after the request had been made from its terms');
+  }
   const request = requestInSession(sent, stored?.session);
   const method = chooseMethod(request, catalogue.types);
   if (isOpenToAll) requireRedirect(method);

@@ -1,0 +1,69 @@
+import { randomUUID } from 'node:crypto';
+import { create } from '@bufbuild/protobuf';
+import { beforeAll, beforeEach, expect, it } from 'vitest';
+import { CreateCheckoutPaymentRequestSchema } from '#gen/payments/v1/checkout_service_pb.js';
+import { PaymentMethodInputSchema } from '#gen/payments/v1/payment_method_pb.js';
+import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.js';
+import { payCheckout } from '#src/customers/checkout-payments.ts';
+import { getPayment } from '#src/payments/get-payment.ts';
+import type { Database } from '#src/store/database.ts';
+import { onOperatedPayments, payments } from '../payments/operated-payments.ts';
+import { ACCOUNT_ONE } from '../support/payment-requests.ts';
+
+let wallet: CreatePaymentRequest;
+let customer: string;
+let session: string;
+let storedCard: string;
+
+onOperatedPayments();
+beforeAll(async () => {
+  const { tables } = payments;
+  await tables.query("INSERT INTO account (id, name) VALUES ($1, 'One')", [ACCOUNT_ONE]);
+  ({ request: wallet } = await payments.payAs(payments.caller(), { wallet: true }));
+  customer = randomUUID();
+  await tables.query("INSERT INTO customer (account_id, id, payer) VALUES ($1, $2, '')", [
+    ACCOUNT_ONE,
+    customer,
+  ]);
+  const kept = await payments.pay({ keepsCard: true, customerId: customer });
+  storedCard = kept.paymentMethod?.vaultedToken ?? '';
+});
+beforeEach(async () => {
+  session = randomUUID();
+  await payments.tables.query(
+    `INSERT INTO checkout_session (account_id, id, merchant_order_id, country, currency, amount_minor_units, customer_id, workflow, expires_at)
+     VALUES ($1, $2, 'order-1', $3, 'USD', 10000, $4, 'REDIRECT', now() + interval '1 hour')`,
+    [ACCOUNT_ONE, session, wallet.country, customer],
+  );
+});
+
+/** Pays the session as a browser does, whose merchant changes it once it has been read. */
+function payWhile(change: string, paymentMethod: CreatePaymentRequest['paymentMethod']) {
+  const { database, tables, deps } = payments;
+  let isChanged = false;
+  const query: Database['query'] = async (statement, values) => {
+    const result = await database.query(statement, values);
+    if (statement.name === 'get_checkout_session' && !isChanged) {
+      isChanged = true;
+      await tables.query(`UPDATE checkout_session SET version = version + 1, ${change} WHERE id = $1`, [
+        session,
+      ]);
+    }
+    return result as never;
+  };
+  const request = create(CreateCheckoutPaymentRequestSchema, { checkoutSession: session, paymentMethod });
+  const caller = { ...payments.caller(), secretPresented: false };
+  return payCheckout({ ...deps, database: { ...database, query } }, request, caller, () => {});
+}
+
+it('a session whose customer is taken away while it is being paid is not paid with their stored card.', async () => {
+  const method = create(PaymentMethodInputSchema, { type: 'CARD', vaultedToken: storedCard });
+  const paid = payWhile("workflow = 'DIRECT', customer_id = NULL", method);
+  await expect(paid).rejects.toMatchObject({ reason: 'INVALID_CUSTOMER_FOR_TOKEN' });
+});
+
+it('a session that is given another order while it is being paid is paid for that order.', async () => {
+  const { message } = await payWhile("merchant_order_id = 'order-2'", wallet.paymentMethod);
+  const payment = await getPayment(payments.deps, message.id, payments.caller());
+  expect([payment.merchantOrderId, payment.checkout?.session]).toEqual(['order-2', session]);
+});
