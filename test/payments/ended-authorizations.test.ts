@@ -96,6 +96,17 @@ describe('an authorization that its provider ended before our term', () => {
     expect(await state()).toBe('EXPIRED/EXPIRED');
   });
 
+  it('is EXPIRED soon after a capture was declined while an earlier look-up was under way', async () => {
+    const lookUp = async (): Promise<Outcome> => {
+      payments.provider.next.push('declines it');
+      await capture();
+      return APPROVED;
+    };
+    expect(await followUpNow(deps, { ...ended, lookUp }, idOf(payment), { hint: {} })).toBe('unchanged');
+    await recoverDue(deps);
+    expect(await state()).toBe('EXPIRED/EXPIRED');
+  });
+
   it.each(['does it', 'does it, unheard'] as const)(
     'is looked up no sooner because of a capture of a part, where the provider %s',
     async (behaviour) => {
