@@ -45,7 +45,11 @@ export function fileLedger(path: string): Ledger {
     const written = decide(ids.flatMap((id) => byId.get(id)?.entry ?? []));
     const isTaken = written.some(({ id, idempotencyKey }) => !byId.has(id) && byKey.has(idempotencyKey));
     if (isTaken) return undefined;
-    if (written.length === 0) return written;
+    if (written.length === 0) {
+      // What it was decided from may be on its way to the disk.
+      await Promise.all(ids.map((id) => byId.get(id)?.saved));
+      return written;
+    }
     const saved = save(written);
     for (const entry of written) keep(entry, saved);
     await saved;

@@ -47,6 +47,18 @@ it('the file ledger has written each entry as a line of its own by the time it c
   expect(statSync(path).mode & 0o777).toBe(0o600);
 });
 
+it('the file ledger has written what a change that writes nothing was decided from, by the time it confirms it', async () => {
+  await ledger.record(entry('a'));
+  const moved = ledger.change(['a'], ([one]) => (one ? [{ ...one, status: 'expired' }] : []));
+  let seen: string | undefined;
+  await ledger.change(['a'], ([one]) => {
+    seen = one?.status;
+    return [];
+  });
+  expect([seen, readFileSync(path, 'utf8').trimEnd().split('\n').length]).toEqual(['expired', 2]);
+  await moved;
+});
+
 it('the file ledger gives a hundred calls that record one key at once the same first entry', async () => {
   const recorded = await Promise.all(
     Array.from({ length: 100 }, (_, i) => ledger.record(entry(String(i), 'same'))),
