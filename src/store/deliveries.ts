@@ -123,7 +123,7 @@ const TURN_OFF = {
       RETURNING 1
     ), closed AS (
       UPDATE delivery d SET status = 'FAILED', due_at = NULL, error = 'WEBHOOK_OFF' FROM open, turned_off
-      WHERE d.account_id = $1 AND d.id = open.id
+      WHERE d.account_id = $1 AND d.id = open.id AND d.id IS DISTINCT FROM $4::uuid
     )
     SELECT FROM turned_off`,
 };
@@ -132,14 +132,17 @@ const TURN_OFF = {
  * Turns off a webhook whose receiver is gone, and ends its open deliveries as FAILED.
  *
  * @param url the URL that is gone; the webhook stays on if it has been given another.
+ * @param exceptId the delivery that told it, whose attempt is finished next.
  * @returns false if it stays on, or was off before.
  */
 export async function turnOffGoneWebhook(
   database: Database,
   { accountId, webhookId }: WebhookName,
   url: string,
+  exceptId?: string,
 ): Promise<boolean> {
-  return (await database.query(TURN_OFF, [accountId, webhookId, url])).rowCount === 1;
+  const values = [accountId, webhookId, url, exceptId ?? null];
+  return (await database.query(TURN_OFF, values)).rowCount === 1;
 }
 
 const CLOSE = {

@@ -113,14 +113,15 @@ async function deliver(
   const seconds = (performance.now() - startedMs) / 1000;
   observer.delivered(name, { result: error ?? 'DELIVERED', seconds });
   const gone = result.status === GONE;
+  // First, since what an old URL no longer takes is sent again to the one that the webhook has been given meanwhile.
+  const isOff = gone && (await turnOffGoneWebhook(database, name, url, delivery.id));
+  if (isOff) observer.turnedOff(name);
   await finishDelivery(database, { accountId: name.accountId, url }, delivery, {
     responseStatus: result.status,
     error,
-    retryInS: error === undefined || gone ? undefined : retryPauseS(delivery.retry, settings.retryScheduleS),
+    retryInS: error === undefined || isOff ? undefined : retryPauseS(delivery.retry, settings.retryScheduleS),
   });
-  if (!gone) return 'done';
-  if (await turnOffGoneWebhook(database, name, url)) observer.turnedOff(name);
-  return 'turned_off';
+  return gone ? 'turned_off' : 'done';
 }
 
 const NO_SECRET = { status: undefined, error: 'SECRET_UNREADABLE' } as const;
