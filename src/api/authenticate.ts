@@ -66,8 +66,7 @@ export function createAuthenticate(
     if (recalled && cached.until > performance.now()) return recalled;
     // A refusal reads the database once, for an unknown key as for a wrong secret, so that its timing does not reveal
     // which it was; this also lets a secret work as soon as it is issued. Only keys that are too long are refused
-    // without a read.
-    // From before the look-up, which may see the keys as they were before a revocation, and come back late.
+    // without a read. What it finds counts from its beginning: it may see keys that are revoked before it comes back.
     const until = performance.now() + CACHE_MS;
     const keys = await limitLookUp(recalled, () => find(publicKey));
     if (keys && until >= (cache.get(publicKey)?.until ?? 0)) {

@@ -35,8 +35,8 @@ import { requireSession } from './checkout-sessions.ts';
 const TRIES = 5;
 
 /**
- * Pays a session on its terms; if they change meanwhile, on the new ones. Anyone who knows the session's id may call this, so stored methods must belong to its
- * customer.
+ * Pays a session on its terms; if they change meanwhile, on the new ones. Anyone who knows the session's id may call
+ * this, so stored methods must belong to its customer.
  *
  * @param valid checks the resulting request against the rules of CreatePayment.
  * @throws ServiceError as `createPayment` does; CHECKOUT_SESSION_NOT_FOUND, INVALID_CUSTOMER_FOR_TOKEN.

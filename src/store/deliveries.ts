@@ -25,10 +25,10 @@ export type LeasedDelivery = {
 type LeasedRow = Omit<LeasedDelivery, 'event'> & Omit<LeasedDelivery['event'], 'id'> & { eventId: string };
 
 /** A webhook as its worker has read it. */
-export type ReadWebhook = Pick<StoredWebhook, 'accountId' | 'id' | 'url' | 'secret'>;
+export type ReadWebhook = Pick<StoredWebhook, 'accountId' | 'id' | 'url' | 'secret' | 'previousSecret'>;
 
 // The lease goes by the database's clock; while it holds, the delivery is not due. A webhook that was changed since it
-// was read has to be read again: its old URL gets nothing more, and nothing more is signed with its old secret alone.
+// was read has to be read again: its old URL gets nothing more, and its present secrets sign.
 const TAKE = {
   name: 'take_due_deliveries',
   text: `
@@ -36,30 +36,31 @@ const TAKE = {
       SELECT account_id, id FROM delivery
       WHERE account_id = $1 AND webhook_id = $2 AND due_at <= now() AND EXISTS (
         SELECT FROM webhook WHERE account_id = $1 AND id = $2 AND active AND url = $5 AND secret = $6
+          AND CASE WHEN previous_secret_until > now() THEN previous_secret END IS NOT DISTINCT FROM $7
       )
       ORDER BY due_at LIMIT $3 FOR UPDATE SKIP LOCKED
     )
     UPDATE delivery d SET attempts = d.attempts + 1, due_at = now() + make_interval(secs => $4)
     FROM due, event e
     WHERE d.account_id = $1 AND d.id = due.id AND e.account_id = $1 AND e.id = d.event_id
-    RETURNING d.id, d.attempts, d.due_at::text AS "leasedUntil", d.retry, e.id AS "eventId", e.type, e.sequence, e.record,
-      e.created_at AS "createdAt"`,
+    RETURNING d.id, d.attempts, d.due_at::text AS "leasedUntil", d.retry, e.id AS "eventId", e.type, e.sequence,
+      e.record, e.created_at AS "createdAt"`,
 };
 
 /**
  * Leases up to `limit` due deliveries of a webhook for `leaseS` seconds each, those due for longest first; none if the
- * webhook is off, or has another URL or secret.
+ * webhook is off, or has another URL or other secrets.
  */
 export async function takeDueDeliveries(
   database: Database,
-  { accountId, id: webhookId, url, secret }: ReadWebhook,
+  { accountId, id: webhookId, url, secret, previousSecret }: ReadWebhook,
   limit: number,
   leaseS: number,
 ): Promise<LeasedDelivery[]> {
-  const values = [accountId, webhookId, limit, leaseS, url, secret];
+  const values = [accountId, webhookId, limit, leaseS, url, secret, previousSecret ?? null];
   const { rows } = await database.query<LeasedRow>(TAKE, values);
-  const leased = rows.map(({ id: deliveryId, attempts, leasedUntil, retry, eventId, ...event }) => ({
-    ...{ id: deliveryId, attempts, leasedUntil, retry },
+  const leased = rows.map(({ id, attempts, leasedUntil, retry, eventId, ...event }) => ({
+    ...{ id, attempts, leasedUntil, retry },
     event: { ...event, id: eventId },
   }));
   // An UPDATE returns rows in no order; ids follow the time.

@@ -73,8 +73,8 @@ export function retakeSessionCtes(names: ChangedPayment): string {
     WHERE s.account_id = ${account} AND s.id = ${session}::uuid AND s.expires_at IS NOT NULL
     FOR NO KEY UPDATE OF s
     ON CONFLICT (account_id, object_id) DO UPDATE SET payment_id = excluded.payment_id
-    -- A row that was updated instead has an xmax. To look for it would not find the use of a payment that was claimed
-    -- while the session's lock was waited for.
+    -- A row that was updated has an xmax. The statement's snapshot would not tell: it lacks the use by a payment that
+    -- was claimed while the session's lock was waited for.
     RETURNING object_id, xmax = 0 AS is_new
   ), retaken_session AS (
     UPDATE checkout_session s SET payment_id = ${payment} FROM retaken

@@ -100,6 +100,19 @@ it('signs what is due with the new secret too, from the moment at which a webhoo
   expect(signatures).toEqual([1, 2]);
 });
 
+it('signs what is due with the new secret alone from the moment at which the one before no longer signs.', async () => {
+  await rotateSecret(world.deps, account, webhookId);
+  shop.answer(async (response) => {
+    await world.tables.query('UPDATE webhook SET previous_secret_until = now()');
+    response.writeHead(204).end();
+  });
+  for (let i = 0; i < 2; i++) await world.change(account);
+  await world.start({ perWebhook: 1, timeoutMs: 10_000, leaseS: 30 });
+  await shop.has(2);
+  const signatures = shop.received.map(({ headers }) => headers['webhook-signature']?.split(' ').length);
+  expect(signatures).toEqual([2, 1]);
+});
+
 it('does not take a failure of the old URL for one of the new.', async () => {
   shop.answer(async (response) => {
     await move();
