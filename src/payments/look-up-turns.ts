@@ -48,10 +48,12 @@ export function createLookUpTurns(everyMs = EVERY_MS): LookUpTurns {
   }
 
   async function wait(paymentId: string, lookUp: ReturnLookUp, cameAtMs: number): Promise<void> {
-    while (performance.now() - cameAtMs < MAX_TURNS * everyMs) {
+    const waitedFor = new Set<Turn>();
+    while (waitedFor.size < MAX_TURNS) {
       const turn = turns.get(paymentId);
       if (!turn || restMs(turn) === 0) return begin(paymentId, lookUp);
       if (turn.begunAtMs > cameAtMs && turn.evidence === lookUp.evidence) return turn.over;
+      waitedFor.add(turn);
       await Promise.race([turn.over, setTimeout(restMs(turn))]);
       if (!(await lookUp.isOpen())) return;
       await setTimeout(restMs(turn));

@@ -45,13 +45,21 @@ it('callers get the result of the look-up under way if it ends the matter, and n
 
 it('callers wait for no provider that is slow: the next look-up begins when the pause is over', async () => {
   const turns = createLookUpTurns(EVERY_MS);
-  let isOver = false;
-  const slow = come(turns, { answerMs: 1_000 }).then(() => {
-    isOver = true;
-  });
+  const answer = Promise.withResolvers<void>();
+  const slow = turns.take('one', { ask: () => answer.promise, isOpen: async () => isOpen, evidence: '' });
   await come(turns);
-  expect([isOver, asked.length]).toEqual([false, 2]);
+  expect(asked).toHaveLength(1);
+  answer.resolve();
   await slow;
+});
+
+it('callers have the look-up that they came for though the process stood still for many turns', async () => {
+  const turns = createLookUpTurns(EVERY_MS);
+  const first = come(turns, { evidence: 'a' });
+  const second = come(turns, { evidence: 'b' });
+  for (const until = performance.now() + 10 * EVERY_MS; performance.now() < until; );
+  await Promise.all([first, second]);
+  expect(asked.map(({ evidence }) => evidence)).toEqual(['a', 'b']);
 });
 
 it('callers with evidence of their own each have a look-up by it, one after the other', async () => {
