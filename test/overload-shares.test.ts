@@ -4,6 +4,7 @@ import http2 from 'node:http2';
 import net from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { PROTOCOLS } from './support/api-clients.ts';
+import { HELD } from './support/held-provider.ts';
 import {
   clients,
   close,
@@ -11,10 +12,11 @@ import {
   inFlight,
   isAccepted,
   open,
+  provider,
   QUICK,
-  SLOW,
   sendMany,
   server,
+  untilAnswered,
   untilInFlight,
   untilReceiving,
 } from './support/overloaded-service.ts';
@@ -72,10 +74,13 @@ describe('with shares for accounts and addresses', () => {
   });
 
   it('calls that wait for their provider leave room to another account', async () => {
-    const sent = sendMany(40, SLOW);
-    await untilInFlight(30);
+    const giveAnswers = provider.hold();
+    const sent = sendMany(40, HELD);
+    await untilAnswered(sent, 10);
+    expect(await inFlight()).toBe(30);
     const ofTwo = withField(QUICK, 'account_id', ACCOUNT_TWO);
     expect(isAccepted(await clients.create('rest', ofTwo, headersTwo()))).toBe(true);
+    giveAnswers();
     const replies = await Promise.all(sent.map(({ reply }) => reply));
     expect(replies.filter(isAccepted)).toHaveLength(30);
   });
@@ -112,11 +117,12 @@ describe('with responses that are not taken', () => {
   });
 
   it('gives up those of pipelined calls whose client has left', async () => {
+    const giveAnswers = provider.hold();
     const { hostname, port } = new URL(server.url);
     const socket = net.connect(Number(port), hostname);
     const lines = (headers: Record<string, string>) =>
       Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
-    const body = JSON.stringify(SLOW);
+    const body = JSON.stringify(HELD);
     for (let i = 0; i < 3; i++) {
       const head = {
         ...headersOne(),
@@ -127,6 +133,7 @@ describe('with responses that are not taken', () => {
     }
     await untilInFlight(3);
     socket.destroy();
+    giveAnswers();
     await untilInFlight(0);
   });
 });

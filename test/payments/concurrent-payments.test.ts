@@ -1,30 +1,33 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { apiClients, PROTOCOLS, type Protocol, type Reply } from '../support/api-clients.ts';
-import { sandboxCatalogue } from '../support/catalogues.ts';
+import { apiClients, PROTOCOLS, type Protocol } from '../support/api-clients.ts';
+import { HELD, type HeldProvider, startHeldProvider } from '../support/held-provider.ts';
 import { clients, onService, server, tables } from '../support/on-service.ts';
 import { cardPayment, headersOne, type RequestJson, withField } from '../support/payment-requests.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
 
-const NO_ANSWER = '4000000000001000';
-const PROVIDER_TIMEOUT_MS = 1_500;
+/** Its outcome is not known once its answer is given. */
+const UNKNOWN = { ...HELD, description: 'sandbox:error_after,notify_never' };
 const WAIT_MS = 300;
 
 let patient: TestServer;
+let provider: HeldProvider;
 
-onService({
-  config: { inProgressWaitMs: WAIT_MS },
-  catalogue: sandboxCatalogue(PROVIDER_TIMEOUT_MS),
-});
 beforeAll(async () => {
+  provider = await startHeldProvider();
+});
+afterAll(() => provider?.close());
+onService(() => ({ config: { inProgressWaitMs: WAIT_MS }, catalogue: provider.catalogue }));
+beforeAll(async () => {
+  provider.frontOf(server.url);
   // Another replica, on the same database with the same keys, that waits longer for the first request.
   patient = await startTestServer({
-    config: { inProgressWaitMs: 10_000 },
+    config: { inProgressWaitMs: 60_000 },
+    catalogue: provider.catalogue,
     databaseUrl: server.databaseUrl,
     keys: server.keys,
   });
 });
-
 afterAll(() => patient?.close());
 
 /** The payments under a key, with the charges that the provider made for them. */
@@ -37,6 +40,11 @@ async function made(idempotencyKey: string): Promise<{ payments: number; charges
     [idempotencyKey],
   );
   return row as { payments: number; charges: number };
+}
+
+async function inFlight({ url }: TestServer): Promise<number> {
+  const metrics = await (await fetch(`${url}/metrics`)).text();
+  return Number(/^calls_in_flight (\d+)$/m.exec(metrics)?.[1]);
 }
 
 const hundred = Array.from({ length: 100 }, (_, i) => i);
@@ -92,7 +100,8 @@ describe('while the first request is in progress', () => {
 
   it('repeats wait a while, then are told to come back; another request is refused at once', async () => {
     const headers = headersOne();
-    const request = cardPayment(NO_ANSWER);
+    const giveAnswers = provider.hold();
+    const request = UNKNOWN;
     const first = clients.create('rest', request, headers);
     await expect.poll(() => made(headers['x-idempotency-key'] ?? '')).toEqual({ payments: 1, charges: 1 });
 
@@ -105,6 +114,7 @@ describe('while the first request is in progress', () => {
     expect(performance.now() - startedMs).toBeGreaterThan(WAIT_MS * 0.5);
     for (const [i, repeat] of repeats.entries()) expect(repeat).toMatchObject(inProgress(protocolOf(i)));
 
+    giveAnswers();
     const { record } = await first;
     expect(JSON.parse(record).status).toBe('PENDING');
     for (const protocol of PROTOCOLS) {
@@ -115,15 +125,15 @@ describe('while the first request is in progress', () => {
 
   it('a repeat that waits long enough gets its answer', async () => {
     const headers = headersOne();
+    const giveAnswers = provider.hold();
+    const first = clients.create('rest', UNKNOWN, headers);
+    await expect.poll(() => made(headers['x-idempotency-key'] ?? '')).toEqual({ payments: 1, charges: 1 });
     const other = apiClients(patient.url);
-    const [first, repeat] = await Promise.all([
-      clients.create('rest', cardPayment(NO_ANSWER), headers),
-      new Promise((resolve) => setTimeout(resolve, 200)).then(() =>
-        other.create('grpc', cardPayment(NO_ANSWER), headers),
-      ),
-    ]);
+    const repeat = other.create('grpc', UNKNOWN, headers);
+    await expect.poll(() => inFlight(patient)).toBe(1);
+    giveAnswers();
+    expect((await repeat).record).toBe((await first).record);
     other.close();
-    expect((repeat as Reply).record).toBe(first.record);
   });
 });
 
@@ -154,7 +164,7 @@ describe('when the client goes away', { concurrent: true }, () => {
     },
     async 'by its own deadline (gRPC)'(url, request, headers) {
       const leaving = apiClients(url);
-      const late = await leaving.create('grpc', request, { ...headers, 'grpc-timeout': '300m' });
+      const late = await leaving.create('grpc', request, { ...headers, 'grpc-timeout': '3S' });
       expect(late.record).toBe('');
       expect(['DeadlineExceeded', 'Unavailable']).toContain(late.code);
       leaving.close();
@@ -162,11 +172,13 @@ describe('when the client goes away', { concurrent: true }, () => {
   };
 
   it.each(Object.entries(LEAVE))('%s, the work is finished and the repeat answers', async (_name, leave) => {
-    const APPROVED_AFTER_DELAY = '4000000000007007';
     const headers = headersOne();
-    await leave(patient.url, cardPayment(APPROVED_AFTER_DELAY), headers);
+    const giveAnswers = provider.hold();
+    await leave(patient.url, HELD, headers);
     const other = apiClients(patient.url);
-    const repeat = await other.create('rest', cardPayment(APPROVED_AFTER_DELAY), headers);
+    const answer = other.create('rest', HELD, headers);
+    giveAnswers();
+    const repeat = await answer;
     other.close();
     expect(JSON.parse(repeat.record).status).toBe('SUCCEEDED');
     expect(repeat.headers.get('idempotent-replayed')).toBe('true');

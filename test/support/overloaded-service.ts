@@ -3,20 +3,23 @@ import http2 from 'node:http2';
 import net from 'node:net';
 import { expect } from 'vitest';
 import { type ApiClients, apiClients, PROTOCOLS, type Protocol, type Reply } from './api-clients.ts';
+import { type HeldProvider, startHeldProvider } from './held-provider.ts';
 import { cardPayment, headersOne, type RequestJson } from './payment-requests.ts';
 import { startTestServer, type TestServer } from './server.ts';
 import { openTables, type Tables } from './tables.ts';
 
-/** The sandbox answers it after three seconds. */
-export const SLOW = cardPayment('4000000000007007');
 export const QUICK = cardPayment();
 
 export let server: TestServer;
+/** The provider of `server`, which can keep back its answers to HELD payments. */
+export let provider: HeldProvider;
 export let clients: ApiClients;
 export let tables: Tables;
 
 export async function open(config: Parameters<typeof startTestServer>[0]): Promise<void> {
-  server = await startTestServer(config);
+  provider = await startHeldProvider();
+  server = await startTestServer({ ...config, catalogue: provider.catalogue });
+  provider.frontOf(server.url);
   clients = apiClients(server.url);
   tables = await openTables(server.databaseUrl);
 }
@@ -25,6 +28,7 @@ export async function close(): Promise<void> {
   await tables.close();
   clients.close();
   await server.close();
+  await provider.close();
 }
 
 /** Reads a gauge or a counter of the service, with its labels. */
@@ -63,6 +67,13 @@ export function sendMany(count: number, request: RequestJson) {
     const key = randomUUID();
     return { protocol, key, reply: clients.create(protocol, request, headersOne(key)) };
   });
+}
+
+/** Waits until so many of the calls have been answered. */
+export async function untilAnswered(calls: readonly { reply: Promise<Reply> }[], count: number) {
+  let answered = 0;
+  for (const { reply } of calls) void reply.finally(() => answered++);
+  await expect.poll(() => answered).toBe(count);
 }
 
 /** Begins calls whose body never comes, every other one over HTTP/2. */

@@ -57,7 +57,8 @@ export async function startTestServer(
   const catalogue = options.catalogue
     ? parseCatalogue(options.catalogue, 'catalogue')
     : readCatalogue(join(import.meta.dirname, '../../config/sandbox-catalogue.yaml'));
-  const database = openDatabase({ url: databaseUrl, maxConnections: 8, log });
+  // On a busy machine no call of many at once waits in vain for a connection.
+  const database = openDatabase({ url: databaseUrl, maxConnections: 8, connectTimeoutMs: 30_000, log });
   await addSandboxFixtures(database, {
     vault: cardVault(keys.vaultKeys),
     fingerprintKey: hashKeys(keys.hashKey).fingerprintKey,

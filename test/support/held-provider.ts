@@ -1,0 +1,66 @@
+import http from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { buffer } from 'node:stream/consumers';
+import { sandboxCatalogue } from './catalogues.ts';
+import { cardPayment, type RequestJson } from './payment-requests.ts';
+
+/** A front of the sandbox that can keep answers back: a call is under way for as long as a test wants it to be. */
+export type HeldProvider = {
+  /** The sandbox's catalogue, with connections that go by this front and wait for it as long as any may. */
+  readonly catalogue: string;
+  /** Has it pass calls on to the sandbox of the service at `url`. */
+  frontOf(url: string): void;
+  /** Keeps back the answers to HELD payments from now on. @returns a function that gives them, and later ones at once. */
+  hold(): () => void;
+  close(): Promise<void>;
+};
+
+const MARK = { merchant_reference: 'held' };
+/** Makes a payment one that the provider makes at once, and answers only when nothing is held. */
+export const held = (request: RequestJson): RequestJson => ({ ...request, ...MARK });
+export const HELD = held(cardPayment());
+
+const PATH = '/sandbox';
+const MAX_TIMEOUT_MS = 60_000;
+
+/** Starts a front on a port of its own. */
+export async function startHeldProvider(): Promise<HeldProvider> {
+  let origin = '';
+  let free = Promise.resolve();
+  const server = http.createServer(async (request, response) => {
+    const body = await buffer(request);
+    const path = `${request.url}`;
+    const passed = http.request(origin + path, { method: request.method, headers: request.headers });
+    const answered = new Promise<http.IncomingMessage>((resolve, reject) =>
+      passed.on('response', resolve).on('error', reject),
+    );
+    passed.end(body);
+    try {
+      const answer = await answered;
+      const bytes = await buffer(answer);
+      if (body.includes(`"${MARK.merchant_reference}"`)) await free;
+      response.writeHead(answer.statusCode ?? 0, answer.headers).end(bytes);
+    } catch {
+      // The service behind it was ended.
+      response.destroy();
+    }
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  return {
+    catalogue: sandboxCatalogue(MAX_TIMEOUT_MS).replaceAll('$SANDBOX_URL', `http://127.0.0.1:${port}${PATH}`),
+    frontOf(url) {
+      origin = url;
+    },
+    hold() {
+      const given = Promise.withResolvers<void>();
+      free = given.promise;
+      return given.resolve;
+    },
+    close: () =>
+      new Promise<void>((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
