@@ -13,7 +13,7 @@ import {
 import { apiClients, requestBody } from '../support/api-clients.ts';
 import { onService, server } from '../support/on-service.ts';
 import { CUSTOMER, cardPayment, headersOne, withField } from '../support/payment-requests.ts';
-import { openTables } from '../support/tables.ts';
+import { openTables, WAITING } from '../support/tables.ts';
 
 /* What gRPC says of one message there and one back, by bare HTTP/2: our own code reads and writes it. */
 
@@ -183,7 +183,7 @@ it('a call whose caller left while its keys were looked up leaves nothing behind
   const stream = session.request({ ':method': 'POST', ':path': CREATE, ...all });
   stream.on('error', () => {});
   stream.end(request());
-  await expect.poll(() => tables.query('SELECT 1 FROM pg_locks WHERE NOT granted')).toHaveLength(1);
+  await expect.poll(() => tables.query(WAITING)).toHaveLength(1);
   const before = leftCalls();
   stream.close(http2.constants.NGHTTP2_CANCEL);
   await expect.poll(leftCalls).toBe(before + 1);
@@ -203,11 +203,14 @@ it('a call that fails after its deadline is logged all the same', async () => {
   await tables.query('BEGIN');
   await tables.query('LOCK TABLE customer IN ACCESS EXCLUSIVE MODE');
   const customer = toBinary(GetCustomerRequestSchema, create(GetCustomerRequestSchema, { id: CUSTOMER }));
-  const reply = await call('/payments.v1.CustomerService/GetCustomer', framed(customer), {
-    'grpc-timeout': '500m',
-  });
-  expect(reply.status).toBe('4');
-  await tables.query('SELECT pg_terminate_backend(pid) FROM pg_locks WHERE NOT granted');
+  const begun = vi.spyOn(globalThis, 'setTimeout');
+  const reply = call('/payments.v1.CustomerService/GetCustomer', framed(customer), { 'grpc-timeout': '10H' });
+  await expect.poll(() => tables.query(WAITING)).toHaveLength(1);
+  // The deadline passes now.
+  begun.mock.calls.find(([, ms]) => ms === 10 * 3_600_000)?.[0]();
+  vi.restoreAllMocks();
+  expect((await reply).status).toBe('4');
+  await tables.query(`SELECT pg_terminate_backend(pid) FROM (${WAITING}) AS waiting`);
   await expect.poll(failures).toBe(before + 1);
   await tables.query('COMMIT');
   await tables.close();

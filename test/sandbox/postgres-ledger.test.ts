@@ -4,6 +4,7 @@ import { newEntry } from '#src/sandbox/entries.ts';
 import type { LedgerEntry } from '#src/sandbox/ledger.ts';
 import { postgresLedger } from '#src/sandbox/postgres-ledger.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { WAITING } from '../support/tables.ts';
 
 let database: TestDatabase;
 let client: pg.Client;
@@ -65,7 +66,7 @@ it('the process and the ledger survive a connection that breaks during a change'
   // The change waits for a locked row while its connection is terminated.
   await client.query('BEGIN; SELECT FROM sandbox.ledger FOR UPDATE');
   const broken = expect(ledger.change([charge.id], () => [charge])).rejects.toThrow();
-  const end = 'SELECT pg_terminate_backend(pid) FROM pg_locks WHERE NOT granted';
+  const end = `SELECT pg_terminate_backend(pid) FROM (${WAITING}) AS waiting`;
   await expect.poll(async () => (await client.query(end)).rowCount).toBe(1);
   await broken;
   await client.query('ROLLBACK');
