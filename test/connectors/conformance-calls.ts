@@ -112,15 +112,18 @@ async function expectUnknown(call: ConformingCall, suite: CallSuite, brokenAnswe
 }
 
 /**
- * Makes a call until one came to the provider, five times at most: on a machine that stands still for a moment, a short
+ * Makes calls until all came to the provider, five times at most: on a machine that stands still for a moment, a short
  * deadline may pass before anything is sent.
+ *
+ * @param calls their number, each of one request at least.
  */
 export async function untilAsked<T extends { readonly requests: readonly string[] }>(
   make: () => Promise<T>,
+  calls = 1,
 ): Promise<T> {
   for (let i = 1; ; i++) {
     const made = await make();
-    if (made.requests.length > 0 || i === 5) return made;
+    if (made.requests.length >= calls || i === 5) return made;
   }
 }
 

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { readOrder } from '#src/sandbox/behaviour.ts';
 import { CHARGE, type ProviderUnderTest, startProvider } from './provider-under-test.ts';
 
@@ -59,9 +59,16 @@ describe('a description that orders a behaviour', () => {
   });
 
   it('cannot approve late a payment that was closed meanwhile', async () => {
-    const late = charge('late_approval:1500', 'late');
-    await new Promise((resolve) => setTimeout(resolve, 100));
+    const timers = vi.spyOn(globalThis, 'setTimeout');
+    const late = charge('late_approval:59999', 'late');
+    const isItsDelay = ([, ms]: unknown[]) => ms === 59_999;
+    await expect.poll(() => timers.mock.calls.some(isItsDelay)).toBe(true);
+    const delay = timers.mock.calls.findIndex(isItsDelay);
     expect((await provider.post('/v1/by-idempotency-key/late/close', {})).status).toBe(200);
+    // Its time comes now.
+    clearTimeout(timers.mock.results[delay]?.value);
+    timers.mock.calls[delay]?.[0]();
+    vi.restoreAllMocks();
     expect(await late).toMatchObject({ status: 409, recorded: 'closed' });
   });
 

@@ -180,7 +180,7 @@ describe('the sandbox connector with the sandbox provider', () => {
     const impatient = cardAttempt(number);
     const [patientOutcome, impatientOutcome] = await Promise.all([
       pay(cardAttempt(number)),
-      pay(impatient, { timeout_ms: 1_500 }),
+      pay(impatient, { timeout_ms: 2_500 }),
     ]);
     expect(patientOutcome).toMatchObject({ kind: 'approved' });
     expect(impatientOutcome).toMatchObject({ kind: 'unknown' });
