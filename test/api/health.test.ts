@@ -35,7 +35,7 @@ async function start(): Promise<void> {
     draining: draining.signal,
   });
   app = Fastify(
-    createListener({ limits: { receiveTimeoutMs: 500, idleTimeoutMs: 500, drainTimeoutMs: 5_000 } }),
+    createListener({ limits: { receiveTimeoutMs: 500, idleTimeoutMs: 500, drainTimeoutMs: 60_000 } }),
   );
   await app.register(health.httpRoutes);
   await app.register(fastifyConnectPlugin, { ...RPC_OPTIONS, routes: health.rpcRoutes });
@@ -163,7 +163,7 @@ describe.each(transports)('over %s', (_name, transport) => {
     draining.abort();
     const begun = performance.now();
     await app.close();
-    expect(performance.now() - begun).toBeLessThan(4_000);
+    expect(performance.now() - begun).toBeLessThan(30_000);
     expect([await known.ended, await unknown.ended]).toEqual(['ended', 'ended']);
     expect(known.told).toEqual([Status.SERVING, Status.NOT_SERVING]);
     expect(unknown.told).toEqual([Status.SERVICE_UNKNOWN]);
@@ -179,9 +179,13 @@ it('bounds the watches of one connection, whatever is watched, and leaves room f
   const other = watch(createGrpcTransport({ baseUrl }));
   await vi.waitFor(() => expect(other.told).toEqual([Status.SERVING]), 60_000);
   all[0]?.leave();
+  // There is room once the server has noticed that it left; each that comes before is refused.
   await vi.waitFor(async () => {
     const again = watch(transport);
-    await vi.waitFor(() => expect(again.told).toEqual([Status.SERVING]), 500);
+    let isOver = false;
+    void again.ended.then(() => (isOver = true));
+    await vi.waitFor(() => expect(isOver || again.told.length > 0).toBe(true));
+    expect(again.told).toEqual([Status.SERVING]);
   }, 60_000);
 });
 

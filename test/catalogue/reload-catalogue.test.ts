@@ -3,15 +3,16 @@ import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest';
+import { parseCatalogue } from '#src/catalogue/read-catalogue.ts';
 import { fileStamp, startReloading } from '#src/catalogue/reload-catalogue.ts';
-import { sandboxCatalogue } from '../support/catalogues.ts';
+import { HELD, startHeldProvider } from '../support/held-provider.ts';
 import { cardPayment, headersOne } from '../support/payment-requests.ts';
 import { createServiceDatabase, type ServiceDatabase } from '../support/service-database.ts';
 import { endAfterEach, type ServiceProcess, startService } from '../support/service-process.ts';
 
-const APPROVED_AFTER_DELAY = '4000000000007007';
-const CATALOGUE = sandboxCatalogue(10_000);
+const provider = await startHeldProvider();
+const CATALOGUE = provider.catalogue;
 const directory = mkdtempSync(join(tmpdir(), 'reload-'));
 const file = join(directory, 'catalogue.yaml');
 
@@ -19,14 +20,19 @@ let database: ServiceDatabase;
 let service: ServiceProcess;
 
 endAfterEach();
+afterEach(() => {
+  vi.useRealTimers();
+});
 beforeAll(async () => {
   database = await createServiceDatabase();
 });
 beforeEach(async () => {
   writeFileSync(file, CATALOGUE);
   service = await startService({ ...database.environment, CATALOGUE_FILE: file });
+  provider.frontOf(service.url);
 });
 afterAll(async () => {
+  await provider.close();
   await database?.drop();
   rmSync(directory, { recursive: true });
 });
@@ -40,11 +46,11 @@ function replaceFile(text: string): void {
 const renamed = (name: string) => CATALOGUE.replace('name: Cards elsewhere', `name: ${name}`);
 
 // biome-ignore lint/suspicious/noExplicitAny: a record is looked into at will.
-async function pay(cardNumber?: string): Promise<any> {
+async function pay(payment = cardPayment()): Promise<any> {
   const response = await fetch(`${service.url}/v1/payments`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', ...headersOne(randomUUID()) },
-    body: JSON.stringify(cardPayment(cardNumber)),
+    body: JSON.stringify(payment),
   });
   return response.json();
 }
@@ -115,17 +121,28 @@ it.each([
   },
 );
 
-it('puts no half of a file in force, though it is a valid catalogue', async () => {
+it('puts no half of a file in force, though it is a valid catalogue', () => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  const replaced: (string | undefined)[] = [];
+  const failures: unknown[] = [];
+  const stop = startReloading({
+    file,
+    readAt: fileStamp(file),
+    replace: ({ routes }) => replaced.push(routes.at(-1)?.name),
+    reloaded: (failure) => failures.push(failure),
+  });
   const text = renamed('The whole file');
-  const half = text.slice(0, text.indexOf('  - id: 3\n'));
-  writeFileSync(file, half);
-  await sleep(1_200);
-  expect(await routeTaken()).toBe('Cards elsewhere');
+  writeFileSync(file, text.slice(0, text.indexOf('  - id: 3\n')));
+  vi.advanceTimersByTime(1_500);
   writeFileSync(file, text);
-  await logged('catalogue loaded');
-  expect(await routeTaken()).toBe('The whole file');
-  const metrics = await (await fetch(`${service.url}/metrics`)).text();
-  expect(metrics).toContain('catalogue_loads_total{result="ok"} 1');
+  vi.advanceTimersByTime(1_500);
+  expect(replaced).toEqual([]);
+  vi.advanceTimersByTime(500);
+  expect([replaced, failures]).toEqual([
+    [parseCatalogue(text, 'catalogue').routes.at(-1)?.name],
+    [undefined],
+  ]);
+  stop();
 });
 
 it('keeps the catalogue when its file is gone', async () => {
@@ -135,13 +152,15 @@ it('keeps the catalogue when its file is gone', async () => {
 });
 
 it('finishes what is in flight on the catalogue that it began with, though its connection is gone', async () => {
-  const slow = pay(APPROVED_AFTER_DELAY);
+  const giveAnswers = provider.hold();
+  const slow = pay(HELD);
   await expect
     .poll(async () => (await fetch(`${service.url}/metrics`)).text())
     .toMatch(/^calls_in_flight 1$/m);
   replaceFile(CATALOGUE.replaceAll('sandbox-one', 'another-one'));
   await logged('catalogue loaded');
   expect((await pay()).transactions.connection_data.id).toBe('another-one');
+  giveAnswers();
   const { status, transactions } = await slow;
   expect([status, transactions.connection_data.id]).toEqual(['SUCCEEDED', 'sandbox-one']);
 });

@@ -1,15 +1,24 @@
 import { randomUUID } from 'node:crypto';
-import { expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { apiClients } from '../support/api-clients.ts';
+import { HELD, type HeldProvider, startHeldProvider } from '../support/held-provider.ts';
 import { onService, server } from '../support/on-service.ts';
 import { cardPayment, headersOne, walletPayment } from '../support/payment-requests.ts';
 
-onService();
+let provider: HeldProvider;
+beforeAll(async () => {
+  provider = await startHeldProvider();
+});
+afterAll(() => provider?.close());
+// No look-up ends a payment that a test leaves open, which others would count.
+const lookUpSchedule = { leaseMarginMs: 10_000, firstLookUpMs: 3_600_000, lookUpsBeforeClosing: 3 };
+onService(() => ({ config: { lookUpSchedule }, catalogue: provider.catalogue }));
+beforeAll(() => provider.frontOf(server.url));
 
 it('times provider calls by connection and by what was learned', async () => {
   const before = await scrape();
   await pay();
-  await pay('4000000000000002');
+  await pay(cardPayment('4000000000000002'));
   const after = await scrape();
   for (const outcome of ['approved', 'declined']) {
     const labels = { connection: 'sandbox-one', outcome };
@@ -56,10 +65,12 @@ it('has requests in flight while a provider is slow, and none when all is answer
   const paid = ['payments_total', { category: 'CARD', status: 'SUCCEEDED' }] as const;
   const paidBefore = (await scrape())(...paid);
   const leaving = new AbortController();
-  const slow = [pay('4000000000007007'), pay('4000000000007007', leaving.signal).catch(() => {})];
+  const giveAnswers = provider.hold();
+  const slow = [pay(HELD), pay(HELD, leaving.signal).catch(() => {})];
   await vi.waitFor(async () => expect(await inFlight()).toBe(2), 60_000);
   leaving.abort();
   await vi.waitFor(async () => expect(await inFlight()).toBe(1), 60_000);
+  giveAnswers();
   await Promise.all(slow);
   // The payment whose caller left is made all the same, and counted in this test.
   await vi.waitFor(async () => expect((await scrape())(...paid)).toBe(paidBefore + 2), 60_000);
@@ -73,10 +84,9 @@ it('tells nothing of any request: labels are names of ours', async () => {
   expect(text).toContain('process_cpu_seconds_total');
 });
 
-// Without its notification, nothing learns the outcome before the look-up, seconds later.
+// Nor does its notification have the outcome looked up.
 const UNKNOWN = { ...cardPayment(), description: 'sandbox:error_after,notify_never' };
 
-// The last: recovery ends the payment that it leaves open, which the tests above would count.
 it('counts payments by category and status, once each, and replays apart', async () => {
   const before = await scrape();
   const clients = apiClients(server.url);
@@ -98,11 +108,11 @@ it('counts payments by category and status, once each, and replays apart', async
   expect(more('payment_replays_total', {})).toBe(2);
 });
 
-async function pay(card?: string, signal?: AbortSignal): Promise<void> {
+async function pay(payment = cardPayment(), signal?: AbortSignal): Promise<void> {
   const response = await fetch(`${server.url}/v1/payments`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', ...headersOne() },
-    body: JSON.stringify(cardPayment(card)),
+    body: JSON.stringify(payment),
     signal: signal ?? null,
   });
   expect(response.status).toBe(201);

@@ -2,6 +2,7 @@ import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { apiClients } from '../support/api-clients.ts';
+import { HELD, startHeldProvider } from '../support/held-provider.ts';
 import { cardPayment, headersOne } from '../support/payment-requests.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
 
@@ -19,8 +20,7 @@ type Span = {
 const CALLER = { traceId: '0af7651916cd43dd8448eb211c80319c', spanId: 'b7ad6b7169203331' };
 const TRACEPARENT = `00-${CALLER.traceId}-${CALLER.spanId}-01`;
 const STATUS = 'http.response.status_code';
-const APPROVED_AFTER_DELAY = '4000000000007007';
-const ERROR_AFTER_CHARGE = '4000000000003006';
+const ERROR_AFTER_CHARGE = cardPayment('4000000000003006');
 
 /** Stands in for an OpenTelemetry collector. */
 let collector: http.Server;
@@ -80,15 +80,20 @@ it('does the same for the rpc protocols', async () => {
 });
 
 it('tells the status of a response that was sent, and 499 of a caller who left before', async () => {
-  await start();
+  const provider = await startHeldProvider();
+  await start(provider.catalogue);
+  provider.frontOf(`${server?.url}`);
   await pay({});
+  const giveAnswers = provider.hold();
   const leaving = new AbortController();
-  const left = pay({}, APPROVED_AFTER_DELAY, leaving.signal).catch(() => 'left');
+  const left = pay({}, HELD, leaving.signal).catch(() => 'left');
   await vi.waitFor(async () => expect(await inFlight()).toBe('2'), 60_000);
   leaving.abort();
   expect(await left).toBe('left');
   await vi.waitFor(async () => expect(await inFlight()).toBe('1'), 60_000);
+  giveAnswers();
   await stop();
+  await provider.close();
   const requests = spansReceived().filter(({ name }) => name === 'POST /v1/payments');
   const statuses = requests.map(
     ({ attributes }) => attributes.find(({ key }) => key === STATUS)?.value.intValue,
@@ -142,9 +147,10 @@ it('sends nothing when no endpoint is set', async () => {
   expect(received).toEqual([]);
 });
 
-async function start(): Promise<void> {
+async function start(catalogue?: string): Promise<void> {
   const { port } = collector.address() as AddressInfo;
-  server = await startTestServer({ config: { otlpEndpoint: `http://127.0.0.1:${port}/` } });
+  const config = { otlpEndpoint: `http://127.0.0.1:${port}/` };
+  server = await startTestServer({ config, ...(catalogue && { catalogue }) });
 }
 
 /** Stops the service, which sends what it has not sent yet. */
@@ -160,11 +166,15 @@ async function inFlight(): Promise<string | undefined> {
   return /^requests_in_flight (\d+)$/m.exec(metrics)?.[1];
 }
 
-function pay(headers: Record<string, string>, card?: string, signal?: AbortSignal): Promise<Response> {
+function pay(
+  headers: Record<string, string>,
+  payment = cardPayment(),
+  signal?: AbortSignal,
+): Promise<Response> {
   return fetch(`${server?.url}/v1/payments`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', connection: 'close', ...headersOne(), ...headers },
-    body: JSON.stringify(cardPayment(card)),
+    body: JSON.stringify(payment),
     ...(signal && { signal }),
   });
 }

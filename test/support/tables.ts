@@ -19,7 +19,8 @@ export type Counts = {
 };
 
 /** Selects the backends that wait for a lock of the one that asks: others may wait in other tests' databases. */
-export const WAITING = 'SELECT pid FROM pg_stat_activity WHERE pg_backend_pid() = ANY (pg_blocking_pids(pid))';
+export const WAITING =
+  'SELECT pid FROM pg_stat_activity WHERE pg_backend_pid() = ANY (pg_blocking_pids(pid))';
 
 /** Opens it, on one connection. */
 export async function openTables(databaseUrl: string): Promise<Tables> {
