@@ -1,17 +1,19 @@
 import { randomUUID } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
 import http2 from 'node:http2';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { join } from 'node:path';
 import { expect, it } from 'vitest';
+import { HELD, startHeldProvider } from './support/held-provider.ts';
 import { cardPayment, headersOne } from './support/payment-requests.ts';
 import {
   ownDataDir,
   postgresPid,
+  refusesConnections,
   runService,
   type ServiceProcess,
   startService,
 } from './support/service-process.ts';
 
-const APPROVED_AFTER_DELAY = '4000000000007007';
 const DATA_DIR = ownDataDir();
 const start = () => startService({ DATA_DIR });
 
@@ -74,14 +76,21 @@ it('replays the same bytes after it was killed together with its PostgreSQL', as
 });
 
 it('answers what is in flight at SIGTERM, then ends with 0', async () => {
-  const service = await start();
-  const answer = pay(service, randomUUID(), APPROVED_AFTER_DELAY);
-  await inFlight(service);
+  const provider = await startHeldProvider();
+  const CATALOGUE_FILE = join(DATA_DIR, '..', 'catalogue.yaml');
+  writeFileSync(CATALOGUE_FILE, provider.catalogue);
+  const service = await startService({ DATA_DIR, CATALOGUE_FILE });
+  provider.frontOf(service.url);
+  const giveAnswers = provider.hold();
+  const answer = pay(service, randomUUID(), HELD);
+  await provider.hasHeld(1);
   service.child.kill('SIGTERM');
   await refusesConnections(service);
+  giveAnswers();
   const { status, payment } = await answer;
   expect([status, payment.status]).toEqual([201, 'SUCCEEDED']);
   expect((await service.ended).code).toBe(0);
+  await provider.close();
 });
 
 it('ends with 0 at SIGINT, even when it comes twice', async () => {
@@ -105,7 +114,7 @@ it('refuses to start on the data of one that runs, which goes on', async () => {
 it('prints no card number, no security code and no secret, whatever becomes of it', async () => {
   const service = await start();
   await pay(service, randomUUID());
-  await pay(service, randomUUID(), '4000000000003006');
+  await pay(service, randomUUID(), cardPayment('4000000000003006'));
   await fetch(`${service.url}/v1/payments`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', ...headersOne() },
@@ -124,11 +133,11 @@ type Paid = {
   readonly replayed: string | null;
 };
 
-async function pay(service: ServiceProcess, key: string, card?: string): Promise<Paid> {
+async function pay(service: ServiceProcess, key: string, payment = cardPayment()): Promise<Paid> {
   const response = await fetch(`${service.url}/v1/payments`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', connection: 'close', ...headersOne(key) },
-    body: JSON.stringify(cardPayment(card)),
+    body: JSON.stringify(payment),
   });
   const text = await response.text();
   const replayed = response.headers.get('idempotent-replayed');
@@ -151,24 +160,6 @@ async function payOverHttp2(service: ServiceProcess): Promise<Pick<Paid, 'paymen
   const payment = JSON.parse((await stream.toArray()).join(''));
   session.close();
   return { status, payment };
-}
-
-async function inFlight(service: ServiceProcess): Promise<void> {
-  for (;;) {
-    // The request that asks is in flight itself.
-    const metrics = await (await fetch(`${service.url}/metrics`)).text();
-    if (metrics.includes('\nrequests_in_flight 2\n')) return;
-    await sleep(20);
-  }
-}
-
-async function refusesConnections(service: ServiceProcess): Promise<void> {
-  const isRefused = () =>
-    fetch(`${service.url}/healthz`, { headers: { connection: 'close' } }).then(
-      () => false,
-      () => true,
-    );
-  while (!(await isRefused())) await sleep(20);
 }
 
 async function stop(service: ServiceProcess): Promise<number | null> {

@@ -2,19 +2,25 @@ import { randomUUID } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { expect, it, vi } from 'vitest';
-import { CHECKOUT_DIR } from '#src/config.ts';
-import { cardPayment, headersOne } from './support/payment-requests.ts';
-import { ownDataDir, postgresPid, type ServiceProcess, startService } from './support/service-process.ts';
+import { afterAll, expect, it, vi } from 'vitest';
+import { HELD, startHeldProvider } from './support/held-provider.ts';
+import { cardPayment, headersOne, type RequestJson } from './support/payment-requests.ts';
+import {
+  ownDataDir,
+  postgresPid,
+  refusesConnections,
+  type ServiceProcess,
+  startService,
+} from './support/service-process.ts';
 
-const APPROVED_AFTER_DELAY = '4000000000007007';
 const DATA_DIR = ownDataDir();
 const CATALOGUE_FILE = join(DATA_DIR, '..', 'catalogue.yaml');
-// What a killed worker leaves is looked up once the provider's time is over.
-const catalogue = readFileSync(join(CHECKOUT_DIR, 'config/sandbox-catalogue.yaml'), 'utf8');
-writeFileSync(CATALOGUE_FILE, catalogue.replaceAll('timeout_ms: 10000', 'timeout_ms: 4000'));
-const start = () =>
-  startService({
+const provider = await startHeldProvider();
+afterAll(() => provider.close());
+
+async function start(catalogue = provider.catalogue): Promise<ServiceProcess> {
+  writeFileSync(CATALOGUE_FILE, catalogue);
+  const service = await startService({
     DATA_DIR,
     CATALOGUE_FILE,
     WORKERS: '2',
@@ -22,12 +28,16 @@ const start = () =>
     RECOVERY_INTERVAL_MS: '50',
     LOOK_UP_FIRST_MS: '100',
   });
+  provider.frontOf(service.url);
+  return service;
+}
 
 // Each starts several processes.
 vi.setConfig({ testTimeout: 120_000 });
 
 it('several workers take payments on one port, their metrics are added up, SIGHUP reaches each, and one that is killed loses nothing and is replaced', async () => {
-  const service = await start();
+  // What a killed worker leaves is looked up once the provider's time is over.
+  const service = await start(provider.catalogue.replaceAll(/timeout_ms: \d+/g, 'timeout_ms: 4000'));
   const workers = workersOf(service);
   const keys: string[] = [];
   const answers: Paid[] = [];
@@ -44,10 +54,12 @@ it('several workers take payments on one port, their metrics are added up, SIGHU
   await shows(service, 'catalogue_loads_total{result="ok"} 2');
 
   const openKeys = Array.from({ length: 4 }, () => randomUUID());
-  const retried = openKeys.map((key) => payUntilAnswered(service, key, APPROVED_AFTER_DELAY));
-  await shows(service, 'requests_in_flight 5');
+  const giveAnswers = provider.hold();
+  const retried = openKeys.map((key) => payUntilAnswered(service, key, HELD));
+  await provider.hasHeld(4);
   const [killed = 0, survivor] = workers;
   process.kill(killed, 'SIGKILL');
+  giveAnswers();
   const outcomes = await Promise.all(retried);
   // A payment of the one that was killed is looked up; the sandbox died with it, so it may have come to nothing.
   for (const { payment } of outcomes) expect(['SUCCEEDED', 'PENDING', 'ERROR']).toContain(payment.status);
@@ -64,9 +76,12 @@ it('several workers take payments on one port, their metrics are added up, SIGHU
 
 it('at SIGTERM every worker finishes what it has in flight, the embedded database ends last, and the exit status is 0', async () => {
   const service = await start();
-  const answers = [1, 2].map(() => pay(service, randomUUID(), APPROVED_AFTER_DELAY));
-  await shows(service, 'requests_in_flight 3');
+  const giveAnswers = provider.hold();
+  const answers = [1, 2].map(() => pay(service, randomUUID(), HELD));
+  await provider.hasHeld(2);
   service.child.kill('SIGTERM');
+  await refusesConnections(service);
+  giveAnswers();
   for (const { status, payment } of await Promise.all(answers)) {
     expect([status, payment.status]).toEqual([201, 'SUCCEEDED']);
   }
@@ -85,19 +100,19 @@ it('workers whose parent was killed end at once', async () => {
 type Paid = { readonly status: number; readonly text: string; readonly payment: { readonly status: string } };
 
 /** Each on a connection of its own, so that the workers take turns. */
-async function pay(service: ServiceProcess, key: string, card?: string): Promise<Paid> {
+async function pay(service: ServiceProcess, key: string, payment = cardPayment()): Promise<Paid> {
   const response = await fetch(`${service.url}/v1/payments`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', connection: 'close', ...headersOne(key) },
-    body: JSON.stringify(cardPayment(card)),
+    body: JSON.stringify(payment),
   });
   const text = await response.text();
   return { status: response.status, text, payment: JSON.parse(text) };
 }
 
-async function payUntilAnswered(service: ServiceProcess, key: string, card: string): Promise<Paid> {
+async function payUntilAnswered(service: ServiceProcess, key: string, payment: RequestJson): Promise<Paid> {
   for (;;) {
-    const paid = await pay(service, key, card).catch(() => undefined);
+    const paid = await pay(service, key, payment).catch(() => undefined);
     if (paid?.status === 201) return paid;
     await sleep(50);
   }

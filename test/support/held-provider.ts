@@ -1,6 +1,7 @@
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
+import { expect, vi } from 'vitest';
 import { sandboxCatalogue } from './catalogues.ts';
 import { cardPayment, type RequestJson } from './payment-requests.ts';
 
@@ -12,6 +13,8 @@ export type HeldProvider = {
   frontOf(url: string): void;
   /** Keeps back the answers to HELD payments from now on. @returns a function that gives them, and later ones at once. */
   hold(): () => void;
+  /** Waits until so many answers have been kept back since `hold`, of payments that are made at the provider. */
+  hasHeld(count: number): Promise<void>;
   close(): Promise<void>;
 };
 
@@ -27,6 +30,7 @@ const MAX_TIMEOUT_MS = 60_000;
 export async function startHeldProvider(): Promise<HeldProvider> {
   let origin = '';
   let free = Promise.resolve();
+  let held = 0;
   const server = http.createServer(async (request, response) => {
     const body = await buffer(request);
     const path = `${request.url}`;
@@ -38,7 +42,10 @@ export async function startHeldProvider(): Promise<HeldProvider> {
     try {
       const answer = await answered;
       const bytes = await buffer(answer);
-      if (body.includes(`"${MARK.merchant_reference}"`)) await free;
+      if (body.includes(`"${MARK.merchant_reference}"`)) {
+        held += 1;
+        await free;
+      }
       response.writeHead(answer.statusCode ?? 0, answer.headers).end(bytes);
     } catch {
       // The service behind it was ended.
@@ -55,8 +62,10 @@ export async function startHeldProvider(): Promise<HeldProvider> {
     hold() {
       const given = Promise.withResolvers<void>();
       free = given.promise;
+      held = 0;
       return given.resolve;
     },
+    hasHeld: (count) => vi.waitFor(() => expect(held).toBeGreaterThanOrEqual(count)),
     close: () =>
       new Promise<void>((resolve) => {
         server.close(() => resolve());

@@ -71,6 +71,16 @@ export async function startService(environment: Readonly<Record<string, string>>
   return { ...program, url: await Promise.race([url, failed]) };
 }
 
+/** Waits until the service takes no more connections, as it does while it drains. */
+export async function refusesConnections({ url }: ServiceProcess): Promise<void> {
+  const isRefused = () =>
+    fetch(`${url}/healthz`, { headers: { connection: 'close' } }).then(
+      () => false,
+      () => true,
+    );
+  await expect.poll(isRefused).toBe(true);
+}
+
 /** Runs the service until it ends by itself, as it does when it cannot start. */
 export function runService(environment: Readonly<Record<string, string>>): Promise<Ended> {
   return startProgram('main.ts', { PORT: '0', ...environment }).ended;
