@@ -29,7 +29,7 @@ export default defineConfig({
     setupFiles: ['test/support/fixed-seed.ts', 'test/support/patience.ts'],
     // Bounds for what hangs, with room for a busy machine.
     expect: { poll: { timeout: 60_000 } },
-    testTimeout: 90_000,
-    hookTimeout: 120_000,
+    testTimeout: 240_000,
+    hookTimeout: 240_000,
   },
 });

@@ -33,7 +33,7 @@ describe('after a fault everything still holds (in short: `npm run faults` tries
   });
 
   for (const tried of CASES.filter(({ short }) => short)) {
-    it(tried.name, { timeout: 120_000 }, async () => {
+    it(tried.name, async () => {
       const done = await runCase(tried, { seed: SEED, checkout: checkout.path, cluster, kind: sandbox });
       expect(findingsOf([done])).toEqual([]);
     });
@@ -41,7 +41,6 @@ describe('after a fault everything still holds (in short: `npm run faults` tries
 
   it.concurrent.for(Object.entries(AT_FAKES))(
     'before the fake of %s: %s',
-    { timeout: 120_000 },
     async ([provider, name], { expect }) => {
       const tried = CASES.find((one) => one.name === name);
       if (!tried) throw new Error('there is no such case');

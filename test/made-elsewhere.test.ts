@@ -41,7 +41,7 @@ async function deliver(connection: string, notification: RawNotification): Promi
   expect(await tell(server.url, connection, notification)).toBe(200);
   const open =
     "SELECT 1 FROM notification WHERE result IS NULL OR (result = 'waiting' AND process_at IS NOT NULL)";
-  await expect.poll(() => tables.query(open), { timeout: 20_000 }).toEqual([]);
+  await expect.poll(() => tables.query(open)).toEqual([]);
 }
 
 /** The operations of a payment: type, status and amount. */
@@ -137,7 +137,7 @@ describe('at Stripe', () => {
       ),
     ]);
     const refunds = async () => (await operationsOf(payment)).sort();
-    await expect.poll(refunds, { timeout: 20_000 }).toEqual(['REFUND SUCCEEDED 10', 'REFUND SUCCEEDED 20']);
+    await expect.poll(refunds).toEqual(['REFUND SUCCEEDED 10', 'REFUND SUCCEEDED 20']);
     expect((await call(`/${payment.id}`)).amount.refunded).toBe(30);
     expect(await alarms()).toBe(before);
   });
@@ -242,8 +242,8 @@ it('a refund of ours at Adyen whose answer was lost is none made there, though i
   await tellRefund();
   expect(await operationsOf(purchase)).toEqual(['REFUND PENDING 4']);
   // The repeat under its key brings its reference, by which the notification is known to be about it.
-  await expect.poll(() => operationsOf(purchase), { timeout: 30_000 }).toEqual(['REFUND SUCCEEDED 4']);
+  await expect.poll(() => operationsOf(purchase)).toEqual(['REFUND SUCCEEDED 4']);
   const open = "SELECT 1 FROM notification WHERE process_at IS NOT NULL AND result = 'waiting'";
-  await expect.poll(() => tables.query(open), { timeout: 20_000 }).toEqual([]);
+  await expect.poll(() => tables.query(open)).toEqual([]);
   expect((await call(`/${purchase.id}`)).amount.refunded).toBe(4);
 });

@@ -243,4 +243,4 @@ it('killed in the middle of a call to each provider, payers in their browsers in
   expect(captures()).toBe(1);
   expect([...mercadoPago.refunds.values()].at(-1)).toMatchObject([{ amount: 2000 }]);
   await Promise.all(waiting);
-}, 90_000);
+});

@@ -8,9 +8,9 @@ import { startTestServer, type TestServer } from './support/server.ts';
 import { openTables, type Tables } from './support/tables.ts';
 
 const RESET_AFTER_CHARGE = '4000000000002008';
-const CATALOGUE = sandboxCatalogue(1_000);
+const CATALOGUE = sandboxCatalogue(10_000);
 /** The same connection at another account. */
-const REPOINTED = CATALOGUE.replace('timeout_ms: 1000', 'timeout_ms: 1000\n      account_id: elsewhere');
+const REPOINTED = CATALOGUE.replace('timeout_ms: 10000', 'timeout_ms: 10000\n      account_id: elsewhere');
 const WARNING = 'open outcomes of connection sandbox-one cannot be looked up';
 
 let test: TestDatabase;
@@ -61,7 +61,7 @@ it('an outcome that was open at a restart is looked up, though the mounted sandb
   await stop();
   await makeDue();
   const next = await start(CATALOGUE, 60_000);
-  await expect.poll(statusOf, { timeout: 15_000 }).toBe('SUCCEEDED');
+  await expect.poll(statusOf).toBe('SUCCEEDED');
   expect(warnings(next)).toBe(0);
 });
 
@@ -85,5 +85,5 @@ it('a connection that stands for another account after a restart is told of, and
   await stop();
 
   await start(CATALOGUE, 60_000);
-  await expect.poll(statusOf, { timeout: 15_000 }).toBe('SUCCEEDED');
+  await expect.poll(statusOf).toBe('SUCCEEDED');
 });

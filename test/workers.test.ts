@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, expect, it, vi } from 'vitest';
+import { afterAll, expect, it } from 'vitest';
 import { HELD, startHeldProvider } from './support/held-provider.ts';
 import { cardPayment, headersOne, type RequestJson } from './support/payment-requests.ts';
 import {
@@ -31,9 +31,6 @@ async function start(catalogue = provider.catalogue): Promise<ServiceProcess> {
   provider.frontOf(service.url);
   return service;
 }
-
-// Each starts several processes.
-vi.setConfig({ testTimeout: 120_000 });
 
 it('several workers take payments on one port, their metrics are added up, SIGHUP reaches each, and one that is killed loses nothing and is replaced', async () => {
   // What a killed worker leaves is looked up once the provider's time is over.

@@ -62,8 +62,8 @@ it.each(['in_flight', 'receiving'] as const)(
       logged()
         .filter((line) => line.msg === 'calls refused' && line.limit === limit && line.route === route)
         .reduce((calls, line) => calls + line.calls, 0);
-    await expect.poll(() => sum(PAYMENTS), { timeout: 10_000 }).toBe(1);
-    await expect.poll(() => sum(CREATE_PAYMENT), { timeout: 10_000 }).toBe(RPCS);
+    await expect.poll(() => sum(PAYMENTS)).toBe(1);
+    await expect.poll(() => sum(CREATE_PAYMENT)).toBe(RPCS);
     const ofTheirOwn = ({ msg, route, status }: Record<string, unknown>) =>
       msg === 'request' && (status === 503 || route === CREATE_PAYMENT);
     expect(logged().filter(ofTheirOwn)).toEqual([]);
@@ -126,11 +126,11 @@ async function overHttp1(): Promise<Refused> {
   const lines = Object.entries(headersOne()).map(([name, value]) => `${name}: ${value}\r\n`);
   const head = `host: a\r\ncontent-type: application/json\r\ncontent-length: 2\r\n${lines.join('')}`;
   socket.write(`POST ${PAYMENTS} HTTP/1.1\r\n${head}\r\n`);
-  await expect.poll(() => received, { timeout: 10_000 }).toMatch(/\}$/);
+  await expect.poll(() => received).toMatch(/\}$/);
   const [top = '', body = ''] = received.split('\r\n\r\n');
   received = '';
   socket.write('{}GET /healthz HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n');
-  await expect.poll(() => received, { timeout: 10_000 }).toMatch(/^HTTP\/1\.1 200 /);
+  await expect.poll(() => received).toMatch(/^HTTP\/1\.1 200 /);
   socket.destroy();
   const [statusLine = '', ...fields] = top.split('\r\n');
   return {

@@ -12,9 +12,6 @@ import {
   startService,
 } from '../support/service-process.ts';
 
-// Each test runs several processes, one after the other.
-vi.setConfig({ testTimeout: 120_000 });
-
 const DATA_DIR = ownDataDir();
 const NOT_A_DISPLAY_NAME = '"display-name" is 1 to 100 characters';
 const UNKNOWN = '00000000-0000-4000-8000-000000000000';

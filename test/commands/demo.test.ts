@@ -1,13 +1,11 @@
-import { once } from 'node:events';
-import type { AddressInfo } from 'node:net';
-import { createServer } from 'node:net';
 import { expect, it, vi } from 'vitest';
+import { freePort } from '../support/free-port.ts';
 import { ownDataDir, startProgram } from '../support/service-process.ts';
 
 const DATA_DIR = ownDataDir();
 
 it('npm run demo starts the service on the PORT of its environment, opens a shop that leads to it, and ends both', async () => {
-  const port = await freePort();
+  const port = String(await freePort());
   const service = `http://127.0.0.1:${port}`;
   const demo = startProgram('commands/demo.ts', { PORT: port, DATA_DIR }, ['--port', '0']);
   try {
@@ -21,21 +19,15 @@ it('npm run demo starts the service on the PORT of its environment, opens a shop
   }
   expect(await demo.ended).toMatchObject({ code: 0, signal: null });
   await expect(fetch(service)).rejects.toThrow();
-}, 90_000);
+});
 
 it('npm run demo leaves no service behind if it is told to end while the service starts', async () => {
-  const demo = startProgram('commands/demo.ts', { PORT: await freePort(), DATA_DIR }, ['--port', '0']);
+  const demo = startProgram('commands/demo.ts', { PORT: String(await freePort()), DATA_DIR }, [
+    '--port',
+    '0',
+  ]);
   await vi.waitFor(() => expect(demo.printed.stdout).toContain('Starting the service…'), 60_000);
   demo.child.kill('SIGTERM');
   // The service holds the demo's standard error, so this is the end of both.
   expect(await demo.ended).toMatchObject({ code: 1, stderr: expect.stringContaining('did not start') });
-}, 30_000);
-
-async function freePort(): Promise<string> {
-  const probe = createServer().listen(0, '127.0.0.1');
-  await once(probe, 'listening');
-  const { port } = probe.address() as AddressInfo;
-  probe.close();
-  await once(probe, 'close');
-  return String(port);
-}
+});

@@ -9,8 +9,6 @@ import {
 } from '../support/payment-requests.ts';
 import { outputOf, runCommand, startProgram } from '../support/service-process.ts';
 
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 });
-
 onService();
 beforeEach(async () => {
   await tables.query('TRUNCATE payment, transaction, notification, event, delivery, webhook');

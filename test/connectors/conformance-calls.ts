@@ -3,8 +3,9 @@ import { describe, expect, it } from 'vitest';
 import type { Capabilities } from '#src/connectors/capabilities.ts';
 import type { ProviderConnection } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
+import { freePort } from '../support/free-port.ts';
 import { brokenAnswers, ENDLESS_ANSWERS } from './broken-answers.ts';
-import { closedPort, httpAnswer, type Script, type ScriptedServer } from './scripted-server.ts';
+import { httpAnswer, type Script, type ScriptedServer } from './scripted-server.ts';
 
 const CALLS = ['capture', 'cancel', 'refund', 'complete', 'lookUp', 'repeatOperation'] as const;
 
@@ -87,7 +88,7 @@ function describeCall(call: ConformingCall, suite: CallSuite): void {
   });
 
   it('is not_sent, or as unknown as before for a look-up or a repeat, when the connection is refused', async () => {
-    const outcome = await make(`http://127.0.0.1:${await closedPort()}`, call, suite);
+    const outcome = await make(`http://127.0.0.1:${await freePort()}`, call, suite);
     const learns = call.name === 'lookUp' || call.name === 'repeatOperation';
     expect(outcome).toMatchObject({ kind: learns ? 'unknown' : 'not_sent' });
   });

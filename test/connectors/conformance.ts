@@ -7,11 +7,11 @@ import type { Connector, ProviderConnection } from '#src/connectors/connector.ts
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { redactOutcomes } from '#src/connectors/redact-outcomes.ts';
 import type { Secret } from '#src/secret.ts';
+import { freePort } from '../support/free-port.ts';
 import { brokenAnswers, ENDLESS_ANSWERS } from './broken-answers.ts';
 import { type ConformingCall, describeCalls, untilAsked } from './conformance-calls.ts';
 import type { ConformingAnswer } from './conforming-answers.ts';
 import {
-  closedPort,
   httpAnswer,
   type Script,
   type ScriptedServer,
@@ -75,7 +75,7 @@ export function describeConformance(subject: ConformingConnector): void {
 
     describe('not_sent: surely nothing happened', () => {
       it('when the connection is refused', async () => {
-        await suite.expectNotSent(`http://127.0.0.1:${await closedPort()}`);
+        await suite.expectNotSent(`http://127.0.0.1:${await freePort()}`);
       });
       it('when the name does not resolve', async () => {
         await suite.expectNotSent(`http://${UNRESOLVABLE_HOST}`);
@@ -142,7 +142,7 @@ export function describeConformance(subject: ConformingConnector): void {
         expect(server.requests).toHaveLength(1);
       });
       it('finds none when the connection is refused', async () => {
-        expect(await suite.probe(`http://127.0.0.1:${await closedPort()}`)).toBe(false);
+        expect(await suite.probe(`http://127.0.0.1:${await freePort()}`)).toBe(false);
       });
       for (const [name, script] of Object.entries(brokenAnswers(subject.approval(subject.attempt())))) {
         it(`finds none when it gets ${name}`, async () => {

@@ -2,14 +2,9 @@ import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import { createHttpClient, type HttpClient, type HttpRequest } from '#src/connectors/http-client.ts';
+import { freePort } from '../support/free-port.ts';
 import { untilAsked } from './conformance-calls.ts';
-import {
-  closedPort,
-  httpAnswer,
-  type Script,
-  type ScriptedServer,
-  startScriptedServer,
-} from './scripted-server.ts';
+import { httpAnswer, type Script, type ScriptedServer, startScriptedServer } from './scripted-server.ts';
 
 const opened: { close(): Promise<void> }[] = [];
 afterEach(async () => {
@@ -121,7 +116,7 @@ describe('an answer', () => {
 
 describe('not_sent', () => {
   it('is what a refused connection gives', async () => {
-    expect(await clientOf(await closedPort()).request(post('a'))).toEqual({
+    expect(await clientOf(await freePort()).request(post('a'))).toEqual({
       kind: 'not_sent',
       detail: 'before sending: ECONNREFUSED',
       because: 'unreachable',

@@ -55,13 +55,6 @@ export async function startScriptedServer(
   };
 }
 
-/** A port on which nothing listens. */
-export async function closedPort(): Promise<number> {
-  const server = await startScriptedServer(() => {});
-  await server.close();
-  return server.port;
-}
-
 /** An HTTP/1.1 answer with a JSON body and, unless `headers` say otherwise, its length. */
 export function httpAnswer(
   status: number,

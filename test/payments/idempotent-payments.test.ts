@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { PROTOCOLS, type Reply } from '../support/api-clients.ts';
-import { sandboxCatalogue } from '../support/catalogues.ts';
 import { clients, onService, tables } from '../support/on-service.ts';
 import {
   ACCOUNT_TWO,
@@ -15,8 +14,8 @@ import {
   withField,
 } from '../support/payment-requests.ts';
 
-// The provider is waited for 1.5 s, and the first request by its repeats 0.3 s.
-onService({ config: { inProgressWaitMs: 300 }, catalogue: sandboxCatalogue(1_500) });
+// The first request is waited for by its repeats 0.3 s.
+onService({ config: { inProgressWaitMs: 300 } });
 
 const idOf = (reply: Reply) => JSON.parse(reply.record).id as string;
 const replayed = (reply: Reply) => reply.headers.get('idempotent-replayed');

@@ -147,7 +147,7 @@ describe('no fault between two attempts', () => {
       }),
       { numRuns: 200 },
     );
-  }, 120_000);
+  });
 
   it('keeps a payment trying for longer than it may still be sent', async () => {
     let tries = 0;

@@ -66,7 +66,7 @@ describe('no sequence of outcomes', () => {
       }),
       { numRuns: 300 },
     );
-  }, 120_000);
+  });
 });
 
 describe('a second attempt', () => {

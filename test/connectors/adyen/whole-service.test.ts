@@ -138,6 +138,6 @@ it('a cancel of ours that is told under the reference of the payment is done, an
   await deliver(told({ eventCode: 'CANCELLATION', psp }));
   await expect.poll(() => stateOf(payment)).toBe('CANCELED/CANCELED');
   const waiting = 'SELECT 1 FROM notification WHERE process_at IS NOT NULL';
-  await expect.poll(() => tables.query(`${waiting} AND result = 'waiting'`), { timeout: 10_000 }).toEqual([]);
+  await expect.poll(() => tables.query(`${waiting} AND result = 'waiting'`)).toEqual([]);
   expect([await stateOf(payment), await alarms()]).toEqual(['CANCELED/CANCELED', before]);
 });
