@@ -39,7 +39,7 @@ beforeAll(async () => {
   ]);
   const catalogue = join(home, 'catalogue.yaml');
   // A process that died holds what it had under way for its provider's time and a second.
-  writeFileSync(catalogue, fakes.catalogue().replaceAll(/^( +)base_url: .*$/gm, '$&\n$1timeout_ms: 2000'));
+  writeFileSync(catalogue, fakes.catalogue().replaceAll(/^( +)base_url: .*$/gm, '$&\n$1timeout_ms: 5000'));
   environment = {
     ...FAKE_SECRETS,
     ...database.environment,
@@ -216,7 +216,7 @@ it('killed in the middle of a call to each provider, payers in their browsers in
 
   service = await startService(environment);
   await fakes.tellAdyens(service.url);
-  const again = { timeout: 25_000, interval: 250 };
+  const again = { interval: 250 };
   /** The payment of a call that nobody answered, by repeating it. What it is told never changes; the record does. */
   const repeated = async (request: RequestJson, key: string): Promise<string> => {
     await expect.poll(async () => (await post('', request, key)).id, again).toBeTypeOf('string');

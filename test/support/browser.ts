@@ -25,6 +25,7 @@ export async function startBrowser(): Promise<Browser> {
     executablePath: join(directory, 'chromium'),
     args: ARGUMENTS,
     headless: 'shell',
+    timeout: 120_000,
     env: {
       ...process.env,
       FONTCONFIG_PATH: join(directory, 'fonts'),
