@@ -131,6 +131,7 @@ describe('unavailability', () => {
 
   it('is an exhausted pool, told within the bound', async () => {
     const single = open({ maxConnections: 1, connectTimeoutMs: 200 });
+    await untilConnected(single);
     let isBusy = true;
     const busy = single.query(SLEEP, [3]).finally(() => {
       isBusy = false;
@@ -152,14 +153,14 @@ describe('unavailability', () => {
   });
 
   it('is a statement that takes too long, which the database ends', async () => {
-    const hurried = open({ maxConnections: 1, statementTimeoutMs: 100 });
+    const hurried = open({ maxConnections: 1, statementTimeoutMs: 2_000 });
     await expectUnavailable(hurried.query(SLEEP, [5]));
     await hurried.query(COUNT);
   });
 
   it('is a database that goes silent in the middle of a statement', async () => {
     const relay = await openRelay();
-    const hurried = open({ url: at(relay.port), statementTimeoutMs: 100 });
+    const hurried = open({ url: at(relay.port), statementTimeoutMs: 2_000 });
     await hurried.query(CHECK);
     relay.mute();
     await expectUnavailable(hurried.query(CHECK));
@@ -183,14 +184,7 @@ describe('unavailability', () => {
     const single = open({ maxConnections: 1 });
     await single.query(CHECK);
     await endSessions();
-    await expect
-      .poll(() =>
-        single.query(CHECK).then(
-          () => true,
-          () => false,
-        ),
-      )
-      .toBe(true);
+    await untilConnected(single);
     const running = expectUnavailable(single.query(SLEEP, [5]));
     await endSessions();
     await running;
@@ -227,6 +221,16 @@ describe('durability', () => {
     await expect(lazy.assertDurable(false)).rejects.toThrow(/synchronous_commit/);
   });
 });
+
+/** Tries until a statement of a database has an answer. */
+async function untilConnected(tried: Database): Promise<void> {
+  const isConnected = () =>
+    tried.query(CHECK).then(
+      () => true,
+      () => false,
+    );
+  await expect.poll(isConnected).toBe(true);
+}
 
 async function expectUnavailable(promise: Promise<unknown>): Promise<void> {
   const error = await promise.then(
