@@ -20,6 +20,7 @@ import { hostileCall, plainCall } from './support/hostile-calls.ts';
 import { hostileJson, PLANTED } from './support/hostile-requests.ts';
 import { cardPayment, headersOne } from './support/payment-requests.ts';
 import { h2Statuses, http1Statuses, type RawReply, rawExchange } from './support/raw-exchange.ts';
+import { afterRunning } from './support/running-time.ts';
 import { startTestServer, type TestServer } from './support/server.ts';
 import { openTables, type Tables } from './support/tables.ts';
 import { h1Request, h2Call } from './support/wire-calls.ts';
@@ -117,12 +118,9 @@ function expectClear(protocol: Protocol, reply: Reply): boolean {
 const OURS = new Set(['INTERNAL_ERROR', 'SERVICE_UNAVAILABLE', 'REQUEST_IN_PROGRESS']);
 
 async function inTime<T>(promise: Promise<T>): Promise<T> {
-  const late = new AbortController();
-  const timer = sleep(BOUND_MS, undefined, { signal: late.signal }).then(() => {
-    throw new Error(`no answer within ${BOUND_MS} ms`);
-  });
-  timer.catch(() => {});
-  return Promise.race([promise, timer]).finally(() => late.abort());
+  const late = Promise.withResolvers<never>();
+  const callOff = afterRunning(BOUND_MS, () => late.reject(new Error(`no answer within ${BOUND_MS} ms`)));
+  return Promise.race([promise, late.promise]).finally(callOff);
 }
 
 /** Sends bodies at once; as many rows appear as payments were answered, and none of those refused. */

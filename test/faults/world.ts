@@ -54,7 +54,7 @@ export type World = {
   endLeases(): Promise<void>;
   /** Tells of the transactions whose outcome is open. */
   open(): Promise<string>;
-  /** Waits for something, at most `timeoutMs` (30 s by default). */
+  /** Waits for something, at most `timeoutMs` (a minute by default). */
   until(what: string, holds: () => Promise<boolean> | boolean, timeoutMs?: number): Promise<void>;
   query(sql: string, values?: unknown[]): Promise<Record<string, unknown>[]>;
   /** Expectations that failed, a line each. */
@@ -154,7 +154,7 @@ export async function openWorld(options: {
   };
   const watch = watchStatuses(query);
 
-  async function until(what: string, holds: () => Promise<boolean> | boolean, timeoutMs = 30_000) {
+  async function until(what: string, holds: () => Promise<boolean> | boolean, timeoutMs = 60_000) {
     const deadline = performance.now() + timeoutMs;
     while (!(await holds())) {
       if (performance.now() > deadline) throw new Error(`in vain waited for: ${what}`);

@@ -1,4 +1,5 @@
 import net from 'node:net';
+import { afterRunning } from './running-time.ts';
 
 /** The response over a socket to bytes that were written as they are. */
 export type RawReply = {
@@ -26,10 +27,10 @@ export function rawExchange(url: string, bytes: Uint8Array): Promise<RawReply> {
       clearTimeout(quiet);
       quiet = setTimeout(() => socket.end(), QUIET_MS);
     };
-    const bound = setTimeout(() => {
+    const callOff = afterRunning(BOUND_MS, () => {
       ended = false;
       socket.destroy();
-    }, BOUND_MS);
+    });
     socket.on('data', (chunk) => {
       received += chunk.toString('latin1');
       waitOn();
@@ -39,7 +40,7 @@ export function rawExchange(url: string, bytes: Uint8Array): Promise<RawReply> {
     socket.on('error', () => {});
     socket.on('close', () => {
       clearTimeout(quiet);
-      clearTimeout(bound);
+      callOff();
       resolve({ received, ended });
     });
     socket.write(bytes);
