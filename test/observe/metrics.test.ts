@@ -1,19 +1,13 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import { apiClients } from '../support/api-clients.ts';
-import { HELD, type HeldProvider, startHeldProvider } from '../support/held-provider.ts';
-import { onService, server } from '../support/on-service.ts';
+import { HELD, onHeldProvider, provider } from '../support/held-provider.ts';
+import { server } from '../support/on-service.ts';
 import { cardPayment, headersOne, walletPayment } from '../support/payment-requests.ts';
 
-let provider: HeldProvider;
-beforeAll(async () => {
-  provider = await startHeldProvider();
-});
-afterAll(() => provider?.close());
 // No look-up ends a payment that a test leaves open, which others would count.
 const lookUpSchedule = { leaseMarginMs: 10_000, firstLookUpMs: 3_600_000, lookUpsBeforeClosing: 3 };
-onService(() => ({ config: { lookUpSchedule }, catalogue: provider.catalogue }));
-beforeAll(() => provider.frontOf(server.url));
+onHeldProvider({ config: { lookUpSchedule } });
 
 it('times provider calls by connection and by what was learned', async () => {
   const before = await scrape();

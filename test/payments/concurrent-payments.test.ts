@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { apiClients, PROTOCOLS, type Protocol } from '../support/api-clients.ts';
-import { HELD, type HeldProvider, startHeldProvider } from '../support/held-provider.ts';
-import { clients, onService, server, tables } from '../support/on-service.ts';
+import { HELD, onHeldProvider, provider } from '../support/held-provider.ts';
+import { clients, server, tables } from '../support/on-service.ts';
 import { cardPayment, headersOne, type RequestJson, withField } from '../support/payment-requests.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
 
@@ -11,15 +11,9 @@ const UNKNOWN = { ...HELD, description: 'sandbox:error_after,notify_never' };
 const WAIT_MS = 300;
 
 let patient: TestServer;
-let provider: HeldProvider;
 
+onHeldProvider({ config: { inProgressWaitMs: WAIT_MS } });
 beforeAll(async () => {
-  provider = await startHeldProvider();
-});
-afterAll(() => provider?.close());
-onService(() => ({ config: { inProgressWaitMs: WAIT_MS }, catalogue: provider.catalogue }));
-beforeAll(async () => {
-  provider.frontOf(server.url);
   // Another replica, on the same database with the same keys, that waits longer for the first request.
   patient = await startTestServer({
     config: { inProgressWaitMs: 60_000 },

@@ -1,9 +1,11 @@
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
-import { expect, vi } from 'vitest';
+import { afterAll, beforeAll, expect, vi } from 'vitest';
 import { sandboxCatalogue } from './catalogues.ts';
+import { onService, server } from './on-service.ts';
 import { cardPayment, type RequestJson } from './payment-requests.ts';
+import type { startTestServer } from './server.ts';
 
 /** A front of the sandbox that can keep answers back: a call is under way for as long as a test wants it to be. */
 export type HeldProvider = {
@@ -26,12 +28,25 @@ export const HELD = held(cardPayment());
 const PATH = '/sandbox';
 const MAX_TIMEOUT_MS = 60_000;
 
+/** The provider of the service that a file's tests call. */
+export let provider: HeldProvider;
+
+/** Starts the service for a file's tests, with a provider that can be held, and ends both after them. */
+export function onHeldProvider(options: Parameters<typeof startTestServer>[0]): void {
+  beforeAll(async () => {
+    provider = await startHeldProvider();
+  });
+  afterAll(() => provider?.close());
+  onService(() => ({ ...options, catalogue: provider.catalogue }));
+  beforeAll(() => provider.frontOf(server.url));
+}
+
 /** Starts a front on a port of its own. */
 export async function startHeldProvider(): Promise<HeldProvider> {
   let origin = '';
   let free = Promise.resolve();
   let held = 0;
-  const server = http.createServer(async (request, response) => {
+  const front = http.createServer(async (request, response) => {
     const body = await buffer(request);
     const path = `${request.url}`;
     const passed = http.request(origin + path, { method: request.method, headers: request.headers });
@@ -52,8 +67,8 @@ export async function startHeldProvider(): Promise<HeldProvider> {
       response.destroy();
     }
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
+  await new Promise<void>((resolve) => front.listen(0, '127.0.0.1', resolve));
+  const { port } = front.address() as AddressInfo;
   return {
     catalogue: sandboxCatalogue(MAX_TIMEOUT_MS).replaceAll('$SANDBOX_URL', `http://127.0.0.1:${port}${PATH}`),
     frontOf(url) {
@@ -68,8 +83,8 @@ export async function startHeldProvider(): Promise<HeldProvider> {
     hasHeld: (count) => vi.waitFor(() => expect(held).toBeGreaterThanOrEqual(count)),
     close: () =>
       new Promise<void>((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
+        front.close(() => resolve());
+        front.closeAllConnections();
       }),
   };
 }
