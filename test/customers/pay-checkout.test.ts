@@ -6,8 +6,8 @@ import { PaymentMethodInputSchema } from '#gen/payments/v1/payment_method_pb.js'
 import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.js';
 import { payCheckout } from '#src/customers/checkout-payments.ts';
 import { getPayment } from '#src/payments/get-payment.ts';
-import type { Database } from '#src/store/database.ts';
 import { onOperatedPayments, payments } from '../payments/operated-payments.ts';
+import { interleave } from '../support/interleave.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 
 let wallet: CreatePaymentRequest;
@@ -40,20 +40,13 @@ beforeEach(async () => {
 /** Pays the session as a browser does, whose merchant changes it once it has been read. */
 function payWhile(change: string, paymentMethod: CreatePaymentRequest['paymentMethod']) {
   const { database, tables, deps } = payments;
-  let isChanged = false;
-  const query: Database['query'] = async (statement, values) => {
-    const result = await database.query(statement, values);
-    if (statement.name === 'get_checkout_session' && !isChanged) {
-      isChanged = true;
-      await tables.query(`UPDATE checkout_session SET version = version + 1, ${change} WHERE id = $1`, [
-        session,
-      ]);
-    }
-    return result as never;
-  };
+  const text = `UPDATE checkout_session SET version = version + 1, ${change} WHERE id = $1`;
+  const racing = interleave(database, {
+    after: { get_checkout_session: (nth) => nth === 1 && tables.query(text, [session]) },
+  });
   const request = create(CreateCheckoutPaymentRequestSchema, { checkoutSession: session, paymentMethod });
   const caller = { ...payments.caller(), secretPresented: false };
-  return payCheckout({ ...deps, database: { ...database, query } }, request, caller, () => {});
+  return payCheckout({ ...deps, database: racing }, request, caller, () => {});
 }
 
 it('a session whose customer is taken away while it is being paid is not paid with their stored card.', async () => {

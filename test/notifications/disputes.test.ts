@@ -14,9 +14,9 @@ import { applyDispute } from '#src/payments/dispute.ts';
 import { getPayment } from '#src/payments/get-payment.ts';
 import { refundPayment } from '#src/payments/payment-operations.ts';
 import { recoverNow } from '#src/payments/recover-payments.ts';
-import type { Database } from '#src/store/database.ts';
 import { insertNotification } from '#src/store/notifications.ts';
 import { onOperatedPayments, payments } from '../payments/operated-payments.ts';
+import { interleave } from '../support/interleave.ts';
 
 /** The result of each report, in order. */
 let results: string[];
@@ -86,18 +86,14 @@ it('a dispute that is reported at the moment at which its payment is approved le
   const payment = await payments.pay();
   const { deps, provider, database } = payments;
   const transactionId = payment.transactions?.id ?? '';
-  let isApproved = false;
-  const query: Database['query'] = async (statement, values) => {
-    const result = await database.query(statement, values);
-    if (statement.name === 'read_payment_for_operation' && !isApproved) {
-      isApproved = true;
-      const options = { hint: {}, stop: undefined };
-      expect(await recoverNow(deps, provider.connection, transactionId, options)).toBe('applied');
-    }
-    return result as never;
+  const approve = async (nth: number) => {
+    if (nth > 1) return;
+    const options = { hint: {}, stop: undefined };
+    expect(await recoverNow(deps, provider.connection, transactionId, options)).toBe('applied');
   };
   const report: Dispute = { stage: 'opened', reference: 'dp_1' };
-  const racing = { ...deps, database: { ...database, query } };
+  const after = { read_payment_for_operation: approve };
+  const racing = { ...deps, database: interleave(database, { after }) };
   expect(await applyDispute(racing, transactionId, report)).toBe('waiting');
   expect(await payments.stateOf(payment)).toBe('SUCCEEDED/APPROVED');
   expect(await applyDispute(deps, transactionId, report)).toBe('applied');

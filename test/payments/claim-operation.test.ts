@@ -11,6 +11,7 @@ import { recoverDue } from '#src/payments/recover-payments.ts';
 import { decodeRecord } from '#src/payments/stored-record.ts';
 import type { Database } from '#src/store/database.ts';
 import { DatabaseUnavailableError } from '#src/store/database-error.ts';
+import { interleave } from '../support/interleave.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 import { onOperatedPayments, payments } from './operated-payments.ts';
 
@@ -106,14 +107,12 @@ describe('an operation that is claimed', () => {
   it('is planned again when the payment is approved while it is read', async () => {
     payments.provider.next.push('does it, unheard');
     const payment = await payments.pay();
-    const query: Database['query'] = async (statement, values) => {
-      if (statement.name === 'read_transactions') {
-        await payments.makeDue();
-        await recoverDue(payments.deps);
-      }
-      return payments.database.query(statement, values) as never;
+    const recover = async () => {
+      await payments.makeDue();
+      await recoverDue(payments.deps);
     };
-    const { written } = await claim(asked(payment), undefined, { database: { ...payments.database, query } });
+    const database = interleave(payments.database, { before: { read_transactions: recover } });
+    const { written } = await claim(asked(payment), undefined, { database });
     expect(written).toMatchObject({ type: 'REFUND', paymentId: payment.id });
   });
 

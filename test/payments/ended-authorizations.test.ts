@@ -20,6 +20,7 @@ import { cancelPayment, capturePayment } from '#src/payments/payment-operations.
 import { recoverDue } from '#src/payments/recover-payments.ts';
 import type { Database } from '#src/store/database.ts';
 import { DatabaseUnavailableError } from '#src/store/database-error.ts';
+import { interleave } from '../support/interleave.ts';
 import { wantEveryEvent } from '../support/tables.ts';
 import { type OperatedPayments, onOperatedPayments, payments } from './operated-payments.ts';
 
@@ -212,13 +213,9 @@ describe('an authorization that its provider ended before our term', () => {
 
   it('keeps its signed end waiting for a cancel that has begun when the end is to be written', async () => {
     payments.provider.next.push('delays it');
-    let reads = 0;
-    const query: Database['query'] = async (statement, values) => {
-      // The second read is that of the write, which comes after the cancel has begun.
-      if (statement.name === 'read_payment_for_operation' && ++reads === 2) await cancel();
-      return payments.database.query(statement, values);
-    };
-    const racing = { ...deps, database: { ...payments.database, query } };
+    // The second read is that of the write, which comes after the cancel has begun.
+    const before = { read_payment_for_operation: (nth: number) => nth === 2 && cancel() };
+    const racing = { ...deps, database: interleave(payments.database, { before }) };
     const signed = { outcome: EXPIRED, minorUnits: 10_000n, currency: 'USD' };
     const connection = { ...ended, lookUp: undefined };
     expect(await applySigned(racing, connection, idOf(payment), signed)).toBe('waiting');

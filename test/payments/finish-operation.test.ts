@@ -15,7 +15,7 @@ import type { FinishDeps } from '#src/payments/finish-payment.ts';
 import { followUpNow } from '#src/payments/follow-up.ts';
 import { refundPayment } from '#src/payments/payment-operations.ts';
 import { decodeRecord, encodeRecord } from '#src/payments/stored-record.ts';
-import type { Database } from '#src/store/database.ts';
+import { interleave } from '../support/interleave.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 import { restBody } from '../support/stored-responses.ts';
 import { onOperatedPayments, payments } from './operated-payments.ts';
@@ -131,11 +131,11 @@ describe('the outcome of an operation', () => {
   /** The database with something done before each finish, and the number of finishes. */
   function beforeFinishes(act: (count: number) => Promise<unknown>) {
     let count = 0;
-    const query: Database['query'] = async (statement, values) => {
-      if (statement.name === 'finish_operation') await act(++count);
-      return payments.database.query(statement, values);
+    const finish_operation = (nth: number) => {
+      count = nth;
+      return act(nth);
     };
-    return { database: { ...payments.database, query }, count: () => count };
+    return { database: interleave(payments.database, { before: { finish_operation } }), count: () => count };
   }
   const change = () => payments.tables.query('UPDATE payment SET version = version + 1');
 

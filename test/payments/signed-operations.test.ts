@@ -4,7 +4,7 @@ import { type Payment, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { applySigned } from '#src/payments/apply-signed.ts';
 import { recoverNow } from '#src/payments/recover-payments.ts';
-import type { Database } from '#src/store/database.ts';
+import { interleave } from '../support/interleave.ts';
 import { alarms, deps, idOf, onPaymentsElsewhere, others, refund, state } from './elsewhere-under-test.ts';
 import { payments } from './operated-payments.ts';
 
@@ -56,17 +56,13 @@ it('waits if its payment is approved between the reading of its record and of it
   payments.provider.next.push('does it, unheard');
   const payment = await payments.pay();
   const { database, provider } = payments;
-  let isApproved = false;
-  const query: Database['query'] = async (statement, values) => {
-    const result = await database.query(statement, values);
-    if (statement.name === 'read_payment_for_operation' && !isApproved) {
-      isApproved = true;
-      const options = { hint: {}, stop: undefined };
-      expect(await recoverNow(deps, provider.connection, idOf(payment), options)).toBe('applied');
-    }
-    return result as never;
+  const approve = async (nth: number) => {
+    if (nth > 1) return;
+    const options = { hint: {}, stop: undefined };
+    expect(await recoverNow(deps, provider.connection, idOf(payment), options)).toBe('applied');
   };
-  const racing = { ...deps, database: { ...database, query } };
+  const after = { read_payment_for_operation: approve };
+  const racing = { ...deps, database: interleave(database, { after }) };
   expect(await sign(payment, 'REFUND', { paid: '' }, racing)).toBe('waiting');
   expect(await sign(payment, 'REFUND', { paid: '' })).toBe('applied');
   expect([await state(payment), alarms]).toEqual(['SUCCEEDED/PARTIALLY_REFUNDED', []]);

@@ -6,6 +6,7 @@ import { finishDelivery, takeDueDeliveries, turnOffGoneWebhook } from '#src/stor
 import { deleteOldEvents, relayEvents } from '#src/store/outbox.ts';
 import { deleteWebhook, type StoredWebhook, updateWebhook } from '#src/store/webhooks.ts';
 import { redeliverAllFailed, redeliverOne } from '#src/webhooks/manage-deliveries.ts';
+import { interleave } from '../support/interleave.ts';
 import { NO_ANSWER, type Receiver, startReceiver, status } from './receiver.ts';
 import { openWebhookWorld, type WebhookWorld } from './webhook-world.ts';
 
@@ -117,17 +118,11 @@ it('answers a redelivery with the delivery as it became due, however fast anothe
   await world.start();
   await delivered(1);
   const [{ id } = { id: '' }] = await world.tables.query('SELECT id FROM delivery');
-  const { database } = world.deps;
-  const query: Database['query'] = async (statement, values) => {
-    const result = await database.query(statement, values);
-    if (statement.name === 'redeliver') {
-      await world.tables.query("UPDATE delivery SET status = 'DELIVERED', due_at = NULL");
-    }
-    return result as never;
-  };
+  const deliver = () => world.tables.query("UPDATE delivery SET status = 'DELIVERED', due_at = NULL");
   const woken: unknown[] = [];
   const wake = (name: unknown) => woken.push(name);
-  const deps = { ...world.deps, wake, database: { ...database, query } };
+  const racing = interleave(world.deps.database, { after: { redeliver: deliver } });
+  const deps = { ...world.deps, wake, database: racing };
   expect(await redeliverOne(deps, account, String(id), '')).toMatchObject({ status: 'PENDING' });
   expect(woken).toEqual([{ accountId: account, webhookId }]);
 });
@@ -141,12 +136,8 @@ it('sends nothing again that is deleted at that moment, nor to a webhook that is
   const again = (deps = world.deps) => redeliverOne(deps, account, String(id), '');
   await expect(again()).rejects.toMatchObject({ reason: 'WEBHOOK_OFF' });
   await world.tables.query('UPDATE webhook SET active = true');
-  const { database } = world.deps;
-  const query: Database['query'] = async (statement, values) => {
-    if (statement.name === 'redeliver') await world.tables.query('DELETE FROM delivery');
-    return database.query(statement, values);
-  };
-  const refused = again({ ...world.deps, database: { ...database, query } });
+  const before = { redeliver: () => world.tables.query('DELETE FROM delivery') };
+  const refused = again({ ...world.deps, database: interleave(world.deps.database, { before }) });
   await expect(refused).rejects.toMatchObject({ reason: 'DELIVERY_NOT_FOUND' });
 });
 

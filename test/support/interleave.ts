@@ -1,0 +1,24 @@
+import type { Database } from '#src/store/database.ts';
+
+/** Acts by the names of statements, each told how often its statement has come. */
+type Acts = Readonly<Record<string, (nth: number) => unknown>>;
+
+/** Has something happen before or after statements of a database, while their callers wait. */
+export function interleave(
+  database: Database,
+  { before = {}, after = {} }: { before?: Acts; after?: Acts },
+): Database {
+  const counts = new Map<string, number>();
+  return {
+    ...database,
+    async query(statement, values) {
+      const { name } = statement;
+      const nth = (counts.get(name) ?? 0) + 1;
+      counts.set(name, nth);
+      await before[name]?.(nth);
+      const result = await database.query(statement, values);
+      await after[name]?.(nth);
+      return result as never;
+    },
+  };
+}
