@@ -1,6 +1,6 @@
 import type { Database, Nullable } from './database.ts';
 import type { WebhookName } from './outbox.ts';
-import { firstRow, withoutNulls } from './rows.ts';
+import { firstRow, NIL_UUID, withoutNulls } from './rows.ts';
 import type { StoredWebhook } from './webhooks.ts';
 
 /** A due delivery, leased to the caller. */
@@ -162,6 +162,22 @@ export async function closeDeliveries(
   await database.query(CLOSE, [accountId, webhookId]);
 }
 
+const END_EVENTLESS = {
+  name: 'end_eventless_deliveries',
+  text: `
+    UPDATE delivery d SET status = 'FAILED', due_at = NULL, error = 'EVENT_GONE'
+    WHERE account_id = $1 AND webhook_id = $2 AND due_at <= now()
+      AND NOT EXISTS (SELECT FROM event e WHERE e.account_id = $1 AND e.id = d.event_id)`,
+};
+
+/** Ends the due deliveries of a webhook as FAILED whose events were deleted: there is nothing left to send. */
+export async function endEventlessDeliveries(
+  database: Database,
+  { accountId, webhookId }: WebhookName,
+): Promise<void> {
+  await database.query(END_EVENTLESS, [accountId, webhookId]);
+}
+
 const NEXT_DUE = {
   name: 'next_due_delivery',
   text: `
@@ -196,12 +212,13 @@ export type StoredDelivery = {
 
 type DeliveryRow = Nullable<StoredDelivery>;
 
-const COLUMNS = `d.id, d.webhook_id AS "webhookId", d.event_id AS "eventId", e.type, e.payment_id AS "paymentId",
-      d.status, d.attempts, d.response_status AS "responseStatus", d.error, d.due_at AS "dueAt",
+const COLUMNS = `d.id, d.webhook_id AS "webhookId", d.event_id AS "eventId", coalesce(e.type, '') AS type,
+      coalesce(e.payment_id, '${NIL_UUID}') AS "paymentId", d.status, d.attempts,
+      d.response_status AS "responseStatus", d.error, d.due_at AS "dueAt",
       d.created_at AS "createdAt", d.delivered_at AS "deliveredAt"`;
 const SELECT = `
     SELECT ${COLUMNS}
-    FROM delivery d JOIN event e ON e.account_id = d.account_id AND e.id = d.event_id`;
+    FROM delivery d LEFT JOIN event e ON e.account_id = d.account_id AND e.id = d.event_id`;
 const LIST = {
   name: 'list_deliveries',
   text: `${SELECT}
@@ -250,6 +267,7 @@ const REDELIVER_FAILED = {
     WHERE account_id = $1 AND status = 'FAILED' AND id IN (
       SELECT id FROM delivery
       WHERE account_id = $1 AND webhook_id = $2 AND status = 'FAILED' AND created_at >= $3
+        AND EXISTS (SELECT FROM event e WHERE e.account_id = $1 AND e.id = delivery.event_id)
         AND id >= (lpad(to_hex(greatest(0, (extract(epoch FROM $3::timestamptz) * 1000)::bigint)), 12, '0')
           || repeat('0', 20))::uuid
       ORDER BY id LIMIT $4

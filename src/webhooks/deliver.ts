@@ -1,6 +1,7 @@
 import type { LookupFunction } from 'node:net';
 import type { Database } from '#src/store/database.ts';
 import {
+  endEventlessDeliveries,
   finishDelivery,
   type LeasedDelivery,
   nextDueInS,
@@ -62,7 +63,9 @@ export async function drainWebhook(
   const name = { accountId: webhook.accountId, webhookId: webhook.id };
   const take = (limit: number) => takeDueDeliveries(database, webhook, limit, settings.leaseS);
   const first = await take(settings.perWebhook);
-  if (first.length > 0) {
+  // What is due and cannot be taken may have lost its event, and would be due for ever.
+  if (first.length === 0) await endEventlessDeliveries(database, name);
+  else {
     const client = createWebhookClient(webhook.url, { ...settings, maxConnections: settings.perWebhook });
     const receiver = { name, url: webhook.url, client, sign: await openSignerOf(deps, webhook) };
     const endMs = performance.now() + settings.sliceMs;

@@ -655,7 +655,7 @@ export type Delivery = {
   readonly webhook_id: string;
   /** The `id` of the body and the header `webhook-id`. */
   readonly event_id: string;
-  /** The `type_event` of the body. */
+  /** The `type_event` of the body; "" once the event is deleted. */
   readonly type_event: string;
   /** "" for webhook.test. */
   readonly payment_id: string;
@@ -663,7 +663,7 @@ export type Delivery = {
   readonly attempts: number;
   /** The HTTP status of the last answer; null when there was none. */
   readonly response_status: number | null;
-  /** Why the last attempt failed: HTTP_STATUS, TIMEOUT, CONNECTION_FAILED, NAME_NOT_RESOLVED, TLS_FAILED, ADDRESS_NOT_ALLOWED, SECRET_UNREADABLE or WEBHOOK_OFF. "" when none failed. */
+  /** Why the last attempt failed: HTTP_STATUS, TIMEOUT, CONNECTION_FAILED, NAME_NOT_RESOLVED, TLS_FAILED, ADDRESS_NOT_ALLOWED, SECRET_UNREADABLE, WEBHOOK_OFF or EVENT_GONE. "" when none failed. */
   readonly error: string;
   /** When it is sent next; null unless PENDING. */
   readonly next_attempt_at: string | null;

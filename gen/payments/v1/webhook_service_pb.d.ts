@@ -124,7 +124,7 @@ export declare type Delivery = Message<"payments.v1.Delivery"> & {
   eventId: string;
 
   /**
-   * The `type_event` of the body.
+   * The `type_event` of the body; "" once the event is deleted.
    *
    * @generated from field: string type_event = 4;
    */
@@ -156,7 +156,7 @@ export declare type Delivery = Message<"payments.v1.Delivery"> & {
 
   /**
    * Why the last attempt failed: HTTP_STATUS, TIMEOUT, CONNECTION_FAILED, NAME_NOT_RESOLVED, TLS_FAILED,
-   * ADDRESS_NOT_ALLOWED, SECRET_UNREADABLE or WEBHOOK_OFF. "" when none failed.
+   * ADDRESS_NOT_ALLOWED, SECRET_UNREADABLE, WEBHOOK_OFF or EVENT_GONE. "" when none failed.
    *
    * @generated from field: string error = 9;
    */
