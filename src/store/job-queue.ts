@@ -4,7 +4,7 @@ import type { Database, Run } from './database.ts';
 
 /** Jobs in PostgreSQL: pg-boss on our own connections and without timers, so that every failure reaches the caller. */
 export type JobQueue<Data extends object> = {
-  /** Adds jobs that are due in `inS` seconds. A key has at most one waiting job; adding another changes nothing. */
+  /** Adds jobs that are due in `inS` seconds. A key has at most one waiting job; adding an earlier one brings it forward. */
   add(jobs: readonly { readonly key: string; readonly data: Data }[], inS: number): Promise<void>;
   /** Takes up to `limit` due jobs; no other replica gets them. */
   take(limit: number): Promise<{ readonly id: string; readonly data: Data }[]>;
@@ -20,14 +20,21 @@ const CREATE_LOCK = 7_305_128_402;
 /** Time after which a job that was taken counts as abandoned. */
 const EXPIRE_S = 300;
 
+// pg-boss has no such call. The key and the policy are as in its index of waiting jobs.
+const BRING_FORWARD = `
+  UPDATE ${SCHEMA}.job SET start_after = now() + make_interval(secs => $3::float8)
+  WHERE name = $1 AND coalesce(singleton_key, '') = ANY ($2::text[]) AND state = 'created' AND policy = 'short'
+    AND start_after > now() + make_interval(secs => $3::float8)`;
+
 /** Opens a queue, and creates pg-boss's schema if there is none. */
 export async function openJobQueue<Data extends object>(
   database: Database,
   name: string,
 ): Promise<JobQueue<Data>> {
   let creating: Run | undefined;
+  const run = within(database);
   const boss = new PgBoss({
-    db: { executeSql: (text, values) => (creating ?? within(database))(text, values) },
+    db: { executeSql: (text, values) => (creating ?? run)(text, values) },
     schema: SCHEMA,
     supervise: false,
     schedule: false,
@@ -49,7 +56,11 @@ export async function openJobQueue<Data extends object>(
     async add(jobs, inS) {
       const startAfter = String(inS);
       const rows = jobs.map(({ key, data }) => ({ name, data, singletonKey: key, startAfter }));
-      if (rows.length > 0) await boss.insert(rows);
+      if (rows.length === 0) return;
+      await boss.insert(rows);
+      const keys = rows.map(({ singletonKey }) => singletonKey);
+      // Nothing waits for longer than what is due at once.
+      if (inS > 0) await run(BRING_FORWARD, [name, keys, inS]);
     },
     take: async (limit) => (await boss.fetch<Data>(name, { batchSize: limit })) ?? [],
     remove: (id) => boss.deleteJob(name, id),

@@ -87,6 +87,23 @@ it('delivers what was written while no worker ran, and what the job queue has lo
   await delivered(2);
 });
 
+it('sends a retry at its time although a later one of the same webhook waits.', async () => {
+  shop.answer(status(500));
+  await world.start({ retryScheduleS: [0.05, 3_600], overdueIntervalMs: 600_000 });
+  await world.change(account);
+  await shop.has(2);
+  await vi.waitFor(async () => expect(await later()).toEqual([{ waits: true }]));
+  await world.change(account);
+  await shop.has(4);
+});
+
+/** Reports of each job for later whether it waits for the last retry. */
+const later = () =>
+  world.tables.query(
+    `SELECT start_after > now() + interval '1 minute' AS waits FROM job_queue.job
+     WHERE singleton_key = '${webhookId} later' AND state = 'created'`,
+  );
+
 it('ends a delivery whose event is gone as FAILED with its reason, and sends those that wait behind it.', async () => {
   for (let i = 0; i < 3; i++) await world.change(account);
   const database = openDatabase({ url: world.databaseUrl, maxConnections: 1, log: { warn: () => {} } });
