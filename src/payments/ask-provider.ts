@@ -19,6 +19,16 @@ export const NO_LOOK_UP: Outcome = {
   providerData: undefined,
 };
 
+/** Returns true if an operator has to look into an outcome. */
+export function isAlarm(told: Outcome): boolean {
+  return 'alarm' in told && told.alarm === true;
+}
+
+/** Returns true if the provider answered; an alarm is an answer, too. */
+export function isHeard(told: Outcome): boolean {
+  return told.kind !== 'unknown' || isAlarm(told);
+}
+
 /** Asks the provider for an outcome, and completes nothing, as is right for a payment that is over here. */
 export async function ask({ lookUp }: ProviderConnection, query: LookUp): Promise<Outcome> {
   return lookUp ? lookUp(query) : NO_LOOK_UP;

@@ -11,7 +11,7 @@ import {
 } from '#src/store/operated-payments.ts';
 import { finishOperation } from '#src/store/operations.ts';
 import { findStoredObjects } from '#src/store/stored-objects.ts';
-import { type FinishDeps, keptMethod, lapsePauseS, untilWritten } from './finish-payment.ts';
+import { approvedPauseS, type FinishDeps, keptMethod, untilWritten } from './finish-payment.ts';
 import { withBaseOutcome, withLapse, withOperationOutcome } from './operation-record.ts';
 import type { Books, OperationType } from './payment-books.ts';
 import { eventOf } from './payment-event.ts';
@@ -81,7 +81,7 @@ async function writeOnce(
     reference: outcome === 'lapsed' || outcome.kind === 'not_sent' ? undefined : outcome.reference,
     response: deps.responses.own,
     lookUpInS: isOpen ? leased.followUpInS : undefined,
-    followUpInS: ofBase && lapsePauseS(transaction, ofBase),
+    followUpInS: ofBase && approvedPauseS(transaction, ofBase),
     capturedMinorUnits: books.captured,
     refundedMinorUnits: books.refunded,
     isReleased: books.isReleased,

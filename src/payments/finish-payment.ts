@@ -121,16 +121,26 @@ function nextAsked(
     case 'redirect':
       return { lookUpInS: undefined, followUpInS: FIRST_FOLLOW_UP_S };
     default:
-      return { lookUpInS: undefined, followUpInS: lapsePauseS(attempt, outcome) };
+      return { lookUpInS: undefined, followUpInS: approvedPauseS(attempt, outcome) };
   }
 }
 
-/** Returns the pause before an authorization that was approved is followed up, as it may lapse; else undefined. */
-export function lapsePauseS(
-  { capture }: { readonly capture: boolean },
+/**
+ * Returns the pause before what was approved is followed up: an authorization may lapse, and a provider that told more
+ * is asked again, which whoever learned of it does at once, unless it dies or hears nothing; else undefined.
+ */
+export function approvedPauseS(
+  transaction: { readonly capture: boolean },
   outcome: Outcome,
 ): number | undefined {
-  return outcome.kind === 'approved' && !capture ? DAY_S : undefined;
+  if (tellsMore(outcome, transaction)) return FIRST_FOLLOW_UP_S;
+  return outcome.kind === 'approved' && !transaction.capture ? DAY_S : undefined;
+}
+
+/** Returns true if a provider tells of captures or refunds too, which writing the approval does not record. */
+export function tellsMore(told: Outcome, { capture }: { readonly capture: boolean }): boolean {
+  if (told.kind !== 'approved' || !told.totals) return false;
+  return told.totals.refunded > 0n || (!capture && told.totals.captured > 0n);
 }
 
 const FIRST_PAUSE_MS = 20;

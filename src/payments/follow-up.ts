@@ -6,12 +6,20 @@ import type { Hint, LookUp, ProviderConnection } from '#src/connectors/connector
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { type DueFollowUp, endFollowUp, postponeFollowUp, takeFollowUp } from '#src/store/follow-ups.ts';
 import type { StoredPayment, StoredTransaction } from '#src/store/operated-payments.ts';
-import { ask, learn, lookedUpTransaction, NO_LOOK_UP, waitsForPayer } from './ask-provider.ts';
+import {
+  ask,
+  isAlarm,
+  isHeard,
+  learn,
+  lookedUpTransaction,
+  NO_LOOK_UP,
+  waitsForPayer,
+} from './ask-provider.ts';
 import { endDisputes, isOpenDispute } from './dispute.ts';
 import { BASE_TYPES, isOperation, readLeased, writeOutcome } from './finish-operation.ts';
-import type { FinishDeps } from './finish-payment.ts';
+import { type FinishDeps, tellsMore } from './finish-payment.ts';
 import { leaseS, lookUpPauseS } from './look-up-schedule.ts';
-import { beyondBooks, isRefundUndone, recordElsewhere, tellsMore } from './made-elsewhere.ts';
+import { beyondBooks, isRefundUndone, recordElsewhere } from './made-elsewhere.ts';
 import { attemptFacts } from './payment-attempt.ts';
 import { decodeRecord } from './stored-record.ts';
 import type { PaymentResponse } from './stored-response.ts';
@@ -91,6 +99,7 @@ export async function followUp(
   }
   if (made) {
     const recorded = await recordElsewhere(deps, connection, due, found, made);
+    if (recorded === 'unchanged') await endIfPaid(deps, due, found);
     return askAgain(deps, connection, due, options, recorded);
   }
   const outcome = connection.lookUp ? told : withoutLookUp(told, found, isLast);
@@ -104,7 +113,13 @@ export async function followUp(
   const ended = isLast ? endOf(outcome) : outcome;
   const leased = { ...due, followUpInS: pauseS(deps, due, found, nowMs) };
   const written = await writeOutcome(deps, leased, ended, stop);
+  if (!written) await endIfPaid(deps, due, found);
   return written && tellsMore(told, found.transaction) ? askAgain(deps, connection, due, options) : written;
+}
+
+/** Ends the follow-up of a purchase that was only to be asked about once more, since its provider had told more. */
+async function endIfPaid(deps: FollowUpDeps, due: DueFollowUp, { transaction }: FollowedUp): Promise<void> {
+  if (transaction.status === 'SUCCEEDED' && transaction.isScheduled) await endFollowUp(deps.database, due);
 }
 
 /** Asks once more after a write: what the provider tells beyond that is compared with what stands now. */
@@ -243,16 +258,6 @@ function heldPauseS(restS: number, told: Outcome | undefined, isSettledByHand: b
 function expiryOf({ record, transaction, terms }: FollowedUp): number {
   if (isOperation(transaction.type)) return Number.POSITIVE_INFINITY;
   return attemptFacts(record, '', terms).expiresAtMs;
-}
-
-/** Returns true if an operator has to look into an outcome. */
-function isAlarm(told: Outcome): boolean {
-  return 'alarm' in told && told.alarm === true;
-}
-
-/** Returns true if the provider answered; an alarm is an answer, too. */
-function isHeard(told: Outcome): boolean {
-  return told.kind !== 'unknown' || isAlarm(told);
 }
 
 /** Returns true if there is nothing to write: the outcome is not known yet, or the payer has yet to act. */

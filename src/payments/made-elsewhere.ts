@@ -44,12 +44,6 @@ type RecordDeps = Pick<FinishDeps, 'database' | 'now' | 'observer' | 'eventWritt
 };
 type Own = Pick<DueFollowUp, 'accountId' | 'paymentId'>;
 
-/** Returns true if a provider tells of captures or refunds too, which writing the approval does not record. */
-export function tellsMore(told: Outcome, { capture }: { readonly capture: boolean }): boolean {
-  if (told.kind !== 'approved' || !told.totals) return false;
-  return told.totals.refunded > 0n || (!capture && told.totals.captured > 0n);
-}
-
 /** Time within which a provider's totals may be behind what it has told otherwise. */
 const LATE_MS = 3_600_000;
 

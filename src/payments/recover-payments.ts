@@ -10,10 +10,9 @@ import { takeDueFollowUps } from '#src/store/follow-ups.ts';
 import { type AskableConnection, MAX_TAKEN, type Take } from '#src/store/lease-due.ts';
 import { type DueAttempt, postponeLookUp, takeDueAttempts, takeOpenAttempt } from '#src/store/look-ups.ts';
 import { lookedUpAttempt } from './ask-provider.ts';
-import { finishOf, writeFinish } from './finish-payment.ts';
+import { finishOf, tellsMore, writeFinish } from './finish-payment.ts';
 import { type FollowedUpNow, type FollowUpDeps, followUp, followUpNow } from './follow-up.ts';
 import { leaseS, lookUpPauseS } from './look-up-schedule.ts';
-import { tellsMore } from './made-elsewhere.ts';
 import { askableConnections } from './open-outcomes.ts';
 import { decodeRecord } from './stored-record.ts';
 

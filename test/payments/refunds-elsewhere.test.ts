@@ -156,6 +156,35 @@ describe('a refund made at the provider itself', () => {
     expect(asked).toBe(2);
   });
 
+  it.each(['is unknown', 'was open'])(
+    'that comes with the approval of a payment that %s is recorded although its provider falls silent after that',
+    async (what) => {
+      const { connection } = payments.provider;
+      const told = { ...APPROVED, totals: { captured: 10_000n, refunded: 2_500n } } as Outcome;
+      const silence: Outcome = { kind: 'unknown', detail: 'silence', providerData: undefined };
+      let asked = 0;
+      const lookUp = async () => (++asked === 2 ? silence : told);
+      if (what === 'is unknown') payments.provider.next.push('does it, unheard');
+      const payment = await payments.pay({ wallet: what === 'was open' });
+      const connections = () => new Map([['ledger', { ...connection, lookUp }]]);
+      const scheduled = { ...deps, connections, recovery: { ...deps.recovery, failed: () => {} } };
+      await payments.makeDue();
+      expect([await recoverDue(scheduled), await state(payment), asked]).toEqual([
+        1,
+        'SUCCEEDED/APPROVED',
+        2,
+      ]);
+      await payments.makeDue();
+      expect([await recoverDue(scheduled), await state(payment)]).toEqual([
+        1,
+        'SUCCEEDED/PARTIALLY_REFUNDED',
+      ]);
+      // Then nothing is left to ask about.
+      await payments.makeDue();
+      expect([await recoverDue(scheduled), await others(payment)]).toEqual([0, ['REFUND SUCCEEDED 2500']]);
+    },
+  );
+
   it('is an alarm while the payment is disputed, and recorded once that is won', async () => {
     const payment = await payments.pay();
     await applyDispute(deps, idOf(payment), { stage: 'opened', reference: 'd', money: undefined });
