@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -84,6 +85,23 @@ it('at SIGTERM every worker finishes what it has in flight, the embedded databas
   }
   expect((await service.ended).code).toBe(0);
   expect(postgresPid(DATA_DIR)).toBeUndefined();
+});
+
+it('a worker whose place could not be taken, since no process could be started, is replaced once one can be', async () => {
+  const service = await start();
+  const { pid } = service.child;
+  const mayOpen = (files: number) => execFileSync('prlimit', ['--pid', String(pid), `--nofile=${files}:`]);
+  const [killed = 0, survivor] = workersOf(service);
+  mayOpen(8);
+  process.kill(killed, 'SIGKILL');
+  while (!service.printed.stdout.includes('a worker cannot be reached')) await sleep(20);
+  mayOpen(1_024);
+  // The two at first, and the one that takes the place.
+  while (service.printed.stdout.split('Server listening').length <= 3) await sleep(20);
+  expect(workersOf(service)).toHaveLength(2);
+  expect(workersOf(service)).toContain(survivor);
+  service.child.kill('SIGTERM');
+  expect((await service.ended).code).toBe(0);
 });
 
 it('workers whose parent was killed end at once', async () => {

@@ -55,7 +55,12 @@ export async function startWorkers({ count, storage, log }: WorkersOptions): Pro
     const worker = cluster.fork();
     const startedAtMs = performance.now();
     workers.add(worker);
-    worker.on('error', (err) => log.error({ err, worker: worker.process.pid }, 'a worker cannot be reached'));
+    worker.on('error', (err) => {
+      const { pid } = worker.process;
+      log.error({ err, worker: pid }, 'a worker cannot be reached');
+      // A process that could not be started has no end of its own.
+      if (pid === undefined) worker.process.emit('exit', 1, null);
+    });
     worker.once('exit', (code, signal) => {
       workers.delete(worker);
       collection.ended(worker);
