@@ -16,7 +16,6 @@ export async function manageOnce<Desc extends DescMessage>(
   call: OnceCall<Desc>,
   work: (deps: ManageDeps) => Promise<MessageShape<Desc>>,
 ): Promise<OnceResponse<Desc>> {
-  if (call.caller.idempotencyKey === undefined) return { message: await work(deps), replayed: false };
   const woken: WebhookName[] = [];
   const wake: ManageDeps['wake'] = (webhook) => void woken.push(webhook);
   const response = await callOnce(deps.database, call, (run) =>

@@ -45,6 +45,7 @@ export async function callOnce<Desc extends DescMessage>(
   const { requestHash, response } = call;
   const keyed = keyedCall(call);
   return orMaybeDone(
+    keyed !== undefined,
     database.transaction(async (run) => {
       const holder = keyed && (await claimCall(run, keyed));
       if (holder) return { message: replayOf(holder, requestHash, response), replayed: true };
@@ -87,13 +88,13 @@ function replayOf<Desc extends DescMessage>(holder: CallHolder, hash: RequestHas
 }
 
 /** Rejects with REQUEST_IN_PROGRESS if the acknowledgement was lost, since the commit may have succeeded. */
-async function orMaybeDone<T>(promise: Promise<T>): Promise<T> {
+async function orMaybeDone<T>(isKeyed: boolean, promise: Promise<T>): Promise<T> {
   return orUnavailable(promise).catch((error) => {
     const cause = error instanceof ServiceError ? error.cause : undefined;
     if (!isUnavailable(cause) || isSurelyNotCommitted(cause)) throw error;
-    throw new ServiceError('REQUEST_IN_PROGRESS', 'the call may have been carried out; repeat it as it was', {
-      retryAfterS: 1,
-      cause,
-    });
+    // Without a key, a repeat would be a call of its own, and a second webhook or secret.
+    const advice = isKeyed ? 'repeat it as it was' : 'without a key, look before you repeat it';
+    const message = `the call may have been carried out; ${advice}`;
+    throw new ServiceError('REQUEST_IN_PROGRESS', message, { retryAfterS: 1, cause });
   });
 }
