@@ -56,6 +56,6 @@ export async function methodToKeep(
 /** Requires room for one more method of a customer. @throws ServiceError STORED_METHOD_LIMIT_REACHED. */
 export async function requireRoom(queries: Queries, customer: CustomerName, field: string): Promise<void> {
   if ((await countMethods(queries, customer)) < MAX_METHODS) return;
-  const message = `must not be sent for a customer with ${MAX_METHODS} stored methods: unenroll one first`;
+  const message = `must not be sent for a customer with ${MAX_METHODS} stored methods, with those that wait for their payer or payment: unenroll one first`;
   throw fieldRefusal('STORED_METHOD_LIMIT_REACHED', field, 'NOT_ALLOWED', message);
 }

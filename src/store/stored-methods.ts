@@ -21,8 +21,10 @@ export type StoredMethod = {
   readonly lastUsedAt: Date | undefined;
 };
 
-/** Limit on the usable methods of a customer. */
+/** Limit on the methods of a customer: those that can be used, and those that wait for their payer or payment. */
 export const MAX_METHODS = 100;
+/** Limit on the methods that are listed: payments at the same moment that each find room may leave some too many. */
+const MAX_LISTED = 1_000;
 
 /** A row of METHOD_COLUMNS. */
 export type MethodRow = Nullable<StoredMethod>;
@@ -58,13 +60,15 @@ const FIND_CARD = {
     WHERE account_id = $1 AND customer_id = $2 AND fingerprint = $3 AND active AND status = 'ENROLLED'
     ORDER BY id LIMIT 1`,
 };
+// A card that waits for its payment is ENROLLED and not active. What waits has its place: nothing is refused later on,
+// when the payer has agreed or paid.
 const COUNT = {
   name: 'count_stored_methods',
   text: `
     SELECT count(*)::integer AS methods FROM (
       SELECT FROM vaulted_token
-      WHERE account_id = $1 AND customer_id = $2 AND active AND status = 'ENROLLED' LIMIT $3
-    ) usable`,
+      WHERE account_id = $1 AND customer_id = $2 AND status IN ('ENROLLED', 'READY_TO_ENROLL') LIMIT $3
+    ) standing`,
 };
 const INSERT_CARD = `
   INSERT INTO vaulted_token AS v (account_id, customer_id, id, type, country, card, card_number, fingerprint, active)
@@ -100,7 +104,7 @@ export async function listMethods(
   queries: Queries,
   { accountId, customerId }: CustomerName,
 ): Promise<StoredMethod[]> {
-  const { rows } = await queries.query<MethodRow>(LIST, [accountId, customerId, MAX_METHODS]);
+  const { rows } = await queries.query<MethodRow>(LIST, [accountId, customerId, MAX_LISTED]);
   return rows.map(withoutNulls);
 }
 
@@ -121,7 +125,7 @@ export async function findCardOfCustomer(
   return firstRow(await queries.query<MethodRow>(FIND_CARD, [accountId, customerId, fingerprint]));
 }
 
-/** Counts a customer's methods that can be used. */
+/** Counts a customer's methods that can be used or may come to be, up to MAX_METHODS. */
 export async function countMethods(
   queries: Queries,
   { accountId, customerId }: CustomerName,
