@@ -50,16 +50,28 @@ async function main(): Promise<void> {
   });
   const address = await app.listen({ host: '127.0.0.1', port });
 
-  const registered = options.secret ? undefined : await register(options, `${address}/`);
+  const url = `${address}/`;
+  if (!options.secret) await removeLeftBehind(options, url);
+  const registered = options.secret ? undefined : await register(options, url);
   webhook = new Webhook(options.secret ?? registered?.secret ?? '');
   console.log(`Listening at ${address}/${registered ? ` as webhook ${registered.id}` : ''}. Ctrl-C ends it.`);
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     process.once(signal, async () => {
       if (registered) await call(options, 'DELETE', `/v1/webhooks/${registered.id}`).catch(() => {});
       await app.close();
     });
   }
 }
+
+/** Removes what one before it that was killed has registered here: its events are signed with a secret of its own. */
+async function removeLeftBehind(options: Options, url: string): Promise<void> {
+  const response = await call(options, 'GET', '/v1/webhooks');
+  const { webhooks = [] } = (await response.json()) as { readonly webhooks?: readonly Listed[] };
+  const left = webhooks.filter((one) => one.url === url && one.description === DESCRIPTION);
+  for (const { id } of left) await call(options, 'DELETE', `/v1/webhooks/${id}`);
+}
+
+type Listed = { readonly id: string; readonly url: string; readonly description: string };
 
 async function register(options: Options, url: string): Promise<Registered> {
   const response = await call(options, 'POST', '/v1/webhooks', {

@@ -41,6 +41,33 @@ it('webhook-listen registers itself, prints verified events, refuses forged ones
   expect(await tables.query('SELECT id FROM webhook')).toEqual([]);
 });
 
+it('webhook-listen removes what one before it left behind that was killed, and nothing else', async () => {
+  const started = async (...args: string[]) => {
+    const { child, printed, ended } = listen('--service', server.url, ...args);
+    await vi.waitFor(() => expect(printed.text).toContain('Listening at '), 60_000);
+    const [, url = '', id] = /Listening at (\S+) as webhook ([0-9a-f-]+)/.exec(printed.text) ?? [];
+    return { child, ended, url, id };
+  };
+  const killed = await started();
+  killed.child.kill('SIGKILL');
+  await killed.ended;
+  const body = JSON.stringify({
+    url: killed.url,
+    events: ['payment.purchase'],
+    description: 'the shop’s own',
+  });
+  const headers = { ...KEYS, 'content-type': 'application/json' };
+  await fetch(`${server.url}/v1/webhooks`, { method: 'POST', headers, body });
+  const next = await started('--port', new URL(killed.url).port);
+  expect(await tables.query('SELECT url, description FROM webhook ORDER BY created_at')).toEqual([
+    { url: next.url, description: 'the shop’s own' },
+    { url: next.url, description: 'npm run webhook-listen' },
+  ]);
+  next.child.kill('SIGHUP');
+  expect(await next.ended).toEqual([0, null]);
+  expect(await tables.query(`SELECT FROM webhook WHERE id = '${next.id}'`)).toEqual([]);
+});
+
 it('webhook-listen says what to do if no service answers', async () => {
   const { printed, ended } = listen('--service', 'http://127.0.0.1:9');
   expect(await ended).toEqual([1, null]);
