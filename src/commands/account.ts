@@ -24,6 +24,7 @@ import {
   recordAction,
 } from '#src/store/audit-log.ts';
 import { type Queries, queriesOf } from '#src/store/database.ts';
+import { isSurelyNotCommitted, isUnavailable } from '#src/store/database-error.ts';
 import { isUuid } from '#src/store/stored-objects.ts';
 import { USAGE } from './account-usage.ts';
 import { actorOf } from './actor.ts';
@@ -291,6 +292,9 @@ function auditRow({ at, actor, action, subject, detail }: AuditEntry): string[] 
   return [at.toISOString(), actor, action, [subject, detail].filter(Boolean).join('  ')];
 }
 
-await runCommand(USAGE, main, (error) =>
-  error instanceof NotFoundError ? error.message : `Not done: ${explainFailure(error)}`,
-);
+await runCommand(USAGE, main, (error) => {
+  if (error instanceof NotFoundError) return error.message;
+  if (!isUnavailable(error) || isSurelyNotCommitted(error)) return `Not done: ${explainFailure(error)}`;
+  const why = (error as Error).message;
+  return `It may be done: the database did not acknowledge it (${why}). Look first (list, keys, audit), then repeat what is missing.`;
+});
