@@ -2,15 +2,13 @@ import type { ProviderConnection, SignedOutcome } from '#src/connectors/connecto
 import type { Money } from '#src/money.ts';
 import { findPaymentOf, takeFollowUp } from '#src/store/follow-ups.ts';
 import { readOpenAttempt } from '#src/store/look-ups.ts';
-import { writeOutcome } from './finish-operation.ts';
+import { isLapsing, isOver, writeOutcome } from './finish-operation.ts';
 import { finishOf, writeFinish } from './finish-payment.ts';
 import {
   contradicts,
   type FollowedUp,
   type FollowedUpNow,
   type FollowUpDeps,
-  isLapsing,
-  isOver,
   readFollowedUp,
   shownOf,
 } from './follow-up.ts';

@@ -186,6 +186,18 @@ export function isOperation(type: string): type is OperationType {
 /** Types of the transactions that a payment begins with. */
 export const BASE_TYPES: ReadonlySet<string> = new Set(['PURCHASE', 'AUTHORIZE', 'VERIFY']);
 
+/** Returns true for an authorization that waits to be captured. */
+export function isLapsing({ type, status, capture }: StoredTransaction): boolean {
+  return BASE_TYPES.has(type) && status === 'SUCCEEDED' && !capture;
+}
+
+type Stored = { readonly payment: StoredPayment; readonly transaction: StoredTransaction };
+
+/** Returns true if nothing is left of an authorization to lapse. */
+export function isOver({ payment, transaction }: Stored): boolean {
+  return payment.isReleased || payment.capturedMinorUnits >= transaction.minorUnits;
+}
+
 /** Finds the transaction that a payment began with, if it succeeded. */
 export function succeededBase<T extends Pick<StoredTransaction, 'type' | 'status'>>(
   transactions: readonly T[],

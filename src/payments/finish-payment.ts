@@ -94,7 +94,8 @@ export function keptMethod(record: Payment, token: string): KeptMethod {
   return { at: at.toISOString(), record: enrolledByPayment(record, token, at) };
 }
 
-const FIRST_FOLLOW_UP_S = 60;
+/** Pause before a transaction is first followed up, or one of which more was told is asked about again. */
+export const FIRST_FOLLOW_UP_S = 60;
 const DAY_S = 86_400;
 
 /**

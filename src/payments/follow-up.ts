@@ -16,8 +16,8 @@ import {
   waitsForPayer,
 } from './ask-provider.ts';
 import { endDisputes, isOpenDispute } from './dispute.ts';
-import { BASE_TYPES, isOperation, readLeased, writeOutcome } from './finish-operation.ts';
-import { type FinishDeps, tellsMore } from './finish-payment.ts';
+import { isLapsing, isOperation, isOver, readLeased, writeOutcome } from './finish-operation.ts';
+import { FIRST_FOLLOW_UP_S, type FinishDeps, tellsMore } from './finish-payment.ts';
 import { leaseS, lookUpPauseS } from './look-up-schedule.ts';
 import { beyondBooks, isRefundUndone, recordElsewhere } from './made-elsewhere.ts';
 import { attemptFacts } from './payment-attempt.ts';
@@ -194,20 +194,11 @@ function lookUpOf(deps: FollowUpDeps, due: DueFollowUp, found: FollowedUp, isLas
   };
 }
 
-/** Returns true for an authorization that waits to be captured. */
-export function isLapsing({ type, status, capture }: StoredTransaction): boolean {
-  return BASE_TYPES.has(type) && status === 'SUCCEEDED' && !capture;
-}
-
-/** Returns true if nothing is left of an authorization to lapse. */
-export function isOver({ payment, transaction }: FollowedUp): boolean {
-  return payment.isReleased || payment.capturedMinorUnits >= transaction.minorUnits;
-}
-
 /**
  * Ends an authorization that is over: by our term, once its provider has answered, as it may have been captured there;
  * or before that because its provider says so. One that its provider denies ever to have approved is over, too, since
- * nothing is held; but it was approved, so a person has to look. If it is over here, only news has the provider asked.
+ * nothing is held; but it was approved, so a person has to look. If it is over here, only news has the provider asked,
+ * and a capture that its totals told: a refund may have been told with it.
  */
 async function lapse(
   deps: FollowUpDeps,
@@ -220,7 +211,9 @@ async function lapse(
   const { payment, transaction, terms } = found;
   const restS = (transaction.createdAt.getTime() + terms.authorizationValidDays * DAY_MS - nowMs) / 1000;
   const isHeld = !isOver(found);
-  if (!isHeld && !hint) {
+  // Totals give no reference.
+  const isTold = found.transactions.some(({ type, reference }) => type === 'CAPTURE' && !reference);
+  if (!isHeld && !hint && !isTold) {
     await endFollowUp(deps.database, due);
     return undefined;
   }
@@ -242,7 +235,9 @@ async function lapse(
   }
   const recorded = made && (await recordElsewhere(deps, connection, due, found, made));
   const isSettledByHand = recorded ? recorded === 'unchanged' : told !== undefined && isAlarm(told);
-  await postponeFollowUp(deps.database, due, heldPauseS(restS, told, isSettledByHand));
+  const isEnd = !isHeld && !hint && (!recorded || isSettledByHand) && (!told || isHeard(told));
+  const pause = recorded === 'applied' ? FIRST_FOLLOW_UP_S : heldPauseS(restS, told, isSettledByHand);
+  await (isEnd ? endFollowUp(deps.database, due) : postponeFollowUp(deps.database, due, pause));
   if (recorded) return askAgain(deps, connection, due, { hint, stop }, recorded);
   return !isHeld && told && !isHeard(told) ? 'unheard' : undefined;
 }

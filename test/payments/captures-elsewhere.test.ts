@@ -85,6 +85,32 @@ describe('a capture made at the provider itself', () => {
     expect(parents.map((row) => row.parent_id)).toEqual([null, idOf(payment), captured?.id]);
   });
 
+  it('that was refunded there, too, comes with its REFUND although the provider falls silent between the two', async () => {
+    const payment = await payments.pay({ capture: false });
+    payments.provider.elsewhere(idOf(payment), { captured: 10_000n, refunded: 1_000n });
+    const { connection } = payments.provider;
+    const asked: string[] = [];
+    const falling: typeof connection.lookUp = async (query) => {
+      asked.push(query.transactionId);
+      return asked.length === 2 ? lookUp() : ((await connection.lookUp?.(query)) as Outcome);
+    };
+    const scheduled = {
+      ...deps,
+      connections: () => new Map([['ledger', { ...connection, lookUp: falling }]]),
+    };
+    const followUp = async () => {
+      await payments.makeDue();
+      return recoverDue(scheduled);
+    };
+    expect([await followUp(), await state(payment), asked.length]).toEqual([1, 'SUCCEEDED/CAPTURED', 2]);
+    expect([await followUp(), await state(payment)]).toEqual([1, 'SUCCEEDED/PARTIALLY_REFUNDED']);
+    // Once nothing more is told, the provider is left alone.
+    await followUp();
+    const before = asked.length;
+    expect([await followUp(), asked.length - before]).toEqual([0, 0]);
+    expect(await others(payment)).toEqual(['CAPTURE SUCCEEDED 10000', 'REFUND SUCCEEDED 1000']);
+  });
+
   it('leaves what was captured here to be refunded there', async () => {
     const payment = await payments.pay({ capture: false });
     await capture(payment);
