@@ -121,9 +121,10 @@ function mountSignIn(
     const token = cookie.read(request);
     const session = token === undefined ? undefined : await sessions.find(token, false);
     if (token !== undefined && session) {
-      await sessions.end(token);
       const actor = actorAt(session.actor, request);
+      // First: once the session has ended, nobody would know any more who it was that signed out.
       await orUnavailable(recordAction(database, { accountId: INSTALLATION, actor, action: 'sign-out' }));
+      await sessions.end(token);
     }
     const headers = { 'set-cookie': cookie.set(undefined), 'clear-site-data': '"cache"' };
     return reply.headers({ ...FRAME_HEADERS, ...headers }).redirect(`${DASHBOARD}/sign-in`, 303);

@@ -179,6 +179,20 @@ describe('an operator', () => {
     expect(recorded).toEqual([{ detail: expect.stringContaining('asked for USD 1.25') }]);
   });
 
+  it('who signs out while that cannot be recorded stays signed in, and the next try is recorded', async () => {
+    const leaving = await signIn(server, SANDBOX_OPERATOR_KEY);
+    const recorded = () => tables.query("SELECT FROM audit_log WHERE action = 'sign-out'");
+    const before = (await recorded()).length;
+    await tables.query(`CREATE FUNCTION fail_audit() RETURNS trigger LANGUAGE plpgsql AS
+      $$ BEGIN RAISE EXCEPTION 'made to fail' USING ERRCODE = '57P03'; END $$;
+      CREATE TRIGGER fail_audit BEFORE INSERT ON audit_log FOR EACH ROW EXECUTE FUNCTION fail_audit()`);
+    expect((await leaving.post('/sign-out')).status).toBe(503);
+    await tables.query('DROP TRIGGER fail_audit ON audit_log; DROP FUNCTION fail_audit()');
+    expect((await leaving.get('')).status).toBe(200);
+    expect((await leaving.post('/sign-out')).status).toBe(303);
+    expect([(await leaving.get('')).status, (await recorded()).length - before]).toEqual([303, 1]);
+  });
+
   it('can have an event delivered again', async () => {
     const received: string[] = [];
     const hook = createServer((request, response) => {
