@@ -8,7 +8,6 @@ import { call, checkout, onOwnServer, tables } from './own-server.ts';
 const CARD = '4539578763621486';
 const OTHER = '5555555555554444';
 const DECLINED_CARD = '4000000000000002';
-const CHALLENGED = '4000000000003105';
 
 onOwnServer();
 let customer: string;
@@ -193,44 +192,6 @@ describe('a card that is enrolled', () => {
   ])('is refused by name for a bad %s.', async (field, card_data) => {
     const refused = await call('POST', path(), { card_data });
     expect([refused.status, refused.json.errors[0].field]).toEqual([400, field]);
-  });
-
-  it('is refused beyond a hundred of a customer, also to a payment, before anything is sent.', async () => {
-    const { id } = (await enroll({ number: OTHER })).json;
-    await copies(id, 9_999);
-    expect((await enroll()).json.code).toBe('STORED_METHOD_LIMIT_REACHED');
-    const refused = await pay({ ...sentCard(CARD), vault_on_success: true }, customer);
-    expect([refused.status, refused.json.code]).toEqual([409, 'STORED_METHOD_LIMIT_REACHED']);
-    expect((await enroll({ number: OTHER })).json.id).toBe(id);
-    expect((await call('GET', path())).json.payment_methods.length).toBe(1_000);
-  });
-});
-
-/** Gives the customer so many copies of a method that it has. */
-const copies = (id: string, number: number) =>
-  tables.query(
-    `INSERT INTO vaulted_token (account_id, customer_id, id, type, card, card_number, active)
-     SELECT account_id, customer_id, gen_random_uuid(), type, card, card_number, true
-     FROM vaulted_token, generate_series(1, $2) WHERE id = $1`,
-    [id, number],
-  );
-
-describe('the limit of a hundred methods', () => {
-  it('counts a card that waits for its payment, so that no other is paid that could not be kept.', async () => {
-    const { id } = (await enroll({ number: OTHER })).json;
-    await copies(id, 98);
-    const open = await pay({ ...sentCard(CHALLENGED), vault_on_success: true }, customer);
-    expect(open.json.status).toBe('PENDING');
-    const refused = await pay({ ...sentCard(CARD), vault_on_success: true }, customer);
-    expect([refused.status, refused.json.code]).toEqual([409, 'STORED_METHOD_LIMIT_REACHED']);
-    expect((await enroll()).json.code).toBe('STORED_METHOD_LIMIT_REACHED');
-  });
-
-  it('hides none that was kept beyond it, when payments at the same moment each found room.', async () => {
-    const { id } = (await enroll({ number: OTHER })).json;
-    await copies(id, 150);
-    const ids = (await call('GET', path())).json.payment_methods.map((one: { id: string }) => one.id);
-    expect([ids.length, ids.includes(id)]).toEqual([151, true]);
   });
 });
 

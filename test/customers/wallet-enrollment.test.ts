@@ -244,23 +244,6 @@ describe('a wallet that is enrolled', () => {
     expect((await enroll()).json.code).toBe('STORED_METHOD_LIMIT_REACHED');
   });
 
-  it('is refused while wallets whose payers have yet to agree take the places that are left, and each of those is listed.', async () => {
-    await tables.query(
-      `INSERT INTO vaulted_token (account_id, customer_id, id, type, active)
-       SELECT account_id, id, gen_random_uuid(), 'WALLET_C_ENROLLMENT', true FROM customer, generate_series(1, 98)
-       WHERE id = $1`,
-      [customer],
-    );
-    const made = [await enroll(), await enroll()];
-    expect((await enroll()).json.code).toBe('STORED_METHOD_LIMIT_REACHED');
-    for (const one of made) {
-      await press(one, 'pay');
-      await comeBack(one.json.id);
-    }
-    expect((await call('GET', path())).json.payment_methods.length).toBe(100);
-    expect((await enroll()).json.code).toBe('STORED_METHOD_LIMIT_REACHED');
-  });
-
   it('is not sent to a connection other than the one at which it was enrolled.', async () => {
     const made = await enroll();
     await press(made, 'pay');

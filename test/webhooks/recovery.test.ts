@@ -5,7 +5,7 @@ import { type Database, openDatabase } from '#src/store/database.ts';
 import { finishDelivery, takeDueDeliveries, turnOffGoneWebhook } from '#src/store/deliveries.ts';
 import { deleteOldEvents, relayEvents } from '#src/store/outbox.ts';
 import { deleteWebhook, type StoredWebhook, updateWebhook } from '#src/store/webhooks.ts';
-import { deliveriesPage, redeliverAllFailed, redeliverOne } from '#src/webhooks/manage-deliveries.ts';
+import { redeliverAllFailed, redeliverOne } from '#src/webhooks/manage-deliveries.ts';
 import { interleave } from '../support/interleave.ts';
 import { NO_ANSWER, type Receiver, startReceiver, status } from './receiver.ts';
 import { openWebhookWorld, type WebhookWorld } from './webhook-world.ts';
@@ -85,46 +85,6 @@ it('delivers what was written while no worker ran, and what the job queue has lo
   await world.tables.query('DELETE FROM job_queue.job');
   await world.start();
   await delivered(2);
-});
-
-it('sends a retry at its time although a later one of the same webhook waits.', async () => {
-  shop.answer(status(500));
-  await world.start({ retryScheduleS: [0.05, 3_600], overdueIntervalMs: 600_000 });
-  await world.change(account);
-  await shop.has(2);
-  await vi.waitFor(async () => expect(await later()).toEqual([{ waits: true }]));
-  await world.change(account);
-  await shop.has(4);
-});
-
-/** Reports of each job for later whether it waits for the last retry. */
-const later = () =>
-  world.tables.query(
-    `SELECT start_after > now() + interval '1 minute' AS waits FROM job_queue.job
-     WHERE singleton_key = '${webhookId} later' AND state = 'created'`,
-  );
-
-it('ends a delivery whose event is gone as FAILED with its reason, and sends those that wait behind it.', async () => {
-  for (let i = 0; i < 3; i++) await world.change(account);
-  const database = openDatabase({ url: world.databaseUrl, maxConnections: 1, log: { warn: () => {} } });
-  await relayEvents(database, 3);
-  await database.close();
-  await world.tables.query(
-    'DELETE FROM event WHERE id IN (SELECT event_id FROM delivery ORDER BY id LIMIT 2)',
-  );
-  await world.tables.query(`UPDATE delivery SET due_at = due_at - interval '1 minute'
-    WHERE event_id NOT IN (SELECT id FROM event)`);
-  await world.start({ perWebhook: 2 });
-  await delivered(1);
-  expect(await count('due_at IS NOT NULL')).toBe(0);
-  const { deliveries } = await deliveriesPage(world.deps.database, account, {
-    webhookId,
-    pageSize: 0,
-    pageToken: '',
-  });
-  const gone = { status: 'FAILED', error: 'EVENT_GONE', type: '', attempts: 0 };
-  expect(deliveries).toMatchObject([{ status: 'DELIVERED' }, gone, gone]);
-  expect(await redeliverAllFailed(world.deps, account, webhookId, new Date(0))).toBe(0);
 });
 
 it('sends again by hand one delivery, or all that failed since a time.', async () => {
