@@ -1,7 +1,7 @@
 import type { Database, Nullable } from './database.ts';
 import type { WebhookName } from './outbox.ts';
 import { firstRow, NIL_UUID, withoutNulls } from './rows.ts';
-import type { StoredWebhook } from './webhooks.ts';
+import { lockOpenCte, type StoredWebhook } from './webhooks.ts';
 
 /** A due delivery, leased to the caller. */
 export type LeasedDelivery = {
@@ -110,14 +110,11 @@ export async function finishDelivery(
   await database.query(FINISH, values);
 }
 
-// The deliveries are locked before their webhook, as the end of an attempt locks them: the other order could deadlock.
-// They end only if the webhook is turned off: it may be given another URL while its lock is waited for.
+// The deliveries end only if the webhook is turned off: it may be given another URL while its lock is waited for.
 const TURN_OFF = {
   name: 'turn_off_gone_webhook',
   text: `
-    WITH open AS (
-      SELECT id FROM delivery WHERE account_id = $1 AND webhook_id = $2 AND due_at IS NOT NULL FOR NO KEY UPDATE
-    ), turned_off AS (
+    WITH ${lockOpenCte()}, turned_off AS (
       UPDATE webhook SET active = false, disabled_reason = 'GONE', updated_at = now()
       FROM (SELECT count(*) FROM open) AS all_locked
       WHERE account_id = $1 AND id = $2 AND url = $3 AND active
@@ -149,9 +146,9 @@ export async function turnOffGoneWebhook(
 const CLOSE = {
   name: 'close_deliveries_of_no_webhook',
   text: `
-    UPDATE delivery SET status = 'FAILED', due_at = NULL, error = 'WEBHOOK_OFF'
-    WHERE account_id = $1 AND webhook_id = $2 AND due_at IS NOT NULL
-      AND NOT EXISTS (SELECT FROM webhook WHERE account_id = $1 AND id = $2 AND active)`,
+    WITH ${lockOpenCte('AND NOT EXISTS (SELECT FROM webhook WHERE account_id = $1 AND id = $2 AND active)')}
+    UPDATE delivery d SET status = 'FAILED', due_at = NULL, error = 'WEBHOOK_OFF' FROM open
+    WHERE d.account_id = $1 AND d.id = open.id`,
 };
 
 /** Ends the open deliveries of a webhook as FAILED if it is off or deleted. */
@@ -259,19 +256,20 @@ const REDELIVER = {
     WHERE d.account_id = $1 AND d.id = $2 AND e.account_id = d.account_id AND e.id = d.event_id
     RETURNING ${COLUMNS}`,
 };
-// Ids follow the time, so the index of the webhook's deliveries finds those since a time.
+// Ids follow the time, so the index of the webhook's deliveries finds those since a time. See lockOpenCte for the order.
 const REDELIVER_FAILED = {
   name: 'redeliver_failed',
   text: `
-    UPDATE delivery SET status = 'PENDING', due_at = now(), retry = 0
-    WHERE account_id = $1 AND status = 'FAILED' AND id IN (
+    WITH failed AS (
       SELECT id FROM delivery
       WHERE account_id = $1 AND webhook_id = $2 AND status = 'FAILED' AND created_at >= $3
         AND EXISTS (SELECT FROM event e WHERE e.account_id = $1 AND e.id = delivery.event_id)
         AND id >= (lpad(to_hex(greatest(0, (extract(epoch FROM $3::timestamptz) * 1000)::bigint)), 12, '0')
           || repeat('0', 20))::uuid
-      ORDER BY id LIMIT $4
-    )`,
+      ORDER BY id LIMIT $4 FOR NO KEY UPDATE
+    )
+    UPDATE delivery d SET status = 'PENDING', due_at = now(), retry = 0 FROM failed
+    WHERE d.account_id = $1 AND d.id = failed.id`,
 };
 
 /** Makes a delivery due now, with the whole schedule ahead of it. @returns it as it is then, before it is sent. */

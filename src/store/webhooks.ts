@@ -82,14 +82,24 @@ export type WebhookChange = {
   readonly active?: boolean | undefined;
 };
 
-// A webhook that is turned off has no open delivery, so nothing old is sent by surprise when it is turned on again. The
-// deliveries are closed first: see TURN_OFF.
+/**
+ * Returns a CTE `open` that locks the open deliveries of the webhook $2 of the account $1, in the order of their ids, and
+ * before their webhook, as the end of an attempt locks it: any other order could deadlock.
+ */
+export function lockOpenCte(condition = ''): string {
+  return `open AS (
+      SELECT id FROM delivery WHERE account_id = $1 AND webhook_id = $2 AND due_at IS NOT NULL ${condition}
+      ORDER BY id FOR NO KEY UPDATE
+    )`;
+}
+
+// A webhook that is turned off has no open delivery, so nothing old is sent by surprise when it is turned on again.
 const UPDATE = {
   name: 'update_webhook',
   text: `
-    WITH closed AS (
-      UPDATE delivery SET status = 'FAILED', due_at = NULL, error = 'WEBHOOK_OFF'
-      WHERE account_id = $1 AND webhook_id = $2 AND due_at IS NOT NULL AND $6 IS FALSE
+    WITH ${lockOpenCte('AND $6 IS FALSE')}, closed AS (
+      UPDATE delivery d SET status = 'FAILED', due_at = NULL, error = 'WEBHOOK_OFF' FROM open
+      WHERE d.account_id = $1 AND d.id = open.id
       RETURNING 1
     )
     UPDATE webhook SET url = coalesce($3, url), description = coalesce($4, description),
@@ -130,7 +140,7 @@ export async function rotateWebhookSecret(
   return firstRow(await database.query<Row>(ROTATE, [accountId, id, secret, bothForS]));
 }
 
-// In the order of TURN_OFF.
+// In the order of lockOpenCte.
 const DELETE = {
   name: 'delete_webhook',
   text: `

@@ -1,0 +1,70 @@
+import pg from 'pg';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { closeDeliveries, redeliverFailed, turnOffGoneWebhook } from '#src/store/deliveries.ts';
+import { relayEvents } from '#src/store/outbox.ts';
+import { updateWebhook } from '#src/store/webhooks.ts';
+import { openWebhookWorld, type WebhookWorld } from './webhook-world.ts';
+
+const URL = 'http://127.0.0.1:9/';
+let world: WebhookWorld;
+let account: string;
+let webhookId: string;
+let held: pg.Client;
+
+beforeEach(async () => {
+  world = await openWebhookWorld();
+  account = await world.addAccount();
+  webhookId = (await world.addWebhook(account, URL)).webhook.id;
+  held = new pg.Client(world.databaseUrl);
+  await held.connect();
+});
+afterEach(async () => {
+  await held.end();
+  await world.close();
+});
+
+/** Makes two deliveries; the first by its id is the last in the table and in the order of what is due. */
+async function twoDeliveries(): Promise<string[]> {
+  for (let i = 0; i < 2; i++) await world.change(account);
+  await relayEvents(world.deps.database, 2);
+  const ids = (await world.tables.query('SELECT id FROM delivery ORDER BY id')).map(({ id }) => String(id));
+  await world.tables.query("UPDATE delivery SET due_at = now() + interval '1 hour' WHERE id = $1", [ids[0]]);
+  return ids;
+}
+
+const name = () => ({ accountId: account, webhookId });
+it.each([
+  ['a receiver that is gone', '', () => turnOffGoneWebhook(world.deps.database, name(), URL)],
+  [
+    'a merchant who turns it off',
+    '',
+    () => updateWebhook(world.deps.database, account, webhookId, { active: false }),
+  ],
+  [
+    'a worker that finds it off',
+    'UPDATE webhook SET active = false',
+    () => closeDeliveries(world.deps.database, name()),
+  ],
+  [
+    'a redelivery of all that failed',
+    "UPDATE delivery SET status = 'FAILED'",
+    () => redeliverFailed(world.deps.database, name(), new Date(0), 10),
+  ],
+])(
+  '%s has the deliveries of a webhook locked in the order of their ids, so that no two can deadlock.',
+  async (_who, before, change) => {
+    const [first, second] = await twoDeliveries();
+    if (before) await world.tables.query(before);
+    await held.query('BEGIN');
+    await held.query('SELECT FROM delivery WHERE id = $1 FOR UPDATE', [first]);
+    const changed = change();
+    await vi.waitFor(async () => {
+      const sql = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
+      expect(await world.tables.query(sql)).toHaveLength(1);
+    });
+    const { rows } = await held.query('SELECT id FROM delivery FOR UPDATE SKIP LOCKED');
+    await held.query('COMMIT');
+    await changed;
+    expect(rows.map(({ id }) => id).sort()).toEqual([first, second]);
+  },
+);
