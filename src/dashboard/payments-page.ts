@@ -106,8 +106,9 @@ async function find(deps: SearchDeps, asked: Asked, accounts: Accounts, page: st
     before: timeAfter('to', minute(asked.to, ':59.999999Z')),
   };
   if (by === 'reference' && text !== '') {
-    const named = findPaymentsByReference(deps.database, accountIds, deps.connectionIds(), text);
-    return oneOf((await findOrRefuse(named)).filter((one) => isChosen(one, search)));
+    return oneOf(
+      await findOrRefuse(findPaymentsByReference(deps.database, search, deps.connectionIds(), text)),
+    );
   }
   // Bound to the choice (all accounts or one), not to a list: the token stays valid when an account is added.
   const bound = { ...search, accountIds: account };
@@ -116,16 +117,6 @@ async function find(deps: SearchDeps, asked: Asked, accounts: Accounts, page: st
   const last = payments[PAGE_SIZE - 1];
   const next = last && payments.length > PAGE_SIZE ? pageToken(deps.pageTokenKey, bound, last) : '';
   return { payments: payments.slice(0, PAGE_SIZE), next };
-}
-
-/** Returns true if a payment has the status and was made in the time that are searched. */
-function isChosen({ createdAt, record }: FoundPayment, { status, from, before }: PaymentSearch): boolean {
-  const madeMs = Date.parse(createdAt);
-  return (
-    (status === undefined || Payment_Status[decodeRecord(record).status] === status) &&
-    (from === undefined || madeMs >= Date.parse(from)) &&
-    (before === undefined || madeMs < Date.parse(before))
-  );
 }
 
 function oneOf(payments: readonly FoundPayment[]): Found {

@@ -116,17 +116,19 @@ const BY_REFERENCE = {
       WHERE connection_id = ANY ($2::text[]) AND reference = $3 AND reference IS NOT NULL
       LIMIT 1000
     ) found ON p.account_id = found.account_id AND p.id = found.payment_id
-    WHERE p.account_id = ANY ($1::uuid[])
+    WHERE p.account_id = ANY ($1::uuid[]) AND ($4::text IS NULL OR p.status = $4)
+      AND p.created_at >= $5::timestamptz AND p.created_at < $6::timestamptz
     ORDER BY p.created_at DESC, p.id DESC LIMIT ${MAX_FOUND}`,
 };
 
 /** Finds payments by a reference of one of their transactions: the merchant's, or the provider's at a connection. */
 export async function findPaymentsByReference(
   database: Database,
-  accountIds: readonly string[],
+  search: Pick<PaymentSearch, 'accountIds' | 'status' | 'from' | 'before'>,
   connectionIds: readonly string[],
   reference: string,
 ): Promise<FoundPayment[]> {
-  const { rows } = await database.query<FoundPayment>(BY_REFERENCE, [accountIds, connectionIds, reference]);
-  return rows;
+  const { accountIds, status = null, from = '-infinity', before = 'infinity' } = search;
+  const values = [accountIds, connectionIds, reference, status, from, before];
+  return (await database.query<FoundPayment>(BY_REFERENCE, values)).rows;
 }

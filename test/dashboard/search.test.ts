@@ -85,6 +85,26 @@ describe('the search finds', () => {
     expect(await found({ ...reference, to: '2020-01-01' })).toEqual([]);
   });
 
+  it('a payment by a reference with the status that is chosen, however many newer ones have the same reference', async () => {
+    await tables.query(
+      `WITH made AS (
+         INSERT INTO payment (id, account_id, idempotency_key, request_hash, status, record, created_at)
+         SELECT gen_random_uuid(), p.account_id, 'recurring ' || n, p.request_hash, 'DECLINED', d.record, p.created_at + interval '1 ms'
+         FROM payment p, payment d, generate_series(1, 60) AS n WHERE p.id = $1 AND d.id = $2
+         RETURNING account_id, id
+       )
+       INSERT INTO transaction (account_id, id, payment_id, connection_id, status, amount_minor_units, currency, capture, merchant_reference)
+       SELECT account_id, gen_random_uuid(), id, 'sandbox-one', 'DECLINED', 1, 'USD', true, 'booking-7' FROM made`,
+      [first.id, declined.id],
+    );
+    const chosen = await found({ text: 'booking-7', by: 'reference', status: 'SUCCEEDED' });
+    await tables.query(
+      "DELETE FROM transaction WHERE merchant_reference = 'booking-7' AND status = 'DECLINED'",
+    );
+    await tables.query("DELETE FROM payment WHERE idempotency_key LIKE 'recurring %'");
+    expect(chosen).toEqual([first.id]);
+  });
+
   it('payments by the last four digits of the card, alone and together with the status', async () => {
     expect(await found({ text: '1881', by: 'last_four' })).toEqual([other.id, first.id]);
     expect(await found({ text: '0002', by: 'last_four', status: 'DECLINED' })).toEqual([declined.id]);
@@ -170,7 +190,7 @@ it('each search uses an index that begins with the account, and sorts no table',
     await statements.searchPayments(recorder, { ...ofOne, ...all, ...over }, undefined);
   }
   await statements.findPaymentsById(recorder, randomUUID());
-  await statements.findPaymentsByReference(recorder, [ACCOUNT_ONE], ['sandbox-one'], 'a');
+  await statements.findPaymentsByReference(recorder, { ...ofOne, status: undefined }, ['sandbox-one'], 'a');
   await tables.query('SET enable_seqscan = off');
   for (const { name, text } of texts) {
     const rows = await tables.query(`EXPLAIN (GENERIC_PLAN) ${text}`);

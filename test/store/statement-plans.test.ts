@@ -79,7 +79,8 @@ beforeAll(async () => {
   await takeUnansweredAttempts(collector, [], { dueForS: 10, leaseS: 10 });
   await findOwnTransaction(collector, claim.paymentId);
   await findPaymentsById(collector, claim.paymentId);
-  await findPaymentsByReference(collector, [ACCOUNT_ONE], ['scripted'], 'one');
+  const all = { accountIds: [ACCOUNT_ONE], status: undefined, from: undefined, before: undefined };
+  await findPaymentsByReference(collector, all, ['scripted'], 'one');
   const result = { responseStatus: 200, error: undefined, retryInS: undefined };
   const delivery = { id: claim.paymentId, attempts: 1, leasedUntil: '2026-01-31T09:08:07.000001Z' };
   await finishDelivery(collector, { accountId: ACCOUNT_ONE, url: '' }, delivery, result);
