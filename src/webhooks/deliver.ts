@@ -71,7 +71,7 @@ export async function drainWebhook(
     const endMs = performance.now() + settings.sliceMs;
     const lanes = first.map(async (delivery) => {
       for (let next: LeasedDelivery | undefined = delivery; next; ) {
-        if ((await deliver(deps, receiver, next)) === 'turned_off') return;
+        await deliver(deps, receiver, next);
         if (stop.aborted || performance.now() >= endMs) return;
         [next] = await take(1);
       }
@@ -108,23 +108,21 @@ async function deliver(
   deps: DeliverDeps,
   { name, url, client, sign }: Receiver,
   delivery: LeasedDelivery,
-): Promise<'done' | 'turned_off'> {
+): Promise<void> {
   const { database, observer, settings } = deps;
   const startedMs = performance.now();
   const result = sign ? await post(client, sign, name.accountId, delivery) : NO_SECRET;
   const error = errorOf(result);
   const seconds = (performance.now() - startedMs) / 1000;
   observer.delivered(name, { result: error ?? 'DELIVERED', seconds });
-  const gone = result.status === GONE;
   // First, since what an old URL no longer takes is sent again to the one that the webhook has been given meanwhile.
-  const isOff = gone && (await turnOffGoneWebhook(database, name, url, delivery.id));
+  const isOff = result.status === GONE && (await turnOffGoneWebhook(database, name, url, delivery.id));
   if (isOff) observer.turnedOff(name);
   await finishDelivery(database, { accountId: name.accountId, url }, delivery, {
     responseStatus: result.status,
     error,
     retryInS: error === undefined || isOff ? undefined : retryPauseS(delivery.retry, settings.retryScheduleS),
   });
-  return gone ? 'turned_off' : 'done';
 }
 
 const NO_SECRET = { status: undefined, error: 'SECRET_UNREADABLE' } as const;
