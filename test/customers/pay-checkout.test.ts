@@ -6,6 +6,7 @@ import { PaymentMethodInputSchema } from '#gen/payments/v1/payment_method_pb.js'
 import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.js';
 import { payCheckout } from '#src/customers/checkout-payments.ts';
 import { getPayment } from '#src/payments/get-payment.ts';
+import { AlreadyUsedError } from '#src/store/single-uses.ts';
 import { onOperatedPayments, payments } from '../payments/operated-payments.ts';
 import { interleave } from '../support/interleave.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
@@ -37,12 +38,12 @@ beforeEach(async () => {
   );
 });
 
-/** Pays the session as a browser does, whose merchant changes it once it has been read. */
-function payWhile(change: string, paymentMethod: CreatePaymentRequest['paymentMethod']) {
+/** Pays the session as a browser does, whose merchant changes it the first times that it is read. */
+function payWhile(change: string, paymentMethod: CreatePaymentRequest['paymentMethod'], times = 1) {
   const { database, tables, deps } = payments;
   const text = `UPDATE checkout_session SET version = version + 1, ${change} WHERE id = $1`;
   const racing = interleave(database, {
-    after: { get_checkout_session: (nth) => nth === 1 && tables.query(text, [session]) },
+    after: { get_checkout_session: (nth) => nth <= times && tables.query(text, [session]) },
   });
   const request = create(CreateCheckoutPaymentRequestSchema, { checkoutSession: session, paymentMethod });
   const caller = { ...payments.caller(), secretPresented: false };
@@ -59,4 +60,11 @@ it('a session that is given another order while it is being paid is paid for tha
   const { message } = await payWhile("merchant_order_id = 'order-2'", wallet.paymentMethod);
   const payment = await getPayment(payments.deps, message.id, payments.caller());
   expect([payment.merchantOrderId, payment.checkout?.session]).toEqual(['order-2', session]);
+});
+
+it('a session that changes at every try to pay it is given up, and nothing is sent.', async () => {
+  const paid = payWhile("merchant_order_id = 'order-2'", wallet.paymentMethod, Number.POSITIVE_INFINITY);
+  await expect(paid).rejects.toBeInstanceOf(AlreadyUsedError);
+  const found = await payments.tables.query('SELECT payments FROM checkout_session WHERE id = $1', [session]);
+  expect(found).toEqual([{ payments: 0 }]);
 });

@@ -1,9 +1,9 @@
 import pg from 'pg';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import type { Database } from '#src/store/database.ts';
-import { turnOffGoneWebhook } from '#src/store/deliveries.ts';
+import { closeDeliveries, takeDueDeliveries, turnOffGoneWebhook } from '#src/store/deliveries.ts';
 import { relayEvents } from '#src/store/outbox.ts';
-import { updateWebhook } from '#src/store/webhooks.ts';
+import { getWebhook, updateWebhook } from '#src/store/webhooks.ts';
 import { redeliverAllFailed, redeliverOne } from '#src/webhooks/manage-deliveries.ts';
 import { rotateSecret } from '#src/webhooks/manage-webhooks.ts';
 import { type Receiver, startReceiver, status } from './receiver.ts';
@@ -173,6 +173,23 @@ it('leaves the deliveries of a webhook open that is given another URL just as it
   expect(await turned).toBe(false);
   await held.end();
   expect(await deliveries()).toMatchObject([{ status: 'PENDING', open: true }]);
+});
+
+it('takes no delivery of a webhook that is turned off once it was read, and closes none of one that is on.', async () => {
+  await world.change(account);
+  await relayEvents(database, 1);
+  const read = await getWebhook(database, account, webhookId);
+  if (!read) throw new Error('there is no webhook');
+  await closeDeliveries(database, { accountId: account, webhookId });
+  await world.tables.query('UPDATE webhook SET active = false');
+  expect(await takeDueDeliveries(database, read, 1, 1)).toEqual([]);
+  expect(await deliveries()).toMatchObject([{ status: 'PENDING', attempts: 0, open: true }]);
+});
+
+it('does not say that a receiver is gone of a webhook that its merchant turned off before the 410.', async () => {
+  await updateWebhook(database, account, webhookId, { active: false });
+  expect(await turnOffGoneWebhook(database, { accountId: account, webhookId }, shop.url)).toBe(false);
+  expect(await getWebhook(database, account, webhookId)).toMatchObject({ disabledReason: undefined });
 });
 
 it('drains a webhook that is switched on and woken while a worker finds it off.', async () => {
