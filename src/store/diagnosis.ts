@@ -67,7 +67,8 @@ export type ServiceFacts = {
 };
 
 // An authorization that its provider is silent about is asked about every hour: one that has been asked about this often,
-// and is again within the hour, has been for a day. No other authorization is due within the hour that often.
+// and is again within the hour, has been for a day. Notifications count as asking, so one about which many came, and whose
+// term ends within the hour, is counted too.
 const SERVICE_FACTS = {
   name: 'service_facts',
   text: `
