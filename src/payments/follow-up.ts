@@ -117,7 +117,7 @@ export async function followUp(
   return written && tellsMore(told, found.transaction) ? askAgain(deps, connection, due, options) : written;
 }
 
-/** Ends the follow-up of a purchase that was only to be asked about once more, since its provider had told more. */
+/** Ends the follow-up of a purchase that was due only because its provider had told of refunds beside the approval. */
 async function endIfPaid(deps: FollowUpDeps, due: DueFollowUp, { transaction }: FollowedUp): Promise<void> {
   if (transaction.status === 'SUCCEEDED' && transaction.isScheduled) await endFollowUp(deps.database, due);
 }
@@ -211,9 +211,9 @@ async function lapse(
   const { payment, transaction, terms } = found;
   const restS = (transaction.createdAt.getTime() + terms.authorizationValidDays * DAY_MS - nowMs) / 1000;
   const isHeld = !isOver(found);
-  // Totals give no reference.
-  const isTold = found.transactions.some(({ type, reference }) => type === 'CAPTURE' && !reference);
-  if (!isHeld && !hint && !isTold) {
+  // Totals name no reference, so a capture that they told has none.
+  const hasToldCapture = found.transactions.some(({ type, reference }) => type === 'CAPTURE' && !reference);
+  if (!isHeld && !hint && !hasToldCapture) {
     await endFollowUp(deps.database, due);
     return undefined;
   }
@@ -247,7 +247,7 @@ function heldPauseS(restS: number, told: Outcome | undefined, isSettledByHand: b
   // Past its term, what a person has to settle is told once a day.
   if (restS <= 0) return isSettledByHand ? DAY_MS / 1000 : LONGEST_PAUSE_S;
   const isUnheard = told !== undefined && !isHeard(told);
-  return Math.max(1, Math.min(restS, isUnheard ? LONGEST_PAUSE_S : restS));
+  return Math.max(1, isUnheard ? Math.min(restS, LONGEST_PAUSE_S) : restS);
 }
 
 function expiryOf({ record, transaction, terms }: FollowedUp): number {
