@@ -89,12 +89,15 @@ describe('a customer who is deleted while a payment that keeps its card is being
     expect(await cards()).toEqual([]);
   });
 
-  it('is deleted while the payment keeps the card: it is told to be enrolled, and then to have ended', async () => {
-    await tables.query(
+  const wantEnrollments = () =>
+    tables.query(
       `INSERT INTO webhook (account_id, id, url, description, events, secret)
        VALUES ($1, $2, 'http://127.0.0.1:1', '', '{enrollment.enroll,enrollment.unenroll}', '')`,
       [ACCOUNT_ONE, randomUUID()],
     );
+
+  it('is deleted while the payment keeps the card: it is told to be enrolled, and then to have ended', async () => {
+    await wantEnrollments();
     const claim = keepingClaim();
     await claimPayment(database, claim);
     await finishPayment(within, keepingFinish(claim));
@@ -108,11 +111,7 @@ describe('a customer who is deleted while a payment that keeps its card is being
   });
 
   it('is deleted before the payment keeps the card, which waits for that: nothing is told of the card', async () => {
-    await tables.query(
-      `INSERT INTO webhook (account_id, id, url, description, events, secret)
-       VALUES ($1, $2, 'http://127.0.0.1:1', '', '{enrollment.enroll,enrollment.unenroll}', '')`,
-      [ACCOUNT_ONE, randomUUID()],
-    );
+    await wantEnrollments();
     const claim = keepingClaim();
     await claimPayment(database, claim);
     await remove(within);

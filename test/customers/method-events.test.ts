@@ -1,11 +1,9 @@
-import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { PaymentMethodService } from '#gen/payments/v1/payment_method_service_pb.js';
-import { cardPayment } from '../support/payment-requests.ts';
 import { type Receiver, startReceiver } from '../webhooks/receiver.ts';
 import { ONE, rpcClients } from './calls.ts';
 import { cardData, sentCard } from './checkout.ts';
-import { call, checkout, onOwnServer, server, tables } from './own-server.ts';
+import { call, checkout, onOwnServer, pay, server, tables } from './own-server.ts';
 
 const CARD = '4539578763621486';
 const OTHER = '5555555555554444';
@@ -19,13 +17,6 @@ beforeAll(async () => {
 
 const path = () => `/v1/customers/${customer}/payment-methods`;
 const enroll = () => call('POST', path(), { country: 'CO', card_data: cardData(CARD) });
-const pay = (method: object, of: string) =>
-  call(
-    'POST',
-    '/v1/payments',
-    { ...cardPayment(), payment_method: { type: 'CARD', ...method }, customer_payer: { id: of } },
-    { ...ONE, 'x-idempotency-key': randomUUID() },
-  );
 
 describe('stored methods by rpc', () => {
   it('are enrolled, listed, read and ended in every protocol.', async () => {

@@ -1,9 +1,7 @@
-import { randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { cardPayment } from '../support/payment-requests.ts';
 import { ONE, type Response } from './calls.ts';
 import { cardData, sentCard } from './checkout.ts';
-import { call, checkout, onOwnServer, server, tables } from './own-server.ts';
+import { call, checkout, onOwnServer, pay, server, tables } from './own-server.ts';
 
 const CARD = '4539578763621486';
 const OTHER = '5555555555554444';
@@ -21,13 +19,6 @@ const enroll = (card: object = {}) =>
   call('POST', path(), { country: 'CO', card_data: { ...cardData(CARD), ...card } }, ONE);
 const enrollWallet = () =>
   call('POST', path(), { type: 'WALLET_C_ENROLLMENT', country: 'CO', callback_url: 'https://shop.example' });
-const pay = (method: object, of: string) =>
-  call(
-    'POST',
-    '/v1/payments',
-    { ...cardPayment(), payment_method: { type: 'CARD', ...method }, customer_payer: { id: of } },
-    { ...ONE, 'x-idempotency-key': randomUUID() },
-  );
 /** The payer presses a button at the wallet's page. */
 const press = (made: Response, action: string) =>
   fetch(`${made.json.redirect_url}/${action}`, { method: 'POST', redirect: 'manual' });

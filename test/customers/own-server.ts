@@ -1,27 +1,27 @@
-import { afterAll, beforeAll } from 'vitest';
-import { startTestServer, type TestServer } from '../support/server.ts';
-import { openTables, type Tables } from '../support/tables.ts';
-import { type Call, restCalls } from './calls.ts';
+import { randomUUID } from 'node:crypto';
+import { beforeAll } from 'vitest';
+import { onService, server, tables } from '../support/on-service.ts';
+import { cardPayment } from '../support/payment-requests.ts';
+import { type Call, ONE, type Response, restCalls } from './calls.ts';
 import { checkoutCalls } from './checkout.ts';
 
-/** The file's service. */
-export let server: TestServer;
-/** Its database, for the test's own statements. */
-export let tables: Tables;
+export { server, tables };
 /** Calls it by REST. */
 export let call: Call;
 export let checkout: ReturnType<typeof checkoutCalls>;
 
 /** Gives a file's tests a service of their own, with the sandbox's accounts. */
 export function onOwnServer(): void {
-  beforeAll(async () => {
-    server = await startTestServer();
-    tables = await openTables(server.databaseUrl);
+  onService();
+  beforeAll(() => {
     call = restCalls(server.url);
     checkout = checkoutCalls(call);
   });
-  afterAll(async () => {
-    await tables?.close();
-    await server?.close();
-  });
+}
+
+/** Has a customer pay by a card, or by one of their methods. */
+export function pay(method: object, customer: string): Promise<Response> {
+  const payment = { ...cardPayment(), payment_method: { type: 'CARD', ...method } };
+  const headers = { ...ONE, 'x-idempotency-key': randomUUID() };
+  return call('POST', '/v1/payments', { ...payment, customer_payer: { id: customer } }, headers);
 }

@@ -7,29 +7,18 @@ import { getWebhook, updateWebhook } from '#src/store/webhooks.ts';
 import { redeliverAllFailed, redeliverOne } from '#src/webhooks/manage-deliveries.ts';
 import { rotateSecret } from '#src/webhooks/manage-webhooks.ts';
 import { type Receiver, startReceiver, status } from './receiver.ts';
-import { openWebhookWorld, type WebhookWorld } from './webhook-world.ts';
+import { account, onWebhookWorld, shop, webhookId, world } from './webhook-world.ts';
 
 // What a worker has read of a webhook or a delivery, its merchant may change before the worker writes.
-let world: WebhookWorld;
-let shop: Receiver;
+onWebhookWorld();
 let moved: Receiver;
-let account: string;
-let webhookId: string;
 let database: Database;
 
 beforeEach(async () => {
-  world = await openWebhookWorld();
-  shop = await startReceiver();
   moved = await startReceiver();
-  account = await world.addAccount();
-  webhookId = (await world.addWebhook(account, shop.url)).webhook.id;
   ({ database } = world.deps);
 });
-afterEach(async () => {
-  await shop.close();
-  await moved.close();
-  await world.close();
-});
+afterEach(() => moved.close());
 
 const deliveries = () =>
   world.tables.query('SELECT status, error, attempts, due_at IS NOT NULL AS open FROM delivery ORDER BY id');

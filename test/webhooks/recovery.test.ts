@@ -1,38 +1,25 @@
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import { type Database, openDatabase } from '#src/store/database.ts';
 import { finishDelivery, takeDueDeliveries, turnOffGoneWebhook } from '#src/store/deliveries.ts';
 import { deleteOldEvents, relayEvents } from '#src/store/outbox.ts';
-import { deleteWebhook, type StoredWebhook, updateWebhook } from '#src/store/webhooks.ts';
+import { deleteWebhook, updateWebhook } from '#src/store/webhooks.ts';
 import { redeliverAllFailed, redeliverOne } from '#src/webhooks/manage-deliveries.ts';
 import { interleave } from '../support/interleave.ts';
-import { NO_ANSWER, type Receiver, startReceiver, status } from './receiver.ts';
-import { openWebhookWorld, type WebhookWorld } from './webhook-world.ts';
+import { NO_ANSWER, status } from './receiver.ts';
+import {
+  account,
+  countDeliveries,
+  hasDelivered,
+  onWebhookWorld,
+  shop,
+  webhook,
+  webhookId,
+  world,
+} from './webhook-world.ts';
 
-let world: WebhookWorld;
-let shop: Receiver;
-let account: string;
-let webhookId: string;
-/** The webhook as a worker reads it. */
-let webhook: StoredWebhook;
-
-beforeEach(async () => {
-  world = await openWebhookWorld();
-  shop = await startReceiver();
-  account = await world.addAccount();
-  ({ webhook } = await world.addWebhook(account, shop.url));
-  webhookId = webhook.id;
-});
-afterEach(async () => {
-  await shop.close();
-  await world.close();
-});
-
-const count = async (where: string) =>
-  (await world.tables.query(`SELECT count(*)::int AS n FROM delivery WHERE ${where}`))[0]?.n;
-const delivered = (n: number) =>
-  vi.waitFor(async () => expect(await count("status = 'DELIVERED'")).toBe(n), 60_000);
+onWebhookWorld();
 
 it('delivers by another replica what one that was killed had taken.', async () => {
   shop.answer(NO_ANSWER);
@@ -52,19 +39,19 @@ it('delivers by another replica what one that was killed had taken.', async () =
   await ended;
   shop.answer(status(200));
   await world.start();
-  await delivered(1);
+  await hasDelivered(1);
   expect(shop.received.map(({ json }) => json.id)).toEqual([
     shop.received[0]?.json.id,
     shop.received[0]?.json.id,
   ]);
-  expect(await count('attempts = 2')).toBe(1);
+  expect(await countDeliveries('attempts = 2')).toBe(1);
 });
 
 it('delivers once although two replicas look for work.', async () => {
   await world.start();
   await world.start();
   for (let i = 0; i < 50; i++) await world.change(account);
-  await delivered(50);
+  await hasDelivered(50);
   expect(shop.received).toHaveLength(50);
   expect(new Set(shop.received.map(({ json }) => json.id)).size).toBe(50);
   expect(world.errors).toEqual([]);
@@ -73,7 +60,7 @@ it('delivers once although two replicas look for work.', async () => {
 it('delivers what was written while no worker ran, and what the job queue has lost.', async () => {
   await world.change(account);
   const first = await world.start({ overdueIntervalMs: 60_000 });
-  await delivered(1);
+  await hasDelivered(1);
   await first.stop();
   await world.change(account);
   expect(await world.tables.query('SELECT id FROM event WHERE relayed_at IS NULL')).toHaveLength(1);
@@ -84,29 +71,29 @@ it('delivers what was written while no worker ran, and what the job queue has lo
     SELECT account_id, gen_random_uuid(), '${webhookId}', id FROM e`);
   await world.tables.query('DELETE FROM job_queue.job');
   await world.start();
-  await delivered(2);
+  await hasDelivered(2);
 });
 
 it('sends again by hand one delivery, or all that failed since a time.', async () => {
   shop.answer(status(500));
   await world.start({ retryScheduleS: [] });
   await world.change(account);
-  await vi.waitFor(async () => expect(await count("status = 'FAILED'")).toBe(1), 60_000);
+  await vi.waitFor(async () => expect(await countDeliveries("status = 'FAILED'")).toBe(1), 60_000);
   const since = new Date(Date.now() + 1);
   await new Promise((resolve) => setTimeout(resolve, 5));
   for (let i = 0; i < 3; i++) await world.change(account);
-  await vi.waitFor(async () => expect(await count("status = 'FAILED'")).toBe(4), 60_000);
+  await vi.waitFor(async () => expect(await countDeliveries("status = 'FAILED'")).toBe(4), 60_000);
   shop.answer(status(200));
   expect(await redeliverAllFailed(world.deps, account, webhookId, since)).toBe(3);
-  await delivered(3);
+  await hasDelivered(3);
   const [failed] = await world.tables.query("SELECT id FROM delivery WHERE status = 'FAILED'");
   const again = await redeliverOne(world.deps, account, String(failed?.id), '');
   expect(again).toMatchObject({ status: 'PENDING', webhookId });
-  await delivered(4);
+  await hasDelivered(4);
   const redelivered = await redeliverOne(world.deps, account, again.id, webhookId);
   expect(redelivered.status).toBe('PENDING');
   await shop.has(9);
-  await delivered(4);
+  await hasDelivered(4);
   const other = await world.addAccount();
   await expect(redeliverOne(world.deps, other, again.id, '')).rejects.toMatchObject({
     reason: 'DELIVERY_NOT_FOUND',
@@ -116,7 +103,7 @@ it('sends again by hand one delivery, or all that failed since a time.', async (
 it('answers a redelivery with the delivery as it became due, however fast another replica delivers it.', async () => {
   await world.change(account);
   await world.start();
-  await delivered(1);
+  await hasDelivered(1);
   const [{ id } = { id: '' }] = await world.tables.query('SELECT id FROM delivery');
   const deliver = () => world.tables.query("UPDATE delivery SET status = 'DELIVERED', due_at = NULL");
   const woken: unknown[] = [];
@@ -130,7 +117,7 @@ it('answers a redelivery with the delivery as it became due, however fast anothe
 it('sends nothing again that is deleted at that moment, nor to a webhook that is off.', async () => {
   await world.change(account);
   await world.start();
-  await delivered(1);
+  await hasDelivered(1);
   const [{ id } = { id: '' }] = await world.tables.query('SELECT id FROM delivery');
   await world.tables.query('UPDATE webhook SET active = false');
   const again = (deps = world.deps) => redeliverOne(deps, account, String(id), '');
@@ -144,7 +131,7 @@ it('sends nothing again that is deleted at that moment, nor to a webhook that is
 it('sends nothing more to a webhook that was removed while its deliveries were open.', async () => {
   await world.change(account);
   const worker = await world.start();
-  await delivered(1);
+  await hasDelivered(1);
   await worker.stop();
   await world.change(account);
   await world.tables.query('DELETE FROM webhook');
@@ -153,7 +140,7 @@ it('sends nothing more to a webhook that was removed while its deliveries were o
     async () => expect(await world.tables.query('SELECT id FROM event WHERE relayed_at IS NULL')).toEqual([]),
     60_000,
   );
-  expect(await count('due_at IS NOT NULL')).toBe(0);
+  expect(await countDeliveries('due_at IS NOT NULL')).toBe(0);
   expect(shop.received).toHaveLength(1);
 });
 
@@ -193,7 +180,7 @@ it.each(ends)(
     });
     expect((await results).map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled']);
     await database.close();
-    expect(await count('due_at IS NOT NULL')).toBe(0);
+    expect(await countDeliveries('due_at IS NOT NULL')).toBe(0);
   },
 );
 
@@ -209,7 +196,7 @@ it.each(ends)('ends the deliveries of one webhook alone when it is %s.', async (
   await world.change(other);
   const database = openDatabase({ url: world.databaseUrl, maxConnections: 1, log: { warn: () => {} } });
   await relayEvents(database, 2);
-  expect(await count('due_at IS NOT NULL')).toBe(3);
+  expect(await countDeliveries('due_at IS NOT NULL')).toBe(3);
   await end(database);
   await database.close();
   const left = [[account, second].join(), [other, webhookId].join()].sort();
@@ -224,7 +211,7 @@ it.each(ends)('ends the deliveries of one webhook alone when it is %s.', async (
 it('ages out events and deliveries, and leaves the younger ones.', async () => {
   await world.change(account);
   const worker = await world.start();
-  await delivered(1);
+  await hasDelivered(1);
   await worker.stop();
   for (const table of ['event', 'delivery']) {
     await world.tables.query(`UPDATE ${table} SET created_at = now() - interval '31 days'`);
@@ -235,13 +222,13 @@ it('ages out events and deliveries, and leaves the younger ones.', async () => {
   expect(await deleteOldEvents(database, 30, 100)).toBe(0);
   await database.close();
   expect(await world.tables.query('SELECT relayed_at FROM event')).toEqual([{ relayed_at: null }]);
-  expect(await count('true')).toBe(0);
+  expect(await countDeliveries('true')).toBe(0);
 });
 
 it('ages out an event only after its deliveries, which cannot be sent without it.', async () => {
   await world.change(account);
   const worker = await world.start();
-  await delivered(1);
+  await hasDelivered(1);
   await worker.stop();
   const age = async (eventAge: string, deliveryAge: string) => {
     await world.tables.query(`UPDATE event SET created_at = now() - interval '${eventAge}'`);

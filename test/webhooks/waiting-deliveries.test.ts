@@ -1,30 +1,19 @@
-import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import { openDatabase } from '#src/store/database.ts';
 import { relayEvents } from '#src/store/outbox.ts';
 import { deliveriesPage, redeliverAllFailed } from '#src/webhooks/manage-deliveries.ts';
-import { type Receiver, startReceiver, status } from './receiver.ts';
-import { openWebhookWorld, type WebhookWorld } from './webhook-world.ts';
+import { status } from './receiver.ts';
+import {
+  account,
+  countDeliveries,
+  hasDelivered,
+  onWebhookWorld,
+  shop,
+  webhookId,
+  world,
+} from './webhook-world.ts';
 
-let world: WebhookWorld;
-let shop: Receiver;
-let account: string;
-let webhookId: string;
-
-beforeEach(async () => {
-  world = await openWebhookWorld();
-  shop = await startReceiver();
-  account = await world.addAccount();
-  webhookId = (await world.addWebhook(account, shop.url)).webhook.id;
-});
-afterEach(async () => {
-  await shop.close();
-  await world.close();
-});
-
-const count = async (where: string) =>
-  (await world.tables.query(`SELECT count(*)::int AS n FROM delivery WHERE ${where}`))[0]?.n;
-const delivered = (n: number) =>
-  vi.waitFor(async () => expect(await count("status = 'DELIVERED'")).toBe(n), 60_000);
+onWebhookWorld();
 
 it('sends a retry at its time although a later one of the same webhook waits.', async () => {
   shop.answer(status(500));
@@ -54,8 +43,8 @@ it('ends a delivery whose event is gone as FAILED with its reason, and sends tho
   await world.tables.query(`UPDATE delivery SET due_at = due_at - interval '1 minute'
     WHERE event_id NOT IN (SELECT id FROM event)`);
   await world.start({ perWebhook: 2 });
-  await delivered(1);
-  expect(await count('due_at IS NOT NULL')).toBe(0);
+  await hasDelivered(1);
+  expect(await countDeliveries('due_at IS NOT NULL')).toBe(0);
   const { deliveries } = await deliveriesPage(world.deps.database, account, {
     webhookId,
     pageSize: 0,

@@ -1,11 +1,13 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
 import { pino } from 'pino';
+import { afterEach, beforeEach, expect, vi } from 'vitest';
 import { PaymentSchema } from '#gen/payments/v1/payment_pb.js';
 import { encodeRecord } from '#src/payments/stored-record.ts';
 import { insertAccount } from '#src/store/accounts.ts';
 import { type Database, openDatabase } from '#src/store/database.ts';
 import { insertEventCte } from '#src/store/outbox.ts';
+import type { StoredWebhook } from '#src/store/webhooks.ts';
 import { cardVault } from '#src/vault/card-vault.ts';
 import { addWebhook, type ManageDeps, type WebhookWithSecret } from '#src/webhooks/manage-webhooks.ts';
 import type { SecretVault } from '#src/webhooks/signing-secret.ts';
@@ -17,6 +19,7 @@ import {
 } from '#src/webhooks/start-webhooks.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { openTables, type Tables } from '../support/tables.ts';
+import { type Receiver, startReceiver } from './receiver.ts';
 
 /** A database with accounts, and workers that send their events. */
 export type WebhookWorld = {
@@ -117,4 +120,38 @@ export async function openWebhookWorld(): Promise<WebhookWorld> {
       await owned.drop();
     },
   };
+}
+
+export let world: WebhookWorld;
+/** A merchant's server, with a webhook of an account that wants payment.purchase. */
+export let shop: Receiver;
+export let account: string;
+/** The webhook as a worker reads it. */
+export let webhook: StoredWebhook;
+export let webhookId: string;
+
+/** Gives each of a file's tests a world of its own, with a shop. */
+export function onWebhookWorld(): void {
+  beforeEach(async () => {
+    world = await openWebhookWorld();
+    shop = await startReceiver();
+    account = await world.addAccount();
+    ({ webhook } = await world.addWebhook(account, shop.url));
+    webhookId = webhook.id;
+  });
+  afterEach(async () => {
+    await shop.close();
+    await world.close();
+  });
+}
+
+/** Counts deliveries. @param where a condition of SQL. */
+export async function countDeliveries(where: string): Promise<unknown> {
+  return (await world.tables.query(`SELECT count(*)::int AS n FROM delivery WHERE ${where}`))[0]?.n;
+}
+
+/** Waits until so many deliveries are delivered. */
+export async function hasDelivered(count: number): Promise<void> {
+  const isDelivered = "status = 'DELIVERED'";
+  await vi.waitFor(async () => expect(await countDeliveries(isDelivered)).toBe(count), 60_000);
 }
