@@ -52,8 +52,6 @@ beforeAll(async () => {
      SELECT account_id, gen_random_uuid(), $1, id, 'DELIVERED', NULL FROM payment`,
     [randomUUID()],
   );
-  // The release before needs it, this one does not: the next may drop it.
-  await tables.query('DROP INDEX payment_by_id');
   await tables.query('VACUUM (ANALYZE) payment, transaction, delivery');
   const { claim } = attemptToClaim();
   const finish: Finish = {
