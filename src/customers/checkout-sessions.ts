@@ -17,7 +17,7 @@ import { readMetadata, writeMetadata } from '#src/payments/metadata.ts';
 import { requestHasher } from '#src/payments/request-hash.ts';
 import { whyClosed, workflowOf } from '#src/payments/session-terms.ts';
 import {
-  type FieldError,
+  faultsOf,
   invalidParameters,
   missingResource,
   type ServiceError,
@@ -136,12 +136,11 @@ async function requireCustomer(run: Run, accountId: string, customerId: string |
 /** Checks what the rules in the .proto cannot express. @throws ServiceError INVALID_PARAMETERS. */
 function termsOf(session: CheckoutSession): SessionTerms {
   const { country, amount, callbackUrl } = session;
-  const faults: FieldError[] = [];
-  const report = (field: string, code: FieldError['code'], message: string) =>
-    void faults.push({ field, code, message });
-  checkCountry(report, 'country', country);
-  checkAmount(report, amount);
-  checkCallbackUrl(report, callbackUrl);
+  const faults = faultsOf((report) => {
+    checkCountry(report, 'country', country);
+    checkAmount(report, amount);
+    checkCallbackUrl(report, callbackUrl);
+  });
   const money = parseMoney(amount?.value?.value ?? '', amount?.currency ?? '');
   if (faults.length > 0 || !money) throw invalidParameters(faults);
   return {

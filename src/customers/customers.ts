@@ -13,13 +13,7 @@ import { type Caller, requireOwnAccount } from '#src/payments/caller.ts';
 import { checkPerson, type Person } from '#src/payments/check-request.ts';
 import { readMetadata, writeMetadata } from '#src/payments/metadata.ts';
 import { requestHasher } from '#src/payments/request-hash.ts';
-import {
-  type FieldError,
-  fieldRefusal,
-  invalidParameters,
-  missingResource,
-  type ServiceError,
-} from '#src/service-error.ts';
+import { fieldRefusal, missingResource, requireFaultless, type ServiceError } from '#src/service-error.ts';
 import {
   type CustomerFields,
   findCustomer,
@@ -136,9 +130,7 @@ function duplicated(): ServiceError {
 
 /** Checks what the rules in the .proto cannot express. @throws ServiceError INVALID_PARAMETERS. */
 function requirePerson(person: Person): void {
-  const faults: FieldError[] = [];
-  checkPerson((field, code, message) => faults.push({ field, code, message }), '', person);
-  if (faults.length > 0) throw invalidParameters(faults);
+  requireFaultless((report) => checkPerson(report, '', person));
 }
 
 function fieldsOf(customer: Customer): CustomerFields {

@@ -16,7 +16,7 @@ import { requireRoom } from '#src/payments/keep-method.ts';
 import { type LiveCatalogue, openConnection } from '#src/payments/live-catalogue.ts';
 import { notAvailable } from '#src/payments/payment-method.ts';
 import { drawSeed } from '#src/routing/order-targets.ts';
-import { type FieldError, fieldRefusal, invalidParameters, ServiceError } from '#src/service-error.ts';
+import { fieldRefusal, requireFaultless, ServiceError } from '#src/service-error.ts';
 import { lockCustomer } from '#src/store/customers.ts';
 import { queriesOf } from '#src/store/database.ts';
 import { insertEnrollment } from '#src/store/wallet-enrollments.ts';
@@ -87,12 +87,10 @@ function requireWallet(offered: PaymentMethodType | undefined, request: EnrollPa
   if (offered.countries.length > 0 && !offered.countries.includes(country)) {
     throw notAvailable('country', 'is not one in which this payment method is offered');
   }
-  const faults: FieldError[] = [];
-  if (cardData) {
-    faults.push({ field: 'card_data', code: 'NOT_ALLOWED', message: 'must not be sent with a wallet' });
-  }
-  checkCallbackUrl((field, code, message) => faults.push({ field, code, message }), callbackUrl);
-  if (faults.length > 0) throw invalidParameters(faults);
+  requireFaultless((report) => {
+    if (cardData) report('card_data', 'NOT_ALLOWED', 'must not be sent with a wallet');
+    checkCallbackUrl(report, callbackUrl);
+  });
 }
 
 /** Chooses the first connection that enrolls wallets on the route of a payment by the wallet, as far as known. */

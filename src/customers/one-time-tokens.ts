@@ -16,7 +16,7 @@ import type { CardDeps } from '#src/payments/payer-card.ts';
 import { ONE_TIME_TOKEN_TYPE } from '#src/payments/payment-method.ts';
 import { requestHasher } from '#src/payments/request-hash.ts';
 import { Secret } from '#src/secret.ts';
-import { type FieldError, invalidParameters } from '#src/service-error.ts';
+import { requireFaultless } from '#src/service-error.ts';
 import { insertToken } from '#src/store/one-time-tokens.ts';
 import { sealTokenCard } from '#src/vault/token-card.ts';
 import { callOnce, type OnceCall, type OnceResponse, replayedCall } from './call-once.ts';
@@ -86,9 +86,7 @@ async function makeToken(
 /** Checks what the rules in the .proto cannot express. @throws ServiceError INVALID_PARAMETERS. */
 export function requireCard(card: CardDataInput | undefined): CardDataInput {
   if (!card) throw new Error('no card, although it was checked before');
-  const faults: FieldError[] = [];
-  checkCard((field, code, message) => faults.push({ field, code, message }), 'card_data.', card);
-  if (faults.length > 0) throw invalidParameters(faults);
+  requireFaultless((report) => checkCard(report, 'card_data.', card));
   return card;
 }
 

@@ -14,7 +14,7 @@ import { ONE_TIME_TOKEN_TYPE as CARD_TYPE } from '#src/payments/payment-method.t
 import { requestHasher } from '#src/payments/request-hash.ts';
 import { storedMethodMessage } from '#src/payments/stored-method.ts';
 import { Secret } from '#src/secret.ts';
-import { type FieldCode, fieldRefusal, missingResource } from '#src/service-error.ts';
+import { invalidField, missingResource, notAllowed, requireFaultless } from '#src/service-error.ts';
 import { lockCustomer } from '#src/store/customers.ts';
 import { type Database, queriesOf } from '#src/store/database.ts';
 import {
@@ -54,10 +54,10 @@ export async function enrollMethod(
   const requestHash = hashEnroll(deps.requestHashKey, request);
   const call = { method: 'EnrollPaymentMethod', caller, requestHash, response: StoredPaymentMethodSchema };
   if (request.type !== '' && request.type !== CARD_TYPE) return enrollWallet(deps, request, caller, call);
-  if (!request.cardData) refuse('card_data', 'REQUIRED', 'is required for a card');
-  if (request.callbackUrl) refuse('callback_url', 'NOT_ALLOWED', 'must not be sent with a card');
+  if (!request.cardData) throw invalidField('card_data', 'REQUIRED', 'is required for a card');
+  if (request.callbackUrl) throw notAllowed('callback_url', 'must not be sent with a card');
   const card = requireCard(request.cardData);
-  checkCountry(refuse, 'country', country);
+  requireFaultless((report) => checkCountry(report, 'country', country));
   if (!isUuid(customerId)) throw customerNotFound('customer_id');
   const customer = { accountId: caller.accountId, customerId: customerId.toLowerCase() };
   const fingerprint = cardFingerprint(deps.fingerprintKey, customer.accountId, card.number);
@@ -111,8 +111,4 @@ export async function unenrollMethod(deps: MethodDeps, name: MethodName): Promis
   const ended = await orUnavailable(work);
   deps.eventWritten?.();
   return ended ?? getStoredMethod(deps.database, name);
-}
-
-function refuse(field: string, code: FieldCode, message: string): never {
-  throw fieldRefusal('INVALID_PARAMETERS', field, code, message);
 }
