@@ -78,10 +78,6 @@ const NOT_MAIN_PATH: Readonly<Record<string, string>> = {
   insert_public_key: OPERATOR,
   revoke_public_key: OPERATOR,
   revoke_secret: OPERATOR,
-  list_sealed_cards: OPERATOR,
-  replace_sealed_card: OPERATOR,
-  list_sealed_webhook_secrets: OPERATOR,
-  list_sealed_tokens: OPERATOR,
 };
 
 let server: TestServer;
