@@ -1,11 +1,9 @@
 import type { Operation, ProviderConnection } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { fieldRefusal, ServiceError } from '#src/service-error.ts';
-import { isUnavailable } from '#src/store/database-error.ts';
 import type { StoredTransaction } from '#src/store/operated-payments.ts';
 import { findOperation, findOperationByKey } from '#src/store/operation-keys.ts';
 import type { OperationClaim } from '#src/store/operations.ts';
-import type { KeyHolder } from '#src/store/payments.ts';
 import { orUnavailable } from '#src/store/unavailable.ts';
 import { OPERATION_KINDS } from './ask-provider.ts';
 import { accountOf, type Caller } from './caller.ts';
@@ -13,17 +11,15 @@ import {
   type AskedOperation,
   type ClaimedOperation,
   claimOperationOn,
-  inProgress,
   type OperationDeps,
   StandingCancel,
 } from './claim-operation.ts';
 import { targetOf, writeOutcome } from './finish-operation.ts';
 import { finishWaitMs, within } from './finish-payment.ts';
-import { awaitResponse, requireIdempotencyKey, requireSameRequest } from './idempotency.ts';
+import { replay, requireIdempotencyKey, storedResponse } from './idempotency.ts';
 import { lookUpPauseS } from './look-up-schedule.ts';
 import type { PlannedOperation } from './payment-books.ts';
-import type { RequestHash } from './request-hash.ts';
-import { type KeyedResponse, type PaymentResponse, readResponse } from './stored-response.ts';
+import type { KeyedResponse, PaymentResponse } from './stored-response.ts';
 
 /**
  * Captures, cancels or refunds, or returns the stored response to an earlier call with the same key. The main path of
@@ -44,21 +40,24 @@ export async function operatePayment(
   const read = async () =>
     key === undefined ? undefined : findOperationByKey(deps.database, accountId, asked.method, key);
   const holder = await orUnavailable(read());
-  if (holder) return replay(deps, holder, asked.hash, read);
+  if (holder) return replay(deps, 'operation', holder, asked.hash, read);
 
   // 2. and 3. The payment as it stands, the plan of the operation, and commit 1.
   let claimed: ClaimedOperation;
   try {
     claimed = await claimOperationOn(deps, asked, accountId, key);
   } catch (refusal) {
-    if (refusal instanceof StandingCancel)
-      return replayed(deps, responseOf(deps, accountId, refusal.transactionId));
+    if (refusal instanceof StandingCancel) {
+      const response = await responseOf(deps, accountId, refusal.transactionId);
+      deps.observer.replayed();
+      return { ...response, replayed: true };
+    }
     // The claim may have been committed: a database that cannot be read now must not turn that into "not accepted".
     if (!(refusal instanceof ServiceError) || refusal.reason === 'REQUEST_IN_PROGRESS') throw refusal;
     // Another call with the same key may have claimed the operation meanwhile, and so have caused the refusal.
     const holder = await orUnavailable(read());
     if (!holder) throw refusal;
-    return replay(deps, holder, asked.hash, read);
+    return replay(deps, 'operation', holder, asked.hash, read);
   }
 
   // 4. The provider is called, once.
@@ -120,35 +119,7 @@ function send(
   return connection[OPERATION_KINDS[type]]?.(operation) ?? Promise.resolve(unsupported);
 }
 
-async function replay(
-  deps: OperationDeps,
-  holder: KeyHolder,
-  hash: RequestHash,
-  read: () => Promise<KeyHolder | undefined>,
-): Promise<KeyedResponse> {
-  requireSameRequest(holder, hash);
-  return replayed(deps, storedResponse(deps, holder, read));
-}
-
-async function replayed(deps: OperationDeps, stored: Promise<PaymentResponse>): Promise<KeyedResponse> {
-  const response = await stored;
-  deps.observer.replayed();
-  return { ...response, replayed: true };
-}
-
 /** Awaits the stored response of an operation. */
 function responseOf(deps: OperationDeps, accountId: string, transactionId: string): Promise<PaymentResponse> {
-  return storedResponse(deps, undefined, () => findOperation(deps.database, accountId, transactionId));
-}
-
-async function storedResponse(
-  deps: OperationDeps,
-  first: KeyHolder | undefined,
-  read: () => Promise<KeyHolder | undefined>,
-): Promise<PaymentResponse> {
-  try {
-    return await readResponse(deps.responses, await awaitResponse(first, read, deps.patience));
-  } catch (error) {
-    throw isUnavailable(error) ? inProgress(deps.patience, error) : error;
-  }
+  return storedResponse(deps, 'operation', () => findOperation(deps.database, accountId, transactionId));
 }
