@@ -158,6 +158,19 @@ async function readOperated(
   return { payment, transactions, base, books: booksOf(payment, base), connection };
 }
 
+/** Returns what names and describes an operation, in its record and to its provider. */
+export function namedBy(
+  { merchantReference, description, reason }: RequestedOperation,
+  transactionId: string,
+) {
+  return {
+    transactionId,
+    merchantReference: merchantReference || `reference-${transactionId}`,
+    description,
+    reason: reason || undefined,
+  };
+}
+
 /** @returns undefined if the payment was approved after its record was read, and before its transactions were. */
 function claimOf(
   deps: OperationDeps,
@@ -171,13 +184,7 @@ function claimOf(
   const record = decodeRecord(stored.payment.record);
   const base = record.transactionsHistory.find(isBase);
   if (!base) return undefined;
-  const facts = {
-    transactionId,
-    parentId: target.id,
-    merchantReference: asked.merchantReference || `reference-${transactionId}`,
-    description: asked.description,
-    reason: asked.reason || undefined,
-  };
+  const facts = { ...namedBy(asked, transactionId), parentId: target.id };
   const draft = withOperation(record, base, stored.books, planned, facts, deps.now());
   return {
     accountId,

@@ -1,9 +1,6 @@
-import type { Operation, ProviderConnection } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { fieldRefusal, ServiceError } from '#src/service-error.ts';
-import type { StoredTransaction } from '#src/store/operated-payments.ts';
 import { findOperation, findOperationByKey } from '#src/store/operation-keys.ts';
-import type { OperationClaim } from '#src/store/operations.ts';
 import { orUnavailable } from '#src/store/unavailable.ts';
 import { OPERATION_KINDS } from './ask-provider.ts';
 import { accountOf, type Caller } from './caller.ts';
@@ -11,6 +8,7 @@ import {
   type AskedOperation,
   type ClaimedOperation,
   claimOperationOn,
+  namedBy,
   type OperationDeps,
   StandingCancel,
 } from './claim-operation.ts';
@@ -18,7 +16,6 @@ import { targetOf, writeOutcome } from './finish-operation.ts';
 import { finishWaitMs, within } from './finish-payment.ts';
 import { replay, requireIdempotencyKey, storedResponse } from './idempotency.ts';
 import { lookUpPauseS } from './look-up-schedule.ts';
-import type { PlannedOperation } from './payment-books.ts';
 import type { KeyedResponse, PaymentResponse } from './stored-response.ts';
 
 /**
@@ -61,11 +58,8 @@ export async function operatePayment(
   }
 
   // 4. The provider is called, once.
-  const { stored, planned, target, written: row } = claimed;
-  const operation = operationOf(asked, row, planned, stored.base, target);
-  const outcome = await deps.observer.providerCall(row.connectionId, () =>
-    send(stored.connection, planned, operation),
-  );
+  const { written: row } = claimed;
+  const outcome = await deps.observer.providerCall(row.connectionId, () => send(asked, claimed));
 
   // 5. Commit 2: the outcome, as far as it is known, and the response.
   const leased = { ...row, fence: 0, followUpInS: lookUpPauseS(deps.schedule, 0) };
@@ -86,37 +80,23 @@ function operationKey(asked: AskedOperation, header: string | undefined): string
   throw fieldRefusal('IDEMPOTENCY_KEY_MISSING', 'x-idempotency-key', 'REQUIRED', message);
 }
 
-function operationOf(
+function send(
   asked: AskedOperation,
-  claim: OperationClaim,
-  planned: PlannedOperation,
-  base: StoredTransaction,
-  target: StoredTransaction,
-): Operation & { readonly isFinal: boolean } {
-  return {
-    transactionId: claim.transactionId,
-    money: planned.money,
-    isWhole: planned.isWhole,
-    isFinal: planned.isFinal,
-    merchantReference: asked.merchantReference || `reference-${claim.transactionId}`,
-    description: asked.description,
-    reason: asked.reason || undefined,
-    payment: targetOf(base),
+  { stored, planned, target, written }: ClaimedOperation,
+): Promise<Outcome> {
+  const { type, money, isWhole, isFinal } = planned;
+  const operation = {
+    ...namedBy(asked, written.transactionId),
+    ...{ money, isWhole, isFinal },
+    payment: targetOf(stored.base),
     target: targetOf(target),
   };
-}
-
-function send(
-  connection: ProviderConnection,
-  { type }: PlannedOperation,
-  operation: Operation & { readonly isFinal: boolean },
-): Promise<Outcome> {
   const unsupported: Outcome = {
     kind: 'not_sent',
     because: 'turned_away',
     detail: `the connector has no ${type}`,
   };
-  return connection[OPERATION_KINDS[type]]?.(operation) ?? Promise.resolve(unsupported);
+  return stored.connection[OPERATION_KINDS[type]]?.(operation) ?? Promise.resolve(unsupported);
 }
 
 /** Awaits the stored response of an operation. */
