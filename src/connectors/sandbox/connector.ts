@@ -2,7 +2,13 @@ import { randomUUID } from 'node:crypto';
 import type { JsonObject } from '@bufbuild/protobuf';
 import type { PaymentAttempt } from '#src/connectors/attempt.ts';
 import type { Capabilities } from '#src/connectors/capabilities.ts';
-import type { ConnectContext, Connector, Operation, ProviderConnection } from '#src/connectors/connector.ts';
+import type {
+  ConnectContext,
+  Connector,
+  Operation,
+  OperationKind,
+  ProviderConnection,
+} from '#src/connectors/connector.ts';
 import type { HttpRequest } from '#src/connectors/http-client.ts';
 import { turnedAway } from '#src/connectors/provider-answer.ts';
 import { openProviderClient } from '#src/connectors/provider-client.ts';
@@ -15,7 +21,6 @@ import {
   completionRequest,
   lookUpRequest,
   MAX_MINOR_UNITS,
-  type OperationKind,
   operationRequest,
   paymentRequest,
   type Send,
