@@ -96,7 +96,7 @@ describe('a card that is enrolled', () => {
     const { id } = (await enroll()).json;
     const paid = await pay({ vaulted_token: id, detail: { card: { card_data: { security_code: '9417' } } } });
     const { card } = paid.json.payment_method.payment_method_detail;
-    expect([paid.json.status, card.card_data.security_code_length]).toEqual(['SUCCEEDED', 4]);
+    expect([paid.json.status, card.card_data.security_code_length]).toEqual(['SUCCEEDED', 0]);
     const card_data = { security_code: '9417', number: CARD };
     const both = await pay({ vaulted_token: id, detail: { card: { card_data } } });
     expect(both.status).toBe(400);

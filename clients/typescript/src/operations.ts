@@ -291,7 +291,7 @@ export type CardData = {
   /** The last four digits. */
   readonly lfd: string;
   readonly number_length: number;
-  /** 0 when no code was sent, as with a vaulted token. */
+  /** 0 when no code was sent, and with a vaulted token. */
   readonly security_code_length: number;
   /** Such as VISA; "" when unknown. */
   readonly brand: string;
