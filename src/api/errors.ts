@@ -111,10 +111,7 @@ const UNREADABLE = ['parse binary', 'decompression failed', NO_COMPRESSION];
 function foreignRpcError(error: ConnectError): ServiceError {
   switch (error.code) {
     case Code.ResourceExhausted:
-      return new ServiceError(
-        'REQUEST_TOO_LARGE',
-        'the message is larger than 256 KiB, or expands more than a hundredfold',
-      );
+      return new ServiceError('REQUEST_TOO_LARGE', 'the message is larger than 256 KiB');
     case Code.InvalidArgument:
       return new ServiceError('INVALID_REQUEST', 'the message cannot be read');
     case Code.Unimplemented:
