@@ -80,7 +80,10 @@ export function planCapture(
  */
 export function planCancel(books: Books, can: Capabilities): PlannedOperation {
   const left = leftToCapture(books);
-  if (left <= 0n) throw invalidStatus('there is nothing left to cancel; refund what was captured');
+  if (left <= 0n) {
+    const advice = leftToRefund(books) > 0n ? '; refund what was taken' : '';
+    throw invalidStatus(`there is nothing left to cancel${advice}`);
+  }
   if (!can.cancel) throw notSupported('cancels');
   const money = { minorUnits: left, currency: books.currency };
   return { type: 'CANCEL', money, isWhole: left === books.amount, isFinal: true };
