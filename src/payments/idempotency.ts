@@ -46,16 +46,18 @@ export function sentIdempotencyKey(stored: string): string {
  * the two cannot be compared: the request counts as the same and gets the holder's response, since a refusal would
  * make the merchant pay again under another key.
  *
+ * @param field the key's name, as the caller sent it.
  * @throws ServiceError IDEMPOTENCY_KEY_REUSED.
  */
 export function requireSameRequest(
   holder: Pick<KeyHolder, 'requestHash' | 'requestShape'>,
   request: RequestHash,
+  field = HEADER,
 ): void {
   const isComparable = holder.requestShape !== undefined && areEqual(holder.requestShape, request.shape);
   if (!isComparable || areEqual(holder.requestHash, request.hash)) return;
   const message = 'was used before, with another request';
-  throw fieldRefusal('IDEMPOTENCY_KEY_REUSED', HEADER, 'NOT_ALLOWED', message);
+  throw fieldRefusal('IDEMPOTENCY_KEY_REUSED', field, 'NOT_ALLOWED', message);
 }
 
 function areEqual(a: Uint8Array, b: Uint8Array): boolean {

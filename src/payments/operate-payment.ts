@@ -22,7 +22,6 @@ import { finishWaitMs, within } from './finish-payment.ts';
 import { awaitResponse, requireIdempotencyKey, requireSameRequest } from './idempotency.ts';
 import { lookUpPauseS } from './look-up-schedule.ts';
 import type { PlannedOperation } from './payment-books.ts';
-import type { RequestHash } from './request-hash.ts';
 import { type KeyedResponse, type PaymentResponse, readResponse } from './stored-response.ts';
 
 /**
@@ -43,8 +42,13 @@ export async function operatePayment(
   const key = operationKey(asked, caller.idempotencyKey);
   const read = async () =>
     key === undefined ? undefined : findOperationByKey(deps.database, accountId, asked.method, key);
+  const repeat = (holder: KeyHolder) => {
+    const isHeaderSent = caller.idempotencyKey !== undefined;
+    requireSameRequest(holder, asked.hash, isHeaderSent ? 'x-idempotency-key' : 'merchant_reference');
+    return replayed(deps, storedResponse(deps, holder, read));
+  };
   const holder = await orUnavailable(read());
-  if (holder) return replay(deps, holder, asked.hash, read);
+  if (holder) return repeat(holder);
 
   // 2. and 3. The payment as it stands, the plan of the operation, and commit 1.
   let claimed: ClaimedOperation;
@@ -58,7 +62,7 @@ export async function operatePayment(
     // Another call with the same key may have claimed the operation meanwhile, and so have caused the refusal.
     const holder = await orUnavailable(read());
     if (!holder) throw refusal;
-    return replay(deps, holder, asked.hash, read);
+    return repeat(holder);
   }
 
   // 4. The provider is called, once.
@@ -118,16 +122,6 @@ function send(
     detail: `the connector has no ${type}`,
   };
   return connection[OPERATION_KINDS[type]]?.(operation) ?? Promise.resolve(unsupported);
-}
-
-async function replay(
-  deps: OperationDeps,
-  holder: KeyHolder,
-  hash: RequestHash,
-  read: () => Promise<KeyHolder | undefined>,
-): Promise<KeyedResponse> {
-  requireSameRequest(holder, hash);
-  return replayed(deps, storedResponse(deps, holder, read));
 }
 
 async function replayed(deps: OperationDeps, stored: Promise<PaymentResponse>): Promise<KeyedResponse> {

@@ -245,9 +245,14 @@ describe('a repeat', () => {
     expect(Buffer.compare(restBody(again), restBody(first))).toBe(0);
     await expect(refund(payment, { amount: '11', key: 'refund-1' })).rejects.toMatchObject({
       reason: 'IDEMPOTENCY_KEY_REUSED',
+      fields: [{ field: 'x-idempotency-key' }],
     });
     const byReference = await refund(payment, { amount: '20', reference: 'r-2', key: null });
     expect((await refund(payment, { amount: '20', reference: 'r-2', key: null })).replayed).toBe(true);
+    await expect(refund(payment, { amount: '21', reference: 'r-2', key: null })).rejects.toMatchObject({
+      reason: 'IDEMPOTENCY_KEY_REUSED',
+      fields: [{ field: 'merchant_reference' }],
+    });
     expect(byReference.record.amount?.refunded?.value).toBe('30.00');
   });
 
