@@ -84,6 +84,10 @@ function requireWallet(offered: PaymentMethodType | undefined, request: EnrollPa
   const isEnrolled =
     offered?.category === Transaction_Category.WALLET && offered.workflows.includes(Payment_Workflow.DIRECT);
   if (!isEnrolled) throw notAvailable('type', 'is not offered, or cannot be enrolled');
+  if (offered.countries.length > 0 && country === '') {
+    const message = 'is required, since this payment method is not offered everywhere';
+    throw invalidParameters([{ field: 'country', code: 'REQUIRED', message }]);
+  }
   if (offered.countries.length > 0 && !offered.countries.includes(country)) {
     throw notAvailable('country', 'is not one in which this payment method is offered');
   }
