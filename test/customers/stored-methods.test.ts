@@ -268,6 +268,23 @@ describe('a checkout session', () => {
     expect(paid.json).toMatchObject({ status: 'SUCCEEDED', name: 'VISA ****1486' });
   });
 
+  it('shows nobody its customer’s stored methods once it is used or has expired.', async () => {
+    await enroll();
+    const [used, old] = [
+      await checkout.openSession({ customer_id: customer }),
+      await checkout.openSession({ customer_id: customer }),
+    ];
+    await checkout.payAsBrowser(used, { token: await checkout.token(used) });
+    await tables.query('UPDATE checkout_session SET expires_at = now() WHERE id = $1', [old]);
+    for (const session of [used, old]) {
+      const methods = `/v1/checkout/sessions/${session}/payment-methods`;
+      for (const keys of [PUBLIC_ONE, ONE]) {
+        const refused = await call('GET', methods, undefined, keys);
+        expect([refused.status, refused.json.code]).toEqual([404, 'CHECKOUT_SESSION_NOT_FOUND']);
+      }
+    }
+  });
+
   it('leaves a card that its browser asks to keep with its customer.', async () => {
     const session = await checkout.openSession({ customer_id: customer });
     const token = await checkout.token(session, CARD);

@@ -1487,7 +1487,7 @@ export type Operations = {
   readonly getCheckoutSession: { readonly request: { readonly checkout_session: string }; readonly response: CheckoutSession };
   /** Changes what is sent of a session that is open. By REST, `null` clears a field; by rpc, a field that `update_mask` names and that is not set. */
   readonly updateCheckoutSession: { readonly request: UpdateCheckoutSessionRequest & { readonly checkout_session: string }; readonly response: CheckoutSession };
-  /** Lists what the session can be paid with: the customer's stored methods, then what the catalogue offers for its country, currency and amount. REST answers the array alone. */
+  /** Lists what an open session can be paid with: the customer's stored methods, then what the catalogue offers for its country, currency and amount. REST answers the array alone. */
   readonly listCheckoutPaymentMethods: { readonly request: { readonly checkout_session: string }; readonly response: readonly OfferedPaymentMethod[] };
   /** Pays the session by its terms: the amount and the order are its own, and no card number is taken here. The header `x-idempotency-key` is required, as for CreatePayment; the keys of browsers are a space of their own. */
   readonly createCheckoutPayment: { readonly request: CreateCheckoutPaymentRequest & { readonly checkout_session: string }; readonly response: CheckoutPayment };
