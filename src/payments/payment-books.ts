@@ -42,9 +42,13 @@ export function leftToRefund(books: Books): bigint {
   return (books.isAuthorization ? books.captured : books.amount) - books.refunded;
 }
 
-/** Returns the operation that undoes a payment: a cancel while nothing is captured, else a refund. */
+/**
+ * Returns the operation that undoes a payment: a cancel while nothing is captured, else a refund; and once all that was
+ * captured is given back, a cancel of what is held still.
+ */
 export function undoingType(books: Books): 'CANCEL' | 'REFUND' {
-  return books.isAuthorization && books.captured === 0n ? 'CANCEL' : 'REFUND';
+  if (books.isAuthorization && books.captured === 0n) return 'CANCEL';
+  return leftToRefund(books) === 0n && leftToCapture(books) > 0n ? 'CANCEL' : 'REFUND';
 }
 
 /**

@@ -93,7 +93,10 @@ export function refundPayment(
   );
 }
 
-/** Cancels a payment of which nothing is captured; refunds all that is left of any other, or of the capture named. */
+/**
+ * Cancels a payment of which nothing is captured; refunds all that is left of any other, or of the capture named; cancels
+ * what is held still once all that was captured is given back.
+ */
 export function cancelOrRefundPayment(
   deps: OperationDeps,
   request: CancelOrRefundPaymentRequest,
@@ -109,7 +112,7 @@ export function cancelOrRefundPayment(
       // While nothing is captured, there is only the payment's own transaction to act on.
       target: (payment) => refundTarget(payment, request.transactionId, undefined),
       plan: (payment, target) =>
-        undoingType(payment.books) === 'REFUND'
+        undoingType(payment.books) === 'REFUND' || target.id !== payment.base.id
           ? planRefundOf(payment, target, undefined)
           : planCancel(payment.books, payment.connection.capabilities),
     },

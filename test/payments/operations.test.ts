@@ -153,12 +153,15 @@ describe('an authorization', () => {
     );
   });
 
-  it('is undone by a cancel while nothing is captured, and by a refund after', async () => {
+  it('is undone by a cancel while nothing is captured, by a refund after, then by a cancel of what is held', async () => {
     const open = await payments.pay({ capture: false });
     expect(shown((await undo(open)).record)).toMatch(/^CANCELED.CANCELED ← CANCEL SUCCEEDED/);
     const captured = await payments.pay({ capture: false });
-    await capture(captured, { amount: '60' });
+    const part = (await capture(captured, { amount: '60' })).record;
     expect(shown((await undo(captured)).record)).toMatch(/^REFUNDED.REFUNDED ← REFUND SUCCEEDED 60.00/);
+    await expect(undo(captured, idOf(part))).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
+    expect(shown((await undo(captured)).record)).toMatch(/^REFUNDED.REFUNDED ← CANCEL SUCCEEDED 40.00/);
+    await expect(undo(captured)).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
     expect(shown((await undo(await payments.pay())).record)).toMatch(
       /^REFUNDED.REFUNDED ← REFUND SUCCEEDED 100.00/,
     );

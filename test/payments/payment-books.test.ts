@@ -49,9 +49,13 @@ describe('what is left', () => {
     expect(leftToRefund(purchased({ refunded: 10n }))).toBe(90n);
   });
 
-  it('decides what undoes a payment: a cancel only of an authorization of which nothing is captured', () => {
+  it('decides what undoes a payment: a cancel of an authorization of which nothing is captured or all was given back', () => {
     expect(undoingType(authorized())).toBe('CANCEL');
     expect(undoingType(authorized({ captured: 1n }))).toBe('REFUND');
+    expect(undoingType(authorized({ captured: 2n, refunded: 1n }))).toBe('REFUND');
+    expect(undoingType(authorized({ captured: 2n, refunded: 2n }))).toBe('CANCEL');
+    expect(undoingType(authorized({ captured: 2n, refunded: 2n, isReleased: true }))).toBe('REFUND');
+    expect(undoingType(authorized({ isReleased: true }))).toBe('CANCEL');
     expect(undoingType(purchased())).toBe('REFUND');
   });
 });

@@ -1479,7 +1479,7 @@ export type Operations = {
   readonly cancelPayment: { readonly request: CancelPaymentRequest & { readonly payment_id: string }; readonly response: Payment };
   /** Gives back what was taken: all that is left of it, or the amount given. */
   readonly refundPayment: { readonly request: RefundPaymentRequest & { readonly payment_id: string }; readonly response: Payment };
-  /** Cancels a payment of which nothing is captured; refunds all that is left of any other, or of the capture named. */
+  /** Cancels a payment of which nothing is captured; refunds all that is left of any other, or of the capture named; cancels what is held still once all that was captured is given back. */
   readonly cancelOrRefundPayment: { readonly request: CancelOrRefundPaymentRequest & { readonly payment_id: string }; readonly response: Payment };
   /** Opens a session for one payment. It lives for 5 hours; a payment that is declined leaves it open. With the header `x-idempotency-key` a repeat gets the first response again. */
   readonly createCheckoutSession: { readonly request: CreateCheckoutSessionRequest; readonly response: CheckoutSession };
