@@ -62,7 +62,7 @@ describe('the checkout page of a customer', () => {
     const { card } = payment_method.payment_method_detail;
     expect([card.installments, card.card_data.security_code_length, card.card_data.lfd]).toEqual([
       3,
-      3,
+      0,
       '1486',
     ]);
     const [used] = await methods();

@@ -104,6 +104,16 @@ it('a worker whose place could not be taken, since no process could be started, 
   expect((await service.ended).code).toBe(0);
 });
 
+it('at SIGTERM a worker that is only being started ends with the others, and the exit status is 0', async () => {
+  const service = await start();
+  const [killed = 0, survivor] = workersOf(service);
+  process.kill(killed, 'SIGKILL');
+  // Its place is taken by a process that has not run a line of ours yet.
+  while (workersOf(service).every((pid) => pid === killed || pid === survivor)) await sleep(1);
+  service.child.kill('SIGTERM');
+  expect((await service.ended).code).toBe(0);
+});
+
 it('workers whose parent was killed end at once', async () => {
   const service = await start();
   const workers = workersOf(service);

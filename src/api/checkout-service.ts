@@ -11,6 +11,7 @@ import {
   changeSession,
   createSession,
   publicSession,
+  requireOpenSession,
   requireSession,
   sessionMessage,
 } from '#src/customers/checkout-sessions.ts';
@@ -45,7 +46,8 @@ export function checkoutService(
       return { message: await changeSession(deps, accountOf(caller), validUpdate(request)) };
     },
     async listCheckoutPaymentMethods({ checkoutSession }, { accountId }) {
-      const session = await requireSession(database, accountId, checkoutSession);
+      // Of a session that is over, whoever still has its address would see the customer's cards, newer ones included.
+      const session = await requireOpenSession(database, accountId, checkoutSession);
       const paymentMethods = await listSessionMethods(deps, session);
       return { message: create(ListCheckoutPaymentMethodsResponseSchema, { paymentMethods }) };
     },

@@ -111,7 +111,7 @@ const UNREADABLE = ['parse binary', 'decompression failed', NO_COMPRESSION];
 function foreignRpcError(error: ConnectError): ServiceError {
   switch (error.code) {
     case Code.ResourceExhausted:
-      return new ServiceError('REQUEST_TOO_LARGE', 'the message is too large');
+      return new ServiceError('REQUEST_TOO_LARGE', 'the message is larger than 256 KiB');
     case Code.InvalidArgument:
       return new ServiceError('INVALID_REQUEST', 'the message cannot be read');
     case Code.Unimplemented:
@@ -140,7 +140,7 @@ export function toServiceError(error: unknown): ServiceError {
   if (error instanceof ServiceError) return error;
   const { code = '', statusCode } = (error ?? {}) as Partial<FastifyError>;
   if (code === 'FST_ERR_CTP_BODY_TOO_LARGE')
-    return new ServiceError('REQUEST_TOO_LARGE', 'the body is too large');
+    return new ServiceError('REQUEST_TOO_LARGE', 'the body is larger than 256 KiB');
   if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') {
     return new ServiceError('UNSUPPORTED_MEDIA_TYPE', 'the body must be application/json');
   }

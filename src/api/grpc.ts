@@ -148,7 +148,7 @@ function readBody(stream: IncomingMessage): Promise<Buffer> {
         return;
       }
       stream.pause();
-      reject(new ServiceError('REQUEST_TOO_LARGE', 'the message is too large'));
+      reject(new ServiceError('REQUEST_TOO_LARGE', 'the message is larger than 256 KiB'));
     });
     stream.once('end', () => resolve((chunks.length === 1 && chunks[0]) || Buffer.concat(chunks)));
     stream.once('close', () => reject(new ConnectError('the caller left', Code.Canceled)));

@@ -1,6 +1,7 @@
 import { type DescField, type DescMessage, getOption, ScalarType } from '@bufbuild/protobuf';
 import type { FastifyRequest } from 'fastify';
 import { not_supported } from '#gen/payments/v1/json_options_pb.js';
+import { isTextAbsentIfEmpty } from '#src/wire/canonical-message.ts';
 import { isJsonObject, RawNumber } from '#src/wire/parse-json.ts';
 import { type FieldPath, fieldPath, type HttpBinding } from './http-rule.ts';
 
@@ -25,7 +26,8 @@ export function requestJson(request: FastifyRequest, binding: HttpBinding, input
 
 /**
  * Names the fields that a PATCH sends, `null` included, if the request has an `update_mask` for them. The mask tells a
- * field to clear from one that was not sent: in a message, both are unset.
+ * field to clear from one that was not sent: in a message, both are unset. An empty text that counts as absent was not
+ * sent.
  */
 function updateMask(json: JsonMembers, { variables }: HttpBinding, input: DescMessage): string | undefined {
   const mask = input.fields.find(({ name }) => name === 'update_mask');
@@ -35,7 +37,8 @@ function updateMask(json: JsonMembers, { variables }: HttpBinding, input: DescMe
   const others = [mask, ...variables.map(([field]) => field)];
   return input.fields
     .filter((field) => !others.includes(field) && !getOption(field, not_supported))
-    .filter(({ name }) => Object.hasOwn(json, name))
+    .filter((field) => Object.hasOwn(json, field.name))
+    .filter((field) => json[field.name] !== '' || !isTextAbsentIfEmpty(field))
     .map(({ name }) => name)
     .join();
 }

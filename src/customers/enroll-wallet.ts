@@ -16,7 +16,7 @@ import { requireRoom } from '#src/payments/keep-method.ts';
 import { type LiveCatalogue, openConnection } from '#src/payments/live-catalogue.ts';
 import { notAvailable } from '#src/payments/payment-method.ts';
 import { drawSeed } from '#src/routing/order-targets.ts';
-import { fieldRefusal, requireFaultless, ServiceError } from '#src/service-error.ts';
+import { fieldRefusal, invalidField, requireFaultless, ServiceError } from '#src/service-error.ts';
 import { lockCustomer } from '#src/store/customers.ts';
 import { queriesOf } from '#src/store/database.ts';
 import { insertEnrollment } from '#src/store/wallet-enrollments.ts';
@@ -84,6 +84,10 @@ function requireWallet(offered: PaymentMethodType | undefined, request: EnrollPa
   const isEnrolled =
     offered?.category === Transaction_Category.WALLET && offered.workflows.includes(Payment_Workflow.DIRECT);
   if (!isEnrolled) throw notAvailable('type', 'is not offered, or cannot be enrolled');
+  if (offered.countries.length > 0 && country === '') {
+    const message = 'is required, since this payment method is not offered everywhere';
+    throw invalidField('country', 'REQUIRED', message);
+  }
   if (offered.countries.length > 0 && !offered.countries.includes(country)) {
     throw notAvailable('country', 'is not one in which this payment method is offered');
   }

@@ -22,6 +22,7 @@ import { createSessions, type OperatorKeys, type Sessions } from './session.ts';
 import { createSignInLimit } from './sign-in-limit.ts';
 import { nextOf, signInPage } from './sign-in-page.ts';
 import { type Cookie, type Page, preparePages, sendPage, sessionCookie, visits } from './visit.ts';
+import { deliverFailedAgain, webhookPage } from './webhook-page.ts';
 
 /** Dependencies of the dashboard. */
 export type DashboardDeps = PaymentPageDeps &
@@ -52,6 +53,10 @@ export function mountDashboard(app: FastifyInstance, deps: DashboardDeps): void 
     }
     pages.post('/payments/:account/:payment/deliveries/:delivery', 'operate', (visit) =>
       deliverAgain(deps, visit),
+    );
+    pages.get('/webhooks/:account/:webhook', (visit) => webhookPage(deps.webhooks, visit));
+    pages.post('/webhooks/:account/:webhook/redeliver-failed', 'operate', (visit) =>
+      deliverFailedAgain(deps.webhooks, visit),
     );
     const routes = { ...deps, catalogue: () => deps.opened().catalogue };
     pages.get('/catalogue', async () => cataloguePage(deps.opened()));

@@ -4,6 +4,7 @@ import { type FiguresReading, sumOf, type Tally } from './figures.ts';
 import { DASHBOARD } from './frame.ts';
 import { minutesChart, SERIES } from './minutes-chart.ts';
 import { badge, count, duration, percent, shortened, time } from './show.ts';
+import { stateOf, webhookAddress } from './webhook-page.ts';
 
 /** Everything that the overview shows. */
 export type Overview = {
@@ -132,7 +133,7 @@ function openOutcomes(attempts: readonly OpenAttempt[]): Html {
 
 function webhookTable(webhooks: readonly TroubledWebhook[]): Html {
   if (webhooks.length === 0) return NOTHING;
-  return html`<section class="card"><h2>Webhooks in trouble</h2><table><thead><tr><th scope="col">Webhook</th><th scope="col">Since (UTC)</th><th scope="col">State</th></tr></thead><tbody>${webhooks.map((one) => html`<tr><th scope="row" class="long">${shortened(one.url, 200)}<br><span class="quiet">${one.accountName}</span></th><td>${time(one.failingSince)}</td><td>${one.active ? badge('FAILED') : html`${badge('CANCELED')} ${one.disabledReason ?? ''}`}</td></tr>`)}</tbody></table></section>`;
+  return html`<section class="card"><h2>Webhooks in trouble</h2><table><thead><tr><th scope="col">Webhook</th><th scope="col">Since (UTC)</th><th scope="col">State</th></tr></thead><tbody>${webhooks.map((one) => html`<tr><th scope="row" class="long"><a href="${webhookAddress(one)}">${shortened(one.url, 200)}</a><br><span class="quiet">${one.accountName}</span></th><td>${time(one.failingSince)}</td><td>${stateOf(one)}</td></tr>`)}</tbody></table></section>`;
 }
 
 const EMPTY = html`<p class="quiet">Nothing in the last hour.</p>`;

@@ -10,6 +10,7 @@ const TONES: Readonly<Record<string, Tone>> = {
   VERIFIED: 'good',
   DELIVERED: 'good',
   CLOSED: 'good',
+  ON: 'good',
   applied: 'good',
   DECLINED: 'bad',
   ERROR: 'bad',
@@ -24,6 +25,7 @@ const TONES: Readonly<Record<string, Tone>> = {
   waiting: 'open',
   REFUNDED: 'back',
   CANCELED: 'back',
+  OFF: 'back',
   EXPIRED: 'back',
 };
 

@@ -12,6 +12,7 @@ import { type Html, html, NOTHING } from '#src/web/html.ts';
 import { DASHBOARD } from './frame.ts';
 import type { Session } from './session.ts';
 import { badge, money, shortened, time } from './show.ts';
+import { attemptsOf, webhookAddress } from './webhook-page.ts';
 
 /** A payment with its stored history. */
 export type Told = { readonly payment: Payment; readonly story: StoredStory; readonly session: Session };
@@ -116,17 +117,15 @@ function eventEntries({ payment, story, session }: Told): Entry[] {
 
 function deliveryLine({ delivery }: ToldEvent, payment: Payment, session: Session): Html {
   if (!delivery) return html`<p class="quiet">Not relayed to any webhook yet.</p>`;
-  const { attempts, responseStatus, error, dueAt } = delivery;
-  const more = [
-    `${attempts} ${attempts === 1 ? 'attempt' : 'attempts'}`,
-    responseStatus !== undefined && `answered ${responseStatus}`,
-    error && shortened(error, 200),
-  ].filter(Boolean);
+  const { url } = delivery;
+  const page = webhookAddress({ accountId: payment.accountId, id: delivery.webhookId });
+  const webhook =
+    url === undefined ? 'a webhook that was deleted' : html`<a href="${page}">${shortened(url, 200)}</a>`;
   const address = `${DASHBOARD}/payments/${payment.accountId}/${payment.id}/deliveries/${delivery.id}`;
   const again =
     session.role === 'operate' &&
-    delivery.url !== undefined &&
-    html`<form method="post" action="${address}"><input type="hidden" name="form_token" value="${session.formToken}"><button class="quiet" aria-label="Deliver again to ${shortened(delivery.url, 200)}">Deliver again</button></form>`;
-  return html`<div class="delivery"><div><p>${badge(delivery.status)} ${shortened(delivery.url ?? 'a webhook that was deleted', 200)}</p>
-<p class="quiet">${more.join(' · ')}${dueAt ? html` · due at ${time(dueAt)}` : NOTHING}</p></div>${again}</div>`;
+    url !== undefined &&
+    html`<form method="post" action="${address}"><input type="hidden" name="form_token" value="${session.formToken}"><button class="quiet" aria-label="Deliver again to ${shortened(url, 200)}">Deliver again</button></form>`;
+  return html`<div class="delivery"><div><p>${badge(delivery.status)} ${webhook}</p>
+<p class="quiet">${attemptsOf(delivery)}</p></div>${again}</div>`;
 }

@@ -158,9 +158,9 @@ export function sendPage(reply: FastifyReply, page: Page, session: Session | und
     .send(framed({ ...page, session }));
 }
 
-/** Returns the address of the page that has a form: a payment's, for what is done to it. */
+/** Returns the address of the page that has a form: a payment's or a webhook's, for what is done to it. */
 function pageOfForm(url: string): string {
-  return /^[^?]*\/payments\/[^/?]+\/[^/?]+/.exec(url)?.[0] ?? url;
+  return /^[^?]*\/(?:payments|webhooks)\/[^/?]+\/[^/?]+/.exec(url)?.[0] ?? url;
 }
 
 function comeIn(url: string): Html {

@@ -4,14 +4,8 @@ import { findPaymentOf, takeFollowUp } from '#src/store/follow-ups.ts';
 import { readOpenAttempt } from '#src/store/look-ups.ts';
 import { isLapsing, isOver, writeOutcome } from './finish-operation.ts';
 import { finishOf, writeFinish } from './finish-payment.ts';
-import {
-  contradicts,
-  type FollowedUp,
-  type FollowedUpNow,
-  type FollowUpDeps,
-  readFollowedUp,
-  shownOf,
-} from './follow-up.ts';
+import type { FollowedUpNow, FollowUpDeps } from './follow-up.ts';
+import { contradicts, type FollowedUp, readFollowedUp, shownOf } from './followed-up.ts';
 import { leaseS, lookUpPauseS } from './look-up-schedule.ts';
 import { recordElsewhere } from './made-elsewhere.ts';
 import { decodeRecord } from './stored-record.ts';

@@ -143,7 +143,7 @@ function checkDate(report: Report, field: string, date: string | undefined): voi
 const SCHEME = /^([a-z][a-z0-9+.-]*):\//i;
 // A bare name without a dot could be a scheme (javascript:1/…), so a host must have a dot or be localhost.
 const HOST_PORT_PATH =
-  /^(?:localhost|[\p{L}\p{M}\p{N}-]+(?:\.[\p{L}\p{M}\p{N}-]+)+|\[[0-9a-f:.]+\])(?::\d{1,5})?(?:[/?#].*)?$/iu;
+  /^(?:localhost|[\p{L}\p{M}\p{N}_-]+(?:\.[\p{L}\p{M}\p{N}_-]+)+\.?|\[[0-9a-f:.]+\])(?::\d{1,5})?(?:[/?#].*)?$/iu;
 const UNSAFE_IN_URL = /[\s\\<>"'`{}|^\p{Cc}]/u;
 /** Schemes by which a browser or an operating system runs, opens or sends something; none is an app's own. */
 const NO_APP = new RegExp(

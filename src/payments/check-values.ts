@@ -8,7 +8,8 @@ import {
   toJson,
 } from '@bufbuild/protobuf';
 import { type Timestamp, type Value, ValueSchema } from '@bufbuild/protobuf/wkt';
-import { not_supported } from '#gen/payments/v1/json_options_pb.js';
+import type { Decimal } from '#gen/google/type/decimal_pb.js';
+import { fraction_of, not_supported } from '#gen/payments/v1/json_options_pb.js';
 import type { Report } from '#src/service-error.ts';
 
 /**
@@ -60,12 +61,16 @@ function walkOf(field: DescField): Walk<never> | undefined {
       return checkTimestamp;
     case 'google.protobuf.Value':
       return checkValue;
+    case 'google.type.Decimal':
+      return checkDecimal;
     default:
       return walker(field.message as DescMessage);
   }
 }
 
-function fieldStep({ localName, name, oneof }: DescField, walk: Walk<never>): Walk<AnyMessage> {
+function fieldStep(field: DescField, walk: Walk<never>): Walk<AnyMessage> {
+  const { localName, oneof } = field;
+  const name = getOption(field, fraction_of) || field.name;
   return (message, path, check) => {
     const holder = oneof ? (message[oneof.localName] as { case?: string; value?: unknown }) : undefined;
     const value = holder ? (holder.case === localName ? holder.value : undefined) : message[localName];
@@ -89,6 +94,11 @@ function checkText(text: string, path: string, { report }: Check): void {
 function checkShownText(text: string, path: string, check: Check): void {
   checkText(text, path, check);
   if (holdsNumber(text, check.cardNumber)) check.report(path, 'NOT_ALLOWED', NO_CARD_NUMBER);
+}
+
+/** Reported at the field, since JSON has no member within a decimal. */
+function checkDecimal({ value }: Decimal, path: string, check: Check): void {
+  checkShownText(value, path, check);
 }
 
 const NO_CARD_NUMBER = 'must not contain the card number, which would be stored and shown';

@@ -136,12 +136,7 @@ async function readOperated(
   if (!payment) throw unknownId('PAYMENT_NOT_FOUND', 'payment_id');
   const transactions = await readTransactions(deps.database, accountId, paymentId);
   const base = succeededBase(transactions);
-  if (!base || base.type === 'VERIFY') {
-    throw new ServiceError(
-      'INVALID_STATUS',
-      'the payment neither took nor holds money, so there is nothing to act on; nothing was sent',
-    );
-  }
+  if (!base || base.type === 'VERIFY') throw nothingToActOn(transactions);
   if (transactions.some(({ type, status }) => type === 'CHARGEBACK' && status !== 'DECLINED')) {
     throw new ServiceError(
       'INVALID_STATUS',
@@ -169,6 +164,15 @@ export function namedBy(
     description,
     reason: reason || undefined,
   };
+}
+
+/** An open payment is not said to have taken nothing: whoever believed that would have it paid again. */
+function nothingToActOn(transactions: readonly StoredTransaction[]): ServiceError {
+  const isOpen = transactions.some(({ status }) => status === 'PENDING' || status === 'CREATED');
+  const message = isOpen
+    ? 'the payment has no outcome yet and may still take money; nothing was sent; decide anew once it has one'
+    : 'the payment neither took nor holds money, so there is nothing to act on; nothing was sent';
+  return new ServiceError('INVALID_STATUS', message);
 }
 
 /** @returns undefined if the payment was approved after its record was read, and before its transactions were. */

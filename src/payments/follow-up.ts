@@ -1,27 +1,23 @@
-import { create } from '@bufbuild/protobuf';
 import { timestampDate } from '@bufbuild/protobuf/wkt';
-import { type Payment, type ProviderData, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
-import type { Capabilities } from '#src/connectors/capabilities.ts';
 import type { Hint, LookUp, ProviderConnection } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { type DueFollowUp, endFollowUp, postponeFollowUp, takeFollowUp } from '#src/store/follow-ups.ts';
-import type { StoredPayment, StoredTransaction } from '#src/store/operated-payments.ts';
-import {
-  ask,
-  isAlarm,
-  isHeard,
-  learn,
-  lookedUpTransaction,
-  NO_LOOK_UP,
-  waitsForPayer,
-} from './ask-provider.ts';
+import { ask, isAlarm, isHeard, learn, lookedUpTransaction } from './ask-provider.ts';
 import { endDisputes, isOpenDispute } from './dispute.ts';
-import { isLapsing, isOperation, isOver, readLeased, writeOutcome } from './finish-operation.ts';
+import { isLapsing, isOperation, isOver, writeOutcome } from './finish-operation.ts';
 import { FIRST_FOLLOW_UP_S, type FinishDeps, tellsMore } from './finish-payment.ts';
+import {
+  changesNothing,
+  contradicts,
+  endOf,
+  expiryOf,
+  type FollowedUp,
+  isToldAlready,
+  readFollowedUp,
+  withoutLookUp,
+} from './followed-up.ts';
 import { leaseS, lookUpPauseS } from './look-up-schedule.ts';
 import { beyondBooks, isRefundUndone, recordElsewhere } from './made-elsewhere.ts';
-import { attemptFacts } from './payment-attempt.ts';
-import { decodeRecord } from './stored-record.ts';
 import type { PaymentResponse } from './stored-response.ts';
 
 /** Dependencies of following up a transaction. */
@@ -40,15 +36,6 @@ export type FollowUpObserver = {
     followed: { readonly transactionId: string; readonly connectionId: string },
     result: Outcome | 'lapsed' | 'mismatch' | 'contradiction',
   ): void;
-};
-
-/** A transaction as it stands, with its payment. */
-export type FollowedUp = {
-  readonly payment: StoredPayment;
-  readonly record: Payment;
-  readonly transaction: StoredTransaction;
-  readonly transactions: readonly StoredTransaction[];
-  readonly terms: Capabilities;
 };
 
 const DAY_MS = 86_400_000;
@@ -85,7 +72,8 @@ export async function followUp(
   const { hint, stop } = options;
   const found = await readFollowedUp(deps, connection, due);
   const nowMs = timestampDate(deps.now()).getTime();
-  if (isLapsing(found.transaction)) return lapse(deps, connection, due, found, nowMs, options);
+  if (isLapsing(found.transaction))
+    return followUpAuthorization(deps, connection, due, found, nowMs, options);
 
   const isLast = expiryOf(found) + GRACE_MS <= nowMs;
   const query = { ...lookUpOf(deps, due, found, isLast), ...(hint && { hint }) };
@@ -159,27 +147,6 @@ export async function followUpNow(
 /** States of transactions that are not over: their payer's money may still be taken. */
 const OPEN: ReadonlySet<string> = new Set(['CREATED', 'PENDING']);
 
-/**
- * Returns true if money moved, or did not, other than a final state says. That state stays: a person has to look. An
- * outcome that is an alarm itself says more than that it contradicts.
- */
-export function contradicts(told: Outcome, { status }: StoredTransaction): boolean {
-  const { kind } = told;
-  if (isAlarm(told)) return false;
-  if (status === 'SUCCEEDED') return kind === 'declined' || kind === 'expired';
-  return kind === 'approved' && (status === 'DECLINED' || status === 'ERROR');
-}
-
-/** Reads a leased transaction with its payment. */
-export async function readFollowedUp(
-  { database }: Pick<FollowUpDeps, 'database'>,
-  { capabilities: terms }: ProviderConnection,
-  due: Omit<DueFollowUp, 'connectionId' | 'fence'>,
-): Promise<FollowedUp> {
-  const found = await readLeased(database, due);
-  return { ...found, record: decodeRecord(found.payment.record), terms };
-}
-
 /** Builds the look-up of a transaction from stored data alone. */
 function lookUpOf(deps: FollowUpDeps, due: DueFollowUp, found: FollowedUp, isLast: boolean): LookUp {
   const { transaction } = found;
@@ -195,12 +162,10 @@ function lookUpOf(deps: FollowUpDeps, due: DueFollowUp, found: FollowedUp, isLas
 }
 
 /**
- * Ends an authorization that is over: by our term, once its provider has answered, as it may have been captured there;
- * or before that because its provider says so. One that its provider denies ever to have approved is over, too, since
- * nothing is held; but it was approved, so a person has to look. If it is over here, only news has the provider asked,
- * and a capture that its totals told: a refund may have been told with it.
+ * Follows up an authorization: ends it if it lapsed. If it is over here, only news has its provider asked, and a capture
+ * that its totals told: a refund may have been told with it.
  */
-async function lapse(
+async function followUpAuthorization(
   deps: FollowUpDeps,
   connection: ProviderConnection,
   due: DueFollowUp,
@@ -224,15 +189,11 @@ async function lapse(
   const query = { ...lookUpOf(deps, due, found, false), ...(hint && { hint }) };
   const told = await connection.lookUp?.(query);
   const made = beyondBooks(found, told);
-  const isDenied = isHeld && (told?.kind === 'declined' || told?.kind === 'not_sent');
-  const isGone = isHeld && (told?.kind === 'expired' || isDenied);
-  const lapses = isHeld && restS <= 0 && !isGone && !made && told?.kind !== 'unknown';
-  const isContradiction = isDenied || isRefundUndone(found, told, nowMs);
-  const result = isContradiction ? 'contradiction' : lapses ? 'lapsed' : told;
+  const end = isHeld ? endOfAuthorization(told, made !== undefined, restS) : undefined;
+  const isContradiction = end === 'denied' || isRefundUndone(found, told, nowMs);
+  const result = isContradiction ? 'contradiction' : end === 'lapsed' ? end : told;
   if (result) deps.recovery.followedUp(due, result);
-  if (lapses || isGone) {
-    return writeOutcome(deps, { ...due, followUpInS: undefined }, 'lapsed', stop);
-  }
+  if (end) return writeOutcome(deps, { ...due, followUpInS: undefined }, 'lapsed', stop);
   const recorded = made && (await recordElsewhere(deps, connection, due, found, made));
   const isSettledByHand = recorded ? recorded === 'unchanged' : told !== undefined && isAlarm(told);
   const isEnd = !isHeld && !hint && (!recorded || isSettledByHand) && (!told || isHeard(told));
@@ -242,52 +203,27 @@ async function lapse(
   return !isHeld && told && !isHeard(told) ? 'unheard' : undefined;
 }
 
+/**
+ * Returns the end of an authorization that stands here, if what its provider told ends it: the provider says that it is
+ * over; or our term is, and the provider answered, as it may have been captured there. One that its provider denies ever
+ * to have approved is over, too, since nothing is held; but it was approved, so a person has to look.
+ */
+function endOfAuthorization(
+  told: Outcome | undefined,
+  isMadeElsewhere: boolean,
+  restS: number,
+): 'denied' | 'expired' | 'lapsed' | undefined {
+  if (told?.kind === 'declined' || told?.kind === 'not_sent') return 'denied';
+  if (told?.kind === 'expired') return 'expired';
+  return restS <= 0 && !isMadeElsewhere && told?.kind !== 'unknown' ? 'lapsed' : undefined;
+}
+
 /** Returns the pause of an authorization that stands, with so much of its term left. */
 function heldPauseS(restS: number, told: Outcome | undefined, isSettledByHand: boolean): number {
   // Past its term, what a person has to settle is told once a day.
   if (restS <= 0) return isSettledByHand ? DAY_MS / 1000 : LONGEST_PAUSE_S;
   const isUnheard = told !== undefined && !isHeard(told);
   return Math.max(1, isUnheard ? Math.min(restS, LONGEST_PAUSE_S) : restS);
-}
-
-function expiryOf({ record, transaction, terms }: FollowedUp): number {
-  if (isOperation(transaction.type)) return Number.POSITIVE_INFINITY;
-  return attemptFacts(record, '', terms).expiresAtMs;
-}
-
-/** Returns true if there is nothing to write: the outcome is not known yet, or the payer has yet to act. */
-function changesNothing(outcome: Outcome, isLast: boolean): boolean {
-  if (outcome.kind === 'unknown' || outcome.kind === 'to_complete') return true;
-  return !isLast && outcome.kind === 'redirect';
-}
-
-/** Returns true if the provider has yet to decide, and the record already says so and has the provider's reference. */
-function isToldAlready(outcome: Outcome, { transaction, record }: FollowedUp): boolean {
-  if (outcome.kind !== 'pending' || transaction.status !== 'PENDING') return false;
-  if (outcome.reference !== undefined && transaction.reference === undefined) return false;
-  return !waitsForPayer(record, transaction);
-}
-
-/**
- * Returns the outcome where there is no look-up. A payer who did not come back in time did not pay, as far as is known.
- * If one did come back, and the answer to what they brought says nothing, they may have: that never ends by itself.
- */
-function withoutLookUp(told: Outcome, found: FollowedUp, isLast: boolean): Outcome {
-  if (told.kind !== 'unknown' || !waitsForPayer(found.record, found.transaction)) return told;
-  const providerData = told.providerData ?? shownOf(found) ?? create(ProviderDataSchema);
-  if (told !== NO_LOOK_UP) return { kind: 'pending', providerData };
-  return isLast ? { kind: 'expired', providerData } : told;
-}
-
-/** Returns what the record shows of the provider's last word on a transaction. */
-export function shownOf({ record, transaction }: FollowedUp): ProviderData | undefined {
-  return record.transactionsHistory.find(({ id }) => id === transaction.id)?.providerData;
-}
-
-/** Returns the outcome of a payment whose payer did not act in time; its provider has closed it, where possible. */
-function endOf(outcome: Outcome): Outcome {
-  if (outcome.kind === 'redirect') return { kind: 'expired', providerData: outcome.providerData };
-  return outcome;
 }
 
 function pauseS(deps: FollowUpDeps, due: DueFollowUp, found: FollowedUp, nowMs: number): number {

@@ -53,16 +53,18 @@ export function sentIdempotencyKey(stored: string): string {
  * the two cannot be compared: the request counts as the same and gets the holder's response, since a refusal would
  * make the merchant pay again under another key.
  *
+ * @param field the key's name, as the caller sent it.
  * @throws ServiceError IDEMPOTENCY_KEY_REUSED.
  */
 export function requireSameRequest(
   holder: Pick<KeyHolder, 'requestHash' | 'requestShape'>,
   request: RequestHash,
+  field = HEADER,
 ): void {
   const isComparable = holder.requestShape !== undefined && areEqual(holder.requestShape, request.shape);
   if (!isComparable || areEqual(holder.requestHash, request.hash)) return;
   const message = 'was used before, with another request';
-  throw fieldRefusal('IDEMPOTENCY_KEY_REUSED', HEADER, 'NOT_ALLOWED', message);
+  throw fieldRefusal('IDEMPOTENCY_KEY_REUSED', field, 'NOT_ALLOWED', message);
 }
 
 function areEqual(a: Uint8Array, b: Uint8Array): boolean {
@@ -86,6 +88,7 @@ type Answered = Pick<KeyHolder, 'record' | 'answer'>;
  * Answers a call whose key is held already, with the holder's response.
  *
  * @param read reads the holder again.
+ * @param keyField the key's name, as the caller sent it.
  * @throws ServiceError IDEMPOTENCY_KEY_REUSED; and as `storedResponse` does.
  */
 export async function replay(
@@ -94,8 +97,9 @@ export async function replay(
   holder: KeyHolder,
   hash: RequestHash,
   read: () => Promise<KeyHolder | undefined>,
+  keyField?: string,
 ): Promise<KeyedResponse> {
-  requireSameRequest(holder, hash);
+  requireSameRequest(holder, hash, keyField);
   const response = await storedResponse(deps, keyed, read, holder);
   deps.observer.replayed();
   return { ...response, replayed: true };

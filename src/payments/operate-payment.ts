@@ -1,6 +1,7 @@
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { fieldRefusal, ServiceError } from '#src/service-error.ts';
 import { findOperation, findOperationByKey } from '#src/store/operation-keys.ts';
+import type { KeyHolder } from '#src/store/payments.ts';
 import { orUnavailable } from '#src/store/unavailable.ts';
 import { OPERATION_KINDS } from './ask-provider.ts';
 import { accountOf, type Caller } from './caller.ts';
@@ -36,8 +37,10 @@ export async function operatePayment(
   const key = operationKey(asked, caller.idempotencyKey);
   const read = async () =>
     key === undefined ? undefined : findOperationByKey(deps.database, accountId, asked.method, key);
+  const keyField = caller.idempotencyKey === undefined ? 'merchant_reference' : 'x-idempotency-key';
+  const repeat = (holder: KeyHolder) => replay(deps, 'operation', holder, asked.hash, read, keyField);
   const holder = await orUnavailable(read());
-  if (holder) return replay(deps, 'operation', holder, asked.hash, read);
+  if (holder) return repeat(holder);
 
   // 2. and 3. The payment as it stands, the plan of the operation, and commit 1.
   let claimed: ClaimedOperation;
@@ -54,7 +57,7 @@ export async function operatePayment(
     // Another call with the same key may have claimed the operation meanwhile, and so have caused the refusal.
     const holder = await orUnavailable(read());
     if (!holder) throw refusal;
-    return replay(deps, 'operation', holder, asked.hash, read);
+    return repeat(holder);
   }
 
   // 4. The provider is called, once.

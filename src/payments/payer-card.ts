@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { create, fromBinary } from '@bufbuild/protobuf';
+import { fromBinary } from '@bufbuild/protobuf';
 import { type CardData, CardDataSchema } from '#gen/payments/v1/payment_method_pb.js';
 import { Payment_Workflow } from '#gen/payments/v1/payment_pb.js';
 import type { AttemptCard } from '#src/connectors/attempt.ts';
@@ -44,10 +44,8 @@ export async function readCard(
   if (method.kind !== 'vaulted_card') return undefined;
   const { vaultedToken: vaulted } = stored;
   if (!vaulted?.card) throw new Error(`vaulted token ${method.token} holds no card`);
-  const data = create(CardDataSchema, {
-    ...fromBinary(CardDataSchema, vaulted.card.data),
-    securityCodeLength: method.securityCode.length,
-  });
+  // Its security_code_length is 0 even beside a code: the interface has it so for every payment by a vaulted token.
+  const data = fromBinary(CardDataSchema, vaulted.card.data);
   const number = await orUnreadable(deps.vault.open(vaulted.card.number, vaulted.id));
   return { data, attempt: attemptCard(data, number, method.securityCode) };
 }

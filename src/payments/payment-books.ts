@@ -42,9 +42,13 @@ export function leftToRefund(books: Books): bigint {
   return (books.isAuthorization ? books.captured : books.amount) - books.refunded;
 }
 
-/** Returns the operation that undoes a payment: a cancel while nothing is captured, else a refund. */
+/**
+ * Returns the operation that undoes a payment: a cancel while nothing is captured, else a refund; and once all that was
+ * captured is given back, a cancel of what is held still.
+ */
 export function undoingType(books: Books): 'CANCEL' | 'REFUND' {
-  return books.isAuthorization && books.captured === 0n ? 'CANCEL' : 'REFUND';
+  if (books.isAuthorization && books.captured === 0n) return 'CANCEL';
+  return leftToRefund(books) === 0n && leftToCapture(books) > 0n ? 'CANCEL' : 'REFUND';
 }
 
 /**
@@ -80,7 +84,10 @@ export function planCapture(
  */
 export function planCancel(books: Books, can: Capabilities): PlannedOperation {
   const left = leftToCapture(books);
-  if (left <= 0n) throw invalidStatus('there is nothing left to cancel; refund what was captured');
+  if (left <= 0n) {
+    const advice = leftToRefund(books) > 0n ? '; refund what was taken' : '';
+    throw invalidStatus(`there is nothing left to cancel${advice}`);
+  }
   if (!can.cancel) throw notSupported('cancels');
   const money = { minorUnits: left, currency: books.currency };
   return { type: 'CANCEL', money, isWhole: left === books.amount, isFinal: true };

@@ -56,7 +56,10 @@ export const refundPayment = operation('REFUND', RefundPaymentRequestSchema, (re
   };
 });
 
-/** Cancels a payment of which nothing is captured; refunds all that is left of any other, or of the capture named. */
+/**
+ * Cancels a payment of which nothing is captured; refunds all that is left of any other, or of the capture named; cancels
+ * what is held still once all that was captured is given back.
+ */
 export const cancelOrRefundPayment = operation(
   'CANCEL_OR_REFUND',
   CancelOrRefundPaymentRequestSchema,
@@ -65,7 +68,7 @@ export const cancelOrRefundPayment = operation(
     // While nothing is captured, there is only the payment's own transaction to act on.
     target: (payment) => refundTarget(payment, request.transactionId, undefined),
     plan: (payment, target) =>
-      undoingType(payment.books) === 'REFUND'
+      undoingType(payment.books) === 'REFUND' || target.id !== payment.base.id
         ? planRefundOf(payment, target, undefined)
         : planCancel(payment.books, payment.connection.capabilities),
   }),

@@ -1,4 +1,4 @@
-import { clone, create } from '@bufbuild/protobuf';
+import { clone, create, isMessage } from '@bufbuild/protobuf';
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import type { ConnectionConfig } from '#gen/payments/config/catalogue_pb.js';
 import {
@@ -221,18 +221,25 @@ function setStates(record: Payment, transaction: Transaction, states: States, at
   record.transactions = toldTransaction(record) ?? transaction;
 }
 
-/** Merges field by field; the request wins. A document or an address comes whole, never half from each. */
+/** Merges field by field; what the request says wins. A document or an address comes whole, never half from each. */
 function recordedPayer(
   sent: CustomerPayer | undefined,
   stored: { readonly id: string; readonly payer: CustomerPayer } | undefined,
 ): CustomerPayer {
   return create(CustomerPayerSchema, {
-    ...stored?.payer,
     ...sent,
+    ...stored?.payer,
+    ...Object.fromEntries(Object.entries(sent ?? {}).filter(([, value]) => !saysNothing(value))),
     id: stored?.id,
     deviceFingerprints: sent?.deviceFingerprints ?? [],
     browserInfo: sent?.browserInfo ?? create(BrowserInfoSchema),
   });
+}
+
+/** Returns true for an empty text, and for a message that holds nothing else. */
+function saysNothing(value: unknown): boolean {
+  if (!isMessage(value)) return value === undefined || value === '';
+  return Object.entries(value).every(([name, inner]) => name.startsWith('$') || saysNothing(inner));
 }
 
 function recordedDetail(facts: PaymentFacts): PaymentMethodDetail {

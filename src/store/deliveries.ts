@@ -1,7 +1,7 @@
 import type { Database, Nullable } from './database.ts';
 import type { WebhookName } from './outbox.ts';
 import { firstRow, NIL_UUID, withoutNulls } from './rows.ts';
-import { lockOpenCte, type StoredWebhook } from './webhooks.ts';
+import type { StoredWebhook } from './webhooks.ts';
 
 /** A due delivery, leased to the caller. */
 export type LeasedDelivery = {
@@ -110,55 +110,6 @@ export async function finishDelivery(
   await database.query(FINISH, values);
 }
 
-// The deliveries end only if the webhook is turned off: it may be given another URL while its lock is waited for.
-const TURN_OFF = {
-  name: 'turn_off_gone_webhook',
-  text: `
-    WITH ${lockOpenCte()}, turned_off AS (
-      UPDATE webhook SET active = false, disabled_reason = 'GONE', updated_at = now()
-      FROM (SELECT count(*) FROM open) AS all_locked
-      WHERE account_id = $1 AND id = $2 AND url = $3 AND active
-      RETURNING 1
-    ), closed AS (
-      UPDATE delivery d SET status = 'FAILED', due_at = NULL, error = 'WEBHOOK_OFF' FROM open, turned_off
-      WHERE d.account_id = $1 AND d.id = open.id AND d.id IS DISTINCT FROM $4::uuid
-    )
-    SELECT FROM turned_off`,
-};
-
-/**
- * Turns off a webhook whose receiver is gone, and ends its open deliveries as FAILED.
- *
- * @param url the URL that is gone; the webhook stays on if it has been given another.
- * @param exceptId the delivery that told it, whose attempt is finished next.
- * @returns false if it stays on, or was off before.
- */
-export async function turnOffGoneWebhook(
-  database: Database,
-  { accountId, webhookId }: WebhookName,
-  url: string,
-  exceptId?: string,
-): Promise<boolean> {
-  const values = [accountId, webhookId, url, exceptId ?? null];
-  return (await database.query(TURN_OFF, values)).rowCount === 1;
-}
-
-const CLOSE = {
-  name: 'close_deliveries_of_no_webhook',
-  text: `
-    WITH ${lockOpenCte('AND NOT EXISTS (SELECT FROM webhook WHERE account_id = $1 AND id = $2 AND active)')}
-    UPDATE delivery d SET status = 'FAILED', due_at = NULL, error = 'WEBHOOK_OFF' FROM open
-    WHERE d.account_id = $1 AND d.id = open.id`,
-};
-
-/** Ends the open deliveries of a webhook as FAILED if it is off or deleted. */
-export async function closeDeliveries(
-  database: Database,
-  { accountId, webhookId }: WebhookName,
-): Promise<void> {
-  await database.query(CLOSE, [accountId, webhookId]);
-}
-
 const END_EVENTLESS = {
   name: 'end_eventless_deliveries',
   text: `
@@ -256,7 +207,7 @@ const REDELIVER = {
     WHERE d.account_id = $1 AND d.id = $2 AND e.account_id = d.account_id AND e.id = d.event_id
     RETURNING ${COLUMNS}`,
 };
-// Ids follow the time, so the index of the webhook's deliveries finds those since a time. See lockOpenCte for the order.
+// Ids follow the time, so the index of the webhook's deliveries finds those since a time.
 const REDELIVER_FAILED = {
   name: 'redeliver_failed',
   text: `

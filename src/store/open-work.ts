@@ -12,6 +12,8 @@ export type OpenAttempt = {
 
 /** A webhook whose deliveries fail, or that was turned off for it. */
 export type TroubledWebhook = {
+  readonly accountId: string;
+  readonly id: string;
   readonly accountName: string;
   readonly url: string;
   readonly active: boolean;
@@ -41,7 +43,7 @@ export async function listOldestOpenAttempts(database: Database, limit: number):
 const TROUBLED = {
   name: 'list_troubled_webhooks',
   text: `
-    SELECT a.name AS "accountName", w.url, w.active, w.disabled_reason AS "disabledReason",
+    SELECT w.account_id AS "accountId", w.id, a.name AS "accountName", w.url, w.active, w.disabled_reason AS "disabledReason",
       w.failing_since AS "failingSince"
     FROM webhook w JOIN account a ON a.id = w.account_id
     WHERE w.failing_since IS NOT NULL AND w.active OR w.disabled_reason IS NOT NULL AND NOT w.active

@@ -57,6 +57,8 @@ export type ToldEvent = {
   readonly delivery:
     | {
         readonly id: string;
+        readonly webhookId: string;
+        /** undefined if the webhook was deleted. */
         readonly url: string | undefined;
         readonly status: string;
         readonly attempts: number;
@@ -100,7 +102,8 @@ const NOTIFICATIONS = {
 const EVENTS = {
   name: 'read_story_events',
   text: `
-    SELECT e.id AS "eventId", e.type, e.sequence, e.created_at AS "createdAt", d.id, w.url, d.status, d.attempts,
+    SELECT e.id AS "eventId", e.type, e.sequence, e.created_at AS "createdAt", d.id,
+      d.webhook_id AS "webhookId", w.url, d.status, d.attempts,
       d.response_status AS "responseStatus", d.error, d.due_at AS "dueAt", d.delivered_at AS "deliveredAt"
     FROM event e
     LEFT JOIN delivery d ON d.account_id = $1 AND d.event_id = e.id

@@ -14,7 +14,7 @@ export async function orUnavailable<T>(promise: Promise<T>): Promise<T> {
     return await promise;
   } catch (error) {
     if (!isUnavailable(error)) throw error;
-    const message = 'the call was not accepted; nothing was sent; retry later';
+    const message = 'the database is unavailable; nothing was sent; retry later';
     throw new ServiceError('SERVICE_UNAVAILABLE', message, { retryAfterS: RETRY_AFTER_S, cause: error });
   }
 }

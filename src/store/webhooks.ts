@@ -1,4 +1,5 @@
 import type { Database, Nullable } from './database.ts';
+import type { WebhookName } from './outbox.ts';
 import { firstRow, withoutNulls } from './rows.ts';
 
 /** A webhook as it is stored. */
@@ -82,35 +83,22 @@ export type WebhookChange = {
   readonly active?: boolean | undefined;
 };
 
-/**
- * Returns a CTE `open` that locks the open deliveries of the webhook $2 of the account $1, in the order of their ids, and
- * before their webhook, as the end of an attempt locks it: any other order could deadlock.
- */
-export function lockOpenCte(condition = ''): string {
-  return `open AS (
-      SELECT id FROM delivery WHERE account_id = $1 AND webhook_id = $2 AND due_at IS NOT NULL ${condition}
-      ORDER BY id FOR NO KEY UPDATE
-    )`;
-}
-
-// A webhook that is turned off has no open delivery, so nothing old is sent by surprise when it is turned on again.
 const UPDATE = {
   name: 'update_webhook',
   text: `
-    WITH ${lockOpenCte('AND $6 IS FALSE')}, closed AS (
-      UPDATE delivery d SET status = 'FAILED', due_at = NULL, error = 'WEBHOOK_OFF' FROM open
-      WHERE d.account_id = $1 AND d.id = open.id
-      RETURNING 1
-    )
     UPDATE webhook SET url = coalesce($3, url), description = coalesce($4, description),
       events = coalesce($5::text[], events), active = coalesce($6::boolean, active), disabled_reason = CASE WHEN $6 IS NULL THEN disabled_reason END,
       failing_since = CASE WHEN $3::text IS NULL AND $6 IS NOT TRUE THEN failing_since END, updated_at = now()
-    FROM (SELECT count(*) FROM closed) AS all_closed
     WHERE account_id = $1 AND id = $2
     RETURNING ${COLUMNS}`,
 };
 
-/** Changes a webhook; turning it off ends its open deliveries as FAILED. @returns undefined if there is none. */
+/**
+ * Changes a webhook. One that is turned off has its open deliveries ended as FAILED, so that nothing old is sent by
+ * surprise when it is turned on again.
+ *
+ * @returns undefined if there is none.
+ */
 export async function updateWebhook(
   database: Database,
   accountId: string,
@@ -118,7 +106,63 @@ export async function updateWebhook(
   change: WebhookChange,
 ): Promise<StoredWebhook | undefined> {
   const { url = null, description = null, events = null, active = null } = change;
-  return firstRow(await database.query<Row>(UPDATE, [accountId, id, url, description, events, active]));
+  const name = { accountId, webhookId: id };
+  // Who turned it off may have died before the end of this.
+  if (active === true) await closeDeliveries(database, name);
+  const updated = firstRow(
+    await database.query<Row>(UPDATE, [accountId, id, url, description, events, active]),
+  );
+  if (active === false) await closeDeliveries(database, name);
+  return updated;
+}
+
+const TURN_OFF = {
+  name: 'turn_off_gone_webhook',
+  text: `
+    UPDATE webhook SET active = false, disabled_reason = 'GONE', updated_at = now()
+    WHERE account_id = $1 AND id = $2 AND url = $3 AND active RETURNING id`,
+};
+
+/**
+ * Turns off a webhook whose receiver is gone; its open deliveries are for the caller to close.
+ *
+ * @param url the URL that is gone; the webhook stays on if it has been given another.
+ * @returns false if it stays on, or was off before.
+ */
+export async function turnOffGoneWebhook(
+  database: Database,
+  { accountId, webhookId }: WebhookName,
+  url: string,
+): Promise<boolean> {
+  return (await database.query(TURN_OFF, [accountId, webhookId, url])).rowCount === 1;
+}
+
+/** Deliveries that one statement closes, so that it ends in time. */
+const CLOSED_AT_ONCE = 10_000;
+
+// Locked in the order of their ids, as by all who lock several: any other order could deadlock.
+const CLOSE = {
+  name: 'close_deliveries_of_no_webhook',
+  text: `
+    WITH due AS (
+      SELECT id FROM delivery WHERE account_id = $1 AND webhook_id = $2 AND due_at IS NOT NULL
+        AND NOT EXISTS (SELECT FROM webhook WHERE account_id = $1 AND id = $2 AND active)
+      ORDER BY due_at LIMIT $3
+    ), open AS (
+      SELECT d.id FROM delivery d JOIN due ON due.id = d.id WHERE d.account_id = $1 AND d.due_at IS NOT NULL
+      ORDER BY d.id FOR NO KEY UPDATE OF d
+    )
+    UPDATE delivery d SET status = 'FAILED', due_at = NULL, error = 'WEBHOOK_OFF' FROM open
+    WHERE d.account_id = $1 AND d.id = open.id`,
+};
+
+/** Ends the open deliveries of a webhook as FAILED if it is off or deleted. */
+export async function closeDeliveries(
+  database: Database,
+  { accountId, webhookId }: WebhookName,
+): Promise<void> {
+  const values = [accountId, webhookId, CLOSED_AT_ONCE];
+  while ((await database.query(CLOSE, values)).rowCount);
 }
 
 const ROTATE = {
@@ -140,16 +184,14 @@ export async function rotateWebhookSecret(
   return firstRow(await database.query<Row>(ROTATE, [accountId, id, secret, bothForS]));
 }
 
-// In the order of lockOpenCte.
 const DELETE = {
   name: 'delete_webhook',
-  text: `
-    WITH deleted AS (DELETE FROM delivery WHERE account_id = $1 AND webhook_id = $2 RETURNING 1)
-    DELETE FROM webhook USING (SELECT count(*) FROM deleted) AS all_deleted
-    WHERE account_id = $1 AND id = $2 RETURNING id`,
+  text: 'DELETE FROM webhook WHERE account_id = $1 AND id = $2 RETURNING id',
 };
 
-/** Removes a webhook with its deliveries. @returns false if there is none. */
+/** Removes a webhook, and ends its open deliveries; they are deleted by their age. @returns false if there is none. */
 export async function deleteWebhook(database: Database, accountId: string, id: string): Promise<boolean> {
-  return (await database.query(DELETE, [accountId, id])).rows.length === 1;
+  const { rows } = await database.query(DELETE, [accountId, id]);
+  await closeDeliveries(database, { accountId, webhookId: id });
+  return rows.length === 1;
 }

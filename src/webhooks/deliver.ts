@@ -6,10 +6,9 @@ import {
   type LeasedDelivery,
   nextDueInS,
   takeDueDeliveries,
-  turnOffGoneWebhook,
 } from '#src/store/deliveries.ts';
 import type { WebhookName } from '#src/store/outbox.ts';
-import type { StoredWebhook } from '#src/store/webhooks.ts';
+import { closeDeliveries, type StoredWebhook, turnOffGoneWebhook } from '#src/store/webhooks.ts';
 import { eventBody } from './event-body.ts';
 import { retryPauseS } from './retry-schedule.ts';
 import { openSigner, type SecretVault, type Sign } from './signing-secret.ts';
@@ -116,13 +115,14 @@ async function deliver(
   const seconds = (performance.now() - startedMs) / 1000;
   observer.delivered(name, { result: error ?? 'DELIVERED', seconds });
   // First, since what an old URL no longer takes is sent again to the one that the webhook has been given meanwhile.
-  const isOff = result.status === GONE && (await turnOffGoneWebhook(database, name, url, delivery.id));
+  const isOff = result.status === GONE && (await turnOffGoneWebhook(database, name, url));
   if (isOff) observer.turnedOff(name);
   await finishDelivery(database, { accountId: name.accountId, url }, delivery, {
     responseStatus: result.status,
     error,
     retryInS: error === undefined || isOff ? undefined : retryPauseS(delivery.retry, settings.retryScheduleS),
   });
+  if (isOff) await closeDeliveries(database, name);
 }
 
 const NO_SECRET = { status: undefined, error: 'SECRET_UNREADABLE' } as const;

@@ -1,7 +1,6 @@
 import { type Repeated, repeat } from '#src/repeat.ts';
-import { closeDeliveries } from '#src/store/deliveries.ts';
 import { deleteOldEvents, listOverdueWebhooks, relayEvents, type WebhookName } from '#src/store/outbox.ts';
-import { getWebhook } from '#src/store/webhooks.ts';
+import { closeDeliveries, getWebhook } from '#src/store/webhooks.ts';
 import { type DeliverDeps, type DeliverySettings, drainWebhook } from './deliver.ts';
 import { startWakeUps } from './wake-ups.ts';
 

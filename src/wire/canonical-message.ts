@@ -70,14 +70,13 @@ function fieldStep(field: DescField): Walk | undefined {
   }
   const whole = field.parent.fields.find(({ name }) => name === getOption(field, fraction_of));
   if (whole) return (message) => wholeNumber(message, field, whole);
-  const isAbsentIfEmpty = getOption(field, empty_is_absent);
-  if (hasForm(field) || (isAbsentIfEmpty && !field.message)) {
+  if (isTextAbsentIfEmpty(field)) {
     return (message) => {
       if (message[localName] === '') clearField(message, field);
     };
   }
   const walk = field.fieldKind === 'map' || !field.message ? undefined : walker(field.message);
-  if (isAbsentIfEmpty && field.message) return emptyStep(field, field.message, walk);
+  if (field.message && getOption(field, empty_is_absent)) return emptyStep(field, field.message, walk);
   if (!walk) return undefined;
   return (message) => {
     const holder = oneof ? (message[oneof.localName] as { case?: string; value?: unknown }) : undefined;
@@ -119,6 +118,11 @@ function asksForNothing(value: Value | undefined): boolean {
 function textOf(value: Value | undefined): string | undefined {
   const kind = value?.kind;
   return kind?.case === 'numberValue' || kind?.case === 'stringValue' ? String(kind.value) : undefined;
+}
+
+/** Returns true for a text field of which an empty text counts as absent. */
+export function isTextAbsentIfEmpty(field: DescField): boolean {
+  return hasForm(field) || (!field.message && getOption(field, empty_is_absent));
 }
 
 /** Returns true for a text field whose .proto rule demands a form, which an empty text never has. */

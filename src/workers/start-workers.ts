@@ -54,6 +54,7 @@ export async function startWorkers({ count, storage, log }: WorkersOptions): Pro
   function start(): Promise<Extract<FromWorker, { kind: 'serving' }>> {
     const worker = cluster.fork();
     const startedAtMs = performance.now();
+    let serves = false;
     workers.add(worker);
     worker.on('error', (err) => {
       const { pid } = worker.process;
@@ -64,15 +65,18 @@ export async function startWorkers({ count, storage, log }: WorkersOptions): Pro
     worker.once('exit', (code, signal) => {
       workers.delete(worker);
       collection.ended(worker);
-      isInOrder &&= code === 0;
+      // One that is only being started may not listen to signals yet, and has nothing in flight.
+      isInOrder &&= code === 0 || !serves;
       if (isStarted && !isStopping) void replace({ worker: worker.process.pid, code, signal }, startedAtMs);
     });
     return new Promise((resolve, reject) => {
       worker.once('exit', () => reject(new WorkerFailedError('a worker ended before it served')));
       worker.on('message', (message: FromWorker) => {
         if (message.kind === 'give storage') tell(worker, { kind: 'storage', storage });
-        else if (message.kind === 'serving') resolve(message);
-        else collection.heard(worker, message);
+        else if (message.kind === 'serving') {
+          serves = true;
+          resolve(message);
+        } else collection.heard(worker, message);
       });
     });
   }

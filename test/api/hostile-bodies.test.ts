@@ -74,6 +74,7 @@ describe.each(PROTOCOLS)('the size of a body over %s', (protocol) => {
   it('may not be a byte more', async () => {
     const reply = await clients.send(protocol, padded(protocol, LIMIT + 1), headersOne());
     await expectRefused(protocol, reply, 'REQUEST_TOO_LARGE');
+    expect(reply.raw.replaceAll('%20', ' ')).toContain('larger than 256 KiB');
   });
 
   it('counts expanded: a bomb of gzip or brotli is refused', async () => {

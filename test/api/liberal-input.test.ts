@@ -5,6 +5,7 @@ import { PROTOCOLS } from '../support/api-clients.ts';
 import { clients, onService } from '../support/on-service.ts';
 import {
   CARD_DATA,
+  CUSTOMER,
   cardPayment,
   headersOne,
   type RequestJson,
@@ -46,6 +47,25 @@ it.each([
     expect(path.split('.').reduce((within, name) => within[name], record)).toBe(told);
   }
 });
+
+it.each([
+  ['first_name', '', 'Valentina'],
+  ['phone', {}, { country_code: '57', number: '3001234567' }],
+  ['phone', { country_code: '', number: '' }, { country_code: '57', number: '3001234567' }],
+  ['document', { document_type: null }, { document_type: 'CC', document_number: '1032456789' }],
+  // What is said is taken whole, never half from each.
+  ['phone', { number: '5' }, { country_code: null, number: '5' }],
+  // Nothing is stored that could fill it.
+  ['gender', '', ''],
+  ['billing_address', {}, expect.objectContaining({ city: null })],
+])(
+  'fills %s, sent as %j, with what is stored of the customer unless that says something',
+  async (field, sent, told) => {
+    const request = withField(cardPayment(), PAYER, { id: CUSTOMER, [field]: sent });
+    for (const protocol of PROTOCOLS)
+      expect((await created(protocol, request)).customer_payer[field]).toEqual(told);
+  },
+);
 
 it.each([
   'workflow',

@@ -95,6 +95,18 @@ describe('a customer by REST', () => {
     });
   });
 
+  it('keeps what is sent as an empty string, which is an absent field, on every protocol.', async () => {
+    const { json } = await create(PERSON);
+    const empty = { email: '', country: '', date_of_birth: '' };
+    const byRest = await call('PATCH', `/v1/customers/${json.id}`, empty);
+    expect([byRest.status, byRest.json]).toEqual([200, { ...json, updated_at: expect.any(String) }]);
+    const byRpc = await call('POST', '/payments.v1.CustomerService/UpdateCustomer', {
+      id: json.id,
+      ...empty,
+    });
+    expect([byRpc.status, byRpc.json.email]).toEqual([200, json.email]);
+  });
+
   it('loses no change when two are made at once.', async () => {
     const { json } = await create();
     await Promise.all([

@@ -96,7 +96,7 @@ describe('a card that is enrolled', () => {
     const { id } = (await enroll()).json;
     const paid = await pay({ vaulted_token: id, detail: { card: { card_data: { security_code: '9417' } } } });
     const { card } = paid.json.payment_method.payment_method_detail;
-    expect([paid.json.status, card.card_data.security_code_length]).toEqual(['SUCCEEDED', 4]);
+    expect([paid.json.status, card.card_data.security_code_length]).toEqual(['SUCCEEDED', 0]);
     const card_data = { security_code: '9417', number: CARD };
     const both = await pay({ vaulted_token: id, detail: { card: { card_data } } });
     expect(both.status).toBe(400);
@@ -266,6 +266,23 @@ describe('a checkout session', () => {
     const detail = { card: { card_data: { security_code: '123' } } };
     const paid = await checkout.payAsBrowser(session, { type: 'CARD', vaulted_token: id, detail });
     expect(paid.json).toMatchObject({ status: 'SUCCEEDED', name: 'VISA ****1486' });
+  });
+
+  it('shows nobody its customer’s stored methods once it is used or has expired.', async () => {
+    await enroll();
+    const [used, old] = [
+      await checkout.openSession({ customer_id: customer }),
+      await checkout.openSession({ customer_id: customer }),
+    ];
+    await checkout.payAsBrowser(used, { token: await checkout.token(used) });
+    await tables.query('UPDATE checkout_session SET expires_at = now() WHERE id = $1', [old]);
+    for (const session of [used, old]) {
+      const methods = `/v1/checkout/sessions/${session}/payment-methods`;
+      for (const keys of [PUBLIC_ONE, ONE]) {
+        const refused = await call('GET', methods, undefined, keys);
+        expect([refused.status, refused.json.code]).toEqual([404, 'CHECKOUT_SESSION_NOT_FOUND']);
+      }
+    }
   });
 
   it('leaves a card that its browser asks to keep with its customer.', async () => {

@@ -224,7 +224,7 @@ describe('a wallet that is enrolled', () => {
     ['PAYMENT_METHOD_NOT_AVAILABLE', 'type', { type: 'WALLET_B' }],
     ['PAYMENT_METHOD_NOT_AVAILABLE', 'type', { type: 'NOTHING' }],
     ['PAYMENT_METHOD_NOT_AVAILABLE', 'country', { country: 'US' }],
-    ['PAYMENT_METHOD_NOT_AVAILABLE', 'country', { country: undefined }],
+    ['INVALID_PARAMETERS', 'country', { country: undefined }],
     ['INVALID_PARAMETERS', 'card_data', { card_data: cardData() }],
     ['INVALID_PARAMETERS', 'callback_url', { callback_url: 'https://user@shop.example' }],
     ['INVALID_PARAMETERS', 'callback_url', { type: 'CARD', card_data: cardData() }],

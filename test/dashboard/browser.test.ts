@@ -51,6 +51,13 @@ afterAll(async () => {
   elsewhere?.close();
 });
 
+/** Makes a webhook with a delivery. @returns the path of its page. */
+async function deliveredWebhook(): Promise<string> {
+  const { id } = await merchant.call('/v1/webhooks', { url: elsewhere.url, events: ['payment.refund'] });
+  await merchant.call(`/v1/webhooks/${id}/test`, {});
+  return `/webhooks/${ACCOUNT_ONE}/${id}`;
+}
+
 // biome-ignore lint/suspicious/noExplicitAny: the record, as a merchant's code sees it.
 type Record = any;
 
@@ -148,7 +155,8 @@ describe('an operator', () => {
 
 describe('hostile texts from merchants, payers and providers', () => {
   it('appear as plain text on every page, however long, and no page shows a card number', async () => {
-    await merchant.call('/v1/webhooks', { url: 'http://127.0.0.1:1/hook', events: ['payment.purchase'] });
+    const hook = { url: 'http://127.0.0.1:1/hook', events: ['payment.purchase'], description: HOSTILE };
+    const { id } = await merchant.call('/v1/webhooks', hook);
     const paid = await merchant.pay();
     const deliveries = () => tables.query('SELECT FROM delivery');
     await expect.poll(deliveries).toHaveLength(1);
@@ -187,6 +195,7 @@ describe('hostile texts from merchants, payers and providers', () => {
       for (const path of [
         ...PAGES,
         pathOf(paid),
+        `/webhooks/${ACCOUNT_ONE}/${id}`,
         search,
         `/audit?account=${ACCOUNT_ONE}`,
         `${pathOf(paid)}?did=${HOSTILE}`,
@@ -211,7 +220,7 @@ describe('hostile texts from merchants, payers and providers', () => {
 
 it('axe finds nothing on any page, in light and dark, on a desk and on a phone', async () => {
   const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-  const held = await merchant.authorize();
+  const [held, webhookPath] = [await merchant.authorize(), await deliveredWebhook()];
   await fresh(async (page) => {
     await enter(page, server, SANDBOX_OPERATOR_KEY);
     for (const [scheme, width] of [
@@ -223,6 +232,7 @@ it('axe finds nothing on any page, in light and dark, on a desk and on a phone',
       for (const path of [
         ...PAGES,
         pathOf(held),
+        webhookPath,
         '/payments?text=nothing',
         '/payments?page=wrong',
         '/payments/x/y',
@@ -245,10 +255,11 @@ it('axe finds nothing on any page, in light and dark, on a desk and on a phone',
 it('on a phone of 360 px nothing but pictures scrolls sideways, and no field cuts off what it holds', async () => {
   const held = await merchant.authorize();
   await operator.post(`${pathOf(held)}/capture`, { amount: '6.00', key: 'of-a-phone' });
+  const webhookPath = await deliveredWebhook();
   await fresh(async (page) => {
     await page.setViewport({ width: 360, height: 700 });
     await enter(page, server, SANDBOX_OPERATOR_KEY);
-    for (const path of [...PAGES, pathOf(held), `/audit?account=${ACCOUNT_ONE}`]) {
+    for (const path of [...PAGES, pathOf(held), webhookPath, `/audit?account=${ACCOUNT_ONE}`]) {
       await page.goto(`${server.url}/dashboard${path}`);
       const cut = await page.$$eval('body *', (all) =>
         all

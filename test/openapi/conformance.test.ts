@@ -59,6 +59,7 @@ const TOLD_BY_RULES_OF_PAYMENTS: readonly string[] = [
   'payment_method.detail.card.card_data.holder_name NOT_ALLOWED',
   'taxes NOT_ALLOWED',
   'metadata NOT_ALLOWED',
+  'additional_data.order.items[1].quantity NOT_ALLOWED',
 ];
 
 describe('a field at fault', () => {

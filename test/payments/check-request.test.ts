@@ -105,6 +105,9 @@ describe('checkRequest', () => {
     'bücher.example:8443/zurück',
     'दुकान.भारत',
     '[2001:db8::1]:8443/back',
+    'my_shop.example.com/back',
+    'shop.example.com.',
+    'shop.example.com.:8443/back',
   ])('takes the callback_url %s', (callbackUrl) => {
     expect(faults({ callbackUrl })).toEqual([]);
   });

@@ -162,9 +162,10 @@ describe('a claim that the database does not acknowledge', () => {
 
 describe('a payment', () => {
   const set = (columns: string) => payments.tables.query(`UPDATE transaction SET ${columns}`);
-  const expectRefused = async (of: AskedOperation) => {
+  const expectRefused = async (of: AskedOperation, why: RegExp) => {
     const before = await stateOf();
-    await expect(claim(of)).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
+    const message = expect.stringMatching(why);
+    await expect(claim(of)).rejects.toMatchObject({ reason: 'INVALID_STATUS', message });
     expect(await stateOf()).toEqual(before);
   };
 
@@ -174,7 +175,16 @@ describe('a payment', () => {
   ])('that %s has nothing to act on', async (_what, columns) => {
     const payment = await payments.pay();
     await set(columns);
-    await expectRefused(asked(payment));
+    await expectRefused(asked(payment), /^the payment neither took nor holds money/);
+  });
+
+  it.each([
+    ['whose outcome is not known', "status = 'PENDING'"],
+    ['whose payer has yet to pay', "status = 'CREATED'"],
+  ])('%s is not said to have taken no money', async (_what, columns) => {
+    const payment = await payments.pay();
+    await set(columns);
+    await expectRefused(asked(payment), /^the payment has no outcome yet and may still take money/);
   });
 
   it.each([randomUUID(), 'no UUID'])(
@@ -200,7 +210,7 @@ describe('a payment', () => {
        VALUES ($1, $2, $3, 'ledger', 'PENDING', 10000, 'USD', false, 'CHARGEBACK')`,
       [randomUUID(), ACCOUNT_ONE, payment.id],
     );
-    await expectRefused(asked(payment));
+    await expectRefused(asked(payment), /^the payment is disputed/);
     await payments.tables.query("UPDATE transaction SET status = 'DECLINED' WHERE type = 'CHARGEBACK'");
     expect((await claim(asked(payment))).written.type).toBe('REFUND');
   });

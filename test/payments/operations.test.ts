@@ -153,12 +153,15 @@ describe('an authorization', () => {
     );
   });
 
-  it('is undone by a cancel while nothing is captured, and by a refund after', async () => {
+  it('is undone by a cancel while nothing is captured, by a refund after, then by a cancel of what is held', async () => {
     const open = await payments.pay({ capture: false });
     expect(shown((await undo(open)).record)).toMatch(/^CANCELED.CANCELED ← CANCEL SUCCEEDED/);
     const captured = await payments.pay({ capture: false });
-    await capture(captured, { amount: '60' });
+    const part = (await capture(captured, { amount: '60' })).record;
     expect(shown((await undo(captured)).record)).toMatch(/^REFUNDED.REFUNDED ← REFUND SUCCEEDED 60.00/);
+    await expect(undo(captured, idOf(part))).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
+    expect(shown((await undo(captured)).record)).toMatch(/^REFUNDED.REFUNDED ← CANCEL SUCCEEDED 40.00/);
+    await expect(undo(captured)).rejects.toMatchObject({ reason: 'INVALID_STATUS' });
     expect(shown((await undo(await payments.pay())).record)).toMatch(
       /^REFUNDED.REFUNDED ← REFUND SUCCEEDED 100.00/,
     );
@@ -245,9 +248,14 @@ describe('a repeat', () => {
     expect(Buffer.compare(restBody(again), restBody(first))).toBe(0);
     await expect(refund(payment, { amount: '11', key: 'refund-1' })).rejects.toMatchObject({
       reason: 'IDEMPOTENCY_KEY_REUSED',
+      fields: [{ field: 'x-idempotency-key' }],
     });
     const byReference = await refund(payment, { amount: '20', reference: 'r-2', key: null });
     expect((await refund(payment, { amount: '20', reference: 'r-2', key: null })).replayed).toBe(true);
+    await expect(refund(payment, { amount: '21', reference: 'r-2', key: null })).rejects.toMatchObject({
+      reason: 'IDEMPOTENCY_KEY_REUSED',
+      fields: [{ field: 'merchant_reference' }],
+    });
     expect(byReference.record.amount?.refunded?.value).toBe('30.00');
   });
 

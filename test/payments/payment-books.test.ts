@@ -49,9 +49,13 @@ describe('what is left', () => {
     expect(leftToRefund(purchased({ refunded: 10n }))).toBe(90n);
   });
 
-  it('decides what undoes a payment: a cancel only of an authorization of which nothing is captured', () => {
+  it('decides what undoes a payment: a cancel of an authorization of which nothing is captured or all was given back', () => {
     expect(undoingType(authorized())).toBe('CANCEL');
     expect(undoingType(authorized({ captured: 1n }))).toBe('REFUND');
+    expect(undoingType(authorized({ captured: 2n, refunded: 1n }))).toBe('REFUND');
+    expect(undoingType(authorized({ captured: 2n, refunded: 2n }))).toBe('CANCEL');
+    expect(undoingType(authorized({ captured: 2n, refunded: 2n, isReleased: true }))).toBe('REFUND');
+    expect(undoingType(authorized({ isReleased: true }))).toBe('CANCEL');
     expect(undoingType(purchased())).toBe('REFUND');
   });
 });
@@ -130,6 +134,16 @@ describe('planCancel', () => {
       reason: 'OPERATION_NOT_SUPPORTED',
       message: expect.stringContaining('does not offer cancels;'),
     });
+  });
+
+  it('advises a refund only where something is left to refund', () => {
+    const messageOf = (books: Books) => refusalOf(() => planCancel(books, ABLE)).message;
+    const taken = [purchased(), purchased({ refunded: 99n }), authorized({ captured: 100n })];
+    for (const books of taken)
+      expect(messageOf(books)).toContain('; refund what was taken; nothing was sent');
+    const canceled = authorized({ isReleased: true });
+    for (const books of [canceled, purchased({ refunded: 100n })])
+      expect(messageOf(books)).toContain(': there is nothing left to cancel; nothing was sent');
   });
 });
 

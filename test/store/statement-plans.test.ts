@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { beforeAll, expect, it } from 'vitest';
 import type { Database, Run, Statement } from '#src/store/database.ts';
-import { finishDelivery } from '#src/store/deliveries.ts';
+import { finishDelivery, redeliverFailed } from '#src/store/deliveries.ts';
 import {
   findOwnTransaction,
   postponeFollowUp,
@@ -21,6 +21,7 @@ import { beginNotifiedLookUp, findNotifiedTransaction } from '#src/store/notific
 import { type Finish, finishPayment } from '#src/store/payments.ts';
 import { lockResponsesOf } from '#src/store/replayed-calls.ts';
 import { findPaymentsById, findPaymentsByReference } from '#src/store/search-payments.ts';
+import { closeDeliveries } from '#src/store/webhooks.ts';
 import { attemptToClaim } from '../support/open-attempts.ts';
 import { onOwnDatabase, tables } from '../support/own-database.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
@@ -82,6 +83,9 @@ beforeAll(async () => {
   const result = { responseStatus: 200, error: undefined, retryInS: undefined };
   const delivery = { id: claim.paymentId, attempts: 1, leasedUntil: '2026-01-31T09:08:07.000001Z' };
   await finishDelivery(collector, { accountId: ACCOUNT_ONE, url: '' }, delivery, result);
+  const webhook = { accountId: ACCOUNT_ONE, webhookId: claim.paymentId };
+  await redeliverFailed(collector, webhook, new Date(0), 10);
+  await closeDeliveries(collector, webhook);
 });
 
 const planOf = async (name: string) => {
@@ -130,6 +134,15 @@ it('the statement finish_delivery finds its delivery by its id, not among all th
   const plan = await planOf('finish_delivery');
   expect(plan).toContain('delivery_pkey');
   expect(plan).not.toMatch(/delivery_due|Seq Scan on delivery/);
+});
+
+it.each([
+  ['redeliver_failed', 'delivery_failed'],
+  ['close_deliveries_of_no_webhook', 'delivery_due'],
+])('the statement %s reads no delivery of its webhook that is done with, by %s', async (name, index) => {
+  const plan = await planOf(name);
+  expect(plan).toContain(index);
+  expect(plan).not.toMatch(/delivery_of_webhook|Seq Scan on delivery/);
 });
 
 it('the responses that tell of a customer are found by their index, however many calls are kept', async () => {

@@ -28,6 +28,7 @@ export const BAD_FIELDS: readonly BadField[] = [
   ['taxes', { note: ['4012888888881881'] }, 'NOT_ALLOWED'],
   ['taxes', { number: 4012888888881881 }, 'NOT_ALLOWED'],
   ['metadata', [{ key: 'card', value: '4012888888881881' }], 'NOT_ALLOWED', 'metadata[0].value'],
+  [`${ORDER}.items[1].quantity`, '4012888888881881.5', 'NOT_ALLOWED'],
   ['merchant_reference', text(256), 'TOO_LONG'],
   ['amount', undefined, 'REQUIRED'],
   ['amount.currency', undefined, 'REQUIRED'],

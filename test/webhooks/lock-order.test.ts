@@ -1,8 +1,8 @@
 import pg from 'pg';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { closeDeliveries, redeliverFailed, turnOffGoneWebhook } from '#src/store/deliveries.ts';
+import { redeliverFailed } from '#src/store/deliveries.ts';
 import { relayEvents } from '#src/store/outbox.ts';
-import { updateWebhook } from '#src/store/webhooks.ts';
+import { closeDeliveries, updateWebhook } from '#src/store/webhooks.ts';
 import { openWebhookWorld, type WebhookWorld } from './webhook-world.ts';
 
 const URL = 'http://127.0.0.1:9/';
@@ -34,7 +34,6 @@ async function twoDeliveries(): Promise<string[]> {
 
 const name = () => ({ accountId: account, webhookId });
 it.each([
-  ['a receiver that is gone', '', () => turnOffGoneWebhook(world.deps.database, name(), URL)],
   [
     'a merchant who turns it off',
     '',

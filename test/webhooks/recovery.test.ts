@@ -2,9 +2,9 @@ import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { expect, it, vi } from 'vitest';
 import { type Database, openDatabase } from '#src/store/database.ts';
-import { finishDelivery, takeDueDeliveries, turnOffGoneWebhook } from '#src/store/deliveries.ts';
+import { finishDelivery, takeDueDeliveries } from '#src/store/deliveries.ts';
 import { deleteOldEvents, relayEvents } from '#src/store/outbox.ts';
-import { deleteWebhook, updateWebhook } from '#src/store/webhooks.ts';
+import { closeDeliveries, deleteWebhook, turnOffGoneWebhook, updateWebhook } from '#src/store/webhooks.ts';
 import { redeliverAllFailed, redeliverOne } from '#src/webhooks/manage-deliveries.ts';
 import { interleave } from '../support/interleave.ts';
 import { NO_ANSWER, status } from './receiver.ts';
@@ -147,7 +147,10 @@ it('sends nothing more to a webhook that was removed while its deliveries were o
 const ends: readonly (readonly [string, (database: Database) => Promise<unknown>])[] = [
   [
     'turned off by the service',
-    (database) => turnOffGoneWebhook(database, { accountId: account, webhookId }, shop.url),
+    async (database) => {
+      await turnOffGoneWebhook(database, { accountId: account, webhookId }, shop.url);
+      await closeDeliveries(database, { accountId: account, webhookId });
+    },
   ],
   [
     'turned off by its merchant',
@@ -206,6 +209,39 @@ it.each(ends)('ends the deliveries of one webhook alone when it is %s.', async (
   ]) {
     expect((await world.tables.query(open)).map(({ name }) => name).sort()).toEqual(left);
   }
+});
+
+it.each(ends)(
+  'ends the deliveries of a webhook in statements of bounded size when it is %s.',
+  async (_what, end) => {
+    await world.tables.query(
+      `INSERT INTO delivery (account_id, id, webhook_id, event_id)
+     SELECT $1, gen_random_uuid(), $2, gen_random_uuid() FROM generate_series(1, 20001)`,
+      [account, webhookId],
+    );
+    const sizes: number[] = [];
+    const database = openDatabase({ url: world.databaseUrl, maxConnections: 1, log: { warn: () => {} } });
+    const query: Database['query'] = async (statement, values) => {
+      const result = await database.query<never>(statement, values);
+      if (/UPDATE delivery/.test(statement.text)) sizes.push(result.rowCount ?? 0);
+      return result;
+    };
+    await end({ ...database, query });
+    await database.close();
+    expect(await countDeliveries('due_at IS NOT NULL')).toBe(0);
+    expect(sizes).toEqual([10_000, 10_000, 1, 0]);
+  },
+);
+
+it('ends what was left open of a webhook that is turned on again, and sends nothing old.', async () => {
+  await world.change(account);
+  const database = openDatabase({ url: world.databaseUrl, maxConnections: 1, log: { warn: () => {} } });
+  await relayEvents(database, 1);
+  // As after a process that died before it had ended the deliveries.
+  await world.tables.query('UPDATE webhook SET active = false');
+  await updateWebhook(database, account, webhookId, { active: true });
+  await database.close();
+  expect(await countDeliveries('due_at IS NOT NULL')).toBe(0);
 });
 
 it('ages out events and deliveries, and leaves the younger ones.', async () => {

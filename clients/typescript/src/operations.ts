@@ -291,7 +291,7 @@ export type CardData = {
   /** The last four digits. */
   readonly lfd: string;
   readonly number_length: number;
-  /** 0 when no code was sent, as with a vaulted token. */
+  /** 0 when no code was sent, and with a vaulted token. */
   readonly security_code_length: number;
   /** Such as VISA; "" when unknown. */
   readonly brand: string;
@@ -1479,7 +1479,7 @@ export type Operations = {
   readonly cancelPayment: { readonly request: CancelPaymentRequest & { readonly payment_id: string }; readonly response: Payment };
   /** Gives back what was taken: all that is left of it, or the amount given. */
   readonly refundPayment: { readonly request: RefundPaymentRequest & { readonly payment_id: string }; readonly response: Payment };
-  /** Cancels a payment of which nothing is captured; refunds all that is left of any other, or of the capture named. */
+  /** Cancels a payment of which nothing is captured; refunds all that is left of any other, or of the capture named; cancels what is held still once all that was captured is given back. */
   readonly cancelOrRefundPayment: { readonly request: CancelOrRefundPaymentRequest & { readonly payment_id: string }; readonly response: Payment };
   /** Opens a session for one payment. It lives for 5 hours; a payment that is declined leaves it open. With the header `x-idempotency-key` a repeat gets the first response again. */
   readonly createCheckoutSession: { readonly request: CreateCheckoutSessionRequest; readonly response: CheckoutSession };
@@ -1487,7 +1487,7 @@ export type Operations = {
   readonly getCheckoutSession: { readonly request: { readonly checkout_session: string }; readonly response: CheckoutSession };
   /** Changes what is sent of a session that is open. By REST, `null` clears a field; by rpc, a field that `update_mask` names and that is not set. */
   readonly updateCheckoutSession: { readonly request: UpdateCheckoutSessionRequest & { readonly checkout_session: string }; readonly response: CheckoutSession };
-  /** Lists what the session can be paid with: the customer's stored methods, then what the catalogue offers for its country, currency and amount. REST answers the array alone. */
+  /** Lists what an open session can be paid with: the customer's stored methods, then what the catalogue offers for its country, currency and amount. REST answers the array alone. */
   readonly listCheckoutPaymentMethods: { readonly request: { readonly checkout_session: string }; readonly response: readonly OfferedPaymentMethod[] };
   /** Pays the session by its terms: the amount and the order are its own, and no card number is taken here. The header `x-idempotency-key` is required, as for CreatePayment; the keys of browsers are a space of their own. */
   readonly createCheckoutPayment: { readonly request: CreateCheckoutPaymentRequest & { readonly checkout_session: string }; readonly response: CheckoutPayment };
@@ -1531,7 +1531,7 @@ export type Operations = {
   readonly getWebhook: { readonly request: { readonly id: string }; readonly response: Webhook };
   /** Changes the fields that are sent. Turning a webhook off ends its open deliveries as FAILED; they can be redelivered once it is on again. */
   readonly updateWebhook: { readonly request: UpdateWebhookRequest & { readonly id: string }; readonly response: Webhook };
-  /** Removes a webhook with its deliveries. */
+  /** Removes a webhook, and ends its open deliveries; redelivery and listing know it no more. */
   readonly deleteWebhook: { readonly request: { readonly id: string }; readonly response: undefined };
   /** Gives a webhook another secret, which the response shows once. The secret before it signs as well for a day, so that a receiver can change over without losing a delivery. */
   readonly rotateWebhookSecret: { readonly request: { readonly id: string }; readonly response: Webhook };

@@ -654,7 +654,7 @@ export declare const CheckoutService: GenService<{
     output: typeof CheckoutSessionSchema;
   },
   /**
-   * Lists what the session can be paid with: the customer's stored methods, then what the catalogue offers for its
+   * Lists what an open session can be paid with: the customer's stored methods, then what the catalogue offers for its
    * country, currency and amount. REST answers the array alone.
    *
    * @generated from rpc payments.v1.CheckoutService.ListCheckoutPaymentMethods

@@ -686,7 +686,7 @@ export declare type CardData = Message<"payments.v1.CardData"> & {
   numberLength: number;
 
   /**
-   * 0 when no code was sent, as with a vaulted token.
+   * 0 when no code was sent, and with a vaulted token.
    *
    * @generated from field: int32 security_code_length = 5;
    */

@@ -615,7 +615,8 @@ export declare const PaymentService: GenService<{
     output: typeof PaymentSchema;
   },
   /**
-   * Cancels a payment of which nothing is captured; refunds all that is left of any other, or of the capture named.
+   * Cancels a payment of which nothing is captured; refunds all that is left of any other, or of the capture named;
+   * cancels what is held still once all that was captured is given back.
    *
    * @generated from rpc payments.v1.PaymentService.CancelOrRefundPayment
    */

@@ -556,7 +556,7 @@ export declare const WebhookService: GenService<{
     output: typeof WebhookSchema;
   },
   /**
-   * Removes a webhook with its deliveries.
+   * Removes a webhook, and ends its open deliveries; redelivery and listing know it no more.
    *
    * @generated from rpc payments.v1.WebhookService.DeleteWebhook
    */
