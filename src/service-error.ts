@@ -118,6 +118,9 @@ export const MAX_FIELD_ERRORS = 20;
 /** A field at fault. `field` is its path (`additional_data.order.items[0].quantity`); `message` never has its value. */
 export type FieldError = { readonly field: string; readonly code: FieldCode; readonly message: string };
 
+/** Reports a field at fault. */
+export type Report = (field: string, code: FieldCode, message: string) => void;
+
 const RESOURCE_NOT_FOUND = { status: 404, rpc: 'NotFound' } as const;
 
 /** The refusal of a call. Its message is shown to the caller: it names fields and limits, and never repeats a value. */
@@ -202,6 +205,29 @@ export function invalidParameters(fields: readonly FieldError[]): ServiceError {
   const told = unsupported.length > 0 ? unsupported : fields;
   const reason = unsupported.length > 0 ? 'NOT_SUPPORTED' : 'INVALID_PARAMETERS';
   return new ServiceError(reason, describeFields(told), { fields: told });
+}
+
+/** Makes the refusal of one field of a request. @param message continues the field's name: `is required`. */
+export function invalidField(field: string, code: FieldCode, message: string): ServiceError {
+  return invalidParameters([{ field, code, message }]);
+}
+
+/** Makes the refusal of a field that a request must not have, or not with this value. */
+export function notAllowed(field: string, message: string): ServiceError {
+  return invalidField(field, 'NOT_ALLOWED', message);
+}
+
+/** Runs a check. @throws ServiceError INVALID_PARAMETERS with every field at fault that it reports. */
+export function requireFaultless(check: (report: Report) => void): void {
+  const faults = faultsOf(check);
+  if (faults.length > 0) throw invalidParameters(faults);
+}
+
+/** Returns the fields at fault that a check reports. */
+export function faultsOf(check: (report: Report) => void): FieldError[] {
+  const faults: FieldError[] = [];
+  check((field, code, message) => faults.push({ field, code, message }));
+  return faults;
 }
 
 /** Describes faults in one line: each field with what is wrong with it. */

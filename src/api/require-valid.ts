@@ -5,8 +5,8 @@ import {
   CreatePaymentRequestSchema,
 } from '#gen/payments/v1/payment_service_pb.js';
 import { checkRequest } from '#src/payments/check-request.ts';
-import { checkValues, type Report } from '#src/payments/check-values.ts';
-import { type FieldError, invalidParameters, MAX_FIELD_ERRORS } from '#src/service-error.ts';
+import { checkValues } from '#src/payments/check-values.ts';
+import { type FieldError, faultsOf, invalidParameters, MAX_FIELD_ERRORS } from '#src/service-error.ts';
 import { validate } from '#src/wire/validate.ts';
 
 const checkRules = validate(CreatePaymentRequestSchema);
@@ -35,10 +35,9 @@ export function requireValidOf<Desc extends DescMessage>(
 ): (message: MessageShape<Desc>) => MessageShape<Desc> {
   const rules = validate(schema);
   return (message) => {
-    const errors = [...rules(message)];
-    const report: Report = (field, code, text) => errors.push({ field, code, message: text });
     const { cardData } = message as { cardData?: Partial<CardDataInput> };
-    checkValues(schema, message, report, cardData?.number);
+    const ofValues = faultsOf((report) => checkValues(schema, message, report, cardData?.number));
+    const errors = [...rules(message), ...ofValues];
     if (errors.length > 0) throw invalidParameters(errors.slice(0, MAX_FIELD_ERRORS));
     return message;
   };

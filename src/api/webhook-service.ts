@@ -8,20 +8,17 @@ import {
   ListDeliveriesRequestSchema,
   ListDeliveriesResponseSchema,
   ListWebhooksResponseSchema,
-  RedeliverDeliveryRequestSchema,
   RedeliverFailedRequestSchema,
   RedeliverFailedResponseSchema,
-  RotateWebhookSecretRequestSchema,
-  TestWebhookRequestSchema,
   UpdateWebhookRequestSchema,
   type Webhook,
   WebhookSchema,
-  type WebhookService,
+  WebhookService,
 } from '#gen/payments/v1/webhook_service_pb.js';
-import type { OnceCall, OnceResponse } from '#src/customers/call-once.ts';
+import { type OnceCall, type OnceResponse, onceCallsOf } from '#src/customers/call-once.ts';
 import { accountOf, type Caller } from '#src/payments/caller.ts';
-import { requestHasher } from '#src/payments/request-hash.ts';
 import type { StoredDelivery } from '#src/store/deliveries.ts';
+import { NIL_UUID } from '#src/store/rows.ts';
 import type { StoredWebhook } from '#src/store/webhooks.ts';
 import {
   deliveriesPage,
@@ -50,18 +47,23 @@ const validUpdate = requireValidOf(UpdateWebhookRequestSchema);
 const validList = requireValidOf(ListDeliveriesRequestSchema);
 const validRedeliver = requireValidOf(RedeliverFailedRequestSchema);
 
+const createCall = onceCallsOf(WebhookService.method.createWebhook);
+const rotateCall = onceCallsOf(WebhookService.method.rotateWebhookSecret);
+const testCall = onceCallsOf(WebhookService.method.testWebhook);
+const redeliverCall = onceCallsOf(WebhookService.method.redeliverDelivery);
+const redeliverFailedCall = onceCallsOf(WebhookService.method.redeliverFailed);
+
 /** Dependencies of the handlers. */
 export type WebhookServiceDeps = ManageDeps & { readonly requestHashKey: Uint8Array };
 
 /** The handlers of payments.v1.WebhookService, the same for every protocol. */
 export function webhookService(deps: WebhookServiceDeps): ServiceHandlers<typeof WebhookService, Caller> {
-  const { database, requestHashKey } = deps;
+  const { database } = deps;
   return {
     async createWebhook(request, caller) {
       const account = accountOf(caller);
       validCreate(request);
-      const requestHash = hashCreate(requestHashKey, request);
-      const call = { method: 'CreateWebhook', caller, requestHash, response: WebhookSchema };
+      const call = createCall(deps, request, caller);
       const made = await withSecret(deps, call, (own) => addWebhook(own, account, request));
       return createdAnswer(made, `/v1/webhooks/${made.message.id}`);
     },
@@ -87,14 +89,12 @@ export function webhookService(deps: WebhookServiceDeps): ServiceHandlers<typeof
     },
     async rotateWebhookSecret(request, caller) {
       const account = accountOf(caller);
-      const requestHash = hashRotate(requestHashKey, request);
-      const call = { method: 'RotateWebhookSecret', caller, requestHash, response: WebhookSchema };
+      const call = rotateCall(deps, request, caller);
       return onceAnswer(await withSecret(deps, call, (own) => rotateSecret(own, account, request.id)));
     },
     async testWebhook(request, caller) {
       const account = accountOf(caller);
-      const requestHash = hashTest(requestHashKey, request);
-      const call = { method: 'TestWebhook', caller, requestHash, response: DeliverySchema };
+      const call = testCall(deps, request, caller);
       const sent = manageOnce(deps, call, async (own) =>
         deliveryMessage(await sendTestEvent(own, account, request.id)),
       );
@@ -108,8 +108,7 @@ export function webhookService(deps: WebhookServiceDeps): ServiceHandlers<typeof
     },
     async redeliverDelivery(request, caller) {
       const account = accountOf(caller);
-      const requestHash = hashRedeliver(requestHashKey, request);
-      const call = { method: 'RedeliverDelivery', caller, requestHash, response: DeliverySchema };
+      const call = redeliverCall(deps, request, caller);
       const sent = manageOnce(deps, call, async (own) =>
         deliveryMessage(await redeliverOne(own, account, request.id, request.webhookId)),
       );
@@ -119,12 +118,10 @@ export function webhookService(deps: WebhookServiceDeps): ServiceHandlers<typeof
       const account = accountOf(caller);
       validRedeliver(request);
       const since = timestampDate(request.since as Timestamp);
-      const requestHash = hashRedeliverFailed(requestHashKey, request);
-      const response = RedeliverFailedResponseSchema;
-      const call = { method: 'RedeliverFailed', caller, requestHash, response };
+      const call = redeliverFailedCall(deps, request, caller);
       const sent = manageOnce(deps, call, async (own) => {
         const redelivered = await redeliverAllFailed(own, account, request.webhookId, since);
-        return create(response, { redelivered });
+        return create(RedeliverFailedResponseSchema, { redelivered });
       });
       return onceAnswer(await sent);
     },
@@ -150,12 +147,6 @@ async function withSecret(
   return { ...once, message: { ...once.message, secret } };
 }
 
-const hashCreate = requestHasher(CreateWebhookRequestSchema);
-const hashRotate = requestHasher(RotateWebhookSecretRequestSchema);
-const hashTest = requestHasher(TestWebhookRequestSchema);
-const hashRedeliver = requestHasher(RedeliverDeliveryRequestSchema);
-const hashRedeliverFailed = requestHasher(RedeliverFailedRequestSchema);
-
 function webhookMessage(webhook: StoredWebhook, secret = ''): Webhook {
   return create(WebhookSchema, {
     id: webhook.id,
@@ -173,15 +164,13 @@ function webhookMessage(webhook: StoredWebhook, secret = ''): Webhook {
   });
 }
 
-const NO_PAYMENT = '00000000-0000-0000-0000-000000000000';
-
 function deliveryMessage(delivery: StoredDelivery): Delivery {
   return create(DeliverySchema, {
     id: delivery.id,
     webhookId: delivery.webhookId,
     eventId: delivery.eventId,
     typeEvent: delivery.type,
-    paymentId: delivery.paymentId === NO_PAYMENT ? '' : delivery.paymentId,
+    paymentId: delivery.paymentId === NIL_UUID ? '' : delivery.paymentId,
     status: Delivery_Status[delivery.status as keyof typeof Delivery_Status],
     attempts: delivery.attempts,
     responseStatus: delivery.responseStatus,

@@ -2,18 +2,16 @@ import { randomUUIDv7 } from 'node:crypto';
 import { readDataConfig } from '#src/config.ts';
 import {
   type Account,
-  createAccount,
+  type AccountChange,
+  changeAccount,
   findAccount,
+  insertAccount,
   insertPublicKey,
   insertSecretKey,
   type KeyListing,
   listAccounts,
   listKeys,
   revokeKey,
-  setAllowedOrigins,
-  setDisplayName,
-  setSecretAlways,
-  setTellsAuthorized,
 } from '#src/store/accounts.ts';
 import {
   AFTER_ALL_ENTRIES,
@@ -114,11 +112,13 @@ function create(_operands: readonly string[], options: Options): Work {
   const publicKey = newPublicKey(prefixOf(options));
   const { id, secret, hash } = newSecret(prefixOf(options));
   return async ({ queries, audit }) => {
-    const account = { id: randomUUIDv7(), name, secretAlways };
-    await createAccount(queries, account, { publicKey, secretId: id, secretHash: hash });
+    const accountId = randomUUIDv7();
+    await insertAccount(queries, { id: accountId, name, secretAlways });
+    await insertPublicKey(queries, publicKey, accountId);
+    await insertSecretKey(queries, { id, accountId, hash });
     const detail = `public key ${publicKey}, secret id ${id}${secretAlways ? ', secret always' : ''}`;
-    await audit({ accountId: account.id, detail });
-    return `account id   ${account.id}\npublic key   ${publicKey}\n${showSecret(secret, id)}`;
+    await audit({ accountId, detail });
+    return `account id   ${accountId}\npublic key   ${publicKey}\n${showSecret(secret, id)}`;
   };
 }
 
@@ -189,17 +189,13 @@ function revoke(kind: 'public' | 'secret', id: string): Work {
 
 function demandSecret([id, value = '']: readonly string[]): Work {
   if (value !== 'on' && value !== 'off') throw new UsageError('"secret-always" is on or off.');
-  return change(id, 'secret-always', value, (queries, account) =>
-    setSecretAlways(queries, account, value === 'on'),
-  );
+  return change(id, 'secret-always', value, { secretAlways: value === 'on' });
 }
 
 function tellAuthorizations([id, value]: readonly string[]): Work {
   if (value !== 'shown' && value !== 'authorized')
     throw new UsageError('"authorizations" is shown or authorized.');
-  return change(id, 'authorizations', value, (queries, account) =>
-    setTellsAuthorized(queries, account, value === 'authorized'),
-  );
+  return change(id, 'authorizations', value, { tellsAuthorized: value === 'authorized' });
 }
 
 /**
@@ -214,7 +210,7 @@ function allowOrigins([id, list = '']: readonly string[]): Work {
       `"origins" takes up to ${MAX_ORIGINS} origins such as https://shop.example, separated by commas, or none.`,
     );
   }
-  return change(id, 'origins', list, (queries, account) => setAllowedOrigins(queries, account, origins));
+  return change(id, 'origins', list, { allowedOrigins: origins });
 }
 
 const MAX_ORIGINS = 100;
@@ -223,23 +219,16 @@ function nameForPayers([id, name = '']: readonly string[]): Work {
   if (!DISPLAY_NAME.test(name)) {
     throw new UsageError('"display-name" is 1 to 100 characters that can be seen, or none.');
   }
-  return change(id, 'display-name', name, (queries, account) =>
-    setDisplayName(queries, account, name === 'none' ? '' : name),
-  );
+  return change(id, 'display-name', name, { displayName: name === 'none' ? '' : name });
 }
 
 // Characters that turn the direction of text round could have the page say something else.
 const DISPLAY_NAME = /^(?=.*\S)[^\p{Cc}\p{Bidi_C}]{1,100}$/u;
 
 /** Changes a setting of an account. @param value the new one, as the command line has it. */
-function change(
-  id: string | undefined,
-  setting: string,
-  value: string,
-  write: (queries: Queries, accountId: string) => Promise<unknown>,
-): Work {
+function change(id: string | undefined, setting: string, value: string, changed: AccountChange): Work {
   return withAccount(id, async ({ queries, audit }, account) => {
-    await write(queries, account.id);
+    await changeAccount(queries, account.id, changed);
     await audit({ accountId: account.id, detail: value });
     return `${setting} ${value}`;
   });

@@ -1,7 +1,11 @@
 import type { Database } from '#src/store/database.ts';
-import { listSealedTokens, replaceSealedToken } from '#src/store/one-time-tokens.ts';
-import { BEFORE_ALL_TOKENS, listSealedCards, replaceSealedCard } from '#src/store/sealed-cards.ts';
-import { listSealedSecrets, replaceSealedSecret } from '#src/store/webhooks.ts';
+import {
+  listSealed,
+  replaceSealed,
+  SEALED_KINDS,
+  type SealedKind,
+  type SealedValue,
+} from '#src/store/sealed-values.ts';
 import type { CardVault } from '#src/vault/card-vault.ts';
 
 /** Counts of ciphertexts by result. */
@@ -14,15 +18,6 @@ export type Resealing = {
   changed: number;
   /** Cannot be opened: the key is missing, or the ciphertext is damaged. These are left unchanged. */
   unreadable: number;
-};
-
-/** A stored ciphertext. */
-type Sealed = {
-  readonly sealed: string;
-  /** Id to which it is bound. */
-  readonly id: string;
-  /** Replaces it by another. @returns false if it no longer exists. */
-  replace(resealed: string): Promise<boolean>;
 };
 
 const BATCH_SIZE = 500;
@@ -40,61 +35,37 @@ export async function resealAll(
   onOne: () => void = () => {},
 ): Promise<Resealing> {
   const counts: Resealing = { resealed: 0, current: 0, changed: 0, unreadable: 0 };
-  for (const stored of [storedCards, storedTokens, storedSecrets]) {
-    for await (const one of stored(database)) {
-      counts[await reseal(vault, one)]++;
+  for (const kind of SEALED_KINDS) {
+    for await (const value of walk(database, kind)) {
+      counts[await reseal(database, vault, kind, value)]++;
       onOne();
     }
   }
   return counts;
 }
 
-async function reseal(vault: CardVault, { sealed, id, replace }: Sealed): Promise<keyof Resealing> {
+async function reseal(
+  database: Database,
+  vault: CardVault,
+  kind: SealedKind,
+  value: SealedValue,
+): Promise<keyof Resealing> {
   let resealed: string | undefined;
   try {
-    resealed = await vault.reseal(sealed, id);
+    resealed = await vault.reseal(value.sealed, value.id);
   } catch {
     return 'unreadable';
   }
   if (resealed === undefined) return 'current';
-  return (await replace(resealed)) ? 'resealed' : 'changed';
+  return (await replaceSealed(database, kind, value, resealed)) ? 'resealed' : 'changed';
 }
 
-async function* storedCards(database: Database): AsyncGenerator<Sealed> {
-  const first = { token: BEFORE_ALL_TOKENS };
-  for await (const card of walk(first, ({ token }) => listSealedCards(database, token, BATCH_SIZE))) {
-    const replace = (resealed: string) => replaceSealedCard(database, card, resealed);
-    yield { sealed: card.sealed, id: card.token, replace };
-  }
-}
-
-async function* storedTokens(database: Database): AsyncGenerator<Sealed> {
-  const first = { accountId: BEFORE_ALL_TOKENS, token: BEFORE_ALL_TOKENS };
-  for await (const token of walk(first, (last) => listSealedTokens(database, last, BATCH_SIZE))) {
-    const replace = (resealed: string) => replaceSealedToken(database, token, resealed);
-    yield { sealed: token.sealed, id: token.token, replace };
-  }
-}
-
-async function* storedSecrets(database: Database): AsyncGenerator<Sealed> {
-  const first = { id: BEFORE_ALL_TOKENS };
-  for await (const webhook of walk(first, ({ id }) => listSealedSecrets(database, id, BATCH_SIZE))) {
-    for (const sealed of webhook.secrets) {
-      const replace = (resealed: string) => replaceSealedSecret(database, webhook, sealed, resealed);
-      yield { sealed, id: webhook.id, replace };
-    }
-  }
-}
-
-/** Walks rows in the order of their keys, a batch at a time. @param list returns the rows after a key. */
-async function* walk<Key, Row extends Key>(
-  first: Key,
-  list: (last: Key) => Promise<readonly Row[]>,
-): AsyncGenerator<Row> {
-  let last: Key | undefined = first;
-  while (last !== undefined) {
-    const rows: readonly Row[] = await list(last);
-    yield* rows;
-    last = rows.at(-1);
-  }
+/** Walks the ciphertexts of a kind in the order of their keys, a batch at a time. */
+async function* walk(database: Database, kind: SealedKind): AsyncGenerator<SealedValue> {
+  let last: SealedValue | undefined;
+  do {
+    const batch = await listSealed(database, kind, BATCH_SIZE, last);
+    yield* batch;
+    last = batch.at(-1);
+  } while (last !== undefined);
 }

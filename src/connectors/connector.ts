@@ -105,6 +105,9 @@ export type ProviderConnection = {
   close(): Promise<void>;
 };
 
+/** Kind of an operation on a payment. */
+export type OperationKind = 'capture' | 'cancel' | 'refund';
+
 /** A capture, a cancel or a refund. Its transaction's id is the provider's idempotency key. */
 export type Operation = {
   readonly transactionId: string;
@@ -168,7 +171,7 @@ export type LookedUp =
       readonly attempt: AttemptFacts;
     }
   | { readonly kind: 'wallet_redirect' | 'wallet_enrollment'; readonly attempt: AttemptFacts }
-  | ({ readonly kind: 'capture' | 'cancel' | 'refund' } & Pick<
+  | ({ readonly kind: OperationKind } & Pick<
       Operation,
       'merchantReference' | 'description' | 'reason' | 'payment' | 'target'
     >);

@@ -1,7 +1,13 @@
-import { type DescMessage, fromBinary, type MessageShape, toBinary } from '@bufbuild/protobuf';
+import {
+  type DescMessage,
+  type DescMethodUnary,
+  fromBinary,
+  type MessageShape,
+  toBinary,
+} from '@bufbuild/protobuf';
 import type { Caller } from '#src/payments/caller.ts';
 import { requireSameRequest, storedIdempotencyKey } from '#src/payments/idempotency.ts';
-import type { RequestHash } from '#src/payments/request-hash.ts';
+import { type RequestHash, requestHasher } from '#src/payments/request-hash.ts';
 import { ServiceError } from '#src/service-error.ts';
 import type { Database, Run } from '#src/store/database.ts';
 import { isSurelyNotCommitted, isUnavailable } from '#src/store/database-error.ts';
@@ -22,6 +28,23 @@ export type OnceCall<Desc extends DescMessage> = {
   readonly requestHash: RequestHash;
   readonly response: Desc;
 };
+
+/**
+ * Returns a function that describes calls of an rpc.
+ *
+ * @param canonical returns a copy of a request in the form to hash.
+ */
+export function onceCallsOf<Input extends DescMessage, Output extends DescMessage>(
+  { name: method, input, output: response }: DescMethodUnary<Input, Output>,
+  canonical?: (request: MessageShape<Input>) => MessageShape<Input>,
+) {
+  const hash = requestHasher(input, canonical);
+  return (
+    { requestHashKey }: { readonly requestHashKey: Uint8Array },
+    request: MessageShape<Input>,
+    caller: Caller,
+  ): OnceCall<Output> => ({ method, caller, requestHash: hash(requestHashKey, request), response });
+}
 
 /** The response to such a call. */
 export type OnceResponse<Desc extends DescMessage> = {

@@ -21,7 +21,7 @@ import { storedIdempotencyKey } from '#src/payments/idempotency.ts';
 import { callbackAddress } from '#src/payments/payer-return.ts';
 import { hasThreeDSecureResults } from '#src/payments/payment-method.ts';
 import { decodeRecord } from '#src/payments/stored-record.ts';
-import { fieldRefusal, invalidParameters, ServiceError } from '#src/service-error.ts';
+import { fieldRefusal, notAllowed, ServiceError } from '#src/service-error.ts';
 import type { StoredSession } from '#src/store/checkout-sessions.ts';
 import { getPaymentRecord } from '#src/store/payment-record.ts';
 import { findByKey } from '#src/store/payments.ts';
@@ -116,18 +116,18 @@ function paymentRequest(
   { paymentMethod, customerPayer, amount }: CreateCheckoutPaymentRequest,
   session: StoredSession,
 ): CreatePaymentRequest {
-  if (!session.expiresAt) throw refused('checkout_session', 'has no terms to pay by: use CreatePayment');
+  if (!session.expiresAt) throw notAllowed('checkout_session', 'has no terms to pay by: use CreatePayment');
   const kind = paymentMethod?.detail?.kind;
   if (kind?.case === 'card' && kind.value.cardData?.number) {
     const field = 'payment_method.detail.card.card_data.number';
-    throw refused(field, 'is not taken here: make a one-time token of the card first');
+    throw notAllowed(field, 'is not taken here: make a one-time token of the card first');
   }
   const option = kind?.case === 'card' && merchantsOption(kind.value);
   if (option)
-    throw refused(`payment_method.detail.card.${option}`, 'is for the merchant to set: use CreatePayment');
-  if (customerPayer?.id) throw refused('customer_payer.id', 'is the checkout session’s own');
+    throw notAllowed(`payment_method.detail.card.${option}`, 'is for the merchant to set: use CreatePayment');
+  if (customerPayer?.id) throw notAllowed('customer_payer.id', 'is the checkout session’s own');
   if (paymentMethod?.vaultOnSuccess && !session.customerId) {
-    throw refused('payment_method.vault_on_success', 'needs a checkout session with a customer');
+    throw notAllowed('payment_method.vault_on_success', 'needs a checkout session with a customer');
   }
   const { currency, minorUnits } = session;
   // In the session's own form, so that a call is the same whether it names the amount or not.
@@ -161,10 +161,6 @@ function merchantsOption(card: CardInput): string | undefined {
   if (card.softDescriptor) return 'soft_descriptor';
   if (card.storedCredentials) return 'stored_credentials';
   return card.threeDSecure && hasThreeDSecureResults(card.threeDSecure) ? 'three_d_secure' : undefined;
-}
-
-function refused(field: string, message: string): ServiceError {
-  return invalidParameters([{ field, code: 'NOT_ALLOWED', message }]);
 }
 
 /** Requires a stored method to belong to the session's customer: its token is not a secret. */

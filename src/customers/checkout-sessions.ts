@@ -2,10 +2,10 @@ import { create } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import {
   CheckoutAmountSchema,
+  CheckoutService,
   type CheckoutSession,
   CheckoutSessionSchema,
   type CreateCheckoutSessionRequest,
-  CreateCheckoutSessionRequestSchema,
   type UpdateCheckoutSessionRequest,
   UpdateCheckoutSessionRequestSchema,
 } from '#gen/payments/v1/checkout_service_pb.js';
@@ -14,10 +14,9 @@ import { parseMoney, toDecimal } from '#src/money.ts';
 import { type Caller, requireOwnAccount } from '#src/payments/caller.ts';
 import { checkAmount, checkCallbackUrl, checkCountry } from '#src/payments/check-request.ts';
 import { readMetadata, writeMetadata } from '#src/payments/metadata.ts';
-import { requestHasher } from '#src/payments/request-hash.ts';
 import { whyClosed, workflowOf } from '#src/payments/session-terms.ts';
 import {
-  type FieldError,
+  faultsOf,
   invalidParameters,
   missingResource,
   type ServiceError,
@@ -35,14 +34,14 @@ import { lockCustomer } from '#src/store/customers.ts';
 import type { Database, Run } from '#src/store/database.ts';
 import { isUuid } from '#src/store/stored-objects.ts';
 import { orUnavailable } from '#src/store/unavailable.ts';
-import { callOnce, type OnceResponse } from './call-once.ts';
+import { callOnce, type OnceResponse, onceCallsOf } from './call-once.ts';
 import type { CustomerDeps } from './customers.ts';
 import { fieldChanges } from './field-changes.ts';
 
 /** Time for which a session can be paid. */
 const LIVES_S = 5 * 3_600;
 
-const hashCreate = requestHasher(CreateCheckoutSessionRequestSchema);
+const creation = onceCallsOf(CheckoutService.method.createCheckoutSession);
 
 /** Opens a session. @throws ServiceError INVALID_PARAMETERS, CUSTOMER_NOT_FOUND; and as `callOnce`. */
 export function createSession(
@@ -54,9 +53,7 @@ export function createSession(
   const { $typeName: _, ...fields } = request;
   const terms = termsOf(create(CheckoutSessionSchema, fields));
   const { accountId } = caller;
-  const requestHash = hashCreate(deps.requestHashKey, request);
-  const call = { method: 'CreateCheckoutSession', caller, requestHash, response: CheckoutSessionSchema };
-  return callOnce(deps.database, call, async (run) => {
+  return callOnce(deps.database, creation(deps, request, caller), async (run) => {
     await requireCustomer(run, accountId, terms.customerId);
     return sessionMessage(await insertSession(run, { accountId, id: deps.newId() }, terms, LIVES_S));
   });
@@ -136,12 +133,11 @@ async function requireCustomer(run: Run, accountId: string, customerId: string |
 /** Checks what the rules in the .proto cannot express. @throws ServiceError INVALID_PARAMETERS. */
 function termsOf(session: CheckoutSession): SessionTerms {
   const { country, amount, callbackUrl } = session;
-  const faults: FieldError[] = [];
-  const report = (field: string, code: FieldError['code'], message: string) =>
-    void faults.push({ field, code, message });
-  checkCountry(report, 'country', country);
-  checkAmount(report, amount);
-  checkCallbackUrl(report, callbackUrl);
+  const faults = faultsOf((report) => {
+    checkCountry(report, 'country', country);
+    checkAmount(report, amount);
+    checkCallbackUrl(report, callbackUrl);
+  });
   const money = parseMoney(amount?.value?.value ?? '', amount?.currency ?? '');
   if (faults.length > 0 || !money) throw invalidParameters(faults);
   return {

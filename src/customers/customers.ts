@@ -3,23 +3,16 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { CustomerPayerSchema } from '#gen/payments/v1/customer_payer_pb.js';
 import {
   type CreateCustomerRequest,
-  CreateCustomerRequestSchema,
   type Customer,
   CustomerSchema,
+  CustomerService,
   type UpdateCustomerRequest,
   UpdateCustomerRequestSchema,
 } from '#gen/payments/v1/customer_service_pb.js';
 import { type Caller, requireOwnAccount } from '#src/payments/caller.ts';
 import { checkPerson, type Person } from '#src/payments/check-request.ts';
 import { readMetadata, writeMetadata } from '#src/payments/metadata.ts';
-import { requestHasher } from '#src/payments/request-hash.ts';
-import {
-  type FieldError,
-  fieldRefusal,
-  invalidParameters,
-  missingResource,
-  type ServiceError,
-} from '#src/service-error.ts';
+import { fieldRefusal, missingResource, requireFaultless, type ServiceError } from '#src/service-error.ts';
 import {
   type CustomerFields,
   findCustomer,
@@ -33,7 +26,7 @@ import type { Database } from '#src/store/database.ts';
 import { isKeyTaken } from '#src/store/database-error.ts';
 import { isUuid } from '#src/store/stored-objects.ts';
 import { orUnavailable } from '#src/store/unavailable.ts';
-import { callOnce, type OnceResponse } from './call-once.ts';
+import { callOnce, type OnceResponse, onceCallsOf } from './call-once.ts';
 import { fieldChanges } from './field-changes.ts';
 
 /** Dependencies of managing customers. */
@@ -44,7 +37,7 @@ export type CustomerDeps = {
   readonly newId: () => string;
 };
 
-const hashCreate = requestHasher(CreateCustomerRequestSchema);
+const creation = onceCallsOf(CustomerService.method.createCustomer);
 
 /** Adds a customer. @throws ServiceError CUSTOMER_ID_DUPLICATED; and as `callOnce`. */
 export function createCustomer(
@@ -55,9 +48,7 @@ export function createCustomer(
   if (request.accountId !== '') requireOwnAccount(request.accountId, caller);
   requirePerson(request);
   const { accountId } = caller;
-  const requestHash = hashCreate(deps.requestHashKey, request);
-  const call = { method: 'CreateCustomer', caller, requestHash, response: CustomerSchema };
-  return callOnce(deps.database, call, async (run) => {
+  return callOnce(deps.database, creation(deps, request, caller), async (run) => {
     const { $typeName: _, ...fields } = request;
     const customer = create(CustomerSchema, { ...fields, id: deps.newId(), accountId });
     const stored = await insertNewCustomer(run, fieldsOf(customer));
@@ -136,9 +127,7 @@ function duplicated(): ServiceError {
 
 /** Checks what the rules in the .proto cannot express. @throws ServiceError INVALID_PARAMETERS. */
 function requirePerson(person: Person): void {
-  const faults: FieldError[] = [];
-  checkPerson((field, code, message) => faults.push({ field, code, message }), '', person);
-  if (faults.length > 0) throw invalidParameters(faults);
+  requireFaultless((report) => checkPerson(report, '', person));
 }
 
 function fieldsOf(customer: Customer): CustomerFields {

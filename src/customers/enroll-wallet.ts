@@ -16,7 +16,7 @@ import { requireRoom } from '#src/payments/keep-method.ts';
 import { type LiveCatalogue, openConnection } from '#src/payments/live-catalogue.ts';
 import { notAvailable } from '#src/payments/payment-method.ts';
 import { drawSeed } from '#src/routing/order-targets.ts';
-import { type FieldError, fieldRefusal, invalidParameters, ServiceError } from '#src/service-error.ts';
+import { fieldRefusal, invalidField, requireFaultless, ServiceError } from '#src/service-error.ts';
 import { lockCustomer } from '#src/store/customers.ts';
 import { queriesOf } from '#src/store/database.ts';
 import { insertEnrollment } from '#src/store/wallet-enrollments.ts';
@@ -86,17 +86,15 @@ function requireWallet(offered: PaymentMethodType | undefined, request: EnrollPa
   if (!isEnrolled) throw notAvailable('type', 'is not offered, or cannot be enrolled');
   if (offered.countries.length > 0 && country === '') {
     const message = 'is required, since this payment method is not offered everywhere';
-    throw invalidParameters([{ field: 'country', code: 'REQUIRED', message }]);
+    throw invalidField('country', 'REQUIRED', message);
   }
   if (offered.countries.length > 0 && !offered.countries.includes(country)) {
     throw notAvailable('country', 'is not one in which this payment method is offered');
   }
-  const faults: FieldError[] = [];
-  if (cardData) {
-    faults.push({ field: 'card_data', code: 'NOT_ALLOWED', message: 'must not be sent with a wallet' });
-  }
-  checkCallbackUrl((field, code, message) => faults.push({ field, code, message }), callbackUrl);
-  if (faults.length > 0) throw invalidParameters(faults);
+  requireFaultless((report) => {
+    if (cardData) report('card_data', 'NOT_ALLOWED', 'must not be sent with a wallet');
+    checkCallbackUrl(report, callbackUrl);
+  });
 }
 
 /** Chooses the first connection that enrolls wallets on the route of a payment by the wallet, as far as known. */

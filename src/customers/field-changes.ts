@@ -1,6 +1,6 @@
 import { clearField, type DescField, type DescMessage, isFieldSet, type Message } from '@bufbuild/protobuf';
 import type { FieldMask } from '@bufbuild/protobuf/wkt';
-import { invalidParameters } from '#src/service-error.ts';
+import { notAllowed } from '#src/service-error.ts';
 
 /** A request that changes fields of an object. */
 type UpdateRequest = Message & { readonly updateMask?: FieldMask | undefined };
@@ -32,9 +32,9 @@ export function fieldChanges(
   const changes = paths.map((path) => {
     const field = changeable.find(({ name }) => name === path);
     const target = options.target.fields.find(({ name }) => name === path);
-    if (!field || !target) throw refused('update_mask', 'names a field that cannot be changed');
+    if (!field || !target) throw notAllowed('update_mask', 'names a field that cannot be changed');
     if (!isFieldSet(request, field) && options.required.includes(path)) {
-      throw refused(path, 'cannot be cleared');
+      throw notAllowed(path, 'cannot be cleared');
     }
     return changeOf(request, field, target);
   });
@@ -47,8 +47,4 @@ function changeOf(request: Message, field: DescField, target: DescField): (messa
   if (!isFieldSet(request, field)) return (message) => clearField(message, target);
   const value = request[field.localName as keyof Message];
   return (message) => void Object.assign(message, { [target.localName]: value });
-}
-
-function refused(field: string, message: string) {
-  return invalidParameters([{ field, code: 'NOT_ALLOWED', message }]);
 }

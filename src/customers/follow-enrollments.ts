@@ -1,8 +1,8 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { ProviderConnection } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import type { LookUpTurns } from '#src/payments/look-up-turns.ts';
 import { merchantAddress } from '#src/payments/payer-return.ts';
+import { repeat } from '#src/repeat.ts';
 import { ServiceError } from '#src/service-error.ts';
 import type { Database } from '#src/store/database.ts';
 import { isUuid } from '#src/store/stored-objects.ts';
@@ -37,27 +37,14 @@ export function startEnrollments(
   deps: FollowDeps,
   { intervalMs }: { intervalMs: number },
 ): () => Promise<void> {
-  const stop = new AbortController();
-  const running = (async () => {
-    while (!stop.signal.aborted) {
-      const asked = await followDue(deps).catch((error) => {
-        deps.onFollowError(error);
-        return 0;
-      });
-      if (asked < BATCH) await sleep(intervalMs, undefined, { signal: stop.signal }).catch(() => {});
-    }
-  })();
-  return async () => {
-    stop.abort();
-    await running;
-  };
+  return repeat(() => followDue(deps), { intervalMs, onError: deps.onFollowError });
 }
 
-/** Asks about due enrollments. @returns the number of enrollments asked about. */
-async function followDue(deps: FollowDeps): Promise<number> {
+/** Asks about due enrollments. @returns true if there may be more. */
+async function followDue(deps: FollowDeps): Promise<boolean> {
   const due = await takeDueEnrollments(deps.database, BATCH);
   await Promise.all(due.map((one) => followEnrollment(deps, one).catch(deps.onFollowError)));
-  return due.length;
+  return due.length === BATCH;
 }
 
 /**

@@ -3,10 +3,9 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { type CardDataInput, CardDataSchema } from '#gen/payments/v1/payment_method_pb.js';
 import {
   type CreateCheckoutTokenRequest,
-  CreateCheckoutTokenRequestSchema,
   type CreateTokenRequest,
-  CreateTokenRequestSchema,
   OneTimeTokenSchema,
+  TokenService,
 } from '#gen/payments/v1/token_service_pb.js';
 import type { Caller } from '#src/payments/caller.ts';
 import { cardData, cardFingerprint } from '#src/payments/card.ts';
@@ -14,12 +13,11 @@ import { checkCard } from '#src/payments/check-request.ts';
 import type { LiveCatalogue } from '#src/payments/live-catalogue.ts';
 import type { CardDeps } from '#src/payments/payer-card.ts';
 import { ONE_TIME_TOKEN_TYPE } from '#src/payments/payment-method.ts';
-import { requestHasher } from '#src/payments/request-hash.ts';
 import { Secret } from '#src/secret.ts';
-import { type FieldError, invalidParameters } from '#src/service-error.ts';
+import { requireFaultless } from '#src/service-error.ts';
 import { insertToken } from '#src/store/one-time-tokens.ts';
 import { sealTokenCard } from '#src/vault/token-card.ts';
-import { callOnce, type OnceCall, type OnceResponse, replayedCall } from './call-once.ts';
+import { callOnce, type OnceCall, type OnceResponse, onceCallsOf, replayedCall } from './call-once.ts';
 import { requireOpenSession } from './checkout-sessions.ts';
 import type { CustomerDeps } from './customers.ts';
 
@@ -29,8 +27,8 @@ export type TokenDeps = CustomerDeps & CardDeps & { readonly catalogue: () => Li
 /** Time for which a token can be used. */
 const LIVES_S = 30 * 60;
 
-const hashToken = requestHasher(CreateTokenRequestSchema, withoutCode);
-const hashCheckoutToken = requestHasher(CreateCheckoutTokenRequestSchema, withoutCode);
+const tokenCall = onceCallsOf(TokenService.method.createToken, withoutCode);
+const checkoutTokenCall = onceCallsOf(TokenService.method.createCheckoutToken, withoutCode);
 
 /** Makes a card token for any payment of the account. @throws ServiceError INVALID_PARAMETERS; and as `callOnce`. */
 export function createToken(
@@ -38,9 +36,7 @@ export function createToken(
   request: CreateTokenRequest,
   caller: Caller,
 ): Promise<OnceResponse<typeof OneTimeTokenSchema>> {
-  const requestHash = hashToken(deps.requestHashKey, request);
-  const call = { method: 'CreateToken', caller, requestHash, response: OneTimeTokenSchema };
-  return makeToken(deps, requireCard(request.cardData), call);
+  return makeToken(deps, requireCard(request.cardData), tokenCall(deps, request, caller));
 }
 
 /** Makes a card token for a session's payment. @throws ServiceError CHECKOUT_SESSION_NOT_FOUND; and as createToken. */
@@ -50,8 +46,7 @@ export async function createCheckoutToken(
   caller: Caller,
 ): Promise<OnceResponse<typeof OneTimeTokenSchema>> {
   const card = requireCard(request.cardData);
-  const requestHash = hashCheckoutToken(deps.requestHashKey, request);
-  const call = { method: 'CreateCheckoutToken', caller, requestHash, response: OneTimeTokenSchema };
+  const call = checkoutTokenCall(deps, request, caller);
   const replayed = await replayedCall(deps.database, call);
   if (replayed) return replayed;
   const session = await requireOpenSession(deps.database, caller.accountId, request.checkoutSession);
@@ -86,9 +81,7 @@ async function makeToken(
 /** Checks what the rules in the .proto cannot express. @throws ServiceError INVALID_PARAMETERS. */
 export function requireCard(card: CardDataInput | undefined): CardDataInput {
   if (!card) throw new Error('no card, although it was checked before');
-  const faults: FieldError[] = [];
-  checkCard((field, code, message) => faults.push({ field, code, message }), 'card_data.', card);
-  if (faults.length > 0) throw invalidParameters(faults);
+  requireFaultless((report) => checkCard(report, 'card_data.', card));
   return card;
 }
 

@@ -2,19 +2,18 @@ import { toBinary } from '@bufbuild/protobuf';
 import { CardDataSchema } from '#gen/payments/v1/payment_method_pb.js';
 import {
   type EnrollPaymentMethodRequest,
-  EnrollPaymentMethodRequestSchema,
+  PaymentMethodService,
   type StoredPaymentMethod,
-  StoredPaymentMethodSchema,
+  type StoredPaymentMethodSchema,
 } from '#gen/payments/v1/payment_method_service_pb.js';
 import type { Caller } from '#src/payments/caller.ts';
 import { cardData, cardFingerprint } from '#src/payments/card.ts';
 import { checkCountry } from '#src/payments/check-request.ts';
 import { requireRoom } from '#src/payments/keep-method.ts';
 import { ONE_TIME_TOKEN_TYPE as CARD_TYPE } from '#src/payments/payment-method.ts';
-import { requestHasher } from '#src/payments/request-hash.ts';
 import { storedMethodMessage } from '#src/payments/stored-method.ts';
 import { Secret } from '#src/secret.ts';
-import { type FieldCode, fieldRefusal, missingResource } from '#src/service-error.ts';
+import { invalidField, missingResource, notAllowed, requireFaultless } from '#src/service-error.ts';
 import { lockCustomer } from '#src/store/customers.ts';
 import { type Database, queriesOf } from '#src/store/database.ts';
 import {
@@ -28,7 +27,7 @@ import {
 } from '#src/store/stored-methods.ts';
 import { isUuid } from '#src/store/stored-objects.ts';
 import { orUnavailable } from '#src/store/unavailable.ts';
-import { callOnce, type OnceResponse } from './call-once.ts';
+import { callOnce, type OnceResponse, onceCallsOf } from './call-once.ts';
 import { customerNotFound, customerOf } from './customers.ts';
 import { enrollWallet, type WalletDeps } from './enroll-wallet.ts';
 import { requireCard, type TokenDeps, withoutCode } from './one-time-tokens.ts';
@@ -37,7 +36,7 @@ import { tellOfMethod } from './tell-of-method.ts';
 /** Dependencies of managing stored methods. */
 export type MethodDeps = TokenDeps & WalletDeps;
 
-const hashEnroll = requestHasher(EnrollPaymentMethodRequestSchema, withoutCode);
+const enrollment = onceCallsOf(PaymentMethodService.method.enrollPaymentMethod, withoutCode);
 
 /**
  * Stores a card for a customer, or asks a wallet's payer to agree. A card that the customer has already stays the same
@@ -51,13 +50,12 @@ export async function enrollMethod(
   caller: Caller,
 ): Promise<OnceResponse<typeof StoredPaymentMethodSchema>> {
   const { customerId, country } = request;
-  const requestHash = hashEnroll(deps.requestHashKey, request);
-  const call = { method: 'EnrollPaymentMethod', caller, requestHash, response: StoredPaymentMethodSchema };
+  const call = enrollment(deps, request, caller);
   if (request.type !== '' && request.type !== CARD_TYPE) return enrollWallet(deps, request, caller, call);
-  if (!request.cardData) refuse('card_data', 'REQUIRED', 'is required for a card');
-  if (request.callbackUrl) refuse('callback_url', 'NOT_ALLOWED', 'must not be sent with a card');
+  if (!request.cardData) throw invalidField('card_data', 'REQUIRED', 'is required for a card');
+  if (request.callbackUrl) throw notAllowed('callback_url', 'must not be sent with a card');
   const card = requireCard(request.cardData);
-  checkCountry(refuse, 'country', country);
+  requireFaultless((report) => checkCountry(report, 'country', country));
   if (!isUuid(customerId)) throw customerNotFound('customer_id');
   const customer = { accountId: caller.accountId, customerId: customerId.toLowerCase() };
   const fingerprint = cardFingerprint(deps.fingerprintKey, customer.accountId, card.number);
@@ -111,8 +109,4 @@ export async function unenrollMethod(deps: MethodDeps, name: MethodName): Promis
   const ended = await orUnavailable(work);
   deps.eventWritten?.();
   return ended ?? getStoredMethod(deps.database, name);
-}
-
-function refuse(field: string, code: FieldCode, message: string): never {
-  throw fieldRefusal('INVALID_PARAMETERS', field, code, message);
 }

@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import { repeat } from '#src/repeat.ts';
 import type { Database } from '#src/store/database.ts';
 import { sweepTokens } from '#src/store/one-time-tokens.ts';
 import { sweepReplayedCalls } from '#src/store/replayed-calls.ts';
@@ -17,22 +17,9 @@ export function startTokenSweep(
   database: Database,
   { onError }: { onError: (error: unknown) => void },
 ): () => Promise<void> {
-  const stop = new AbortController();
-  const { signal } = stop;
-
-  async function sweep(): Promise<void> {
-    while (!signal.aborted && (await sweepTokens(database, BATCH)) === BATCH);
-    while (!signal.aborted && (await sweepReplayedCalls(database, KEYS_LIVE_DAYS, BATCH)) === BATCH);
-  }
-  async function run(): Promise<void> {
-    while (!signal.aborted) {
-      await sweep().catch(onError);
-      await sleep(INTERVAL_MS, undefined, { signal }).catch(() => {});
-    }
-  }
-  const running = run();
-  return async () => {
-    stop.abort();
-    await running;
+  const sweep = async (stop: AbortSignal) => {
+    while (!stop.aborted && (await sweepTokens(database, BATCH)) === BATCH);
+    while (!stop.aborted && (await sweepReplayedCalls(database, KEYS_LIVE_DAYS, BATCH)) === BATCH);
   };
+  return repeat(sweep, { intervalMs: INTERVAL_MS, onError });
 }

@@ -20,6 +20,7 @@ import type { KeyedResponse } from '#src/payments/stored-response.ts';
 import { ServiceError } from '#src/service-error.ts';
 import { findAccount } from '#src/store/accounts.ts';
 import { recordAction } from '#src/store/audit-log.ts';
+import { getPaymentRecord } from '#src/store/payment-record.ts';
 import { readPaymentStory } from '#src/store/payment-story.ts';
 import { isUuid } from '#src/store/stored-objects.ts';
 import { orUnavailable } from '#src/store/unavailable.ts';
@@ -111,7 +112,9 @@ export async function act(deps: PaymentPageDeps, visit: Visit, action: Action): 
   const { accountId, paymentId } = namesOf(visit);
   const key = visit.form('key');
   const amount = visit.form('amount');
-  const currency = await currencyOf(deps, accountId, paymentId);
+  const stored = await orUnavailable(getPaymentRecord(deps.operations.database, paymentId, accountId));
+  if (!stored) throw notFound();
+  const currency = decodeRecord(stored).amount?.currency ?? '';
   const record = (detail: string) =>
     recordAction(deps.operations.database, {
       accountId,
@@ -167,16 +170,6 @@ function resultOf({ record, replayed }: KeyedResponse): string {
   const transaction = Transaction_Status[record.transactions?.status ?? 0] ?? '';
   const payment = `${Payment_Status[record.status]}/${Payment_SubStatus_Value[record.subStatus]}`;
   return `${replayed ? 'was made already: ' : ''}${transaction}, payment ${payment}`;
-}
-
-async function currencyOf(
-  { operations }: PaymentPageDeps,
-  accountId: string,
-  paymentId: string,
-): Promise<string> {
-  const story = await orUnavailable(readPaymentStory(operations.database, accountId, paymentId));
-  if (!story) throw notFound();
-  return decodeRecord(story.record).amount?.currency ?? '';
 }
 
 /** Sends an event to a webhook again. */

@@ -1,10 +1,10 @@
-import { setTimeout } from 'node:timers/promises';
 import type { NotificationSubject, ProviderConnection } from '#src/connectors/connector.ts';
 import { applySigned } from '#src/payments/apply-signed.ts';
 import { applyDispute } from '#src/payments/dispute.ts';
 import { type FollowedUpNow, followUpNow } from '#src/payments/follow-up.ts';
 import { leaseS } from '#src/payments/look-up-schedule.ts';
 import { type RecoverOneDeps, recoverNow } from '#src/payments/recover-payments.ts';
+import { type Repeated, repeat } from '#src/repeat.ts';
 import {
   beginNotifiedLookUp,
   type DueNotification,
@@ -51,28 +51,20 @@ export function startNotifications(
   deps: ProcessDeps,
   options: { readonly intervalMs: number },
 ): { readonly wake: () => void; readonly stop: () => Promise<void> } {
-  const stopped = new AbortController();
-  let wakeUp = new AbortController();
-  const wake = () => wakeUp.abort();
+  let woken = Promise.withResolvers<void>();
+  const wake = () => woken.resolve();
   const underWay: UnderWay = new Map();
-  const running = (async () => {
-    while (!stopped.signal.aborted) {
-      wakeUp = new AbortController();
-      const begun = await beginDue(deps, underWay, wake, stopped.signal).catch((error) => {
-        deps.processed.failed(error);
-        return [];
-      });
-      if (begun.length === BATCH) continue;
-      const signal = AbortSignal.any([stopped.signal, wakeUp.signal]);
-      await setTimeout(options.intervalMs, undefined, { signal }).catch(() => {});
-    }
-    await Promise.all([...underWay.values()].flatMap((own) => [...own]));
-  })();
+  const begin: Repeated = async (stop) => {
+    woken = Promise.withResolvers<void>();
+    const begun = await beginDue(deps, underWay, wake, stop);
+    return begun.length === BATCH;
+  };
+  const stop = repeat(begin, { ...options, sooner: () => woken.promise, onError: deps.processed.failed });
   return {
     wake,
     async stop() {
-      stopped.abort();
-      await running;
+      await stop();
+      await Promise.all([...underWay.values()].flatMap((own) => [...own]));
     },
   };
 }

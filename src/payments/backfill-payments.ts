@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { repeat } from '#src/repeat.ts';
 import { BEFORE_ALL_PAYMENTS, type FoundBy, fillInPayments, type PaymentName } from '#src/store/backfill.ts';
 import type { Database } from '#src/store/database.ts';
 import { cardLastFourOf, decodeRecord } from './stored-record.ts';
@@ -25,29 +26,17 @@ export function startBackfill(
   database: Database,
   { intervalMs = INTERVAL_MS, onError }: BackfillOptions,
 ): () => Promise<void> {
-  const stop = new AbortController();
-  const { signal } = stop;
-  const pause = (ms: number) => sleep(ms, undefined, { signal }).catch(() => {});
+  return repeat((stop) => fillIn(database, stop), { intervalMs, onError });
+}
 
-  /** Runs batch after batch until nothing is left. */
-  async function fillIn(): Promise<void> {
-    for (let last: PaymentName | undefined = BEFORE_ALL_PAYMENTS; last && !signal.aborted; ) {
-      const begunMs = performance.now();
-      last = await fillInPayments(database, foundBy, last, BATCH);
-      if (last) await pause(Math.max(PAUSE_MS, performance.now() - begunMs));
-    }
+/** Runs batch after batch until nothing is left. */
+async function fillIn(database: Database, stop: AbortSignal): Promise<void> {
+  for (let last: PaymentName | undefined = BEFORE_ALL_PAYMENTS; last && !stop.aborted; ) {
+    const begunMs = performance.now();
+    last = await fillInPayments(database, foundBy, last, BATCH);
+    const pauseMs = Math.max(PAUSE_MS, performance.now() - begunMs);
+    if (last) await sleep(pauseMs, undefined, { signal: stop }).catch(() => {});
   }
-  async function run(): Promise<void> {
-    while (!signal.aborted) {
-      await fillIn().catch(onError);
-      await pause(intervalMs);
-    }
-  }
-  const running = run();
-  return () => {
-    stop.abort();
-    return running;
-  };
 }
 
 function foundBy(stored: Uint8Array): FoundBy {

@@ -27,8 +27,8 @@ import {
   NO_DECIMAL,
   parseMoney,
 } from '#src/money.ts';
-import { type FieldError, invalidParameters } from '#src/service-error.ts';
-import { checkValues, type Report } from './check-values.ts';
+import { type FieldError, faultsOf, invalidParameters, type Report } from '#src/service-error.ts';
+import { checkValues } from './check-values.ts';
 import { hasThreeDSecureResults, isCodeAlone } from './payment-method.ts';
 
 /** Every country code of ISO 3166-1 alpha-2. Kosovo's XK, which the package adds, is user-assigned and left out. */
@@ -41,8 +41,10 @@ export const COUNTRIES: ReadonlySet<string> = new Set(
  * currency. It may report a field that those rules refuse as well.
  */
 export function checkRequest(request: CreatePaymentRequest): FieldError[] {
-  const errors: FieldError[] = [];
-  const report: Report = (field, code, message) => errors.push({ field, code, message });
+  return faultsOf((report) => check(request, report));
+}
+
+function check(request: CreatePaymentRequest, report: Report): void {
   const kind = request.paymentMethod?.detail?.kind;
   const card = kind?.case === 'card' ? kind.value.cardData : undefined;
   checkValues(CreatePaymentRequestSchema, request, report, card?.number);
@@ -54,7 +56,6 @@ export function checkRequest(request: CreatePaymentRequest): FieldError[] {
   const currency = request.amount?.currency ?? '';
   if (request.additionalData?.order) checkOrder(report, request.additionalData.order, currency);
   if (request.additionalData?.airline) checkAirline(report, request.additionalData.airline, currency);
-  return errors;
 }
 
 /**
@@ -63,10 +64,9 @@ export function checkRequest(request: CreatePaymentRequest): FieldError[] {
  * @throws ServiceError INVALID_PARAMETERS if it is not an amount of money, or not above zero.
  */
 export function requireAmount(amount: NonNullable<CreatePaymentRequest['amount']>): Money {
-  const errors: FieldError[] = [];
-  checkAmount((field, code, message) => errors.push({ field, code, message }), amount);
+  const faults = faultsOf((report) => checkAmount(report, amount));
   const money = parseMoney(amount.value?.value ?? '', amount.currency);
-  if (errors.length > 0 || !money) throw invalidParameters(errors);
+  if (faults.length > 0 || !money) throw invalidParameters(faults);
   return money;
 }
 

@@ -10,10 +10,7 @@ import {
 import { type Timestamp, type Value, ValueSchema } from '@bufbuild/protobuf/wkt';
 import type { Decimal } from '#gen/google/type/decimal_pb.js';
 import { fraction_of, not_supported } from '#gen/payments/v1/json_options_pb.js';
-import type { FieldCode } from '#src/service-error.ts';
-
-/** Reports a field at fault. */
-export type Report = (field: string, code: FieldCode, message: string) => void;
+import type { Report } from '#src/service-error.ts';
 
 /**
  * Refuses values that no field may hold: a NUL character, on which databases and providers do not agree; a

@@ -15,7 +15,7 @@ import { isUuid } from '#src/store/stored-objects.ts';
 import { orUnavailable } from '#src/store/unavailable.ts';
 import { booksOf, succeededBase } from './finish-operation.ts';
 import type { FinishDeps } from './finish-payment.ts';
-import type { Patience } from './idempotency.ts';
+import { inProgress, type ReplayDeps } from './idempotency.ts';
 import { leaseS } from './look-up-schedule.ts';
 import { isBase, withOperation } from './operation-record.ts';
 import type { Books, PlannedOperation } from './payment-books.ts';
@@ -24,18 +24,17 @@ import { decodeRecord, encodeRecord } from './stored-record.ts';
 import type { PaymentResponse } from './stored-response.ts';
 
 /** Dependencies of an operation on a payment. */
-export type OperationDeps = FinishDeps & {
-  readonly patience: Patience;
-  readonly requestHashKey: Uint8Array;
-  /** Connections through which a payment's provider can be reached, including those that have left the catalogue. */
-  readonly connections: () => ReadonlyMap<string, ProviderConnection>;
-  readonly observer: {
-    /** Runs a provider call and observes its outcome. */
-    providerCall(connectionId: string, call: () => Promise<Outcome>): Promise<Outcome>;
-    replayed(): void;
-    operated(response: PaymentResponse): void;
+export type OperationDeps = FinishDeps &
+  ReplayDeps & {
+    readonly requestHashKey: Uint8Array;
+    /** Connections through which a payment's provider can be reached, including those that have left the catalogue. */
+    readonly connections: () => ReadonlyMap<string, ProviderConnection>;
+    readonly observer: {
+      /** Runs a provider call and observes its outcome. */
+      providerCall(connectionId: string, call: () => Promise<Outcome>): Promise<Outcome>;
+      operated(response: PaymentResponse): void;
+    };
   };
-};
 
 /** A payment, as the plan of an operation needs it. */
 export type OperatedPayment = {
@@ -45,15 +44,19 @@ export type OperatedPayment = {
   readonly connection: ProviderConnection;
 };
 
-/** An operation as requested by a merchant. */
-export type AskedOperation = {
-  /** Name of the rpc, within which idempotency keys are unique. */
-  readonly method: string;
+/** The fields that every request for an operation has. */
+export type RequestedOperation = {
   readonly paymentId: string;
   readonly transactionId: string;
   readonly merchantReference: string;
   readonly description: string;
   readonly reason: string;
+};
+
+/** An operation as requested by a merchant. */
+export type AskedOperation = RequestedOperation & {
+  /** Name of the rpc, within which idempotency keys are unique. */
+  readonly method: string;
   readonly hash: RequestHash;
   /** false for a cancel: without a key, it gets the response of the cancel that is open or done. */
   readonly needsKey: boolean;
@@ -150,6 +153,19 @@ async function readOperated(
   return { payment, transactions, base, books: booksOf(payment, base), connection };
 }
 
+/** Returns what names and describes an operation, in its record and to its provider. */
+export function namedBy(
+  { merchantReference, description, reason }: RequestedOperation,
+  transactionId: string,
+) {
+  return {
+    transactionId,
+    merchantReference: merchantReference || `reference-${transactionId}`,
+    description,
+    reason: reason || undefined,
+  };
+}
+
 /** An open payment is not said to have taken nothing: whoever believed that would have it paid again. */
 function nothingToActOn(transactions: readonly StoredTransaction[]): ServiceError {
   const isOpen = transactions.some(({ status }) => status === 'PENDING' || status === 'CREATED');
@@ -172,13 +188,7 @@ function claimOf(
   const record = decodeRecord(stored.payment.record);
   const base = record.transactionsHistory.find(isBase);
   if (!base) return undefined;
-  const facts = {
-    transactionId,
-    parentId: target.id,
-    merchantReference: asked.merchantReference || `reference-${transactionId}`,
-    description: asked.description,
-    reason: asked.reason || undefined,
-  };
+  const facts = { ...namedBy(asked, transactionId), parentId: target.id };
   const draft = withOperation(record, base, stored.books, planned, facts, deps.now());
   return {
     accountId,
@@ -214,12 +224,6 @@ async function claimOnce(deps: OperationDeps, row: OperationClaim): Promise<bool
   } catch (error) {
     if (isKeyTaken(error)) return false;
     if (isSurelyNotCommitted(error) || !isUnavailable(error)) return orUnavailable(Promise.reject(error));
-    throw inProgress(deps.patience, error);
+    throw inProgress(deps.patience, 'operation', error);
   }
-}
-
-/** Makes the refusal of a call whose operation was, or may have been, claimed. */
-export function inProgress({ retryAfterS }: Patience, cause?: unknown): ServiceError {
-  const message = 'the operation may have been sent; repeat the call with the same key to get its response';
-  return new ServiceError('REQUEST_IN_PROGRESS', message, { retryAfterS, cause });
 }

@@ -14,26 +14,26 @@ import {
   within,
   writeFinish,
 } from './finish-payment.ts';
-import { awaitResponse, type Patience, requireSameRequest, storedIdempotencyKey } from './idempotency.ts';
+import { inProgress, type ReplayDeps, replay, storedIdempotencyKey, storedResponse } from './idempotency.ts';
 import { type AttemptDeps, makeAttempts } from './make-attempts.ts';
 import { setOut } from './on-their-way.ts';
 import { type PrepareDeps, type PreparedPayment, preparePayment } from './prepare-payment.ts';
 import { hashPaymentRequest, type RequestHash } from './request-hash.ts';
-import { type KeyedResponse, readResponse } from './stored-response.ts';
+import type { KeyedResponse } from './stored-response.ts';
 
 /** Dependencies of creating a payment. */
 export type PaymentDeps = PrepareDeps &
-  FinishDeps & {
+  FinishDeps &
+  ReplayDeps & {
     /** Key of the hash that tells a retry from another request. */
     readonly requestHashKey: Uint8Array;
-    readonly patience: Patience;
     readonly observer: PaymentObserver;
   };
 
 /** Observer of payments, for metrics, traces and logs. */
 export type PaymentObserver = FinishObserver &
+  ReplayDeps['observer'] &
   AttemptDeps['observer'] & {
-    replayed(): void;
     /** Too many payments are on their way to a connection. */
     refused(): void;
   };
@@ -59,7 +59,7 @@ export async function createPayment(
   // 2. Stored objects, payment method and route; then commit 1, which claims the key and stores the payment before
   // anything is sent.
   const claimed = await prepareAndClaim(deps, request, requestHash, { ...caller, idempotencyKey }, read);
-  if ('holder' in claimed) return replay(deps, claimed.holder, requestHash, read);
+  if ('holder' in claimed) return replay(deps, 'payment', claimed.holder, requestHash, read);
   const { prepared, claim, claimBeforeMs, arrived } = claimed;
 
   // 3. The provider is called, once; another one only if it is known that the call before came to nothing.
@@ -75,16 +75,11 @@ export async function createPayment(
   };
   const finish = finishOf(deps, leased, record, outcome);
   const finished = await within(writeFinish(deps, finish), finishWaitMs(deps.schedule));
-  if (finished === undefined) throw inProgress(deps.patience);
+  if (finished === undefined) throw inProgress(deps.patience, 'payment');
+  if (finished && !finished.earlier) return { record, body: undefined, replayed: false };
   // The stored response wins: recovery may have written first, or have stored that the outcome was unknown.
-  const stored = finished
-    ? finished.earlier
-    : await orInProgress(deps.patience, awaitResponse(undefined, read, deps.patience));
-  if (stored) {
-    const earlier = await orInProgress(deps.patience, readResponse(deps.responses, stored));
-    return { ...earlier, replayed: false };
-  }
-  return { record, body: undefined, replayed: false };
+  const earlier = await storedResponse(deps, 'payment', read, finished ? finished.earlier : undefined);
+  return { ...earlier, replayed: false };
 }
 
 /**
@@ -102,7 +97,7 @@ export async function replayOrRefuse(
   const { requestHash, read } = readKey(deps, request, caller);
   const holder = await orUnavailable(read());
   if (!holder) throw refusal;
-  return replay(deps, holder, requestHash, read);
+  return replay(deps, 'payment', holder, requestHash, read);
 }
 
 /** Returns the key of a request, the request's hash, and a function that finds the payment which holds the key. */
@@ -189,38 +184,9 @@ async function claimKey(
       if (error instanceof AlreadyUsedError) throw error;
       mayBeClaimed ||= !isSurelyNotCommitted(error);
       if (!mayBeClaimed) return orUnavailable(Promise.reject(error));
-      if (!isUnavailable(error) || performance.now() > beforeMs) throw inProgress(deps.patience, error);
+      if (!isUnavailable(error) || performance.now() > beforeMs)
+        throw inProgress(deps.patience, 'payment', error);
       await new Promise((resolve) => setTimeout(resolve, CLAIM_PAUSE_MS));
     }
   }
-}
-
-async function replay(
-  deps: PaymentDeps,
-  holder: KeyHolder,
-  requestHash: RequestHash,
-  read: () => Promise<KeyHolder | undefined>,
-): Promise<KeyedResponse> {
-  requireSameRequest(holder, requestHash);
-  const waited = awaitResponse(holder, read, deps.patience);
-  const response = await orInProgress(
-    deps.patience,
-    waited.then((stored) => readResponse(deps.responses, stored)),
-  );
-  deps.observer.replayed();
-  return { ...response, replayed: true };
-}
-
-/** Reports an unreachable database as REQUEST_IN_PROGRESS: a claimed payment's response can be requested again. */
-async function orInProgress<T>(patience: Patience, promise: Promise<T>): Promise<T> {
-  try {
-    return await promise;
-  } catch (error) {
-    throw isUnavailable(error) ? inProgress(patience, error) : error;
-  }
-}
-
-function inProgress({ retryAfterS }: Patience, cause?: unknown): ServiceError {
-  const message = 'the payment may have been sent; repeat the call with the same key to get its response';
-  return new ServiceError('REQUEST_IN_PROGRESS', message, { retryAfterS, cause });
 }

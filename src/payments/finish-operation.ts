@@ -1,4 +1,4 @@
-import { type Payment, Payment_Status, Transaction_Status } from '#gen/payments/v1/payment_pb.js';
+import { Payment_Status, Transaction_Status } from '#gen/payments/v1/payment_pb.js';
 import type { Target } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import type { Database } from '#src/store/database.ts';
@@ -11,7 +11,7 @@ import {
 } from '#src/store/operated-payments.ts';
 import { finishOperation } from '#src/store/operations.ts';
 import { findStoredObjects } from '#src/store/stored-objects.ts';
-import { approvedPauseS, type FinishDeps, keptMethod, untilWritten } from './finish-payment.ts';
+import { approvedPauseS, type FinishDeps, fateOf, untilWritten } from './finish-payment.ts';
 import { withBaseOutcome, withLapse, withOperationOutcome } from './operation-record.ts';
 import type { Books, OperationType } from './payment-books.ts';
 import { eventOf } from './payment-event.ts';
@@ -87,7 +87,7 @@ async function writeOnce(
     isReleased: books.isReleased,
     event: applied.isUnchanged ? undefined : eventOf(record),
     wasFinal: !transaction.isScheduled,
-    ...fateOfCard(transaction, transactionStatus, record),
+    vault: fateOf(record, transaction.vaultedToken, transactionStatus),
     reopens: ofBase && reopenedSession(record),
     // All that can still be learned of what has expired here is that it was paid.
     retakes: (transaction.status === 'EXPIRED' && record.checkout?.session) || undefined,
@@ -169,13 +169,6 @@ async function standingToken(
   if (status !== 'EXPIRED' || vaultedToken === undefined) return vaultedToken;
   const found = await findStoredObjects(database, accountId, { customerId: undefined, vaultedToken });
   return found.vaultedToken?.id;
-}
-
-function fateOfCard({ vaultedToken }: StoredTransaction, status: Transaction_Status, record: Payment) {
-  const isOpen = status === Transaction_Status.PENDING || status === Transaction_Status.CREATED;
-  if (!vaultedToken || isOpen) return { card: 'wait' as const, vaultedToken };
-  if (status !== Transaction_Status.SUCCEEDED) return { card: 'drop' as const, vaultedToken };
-  return { card: 'keep' as const, vaultedToken, kept: keptMethod(record, vaultedToken) };
 }
 
 /** Returns true if a transaction acts on another one: a capture, a cancel or a refund. */

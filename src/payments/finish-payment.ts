@@ -11,7 +11,7 @@ import type { Database } from '#src/store/database.ts';
 import { isUnavailable } from '#src/store/database-error.ts';
 import { finishGrouped } from '#src/store/grouped-payments.ts';
 import type { DueAttempt } from '#src/store/look-ups.ts';
-import type { Finish, Finished, KeptMethod } from '#src/store/payments.ts';
+import type { Finish, Finished, MethodFate } from '#src/store/payments.ts';
 import { type LookUpSchedule, lookUpPauseS } from './look-up-schedule.ts';
 import { eventOf } from './payment-event.ts';
 import { recordOutcome } from './payment-record.ts';
@@ -61,8 +61,6 @@ export function finishOf(
 ): PaymentFinish {
   const { vaultedToken } = attempt;
   const states = recordOutcome(record, outcome, vaultedToken, deps.now());
-  // By the transaction's status: a payment that is PENDING / AUTHORIZED is approved.
-  const open = states.transaction === Transaction_Status.PENDING;
   return {
     payment: record,
     accountId: record.accountId,
@@ -76,22 +74,24 @@ export function finishOf(
     reference: outcome.kind === 'not_sent' ? undefined : outcome.reference,
     ...nextAsked(deps.schedule, attempt, outcome, record),
     event: eventOf(record),
-    vault: vaultedToken === undefined ? undefined : fateOf(record, vaultedToken, outcome, open),
+    // By the transaction's status: a payment that is PENDING / AUTHORIZED is approved.
+    vault: fateOf(record, vaultedToken, states.transaction),
     reopens: reopenedSession(record),
   };
 }
 
-function fateOf(record: Payment, token: string, outcome: Outcome, isOpen: boolean): Finish['vault'] {
-  if (isOpen) return { token, fate: 'wait' };
-  return outcome.kind === 'approved'
-    ? { token, fate: 'keep', ...keptMethod(record, token) }
-    : { token, fate: 'drop' };
-}
-
-/** Returns the stored method that an approved payment used or kept, as it is after the payment. */
-export function keptMethod(record: Payment, token: string): KeptMethod {
+/** Returns the fate of the stored method that a transaction uses or keeps, as it is after an approval. */
+export function fateOf(
+  record: Payment,
+  token: string | undefined,
+  status: Transaction_Status,
+): MethodFate | undefined {
+  if (token === undefined) return undefined;
+  if (status === Transaction_Status.PENDING || status === Transaction_Status.CREATED)
+    return { token, fate: 'wait' };
+  if (status !== Transaction_Status.SUCCEEDED) return { token, fate: 'drop' };
   const at = timestampDate(record.updatedAt ?? timestampNow());
-  return { at: at.toISOString(), record: enrolledByPayment(record, token, at) };
+  return { token, fate: 'keep', at: at.toISOString(), record: enrolledByPayment(record, token, at) };
 }
 
 /** Pause before a transaction is first followed up, or one of which more was told is asked about again. */

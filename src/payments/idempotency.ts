@@ -1,7 +1,14 @@
 import { timingSafeEqual } from 'node:crypto';
 import { fieldRefusal, ServiceError } from '#src/service-error.ts';
+import { isUnavailable } from '#src/store/database-error.ts';
 import type { KeyHolder } from '#src/store/payments.ts';
 import type { RequestHash } from './request-hash.ts';
+import {
+  type KeyedResponse,
+  type PaymentResponse,
+  readResponse,
+  type StoredResponses,
+} from './stored-response.ts';
 
 const HEADER = 'x-idempotency-key';
 const KEY_FORM = /^[\x20-\x7e]{1,255}$/;
@@ -64,6 +71,66 @@ function areEqual(a: Uint8Array, b: Uint8Array): boolean {
   return a.length === b.length && timingSafeEqual(a, b);
 }
 
+/** Dependencies of answering a call with the response that its key has. */
+export type ReplayDeps = {
+  readonly responses: StoredResponses;
+  readonly patience: Patience;
+  readonly observer: { replayed(): void };
+};
+
+/** Something that is made under a key, and gets a stored response. */
+type Keyed = 'payment' | 'operation';
+
+/** The part of a key's holder that is its response: none is known while `answer` is not. */
+type Answered = Pick<KeyHolder, 'record' | 'answer'>;
+
+/**
+ * Answers a call whose key is held already, with the holder's response.
+ *
+ * @param read reads the holder again.
+ * @param keyField the key's name, as the caller sent it.
+ * @throws ServiceError IDEMPOTENCY_KEY_REUSED; and as `storedResponse` does.
+ */
+export async function replay(
+  deps: ReplayDeps,
+  keyed: Keyed,
+  holder: KeyHolder,
+  hash: RequestHash,
+  read: () => Promise<KeyHolder | undefined>,
+  keyField?: string,
+): Promise<KeyedResponse> {
+  requireSameRequest(holder, hash, keyField);
+  const response = await storedResponse(deps, keyed, read, holder);
+  deps.observer.replayed();
+  return { ...response, replayed: true };
+}
+
+/**
+ * Awaits and reads the response that the holder of a key has, or gets.
+ *
+ * @param first the holder, if it was read already.
+ * @throws ServiceError REQUEST_IN_PROGRESS if it has none in time, or the database cannot be reached: what is claimed
+ *   gets its response, which can be requested again.
+ */
+export async function storedResponse(
+  { responses, patience }: Omit<ReplayDeps, 'observer'>,
+  keyed: Keyed,
+  read: () => Promise<Answered | undefined>,
+  first?: Answered,
+): Promise<PaymentResponse> {
+  try {
+    return await readResponse(responses, await awaitResponse(first, read, patience));
+  } catch (error) {
+    throw isUnavailable(error) ? inProgress(patience, keyed, error) : error;
+  }
+}
+
+/** Makes the refusal of a call whose payment or operation was, or may have been, claimed. */
+export function inProgress({ retryAfterS }: Patience, keyed: Keyed, cause?: unknown): ServiceError {
+  const message = `the ${keyed} may have been sent; repeat the call with the same key to get its response`;
+  return new ServiceError('REQUEST_IN_PROGRESS', message, { retryAfterS, cause });
+}
+
 /** Limits of the wait for a held key's response: the key is read again, with growing pauses, for up to `waitMs`. */
 export type Patience = {
   readonly waitMs: number;
@@ -82,15 +149,15 @@ const LONGEST_PAUSE_MS = 250;
  * @throws ServiceError REQUEST_IN_PROGRESS if it has none in time.
  */
 export async function awaitResponse(
-  first: KeyHolder | undefined,
-  read: () => Promise<KeyHolder | undefined>,
+  first: Answered | undefined,
+  read: () => Promise<Answered | undefined>,
   patience: Patience,
-): Promise<KeyHolder & { answer: Uint8Array }> {
+): Promise<Answered & { readonly answer: Uint8Array }> {
   const deadline = performance.now() + patience.waitMs;
   let holder = first ?? (await read());
   for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
     const answer = holder?.answer;
-    if (holder && answer) return { ...holder, answer };
+    if (holder && answer) return { record: holder.record, answer };
     if (performance.now() + pauseMs > deadline) {
       const message = 'the first call with this key has no response yet; repeat it with the same key';
       throw new ServiceError('REQUEST_IN_PROGRESS', message, { retryAfterS: patience.retryAfterS });

@@ -2,7 +2,7 @@ import { create } from '@bufbuild/protobuf';
 import { type Timestamp, TimestampSchema } from '@bufbuild/protobuf/wkt';
 import { type Payment, Payment_Status } from '#gen/payments/v1/payment_pb.js';
 import type { ListPaymentsRequest } from '#gen/payments/v1/payment_service_pb.js';
-import { invalidParameters } from '#src/service-error.ts';
+import { invalidField } from '#src/service-error.ts';
 import type { Database } from '#src/store/database.ts';
 import { listPayments as listStored, MAX_LISTED, type PaymentFilter } from '#src/store/list-payments.ts';
 import { orUnavailable } from '#src/store/unavailable.ts';
@@ -85,5 +85,5 @@ function parseTime(field: string, text: string): Timestamp {
   const time = parseTimestamp(spelled);
   if (time) return time;
   const message = 'must be a time as 2026-01-31T09:08:07Z (RFC 3339) or a date as 2026-01-31';
-  throw invalidParameters([{ field, code: 'INVALID_FORMAT', message }]);
+  throw invalidField(field, 'INVALID_FORMAT', message);
 }

@@ -1,14 +1,8 @@
+import type { Config } from '#src/config.ts';
 import type { ProviderConnection } from '#src/connectors/connector.ts';
 
 /** Times at which an unknown outcome is looked up. */
-export type LookUpSchedule = {
-  /** Time for which a lease outlasts the provider's deadline, for the work around the call. */
-  readonly leaseMarginMs: number;
-  /** Pause before the first look-up; each later pause is twice as long, up to a day. */
-  readonly firstLookUpMs: number;
-  /** Number of look-ups after which the provider is asked to close a transaction that it has not heard of. */
-  readonly lookUpsBeforeClosing: number;
-};
+export type LookUpSchedule = Config['lookUpSchedule'];
 
 /**
  * Returns the lease of a transaction, in seconds: until it ends, no other worker asks about the transaction.

@@ -1,5 +1,5 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
-import { invalidParameters } from '#src/service-error.ts';
+import { invalidField } from '#src/service-error.ts';
 import type { PagePosition } from '#src/store/list-payments.ts';
 
 const MAC_BYTES = 16;
@@ -31,7 +31,7 @@ export function readPageToken(key: Uint8Array, filter: object, token: string): P
     timingSafeEqual(bytes.subarray(0, MAC_BYTES), mac(key, filter, position));
   if (isOurs && id !== undefined && createdAt !== undefined) return { id, createdAt };
   const message = 'must be the next_page_token of a list with the same filters';
-  throw invalidParameters([{ field: 'page_token', code: 'INVALID_FORMAT', message }]);
+  throw invalidField('page_token', 'INVALID_FORMAT', message);
 }
 
 function mac(key: Uint8Array, filter: object, position: Uint8Array): Buffer {

@@ -16,7 +16,7 @@ import {
 import { Payment_Workflow, Transaction_Category, Transaction_Type } from '#gen/payments/v1/payment_pb.js';
 import type { CreatePaymentRequest } from '#gen/payments/v1/payment_service_pb.js';
 import type { CardOptions as AttemptOptions } from '#src/connectors/attempt.ts';
-import { type FieldError, fieldRefusal, invalidParameters, type ServiceError } from '#src/service-error.ts';
+import { fieldRefusal, invalidField, notAllowed, type ServiceError } from '#src/service-error.ts';
 
 /** The payment method of a request, fully determined: its kind follows from category and workflow. */
 export type ChosenMethod = {
@@ -71,19 +71,19 @@ export function chooseMethod(request: CreatePaymentRequest, types: MethodTypes):
 
   if (offered.category === Transaction_Category.WALLET) {
     if (kind?.case === 'card' && asksForCard(kind.value))
-      throw refuse('payment_method.detail.card', 'NOT_ALLOWED', 'must not be sent with a wallet');
+      throw notAllowed('payment_method.detail.card', 'must not be sent with a wallet');
     const flag = kind?.value && flagNotForWallets(kind.value);
     if (flag) {
       const field = `payment_method.detail.${kind.case}.${flag}`;
-      throw refuse(field, 'NOT_ALLOWED', 'is not for a wallet, which pays in full and at once');
+      throw notAllowed(field, 'is not for a wallet, which pays in full and at once');
     }
-    if (input.token) throw refuse('payment_method.token', 'NOT_ALLOWED', 'must not be sent with a wallet');
+    if (input.token) throw notAllowed('payment_method.token', 'must not be sent with a wallet');
     const cardType = kind?.case === 'wallet' ? kind.value.cardData?.cardType || undefined : undefined;
     return { kind: 'wallet', type, workflow, token, cardType };
   }
 
   if (kind?.case === 'wallet')
-    throw refuse('payment_method.detail.wallet', 'NOT_ALLOWED', 'must not be sent with a card');
+    throw notAllowed('payment_method.detail.wallet', 'must not be sent with a card');
   const browser = request.customerPayer?.browserInfo;
   const options = { ...cardOptions(kind?.value), vaultOnSuccess: input.vaultOnSuccess, browser };
   return { type, workflow, options, ...chooseCard(input, kind?.value?.cardData) };
@@ -95,7 +95,7 @@ function chooseCard(input: PaymentMethodInput, card: CardDataInput | undefined) 
   const codeAlone = card && vaultedToken && isCodeAlone(card);
   if ([card && !codeAlone, token, vaultedToken].filter(Boolean).length > 1) {
     const field = `payment_method.${token ? 'token' : 'vaulted_token'}`;
-    throw refuse(field, 'NOT_ALLOWED', 'must not be sent with another of card_data, token and vaulted_token');
+    throw notAllowed(field, 'must not be sent with another of card_data, token and vaulted_token');
   }
   if (token) return { kind: 'token_card' as const };
   if (vaultedToken) {
@@ -103,7 +103,7 @@ function chooseCard(input: PaymentMethodInput, card: CardDataInput | undefined) 
   }
   if (card) return { kind: 'card' as const, card };
   const message = 'is required, unless a token or vaulted_token is sent';
-  throw refuse('payment_method.detail.card.card_data', 'REQUIRED', message);
+  throw invalidField('payment_method.detail.card.card_data', 'REQUIRED', message);
 }
 
 /** Returns true if a card's data is only its security code, as may be sent with a vaulted token. */
@@ -193,24 +193,24 @@ function chooseWorkflow(
   const only = offered.length === 1 ? offered[0] : undefined;
   if (asked === Payment_Workflow.SDK_CHECKOUT) {
     if (!checkout?.session)
-      throw refuse('workflow', 'NOT_ALLOWED', 'must be DIRECT or REDIRECT outside of a checkout session');
+      throw notAllowed('workflow', 'must be DIRECT or REDIRECT outside of a checkout session');
     const isRedirect = category === Transaction_Category.WALLET && !paymentMethod?.vaultedToken;
     const workflow = isRedirect ? Payment_Workflow.REDIRECT : Payment_Workflow.DIRECT;
     if (offered.includes(workflow)) return workflow;
-    throw refuse('workflow', 'NOT_ALLOWED', 'must not be SDK_CHECKOUT for this payment method');
+    throw notAllowed('workflow', 'must not be SDK_CHECKOUT for this payment method');
   }
   const workflow = asked === Payment_Workflow.WORKFLOW_UNSPECIFIED ? only : asked;
   if (workflow !== Payment_Workflow.DIRECT && workflow !== Payment_Workflow.REDIRECT) {
-    throw refuse('workflow', 'REQUIRED', 'is required, since this payment method offers DIRECT and REDIRECT');
+    throw invalidField(
+      'workflow',
+      'REQUIRED',
+      'is required, since this payment method offers DIRECT and REDIRECT',
+    );
   }
   if (!offered.includes(workflow)) {
-    throw refuse('workflow', 'NOT_ALLOWED', `must be ${Payment_Workflow[only ?? 0]} for this payment method`);
+    throw notAllowed('workflow', `must be ${Payment_Workflow[only ?? 0]} for this payment method`);
   }
   return workflow;
-}
-
-function refuse(field: string, code: FieldError['code'], message: string): ServiceError {
-  return invalidParameters([{ field, code, message }]);
 }
 
 /** Makes the refusal of a payment method that the catalogue does not offer. */

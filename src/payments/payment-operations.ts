@@ -1,11 +1,9 @@
+import type { Message } from '@bufbuild/protobuf';
+import type { GenMessage } from '@bufbuild/protobuf/codegenv2';
 import {
-  type CancelOrRefundPaymentRequest,
   CancelOrRefundPaymentRequestSchema,
-  type CancelPaymentRequest,
   CancelPaymentRequestSchema,
-  type CapturePaymentRequest,
   CapturePaymentRequestSchema,
-  type RefundPaymentRequest,
   RefundPaymentRequestSchema,
 } from '#gen/payments/v1/payment_service_pb.js';
 import type { Money } from '#src/money.ts';
@@ -13,7 +11,12 @@ import { fieldRefusal, type ServiceError } from '#src/service-error.ts';
 import type { StoredTransaction } from '#src/store/operated-payments.ts';
 import type { Caller } from './caller.ts';
 import { requireAmount } from './check-request.ts';
-import type { OperatedPayment, OperationDeps } from './claim-operation.ts';
+import type {
+  AskedOperation,
+  OperatedPayment,
+  OperationDeps,
+  RequestedOperation,
+} from './claim-operation.ts';
 import { operatePayment } from './operate-payment.ts';
 import {
   type PlannedOperation,
@@ -26,98 +29,66 @@ import {
 import { requestHasher } from './request-hash.ts';
 import type { KeyedResponse } from './stored-response.ts';
 
-const hashCapture = requestHasher(CapturePaymentRequestSchema);
-const hashCancel = requestHasher(CancelPaymentRequestSchema);
-const hashRefund = requestHasher(RefundPaymentRequestSchema);
-const hashCancelOrRefund = requestHasher(CancelOrRefundPaymentRequestSchema);
-
 /** Captures what an authorization holds, or a part of it. */
-export function capturePayment(
-  deps: OperationDeps,
-  request: CapturePaymentRequest,
-  caller: Caller,
-): Promise<KeyedResponse> {
+export const capturePayment = operation('CAPTURE', CapturePaymentRequestSchema, (request) => {
   const amount = request.amount && requireAmount(request.amount);
-  return operatePayment(
-    deps,
-    {
-      ...request,
-      method: 'CAPTURE',
-      needsKey: true,
-      hash: hashCapture(deps.requestHashKey, request),
-      target: (payment) => requireBase(payment, request.transactionId),
-      plan: (payment) => planCaptureOf(payment, amount),
-    },
-    caller,
-  );
-}
+  return {
+    needsKey: true,
+    target: (payment) => requireBase(payment, request.transactionId),
+    plan: (payment) => planCaptureOf(payment, amount),
+  };
+});
 
 /** Cancels an authorization: releases what is not captured. */
-export function cancelPayment(
-  deps: OperationDeps,
-  request: CancelPaymentRequest,
-  caller: Caller,
-): Promise<KeyedResponse> {
-  return operatePayment(
-    deps,
-    {
-      ...request,
-      method: 'CANCEL',
-      needsKey: false,
-      hash: hashCancel(deps.requestHashKey, request),
-      target: (payment) => requireBase(payment, request.transactionId),
-      plan: ({ books, connection }) => planCancel(books, connection.capabilities),
-    },
-    caller,
-  );
-}
+export const cancelPayment = operation('CANCEL', CancelPaymentRequestSchema, (request) => ({
+  needsKey: false,
+  target: (payment) => requireBase(payment, request.transactionId),
+  plan: ({ books, connection }) => planCancel(books, connection.capabilities),
+}));
 
 /** Refunds what was taken, or a part of it. */
-export function refundPayment(
-  deps: OperationDeps,
-  request: RefundPaymentRequest,
-  caller: Caller,
-): Promise<KeyedResponse> {
+export const refundPayment = operation('REFUND', RefundPaymentRequestSchema, (request) => {
   const amount = request.amount && requireAmount(request.amount);
-  return operatePayment(
-    deps,
-    {
-      ...request,
-      method: 'REFUND',
-      needsKey: true,
-      hash: hashRefund(deps.requestHashKey, request),
-      target: (payment) => refundTarget(payment, request.transactionId, amount),
-      plan: (payment, target) => planRefundOf(payment, target, amount),
-    },
-    caller,
-  );
-}
+  return {
+    needsKey: true,
+    target: (payment) => refundTarget(payment, request.transactionId, amount),
+    plan: (payment, target) => planRefundOf(payment, target, amount),
+  };
+});
 
 /**
  * Cancels a payment of which nothing is captured; refunds all that is left of any other, or of the capture named; cancels
  * what is held still once all that was captured is given back.
  */
-export function cancelOrRefundPayment(
-  deps: OperationDeps,
-  request: CancelOrRefundPaymentRequest,
-  caller: Caller,
-): Promise<KeyedResponse> {
-  return operatePayment(
-    deps,
-    {
-      ...request,
-      method: 'CANCEL_OR_REFUND',
-      needsKey: true,
-      hash: hashCancelOrRefund(deps.requestHashKey, request),
-      // While nothing is captured, there is only the payment's own transaction to act on.
-      target: (payment) => refundTarget(payment, request.transactionId, undefined),
-      plan: (payment, target) =>
-        undoingType(payment.books) === 'REFUND' || target.id !== payment.base.id
-          ? planRefundOf(payment, target, undefined)
-          : planCancel(payment.books, payment.connection.capabilities),
-    },
-    caller,
-  );
+export const cancelOrRefundPayment = operation(
+  'CANCEL_OR_REFUND',
+  CancelOrRefundPaymentRequestSchema,
+  (request) => ({
+    needsKey: true,
+    // While nothing is captured, there is only the payment's own transaction to act on.
+    target: (payment) => refundTarget(payment, request.transactionId, undefined),
+    plan: (payment, target) =>
+      undoingType(payment.books) === 'REFUND' || target.id !== payment.base.id
+        ? planRefundOf(payment, target, undefined)
+        : planCancel(payment.books, payment.connection.capabilities),
+  }),
+);
+
+/**
+ * Makes the function of an rpc that operates on a payment.
+ *
+ * @param rulesOf returns the rules of the operation that a request asks for.
+ */
+function operation<Request extends Message & RequestedOperation>(
+  method: string,
+  schema: GenMessage<Request>,
+  rulesOf: (request: Request) => Pick<AskedOperation, 'needsKey' | 'target' | 'plan'>,
+) {
+  const hash = requestHasher(schema);
+  return (deps: OperationDeps, request: Request, caller: Caller): Promise<KeyedResponse> => {
+    const asked = { ...request, ...rulesOf(request), method, hash: hash(deps.requestHashKey, request) };
+    return operatePayment(deps, asked, caller);
+  };
 }
 
 /**

@@ -15,7 +15,6 @@ import {
   PaymentMethodDetailSchema,
   PaymentMethodSchema,
   StoredCredentialsSchema,
-  type ThreeDSecure,
   ThreeDSecureSchema,
   TransactionPaymentMethodSchema,
   WalletSchema,
@@ -244,7 +243,7 @@ function saysNothing(value: unknown): boolean {
 }
 
 function recordedDetail(facts: PaymentFacts): PaymentMethodDetail {
-  const { method } = facts;
+  const { method, cardData } = facts;
   if (method.kind === 'wallet') {
     const enrollment = method.workflow === Payment_Workflow.DIRECT;
     const value = create(WalletSchema, {
@@ -254,26 +253,20 @@ function recordedDetail(facts: PaymentFacts): PaymentMethodDetail {
     });
     return create(PaymentMethodDetailSchema, { kind: { case: 'wallet', value } });
   }
+  const { threeDSecure } = method.options;
   const value = create(CardSchema, {
     // A purchase is reported as captured, as in the interface, even if only an authorization was requested: the
     // transaction's row keeps that.
     capture: facts.type === Transaction_Type.PURCHASE,
     installments: method.options.installments,
     installmentsType: 'MERCHANT',
-    cardData: recordedCard(facts.cardData, method.options.threeDSecure),
+    // A kept card has no 3-D Secure results: they belong to one payment.
+    cardData: cardData && threeDSecure ? { ...cardData, threeDSecure } : cardData,
     verify: method.options.verify,
     softDescriptor: method.options.softDescriptor,
     storedCredentials: method.options.storedCredentials ?? create(StoredCredentialsSchema),
   });
   return create(PaymentMethodDetailSchema, { kind: { case: 'card', value } });
-}
-
-/** Adds the payment's 3-D Secure results. A kept card has none: they belong to one payment. */
-function recordedCard(
-  card: CardData | undefined,
-  threeDSecure: ThreeDSecure | undefined,
-): CardData | undefined {
-  return card && threeDSecure ? { ...card, threeDSecure } : card;
 }
 
 /** Returns the card of an enrolled wallet. Only its type is known; the interface shows the rest as empty, not null. */

@@ -6,6 +6,7 @@ import type { Capabilities } from '#src/connectors/capabilities.ts';
 import type { Hint, LookUp, ProviderConnection } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { unknownOutcome } from '#src/connectors/provider-answer.ts';
+import { type Repeated, repeat } from '#src/repeat.ts';
 import { takeDueFollowUps } from '#src/store/follow-ups.ts';
 import { type AskableConnection, MAX_TAKEN, type Take } from '#src/store/lease-due.ts';
 import { type DueAttempt, postponeLookUp, takeDueAttempts, takeOpenAttempt } from '#src/store/look-ups.ts';
@@ -56,33 +57,18 @@ export function startRecovery(
   deps: RecoveryDeps,
   options: { readonly intervalMs: number },
 ): () => Promise<void> {
-  const stop = new AbortController();
   const underWay: UnderWay = new Map();
-  const running = (async () => {
-    while (!stop.signal.aborted) {
-      const wake = new AbortController();
-      try {
-        const { busy } = await beginDue(deps, underWay, stop.signal);
-        // More may be due at connections with no free slot.
-        if (busy.length > 0) {
-          void Promise.race(busy)
-            .then(() => setTimeout(BREATH_MS))
-            .then(() => wake.abort());
-        }
-      } catch (error) {
-        deps.recovery.failed(error);
-      }
-      // Jittered, so that replicas that started together do not search together.
-      const pauseMs = options.intervalMs * (0.75 + Math.random() / 2);
-      const signal = AbortSignal.any([stop.signal, wake.signal]);
-      await setTimeout(pauseMs, undefined, { signal }).catch(() => {});
-    }
-    await Promise.all(allOf(underWay));
-  })();
-
+  let freed: Promise<void> | undefined;
+  const search: Repeated = async (stop) => {
+    freed = undefined;
+    const { busy } = await beginDue(deps, underWay, stop);
+    // More may be due at connections with no free slot.
+    if (busy.length > 0) freed = Promise.race(busy).then(() => setTimeout(BREATH_MS));
+  };
+  const stop = repeat(search, { ...options, sooner: () => freed, onError: deps.recovery.failed });
   return async () => {
-    stop.abort();
-    await running;
+    await stop();
+    await Promise.all([...underWay.values()].flatMap((lookUps) => [...lookUps]));
   };
 }
 
@@ -92,8 +78,6 @@ export async function recoverDue(deps: RecoveryDeps, stop?: AbortSignal): Promis
   await Promise.all(begun);
   return begun.length;
 }
-
-const allOf = (underWay: UnderWay) => [...underWay.values()].flatMap((lookUps) => [...lookUps]);
 
 /**
  * Leases due attempts and starts to look them up.

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import type { Config } from '#src/config.ts';
-import { createFigures, type Figures } from '#src/dashboard/figures.ts';
+import { createFigures } from '#src/dashboard/figures.ts';
 import { createMetrics } from '#src/observe/metrics.ts';
 import {
   observeCatalogue,
@@ -12,11 +12,8 @@ import {
 } from '#src/observe/observe.ts';
 import { observeNotifications, observeOpenOutcomes, observeRecovery } from '#src/observe/observe-recovery.ts';
 import { NO_TRACING, type Tracing } from '#src/observe/tracing.ts';
-import type { PaymentObserver } from '#src/payments/create-payment.ts';
-import type { OpenOutcomesObserver } from '#src/payments/open-outcomes.ts';
 import type { Database } from '#src/store/database.ts';
 import type { CardVault } from '#src/vault/card-vault.ts';
-import type { DeliveryObserver } from '#src/webhooks/deliver.ts';
 
 /** Watchers of one service: its metrics, traces, log and the dashboard's figures, one observer for each subject. */
 export type Observers = Awaited<ReturnType<typeof createObservers>>;
@@ -26,6 +23,9 @@ export async function createObservers({ otlpEndpoint }: Pick<Config, 'otlpEndpoi
   const metrics = createMetrics();
   const tracing = await openTracing(otlpEndpoint);
   const figures = createFigures();
+  const payments = observePayments(metrics, tracing, log);
+  const deliveries = observeDeliveries(metrics, log);
+  const openOutcomes = observeOpenOutcomes(metrics, log);
   return {
     log,
     metrics,
@@ -35,11 +35,15 @@ export async function createObservers({ otlpEndpoint }: Pick<Config, 'otlpEndpoi
     vault: (vault: CardVault) => observeVault(vault, log),
     catalogue: observeCatalogue(log),
     reloaded: observeReloads(metrics, log),
-    payments: withPaid(figures, observePayments(metrics, tracing, log)),
-    deliveries: withDelivered(figures, observeDeliveries(metrics, log)),
+    // The dashboard counts these as well.
+    payments: { ...payments, finished: both(payments.finished, figures.paid) },
+    deliveries: {
+      ...deliveries,
+      delivered: both(deliveries.delivered, (_webhook, { result }) => figures.delivered(result)),
+    },
     notifications: observeNotifications(metrics, log),
     recovery: observeRecovery(metrics, log),
-    openOutcomes: withCounted(figures, observeOpenOutcomes(metrics, log)),
+    openOutcomes: { ...openOutcomes, counted: both(openOutcomes.counted, figures.counted) },
     onFollowError: (err: unknown) =>
       log.warn({ err }, 'asking about a wallet that is being enrolled failed; it is tried again'),
     onSweepError: (err: unknown) =>
@@ -55,38 +59,10 @@ async function openTracing(otlpEndpoint: string | undefined): Promise<Tracing> {
   return (await import('#src/observe/otlp-tracing.ts')).createTracing(otlpEndpoint);
 }
 
-/** Makes an observer of payments that also counts them for the dashboard. */
-function withPaid<Observer extends Pick<PaymentObserver, 'finished'>>(
-  figures: Figures,
-  observer: Observer,
-): Observer {
-  return {
-    ...observer,
-    finished(payment, isLearnedLater) {
-      observer.finished(payment, isLearnedLater);
-      figures.paid(payment, isLearnedLater);
-    },
-  };
-}
-
-/** Makes an observer of deliveries that also counts them for the dashboard. */
-function withDelivered(figures: Figures, observer: DeliveryObserver): DeliveryObserver {
-  return {
-    ...observer,
-    delivered(webhook, attempt) {
-      observer.delivered(webhook, attempt);
-      figures.delivered(attempt.result);
-    },
-  };
-}
-
-/** Makes an observer of open outcomes that also keeps their count for the dashboard. */
-function withCounted(figures: Figures, observer: OpenOutcomesObserver): OpenOutcomesObserver {
-  return {
-    ...observer,
-    counted(outcomes) {
-      observer.counted(outcomes);
-      figures.counted(outcomes);
-    },
+/** Makes a function that calls two. */
+function both<Args extends readonly unknown[]>(one: (...args: Args) => void, other: (...args: Args) => void) {
+  return (...args: Args): void => {
+    one(...args);
+    other(...args);
   };
 }

@@ -1,14 +1,8 @@
 import type { Database, Queries } from './database.ts';
 
 /** An account, as found by its public key. */
-export type AccountKeys = {
+export type AccountKeys = Pick<Account, 'secretAlways' | 'tellsAuthorized' | 'allowedOrigins'> & {
   readonly accountId: string;
-  /** true: every call must present the secret. */
-  readonly secretAlways: boolean;
-  /** true: authorizations are reported as such, not as the interface reports them. */
-  readonly tellsAuthorized: boolean;
-  /** Origins whose pages may call with the public key alone. */
-  readonly allowedOrigins: readonly string[];
   /** SHA-256 of each secret that is not revoked. */
   readonly secretHashes: readonly Uint8Array[];
 };
@@ -66,31 +60,6 @@ export async function insertSecretKey(
   await queries.query(INSERT_SECRET_KEY, [secret.id, secret.accountId, secret.hash]);
 }
 
-const CREATE_ACCOUNT = {
-  name: 'create_account',
-  text: `
-    WITH created AS (INSERT INTO account (id, name, secret_always) VALUES ($1, $2, $3) RETURNING id),
-      public AS (INSERT INTO public_key (public_key, account_id) SELECT $4, id FROM created)
-    INSERT INTO secret_key (id, account_id, secret_hash) SELECT $5, id, $6 FROM created`,
-};
-
-/** Adds an account with its first keys, or nothing at all. */
-export async function createAccount(
-  queries: Queries,
-  account: { id: string; name: string; secretAlways: boolean },
-  keys: { publicKey: string; secretId: string; secretHash: Uint8Array },
-): Promise<void> {
-  const { id, name, secretAlways } = account;
-  await queries.query(CREATE_ACCOUNT, [
-    id,
-    name,
-    secretAlways,
-    keys.publicKey,
-    keys.secretId,
-    keys.secretHash,
-  ]);
-}
-
 const COLUMNS = `id, name, secret_always AS "secretAlways", tells_authorized AS "tellsAuthorized",
   allowed_origins AS "allowedOrigins", display_name AS "displayName", created_at AS "createdAt"`;
 const LIST_ACCOUNTS = {
@@ -101,31 +70,24 @@ const FIND_ACCOUNT = {
   name: 'find_account',
   text: `SELECT ${COLUMNS} FROM account WHERE id = $1`,
 };
-const SET_SECRET_ALWAYS = {
-  name: 'set_secret_always',
-  text: 'UPDATE account SET secret_always = $2 WHERE id = $1',
-};
-
-const SET_TELLS_AUTHORIZED = {
-  name: 'set_tells_authorized',
-  text: 'UPDATE account SET tells_authorized = $2 WHERE id = $1',
-};
-
-const SET_ALLOWED_ORIGINS = {
-  name: 'set_allowed_origins',
-  text: 'UPDATE account SET allowed_origins = $2 WHERE id = $1',
-};
-const SET_DISPLAY_NAME = {
-  name: 'set_display_name',
-  text: 'UPDATE account SET display_name = $2 WHERE id = $1',
+const CHANGE_ACCOUNT = {
+  name: 'change_account',
+  text: `
+    UPDATE account SET secret_always = coalesce($2, secret_always),
+      tells_authorized = coalesce($3, tells_authorized), allowed_origins = coalesce($4::text[], allowed_origins),
+      display_name = coalesce($5, display_name)
+    WHERE id = $1`,
 };
 
 /** An account as the operator sees it. */
 export type Account = {
   readonly id: string;
   readonly name: string;
+  /** true: every call must present the secret. */
   readonly secretAlways: boolean;
+  /** true: authorizations are reported as such, not as the interface reports them. */
   readonly tellsAuthorized: boolean;
+  /** Origins whose pages may call with the public key alone. */
   readonly allowedOrigins: readonly string[];
   /** Name under which payers know the merchant; '' for none. */
   readonly displayName: string;
@@ -155,32 +117,15 @@ export async function findAccount(queries: Queries, id: string): Promise<Account
   return (await queries.query<Account>(FIND_ACCOUNT, [id])).rows[0];
 }
 
-/** Sets whether every call must present the secret. */
-export async function setSecretAlways(queries: Queries, id: string, secretAlways: boolean): Promise<void> {
-  await queries.query(SET_SECRET_ALWAYS, [id, secretAlways]);
-}
+/** Settings that a change of an account sets; those that are undefined stay. */
+export type AccountChange = Partial<
+  Pick<Account, 'secretAlways' | 'tellsAuthorized' | 'allowedOrigins' | 'displayName'>
+>;
 
-/** Sets how authorizations are reported: as such, or as the interface does. Existing payments do not change. */
-export async function setTellsAuthorized(
-  queries: Queries,
-  id: string,
-  tellsAuthorized: boolean,
-): Promise<void> {
-  await queries.query(SET_TELLS_AUTHORIZED, [id, tellsAuthorized]);
-}
-
-/** Sets the origins whose pages may call with the public key alone. */
-export async function setAllowedOrigins(
-  queries: Queries,
-  id: string,
-  origins: readonly string[],
-): Promise<void> {
-  await queries.query(SET_ALLOWED_ORIGINS, [id, origins]);
-}
-
-/** Sets the name under which payers know the merchant. @param name '' for none. */
-export async function setDisplayName(queries: Queries, id: string, name: string): Promise<void> {
-  await queries.query(SET_DISPLAY_NAME, [id, name]);
+/** Changes the settings of an account. Existing payments do not change. */
+export async function changeAccount(queries: Queries, id: string, change: AccountChange): Promise<void> {
+  const { secretAlways = null, tellsAuthorized = null, allowedOrigins = null, displayName = null } = change;
+  await queries.query(CHANGE_ACCOUNT, [id, secretAlways, tellsAuthorized, allowedOrigins, displayName]);
 }
 
 const LIST_SECRETS = {

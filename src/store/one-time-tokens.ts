@@ -61,38 +61,3 @@ export async function findToken(
 export async function sweepTokens(database: Database, limit: number): Promise<number> {
   return (await database.query(SWEEP, [limit])).rows.length;
 }
-
-const LIST_SEALED = {
-  name: 'list_sealed_tokens',
-  text: `
-    SELECT account_id AS "accountId", id AS token, sealed FROM one_time_token
-    WHERE (account_id, id) > ($1::uuid, $2::uuid) AND sealed IS NOT NULL AND expires_at > now()
-    ORDER BY account_id, id LIMIT $3`,
-};
-const REPLACE_SEALED = {
-  name: 'replace_sealed_token',
-  text: `
-    UPDATE one_time_token SET sealed = $4 WHERE account_id = $1 AND id = $2 AND sealed = $3 RETURNING id`,
-};
-
-/** A token's sealed card. */
-export type SealedToken = { readonly accountId: string; readonly token: string; readonly sealed: string };
-
-/** Lists up to `limit` sealed cards of usable tokens, in the order of their keys, from after a given one. */
-export async function listSealedTokens(
-  database: Database,
-  after: Pick<SealedToken, 'accountId' | 'token'>,
-  limit: number,
-): Promise<SealedToken[]> {
-  return (await database.query<SealedToken>(LIST_SEALED, [after.accountId, after.token, limit])).rows;
-}
-
-/** Replaces a ciphertext. @returns false if it is no longer there. */
-export async function replaceSealedToken(
-  database: Database,
-  { accountId, token, sealed }: SealedToken,
-  resealed: string,
-): Promise<boolean> {
-  const { rows } = await database.query(REPLACE_SEALED, [accountId, token, sealed, resealed]);
-  return rows.length === 1;
-}

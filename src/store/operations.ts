@@ -1,6 +1,6 @@
 import type { Database } from './database.ts';
 import { insertEventCte } from './outbox.ts';
-import type { KeptMethod } from './payments.ts';
+import type { MethodFate } from './payments.ts';
 import { reopenSessionCte, retakeSessionCtes } from './single-uses.ts';
 import { keepMethodCtes } from './stored-methods.ts';
 
@@ -134,11 +134,7 @@ export type OperationFinish = {
   readonly event: string | undefined;
   /** true: corrects a transaction that was final, as when money arrives after it expired. */
   readonly wasFinal?: boolean;
-  /** Fate of the card that waits for the outcome. */
-  readonly card?: 'keep' | 'drop' | 'wait';
-  /** The stored method that the transaction uses or keeps, and its changes after an approval. */
-  readonly vaultedToken?: string | undefined;
-  readonly kept?: KeptMethod | undefined;
+  readonly vault?: MethodFate | undefined;
   /** The checkout session that may be paid again, since this payment came to nothing. */
   readonly reopens?: string | undefined;
   /** The checkout session that this payment uses again, since it was paid after it had come to nothing. */
@@ -210,6 +206,8 @@ export async function finishOperation(
   database: Database,
   finish: OperationFinish,
 ): Promise<FinishedOperation> {
+  const { vault } = finish;
+  const kept = vault?.fate === 'keep' ? vault : undefined;
   const { rows } = await database.query<FinishRow>(FINISH, [
     finish.accountId,
     finish.paymentId,
@@ -227,11 +225,11 @@ export async function finishOperation(
     finish.isReleased,
     finish.event ?? null,
     finish.wasFinal ?? false,
-    finish.card ?? 'wait',
+    vault?.fate ?? 'wait',
     finish.reopens ?? null,
-    finish.kept?.at ?? null,
-    finish.kept?.record ?? null,
-    finish.vaultedToken ?? null,
+    kept?.at ?? null,
+    kept?.record ?? null,
+    vault?.token ?? null,
     finish.followUpInS ?? null,
     finish.retakes ?? null,
   ]);

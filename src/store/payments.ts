@@ -55,12 +55,17 @@ export type Claim = {
 };
 
 /** A stored method after a payment by it was approved. */
-export type KeptMethod = {
+type KeptMethod = {
   /** Time of the approval, as PostgreSQL reads it. */
   readonly at: string;
   /** An encoded StoredPaymentMethod for the event of a newly kept method; undefined if there is no such event. */
   readonly record: Uint8Array | undefined;
 };
+
+/** Fate of the stored method of a transaction: a card that waits for the outcome is kept, dropped, or waits on. */
+export type MethodFate =
+  | { readonly token: string; readonly fate: 'drop' | 'wait' }
+  | ({ readonly token: string; readonly fate: 'keep' } & KeptMethod);
 
 /** The end of an attempt, written once the outcome is known. */
 export type Finish = {
@@ -81,11 +86,7 @@ export type Finish = {
   readonly reference?: string | undefined;
   /** Seconds until it is followed up: its payer has yet to act, or its authorization lapses. */
   readonly followUpInS?: number | undefined;
-  /** Fate of the waiting card: kept, dropped, or still waiting while the outcome is unknown. */
-  readonly vault:
-    | { readonly token: string; readonly fate: 'drop' | 'wait' }
-    | ({ readonly token: string; readonly fate: 'keep' } & KeptMethod)
-    | undefined;
+  readonly vault: MethodFate | undefined;
   /** The checkout session that may be paid again, since this payment came to nothing. */
   readonly reopens?: string | undefined;
 };

@@ -1,5 +1,5 @@
-import type { Database } from './database.ts';
-import { NIL_UUID, onlyRow } from './rows.ts';
+import type { Database, Nullable } from './database.ts';
+import { NIL_UUID, onlyRow, withoutNulls } from './rows.ts';
 
 /** The referenced objects that the account has. Messages come encoded. */
 export type StoredObjects = {
@@ -22,16 +22,14 @@ export type VaultedToken = {
   readonly customerId: string | undefined;
 };
 
-type Row = {
-  customer_id: string | null;
-  payer: Buffer | null;
-  token_id: string | null;
-  type: string | null;
-  card: Buffer | null;
-  card_number: string | null;
-  provider_token: string | null;
-  token_customer_id: string | null;
-  connection_id: string | null;
+/** The customer and the token, each undefined in all its columns if it does not exist. */
+type Row = Omit<VaultedToken, 'id' | 'type' | 'card'> & {
+  readonly payerId: string | undefined;
+  readonly payer: Uint8Array | undefined;
+  readonly id: string | undefined;
+  readonly type: string | undefined;
+  readonly card: Uint8Array | undefined;
+  readonly cardNumber: string | undefined;
 };
 
 /** Returns true if a text can be compared with a uuid column. */
@@ -45,8 +43,8 @@ const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 const FIND = {
   name: 'find_stored_objects',
   text: `
-    SELECT c.id AS customer_id, c.payer, t.id AS token_id, t.type, t.card, t.card_number, t.provider_token,
-      t.customer_id AS token_customer_id, t.connection_id
+    SELECT c.id AS "payerId", c.payer, t.id, t.type, t.card, t.card_number AS "cardNumber",
+      t.provider_token AS "providerToken", t.customer_id AS "customerId", t.connection_id AS "connectionId"
     FROM (VALUES ($1::uuid)) AS a (account_id)
     LEFT JOIN customer c ON c.id = $2::uuid AND c.account_id = a.account_id
       AND c.deleted_at IS NULL
@@ -65,20 +63,12 @@ export async function findStoredObjects(
     customerId === undefined ? null : uuidOrNil(customerId),
     vaultedToken === undefined ? null : uuidOrNil(vaultedToken),
   ];
-  const row = onlyRow(await database.query<Row>(FIND, values));
+  const row = withoutNulls<Row>(onlyRow(await database.query<Nullable<Row>>(FIND, values)));
+  const { payerId, payer, id, type, card: data, cardNumber: number, ...rest } = row;
+  const card = data && number ? { data, number } : undefined;
   return {
-    customer: row.customer_id && row.payer ? { id: row.customer_id, payer: row.payer } : undefined,
-    vaultedToken:
-      row.token_id && row.type
-        ? {
-            id: row.token_id,
-            type: row.type,
-            card: row.card && row.card_number ? { data: row.card, number: row.card_number } : undefined,
-            providerToken: row.provider_token ?? undefined,
-            connectionId: row.connection_id ?? undefined,
-            customerId: row.token_customer_id ?? undefined,
-          }
-        : undefined,
+    customer: payerId && payer ? { id: payerId, payer } : undefined,
+    vaultedToken: id && type ? { ...rest, id, type, card } : undefined,
   };
 }
 

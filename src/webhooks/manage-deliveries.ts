@@ -1,4 +1,4 @@
-import { fieldRefusal, type ServiceError, unknownId } from '#src/service-error.ts';
+import { invalidField, type ServiceError, unknownId } from '#src/service-error.ts';
 import type { Database } from '#src/store/database.ts';
 import {
   getDelivery,
@@ -31,7 +31,7 @@ export async function deliveriesPage(
 ): Promise<DeliveriesPage> {
   const { webhookId, pageToken } = page;
   if (pageToken !== '' && !isUuid(pageToken)) {
-    throw fieldRefusal('INVALID_PARAMETERS', 'page_token', 'INVALID_FORMAT', 'must be a next_page_token');
+    throw invalidField('page_token', 'INVALID_FORMAT', 'must be a next_page_token');
   }
   await requireWebhook(database, accountId, webhookId);
   const size = page.pageSize || PAGE_SIZE;

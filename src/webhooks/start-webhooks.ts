@@ -1,7 +1,7 @@
+import { type Repeated, repeat } from '#src/repeat.ts';
 import { deleteOldEvents, listOverdueWebhooks, relayEvents, type WebhookName } from '#src/store/outbox.ts';
 import { closeDeliveries, getWebhook } from '#src/store/webhooks.ts';
 import { type DeliverDeps, type DeliverySettings, drainWebhook } from './deliver.ts';
-import { repeat } from './repeat.ts';
 import { startWakeUps } from './wake-ups.ts';
 
 /** Settings of the webhooks of this replica. */
@@ -58,8 +58,7 @@ const AGE_BATCH = 1_000;
 export async function startWebhooks(deps: WebhookDeps): Promise<Webhooks> {
   const { database, settings, observer } = deps;
   const stop = new AbortController();
-  const { signal } = stop;
-  const drain = createDrain(deps, signal);
+  const drain = createDrain(deps, stop.signal);
   const wakeUps = await startWakeUps({
     database,
     concurrency: settings.concurrency,
@@ -84,24 +83,24 @@ export async function startWebhooks(deps: WebhookDeps): Promise<Webhooks> {
     const lateS = settings.overdueIntervalMs / 1000;
     await wakeUps.wake(await listOverdueWebhooks(database, lateS));
   };
-  const deleteOld = async () => {
+  const deleteOld = async (stop: AbortSignal) => {
     await wakeUps.removeAbandoned();
-    while (!signal.aborted && (await deleteOldEvents(database, settings.keepDays, AGE_BATCH)) > 0);
+    while (!stop.aborted && (await deleteOldEvents(database, settings.keepDays, AGE_BATCH)) > 0);
   };
-  const often = (intervalMs: number, work: () => Promise<void>, sooner?: () => Promise<void>) =>
-    repeat(work, { intervalMs, sooner, signal, onError: observer.failed });
-  const running = Promise.all([
+  const often = (intervalMs: number, work: Repeated, sooner?: () => Promise<void>) =>
+    repeat(work, { intervalMs, sooner, onError: observer.failed });
+  const stops = [
     often(settings.relayIntervalMs, relay, () => written.promise),
     often(settings.overdueIntervalMs, wakeOverdue),
     often(AGE_INTERVAL_MS, deleteOld),
-  ]);
+  ];
 
   return {
     eventWritten: () => written.resolve(),
     wake: (webhook) => void wakeUps.wake([webhook]).catch(observer.failed),
     async stop() {
       stop.abort();
-      await running;
+      await Promise.all(stops.map((stopOne) => stopOne()));
       await wakeUps.stop();
     },
   };

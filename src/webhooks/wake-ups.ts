@@ -1,7 +1,7 @@
+import { repeat } from '#src/repeat.ts';
 import type { Database } from '#src/store/database.ts';
 import { openJobQueue } from '#src/store/job-queue.ts';
 import type { WebhookName } from '#src/store/outbox.ts';
-import { repeat } from './repeat.ts';
 
 /** Records which webhooks have deliveries to send, and when; some replica then drains them. */
 export type WakeUps = {
@@ -31,7 +31,6 @@ export type WakeUpOptions = {
 export async function startWakeUps(options: WakeUpOptions): Promise<WakeUps> {
   const { concurrency, onError } = options;
   const queue = await openJobQueue<WebhookName>(options.database, 'webhook');
-  const stop = new AbortController();
   const running = new Set<Promise<void>>();
   let look = Promise.withResolvers<void>();
 
@@ -56,12 +55,8 @@ export async function startWakeUps(options: WakeUpOptions): Promise<WakeUps> {
     }
     if (jobs.length === free) look.resolve();
   };
-  const taking = repeat(take, {
-    intervalMs: options.intervalMs,
-    sooner: () => look.promise,
-    signal: stop.signal,
-    onError,
-  });
+  const { intervalMs } = options;
+  const stop = repeat(take, { intervalMs, sooner: () => look.promise, onError });
 
   return {
     async wake(webhooks, inS = 0) {
@@ -72,8 +67,7 @@ export async function startWakeUps(options: WakeUpOptions): Promise<WakeUps> {
     },
     removeAbandoned: () => queue.removeAbandoned(),
     async stop() {
-      stop.abort();
-      await taking;
+      await stop();
       await Promise.all(running);
     },
   };

@@ -6,7 +6,7 @@ import {
   ScalarType,
 } from '@bufbuild/protobuf';
 import { BinaryReader, WireType } from '@bufbuild/protobuf/wire';
-import { invalidParameters, ServiceError } from '#src/service-error.ts';
+import { invalidField, ServiceError } from '#src/service-error.ts';
 import { isFreeJson, MAX_FREE_VALUES, maxItems, TOO_MANY_FREE_VALUES, tooManyItems } from './list-limits.ts';
 import { NESTING_LIMIT, nestedTooDeeply } from './parse-json.ts';
 
@@ -39,7 +39,8 @@ function count(desc: DescMessage, reader: BinaryReader, end: number, level: numb
   const depth = desc.typeName === 'google.protobuf.Value' ? level : level + 1;
   if (depth > NESTING_LIMIT) throw nestedTooDeeply();
   const isFree = isFreeJson(desc);
-  if (isFree && ++so.freeValues > MAX_FREE_VALUES) throw tooMany(so.path, TOO_MANY_FREE_VALUES);
+  if (isFree && ++so.freeValues > MAX_FREE_VALUES)
+    throw invalidField(so.path, 'TOO_MANY', TOO_MANY_FREE_VALUES);
   const { path } = so;
   const lengths = new Map<DescField, number>();
   while (reader.pos < end) {
@@ -58,7 +59,7 @@ function count(desc: DescMessage, reader: BinaryReader, end: number, level: numb
       const before = lengths.get(field) ?? 0;
       const length = before + (packed ? packedLength(field, reader) : 1);
       const limit = maxItems(field);
-      if (length > limit) throw tooMany(so.path, tooManyItems(limit));
+      if (length > limit) throw invalidField(so.path, 'TOO_MANY', tooManyItems(limit));
       lengths.set(field, length);
       so.path += `[${before}]`;
     }
@@ -69,10 +70,6 @@ function count(desc: DescMessage, reader: BinaryReader, end: number, level: numb
     else reader.skip(wireType, number);
   }
   so.path = path;
-}
-
-function tooMany(field: string, message: string): ServiceError {
-  return invalidParameters([{ field, code: 'TOO_MANY', message }]);
 }
 
 function countMessage(desc: DescMessage, reader: BinaryReader, level: number, so: Count): void {

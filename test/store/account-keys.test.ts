@@ -72,20 +72,12 @@ const NOT_MAIN_PATH: Readonly<Record<string, string>> = {
   database_facts: OPERATOR,
   service_facts: OPERATOR,
   insert_account: OPERATOR,
-  create_account: OPERATOR,
   list_accounts: OPERATOR,
   find_account: OPERATOR,
-  set_secret_always: OPERATOR,
-  set_tells_authorized: OPERATOR,
-  set_allowed_origins: OPERATOR,
-  set_display_name: OPERATOR,
+  change_account: OPERATOR,
   insert_public_key: OPERATOR,
   revoke_public_key: OPERATOR,
   revoke_secret: OPERATOR,
-  list_sealed_cards: OPERATOR,
-  replace_sealed_card: OPERATOR,
-  list_sealed_webhook_secrets: OPERATOR,
-  list_sealed_tokens: OPERATOR,
 };
 
 let server: TestServer;

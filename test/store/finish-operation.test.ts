@@ -244,14 +244,15 @@ describe('finishing an operation', () => {
     const others = await addBystanders(tables, claim.paymentId);
     const set = (columns: string) =>
       tables.query(`UPDATE vaulted_token SET ${columns} WHERE account_id = $1`, [ACCOUNT_ONE]);
-    await finish(claim, { lookUpInS: 60, card: 'wait' });
+    await finish(claim, { lookUpInS: 60, vault: { token: card, fate: 'wait' } });
     await set('active = true');
-    await finish(claim, { version: 2, lookUpInS: 60, card: 'drop' });
+    const vault = { token: card, fate: 'drop' } as const;
+    await finish(claim, { version: 2, lookUpInS: 60, vault });
     await set("active = false, status = 'UNENROLLED'");
-    await finish(claim, { version: 3, lookUpInS: 60, card: 'drop' });
+    await finish(claim, { version: 3, lookUpInS: 60, vault });
     expect(await cards(card)).toHaveLength(1);
     await set("status = 'ENROLLED'");
-    await finish(claim, { version: 4, card: 'drop' });
+    await finish(claim, { version: 4, vault });
     expect(await cards(card)).toHaveLength(0);
     await others.expectUntouched();
   });
@@ -265,11 +266,11 @@ describe('finishing an operation', () => {
     );
     const others = await addBystanders(tables, claim.paymentId);
     const at = '2026-01-31T09:08:07.000Z';
-    const kept = { vaultedToken: card, kept: { at, record: Buffer.from('the kept card') } };
-    await finish(claim, { ...kept, lookUpInS: 60, card: 'wait' });
-    await finish(claim, { ...kept, version: 2, lookUpInS: 60 });
+    const kept = { token: card, at, record: Buffer.from('the kept card') };
+    await finish(claim, { lookUpInS: 60, vault: { ...kept, fate: 'wait' } });
+    await finish(claim, { version: 2, lookUpInS: 60 });
     expect(await cards(card)).toEqual([{ active: false, last_used_at: null }]);
-    await finish(claim, { ...kept, version: 3, card: 'keep' });
+    await finish(claim, { version: 3, vault: { ...kept, fate: 'keep' } });
     expect(await cards(card)).toEqual([{ active: true, last_used_at: new Date(at) }]);
     expect(await tables.query('SELECT type, record FROM event')).toEqual([
       { type: 'enrollment.enroll', record: Buffer.from('the kept card') },

@@ -6,6 +6,7 @@ import type {
   Connector,
   LookUp,
   Operation,
+  OperationKind,
   ProviderConnection,
 } from '#src/connectors/connector.ts';
 import type { HttpRequest } from '#src/connectors/http-client.ts';
@@ -27,7 +28,6 @@ import { type AdyenSettings, readSettings } from './settings.ts';
 import {
   detailsRequest,
   missingForChallenge,
-  type OperationKind,
   operationRequest,
   paymentMethodsRequest,
   paymentRequest,

@@ -1,7 +1,7 @@
 import { create, type JsonObject } from '@bufbuild/protobuf';
 import { type ProviderData, ProviderDataSchema } from '#gen/payments/v1/payment_pb.js';
 import type { PaymentAttempt } from '#src/connectors/attempt.ts';
-import type { LookUp, Operation } from '#src/connectors/connector.ts';
+import type { LookUp, Operation, OperationKind } from '#src/connectors/connector.ts';
 import type { DeclineMeaning } from '#src/connectors/decline.ts';
 import type { HttpResult } from '#src/connectors/http-client.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
@@ -23,7 +23,7 @@ import {
 } from '#src/connectors/provider-answer.ts';
 import { meaningOf, meaningOfError } from './decline-codes.ts';
 import { fromAdyenAmount } from './money.ts';
-import { type OperationKind, operationReference } from './to-provider.ts';
+import { operationReference } from './to-provider.ts';
 
 /** Names under which the record shows a connection's answers. */
 export type ShownAs = { readonly providerId: string; readonly merchantAccount: string };

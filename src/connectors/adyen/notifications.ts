@@ -3,6 +3,7 @@ import type { JsonObject } from '@bufbuild/protobuf';
 import type {
   NotificationReading,
   NotificationSubject,
+  OperationKind,
   RawNotification,
   SignedOutcome,
 } from '#src/connectors/connector.ts';
@@ -28,7 +29,6 @@ import {
   type ShownAs,
 } from './from-provider.ts';
 import { fromAdyenAmount } from './money.ts';
-import type { OperationKind } from './to-provider.ts';
 
 /** Body of the response with which Adyen counts a notification as accepted. */
 const ACKNOWLEDGEMENT = '[accepted]';

@@ -2,15 +2,12 @@ import { createHash } from 'node:crypto';
 import type { Address, BrowserInfo, CustomerPayer } from '#gen/payments/v1/customer_payer_pb.js';
 import type { StoredCredentials, ThreeDSecure } from '#gen/payments/v1/payment_method_pb.js';
 import type { AttemptCard, AttemptMethod, PaymentAttempt } from '#src/connectors/attempt.ts';
-import type { Operation } from '#src/connectors/connector.ts';
+import type { Operation, OperationKind } from '#src/connectors/connector.ts';
 import type { HttpRequest } from '#src/connectors/http-client.ts';
 import type { SendTarget } from '#src/connectors/provider-client.ts';
 import type { AdyenAmount } from './money.ts';
 import { airlineOf, lineItemsOf } from './order-data.ts';
 import type { AdyenSettings } from './settings.ts';
-
-/** An operation on a payment, named as in its path at Adyen. */
-export type OperationKind = 'capture' | 'cancel' | 'refund';
 
 /** Sends a request within its call's deadline. */
 export type Send = SendTarget<HttpRequest>;

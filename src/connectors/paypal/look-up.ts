@@ -1,6 +1,6 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import type { AttemptFacts } from '#src/connectors/attempt.ts';
-import type { LookedUp, LookUp, Target } from '#src/connectors/connector.ts';
+import type { LookedUp, LookUp, OperationKind, Target } from '#src/connectors/connector.ts';
 import type { HttpResult } from '#src/connectors/http-client.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import {
@@ -32,7 +32,7 @@ import { type ApiRequest, createOrder, getOrder, getRefund, refundCapture } from
 
 /** All that one call of a connection needs. */
 export type Call = ProviderCall<ApiRequest, PayPalSettings>;
-type Refund = Extract<LookedUp, { kind: 'capture' | 'cancel' | 'refund' }>;
+type Refund = Extract<LookedUp, { kind: OperationKind }>;
 
 /** The order of a payment, and its capture once there is one. */
 export type References = { readonly orderId: string; readonly captureId: string | undefined };

@@ -1,6 +1,6 @@
 import type { JsonObject } from '@bufbuild/protobuf';
 import type { PaymentAttempt } from '#src/connectors/attempt.ts';
-import type { LookUp, Operation } from '#src/connectors/connector.ts';
+import type { LookUp, Operation, OperationKind } from '#src/connectors/connector.ts';
 import type { HttpResult } from '#src/connectors/http-client.ts';
 import { assertNever, type Outcome } from '#src/connectors/outcome.ts';
 import {
@@ -20,7 +20,7 @@ import {
   readResult,
   type Told,
 } from './read-answer.ts';
-import { completionKey, type OperationKind } from './to-provider.ts';
+import { completionKey } from './to-provider.ts';
 
 /** ISO 8583 fields 37 and 38. */
 const RETRIEVAL_REFERENCE_NUMBER = /^[A-Z0-9]{12}$/;

@@ -3,15 +3,12 @@ import type { Airline, Order } from '#gen/payments/v1/additional_data_pb.js';
 import type { CustomerPayer } from '#gen/payments/v1/customer_payer_pb.js';
 import type { StoredCredentials, ThreeDSecure } from '#gen/payments/v1/payment_method_pb.js';
 import type { AttemptCard, PaymentAttempt } from '#src/connectors/attempt.ts';
-import type { LookUp, Operation } from '#src/connectors/connector.ts';
+import type { LookUp, Operation, OperationKind } from '#src/connectors/connector.ts';
 import type { HttpRequest } from '#src/connectors/http-client.ts';
 import { assertNever } from '#src/connectors/outcome.ts';
 import type { SendTarget } from '#src/connectors/provider-client.ts';
 import { parseMoney } from '#src/money.ts';
 import type { SandboxSettings } from './settings.ts';
-
-/** Operations on a payment that need one call. */
-export type OperationKind = 'capture' | 'cancel' | 'refund';
 
 /** Sends a request within its call's deadline. */
 export type Send = SendTarget<HttpRequest>;

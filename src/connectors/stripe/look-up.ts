@@ -1,5 +1,5 @@
 import type { JsonObject } from '@bufbuild/protobuf';
-import type { LookedUp, LookUp } from '#src/connectors/connector.ts';
+import type { LookedUp, LookUp, OperationKind } from '#src/connectors/connector.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import {
   alarmingOutcome,
@@ -36,7 +36,7 @@ const TOO_MANY = unknownOutcome('the payment has more refunds than are listed at
 
 type Card = Extract<LookedUp, { kind: 'card' }>;
 type Approved = Extract<Outcome, { kind: 'approved' }>;
-type Operated = Extract<LookedUp, { kind: 'capture' | 'cancel' | 'refund' }>;
+type Operated = Extract<LookedUp, { kind: OperationKind }>;
 /** Reads the current state at Stripe. */
 type Read = () => Promise<Outcome | Open>;
 
