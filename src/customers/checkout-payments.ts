@@ -106,7 +106,7 @@ export async function getCheckoutPayment(
   sessionId: string,
 ): Promise<CheckoutPayment> {
   const { paymentId } = await requireSession(database, accountId, sessionId);
-  const record = paymentId && (await orUnavailable(getPaymentRecord(database, paymentId, accountId)));
+  const record = paymentId && (await orUnavailable(getPaymentRecord(database, accountId, paymentId)));
   if (!record) throw new ServiceError('PAYMENT_NOT_FOUND', 'the checkout session has no payment yet');
   return checkoutPayment(decodeRecord(record));
 }

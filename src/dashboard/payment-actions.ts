@@ -112,7 +112,7 @@ export async function act(deps: PaymentPageDeps, visit: Visit, action: Action): 
   const { accountId, paymentId } = namesOf(visit);
   const key = visit.form('key');
   const amount = visit.form('amount');
-  const stored = await orUnavailable(getPaymentRecord(deps.operations.database, paymentId, accountId));
+  const stored = await orUnavailable(getPaymentRecord(deps.operations.database, accountId, paymentId));
   if (!stored) throw notFound();
   const currency = decodeRecord(stored).amount?.currency ?? '';
   const record = (detail: string) =>

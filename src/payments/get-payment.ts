@@ -19,7 +19,7 @@ export async function getPayment(
 ): Promise<Payment> {
   const accountId = accountOf(caller);
   const record = isUuid(paymentId)
-    ? await orUnavailable(getPaymentRecord(deps.database, paymentId, accountId))
+    ? await orUnavailable(getPaymentRecord(deps.database, accountId, paymentId))
     : undefined;
   if (record) return decodeRecord(record);
   throw unknownId('PAYMENT_NOT_FOUND', 'id');

@@ -65,7 +65,7 @@ async function standing(
   paymentId: string,
   { accountId }: OwnTransaction,
 ): Promise<Payment> {
-  const record = await orUnavailable(getPaymentRecord(database, paymentId, accountId));
+  const record = await orUnavailable(getPaymentRecord(database, accountId, paymentId));
   if (!record) throw new ServiceError('PAYMENT_NOT_FOUND', 'there is no such payment');
   return decodeRecord(record);
 }

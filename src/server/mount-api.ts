@@ -45,8 +45,8 @@ import { findAccountKeys } from '#src/store/accounts.ts';
 import { checkWritable, orUnavailable } from '#src/store/unavailable.ts';
 import type { ManageDeps } from '#src/webhooks/manage-webhooks.ts';
 import type { Parent } from '#src/workers/worker.ts';
+import type { CatalogueHolder } from './catalogue-holder.ts';
 import type { InFlight } from './in-flight.ts';
-import type { LiveCatalogue } from './live-catalogue.ts';
 import type { ApiDeps } from './payment-deps.ts';
 
 /** Dependencies of the API. */
@@ -55,7 +55,7 @@ export type Api = {
   readonly admission: Admission;
   readonly deps: ApiDeps;
   readonly webhooks: ManageDeps;
-  readonly live: Pick<LiveCatalogue, 'isOpen' | 'opened' | 'health'>;
+  readonly live: Pick<CatalogueHolder, 'isOpen' | 'opened' | 'health'>;
   readonly metrics: Metrics;
   /** Sums the metrics of several workers; undefined if there is only this process. */
   readonly parent: Pick<Parent, 'collectBy' | 'metrics'> | undefined;

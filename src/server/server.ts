@@ -18,9 +18,9 @@ import { DEFAULT_SETTINGS } from '#src/webhooks/start-webhooks.ts';
 import type { Parent } from '#src/workers/worker.ts';
 import { createApplication, listen } from './application.ts';
 import { type Background, type BackgroundDeps, createBackground } from './background.ts';
+import { type CatalogueHolder, createCatalogueHolder } from './catalogue-holder.ts';
 import { dashboardDeps } from './dashboard-deps.ts';
 import { createInFlight, type InFlight } from './in-flight.ts';
-import { createLiveCatalogue, type LiveCatalogue } from './live-catalogue.ts';
 import { mountApi } from './mount-api.ts';
 import { mountCheckout } from './mount-checkout.ts';
 import { mountPages } from './mount-pages.ts';
@@ -71,7 +71,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
   const vault = cardVault(options.keys.vaultKeys);
   let address = '';
 
-  const live = createLiveCatalogue({
+  const live = createCatalogueHolder({
     connectors: CONNECTORS,
     environment: (name) => config.environment(name) ?? sandbox?.environment[name],
     identityKey,
@@ -134,7 +134,7 @@ type Routed = {
   readonly config: Config;
   readonly admission: Admission;
   readonly deps: ApiDeps;
-  readonly live: LiveCatalogue;
+  readonly live: CatalogueHolder;
   readonly background: Background;
   readonly observers: Observers;
   readonly parent: ServerOptions['parent'];

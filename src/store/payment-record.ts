@@ -2,15 +2,15 @@ import type { Database } from './database.ts';
 
 const GET_PAYMENT = {
   name: 'get_payment',
-  text: 'SELECT record FROM payment WHERE account_id = $2 AND id = $1',
+  text: 'SELECT record FROM payment WHERE account_id = $1 AND id = $2',
 };
 
 /** Reads the current record of an account's payment, an encoded Payment. @param paymentId a UUID. */
 export async function getPaymentRecord(
   database: Database,
-  paymentId: string,
   accountId: string,
+  paymentId: string,
 ): Promise<Uint8Array | undefined> {
-  const { rows } = await database.query<{ record: Buffer }>(GET_PAYMENT, [paymentId, accountId]);
+  const { rows } = await database.query<{ record: Buffer }>(GET_PAYMENT, [accountId, paymentId]);
   return rows[0]?.record;
 }

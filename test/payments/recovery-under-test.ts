@@ -90,7 +90,7 @@ export function depsWith(connections: Readonly<Record<string, ProviderConnection
 }
 
 export async function standing(attempt: OpenAttempt): Promise<Payment> {
-  const record = await getPaymentRecord(database, attempt.paymentId, ACCOUNT_ONE);
+  const record = await getPaymentRecord(database, ACCOUNT_ONE, attempt.paymentId);
   return decodeRecord(record ?? new Uint8Array());
 }
 

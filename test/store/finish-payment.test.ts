@@ -38,7 +38,7 @@ async function finishInGroup(finish: Finish) {
     finishGrouped(database, finishOf(ofNobody, 'NONE')),
   ]);
   expect([ahead, beside, none]).toEqual([{ earlier: undefined }, { earlier: undefined }, false]);
-  expect(await getPaymentRecord(database, second.paymentId, ACCOUNT_ONE)).toEqual(stored('BESIDE').record);
+  expect(await getPaymentRecord(database, ACCOUNT_ONE, second.paymentId)).toEqual(stored('BESIDE').record);
   return finished;
 }
 
@@ -67,7 +67,7 @@ describe.each(Object.entries(WAYS))('a finish, written %s,', (_way, write) => {
     expect(await finish(attempt, 'SECOND', { lookUpInS: 60 })).toEqual({ earlier: stored('FIRST') });
     expect(await finish(attempt, 'THIRD')).toEqual({ earlier: stored('FIRST') });
     expect(await findByKey(database, ACCOUNT_ONE, attempt.idempotencyKey)).toMatchObject(stored('FIRST'));
-    expect(await getPaymentRecord(database, attempt.paymentId, ACCOUNT_ONE)).toEqual(stored('THIRD').record);
+    expect(await getPaymentRecord(database, ACCOUNT_ONE, attempt.paymentId)).toEqual(stored('THIRD').record);
   });
 
   it('gives back the response that was stored before, also when its own bytes are the same, since only the record differs', async () => {

@@ -106,7 +106,7 @@ describe('beginning the next attempt', () => {
       [begin.next.transactionId],
     );
     expect(lease?.s).toBe(LEASE_S);
-    expect(await getPaymentRecord(database, attempt.paymentId, ACCOUNT_ONE)).toEqual(MOVED);
+    expect(await getPaymentRecord(database, ACCOUNT_ONE, attempt.paymentId)).toEqual(MOVED);
     expect(await tables.query('SELECT status, answer FROM payment')).toEqual([
       { status: 'PENDING', answer: null },
     ]);
@@ -190,7 +190,7 @@ describe('beginning the next attempt', () => {
       expect(begun).toBe(!finished);
       expect(await attempts()).toHaveLength(begun ? 2 : 1);
       expect((await attempts()).filter(({ look_up_at }) => look_up_at)).toHaveLength(begun ? 1 : 0);
-      const record = await getPaymentRecord(database, attempt.paymentId, ACCOUNT_ONE);
+      const record = await getPaymentRecord(database, ACCOUNT_ONE, attempt.paymentId);
       expect(record).toEqual(begun ? MOVED : Buffer.from('finished'));
       seen.add(begun === true);
     }
@@ -218,7 +218,7 @@ it('lets only the new attempt finish the payment', async () => {
   const begin = nextOf(attempt);
   await beginNextAttempt(database, begin);
   expect(await finish(attempt)).toBe(false);
-  expect(await getPaymentRecord(database, attempt.paymentId, ACCOUNT_ONE)).toEqual(MOVED);
+  expect(await getPaymentRecord(database, ACCOUNT_ONE, attempt.paymentId)).toEqual(MOVED);
   expect(await finish(attempt, begin.next.transactionId)).toEqual({ earlier: undefined });
   expect((await attempts()).filter(({ look_up_at }) => look_up_at)).toEqual([]);
 });

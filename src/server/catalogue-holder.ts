@@ -8,8 +8,8 @@ import type { ProviderConnection } from '#src/connectors/connector.ts';
 import { ServiceError } from '#src/service-error.ts';
 import type { InFlight } from './in-flight.ts';
 
-/** The catalogue in force, from its opening to the shutdown. */
-export type LiveCatalogue = {
+/** Holder of the catalogue in force, from its opening to the shutdown. */
+export type CatalogueHolder = {
   /**
    * Puts the first catalogue in force.
    *
@@ -37,8 +37,8 @@ export type LiveCatalogue = {
 /** Pause between two probes of the connections whose circuit is open. */
 const PROBE_EVERY_MS = 500;
 
-/** Creates a live catalogue. No connection is open until `open` is called. */
-export function createLiveCatalogue(options: Omit<OpenCatalogueOptions, 'variables'>): LiveCatalogue {
+/** Creates a holder. No connection is open until `open` is called. */
+export function createCatalogueHolder(options: Omit<OpenCatalogueOptions, 'variables'>): CatalogueHolder {
   let current: OpenedCatalogue | undefined;
   let variables: OpenCatalogueOptions['variables'] = {};
   let probing: NodeJS.Timeout | undefined;
