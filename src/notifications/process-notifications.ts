@@ -9,6 +9,8 @@ import {
   beginNotifiedLookUp,
   type DueNotification,
   findNotifiedTransaction,
+  MAX_NOTIFICATIONS_TAKEN,
+  MAX_SETTLED,
   settleNotification,
   settleServed,
   takeDueNotifications,
@@ -27,8 +29,7 @@ export type ProcessDeps = RecoverOneDeps & {
 /** Result of processing a notification; 'unmatched': its transaction is not found. */
 export type NotificationResult = FollowedUpNow | 'unmatched';
 
-/** Limit on the notifications that are taken at once. */
-const BATCH = 10;
+const BATCH = MAX_NOTIFICATIONS_TAKEN;
 /** A connection with so many under way gets no more: its slots are its own, so that a slow provider delays no other. */
 const CONNECTION_SLOTS = BATCH;
 const FIRST_PAUSE_S = 2;
@@ -181,8 +182,11 @@ async function lookUp(
   // Nothing was learned, so no other notification is served: two such look-ups at once would settle each other's.
   if (result === 'unheard') return { result };
   // A notification that has to wait stays in the queue, and so will be looked up after those that it serves.
-  const served = await settleServed(deps.database, notification, { transactionId, begunAt });
-  for (let i = 0; i < served; i++) deps.processed.settled(notification.connectionId, 'unchanged');
+  let served: number;
+  do {
+    served = await settleServed(deps.database, notification, { transactionId, begunAt });
+    for (let i = 0; i < served; i++) deps.processed.settled(notification.connectionId, 'unchanged');
+  } while (served === MAX_SETTLED && !stop?.aborted);
   return { result };
 }
 

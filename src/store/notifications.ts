@@ -82,13 +82,29 @@ type DueRow = Nullable<Omit<DueNotification, 'dispute'>> & {
   readonly currency: string | null;
 };
 
+/** Limit on the notifications that are taken at once. */
+export const MAX_NOTIFICATIONS_TAKEN = 10;
+
+// Hops from connection to connection in the index of open notifications, so that one that is left out costs one step,
+// however many of it wait. The planner takes an unknown limit for a tenth of the table: hence the constant one.
 const TAKE = {
   name: 'take_due_notifications',
   text: `
-    WITH due AS (
-      SELECT account_id, connection_id, deduplication_key, subject FROM notification
-      WHERE process_at <= now() AND connection_id <> ALL ($3::text[])
-      ORDER BY process_at LIMIT $1 FOR UPDATE SKIP LOCKED
+    WITH RECURSIVE waiting AS (
+      (SELECT connection_id FROM notification WHERE process_at IS NOT NULL ORDER BY connection_id LIMIT 1)
+      UNION ALL
+      SELECT next.connection_id FROM waiting w CROSS JOIN LATERAL (
+        SELECT connection_id FROM notification n
+        WHERE process_at IS NOT NULL AND n.connection_id > w.connection_id ORDER BY connection_id LIMIT 1
+      ) next
+    ), due AS (
+      SELECT longest.* FROM waiting w CROSS JOIN LATERAL (
+        SELECT account_id, connection_id, deduplication_key, subject, process_at FROM notification n
+        WHERE n.connection_id = w.connection_id AND process_at <= now()
+        ORDER BY process_at LIMIT ${MAX_NOTIFICATIONS_TAKEN} FOR UPDATE SKIP LOCKED
+      ) longest
+      WHERE w.connection_id <> ALL ($3::text[])
+      ORDER BY longest.process_at LIMIT $1
     )
     UPDATE notification n SET tries = n.tries + 1, process_at = now() + make_interval(secs => $2)
     FROM due
@@ -100,7 +116,10 @@ const TAKE = {
       n.disputed_currency AS currency, n.body, n.query, n.headers, n.received_at AS "receivedAt", n.tries`,
 };
 
-/** Leases due notifications for `leaseS` seconds each, those of `except` connections left out. */
+/**
+ * Leases due notifications for `leaseS` seconds each, those of `except` connections left out: up to `limit`, and
+ * MAX_NOTIFICATIONS_TAKEN at most.
+ */
 export async function takeDueNotifications(
   database: Database,
   limit: number,
@@ -217,6 +236,9 @@ export async function beginNotifiedLookUp(
   return firstRow(await database.query<Nullable<NotifiedLookUp>>(BEGIN[by], [...values, apartS]));
 }
 
+/** Limit on the notifications that are settled in one commit. */
+export const MAX_SETTLED = 1_000;
+
 // Waits for rows that another process has locked, which may be about to postpone them. Locked in one order, so that two
 // cannot deadlock.
 const SETTLE_SERVED = {
@@ -227,7 +249,7 @@ const SETTLE_SERVED = {
       WHERE account_id = $1 AND transaction_id = $2 AND connection_id = $3 AND reference IS NOT DISTINCT FROM $4
         AND dispute IS NULL AND received_at < $5::timestamptz AND num_nonnulls(process_at) = 1
         AND (deduplication_key <> $6 OR subject <> $7)
-      ORDER BY deduplication_key, subject FOR UPDATE
+      ORDER BY deduplication_key, subject LIMIT ${MAX_SETTLED} FOR UPDATE
     )
     UPDATE notification n SET result = 'unchanged', process_at = NULL FROM served
     WHERE n.account_id = $1 AND n.connection_id = $3 AND n.deduplication_key = served.deduplication_key
@@ -236,10 +258,10 @@ const SETTLE_SERVED = {
 };
 
 /**
- * Settles the notifications that a look-up has served besides the one that began it: they tell the same of the same
+ * Settles notifications that a look-up has served besides the one that began it: they tell the same of the same
  * transaction, and came before it began.
  *
- * @returns the number of notifications settled.
+ * @returns the number of notifications settled; if that is MAX_SETTLED, there may be more.
  */
 export async function settleServed(
   database: Database,

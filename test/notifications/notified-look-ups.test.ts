@@ -6,7 +6,7 @@ import type { Dispute } from '#src/connectors/dispute-report.ts';
 import type { Outcome } from '#src/connectors/outcome.ts';
 import { type ProcessDeps, processDue } from '#src/notifications/process-notifications.ts';
 import { getPayment } from '#src/payments/get-payment.ts';
-import { insertNotification } from '#src/store/notifications.ts';
+import { insertNotification, MAX_SETTLED } from '#src/store/notifications.ts';
 import { onOperatedPayments, payments } from '../payments/operated-payments.ts';
 
 const UNKNOWN: Outcome = { kind: 'unknown', detail: 'silence', providerData: undefined };
@@ -91,6 +91,25 @@ it.each([false, true])(
     expect(await statusOf(payment)).toBe('SUCCEEDED');
   },
 );
+
+it('one look-up serves a storm of notifications, which no statement settles at once', async () => {
+  const payment = await payments.pay();
+  await notify(payment);
+  await payments.tables.query(
+    `INSERT INTO notification (account_id, connection_id, deduplication_key, subject, transaction_id, body, query, received_at)
+     SELECT account_id, connection_id, 'storm-' || n, 0, transaction_id, body, query, received_at
+     FROM notification, generate_series(1, $1) n`,
+    [2 * MAX_SETTLED + 1],
+  );
+  await processAt()();
+  expect(asked).toHaveLength(1);
+  expect(await queued()).toBe(0);
+  expect(results).toHaveLength(2 * MAX_SETTLED + 2);
+  const commits = await payments.tables.query(
+    'SELECT count(*)::integer AS n FROM notification GROUP BY xmin',
+  );
+  expect(Math.max(...commits.map(({ n }) => Number(n)))).toBe(MAX_SETTLED);
+});
 
 it('a notification that another process has just locked, to postpone it, is served all the same', async () => {
   const payment = await payments.pay({ wallet: true });

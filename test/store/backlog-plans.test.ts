@@ -1,0 +1,114 @@
+import { randomUUID } from 'node:crypto';
+import { beforeAll, expect, it } from 'vitest';
+import type { Database, Statement } from '#src/store/database.ts';
+import { settleServed, takeDueNotifications } from '#src/store/notifications.ts';
+import { onOwnDatabase, tables } from '../support/own-database.ts';
+import { ACCOUNT_ONE } from '../support/payment-requests.ts';
+
+onOwnDatabase({});
+
+const STORMED = randomUUID();
+beforeAll(async () => {
+  // A provider fell silent a while ago: the newest transactions are open. All payments have one order and one reference.
+  await tables.query(
+    `INSERT INTO payment (id, account_id, idempotency_key, request_hash, status, record, answer, merchant_order_id, card_last_four)
+     SELECT gen_random_uuid(), $1, 'key-' || n, '', CASE n WHEN 1 THEN 'IN_DISPUTE' ELSE 'SUCCEEDED' END, '', '', 'one order', '4242'
+     FROM generate_series(1, 20000) n`,
+    [ACCOUNT_ONE],
+  );
+  await tables.query(
+    `INSERT INTO transaction (id, payment_id, account_id, connection_id, connection_identity, status, amount_minor_units,
+       currency, capture, merchant_reference, reference, look_up_at, updated_at)
+     SELECT gen_random_uuid(), id, account_id, 'silent', 'silent', 'PENDING', 100, 'USD', true, 'ours', 'theirs',
+       CASE WHEN n > 10000 THEN now() - interval '1 minute' * (1 + random()) END, now() + interval '1 second'
+     FROM (SELECT id, account_id, row_number() OVER () AS n FROM payment) p`,
+  );
+  await tables.query(
+    `INSERT INTO notification (account_id, connection_id, deduplication_key, subject, transaction_id, body, query, process_at)
+     SELECT $1, 'silent', n, 0, $2, '', '', CASE WHEN n > 10000 THEN now() END FROM generate_series(1, 20000) n`,
+    [ACCOUNT_ONE, STORMED],
+  );
+  await tables.query(
+    `INSERT INTO event (account_id, id, type, payment_id, sequence, record, relayed_at)
+     SELECT account_id, gen_random_uuid(), '', id, 1, '', now() FROM payment`,
+  );
+  await tables.query(
+    `INSERT INTO delivery (account_id, id, webhook_id, event_id, due_at)
+     SELECT account_id, gen_random_uuid(), $1, id, NULL FROM event`,
+    [randomUUID()],
+  );
+  await tables.query(
+    `INSERT INTO replayed_call (account_id, method, idempotency_key, request_hash, request_shape)
+     SELECT account_id, '', id, '', '' FROM payment`,
+  );
+  await tables.query(
+    `INSERT INTO one_time_token (account_id, id, card, expires_at) SELECT account_id, id, '', now() FROM payment`,
+  );
+  await tables.query(
+    `INSERT INTO single_use (account_id, object_id, payment_id) SELECT account_id, id, id FROM payment`,
+  );
+  await tables.query('VACUUM (ANALYZE)');
+});
+
+/** A statement that the store would run, with its values. */
+type Call = { readonly statement: Statement; readonly values: readonly unknown[] };
+
+async function callOf(work: (database: Database) => Promise<unknown>): Promise<Call> {
+  let call: Call | undefined;
+  const query = async (statement: Statement, values: readonly unknown[] = []) => {
+    call = { statement, values };
+    return { rows: [] };
+  };
+  // What it makes of no rows does not matter.
+  await work({ query } as unknown as Database).catch(() => {});
+  if (!call) throw new Error('no statement was run');
+  return call;
+}
+
+/** A node of a plan that was carried out. */
+type Node = {
+  readonly 'Relation Name'?: string;
+  readonly 'Actual Rows': number;
+  readonly 'Actual Loops': number;
+  readonly 'Rows Removed by Filter'?: number;
+  readonly Plans?: readonly Node[];
+};
+
+/**
+ * Carries a statement out by the plan that a connection keeps for it.
+ *
+ * @param tooLargeFor ways that the planner would not take if the tables were larger, such as 'sort'.
+ * @returns the nodes of the plan.
+ */
+async function carriedOut({ statement, values }: Call, ...tooLargeFor: string[]): Promise<Node[]> {
+  const settings = tooLargeFor.map((way) => `; SET enable_${way} = off`);
+  await tables.query(`SET plan_cache_mode = force_generic_plan${settings.join('')}`);
+  const rows = await tables.query(`EXPLAIN (ANALYZE, FORMAT JSON) ${statement.text}`, values);
+  await tables.query('RESET ALL');
+  const nodes = (node: Node): Node[] => [node, ...(node.Plans ?? []).flatMap(nodes)];
+  const plans = rows.flatMap((row) => row['QUERY PLAN'] as { Plan: Node }[]);
+  return plans.flatMap(({ Plan }) => nodes(Plan));
+}
+
+/** Returns the most rows that a node has touched. */
+function mostTouched(nodes: readonly Node[]): number {
+  const touched = (node: Node) =>
+    (node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0)) * node['Actual Loops'];
+  return Math.max(...nodes.map(touched));
+}
+
+const served = {
+  ...{ accountId: ACCOUNT_ONE, connectionId: 'silent', deduplicationKey: '1', subject: 0 },
+  ...{ transactionId: STORMED, reference: undefined, dispute: undefined },
+};
+const lookUp = { transactionId: STORMED, begunAt: '2999-01-01T00:00:00Z' };
+
+it('the notifications of a connection that is left out are not read, however many wait', async () => {
+  const call = await callOf((database) => takeDueNotifications(database, 10, 1, ['silent']));
+  expect(mostTouched(await carriedOut(call))).toBeLessThanOrEqual(10);
+});
+
+it('a look-up settles what it has served in small commits, and passes over what was settled before', async () => {
+  const call = await callOf((database) => settleServed(database, served, lookUp));
+  expect(mostTouched(await carriedOut(call))).toBe(1_000);
+});
