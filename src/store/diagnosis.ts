@@ -69,6 +69,9 @@ export type ServiceFacts = {
 // An authorization that its provider is silent about is asked about every hour: one that has been asked about this often,
 // and is again within the hour, has been for a day. Notifications count as asking, so one about which many came, and whose
 // term ends within the hour, is counted too.
+//
+// What is open is read in the order of its index: the planner takes it to be spread over the table, whose end holds it,
+// and would read all of it.
 const SERVICE_FACTS = {
   name: 'service_facts',
   text: `
@@ -79,10 +82,12 @@ const SERVICE_FACTS = {
         SELECT FROM delivery d WHERE d.account_id = w.account_id AND d.webhook_id = w.id
           AND d.due_at < now() - interval '10 minutes'))::integer AS "overdueWebhooks",
       coalesce((SELECT extract(epoch FROM now() - min(created_at))
-        FROM (SELECT created_at FROM transaction WHERE look_up_at IS NOT NULL LIMIT 100000) open),
+        FROM (SELECT created_at FROM transaction WHERE look_up_at IS NOT NULL
+          ORDER BY connection_id, look_up_at LIMIT 100000) open),
         0)::float8 AS "oldestOutcomeS",
       coalesce((SELECT extract(epoch FROM now() - min(received_at))
-        FROM (SELECT received_at FROM notification WHERE process_at IS NOT NULL LIMIT 100000) open),
+        FROM (SELECT received_at FROM notification WHERE process_at IS NOT NULL
+          ORDER BY connection_id, process_at LIMIT 100000) open),
         0)::float8 AS "oldestNotificationS",
       late.n AS "lateAuthorizations", late."ageS" AS "oldestAuthorizationS"
     FROM (SELECT count(*)::integer AS n, coalesce(extract(epoch FROM now() - min(open.created_at)), 0)::float8 AS "ageS"

@@ -36,12 +36,14 @@ export async function takeDueAttempts(database: Database, takes: readonly Take[]
 
 const MAX_UNANSWERED_TAKEN = 100;
 
+// What stores a response writes the attempt too. So its own times tell most of those that have one, and the payments of a
+// million open attempts are not read.
 const TAKE_UNANSWERED = {
   name: 'take_unanswered_attempts',
   text: `
     WITH due AS (
       SELECT t.id FROM transaction t JOIN payment p ON p.account_id = t.account_id AND p.id = t.payment_id
-      WHERE t.look_up_at <= now() - make_interval(secs => $3) AND p.answer IS NULL
+      WHERE t.look_up_at <= now() - make_interval(secs => $3) AND t.updated_at <= t.created_at AND p.answer IS NULL
         AND NOT EXISTS (
           SELECT FROM unnest($1::text[], $2::text[]) AS askable(connection_id, identity)
           WHERE askable.connection_id = t.connection_id
@@ -147,6 +149,8 @@ export type OpenAttempts = {
   readonly oldestS: number;
 };
 
+// In the order of the index: the planner takes the open attempts to be spread over the table, whose end holds them, and
+// would read all of it.
 const COUNT_OPEN = {
   name: 'count_open_attempts',
   text: `
@@ -155,7 +159,7 @@ const COUNT_OPEN = {
       extract(epoch FROM now() - min(created_at))::float8 AS "oldestS"
     FROM (
       SELECT connection_id, connection_identity, look_up_at, fence, created_at
-      FROM transaction WHERE look_up_at IS NOT NULL LIMIT $1
+      FROM transaction WHERE look_up_at IS NOT NULL ORDER BY connection_id, look_up_at LIMIT $1
     ) open
     GROUP BY connection_id, connection_identity ORDER BY connection_id, connection_identity`,
 };

@@ -31,7 +31,7 @@ const OLDEST_OPEN = {
       extract(epoch FROM now() - created_at)::float8 AS "openS", fence AS "lookUps"
     FROM (
       SELECT account_id, payment_id, connection_id, created_at, fence FROM transaction
-      WHERE look_up_at IS NOT NULL LIMIT ${MAX_SEARCHED_ATTEMPTS}
+      WHERE look_up_at IS NOT NULL ORDER BY connection_id, look_up_at LIMIT ${MAX_SEARCHED_ATTEMPTS}
     ) looked_through ORDER BY created_at LIMIT $1::integer`,
 };
 

@@ -1,13 +1,19 @@
 import { randomUUID } from 'node:crypto';
 import { beforeAll, expect, it } from 'vitest';
 import type { Database, Statement } from '#src/store/database.ts';
+import { readServiceFacts } from '#src/store/diagnosis.ts';
+import { countOpenAttempts, takeUnansweredAttempts } from '#src/store/look-ups.ts';
 import { settleServed, takeDueNotifications } from '#src/store/notifications.ts';
+import { listOldestOpenAttempts } from '#src/store/open-work.ts';
 import { onOwnDatabase, tables } from '../support/own-database.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 
 onOwnDatabase({});
 
 const STORMED = randomUUID();
+/** Number of open transactions. */
+const OPEN = 10_000;
+
 beforeAll(async () => {
   // A provider fell silent a while ago: the newest transactions are open. All payments have one order and one reference.
   await tables.query(
@@ -102,6 +108,22 @@ const served = {
   ...{ transactionId: STORMED, reference: undefined, dispute: undefined },
 };
 const lookUp = { transactionId: STORMED, begunAt: '2999-01-01T00:00:00Z' };
+
+it.each<[string, (database: Database) => Promise<unknown>]>([
+  ['watch', (database) => countOpenAttempts(database, 100_000)],
+  ['overview', (database) => listOldestOpenAttempts(database, 10)],
+  ['doctor', readServiceFacts],
+])('the %s finds the newest transactions open without reading those before them', async (_who, work) => {
+  const nodes = await carriedOut(await callOf(work), 'sort');
+  const ofTransactions = nodes.filter((node) => node['Relation Name'] === 'transaction');
+  expect(mostTouched(ofTransactions)).toBeLessThanOrEqual(OPEN);
+});
+
+it('the search for payments without a response reads none of those that have one', async () => {
+  const work = (database: Database) => takeUnansweredAttempts(database, [], { dueForS: 1, leaseS: 1 });
+  const nodes = await carriedOut(await callOf(work), 'seqscan', 'hashjoin', 'mergejoin');
+  expect(mostTouched(nodes.filter((node) => node['Relation Name'] === 'payment'))).toBe(0);
+});
 
 it('the notifications of a connection that is left out are not read, however many wait', async () => {
   const call = await callOf((database) => takeDueNotifications(database, 10, 1, ['silent']));
