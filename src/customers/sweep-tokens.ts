@@ -1,10 +1,9 @@
 import { repeat } from '#src/repeat.ts';
 import type { Database } from '#src/store/database.ts';
-import { sweepTokens } from '#src/store/one-time-tokens.ts';
-import { sweepReplayedCalls } from '#src/store/replayed-calls.ts';
+import { MAX_TOKENS_SWEPT, sweepTokens } from '#src/store/one-time-tokens.ts';
+import { MAX_KEYS_DELETED, sweepReplayedCalls } from '#src/store/replayed-calls.ts';
 
 const INTERVAL_MS = 30_000;
-const BATCH = 500;
 const KEYS_LIVE_DAYS = 30;
 
 /**
@@ -18,8 +17,8 @@ export function startTokenSweep(
   { onError }: { onError: (error: unknown) => void },
 ): () => Promise<void> {
   const sweep = async (stop: AbortSignal) => {
-    while (!stop.aborted && (await sweepTokens(database, BATCH)) === BATCH);
-    while (!stop.aborted && (await sweepReplayedCalls(database, KEYS_LIVE_DAYS, BATCH)) === BATCH);
+    while (!stop.aborted && (await sweepTokens(database)) === MAX_TOKENS_SWEPT);
+    while (!stop.aborted && (await sweepReplayedCalls(database, KEYS_LIVE_DAYS)) === MAX_KEYS_DELETED);
   };
   return repeat(sweep, { intervalMs: INTERVAL_MS, onError });
 }

@@ -4,7 +4,10 @@ import type { Database, Statement } from '#src/store/database.ts';
 import { readServiceFacts } from '#src/store/diagnosis.ts';
 import { countOpenAttempts, takeUnansweredAttempts } from '#src/store/look-ups.ts';
 import { settleServed, takeDueNotifications } from '#src/store/notifications.ts';
+import { sweepTokens } from '#src/store/one-time-tokens.ts';
 import { listOldestOpenAttempts } from '#src/store/open-work.ts';
+import { deleteOldEvents } from '#src/store/outbox.ts';
+import { sweepReplayedCalls } from '#src/store/replayed-calls.ts';
 import { onOwnDatabase, tables } from '../support/own-database.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 
@@ -71,6 +74,12 @@ async function callOf(work: (database: Database) => Promise<unknown>): Promise<C
   return call;
 }
 
+/** The plan that a connection keeps for a statement, whatever its values. */
+async function keptPlan({ statement }: Call): Promise<string> {
+  const rows = await tables.query(`EXPLAIN (GENERIC_PLAN) ${statement.text}`);
+  return rows.map((row) => row['QUERY PLAN']).join('\n');
+}
+
 /** A node of a plan that was carried out. */
 type Node = {
   readonly 'Relation Name'?: string;
@@ -108,6 +117,20 @@ const served = {
   ...{ transactionId: STORMED, reference: undefined, dispute: undefined },
 };
 const lookUp = { transactionId: STORMED, begunAt: '2999-01-01T00:00:00Z' };
+
+it.each<[string, (database: Database) => Promise<unknown>, string[]]>([
+  [
+    'events and deliveries',
+    (database) => deleteOldEvents(database, 30, 1_000),
+    ['event_by_age', 'delivery_by_age'],
+  ],
+  ['replayed calls', (database) => sweepReplayedCalls(database, 30), ['replayed_call_by_age']],
+  ['one-time tokens', sweepTokens, ['one_time_token_age']],
+])('old %s are found by their age, the oldest first', async (_what, work, indexes) => {
+  const plan = await keptPlan(await callOf(work));
+  for (const index of indexes) expect(plan).toContain(`Index Scan using ${index}`);
+  expect(plan).not.toContain('Sort');
+});
 
 it.each<[string, (database: Database) => Promise<unknown>]>([
   ['watch', (database) => countOpenAttempts(database, 100_000)],
