@@ -1,4 +1,4 @@
-import type { Database } from './database.ts';
+import type { Database, Statement } from './database.ts';
 import { NIL_UUID } from './rows.ts';
 
 /** Filter of an account's payments. Times are texts such as 2026-01-31T09:08:07.000001Z. */
@@ -42,10 +42,11 @@ function listStatement(name: string, filters: string) {
 const LIST = listStatement('list_payments', '');
 const LIST_BY_ORDER = listStatement('list_payments_by_order', 'AND merchant_order_id = $6');
 const LIST_BY_STATUS = listStatement('list_payments_by_status', 'AND status = $6');
-const LIST_BY_BOTH = listStatement(
-  'list_payments_by_order_and_status',
-  'AND merchant_order_id = $6 AND status = $7',
-);
+// Planned for its values: one order may have a million payments, and one status hardly any, or the other way round.
+const LIST_BY_BOTH: Statement = {
+  ...listStatement('list_payments_by_order_and_status', 'AND merchant_order_id = $6 AND status = $7'),
+  isPrepared: false,
+};
 
 /**
  * Lists payments, newest first.

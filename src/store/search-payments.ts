@@ -1,4 +1,4 @@
-import type { Database } from './database.ts';
+import type { Database, Statement } from './database.ts';
 import type { PagePosition } from './list-payments.ts';
 import { NIL_UUID } from './rows.ts';
 
@@ -28,7 +28,7 @@ const TOLD = `p.id, p.account_id AS "accountId",
       to_char(p.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS "createdAt", p.record`;
 
 // Each account's newest payments come from an index that the account leads, and only the records of the page are read.
-function searchStatement(name: string, filters: string) {
+function searchStatement(name: string, filters: string): Statement {
   const text = `
     SELECT ${TOLD} FROM (
       SELECT newest.* FROM unnest($1::uuid[]) AS searched(account_id), LATERAL (
@@ -54,15 +54,16 @@ const SEARCH = {
   merchantOrderId: searchStatement('search_payments_by_order', FILTERS.merchantOrderId),
   cardLastFour: searchStatement('search_payments_by_last_four', FILTERS.cardLastFour),
 };
+// Planned for its values: a million payments may have one order, or one card's digits, and hardly any of them a status.
 const SEARCH_AND_STATUS = {
-  merchantOrderId: searchStatement(
-    'search_payments_by_order_and_status',
-    `${FILTERS.merchantOrderId} AND status = $6`,
-  ),
-  cardLastFour: searchStatement(
-    'search_payments_by_last_four_and_status',
-    `${FILTERS.cardLastFour} AND status = $6`,
-  ),
+  merchantOrderId: {
+    ...searchStatement('search_payments_by_order_and_status', `${FILTERS.merchantOrderId} AND status = $6`),
+    isPrepared: false,
+  },
+  cardLastFour: {
+    ...searchStatement('search_payments_by_last_four_and_status', `${FILTERS.cardLastFour} AND status = $6`),
+    isPrepared: false,
+  },
 };
 
 /** Searches payments, newest first, MAX_FOUND at most. @param after where the page begins; undefined for the first. */
@@ -103,20 +104,26 @@ export async function findPaymentsById(database: Database, id: string): Promise<
   return (await database.query<FoundPayment>(BY_ID, [id])).rows;
 }
 
-// A provider's reference is searched for together with its connection, which leads the index.
+// A provider's reference is searched for together with its connection, which leads the index. Merchants may give a million
+// payments one reference: of those, the first that are found are searched. Each payment is read by its key, since the
+// planner would rather read all payments of the time.
 const BY_REFERENCE = {
   name: 'find_payments_by_reference',
   text: `
-    SELECT ${TOLD} FROM payment p
-    JOIN (
-      SELECT account_id, payment_id FROM transaction
-      WHERE account_id = ANY ($1::uuid[]) AND merchant_reference = $3 AND merchant_reference IS NOT NULL
+    SELECT ${TOLD} FROM (
+      (SELECT account_id, payment_id FROM unnest($1::uuid[]) AS searched(id), LATERAL (
+        SELECT account_id, payment_id FROM transaction
+        WHERE account_id = searched.id AND merchant_reference = $3 AND merchant_reference IS NOT NULL LIMIT 1000
+      ) ours LIMIT 1000)
       UNION
-      SELECT account_id, payment_id FROM transaction
-      WHERE connection_id = ANY ($2::text[]) AND reference = $3 AND reference IS NOT NULL
-      LIMIT 1000
-    ) found ON p.account_id = found.account_id AND p.id = found.payment_id
-    WHERE p.account_id = ANY ($1::uuid[]) AND ($4::text IS NULL OR p.status = $4)
+      (SELECT account_id, payment_id FROM unnest($2::text[]) AS searched(id), LATERAL (
+        SELECT account_id, payment_id FROM transaction
+        WHERE connection_id = searched.id AND reference = $3 AND reference IS NOT NULL LIMIT 1000
+      ) theirs LIMIT 1000)
+    ) found, LATERAL (
+      SELECT * FROM payment WHERE account_id = found.account_id AND id = found.payment_id OFFSET 0
+    ) p
+    WHERE found.account_id = ANY ($1::uuid[]) AND ($4::text IS NULL OR p.status = $4)
       AND p.created_at >= $5::timestamptz AND p.created_at < $6::timestamptz
     ORDER BY p.created_at DESC, p.id DESC LIMIT ${MAX_FOUND}`,
 };

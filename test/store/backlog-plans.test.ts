@@ -2,12 +2,14 @@ import { randomUUID } from 'node:crypto';
 import { beforeAll, expect, it } from 'vitest';
 import type { Database, Statement } from '#src/store/database.ts';
 import { readServiceFacts } from '#src/store/diagnosis.ts';
+import { listPayments } from '#src/store/list-payments.ts';
 import { countOpenAttempts, takeUnansweredAttempts } from '#src/store/look-ups.ts';
 import { settleServed, takeDueNotifications } from '#src/store/notifications.ts';
 import { sweepTokens } from '#src/store/one-time-tokens.ts';
 import { listOldestOpenAttempts } from '#src/store/open-work.ts';
 import { deleteOldEvents } from '#src/store/outbox.ts';
 import { sweepReplayedCalls } from '#src/store/replayed-calls.ts';
+import { findPaymentsByReference, searchPayments } from '#src/store/search-payments.ts';
 import { onOwnDatabase, tables } from '../support/own-database.ts';
 import { ACCOUNT_ONE } from '../support/payment-requests.ts';
 
@@ -112,6 +114,7 @@ function mostTouched(nodes: readonly Node[]): number {
   return Math.max(...nodes.map(touched));
 }
 
+const everything = { accountIds: [ACCOUNT_ONE], status: undefined, from: undefined, before: undefined };
 const served = {
   ...{ accountId: ACCOUNT_ONE, connectionId: 'silent', deduplicationKey: '1', subject: 0 },
   ...{ transactionId: STORMED, reference: undefined, dispute: undefined },
@@ -157,3 +160,27 @@ it('a look-up settles what it has served in small commits, and passes over what 
   const call = await callOf((database) => settleServed(database, served, lookUp));
   expect(mostTouched(await carriedOut(call))).toBe(1_000);
 });
+
+it('a reference that a million payments share is searched no further than for a thousand of them', async () => {
+  const call = await callOf((database) => findPaymentsByReference(database, everything, ['silent'], 'ours'));
+  expect(mostTouched(await carriedOut(call))).toBeLessThanOrEqual(1_000);
+});
+
+const byOrder = { accountId: ACCOUNT_ONE, merchantOrderId: 'one order', status: 'IN_DISPUTE' };
+const noTime = { from: undefined, before: undefined };
+const noText = { merchantOrderId: undefined, cardLastFour: undefined };
+const found = { ...everything, ...noText, status: 'IN_DISPUTE' };
+
+it.each<[string, (database: Database) => Promise<unknown>]>([
+  ['list', (database) => listPayments(database, { ...byOrder, ...noTime }, undefined, 10)],
+  ['search', (database) => searchPayments(database, { ...found, merchantOrderId: 'one order' }, undefined)],
+  ['card search', (database) => searchPayments(database, { ...found, cardLastFour: '4242' }, undefined)],
+])(
+  'a rare status among many payments is what the %s goes by: it is planned for its values',
+  async (_what, work) => {
+    const { statement, values } = await callOf(work);
+    expect(statement.isPrepared).toBe(false);
+    const plan = JSON.stringify(await tables.query(`EXPLAIN ${statement.text}`, values));
+    expect(plan).toContain('using payment_by_status');
+  },
+);
