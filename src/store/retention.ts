@@ -60,6 +60,8 @@ export type Erase = {
 /** Rows that a step looks at, and payments that it rewrites in one commit, which stay locked meanwhile. */
 const LOOKED_AT = 1_000;
 const REWRITTEN = 100;
+/** Operations' responses that are read at once. */
+const RESPONSES_READ = 100;
 /** Time limit of a step: on an overloaded database it fails, and the next run repeats it. */
 const STEP_TIMEOUT_MS = 30_000;
 
@@ -86,9 +88,12 @@ const LOCK_PAYMENTS = `
   WHERE p.account_id = $1 AND p.id = ANY ($2::uuid[]) AND p.updated_at < now() - make_interval(days => $3)
     AND p.open_operation IS NULL AND p.answer IS NOT NULL
   ORDER BY p.id FOR UPDATE SKIP LOCKED`;
+// Each response holds the whole record of its time: a payment with many operations has more of them than fit in memory.
 const READ_RESPONSES = `
   SELECT id, response, response_record AS "responseRecord" FROM transaction
-  WHERE account_id = $1 AND payment_id = ANY ($2::uuid[]) AND response IS NOT NULL AND response_record IS NOT NULL`;
+  WHERE account_id = $1 AND payment_id = ANY ($2::uuid[]) AND response IS NOT NULL AND response_record IS NOT NULL
+    AND id > $3::uuid
+  ORDER BY id LIMIT ${RESPONSES_READ}`;
 
 // The version moves on, so that an operation planned on the record with the personal data is planned anew.
 const WRITE_PAYMENTS = `
@@ -143,7 +148,6 @@ function rewrite(
   return database.transaction(async (run) => {
     const { rows } = await run<Row<StoredRecords>>(LOCK_PAYMENTS, [accountId, ids, days]);
     const locked = rows.map(({ id }) => id);
-    const responses = (await run<Row<StoredResponse>>(READ_RESPONSES, [accountId, locked])).rows;
     const payments = rows.map((row) => erase.payment(row));
     await run(WRITE_PAYMENTS, [
       accountId,
@@ -152,13 +156,19 @@ function rewrite(
       payments.map(({ answer }) => answer),
       payments.map(({ answeredRecord }) => answeredRecord),
     ]);
-    const operations = responses.map((row) => erase.operation(row));
-    await run(WRITE_RESPONSES, [
-      accountId,
-      responses.map(({ id }) => id),
-      operations.map(({ response }) => response),
-      operations.map(({ responseRecord }) => responseRecord),
-    ]);
+    let last: string | undefined = NIL_UUID;
+    while (last !== undefined) {
+      const values: unknown[] = [accountId, locked, last];
+      const responses = (await run<Row<StoredResponse>>(READ_RESPONSES, values)).rows;
+      const operations = responses.map((row) => erase.operation(row));
+      await run(WRITE_RESPONSES, [
+        accountId,
+        responses.map(({ id }) => id),
+        operations.map(({ response }) => response),
+        operations.map(({ responseRecord }) => responseRecord),
+      ]);
+      last = responses.length === RESPONSES_READ ? responses.at(-1)?.id : undefined;
+    }
     return rows.length;
   }, STEP_TIMEOUT_MS);
 }
