@@ -65,6 +65,8 @@ export const REASONS = {
   METHOD_NOT_ALLOWED: { status: 405, rpc: 'Unimplemented', title: 'Method not allowed' },
   /** Another operation on the payment has no outcome yet: wait for it, then decide again. */
   OPERATION_IN_PROGRESS: { status: 409, rpc: 'Aborted', title: 'Operation in progress' },
+  /** The payment has as many transactions as allowed: act at the provider itself, which is recorded here. */
+  OPERATION_LIMIT_REACHED: { status: 409, rpc: 'FailedPrecondition', title: 'Operation limit reached' },
   /**
    * The first call with this key has no response yet; it may have been sent, and the key is in use. Repeat it with the
    * SAME key until its response comes: under another key it could be charged twice.

@@ -108,6 +108,7 @@ export async function claimOperationOn(
     if (!standing && stored.payment.openOperation) break;
     const target = asked.target(stored);
     if (standing) throw new StandingCancel(standing.id);
+    if (stored.transactions.length >= MAX_TRANSACTIONS) throw tooManyTransactions();
     const planned = asked.plan(stored, target);
     const row = claimOf(deps, asked, key, stored, { planned, target }, accountId);
     if (row && (await claimOnce(deps, row))) return { stored, planned, target, written: row };
@@ -115,6 +116,17 @@ export async function claimOperationOn(
   const message =
     'another operation on this payment is open; nothing was sent; decide anew once it has its outcome';
   throw new ServiceError('OPERATION_IN_PROGRESS', message, { retryAfterS: deps.patience.retryAfterS });
+}
+
+/**
+ * Limit on the transactions of a payment. Its record, which tells them all, is stored with each: without a limit, a client
+ * that repeats a declined refund under new keys would fill the database.
+ */
+const MAX_TRANSACTIONS = 200;
+
+function tooManyTransactions(): ServiceError {
+  const message = `the payment has ${MAX_TRANSACTIONS} transactions, the most that it may; nothing was sent; act at the provider itself`;
+  return new ServiceError('OPERATION_LIMIT_REACHED', message);
 }
 
 /** Finds the cancel that a repeat without a key refers to: one that is open or done. */

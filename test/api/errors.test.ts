@@ -48,6 +48,7 @@ const TABLE: Record<Reason, [status: number, rpc: keyof typeof Code]> = {
   NOT_FOUND: [404, 'Unimplemented'],
   METHOD_NOT_ALLOWED: [405, 'Unimplemented'],
   OPERATION_IN_PROGRESS: [409, 'Aborted'],
+  OPERATION_LIMIT_REACHED: [409, 'FailedPrecondition'],
   REQUEST_IN_PROGRESS: [409, 'Aborted'],
   STORED_METHOD_LIMIT_REACHED: [409, 'FailedPrecondition'],
   WEBHOOK_LIMIT_REACHED: [409, 'FailedPrecondition'],

@@ -54,6 +54,24 @@ const stateOf = async () => [
   await payments.tables.query('SELECT id FROM transaction'),
 ];
 
+it('an operation on a payment with 200 transactions is refused and claims nothing; one less, and it is claimed', async () => {
+  const payment = await payments.pay();
+  const declined = (count: number) =>
+    payments.tables.query(
+      `INSERT INTO transaction (id, payment_id, account_id, connection_id, status, amount_minor_units, currency, capture, type)
+       SELECT gen_random_uuid(), $1, $2, 'scripted', 'DECLINED', 100, 'USD', true, 'REFUND' FROM generate_series(1, $3::int)`,
+      [payment.id, ACCOUNT_ONE, count],
+    );
+  await declined(199);
+  const before = await stateOf();
+  await expect(claim(asked(payment))).rejects.toMatchObject({ reason: 'OPERATION_LIMIT_REACHED' });
+  expect(await stateOf()).toEqual(before);
+  await payments.tables.query(
+    "DELETE FROM transaction WHERE ctid = (SELECT ctid FROM transaction WHERE status = 'DECLINED' LIMIT 1)",
+  );
+  expect((await claim(asked(payment))).written.transactionId).toBeDefined();
+});
+
 describe('an operation that is claimed', () => {
   it('is stored with what was asked for, before anything is sent', async () => {
     const payment = await payments.pay();
