@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, expect, it } from 'vitest';
+import { afterAll, expect, it, vi } from 'vitest';
 import { HELD, startHeldProvider } from './support/held-provider.ts';
 import { cardPayment, headersOne, type RequestJson } from './support/payment-requests.ts';
 import {
@@ -18,6 +18,8 @@ const DATA_DIR = ownDataDir();
 const CATALOGUE_FILE = join(DATA_DIR, '..', 'catalogue.yaml');
 const provider = await startHeldProvider();
 afterAll(() => provider.close());
+/** Less than a test's time, so that a failure says what was waited for. */
+const PATIENCE_MS = 100_000;
 
 async function start(catalogue = provider.catalogue): Promise<ServiceProcess> {
   writeFileSync(CATALOGUE_FILE, catalogue);
@@ -130,6 +132,7 @@ async function pay(service: ServiceProcess, key: string, payment = cardPayment()
     method: 'POST',
     headers: { 'content-type': 'application/json', connection: 'close', ...headersOne(key) },
     body: JSON.stringify(payment),
+    signal: AbortSignal.timeout(PATIENCE_MS),
   });
   const text = await response.text();
   return { status: response.status, text, payment: JSON.parse(text) };
@@ -137,7 +140,10 @@ async function pay(service: ServiceProcess, key: string, payment = cardPayment()
 
 async function payUntilAnswered(service: ServiceProcess, key: string, payment: RequestJson): Promise<Paid> {
   for (;;) {
-    const paid = await pay(service, key, payment).catch(() => undefined);
+    const paid = await pay(service, key, payment).catch((error: Error) => {
+      // Nobody took the call: that is not what happens to the calls of a process that is killed.
+      if (error.name === 'TimeoutError') throw error;
+    });
     if (paid?.status === 201) return paid;
     await sleep(50);
   }
@@ -145,15 +151,16 @@ async function payUntilAnswered(service: ServiceProcess, key: string, payment: R
 
 /** Waits until the metrics have these lines. */
 async function shows(service: ServiceProcess, ...lines: string[]): Promise<void> {
-  for (;;) {
-    const text = await metrics(service).catch(() => '');
-    if (lines.every((line) => text.includes(`\n${line}\n`))) return;
-    await sleep(20);
-  }
+  const shown = async () =>
+    expect((await metrics(service)).split('\n')).toEqual(expect.arrayContaining(lines));
+  await vi.waitFor(shown, { timeout: PATIENCE_MS, interval: 20 });
 }
 
 async function metrics(service: ServiceProcess): Promise<string> {
-  const response = await fetch(`${service.url}/metrics`, { headers: { connection: 'close' } });
+  const response = await fetch(`${service.url}/metrics`, {
+    headers: { connection: 'close' },
+    signal: AbortSignal.timeout(PATIENCE_MS),
+  });
   return response.text();
 }
 
