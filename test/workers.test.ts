@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, expect, it, vi } from 'vitest';
 import { HELD, startHeldProvider } from './support/held-provider.ts';
-import { cardPayment, headersOne, type RequestJson } from './support/payment-requests.ts';
+import { cardPayment, headersOne } from './support/payment-requests.ts';
 import {
   ownDataDir,
   postgresPid,
@@ -37,17 +37,18 @@ async function start(catalogue = provider.catalogue): Promise<ServiceProcess> {
 
 it('several workers take payments on one port, their metrics are added up, SIGHUP reaches each, and one that is killed loses nothing and is replaced', async () => {
   // What a killed worker leaves is looked up once the provider's time is over.
-  const service = await start(provider.catalogue.replaceAll(/timeout_ms: \d+/g, 'timeout_ms: 4000'));
+  const service = await start(provider.catalogue.replaceAll(/timeout_ms: \d+/g, 'timeout_ms: 10000'));
   const workers = workersOf(service);
   const keys: string[] = [];
   const answers: Paid[] = [];
   // Whichever is free takes the next connection.
   while (!workers.every((pid) => workersThatAnswered(service).includes(pid))) {
     keys.push(randomUUID());
-    answers.push(await pay(service, keys.at(-1) as string));
+    answers.push(await payUntilAnswered(service, keys.at(-1) as string));
   }
   expect(workers).toHaveLength(2);
   expect((await fetch(`${service.url}/readyz`)).status).toBe(200);
+  expect(answers.map(({ payment }) => payment.status)).toEqual(answers.map(() => 'SUCCEEDED'));
   await shows(service, `payments_total{category="CARD",status="SUCCEEDED"} ${answers.length}`, 'workers 2');
 
   service.child.kill('SIGHUP');
@@ -138,7 +139,11 @@ async function pay(service: ServiceProcess, key: string, payment = cardPayment()
   return { status: response.status, text, payment: JSON.parse(text) };
 }
 
-async function payUntilAnswered(service: ServiceProcess, key: string, payment: RequestJson): Promise<Paid> {
+async function payUntilAnswered(
+  service: ServiceProcess,
+  key: string,
+  payment = cardPayment(),
+): Promise<Paid> {
   for (;;) {
     const paid = await pay(service, key, payment).catch((error: Error) => {
       // Nobody took the call: that is not what happens to the calls of a process that is killed.
