@@ -141,7 +141,9 @@ export async function openWorld(options: {
     url.port = String(cluster.port());
     return url.href;
   };
-  const pool = () => new pg.Pool({ connectionString: direct(), max: 2 }).on('error', () => {});
+  // Our own sessions can write whatever becomes of the database's others.
+  const session = { max: 2, options: '-c default_transaction_read_only=off' };
+  const pool = () => new pg.Pool({ connectionString: direct(), ...session }).on('error', () => {});
   let own = pool();
   let ownPort = cluster.port();
   const query: World['query'] = async (sql, values) => {
@@ -254,10 +256,9 @@ export async function openWorld(options: {
       return row?.status === 'SUCCEEDED';
     },
     async endLeases() {
-      await query('UPDATE transaction SET look_up_at = now() WHERE look_up_at > now()');
-      await query(
-        'UPDATE transaction SET follow_up_at = now() WHERE method IS NOT NULL AND follow_up_at > now()',
-      );
+      const end = 'UPDATE transaction SET look_up_at = now() WHERE look_up_at > now()';
+      await query(end);
+      await query(`${end.replaceAll('look_up_at', 'follow_up_at')} AND method IS NOT NULL`);
     },
     open: async () =>
       JSON.stringify(
