@@ -24,13 +24,7 @@ const SPANS: readonly (readonly [hours: string, name: string])[] = [
 ];
 
 /** Returns the address of a webhook's page. */
-export function webhookAddress({
-  accountId,
-  id,
-}: {
-  readonly accountId: string;
-  readonly id: string;
-}): string {
+export function webhookAddress({ accountId, id }: Pick<StoredWebhook, 'accountId' | 'id'>): string {
   return `${DASHBOARD}/webhooks/${accountId}/${id}`;
 }
 
@@ -72,7 +66,11 @@ async function webhookOf({ database }: ManageDeps, visit: Visit): Promise<Stored
 }
 
 /** Renders whether a webhook is on, off, or turned off by the service. */
-export function stateOf({ active, disabledReason, failingSince }: Partial<StoredWebhook>): Html {
+export function stateOf({
+  active,
+  disabledReason,
+  failingSince,
+}: Pick<StoredWebhook, 'active' | 'disabledReason' | 'failingSince'>): Html {
   if (!active) return html`${badge('OFF')} ${disabledReason ?? ''}`;
   return badge(failingSince ? 'FAILED' : 'ON');
 }

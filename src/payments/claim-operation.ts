@@ -125,7 +125,7 @@ export async function claimOperationOn(
 const MAX_TRANSACTIONS = 200;
 
 function tooManyTransactions(): ServiceError {
-  const message = `the payment has ${MAX_TRANSACTIONS} transactions, the most that it may; nothing was sent; act at the provider itself`;
+  const message = `the payment has ${MAX_TRANSACTIONS} transactions, as many as it may have; nothing was sent; act at the provider itself`;
   return new ServiceError('OPERATION_LIMIT_REACHED', message);
 }
 

@@ -1531,7 +1531,7 @@ export type Operations = {
   readonly getWebhook: { readonly request: { readonly id: string }; readonly response: Webhook };
   /** Changes the fields that are sent. Turning a webhook off ends its open deliveries as FAILED; they can be redelivered once it is on again. */
   readonly updateWebhook: { readonly request: UpdateWebhookRequest & { readonly id: string }; readonly response: Webhook };
-  /** Removes a webhook, and ends its open deliveries; redelivery and listing know it no more. */
+  /** Removes a webhook and ends its open deliveries. Its deliveries can no longer be listed or sent again. */
   readonly deleteWebhook: { readonly request: { readonly id: string }; readonly response: undefined };
   /** Gives a webhook another secret, which the response shows once. The secret before it signs as well for a day, so that a receiver can change over without losing a delivery. */
   readonly rotateWebhookSecret: { readonly request: { readonly id: string }; readonly response: Webhook };

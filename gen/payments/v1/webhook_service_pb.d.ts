@@ -556,7 +556,7 @@ export declare const WebhookService: GenService<{
     output: typeof WebhookSchema;
   },
   /**
-   * Removes a webhook, and ends its open deliveries; redelivery and listing know it no more.
+   * Removes a webhook and ends its open deliveries. Its deliveries can no longer be listed or sent again.
    *
    * @generated from rpc payments.v1.WebhookService.DeleteWebhook
    */
