@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, existsSync, openSync, readFileSync, unlinkSync } from 'node:fs';
+import { closeSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -146,14 +146,14 @@ function supervise(child: ChildProcess, options: ServerOptions): () => Promise<v
  */
 export async function endOrphan(data: string, log: Pick<Logger, 'warn'>): Promise<void> {
   const { pid } = readPidFile(data);
-  if (pid === undefined || !isAlive(pid)) return;
+  if (pid === undefined || !sendSignal(pid, 0)) return;
   if (!isServerOn(pid, data)) {
-    unlinkSync(join(data, 'postmaster.pid'));
+    rmSync(join(data, 'postmaster.pid'), { force: true });
     return;
   }
   log.warn({ pid }, 'ending the PostgreSQL that a killed service left running');
   for (const signal of ['SIGINT', 'SIGQUIT'] as const) {
-    process.kill(pid, signal);
+    sendSignal(pid, signal);
     const deadline = Date.now() + STOP_TIMEOUT_MS;
     while (Date.now() < deadline) {
       if (!isServerOn(pid, data)) return;
@@ -172,20 +172,28 @@ export function runningPort(data: string): number | undefined {
 }
 
 function readPidFile(data: string): { pid?: number; port?: number; status?: string } {
-  const path = join(data, 'postmaster.pid');
-  if (!existsSync(path)) return {};
   // The lines of PostgreSQL's file (miscadmin.h): the pid is the first, the port the fourth, the status the eighth.
-  const lines = readFileSync(path, 'utf8').split('\n');
+  const lines = pidFileOf(data).split('\n');
   const pid = Number.parseInt(lines[0] ?? '', 10);
   return Number.isSafeInteger(pid) && pid > 0
     ? { pid, port: Number(lines[3]), status: (lines[7] ?? '').trim() }
     : {};
 }
 
-function isAlive(pid: number): boolean {
+/** Returns the text of postmaster.pid, '' if there is none: a server that ends may delete it at any moment. */
+function pidFileOf(data: string): string {
   try {
-    process.kill(pid, 0);
-    return true;
+    return readFileSync(join(data, 'postmaster.pid'), 'utf8');
+  } catch (error) {
+    if (['ENOENT', 'ENOTDIR'].includes((error as NodeJS.ErrnoException).code ?? '')) return '';
+    throw error;
+  }
+}
+
+/** Sends a signal, or only asks with 0. @returns whether there is such a process, though it may be another user's. */
+function sendSignal(pid: number, signal: NodeJS.Signals | 0): boolean {
+  try {
+    return process.kill(pid, signal);
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === 'EPERM';
   }
