@@ -22,6 +22,13 @@ export function isFreeJson(desc: DescMessage): boolean {
  * enforced while a body is read, since reading is the cost of a long list.
  */
 export function maxItems(field: DescField): number {
+  return limits.getOrInsertComputed(field, readMaxItems);
+}
+
+/** Rules are parsed from a field's options each time that they are asked for, so limits are kept. */
+const limits = new WeakMap<DescField, number>();
+
+function readMaxItems(field: DescField): number {
   if (!hasOption(field, fieldRules)) return MAX_ITEMS;
   const { type } = getOption(field, fieldRules);
   const limit = type.case === 'repeated' ? type.value.maxItems : 0n;
