@@ -2,11 +2,8 @@ import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import {
   chownSync,
-  closeSync,
   existsSync,
-  fsyncSync,
   mkdtempSync,
-  openSync,
   readdirSync,
   readFileSync,
   renameSync,
@@ -17,6 +14,7 @@ import {
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { Logger } from 'pino';
+import { renameDurably } from '#src/rename-durably.ts';
 import { makeDirectories, unusable } from './data-dir.ts';
 import { findBinaries, makePassable, type PostgresBinaries } from './embedded-postgres-binaries.ts';
 import { EmbeddedPostgresError } from './embedded-postgres-error.ts';
@@ -174,14 +172,7 @@ async function createCluster(options: {
       { cause },
     );
   }
-  renameSync(unfinished, cluster);
-  syncDirectory(dataDir);
-}
-
-function syncDirectory(directory: string): void {
-  const handle = openSync(directory, 'r');
-  fsyncSync(handle);
-  closeSync(handle);
+  renameDurably(unfinished, cluster);
 }
 
 /** Refuses a cluster of another user. PostgreSQL would refuse it too, but name neither the user nor the remedy. */

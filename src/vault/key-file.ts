@@ -1,6 +1,7 @@
 import { hkdfSync, randomBytes } from 'node:crypto';
-import { readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { renameDurably } from '#src/rename-durably.ts';
 
 /** Keys of an installation: those that the vault encrypts with, and the one for hashes of fingerprints and requests. */
 export type InstallationKeys = {
@@ -53,7 +54,7 @@ function createStored(file: string): StoredKeys {
   const stored: StoredKeys = { vault: [{ id: 'embedded-1', key: key() }], hash: key() };
   // Written whole or not at all: half a key file would make every stored card unreadable.
   writeFileSync(`${file}.new`, JSON.stringify(stored), { mode: 0o600, flush: true });
-  renameSync(`${file}.new`, file);
+  renameDurably(`${file}.new`, file);
   return stored;
 }
 

@@ -30,7 +30,16 @@ type Rule = (path: string, text: string, code: string) => string[];
  */
 const LAYERS: readonly (readonly string[])[] = [
   ['gen', 'src/variables'],
-  ['src/money', 'src/luhn', 'src/secret', 'src/clock', 'src/repeat', 'src/service-error', 'src/config'],
+  [
+    'src/money',
+    'src/luhn',
+    'src/secret',
+    'src/clock',
+    'src/repeat',
+    'src/rename-durably',
+    'src/service-error',
+    'src/config',
+  ],
   ['src/connectors/capabilities', 'src/connectors/decline'],
   ['src/connectors/attempt', 'src/connectors/dispute-report', 'src/connectors/enrollment'],
   ['src/connectors/outcome'],
